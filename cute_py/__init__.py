@@ -1,0 +1,1 @@
+"""CuTe layout algebra with TMA tensor support."""

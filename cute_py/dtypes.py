@@ -1,0 +1,145 @@
+"""Element types: name, width in bits, kind, and the numpy or ml_dtypes type that stores one element.
+
+The table is the whole truth; everything else looks rows up. Which of these types TMA can move, and under which
+format number, is the business of the descriptor package; this module knows no GPU.
+
+Types narrower than a byte keep one element in one byte in numpy (ml_dtypes does the same); `bits` is the width in
+GPU memory.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from cute_py.errors import InvalidTypeError, InvalidValueError
+
+if TYPE_CHECKING:
+    import numpy
+
+Kind = Literal["bool", "int", "uint", "float", "complex"]
+
+
+@dataclass(frozen=True, slots=True)
+class DType:
+    """One element type.
+
+    >>> as_dtype("bf16")
+    DType('bfloat16')
+    >>> as_dtype("float4_e2m1fn").bits
+    4
+    """
+
+    name: str
+    bits: int
+    kind: Kind
+    storage: str
+    """Name of the scalar type that holds one element: numpy's, or ml_dtypes' where numpy has none."""
+    aliases: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"DType({self.name!r})"
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def numpy(self) -> numpy.dtype[Any]:
+        """The numpy dtype of one stored element.
+
+        >>> as_dtype("half").numpy
+        dtype('float16')
+        """
+        return _numpy_dtype(self.storage)
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind == "float"
+
+
+DTYPES: tuple[DType, ...] = (
+    DType("bool", 8, "bool", "bool"),
+    DType("uint1", 1, "uint", "uint8", ("uint1b_t", "u1")),
+    DType("int2", 2, "int", "int2", ("int2b_t", "s2")),
+    DType("uint2", 2, "uint", "uint2", ("uint2b_t", "u2")),
+    DType("int4", 4, "int", "int4", ("int4b_t", "s4")),
+    DType("uint4", 4, "uint", "uint4", ("uint4b_t", "u4")),
+    DType("int8", 8, "int", "int8", ("int8_t", "s8", "i8")),
+    DType("uint8", 8, "uint", "uint8", ("uint8_t", "u8")),
+    DType("int16", 16, "int", "int16", ("int16_t", "s16", "i16")),
+    DType("uint16", 16, "uint", "uint16", ("uint16_t", "u16")),
+    DType("int32", 32, "int", "int32", ("int32_t", "int", "s32", "i32")),
+    DType("uint32", 32, "uint", "uint32", ("uint32_t", "u32")),
+    DType("int64", 64, "int", "int64", ("int64_t", "s64", "i64")),
+    DType("uint64", 64, "uint", "uint64", ("uint64_t", "u64")),
+    DType("float16", 16, "float", "float16", ("half", "half_t", "f16", "fp16")),
+    DType("bfloat16", 16, "float", "bfloat16", ("bf16", "bfloat16_t")),
+    DType("float32", 32, "float", "float32", ("float", "f32", "fp32")),
+    DType("tfloat32", 32, "float", "float32", ("tf32", "tfloat32_t")),
+    DType("float64", 64, "float", "float64", ("double", "f64", "fp64")),
+    DType("float8_e4m3fn", 8, "float", "float8_e4m3fn", ("e4m3", "float_e4m3_t", "fp8_e4m3")),
+    DType("float8_e5m2", 8, "float", "float8_e5m2", ("e5m2", "float_e5m2_t", "fp8_e5m2")),
+    DType("float8_e4m3", 8, "float", "float8_e4m3"),
+    DType("float8_e3m4", 8, "float", "float8_e3m4"),
+    DType("float8_e4m3fnuz", 8, "float", "float8_e4m3fnuz"),
+    DType("float8_e5m2fnuz", 8, "float", "float8_e5m2fnuz"),
+    DType("float8_e4m3b11fnuz", 8, "float", "float8_e4m3b11fnuz"),
+    DType("float8_e8m0fnu", 8, "float", "float8_e8m0fnu", ("ue8m0", "e8m0", "float_ue8m0_t")),
+    DType("float6_e2m3fn", 6, "float", "float6_e2m3fn", ("e2m3", "float_e2m3_t", "fp6_e2m3")),
+    DType("float6_e3m2fn", 6, "float", "float6_e3m2fn", ("e3m2", "float_e3m2_t", "fp6_e3m2")),
+    DType("float4_e2m1fn", 4, "float", "float4_e2m1fn", ("e2m1", "float_e2m1_t", "fp4", "fp4_e2m1")),
+    DType("complex64", 64, "complex", "complex64"),
+    DType("complex128", 128, "complex", "complex128"),
+)
+
+_BY_NAME: dict[str, DType] = {name: row for row in DTYPES for name in (row.name, *row.aliases)}
+
+
+@functools.cache
+def _numpy_dtype(storage: str) -> numpy.dtype[Any]:
+    import numpy
+
+    if hasattr(numpy, storage):
+        return numpy.dtype(getattr(numpy, storage))
+    import ml_dtypes
+
+    return numpy.dtype(getattr(ml_dtypes, storage))
+
+
+def as_dtype(value: object) -> DType:
+    """The row of an element type, from its name or alias, a numpy or ml_dtypes type or dtype, or a `DType`.
+
+    Raises:
+        InvalidValueError: a name or a dtype that is in no row, or an array in foreign byte order.
+        InvalidTypeError: not a type at all.
+
+    >>> import numpy, ml_dtypes
+    >>> as_dtype(numpy.dtype("<f4")), as_dtype(ml_dtypes.bfloat16), as_dtype("half_t")
+    (DType('float32'), DType('bfloat16'), DType('float16'))
+    """
+    if isinstance(value, DType):
+        return value
+    if isinstance(value, str):
+        row = _BY_NAME.get(value)
+        if row is None:
+            raise InvalidValueError(f"unknown element type {value!r}", {"known": ", ".join(r.name for r in DTYPES)})
+        return row
+    import numpy
+
+    try:
+        dtype = numpy.dtype(value)  # type: ignore[call-overload]
+    except TypeError:
+        raise InvalidTypeError(f"not an element type: {value!r}") from None
+    if dtype.byteorder == ">":
+        raise InvalidValueError(
+            f"element type {dtype.str!r} is big-endian; GPUs are little-endian",
+            hint="convert with array.astype(array.dtype.newbyteorder('<'))",
+        )
+    row = _BY_NAME.get(dtype.name)
+    if row is None:
+        raise InvalidValueError(
+            f"no GPU element type for numpy dtype {dtype.name!r}",
+            {"known": ", ".join(r.name for r in DTYPES)},
+        )
+    return row

@@ -1,0 +1,195 @@
+"""Every exception of cute_py, and the one shape that their texts have.
+
+A text is a headline that says the rule in its own words with the value and its unit, then facts, one a line,
+then a hint that is sure to work, if there is one:
+
+    TmaLimitError: globalStrides[0] = 24 bytes; must be a multiple of 16
+      stride : 12 elements x 16 bits, TMA mode 1 (layout mode 0)
+      hint   : pad the row to 16 elements
+
+Catch `CuteError` to catch everything that this library raises on purpose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+
+def format_report(headline: str, facts: Mapping[str, object] | None = None, hint: str | None = None) -> str:
+    """The text of an error: headline, aligned `name : value` lines, hint last.
+
+    >>> print(format_report("box[0] = 300; must be at most 256", {"mode": "TMA mode 0"}, "split the mode"))
+    box[0] = 300; must be at most 256
+      mode : TMA mode 0
+      hint : split the mode
+    """
+    lines = dict(facts or {})
+    if hint is not None:
+        lines["hint"] = hint
+    width = max((len(name) for name in lines), default=0)
+    return "\n".join([headline, *(f"  {name:<{width}} : {value}" for name, value in lines.items())])
+
+
+class CuteError(Exception):
+    """Root of the tree. `headline`, `facts` and `hint` are the parts of the text, as data.
+
+    What to do: read the headline (the rule), compare the facts with your input, apply the hint if there is one.
+    """
+
+    def __init__(self, headline: str, facts: Mapping[str, object] | None = None, hint: str | None = None) -> None:
+        super().__init__(format_report(headline, facts, hint))
+        self.headline = headline
+        self.facts: dict[str, object] = dict(facts or {})
+        self.hint = hint
+
+
+class InvalidTypeError(CuteError, TypeError):
+    """An argument is of a type that the operation does not take (a float or bool as a size, a string as a tile).
+
+    What to do: convert it; sizes, strides and coordinates are `Int`, `int`, numpy integers or sympy integers.
+    """
+
+
+class InvalidValueError(CuteError, ValueError):
+    """An argument has the right type and a value that has no meaning here (a negative size, an unknown name)."""
+
+
+class LayoutError(CuteError, ValueError):
+    """A layout operation has no result for these operands."""
+
+
+class StaticAssertError(LayoutError):
+    """CuTe C++ refuses this at compile time; `condition` is the text of its static_assert.
+
+    What to do: look at the facts for the modes that do not divide; change the tile, or the shape that is tiled.
+    """
+
+    def __init__(self, condition: str, facts: Mapping[str, object] | None = None, hint: str | None = None) -> None:
+        super().__init__(condition, facts, hint)
+        self.condition = condition
+
+
+class CoordinateError(LayoutError, IndexError):
+    """A coordinate does not fit the profile of the shape that it addresses."""
+
+
+class CompositionMismatchError(LayoutError):
+    """`strict=True` found that the composition is not A(B(i)) for some i (CuTe C++ accepts it silently)."""
+
+
+class ParseError(CuteError, ValueError):
+    """A text is no layout, basis, tuple, pointer or tensor as CuTe prints them. `position` is the index of the
+    first character that could not be read."""
+
+    def __init__(
+        self,
+        headline: str,
+        facts: Mapping[str, object] | None = None,
+        hint: str | None = None,
+        position: int = 0,
+    ) -> None:
+        super().__init__(headline, facts, hint)
+        self.position = position
+
+
+class TensorAccessError(CuteError, TypeError):
+    """Elements were asked of a tensor whose engine has none (a bare pointer), or written where they can't be."""
+
+
+class TmaError(CuteError):
+    """Anything that stands between a tensor and a TMA copy."""
+
+
+class GBasisError(TmaError, ValueError):
+    """The shared-memory layout and the tile have no TMA box in common. `condition` names CuTe's condition."""
+
+    def __init__(self, condition: str, facts: Mapping[str, object] | None = None, hint: str | None = None) -> None:
+        super().__init__(condition, facts, hint)
+        self.condition = condition
+
+
+class TmaLimitError(TmaError, ValueError):
+    """A tensor map breaks rules of the driver or of the hardware; `violations` holds each of them.
+
+    What to do: every violated rule is listed at once, with its value, unit and source.
+    """
+
+    def __init__(
+        self,
+        headline: str,
+        facts: Mapping[str, object] | None = None,
+        hint: str | None = None,
+        violations: Sequence[object] = (),
+    ) -> None:
+        super().__init__(headline, facts, hint)
+        self.violations = tuple(violations)
+
+
+class TmaVerifyError(TmaError, ValueError):
+    """One of the eleven steps of the partition verifier refused; `step` is its number, the text is verbatim."""
+
+    def __init__(self, step: int, text: str) -> None:
+        super().__init__(text)
+        self.step = step
+
+
+class TmaBuildError(TmaError, ValueError):
+    """A descriptor builder, an executable binding or a lowering entry point refuses its operands; the headline
+    is the diagnostic's own text."""
+
+
+class UnknownFactError(TmaError, NotImplementedError):
+    """The answer was never measured nor documented (bits of a format that only a newer GPU has).
+
+    What to do: the text says what is known; let the driver encode it on such a machine, and compare.
+    """
+
+
+class TmaTrap(TmaError, RuntimeError):
+    """The hardware would trap here: `cuda_error` is the CUresult's name, `cause` the rule that was broken.
+
+    On a GPU this ends the CUDA context; the emulator raises it instead.
+    """
+
+    def __init__(
+        self,
+        cuda_error: str,
+        cause: str,
+        facts: Mapping[str, object] | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(f"{cuda_error}: {cause}", facts, hint)
+        self.cuda_error = cuda_error
+        self.cause = cause
+
+
+class WouldHangError(TmaError, RuntimeError):
+    """A barrier would never complete: the bytes that it expects are not the bytes that arrive."""
+
+
+class RaceError(TmaError, RuntimeError):
+    """Bytes are read or written while an asynchronous copy may still be using them."""
+
+
+class EmissionError(TmaError, ValueError):
+    """An instruction form does not exist, or not on this architecture; `why` is the reason in one line."""
+
+    def __init__(self, why: str, facts: Mapping[str, object] | None = None, hint: str | None = None) -> None:
+        super().__init__(why, facts, hint)
+        self.why = why
+
+
+class TmemError(CuteError, ValueError):
+    """A copy from shared to tensor memory can't be planned, encoded or run as asked."""
+
+
+class DeviceError(CuteError, RuntimeError):
+    """No usable GPU, driver or compiler, or a launch failed; the text says which and what to do."""
+
+
+class FileFormatError(CuteError, ValueError):
+    """An input file can't be read as the tensor that was asked for."""
+
+
+class MissingPackageError(CuteError, ImportError):
+    """An optional package is needed for this feature; the text names the package and the extra to install."""

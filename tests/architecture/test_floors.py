@@ -1,0 +1,200 @@
+"""Imports point down the floors, there are no cycles, files stay short, and input is never checked with assert.
+
+Each rule has a test that it can fail, on a made-up package.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[2] / "cute_py"
+MAX_LINES = 400
+VAGUE = {"util", "utils", "core", "helper", "helpers", "common", "misc"}
+
+# Longest matching prefix decides. `cute_py` itself (the re-exports) and `__main__` stand above everything.
+FLOORS: dict[str, float] = {
+    "cute_py": 9,
+    "cute_py.errors": 0,
+    "cute_py.dtypes": 0,
+    "cute_py.layout": 1,
+    "cute_py.arith_tuple": 2,
+    "cute_py.tma": 8,
+    "cute_py.tma.gbasis": 3,
+    "cute_py.tma.atom": 4,
+    "cute_py.tma.descriptor": 5,
+    "cute_py.tma.copy_atom": 6,
+    "cute_py.tma.lower": 6.5,
+    "cute_py.tma.run": 7,
+    "cute_py.tmem": 7.5,
+    "cute_py.testing": 8,
+    "cute_py.explain": 8,
+    "cute_py.draw": 8,
+    "cute_py.cli": 8.5,
+}
+
+
+def modules(root: Path) -> dict[str, Path]:
+    """Dotted name -> file, for every module below the package folder `root`."""
+    found = {}
+    for path in sorted(root.rglob("*.py")):
+        parts = list(path.relative_to(root.parent).with_suffix("").parts)
+        if parts[-1] == "__init__":
+            parts.pop()
+        found[".".join(parts)] = path
+    return found
+
+
+def imports(path: Path, known: set[str]) -> set[str]:
+    """The modules of this package that `path` imports, anywhere in it, except under `if TYPE_CHECKING`."""
+    tree = ast.parse(path.read_text())
+    skipped: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            for child in node.body:
+                skipped.update(ast.walk(child))
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if node in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names if alias.name in known)
+        elif isinstance(node, ast.ImportFrom) and node.module in known:
+            inner = {f"{node.module}.{alias.name}" for alias in node.names} & known
+            outer = {node.module} if len(inner) < len(node.names) else set()
+            found |= inner | outer
+    return found
+
+
+def floor(name: str, floors: dict[str, float]) -> float:
+    parts = name.split(".")
+    for end in range(len(parts), 0, -1):
+        if ".".join(parts[:end]) in floors:
+            return floors[".".join(parts[:end])]
+    raise KeyError(name)
+
+
+def upward_imports(root: Path, floors: dict[str, float]) -> list[str]:
+    names = modules(root)
+    return [
+        f"{name} (floor {floor(name, floors)}) imports {target} (floor {floor(target, floors)})"
+        for name, path in names.items()
+        for target in sorted(imports(path, set(names)))
+        if floor(target, floors) > floor(name, floors)
+    ]
+
+
+def cycle(root: Path) -> list[str]:
+    names = modules(root)
+    graph = {name: imports(path, set(names)) - {name} for name, path in names.items()}
+    state: dict[str, int] = {}
+
+    def visit(name: str, trail: list[str]) -> list[str]:
+        state[name] = 1
+        for target in sorted(graph[name]):
+            if state.get(target) == 1:
+                return [*trail[trail.index(target) :], target] if target in trail else [name, target]
+            if target not in state and (found := visit(target, [*trail, target])):
+                return found
+        state[name] = 2
+        return []
+
+    for name in graph:
+        if name not in state and (found := visit(name, [name])):
+            return found
+    return []
+
+
+def long_files(root: Path) -> list[str]:
+    return [f"{p}: {n} lines" for p in sorted(root.rglob("*.py")) if (n := len(p.read_text().splitlines())) > MAX_LINES]
+
+
+def assert_statements(root: Path) -> list[str]:
+    return [
+        f"{p}:{node.lineno}"
+        for p in sorted(root.rglob("*.py"))
+        for node in ast.walk(ast.parse(p.read_text()))
+        if isinstance(node, ast.Assert)
+    ]
+
+
+def vague_names(root: Path) -> list[str]:
+    return [str(p) for p in sorted(root.rglob("*.py")) if p.stem in VAGUE]
+
+
+def test_imports_point_down() -> None:
+    assert upward_imports(PACKAGE, FLOORS) == []
+
+
+def test_no_cycles() -> None:
+    assert cycle(PACKAGE) == []
+
+
+def test_files_are_short() -> None:
+    assert long_files(PACKAGE) == []
+
+
+def test_no_assert_in_the_package() -> None:
+    assert assert_statements(PACKAGE) == []
+
+
+def test_file_names_name_a_concept() -> None:
+    assert vague_names(PACKAGE) == []
+
+
+def test_emulator_and_executor_stay_apart() -> None:
+    """The emulator reads descriptors and never writes them; the executor gets bytes and never reads them."""
+    names = modules(PACKAGE)
+    for name, path in names.items():
+        used = imports(path, set(names))
+        if name.startswith("cute_py.tma.run.emulator"):
+            forbidden = {"cute_py.tma.descriptor.encode", "cute_py.tma.run.gpu", "cute_py.tma.run.driver"}
+            assert not used & forbidden, (name, used & forbidden)
+        if name.startswith("cute_py.tma.run.gpu"):
+            bad = {m for m in used if m.startswith(("cute_py.tma.run.emulator", "cute_py.tma.descriptor.decode"))}
+            assert not bad, (name, bad)
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    root = tmp_path / "pkg"
+    root.mkdir()
+    (root / "__init__.py").write_text("")
+    (root / "low.py").write_text("")
+    (root / "high.py").write_text("import pkg.low\n")
+    return root
+
+
+MADE_UP = {"pkg": 9, "pkg.low": 0, "pkg.high": 1}
+
+
+def test_the_floor_rule_can_fail(package: Path) -> None:
+    assert upward_imports(package, MADE_UP) == []
+    (package / "low.py").write_text("def late():\n    from pkg.high import x\n")
+    assert upward_imports(package, MADE_UP) == ["pkg.low (floor 0) imports pkg.high (floor 1)"]
+
+
+def test_the_cycle_rule_can_fail(package: Path) -> None:
+    assert cycle(package) == []
+    (package / "low.py").write_text("from pkg import high\n")
+    assert set(cycle(package)) == {"pkg.low", "pkg.high"}
+
+
+def test_the_length_rule_can_fail(package: Path) -> None:
+    (package / "low.py").write_text("x = 1\n" * MAX_LINES)
+    assert long_files(package) == []
+    (package / "low.py").write_text("x = 1\n" * (MAX_LINES + 1))
+    assert len(long_files(package)) == 1
+
+
+def test_the_assert_rule_can_fail(package: Path) -> None:
+    assert assert_statements(package) == []
+    (package / "low.py").write_text("assert 1\n")
+    assert len(assert_statements(package)) == 1
+
+
+def test_the_name_rule_can_fail(package: Path) -> None:
+    (package / "utils.py").write_text("")
+    assert len(vague_names(package)) == 1
