@@ -100,11 +100,13 @@ _BY_NAME: dict[str, DType] = {name: row for row in DTYPES for name in (row.name,
 def _numpy_dtype(storage: str) -> numpy.dtype[Any]:
     import numpy
 
-    if hasattr(numpy, storage):
-        return numpy.dtype(getattr(numpy, storage))
-    import ml_dtypes
+    home: Any = numpy
+    if not hasattr(numpy, storage):
+        import ml_dtypes
 
-    return numpy.dtype(getattr(ml_dtypes, storage))
+        home = ml_dtypes
+    dtype: numpy.dtype[Any] = numpy.dtype(getattr(home, storage))
+    return dtype
 
 
 def as_dtype(value: object) -> DType:
