@@ -1,1 +1,31 @@
-"""CuTe layout algebra with TMA tensor support."""
+"""CuTe layout algebra with TMA tensor support.
+
+`import cute_py as cute` gives the layout algebra and coordinate tensors at once; `cute.tma` and `cute.tmem` are
+imported on first use, and numpy and sympy only where an operation needs them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from cute_py.arith_tuple import *  # noqa: F403
+from cute_py.arith_tuple import __all__ as _arith_tuple
+from cute_py.layout import *  # noqa: F403
+from cute_py.layout import __all__ as _layout
+
+__version__ = "0.1.0"
+
+_ON_FIRST_USE = ("tma", "tmem", "draw", "testing")
+
+__all__ = ["__version__", *_layout, *_arith_tuple]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ON_FIRST_USE:
+        return importlib.import_module(f"cute_py.{name}")
+    raise AttributeError(f"module 'cute_py' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_ON_FIRST_USE])

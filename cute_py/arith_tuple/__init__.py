@@ -1,1 +1,70 @@
+"""Coordinates as values: arithmetic tuples, basis strides, iterators, pointers, and the tensors made of them."""
 
+from cute_py.arith_tuple.arith_tuple import ArithTuple, as_arith_tuple
+from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator, counting_iterator, make_inttuple_iter
+from cute_py.arith_tuple.pointers import (
+    Pointer,
+    SmemPtrFlag,
+    TmemPointer,
+    make_gmem_ptr,
+    make_ptr,
+    make_rmem_ptr,
+    make_smem_ptr,
+    make_tmem_ptr,
+    smem_ptr_flag,
+)
+from cute_py.arith_tuple.printing import (
+    format_latex,
+    format_layout,
+    format_tensor,
+    print_latex,
+    print_layout,
+    print_tensor,
+    text,
+)
+from cute_py.arith_tuple.ratio import Ratio, ratio
+from cute_py.arith_tuple.scaled_basis import E, ScaledBasis, basis_get, basis_value, make_basis_like
+from cute_py.arith_tuple.tensors import (
+    make_coord_tensor,
+    make_identity_layout,
+    make_identity_tensor,
+    make_tensor,
+    recast,
+)
+
+__all__ = [
+    "ArithTuple",
+    "ArithTupleIterator",
+    "CountingIterator",
+    "E",
+    "Pointer",
+    "Ratio",
+    "ScaledBasis",
+    "SmemPtrFlag",
+    "TmemPointer",
+    "as_arith_tuple",
+    "basis_get",
+    "basis_value",
+    "counting_iterator",
+    "format_latex",
+    "format_layout",
+    "format_tensor",
+    "make_basis_like",
+    "make_coord_tensor",
+    "make_gmem_ptr",
+    "make_identity_layout",
+    "make_identity_tensor",
+    "make_inttuple_iter",
+    "make_ptr",
+    "make_rmem_ptr",
+    "make_smem_ptr",
+    "make_tensor",
+    "make_tmem_ptr",
+    "print_latex",
+    "print_layout",
+    "print_tensor",
+    "ratio",
+    "recast",
+    "smem_ptr_flag",
+    "text",
+]

@@ -1,0 +1,195 @@
+"""Pointers: an address in a memory space with an element type. They can be offset and printed, never read.
+
+    gmem_ptr[16b](0x1000)         global memory, 16-bit elements
+    smem_ptr[16b]((nil))          shared memory at address 0
+    Sw<3,4,3>_smem_ptr[16b](...)  shared memory whose byte addresses are swizzled
+    gmem_subptr[4b](0x1000.3)     elements narrower than a byte: address and index within it
+    tmem_[32b](0x0010.0020)       tensor memory: lane and column, 32-bit cells
+
+Texts are C++'s. Reading is refused: this library holds no GPU memory behind them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from cute_py.dtypes import DType, as_dtype
+from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError
+from cute_py.layout.leaf import Int
+from cute_py.layout.swizzle import Swizzle
+
+
+def _hex(address: int) -> str:
+    return hex(address) if address else "(nil)"
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """An address in `space` ('gmem', 'smem', 'rmem' or 'generic').
+
+    `address` is in bytes, `bit` the bits beyond it (elements narrower than a byte); offsets are in elements.
+
+    >>> print(make_gmem_ptr(0x1000, "float16") + 4)
+    gmem_ptr[16b](0x1008)
+    """
+
+    space: str
+    address: int
+    dtype: DType
+    swizzle: Swizzle | None = None
+    bit: int = 0
+
+    @property
+    def element_type(self) -> DType:
+        return self.dtype
+
+    def __add__(self, offset: Any) -> Pointer:
+        if isinstance(offset, bool) or not hasattr(offset, "__index__"):
+            raise InvalidTypeError(f"a pointer moves by integers, got {offset}", {"pointer": self})
+        total = self.address * 8 + self.bit + int(offset) * self.dtype.bits
+        return Pointer(self.space, total // 8, self.dtype, self.swizzle, total % 8)
+
+    def recast(self, dtype: Any) -> Pointer:
+        """The same address with elements of another type."""
+        new = as_dtype(dtype)
+        return Pointer(self.space, self.address, new, self.swizzle, self.bit)
+
+    def __getitem__(self, offset: Any) -> Any:
+        raise TensorAccessError(
+            "a pointer's elements can't be read here",
+            {"pointer": self, "offset": offset},
+            "make the tensor from a numpy array, or from an object with __dlpack__, to read elements",
+        )
+
+    def __str__(self) -> str:
+        prefix = {"gmem": "gmem_", "smem": "smem_"}.get(self.space, "")
+        swizzle = f"{self.swizzle}_" if self.swizzle is not None and self.swizzle.bits else ""
+        bits = self.dtype.bits
+        if bits % 8:
+            return f"{swizzle}{prefix}subptr[{bits}b]({_hex(self.address)}.{self.bit})"
+        return f"{swizzle}{prefix}ptr[{bits}b]({_hex(self.address)})"
+
+    def __repr__(self) -> str:
+        extra = f", {self.swizzle!r}" if self.swizzle is not None else ""
+        return f"make_{self.space}_ptr({self.address:#x}, {self.dtype.name!r}{extra})"
+
+
+@dataclass(frozen=True, slots=True)
+class TmemPointer:
+    """A tensor-memory address: lane in bits 16 and up, column (32-bit cells) in bits 0..15.
+
+    >>> print(make_tmem_ptr(0x100020, "float32"))
+    tmem_[32b](0x0010.0020)
+    """
+
+    address: int
+    dtype: DType
+
+    space = "tmem"
+
+    @property
+    def element_type(self) -> DType:
+        return self.dtype
+
+    def __add__(self, offset: Any) -> TmemPointer:
+        """Offsets are in elements; the part of a 32-bit cell goes to the unused top bits, as in C++."""
+        shift = (32 // self.dtype.bits).bit_length() - 1 if self.dtype.bits < 32 else 0
+        step = int(offset) & 0xFFFFFFFF
+        rotated = ((step >> shift) | (step << (32 - shift))) & 0xFFFFFFFF if shift else step
+        return TmemPointer((self.address + rotated) & 0xFFFFFFFF, self.dtype)
+
+    def recast(self, dtype: Any) -> TmemPointer:
+        return TmemPointer(self.address, as_dtype(dtype))
+
+    def __getitem__(self, offset: Any) -> Any:
+        raise TensorAccessError("a tensor-memory pointer's elements can't be read", {"pointer": self})
+
+    def __str__(self) -> str:
+        return f"tmem_[{self.dtype.bits}b](0x{self.address >> 16:04x}.{self.address & 0xFFFF:04x})"
+
+    def __repr__(self) -> str:
+        return f"make_tmem_ptr({self.address:#x}, {self.dtype.name!r})"
+
+
+class SmemPtrFlag(Int):
+    """C++'s smem_ptr_flag_bits<B>: a static offset 0 that stands for a shared-memory pointer not set yet.
+
+    In `Sw<B,M,S> o smem_ptr_flag(bits) o layout` the swizzle acts on bytes.
+
+    >>> print(smem_ptr_flag(16))
+    smem_ptr[16b](unset)
+    """
+
+    bits: int
+
+    def __new__(cls, bits: int = 1) -> SmemPtrFlag:
+        flag = int.__new__(cls, 0)
+        flag.bits = int(bits)
+        return flag
+
+    def upcast(self, n: int) -> SmemPtrFlag:
+        return SmemPtrFlag(self.bits * n)
+
+    def downcast(self, n: int) -> SmemPtrFlag:
+        return SmemPtrFlag(self.bits // n)
+
+    def __neg__(self) -> Int:
+        return self
+
+    def __str__(self) -> str:
+        return f"smem_ptr[{self.bits}b](unset)"
+
+    def __repr__(self) -> str:
+        return f"smem_ptr_flag({self.bits})"
+
+    def __reduce__(self) -> Any:
+        return (SmemPtrFlag, (self.bits,))
+
+
+def smem_ptr_flag(bits: int) -> SmemPtrFlag:
+    """An unset shared-memory pointer to elements of `bits` bits."""
+    if isinstance(bits, bool) or not isinstance(bits, int) or bits < 1:
+        raise InvalidValueError(f"an element's width must be a positive number of bits, got {bits!r}")
+    return SmemPtrFlag(bits)
+
+
+def _pointer(space: str, address: Any, dtype: Any, swizzle: Swizzle | None = None) -> Pointer:
+    if isinstance(address, bool) or not hasattr(address, "__index__"):
+        raise InvalidTypeError(f"an address is an integer, got {address!r}")
+    if int(address) < 0:
+        raise InvalidValueError(f"an address is {int(address)}; must not be negative")
+    return Pointer(space, int(address), as_dtype(dtype), swizzle)
+
+
+def make_gmem_ptr(address: int, dtype: Any) -> Pointer:
+    """A pointer to global memory; `address` in bytes.
+
+    >>> print(make_gmem_ptr(4096, "bfloat16"))
+    gmem_ptr[16b](0x1000)
+    """
+    return _pointer("gmem", address, dtype)
+
+
+def make_smem_ptr(address: int, dtype: Any, swizzle: Swizzle | None = None) -> Pointer:
+    """A pointer to shared memory; with a swizzle, one that permutes byte addresses.
+
+    >>> print(make_smem_ptr(0, "float16", Swizzle(3, 4, 3)))
+    Sw<3,4,3>_smem_ptr[16b]((nil))
+    """
+    return _pointer("smem", address, dtype, swizzle)
+
+
+def make_rmem_ptr(address: int, dtype: Any) -> Pointer:
+    """A pointer to registers; prints as a plain pointer, as C++'s does."""
+    return _pointer("rmem", address, dtype)
+
+
+def make_ptr(address: int, dtype: Any) -> Pointer:
+    """A pointer without a memory space."""
+    return _pointer("generic", address, dtype)
+
+
+def make_tmem_ptr(address: int, dtype: Any) -> TmemPointer:
+    """A pointer to tensor memory; `address` has the lane in its upper 16 bits, the column in its lower."""
+    return TmemPointer(int(address), as_dtype(dtype))

@@ -1,0 +1,194 @@
+"""ScaledBasis: a stride that moves along one coordinate axis.
+
+    E(1)      1@1       (0,1,0,...)
+    E(0, 1)   1@1@0     ((0,1,0,...),0,...)      position 1 inside position 0; printed innermost first
+    5 * E(1)  5@1       (0,5,0,...)
+
+Bases add up to arithmetic tuples: 3*E(0) + 4*E(1) = (3,4). A layout with such strides maps coordinates to
+coordinates, which is what a TMA instruction takes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cute_py.arith_tuple.arith_tuple import ArithTuple
+from cute_py.arith_tuple.ratio import Ratio
+from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError
+from cute_py.layout.arithmetic import ceil_div_of
+from cute_py.layout.leaf import Int, Tree, internal, internal_leaf, is_symbolic, leaf_text, public, trunc_div
+from cute_py.layout.trees import at
+
+
+class ScaledBasis:
+    """`value` at hierarchical position `modes`, zero everywhere else; immutable and hashable.
+
+    >>> print(8 * E(1))         # a run-time 8, as C++ prints 8*E<1>{}
+    8@1
+    >>> print(E(0, 1))          # static one; innermost mode first, as CuTe prints it
+    _1@1@0
+    """
+
+    __slots__ = ("modes", "value")
+
+    value: Any
+    modes: tuple[int, ...]
+
+    def __init__(self, value: Any, *modes: int) -> None:
+        if isinstance(value, ScaledBasis):
+            value, modes = value.value, (*modes, *value.modes)
+        if not isinstance(value, Ratio):
+            value = public(internal_leaf(value))
+        object.__setattr__(self, "value", value)
+        object.__setattr__(self, "modes", _checked_modes(modes))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"ScaledBasis is immutable; can't set {name}")
+
+    @property
+    def is_static(self) -> bool:
+        return isinstance(self.value, (Int, Ratio))
+
+    def at(self, modes: tuple[int, ...], value: Any) -> ScaledBasis:
+        """A basis element of the same module at another position."""
+        return ScaledBasis(value, *modes)
+
+    def with_value(self, value: Any) -> ScaledBasis:
+        """The same position, another scale."""
+        return ScaledBasis(value, *self.modes)
+
+    def as_arith_tuple(self) -> Any:
+        """The arithmetic tuple with static zeros before it: E(2) is (0,0,1).
+
+        >>> print(E(2).as_arith_tuple(), (5 * E(1, 2)).as_arith_tuple())
+        (_0,_0,_1) (_0,(_0,_0,5))
+        """
+        result = self.value
+        for mode in reversed(self.modes):
+            result = ArithTuple(*[Int(0)] * mode, result)
+        return result
+
+    def __mul__(self, n: Any) -> Any:
+        if isinstance(n, (ScaledBasis, ArithTuple, bool)):
+            return NotImplemented
+        if not (isinstance(n, (int, Ratio)) or hasattr(n, "__index__") or is_symbolic(n)):
+            return NotImplemented
+        if not isinstance(n, (int, Ratio)) and not is_symbolic(n):
+            n = n.__index__()
+        return ScaledBasis(self.value * n, *self.modes)
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> ScaledBasis:
+        return ScaledBasis(-self.value, *self.modes)
+
+    def __abs__(self) -> ScaledBasis:
+        return ScaledBasis(abs(self.value), *self.modes)
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, Int) and other == 0:
+            return self
+        if isinstance(other, (ScaledBasis, ArithTuple, tuple)):
+            mine = self.as_arith_tuple()
+            return mine + (other.as_arith_tuple() if isinstance(other, ScaledBasis) else other)
+        if isinstance(other, (int, Int)) or is_symbolic(other):
+            raise LayoutError(
+                "ScaledBasis op+ error!",
+                {"basis": self, "integer": other, "rule": "only a static 0 may be added to a basis element"},
+            )
+        return NotImplemented
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self + (-ArithTuple(*other) if isinstance(other, tuple) else -other)
+
+    def ceil_div(self, n: Any) -> ScaledBasis:
+        """The value divided, rounded up."""
+        return ScaledBasis(public(ceil_div_of(internal(self.value), internal(n))), *self.modes)
+
+    def safe_div(self, n: Any) -> ScaledBasis:
+        """The value divided; static numbers must divide evenly."""
+        if isinstance(self.value, Int) and isinstance(n, Int) and int(self.value) % int(n):
+            raise LayoutError("Static safe_div requires t % u == 0", {"basis": self, "divisor": n})
+        return ScaledBasis(public(trunc_div(internal(self.value), internal(n))), *self.modes)
+
+    def __floordiv__(self, n: Any) -> Any:
+        return self.safe_div(n)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, ScaledBasis):
+            return bool(self.modes == other.modes and self.value == other.value)
+        return False if isinstance(other, int) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.value, self.modes))
+
+    def __str__(self) -> str:
+        value = str(self.value) if isinstance(self.value, Ratio) else leaf_text(internal_leaf(self.value))
+        return value + "".join([f"@{mode}" for mode in reversed(self.modes)])
+
+    def __repr__(self) -> str:
+        if isinstance(self.value, Int) and self.value == 1:
+            return f"E({', '.join(map(str, self.modes))})"
+        return f"ScaledBasis({', '.join([repr(self.value), *map(str, self.modes)])})"
+
+    def __reduce__(self) -> Any:
+        return (ScaledBasis, (self.value, *self.modes))
+
+
+def _checked_modes(modes: tuple[Any, ...]) -> tuple[int, ...]:
+    for mode in modes:
+        if isinstance(mode, bool) or not hasattr(mode, "__index__"):
+            raise InvalidTypeError(f"a mode of a basis element is an integer, got {mode!r}")
+        if int(mode) < 0:
+            raise InvalidValueError(f"a mode of a basis element is {int(mode)}; must not be negative")
+    return tuple([int(mode) for mode in modes])
+
+
+def E(*modes: int) -> Any:
+    """The unit basis element at a position, outermost mode first; `E()` is a static 1.
+
+    >>> print(E(1), E(1, 0), E())
+    _1@1 _1@0@1 _1
+    """
+    return ScaledBasis(Int(1), *modes) if modes else Int(1)
+
+
+def basis_value(basis: Any) -> Any:
+    """The scale of a basis element; an integer is its own.
+
+    >>> print(basis_value(Int(7) * E(2)))
+    _7
+    """
+    return basis.value if isinstance(basis, ScaledBasis) else basis
+
+
+def basis_get(basis: Any, tree: Any) -> Any:
+    """What a tuple, or a layout, has at the position of a basis element; an integer gives back the whole.
+
+    >>> basis_get(E(1, 0), (4, (5, 6)))
+    5
+    """
+    if not isinstance(basis, ScaledBasis):
+        return tree
+    if hasattr(tree, "_shape"):
+        for mode in basis.modes:
+            tree = tree[mode]
+        return tree
+    return at(tree, basis.modes)
+
+
+def make_basis_like(shape: Tree) -> Tree:
+    """The tree of unit basis elements of a shape's profile.
+
+    >>> print(Layout((4, (2, 3)), make_basis_like((4, (2, 3)))))
+    (4,(2,3)):(_1@0,(_1@0@1,_1@1@1))
+    """
+
+    def bases(tree: Tree, path: tuple[int, ...]) -> Tree:
+        if type(tree) is tuple:
+            return tuple([bases(t, (*path, i)) for i, t in enumerate(tree)])
+        return E(*path)
+
+    return bases(shape.shape if hasattr(shape, "domain") or hasattr(shape, "_shape") else shape, ())

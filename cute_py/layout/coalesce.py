@@ -1,0 +1,145 @@
+"""Coalesce: the same function with as few modes as possible. Filter: the same without what does not move.
+
+    (2,(1,6)):(1,(6,2))  ->  12:1          neighbours with  stride_1 == shape_0 * stride_0  are one mode
+
+Law: coalesce(L)(i) == L(i) for all i < size(L), and the result has depth at most 1. Only what is known at compile
+time merges: a run-time mode joins no other, and a run-time size 1 is not dropped.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cute_py.errors import StaticAssertError
+from cute_py.layout.arithmetic import coalesced_shape
+from cute_py.layout.domain import on_domain
+from cute_py.layout.layout import Layout, joined, make
+from cute_py.layout.leaf import Tree, internal, public, same, times, tree_text
+from cute_py.layout.trees import is_underscore, leaves, like, modes
+
+
+def _merged_backwards(shapes: list[Any], strides: list[Any], count: int, shape: Any, stride: Any) -> tuple[Tree, Tree]:
+    """Fold the first `count` flat modes, last to first, into the mode shape:stride."""
+    new_shapes, new_strides = [shape], [stride]
+    for i in range(count - 1, -1, -1):
+        s = shapes[i]
+        if s == 1:
+            continue
+        d = strides[i]
+        front = new_shapes[-1]
+        if front == 1 and len(new_shapes) == 1:
+            new_shapes[0], new_strides[0] = s, d
+        elif type(front) is int and (
+            s * d == new_strides[-1] if type(d) is int and type(s) is int else same(times(s, d), new_strides[-1])
+        ):
+            new_shapes[-1], new_strides[-1] = s * front, d
+        else:
+            new_shapes.append(s)
+            new_strides.append(d)
+    if len(new_shapes) == 1:
+        if new_shapes[0] == 1:
+            return 1, 0
+        return new_shapes[0], new_strides[0]
+    new_shapes.reverse()
+    new_strides.reverse()
+    return tuple(new_shapes), tuple(new_strides)
+
+
+def coalesced(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
+    """Internal trees -> flat internal shape and stride of the same function on the domain."""
+    shapes, strides = leaves(shape), leaves(stride)
+    if not shapes:
+        return 1, 0
+    return _merged_backwards(shapes, strides, len(shapes) - 1, shapes[-1], strides[-1])
+
+
+def coalesced_beyond(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
+    """As `coalesced`, and the same function beyond the domain too: a trailing static 1 keeps its stride as the mode
+    that goes on (CuTe's coalesce_x)."""
+    shapes, strides = leaves(shape), leaves(stride)
+    if not shapes:
+        return 1, 0
+    last = 2 if shapes[-1] == 1 else shapes[-1]
+    return _merged_backwards(shapes, strides, len(shapes) - 1, last, strides[-1])
+
+
+def coalesced_beyond_by(shape: Tree, stride: Tree, profile: Tree) -> tuple[Tree, Tree]:
+    """`coalesced_beyond` at the leaves of `profile`; modes beyond it stay as they are."""
+    if type(profile) is not tuple:
+        return coalesced_beyond(shape, stride)
+    shapes, strides = modes(shape), modes(stride)
+    if len(profile) > len(shapes):
+        raise StaticAssertError(
+            "tuple_size<IntTuple>::value <= rank", {"profile": tree_text(profile), "shape": tree_text(shape)}
+        )
+    pairs = [coalesced_beyond_by(*t) for t in zip(shapes, strides, profile, strict=False)]
+    rest = len(profile)
+    return (*[p[0] for p in pairs], *shapes[rest:]), (*[p[1] for p in pairs], *strides[rest:])
+
+
+def _by_profile(operation: Any, layout: Layout, profile: Tree) -> Layout:
+    """Apply `operation` at the leaves of `profile`; modes beyond it stay."""
+    if type(profile) is not tuple:
+        return operation(layout) if not is_underscore(profile) else layout
+    parts = [layout[i] for i in range(len(modes(layout._shape)))]
+    if len(profile) > len(parts):
+        raise StaticAssertError("tuple_size<IntTuple>::value <= rank", {"profile": profile, "layout": layout})
+    return joined(
+        [_by_profile(operation, part, p) for part, p in zip(parts, profile, strict=False)] + parts[len(profile) :]
+    )
+
+
+def coalesce(layout: Any, profile: Tree = None) -> Any:
+    """The same function with as few modes as possible; with `profile`, separately at each of its leaves.
+
+    Also takes a composed layout or a tensor (its layout is coalesced), or a bare shape (static neighbours multiply).
+
+    >>> print(coalesce(Layout((Int(2), (Int(1), Int(6))), (Int(1), (Int(6), Int(2))))))
+    _12:_1
+    >>> print(coalesce(Layout((4, Int(8)), (Int(1), 4))))     # run-time modes do not merge
+    (4,_8):(_1,4)
+    """
+    if type(layout) is Layout:
+        if profile is None or type(profile) is not tuple:
+            shape, stride = coalesced(layout._shape, layout._stride)
+            return make(shape, stride, layout._assumptions)
+        return _by_profile(coalesce, layout, profile)
+    if isinstance(layout, (int, tuple)):
+        return public(coalesced_shape(internal(layout)))
+    return on_domain(coalesce, layout, profile)
+
+
+def without_zeros(shape: Tree, guide: Tree) -> Tree:
+    """Sizes where the guide is a static 0 become 1."""
+    if type(guide) is tuple:
+        return tuple([without_zeros(s, g) for s, g in zip(modes(shape), guide, strict=True)])
+    return like(shape, 1) if type(guide) is int and guide == 0 else shape
+
+
+def filter_zeros(layout: Any, profile: Tree = None) -> Any:
+    """Every size with a static stride 0 becomes 1; `profile` says 0 where a whole mode becomes 1s.
+
+    >>> print(filter_zeros(Layout((Int(4), Int(8)), (Int(1), Int(0)))))
+    (_4,_1):(_1,_0)
+    """
+    if type(layout) is Layout:
+        guide = layout._stride if profile is None else internal(profile)
+        return make(without_zeros(layout._shape, guide), layout._stride, layout._assumptions)
+    if isinstance(layout, (int, tuple)):
+        inner = internal(layout)
+        return public(without_zeros(inner, inner))
+    return on_domain(filter_zeros, layout, profile)
+
+
+def filter(layout: Any, profile: Tree = None) -> Any:
+    """Drop stride-0 modes and size-1 modes and coalesce: what is left moves.
+
+    >>> print(filter(Layout((Int(2), Int(3), Int(4)), (Int(0), Int(1), Int(3)))))
+    _12:_1
+    """
+    if type(layout) is Layout:
+        if profile is None or type(profile) is not tuple:
+            shape, stride = coalesced(without_zeros(layout._shape, layout._stride), layout._stride)
+            return make(shape, stride, layout._assumptions)
+        return _by_profile(filter, layout, profile)
+    return on_domain(filter, layout, profile)

@@ -1,0 +1,91 @@
+"""Complement: the layout of what another layout leaves out.
+
+    complement(4:2, 24)  ->  (2,3):(1,8)       4:2 visits 0 2 4 6; the copies of it start at 0 1 8 9 16 17
+
+Guarantee: (L, complement(L, n)) visits every offset below n at least once, each exactly once if L is injective and n
+is divided; the strides of the complement ascend.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cute_py.errors import StaticAssertError
+from cute_py.layout.arithmetic import ceil_div_of, coalesced_shape, compact_left, product_of, smallest
+from cute_py.layout.axes import along_axis, axis_paths, on_axis
+from cute_py.layout.coalesce import coalesced, without_zeros
+from cute_py.layout.coprofile import coprofile_of, coshape_of
+from cute_py.layout.domain import domain_of
+from cute_py.layout.layout import make
+from cute_py.layout.leaf import Tree, internal, tree_text, trunc_div
+from cute_py.layout.trees import at, is_underscore, modes
+
+
+def complement_trees(shape: Tree, stride: Tree, cotarget: Tree) -> tuple[Tree, Tree]:
+    """Internal: `shape:stride` is already filtered (flat, no static stride 0, no static size 1)."""
+    if type(stride) is int and stride == 0:
+        whole = coalesced_shape(cotarget)
+        return whole, compact_left(whole)[0]
+    shapes, strides = list(modes(shape)), list(modes(stride))
+    if len(shapes) > 1 and not all(type(d) is int for d in strides):
+        raise StaticAssertError(
+            "Dynamic-stride complement only for rank-1 layouts",
+            {"layout": f"{tree_text(shape)}:{tree_text(stride)}"},
+            "make the strides static with Int(...)",
+        )
+    out_shape: list[Any] = []
+    out_stride: list[Any] = [1]
+    while shapes:
+        least = smallest(strides)
+        i = strides.index(least) if len(strides) > 1 else 0
+        gap = trunc_div(least, out_stride[-1])
+        if type(gap) is int and gap == 0:
+            raise StaticAssertError(
+                "Non-injective Layout detected in complement.",
+                {
+                    "layout": f"{tree_text(shape)}:{tree_text(stride)}",
+                    "stride": f"{tree_text(least)} lies below {tree_text(out_stride[-1])}, the end of those before",
+                },
+            )
+        out_shape.append(gap)
+        out_stride.append(least * shapes[i])
+        del shapes[i], strides[i]
+    end = out_stride.pop()
+    rest_shape = coalesced_shape(ceil_div_of(cotarget, end))
+    rest_stride, _ = compact_left(rest_shape, end)
+    return coalesced((tuple(out_shape), rest_shape), (tuple(out_stride), rest_stride))
+
+
+def complement(layout: Any, cotarget: Any = None) -> Any:
+    """The layout of the offsets below `cotarget` that `layout` does not reach from 0.
+
+    Args:
+        cotarget: a size, a shape, or a layout whose shape is meant; default: the layout's own cosize.
+    Raises:
+        StaticAssertError: 'Non-injective Layout detected in complement.', 'Dynamic-stride complement only for rank-1
+            layouts'.
+
+    With basis strides (which C++ does not compile) each codomain axis is complemented by itself, `cotarget` being a
+    size per axis; the result's mode i moves along axis i.
+
+    >>> print(complement(Layout(Int(4), Int(2)), Int(24)))
+    (_2,_3):(_1,_8)
+    """
+    if is_underscore(layout):
+        return layout
+    inner = domain_of(layout)
+    shape, stride = coalesced(without_zeros(inner._shape, inner._stride), inner._stride)
+    profile = coprofile_of(inner._stride)
+    if cotarget is None:
+        target = coshape_of(shape, stride)
+    else:
+        target = domain_of(cotarget)._shape if hasattr(cotarget, "shape") else internal(cotarget)
+    if profile == 0:
+        return make(*complement_trees(shape, stride, target if cotarget is not None else product_of(target)))
+    parts = []
+    for path in axis_paths(profile):
+        mine = along_axis(inner._stride, path)
+        size = at(target, path) if type(target) is tuple else target
+        s, d = complement_trees(*coalesced(without_zeros(inner._shape, mine), mine), size)
+        parts.append((s, on_axis(d, path, inner._stride)))
+    return make(tuple([p[0] for p in parts]), tuple([p[1] for p in parts]))

@@ -1,0 +1,201 @@
+"""ComposedLayout: outer o offset o inner, for what no single layout can say.
+
+    (outer o offset o inner)(coord)  =  outer(offset + inner(coord))
+
+The inner layout has the domain, so tiling, grouping and dividing act on it. `outer` is a swizzle, a layout, or any
+function of one offset. A swizzled layout is always written this way, never as a flag on Layout.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError
+from cute_py.layout.arithmetic import crd2idx_of, product_of
+from cute_py.layout.composition import compose_tiler, composition
+from cute_py.layout.coprofile import cosize
+from cute_py.layout.inverse import left_inverse, max_common_layout, max_common_vector, right_inverse
+from cute_py.layout.layout import Layout, make
+from cute_py.layout.leaf import Int, Tree, internal, internal_leaf, leaf_text, public
+from cute_py.layout.trees import has_underscore, slice_tree
+
+
+class ComposedLayout:
+    """`outer o offset o inner`, immutable and hashable.
+
+    Args:
+        outer: Swizzle, Layout, or a callable of one offset.
+        offset: added to inner's offsets before outer sees them.
+        inner: Layout (or ComposedLayout, or what an inverse makes of a swizzle).
+
+    >>> from cute_py.layout.swizzle import Swizzle
+    >>> a = ComposedLayout(Swizzle(2, 0, 3), Int(0), Layout((8, 8), (8, 1)))
+    >>> print(a, a(1, 1))
+    Sw<2,0,3> o _0 o (8,8):(8,1) 8
+    """
+
+    __slots__ = ("_offset", "inner", "offset", "outer")
+
+    outer: Any
+    offset: Any
+    inner: Any
+    _offset: Any
+
+    def __init__(self, outer: Any, offset: Any, inner: Any) -> None:
+        if not callable(outer) or not callable(inner):
+            raise InvalidTypeError(
+                "ComposedLayout takes (outer, offset, inner); outer and inner must be functions of an offset",
+                {"outer": repr(outer), "inner": repr(inner)},
+            )
+        put = object.__setattr__
+        put(self, "outer", outer)
+        put(self, "_offset", internal(offset))
+        put(self, "offset", offset)
+        put(self, "inner", inner)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"ComposedLayout is immutable; can't set {name}")
+
+    @property
+    def domain(self) -> Any:
+        """The layout that has the domain."""
+        return self.inner
+
+    def with_domain(self, inner: Any) -> ComposedLayout:
+        return ComposedLayout(self.outer, self.offset, inner)
+
+    layout_a = property(lambda self: self.outer)
+    layout_b = property(lambda self: self.inner)
+
+    @property
+    def shape(self) -> Tree:
+        return self.inner.shape
+
+    @property
+    def stride(self) -> Tree:
+        raise LayoutError("a composed layout has no strides", {"layout": self}, "take .inner.stride")
+
+    def __call__(self, *coord: Any) -> Any:
+        c = coord[0] if len(coord) == 1 else coord
+        if has_underscore(c):
+            return self.slice_and_offset(c)[0]
+        inner = self.inner(c)
+        if isinstance(self.inner, Layout):
+            inner = public(crd2idx_of(internal(c), self.inner._shape, self.inner._stride))
+        return self.outer(self.offset + inner)
+
+    def __getitem__(self, mode: int) -> ComposedLayout:
+        return self.with_domain(self.inner[mode])
+
+    __iter__ = None
+
+    def slice_and_offset(self, coord: Tree) -> tuple[Any, Any]:
+        """(sliced layout, offset that is left to add outside)."""
+        hook = getattr(self.outer, "slice_composed", None)
+        if hook is not None and isinstance(self.inner, Layout):
+            result: tuple[Any, Any] = hook(coord, self._offset, self.inner)
+            return result
+        kept, offset = slice_parts(coord, self.inner)
+        return ComposedLayout(self.outer, self.offset + offset, kept), Int(0)
+
+    def domain_offset(self, coord: Tree) -> tuple[Any, Any]:
+        """The same layout seen from `coord`: the shift goes into the offset, as outer is not linear."""
+        return ComposedLayout(self.outer, self.offset + self.inner(coord), self.inner), Int(0)
+
+    def compose_with(self, other: Any, offset: Any) -> Any:
+        """`self o other` for a layout or a tiler."""
+        if offset is not None:
+            return ComposedLayout(self, offset, other)
+        return self.with_domain(composition(self.inner, other))
+
+    def composed_after(self, layout: Layout) -> Any:
+        """`layout o self`, for offset 0."""
+        if not (isinstance(self.offset, Int) and self.offset == 0):
+            raise StaticAssertError("Require offset == 0.", {"layout": self})
+        return composition(composition(layout, self.outer), self.inner)
+
+    def right_inverse(self) -> Any:
+        return self._inverted(right_inverse)
+
+    def left_inverse(self) -> Any:
+        return self._inverted(left_inverse)
+
+    def _inverted(self, invert: Any) -> Any:
+        inner = invert(self.inner)
+        if hasattr(self.outer, "slice_composed") and isinstance(self.offset, Int) and self.offset == 0:
+            return composition(inner, self.outer)
+        return ComposedLayout(inner, -self.offset, invert(self.outer))
+
+    def max_common_layout(self, other: Any) -> Layout:
+        if isinstance(other, ComposedLayout):
+            raise InvalidTypeError("max_common_layout of two composed layouts is not defined in CuTe")
+        common = max_common_layout(self.inner, other)
+        base = 1 << getattr(self.outer, "base", 0)
+        if isinstance(public(product_of(common._shape)), Int) and base < int(public(product_of(common._shape))):
+            return compose_tiler(common, Int(base))
+        return common
+
+    def max_common_vector(self, other: Any) -> Any:
+        mine = Int(1 << getattr(self.outer, "base", 0))
+        if isinstance(other, ComposedLayout):
+            shared = max_common_vector(self.inner, other.inner)
+            if other.outer == self.outer:
+                return shared
+            return Int(min(int(shared), int(mine), 1 << getattr(other.outer, "base", 0)))
+        return Int(min(int(max_common_vector(self.inner, other)), int(mine)))
+
+    def as_product_tiler(self, block: Layout) -> Any:
+        """`logical_product(block, self)`: the swizzle that acts on the copies as self acts on its own offsets."""
+        from_tiler = getattr(self.outer, "product_with", None)
+        if from_tiler is None:
+            raise InvalidTypeError(f"no product with a tiler whose outer function is {self.outer!r}")
+        return from_tiler(block, self)
+
+    def cosize(self) -> Any:
+        return cosize(self.inner)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ComposedLayout):
+            return NotImplemented
+        return bool(self.outer == other.outer and self.offset == other.offset and self.inner == other.inner)
+
+    def __hash__(self) -> int:
+        return hash((self.outer, self.offset, self.inner))
+
+    def __str__(self) -> str:
+        return f"{self.outer} o {self.offset} o {self.inner}"
+
+    def __repr__(self) -> str:
+        return f"ComposedLayout({self.outer!r}, {self.offset!r}, {self.inner!r})"
+
+    def __reduce__(self) -> Any:
+        return (ComposedLayout, (self.outer, self.offset, self.inner))
+
+
+def make_composed_layout(outer: Any, offset: Any, inner: Any) -> ComposedLayout:
+    """C++'s name for the constructor."""
+    return ComposedLayout(outer, offset, inner)
+
+
+def slice_parts(coord: Tree, layout: Any) -> tuple[Any, Any]:
+    """(kept sublayout, public offset of the fixed modes) of a layout or composed layout."""
+    if isinstance(layout, ComposedLayout):
+        return layout.slice_and_offset(coord)
+    kept = make(slice_tree(coord, layout._shape), slice_tree(coord, layout._stride), layout._assumptions)
+    return kept, public(fixed_offset(coord, layout))
+
+
+def fixed_offset(coord: Tree, layout: Layout) -> Any:
+    """Internal offset of a coordinate whose `_` count as static 0."""
+    return crd2idx_of(_zeroed(coord), layout._shape, layout._stride)
+
+
+def _zeroed(coord: Tree) -> Tree:
+    if type(coord) is tuple:
+        return tuple([_zeroed(c) for c in coord])
+    return 0 if has_underscore(coord) else internal_leaf(coord)
+
+
+def offset_text(offset: Any) -> str:
+    """An internal offset as it prints."""
+    return leaf_text(offset)

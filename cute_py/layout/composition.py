@@ -1,0 +1,231 @@
+"""Composition of layouts: R = A o B, so that R(i) = A(B(i)).
+
+One integer mode s:d of B at a time. A is made flat first. Then d is divided through A's shape from the left (the part
+of A that B steps over), and s is counted through what is left of it (the part of A that B walks along):
+
+    (6,2):(8,2) o 4:3      step over 3 of the 6, walk 2 of the remaining 2, then 2 of the next 2
+                        -> (2,2):(24,2)
+
+Each division has a condition, which C++ asserts where both numbers are static: the stride must divide or be divided
+by the mode that it steps over ('Stride Divisibility Condition'), the size must be divided by what it takes of a mode
+('Shape Divisibility Condition'). They are not sufficient: composition((4,6,8):(2,3,5), 6:3) passes both and is not
+A(B(i)) everywhere. `strict=True` checks the function itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cute_py.errors import CompositionMismatchError, InvalidTypeError, LayoutError, StaticAssertError
+from cute_py.layout.arithmetic import ceil_div_leaf, crd2idx_of, product_of
+from cute_py.layout.coalesce import coalesced_beyond, coalesced_beyond_by
+from cute_py.layout.coprofile import coprofile_of
+from cute_py.layout.domain import on_domain
+from cute_py.layout.layout import Layout, joined, make
+from cute_py.layout.leaf import (
+    Dynamic,
+    Int,
+    Tree,
+    internal_leaf,
+    leaf_text,
+    magnitude,
+    minimum,
+    public,
+    sign,
+    times,
+    tree_text,
+    trunc_div,
+    value_of,
+)
+from cute_py.layout.trees import at, is_underscore, modes, unwrap
+
+
+def compose_trees(lhs_shape: Tree, lhs_stride: Tree, shape: Tree, stride: Tree, notes: list[Any]) -> tuple[Tree, Tree]:
+    """The composition of a flattened left side with shape:stride; conditions on symbols are appended to `notes`."""
+    if type(shape) is tuple:
+        pairs = [compose_trees(lhs_shape, lhs_stride, s, d, notes) for s, d in zip(shape, stride, strict=True)]
+        return tuple([p[0] for p in pairs]), tuple([p[1] for p in pairs])
+    path = getattr(stride, "modes", None)
+    if path is not None:  # a basis element: compose with the mode of A that it points at
+        value = internal_leaf(stride.value)
+        return compose_trees(at(lhs_shape, path), at(lhs_stride, path), shape, value, notes)
+    if type(stride) is int and stride == 0:
+        return shape, 0
+    if type(lhs_shape) is not tuple:
+        return shape, times(stride, lhs_stride)
+    if type(stride) not in (int, Dynamic):
+        raise InvalidTypeError(f"can't compose with a stride that is no integer and no basis element: {stride}")
+    return _walk(lhs_shape, lhs_stride, shape, stride, notes)
+
+
+def _walk(lhs_shape: tuple[Any, ...], lhs_stride: Any, size: Any, step: Any, notes: list[Any]) -> tuple[Tree, Tree]:
+    """The general case: a flat left side of rank > 1, an integer mode size:step."""
+    out_shape: list[Any] = []
+    out_stride: list[Any] = []
+    last = len(lhs_shape) - 1
+    for i in range(last):
+        have = lhs_shape[i]
+        if type(have) is int and type(step) is int:
+            if have == 0:
+                raise LayoutError("can't compose over a mode of size 0", {"left": tree_text(lhs_shape)})
+            if step % have and step >= have:
+                raise StaticAssertError(
+                    "Stride Divisibility Condition",
+                    {
+                        "stride": f"{leaf_text(step)} of the right side",
+                        "mode": f"{leaf_text(have)} (mode {i}) of the left side {_text(lhs_shape, lhs_stride)}",
+                    },
+                )
+            if step > 0:
+                left_here, next_step = -(-have // step), -(-step // have)
+            else:
+                left_here = ceil_div_leaf(have, -step)
+                next_step = -ceil_div_leaf(-step, have)
+        else:
+            _note_stride(step, have, notes)
+            over = magnitude(step)
+            left_here = ceil_div_leaf(have, over)
+            next_step = ceil_div_leaf(over, have) * sign(step)
+        if left_here == 1 or size == 1:
+            step = next_step
+            continue
+        take = minimum(left_here, size)
+        if type(take) is int and type(size) is int:
+            if take == 0 or size % take:
+                raise StaticAssertError(
+                    "Shape Divisibility Condition",
+                    {
+                        "size": f"{leaf_text(size)} left of the right side",
+                        "takes": f"{leaf_text(take)} of mode {i} of the left side {_text(lhs_shape, lhs_stride)}",
+                    },
+                )
+            rest = size // take
+        else:
+            _note_shape(size, take, notes)
+            rest = trunc_div(size, take)
+        out_shape.append(take)
+        out_stride.append(times(step, lhs_stride[i]))
+        size, step = rest, next_step
+    if not out_shape:
+        return size, times(step, lhs_stride[last])
+    if size == 1:
+        return unwrap(out_shape), unwrap(out_stride)
+    return (*out_shape, size), (*out_stride, times(step, lhs_stride[last]))
+
+
+def _text(shape: Tree, stride: Tree) -> str:
+    return f"{tree_text(shape)}:{tree_text(stride)}"
+
+
+def _symbolic(*numbers: Any) -> bool:
+    return any(not isinstance(value_of(n), int) for n in numbers)
+
+
+def _note_stride(step: Any, have: Any, notes: list[Any]) -> None:
+    if _symbolic(step, have):
+        import sympy
+
+        d, s = value_of(step), value_of(have)
+        _note(sympy.Or(sympy.Eq(sympy.Mod(d, s), 0), sympy.Lt(d, s)), notes, "Stride Divisibility Condition")
+
+
+def _note_shape(size: Any, take: Any, notes: list[Any]) -> None:
+    if _symbolic(size, take):
+        import sympy
+
+        condition = sympy.Eq(sympy.Mod(value_of(size), value_of(take)), 0)
+        _note(condition, notes, "Shape Divisibility Condition")
+
+
+def _note(condition: Any, notes: list[Any], name: str) -> None:
+    text = str(condition)
+    if text == "False":
+        raise StaticAssertError(name, {"condition": "never holds for these symbols"})
+    if text != "True" and condition not in notes:
+        notes.append(condition)
+
+
+def compose_layouts(lhs: Layout, rhs: Layout) -> Layout:
+    """A o B for two plain layouts, as C++ computes it."""
+    profile = coprofile_of(rhs._stride)
+    if profile == 0:
+        shape, stride = coalesced_beyond(lhs._shape, lhs._stride)
+    else:
+        shape, stride = coalesced_beyond_by(lhs._shape, lhs._stride, profile)
+    notes = [*lhs._assumptions, *rhs._assumptions]
+    shape, stride = compose_trees(shape, stride, rhs._shape, rhs._stride, notes)
+    return make(shape, stride, tuple(notes))
+
+
+def compose_tiler(lhs: Layout, tiler: Any) -> Layout:
+    """A layout composed by mode with a tiler: a tuple of tilers (shorter tilers drop the other modes), a size, a
+    layout, or `_` for the whole mode."""
+    if isinstance(tiler, Layout):
+        return compose_layouts(lhs, tiler)
+    if type(tiler) is tuple:
+        rank = len(modes(lhs._shape))
+        if len(tiler) > rank:
+            raise StaticAssertError("tuple_size<Tiler>::value <= rank", {"tiler": tiler, "layout": lhs})
+        return joined([compose_tiler(lhs[i], t) for i, t in enumerate(tiler)])
+    if is_underscore(tiler):
+        return lhs
+    notes = list(lhs._assumptions)
+    shape, stride = coalesced_beyond(lhs._shape, lhs._stride)
+    shape, stride = compose_trees(shape, stride, internal_leaf(tiler), 1, notes)
+    return make(shape, stride, tuple(notes))
+
+
+def composition(lhs: Any, rhs: Any, *rest: Any, strict: bool = False) -> Any:
+    """`lhs o rhs`: a layout, a swizzle, a composed layout or a tensor, composed with a layout or with a tiler.
+
+    With three arguments, the composed layout `composition(outer, offset, inner)` as in C++.
+
+    Args:
+        lhs: what is read through.
+        rhs: what selects from it, a layout or a by-mode tiler (tuple of sizes, layouts, `_`).
+        strict: also check R(i) == lhs(rhs(i)) for every i, which C++ does not.
+    Raises:
+        StaticAssertError: with C++'s condition, the modes and the values.
+        CompositionMismatchError: strict, and the result is another function.
+
+    >>> print(composition(Layout((Int(4), Int(8)), (Int(8), Int(1))), Layout(Int(8), Int(2))))
+    (_2,_4):(_16,_1)
+    >>> print(composition(Layout((Int(4), Int(8))), (Int(2), None)))
+    (_2,_8):(_1,_4)
+    """
+    if rest:
+        if len(rest) != 1 or not hasattr(lhs, "compose_with"):
+            raise InvalidTypeError(
+                "composition takes two operands, or (outer, offset, inner) with a swizzle or a layout"
+            )
+        return lhs.compose_with(rest[0], rhs)
+    if type(lhs) is Layout and type(rhs) is Layout:
+        result = compose_layouts(lhs, rhs)
+    elif type(lhs) is Layout:
+        if hasattr(rhs, "composed_after"):
+            return rhs.composed_after(lhs)
+        result = compose_tiler(lhs, rhs)
+    elif hasattr(lhs, "compose_with"):
+        return lhs.compose_with(rhs, None)
+    else:
+        return on_domain(composition, lhs, rhs, strict=strict)
+    if strict:
+        _check(result, lhs, rhs)
+    return result
+
+
+def _check(result: Layout, lhs: Layout, rhs: Any) -> None:
+    if isinstance(rhs, Layout):
+        for i in range(int(value_of(product_of(rhs._shape)))):
+            want = crd2idx_of(crd2idx_of(Dynamic(i), rhs._shape, rhs._stride), lhs._shape, lhs._stride)
+            got = crd2idx_of(Dynamic(i), result._shape, result._stride)
+            if str(public(want)) != str(public(got)):
+                raise CompositionMismatchError(
+                    f"composition is not A(B(i)): R({i}) = {public(got)}, A(B({i})) = {public(want)}",
+                    {"A": lhs, "B": rhs, "R (as C++ computes it)": result},
+                )
+    elif type(rhs) is tuple:
+        for i, t in enumerate(rhs):
+            _check(result[i], lhs[i], t)
+    elif not is_underscore(rhs):
+        _check(result, lhs, Layout(rhs, Int(1)))

@@ -1,0 +1,74 @@
+"""Coordinates and indices.
+
+crd2idx(coord, shape, stride)   inner product of the natural coordinate with the strides
+crd2idx(coord, shape)           the colexicographic index: first mode fastest
+idx2crd(index, shape)           its inverse; the last mode takes what is left, without a modulo, as in C++
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cute_py.layout.arithmetic import crd2idx_horner, crd2idx_of, idx2crd_colex, idx2crd_strided
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.layout import Layout
+from cute_py.layout.leaf import Tree, internal, public
+
+
+def crd2idx(coord: Tree, shape: Any, stride: Tree = None) -> Any:
+    """The index of a coordinate within shape:stride, within a layout, or colexicographically within a shape.
+
+    >>> crd2idx((1, 2), (4, 8), (8, 1)), crd2idx((1, 2), (4, 8))
+    (10, 9)
+    """
+    if isinstance(shape, (Layout, ComposedLayout)):
+        return shape(coord)
+    if stride is None:
+        return public(crd2idx_horner(internal(coord), internal(shape)))
+    return public(crd2idx_of(internal(coord), internal(shape), internal(stride)))
+
+
+def idx2crd(idx: Tree, shape: Any, stride: Tree = None) -> Tree:
+    """The coordinate of an index; with a stride, (idx / stride) % shape at every leaf.
+
+    >>> idx2crd(17, (4, (2, 4))), idx2crd(100, (4, 8))
+    ((1, (0, 2)), (0, 25))
+    """
+    if isinstance(shape, Layout):
+        return idx2crd(idx, shape.shape, shape.stride)
+    if stride is None:
+        return public(idx2crd_colex(internal(idx), internal(shape)))
+    return public(idx2crd_strided(internal(idx), internal(shape), internal(stride)))
+
+
+def crd2crd(coord: Tree, src_shape: Tree, dst_shape: Tree) -> Tree:
+    """A coordinate of one shape as a coordinate of another of the same size.
+
+    >>> crd2crd((1, 2), (4, 6), (2, 12)), crd2crd(9, (4, 6), (8, 3))
+    ((1, 2), (1, 1))
+    """
+
+    def convert(c: Tree, s: Tree, d: Tree) -> Tree:
+        if type(c) is tuple and type(s) is tuple and type(d) is tuple and len(c) == len(s) == len(d):
+            return tuple([convert(*t) for t in zip(c, s, d, strict=True)])
+        return idx2crd_colex(crd2idx_horner(c, s), d)
+
+    return public(convert(internal(coord), internal(src_shape), internal(dst_shape)))
+
+
+def get_hier_coord(layout: Layout, index: Any) -> Tree:
+    """The natural coordinate of an offset of a compact layout."""
+    return idx2crd(index, layout.shape, layout.stride)
+
+
+def get_flat_coord(layout: Layout, index: Any) -> Tree:
+    """The coordinate of an offset of a compact layout with one integer per mode."""
+    hier = get_hier_coord(layout, index)
+    if type(hier) is not tuple:
+        return hier
+    return tuple([crd2idx(c, s) for c, s in zip(hier, layout.shape, strict=True)])
+
+
+def get_1d_coord(layout: Layout, index: Any) -> Any:
+    """The colexicographic coordinate of an offset of a compact layout."""
+    return crd2idx(get_hier_coord(layout, index), layout.shape)

@@ -1,0 +1,94 @@
+"""The codomain of a layout: what its offsets look like.
+
+Integer strides give integer offsets: profile `_0`. Basis strides give coordinates: (_1@0,(_1@0@1,_1@1@1)) gives
+offsets of the profile (_0,(_0,_0)).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cute_py.errors import LayoutError
+from cute_py.layout.arithmetic import product_of
+from cute_py.layout.domain import domain_of
+from cute_py.layout.leaf import Tree, internal, internal_leaf, magnitude, public, times, tree_text
+from cute_py.layout.trees import at, leaves
+
+
+def coprofile_of(stride: Tree) -> Tree:
+    """Internal strides -> tree of zeros: the profile that the offsets have."""
+    paths = [p for p in (getattr(d, "modes", None) for d in leaves(stride)) if p]
+    if not paths:
+        return 0
+    root: dict[int, Any] = {}
+    for path in paths:
+        node = root
+        for i in path:
+            node = node.setdefault(i, {})
+    tree = _zeros(root)
+    for path in paths:
+        if type(at(tree, path)) is tuple:
+            raise LayoutError("strides of incompatible hierarchy", {"strides": tree_text(stride)})
+    return tree
+
+
+def _zeros(node: dict[int, Any]) -> Tree:
+    if not node:
+        return 0
+    return tuple([_zeros(node.get(i, {})) for i in range(max(node) + 1)])
+
+
+def coprofile(layout: Any) -> Tree:
+    """The profile of the layout's offsets, static zeros.
+
+    >>> from cute_py.layout.layout import Layout
+    >>> print(coprofile(Layout((4, 8))))
+    _0
+    """
+    return public(coprofile_of(domain_of(layout)._stride))
+
+
+def coshape_of(shape: Tree, stride: Tree) -> Tree:
+    """Internal: 1 + the largest offset in each codomain mode, with the absolute values of the strides."""
+    sizes, strides = leaves(shape), leaves(stride)
+    profile = coprofile_of(stride)
+
+    def extent(tree: Tree, path: tuple[int, ...]) -> Tree:
+        if type(tree) is tuple:
+            return tuple([extent(t, (*path, i)) for i, t in enumerate(tree)])
+        total: Any = 1
+        for s, d in zip(sizes, strides, strict=True):
+            here = getattr(d, "modes", ())
+            if tuple(here) == path:
+                value = internal_leaf(d.value) if here else d
+                total = total + times(s + -1, magnitude(value))
+            elif not here and path and not (type(d) is int and d == 0):
+                raise LayoutError("an integer stride beside basis strides", {"strides": tree_text(stride)})
+        return total
+
+    return extent(profile, ())
+
+
+def coshape(layout: Any) -> Tree:
+    """The smallest shape that holds every offset: one size per codomain mode.
+
+    >>> from cute_py.layout.layout import Layout
+    >>> print(coshape(Layout((4, 8), (8, 1))))
+    32
+    """
+    inner = domain_of(layout)
+    return public(coshape_of(inner._shape, inner._stride))
+
+
+def cosize(layout: Any) -> Any:
+    """The product of the coshape: for integer strides, 1 + the largest offset.
+
+    Negative strides count with their absolute values, as in C++. A layout with a size of 0 has cosize 0 where the
+    stride of that mode is 1.
+
+    >>> from cute_py.layout.layout import Layout
+    >>> from cute_py.layout.leaf import Int
+    >>> print(cosize(Layout((Int(4), Int(8)), (Int(8), Int(1)))))
+    _32
+    """
+    return public(product_of(internal(coshape(layout))))

@@ -1,0 +1,213 @@
+"""Inverses: from offsets back to coordinates.
+
+    right_inverse(L)   L(R(i)) == i            as far as the offsets 0, 1, 2, ... are reached without a gap
+    left_inverse(L)    L(R(L(i))) == L(i)      for every i in the domain
+
+Both follow the strides in ascending order: the mode of stride 1 first, then the mode whose stride is where the last
+one ended. The result's strides say where in L's domain each of them starts. Only static strides take part.
+
+With basis strides (which C++ does not compile) each codomain axis is inverted by itself: mode i of the result maps
+coordinates of axis i to indices of L's domain (rule of arXiv 2603.02298).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cute_py.errors import StaticAssertError
+from cute_py.layout.arithmetic import compact_left
+from cute_py.layout.axes import along_axis, axis_paths, on_axis
+from cute_py.layout.coalesce import coalesced
+from cute_py.layout.composition import compose_layouts, compose_tiler
+from cute_py.layout.coprofile import coprofile_of
+from cute_py.layout.domain import domain_of
+from cute_py.layout.layout import Layout, make
+from cute_py.layout.leaf import Int, Tree, is_static, leaf_text, public, same, tree_text, trunc_div, trunc_mod
+from cute_py.layout.trees import at, is_underscore, leaves, modes, unflatten_leaves, unwrap
+
+
+def _starts(shapes: tuple[Any, ...]) -> list[Any]:
+    """Where each flat mode starts in the colexicographic domain: exclusive prefix products."""
+    out: list[Any] = []
+    n: Any = 1
+    for s in shapes:
+        out.append(n)
+        n = n * s
+    return out
+
+
+def _ascending(strides: tuple[Any, ...]) -> list[int]:
+    """Indices of the static strides, ascending, by exchange sort: equal strides come out in the order in which C++
+    leaves them, which decides between stride-0 modes."""
+    order = [i for i, d in enumerate(strides) if type(d) is int]
+    for i in range(len(order)):
+        for j in range(i + 1, len(order)):
+            if strides[order[j]] < strides[order[i]]:
+                order[i], order[j] = order[j], order[i]
+    return order
+
+
+def right_inverse_trees(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
+    """Internal shape:stride with integer strides -> its right inverse."""
+    shape, stride = coalesced(shape, stride)
+    shapes, strides = modes(shape), modes(stride)
+    starts = _starts(shapes)
+    out_shape: list[Any] = [1]
+    out_stride: list[Any] = [0]
+    reached: Any = 1
+    for i in _ascending(strides):
+        if type(reached) is int and strides[i] == reached:
+            out_shape.append(shapes[i])
+            out_stride.append(starts[i])
+            reached = shapes[i] * reached
+    return coalesced(tuple(out_shape), tuple(out_stride))
+
+
+def left_inverse_trees(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
+    """Internal shape:stride with integer strides -> its quasi-inverse."""
+    shape, stride = coalesced(shape, stride)
+    shapes, strides = modes(shape), modes(stride)
+    if not all(type(d) is int for d in strides):
+        raise StaticAssertError(
+            "Left inverse requires static strides.",
+            {"layout": f"{tree_text(shape)}:{tree_text(stride)}"},
+            "make the strides static with Int(...)",
+        )
+    starts = _starts(shapes)
+    order = _ascending(strides)
+    out_shape: list[Any] = []
+    out_stride: list[Any] = [0]
+    covered = 1
+    for i in order:
+        if strides[i] == 0:
+            continue
+        if trunc_mod(strides[i], covered) != 0:
+            raise StaticAssertError(
+                "Left inverse divisibility condition",
+                {
+                    "layout": f"{tree_text(shape)}:{tree_text(stride)}",
+                    "stride": f"{leaf_text(strides[i])} (mode {i}) is no multiple of {covered}, the reach so far",
+                },
+            )
+        gap = trunc_div(strides[i], covered)
+        out_shape.append(gap)
+        out_stride.append(starts[i])
+        covered *= gap
+    out_shape.append(shapes[order[-1]])
+    return coalesced(tuple(out_shape), tuple(out_stride))
+
+
+def _by_axis(invert: Any, layout: Layout, profile: Tree) -> Layout:
+    parts = []
+    for path in axis_paths(profile):
+        axis = along_axis(layout._stride, path)
+        moving = [(s, d) for s, d in zip(leaves(layout._shape), leaves(axis), strict=True)]
+        starts = _starts(tuple(leaves(layout._shape)))
+        keep = [i for i, (_, d) in enumerate(moving) if not (type(d) is int and d == 0)]
+        if not keep:
+            parts.append((1, 0))
+            continue
+        # the axis' own modes, as if they were the whole domain; then move their starts to where they really are
+        own = tuple(moving[i][0] for i in keep)
+        inverse_shape, inverse_stride = invert(own, tuple(moving[i][1] for i in keep))
+        there = compose_layouts(make(own, tuple(starts[i] for i in keep)), make(inverse_shape, inverse_stride))
+        parts.append(coalesced(there._shape, there._stride))
+    return make(unflatten_leaves([p[0] for p in parts], profile), unflatten_leaves([p[1] for p in parts], profile))
+
+
+def _inverse(layout: Any, invert: Any, name: str) -> Any:
+    if is_underscore(layout):
+        return layout
+    if type(layout) is not Layout:
+        if isinstance(layout, int):
+            return -layout
+        return getattr(layout, name)()
+    profile = coprofile_of(layout._stride)
+    if profile == 0:
+        return make(*invert(layout._shape, layout._stride))
+    return _by_axis(invert, layout, profile)
+
+
+def right_inverse(layout: Any) -> Any:
+    """R with layout(R(i)) == i for all i < size(R): as many contiguous offsets from 0 as the layout reaches.
+
+    >>> print(right_inverse(Layout((Int(3), Int(5), Int(2)), (Int(10), Int(2), Int(1)))))
+    (_2,_5,_3):(_15,_3,_1)
+    """
+    return _inverse(layout, right_inverse_trees, "right_inverse")
+
+
+def left_inverse(layout: Any) -> Any:
+    """R with layout(R(layout(i))) == layout(i) for all i in the domain; layout(R(...)) is the identity if injective.
+
+    Raises:
+        StaticAssertError: 'Left inverse divisibility condition', 'Left inverse requires static strides.'
+
+    >>> print(left_inverse(Layout((Int(4), Int(8)), (Int(1), Int(5)))))
+    (_5,_8):(_1,_4)
+    """
+    return _inverse(layout, left_inverse_trees, "left_inverse")
+
+
+def nullspace(layout: Any) -> Layout:
+    """The layout of the domain's indices that a layout maps to 0 by its static stride-0 modes.
+
+    >>> print(nullspace(Layout((Int(4), Int(8)), (Int(1), Int(0)))))
+    _8:_4
+    """
+    if type(layout) is not Layout:
+        return make(1, 0)  # a composed layout: C++ does not attempt it
+    shapes, strides = leaves(layout._shape), leaves(layout._stride)
+    keep = [i for i, d in enumerate(strides) if type(d) is int and d == 0]
+    if not keep:
+        return make(1, 0)
+    starts, _ = compact_left(tuple(shapes))
+    return make(unwrap([shapes[i] for i in keep]), unwrap([starts[i] for i in keep]))
+
+
+def max_common_layout(a: Any, b: Any) -> Layout:
+    """The layout of the longest run of contiguous offsets on which a and b agree: a(R(i)) == i == b(R(i)).
+
+    >>> print(max_common_layout(Layout((Int(4), Int(8))), Layout((Int(4), Int(8)))))
+    _32:_1
+    """
+    for x, y in ((a, b), (b, a)):
+        if hasattr(x, "max_common_layout"):
+            result: Layout = x.max_common_layout(y)
+            return result
+    x, y = domain_of(a), domain_of(b)
+    inverse = right_inverse(y)
+    profile = coprofile_of(y._stride)
+    if profile == 0:
+        n = _contiguous(x, inverse)
+        return make(1, 0) if n is None else compose_tiler(inverse, public(n))
+    parts = []
+    for path in axis_paths(profile):
+        part = make(at(inverse._shape, path), at(inverse._stride, path))
+        n = _contiguous(x, part, on_axis(1, path, y._stride))
+        parts.append(make(1, 0) if n is None else compose_tiler(part, public(n)))
+    return make(
+        unflatten_leaves([p._shape for p in parts], profile), unflatten_leaves([p._stride for p in parts], profile)
+    )
+
+
+def _contiguous(a: Layout, inverse: Layout, unit: Any = 1) -> Any:
+    """Internal size of the static unit-stride front of a o inverse, or None."""
+    common = compose_layouts(a, inverse)
+    shape, stride = coalesced(common._shape, common._stride)
+    size, step = modes(shape)[0], modes(stride)[0]
+    return size if is_static(size) and same(step, unit) else None
+
+
+def max_common_vector(a: Any, b: Any) -> Any:
+    """The number of contiguous elements that correspond in a and b, at least 1.
+
+    >>> print(max_common_vector(Layout((Int(4), Int(8)), (Int(1), Int(4))), Layout((Int(4), Int(8)), (Int(1), Int(8)))))
+    _4
+    """
+    for x, y in ((a, b), (b, a)):
+        if hasattr(x, "max_common_vector"):
+            return x.max_common_vector(y)
+    x, y = domain_of(a), domain_of(b)
+    n = _contiguous(x, right_inverse(y))
+    return Int(1) if n is None else public(n)

@@ -1,0 +1,357 @@
+"""Leaves: the numbers at the ends of shapes, strides and coordinates.
+
+CuTe C++ tells a compile-time integer (`Int<4>`, printed `_4`) from a run-time one (`4`), and its algebra branches on
+the difference: a static 1 is dropped, a run-time 1 is kept; static modes merge, run-time modes do not.
+
+Users write `Int(4)` for the first and plain `4`, numpy integers or sympy expressions for the second. Inside the
+layout package the same leaves are held the other way round, so that the algebra reads like the mathematics and runs
+at the speed of plain integers:
+
+    what                 users see            inside the layout package
+    static integer       Int(4)               4
+    run-time integer     4                    Dynamic(4)
+    symbolic size        sympy expression     Dynamic(expression)
+    any other stride     the object itself    the object itself        (E(0), an XOR stride, ...)
+
+`internal` and `public` convert. A `Dynamic` compares equal to nothing, because nothing about it is known where C++
+decides at compile time; its arithmetic has CuTe's rules for mixed operands (a static 0 times anything is a static 0).
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError
+
+Leaf: TypeAlias = Any
+"""A leaf in either representation; which one, each function says."""
+
+Tree: TypeAlias = Any
+"""A leaf, or a tuple of trees."""
+
+MAX_DEPTH = 64
+"""Deepest nesting of tuples that is accepted; real layouts stay below 8."""
+
+
+@runtime_checkable
+class IntegerModule(Protocol):
+    """What a stride must do: be scaled by an integer from the left, be added, and print itself.
+
+    Two optional attributes say more: `modes`, the hierarchical position of a basis element (with `value`, its
+    scale), and `is_static` (False where equality of two objects is known only at run time).
+    """
+
+    def __rmul__(self, n: Any, /) -> Any: ...
+
+    def __add__(self, other: Any, /) -> Any: ...
+
+
+class Int(int):
+    """A static integer, C++'s `Int<n>`; prints `_n`. Arithmetic of two of them is static.
+
+    >>> print(Int(4), Int(4) * Int(2), Int(4) * 2)
+    _4 _8 8
+    >>> print(Int(0) * 7)         # CuTe knows at compile time that this is 0
+    _0
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, value: Any = 0) -> Int:
+        if isinstance(value, (bool, float, str)) or not hasattr(value, "__index__"):
+            raise InvalidTypeError(f"Int takes an integer, got {value!r}")
+        return int.__new__(cls, operator.index(value))
+
+    def __repr__(self) -> str:
+        return f"Int({int(self)})"
+
+    def __str__(self) -> str:
+        return f"_{int(self)}"
+
+    def __format__(self, spec: str) -> str:
+        return format(int(self), spec) if spec[-1:] in tuple("bcdoxXneEfFgG%") else format(str(self), spec)
+
+    def __add__(self, other: Any) -> Any:
+        return _combine(operator.add, self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return _combine(operator.add, other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return _combine(operator.sub, self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _combine(operator.sub, other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return _combine(operator.mul, self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return _combine(operator.mul, other, self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return _combine(operator.floordiv, self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return _combine(operator.floordiv, other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return _combine(operator.mod, self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return _combine(operator.mod, other, self)
+
+    def __neg__(self) -> Int:
+        return Int(-int(self))
+
+    def __pos__(self) -> Int:
+        return self
+
+    def __abs__(self) -> Int:
+        return Int(abs(int(self)))
+
+
+def _combine(op: Any, left: Any, right: Any) -> Any:
+    """`left op right` in Python's own arithmetic; static if both are, or if a static 0 decides it."""
+    left_static, right_static = isinstance(left, Int), isinstance(right, Int)
+    if left_static and right_static:
+        return Int(op(int(left), int(right)))
+    other = right if left_static else left
+    if isinstance(other, bool) or not (isinstance(other, int) or is_symbolic(other)):
+        return NotImplemented
+    if op is operator.mul and ((left_static and left == 0) or (right_static and right == 0)):
+        return Int(0)
+    if op in (operator.floordiv, operator.mod) and left_static and left == 0:
+        return Int(0)
+    if op is operator.mod and right_static and abs(int(right)) == 1:
+        return Int(0)
+    return op(int(left) if left_static else left, int(right) if right_static else right)
+
+
+def is_symbolic(value: object) -> bool:
+    """A sympy expression? Asked without importing sympy."""
+    return type(value).__module__.partition(".")[0] == "sympy" and hasattr(value, "free_symbols")
+
+
+class Dynamic:
+    """A number known only at run time in C++'s eyes: `value` is an int or a sympy expression."""
+
+    __slots__ = ("value",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return f"Dynamic({self.value!r})"
+
+    def __add__(self, other: Any) -> Any:
+        return Dynamic(self.value + (other.value if type(other) is Dynamic else other))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return Dynamic(self.value - (other.value if type(other) is Dynamic else other))
+
+    def __rsub__(self, other: Any) -> Any:
+        return Dynamic(other - self.value)
+
+    def __mul__(self, other: Any) -> Any:
+        if type(other) is Dynamic:
+            return Dynamic(self.value * other.value)
+        return Dynamic(self.value * other) if other else 0
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Any:
+        return Dynamic(-self.value)
+
+
+def trunc_div(a: Any, b: Any) -> Any:
+    """C++'s `a / b` of internal leaves: rounds toward zero; a static 0 stays static."""
+    if type(a) is int and type(b) is int:
+        if b == 0:
+            raise LayoutError("division by zero", {"dividend": a})
+        return a // b if (a >= 0) == (b > 0) else -(-a // b)
+    if type(a) is int and a == 0:
+        return 0
+    return Dynamic(_value_div(value_of(a), value_of(b)))
+
+
+def trunc_mod(a: Any, b: Any) -> Any:
+    """C++'s `a % b` of internal leaves: the sign of the dividend; anything modulo a static 1 is a static 0."""
+    if type(a) is int and type(b) is int:
+        return a - b * trunc_div(a, b)
+    if (type(a) is int and a == 0) or (type(b) is int and b in (1, -1)):
+        return 0
+    x, y = value_of(a), value_of(b)
+    if isinstance(x, int) and isinstance(y, int):
+        return Dynamic(x - y * _value_div(x, y))
+    return Dynamic(x % y)
+
+
+def _value_div(x: Any, y: Any) -> Any:
+    if isinstance(x, int) and isinstance(y, int):
+        if y == 0:
+            raise LayoutError("division by zero", {"dividend": x})
+        return x // y if (x >= 0) == (y > 0) else -(-x // y)
+    return x // y
+
+
+def value_of(leaf: Any) -> Any:
+    """The number in an internal leaf: int or sympy expression."""
+    return leaf.value if type(leaf) is Dynamic else leaf
+
+
+def is_static(leaf: Any) -> bool:
+    """Known at compile time? (internal leaf)"""
+    if type(leaf) is int:
+        return True
+    if type(leaf) is Dynamic:
+        return False
+    return bool(getattr(leaf, "is_static", True))
+
+
+def minimum(a: Any, b: Any) -> Any:
+    """The smaller of two internal leaves; static only if both are."""
+    if type(a) is int and type(b) is int:
+        return a if a <= b else b
+    x, y = value_of(a), value_of(b)
+    if isinstance(x, int) and isinstance(y, int):
+        return Dynamic(min(x, y))
+    import sympy
+
+    return Dynamic(sympy.Min(x, y))
+
+
+def magnitude(leaf: Any) -> Any:
+    """abs() of an internal leaf."""
+    return Dynamic(abs(leaf.value)) if type(leaf) is Dynamic else abs(leaf)
+
+
+def sign(leaf: Any) -> Any:
+    """-1, 0 or 1 of an internal leaf. A symbol's sign is taken as positive: sizes and strides of unknown sign have
+    no layout in C++ either."""
+    if type(leaf) is Dynamic:
+        value = leaf.value
+        if isinstance(value, int):
+            return Dynamic((value > 0) - (value < 0))
+        return Dynamic(-1 if value.could_extract_minus_sign() and not value.is_positive else 1)
+    return (leaf > 0) - (leaf < 0)
+
+
+def times(n: Any, leaf: Any) -> Any:
+    """`n * leaf` with `n` an internal integer and `leaf` any internal stride."""
+    kind = type(leaf)
+    if kind is int or kind is Dynamic:
+        return n * leaf
+    return internal(public(n) * leaf)
+
+
+def plus(a: Any, b: Any) -> Any:
+    """`a + b` of internal strides or of their sums; a static 0 is the zero of every module."""
+    if type(a) is int and a == 0:
+        return b
+    if type(b) is int and b == 0:
+        return a
+    if type(a) in (int, Dynamic) and type(b) in (int, Dynamic):
+        return a + b
+    return internal(public(a) + public(b))
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equal, and known to be so at compile time."""
+    if type(a) is int and type(b) is int:
+        return a == b
+    return is_static(a) and is_static(b) and type(a) is type(b) and bool(a == b)
+
+
+def internal_leaf(x: Any) -> Any:
+    """One public leaf -> internal. Booleans, floats and strings are refused."""
+    kind = type(x)
+    if kind is Int:
+        return int(x)
+    if kind is int:
+        return Dynamic(x)
+    if kind is Dynamic:
+        return x
+    if isinstance(x, Int):
+        return int(x)
+    if isinstance(x, bool) or kind.__name__ in ("bool_", "bool"):
+        raise InvalidTypeError(f"a boolean is no size, stride or coordinate: {x!r}")
+    if is_symbolic(x):
+        if x.is_Integer:
+            return Dynamic(int(x))
+        if x.is_Float or x.is_Rational or x.is_integer is False:
+            raise InvalidTypeError(f"not an integer: {x!r}")
+        return Dynamic(x)
+    if hasattr(x, "__index__"):
+        return Dynamic(operator.index(x))
+    if isinstance(x, (float, complex, str, bytes, list, dict, set)) or x is None:
+        raise InvalidTypeError(f"expected an integer, got {kind.__name__} {x!r}")
+    if isinstance(x, IntegerModule):
+        return x
+    raise InvalidTypeError(f"{kind.__name__} is no integer and no stride (it needs int * x and x + x)")
+
+
+def internal(tree: Tree, depth: int = 0) -> Tree:
+    """A public tree of integers or strides -> internal."""
+    if type(tree) is tuple:
+        if depth > MAX_DEPTH:
+            raise InvalidValueError(f"nested deeper than {MAX_DEPTH} tuples")
+        return tuple([internal(x, depth + 1) for x in tree])
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return tuple([internal(x, depth + 1) for x in tree])
+    return internal_leaf(tree)
+
+
+def public(tree: Tree) -> Tree:
+    """An internal tree -> what users see: `Int` for static leaves, plain int or sympy for the others."""
+    kind = type(tree)
+    if kind is tuple:
+        return tuple([public(x) for x in tree])
+    if kind is int:
+        return int.__new__(Int, tree)
+    if kind is Dynamic:
+        return tree.value
+    return tree
+
+
+def leaf_text(leaf: Leaf) -> str:
+    """An internal leaf as C++ prints it."""
+    if type(leaf) is int:
+        return f"_{leaf}"
+    return str(leaf.value) if type(leaf) is Dynamic else str(leaf)
+
+
+def tree_text(tree: Tree) -> str:
+    """An internal tree as C++ prints it: `(a,b)`, no blanks, `()` if empty.
+
+    >>> tree_text((4, (Dynamic(2), 1)))
+    '(_4,(2,_1))'
+    """
+    if type(tree) is tuple:
+        return "(" + ",".join([tree_text(x) for x in tree]) + ")"
+    return leaf_text(tree)
+
+
+class Underscore:
+    """CuTe's `_`: keep this mode whole. `None` means the same in a coordinate."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "_"
+
+    def __eq__(self, other: object) -> bool:
+        return other is None or isinstance(other, Underscore)
+
+    def __hash__(self) -> int:
+        return hash(None)
+
+
+underscore = Underscore()

@@ -1,0 +1,167 @@
+"""Operations on the list of modes: group, take, select, append, replace, flatten.
+
+They change the profile and never the numbers. All take layouts, composed layouts, tensors and bare tuples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cute_py.errors import CoordinateError, InvalidTypeError, StaticAssertError
+from cute_py.layout.domain import on_domain
+from cute_py.layout.layout import Layout, make
+from cute_py.layout.leaf import Tree
+from cute_py.layout.trees import grouped, leaves, modes, unflatten_leaves
+
+
+def _on_trees(f: Callable[..., Tree], thing: Any, *args: Any) -> Any:
+    """Apply f to shape and stride of a layout alike, or to a bare tuple."""
+    if type(thing) is Layout:
+        return make(f(thing._shape, *args), f(thing._stride, *args), thing._assumptions)
+    if isinstance(thing, (tuple, int)):
+        return f(thing, *args)
+    return on_domain(_on_trees_of(f), thing, *args)
+
+
+def _on_trees_of(f: Callable[..., Tree]) -> Callable[..., Any]:
+    def operation(layout: Layout, *args: Any) -> Any:
+        return _on_trees(f, layout, *args)
+
+    operation.__name__ = f.__name__.strip("_")
+    return operation
+
+
+def group_modes(thing: Any, begin: int, end: int = -1) -> Any:
+    """Modes [begin, end) become one mode; end = -1 means through the last, as in C++.
+
+    >>> print(group_modes(Layout((Int(2), Int(3), Int(4))), 0, 2))
+    ((_2,_3),_4):((_1,_2),_6)
+    """
+    return _on_trees(lambda tree: grouped(modes(tree), begin, end), thing)
+
+
+group = group_modes
+
+
+def flatten(thing: Any) -> Any:
+    """Depth at most 1; an integer stays an integer.
+
+    >>> flatten(((1, 2), 3))
+    (1, 2, 3)
+    """
+    return _on_trees(lambda tree: tuple(leaves(tree)) if type(tree) is tuple else tree, thing)
+
+
+def unflatten(thing: Any, profile: Tree) -> Any:
+    """A flat layout or tuple arranged in the profile of `profile`.
+
+    >>> unflatten((1, 2, 3), ((0, 0), 0))
+    ((1, 2), 3)
+    """
+    return _on_trees(lambda tree: unflatten_leaves(modes(tree), profile), thing)
+
+
+def take(thing: Any, begin: int, end: int) -> Any:
+    """Modes [begin, end).
+
+    >>> print(take(Layout((Int(2), Int(3), Int(4))), 1, 3))
+    (_3,_4):(_2,_6)
+    """
+
+    def pick(tree: Tree) -> Tree:
+        if begin >= end:
+            raise StaticAssertError("take: empty range error", {"range": f"[{begin},{end})"})
+        if begin < 0 or end > len(modes(tree)):
+            raise StaticAssertError(
+                "take: range out of bounds", {"range": f"[{begin},{end})", "rank": len(modes(tree))}
+            )
+        return modes(tree)[begin:end]
+
+    return _on_trees(pick, thing)
+
+
+def select(thing: Any, *indices: Any) -> Any:
+    """The modes with these numbers, in this order; a list or tuple of numbers is taken too.
+
+    >>> print(select(Layout((Int(2), Int(3), Int(4))), 2, 0))
+    (_4,_2):(_6,_1)
+    """
+    if len(indices) == 1 and isinstance(indices[0], (list, tuple)):
+        indices = tuple(indices[0])
+
+    def pick(tree: Tree) -> Tree:
+        parts = modes(tree)
+        for i in indices:
+            if not isinstance(i, int) or not -len(parts) <= i < len(parts):
+                raise CoordinateError(f"no mode {i}", {"rank": len(parts)})
+        return tuple([parts[i] for i in indices])
+
+    return _on_trees(pick, thing)
+
+
+def _padded(tree: Tree, x: Tree, up_to_rank: int | None, front: bool) -> Tree:
+    parts = modes(tree)
+    count = 1 if up_to_rank is None else up_to_rank - len(parts)
+    if count < 0:
+        raise StaticAssertError(f"rank {len(parts)} is more than {up_to_rank}", {"modes": tree})
+    if count == 0:
+        return tree
+    return (x,) * count + parts if front else parts + (x,) * count
+
+
+def _extended(thing: Any, x: Any, up_to_rank: int | None, front: bool) -> Any:
+    if type(thing) is Layout:
+        extra = make(1, 0) if x is None else x
+        if type(extra) is not Layout:
+            raise InvalidTypeError(f"append and prepend to a layout take a layout, got {x!r}")
+        notes = thing._assumptions + extra._assumptions
+        return make(
+            _padded(thing._shape, extra._shape, up_to_rank, front),
+            _padded(thing._stride, extra._stride, up_to_rank, front),
+            notes,
+        )
+    if isinstance(thing, (tuple, int)):
+        return _padded(thing, x, up_to_rank, front)
+    return on_domain(_extended, thing, x, up_to_rank, front)
+
+
+def append(thing: Any, x: Any = None, up_to_rank: int | None = None) -> Any:
+    """One more mode at the end (default 1:0), or as many as make the rank `up_to_rank`.
+
+    >>> print(append(Layout(Int(4)), Layout(Int(2), Int(9))))
+    (_4,_2):(_1,_9)
+    """
+    return _extended(thing, x, up_to_rank, False)
+
+
+def prepend(thing: Any, x: Any = None, up_to_rank: int | None = None) -> Any:
+    """One more mode at the front (default 1:0), or as many as make the rank `up_to_rank`.
+
+    >>> print(prepend(Layout(Int(4)), Layout(Int(2), Int(9))))
+    (_2,_4):(_9,_1)
+    """
+    return _extended(thing, x, up_to_rank, True)
+
+
+def replace(thing: Any, mode: int, x: Any) -> Any:
+    """Mode number `mode` replaced by x.
+
+    >>> print(replace(Layout((Int(4), Int(8))), 0, Layout(Int(2), Int(9))))
+    (_2,_8):(_9,_4)
+    """
+
+    def put(tree: Tree, new: Tree) -> Tree:
+        parts = list(modes(tree))
+        if not -len(parts) <= mode < len(parts):
+            raise CoordinateError(f"no mode {mode}", {"rank": len(parts)})
+        parts[mode] = new
+        return tuple(parts)
+
+    if type(thing) is Layout:
+        if type(x) is not Layout:
+            raise InvalidTypeError(f"replace in a layout takes a layout, got {x!r}")
+        return make(put(thing._shape, x._shape), put(thing._stride, x._stride), thing._assumptions + x._assumptions)
+    if isinstance(thing, (tuple, int)):
+        return put(thing, x)
+    return on_domain(replace, thing, mode, x)

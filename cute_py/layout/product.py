@@ -1,0 +1,149 @@
+"""Products: repeat a layout (the block) over another (the tiler).
+
+logical_product(B, T)   (B, T')     T' = complement(B, size(B)*cosize(T)) o T: T's steps, over copies of B
+zipped / tiled / flat_product       the same with other profiles
+blocked_product, raked_product      mode i of the result joins mode i of block and tiler, block first or tiler first
+tile_to_shape                       a blocked product that says the result's shape instead of the tiler's
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cute_py.errors import StaticAssertError
+from cute_py.layout.arithmetic import ceil_div_of, compact_left, compact_order, product_of
+from cute_py.layout.complement import complement
+from cute_py.layout.composition import compose_layouts
+from cute_py.layout.coprofile import coprofile_of, coshape_of
+from cute_py.layout.divide import unpacked, zipped
+from cute_py.layout.domain import domain_of, on_domain
+from cute_py.layout.layout import Layout, LayoutLeft, joined, make
+from cute_py.layout.leaf import internal, public, tree_text, trunc_mod
+from cute_py.layout.modes import append
+from cute_py.layout.trees import is_underscore, leaves, map_leaves, modes, zip_pairs
+
+
+def logical_product(block: Any, tiler: Any) -> Any:
+    """(block, copies): mode 1 says where the copies of the block start, in the order of the tiler.
+
+    Raises:
+        StaticAssertError: the block is not injective, or the tiler does not compose with its complement.
+
+    >>> print(logical_product(Layout((Int(2), Int(2)), (Int(4), Int(1))), Layout(Int(6), Int(1))))
+    ((_2,_2),(_2,_3)):((_4,_1),(_2,_8))
+    """
+    if type(block) is not Layout:
+        return on_domain(logical_product, block, tiler)
+    if isinstance(tiler, Layout):
+        span = product_of(block._shape) * product_of(coshape_of(tiler._shape, tiler._stride))
+        profile = coprofile_of(block._stride)
+        target = span if profile == 0 else map_leaves(lambda _: span, profile)
+        return joined([block, compose_layouts(complement(block, public(target)), tiler)])
+    if hasattr(tiler, "as_product_tiler"):
+        return tiler.as_product_tiler(block)
+    if type(tiler) is tuple:
+        rank = len(modes(block._shape))
+        if len(tiler) > rank:
+            raise StaticAssertError("logical_product: Too many modes in tiler.", {"tiler": tiler, "layout": block})
+        parts = [block[i] for i in range(rank)]
+        return joined([logical_product(p, t) for p, t in zip(parts, tiler, strict=False)] + parts[len(tiler) :])
+    if is_underscore(tiler):
+        return block
+    return logical_product(block, Layout(tiler))
+
+
+def zipped_product(block: Any, tiler: Any) -> Any:
+    """((block modes), (copies)).
+
+    >>> print(zipped_product(Layout((Int(4), Int(8))), (Int(3), Int(2))))
+    ((_4,_8),(_3,_2)):((_1,_4),(_4,_1))
+    """
+    if type(block) is not Layout:
+        return on_domain(zipped_product, block, tiler)
+    return zipped(logical_product(block, tiler), tiler)
+
+
+def tiled_product(block: Any, tiler: Any) -> Any:
+    """((block modes), copies, copies, ...)."""
+    if type(block) is not Layout:
+        return on_domain(tiled_product, block, tiler)
+    return unpacked(zipped_product(block, tiler), False, True)
+
+
+def flat_product(block: Any, tiler: Any) -> Any:
+    """(block, block, ..., copies, copies, ...)."""
+    if type(block) is not Layout:
+        return on_domain(flat_product, block, tiler)
+    return unpacked(zipped_product(block, tiler), True, True)
+
+
+def _by_rank(block: Layout, tiler: Layout) -> Layout:
+    rank = max(len(modes(block._shape)), len(modes(tiler._shape)))
+    return logical_product(append(block, None, rank), append(tiler, None, rank))  # type: ignore[no-any-return]
+
+
+def _zipped_modes(a: Layout, b: Layout) -> Layout:
+    return make(zip_pairs(a._shape, b._shape), zip_pairs(a._stride, b._stride), a._assumptions + b._assumptions)
+
+
+def blocked_product(block: Any, tiler: Any) -> Any:
+    """Mode i is (block's mode i, tiler's mode i): blocks stay together.
+
+    >>> print(blocked_product(Layout(Int(2), Int(1)), Layout((Int(3), Int(4)))))
+    ((_2,_3),(_1,_4)):((_1,_2),(_0,_6))
+    """
+    if type(block) is not Layout:
+        return on_domain(blocked_product, block, tiler)
+    result = _by_rank(block, tiler)
+    return _zipped_modes(result[0], result[1])
+
+
+def raked_product(block: Any, tiler: Any) -> Any:
+    """Mode i is (tiler's mode i, block's mode i): blocks are interleaved.
+
+    >>> print(raked_product(Layout(Int(2), Int(1)), Layout(Int(3))))
+    ((_3,_2)):((_2,_1))
+    """
+    if type(block) is not Layout:
+        return on_domain(raked_product, block, tiler)
+    result = _by_rank(block, tiler)
+    return _zipped_modes(result[1], result[0])
+
+
+def tile_to_shape(block: Any, shape: Any, order: Any = LayoutLeft) -> Any:
+    """The block repeated until the result has `shape`; `order` says along which mode first.
+
+    Raises:
+        StaticAssertError: 'tile_to_shape: block shape does not divide the target shape.' where both are static;
+            'Rank of layout must be <= rank of target shape.'
+
+    >>> print(tile_to_shape(Layout((Int(8), Int(64)), (Int(64), Int(1))), (Int(16), Int(128))))
+    ((_8,_2),(_64,_2)):((_64,_512),(_1,_1024))
+    """
+    if type(block) is not Layout:
+        return on_domain(tile_to_shape, block, shape, order)
+    target = internal(domain_of(shape).shape if hasattr(shape, "shape") and not isinstance(shape, int) else shape)
+    rank = len(modes(target))
+    if len(modes(block._shape)) > rank:
+        raise StaticAssertError(
+            "Rank of layout must be <= rank of target shape.",
+            {"layout": block, "target shape": tree_text(target)},
+        )
+    padded = append(block, None, rank)
+    block_shape = tuple([product_of(s) for s in modes(padded._shape)])
+    target_shape = tuple([product_of(s) for s in modes(target)])
+    if all(type(s) is int for s in leaves(target_shape)):
+        for i, (t, b) in enumerate(zip(target_shape, block_shape, strict=True)):
+            if type(b) is int and (b == 0 or trunc_mod(t, b)):
+                raise StaticAssertError(
+                    "tile_to_shape: block shape does not divide the target shape.",
+                    {"mode": i, "block": f"_{b}", "target": f"_{t}"},
+                )
+    counts = ceil_div_of(target_shape, block_shape)
+    if order is LayoutLeft:
+        tiler = make(counts, compact_left(counts)[0])
+    elif isinstance(order, (tuple, int)):
+        tiler = make(counts, compact_order(counts, internal(order)))
+    else:
+        tiler = Layout(public(counts), order)
+    return blocked_product(padded, tiler)

@@ -1,0 +1,189 @@
+"""Trees of tuples: take them apart and put them together. No arithmetic, any leaves.
+
+A tree is a leaf or a tuple of trees. Its profile is what remains when every leaf is forgotten: `((2,4),3)` and
+`((a,b),c)` have the profile `((*,*),*)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cute_py.errors import CoordinateError, StaticAssertError
+from cute_py.layout.leaf import Tree, Underscore
+
+
+def leaves(tree: Tree) -> list[Any]:
+    """All leaves, left to right.
+
+    >>> leaves(((1, 2), 3))
+    [1, 2, 3]
+    """
+    if type(tree) is not tuple:
+        return [tree]
+    out = []
+    for x in tree:
+        if type(x) is tuple:
+            out += leaves(x)
+        else:
+            out.append(x)
+    return out
+
+
+def modes(tree: Tree) -> tuple[Any, ...]:
+    """The tree as a tuple: a leaf is its own only mode."""
+    return tree if type(tree) is tuple else (tree,)
+
+
+def unwrap(items: Sequence[Any]) -> Tree:
+    """A sequence of one element is that element, else a tuple."""
+    return items[0] if len(items) == 1 else tuple(items)
+
+
+def rank_of(tree: Tree) -> int:
+    return len(tree) if type(tree) is tuple else 1
+
+
+def depth_of(tree: Tree) -> int:
+    return 1 + max((depth_of(x) for x in tree), default=0) if type(tree) is tuple else 0
+
+
+def map_leaves(f: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
+    """`f` at every leaf of `tree`, with what `others` have at the same places."""
+    if type(tree) is tuple:
+        return tuple([map_leaves(f, *group) for group in zip(tree, *others, strict=True)])
+    return f(tree, *others)
+
+
+def like(guide: Tree, value: Any) -> Tree:
+    """The profile of `guide` with `value` at every leaf."""
+    return map_leaves(lambda _: value, guide)
+
+
+def congruent_trees(a: Tree, b: Tree) -> bool:
+    """Same profile?"""
+    if type(a) is tuple:
+        return type(b) is tuple and len(a) == len(b) and all(map(congruent_trees, a, b))
+    return type(b) is not tuple
+
+
+def at(tree: Tree, path: Sequence[int]) -> Tree:
+    """The subtree at a path of indices, outermost first; a leaf is its own mode 0, as in CuTe.
+
+    >>> at((4, (5, 6)), (1, 0))
+    5
+    """
+    for i in path:
+        if type(tree) is tuple:
+            if not -len(tree) <= i < len(tree):
+                raise CoordinateError(f"no mode {i}", {"tree": tree, "rank": len(tree)})
+            tree = tree[i]
+        elif i not in (0, -1):
+            raise CoordinateError(f"no mode {i} in an integer", {"value": tree})
+    return tree
+
+
+def unflatten_leaves(items: Sequence[Any], profile: Tree) -> Tree:
+    """The leaves `items` arranged in `profile`; there must be as many as the profile has."""
+    rest = list(items)
+
+    def fill(p: Tree) -> Tree:
+        if type(p) is tuple:
+            return tuple([fill(x) for x in p])
+        if not rest:
+            raise CoordinateError("too few leaves for the profile", {"leaves": tuple(items), "profile": profile})
+        return rest.pop(0)
+
+    result = fill(profile)
+    if rest:
+        raise CoordinateError("too many leaves for the profile", {"leaves": tuple(items), "profile": profile})
+    return result
+
+
+def is_underscore(x: object) -> bool:
+    return x is None or isinstance(x, Underscore)
+
+
+def has_underscore(coord: Tree) -> bool:
+    """Does the coordinate keep any mode whole?"""
+    if type(coord) is tuple:
+        return any(has_underscore(x) for x in coord)
+    return is_underscore(coord)
+
+
+def all_underscore(coord: Tree) -> bool:
+    if type(coord) is tuple:
+        return all(all_underscore(x) for x in coord)
+    return is_underscore(coord)
+
+
+def _check_rank(coord: Tree, tree: Tree) -> None:
+    if type(tree) is not tuple or len(coord) != len(tree):
+        raise CoordinateError(
+            "Mismatched Ranks", {"coordinate": coord, "rank of coordinate": len(coord), "addresses": tree}
+        )
+
+
+def _sliced(coord: Tree, tree: Tree, keep: Callable[[Any], bool]) -> tuple[Any, ...]:
+    """The kept modes as a tuple of one level per kept `_`: CuTe's lift."""
+    if type(coord) is tuple:
+        _check_rank(coord, tree)
+        out: list[Any] = []
+        for c, t in zip(coord, tree, strict=True):
+            out += _sliced(c, t, keep)
+        return tuple(out)
+    return (tree,) if keep(coord) else ()
+
+
+def slice_tree(coord: Tree, tree: Tree) -> Tree:
+    """The modes of `tree` that `coord` keeps with `_`, in one flat tuple of kept modes.
+
+    >>> slice_tree((None, (1, None)), (4, (2, 3)))
+    (4, 3)
+    """
+    if type(coord) is tuple:
+        return _sliced(coord, tree, is_underscore)
+    return tree if is_underscore(coord) else ()
+
+
+def dice_tree(coord: Tree, tree: Tree) -> Tree:
+    """The modes of `tree` that `coord` fixes: the opposite of `slice_tree`."""
+    if type(coord) is tuple:
+        return _sliced(coord, tree, lambda c: not is_underscore(c))
+    return () if is_underscore(coord) else tree
+
+
+def grouped(tree: tuple[Any, ...], begin: int, end: int) -> tuple[Any, ...]:
+    """Modes [begin, end) as one mode; a negative end counts from the back as CuTe does (-1: through the last)."""
+    if end < 0:
+        end += len(tree) + 1
+    if not 0 <= begin <= end <= len(tree):
+        raise CoordinateError(f"group [{begin},{end}) is outside rank {len(tree)}", {"modes": tree})
+    if begin == end:
+        return tree
+    return (*tree[:begin], tree[begin:end], *tree[end:])
+
+
+def wholes(rank: int) -> Tree:
+    """A coordinate that keeps `rank` modes; one mode is kept as it is, not unpacked."""
+    return None if rank == 1 else (None,) * rank
+
+
+def zip_pairs(a: Tree, b: Tree) -> Tree:
+    """Mode i of the result is (a's mode i, b's mode i); two integers give one such mode."""
+    if type(a) is not tuple or type(b) is not tuple:
+        return ((a, b),)
+    return tuple(zip(a, b, strict=True))
+
+
+def zip2_by(tree: Tree, guide: Tree) -> tuple[Any, Any]:
+    """Gather the first halves and the second halves of the pairs that lie where `guide` has its leaves; modes beyond
+    the guide go to the second half."""
+    if type(guide) is not tuple:
+        if type(tree) is not tuple or len(tree) != 2:
+            raise StaticAssertError("Mismatched ranks", {"expected": "a pair (tile, rest)", "got": tree})
+        return tree
+    if type(tree) is not tuple or len(tree) < len(guide):
+        raise StaticAssertError("Mismatched ranks", {"modes": tree, "tiler": guide})
+    pairs = [zip2_by(t, g) for t, g in zip(tree, guide, strict=False)]
+    return tuple([p[0] for p in pairs]), (*[p[1] for p in pairs], *tree[len(guide) :])
