@@ -60,11 +60,11 @@ class DType:
 
 DTYPES: tuple[DType, ...] = (
     DType("bool", 8, "bool", "bool"),
-    DType("uint1", 1, "uint", "uint8", ("uint1b_t", "u1")),
-    DType("int2", 2, "int", "int2", ("int2b_t", "s2")),
-    DType("uint2", 2, "uint", "uint2", ("uint2b_t", "u2")),
-    DType("int4", 4, "int", "int4", ("int4b_t", "s4")),
-    DType("uint4", 4, "uint", "uint4", ("uint4b_t", "u4")),
+    DType("uint1", 1, "uint", "uint8", ("uint1b_t", "uint1_t", "u1")),
+    DType("int2", 2, "int", "int2", ("int2b_t", "int2_t", "s2")),
+    DType("uint2", 2, "uint", "uint2", ("uint2b_t", "uint2_t", "u2")),
+    DType("int4", 4, "int", "int4", ("int4b_t", "int4_t", "s4")),
+    DType("uint4", 4, "uint", "uint4", ("uint4b_t", "uint4_t", "u4")),
     DType("int8", 8, "int", "int8", ("int8_t", "s8", "i8")),
     DType("uint8", 8, "uint", "uint8", ("uint8_t", "u8")),
     DType("int16", 16, "int", "int16", ("int16_t", "s16", "i16")),
@@ -89,8 +89,29 @@ DTYPES: tuple[DType, ...] = (
     DType("float6_e2m3fn", 6, "float", "float6_e2m3fn", ("e2m3", "float_e2m3_t", "fp6_e2m3")),
     DType("float6_e3m2fn", 6, "float", "float6_e3m2fn", ("e3m2", "float_e3m2_t", "fp6_e3m2")),
     DType("float4_e2m1fn", 4, "float", "float4_e2m1fn", ("e2m1", "float_e2m1_t", "fp4", "fp4_e2m1")),
-    DType("complex64", 64, "complex", "complex64"),
-    DType("complex128", 128, "complex", "complex128"),
+    DType(
+        "float6_e2m3fn_unpacksmem",
+        6,
+        "float",
+        "float6_e2m3fn",
+        ("float_e2m3_unpacksmem_t", "cute::detail::float_e2m3_unpacksmem_t"),
+    ),
+    DType(
+        "float6_e3m2fn_unpacksmem",
+        6,
+        "float",
+        "float6_e3m2fn",
+        ("float_e3m2_unpacksmem_t", "cute::detail::float_e3m2_unpacksmem_t"),
+    ),
+    DType(
+        "float4_e2m1fn_unpacksmem",
+        4,
+        "float",
+        "float4_e2m1fn",
+        ("float_e2m1_unpacksmem_t", "cute::detail::float_e2m1_unpacksmem_t"),
+    ),
+    DType("complex64", 64, "complex", "complex64", ("complex<float>",)),
+    DType("complex128", 128, "complex", "complex128", ("complex<double>",)),
 )
 
 _BY_NAME: dict[str, DType] = {name: row for row in DTYPES for name in (row.name, *row.aliases)}

@@ -1,0 +1,54 @@
+"""Multicast masks: which CTAs of a cluster receive what one of them loads.
+
+Bit i of the mask is CTA i of the cluster. The CTAs that share a tile are those along the modes that the mask is taken
+over: a tile of A is shared along N, a tile of B along M.
+Source: cute/atom/copy_traits_sm90_tma.hpp, create_tma_multicast_mask. Differs: C++ has a quicker way for run-time
+layouts of rank 1 that gives 0 where shape * stride is 0; this is its generic loop.
+"""
+
+from __future__ import annotations
+
+from cute_py.errors import InvalidValueError
+from cute_py.layout.int_tuple import size
+from cute_py.layout.layout import Layout
+from cute_py.layout.leaf import Tree, underscore
+from cute_py.layout.slicing import slice_and_offset
+from cute_py.layout.trees import has_underscore
+
+MAX_CLUSTER = 16
+"""CTAs; the mask operand has 16 bits (PTX ISA, cp.async.bulk.tensor, .multicast::cluster)."""
+
+
+def create_tma_multicast_mask(cluster_layout_vmnk: Layout, coord: Tree, *modes: int) -> int:
+    """The 16-bit mask of the CTAs that share a load with the CTA at `coord`.
+
+    Args:
+        cluster_layout_vmnk: CTA coordinate (v, m, n, k) -> CTA number in the cluster.
+        coord: coordinate of the loading CTA; `_` (or None) in the modes that share.
+        modes: modes to replace by `_`.
+    Raises:
+        InvalidValueError: a CTA number above 15.
+
+    >>> layout = Layout((Int(2), Int(2), Int(4), Int(1)), (Int(1), Int(2), Int(4), Int(0)))
+    >>> create_tma_multicast_mask(layout, (0, 0, 0, 0), 1), create_tma_multicast_mask(layout, (0, 0, 1, 0), 1)
+    (5, 80)
+    """
+    parts = list(coord) if isinstance(coord, tuple) else [coord]
+    for mode in modes:
+        if not 0 <= mode < len(parts):
+            raise InvalidValueError(f"no mode {mode} in a coordinate of rank {len(parts)}", {"coordinate": coord})
+        parts[mode] = underscore
+    coord = tuple(parts) if isinstance(coord, tuple) else parts[0]
+    if has_underscore(coord):
+        layout, offset = slice_and_offset(coord, cluster_layout_vmnk)
+        numbers = [int(offset) + int(layout(i)) for i in range(int(size(layout)))]
+    else:
+        numbers = [int(cluster_layout_vmnk(coord))]
+    if max(numbers) >= MAX_CLUSTER:
+        raise InvalidValueError(
+            f"CTA {max(numbers)} in a multicast mask; must be below {MAX_CLUSTER}", {"layout": cluster_layout_vmnk}
+        )
+    mask = 0
+    for n in numbers:
+        mask |= 1 << n
+    return mask

@@ -1,0 +1,132 @@
+"""The copy operations that an atom can be made for, one row each.
+
+Names are CuTe's. `mode` is the load mode of the instruction, `arch` the first architecture that has it.
+Source: cute/arch/copy_sm90_tma.hpp, copy_sm100_tma.hpp; PTX ISA, cp.async.bulk.tensor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal
+
+from cute_py.errors import InvalidValueError
+
+Direction = Literal["load", "store", "reduce", "prefetch"]
+Mode = Literal["tile", "im2col", "gather4", "scatter4"]
+
+
+@dataclass(frozen=True, slots=True)
+class OpRow:
+    """What an operation does: direction, load mode, whether a multicast count above 1 fits, CTAs that issue it."""
+
+    direction: Direction
+    mode: Mode = "tile"
+    multicast: bool = False
+    ctas: int = 1
+    reduction: str = ""
+    arch: int = 90
+
+
+class Op(Enum):
+    """A TMA operation; `Op.SM90_TMA_LOAD.row` says what it is.
+
+    >>> Op.SM90_TMA_LOAD_MULTICAST.row.multicast, str(Op.SM90_TMA_LOAD)
+    (True, 'SM90_TMA_LOAD')
+    """
+
+    SM90_TMA_LOAD = "SM90_TMA_LOAD"
+    SM90_TMA_LOAD_MULTICAST = "SM90_TMA_LOAD_MULTICAST"
+    SM90_TMA_LOAD_IM2COL = "SM90_TMA_LOAD_IM2COL"
+    SM90_TMA_LOAD_IM2COL_MULTICAST = "SM90_TMA_LOAD_IM2COL_MULTICAST"
+    SM90_TMA_STORE = "SM90_TMA_STORE"
+    SM90_TMA_STORE_IM2COL = "SM90_TMA_STORE_IM2COL"
+    SM90_TMA_REDUCE_ADD = "SM90_TMA_REDUCE_ADD"
+    SM90_TMA_REDUCE_MIN = "SM90_TMA_REDUCE_MIN"
+    SM90_TMA_REDUCE_MAX = "SM90_TMA_REDUCE_MAX"
+    SM90_TMA_REDUCE_INC = "SM90_TMA_REDUCE_INC"
+    SM90_TMA_REDUCE_DEC = "SM90_TMA_REDUCE_DEC"
+    SM90_TMA_REDUCE_AND = "SM90_TMA_REDUCE_AND"
+    SM90_TMA_REDUCE_OR = "SM90_TMA_REDUCE_OR"
+    SM90_TMA_REDUCE_XOR = "SM90_TMA_REDUCE_XOR"
+    SM90_TMA_PREFETCH = "SM90_TMA_PREFETCH"
+    SM100_TMA_2SM_LOAD = "SM100_TMA_2SM_LOAD"
+    SM100_TMA_2SM_LOAD_MULTICAST = "SM100_TMA_2SM_LOAD_MULTICAST"
+    SM100_TMA_2SM_LOAD_IM2COL = "SM100_TMA_2SM_LOAD_IM2COL"
+    SM100_TMA_2SM_LOAD_IM2COL_MULTICAST = "SM100_TMA_2SM_LOAD_IM2COL_MULTICAST"
+    SM100_TMA_LOAD_2D_GATHER4 = "SM100_TMA_LOAD_2D_GATHER4"
+    SM100_TMA_LOAD_MULTICAST_2D_GATHER4 = "SM100_TMA_LOAD_MULTICAST_2D_GATHER4"
+    SM100_TMA_2SM_LOAD_2D_GATHER4 = "SM100_TMA_2SM_LOAD_2D_GATHER4"
+    SM100_TMA_2SM_LOAD_MULTICAST_2D_GATHER4 = "SM100_TMA_2SM_LOAD_MULTICAST_2D_GATHER4"
+    SM100_TMA_STORE_2D_SCATTER4 = "SM100_TMA_STORE_2D_SCATTER4"
+
+    def __str__(self) -> str:
+        return self.value
+
+    @property
+    def row(self) -> OpRow:
+        return OPS[self]
+
+
+OPS: dict[Op, OpRow] = {
+    Op.SM90_TMA_LOAD: OpRow("load"),
+    Op.SM90_TMA_LOAD_MULTICAST: OpRow("load", multicast=True),
+    Op.SM90_TMA_LOAD_IM2COL: OpRow("load", "im2col"),
+    Op.SM90_TMA_LOAD_IM2COL_MULTICAST: OpRow("load", "im2col", True),
+    Op.SM90_TMA_STORE: OpRow("store"),
+    Op.SM90_TMA_STORE_IM2COL: OpRow("store", "im2col"),
+    **{
+        Op[f"SM90_TMA_REDUCE_{kind.upper()}"]: OpRow("reduce", reduction=kind)
+        for kind in ("add", "min", "max", "inc", "dec", "and", "or", "xor")
+    },
+    Op.SM90_TMA_PREFETCH: OpRow("prefetch"),
+    Op.SM100_TMA_2SM_LOAD: OpRow("load", ctas=2, arch=100),
+    Op.SM100_TMA_2SM_LOAD_MULTICAST: OpRow("load", multicast=True, ctas=2, arch=100),
+    Op.SM100_TMA_2SM_LOAD_IM2COL: OpRow("load", "im2col", ctas=2, arch=100),
+    Op.SM100_TMA_2SM_LOAD_IM2COL_MULTICAST: OpRow("load", "im2col", True, 2, arch=100),
+    Op.SM100_TMA_LOAD_2D_GATHER4: OpRow("load", "gather4", arch=100),
+    Op.SM100_TMA_LOAD_MULTICAST_2D_GATHER4: OpRow("load", "gather4", True, arch=100),
+    Op.SM100_TMA_2SM_LOAD_2D_GATHER4: OpRow("load", "gather4", ctas=2, arch=100),
+    Op.SM100_TMA_2SM_LOAD_MULTICAST_2D_GATHER4: OpRow("load", "gather4", True, 2, arch=100),
+    Op.SM100_TMA_STORE_2D_SCATTER4: OpRow("store", "scatter4", arch=100),
+}
+
+
+def as_op(op: object) -> Op:
+    """An `Op`, or the one with this name.
+
+    >>> as_op("SM90_TMA_STORE")
+    <Op.SM90_TMA_STORE: 'SM90_TMA_STORE'>
+    """
+    if isinstance(op, Op):
+        return op
+    if isinstance(op, str) and op in Op.__members__:
+        return Op[op]
+    raise InvalidValueError(f"unknown TMA operation {op!r}", {"known": ", ".join(Op.__members__)})
+
+
+def architecture_number(arch: object) -> int:
+    """90 of 'sm_90a', 103 of 'sm_103f'.
+
+    >>> architecture_number("sm_90a")
+    90
+    """
+    digits = "".join(c for c in str(arch).removeprefix("sm_") if c.isdigit())
+    if not digits:
+        raise InvalidValueError(f"unknown architecture {arch!r}", {"examples": "sm_90a, sm_100a, sm_103a, sm_120a"})
+    return int(digits)
+
+
+def why_not_on(op: Op, arch: object, num_multicast: int = 1) -> str | None:
+    """Why an operation can't be used, or None: architecture, and the multicast count against the operation."""
+    row = op.row
+    number = architecture_number(arch)
+    if number < row.arch:
+        return f"{op} needs sm_{row.arch} or newer, not {arch}"
+    if row.ctas == 2 and number >= 120:
+        return f"{op} pairs two CTAs, which {arch} has not"
+    if num_multicast < 1:
+        return f"num_multicast = {num_multicast} CTAs; must be at least 1"
+    if num_multicast > 16:
+        return f"num_multicast = {num_multicast} CTAs; must be at most 16, the largest cluster"
+    return None

@@ -1,0 +1,74 @@
+"""tma_partition: from tiles to the instructions that copy them.
+
+A tile is a number of slots of `num_val_src` elements, each one instruction. The shared layout says in which order the
+elements of a tile lie in shared memory; read in that order and cut into slots, both tensors get the modes
+((TMA, TMA_Iter), Rest...). Of C CTAs that share a tile by multicast, CTA c starts at element c * slot / C of every
+slot: the mode keeps its full size, the descriptor's box is smaller.
+Source: cute/atom/copy_traits_sm90_tma.hpp, tma_partition.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cute_py.errors import InvalidTypeError, StaticAssertError
+from cute_py.layout.coalesce import coalesce
+from cute_py.layout.composition import composition
+from cute_py.layout.coprofile import cosize
+from cute_py.layout.divide import logical_divide
+from cute_py.layout.domain import domain_of
+from cute_py.layout.int_tuple import rank, size
+from cute_py.layout.inverse import right_inverse
+from cute_py.layout.layout import Layout, joined
+from cute_py.layout.leaf import Int, Tree
+from cute_py.layout.product import tile_to_shape
+from cute_py.layout.slicing import domain_offset
+from cute_py.layout.tensor import Tensor
+
+
+def tma_partition(
+    atom: Any, cta_coord: Tree, cta_layout: Layout, stensor: Tensor, gtensor: Tensor
+) -> tuple[Tensor, Tensor]:
+    """(global partition, shared partition) of CTA `cta_coord`, modes ((TMA, TMA_Iter), Rest...).
+
+    Args:
+        atom: anything with `num_val_src`, the elements of one instruction slot.
+        cta_coord, cta_layout: the CTA and the layout that numbers the CTAs of a multicast; `Int(0)` and
+            `Layout(Int(1))` without.
+        stensor: shared tensor, mode 0 the tile. gtensor: TMA tensor, mode 0 the tile.
+    Raises:
+        StaticAssertError: the tiles differ in size.
+    """
+    for name, tensor in (("stensor", stensor), ("gtensor", gtensor)):
+        if not isinstance(tensor, Tensor):
+            raise InvalidTypeError(f"tma_partition takes tensors; {name} is {type(tensor).__name__}")
+    smem = domain_of(stensor)[0]
+    if size(smem) != size(gtensor, 0):
+        raise StaticAssertError(
+            "size<0>(stensor) == size<0>(gtensor)",
+            {
+                "shared tile": f"{smem}, {size(smem)} elements",
+                "global tile": f"{gtensor.layout[0]}, {size(gtensor, 0)} elements",
+                "rule": "mode 0 of both is the tile; group its modes first",
+            },
+            "cute.group_modes(tensor, 0, rank of the tile)",
+        )
+    slots = tile_layout(smem, atom.num_val_src)
+    offset = cta_layout(cta_coord) * (Int(atom.num_val_src) // cosize(cta_layout))
+    return _slotted(gtensor, slots, offset), _slotted(stensor, slots, offset)
+
+
+def tile_layout(smem: Layout, num_val_src: int) -> Layout:
+    """((slot), (slots)) -> coordinate of the tile: the order of shared memory, cut into instructions."""
+    inverse = right_inverse(smem)
+    order = tile_to_shape(joined([inverse]), size(smem))
+    layout: Layout = logical_divide(order, Layout(Int(num_val_src)))
+    return layout
+
+
+def _slotted(tensor: Tensor, slots: Layout, offset: Any) -> Tensor:
+    n = int(rank(tensor))
+    composed = composition(tensor, (slots, *(None,) * (n - 1)))
+    merged = coalesce(composed, ((Int(1), Int(1)),))
+    moved: Tensor = domain_offset(((offset, Int(0)), *(Int(0),) * (n - 1)), merged)
+    return moved

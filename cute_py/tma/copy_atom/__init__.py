@@ -1,0 +1,14 @@
+"""The TMA atom: G-basis, plan and descriptor of one copy, as one value."""
+
+from cute_py.tma.copy_atom.copy_atom import TmaAtom
+from cute_py.tma.copy_atom.formats import FORMAT_OF, movable_type, tensor_map_format
+from cute_py.tma.copy_atom.make import make_tma_atom, make_tma_copy
+
+__all__ = [
+    "FORMAT_OF",
+    "TmaAtom",
+    "make_tma_atom",
+    "make_tma_copy",
+    "movable_type",
+    "tensor_map_format",
+]

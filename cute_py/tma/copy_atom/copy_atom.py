@@ -1,0 +1,155 @@
+"""TmaAtom: everything that one TMA copy of a tile is, from the global tensor to the descriptor's bytes.
+
+An atom is made once for a global tensor and the layout of a tile in shared memory. It holds the box (the G-basis), the
+request and the 128 bytes of the tensor map, and gives the TMA tensor, which is tiled and partitioned like the tensor
+itself to get the coordinates of each instruction.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from cute_py.dtypes import DType
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.domain import domain_of
+from cute_py.layout.int_tuple import size
+from cute_py.layout.layout import Layout
+from cute_py.layout.leaf import Tree
+from cute_py.layout.swizzle import Swizzle
+from cute_py.layout.tensor import Tensor
+from cute_py.tma.atom.op import Op
+from cute_py.tma.atom.plan import TmaPlan
+from cute_py.tma.atom.swizzle_mode import SwizzleRow, swizzle_row
+from cute_py.tma.atom.tma_tensor import tma_tensor
+from cute_py.tma.descriptor.encode import encode
+from cute_py.tma.descriptor.request import TensorMapTiled
+from cute_py.tma.gbasis.basis import GBasis
+
+
+@dataclass(frozen=True)
+class TmaAtom:
+    """A TMA copy of tiles between a global tensor and shared memory.
+
+    Attributes:
+        op: the operation; gtensor: the global tensor; smem_layout: layout of one tile, as given.
+        gbasis: the G-basis and its trace (for gather4 and scatter4 the basis before the reduction to four rows).
+        plan: the numbers of the tensor map; request: the same as the driver's arguments.
+        swizzle: the swizzle on bytes that the descriptor asks for.
+        dtype, internal_dtype: element type of the tensor, and the one that TMA counts in.
+    """
+
+    op: Op
+    gtensor: Tensor
+    smem_layout: Any
+    cta_tiler: Any
+    gbasis: GBasis
+    plan: TmaPlan
+    request: TensorMapTiled
+    swizzle: Swizzle
+    dtype: DType
+    internal_dtype: DType
+    arch: str = "sm_90a"
+
+    @cached_property
+    def descriptor(self) -> bytes:
+        """The 128 bytes of the tensor map.
+
+        Raises:
+            TmaLimitError: the driver would refuse it (an atom made with check=False).
+        """
+        return encode(self.request, arch=self.arch)
+
+    @property
+    def g_stride(self) -> Tree:
+        """Strides of the TMA tensor, congruent with the global shape."""
+        return self.plan.g_stride
+
+    @property
+    def num_multicast(self) -> int:
+        return self.plan.num_multicast
+
+    @property
+    def num_bits_per_tma(self) -> int:
+        """Bits of one instruction slot: of the whole box, not divided by a multicast count."""
+        return self.plan.num_bits_per_tma
+
+    @property
+    def num_val_src(self) -> int:
+        """Elements (of `dtype`) of one instruction slot."""
+        return self.plan.num_bits_per_tma // self.dtype.bits
+
+    @property
+    def tile(self) -> Layout:
+        """The plain layout of one tile in shared memory."""
+        return domain_of(self.smem_layout)
+
+    @property
+    def instructions(self) -> int:
+        """Instructions that one CTA issues for a tile."""
+        return -(-int(size(self.tile)) // self.num_val_src)
+
+    @property
+    def bytes_per_instruction(self) -> int:
+        """Bytes that one instruction delivers to each CTA that receives it: its box, out-of-bounds elements included.
+
+        Boxes of packed types count their packed bits.
+        """
+        rows = 4 if self.op.row.mode in ("gather4", "scatter4") else 1
+        return math.prod(self.plan.box) * rows * self.internal_dtype.bits // 8
+
+    @property
+    def transaction_bytes(self) -> int:
+        """Bytes that a CTA's barrier must expect for one tile.
+
+        The whole tile, also where it hangs over the tensor's end: out-of-bounds elements are filled and counted. With
+        multicast every receiving CTA gets the whole tile, a part from each of the CTAs that issue.
+        """
+        return self.instructions * self.num_bits_per_tma // 8
+
+    @property
+    def swizzle_row(self) -> SwizzleRow:
+        return swizzle_row(self.swizzle)
+
+    @property
+    def alignment(self) -> int:
+        """Alignment of the tile in shared memory, bytes: 128, or where the swizzle pattern repeats."""
+        return self.swizzle_row.alignment
+
+    def get_tma_tensor(self, shape: Any = None) -> Tensor:
+        """The coordinate tensor of the global tensor (or of a congruent shape).
+
+        Raises:
+            StaticAssertError: the shape is not congruent with the global tensor's.
+        """
+        return tma_tensor(self.gtensor.shape if shape is None else shape, self.g_stride, self.plan.rank)
+
+    def why_not(self) -> str | None:
+        """What about this atom does not do what its layouts say, or None.
+
+        A swizzle with a plain offset acts on elements; the engine swizzles bytes. At element widths other than one
+        byte the same three numbers are two functions.
+        """
+        layout = self.smem_layout
+        bits = self.dtype.bits
+        if not isinstance(layout, ComposedLayout) or not isinstance(layout.outer, Swizzle) or not layout.outer.bits:
+            return None
+        if hasattr(layout.offset, "bits") or bits == 8 or bits % 8:
+            return None
+        on_bytes = layout.outer
+        shift = (bits // 8).bit_length() - 1
+        if on_bytes.base < shift:
+            return f"{on_bytes} on elements of {bits} bits permutes parts of elements when it is read on bytes"
+        on_elements = Swizzle(on_bytes.bits, on_bytes.base - shift, on_bytes.shift)
+        return (
+            f"{on_bytes} acts on elements in this layout, and on bytes in the TMA engine; for {bits}-bit elements "
+            f"{on_bytes} on bytes is {on_elements} on elements"
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"{self.op} {self.gtensor} -> {self.smem_layout}: box {self.plan.box} of {self.internal_dtype}, "
+            f"{self.instructions} instruction(s), {self.transaction_bytes} bytes a tile"
+        )
