@@ -1,0 +1,8 @@
+"""`python -m cute_py` is the command line."""
+
+import sys
+
+from cute_py.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())

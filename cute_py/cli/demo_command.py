@@ -1,0 +1,71 @@
+"""`cute-py demo`: the story on one screen: integers, coordinates, a TMA tensor, its descriptor, an equal copy."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+import cute_py as cute
+from cute_py.arith_tuple.printing import format_tensor
+from cute_py.cli.copy_command import report
+from cute_py.cli.files import read_array
+from cute_py.cli.tensor_copy import make_copy, parse_tile
+from cute_py.tma.run.copy import copy, execute
+
+
+def register(commands: Any) -> None:
+    """Add the command's arguments."""
+    p = commands.add_parser(
+        "demo",
+        help="the story in one screen: coordinate tensors, a TMA atom, its descriptor, a copy",
+        description="Coordinate tensors, then a copy of an array (its own, or yours) through an emulated TMA engine.",
+    )
+    p.add_argument("input", nargs="?", help="your own .npy, .npz or .safetensors file; default: an array made here")
+    p.add_argument("--key", help="name of the array in a .npz or .safetensors file")
+    p.add_argument("--tile", help="tile, such as 64x64; default 64 by 128 bytes' worth of elements")
+    p.add_argument("--json", action="store_true", help="the copy's report as JSON")
+    p.set_defaults(run=run)
+
+
+def default_tile(array: Any) -> tuple[int, ...]:
+    """128 bytes of the contiguous dimension, 64 of the one before, 1 of the others."""
+    inner = max(1, 128 // array.dtype.itemsize)
+    tile = (1,) * max(0, array.ndim - 2) + (64, inner)[-min(2, array.ndim) :]
+    return tile if array.flags.c_contiguous else tuple(reversed(tile))
+
+
+def run(options: argparse.Namespace) -> int:
+    """Tell the story. Returns 0 if the copy is equal, else 1."""
+    import numpy as np
+
+    if options.input is None:
+        array = np.random.default_rng(0).standard_normal((192, 256)).astype(np.float16)
+        name = "a float16 array of 192 x 256 random numbers"
+    else:
+        array = read_array(options.input, options.key)
+        name = options.input
+    tile = parse_tile(options.tile) if options.tile else default_tile(array)
+    swizzle = "128B" if options.tile is None else "none"
+    work = make_copy(array, tile, swizzle)
+    result = copy(work.atom, work.bits)
+    if options.json:
+        print(json.dumps(report(work, result, name), indent=2))
+        return 0 if result.equal else 1
+    atom = work.atom
+    print("A tensor is an iterator and a layout. Strides of basis elements make a tensor of coordinates:\n")
+    print(format_tensor(cute.make_tensor(cute.make_inttuple_iter(0, 0), (2, 5), (cute.E(0), cute.E(1)))))
+    print("A TMA instruction takes coordinates, so the TMA tensor of a global tensor is one of those.")
+    print(f"The tensor: {name},\n  {atom.gtensor}")
+    print(f"its tile in shared memory,\n  {atom.smem_layout}")
+    print(f"the box that one instruction moves (G-basis),\n  {atom.gbasis}")
+    print(f"and its TMA tensor,\n  {atom.get_tma_tensor()}\n")
+    first = execute(atom, work.bits, 0, poison=0xCD)
+    row = " ".join(f"{b:02x}" for b in first.smem[:16].tolist())
+    words = atom.descriptor[:64].hex(" ", 8)
+    print(f"The descriptor, 64 live bytes of 128:\n  {words[:71]}\n  {words[72:]}")
+    print(f"The first tile's instruction at {tuple(first.coords[0].tolist())} leaves {first.transaction_bytes} bytes:")
+    print(f"  {row} ...")
+    print(f"\n{result.tiles} tiles, {result.instructions} loads and stores, {result.bytes} bytes copied:")
+    print("equal" if result.equal else f"NOT EQUAL: {result.difference}")
+    return 0 if result.equal else 1

@@ -1,0 +1,216 @@
+"""Tensors in files: .npy, .npz and .safetensors in, the same out; every way that a file can be wrong is one line.
+
+Arrays come as numpy arrays, bfloat16 and 8-bit floats as ml_dtypes ones. Files are written beside their name and
+renamed, so that a half-written one never stands there.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from cute_py.dtypes import DType, as_dtype
+from cute_py.errors import FileFormatError, MissingPackageError
+
+_SAFETENSORS_TYPES = {
+    "BOOL": "bool",
+    "U8": "uint8",
+    "I8": "int8",
+    "U16": "uint16",
+    "I16": "int16",
+    "U32": "uint32",
+    "I32": "int32",
+    "U64": "uint64",
+    "I64": "int64",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "F32": "float32",
+    "F64": "float64",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E5M2": "float8_e5m2",
+    "F8_E8M0": "float8_e8m0fnu",
+    "C64": "complex64",
+}
+
+
+def read_array(path: str, key: str | None = None, dtype: str | None = None) -> Any:
+    """The array in a file.
+
+    Args:
+        key: name of the array in a .npz or .safetensors file; may be left out where there is only one.
+        dtype: read the elements as this type of the same width ('bf16' for the uint16 of a .npy).
+    Raises:
+        FileFormatError: not readable, not such a file, an unknown key, or an array that no GPU tensor can be.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".npy", ".npz", ".safetensors"):
+        raise FileFormatError(f"{path}: unknown file type {suffix or '(none)'}; must be .npy, .npz or .safetensors")
+    if not os.path.exists(path):
+        raise FileFormatError(f"{path}: no such file")
+    if not os.path.isfile(path):
+        raise FileFormatError(f"{path}: not a file")
+    if suffix == ".npy" and key is not None:
+        raise FileFormatError(f"{path}: a .npy file holds one array without a name; --key {key} is for .npz")
+    array = _safetensors(path, key) if suffix == ".safetensors" else _numpy(path, key)
+    return _checked(path, array, dtype)
+
+
+def _numpy(path: str, key: str | None) -> Any:
+    import numpy as np
+
+    try:
+        loaded = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError, KeyError, SyntaxError) as error:
+        text = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if "pickle" in text.lower() or "object" in text.lower():
+            text = "holds Python objects, or is no numpy file"
+        raise FileFormatError(f"{path}: can't be read as a numpy file: {text}") from None
+    except Exception as error:
+        raise FileFormatError(f"{path}: can't be read as a numpy file: {type(error).__name__}") from None
+    if isinstance(loaded, np.ndarray):
+        return loaded
+    with loaded:
+        names = list(loaded.files)
+        name = _pick(path, names, key)
+        try:
+            return loaded[name]
+        except Exception as error:
+            text = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise FileFormatError(f"{path}: array {name!r} can't be read: {text}") from None
+
+
+def _pick(path: str, names: list[str], key: str | None) -> str:
+    if key is None:
+        if len(names) == 1:
+            return names[0]
+        raise FileFormatError(f"{path}: holds {len(names)} arrays; choose one with --key: {', '.join(sorted(names))}")
+    if key not in names:
+        raise FileFormatError(f"{path}: no array {key!r}; there are: {', '.join(sorted(names)) or 'none'}")
+    return key
+
+
+def _safetensors(path: str, key: str | None) -> Any:
+    import numpy as np
+
+    try:
+        import safetensors
+    except ImportError:
+        raise MissingPackageError(
+            "reading .safetensors needs the package safetensors", hint="pip install 'cute-py[cli]'"
+        ) from None
+    try:
+        with safetensors.safe_open(path, framework="numpy") as file:
+            name = _pick(path, list(file.keys()), key)
+            kind = str(file.get_slice(name).get_dtype())
+            try:
+                return file.get_tensor(name)
+            except (AttributeError, KeyError, TypeError):  # a type that numpy itself has not
+                entry = None
+        if kind in _SAFETENSORS_TYPES:
+            with open(path, "rb") as raw:
+                entry = dict(safetensors.deserialize(raw.read()))[name]
+    except FileFormatError:
+        raise
+    except Exception as error:
+        text = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise FileFormatError(f"{path}: can't be read as a safetensors file: {text}") from None
+    if entry is None:
+        raise FileFormatError(f"{path}: elements of type {kind} are not supported")
+    data = np.frombuffer(bytearray(entry["data"]), as_dtype(_SAFETENSORS_TYPES[kind]).numpy)
+    return data.reshape(entry["shape"])
+
+
+def _checked(path: str, array: Any, dtype: str | None) -> Any:
+    if array.dtype.hasobject:
+        raise FileFormatError(f"{path}: elements are Python objects; a tensor holds numbers")
+    if array.dtype.byteorder == ">":
+        raise FileFormatError(
+            f"{path}: elements are big-endian ({array.dtype.str}); GPUs are little-endian: "
+            "convert with array.astype(array.dtype.newbyteorder('<'))"
+        )
+    if array.dtype.names or array.dtype.subdtype:
+        raise FileFormatError(f"{path}: elements are records ({array.dtype}); a tensor holds numbers")
+    if array.size == 0:
+        raise FileFormatError(f"{path}: shape {array.shape} has no elements")
+    if not 1 <= array.ndim <= 5:
+        raise FileFormatError(f"{path}: {array.ndim} dimensions; a TMA tensor has 1 to 5")
+    if not (array.flags.c_contiguous or array.flags.f_contiguous):
+        raise FileFormatError(f"{path}: the array is not contiguous")
+    if dtype is not None:
+        array = _as_type(path, array, as_dtype(dtype))
+    elif array.dtype.type.__name__ == "void":
+        raise FileFormatError(f"{path}: elements have no type ({array.dtype}); say it with --dtype, for example bf16")
+    try:
+        as_dtype(array.dtype)
+    except Exception:
+        raise FileFormatError(f"{path}: no GPU element type for numpy dtype {array.dtype}") from None
+    return array
+
+
+def _as_type(path: str, array: Any, wanted: DType) -> Any:
+    if wanted.numpy.itemsize != array.dtype.itemsize:
+        raise FileFormatError(
+            f"{path}: {wanted} has {wanted.numpy.itemsize} byte(s), the file's {array.dtype} has "
+            f"{array.dtype.itemsize}; --dtype names a type of the same width"
+        )
+    return array.view(wanted.numpy)
+
+
+def write_array(path: str, array: Any, key: str = "tensor") -> str:
+    """Write an array; the file appears whole or not at all. Returns what had to be said about it, or an empty text.
+
+    A .npy or .npz has no bfloat16 or 8-bit float: their bits are written as unsigned integers.
+    """
+    import numpy as np
+
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".npy", ".npz", ".safetensors"):
+        raise FileFormatError(f"{path}: unknown file type {suffix or '(none)'}; must be .npy, .npz or .safetensors")
+    folder = Path(path).resolve().parent
+    note = ""
+    if suffix != ".safetensors" and as_dtype(array.dtype).numpy.name not in np.sctypeDict:
+        note = f"{array.dtype} has no .npy type: its bits are written as uint{array.dtype.itemsize * 8}"
+        array = array.view(f"u{array.dtype.itemsize}")
+    try:
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".", suffix=suffix)
+    except OSError as error:
+        raise FileFormatError(f"{path}: can't be written: {error.strerror}") from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            if suffix == ".npy":
+                np.save(file, array)
+            elif suffix == ".npz":
+                np.savez(file, **{key: array})
+            else:
+                file.write(_serialized(array, key))
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except BaseException as error:
+        os.unlink(temporary)
+        if isinstance(error, OSError):
+            raise FileFormatError(f"{path}: can't be written: {error.strerror}") from None
+        raise
+    return note
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _serialized(array: Any, key: str) -> bytes:
+    import numpy as np
+
+    try:
+        from safetensors.numpy import save
+    except ImportError:
+        raise MissingPackageError(
+            "writing .safetensors needs the package safetensors", hint="pip install 'cute-py[cli]'"
+        ) from None
+    name = as_dtype(array.dtype).name
+    if name not in _SAFETENSORS_TYPES.values():
+        raise FileFormatError(f"safetensors has no type for {name}")
+    return bytes(save({key: np.ascontiguousarray(array)}))

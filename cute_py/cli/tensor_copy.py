@@ -1,0 +1,153 @@
+"""From an array and a tile to an atom, as the commands do it: layouts, swizzle, atom, and the ways out when refused."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import cute_py as cute
+from cute_py.dtypes import DType, as_dtype
+from cute_py.errors import CuteError, InvalidValueError, TmaLimitError
+from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight
+from cute_py.layout.leaf import Int
+from cute_py.tma.copy_atom.copy_atom import TmaAtom
+from cute_py.tma.copy_atom.formats import movable_type
+from cute_py.tma.copy_atom.make import make_tma_copy
+
+SWIZZLES = {"none": 0, "32B": 1, "64B": 2, "128B": 3}
+"""Name -> B of Sw<B,4,3> on bytes."""
+SHARED_MEMORY = 232448
+"""Bytes of shared memory that one block can have on sm_90 (CUDA C++ Programming Guide, compute capabilities)."""
+BASE_ADDRESS = 0x10_0000_0000
+"""Where the emulated global tensor lies."""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorCopy:
+    """An array laid out in emulated memory, and the atom that copies it."""
+
+    bits: Any
+    """The array's elements as unsigned integers, in the memory order of the copy."""
+    dtype: DType
+    atom: TmaAtom
+    order: str
+
+
+def parse_tile(text: str) -> tuple[int, ...]:
+    """`128x64` -> (128, 64); rows first, as the array's shape.
+
+    Raises:
+        InvalidValueError: no positive integers, or more than five.
+
+    >>> parse_tile("128x64")
+    (128, 64)
+    """
+    parts = text.lower().replace(",", "x").split("x")
+    try:
+        tile = tuple(int(p) for p in parts)
+    except ValueError:
+        raise InvalidValueError(f"tile {text!r}; must be sizes joined by x, such as 128x64") from None
+    if any(n < 1 for n in tile):
+        raise InvalidValueError(f"tile {text!r}; every size must be at least 1")
+    if len(tile) > 5:
+        raise InvalidValueError(f"tile {text!r} has {len(tile)} modes; a TMA box has at most 5")
+    return tile
+
+
+def full_tile(tile: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A tile for every dimension: a shorter tile stands for the last dimensions."""
+    if len(tile) > len(shape):
+        raise InvalidValueError(f"a tile of {len(tile)} modes for an array of shape {shape}")
+    return (1,) * (len(shape) - len(tile)) + tile
+
+
+def swizzle_layout(tile: tuple[int, ...], swizzle: str, bits: int, order: str) -> Any:
+    """The shared-memory layout of a tile: compact in the tensor's order, under a swizzle on bytes."""
+    plain = Layout(tuple([Int(n) for n in tile]), LayoutRight if order == "row" else LayoutLeft)
+    if SWIZZLES[swizzle] == 0:
+        return plain
+    return cute.ComposedLayout(cute.Swizzle(SWIZZLES[swizzle], 4, 3), cute.smem_ptr_flag(bits), plain)
+
+
+def make_copy(array: Any, tile: tuple[int, ...], swizzle: str = "none", order: str | None = None) -> TensorCopy:
+    """Lay an array out in memory and make the atom for a tile.
+
+    Args:
+        array: numpy array of rank 1 to 5; tile: one size per dimension, or for the last ones.
+        order: 'row' (last dimension contiguous) or 'col'; default: as the array lies.
+    Raises:
+        TmaLimitError, GBasisError: with what would work, where the tile or the swizzle is at fault.
+    """
+    import numpy as np
+
+    order = order or ("row" if array.flags.c_contiguous else "col")
+    tile = full_tile(tile, array.shape)
+    dtype = as_dtype(array.dtype)
+    width = array.dtype.itemsize
+    if width not in (1, 2, 4, 8):
+        raise InvalidValueError(
+            f"elements of {width} bytes ({dtype}); TMA moves 1, 2, 4 or 8", hint="view the array as float64 pairs"
+        )
+    bits = np.asarray(array.view(f"u{width}"), order="C" if order == "row" else "F")
+    size = width * math.prod(tile)
+    if size > SHARED_MEMORY:
+        raise InvalidValueError(
+            f"a tile of {'x'.join(map(str, tile))} takes {size} bytes; shared memory has {SHARED_MEMORY}"
+        )
+    try:
+        atom = _atom(bits, dtype, tile, swizzle, order)
+    except TmaLimitError as error:
+        raise _with_fixes(error, bits, dtype, tile, swizzle, order) from None
+    return TensorCopy(bits, dtype, atom, order)
+
+
+def _atom(bits: Any, dtype: DType, tile: tuple[int, ...], swizzle: str, order: str) -> TmaAtom:
+    moved = dtype if dtype.bits == bits.dtype.itemsize * 8 else as_dtype(f"uint{bits.dtype.itemsize * 8}")
+    strides = tuple([Int(1) if s == bits.itemsize else s // bits.itemsize for s in bits.strides])
+    gmem = cute.make_tensor(cute.make_gmem_ptr(BASE_ADDRESS, moved), Layout(bits.shape, _unit(strides, bits, order)))
+    internal = movable_type(moved)
+    return make_tma_copy(
+        "SM90_TMA_LOAD",
+        gmem,
+        swizzle_layout(tile, swizzle, moved.bits, order),
+        tile,
+        internal_dtype=None if internal == moved.name else internal,
+    )
+
+
+def _unit(strides: tuple[Any, ...], bits: Any, order: str) -> tuple[Any, ...]:
+    """Exactly one static stride 1: that of the contiguous dimension (size-1 dimensions may carry any stride)."""
+    contiguous = len(strides) - 1 if order == "row" else 0
+    n = 1
+    out: list[Any] = [0] * len(strides)
+    for i in range(len(strides)) if order == "col" else reversed(range(len(strides))):
+        out[i] = Int(1) if i == contiguous else n
+        n *= int(bits.shape[i])
+    return tuple(out)
+
+
+def _with_fixes(
+    error: TmaLimitError, bits: Any, dtype: DType, tile: tuple[int, ...], swizzle: str, order: str
+) -> TmaLimitError:
+    """The refusal with tiles and swizzles that were tried and work."""
+    works = []
+    inner = len(tile) - 1 if order == "row" else 0
+    width = int(bits.dtype.itemsize)
+    spans = {"none": 256 * width, "32B": 32, "64B": 64, "128B": 128}
+    tries = [(tile, "none")]
+    for name in (swizzle, "128B", "64B", "32B", "none"):
+        for size in (spans[name] // width, 16 // width if width <= 16 else 1):
+            box = tuple([size if i == inner else min(n, 256) for i, n in enumerate(tile)])
+            tries.append((box, name))
+    for box, name in tries:
+        label = f"--tile {'x'.join(map(str, box))} --swizzle {name}"
+        if label in works or (box == tile and name == swizzle):
+            continue
+        try:
+            _atom(bits, dtype, box, name, order)
+        except CuteError:
+            continue
+        works.append(label)
+    hint = error.hint or (f"these work: {', '.join(works[:4])}" if works else None)
+    return TmaLimitError(error.headline, error.facts, hint, error.violations)

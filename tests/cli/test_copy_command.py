@@ -1,0 +1,188 @@
+"""`cute-py copy` on real files: equal every time, or refused in one line with the reason."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from cute_py.cli.files import write_array
+from cute_py.cli.main import main
+
+RNG = np.random.default_rng(7)
+
+
+def save(path: Path, array: Any) -> str:
+    np.save(path, array)
+    return str(path)
+
+
+def copy(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    status = main(["copy", *arguments])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_bfloat16_matrix_with_swizzle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    x = RNG.standard_normal((1024, 512)).astype(ml_dtypes.bfloat16)
+    path, out = str(tmp_path / "w.safetensors"), str(tmp_path / "o.safetensors")
+    write_array(path, x, "w")
+    arguments = (path, "--key", "w", "--tile", "128x64", "--swizzle", "128B", "--out", out, "--json")
+    status, text, err = copy(capsys, *arguments)
+    data = json.loads(text)
+    assert (status, err) == (0, "")
+    assert data["equal"] is True
+    assert data["g_basis"] == "(_64,_128):(_1@1,_1@0)"
+    assert data["tma_tensor"] == "ArithTuple(_0,_0) o (1024,512):(_1@1,_1@0)"
+    assert (data["tiles"], data["instructions"], data["transaction_bytes"]) == (64, 64, 16384)
+    assert data["descriptor"]["box_dim"] == [64, 128]
+    from cute_py.cli.files import read_array
+
+    assert (read_array(out, "w").view(np.uint16) == x.view(np.uint16)).all()
+
+
+@pytest.mark.parametrize(
+    ("array", "tile", "more"),
+    [
+        (RNG.standard_normal((7, 13, 100)).astype(np.float32), "3x8x32", ()),
+        (RNG.integers(-128, 127, 1003).astype(np.int8), "256", ()),
+        (RNG.standard_normal((3, 2, 5, 6, 10)), "1x1x2x4x8", ()),
+        (RNG.integers(0, 2, (64, 64)).astype(bool), "16x32", ()),
+        (RNG.integers(-9, 9, (40, 24)).astype(np.int16), "16x8", ()),
+        ((RNG.standard_normal((8, 12)) * (1 + 1j)).astype(np.complex64), "4x8", ()),
+        (RNG.standard_normal((64, 96)).astype(np.float16), "32x32", ("--order", "col")),
+        (np.asfortranarray(RNG.standard_normal((32, 48)).astype(np.float32)), "16x16", ()),
+        (RNG.integers(0, 99, (64, 64)).astype(np.uint16), "32x64", ("--dtype", "bf16", "--swizzle", "128B")),
+        (RNG.standard_normal((5, 64)).astype(np.float32), "64", ()),
+        (RNG.standard_normal((33, 68)).astype(np.float32), "8x16", ("--swizzle", "64B")),
+    ],
+    ids=lambda v: v if isinstance(v, str) else getattr(v, "dtype", None) and f"{v.dtype}{list(v.shape)}",
+)
+def test_equal(tmp_path: Path, capsys: pytest.CaptureFixture[str], array: Any, tile: str, more: tuple[str]) -> None:
+    status, out, err = copy(capsys, save(tmp_path / "x.npy", array), "--tile", tile, *more)
+    assert (status, err) == (0, "")
+    assert out.splitlines()[-1] == "equal"
+
+
+def test_npz_with_several_arrays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(tmp_path / "x.npz")
+    np.savez(path, a=np.zeros((4, 16), np.float32), b=np.ones((8, 16), np.float32))
+    assert copy(capsys, path, "--key", "b", "--tile", "4x8")[0] == 0
+    status, out, err = copy(capsys, path, "--tile", "4x8")
+    assert (status, out) == (2, "")
+    assert err == f"cute-py: error: {path}: holds 2 arrays; choose one with --key: a, b\n"
+
+
+def test_out_is_whole_or_absent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    x = RNG.standard_normal((16, 16)).astype(np.float32)
+    path = save(tmp_path / "x.npy", x)
+    assert copy(capsys, path, "--tile", "8x8", "--out", str(tmp_path / "y.npy"))[0] == 0
+    assert (np.load(tmp_path / "y.npy") == x).all()
+    status, _, err = copy(capsys, path, "--tile", "8x8", "--out", str(tmp_path / "no" / "y.npy"))
+    assert status == 2
+    assert "can't be written: No such file or directory" in err
+    status, _, err = copy(capsys, path, "--tile", "8x8", "--out", str(tmp_path / "y.txt"))
+    assert status == 2
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["x.npy", "y.npy"]
+
+
+def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], array: Any, *more: str) -> str:
+    status, out, err = copy(capsys, save(tmp_path / "x.npy", array), *more)
+    assert (status, out) == (2, "")
+    assert err.startswith("cute-py: error: ")
+    assert err.count("\n") == 1
+    return err
+
+
+def test_row_length_is_refused_with_the_fix(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    err = refused(tmp_path, capsys, np.zeros((7, 13), np.float32), "--tile", "4x8")
+    assert "globalStrides[0] = 52 bytes; must be a multiple of 16" in err
+    assert "fix: pad the row to 16 elements" in err
+
+
+def test_swizzle_is_refused_with_boxes_that_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    array = np.zeros((256, 256), np.float16)
+    err = refused(tmp_path, capsys, array, "--tile", "128x128", "--swizzle", "128B")
+    assert "256 bytes" in err
+    assert "--tile 128x64 --swizzle 128B" in err
+    assert copy(capsys, str(tmp_path / "x.npy"), "--tile", "128x64", "--swizzle", "128B")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("tile", "words"),
+    [
+        ("0x4", "every size must be at least 1"),
+        ("-1x4", "every size must be at least 1"),
+        ("4", ""),
+        ("4x4x4", "a tile of 3 modes for an array of shape (16, 16)"),
+        ("1x1x1x1x1x1", "at most 5"),
+        ("fourxfour", "must be sizes joined by x"),
+        ("", "must be sizes joined by x"),
+        ("4x99999999999999999999", "shared memory has 232448"),
+        ("300x16", "boxDim[1] = 300 elements; must be"),
+    ],
+)
+def test_tiles(tmp_path: Path, capsys: pytest.CaptureFixture[str], tile: str, words: str) -> None:
+    array = np.zeros((16, 16), np.float32)
+    if words:
+        assert words in refused(tmp_path, capsys, array, f"--tile={tile}")
+    else:
+        assert copy(capsys, save(tmp_path / "x.npy", array), "--tile", tile)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("array", "words"),
+    [
+        (np.zeros((0, 4), np.float32), "has no elements"),
+        (np.zeros((2,) * 6, np.float32), "6 dimensions; a TMA tensor has 1 to 5"),
+        (np.float32(3), "0 dimensions"),
+        (np.zeros((4, 4), ">f4"), "big-endian"),
+        (np.zeros((4, 4), [("a", "f4")]), "elements are records"),
+        (np.zeros((4, 4), "S3"), "no GPU element type"),
+        (np.zeros((4, 4), np.complex128), "elements of 16 bytes"),
+        (np.zeros((4, 4), "V2"), "say it with --dtype"),
+    ],
+)
+def test_arrays(tmp_path: Path, capsys: pytest.CaptureFixture[str], array: Any, words: str) -> None:
+    assert words in refused(tmp_path, capsys, array, "--tile", "1")
+
+
+def test_objects_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.npy"
+    np.save(path, np.array([{}, 1], object), allow_pickle=True)
+    status, _, err = copy(capsys, str(path), "--tile", "2")
+    assert (status, "Python objects" in err) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.npz", "x.safetensors"])
+@pytest.mark.parametrize("content", [b"", b"garbage" * 9, b"\x93NUMPY\x01\x00\xff\xff"])
+def test_files_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: bytes) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    status, out, err = copy(capsys, str(path), "--tile", "4")
+    assert (status, out) == (2, "")
+    assert f"{path}: can't be read as a" in err
+    assert err.count("\n") == 1
+
+
+def test_missing_and_unknown_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no such file" in copy(capsys, str(tmp_path / "x.npy"), "--tile", "4")[2]
+    assert "unknown file type .txt" in copy(capsys, str(tmp_path / "x.txt"), "--tile", "4")[2]
+    path = tmp_path / "x.safetensors"
+    write_array(str(path), np.zeros(4, np.float32), "w")
+    assert "no array 'q'; there are: w" in copy(capsys, str(path), "--key", "q", "--tile", "4")[2]
+
+
+def test_demo_ends_with_equal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo"]) == 0
+    out = capsys.readouterr().out
+    assert "ArithTuple(0,0) o (2,5):(_1@0,_1@1):" in out
+    assert out.splitlines()[-1] == "equal"
+    assert len(out.splitlines()) <= 50
+    own = save(tmp_path / "own.npy", RNG.standard_normal((3, 40, 24)).astype(np.float32))
+    assert main(["demo", own]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "equal"
