@@ -2,11 +2,14 @@
 
 from cute_py.tma.copy_atom.copy_atom import TmaAtom
 from cute_py.tma.copy_atom.formats import FORMAT_OF, movable_type, tensor_map_format
+from cute_py.tma.copy_atom.im2col import Im2colAtom, make_im2col_tma_copy
 from cute_py.tma.copy_atom.make import make_tma_atom, make_tma_copy
 
 __all__ = [
     "FORMAT_OF",
+    "Im2colAtom",
     "TmaAtom",
+    "make_im2col_tma_copy",
     "make_tma_atom",
     "make_tma_copy",
     "movable_type",

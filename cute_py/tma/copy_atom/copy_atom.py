@@ -23,6 +23,7 @@ from cute_py.layout.tensor import Tensor
 from cute_py.tma.atom.op import Op
 from cute_py.tma.atom.plan import TmaPlan
 from cute_py.tma.atom.swizzle_mode import SwizzleRow, swizzle_row
+from cute_py.tma.atom.tiled_copy import TmaTiledCopy, make_tiled_copy
 from cute_py.tma.atom.tma_tensor import tma_tensor
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapTiled
@@ -125,6 +126,16 @@ class TmaAtom:
             StaticAssertError: the shape is not congruent with the global tensor's.
         """
         return tma_tensor(self.gtensor.shape if shape is None else shape, self.g_stride, self.plan.rank)
+
+    @cached_property
+    def tiled_copy(self) -> TmaTiledCopy:
+        """The (CTA, value) view of a tile, as C++'s make_tma_copy returns it.
+
+        Raises:
+            StaticAssertError: the instruction slots do not tile the value map.
+        """
+        v_map = self.gbasis.trace.cta_v_map
+        return make_tiled_copy(self.smem_layout, v_map, self.num_val_src, self.num_multicast)
 
     def why_not(self) -> str | None:
         """What about this atom does not do what its layouts say, or None.

@@ -1,0 +1,208 @@
+"""im2col: a convolution's input read as the matrix of its patches.
+
+The global tensor is ((w,h,d,n), c) or (c, (w,h,d,n)). One instruction moves `range_c` channels of `range_whdn` pixels:
+those of a bounding box that the corners cut out of the image, walked W first. An offset (s,r,t) moves the
+sampled pixel by the filter's position. The coordinate tensor maps (output pixel, (channel, filter position)) to
+(c, (w,h,d), n, (s,r,t)): not linear in the pixel's number, hence a composed layout.
+Source: cute/atom/copy_traits_sm90_im2col.hpp, make_tma_atom_im2col and make_im2col_tma_copy_desc.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from cute_py.arith_tuple.arith_tuple import ArithTuple
+from cute_py.arith_tuple.iterators import ArithTupleIterator
+from cute_py.arith_tuple.scaled_basis import E, basis_get, basis_value
+from cute_py.arith_tuple.tensors import make_identity_layout
+from cute_py.errors import GBasisError, InvalidValueError
+from cute_py.layout.coalesce import coalesce
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.composition import composition
+from cute_py.layout.derived import get_nonswizzle_portion
+from cute_py.layout.divide import logical_divide
+from cute_py.layout.int_tuple import product_each, size
+from cute_py.layout.inverse import right_inverse
+from cute_py.layout.layout import Layout
+from cute_py.layout.leaf import Int, Tree, internal, public, trunc_div
+from cute_py.layout.modes import flatten, take
+from cute_py.layout.tensor import Tensor
+from cute_py.layout.trees import leaves, modes, rank_of
+
+
+@dataclass(frozen=True, slots=True)
+class Im2colWindow:
+    """The convolution as im2col sees it, one number per spatial mode, W first.
+
+    Attributes:
+        lower_corner, upper_corner: the bounding box of base pixels, relative to the image's first and last pixel.
+        lower_padding, upper_padding: where the filter starts and ends, relative to the same.
+        stride: traversal strides; lower_srt: filter offset of the first position; stride_srt: dilation, negative where
+            the filter is walked backwards.
+    """
+
+    lower_corner: tuple[int, ...]
+    upper_corner: tuple[int, ...]
+    lower_padding: tuple[int, ...]
+    upper_padding: tuple[int, ...]
+    stride: tuple[int, ...]
+    lower_srt: tuple[int, ...]
+    stride_srt: tuple[int, ...]
+
+    @property
+    def spatial(self) -> int:
+        return len(self.lower_corner)
+
+
+def window(spatial: int, **given: Any) -> Im2colWindow:
+    """A window with CuTe's defaults (no padding, stride 1, a 1x1 filter) where nothing is given.
+
+    Raises:
+        InvalidValueError: a tuple of the wrong length, a stride below 1, or a dilation of 0.
+    """
+    defaults = {name: 1 if name in ("stride", "stride_srt") else 0 for name in Im2colWindow.__slots__}
+    values = {}
+    for name, default in defaults.items():
+        value = given.get(name)
+        numbers = (default,) * spatial if value is None else tuple(int(n) for n in modes(value))
+        if len(numbers) != spatial:
+            raise InvalidValueError(f"{name} has {len(numbers)} numbers; must have one for each of {spatial} modes")
+        values[name] = numbers
+    if any(n < 1 for n in values["stride"]):
+        raise InvalidValueError(f"stride = {values['stride']}; must be at least 1")
+    if any(n == 0 for n in values["stride_srt"]):
+        raise InvalidValueError(f"stride_srt = {values['stride_srt']}; must not be 0")
+    return Im2colWindow(**values)
+
+
+@dataclass(frozen=True, slots=True)
+class Im2colPlan:
+    """The numbers of an im2col tensor map, and its coordinate tensor.
+
+    `dims` (elements) and `strides` (bytes, modes 1..) in C, W, H, D, N order; `range_c` channels and `range_whdn`
+    pixels are what one CTA's instruction moves; `num_val_src` counts the elements of all CTAs of a multicast.
+    """
+
+    dims: tuple[int, ...]
+    strides: tuple[int, ...]
+    element_strides: tuple[int, ...]
+    range_c: int
+    range_whdn: int
+    num_val_src: int
+    num_multicast: int
+    tma_layout: Layout
+    tma_tensor: Tensor
+    window: Im2colWindow
+
+
+class GemmCoordinates:
+    """A layout of the GEMM's coordinates as a function of an arithmetic tuple; the outer part of the TMA tensor."""
+
+    __slots__ = ("layout",)
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+
+    def __call__(self, coord: Any) -> Any:
+        return self.layout(coord.as_tuple() if isinstance(coord, ArithTuple) else coord)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GemmCoordinates) and self.layout == other.layout
+
+    def __hash__(self) -> int:
+        return hash(self.layout)
+
+    def __str__(self) -> str:
+        return str(self.layout)
+
+    def __repr__(self) -> str:
+        return f"GemmCoordinates({self.layout!r})"
+
+
+def _vectorization(smem: Layout, cta_v_map: Layout, shape: Tree, num_multicast: int) -> tuple[Layout, Layout]:
+    """(the two modes of the box, the same split by CTA)."""
+    if product_each(smem.shape) != product_each(cta_v_map.shape):
+        raise GBasisError(
+            "TMA requires CTA_Tile and SLayout top-level shape equivalence.",
+            {"shared layout": smem, "CTA V-map": cta_v_map},
+        )
+    walk = coalesce(composition(cta_v_map, right_inverse(smem)))
+    full = flatten(composition(make_identity_layout(product_each(shape)), walk))
+    unit = [isinstance(v, Int) and v == 1 for v in map(basis_value, modes(full.stride))]
+    if unit[:2] != [True, True]:
+        raise GBasisError(
+            "IM2COL expects at least 2 modes of the smem to vectorize with gmem.",
+            {"shared layout": smem, "walks the global modes": full},
+        )
+    box = take(full, 0, 2)
+    total = int(size(box))
+    if num_multicast < 1 or total % num_multicast:
+        raise InvalidValueError(f"num_multicast = {num_multicast} CTAs; must divide the {total} elements of the box")
+    return box, logical_divide(box, Layout(Int(total // num_multicast)))
+
+
+def plan_im2col(
+    gtensor: Tensor, smem_layout: Any, cta_v_map: Layout, win: Im2colWindow, num_multicast: int
+) -> Im2colPlan:
+    """The numbers of an im2col tensor map and its coordinate tensor.
+
+    Args:
+        gtensor: ((w,h,d,n), c) or (c, (w,h,d,n)); smem_layout: the tile, rank 2.
+    Raises:
+        GBasisError: CuTe's condition.
+    """
+    shape, stride = gtensor.shape, gtensor.stride
+    if rank_of(shape) != 2 or sorted(rank_of(m) > 1 for m in shape) != [False, True]:
+        raise InvalidValueError("an im2col tensor has the modes ((w,h,d,n), c) or (c, (w,h,d,n))", {"tensor": gtensor})
+    box, split = _vectorization(get_nonswizzle_portion(smem_layout), cta_v_map, shape, num_multicast)
+    inner, outer = split.stride[0]
+    sizes = (*leaves(basis_get(inner, shape)), *leaves(basis_get(outer, shape)))
+    steps = (*leaves(basis_get(inner, stride)), *leaves(basis_get(outer, stride)))
+    spatial = len(sizes) - 2
+    if spatial != win.spatial:
+        raise InvalidValueError(f"the window has {win.spatial} spatial modes, the tensor {spatial}")
+    bits = gtensor.element_type.bits
+    range_c, range_whdn = (int(n) for n in split.shape[0])
+    return Im2colPlan(
+        tuple(int(n) for n in sizes),
+        tuple(int(d) * bits // 8 for d in steps[1:]),
+        (1, *win.stride, 1),
+        range_c,
+        range_whdn,
+        int(size(box)),
+        num_multicast,
+        split,
+        _tma_tensor(sizes, win, outer, inner),
+        win,
+    )
+
+
+def _divided(a: Any, b: int) -> Any:
+    return public(trunc_div(internal(a), internal(b)))
+
+
+def _tma_tensor(sizes: tuple[Any, ...], win: Im2colWindow, outer: Any, inner: Any) -> Tensor:
+    """The coordinate tensor: GEMM shape and basis strides, composed with the identity of its linearized shape."""
+    corners = list(zip(sizes[1:-1], win.lower_corner, win.upper_corner, win.stride, strict=True))
+    pixels = tuple([_divided(int(n) + up - low - 1, step) + 1 for n, low, up, step in corners])
+    mn = (*pixels, sizes[-1])
+    taps = []
+    for i in range(win.spatial):
+        step = win.stride_srt[i]
+        pad = win.upper_padding[i] - win.upper_corner[i] if step > 0 else win.lower_corner[i] - win.lower_padding[i]
+        taps.append(1 + _divided(pad, step))
+    k = (sizes[0], *taps)
+    spatial = range(win.spatial)
+    mn_stride = (*[Int(win.stride[i]) * E(1, i) for i in spatial], E(2))
+    k_stride = (E(0), *[Int(win.stride_srt[i]) * E(3, i) for i in spatial])
+
+    def ordered(first: Any, second: Any) -> tuple[Any, Any]:
+        both = (first, second)
+        return basis_get(outer, both), basis_get(inner, both)
+
+    gemm = Layout(ordered(mn, k), ordered(mn_stride, k_stride))
+    linear = make_identity_layout(ordered(size(mn), k))
+    zero = ArithTuple(*ordered(Int(0), (Int(0),) * (win.spatial + 1)))
+    start = ArithTuple(Int(0), win.lower_corner, Int(0), win.lower_srt)
+    return Tensor(ArithTupleIterator(start), ComposedLayout(GemmCoordinates(gemm), zero, linear))

@@ -1,0 +1,79 @@
+"""TiledCopy of a TMA atom: the (CTA, value) view of a tile, and the slices of each CTA.
+
+CTAs play the threads: of C CTAs that share a tile, CTA c's values start at c * slot / C. `layout_tv` maps (CTA, value) to the
+tile's coordinates; `partition_s` and `partition_d` give a CTA its (atom values, rest) of a global and a shared tensor.
+Source: cute/atom/copy_traits_sm90_tma.hpp, make_tma_copy_tiled; cute/atom/copy_atom.hpp, TiledCopy and ThrCopy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from cute_py.errors import StaticAssertError
+from cute_py.layout.coalesce import coalesce
+from cute_py.layout.composition import composition
+from cute_py.layout.divide import zipped_divide
+from cute_py.layout.domain import domain_of
+from cute_py.layout.int_tuple import product_each, rank, size
+from cute_py.layout.inverse import right_inverse
+from cute_py.layout.layout import Layout, joined, make
+from cute_py.layout.leaf import Int, Tree
+from cute_py.layout.product import tile_to_shape
+from cute_py.layout.tensor import Tensor
+from cute_py.layout.trees import wholes
+
+
+@dataclass(frozen=True, slots=True)
+class TmaTiledCopy:
+    """`tiler` (the tile's shape), `layout_tv` ((CTA, value) -> tile coordinate), `num_val_src` of the atom."""
+
+    tiler: Tree
+    layout_tv: Layout
+    num_val_src: int
+
+    def partition(self, tensor: Tensor, cta: Any) -> Tensor:
+        """The values of one CTA: ((atom values, atoms), rest of each mode).
+
+        Raises:
+            StaticAssertError: the tensor has fewer modes than the tile.
+        """
+        if int(rank(tensor)) < len(self.tiler):
+            raise StaticAssertError(
+                "Rank of tensor to be partitioned too small.", {"tensor": tensor, "tiler": self.tiler}
+            )
+        tiled = zipped_divide(tensor, self.tiler)
+        by_atom = zipped_divide(self.layout_tv, (Int(1), Int(self.num_val_src)))
+        identity = Layout((Int(1), Int(self.num_val_src)), (Int(0), Int(1)))
+        selected = composition(by_atom, (identity, None))
+        values = coalesce(_zipped(selected), (Int(1), (Int(1), Int(1))))
+        tensor_tv = composition(tiled, (values, None))
+        unfolded = tensor_tv((None, None), None)
+        part: Tensor = unfolded(cta, None, wholes(int(rank(tensor))))
+        return part
+
+    def __str__(self) -> str:
+        return f"TiledCopy {self.tiler} {self.layout_tv}"
+
+
+def _zipped(layout: Layout) -> Layout:
+    """((a,b),(c,d)) -> ((a,c),(b,d))."""
+    (a, b), (c, d) = layout._shape
+    (e, f), (g, h) = layout._stride
+    return make(((a, c), (b, d)), ((e, g), (f, h)))
+
+
+def make_tiled_copy(smem_layout: Any, cta_v_map: Layout, num_val_src: int, num_multicast: int = 1) -> TmaTiledCopy:
+    """The TiledCopy of an atom.
+
+    Raises:
+        StaticAssertError: CuTe's 'Stride Divisibility Condition' or 'tile_to_shape: block shape does not divide the target
+            shape.', where the slots do not tile the value map.
+    """
+    inverse = right_inverse(domain_of(smem_layout))
+    layout_v = composition(inverse, Int(num_val_src))
+    all_values = tile_to_shape(joined([layout_v]), size(cta_v_map))
+    cta_map = Layout(Int(num_multicast))
+    step = Layout(Int(num_multicast), Int(num_val_src // num_multicast))
+    ctas = composition(inverse, composition(step, cta_map))
+    return TmaTiledCopy(product_each(cta_v_map.shape), joined([ctas, all_values]), num_val_src)

@@ -1,0 +1,172 @@
+"""make_im2col_tma_copy: the atom of an im2col load or store.
+
+Source: cute/atom/copy_traits_sm90_im2col.hpp, make_im2col_tma_copy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from cute_py.arith_tuple.tensors import make_identity_layout
+from cute_py.dtypes import DType, as_dtype
+from cute_py.errors import InvalidValueError, TmaLimitError
+from cute_py.layout.composition import composition
+from cute_py.layout.domain import domain_of
+from cute_py.layout.int_tuple import product_each, size
+from cute_py.layout.layout import Layout, static
+from cute_py.layout.swizzle import Swizzle
+from cute_py.layout.tensor import Tensor
+from cute_py.layout.trees import leaves, rank_of
+from cute_py.tma.atom.im2col import Im2colPlan, plan_im2col, window
+from cute_py.tma.atom.op import Op, as_op, why_not_on
+from cute_py.tma.atom.swizzle_mode import SwizzleRow, swizzle_row
+from cute_py.tma.copy_atom.formats import tensor_map_format
+from cute_py.tma.copy_atom.make import as_global_tensor, byte_swizzle
+from cute_py.tma.descriptor.encode import encode
+from cute_py.tma.descriptor.formats import Interleave, L2Promotion, OobFill, TensorMapSwizzle
+from cute_py.tma.descriptor.request import TensorMapIm2col
+from cute_py.tma.descriptor.violations import violations
+
+
+@dataclass(frozen=True)
+class Im2colAtom:
+    """An im2col copy. The attributes are those of `TmaAtom`; `plan` has the ranges and the window."""
+
+    op: Op
+    gtensor: Tensor
+    smem_layout: Any
+    cta_tiler: Any
+    plan: Im2colPlan
+    request: TensorMapIm2col
+    swizzle: Swizzle
+    dtype: DType
+    arch: str = "sm_90a"
+
+    @cached_property
+    def descriptor(self) -> bytes:
+        """The 128 bytes of the tensor map."""
+        return encode(self.request, arch=self.arch)
+
+    @property
+    def internal_dtype(self) -> DType:
+        return self.dtype
+
+    @property
+    def num_val_src(self) -> int:
+        """Elements of one instruction slot, all CTAs of a multicast together."""
+        return self.plan.num_val_src
+
+    @property
+    def num_bits_per_tma(self) -> int:
+        return self.plan.num_val_src * self.dtype.bits
+
+    @property
+    def tile(self) -> Layout:
+        return domain_of(self.smem_layout)
+
+    @property
+    def instructions(self) -> int:
+        """Instructions that one CTA issues for a tile."""
+        return -(-int(size(self.tile)) // self.num_val_src)
+
+    @property
+    def bytes_per_instruction(self) -> int:
+        """Bytes that one instruction delivers: channels x pixels, whatever lies outside the image included."""
+        return self.plan.range_c * self.plan.range_whdn * self.dtype.bits // 8
+
+    @property
+    def transaction_bytes(self) -> int:
+        """Bytes that a CTA's barrier must expect for one tile."""
+        return self.instructions * self.num_bits_per_tma // 8
+
+    @property
+    def swizzle_row(self) -> SwizzleRow:
+        return swizzle_row(self.swizzle)
+
+    @property
+    def alignment(self) -> int:
+        """Alignment of the tile in shared memory, bytes."""
+        return self.swizzle_row.alignment
+
+    def get_tma_tensor(self, shape: Any = None) -> Tensor:
+        """The coordinate tensor (output pixels, (channels, filter positions)); the shape is the convolution's own."""
+        return self.plan.tma_tensor
+
+
+def make_im2col_tma_copy(
+    op: Any,
+    gtensor: Any,
+    smem_layout: Any,
+    cta_tiler: Any = None,
+    num_multicast: int = 1,
+    lower_corner_whd: Any = None,
+    upper_corner_whd: Any = None,
+    lower_padding_whd: Any = None,
+    upper_padding_whd: Any = None,
+    stride_whd: Any = None,
+    lower_srt: Any = None,
+    stride_srt: Any = None,
+    arch: str = "sm_90a",
+    *,
+    check: bool = True,
+    l2_promotion: L2Promotion | int = L2Promotion.NONE,
+    oob_fill: OobFill | int = OobFill.NONE,
+) -> Im2colAtom:
+    """The atom of an im2col copy.
+
+    Args:
+        gtensor: ((w,h,d,n), c) or (c, (w,h,d,n)), elements.
+        smem_layout: the tile, rank 2, static; cta_tiler: its shape by default.
+        lower_corner_whd ... stride_srt: see `Im2colWindow`; left out, those of a 1x1 filter.
+    Raises:
+        GBasisError, StaticAssertError, TmaLimitError, InvalidValueError: as `make_tma_atom`.
+    """
+    op = as_op(op)
+    reason = why_not_on(op, arch, int(num_multicast))
+    if reason is None and op.row.mode != "im2col":
+        reason = f"{op} is no im2col operation"
+    if reason is not None:
+        raise InvalidValueError(reason)
+    tensor = as_global_tensor(gtensor)
+    dtype = as_dtype(tensor.element_type)
+    smem = domain_of(smem_layout)
+    tiler = product_each(smem.shape) if cta_tiler is None else static(cta_tiler)
+    v_map = composition(make_identity_layout(product_each(tensor.shape)), tiler)
+    spatial = max(1, len(leaves(tensor.shape)) - 2) if rank_of(tensor.shape) == 2 else 1
+    win = window(
+        spatial,
+        lower_corner=lower_corner_whd,
+        upper_corner=upper_corner_whd,
+        lower_padding=lower_padding_whd,
+        upper_padding=upper_padding_whd,
+        stride=stride_whd,
+        lower_srt=lower_srt,
+        stride_srt=stride_srt,
+    )
+    plan = plan_im2col(tensor, smem_layout, v_map, win, int(num_multicast))
+    swizzle = byte_swizzle(smem_layout)
+    request = TensorMapIm2col(
+        tensor_map_format(dtype),
+        int(tensor.engine.address),
+        plan.dims,
+        plan.strides,
+        win.lower_corner,
+        win.upper_corner,
+        plan.range_c,
+        plan.range_whdn,
+        plan.element_strides,
+        Interleave.NONE,
+        TensorMapSwizzle(swizzle_row(swizzle).code),
+        l2_promotion,
+        oob_fill,
+    )
+    found = violations(request, arch=arch) if check else []
+    if found:
+        raise TmaLimitError(
+            f"{len(found)} rule(s) of the im2col tensor map broken: {found[0].message}",
+            {str(i + 1): v.message for i, v in enumerate(found)},
+            violations=found,
+        )
+    return Im2colAtom(op, tensor, smem_layout, tiler, plan, request, swizzle, dtype, arch)
