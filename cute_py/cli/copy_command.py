@@ -14,9 +14,9 @@ from cute_py.arith_tuple.printing import format_tensor
 from cute_py.cli.files import read_array, write_array
 from cute_py.cli.tensor_copy import SWIZZLES, TensorCopy, make_copy, parse_tile
 from cute_py.tma.copy_atom.copy_atom import TmaAtom
+from cute_py.tma.copy_atom.tiles import instructions
 from cute_py.tma.descriptor.describe import describe
 from cute_py.tma.run.copy import CopyResult, copy
-from cute_py.tma.run.tiles import instructions
 
 SHOWN_ELEMENTS = 64
 """A TMA tensor of at most so many elements is printed whole, of a larger one its first corner."""
@@ -73,7 +73,7 @@ def report(work: TensorCopy, result: CopyResult, source: str) -> dict[str, Any]:
         "partition": {"gmem": str(plan.gmem_partition), "smem": str(plan.smem_partition)},
         "descriptor": {
             "bytes": atom.descriptor.hex(),
-            "data_type": request.data_type.name if hasattr(request.data_type, "name") else request.data_type,
+            "data_type": getattr(request.data_type, "name", request.data_type),
             "global_dim": list(request.global_dim),
             "global_strides": list(request.global_strides),
             "box_dim": list(request.box_dim),

@@ -110,7 +110,7 @@ def _safetensors(path: str, key: str | None) -> Any:
                 entry = None
         if kind in _SAFETENSORS_TYPES:
             with open(path, "rb") as raw:
-                entry = dict(safetensors.deserialize(raw.read()))[name]
+                entry = dict(safetensors.deserialize(raw.read()))[name]  # type: ignore[no-untyped-call]
     except FileFormatError:
         raise
     except Exception as error:

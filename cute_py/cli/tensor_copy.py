@@ -102,7 +102,7 @@ def make_copy(array: Any, tile: tuple[int, ...], swizzle: str = "none", order: s
     return TensorCopy(bits, dtype, atom, order)
 
 
-def _atom(bits: Any, dtype: DType, tile: tuple[int, ...], swizzle: str, order: str) -> TmaAtom:
+def _atom(bits: Any, dtype: DType, tile: tuple[int, ...], swizzle: str, order: str, suggest: bool = False) -> TmaAtom:
     moved = dtype if dtype.bits == bits.dtype.itemsize * 8 else as_dtype(f"uint{bits.dtype.itemsize * 8}")
     strides = tuple([Int(1) if s == bits.itemsize else s // bits.itemsize for s in bits.strides])
     gmem = cute.make_tensor(cute.make_gmem_ptr(BASE_ADDRESS, moved), Layout(bits.shape, _unit(strides, bits, order)))
@@ -113,6 +113,7 @@ def _atom(bits: Any, dtype: DType, tile: tuple[int, ...], swizzle: str, order: s
         swizzle_layout(tile, swizzle, moved.bits, order),
         tile,
         internal_dtype=None if internal == moved.name else internal,
+        suggest=suggest,
     )
 
 
@@ -149,5 +150,10 @@ def _with_fixes(
         except CuteError:
             continue
         works.append(label)
-    hint = error.hint or (f"these work: {', '.join(works[:4])}" if works else None)
+    hint = f"these work: {', '.join(works[:4])}" if works else None
+    if hint is None:  # no tile helps; the tensor itself has to change
+        try:
+            _atom(bits, dtype, tile, swizzle, order, suggest=True)
+        except TmaLimitError as again:
+            hint = again.hint
     return TmaLimitError(error.headline, error.facts, hint, error.violations)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cute_py.errors import TmaLimitError
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import tree_text
@@ -37,13 +39,13 @@ def reasons(plan: TmaPlan, request: TensorMapTiled, gmem: Layout, arch: str) -> 
     return found
 
 
-def refuse_atom(plan: TmaPlan, request: TensorMapTiled, gmem: Layout, arch: str) -> None:
-    """Raise one TmaLimitError that tells all reasons; return if there is none."""
-    found = reasons(plan, request, gmem, arch)
-    if not found:
-        return
+def refusal(
+    found: list[tuple[str, int | None, object]], plan: TmaPlan, gmem: Layout, fixes: Sequence[str] = ()
+) -> TmaLimitError:
+    """One TmaLimitError that tells all reasons, and the changes that were tried and work."""
     conditions = [b.condition for b in plan.broken]
     sources = [w for _, _, w in found]
+    hint = "; or ".join(fixes) or None
     if len(found) == 1:
         message, mode, what = found[0]
         facts: dict[str, object] = {}
@@ -53,23 +55,11 @@ def refuse_atom(plan: TmaPlan, request: TensorMapTiled, gmem: Layout, arch: str)
             facts["CuTe asserts"] = conditions[0]
         if isinstance(what, Violation):
             facts["source"] = what.source
-        raise TmaLimitError(message, facts, _hint(plan, found), violations=sources)
+        return TmaLimitError(message, facts, hint, sources)
     lines: dict[str, object] = {
         str(i + 1): message + (f"; {layout_modes(plan, gmem, mode)}" if mode is not None else "")
         for i, (message, mode, _) in enumerate(found)
     }
     for i, condition in enumerate(conditions):
         lines[f"CuTe asserts {i + 1}"] = condition
-    raise TmaLimitError(f"{len(found)} rules of the tensor map are broken", lines, _hint(plan, found), sources)
-
-
-def _hint(plan: TmaPlan, found: list[tuple[str, int | None, object]]) -> str | None:
-    """A fix that is sure to work for the only thing that is wrong."""
-    if len(found) != 1:
-        return None
-    message, mode, _ = found[0]
-    if message.startswith("globalStrides[") and "multiple of 16" in message and mode == 1:
-        unit = max(1, 128 // plan.internal_dtype.bits)
-        row = plan.strides[0] * 8 // plan.internal_dtype.bits
-        return f"pad the row to {-(-row // unit) * unit} elements"
-    return None
+    return TmaLimitError(f"{len(found)} rules of the tensor map are broken", lines, hint, sources)

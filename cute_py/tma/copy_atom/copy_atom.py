@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from cute_py.dtypes import DType
+from cute_py.errors import InvalidValueError
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import size
@@ -25,6 +26,7 @@ from cute_py.tma.atom.plan import TmaPlan
 from cute_py.tma.atom.swizzle_mode import SwizzleRow, swizzle_row
 from cute_py.tma.atom.tiled_copy import TmaTiledCopy, make_tiled_copy
 from cute_py.tma.atom.tma_tensor import tma_tensor
+from cute_py.tma.copy_atom.explain import explain_atom
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.gbasis.basis import GBasis
@@ -137,6 +139,18 @@ class TmaAtom:
         v_map = self.gbasis.trace.cta_v_map
         return make_tiled_copy(self.smem_layout, v_map, self.num_val_src, self.num_multicast)
 
+    def with_(self, barrier: Any, multicast_mask: int = 0, cache_hint: int | None = None) -> ExecutableCopy:
+        """The executable atom: bound to a barrier, a multicast mask and an L2 cache hint, as C++'s `.with(...)`.
+
+        Raises:
+            InvalidValueError: a mask on an operation without multicast, or of more than 16 bits.
+        """
+        if multicast_mask and not self.op.row.multicast:
+            raise InvalidValueError(f"{self.op} takes no multicast mask, got {multicast_mask:#x}")
+        if not 0 <= multicast_mask < 1 << 16:
+            raise InvalidValueError(f"multicast mask {multicast_mask:#x}; must have 16 bits")
+        return ExecutableCopy(self, barrier, multicast_mask, cache_hint)
+
     def why_not(self) -> str | None:
         """What about this atom does not do what its layouts say, or None.
 
@@ -159,8 +173,22 @@ class TmaAtom:
             f"{on_bytes} on bytes is {on_elements} on elements"
         )
 
+    def explain(self) -> str:
+        """Operands, stages with values, the box and why, instructions, bytes, alignment, and what would be better."""
+        return explain_atom(self)
+
     def __str__(self) -> str:
         return (
             f"{self.op} {self.gtensor} -> {self.smem_layout}: box {self.plan.box} of {self.internal_dtype}, "
             f"{self.instructions} instruction(s), {self.transaction_bytes} bytes a tile"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutableCopy:
+    """An atom bound to the state of one execution: `barrier`, `multicast_mask` (0: none), `cache_hint` (None: none)."""
+
+    atom: TmaAtom
+    barrier: Any
+    multicast_mask: int = 0
+    cache_hint: int | None = None

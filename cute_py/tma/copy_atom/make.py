@@ -26,8 +26,9 @@ from cute_py.layout.trees import rank_of
 from cute_py.tma.atom.op import Op, as_op, why_not_on
 from cute_py.tma.atom.plan import TmaPlan, plan_tiled
 from cute_py.tma.atom.swizzle_mode import swizzle_row
-from cute_py.tma.copy_atom.check import refuse_atom
+from cute_py.tma.copy_atom.check import reasons, refusal
 from cute_py.tma.copy_atom.copy_atom import TmaAtom
+from cute_py.tma.copy_atom.fixes import find_fixes
 from cute_py.tma.copy_atom.formats import tensor_map_format
 from cute_py.tma.descriptor.formats import Interleave, L2Promotion, OobFill, TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapTiled
@@ -73,6 +74,7 @@ def make_tma_atom(
     cta_v_map: Layout | None = None,
     check: bool = True,
     split_oversize: bool = False,
+    suggest: bool = True,
     l2_promotion: L2Promotion | int = L2Promotion.B128,
     oob_fill: OobFill | int = OobFill.NONE,
 ) -> TmaAtom:
@@ -90,6 +92,7 @@ def make_tma_atom(
         cta_v_map: the CTA's value map where it is not the identity composed with the tiler.
         check: raise what CuTe asserts and what the driver refuses.
         split_oversize: cut box modes above 256 into several instructions.
+        suggest: when refused, look for changes that work, try them, and tell them.
         l2_promotion, oob_fill: as the driver's arguments.
     Raises:
         GBasisError: no TMA box fits the tile and the shared layout.
@@ -126,7 +129,20 @@ def make_tma_atom(
         oob_fill,
     )
     if check:
-        refuse_atom(plan, request, gmem, arch)
+        found = reasons(plan, request, gmem, arch)
+        if found:
+            arguments = {
+                "op": op,
+                "gtensor": tensor,
+                "smem_layout": layout,
+                "cta_tiler": cta_tiler,
+                "num_multicast": count,
+                "internal_dtype": internal.name,
+                "arch": arch,
+                "suggest": False,
+            }
+            fixes = find_fixes(make_tma_atom, arguments) if suggest and cta_v_map is None else []
+            raise refusal(found, plan, gmem, [f.words for f in fixes])
     return TmaAtom(op, tensor, layout, tiler, basis, plan, request, swizzle, dtype, internal, arch)
 
 

@@ -20,8 +20,8 @@ from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Tree
 from cute_py.layout.trees import leaves
+from cute_py.tma.copy_atom.tiles import Instructions, instructions, known
 from cute_py.tma.run.emulator import Emulator
-from cute_py.tma.run.tiles import Instructions, instructions, known
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,0 +1,173 @@
+"""The canonical shared-memory layouts that wgmma and tcgen05 read, and which of them a consumer can have.
+
+A canonical layout repeats an atom of 8 rows (K-major) or 8 columns (MN-major) of one swizzle span. K-major rows are
+contiguous along K, MN-major ones along M or N.
+
+    make_smem_layout("K", "128B", "float16", (128, 64))
+        ->  Sw<3,4,3> o smem_ptr[16b](unset) o ((_8,_16),(_64,_1)):((_64,_512),(_1,_0))
+
+Source: cute/atom/mma_traits_sm90_gmma.hpp, the Layout_{K,MN}_{INTER,SW32,SW64,SW128}_Atom types; PTX ISA, asynchronous
+warpgroup matrix instructions, shared memory matrix layouts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from cute_py.arith_tuple.pointers import SmemPtrFlag
+from cute_py.dtypes import as_dtype
+from cute_py.errors import CuteError, InvalidValueError
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.domain import domain_of
+from cute_py.layout.layout import Layout, LayoutLeft, static
+from cute_py.layout.leaf import Tree, value_of
+from cute_py.layout.product import tile_to_shape
+from cute_py.layout.swizzle import Swizzle
+from cute_py.layout.trees import modes
+
+UNIT = 16
+"""Bytes that a swizzle moves as one, and that one lane of a phase reads."""
+BANKS = 8
+"""16-byte units that shared memory serves at once: 32 banks of 4 bytes."""
+ROWS = 8
+"""Rows of a core matrix: one phase of ldmatrix, and of a wgmma or tcgen05 operand read."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpanRow:
+    """One canonical span: name, B of Sw<B,4,3>, bytes of a row of the atom."""
+
+    name: str
+    bits: int
+    span: int
+
+
+SPANS: tuple[SpanRow, ...] = (
+    SpanRow("128B", 3, 128),
+    SpanRow("64B", 2, 64),
+    SpanRow("32B", 1, 32),
+    SpanRow("none", 0, 16),
+)
+"""Best first: a wider span has fewer bank conflicts and fewer, larger boxes."""
+
+
+def span_row(swizzle: Any) -> SpanRow:
+    """The row of a swizzle: its name, B, a `Swizzle` on bytes, or the row itself.
+
+    >>> span_row("128B").span, span_row(2).name
+    (128, '64B')
+    """
+    for row in SPANS:
+        if swizzle in (row, row.name, row.name.upper()) or (isinstance(swizzle, int) and swizzle == row.bits):
+            return row
+        if isinstance(swizzle, Swizzle) and (swizzle.bits, swizzle.base, swizzle.shift) == (row.bits, 4, 3):
+            return row
+    raise InvalidValueError(f"swizzle {swizzle!r}; must be one of {', '.join(r.name for r in SPANS)}")
+
+
+def smem_atom(major: str, swizzle: Any, dtype: Any) -> ComposedLayout:
+    """The atom that a canonical layout repeats.
+
+    >>> print(smem_atom("MN", "32B", "float16"))
+    Sw<1,4,3> o smem_ptr[16b](unset) o (_16,_8):(_1,_16)
+    """
+    row, kind = span_row(swizzle), as_dtype(dtype)
+    if major not in ("K", "MN"):
+        raise InvalidValueError(f"major {major!r}; must be 'K' or 'MN'")
+    n = row.span * 8 // kind.bits
+    shape, stride = ((n, ROWS), (1, n)) if major == "MN" else ((ROWS, n), (n, 1))
+    return ComposedLayout(Swizzle(row.bits, 4, 3), SmemPtrFlag(kind.bits), static(Layout(shape, stride)))
+
+
+def make_smem_layout(major: str, swizzle: Any, dtype: Any, tile: Tree, order: Any = LayoutLeft) -> Any:
+    """The canonical layout of a tile (M or N, K[, stages]).
+
+    Args:
+        major: 'K' or 'MN', the contiguous mode; swizzle: 'none', '32B', '64B' or '128B'; tile: sizes in elements.
+        order: along which mode the atom is repeated first, as `tile_to_shape`.
+    Raises:
+        StaticAssertError: the atom does not divide the tile.
+
+    >>> print(make_smem_layout("K", "128B", "float16", (128, 64)))
+    Sw<3,4,3> o smem_ptr[16b](unset) o ((_8,_16),(_64,_1)):((_64,_512),(_1,_0))
+    """
+    return tile_to_shape(smem_atom(major, swizzle, dtype), static(tile), order)
+
+
+@dataclass(frozen=True, slots=True)
+class SmemChoice:
+    """One way to lay out a tile for a consumer: `conflicts` counts how many phases of a core-matrix read take more than
+    one pass, `passes` the most passes that a read takes; `alignment` in bytes."""
+
+    swizzle: str
+    layout: Any
+    alignment: int
+    box_rows: int
+    box_bytes: int
+    passes: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.swizzle:>4}: boxes of {self.box_rows} x {self.box_bytes} bytes, reads of 8 rows in {self.passes} "
+            f"pass(es), tile aligned to {self.alignment} bytes; {self.layout}"
+        )
+
+
+def passes_of_a_read(layout: Any, bits: int, major: str) -> int:
+    """The most passes that shared memory needs for one core-matrix read (8 rows of 16 bytes).
+
+    Rows are 8 neighbours along the mode that is not contiguous; two of their 16-byte units in one bank group conflict.
+    """
+    plain = domain_of(layout)
+    swizzle = layout.outer if isinstance(layout, ComposedLayout) else Swizzle(0, 4, 3)
+    fast = 1 if major == "K" else 0
+    units = max(1, UNIT * 8 // bits)
+    sizes = [int(value_of(_product(m))) for m in modes(plain._shape)[:2]]
+    worst = 1
+    for column in range(0, min(sizes[fast], 8 * units), units):
+        for first in range(0, min(sizes[1 - fast], 4 * ROWS), ROWS):
+            groups: dict[int, int] = {}
+            for r in range(first, min(first + ROWS, sizes[1 - fast])):
+                coord = (r, column) if fast == 1 else (column, r)
+                address = int(plain(*coord)) * bits // 8
+                group = swizzle.of(address) // UNIT % BANKS
+                groups[group] = groups.get(group, 0) + 1
+            worst = max(worst, *groups.values())
+    return worst
+
+
+def _product(tree: Tree) -> Any:
+    n: Any = 1
+    for x in modes(tree):
+        n = n * (_product(x) if type(x) is tuple else x)
+    return n
+
+
+def smem_choices(major: str, dtype: Any, tile: Tree) -> list[SmemChoice]:
+    """The canonical layouts that a tile can have for a wgmma or tcgen05 operand, or for ldmatrix: best first.
+
+    Raises:
+        InvalidValueError: none divides the tile.
+
+    >>> [c.swizzle for c in smem_choices("K", "float16", (128, 32))]
+    ['64B', '32B', 'none']
+    """
+    kind = as_dtype(dtype)
+    found, reasons = [], []
+    for row in SPANS:
+        try:
+            layout = make_smem_layout(major, row.name, kind, tile)
+        except CuteError as error:
+            reasons.append(f"{row.name}: {error.headline}")
+            continue
+        other = int(value_of(_product(modes(domain_of(layout)._shape)[1 if major == "MN" else 0])))
+        alignment = 128 if row.bits == 0 else row.span * 8
+        passes = passes_of_a_read(layout, kind.bits, major)
+        found.append(SmemChoice(row.name, layout, alignment, min(other, 256), row.span, passes))
+    if not found:
+        raise InvalidValueError(
+            f"no canonical {major}-major layout divides a tile of {tile} elements of {kind.bits} bits",
+            {"tried": "; ".join(reasons)},
+        )
+    return sorted(found, key=lambda c: (c.passes, -c.box_bytes))

@@ -1,0 +1,111 @@
+"""Ways out of a refusal, each tried before it is told: pad the tensor, lay the tile out otherwise, cut the tile.
+
+A fix is a change of one argument of `make_tma_atom` that makes the atom legal. Nothing is suggested that was not made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from cute_py.arith_tuple.tensors import make_tensor
+from cute_py.dtypes import as_dtype
+from cute_py.errors import CuteError
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.domain import domain_of
+from cute_py.layout.int_tuple import product_each
+from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight
+from cute_py.layout.leaf import Int
+from cute_py.layout.tensor import Tensor
+from cute_py.layout.trees import leaves, map_leaves
+from cute_py.tma.atom.smem_layout import SPANS, make_smem_layout
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """What to change, in words, and the arguments that change with it."""
+
+    words: str
+    arguments: dict[str, Any]
+
+    def __str__(self) -> str:
+        return self.words
+
+
+def _padded(tensor: Tensor, unit: int) -> Tensor | None:
+    """The tensor with every non-unit stride rounded up to a multiple of `unit` elements."""
+    stride = tensor.stride
+    rounded = map_leaves(lambda d: d if int(d) in (0, 1) else type(d)(-(-int(d) // unit) * unit), stride)
+    return None if rounded == stride else make_tensor(tensor.engine, Layout(tensor.shape, rounded))
+
+
+def candidates(tensor: Tensor, smem_layout: Any, cta_tiler: Any, num_multicast: int) -> Iterator[Fix]:
+    """Changes worth trying, the smallest first."""
+    dtype = as_dtype(tensor.element_type)
+    unit = max(1, 128 // dtype.bits)
+    padded = _padded(tensor, unit)
+    if padded is not None:
+        row = max(int(d) for d in leaves(padded.stride)) if len(leaves(padded.stride)) <= 2 else None
+        words = f"pad the row to {row} elements" if row else f"pad the rows to multiples of {unit} elements"
+        yield Fix(words, {"gtensor": padded})
+    plain = domain_of(smem_layout)
+    tile = product_each(plain.shape)
+    swizzled = isinstance(smem_layout, ComposedLayout)
+    if len(tile) == 2 and swizzled:
+        for major in ("K", "MN"):
+            for span in SPANS:
+                yield _canonical(major, span.name, dtype, tile)
+    if swizzled:
+        yield Fix("no swizzle", {"smem_layout": plain})
+    for order, name in ((LayoutRight, "row-major"), (LayoutLeft, "column-major")):
+        layout = Layout(tile, order)
+        yield Fix(f"a {name} shared tile {layout}", {"smem_layout": layout})
+    yield Fix("split_oversize=True: several instructions a tile", {"split_oversize": True})
+    for count in (8, 4, 2, 1):
+        if count < num_multicast:
+            yield Fix(f"num_multicast={count}", {"num_multicast": count})
+    for half in _smaller(tile):
+        for major in (LayoutRight, LayoutLeft):
+            yield Fix(
+                f"a tile of {'x'.join(str(int(n)) for n in half)}",
+                {"smem_layout": Layout(half, major), "cta_tiler": half},
+            )
+
+
+def _canonical(major: str, name: str, dtype: Any, tile: tuple[Any, ...]) -> Fix:
+    words = f'make_smem_layout("{major}", "{name}", "{dtype.name}", {tuple(int(n) for n in tile)})'
+    try:
+        return Fix(words, {"smem_layout": make_smem_layout(major, name, dtype, tile)})
+    except CuteError:
+        return Fix(words, {"smem_layout": None})
+
+
+def _smaller(tile: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    for i, n in enumerate(tile):
+        for size in (256, 128, 64, 32, 16, 8):
+            if size < int(n):
+                yield tuple([Int(size) if j == i else Int(int(m)) for j, m in enumerate(tile)])
+                break
+
+
+def find_fixes(make: Any, arguments: dict[str, Any], most: int = 2) -> list[Fix]:
+    """Up to `most` single changes of `arguments` for which `make(**arguments)` succeeds.
+
+    Args:
+        make: `make_tma_atom`; arguments: its arguments by name, with `gtensor` a tensor.
+    """
+    found: list[Fix] = []
+    for fix in candidates(
+        arguments["gtensor"], arguments["smem_layout"], arguments.get("cta_tiler"), int(arguments["num_multicast"])
+    ):
+        if len(found) == most:
+            break
+        if any(value is None for value in fix.arguments.values()):
+            continue
+        try:
+            make(**{**arguments, **fix.arguments})
+        except CuteError:
+            continue
+        found.append(fix)
+    return found
