@@ -1,0 +1,189 @@
+"""`cute-py desc`: tensor maps on the command line. Encode, decode, compare, check, and the eight logical slots."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from cute_py.errors import FileFormatError, InvalidValueError
+from cute_py.tma.descriptor.decode import decode
+from cute_py.tma.descriptor.describe import describe
+from cute_py.tma.descriptor.diff import diff
+from cute_py.tma.descriptor.encode import encode
+from cute_py.tma.descriptor.formats import Interleave, L2Promotion, OobFill, TensorMapSwizzle
+from cute_py.tma.descriptor.from_array import format_of, request_of_npy
+from cute_py.tma.descriptor.hazards import hazards
+from cute_py.tma.descriptor.json_form import from_json, member_named, to_json
+from cute_py.tma.descriptor.read import read_map
+from cute_py.tma.descriptor.request import TensorMap, TensorMapTiled
+from cute_py.tma.descriptor.slots import logical_slots
+from cute_py.tma.descriptor.violations import violations
+
+MAP_HELP = "a map: hex, words (0x...), a DESC_TMA512 dump, a file of bytes or text, or - for standard input"
+
+
+def register(commands: Any) -> None:
+    """Add the command's arguments."""
+    p = commands.add_parser("desc", help="encode, decode, compare and check tensor maps (CUtensorMap)")
+    actions = p.add_subparsers(dest="action", metavar="ACTION", required=True)
+
+    e = actions.add_parser("encode", help="the 128 bytes of a map, from sizes, a JSON request or a .npy header")
+    _request_arguments(e)
+    e.add_argument("--out", help="write the 128 bytes to this file")
+    e.add_argument("--driver", type=int, help="as this driver version writes it, such as 13000")
+    e.set_defaults(run=run_encode)
+
+    d = actions.add_parser("decode", help="what a map says")
+    d.add_argument("map", help=MAP_HELP)
+    d.add_argument("--view", choices=["summary", "fields", "seed001", "slots"], default="summary")
+    d.set_defaults(run=run_decode)
+
+    f = actions.add_parser("diff", help="two maps, field by field; exit status 1 if they differ")
+    f.add_argument("first", help=MAP_HELP)
+    f.add_argument("second", help=MAP_HELP)
+    f.set_defaults(run=run_diff)
+
+    c = actions.add_parser("check", help="every rule that a map or request breaks; exit status 1 if there is one")
+    c.add_argument("map", nargs="?", help=MAP_HELP + "; left out: a request, as for encode")
+    _request_arguments(c)
+    c.set_defaults(run=run_check)
+
+    s = actions.add_parser("slots", help="a map as eight logical slots, with what a device may change")
+    s.add_argument("map", help=MAP_HELP)
+    s.set_defaults(run=run_slots)
+    for action in (e, d, f, c, s):
+        action.add_argument("--json", action="store_true", help="the result as JSON")
+        action.add_argument("--arch", default="sm_90a", help="the architecture whose rules hold")
+
+
+def _request_arguments(p: argparse.ArgumentParser) -> None:
+    p.add_argument("--request", help="a JSON request (a file, or - for standard input)")
+    p.add_argument("--npy", help="take shape, strides and type from the header of this .npy file; needs --box")
+    p.add_argument("--dtype", help="element type, such as float16")
+    p.add_argument("--dims", type=_numbers, help="sizes in elements, innermost first: 512,1024")
+    p.add_argument("--strides", type=_numbers, default=(), help="bytes, of modes 1 and up: 1024")
+    p.add_argument("--box", type=_numbers, help="box in elements; with --npy in the array's order")
+    p.add_argument("--element-strides", type=_numbers, help="traversal strides, default 1")
+    p.add_argument("--address", type=lambda t: int(t, 0), default=0, help="global address, such as 0x7f0000000000")
+    p.add_argument("--swizzle", default="NONE", help="NONE, 32B, 64B or 128B")
+    p.add_argument("--interleave", default="NONE", help="NONE, 16B or 32B")
+    p.add_argument("--l2", default="NONE", help="L2 promotion: NONE, 64B, 128B or 256B")
+    p.add_argument("--fill", default="NONE", help="out-of-bounds fill: NONE or NAN_REQUEST_ZERO_FMA")
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part, 0) for part in text.replace("x", ",").split(",") if part)
+
+
+def _text(name: str) -> str:
+    if name == "-":
+        return sys.stdin.read()
+    try:
+        return Path(name).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileFormatError(f"{name}: can't be read: {error}") from None
+
+
+def map_of(source: str) -> bytes:
+    """The bytes of a map given on the command line."""
+    if source == "-":
+        return read_map(sys.stdin.buffer.read().decode("latin-1"))
+    path = Path(source)
+    if len(source) < 512 and path.is_file():
+        return read_map(path)
+    return read_map(source)
+
+
+def request_of(options: argparse.Namespace) -> TensorMap:
+    """The request that the arguments describe."""
+    if options.request is not None:
+        try:
+            return from_json(json.loads(_text(options.request)))
+        except json.JSONDecodeError as error:
+            raise FileFormatError(f"{options.request}: no JSON: {error}") from None
+    modes: dict[str, Any] = {
+        "swizzle": member_named(TensorMapSwizzle, "swizzle", options.swizzle),
+        "interleave": member_named(Interleave, "interleave", options.interleave),
+        "l2_promotion": member_named(L2Promotion, "l2_promotion", options.l2),
+        "oob_fill": member_named(OobFill, "oob_fill", options.fill),
+    }
+    if options.box is None:
+        raise InvalidValueError("a request needs --box, and --npy or --dtype, --dims and --strides, or --request")
+    if options.npy is not None:
+        return request_of_npy(options.npy, options.box, address=options.address, **modes)
+    if options.dtype is None or options.dims is None:
+        raise InvalidValueError("a request needs --dtype and --dims, or --npy, or --request")
+    return TensorMapTiled(
+        format_of(options.dtype),
+        options.address,
+        options.dims,
+        options.strides,
+        options.box,
+        options.element_strides,  # type: ignore[arg-type]
+        **modes,
+    )
+
+
+def run_encode(options: argparse.Namespace) -> int:
+    """Print (and write) the bytes."""
+    request = request_of(options)
+    data = encode(request, driver=options.driver, arch=options.arch)
+    if options.out is not None:
+        Path(options.out).write_bytes(data)
+    if options.json:
+        print(json.dumps({"request": to_json(request), "bytes": data.hex()}, indent=2))
+    else:
+        print(data.hex())
+    return 0
+
+
+def run_decode(options: argparse.Namespace) -> int:
+    """Print what the map says."""
+    data = map_of(options.map)
+    if options.json:
+        print(json.dumps(to_json(decode(data)), indent=2))
+    else:
+        print(describe(data, options.view, arch=options.arch))
+    return 0
+
+
+def run_diff(options: argparse.Namespace) -> int:
+    """Print the differences; 1 if there are any."""
+    result = diff(map_of(options.first), map_of(options.second))
+    if options.json:
+        fields = [str(d) for d in result.fields]
+        print(json.dumps({"equal": not result, "same_copies": result.same_copies, "differences": fields}, indent=2))
+    else:
+        print(result)
+    return 1 if result else 0
+
+
+def run_check(options: argparse.Namespace) -> int:
+    """Print what is wrong and what is harmful; 1 if a rule is broken."""
+    request: TensorMap = decode(map_of(options.map)) if options.map is not None else request_of(options)
+    broken = violations(request, arch=options.arch)
+    harmful = hazards(request)
+    if options.json:
+        data = {"violations": [v.message for v in broken], "warnings": [str(w) for w in harmful]}
+        print(json.dumps(data, indent=2))
+    else:
+        for v in broken:
+            print(f"broken   {v.message}  [{v.source}]")
+        for w in harmful:
+            print(f"warning  {w}")
+        if not broken:
+            print(f"legal on {options.arch}")
+    return 1 if broken else 0
+
+
+def run_slots(options: argparse.Namespace) -> int:
+    """Print the eight slots."""
+    data = map_of(options.map)
+    if options.json:
+        print(json.dumps([str(s) for s in logical_slots(data)], indent=2))
+    else:
+        print(describe(data, "slots"))
+    return 0

@@ -1,0 +1,159 @@
+"""A map as text: fields with units, tensor and box as layouts, bytes, broken rules and warnings."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+from cute_py.errors import InvalidValueError, UnknownFactError
+from cute_py.tma.descriptor.decode import decode
+from cute_py.tma.descriptor.encode import encode
+from cute_py.tma.descriptor.fields import PAYLOAD_BYTES
+from cute_py.tma.descriptor.hazards import hazards
+from cute_py.tma.descriptor.json_form import field_table
+from cute_py.tma.descriptor.layout_text import SWIZZLE_BITS, box_layout, layout_text, tensor_layout
+from cute_py.tma.descriptor.notes import note_box_bytes
+from cute_py.tma.descriptor.read import read_map
+from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
+from cute_py.tma.descriptor.slots import logical_slots, seed_fields
+from cute_py.tma.descriptor.transfer import is_sound, measured_width, transaction_bytes
+from cute_py.tma.descriptor.violations import violations
+
+View = Literal["summary", "fields", "seed001", "slots"]
+VIEWS: Final = ("summary", "fields", "seed001", "slots")
+_WIDTH: Final = 16
+
+
+def _line(name: str, value: object) -> str:
+    return f"  {name:<{_WIDTH}} : {value}"
+
+
+def describe(what: Any, view: View = "summary", *, arch: str = "sm_90a") -> str:
+    """A map for a reader.
+
+    Args:
+        what: whatever `read_map` takes, or a request.
+        view: "summary"; "fields", every bit field with its place; "seed001", the eleven fields of the TMA Atoms
+            reference pages; "slots", the eight logical slots of the emission pages.
+        arch: the GPU whose limits hold.
+    Returns:
+        lines of text, without a newline at the end.
+    Raises:
+        InvalidValueError: an unknown view.
+        As `read_map`; as `encode` for an illegal request with another view than "summary".
+
+    >>> print(describe(TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128), swizzle=3)).splitlines()[0])
+    tiled tensor map, FLOAT16, rank 2
+    """
+    if view not in VIEWS:
+        raise InvalidValueError(f"unknown view {view!r}", {"known": ", ".join(VIEWS)})
+    is_request = isinstance(what, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide))
+    if view == "summary":
+        return _summary(what if is_request else decode(what), arch)
+    raw = encode(what, arch=arch) if is_request else read_map(what)
+    if view == "fields":
+        return _fields(raw)
+    return _seed_view(raw) if view == "seed001" else _slots(raw)
+
+
+def _name(value: Any) -> str:
+    return "unknown" if value is None else getattr(value, "name", str(value))
+
+
+def _summary(request: TensorMap, arch: str) -> str:
+    kind = request.KIND.replace("_", "-")
+    lines = [f"{kind} tensor map, {_name(request.data_type)}, rank {request.rank}"]
+    lines.append(_line("address", f"0x{request.global_address:x}"))
+    shape, strides, unit = tensor_layout(request)
+    lines.append(_line("tensor", f"{_both_orders(shape, strides)} {unit}"))
+    lines.append(_line("global strides", f"{_tuple(request.global_strides)} bytes, modes 1 up"))
+    lines += _box_lines(request)
+    lines.append(_line("element strides", _tuple(request.element_strides)))
+    for name in ("interleave", "swizzle", "l2_promotion"):
+        lines.append(_line(name.replace("_", " "), _name(getattr(request, name))))
+    fill = {0: "zeros", 1: "NaN, 0x7FF7 in each 16 bits"}.get(request.oob_fill, str(request.oob_fill))
+    lines.append(_line("out of bounds", fill))
+    lines += _byte_lines(request)
+    if request.residue is not None and request.residue.bits:
+        for word, bits in request.residue.unknown_words.items():
+            where = "not read by the hardware" if word >= PAYLOAD_BYTES // 8 else "no field, or no known value"
+            lines.append(_line(f"word {word}", f"0x{bits:x} differs; {where}"))
+    for violation in violations(request, arch=arch):
+        lines.append(_line("broken rule", violation.message))
+    for warned in hazards(request):
+        lines.append(_line("warning", str(warned)))
+    return "\n".join(lines)
+
+
+def _both_orders(shape: tuple[int, ...], strides: tuple[int, ...]) -> str:
+    """A layout innermost mode first, and as a row-major shape has it."""
+    first = layout_text(shape, strides)
+    return first if len(shape) == 1 else f"{first}, row-major {layout_text(shape[::-1], strides[::-1])},"
+
+
+def _tuple(values: tuple[int, ...]) -> str:
+    return f"({','.join(map(str, values))})"
+
+
+def _box_lines(request: TensorMap) -> list[str]:
+    lines = []
+    if isinstance(request, TensorMapTiled):
+        lines.append(_line("box", f"{_tuple(request.box_dim)} elements, innermost first"))
+    else:
+        lines.append(_line("box", f"{request.channels_per_pixel} channels x {request.pixels_per_column} pixels"))
+        if isinstance(request, TensorMapIm2col):
+            low, high = _tuple(request.pixel_box_lower_corner), _tuple(request.pixel_box_upper_corner)
+        else:
+            low, high = str(request.pixel_box_lower_corner_width), str(request.pixel_box_upper_corner_width)
+        lines.append(_line("corners", f"lower {low}, upper {high}, W first"))
+    if not is_sound(request):
+        return lines
+    try:
+        shape, strides, unit = box_layout(request)
+    except UnknownFactError:
+        return lines
+    swizzle = SWIZZLE_BITS.get(request.swizzle)
+    over = f"Sw<{swizzle},4,3> on bytes over " if swizzle else ""
+    return [*lines, _line("shared memory", f"{over}{_both_orders(shape, strides)} {unit}")]
+
+
+def _byte_lines(request: TensorMap) -> list[str]:
+    if not is_sound(request):
+        return []
+    try:
+        real = transaction_bytes(request)
+    except UnknownFactError as error:
+        return [_line("transaction", f"unknown: {error.headline}")]
+    note = note_box_bytes(request)
+    lines = [_line("transaction", f"{real} bytes")]
+    if note != real and measured_width(request):
+        lines.append(_line("driver's note", f"{note} bytes (word 8; a barrier must not expect it)"))
+    return lines
+
+
+def _fields(raw: bytes) -> str:
+    rows = field_table(raw)
+    lines = [f"{len(raw)} bytes, word and bits, value, raw"]
+    for row in rows:
+        unit = f" {row.unit}" if row.unit else ""
+        meaning = f"  {row.meaning}" if row.meaning else ""
+        lines.append(f"  {row.where:<10} {row.label:<24} {row.value}{unit} (0x{row.raw:x}){meaning}")
+    return "\n".join(lines)
+
+
+def _seed_view(raw: bytes) -> str:
+    rows = seed_fields(raw)
+    mutable = sum(row.mutable for row in rows)
+    lines = [f"eleven fields, {len(rows) - mutable} immutable on the device by the TMA Atoms reference pages"]
+    for row in rows:
+        kept = "mutable" if row.mutable else "immutable"
+        lines.append(f"  {row.name:<24} : {row.value} [{kept}; {row.note}]")
+    lines.append("  not in this view         : element strides, L2 promotion, round to tf32, im2col corners")
+    return "\n".join(lines)
+
+
+def _slots(raw: bytes) -> str:
+    lines = ["eight logical slots; the rank is the operation's"]
+    for slot in logical_slots(raw):
+        lines.append(f"  {slot}")
+        lines.append(f"        measured: {slot.measured}")
+    return "\n".join(lines)

@@ -1,0 +1,176 @@
+"""The closed sets of a tensor map: element formats, interleave, swizzle, L2 promotion, fill; with the driver's numbers.
+
+Two numberings of element formats exist and must not be mixed. `TensorMapDataType` holds the numbers of the driver's
+`CUtensorMapDataType`; the four bits in the descriptor hold other numbers (`FormatRow.code`), and the two tf32 formats
+share a code with float32 and float32_ftz and set one more bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, TypeVar
+
+MEASURED: Final = "measured on NVIDIA H200, driver 580.159.04"
+CUDA_H: Final = "CUDA 13.0 driver API, Tensor Map Object Management"
+
+
+class _Named(IntEnum):
+    """A number whose repr is its name, so that the repr of a request evaluates back."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}.{self.name}"
+
+
+class TensorMapDataType(_Named):
+    """Element format of the tensor, numbered as the driver's `CUtensorMapDataType`.
+
+    The last three exist from sm_100 on; how a descriptor holds them is not known (`cute_py.tma.descriptor.arch`).
+    """
+
+    UINT8 = 0
+    UINT16 = 1
+    UINT32 = 2
+    INT32 = 3
+    UINT64 = 4
+    INT64 = 5
+    FLOAT16 = 6
+    FLOAT32 = 7
+    FLOAT64 = 8
+    BFLOAT16 = 9
+    FLOAT32_FTZ = 10
+    TFLOAT32 = 11
+    TFLOAT32_FTZ = 12
+    PACKED_16U4_ALIGN8B = 13
+    PACKED_16U4_ALIGN16B = 14
+    PACKED_16U6_ALIGN16B = 15
+
+
+class Interleave(_Named):
+    """Channel slices of 16 or 32 bytes outermost (NC/8HWC8, NC/16HWC16, ...), or none."""
+
+    NONE = 0
+    B16 = 1
+    B32 = 2
+
+
+class TensorMapSwizzle(_Named):
+    """How 16-byte chunks are permuted in shared memory. The ATOM kinds exist from sm_100 on; their bits are unknown."""
+
+    NONE = 0
+    B32 = 1
+    B64 = 2
+    B128 = 3
+    B128_ATOM_32B = 4
+    B128_ATOM_32B_FLIP_8B = 5
+    B128_ATOM_64B = 6
+
+
+class L2Promotion(_Named):
+    """Granularity, in bytes, to which L2 requests are widened."""
+
+    NONE = 0
+    B64 = 1
+    B128 = 2
+    B256 = 3
+
+
+class OobFill(_Named):
+    """What a load writes for elements outside the tensor: zeros, or the NaN pattern 0x7FF7 in each 16 bits."""
+
+    NONE = 0
+    NAN_REQUEST_ZERO_FMA = 1
+
+
+class Im2ColWideMode(_Named):
+    """`CUtensorMapIm2ColWideMode`. It leaves no bit in the descriptor; the instruction carries it."""
+
+    W = 0
+    W128 = 1
+
+
+@dataclass(frozen=True, slots=True)
+class FormatRow:
+    """One element format: what the driver calls it and what the descriptor holds."""
+
+    data_type: TensorMapDataType
+    code: int | None
+    """Bits 7-10 of word 1; None: not known."""
+    tf32_round: int
+    """Bit 16 of word 1."""
+    bits: int
+    """Width of one element in global memory, in bits."""
+    is_float: bool
+    dtypes: tuple[str, ...]
+    """Names of element types (`cute_py.dtypes`) that this format moves, the natural one first."""
+    source: str = MEASURED
+
+    @property
+    def bytes(self) -> int:
+        """Width of one element in bytes (whole for every format whose code is known).
+
+        >>> format_row(TensorMapDataType.BFLOAT16).bytes
+        2
+        """
+        return self.bits // 8
+
+
+_T = TensorMapDataType
+
+FORMATS: Final[tuple[FormatRow, ...]] = (
+    FormatRow(_T.UINT8, 0, 0, 8, False, ("uint8", "int8", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "bool")),
+    FormatRow(_T.UINT16, 1, 0, 16, False, ("uint16", "int16")),
+    FormatRow(_T.UINT32, 2, 0, 32, False, ("uint32",)),
+    FormatRow(_T.INT32, 3, 0, 32, False, ("int32",)),
+    FormatRow(_T.UINT64, 4, 0, 64, False, ("uint64",)),
+    FormatRow(_T.INT64, 5, 0, 64, False, ("int64",)),
+    FormatRow(_T.FLOAT16, 6, 0, 16, True, ("float16",)),
+    FormatRow(_T.FLOAT32, 7, 0, 32, True, ("float32",)),
+    FormatRow(_T.FLOAT64, 9, 0, 64, True, ("float64",)),
+    FormatRow(_T.BFLOAT16, 10, 0, 16, True, ("bfloat16",)),
+    FormatRow(_T.FLOAT32_FTZ, 8, 0, 32, True, ("float32",)),
+    FormatRow(_T.TFLOAT32, 7, 1, 32, True, ("tfloat32", "float32")),
+    FormatRow(_T.TFLOAT32_FTZ, 8, 1, 32, True, ("tfloat32", "float32")),
+    FormatRow(_T.PACKED_16U4_ALIGN8B, None, 0, 4, False, ("uint4", "int4", "float4_e2m1fn"), CUDA_H),
+    FormatRow(_T.PACKED_16U4_ALIGN16B, None, 0, 4, False, ("uint4", "int4", "float4_e2m1fn"), CUDA_H),
+    FormatRow(_T.PACKED_16U6_ALIGN16B, None, 0, 6, False, ("float6_e2m3fn", "float6_e3m2fn"), CUDA_H),
+)
+"""Indexed by the driver's number."""
+
+CODE_TO_FORMAT: Final[dict[tuple[int, int], TensorMapDataType]] = {
+    (row.code, row.tf32_round): row.data_type for row in FORMATS if row.code is not None
+}
+"""(bits 7-10, bit 16) of word 1 -> format. Pairs that are absent were never written by a driver."""
+
+
+def format_row(data_type: int) -> FormatRow:
+    """The row of a format, from the enum or the driver's number.
+
+    Raises:
+        InvalidValueError: not a number of the driver's enum.
+
+    >>> format_row(11).tf32_round
+    1
+    """
+    if 0 <= data_type < len(FORMATS):
+        return FORMATS[data_type]
+    from cute_py.errors import InvalidValueError
+
+    raise InvalidValueError(f"data_type = {int(data_type)}; must be 0 to {len(FORMATS) - 1}")
+
+
+_E = TypeVar("_E", bound=IntEnum)
+
+
+def as_member(kind: type[_E], value: int) -> _E | int:
+    """The member of `kind` with this number, or the number itself if there is none.
+
+    >>> as_member(L2Promotion, 2)
+    L2Promotion.B128
+    >>> as_member(L2Promotion, 9)
+    9
+    """
+    try:
+        return kind(value)
+    except ValueError:
+        return value

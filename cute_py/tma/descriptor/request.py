@@ -1,0 +1,343 @@
+"""What is asked of a tensor map, as a value: the arguments of cuTensorMapEncodeTiled, -Im2col and -Im2colWide.
+
+Modes innermost first, strides in bytes, sizes and boxes in elements; mode 0 has no stride, so `global_strides[i]`
+belongs to mode i + 1. A request may be illegal: `violations(request)` lists why, `encode(request)` refuses it. Only
+what is not an integer at all is refused here.
+
+A request that was decoded from a map with more in it than the fields hold carries a `Residue`, so that encoding it
+gives the map back.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, ClassVar, Final, Self
+
+from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.tma.descriptor.formats import (
+    FORMATS,
+    Im2ColWideMode,
+    Interleave,
+    L2Promotion,
+    OobFill,
+    TensorMapDataType,
+    TensorMapSwizzle,
+)
+
+_ENUMS: Final[dict[str, tuple[type[IntEnum], dict[int, IntEnum]]]] = {
+    name: (kind, {int(member): member for member in kind})
+    for name, kind in (
+        ("data_type", TensorMapDataType),
+        ("interleave", Interleave),
+        ("swizzle", TensorMapSwizzle),
+        ("l2_promotion", L2Promotion),
+        ("oob_fill", OobFill),
+        ("mode", Im2ColWideMode),
+    )
+}
+_INT: Final = frozenset((int,))
+_SHARED: Final = ("data_type", "global_address", "global_dim", "global_strides")
+_TAIL: Final = ("element_strides", "interleave", "swizzle", "l2_promotion", "oob_fill")
+
+
+def _integer(name: str, value: Any) -> int:
+    if type(value) is int:
+        return value
+    if not isinstance(value, bool):
+        try:
+            return operator.index(value)
+        except (TypeError, ValueError):
+            pass
+    raise InvalidTypeError(f"{name} = {value!r}; must be an integer", {"type": type(value).__name__})
+
+
+def _integers(name: str, values: Any) -> tuple[int, ...]:
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise InvalidTypeError(f"{name} = {values!r}; must be a sequence of integers", {"type": type(values).__name__})
+    try:
+        items = tuple(values)
+    except TypeError:  # a numpy array of rank 0 says it is iterable, and is not
+        raise InvalidTypeError(f"{name} = {values!r}; must be a sequence of integers") from None
+    for item in items:
+        if type(item) is not int:
+            return tuple(_integer(f"{name}[{i}]", item) for i, item in enumerate(items))
+    return items
+
+
+@dataclass(frozen=True, slots=True)
+class Residue:
+    """What a decoded map holds beyond the fields of its request.
+
+    `bits` is the XOR of the map with what the fields alone would write (bit 0 is bit 0 of word 0, word 1 starts at
+    bit 64; 1024 bits). It is 0 if the map is merely one that the rules refuse. `fields` are the values that were
+    read: as long as the request still has them, `encode` gives the map back as it was found; once one is changed,
+    the rules apply, and only bits that have no field are carried over.
+    """
+
+    bits: int
+    fields: tuple[object, ...]
+
+    def __repr__(self) -> str:
+        return f"Residue(bits={self.bits:#x}, fields={self.fields!r})"
+
+    @property
+    def unknown_words(self) -> dict[int, int]:
+        """Word index -> bits left over in it, for the words that have any.
+
+        >>> Residue(1 << 85, ()).unknown_words
+        {1: 2097152}
+        """
+        words = ((word, (self.bits >> (64 * word)) & 0xFFFFFFFFFFFFFFFF) for word in range(16))
+        return {word: bits for word, bits in words if bits}
+
+
+class _Request:
+    """What the three kinds share. Not public: `TensorMap` is the union of the three."""
+
+    __slots__ = ()
+    FIELDS: ClassVar[tuple[str, ...]]
+    KIND: ClassVar[str]
+    TUPLES: ClassVar[tuple[str, ...]]
+    NUMBERS: ClassVar[tuple[str, ...]]
+    ENUMS: ClassVar[tuple[str, ...]] = ("data_type", "interleave", "swizzle", "l2_promotion", "oob_fill")
+
+    global_dim: tuple[int, ...]
+    data_type: TensorMapDataType | int | None
+    residue: Residue | None
+
+    def _normalise(self) -> None:
+        put = object.__setattr__
+        values: Any
+        for name in self.TUPLES:
+            values = getattr(self, name)
+            if values is None and name == "element_strides":
+                put(self, name, (1,) * len(self.global_dim))
+            elif type(values) is not tuple or not set(map(type, values)) <= _INT:
+                put(self, name, _integers(name, values))
+        for name in self.NUMBERS:
+            value = getattr(self, name)
+            if type(value) is not int:
+                put(self, name, _integer(name, value))
+        for name in self.ENUMS:
+            kind, members = _ENUMS[name]
+            value = getattr(self, name)
+            if type(value) is not kind and not (value is None and name == "data_type"):
+                number = _integer(name, value)
+                put(self, name, members.get(number, number))
+        if self.residue is not None and type(self.residue) is not Residue:
+            raise InvalidTypeError(f"residue = {self.residue!r}; must be a Residue, as decode gives it, or None")
+
+    @property
+    def rank(self) -> int:
+        """Number of modes: the length of `global_dim`."""
+        return len(self.global_dim)
+
+    @property
+    def element_bits(self) -> int:
+        """Width of one element in global memory, in bits.
+
+        Raises:
+            InvalidValueError: the element format is not known.
+        """
+        if self.data_type is None or not 0 <= self.data_type < len(FORMATS):
+            raise InvalidValueError(f"data_type = {self.data_type}; no such element format")
+        return FORMATS[self.data_type].bits
+
+    @classmethod
+    def restore(cls, values: tuple[object, ...], residue: Residue | None) -> Self:
+        """A request from values that are known to be normal, in the order of `FIELDS`, without looking at them."""
+        request = object.__new__(cls)
+        for put, value in zip(_SETTERS[cls], (*values, residue), strict=True):
+            put(request, value)
+        return request
+
+    def field_values(self) -> tuple[Any, ...]:
+        """The values of all fields but the residue, in the order of `FIELDS`."""
+        return tuple([getattr(self, name) for name in self.FIELDS])
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMapTiled(_Request):
+    """The arguments of cuTensorMapEncodeTiled.
+
+    Args:
+        data_type: `TensorMapDataType` or its number. None only where a decoded map holds a format that is not known.
+        global_address: bytes.
+        global_dim: (R,) elements, innermost mode first, R in 1..5.
+        global_strides: (R-1,) bytes, of modes 1 to R-1.
+        box_dim: (R,) elements, before the element strides divide it.
+        element_strides: (R,) elements; all 1 if left out.
+    Raises:
+        InvalidTypeError: something is not an integer, or not a sequence of integers.
+    Source:
+        CUDA 13.0 driver API, cuTensorMapEncodeTiled.
+
+    >>> TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128), swizzle=3).swizzle
+    TensorMapSwizzle.B128
+    """
+
+    data_type: TensorMapDataType | int | None
+    global_address: int
+    global_dim: tuple[int, ...]
+    global_strides: tuple[int, ...]
+    box_dim: tuple[int, ...]
+    element_strides: tuple[int, ...] = None  # type: ignore[assignment]
+    interleave: Interleave | int = Interleave.NONE
+    swizzle: TensorMapSwizzle | int = TensorMapSwizzle.NONE
+    l2_promotion: L2Promotion | int = L2Promotion.NONE
+    oob_fill: OobFill | int = OobFill.NONE
+    residue: Residue | None = None
+
+    FIELDS: ClassVar[tuple[str, ...]] = (*_SHARED, "box_dim", *_TAIL)
+    KIND: ClassVar[str] = "tiled"
+    TUPLES: ClassVar[tuple[str, ...]] = ("global_dim", "global_strides", "box_dim", "element_strides")
+    NUMBERS: ClassVar[tuple[str, ...]] = ("global_address",)
+
+    def __post_init__(self) -> None:
+        self._normalise()
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMapIm2col(_Request):
+    """The arguments of cuTensorMapEncodeIm2col.
+
+    Args:
+        data_type, global_address, global_dim, global_strides, element_strides: as for `TensorMapTiled`, R in 3..5.
+        pixel_box_lower_corner, pixel_box_upper_corner: (R-2,) elements, W first, then H, D; signed.
+        channels_per_pixel: elements of the innermost mode in a pixel, 1..256.
+        pixels_per_column: 1..1024.
+    Raises:
+        InvalidTypeError: something is not an integer, or not a sequence of integers.
+    Source:
+        CUDA 13.0 driver API, cuTensorMapEncodeIm2col.
+    """
+
+    data_type: TensorMapDataType | int | None
+    global_address: int
+    global_dim: tuple[int, ...]
+    global_strides: tuple[int, ...]
+    pixel_box_lower_corner: tuple[int, ...]
+    pixel_box_upper_corner: tuple[int, ...]
+    channels_per_pixel: int
+    pixels_per_column: int
+    element_strides: tuple[int, ...] = None  # type: ignore[assignment]
+    interleave: Interleave | int = Interleave.NONE
+    swizzle: TensorMapSwizzle | int = TensorMapSwizzle.NONE
+    l2_promotion: L2Promotion | int = L2Promotion.NONE
+    oob_fill: OobFill | int = OobFill.NONE
+    residue: Residue | None = None
+
+    FIELDS: ClassVar[tuple[str, ...]] = (
+        *_SHARED,
+        "pixel_box_lower_corner",
+        "pixel_box_upper_corner",
+        "channels_per_pixel",
+        "pixels_per_column",
+        *_TAIL,
+    )
+    KIND: ClassVar[str] = "im2col"
+    TUPLES: ClassVar[tuple[str, ...]] = (
+        "global_dim",
+        "global_strides",
+        "pixel_box_lower_corner",
+        "pixel_box_upper_corner",
+        "element_strides",
+    )
+    NUMBERS: ClassVar[tuple[str, ...]] = ("global_address", "channels_per_pixel", "pixels_per_column")
+
+    def __post_init__(self) -> None:
+        self._normalise()
+
+    def as_wide(self, mode: Im2ColWideMode | int = Im2ColWideMode.W) -> TensorMapIm2colWide:
+        """The im2col-wide request that leaves the same bits.
+
+        A wide map is stored as an im2col map whose corners are 0 in every spatial mode but the first, so a decoder
+        cannot tell the two apart; the instruction does.
+
+        Raises:
+            InvalidValueError: there is no spatial mode, or a corner other than the first is not 0.
+        """
+        if not self.pixel_box_lower_corner or not self.pixel_box_upper_corner:
+            raise InvalidValueError("an im2col-wide map needs a corner along W; this map has none")
+        if any(self.pixel_box_lower_corner[1:]) or any(self.pixel_box_upper_corner[1:]):
+            raise InvalidValueError(
+                "an im2col-wide map has corners along W only",
+                {"lower": self.pixel_box_lower_corner, "upper": self.pixel_box_upper_corner},
+            )
+        values = self.field_values()
+        corners = self.pixel_box_lower_corner[0], self.pixel_box_upper_corner[0]
+        residue = self.residue if self.residue is not None and self.residue.bits else None
+        arguments: tuple[Any, ...] = (*values[:4], *corners, *values[6:], mode, residue)
+        return TensorMapIm2colWide(*arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMapIm2colWide(_Request):
+    """The arguments of cuTensorMapEncodeIm2colWide: im2col with a bounding box along W only.
+
+    The corners are single numbers. `mode` (W or W128) leaves no bit in the descriptor.
+
+    Source:
+        CUDA 13.0 driver API, cuTensorMapEncodeIm2colWide.
+    """
+
+    data_type: TensorMapDataType | int | None
+    global_address: int
+    global_dim: tuple[int, ...]
+    global_strides: tuple[int, ...]
+    pixel_box_lower_corner_width: int
+    pixel_box_upper_corner_width: int
+    channels_per_pixel: int
+    pixels_per_column: int
+    element_strides: tuple[int, ...] = None  # type: ignore[assignment]
+    interleave: Interleave | int = Interleave.NONE
+    swizzle: TensorMapSwizzle | int = TensorMapSwizzle.NONE
+    l2_promotion: L2Promotion | int = L2Promotion.NONE
+    oob_fill: OobFill | int = OobFill.NONE
+    mode: Im2ColWideMode | int = Im2ColWideMode.W
+    residue: Residue | None = None
+
+    FIELDS: ClassVar[tuple[str, ...]] = (
+        *_SHARED,
+        "pixel_box_lower_corner_width",
+        "pixel_box_upper_corner_width",
+        "channels_per_pixel",
+        "pixels_per_column",
+        *_TAIL,
+        "mode",
+    )
+    KIND: ClassVar[str] = "im2col_wide"
+    TUPLES: ClassVar[tuple[str, ...]] = ("global_dim", "global_strides", "element_strides")
+    NUMBERS: ClassVar[tuple[str, ...]] = (
+        "global_address",
+        "pixel_box_lower_corner_width",
+        "pixel_box_upper_corner_width",
+        "channels_per_pixel",
+        "pixels_per_column",
+    )
+    ENUMS: ClassVar[tuple[str, ...]] = (*_Request.ENUMS, "mode")
+
+    def __post_init__(self) -> None:
+        self._normalise()
+
+    def as_im2col(self) -> TensorMapIm2col:
+        """The im2col request that leaves the same bits (corners 0 in every spatial mode but W)."""
+        others = (0,) * max(self.rank - 3, 0)
+        values = self.field_values()
+        corners = (self.pixel_box_lower_corner_width, *others), (self.pixel_box_upper_corner_width, *others)
+        residue = self.residue if self.residue is not None and self.residue.bits else None
+        arguments: tuple[Any, ...] = (*values[:4], *corners, *values[6:-1], residue)
+        return TensorMapIm2col(*arguments)
+
+
+TensorMap = TensorMapTiled | TensorMapIm2col | TensorMapIm2colWide
+"""Any of the three requests."""
+
+_SETTERS: Final[dict[type[_Request], tuple[Callable[[object, object], None], ...]]] = {
+    kind: tuple(getattr(kind, name).__set__ for name in (*kind.FIELDS, "residue"))
+    for kind in (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)
+}
+"""What sets each slot of a new request, in the order of `FIELDS`, the residue last."""

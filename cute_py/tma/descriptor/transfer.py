@@ -1,0 +1,120 @@
+"""What one instruction with a map moves: bytes, rows, and the place of a row in shared memory.
+
+These numbers describe a map to a reader. The emulator has its own, so that the two can be compared.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cute_py.errors import UnknownFactError
+from cute_py.tma.descriptor.formats import FORMATS
+from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2colWide, TensorMapTiled
+
+SLICE_BYTES: Final = {1: 16, 2: 32}
+"""Interleave -> bytes of one channel slice."""
+SPAN_BYTES: Final = {1: 32, 2: 64, 3: 128}
+"""Swizzle -> bytes of one swizzled row."""
+
+
+def measured_width(request: TensorMap) -> int:
+    """Bytes of one element; 0 where the format is not known, or was not measured.
+
+    >>> measured_width(TensorMapTiled(9, 0, (8,), (), (8,))), measured_width(TensorMapTiled(99, 0, (8,), (), (8,)))
+    (2, 0)
+    """
+    number = request.data_type
+    if number is None or not 0 <= number < len(FORMATS) or FORMATS[number].code is None:
+        return 0
+    return FORMATS[number].bytes
+
+
+def is_sound(request: TensorMap) -> bool:
+    """Whether rank, lengths and steps let the numbers here be computed at all (they may still be illegal)."""
+    if not isinstance(request, TensorMapTiled):
+        return request.rank > 0
+    lengths = len(request.box_dim) == len(request.element_strides) == request.rank > 0
+    return lengths and min(request.element_strides) > 0
+
+
+def element_bytes(request: TensorMap) -> int:
+    """Bytes of one element.
+
+    Raises:
+        UnknownFactError: the format is not known, or its elements are no whole bytes.
+    """
+    width = measured_width(request)
+    if width == 0:
+        raise UnknownFactError(f"the width of elements of format {request.data_type} in shared memory was not measured")
+    return width
+
+
+def visited(request: TensorMapTiled) -> tuple[int, ...]:
+    """Coordinates that a tile visits in each mode: ceil(box / element stride).
+
+    Mode 0 ignores its element stride without interleave; with interleave, mode R-2 (the channel slice) counts as 1.
+
+    >>> visited(TensorMapTiled(6, 0, (64, 64), (128,), (64, 9), (4, 2)))
+    (64, 5)
+    """
+    counts = [-(-box // step) for box, step in zip(request.box_dim, request.element_strides, strict=True)]
+    if request.interleave == 0:
+        counts[0] = request.box_dim[0]
+    elif len(counts) >= 2:
+        counts[-2] = 1
+    return tuple(counts)
+
+
+def transaction_bytes(request: TensorMap) -> int:
+    """Bytes that one load with this map delivers to the mbarrier of one CTA, elements out of bounds included.
+
+    The driver's own note in the map (`notes.note_box_bytes`) differs where an element stride does not divide the box,
+    and with interleave; it is not what a barrier must expect.
+
+    Raises:
+        UnknownFactError: an im2col-wide map, whose bytes also depend on the instruction and were not measured, or a
+            format that was not measured.
+    Source:
+        measured on NVIDIA H200, driver 580.159.04 (loads of tiles and im2col, with and without interleave).
+
+    >>> transaction_bytes(TensorMapTiled(6, 0, (64, 64), (128,), (64, 9), (1, 2)))      # 2 x 64 x ceil(9 / 2)
+    640
+    """
+    if isinstance(request, TensorMapIm2colWide):
+        raise UnknownFactError(
+            "the transaction bytes of im2col-wide loads were not measured",
+            {"known": "channels x pixels x element bytes without a halo (documented)"},
+        )
+    size = SLICE_BYTES.get(request.interleave) or element_bytes(request)
+    if isinstance(request, TensorMapTiled):
+        for count in visited(request):
+            size *= count
+        return size
+    if request.interleave == 0:
+        size *= request.channels_per_pixel
+    return size * request.pixels_per_column
+
+
+def row_bytes(request: TensorMap) -> int:
+    """Bytes of one row in shared memory: the inner box, or one channel slice with interleave.
+
+    Raises:
+        UnknownFactError: a format that was not measured.
+    """
+    if request.interleave in SLICE_BYTES:
+        return SLICE_BYTES[request.interleave]
+    inner = request.box_dim[0] if isinstance(request, TensorMapTiled) else request.channels_per_pixel
+    return inner * element_bytes(request)
+
+
+def row_pitch(request: TensorMap) -> int:
+    """Bytes from one row to the next in shared memory: the row, or the swizzle's span if that is more.
+
+    With interleave, rows follow each other without gaps.
+
+    >>> row_pitch(TensorMapTiled(6, 0, (64, 64), (128,), (16, 8), swizzle=3))
+    128
+    """
+    if request.interleave:
+        return row_bytes(request)
+    return max(row_bytes(request), SPAN_BYTES.get(request.swizzle, 0))

@@ -1,0 +1,203 @@
+"""Maps from buffers, words, texts, files and dumps."""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import ctypes
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cute_py.errors import CuteError, FileFormatError, InvalidTypeError, InvalidValueError, ParseError
+from cute_py.tma.descriptor.decode import decode
+from cute_py.tma.descriptor.encode import encode
+from cute_py.tma.descriptor.read import read_map
+from cute_py.tma.descriptor.request import TensorMap
+from tests.tma.descriptor.requests import TILED, legal
+
+MAP = encode(TILED)
+WORDS = [int.from_bytes(MAP[i : i + 8], "little") for i in range(0, 128, 8)]
+HALF = MAP[:64]
+
+
+def gdb_giants(words: list[int], base: int = 0x7FFFFFFFE000) -> str:
+    lines = [
+        f"0x{base + 8 * i:x} <desc+{8 * i}>:\t0x{words[i]:016x}\t0x{words[i + 1]:016x}" for i in range(0, len(words), 2)
+    ]
+    return "\n".join(lines)
+
+
+def gdb_words(words: list[int]) -> str:
+    halves = [half for word in words for half in (word & 0xFFFFFFFF, word >> 32)]
+    return "\n".join(
+        f"0x7ffe{4 * i:04x}:\t" + "\t".join(f"0x{half:08x}" for half in halves[i : i + 4])
+        for i in range(0, len(halves), 4)
+    )
+
+
+def cute_print(words: list[int]) -> str:
+    """CuTe prints word 7 first, four words a line."""
+    high = " ".join(f"{word:016x}" for word in words[7:3:-1])
+    low = " ".join(f"{word:016x}" for word in words[3::-1])
+    return f"DESC_TMA512: 0x{high}\n               {low}\n"
+
+
+def xxd(raw: bytes) -> str:
+    lines = []
+    for start in range(0, len(raw), 16):
+        row = raw[start : start + 16]
+        shown = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
+        lines.append(f"{start:08x}: {row.hex(' ', 2)}  {shown}")
+    return "\n".join(lines)
+
+
+def hexdump(raw: bytes) -> str:
+    """As hexdump -C, without the lines of asterisks (option -v)."""
+    lines = []
+    for start in range(0, len(raw), 16):
+        row = raw[start : start + 16]
+        shown = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
+        lines.append(f"{start:08x}  {row[:8].hex(' ')}  {row[8:].hex(' ')}  |{shown}|")
+    return "\n".join([*lines, f"{len(raw):08x}"])
+
+
+def gdb_bytes(raw: bytes) -> str:
+    rows = range(0, len(raw), 8)
+    return "\n".join(f"0x7ffe{i:04x}:\t" + "\t".join(f"0x{byte:02x}" for byte in raw[i : i + 8]) for i in rows)
+
+
+TEXTS = {
+    "hex": MAP.hex(),
+    "hex with spaces": MAP.hex(" "),
+    "hex in words": MAP.hex(" ", 8),
+    "hex in capitals": MAP.hex().upper(),
+    "hex with 0x": "0x" + MAP.hex(),
+    "gdb x/16gx": gdb_giants(WORDS),
+    "gdb x/32wx": gdb_words(WORDS),
+    "gdb print": "$1 = {opaque = {" + ", ".join(hex(word) for word in WORDS[:10]) + ", 0x0 <repeats 6 times>}}",
+    "gdb print in decimal": "$2 = {opaque = {" + ", ".join(map(str, WORDS[:10])) + ", 0 <repeats 6 times>}}",
+    "gdb x/128bx": gdb_bytes(MAP),
+    "xxd": xxd(MAP),
+    "hexdump -C": hexdump(MAP),
+    "C": "uint64_t desc[16] = {" + ", ".join(f"0x{word:X}ULL" for word in WORDS) + "};",
+    "printf": "DESC_TMA512: " + " ".join(f"0x{word:016x}" for word in WORDS),
+    "high first": " ".join(f"0x{word:016x}" for word in reversed(WORDS)),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_texts(name: str) -> None:
+    assert read_map(TEXTS[name]) == MAP
+
+
+def test_cute_prints_word_7_first() -> None:
+    assert read_map(cute_print(WORDS)) == HALF
+
+
+@given(legal)
+def test_every_map_survives_each_text(request: TensorMap) -> None:
+    raw = encode(request)
+    words = [int.from_bytes(raw[i : i + 8], "little") for i in range(0, 128, 8)]
+    assert read_map(gdb_giants(words)) == raw
+    assert read_map(gdb_words(words)) == raw
+    assert read_map(gdb_bytes(raw)) == read_map(xxd(raw)) == read_map(hexdump(raw)) == raw
+    assert read_map("{opaque = {" + ", ".join(map(str, words)) + "}}") == raw
+    assert read_map(gdb_giants(words[:8])) == raw[:64]
+    assert read_map(cute_print(words)) == raw[:64]
+    assert read_map(" ".join(map(hex, reversed(words))), order="high_first") == raw
+    assert read_map(" ".join(map(hex, words)), order="low_first") == raw
+    assert read_map(raw.hex(" ")) == raw
+
+
+def test_four_words_are_the_lower_half() -> None:
+    line = "DESC_TMA512: " + " ".join(f"0x{word:016x}" for word in WORDS[:4])
+    assert read_map(line) == HALF[:32] + bytes(32)
+    assert read_map(line, order="high_first")[:8] == HALF[24:32]
+    backwards = " ".join(f"0x{word:016x}" for word in WORDS[3::-1])
+    assert read_map(backwards) == HALF[:32] + bytes(32)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        MAP,
+        bytearray(MAP),
+        memoryview(MAP),
+        numpy.frombuffer(MAP, numpy.uint8),
+        numpy.array(WORDS, numpy.uint64),
+        numpy.frombuffer(MAP, numpy.uint8).reshape(8, 16),
+        numpy.frombuffer(bytes(b for byte in MAP for b in (byte, 0)), numpy.uint8)[::2],
+        (ctypes.c_uint8 * 128).from_buffer_copy(MAP),
+        (ctypes.c_uint64 * 16)(*WORDS),
+        array.array("Q", WORDS),
+        WORDS,
+        tuple(numpy.array(WORDS, numpy.uint64)),
+        SimpleNamespace(opaque=WORDS),
+    ],
+    ids=lambda source: type(source).__name__,
+)
+def test_buffers_and_words(source: Any) -> None:
+    assert read_map(source) == MAP
+    assert decode(source) == TILED
+
+
+def test_words_that_are_only_convertible() -> None:
+    class Word:
+        def __init__(self, value: int) -> None:
+            self.value = value
+
+        def __int__(self) -> int:
+            return self.value
+
+    assert read_map(SimpleNamespace(opaque=[Word(word) for word in WORDS])) == MAP
+
+
+def test_files(tmp_path: Path) -> None:
+    binary, text, bad, hexfile = (tmp_path / name for name in ("map.bin", "map.txt", "bad.bin", "half.hex"))
+    binary.write_bytes(MAP)
+    text.write_text(gdb_giants(WORDS))
+    bad.write_bytes(b"\xff" * 77)
+    hexfile.write_text(HALF.hex())
+    assert read_map(binary) == read_map(text) == MAP
+    assert read_map(hexfile) == HALF
+    with pytest.raises(FileFormatError, match="holds 77 bytes"):
+        read_map(bad)
+    with pytest.raises(FileFormatError, match="No such file"):
+        read_map(tmp_path / "none")
+    with pytest.raises(FileFormatError, match="Is a directory"):
+        read_map(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "message"),
+    [
+        ("", ParseError, "no words and no bytes"),
+        ("hello", ParseError, "no words and no bytes"),
+        ("0x1 0x2 0x3", InvalidValueError, "tensor map of 3 words"),
+        (" ".join(["0x1"] * 17), InvalidValueError, "tensor map of 17 words"),
+        ([1] * 7, InvalidValueError, "tensor map of 7 words"),
+        ([-1] * 8, InvalidValueError, "word -1 of a tensor map"),
+        ([1 << 64] * 8, InvalidValueError, "must be 0 to 2\\*\\*64 - 1"),
+        ([1, "x", 3, 4, 5, 6, 7, 8], InvalidTypeError, "must be an integer, not str"),
+        ([1.0] * 8, InvalidTypeError, "must be an integer, not float"),
+        ([float("nan")] * 8, InvalidTypeError, "must be an integer, not float"),
+        (None, InvalidTypeError, "not NoneType"),
+        (5, InvalidTypeError, "not int"),
+        (numpy.zeros(5), InvalidValueError, "tensor map of 40 bytes"),
+    ],
+)
+def test_what_holds_no_map(source: Any, error: type[CuteError], message: str) -> None:
+    with pytest.raises(error, match=message):
+        read_map(source)
+
+
+@given(st.text())
+def test_any_text_gives_a_map_or_the_librarys_error(text: str) -> None:
+    with contextlib.suppress(CuteError):
+        assert len(read_map(text)) in (64, 128)

@@ -1,0 +1,194 @@
+"""tensormap.replace and the rebind of a kernel, on bytes."""
+
+from __future__ import annotations
+
+from dataclasses import replace as changed
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TmaBuildError, UnknownFactError
+from cute_py.tma.descriptor.decode import decode
+from cute_py.tma.descriptor.encode import encode
+from cute_py.tma.descriptor.formats import TensorMapDataType
+from cute_py.tma.descriptor.replace import (
+    ELEMTYPES,
+    REPLACE_FIELDS,
+    RebindStep,
+    rebind,
+    rebind_steps,
+    repaired,
+    replace,
+    update_tma_descriptor,
+)
+from cute_py.tma.descriptor.request import TensorMapTiled
+from tests.tma.descriptor.requests import IM2COL, TILED
+
+MAP = encode(TILED)
+
+
+@given(
+    st.sampled_from(REPLACE_FIELDS),
+    st.integers(0, 1 << 64),
+    st.integers(0, 5),
+    st.binary(min_size=128, max_size=128),
+)
+def test_a_replacement_touches_its_field_only(row: Any, value: int, ordinal: int, raw: bytes) -> None:
+    from cute_py.tma.descriptor import fields as f
+
+    try:
+        after = replace(raw, row.name, value, ordinal)
+    except CuteError:
+        return
+    allowed = sum(
+        field.mask
+        for field in f.FIELDS
+        if field.name in (row.target, row.target.replace("low", "high"), "tf32_round" if row.name == "elemtype" else "")
+        and field.mode in (None, ordinal, ordinal + 1)
+    )
+    moved = int.from_bytes(raw, "little") ^ int.from_bytes(after, "little")
+    assert moved & ~allowed == 0
+    assert after[64:] == raw[64:]
+    assert replace(after, row.name, value, ordinal) == after, "twice is once"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "ordinal", "change"),
+    [
+        ("global_address", 0x2000, 0, {"global_address": 0x2000}),
+        ("global_dim", 7, 1, {"global_dim": (512, 7)}),
+        ("global_dim", 0, 1, {"global_dim": (512, 1 << 32)}),
+        ("global_stride", 1 << 39, 0, {"global_strides": (1 << 39,)}),
+        ("box_dim", 32, 0, {"box_dim": (32, 128)}),
+        ("box_dim", 256, 1, {"box_dim": (64, 256)}),
+        ("element_stride", 8, 1, {"element_strides": (1, 8)}),
+        ("element_stride", 0, 1, {"element_strides": (1, 8)}),
+        ("elemtype", 10, 0, {"data_type": TensorMapDataType.BFLOAT16}),
+        ("interleave_layout", 1, 0, {"interleave": 1}),
+        ("swizzle_mode", 1, 0, {"swizzle": 1}),
+        ("fill_mode", 1, 0, {"oob_fill": 1}),
+    ],
+)
+def test_a_replacement_as_a_request(field: str, value: int, ordinal: int, change: dict[str, Any]) -> None:
+    after = decode(replace(MAP[:64], field, value, ordinal))
+    assert changed(after, residue=None) == changed(TILED, **change)
+
+
+def test_rank_is_rank_minus_one() -> None:
+    assert decode(replace(MAP, "rank", 3)).rank == 4
+
+
+def test_elemtype_leaves_the_tf32_bit() -> None:
+    tf32 = encode(changed(TILED, data_type=11, box_dim=(32, 128)))
+    after = decode(replace(tf32, "elemtype", 7))
+    assert after.data_type is TensorMapDataType.TFLOAT32, "float32 asked, tf32 got"
+    fresh = encode(changed(TILED, data_type=7, box_dim=(32, 128)))
+    assert decode(replace(fresh, "elemtype", 11)).data_type is TensorMapDataType.TFLOAT32
+    assert [name for name, *_ in ELEMTYPES][7:11] == ["f32", "f32.ftz", "f64", "bf16"]
+
+
+def test_im2col_maps_can_be_rewritten_too() -> None:
+    after = decode(replace(encode(IM2COL), "global_address", 0x4000))
+    assert changed(after, residue=None) == changed(IM2COL, global_address=0x4000)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "ordinal", "error", "message"),
+    [
+        ("shape", 1, 0, InvalidValueError, "tensormap.replace has no field 'shape'"),
+        ("global_dim", 1, 5, InvalidValueError, "ordinal 5 of global_dim; must be 0 to 4"),
+        ("global_stride", 16, 4, InvalidValueError, "ordinal 4 of global_stride; must be 0 to 3"),
+        ("rank", 1, 1, InvalidValueError, "rank has no ordinals"),
+        ("global_dim", -1, 0, InvalidValueError, "global_dim = -1; must be 0 to 2\\*\\*32 - 1"),
+        ("global_dim", 1 << 32, 0, InvalidValueError, "must be 0 to 2\\*\\*32 - 1"),
+        ("global_address", 1 << 64, 0, InvalidValueError, "must be 0 to 2\\*\\*64 - 1"),
+        ("global_dim", 1.5, 0, InvalidTypeError, "global_dim = 1.5; must be an integer"),
+        ("global_dim", True, 0, InvalidTypeError, "global_dim = True; must be an integer"),
+        ("global_dim", 1, -1, InvalidValueError, "ordinal = -1"),
+        ("interleave_layout", 3, 0, InvalidValueError, "interleave_layout = 3; must be 0 to 2"),
+        ("fill_mode", 2, 0, InvalidValueError, "fill_mode = 2; must be 0 to 1"),
+        ("elemtype", 16, 0, InvalidValueError, "elemtype = 16; must be 0 to 12"),
+        ("elemtype", 13, 0, UnknownFactError, "the bits of 16U4_ALIGN8B in a tensor map are not known"),
+        ("elemtype", 15, 0, UnknownFactError, "the bits of 16U6_ALIGN16B"),
+        ("swizzle_mode", 4, 0, UnknownFactError, "the bits of 96B"),
+        ("swizzle_mode", 5, 0, InvalidValueError, "swizzle_mode = 5; must be 0 to 3"),
+        ("swizzle_atomicity", 1, 0, UnknownFactError, "the bits of swizzle_atomicity"),
+    ],
+)
+def test_what_replace_refuses(field: str, value: Any, ordinal: int, error: type[CuteError], message: str) -> None:
+    with pytest.raises(error, match=message):
+        replace(MAP, field, value, ordinal)
+
+
+def test_rebind_is_address_sizes_strides() -> None:
+    assert rebind_steps(0x2000, (64, 32, 2), (128, 4096)) == [
+        RebindStep("global_address", 0x2000, 0),
+        RebindStep("global_dim", 64, 0),
+        RebindStep("global_dim", 32, 1),
+        RebindStep("global_dim", 2, 2),
+        RebindStep("global_stride", 128, 0),
+        RebindStep("global_stride", 4096, 1),
+    ]
+    bound = changed(TILED, global_address=0x2000, global_dim=(64, 32), global_strides=(128,))
+    assert rebind(MAP, 0x2000, (64, 32), (128,)) == encode(bound)
+    assert rebind(MAP[:64], 0x2000, (64, 32), (128,)) == encode(bound)[:64]
+
+
+@pytest.mark.parametrize(
+    ("extents", "strides", "message"),
+    [
+        ((), (), "rank 0; must be 1 to 5"),
+        ((1,) * 6, (16,) * 5, "rank 6; must be 1 to 5"),
+        ((64, 32), (), "0 strides for rank 2; must be 1"),
+        ((64, 32, 2), (128, 4096), "rebind with 3 extents of a map of rank 2; a rebind writes no rank"),
+    ],
+)
+def test_what_rebind_refuses(extents: tuple[int, ...], strides: tuple[int, ...], message: str) -> None:
+    with pytest.raises(InvalidValueError, match=message):
+        rebind(MAP, 0, extents, strides)
+
+
+def test_the_three_updates() -> None:
+    assert update_tma_descriptor(MAP, "UPDATE_BASE_POINTER", 0, 64) == replace(MAP, "global_address", 64)
+    assert update_tma_descriptor(MAP, "UPDATE_DIM", 1, 9) == replace(MAP, "global_dim", 9, 1)
+    assert update_tma_descriptor(MAP, "UPDATE_STRIDE", 1, 48) == replace(MAP, "global_stride", 48, 0)
+    with pytest.raises(TmaBuildError, match="stride of axis 0"):
+        update_tma_descriptor(MAP, "UPDATE_STRIDE", 0, 48)
+
+
+@pytest.mark.parametrize("kind", ["box_dim", "swizzle_mode", "rank", "elemtype", "", None, 3])
+def test_other_updates_are_refused_in_the_pages_words(kind: Any) -> None:
+    with pytest.raises(TmaBuildError) as caught:
+        update_tma_descriptor(MAP, kind, 0, 1)
+    assert caught.value.headline == "TMA descriptor field is not device-mutable"
+
+
+def test_bit_85_is_cleared_for_small_tensors_and_old_drivers() -> None:
+    small = changed(TILED, global_dim=(512, 64))
+    large = changed(TILED, global_dim=(512, 128))  # 131,072 bytes
+    for request, driver, cleared in (
+        (small, 13000, True),
+        (small, 13030, True),
+        (small, 13040, False),
+        (large, 13000, False),
+    ):
+        good = encode(request)
+        bad = good[:10] + bytes([good[10] | 0x20]) + good[11:]
+        assert repaired(bad, driver) == (good if cleared else bad)
+        assert encode(decode(bad), driver=driver) == (good if cleared else bad)
+        assert encode(decode(bad)) == bad
+    assert encode(TILED, driver=12080) == encode(TILED)
+    for driver in ("13", 13.0, True):
+        with pytest.raises(InvalidTypeError, match="must be a version number"):
+            encode(TILED, driver=driver)  # type: ignore[arg-type]
+
+
+def test_a_map_of_one_row_has_its_own_extent() -> None:
+    from cute_py.tma.descriptor.quirks import QUIRKS, active_quirks, extent_bytes
+
+    assert extent_bytes(TensorMapTiled(0, 0, (16,), (), (16,))) == 16
+    assert extent_bytes(TILED) == 1023 * 1024 + 1024
+    assert active_quirks(TILED, 13000) == ()
+    assert all(row.source and row.effect and row.condition for row in QUIRKS)

@@ -1,0 +1,108 @@
+"""What a request accepts: integers of any origin, and nothing else."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import FrozenInstanceError, replace
+from typing import Any
+
+import numpy
+import pytest
+
+from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.tma.descriptor.formats import (
+    Im2ColWideMode,
+    Interleave,
+    L2Promotion,
+    OobFill,
+    TensorMapDataType,
+    TensorMapSwizzle,
+)
+from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
+from tests.tma.descriptor.requests import IM2COL, TILED, WIDE
+
+
+def test_integers_of_any_origin_are_the_same() -> None:
+    from_numpy = TensorMapTiled(
+        numpy.int32(6),  # type: ignore[arg-type]
+        numpy.uint64(0x1000),  # type: ignore[arg-type]
+        numpy.array([512, 1024]),  # type: ignore[arg-type]
+        [1024],  # type: ignore[arg-type]
+        (numpy.int8(64), 128),  # type: ignore[arg-type]
+        iter((1, 1)),  # type: ignore[arg-type]
+        swizzle=TensorMapSwizzle.B128,
+    )
+    assert from_numpy == TILED
+    assert hash(from_numpy) == hash(TILED)
+    assert all(type(size) is int for size in from_numpy.global_dim)
+
+
+def test_enums_by_number() -> None:
+    got = replace(TILED, data_type=11, interleave=2, swizzle=1, l2_promotion=3, oob_fill=1)
+    assert got.data_type is TensorMapDataType.TFLOAT32
+    assert got.interleave is Interleave.B32
+    assert got.swizzle is TensorMapSwizzle.B32
+    assert got.l2_promotion is L2Promotion.B256
+    assert got.oob_fill is OobFill.NAN_REQUEST_ZERO_FMA
+    assert replace(WIDE, mode=1).mode is Im2ColWideMode.W128
+    assert replace(TILED, swizzle=Interleave.B32).swizzle is TensorMapSwizzle.B64
+
+
+def test_numbers_out_of_range_stay_numbers() -> None:
+    assert replace(TILED, swizzle=77).swizzle == 77
+    assert replace(TILED, data_type=-1).data_type == -1
+
+
+def test_element_strides_are_ones_if_left_out() -> None:
+    assert TILED.element_strides == (1, 1)
+    assert IM2COL.element_strides == WIDE.element_strides == (1, 1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("global_address", 1.0, "global_address = 1.0; must be an integer"),
+        ("global_address", float("nan"), "global_address = nan; must be an integer"),
+        ("global_address", True, "global_address = True; must be an integer"),
+        ("global_address", None, "global_address = None; must be an integer"),
+        ("global_address", "0x1000", "global_address = '0x1000'; must be an integer"),
+        ("data_type", "float16", "data_type = 'float16'; must be an integer"),
+        ("data_type", 6.0, "data_type = 6.0; must be an integer"),
+        ("swizzle", None, "swizzle = None; must be an integer"),
+        ("global_dim", 512, "global_dim = 512; must be a sequence of integers"),
+        ("global_dim", (512, 2.5), "global_dim[1] = 2.5; must be an integer"),
+        ("global_dim", (512, numpy.float32(4)), "global_dim[1] = "),
+        ("global_dim", "ab", "global_dim = 'ab'; must be a sequence of integers"),
+        ("global_dim", numpy.array(4), "global_dim = array(4); must be a sequence of integers"),
+        ("global_strides", numpy.array([[1024]]), "global_strides[0] = array([1024]); must be an integer"),
+        ("box_dim", (True, 1), "box_dim[0] = True; must be an integer"),
+        ("box_dim", None, "box_dim = None; must be a sequence of integers"),
+        ("element_strides", (1, None), "element_strides[1] = None; must be an integer"),
+    ],
+)
+def test_what_is_no_integer_is_refused(name: str, value: Any, message: str) -> None:
+    with pytest.raises(InvalidTypeError) as caught:
+        replace(TILED, **{name: value})
+    assert caught.value.headline.startswith(message)
+
+
+def test_requests_are_values() -> None:
+    assert pickle.loads(pickle.dumps(TILED)) == TILED
+    assert len({TILED, replace(TILED), IM2COL, WIDE}) == 3
+    with pytest.raises((FrozenInstanceError, AttributeError)):
+        TILED.swizzle = 0  # type: ignore[misc]
+
+
+def test_rank_and_width() -> None:
+    assert (TILED.rank, IM2COL.rank, TILED.element_bits) == (2, 4, 16)
+    for number in (None, 99):
+        with pytest.raises(InvalidValueError, match=f"data_type = {number}; no such element format"):
+            _ = replace(TILED, data_type=number).element_bits
+
+
+def test_wide_and_im2col_convert() -> None:
+    assert WIDE.as_im2col().pixel_box_lower_corner == (-1, 0)
+    assert WIDE.as_im2col().as_wide() == WIDE
+    flat = TensorMapIm2col(6, 0, (64, 4), (128,), (), (), 8, 8)
+    with pytest.raises(InvalidValueError, match="this map has none"):
+        flat.as_wide()
