@@ -122,7 +122,7 @@ def request_of(options: argparse.Namespace) -> TensorMap:
         options.dims,
         options.strides,
         options.box,
-        options.element_strides,  # type: ignore[arg-type]
+        options.element_strides,
         **modes,
     )
 
