@@ -1,1 +1,160 @@
+"""Shared memory to tensor memory: layouts, matrix descriptors, planned tcgen05.cp copies, and an emulator.
 
+No Blackwell GPU was at hand: everything here is planned, emulated and assembled, and was never run on one.
+"""
+
+from cute_py.tmem.atom_split import Side
+from cute_py.tmem.axes import (
+    MEMORY_AXES,
+    THREAD_AXES,
+    Axis,
+    AxisSum,
+    AxisTerm,
+    Bank,
+    F,
+    P,
+    TCol,
+    TLane,
+    bx,
+    by,
+    bz,
+    cbx,
+    cby,
+    cbz,
+    laneid,
+    m,
+    tid_in_wg,
+    tx,
+    warpid,
+    wgid,
+    wid_in_wg,
+)
+from cute_py.tmem.buffers import Buffer, BufferRegion, TmemAllocation
+from cute_py.tmem.canonical import CanonicalOperand, Major
+from cute_py.tmem.carry_out import promised, read_back, run, run_pair
+from cute_py.tmem.convert import canonical_operand, from_cute, from_cute_tmem, to_cute
+from cute_py.tmem.copy_async import DISPATCHES, CopyAsync, CopyRequest, Dispatch, copy_async, why_not
+from cute_py.tmem.copy_plan import CopyPlan, MiddleLoop, Refusal, Tile, alloc_columns, check_columns, why_not_columns
+from cute_py.tmem.cp_forms import COLUMNS, FORMS, LANES, CpForm, cp_form
+from cute_py.tmem.decompression import decompress
+from cute_py.tmem.demonstration import Demonstration, demonstrate, demonstration_copy
+from cute_py.tmem.descriptor_view import S2TDescriptorView, get_copy_s2t_smem_desc
+from cute_py.tmem.emit_cuda import device_functions, emit_cuda
+from cute_py.tmem.emit_kernel import dynamic_shared_bytes, emit_kernel
+from cute_py.tmem.emit_tirx import emit_tirx, ptx_line
+from cute_py.tmem.instruction_check import examine
+from cute_py.tmem.instruction_check import why_not as why_not_instruction
+from cute_py.tmem.instruction_forms import FORMS_TABLE, InstructionForm, mnemonic
+from cute_py.tmem.iters import Iter
+from cute_py.tmem.matrix_descriptor import (
+    DescriptorKind,
+    MatrixDescriptor,
+    SmemSwizzle,
+    encode_matrix_descriptor,
+    replace_start_address,
+    smem_desc_add_16B_offset,
+)
+from cute_py.tmem.operand_layouts import DATAPATHS, mma_atom_layout, mma_shared_layout, tmem_datapath_layout
+from cute_py.tmem.picture import picture
+from cute_py.tmem.planner import COMPATS, plan_form
+from cute_py.tmem.spec import R, S
+from cute_py.tmem.swizzled_layout import ComposeLayout
+from cute_py.tmem.tensor_memory import TensorMemory, source_addresses
+from cute_py.tmem.tile_layout import TileLayout
+from cute_py.tmem.transfers import image
+
+__all__ = [
+    "COLUMNS",
+    "COMPATS",
+    "DATAPATHS",
+    "DISPATCHES",
+    "FORMS",
+    "FORMS_TABLE",
+    "LANES",
+    "MEMORY_AXES",
+    "THREAD_AXES",
+    "Axis",
+    "AxisSum",
+    "AxisTerm",
+    "Bank",
+    "Buffer",
+    "BufferRegion",
+    "CanonicalOperand",
+    "ComposeLayout",
+    "CopyAsync",
+    "CopyPlan",
+    "CopyRequest",
+    "CpForm",
+    "Demonstration",
+    "DescriptorKind",
+    "Dispatch",
+    "F",
+    "InstructionForm",
+    "Iter",
+    "Major",
+    "MatrixDescriptor",
+    "MiddleLoop",
+    "P",
+    "R",
+    "Refusal",
+    "S",
+    "S2TDescriptorView",
+    "Side",
+    "SmemSwizzle",
+    "TCol",
+    "TLane",
+    "TensorMemory",
+    "Tile",
+    "TileLayout",
+    "TmemAllocation",
+    "alloc_columns",
+    "bx",
+    "by",
+    "bz",
+    "canonical_operand",
+    "cbx",
+    "cby",
+    "cbz",
+    "check_columns",
+    "copy_async",
+    "cp_form",
+    "decompress",
+    "demonstrate",
+    "demonstration_copy",
+    "device_functions",
+    "dynamic_shared_bytes",
+    "emit_cuda",
+    "emit_kernel",
+    "emit_tirx",
+    "encode_matrix_descriptor",
+    "examine",
+    "from_cute",
+    "from_cute_tmem",
+    "get_copy_s2t_smem_desc",
+    "image",
+    "laneid",
+    "m",
+    "mma_atom_layout",
+    "mma_shared_layout",
+    "mnemonic",
+    "picture",
+    "plan_form",
+    "promised",
+    "ptx_line",
+    "read_back",
+    "replace_start_address",
+    "run",
+    "run_pair",
+    "smem_desc_add_16B_offset",
+    "source_addresses",
+    "tid_in_wg",
+    "tmem_datapath_layout",
+    "to_cute",
+    "tx",
+    "warpid",
+    "wgid",
+    "why_not",
+    "why_not_columns",
+    "why_not_instruction",
+    "wid_in_wg",
+]

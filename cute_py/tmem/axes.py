@@ -1,0 +1,135 @@
+"""Named axes, and the `n @ axis` terms that strides and offsets are written with.
+
+An element of a tile does not lie at one address but at a point of a space with named axes: `TLane` and `TCol` in
+tensor memory, `m` in linear memory, `laneid`, `warpid`, ... across threads. `4 @ TCol` is four steps along `TCol`;
+terms add up: `3 @ TLane + 4 @ TCol + 5` (a bare number is on the axis `m`).
+
+Source: the axis names of TVM's TIRx tile layouts (apache-tvm 0.27.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from cute_py.errors import InvalidTypeError, InvalidValueError
+
+AxisKind = Literal["thread", "memory"]
+
+THREAD_AXES: tuple[str, ...] = (
+    "bx", "by", "bz", "cbx", "cby", "cbz", "tx", "warpid", "laneid", "wgid", "tid_in_wg", "wid_in_wg",
+)  # fmt: skip
+MEMORY_AXES: tuple[str, ...] = ("m", "P", "F", "Bank", "TCol", "TLane")
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A named direction. `n @ axis` is n steps along it; n is a whole number of elements (of lanes on `TLane`).
+
+    Any identifier is a name; the names of the two tables above have a known kind, the others are memory.
+
+    >>> 4 @ TCol
+    4 @ TCol
+    >>> TLane.kind, laneid.kind
+    ('memory', 'thread')
+    """
+
+    name: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise InvalidTypeError(f"an axis name is a string, got {type(self.name).__name__}")
+        if not self.name.isidentifier():
+            raise InvalidValueError(f"an axis name is an identifier, got {self.name!r}")
+
+    @property
+    def kind(self) -> AxisKind:
+        return "thread" if self.name in THREAD_AXES else "memory"
+
+    def __rmatmul__(self, steps: object) -> AxisTerm:
+        return AxisTerm(whole(steps, f"steps along {self.name}"), self.name)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class AxisTerm:
+    """`value` steps along the axis named `axis`."""
+
+    value: int
+    axis: str
+
+    def __add__(self, other: object) -> AxisSum:
+        return AxisSum.of(self) + other
+
+    def __radd__(self, other: object) -> AxisSum:
+        return AxisSum.of(other) + self
+
+    def __repr__(self) -> str:
+        return str(self.value) if self.axis == "m" else f"{self.value} @ {self.axis}"
+
+
+@dataclass(frozen=True, slots=True)
+class AxisSum:
+    """A sum of terms, one for each axis, in the order in which the axes were first named.
+
+    >>> 3 @ TLane + 4 @ TCol + 5 + 1 @ TCol
+    3 @ TLane + 5 @ TCol + 5
+    """
+
+    terms: tuple[AxisTerm, ...]
+
+    @classmethod
+    def of(cls, value: object) -> AxisSum:
+        """The sum that a number, a term, a mapping of axis names, or a sum stands for."""
+        if isinstance(value, AxisSum):
+            return value
+        if isinstance(value, AxisTerm):
+            return cls((value,))
+        if isinstance(value, Mapping):
+            return cls(tuple(AxisTerm(whole(steps, f"steps along {name}"), str(name)) for name, steps in value.items()))
+        return cls((AxisTerm(whole(value, "an offset"), "m"),))
+
+    def __add__(self, other: object) -> AxisSum:
+        totals = {term.axis: term.value for term in self.terms}
+        for term in AxisSum.of(other).terms:
+            totals[term.axis] = totals.get(term.axis, 0) + term.value
+        return AxisSum(tuple(AxisTerm(value, axis) for axis, value in totals.items()))
+
+    __radd__ = __add__
+
+    def as_dict(self) -> dict[str, int]:
+        return {term.axis: term.value for term in self.terms}
+
+    def __repr__(self) -> str:
+        return " + ".join(map(repr, self.terms)) or "0"
+
+
+def whole(value: object, what: str) -> int:
+    """`value` as an int.
+
+    Raises:
+        InvalidTypeError: it is a bool, a float or anything else that has no `__index__`.
+    """
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise InvalidTypeError(f"{what} is a whole number, got {value!r} of type {type(value).__name__}")
+    return int(value.__index__())
+
+
+def as_term(value: object) -> AxisTerm:
+    """A stride: a term as it is, a bare number on the axis `m`.
+
+    >>> as_term(16), as_term(1 @ TLane)
+    (16, 1 @ TLane)
+    """
+    return value if isinstance(value, AxisTerm) else AxisTerm(whole(value, "a stride"), "m")
+
+
+bx, by, bz = Axis("bx"), Axis("by"), Axis("bz")
+cbx, cby, cbz = Axis("cbx"), Axis("cby"), Axis("cbz")
+tx, warpid, laneid = Axis("tx"), Axis("warpid"), Axis("laneid")
+wgid, tid_in_wg, wid_in_wg = Axis("wgid"), Axis("tid_in_wg"), Axis("wid_in_wg")
+m, P, F, Bank = Axis("m"), Axis("P"), Axis("F"), Axis("Bank")
+TCol, TLane = Axis("TCol"), Axis("TLane")

@@ -1,0 +1,124 @@
+"""Carry out a planned copy in the emulator, and say what its layouts promise, so that the two can be compared.
+
+`run` issues every instruction of a plan as a kernel would: descriptor of the buffer, 16-byte offset added, address of
+the tile. `promised` computes from the two layouts alone which shared byte belongs in which byte of tensor memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+from cute_py.errors import TmemError
+from cute_py.tmem.atom_split import Side
+from cute_py.tmem.copy_async import CopyAsync
+from cute_py.tmem.copy_plan import LANE_SHIFT, CopyPlan
+from cute_py.tmem.cp_forms import COLUMNS, LANES
+from cute_py.tmem.matrix_descriptor import replace_start_address, smem_desc_add_16B_offset
+from cute_py.tmem.swizzled_layout import ComposeLayout
+from cute_py.tmem.tensor_memory import NOT_A_SOURCE, TensorMemory
+from cute_py.tmem.tile_layout import TileLayout
+from cute_py.tmem.transfers import SLAB
+
+READ_COLUMNS = 32
+"""Columns that one tcgen05.ld of `read_back` reads."""
+
+
+def tile_descriptors(plan: CopyPlan, smem_address: int) -> list[int]:
+    """The 64-bit descriptor of each instruction, for a buffer at `smem_address` (bytes).
+
+    The older planner adds to the low 32 bits of the descriptor of the buffer; the newer one writes the start address
+    into a descriptor of address 0. The results are equal where the addresses stay below 256 KiB.
+    """
+    if plan.compat == "seed":
+        base = plan.descriptor(smem_address)
+        return [smem_desc_add_16B_offset(base, tile.smem_offset) for tile in plan.tiles]
+    template = plan.descriptor()
+    return [replace_start_address(template, smem_address + 16 * tile.smem_offset) for tile in plan.tiles]
+
+
+def run(
+    plan: CopyPlan, tmem: TensorMemory, taddr: int, smem: NDArray[numpy.uint8], smem_address: int, smem_base: int = 0
+) -> None:
+    """Issue every instruction of `plan` in the emulator; the caller commits.
+
+    Args:
+        taddr: the allocated tensor-memory address.
+        smem: shared memory, whose first byte has the address `smem_base`.
+        smem_address: of the buffer; a multiple of the period of the swizzle.
+    Raises:
+        TmemError: the buffer is not aligned as the plan needs it.
+    """
+    period = plan.swizzle.period
+    if smem_address % period:
+        raise TmemError(f"shared buffer at address {smem_address}; must be a multiple of {period}")
+    form = plan.form
+    for tile, descriptor in zip(plan.tiles, tile_descriptors(plan, smem_address), strict=True):
+        tmem.cp(
+            taddr + tile.taddr_offset,
+            descriptor,
+            smem,
+            form.shape,
+            form.multicast,
+            cta_group=plan.cta_group,
+            smem_base=smem_base,
+        )
+
+
+def read_back(tmem: TensorMemory, taddr: int, n_cols: int) -> NDArray[numpy.uint32]:
+    """Columns `taddr` to `taddr + n_cols - 1` of all lanes, as four warps read them: uint32 of shape (128, n_cols)."""
+    out = numpy.zeros((LANES, n_cols), numpy.uint32)
+    for warp in range(4):
+        for column in range(0, n_cols, READ_COLUMNS):
+            count = min(READ_COLUMNS, n_cols - column)
+            lanes = slice(SLAB * warp, SLAB * (warp + 1))
+            address = taddr + (SLAB * warp << LANE_SHIFT) + column
+            out[lanes, column : column + count] = tmem.ld(address, "32x32b", count, warp)
+    return out
+
+
+def run_pair(
+    copy: CopyAsync, tmems: tuple[TensorMemory, TensorMemory], taddr: int, smems: tuple[Any, Any], smem_address: int
+) -> None:
+    """cta_group::2: each CTA of the pair copies its own shared memory to its own tensor memory, at the same offsets."""
+    if copy.plan.cta_group != 2:
+        raise TmemError("a pair of CTAs copies with cta_group::2; the plan has cta_group::1")
+    for tmem, smem in zip(tmems, smems, strict=True):
+        run(copy.plan, tmem, taddr, smem, smem_address)
+
+
+def _cut(side: Side) -> TileLayout | ComposeLayout:
+    cut = side.layout.slice(side.shape, side.region)
+    if cut is None:
+        raise TmemError("the region is no layout: it takes uneven parts of a shard")
+    return cut
+
+
+def promised(smem: Side, tmem: Side, bits: int, smem_address: int) -> NDArray[numpy.int64]:
+    """Which shared byte belongs in which byte of tensor memory: int64 of shape (128, 512, 4), -1 where none.
+
+    Computed element by element from the layouts. Elements of less than a byte must come in whole bytes.
+
+    Raises:
+        TmemError: the layouts put two elements of different bytes into one byte.
+    """
+    source = _cut(smem).positions("m") * bits
+    target = _cut(tmem)
+    if isinstance(target, ComposeLayout):
+        raise TmemError("a tensor-memory layout has no swizzle")
+    lanes = (target.positions("TLane")[:, None] + target.replica_positions("TLane")[None, :]).reshape(-1)
+    column_bits = (target.positions("TCol")[:, None] + target.replica_positions("TCol")[None, :]).reshape(-1) * bits
+    source = numpy.repeat(source, len(target.replica_positions("TLane")))
+    out = numpy.full(LANES * COLUMNS * 4, NOT_A_SOURCE, numpy.int64)
+    for step in range(0, bits, 8):
+        cell = lanes * COLUMNS * 4 + (column_bits + step) // 8
+        address = smem_address + (source + step) // 8
+        phase = (column_bits + step) % 8 == (source + step) % 8
+        if not phase.all():
+            raise TmemError("elements of less than a byte change their place in the byte")
+        out[cell] = address
+        if (out[cell] != address).any():
+            raise TmemError("two elements belong in one byte of tensor memory")
+    return out.reshape(LANES, COLUMNS, 4)

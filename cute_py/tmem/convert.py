@@ -1,0 +1,195 @@
+"""Between CuTe layouts and tile layouts: the two ways to write one function.
+
+A CuTe layout counts the first mode fastest, a tile layout the last; a mode `(4, 8) : (1, 64)` of CuTe is the pair of
+shards `(8, 4) : (64, 1)`. Coordinates stay as they are: element (i, j) of one is element (i, j) of the other.
+
+    (32,16):(16,1)                <->  S[(32, 16) : (16, 1)]
+    Sw<3,3,3> o 0 o (8,64):(64,1)  <->  ComposeLayout(3, 3, 3, S[(8, 64) : (64, 1)])
+
+In tensor memory CuTe counts one lane as 1 << 16 columns of 32 bits; tile layouts have the axes TLane and TCol.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+from cute_py.arith_tuple.pointers import SmemPtrFlag
+from cute_py.dtypes import as_dtype
+from cute_py.errors import InvalidTypeError, TmemError
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.layout import Layout
+from cute_py.layout.swizzle import Swizzle
+from cute_py.layout.trees import leaves
+from cute_py.tmem import canonical, iters
+from cute_py.tmem.canonical import CanonicalOperand, Major
+from cute_py.tmem.iters import Iter, Row
+from cute_py.tmem.matrix_descriptor import DescriptorKind, SmemSwizzle
+from cute_py.tmem.swizzled_layout import ComposeLayout
+from cute_py.tmem.tile_layout import TileLayout
+
+LANE = 1 << 16
+"""Columns of 32 bits in one lane step of a CuTe tensor-memory layout."""
+
+
+def mode_shape(layout: Layout | ComposedLayout) -> tuple[int, ...]:
+    """Sizes of the top-level modes: the shape that the converted tile has.
+
+    >>> from cute_py.tmem.convert import mode_shape
+    >>> mode_shape(Layout(((2, 4), 8)))
+    (8, 8)
+    """
+    modes = layout.shape if isinstance(layout.shape, tuple) else (layout.shape,)
+    return tuple(math.prod(_numbers(mode)) for mode in modes)
+
+
+def from_cute(layout: Layout | ComposedLayout) -> TileLayout | ComposeLayout:
+    """The tile layout with the same function, on the axis `m`; its shape is `mode_shape(layout)`.
+
+    A swizzle in front of a plain offset acts on elements; in front of `smem_ptr_flag(bits)` it acts on bytes.
+
+    Raises:
+        TmemError: a symbolic or basis stride, or an outer function that is no swizzle of whole elements.
+
+    >>> from cute_py.tmem.convert import from_cute
+    >>> from_cute(Layout(((4, 8), 16), ((1, 64), 4)))
+    S[(8, 4, 16) : (64, 1, 4)]
+    """
+    if isinstance(layout, Layout):
+        return TileLayout(_shards(layout))
+    if not isinstance(layout, ComposedLayout):
+        raise InvalidTypeError(f"expected a Layout or a ComposedLayout, got {type(layout).__name__}")
+    outer, inner = layout.outer, layout.inner
+    if not isinstance(outer, Swizzle) or not isinstance(inner, Layout):
+        raise TmemError("a tile layout has a swizzle alone in front of it", {"layout": layout})
+    if outer.shift < 0:
+        raise TmemError(f"Sw<{outer.bits},{outer.base},{outer.shift}>; a tile layout has no negative shift")
+    tile = TileLayout(_shards(inner), (), _number(layout.offset))
+    base = outer.base
+    if isinstance(layout.offset, SmemPtrFlag):
+        base += 3 - (layout.offset.bits.bit_length() - 1)
+        if base < 0 or layout.offset.bits & (layout.offset.bits - 1):
+            raise TmemError(f"a swizzle on bytes from bit {outer.base} on does not move whole {layout.offset} elements")
+    return ComposeLayout(base, outer.bits, outer.shift, tile)
+
+
+def from_cute_tmem(layout: Layout, dtype: object) -> TileLayout:
+    """The tile layout, on TLane and TCol, of a CuTe tensor-memory layout in elements of `dtype`."""
+    lane = LANE * (32 // as_dtype(dtype).bits)
+    out = []
+    for it in _shards(layout):
+        in_lanes = it.stride >= lane
+        if in_lanes and it.stride % lane:
+            raise TmemError(f"stride {it.stride} moves lanes and columns at once; a shard moves along one axis")
+        out.append(Iter(it.extent, it.stride // lane, "TLane") if in_lanes else Iter(it.extent, it.stride, "TCol"))
+    return TileLayout(out)
+
+
+def to_cute(
+    layout: TileLayout | ComposeLayout, shape: Sequence[int] | None = None, *, dtype: object = None
+) -> Layout | ComposedLayout:
+    """The CuTe layout with the same function.
+
+    Args:
+        shape: extents of the modes; the extents of the shards if left out.
+        dtype: of a tensor-memory layout, whose lanes become steps of 1 << 16 columns.
+    Raises:
+        TmemError: replicas (a CuTe layout has one place for each element), or axes that are in neither memory.
+
+    A tile layout with an offset becomes a composed layout with the identity swizzle.
+
+    >>> from cute_py.tmem.spec import S
+    >>> from cute_py.tmem.convert import to_cute
+    >>> print(to_cute(S[(8, 4, 16) : (64, 1, 4)], (32, 16)))
+    ((4,8),16):((1,64),4)
+    """
+    tile = layout.tile if isinstance(layout, ComposeLayout) else layout
+    if tile.replica:
+        raise TmemError("a CuTe layout has one place for each element", {"replicas": list(tile.replica)})
+    scale = {"m": 1}
+    if dtype is not None:
+        scale = {"TCol": 1, "TLane": LANE * (32 // as_dtype(dtype).bits)}
+    unknown = [axis for axis in tile.axes if axis not in scale]
+    if unknown:
+        hint = "pass dtype= for a tensor-memory layout" if set(tile.axes) <= {"TLane", "TCol"} else None
+        raise TmemError(f"axis {unknown[0]} has no place in a CuTe layout", {"layout": tile}, hint)
+    grouped, seps = tile.group(tile.extents if shape is None else shape)
+    modes = [_mode(run, scale) for run in iters.split(grouped.shard, seps)]
+    plain = Layout(tuple(mode[0] for mode in modes), tuple(mode[1] for mode in modes))
+    offset = sum(steps * scale[axis] for axis, steps in tile.offset.as_dict().items())
+    if isinstance(layout, ComposeLayout):
+        if not layout.swizzle_inner:
+            raise TmemError("a mirrored swizzle; CuTe writes it with a negative shift on the other bits")
+        return ComposedLayout(Swizzle(layout.swizzle_len, layout.per_element, layout.atom_len), offset, plain)
+    return ComposedLayout(Swizzle(0, 4, 3), offset, plain) if offset else plain
+
+
+def element_bits(layout: Layout | ComposedLayout, dtype: object) -> NDArray[numpy.int64]:
+    """Position in bits of every element of a rank-2 shared layout: int64 of shape (size<0>, size<1>)."""
+    shape = mode_shape(layout)
+    if len(shape) != 2:
+        raise TmemError(f"an operand has two modes, MN and K; the layout has {len(shape)}")
+    flag = layout.offset if isinstance(layout, ComposedLayout) else None
+    if isinstance(flag, SmemPtrFlag) and flag.bits != as_dtype(dtype).bits:
+        raise TmemError(
+            f"{as_dtype(dtype)} has {as_dtype(dtype).bits} bits; the layout is one of {flag.bits}-bit elements"
+        )
+    return from_cute(layout).positions("m").reshape(shape) * as_dtype(dtype).bits
+
+
+def canonical_operand(
+    layout: Layout | ComposedLayout,
+    dtype: object,
+    *,
+    kind: DescriptorKind = DescriptorKind.TCGEN05,
+    major: Major | None = None,
+    swizzle: SmemSwizzle | None = None,
+) -> CanonicalOperand:
+    """The canonical form, and so the descriptors, of a CuTe layout of an operand tile (MN, K).
+
+    The swizzle of a composed layout acts on elements, as in `Sw<3,3,3> o 0 o layout` for 16-bit elements, or on bytes
+    where the offset is `smem_ptr_flag(bits)`, as `cute.tma.make_smem_layout` writes it.
+
+    Raises:
+        TmemError: the layout has none; the text has the reason for each form that was tried.
+
+    >>> from cute_py.tmem.convert import canonical_operand
+    >>> from cute_py.layout.swizzle import Swizzle
+    >>> tile = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((128, 64), (64, 1)))
+    >>> found = canonical_operand(tile, "bfloat16")
+    >>> found.major.value, found.swizzle.name, found.stride, found.starts
+    ('K', 'B128', 64, (0, 2, 4, 6))
+    """
+    return canonical.canonical_operand(
+        element_bits(layout, dtype), as_dtype(dtype).bits, kind=kind, major=major, swizzle=swizzle
+    )
+
+
+def _number(value: Any) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TmemError(f"{value} is no known number; a tile layout has whole extents and strides")
+    return int(value.__index__())
+
+
+def _numbers(tree: Any) -> list[int]:
+    return [_number(leaf) for leaf in leaves(tree)]
+
+
+def _shards(layout: Layout) -> Row:
+    shape, stride = layout.shape, layout.stride
+    modes = list(zip(shape, stride, strict=True)) if isinstance(shape, tuple) else [(shape, stride)]
+    out = []
+    for extents, strides in modes:
+        pairs = list(zip(_numbers(extents), _numbers(strides), strict=True))
+        out += [Iter(extent, step, "m") for extent, step in reversed(pairs)]
+    return tuple(out)
+
+
+def _mode(run: Row, scale: dict[str, int]) -> tuple[Any, Any]:
+    extents = tuple(it.extent for it in reversed(run))
+    strides = tuple(it.stride * scale[it.axis] for it in reversed(run))
+    return (extents[0], strides[0]) if len(run) == 1 else (extents, strides)

@@ -1,0 +1,202 @@
+"""CopyPlan: everything that a shared-to-tensor-memory copy needs to be issued, and why a copy has none.
+
+A plan is one form of tcgen05.cp, the fields of the matrix descriptor, and nested middle loops whose steps move the
+shared address (in 16-byte units) and the tensor-memory address. A tensor-memory address is lane << 16 | column.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from cute_py.errors import TmemError
+from cute_py.tmem.cp_forms import COLUMNS, CpForm
+from cute_py.tmem.matrix_descriptor import MatrixDescriptor, SmemSwizzle, encode_matrix_descriptor
+
+LANE_SHIFT = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a copy has no plan: `rule` names the rule in one word, `text` says it with the values."""
+
+    rule: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class MiddleLoop:
+    """`extent` instructions; each moves the shared address by `smem_step` units of 16 bytes and the tensor-memory
+    address by `taddr_step` (columns, or lanes << 16)."""
+
+    extent: int
+    smem_step: int
+    taddr_step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One instruction: what is added to the tensor-memory address, and to the descriptor in 16-byte units."""
+
+    taddr_offset: int
+    smem_offset: int
+
+    @property
+    def column(self) -> int:
+        return self.taddr_offset & 0xFFFF
+
+    @property
+    def lane(self) -> int:
+        return self.taddr_offset >> LANE_SHIFT
+
+
+@dataclass(frozen=True, slots=True)
+class CopyPlan:
+    """One copy, planned.
+
+    Args:
+        bits: bits of one element: 4, 8, 16 or 32.
+        ldo, sdo: leading and stride offsets of the descriptor, in 16-byte units.
+        swizzle: 0 to 3.
+        row_bytes: bytes from one row to the next within eight rows: 16, 32, 64 or 128.
+        middle: loops; the first one runs fastest.
+        smem_offset: of the first instruction, in 16-byte units from the start of the buffer.
+        taddr_offset: of the first instruction, from the allocated address.
+        notes: what a stricter planner would say against it.
+    """
+
+    form: CpForm
+    bits: int
+    ldo: int
+    sdo: int
+    swizzle: SmemSwizzle
+    row_bytes: int
+    middle: tuple[MiddleLoop, ...]
+    smem_offset: int
+    taddr_offset: int
+    cta_group: int = 1
+    compat: str = "seed"
+    notes: tuple[str, ...] = ()
+
+    @property
+    def elements_per_atom(self) -> int:
+        """Elements of one row that one instruction moves."""
+        return self.form.bits // self.bits
+
+    @property
+    def elements_per_column(self) -> int:
+        """Elements in one 32-bit column."""
+        return 32 // self.bits
+
+    @property
+    def count(self) -> int:
+        """Number of instructions."""
+        return math.prod(loop.extent for loop in self.middle)
+
+    @property
+    def tiles(self) -> tuple[Tile, ...]:
+        """Every instruction, in the order of issue: the first middle loop runs fastest."""
+        out = []
+        for flat in range(self.count):
+            taddr, smem, rest = self.taddr_offset, self.smem_offset, flat
+            for loop in self.middle:
+                index, rest = rest % loop.extent, rest // loop.extent
+                taddr += index * loop.taddr_step
+                smem += index * loop.smem_step
+            out.append(Tile(taddr, smem))
+        return tuple(out)
+
+    @property
+    def columns(self) -> int:
+        """One past the last 32-bit column that the plan writes, counted from the allocated address."""
+        return max(tile.column for tile in self.tiles) + self.form.columns
+
+    @property
+    def smem_bytes(self) -> int:
+        """One past the last byte that the plan reads, from the start of the buffer, the swizzle not counted."""
+        groups = max(self.form.rows // 8, 1)
+        rows = min(self.form.rows, 8)
+        unit = 0
+        if self.form.bits > 128:
+            unit = self.ldo * 16 if self.swizzle is SmemSwizzle.NONE else 16
+        walk = (groups - 1) * self.sdo * 16 + (rows - 1) * self.row_bytes + unit + 16
+        return max(tile.smem_offset for tile in self.tiles) * 16 + walk
+
+    def descriptor(self, address: int = 0) -> int:
+        """The 64-bit matrix descriptor of the buffer at shared-memory `address` (bytes), before any tile's offset."""
+        return encode_matrix_descriptor(address, self.ldo, self.sdo, int(self.swizzle))
+
+    def capacity_violations(self, columns: int = COLUMNS) -> list[str]:
+        """What does not fit into an allocation of `columns` columns, as sentences."""
+        if self.columns <= columns:
+            return []
+        return [f"the copy writes up to column {self.columns - 1}; the allocation has columns 0..{columns - 1}"]
+
+    def explain(self) -> str:
+        """The plan in words: the instruction, the descriptor, the loops."""
+        loops = ", ".join(f"{m.extent} x (+{m.smem_step * 16} B, taddr +{m.taddr_step:#x})" for m in self.middle)
+        lines = [
+            f"tcgen05.cp.cta_group::{self.cta_group}.{self.form.name}, {self.count} instruction(s)",
+            f"  rows       : {self.form.rows} of {self.form.bits} bits = {self.elements_per_atom} elements "
+            f"of {self.bits} bits",
+            f"  descriptor : {self.descriptor():#018x} at address 0 (ldo {self.ldo}, sdo {self.sdo}, "
+            f"swizzle {int(self.swizzle)})",
+            f"  first      : shared +{self.smem_offset * 16} B, taddr +{self.taddr_offset:#x}",
+            f"  loops      : {loops or 'none'}",
+        ]
+        return "\n".join(lines + [f"  note       : {note}" for note in self.notes])
+
+
+ALLOC_MIN, ALLOC_MAX = 32, COLUMNS
+
+
+def why_not_columns(n_cols: int) -> str | None:
+    """Why tcgen05.alloc does not take `n_cols`; None if it does.
+
+    Source: PTX ISA, tcgen05.alloc; ptxas 13.0.88: "out of range, expected to be in range [32..512]".
+    """
+    if isinstance(n_cols, bool) or not isinstance(n_cols, int):
+        return f"n_cols = {n_cols!r}; must be a whole number of columns"
+    if not ALLOC_MIN <= n_cols <= ALLOC_MAX:
+        return f"n_cols = {n_cols} columns; must be within {ALLOC_MIN}..{ALLOC_MAX}"
+    if n_cols & (n_cols - 1):
+        return f"n_cols = {n_cols} columns; must be a power of two"
+    return None
+
+
+def alloc_columns(needed: int) -> int:
+    """The smallest allocation with `needed` columns.
+
+    >>> alloc_columns(4), alloc_columns(33)
+    (32, 64)
+    """
+    if not 0 < needed <= ALLOC_MAX:
+        raise TmemError(f"{needed} columns; tensor memory has {ALLOC_MAX}")
+    return max(ALLOC_MIN, 1 << (needed - 1).bit_length())
+
+
+def check_columns(n_cols: int) -> int:
+    """`n_cols`, if tcgen05.alloc takes it.
+
+    Raises:
+        TmemError: outside 32..512, or no power of two.
+
+    >>> check_columns(32)
+    32
+    """
+    reason = why_not_columns(n_cols)
+    if reason is not None:
+        facts = {
+            "allowed": "32, 64, 128, 256, 512",
+            "note": "ptxas checks an immediate; a number in a register is not checked",
+        }
+        hint = None
+        if isinstance(n_cols, int) and 0 < n_cols <= ALLOC_MAX:
+            hint = f"allocate n_cols={alloc_columns(n_cols)}"
+        raise TmemError(reason, facts, hint)
+    return n_cols
+
+
+def expected_descriptor(plan: CopyPlan) -> MatrixDescriptor:
+    """The descriptor of a plan at address 0, as fields."""
+    return MatrixDescriptor.decode(plan.descriptor())

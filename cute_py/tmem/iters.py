@@ -1,0 +1,188 @@
+"""Iters: the pieces (extent, stride, axis) that a tile layout is made of, and the algebra on rows of them.
+
+A row of iters reads a flat index in row-major order (the last iter is the fastest) and moves `stride` steps along
+`axis` for each step of its digit:
+
+    (4, 16 @ TCol), (32, 1 @ TLane), (16, 1 @ TCol)        index 549 = digits (1, 2, 5) -> 2 @ TLane, 21 @ TCol
+
+Each function here is pure: rows in, rows out, or a reason why there is no result.
+Source: semantics of TVM's TIRx layout algebra, measured on apache-tvm 0.27.0.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy
+
+Row = tuple["Iter", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Iter:
+    """`extent` steps of `stride` along the axis named `axis`.
+
+    >>> Iter(4, 32, "TLane")
+    4 : 32 @ TLane
+    """
+
+    extent: int
+    stride: int
+    axis: str
+
+    def __repr__(self) -> str:
+        return f"{self.extent} : {self.stride}" + ("" if self.axis == "m" else f" @ {self.axis}")
+
+
+def size(row: Row) -> int:
+    return math.prod(it.extent for it in row)
+
+
+def canonicalize(row: Row) -> Row:
+    """Drop iters of extent 1 and fuse neighbours that walk on where the faster one ends; the function stays the same.
+
+    If every iter has extent 1, one `(1, 1)` on the axis of the first remains.
+
+    >>> canonicalize((Iter(4, 512, "m"), Iter(32, 16, "m"), Iter(16, 1, "m")))
+    (2048 : 1,)
+    """
+    kept = [it for it in row if it.extent != 1]
+    if row and not kept:
+        return (Iter(1, 1, row[0].axis),)
+    fused: list[Iter] = []
+    for it in kept:
+        if fused and fused[-1].axis == it.axis and it.extent * it.stride == fused[-1].stride:
+            it = Iter(fused.pop().extent * it.extent, it.stride, it.axis)
+        fused.append(it)
+    return tuple(fused)
+
+
+def group(row: Row, shape: Sequence[int]) -> tuple[Row, tuple[int, ...]] | str:
+    """Split iters so that consecutive runs of them have the sizes of `shape`.
+
+    Returns:
+        (row, seps): run d is `row[seps[d]:seps[d + 1]]`, of size `shape[d]`; or the reason why not, as text.
+
+    >>> from cute_py.tmem.iters import group
+    >>> group((Iter(512, 1, "m"),), (32, 16))
+    ((32 : 16, 16 : 1), (0, 1, 2))
+    >>> group((Iter(6, 4, "m"), Iter(4, 1, "m")), (4, 6))
+    'iter 1 of extent 4 does not split at a boundary of dimension 0 (extent 4)'
+    """
+    out: list[Iter] = []
+    seps = [0]
+    product = 1
+    for position, it in enumerate(row):
+        extent = it.extent
+        product *= extent
+        # A dimension closes as soon as the running product holds it; what is left over opens the next one.
+        while len(seps) <= len(shape) and product % shape[len(seps) - 1] == 0:
+            rest = product // shape[len(seps) - 1]
+            if extent % rest:
+                dim = len(seps) - 1
+                return (
+                    f"iter {position} of extent {it.extent} does not split at a boundary of dimension {dim} "
+                    f"(extent {shape[dim]})"
+                )
+            out.append(Iter(extent // rest, it.stride * rest, it.axis))
+            seps.append(len(out))
+            extent = product = rest
+        if extent != 1:
+            if len(seps) > len(shape):
+                return f"{size(row)} elements are more than the {math.prod(shape)} of the shape"
+            out.append(Iter(extent, it.stride, it.axis))
+    if len(seps) != len(shape) + 1:
+        return f"{size(row)} elements do not fill the {math.prod(shape)} of the shape"
+    return tuple(out), tuple(seps)
+
+
+def split(row: Row, seps: Sequence[int]) -> tuple[Row, ...]:
+    """The runs between consecutive separators."""
+    return tuple(row[a:b] for a, b in itertools.pairwise(seps))
+
+
+def cut(row: Row, begin: int, length: int) -> tuple[Row, dict[str, int]] | None:
+    """`length` indices from `begin` on, as a row of its own and the offsets of its first element, by axis.
+
+    A stretch of one iter is always a row. Over several iters it is one when it covers whole inner iters, when it stays
+    within one step of the outer ones, or when it is the end of one outer step and the same amount of the next.
+    None: the stretch is no row (it wraps unevenly).
+    """
+    digits, rest = [], begin
+    for it in reversed(row):
+        digits.append(rest % it.extent)
+        rest //= it.extent
+    digits.reverse()
+    offsets: dict[str, int] = {}
+    if len(row) == 1:
+        only = row[0]
+        return (Iter(length, only.stride, only.axis),), {only.axis: begin * only.stride}
+    for it, digit in zip(row, digits, strict=True):
+        offsets[it.axis] = offsets.get(it.axis, 0) + digit * it.stride
+    out: list[Iter] = []
+    remaining = length
+    for index in range(len(row) - 1, -1, -1):
+        it, digit = row[index], digits[index]
+        if digit == 0 and remaining % it.extent == 0:
+            out.insert(0, it)
+            remaining //= it.extent
+            continue
+        if digit + remaining <= it.extent:
+            out.insert(0, Iter(remaining, it.stride, it.axis))
+            return tuple(out), offsets
+        outer = row[index - 1] if index else None
+        half = remaining // 2
+        if (
+            outer is not None
+            and remaining % 2 == 0
+            and digit + half == it.extent
+            and outer.axis == it.axis
+            and digits[index - 1] + 1 < outer.extent
+        ):
+            jump = outer.stride - (it.extent - half) * it.stride
+            return (Iter(2, jump, it.axis), Iter(half, it.stride, it.axis), *out), offsets
+        return None
+    return (tuple(out), offsets) if remaining == 1 else None
+
+
+def refinement(shapes: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]] | None:
+    """The coarsest shape that refines shapes of one size, and where the dimensions of each begin and end in it.
+
+    A boundary that a shape names twice is a dimension of extent 1, and stays one. None: the boundaries do not nest.
+
+    >>> refinement([(32, 16), (2, 256)])
+    ((2, 16, 16), ((0, 2, 3), (0, 1, 3)))
+    """
+    cumulated = [[math.prod(shape[d:]) for d in range(len(shape) + 1)] for shape in shapes]
+    times = {edge: max(edges.count(edge) for edges in cumulated) for edges in cumulated for edge in edges}
+    merged = [edge for edge in sorted(times, reverse=True) for _ in range(times[edge])]
+    if any(outer % inner for outer, inner in itertools.pairwise(merged)):
+        return None
+    found = []
+    for edges in cumulated:
+        places = [merged.index(edges[0])]
+        for edge in edges[1:]:
+            places.append(merged.index(edge, places[-1] + 1))
+        places[-1] = len(merged) - 1
+        found.append(tuple(places))
+    return tuple(outer // inner for outer, inner in itertools.pairwise(merged)), tuple(found)
+
+
+def walk(row: Row, axis: str) -> numpy.ndarray[Any, numpy.dtype[numpy.int64]]:
+    """Steps along `axis` of every index of the row, in order: int64 of shape (size,).
+
+    >>> walk((Iter(2, 16, "m"), Iter(3, 1, "m")), "m").tolist()
+    [0, 1, 2, 16, 17, 18]
+    """
+    import numpy
+
+    total: numpy.ndarray[Any, numpy.dtype[numpy.int64]] = numpy.zeros(1, numpy.int64)
+    for it in row:
+        steps = numpy.arange(it.extent, dtype=numpy.int64) * (it.stride if it.axis == axis else 0)
+        total = (total[:, None] + steps[None, :]).reshape(-1)
+    return total

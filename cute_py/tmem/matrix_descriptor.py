@@ -1,0 +1,290 @@
+"""The 64-bit matrix descriptor: how the tensor core (tcgen05, wgmma) finds an operand in shared memory.
+
+    bits     tcgen05                              wgmma
+    0-13     start address / 16                   the same
+    16-29    leading-dimension offset / 16        the same
+    32-45    stride-dimension offset / 16         the same
+    46-48    version, 0b001                       -
+    49-51    base offset                          the same
+    52       leading offset is an address         -
+    61-63    swizzle 0, 6, 4, 2 or 1              62-63: 0, 3, 2 or 1
+
+All byte offsets are multiples of 16 and are kept here as the fields hold them, in 16-byte units.
+Sources: PTX ISA, "Shared Memory Descriptor" (tcgen05, Table 40; wgmma, 9.7.15.5.1.2.2); CUTLASS 7107b055 UMMA and GMMA
+descriptors; apache-tvm 0.27.0. The three agree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+
+from cute_py.errors import InvalidTypeError, TmemError
+from cute_py.tmem.cp_forms import UNIT_BYTES
+
+ADDRESS_MASK = 0x3FFFF
+"""Shared-memory addresses are read modulo 256 KiB."""
+START_MASK = 0x3FFF
+_LOW = 0xFFFFFFFF
+
+
+class DescriptorKind(Enum):
+    """Which instructions read the descriptor."""
+
+    TCGEN05 = "tcgen05"
+    WGMMA = "wgmma"
+
+
+class SmemSwizzle(IntEnum):
+    """The swizzle of an operand, with TVM's numbers; the hardware's codes are in `SWIZZLE_CODES`."""
+
+    NONE = 0
+    B32 = 1
+    B64 = 2
+    B128 = 3
+    B128_ATOM32 = 4
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one row of the swizzle atom; 16 where there is none."""
+        return (16, 32, 64, 128, 128)[self]
+
+    @property
+    def cute(self) -> tuple[int, int, int]:
+        """(bits, base, shift) of the same function in CuTe's words, on byte addresses."""
+        return ((0, 4, 3), (1, 4, 3), (2, 4, 3), (3, 4, 3), (2, 5, 2))[self]
+
+    @property
+    def period(self) -> int:
+        """Bytes after which the pattern repeats, and the alignment that a base offset of 0 stands for."""
+        return (16, 256, 512, 1024, 1024)[self]
+
+    def of(self, address: int) -> int:
+        """The byte address that this swizzle moves `address` to.
+
+        >>> SmemSwizzle.B128.of(128)
+        144
+        """
+        bits, base, shift = self.cute
+        return address ^ ((address >> shift) & (((1 << bits) - 1) << base))
+
+
+SWIZZLE_CODES: dict[DescriptorKind, dict[SmemSwizzle, int]] = {
+    DescriptorKind.TCGEN05: {
+        SmemSwizzle.NONE: 0,
+        SmemSwizzle.B128_ATOM32: 1,
+        SmemSwizzle.B128: 2,
+        SmemSwizzle.B64: 4,
+        SmemSwizzle.B32: 6,
+    },
+    DescriptorKind.WGMMA: {SmemSwizzle.NONE: 0, SmemSwizzle.B128: 1, SmemSwizzle.B64: 2, SmemSwizzle.B32: 3},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BitField:
+    name: str
+    low: int
+    width: int
+    meaning: str
+
+    @property
+    def mask(self) -> int:
+        return ((1 << self.width) - 1) << self.low
+
+
+_OFFSETS = (
+    BitField("start", 0, 14, "start address"),
+    BitField("leading", 16, 14, "leading-dimension offset"),
+    BitField("stride", 32, 14, "stride-dimension offset"),
+)
+BIT_FIELDS: dict[DescriptorKind, tuple[BitField, ...]] = {
+    DescriptorKind.TCGEN05: (
+        *_OFFSETS,
+        BitField("version", 46, 3, "version, fixed 0b001"),
+        BitField("base_offset", 49, 3, "base offset of the swizzle pattern"),
+        BitField("leading_is_address", 52, 1, "leading offset is an absolute address"),
+        BitField("swizzle", 61, 3, "swizzle"),
+    ),
+    DescriptorKind.WGMMA: (
+        *_OFFSETS,
+        BitField("base_offset", 49, 3, "base offset of the swizzle pattern"),
+        BitField("swizzle", 62, 2, "swizzle"),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixDescriptor:
+    """The fields of a matrix descriptor.
+
+    Args:
+        start, leading, stride: in 16-byte units, 14 bits each.
+        base_offset: (address of the pattern's start >> 7) & 7; 0 where it starts on a multiple of its period.
+        version: 1 for tcgen05; wgmma has none and keeps 1 here.
+        leading_is_address: `leading` is an address / 16, not an offset (sm_103a; K of 48 bytes).
+        residue: bits that no field holds, kept so that encode gives back what decode was given.
+    Raises:
+        TmemError: a field does not fit its bits, or the kind has no such field; all of them are told at once.
+
+    >>> hex(MatrixDescriptor(start=0, leading=16, stride=8).encode())
+    '0x400800100000'
+    """
+
+    start: int
+    leading: int
+    stride: int
+    swizzle: SmemSwizzle = SmemSwizzle.NONE
+    kind: DescriptorKind = DescriptorKind.TCGEN05
+    base_offset: int = 0
+    version: int = 1
+    leading_is_address: bool = False
+    residue: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kind, DescriptorKind):
+            raise InvalidTypeError(f"kind is a DescriptorKind, got {self.kind!r}")
+        object.__setattr__(self, "swizzle", _swizzle(self.swizzle))
+        reasons = self.violations()
+        if reasons:
+            raise TmemError(reasons[0], {f"and {n}": reason for n, reason in enumerate(reasons[1:], 2)})
+
+    def violations(self) -> list[str]:
+        """Every field that does not fit, as a sentence; empty for a descriptor that can be encoded."""
+        known = BIT_FIELDS[self.kind]
+        out = []
+        for field in known:
+            value = getattr(self, field.name)
+            if field.name == "swizzle":
+                if value not in SWIZZLE_CODES[self.kind]:
+                    out.append(f"swizzle {value.name} has no code in a {self.kind.value} descriptor")
+            elif not 0 <= value < 1 << field.width:
+                unit = " (16-byte units)" if field in _OFFSETS else ""
+                out.append(f"{field.name} = {value}{unit}; must be within 0..{(1 << field.width) - 1}")
+        if self.kind is DescriptorKind.WGMMA and self.leading_is_address:
+            out.append("leading_is_address; must be False in a wgmma descriptor")
+        if self.residue & (_held(self.kind)) or not 0 <= self.residue < 1 << 64:
+            out.append(f"residue = {self.residue:#x}; must lie in bits that no field holds")
+        return out
+
+    def restrictions(self, arch: str | None = None) -> list[str]:
+        """What the PTX ISA says against these fields although they have bits; `arch` as in `sm_103a`."""
+        out = []
+        if self.kind is DescriptorKind.TCGEN05 and self.version != 1:
+            out.append(f"version = {self.version}; must be 1")
+        if self.leading_is_address and (self.swizzle is not SmemSwizzle.B128 or self.base_offset):
+            out.append("leading_is_address; needs the 128-byte swizzle and a base offset of 0")
+        if self.leading_is_address and arch not in (None, "sm_103a"):
+            out.append(f"leading_is_address; exists on sm_103a alone, not on {arch}")
+        if self.residue:
+            out.append(f"residue = {self.residue:#x}; reserved bits must be 0")
+        return out
+
+    @property
+    def start_address(self) -> int:
+        """Bytes, modulo 256 KiB."""
+        return self.start * UNIT_BYTES
+
+    def encode(self) -> int:
+        """The 64-bit value."""
+        value = self.residue
+        for field in BIT_FIELDS[self.kind]:
+            held = getattr(self, field.name)
+            code = SWIZZLE_CODES[self.kind][held] if field.name == "swizzle" else int(held)
+            value |= code << field.low
+        return value
+
+    @classmethod
+    def decode(cls, value: int, kind: DescriptorKind = DescriptorKind.TCGEN05) -> MatrixDescriptor:
+        """The fields of a 64-bit value.
+
+        Raises:
+            TmemError: not 64 bits, or a swizzle code that has no meaning (tcgen05: 3, 5, 7).
+        """
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise InvalidTypeError(f"a matrix descriptor is a 64-bit int, got {value!r}")
+        if not 0 <= value < 1 << 64:
+            raise TmemError(f"matrix descriptor {value:#x}; must have 64 bits")
+        raw = {field.name: (value & field.mask) >> field.low for field in BIT_FIELDS[kind]}
+        code = raw.pop("swizzle")
+        names = {number: swizzle for swizzle, number in SWIZZLE_CODES[kind].items()}
+        if code not in names:
+            raise TmemError(f"swizzle code {code}; must be one of {', '.join(map(str, sorted(names)))}")
+        return cls(
+            start=raw["start"],
+            leading=raw["leading"],
+            stride=raw["stride"],
+            swizzle=names[code],
+            kind=kind,
+            base_offset=raw["base_offset"],
+            version=raw.get("version", 1),
+            leading_is_address=bool(raw.get("leading_is_address", 0)),
+            residue=value & ~_held(kind),
+        )
+
+    def explain(self) -> str:
+        """One line for each field: its bits, its value, what it means."""
+        lines = [f"{self.kind.value} matrix descriptor {self.encode():#018x}"]
+        for field in BIT_FIELDS[self.kind]:
+            value = getattr(self, field.name)
+            if field.name == "swizzle":
+                code = SWIZZLE_CODES[self.kind][value]
+                said = f"code {code}: {value.name}, rows of {value.row_bytes} bytes"
+            elif field in _OFFSETS:
+                said = f"{value} x 16 = {value * UNIT_BYTES} bytes"
+            else:
+                said = str(int(value))
+            last = field.low + field.width - 1
+            bits = f"bits {field.low}-{last}" if field.width > 1 else f"bit {field.low}"
+            lines.append(f"  {bits:<10} {field.meaning:<38}: {said}")
+        if self.residue:
+            lines.append(f"  {'other bits':<49}: {self.residue:#x}")
+        return "\n".join(lines)
+
+
+def _held(kind: DescriptorKind) -> int:
+    mask = 0
+    for field in BIT_FIELDS[kind]:
+        mask |= field.mask
+    return mask
+
+
+def _swizzle(value: object) -> SmemSwizzle:
+    try:
+        return SmemSwizzle(value)  # type: ignore[arg-type]
+    except ValueError:
+        raise TmemError(
+            f"swizzle {value!r}; must be 0 (none), 1 (32B), 2 (64B), 3 (128B) or 4 (128B, 32B atom)"
+        ) from None
+
+
+def encode_matrix_descriptor(address: int, ldo: int, sdo: int, swizzle: int) -> int:
+    """The tcgen05 descriptor of shared-memory `address`, as `T.ptx.tcgen05.encode_matrix_descriptor` makes it.
+
+    Args:
+        address: bytes, a multiple of 16 (bits above 256 KiB are cut off).
+        ldo, sdo: leading and stride offsets, in 16-byte units.
+        swizzle: 0 none, 1 32B, 2 64B, 3 128B, 4 128B with 32-byte atoms.
+
+    >>> f"{encode_matrix_descriptor(0, 16, 8, 0):#018x}"
+    '0x0000400800100000'
+    """
+    if address % UNIT_BYTES:
+        raise TmemError(f"shared-memory address {address}; must be a multiple of 16 bytes")
+    return MatrixDescriptor((address & ADDRESS_MASK) // UNIT_BYTES, ldo, sdo, _swizzle(swizzle)).encode()
+
+
+def smem_desc_add_16B_offset(descriptor: int, offset: int) -> int:
+    """`descriptor` with `offset` (16-byte units) added to its low 32 bits, modulo 2**32: nothing carries into the rest.
+
+    A sum past 16383 units runs into the leading offset; the planner keeps below.
+
+    >>> f"{smem_desc_add_16B_offset(0x0000400800100000, 32):#018x}"
+    '0x0000400800100020'
+    """
+    return (descriptor & ~_LOW) | ((descriptor + offset) & _LOW)
+
+
+def replace_start_address(descriptor: int, address: int) -> int:
+    """`descriptor` with the start address of `address` (bytes); the other bits stay."""
+    return (descriptor & ~START_MASK) | ((address >> 4) & START_MASK)

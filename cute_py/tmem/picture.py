@@ -1,0 +1,91 @@
+"""A picture of tensor memory: for each lane and column, the shared bytes that it holds."""
+
+from __future__ import annotations
+
+import numpy
+from numpy.typing import NDArray
+
+from cute_py.tmem.tensor_memory import NOT_A_SOURCE
+
+SLAB = 32
+
+Line = tuple[str, "list[str] | str"]
+"""A name, and cells in columns or one text."""
+
+
+def cell_text(bytes_of_cell: NDArray[numpy.int64]) -> str:
+    """`0-3` for four neighbouring bytes, else each of them; `.` for a cell that nothing was copied to."""
+    first = int(bytes_of_cell[0])
+    if (bytes_of_cell == NOT_A_SOURCE).all():
+        return "."
+    if (bytes_of_cell == first + numpy.arange(4)).all():
+        return f"{first}-{first + 3}"
+    return ",".join("." if byte == NOT_A_SOURCE else str(byte) for byte in bytes_of_cell.tolist())
+
+
+def picture(sources: NDArray[numpy.int64], columns: range | None = None, *, base: int = 0, lanes_shown: int = 4) -> str:
+    """Which shared byte went to which lane and column.
+
+    Args:
+        sources: (128, 512, 4), as `TensorMemory.sources` has it.
+        columns: the columns to show; those that hold anything if left out.
+        base: shared-memory address that is called byte 0.
+        lanes_shown: lanes at the beginning of each different slab; the last one is always shown.
+
+    A slab of 32 lanes that holds the same as an earlier one is one line.
+
+    >>> empty = numpy.full((128, 512, 4), NOT_A_SOURCE)
+    >>> empty[0, 0] = [16, 17, 18, 19]
+    >>> print(picture(empty, base=16, lanes_shown=1))
+       lane |   0
+    --------+----
+          0 | 0-3
+        ... |
+         31 |   .
+      32-63 |   .
+     64-127 | as lanes 32-63
+    """
+    used = (sources != NOT_A_SOURCE).any(axis=(0, 2))
+    if columns is None:
+        columns = range(int(used.argmax()), len(used) - int(used[::-1].argmax())) if used.any() else range(1)
+    shown = numpy.where(sources == NOT_A_SOURCE, NOT_A_SOURCE, sources - base)[:, columns.start : columns.stop]
+    lines: list[Line] = [("lane", [str(column) for column in columns])]
+    seen: list[int] = []
+    for slab in range(0, len(shown), SLAB):
+        part = shown[slab : slab + SLAB]
+        last = slab + SLAB - 1
+        twin = next((first for first in seen if (shown[first : first + SLAB] == part).all()), None)
+        if twin is None:
+            seen.append(slab)
+            lines += _slab(part, slab, lanes_shown)
+            continue
+        said = f"as lanes {twin}-{twin + SLAB - 1}"
+        if lines[-1][1] == said:
+            slab = int(lines.pop()[0].split("-")[0])
+        lines.append((f"{slab}-{last}", said))
+    return _table(lines)
+
+
+def _slab(part: NDArray[numpy.int64], slab: int, lanes_shown: int) -> list[Line]:
+    if (part == part[0]).all():
+        return [(f"{slab}-{slab + SLAB - 1}", [cell_text(cell) for cell in part[0]])]
+    lines: list[Line] = []
+    for lane in range(SLAB):
+        if lane < lanes_shown or lane == SLAB - 1:
+            lines.append((str(slab + lane), [cell_text(cell) for cell in part[lane]]))
+        elif lines[-1][0] != "...":
+            lines.append(("...", ""))
+    return lines
+
+
+def _table(lines: list[Line]) -> str:
+    """Cells right-aligned in columns, texts as they are; a rule after the first line."""
+    cells = [what for _, what in lines if isinstance(what, list)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
+    names = max(len(name) for name, _ in lines) + 1
+    out = []
+    for name, what in lines:
+        text = what if isinstance(what, str) else "  ".join(c.rjust(w) for c, w in zip(what, widths, strict=True))
+        out.append(f"{name:>{names}} | {text}".rstrip())
+    out.insert(1, "-" * (names + 1) + "+" + "-" * (sum(widths) + 2 * len(widths) - 1))
+    return "\n".join(out)

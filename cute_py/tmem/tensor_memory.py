@@ -1,0 +1,286 @@
+"""TensorMemory: 128 lanes x 512 columns x 32 bits in numpy, with alloc, cp, commit, ld, st and dealloc.
+
+The emulator reads the 64-bit matrix descriptor as the hardware does and knows nothing of plans and layouts, so that it
+can check them. Row r, 16-byte unit u of a copy is read at
+
+    a = start + r//8 * stride + r%8 * W + (u * leading without a swizzle, else 16 u)
+
+with W = 16, 32, 64 or 128 bytes for no, 32-, 64- and 128-byte swizzle, and the swizzle is applied to the address a.
+
+Sources: PTX ISA (address fields, allocation rules); the address walk from TVM's documentation of tcgen05.cp and
+CUTLASS 7107b055. No Blackwell GPU was at hand: this is documented behaviour, not measured.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy
+from numpy.typing import NDArray
+
+from cute_py.errors import RaceError, TmemError, UnknownFactError, WouldHangError
+from cute_py.tmem.copy_plan import check_columns
+from cute_py.tmem.cp_forms import COLUMNS, LANES, UNIT_BYTES, CpForm, cp_form
+from cute_py.tmem.decompression import STATUS, decompress, source_byte
+from cute_py.tmem.matrix_descriptor import ADDRESS_MASK, DescriptorKind, MatrixDescriptor, SmemSwizzle
+from cute_py.tmem.transfers import THREADS, check_transfer, image, why_not_warp
+
+NOT_A_SOURCE = -1
+
+
+class Barrier(Protocol):
+    """What a commit signals: an mbarrier."""
+
+    def arrive(self) -> object: ...
+
+
+class TensorMemory:
+    """The tensor memory of one CTA.
+
+    Attributes:
+        cells: (128, 512) uint32.
+        sources: (128, 512, 4) int64: the shared byte that each byte of a cell was copied from; -1 where none was.
+        notes: what was used and is not verified.
+
+    >>> tmem = TensorMemory()
+    >>> hex(tmem.alloc(32))
+    '0x0'
+    """
+
+    def __init__(self) -> None:
+        self.cells: NDArray[numpy.uint32] = numpy.zeros((LANES, COLUMNS), numpy.uint32)
+        self.sources: NDArray[numpy.int64] = numpy.full((LANES, COLUMNS, 4), NOT_A_SOURCE, numpy.int64)
+        self.notes: list[str] = []
+        self._allocated: dict[int, int] = {}
+        self._in_flight = numpy.zeros((LANES, COLUMNS), bool)
+        self._may_allocate = True
+        self._cta_group = 0
+
+    # -- allocation --------------------------------------------------------------------------------------------------
+
+    def alloc(self, n_cols: int, cta_group: int = 1) -> int:
+        """Reserve columns; returns their address (lane 0).
+
+        The address that hardware gives is not specified; here it is the lowest free multiple of `n_cols`.
+
+        Raises:
+            TmemError: the number is not 32, 64, 128, 256 or 512, or allocation was given up.
+            WouldHangError: no free columns; the instruction blocks until another CTA frees some.
+        """
+        check_columns(n_cols)
+        self._group(cta_group)
+        if not self._may_allocate:
+            raise TmemError("tcgen05.alloc after relinquish_alloc_permit; a CTA may not allocate any more")
+        for column in range(0, COLUMNS, n_cols):
+            if all(column + n_cols <= first or first + count <= column for first, count in self._allocated.items()):
+                self._allocated[column] = n_cols
+                return column
+        raise WouldHangError(
+            f"tcgen05.alloc of {n_cols} columns blocks; no {n_cols} free columns are left",
+            {"allocated": ", ".join(f"{first}..{first + count - 1}" for first, count in self._allocated.items())},
+        )
+
+    def dealloc(self, taddr: int, n_cols: int) -> None:
+        """Give columns back, as they were allocated."""
+        if self._allocated.get(taddr) != n_cols:
+            held = ", ".join(f"{count} columns at {first:#x}" for first, count in self._allocated.items()) or "none"
+            raise TmemError(f"tcgen05.dealloc of {n_cols} columns at {taddr:#x}; allocated are: {held}")
+        if self._in_flight[:, taddr : taddr + n_cols].any():
+            raise RaceError("tcgen05.dealloc while a tcgen05.cp may still write; commit and wait first")
+        del self._allocated[taddr]
+
+    def relinquish_alloc_permit(self) -> None:
+        """Give up the right to allocate."""
+        self._may_allocate = False
+
+    def finish(self) -> None:
+        """The end of the kernel: everything must have been given back.
+
+        Raises:
+            TmemError: columns are still allocated.
+        """
+        if self._allocated:
+            raise TmemError(
+                "tensor memory is still allocated at the end of the kernel",
+                {f"at column {first}": f"{count} columns" for first, count in self._allocated.items()},
+            )
+
+    # -- copies ------------------------------------------------------------------------------------------------------
+
+    def cp(
+        self,
+        taddr: int,
+        descriptor: int,
+        smem: NDArray[numpy.uint8],
+        shape: str = "32x128b",
+        multicast: str | None = None,
+        *,
+        cta_group: int = 1,
+        decompress_from: str | None = None,
+        smem_base: int = 0,
+    ) -> None:
+        """One tcgen05.cp: rows of shared memory to lanes and columns from `taddr` on.
+
+        Args:
+            taddr: lane << 16 | column.
+            descriptor: 64 bits.
+            smem: the shared memory of the CTA, uint8; `smem_base` is the address of its first byte.
+            decompress_from: "b4x16_p64" or "b6x16_p32"; the result is noted as unverified.
+        Raises:
+            TmemError: addresses outside of the memories or of the allocation.
+            UnknownFactError: a field whose effect on a copy is not known.
+        """
+        self._group(cta_group)
+        form = cp_form(shape, multicast)
+        addresses = source_addresses(form, MatrixDescriptor.decode(descriptor))
+        index = addresses - smem_base
+        if index.min() < 0 or index.max() >= smem.size:
+            raise TmemError(
+                f"tcgen05.cp reads shared bytes {int(addresses.min())}..{int(addresses.max())}; "
+                f"the memory has {smem_base}..{smem_base + smem.size - 1}"
+            )
+        data = smem[index]
+        if decompress_from is not None:
+            data = decompress(data, decompress_from)
+            addresses = addresses[..., source_byte(decompress_from)]
+            self.notes.append(f"{form.name}.b8x16.{decompress_from}: {STATUS}")
+        rows, units = data.shape[:2]
+        words = numpy.ascontiguousarray(data).view("<u4").reshape(rows, units * 4)
+        lanes, columns = self._cells(form, taddr)
+        self.cells[lanes, columns] = words
+        self.sources[lanes, columns] = addresses.reshape(rows, units * 4, 4)
+        self._in_flight[lanes, columns] = True
+
+    def commit(self, barrier: Barrier | None = None, cta_group: int = 1) -> None:
+        """Everything issued before is done when `barrier` completes; the emulator completes it at once."""
+        self._group(cta_group)
+        self._in_flight[:] = False
+        if barrier is not None:
+            barrier.arrive()
+
+    def ld(
+        self, taddr: int, shape: str, num: int, warp: int = 0, *, pack: bool = False, half_split: int | None = None
+    ) -> NDArray[numpy.uint32]:
+        """tcgen05.ld by one warp: uint32 of shape (32 threads, registers).
+
+        Raises:
+            TmemError: lanes that the warp does not reach, or columns that are not allocated.
+            RaceError: a copy to these cells was not committed.
+        """
+        lanes, columns = self._transfer(taddr, shape, num, warp, pack, half_split)
+        if self._in_flight[lanes, columns].any():
+            raise RaceError("tcgen05.ld of cells that a tcgen05.cp may still write; commit and wait first")
+        if pack:
+            low, high = self.cells[lanes, columns], self.cells[lanes, columns + 1]
+            packed: NDArray[numpy.uint32] = numpy.bitwise_or(low & 0xFFFF, high << numpy.uint32(16))
+            return packed
+        return numpy.asarray(self.cells[lanes, columns], numpy.uint32)
+
+    def st(
+        self,
+        taddr: int,
+        registers: NDArray[numpy.uint32],
+        shape: str,
+        num: int,
+        warp: int = 0,
+        *,
+        unpack: bool = False,
+        half_split: int | None = None,
+    ) -> None:
+        """tcgen05.st by one warp. With `unpack`, each half goes to the lower half of a column and zero to the upper.
+
+        The upper half after an unpacking store is not documented; zero is this emulator's choice.
+        """
+        lanes, columns = self._transfer(taddr, shape, num, warp, unpack, half_split)
+        if registers.shape != lanes.shape:
+            raise TmemError(f"registers of shape {registers.shape}; {shape}.x{num} has {lanes.shape}")
+        values = registers.astype(numpy.uint32)
+        if unpack:
+            self.cells[lanes, columns] = values & 0xFFFF
+            self.cells[lanes, columns + 1] = values >> numpy.uint32(16)
+            self.sources[lanes, columns + 1] = NOT_A_SOURCE
+        else:
+            self.cells[lanes, columns] = values
+        self.sources[lanes, columns] = NOT_A_SOURCE
+
+    # -- addresses ---------------------------------------------------------------------------------------------------
+
+    def _cells(self, form: CpForm, taddr: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        lane, column = taddr >> 16, taddr & 0xFFFF
+        self._columns(column, form.columns)
+        lanes = _row_lanes(form)
+        if lane + int(lanes.max()) >= LANES:
+            raise TmemError(f"tcgen05.cp writes lanes {lane}..{lane + int(lanes.max())}; must be within 0..{LANES - 1}")
+        # (copies, rows, 1) and (columns,) broadcast against the (rows, columns) words of one copy.
+        return lane + lanes[:, :, None], column + numpy.arange(form.columns)
+
+    def _transfer(
+        self, taddr: int, shape: str, num: int, warp: int, halves: bool, half_split: int | None
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        lane, column = taddr >> 16, taddr & 0xFFFF
+        check_transfer(shape, num)
+        if (shape == "16x32bx2") != (half_split is not None):
+            raise TmemError(f"half split with {shape}; 16x32bx2 has one, no other shape")
+        reason = why_not_warp(shape, lane, warp)
+        if reason:
+            raise TmemError(reason)
+        lanes, columns = image(shape, num)
+        second_half = numpy.arange(THREADS)[:, None] // 16
+        columns = columns * (1 + halves) + second_half * (half_split or 0)
+        self._columns(column, int(columns.max()) + 1 + halves)
+        return lane + lanes, column + columns
+
+    def _columns(self, column: int, count: int) -> None:
+        for first, size in self._allocated.items():
+            if first <= column and column + count <= first + size:
+                return
+        held = ", ".join(f"{first}..{first + size - 1}" for first, size in self._allocated.items()) or "none"
+        raise TmemError(f"columns {column}..{column + count - 1} are not allocated", {"allocated": held})
+
+    def _group(self, cta_group: int) -> None:
+        if cta_group not in (1, 2):
+            raise TmemError(f"cta_group = {cta_group}; must be 1 or 2")
+        if self._cta_group not in (0, cta_group):
+            raise TmemError(
+                f"cta_group::{cta_group} after cta_group::{self._cta_group}; a kernel uses one of them throughout"
+            )
+        self._cta_group = cta_group
+
+
+def _row_lanes(form: CpForm) -> NDArray[numpy.int64]:
+    """Lanes of each row of each copy: (copies, rows)."""
+    lanes = numpy.zeros(1, numpy.int64)
+    for it in form.lanes:
+        lanes = (lanes[:, None] + numpy.arange(it.extent) * it.stride).reshape(-1)
+    copies = numpy.zeros(1, numpy.int64)
+    for it in form.copies:
+        copies = (copies[:, None] + numpy.arange(it.extent) * it.stride).reshape(-1)
+    return copies[:, None] + lanes[None, :]
+
+
+def source_addresses(form: CpForm, descriptor: MatrixDescriptor) -> NDArray[numpy.int64]:
+    """Shared-memory address of every byte of every row: int64 of shape (rows, units, 16).
+
+    Raises:
+        TmemError: a wgmma descriptor.
+        UnknownFactError: a base offset, or a leading offset that is an address.
+    """
+    if descriptor.kind is not DescriptorKind.TCGEN05:
+        raise TmemError("tcgen05.cp reads tcgen05 descriptors; got a wgmma one")
+    if descriptor.base_offset or descriptor.leading_is_address:
+        raise UnknownFactError(
+            "how tcgen05.cp reads a descriptor with a base offset or an absolute leading address is not known",
+            {"base offset": descriptor.base_offset, "leading is an address": descriptor.leading_is_address},
+        )
+    row = numpy.arange(form.rows, dtype=numpy.int64)[:, None]
+    unit = numpy.arange(form.bits // 128, dtype=numpy.int64)[None, :]
+    step = descriptor.leading * UNIT_BYTES if descriptor.swizzle is SmemSwizzle.NONE else UNIT_BYTES
+    linear = (
+        descriptor.start_address
+        + row // 8 * (descriptor.stride * UNIT_BYTES)
+        + row % 8 * descriptor.swizzle.row_bytes
+        + unit * step
+    )
+    bits, base, shift = descriptor.swizzle.cute
+    swizzled = linear ^ ((linear >> shift) & (((1 << bits) - 1) << base))
+    return (swizzled[:, :, None] + numpy.arange(UNIT_BYTES)) & ADDRESS_MASK

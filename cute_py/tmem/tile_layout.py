@@ -1,0 +1,344 @@
+"""TileLayout: where the elements of a tile lie, in a space of named axes, and how often.
+
+A layout is shards, replicas and an offset:
+
+    S[(32, 16) : (1 @ TLane, 1 @ TCol)] + R[4 : 32 @ TLane] + 8 @ TCol
+
+`S` places each element (row-major: the last extent is the fastest), `R` repeats the whole tile (here four times, 32
+lanes apart), the offset moves all of it. `apply` gives the place of an element without the replicas; `places` gives
+every copy. All numbers count elements along their axis.
+
+Source: semantics of TVM's TIRx layouts, measured on apache-tvm 0.27.0.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from cute_py.errors import CoordinateError, InvalidTypeError, LayoutError
+from cute_py.tmem import iters, tiling
+from cute_py.tmem.axes import AxisSum, AxisTerm, whole
+from cute_py.tmem.iters import Iter, Row
+
+if TYPE_CHECKING:
+    import numpy
+
+Region = Sequence[tuple[int, int]]
+
+
+class TileLayout:
+    """Shards (in order), replicas (a set, kept in order) and an offset for each axis. Immutable and hashable.
+
+    Args:
+        shard: rows of `Iter`, or a whole TileLayout, which is copied (so that `TileLayout(S[...] + R[...])` reads as
+            on the reference pages).
+
+    >>> from cute_py.tmem.axes import TCol, TLane
+    >>> from cute_py.tmem.spec import R, S
+    >>> demo = S[(32, 16) : (1 @ TLane, 1 @ TCol)] + R[4 : 32 @ TLane]
+    >>> demo
+    S[(32, 16) : (1 @ TLane, 1 @ TCol)] + R[4 : 32 @ TLane]
+    >>> demo.apply((6, 2), (32, 16))
+    {'TLane': 6, 'TCol': 2}
+    """
+
+    __slots__ = ("offset", "replica", "shard")
+
+    shard: Row
+    replica: Row
+    offset: AxisSum
+
+    def __init__(self, shard: Iterable[Iter] | TileLayout, replica: Iterable[Iter] = (), offset: object = None) -> None:
+        if isinstance(shard, TileLayout):
+            replica, offset = shard.replica, shard.offset
+            shard = shard.shard
+        object.__setattr__(self, "shard", _row(shard))
+        object.__setattr__(self, "replica", _row(replica))
+        object.__setattr__(self, "offset", AxisSum(()) if offset is None else AxisSum.of(offset))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"TileLayout is immutable; {name} can't be set")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return TileLayout, (self.shard, self.replica, self.offset)
+
+    # -- building ----------------------------------------------------------------------------------------------------
+
+    def __add__(self, other: object) -> TileLayout:
+        """Join parts: shards of the left operand, replicas of the right one if it has any, offsets added.
+
+        A second `R` takes the place of the first and a second `S` is not read, as in TIRx.
+        """
+        if isinstance(other, TileLayout):
+            return TileLayout(self.shard or other.shard, other.replica or self.replica, self.offset + other.offset)
+        return TileLayout(self.shard, self.replica, self.offset + other)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal parts; the order of replicas and offsets of zero do not count."""
+        if not isinstance(other, TileLayout):
+            return NotImplemented
+        return self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        moved = frozenset((axis, steps) for axis, steps in self.offset.as_dict().items() if steps)
+        return self.shard, tuple(sorted(map(repr, self.replica))), moved
+
+    def __repr__(self) -> str:
+        parts = [f"S[{_spec(self.shard)}]"] if self.shard else []
+        if self.replica:
+            parts.append(f"R[{_spec(self.replica)}]")
+        if self.offset.terms:
+            parts.append(repr(self.offset))
+        return " + ".join(parts) or "TileLayout(())"
+
+    # -- evaluation --------------------------------------------------------------------------------------------------
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """Extents of the shards, slowest first."""
+        return tuple(it.extent for it in self.shard)
+
+    def size(self) -> int:
+        """Number of elements, replicas not counted."""
+        return iters.size(self.shard)
+
+    def apply(self, coord: Sequence[int] | int, shape: Sequence[int] | None = None) -> dict[str, int]:
+        """The place of one element, by axis; replicas are not applied.
+
+        Args:
+            coord: a coordinate in `shape`, or a flat row-major index.
+            shape: extents that the coordinate counts in; the extents of the shards if left out.
+        Raises:
+            CoordinateError: the coordinate does not have the rank of the shape.
+
+        The outermost digit takes what is left over, so an index past the end walks on along the first shard.
+        """
+        index = coord if isinstance(coord, int) else _flatten(coord, self.extents if shape is None else shape)
+        place = {it.axis: 0 for it in self.shard}
+        for position in range(len(self.shard) - 1, -1, -1):
+            it = self.shard[position]
+            digit = index if position == 0 else index % it.extent
+            index //= it.extent
+            place[it.axis] += digit * it.stride
+        for axis, steps in self.offset.as_dict().items():
+            place[axis] = place.get(axis, 0) + steps
+        return place
+
+    def positions(self, axis: str) -> numpy.ndarray[Any, numpy.dtype[numpy.int64]]:
+        """Steps along `axis` of every element, in row-major order: int64 of shape (size,). Replicas not applied."""
+        return iters.walk(self.shard, axis) + self.offset.as_dict().get(axis, 0)
+
+    def replica_positions(self, axis: str) -> numpy.ndarray[Any, numpy.dtype[numpy.int64]]:
+        """Steps along `axis` from the tile to each of its copies, itself among them: int64 of shape (copies,)."""
+        return iters.walk(self.replica, axis)
+
+    def places(self, axes: Sequence[str]) -> numpy.ndarray[Any, numpy.dtype[numpy.int64]]:
+        """Every copy of every element: int64 of shape (size, copies, len(axes)), in steps along each of `axes`."""
+        import numpy
+
+        each = [self.positions(axis)[:, None] + self.replica_positions(axis)[None, :] for axis in axes]
+        return numpy.stack(each, axis=-1)
+
+    def span(self, axis: str | None = None) -> int:
+        """How far the layout reaches: 1 + the sum of (extent - 1) * stride over shards and replicas + the offset.
+
+        >>> TileLayout([Iter(8, 8, "m"), Iter(8, 1, "m")]).span()
+        64
+        """
+        reach = sum((it.extent - 1) * it.stride for it in (*self.shard, *self.replica) if axis in (None, it.axis))
+        return 1 + reach + sum(steps for name, steps in self.offset.as_dict().items() if axis in (None, name))
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Every axis that shards, replicas or offsets name, in order of appearance."""
+        named = [it.axis for it in (*self.shard, *self.replica)] + list(self.offset.as_dict())
+        return tuple(dict.fromkeys(named))
+
+    def is_trivial(self) -> bool:
+        """True where the layout is the identity on one linear memory: element i at i on the axis `m`."""
+        canonical = self.canonicalize()
+        return (
+            not canonical.replica
+            and not canonical.offset.terms
+            and len(canonical.shard) == 1
+            and (canonical.shard[0].stride == 1 and canonical.shard[0].axis == "m")
+        )
+
+    # -- algebra -----------------------------------------------------------------------------------------------------
+
+    def canonicalize(self) -> TileLayout:
+        """The same function with the fewest shards: extents 1 dropped, neighbours fused, zero offsets dropped.
+
+        >>> TileLayout([Iter(128, 16, "m"), Iter(16, 1, "m")]).canonicalize()
+        S[2048 : 1]
+        """
+        moved = tuple(term for term in self.offset.terms if term.value)
+        replica = tuple(sorted(self.replica, key=lambda it: (it.axis, it.extent, it.stride)))
+        return TileLayout(iters.canonicalize(self.shard), replica, AxisSum(moved))
+
+    def group(self, shape: Sequence[int]) -> tuple[TileLayout, tuple[int, ...]]:
+        """Split shards so that consecutive runs have the sizes of `shape`; also returns where the runs begin and end.
+
+        Raises:
+            LayoutError: a boundary of the shape falls inside a shard that it does not divide.
+
+        >>> TileLayout([Iter(512, 1, "m")]).group((32, 16))
+        (S[(32, 16) : (16, 1)], (0, 1, 2))
+        """
+        extents = _shape(shape)
+        grouped = iters.group(self.shard, extents)
+        if isinstance(grouped, str):
+            raise LayoutError(f"the layout can not be grouped by shape {extents}", {"layout": self, "reason": grouped})
+        return TileLayout(grouped[0], self.replica, self.offset), grouped[1]
+
+    def group_many(self, shapes: Sequence[Sequence[int]]) -> tuple[TileLayout, tuple[tuple[int, ...], ...]]:
+        """Split shards so that they refine every one of several shapes of the same size, and where each begins.
+
+        Raises:
+            LayoutError: the sizes differ, or the boundaries do not nest.
+        """
+        wanted = [_shape(shape) for shape in shapes]
+        sizes = [math.prod(shape) for shape in wanted]
+        if len(set(sizes)) > 1:
+            raise LayoutError("group_many takes shapes of one size", {"sizes": sizes})
+        refinement = iters.refinement(wanted)
+        if refinement is None:
+            raise LayoutError("the boundaries of the shapes do not nest", {"shapes": wanted})
+        common, places = refinement
+        refined, seps = self.group(common)
+        return refined, tuple(tuple(seps[place] for place in one) for one in places)
+
+    def slice(self, shape: Sequence[int], region: Region) -> TileLayout | None:
+        """The layout of a region: `region[d] = (begin, end)` in dimension d of `shape`.
+
+        None where the region is no layout (it takes uneven parts of the steps of a shard).
+
+        Raises:
+            LayoutError: the layout has no dimensions of these extents.
+            CoordinateError: the region leaves the shape or is empty.
+        """
+        extents = _shape(shape)
+        if len(region) != len(extents):
+            raise CoordinateError(f"the region has {len(region)} ranges, the shape {len(extents)} dimensions")
+        ranges = [(whole(begin, "a bound"), whole(end, "a bound")) for begin, end in region]
+        for dim, ((begin, end), extent) in enumerate(zip(ranges, extents, strict=True)):
+            if not 0 <= begin < end <= extent:
+                raise CoordinateError(f"region[{dim}] = {begin}:{end}; must be within 0:{extent} and not empty")
+        grouped, seps = self.canonicalize().group(extents)
+        shard: list[Iter] = []
+        offset = grouped.offset
+        for run, (begin, end) in zip(iters.split(grouped.shard, seps), ranges, strict=True):
+            part = iters.cut(iters.canonicalize(run), begin, end - begin)
+            if part is None:
+                return None
+            shard += part[0]
+            offset = offset + part[1]
+        return TileLayout(shard, self.replica, offset)
+
+    def permute_dims(self, perm: Sequence[int]) -> TileLayout:
+        """Shards in a new order: shard k of the result is shard `perm[k]` of this one.
+
+        Raises:
+            LayoutError: `perm` is not a permutation of all shards.
+        """
+        return self.permute_by_groups(range(len(self.shard) + 1), perm)
+
+    def permute_by_groups(self, seps: Sequence[int], perm: Sequence[int]) -> TileLayout:
+        """Runs of shards in a new order; run g is `shard[seps[g]:seps[g + 1]]`, as `group` returns them."""
+        runs = iters.split(self.shard, list(seps))
+        if sorted(perm) != list(range(len(runs))):
+            raise LayoutError(f"perm = {list(perm)}; must be a permutation of 0..{len(runs) - 1}")
+        return TileLayout(tuple(itertools.chain(*(runs[p] for p in perm))), self.replica, self.offset)
+
+    def tile(self, outer: TileLayout, outer_shape: Sequence[int], inner_shape: Sequence[int]) -> TileLayout:
+        """This layout, repeated as `outer` says: the outer strides count whole tiles (spans of this layout).
+
+        Args:
+            outer_shape, inner_shape: extents of the dimensions of `outer` and of this layout; the result has, in each
+                dimension, the outer part first.
+        Raises:
+            LayoutError: one of the layouts has no such dimensions.
+        """
+        return self._interleave(outer, outer_shape, inner_shape, self._spans())
+
+    def direct_sum(self, left: TileLayout, left_shape: Sequence[int], right_shape: Sequence[int]) -> TileLayout:
+        """As `tile`, with the strides of `left` as they are."""
+        return self._interleave(left, left_shape, right_shape, {})
+
+    def _spans(self) -> dict[str, int]:
+        """The span along each axis that a shard of more than one element walks on."""
+        return {it.axis: self.span(it.axis) for it in iters.canonicalize(self.shard)}
+
+    def _interleave(
+        self, outer: TileLayout, outer_shape: Sequence[int], inner_shape: Sequence[int], scale: dict[str, int]
+    ) -> TileLayout:
+        if len(outer_shape) != len(inner_shape):
+            raise LayoutError(f"shapes {tuple(outer_shape)} and {tuple(inner_shape)}; must have the same rank")
+        row = tiling.interleave(outer.shard, self.shard, _shape(outer_shape), _shape(inner_shape), scale)
+        if isinstance(row, str):
+            raise LayoutError(f"the layouts do not tile: {row}", {"outer": outer, "inner": self})
+        return TileLayout(row, self.replica + outer.replica, self.offset + outer.offset).canonicalize()
+
+    def outer_of(self, tiled: TileLayout, tiled_shape: Sequence[int], inner_shape: Sequence[int]) -> TileLayout | None:
+        """The layout `x` with `self.tile(x, ...) == tiled`, or None if this layout is no inner part of `tiled`."""
+        row = tiling.outer_of(tiled.shard, self.shard, _shape(tiled_shape), _shape(inner_shape), self._spans())
+        if row is None or any(copy not in tiled.replica for copy in self.replica):
+            return None
+        rest = list(tiled.replica)
+        for copy in self.replica:
+            rest.remove(copy)
+        moved = tiled.offset + {axis: -steps for axis, steps in self.offset.as_dict().items()}
+        return TileLayout(row, rest, AxisSum(tuple(term for term in moved.terms if term.value)))
+
+    def pack(self, count: int) -> TileLayout:
+        """`count` neighbouring elements as one.
+
+        Raises:
+            LayoutError: the last shard is not `count` or more neighbours, or another stride is no multiple of `count`.
+        """
+        row = tiling.pack(self.shard, count)
+        if row is None:
+            raise LayoutError(f"the layout can not be packed into {count} elements", {"layout": self})
+        return TileLayout(row, self.replica, self.offset)
+
+    def unpack(self, count: int) -> TileLayout:
+        """Every element as `count` neighbours."""
+        return TileLayout(tiling.unpack(self.shard, count), self.replica, self.offset)
+
+
+def _spec(row: Row) -> str:
+    extents = ", ".join(str(it.extent) for it in row)
+    strides = ", ".join(repr(AxisTerm(it.stride, it.axis)) for it in row)
+    return f"{extents} : {strides}" if len(row) == 1 else f"({extents}) : ({strides})"
+
+
+def _row(row: Iterable[Iter]) -> Row:
+    out = tuple(row)
+    for it in out:
+        if not isinstance(it, Iter):
+            raise InvalidTypeError(f"a shard is an Iter, got {it!r}; build layouts with S[...] and R[...]")
+        if it.extent < 1:
+            raise LayoutError(f"extent {it.extent} in {it}; must be at least 1")
+    return out
+
+
+def _shape(shape: Sequence[int]) -> tuple[int, ...]:
+    extents = tuple(whole(extent, "an extent") for extent in shape)
+    if any(extent < 1 for extent in extents):
+        raise LayoutError(f"shape {extents}; every extent must be at least 1")
+    return extents
+
+
+def _flatten(coord: Sequence[int], shape: Sequence[int]) -> int:
+    if len(coord) != len(shape):
+        raise CoordinateError(f"coordinate {tuple(coord)} does not have the rank of the shape {tuple(shape)}")
+    index = 0
+    for part, extent in zip(coord, shape, strict=True):
+        index = index * extent + whole(part, "a coordinate")
+    return index

@@ -1,0 +1,93 @@
+"""The instruction table beyond the recorded rows: values at their bounds, operands, versions, order."""
+
+from __future__ import annotations
+
+import pytest
+
+from cute_py.errors import ParseError, UnknownFactError
+from cute_py.tma.lower.assembler import assemble_each, find_ptxas
+from cute_py.tmem import FORMS_TABLE, examine, why_not_instruction
+
+ALLOC = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], {};"
+DEALLOC = "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r1, {};"
+CP = "tcgen05.cp.cta_group::1.32x128b.warpx4 {};"
+TEXTS: list[tuple[str, bool]] = [
+    *((ALLOC.format(n), n in (32, 64, 128, 256, 512)) for n in (16, 31, 32, 33, 64, 96, 128, 256, 511, 512, 1024)),
+    *((DEALLOC.format(n), n % 32 == 0) for n in (0, 16, 32, 96, 1024)),
+    (ALLOC.format("%r2"), True),
+    (ALLOC.format("%rd2"), False),
+    (CP.format("[%r1+4], %rd2"), True),
+    (CP.format("[%r1], 0x4000000080000"), True),
+    (CP.format("[%rd1], %rd2"), False),
+    (CP.format("[%r1], %r2"), False),
+    (CP.format("%r1, %rd2"), False),
+    ("@%p1 " + CP.format("[%r1], %rd2"), True),
+    ("tcgen05.cp.cta_group::1.cta_group::2.32x128b.warpx4 [%r1], %rd2;", False),
+    ("tcgen05.cp.cta_group::1.32x128b.warpx4.b8x16.b4x16_p64.b6x16_p32 [%r1], %rd2;", False),
+    ("tcgen05.wait::ld.sync.aligned;", True),
+    ("tcgen05.wait::st.sync.aligned;", True),
+    ("tcgen05.wait::ld;", False),
+    ("tcgen05.fence::before_thread_sync;", True),
+    ("tcgen05.fence::before_thread_sync.aligned;", False),
+    ("tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;", True),
+    ("tcgen05.shift.cta_group::1.up [%r1];", False),
+    ("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r1], %h1;", False),
+    ("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%r1], 3;", False),
+    ("tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%r1], %h1;", True),
+    ("tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r10, %r11, %r12}, [%r1];", False),
+    ("tcgen05.ld.sync.aligned.32x32b.x2.b32 {%f10, %f11}, [%r1];", True),
+    ("tcgen05.ld.sync.aligned.32x32b.x1.unpack::16b.b32 {%r10}, [%r1];", False),
+    ("tcgen05.ld.sync.aligned.16x32bx2.x1.b32 {%r10}, [%r1];", False),
+    ("tcgen05.ld.sync.aligned.16x32bx2.x1.b32 {%r10}, [%r1], %r2;", False),
+    ("tcgen05.st.sync.aligned.32x32b.x1.b32 [%r1], {5};", False),
+    ("tcgen05.st.sync.aligned.16x32bx2.x1.b32 [%r1], 4, {%r10};", True),
+    ("tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r3, %p1;", True),
+    ("tcgen05.mma.cta_group::2.kind::i8 [%r1], [%r2], %rd2, %r3, %p1;", True),
+]
+
+
+@pytest.mark.parametrize(("text", "taken"), TEXTS)
+def test_verdicts_on_sm_100a(text: str, taken: bool) -> None:
+    assert (why_not_instruction(text, "sm_100a") == []) == taken
+
+
+@pytest.mark.skipif(find_ptxas() is None, reason="there is no ptxas to ask")
+@pytest.mark.parametrize("arch", ["sm_100a", "sm_103a"])
+def test_ptxas_agrees(arch: str) -> None:
+    answers = assemble_each([text for text, _ in TEXTS], arch, (9, 0))
+    for (text, _), answer in zip(TEXTS, answers, strict=True):
+        assert (answer is None) == (why_not_instruction(text, arch) == []), (text, answer)
+
+
+def test_versions_and_architectures() -> None:
+    text = "tcgen05.wait::ld.sync.aligned;"
+    assert why_not_instruction(text, "sm_103a", (8, 7)) == ["sm_103a needs PTX 8.8 or newer; got 8.7"]
+    assert why_not_instruction(text, "sm_103a", (8, 8)) == []
+    assert "needs one of sm_100a" in why_not_instruction(text, "sm_120a")[0]
+    assert examine("tcgen05.shift.cta_group::1.down [%r1];").min_version("sm_100f") is None
+    assert why_not_instruction("tcgen05.mma.cta_group::1.kind::i8 [%r1], %rd1, %rd2, %r3, %p1;", "sm_103a")
+
+
+def test_order() -> None:
+    assert examine("tcgen05.wait::ld.sync.aligned;").canonical
+    swapped = examine("tcgen05.wait::ld.aligned.sync;")
+    assert not swapped.errors
+    assert not swapped.canonical
+    decompress = "tcgen05.cp.cta_group::1.128x128b.{}.{} [%r1], %rd2;"
+    assert examine(decompress.format("b8x16", "b4x16_p64")).canonical
+    assert examine(decompress.format("b4x16_p64", "b8x16")).errors
+
+
+def test_what_the_table_does_not_cover() -> None:
+    for text in (
+        "tcgen05.mma.cta_group::1.kind::mxf4.block_scale [%r1], %rd1, %rd2, %r3, [%r4], [%r5], %p1;",
+        "mov.b32 %r1, %r2;",
+    ):
+        with pytest.raises(UnknownFactError):
+            examine(text)
+    with pytest.raises(ParseError):
+        examine("")
+
+
+def test_every_row_has_a_source() -> None:
+    assert all(row.section.startswith("tcgen05.") and row.targets for row in FORMS_TABLE)
