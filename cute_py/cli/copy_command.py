@@ -16,7 +16,8 @@ from cute_py.cli.tensor_copy import SWIZZLES, TensorCopy, make_copy, parse_tile
 from cute_py.tma.copy_atom.copy_atom import TmaAtom
 from cute_py.tma.copy_atom.tiles import instructions
 from cute_py.tma.descriptor.describe import describe
-from cute_py.tma.run.copy import CopyResult, copy
+from cute_py.tma.run.copy import copy
+from cute_py.tma.run.copy_result import CopyResult
 
 SHOWN_ELEMENTS = 64
 """A TMA tensor of at most so many elements is printed whole, of a larger one its first corner."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from textwrap import indent
 from typing import Any
 
 import cute_py as cute
@@ -11,6 +12,7 @@ from cute_py.arith_tuple.printing import format_tensor
 from cute_py.cli.copy_command import report
 from cute_py.cli.files import read_array
 from cute_py.cli.tensor_copy import make_copy, parse_tile
+from cute_py.tma.descriptor.describe import describe
 from cute_py.tma.run.copy import copy, execute
 
 
@@ -63,7 +65,8 @@ def run(options: argparse.Namespace) -> int:
     first = execute(atom, work.bits, 0, poison=0xCD)
     row = " ".join(f"{b:02x}" for b in first.smem[:16].tolist())
     words = atom.descriptor[:64].hex(" ", 8)
-    print(f"The descriptor, 64 live bytes of 128:\n  {words[:71]}\n  {words[72:]}")
+    print(f"The descriptor, 64 live bytes of 128:\n  {words[:67]}\n  {words[68:]}")
+    print(indent(describe(atom.descriptor), "  ") + "\n")
     print(f"The first tile's instruction at {tuple(first.coords[0].tolist())} leaves {first.transaction_bytes} bytes:")
     print(f"  {row} ...")
     print(f"\n{result.tiles} tiles, {result.instructions} loads and stores, {result.bytes} bytes copied:")

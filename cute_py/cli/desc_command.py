@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from cute_py.cli.argument_types import integer
 from cute_py.errors import FileFormatError, InvalidValueError
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.describe import describe
@@ -67,7 +68,7 @@ def _request_arguments(p: argparse.ArgumentParser) -> None:
     p.add_argument("--strides", type=_numbers, default=(), help="bytes, of modes 1 and up: 1024")
     p.add_argument("--box", type=_numbers, help="box in elements; with --npy in the array's order")
     p.add_argument("--element-strides", type=_numbers, help="traversal strides, default 1")
-    p.add_argument("--address", type=lambda t: int(t, 0), default=0, help="global address, such as 0x7f0000000000")
+    p.add_argument("--address", type=integer, default=0, help="global address, such as 0x7f0000000000")
     p.add_argument("--swizzle", default="NONE", help="NONE, 32B, 64B or 128B")
     p.add_argument("--interleave", default="NONE", help="NONE, 16B or 32B")
     p.add_argument("--l2", default="NONE", help="L2 promotion: NONE, 64B, 128B or 256B")
@@ -87,12 +88,19 @@ def _text(name: str) -> str:
         raise FileFormatError(f"{name}: can't be read: {error}") from None
 
 
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # The text of a map is too long for a file's name.
+        return False
+
+
 def map_of(source: str) -> bytes:
     """The bytes of a map given on the command line."""
     if source == "-":
         return read_map(sys.stdin.buffer.read().decode("latin-1"))
     path = Path(source)
-    if len(source) < 512 and path.is_file():
+    if _is_file(path):
         return read_map(path)
     return read_map(source)
 

@@ -7,10 +7,18 @@ import os
 import sys
 from collections.abc import Sequence
 
-from cute_py.cli import copy_command, demo_command, desc_command, doctor_command, print_command, tma_command
+from cute_py.cli import (
+    copy_command,
+    demo_command,
+    desc_command,
+    doctor_command,
+    print_command,
+    tma_command,
+    tmem_command,
+)
 from cute_py.errors import CuteError
 
-COMMANDS = (demo_command, print_command, copy_command, tma_command, desc_command, doctor_command)
+COMMANDS = (demo_command, print_command, copy_command, tma_command, desc_command, tmem_command, doctor_command)
 
 
 def parser() -> argparse.ArgumentParser:

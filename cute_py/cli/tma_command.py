@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import cute_py as cute
+from cute_py.cli.argument_types import integer
 from cute_py.tma.copy_atom.make import make_tma_copy
 from cute_py.tma.copy_atom.tiles import instructions
 
@@ -26,7 +27,7 @@ def register(commands: Any) -> None:
     p.add_argument("--op", default="SM90_TMA_LOAD", help="operation, such as SM90_TMA_LOAD_MULTICAST")
     p.add_argument("--multicast", type=int, default=1, help="CTAs that share the tile")
     p.add_argument("--internal-dtype", help="the type that TMA counts in")
-    p.add_argument("--address", type=lambda t: int(t, 0), default=4096, help="global address")
+    p.add_argument("--address", type=integer, default=4096, help="global address")
     p.add_argument("--arch", default="sm_90a")
     p.add_argument("--no-check", action="store_true", help="show the atom even where the driver would refuse it")
     p.add_argument("--json", action="store_true", help="the result as JSON")

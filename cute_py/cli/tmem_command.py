@@ -1,0 +1,85 @@
+"""`cute-py tmem`: shared memory to tensor memory. The demonstration program, the copy's forms, matrix descriptors."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from cute_py.cli.argument_types import integer
+from cute_py.tmem.cp_forms import FORMS
+from cute_py.tmem.demonstration import demonstrate
+from cute_py.tmem.matrix_descriptor import DescriptorKind, MatrixDescriptor
+
+VIEWS = ("all", "plan", "trace", "ptx", "cuda", "kernel", "picture")
+
+
+def register(commands: Any) -> None:
+    """Add the command's arguments."""
+    p = commands.add_parser(
+        "tmem",
+        help="tcgen05.cp: shared memory to tensor memory, emulated (assembled for sm_100a, not executed)",
+        description="Nothing of this runs on a GPU here: it is planned, emitted as text, and emulated.",
+    )
+    actions = p.add_subparsers(dest="action", metavar="ACTION", required=True)
+
+    d = actions.add_parser("demo", help="a 32 x 16 tile of bytes to all four warps' lanes, and back")
+    d.add_argument("--through", choices=["plain", "tma"], default="plain", help="how the tile gets to shared memory")
+    d.add_argument("--columns", type=int, default=32, help="columns allocated: 32 to 512, a power of two")
+    d.add_argument("--show", choices=VIEWS, default="all", help="which view of the copy")
+    d.set_defaults(run=run_demo)
+
+    f = actions.add_parser("forms", help="the shapes and multicasts of tcgen05.cp")
+    f.set_defaults(run=run_forms)
+
+    m = actions.add_parser("descriptor", help="what a 64-bit matrix descriptor says")
+    m.add_argument("value", type=integer, help="the descriptor, such as 0x4000404000010000")
+    m.add_argument("--kind", choices=["tcgen05", "wgmma"], default="tcgen05", help="the instructions that read it")
+    m.set_defaults(run=run_descriptor)
+    for action in (d, f, m):
+        action.add_argument("--json", action="store_true", help="the result as JSON")
+
+
+def run_demo(options: argparse.Namespace) -> int:
+    """Run the program in the emulator."""
+    done = demonstrate(n_cols=options.columns, through=options.through)
+    views = {
+        "plan": done.copy.explain(),
+        "trace": done.tirx,
+        "ptx": done.ptx,
+        "cuda": done.cuda,
+        "kernel": done.kernel,
+        "picture": done.picture,
+    }
+    if options.json:
+        print(json.dumps({**views, "readback": done.readback.tolist()}, indent=2))
+    elif options.show == "all":
+        print(done)
+    else:
+        print(views[options.show])
+    return 0
+
+
+def run_forms(options: argparse.Namespace) -> int:
+    """List the forms."""
+    rows = [{"form": form.name, "rows": form.rows, "bits": form.bits, "columns": form.columns} for form in FORMS]
+    if options.json:
+        print(json.dumps(rows, indent=2))
+        return 0
+    print(f"{'form':<24}{'rows':>5}{'bits a row':>12}{'columns':>9}")
+    for row in rows:
+        print(f"{row['form']:<24}{row['rows']:>5}{row['bits']:>12}{row['columns']:>9}")
+    return 0
+
+
+def run_descriptor(options: argparse.Namespace) -> int:
+    """Decode a matrix descriptor. Exit status 1 if it breaks a rule."""
+    descriptor = MatrixDescriptor.decode(options.value, DescriptorKind(options.kind))
+    broken = descriptor.violations()
+    if options.json:
+        print(json.dumps({"text": descriptor.explain(), "violations": broken}, indent=2))
+    else:
+        print(descriptor.explain())
+        for text in broken:
+            print(text)
+    return 1 if broken else 0

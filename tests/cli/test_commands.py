@@ -1,0 +1,151 @@
+"""The other commands of cute-py: what they print, their JSON, their exit status, and their refusals in one line."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from cute_py.cli.main import main
+
+
+def shell(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    status = main(list(arguments))
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_print_shows_the_elements_of_a_coordinate_tensor(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = shell(capsys, "print", "ArithTuple(0,0) o (2,3):(_1@0,_1@1)")
+    assert status == 0
+    lines = out.splitlines()
+    assert lines[0] == "ArithTuple(0,0) o (2,3):(_1@0,_1@1):"
+    assert lines[1].split() == ["(0,0)", "(0,1)", "(0,2)"]
+    assert lines[2].split() == ["(1,0)", "(1,1)", "(1,2)"]
+
+
+def test_print_reads_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("(4,8):(8,1)\n"))
+    status, out, _ = shell(capsys, "print", "-", "--json")
+    assert status == 0
+    assert json.loads(out) == {"text": "(4,8):(8,1)", "kind": "Layout", "shape": "(4,8)", "size": 32, "rank": 2}
+
+
+def test_print_draws_a_matrix_as_a_table_and_others_as_text(capsys: pytest.CaptureFixture[str]) -> None:
+    _, table, _ = shell(capsys, "print", "(2,3):(3,1)")
+    assert "| 3 | 4 | 5 |" in table
+    _, text, _ = shell(capsys, "print", "(2,3,4):(12,4,1)")
+    assert text == "(2,3,4):(12,4,1)\nsize 24, cosize 24\n"
+    _, latex, _ = shell(capsys, "print", "(2,3):(3,1)", "--latex")
+    assert "tikzpicture" in latex
+
+
+@pytest.mark.parametrize("text", ["(4,8", "", "(4,8):(1,", "hello world", "(4,8):(1)"])
+def test_print_refuses_what_is_no_layout(capsys: pytest.CaptureFixture[str], text: str) -> None:
+    status, out, err = shell(capsys, "print", text)
+    assert (status, out) == (2, "")
+    assert err.startswith("cute-py: error: ")
+    assert err.count("\n") == 1
+
+
+def test_tma_explains_a_tile(capsys: pytest.CaptureFixture[str]) -> None:
+    smem = "Sw<3,4,3> o smem_ptr[16b](unset) o (_128,_64):(_64,_1)"
+    status, out, _ = shell(capsys, "tma", "(1024,512):(512,_1)", smem, "--json")
+    data = json.loads(out)
+    assert status == 0
+    assert data["g_basis"] == "(_64,_128):(_1@1,_1@0)"
+    assert data["tma_tensor"] == "ArithTuple(_0,_0) o (1024,512):(_1@1,_1@0)"
+    assert (data["box_dim"], data["swizzle"], data["transaction_bytes"], data["tiles"]) == (
+        [64, 128],
+        "128B",
+        16384,
+        64,
+    )
+    status, text, _ = shell(capsys, "tma", "(1024,512):(512,_1)", smem)
+    assert status == 0
+    for part in ("(_64,_128):(_1@1,_1@0)", "16384", "128"):
+        assert part in text
+
+
+def test_tma_refuses_a_box_beyond_the_swizzle_with_a_fix(capsys: pytest.CaptureFixture[str]) -> None:
+    smem = "Sw<1,4,3> o smem_ptr[16b](unset) o (_128,_64):(_64,_1)"
+    status, _, err = shell(capsys, "tma", "(1024,512):(512,_1)", smem)
+    assert status == 2
+    assert err.count("\n") == 1
+    assert "must be at most 32 with swizzle 32B" in err
+    status, _, _ = shell(capsys, "tma", "(1024,512):(512,_1)", smem, "--no-check")
+    assert status == 0
+
+
+def test_desc_encodes_decodes_and_compares(capsys: pytest.CaptureFixture[str]) -> None:
+    request = ("--dtype", "float16", "--dims", "512,1024", "--strides", "1024", "--box", "64,128", "--swizzle", "128B")
+    status, hexes, _ = shell(capsys, "desc", "encode", *request)
+    assert status == 0
+    status, text, _ = shell(capsys, "desc", "decode", hexes.strip())
+    assert status == 0
+    assert text.splitlines()[0] == "tiled tensor map, FLOAT16, rank 2"
+    _, other, _ = shell(capsys, "desc", "encode", *request[:-1], "NONE")
+    status, difference, _ = shell(capsys, "desc", "diff", hexes.strip(), other.strip())
+    assert status == 1
+    assert "swizzle" in difference
+    status, _, _ = shell(capsys, "desc", "diff", hexes.strip(), hexes.strip())
+    assert status == 0
+
+
+def test_desc_check_tells_every_broken_rule(capsys: pytest.CaptureFixture[str]) -> None:
+    request = ("--dtype", "float16", "--dims", "500,1024", "--strides", "1000", "--box", "60,300", "--address", "8")
+    status, out, _ = shell(capsys, "desc", "check", *request, "--json")
+    assert status == 1
+    assert len(json.loads(out)["violations"]) >= 4
+
+
+def test_tmem_demo_reads_back_what_went_in(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = shell(capsys, "tmem", "demo", "--through", "tma", "--json")
+    data = json.loads(out)
+    assert status == 0
+    assert data["ptx"] == "tcgen05.cp.cta_group::1.32x128b.warpx4 [%0], %1;"
+    assert data["readback"][33][:4] == [0x13121110, 0x17161514, 0x1B1A1918, 0x1F1E1D1C]
+
+
+def test_tmem_refuses_the_sixteen_columns_of_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, err = shell(capsys, "tmem", "demo", "--columns", "16")
+    assert status == 2
+    assert "allocate n_cols=32" in err
+
+
+def test_tmem_lists_forms_and_decodes_descriptors(capsys: pytest.CaptureFixture[str]) -> None:
+    _, forms, _ = shell(capsys, "tmem", "forms", "--json")
+    assert [row["form"] for row in json.loads(forms)][-1] == "32x128b.warpx4"
+    status, text, _ = shell(capsys, "tmem", "descriptor", "0x4000404000010000")
+    assert status == 0
+    assert "stride-dimension offset" in text
+    assert "1024 bytes" in text
+
+
+def test_doctor_says_what_works(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = shell(capsys, "doctor", "--json")
+    data = json.loads(out)
+    assert status == 0
+    assert data["emulator"] == "a copy of 64 x 64 float16 is equal"
+    assert data["packages"]["numpy"]
+    assert data["driver"]
+
+
+def test_demo_tells_the_story(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = shell(capsys, "demo")
+    assert status == 0
+    assert out.splitlines()[-1] == "equal"
+    for part in ("(1,4)", "ArithTuple(_0,_0) o (192,256):(_1@1,_1@0)", "tiled tensor map, FLOAT16, rank 2"):
+        assert part in out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], *([name, "--help"] for name in ("demo", "print", "copy", "tma", "desc", "tmem", "doctor"))],
+)
+def test_every_command_has_help(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert end.value.code == 0
+    assert "usage: cute-py" in capsys.readouterr().out
