@@ -24,8 +24,10 @@ __all__ = ["__version__", *_layout, *_arith_tuple]
 def __getattr__(name: str) -> Any:
     if name in _ON_FIRST_USE:
         return importlib.import_module(f"cute_py.{name}")
+    if name == "explain":
+        return importlib.import_module("cute_py.explanation").explain
     raise AttributeError(f"module 'cute_py' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_ON_FIRST_USE])
+    return sorted([*globals(), *_ON_FIRST_USE, "explain"])

@@ -1,7 +1,13 @@
 """Coordinates as values: arithmetic tuples, basis strides, iterators, pointers, and the tensors made of them."""
 
 from cute_py.arith_tuple.arith_tuple import ArithTuple, as_arith_tuple
+from cute_py.arith_tuple.arrays import ArrayEngine
+from cute_py.arith_tuple.cells import text
 from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator, counting_iterator, make_inttuple_iter
+from cute_py.arith_tuple.latex import format_latex, format_latex_tv, print_latex, print_latex_tv
+from cute_py.arith_tuple.layout_table import format_layout, print_layout
+from cute_py.arith_tuple.ostream import ostream_text
+from cute_py.arith_tuple.parse import parse
 from cute_py.arith_tuple.pointers import (
     Pointer,
     SmemPtrFlag,
@@ -13,15 +19,7 @@ from cute_py.arith_tuple.pointers import (
     make_tmem_ptr,
     smem_ptr_flag,
 )
-from cute_py.arith_tuple.printing import (
-    format_latex,
-    format_layout,
-    format_tensor,
-    print_latex,
-    print_layout,
-    print_tensor,
-    text,
-)
+from cute_py.arith_tuple.printing import format_tensor, print_tensor
 from cute_py.arith_tuple.ratio import Ratio, ratio
 from cute_py.arith_tuple.scaled_basis import E, ScaledBasis, basis_get, basis_value, make_basis_like
 from cute_py.arith_tuple.tensors import (
@@ -35,6 +33,7 @@ from cute_py.arith_tuple.tensors import (
 __all__ = [
     "ArithTuple",
     "ArithTupleIterator",
+    "ArrayEngine",
     "CountingIterator",
     "E",
     "Pointer",
@@ -47,6 +46,7 @@ __all__ = [
     "basis_value",
     "counting_iterator",
     "format_latex",
+    "format_latex_tv",
     "format_layout",
     "format_tensor",
     "make_basis_like",
@@ -60,7 +60,10 @@ __all__ = [
     "make_smem_ptr",
     "make_tensor",
     "make_tmem_ptr",
+    "ostream_text",
+    "parse",
     "print_latex",
+    "print_latex_tv",
     "print_layout",
     "print_tensor",
     "ratio",

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from cute_py.errors import InvalidTypeError, LayoutError
-from cute_py.layout.leaf import Int, Tree, internal, is_symbolic, tree_text
+from cute_py.arith_tuple.ratio import Ratio
+from cute_py.errors import CoordinateError, InvalidTypeError, LayoutError, StaticAssertError
+from cute_py.layout.leaf import Int, Tree, internal_leaf, is_symbolic, leaf_text, public
 
 
 class ArithTuple:
@@ -25,6 +26,7 @@ class ArithTuple:
     """
 
     __slots__ = ("items",)
+    __array_ufunc__ = None  # numpy integers leave the arithmetic to this class
 
     items: tuple[Any, ...]
 
@@ -40,6 +42,8 @@ class ArithTuple:
         return all(x.is_static if isinstance(x, ArithTuple) else isinstance(x, Int) for x in self.items)
 
     def __getitem__(self, mode: int) -> Any:
+        if isinstance(mode, int) and not -len(self.items) <= mode < len(self.items):
+            raise CoordinateError(f"no mode {int(mode)} in {self}", {"rank": len(self.items)})
         return self.items[mode]
 
     def __len__(self) -> int:
@@ -62,36 +66,35 @@ class ArithTuple:
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
-        return self._with(-other if not isinstance(other, tuple) else -ArithTuple(*other), "-")
+        return self._with(other, "-")
 
     def __rsub__(self, other: Any) -> Any:
-        return -self + other
+        return (-self)._with(other, "-") if _integer(other) else -self + other
 
     def __neg__(self) -> ArithTuple:
         return ArithTuple(*[-x for x in self.items])
 
     def __mul__(self, n: Any) -> Any:
-        if isinstance(n, bool) or not (isinstance(n, int) or hasattr(n, "__index__") or is_symbolic(n)):
-            return NotImplemented
-        return ArithTuple(*[n * x for x in self.items])
+        return ArithTuple(*[scale(n, self) * x for x in self.items])
 
     __rmul__ = __mul__
 
     def _with(self, other: Any, sign: str) -> Any:
+        """self + other or self - other; a static 0 is the zero of every tuple, other integers have no position."""
         if isinstance(other, Int) and other == 0:
             return self
-        if isinstance(other, tuple):
-            other = ArithTuple(*other)
-        if hasattr(other, "as_arith_tuple"):
-            other = other.as_arith_tuple()
-        if not isinstance(other, ArithTuple):
-            if isinstance(other, (int, Int)) or is_symbolic(other):
-                raise LayoutError(
-                    f"Arithmetic tuple op{sign} error!",
-                    {"tuple": self, "integer": other, "rule": "only a static 0 may be added to an arithmetic tuple"},
+        if _integer(other):
+            raise refused_integer(f"Arithmetic tuple op{sign} error!", "tuple", self, other)
+        if not isinstance(other, (tuple, ArithTuple)) and not hasattr(other, "as_arith_tuple"):
+            if isinstance(other, _NO_NUMBERS):
+                raise InvalidTypeError(
+                    f"only coordinates are added to an arithmetic tuple, got {type(other).__name__} {other!r}",
+                    {"tuple": self},
                 )
             return NotImplemented
-        return ArithTuple(*[_sum(a, b) for a, b in _paired(self.items, other.items)])
+        right = _element(other)
+        right = right if sign == "+" else -right
+        return _combined(self, right, (self, sign, right), ())
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, ArithTuple):
@@ -104,7 +107,7 @@ class ArithTuple:
         return hash(self.as_tuple())
 
     def __str__(self) -> str:
-        return tree_text(internal(self.as_tuple()))
+        return "(" + ",".join([_leaf_text(x) for x in self.items]) + ")"
 
     def __repr__(self) -> str:
         return f"ArithTuple({', '.join(_shown(x) for x in self.items)})"
@@ -113,8 +116,49 @@ class ArithTuple:
         return (ArithTuple, self.items)
 
 
+def _leaf_text(x: Any) -> str:
+    return str(x) if isinstance(x, (ArithTuple, Ratio)) else leaf_text(internal_leaf(x))
+
+
 def _shown(x: Any) -> str:
     return repr(x.as_tuple()) if isinstance(x, ArithTuple) else repr(x)
+
+
+_NO_NUMBERS = (bool, float, complex, str, bytes, list, dict, set, type(None))
+
+
+def _integer(x: Any) -> bool:
+    """A number without a position: static, run-time, numpy's, symbolic or a ratio."""
+    if isinstance(x, bool):
+        return False
+    return isinstance(x, int) or hasattr(x, "__index__") or is_symbolic(x) or isinstance(x, Ratio)
+
+
+def scale(n: Any, element: Any) -> Any:
+    """`n` as a scale of a coordinate or basis element.
+
+    Raises:
+        InvalidTypeError: no integer, no ratio, no symbol; both operands are in the text.
+    """
+    if isinstance(n, (int, Ratio)) and not isinstance(n, bool):
+        return n
+    if is_symbolic(n):
+        return public(internal_leaf(n))
+    if hasattr(n, "__index__") and not isinstance(n, bool):
+        return n.__index__()
+    raise InvalidTypeError(f"{element} can be scaled by integers only, got {type(n).__name__} {n}")
+
+
+def refused_integer(headline: str, name: str, element: Any, integer: Any) -> LayoutError:
+    """The error for an integer that is added to something with positions; C++ asserts where it is static."""
+    facts = {
+        name: element,
+        "integer": str(integer),
+        "rule": "only a static 0 may be added: it is the zero of all modes",
+    }
+    if isinstance(integer, Int):
+        return StaticAssertError(headline, facts)
+    return LayoutError(headline, facts)
 
 
 def _element(x: Any) -> Any:
@@ -124,29 +168,38 @@ def _element(x: Any) -> Any:
         return x
     if hasattr(x, "as_arith_tuple"):
         return _element(x.as_arith_tuple())
-    if isinstance(x, (bool, float, str)) or x is None:
-        raise InvalidTypeError(f"an arithmetic tuple holds integers and tuples, got {x!r}")
-    if isinstance(x, int) or is_symbolic(x) or hasattr(x, "numerator"):
+    if isinstance(x, Ratio):
         return x
-    if hasattr(x, "__index__"):
-        return x.__index__()
-    raise InvalidTypeError(f"an arithmetic tuple holds integers and tuples, got {x!r}")
+    if isinstance(x, _NO_NUMBERS) or not (isinstance(x, int) or hasattr(x, "__index__") or is_symbolic(x)):
+        raise InvalidTypeError(f"an arithmetic tuple holds integers and tuples, got {type(x).__name__} {x!r}")
+    return public(internal_leaf(x))
 
 
-def _paired(a: tuple[Any, ...], b: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
-    """Zip to the longer, with static zeros for what is missing."""
-    for i in range(max(len(a), len(b))):
-        yield (a[i] if i < len(a) else Int(0), b[i] if i < len(b) else Int(0))
-
-
-def _sum(a: Any, b: Any) -> Any:
-    if isinstance(a, ArithTuple) or isinstance(b, ArithTuple):
-        first, second = (a, b) if isinstance(a, ArithTuple) else (b, a)
-        result = first + second
-        if result is NotImplemented:
-            raise LayoutError("hierarchies do not match", {"left": a, "right": b})
-        return result
-    return a + b
+def _combined(a: Any, b: Any, whole: tuple[Any, str, Any], path: tuple[int, ...]) -> Any:
+    """a + b mode by mode; what is missing is a static 0, and a static 0 is the zero of a whole subtree."""
+    if isinstance(a, ArithTuple) and isinstance(b, ArithTuple):
+        rank = max(len(a), len(b))
+        left = (*a.items, *(Int(0),) * (rank - len(a)))
+        right = (*b.items, *(Int(0),) * (rank - len(b)))
+        return ArithTuple(
+            *[_combined(x, y, whole, (*path, i)) for i, (x, y) in enumerate(zip(left, right, strict=True))]
+        )
+    if not isinstance(a, ArithTuple) and not isinstance(b, ArithTuple):
+        return a + b
+    for zero, kept in ((a, b), (b, a)):
+        if isinstance(zero, Int) and zero == 0:
+            return kept
+    left, sign, right = whole
+    facts = {
+        "left": left,
+        "right": -right if sign == "-" else right,
+        "mode": ".".join(map(str, path)),
+        "there": f"{a} in left, {-b if sign == '-' else b} in right",
+        "rule": "an integer and a tuple can't be added, unless the integer is a static 0",
+    }
+    if isinstance(a, Int) or isinstance(b, Int):
+        raise StaticAssertError("Arithmetic tuple op+ error!", facts)
+    raise LayoutError("the coordinates are nested differently", facts)
 
 
 def as_arith_tuple(value: Any) -> Any:

@@ -1,14 +1,16 @@
-"""Array engines: the memory of a numpy array, or of an object with `__dlpack__` or `__cuda_array_interface__`.
+"""Array engines: the memory of a numpy array, addressed by element offsets and never copied.
 
-The layout of an array is its shape and its strides in elements; nothing is copied. Host memory can be read and
-written through the tensor; device memory is a pointer with the right address, type and layout.
+    array[i, j]  =  engine[layout(i, j)]        the layout has the array's shape, and its strides in elements
+
+Strides may be negative or zero; offset 0 is the array's element [0, 0, ...], wherever that lies in memory. How other
+objects (`__dlpack__`, `__cuda_array_interface__`) come in is in `array_sources`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from cute_py.arith_tuple.pointers import make_gmem_ptr
+from cute_py.arith_tuple.pointers import pointer_text
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError
 from cute_py.layout.layout import Layout
@@ -16,142 +18,150 @@ from cute_py.layout.leaf import Int
 
 
 class ArrayEngine:
-    """Elements of a numpy array, addressed by element offsets from its first element.
+    """Elements of an array: read with `engine[offset]`, written with `engine.store(offset, value)`.
 
     `flat` is a one-dimensional view that reaches from the lowest to the highest element; `origin` is the index of
-    the element at offset 0 (above 0 where a stride is negative).
+    the element at offset 0 (above 0 where a stride is negative). `dtype` is the element type, where the array's own
+    does not say it (a tfloat32 is stored as float32). The view keeps the memory alive.
     """
 
-    __slots__ = ("array", "flat", "origin")
+    __slots__ = ("dtype", "flat", "origin")
 
-    def __init__(self, array: Any, flat: Any, origin: int) -> None:
-        self.array = array
+    flat: Any
+    origin: int
+    dtype: DType
+
+    def __init__(self, flat: Any, origin: int, dtype: Any = None) -> None:
         self.flat = flat
         self.origin = origin
+        self.dtype = as_dtype(flat.dtype) if dtype is None else as_dtype(dtype)
 
     @property
     def element_type(self) -> DType:
-        return as_dtype(self.flat.dtype)
+        return self.dtype
 
     @property
     def address(self) -> int:
         """Address of the element at offset 0, in bytes."""
-        return int(self.flat.__array_interface__["data"][0]) + self.origin * int(self.flat.dtype.itemsize)
+        return int(self.flat.ctypes.data) + self.origin * int(self.flat.dtype.itemsize)
 
     def _index(self, offset: Any) -> int:
+        if isinstance(offset, bool) or not hasattr(offset, "__index__"):
+            raise InvalidTypeError(f"an array is addressed by integer offsets, got {offset}", {"engine": self})
         i = self.origin + int(offset)
         if not 0 <= i < len(self.flat):
             raise TensorAccessError(
                 f"element offset {int(offset)} lies outside the array",
-                {"offsets": f"{-self.origin} .. {len(self.flat) - self.origin - 1}"},
+                {"offsets": f"{-self.origin} .. {len(self.flat) - self.origin - 1}", "engine": self},
             )
         return i
 
     def __getitem__(self, offset: Any) -> Any:
-        return self.flat[self._index(offset)]
+        value = self.flat[self._index(offset)]
+        if self.dtype.name == "tfloat32":  # 19 bits of the 32 count; the others read as 0, as in C++
+            return (value.view("uint32") & 0xFFFFE000).view("float32")
+        return value
 
     def store(self, offset: Any, value: Any) -> None:
+        """Write the element at an offset; it goes to the array that the engine was made of.
+
+        Raises:
+            TensorAccessError: the array is read-only, the offset outside it, or the value none of its type.
+        """
         if not self.flat.flags.writeable:
-            raise TensorAccessError("the array is read-only", {"dtype": self.flat.dtype})
-        self.flat[self._index(offset)] = value
+            raise TensorAccessError("the array is read-only", {"engine": self, "value": value})
+        index = self._index(offset)
+        try:
+            self.flat[index] = value
+        except (ValueError, TypeError, OverflowError) as refusal:
+            raise TensorAccessError(f"{value!r} is no {self.dtype}: {refusal}", {"engine": self}) from None
 
     def __add__(self, offset: Any) -> ArrayEngine:
-        return ArrayEngine(self.array, self.flat, self.origin + int(offset))
+        if isinstance(offset, bool) or not hasattr(offset, "__index__"):
+            raise InvalidTypeError(f"an array engine moves by integers, got {offset}", {"engine": self})
+        return ArrayEngine(self.flat, self.origin + int(offset), self.dtype)
+
+    def recast(self, dtype: Any) -> ArrayEngine:
+        """The same bytes as elements of another type, through a numpy view.
+
+        Raises:
+            InvalidTypeError: a type narrower than a byte (numpy keeps one element a byte, memory packs them).
+            InvalidValueError: not one whole new element lies behind offset 0.
+        """
+        new = as_dtype(dtype)
+        for kind in (self.dtype, new):
+            if kind.bits % 8:
+                raise InvalidTypeError(
+                    f"an array can't be recast from {self.dtype} to {new}: {kind} has {kind.bits} bits",
+                    {"rule": "numpy keeps one element in one byte, so its bytes are not the elements' in memory"},
+                )
+        size = new.bits // 8
+        start = self.origin * (self.dtype.bits // 8)
+        octets = self.flat.view("uint8")
+        phase = start % size
+        count = (len(octets) - phase) // size
+        if count < 1:
+            raise InvalidValueError(
+                f"no element of {new.bits} bits lies in an array of {len(octets)} bytes from byte {phase} on",
+                {"engine": self, "element type": new},
+            )
+        return ArrayEngine(octets[phase : phase + count * size].view(new.numpy), (start - phase) // size, new)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ArrayEngine) and self.flat is other.flat and self.origin == other.origin
+        if not isinstance(other, ArrayEngine):
+            return False
+        return (self.address, len(self.flat), self.dtype) == (other.address, len(other.flat), other.dtype)
 
     def __hash__(self) -> int:
-        return hash((id(self.flat), self.origin))
+        return hash((self.address, len(self.flat), self.dtype))
 
     def __str__(self) -> str:
-        return f"ptr[{self.element_type.bits}b]({self.address:#x})"
+        return pointer_text(self.address, self.dtype)
 
     def __repr__(self) -> str:
-        return f"ArrayEngine({self.array.dtype}, {self.array.shape})"
+        return f"ArrayEngine({self.dtype.name!r}, {len(self.flat)} elements, origin {self.origin})"
 
 
-def _flat_view(array: Any) -> tuple[Any, int]:
-    """(one-dimensional view over all memory that the array touches, index of its first element)."""
+def flat_view(array: Any) -> tuple[Any, int]:
+    """(one-dimensional view over all memory between the array's lowest and highest element, index of its first)."""
     import numpy
 
     size = array.dtype.itemsize
+    if array.size == 0:
+        return numpy.empty(0, array.dtype), 0
+    steps = []
     for axis, step in enumerate(array.strides):
         if step % size:
             raise InvalidValueError(
-                f"stride {step} bytes of axis {axis} is not a multiple of the element's {size} bytes"
+                f"stride {step} bytes of axis {axis} is not a multiple of the element's {size} bytes",
+                {"shape": array.shape, "strides": array.strides, "dtype": array.dtype},
             )
-    steps = [s // size for s in array.strides]
+        steps.append(step // size)
     low = sum(min(0, (n - 1) * s) for n, s in zip(array.shape, steps, strict=True))
     high = sum(max(0, (n - 1) * s) for n, s in zip(array.shape, steps, strict=True))
-    if array.size == 0:
-        return array.reshape(-1), 0
-    start = array[tuple(0 if s >= 0 else n - 1 for n, s in zip(array.shape, steps, strict=True))]
-    base = numpy.lib.stride_tricks.as_strided(
-        array[tuple(slice(None, None, -1) if s < 0 else slice(None) for s in steps)],
-        shape=(high - low + 1,),
-        strides=(size,),
-        writeable=array.flags.writeable,
+    from_low = array[(*[slice(None, None, -1) if s < 0 else slice(None) for s in steps], ...)]
+    flat = numpy.lib.stride_tricks.as_strided(  # as plain bytes: it can't name the types of ml_dtypes
+        from_low.view(f"V{size}"), shape=(high - low + 1,), strides=(size,), writeable=array.flags.writeable
     )
-    del start
-    return base, -low
+    return flat.view(array.dtype), -low
 
 
-def engine_and_layout(source: Any) -> tuple[Any, Layout]:
-    """The engine and the layout of an array-like object, without a copy.
-
-    Raises:
-        InvalidTypeError: no array; InvalidValueError: object or big-endian elements, strides of part elements.
-    """
-    import numpy
-
-    if hasattr(source, "__cuda_array_interface__"):
-        info = source.__cuda_array_interface__
-        dtype = as_dtype(numpy.dtype(info["typestr"]))
-        steps = info.get("strides")
-        return _device(int(info["data"][0]), dtype, tuple(info["shape"]), _in_elements(steps, dtype))
-    if isinstance(source, numpy.ndarray):
-        return _host(source)
-    if hasattr(source, "__dlpack_device__") and hasattr(source, "__dlpack__"):
-        kind = int(source.__dlpack_device__()[0])
-        if kind in (1, 3):  # host memory, pinned host memory
-            return _host(numpy.from_dlpack(source))
-        if hasattr(source, "data_ptr"):
-            return _device(int(source.data_ptr()), _named(source.dtype), tuple(source.shape), tuple(source.stride()))
-        raise InvalidTypeError(f"device memory of DLPack type {kind} has no address that can be read here")
-    if hasattr(source, "__array_interface__") or hasattr(source, "__array__"):
-        return _host(numpy.asarray(source))
-    raise InvalidTypeError(f"no engine and no array: {type(source).__name__} {source!r}")
-
-
-def _named(dtype: Any) -> DType:
-    return as_dtype(str(dtype).rpartition(".")[2])
-
-
-def _in_elements(steps: Any, dtype: DType) -> tuple[int, ...] | None:
-    return None if steps is None else tuple(int(s) * 8 // dtype.bits for s in steps)
-
-
-def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    out, n = [], 1
-    for s in reversed(shape):
-        out.append(n)
-        n *= s
-    return tuple(reversed(out))
-
-
-def _layout(shape: tuple[int, ...], steps: tuple[int, ...]) -> Layout:
+def array_layout(shape: tuple[int, ...], steps: tuple[int, ...]) -> Layout:
     """Run-time sizes; a unit stride is static, as it is where C++ says LayoutLeft or LayoutRight."""
-    strides = tuple([Int(1) if d == 1 else int(d) for d in steps])
-    return Layout(tuple([int(n) for n in shape]), strides)
+    return Layout(tuple([int(n) for n in shape]), tuple([Int(1) if d == 1 else int(d) for d in steps]))
 
 
-def _host(array: Any) -> tuple[Any, Layout]:
-    as_dtype(array.dtype)
-    flat, origin = _flat_view(array)
-    size = array.dtype.itemsize
-    return ArrayEngine(array, flat, origin), _layout(array.shape, tuple(s // size for s in array.strides))
-
-
-def _device(address: int, dtype: DType, shape: tuple[int, ...], steps: Any) -> tuple[Any, Layout]:
-    return make_gmem_ptr(address, dtype), _layout(shape, steps if steps is not None else _row_major(shape))
+def host_engine(array: Any, dtype: DType | None = None) -> tuple[ArrayEngine, Layout]:
+    """Engine and layout of a numpy array; `dtype` where the array's own type does not say the element type."""
+    kind = as_dtype(array.dtype) if dtype is None else dtype
+    if array.dtype.itemsize != kind.numpy.itemsize:
+        raise InvalidTypeError(
+            f"an array of {array.dtype} ({array.dtype.itemsize} bytes) does not hold {kind}",
+            {"stored as": f"{kind.numpy} ({kind.numpy.itemsize} bytes)"},
+        )
+    if array.dtype != kind.numpy:
+        array = array.view(kind.numpy)
+    flat, origin = flat_view(array)
+    return ArrayEngine(flat, origin, kind), array_layout(
+        array.shape, tuple(s // array.dtype.itemsize for s in array.strides)
+    )

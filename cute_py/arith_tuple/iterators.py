@@ -9,48 +9,76 @@ from __future__ import annotations
 from typing import Any
 
 from cute_py.arith_tuple.arith_tuple import ArithTuple, as_arith_tuple
+from cute_py.arith_tuple.cells import element_text
+from cute_py.arith_tuple.scaled_basis import ScaledBasis
+from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import InvalidTypeError
-from cute_py.layout.leaf import Int, internal_leaf, leaf_text, public
+from cute_py.layout.leaf import Int, internal_leaf, is_symbolic, leaf_text, public
 
 
 class CountingIterator:
-    """The integers from `value` on.
+    """The numbers from `value` on, of an element type; integers wrap around at its width, as they do in C++.
 
     >>> it = counting_iterator(42)
     >>> print(it + 3, it[4], it.deref())
     counting_iter(45) 46 42
+    >>> counting_iterator(250, "uint8")[10]
+    4
     """
 
-    __slots__ = ("value",)
+    __slots__ = ("dtype", "value")
 
-    element_type = "int32"
+    value: Any
+    dtype: DType
 
-    def __init__(self, value: Any = 0) -> None:
-        self.value = public(internal_leaf(value))
+    def __init__(self, value: Any = 0, dtype: Any = "int32") -> None:
+        self.dtype = as_dtype(dtype)
+        self.value = _held(value, self.dtype)
+
+    @property
+    def element_type(self) -> DType:
+        return self.dtype
 
     def deref(self) -> Any:
-        """The integer that it stands at."""
+        """The number that it stands at."""
         return self.value
 
     def __add__(self, offset: Any) -> CountingIterator:
-        if not isinstance(offset, int) and not hasattr(offset, "__index__") and not hasattr(offset, "free_symbols"):
+        if isinstance(offset, bool) or not (hasattr(offset, "__index__") or is_symbolic(offset)):
             raise InvalidTypeError(f"a counting iterator moves by integers, got {offset}", {"iterator": self})
-        return CountingIterator(int(self.value) + int(offset))
+        return CountingIterator(self.value + (offset if is_symbolic(offset) else int(offset)), self.dtype)
 
     def __getitem__(self, offset: Any) -> Any:
         return (self + offset).value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, CountingIterator) and bool(self.value == other.value)
+        if not isinstance(other, CountingIterator):
+            return False
+        return self.dtype == other.dtype and bool(self.value == other.value)
 
     def __hash__(self) -> int:
-        return hash((CountingIterator, self.value))
+        return hash((CountingIterator, self.value, self.dtype))
 
     def __str__(self) -> str:
-        return f"counting_iter({int(self.value)})"
+        return f"counting_iter({element_text(self.value)})"
 
     def __repr__(self) -> str:
-        return f"counting_iterator({self.value!r})"
+        kind = "" if self.dtype.name == "int32" else f", {self.dtype.name!r}"
+        return f"counting_iterator({self.value!r}{kind})"
+
+
+def _held(value: Any, dtype: DType) -> Any:
+    """The number as a variable of the type holds it: a run-time one, never static."""
+    if is_symbolic(value):
+        return value
+    if dtype.kind == "float":
+        if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
+            raise InvalidTypeError(f"a counting iterator over {dtype} starts at a number, got {value!r}")
+        return float(value)
+    if dtype.kind not in ("int", "uint"):
+        raise InvalidTypeError(f"a counting iterator counts in integers or floats, not in {dtype}")
+    number = int(public(internal_leaf(value))) % 2**dtype.bits
+    return number - 2**dtype.bits if dtype.kind == "int" and number >= 2 ** (dtype.bits - 1) else number
 
 
 class ArithTupleIterator:
@@ -65,9 +93,12 @@ class ArithTupleIterator:
 
     element_type = "coordinate"
 
+    coord: Any
+
     def __init__(self, coord: Any) -> None:
-        coord = as_arith_tuple(coord)
-        if not isinstance(coord, ArithTuple):
+        if isinstance(coord, tuple):
+            coord = ArithTuple(*coord)
+        elif not isinstance(coord, (ArithTuple, ScaledBasis)):
             coord = public(internal_leaf(coord))
         self.coord = coord
 
@@ -76,11 +107,11 @@ class ArithTupleIterator:
         return self.coord
 
     def __add__(self, offset: Any) -> ArithTupleIterator:
-        offset = as_arith_tuple(offset)
-        if isinstance(self.coord, ArithTuple) or isinstance(offset, ArithTuple):
-            if isinstance(self.coord, ArithTuple):
-                return ArithTupleIterator(self.coord + offset)
-            return ArithTupleIterator(offset + self.coord)
+        """The iterator moved by a coordinate: an arithmetic tuple, a plain tuple, a basis element, a static 0."""
+        if isinstance(offset, tuple):
+            offset = ArithTuple(*offset)
+        elif not isinstance(offset, (ArithTuple, ScaledBasis)):
+            offset = public(internal_leaf(offset))
         return ArithTupleIterator(self.coord + offset)
 
     def __getitem__(self, offset: Any) -> Any:
@@ -94,7 +125,7 @@ class ArithTupleIterator:
 
     def __str__(self) -> str:
         coord = self.coord
-        return "ArithTuple" + (str(coord) if isinstance(coord, ArithTuple) else leaf_text(internal_leaf(coord)))
+        return "ArithTuple" + (str(coord) if hasattr(coord, "is_static") else leaf_text(internal_leaf(coord)))
 
     def __repr__(self) -> str:
         if isinstance(self.coord, ArithTuple):
@@ -102,9 +133,13 @@ class ArithTupleIterator:
         return f"make_inttuple_iter({self.coord!r})"
 
 
-def counting_iterator(value: Any = 0) -> CountingIterator:
-    """The implicit integers value, value + 1, ..."""
-    return CountingIterator(value)
+def counting_iterator(value: Any = 0, dtype: Any = "int32") -> CountingIterator:
+    """The implicit numbers value, value + 1, ..., of an element type (which decides how print_tensor shows them).
+
+    >>> print(counting_iterator(5), counting_iterator(5, "float32"))
+    counting_iter(5) counting_iter(5.000000)
+    """
+    return CountingIterator(value, dtype)
 
 
 def make_inttuple_iter(*coord: Any) -> ArithTupleIterator:
@@ -115,7 +150,7 @@ def make_inttuple_iter(*coord: Any) -> ArithTupleIterator:
     """
     if not coord:
         raise InvalidTypeError("make_inttuple_iter takes a coordinate, or one argument per mode")
-    return ArithTupleIterator(coord[0] if len(coord) == 1 else ArithTuple(*coord))
+    return ArithTupleIterator(as_arith_tuple(coord[0]) if len(coord) == 1 else ArithTuple(*coord))
 
 
 def zero_iterator(profile: Any) -> ArithTupleIterator:

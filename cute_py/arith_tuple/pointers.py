@@ -6,12 +6,13 @@
     gmem_subptr[4b](0x1000.3)     elements narrower than a byte: address and index within it
     tmem_[32b](0x0010.0020)       tensor memory: lane and column, 32-bit cells
 
-Texts are C++'s. Reading is refused: this library holds no GPU memory behind them.
+Texts are C++'s. Reading is refused: this library holds no GPU memory behind them. A bool is one byte, as `bool*` has
+it, and prints `ptr[1b]`; C++'s make_gmem_ptr<bool>(void*) packs eight in a byte, which here is `uint1`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cute_py.dtypes import DType, as_dtype
@@ -22,6 +23,15 @@ from cute_py.layout.swizzle import Swizzle
 
 def _hex(address: int) -> str:
     return hex(address) if address else "(nil)"
+
+
+def pointer_text(address: int, dtype: DType) -> str:
+    """`ptr[16b](0x1000)`: C++ counts a bool as one bit.
+
+    >>> pointer_text(0x1000, as_dtype("half")), pointer_text(0, as_dtype("bool"))
+    ('ptr[16b](0x1000)', 'ptr[1b]((nil))')
+    """
+    return f"ptr[{1 if dtype.kind == 'bool' else dtype.bits}b]({_hex(address)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +49,11 @@ class Pointer:
     dtype: DType
     swizzle: Swizzle | None = None
     bit: int = 0
+    owner: Any = field(default=None, compare=False, repr=False)
+    """What keeps the memory alive, if this library was given an object and not an address."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", as_dtype(self.dtype))
 
     @property
     def element_type(self) -> DType:
@@ -48,12 +63,21 @@ class Pointer:
         if isinstance(offset, bool) or not hasattr(offset, "__index__"):
             raise InvalidTypeError(f"a pointer moves by integers, got {offset}", {"pointer": self})
         total = self.address * 8 + self.bit + int(offset) * self.dtype.bits
-        return Pointer(self.space, total // 8, self.dtype, self.swizzle, total % 8)
+        return replace(self, address=total // 8 % 2**64, bit=total % 8)
 
     def recast(self, dtype: Any) -> Pointer:
-        """The same address with elements of another type."""
+        """The same address with elements of another type.
+
+        Raises:
+            InvalidValueError: the pointer stands inside a byte, and the new elements are whole bytes.
+        """
         new = as_dtype(dtype)
-        return Pointer(self.space, self.address, new, self.swizzle, self.bit)
+        if self.bit and new.bits % 8 == 0:
+            raise InvalidValueError(
+                f"an element of {new.bits} bits can't start at bit {self.bit} of a byte",
+                {"pointer": self, "element type": new},
+            )
+        return replace(self, dtype=new)
 
     def __getitem__(self, offset: Any) -> Any:
         raise TensorAccessError(
@@ -68,11 +92,15 @@ class Pointer:
         bits = self.dtype.bits
         if bits % 8:
             return f"{swizzle}{prefix}subptr[{bits}b]({_hex(self.address)}.{self.bit})"
-        return f"{swizzle}{prefix}ptr[{bits}b]({_hex(self.address)})"
+        return f"{swizzle}{prefix}{pointer_text(self.address, self.dtype)}"
 
     def __repr__(self) -> str:
+        if self.bit:
+            swizzle = f", {self.swizzle!r}" if self.swizzle is not None else ""
+            return f"Pointer({self.space!r}, {self.address:#x}, {self.dtype.name!r}{swizzle}, bit={self.bit})"
+        maker = "make_ptr" if self.space == "generic" else f"make_{self.space}_ptr"
         extra = f", {self.swizzle!r}" if self.swizzle is not None else ""
-        return f"make_{self.space}_ptr({self.address:#x}, {self.dtype.name!r}{extra})"
+        return f"{maker}({self.address:#x}, {self.dtype.name!r}{extra})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +121,22 @@ class TmemPointer:
         return self.dtype
 
     def __add__(self, offset: Any) -> TmemPointer:
-        """Offsets are in elements; the part of a 32-bit cell goes to the unused top bits, as in C++."""
-        shift = (32 // self.dtype.bits).bit_length() - 1 if self.dtype.bits < 32 else 0
-        step = int(offset) & 0xFFFFFFFF
-        rotated = ((step >> shift) | (step << (32 - shift))) & 0xFFFFFFFF if shift else step
-        return TmemPointer((self.address + rotated) & 0xFFFFFFFF, self.dtype)
+        """Offsets are in elements; the part of a 32-bit cell goes to the unused top bits, as in C++: the offset is
+        rotated right by log2(32 / bits), to the left for elements wider than a cell."""
+        if isinstance(offset, bool) or not hasattr(offset, "__index__"):
+            raise InvalidTypeError(f"a pointer moves by integers, got {offset}", {"pointer": self})
+        shift = (5 - (self.dtype.bits.bit_length() - 1)) % 32
+        step = int(offset) % 2**32
+        rotated = ((step >> shift) | (step << (32 - shift))) % 2**32
+        return TmemPointer((self.address + rotated) % 2**32, self.dtype)
 
     def recast(self, dtype: Any) -> TmemPointer:
         return TmemPointer(self.address, as_dtype(dtype))
 
     def __getitem__(self, offset: Any) -> Any:
-        raise TensorAccessError("a tensor-memory pointer's elements can't be read", {"pointer": self})
+        raise TensorAccessError(
+            "a tensor-memory pointer's elements can't be read here", {"pointer": self, "offset": offset}
+        )
 
     def __str__(self) -> str:
         return f"tmem_[{self.dtype.bits}b](0x{self.address >> 16:04x}.{self.address & 0xFFFF:04x})"
@@ -154,12 +187,18 @@ def smem_ptr_flag(bits: int) -> SmemPtrFlag:
     return SmemPtrFlag(bits)
 
 
-def _pointer(space: str, address: Any, dtype: Any, swizzle: Swizzle | None = None) -> Pointer:
+def _checked_address(address: Any) -> int:
     if isinstance(address, bool) or not hasattr(address, "__index__"):
         raise InvalidTypeError(f"an address is an integer, got {address!r}")
     if int(address) < 0:
         raise InvalidValueError(f"an address is {int(address)}; must not be negative")
-    return Pointer(space, int(address), as_dtype(dtype), swizzle)
+    return int(address)
+
+
+def _pointer(space: str, address: Any, dtype: Any, swizzle: Swizzle | None = None) -> Pointer:
+    if swizzle is not None and not isinstance(swizzle, Swizzle):
+        raise InvalidTypeError(f"a pointer's swizzle is a Swizzle, got {swizzle!r}")
+    return Pointer(space, _checked_address(address), as_dtype(dtype), swizzle)
 
 
 def make_gmem_ptr(address: int, dtype: Any) -> Pointer:
@@ -191,5 +230,12 @@ def make_ptr(address: int, dtype: Any) -> Pointer:
 
 
 def make_tmem_ptr(address: int, dtype: Any) -> TmemPointer:
-    """A pointer to tensor memory; `address` has the lane in its upper 16 bits, the column in its lower."""
-    return TmemPointer(int(address), as_dtype(dtype))
+    """A pointer to tensor memory; `address` (32 bits) has the lane in its upper 16 bits, the column in its lower.
+
+    >>> print(make_tmem_ptr(0, "float16") + 3)
+    tmem_[16b](0x8000.0001)
+    """
+    checked = _checked_address(address)
+    if checked >= 2**32:
+        raise InvalidValueError(f"a tensor-memory address is {checked:#x}; must be below 2**32")
+    return TmemPointer(checked, as_dtype(dtype))

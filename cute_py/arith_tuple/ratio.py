@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from cute_py.errors import InvalidValueError
+from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.layout.leaf import Int
 
 
@@ -22,13 +22,19 @@ class Ratio:
 
     __slots__ = ("denominator", "numerator")
 
+    __array_ufunc__ = None
+
     is_static = True
     numerator: int
     denominator: int
 
     def __init__(self, numerator: int, denominator: int) -> None:
+        for number in (numerator, denominator):
+            if isinstance(number, bool) or not hasattr(number, "__index__"):
+                raise InvalidTypeError(f"a ratio is of two integers, got {numerator!r}/{denominator!r}")
+        numerator, denominator = int(numerator), int(denominator)
         if denominator == 0:
-            raise InvalidValueError("a ratio's denominator must not be 0")
+            raise InvalidValueError(f"the denominator of {numerator}/{denominator} must not be 0")
         g = math.gcd(numerator, denominator) * (1 if denominator > 0 else -1)
         object.__setattr__(self, "numerator", numerator // g)
         object.__setattr__(self, "denominator", denominator // g)
@@ -56,9 +62,19 @@ class Ratio:
             return ratio(n, self.denominator * other.denominator)
         if isinstance(other, Int):
             return ratio(self.numerator + int(other) * self.denominator, self.denominator)
+        if isinstance(other, int) or hasattr(other, "free_symbols"):
+            raise InvalidTypeError(
+                f"{self} and the run-time number {other} have no sum, which would be static and run-time at once"
+            )
         return NotImplemented
 
     __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self + -other
+
+    def __rsub__(self, other: Any) -> Any:
+        return -self + other
 
     def __neg__(self) -> Ratio:
         return Ratio(-self.numerator, self.denominator)
@@ -86,5 +102,5 @@ class Ratio:
 
 def ratio(numerator: int, denominator: int) -> Any:
     """n/d: an `Int` if it is whole, else a `Ratio`."""
-    r = Ratio(int(numerator), int(denominator))
+    r = Ratio(numerator, denominator)
     return Int(r.numerator) if r.denominator == 1 else r

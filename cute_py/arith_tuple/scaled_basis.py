@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cute_py.arith_tuple.arith_tuple import ArithTuple
+from cute_py.arith_tuple.arith_tuple import ArithTuple, refused_integer, scale
 from cute_py.arith_tuple.ratio import Ratio
-from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError
+from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError
 from cute_py.layout.arithmetic import ceil_div_of
 from cute_py.layout.leaf import Int, Tree, internal, internal_leaf, is_symbolic, leaf_text, public, trunc_div
 from cute_py.layout.trees import at
@@ -30,6 +30,7 @@ class ScaledBasis:
     """
 
     __slots__ = ("modes", "value")
+    __array_ufunc__ = None  # numpy integers leave the arithmetic to this class
 
     value: Any
     modes: tuple[int, ...]
@@ -37,6 +38,8 @@ class ScaledBasis:
     def __init__(self, value: Any, *modes: int) -> None:
         if isinstance(value, ScaledBasis):
             value, modes = value.value, (*modes, *value.modes)
+        if hasattr(value, "as_tuple"):
+            raise InvalidTypeError(f"the value of a basis element is an integer, got the coordinate {value}")
         if not isinstance(value, Ratio):
             value = public(internal_leaf(value))
         object.__setattr__(self, "value", value)
@@ -69,13 +72,7 @@ class ScaledBasis:
         return result
 
     def __mul__(self, n: Any) -> Any:
-        if isinstance(n, (ScaledBasis, ArithTuple, bool)):
-            return NotImplemented
-        if not (isinstance(n, (int, Ratio)) or hasattr(n, "__index__") or is_symbolic(n)):
-            return NotImplemented
-        if not isinstance(n, (int, Ratio)) and not is_symbolic(n):
-            n = n.__index__()
-        return ScaledBasis(self.value * n, *self.modes)
+        return ScaledBasis(self.value * scale(n, self), *self.modes)
 
     __rmul__ = __mul__
 
@@ -86,22 +83,28 @@ class ScaledBasis:
         return ScaledBasis(abs(self.value), *self.modes)
 
     def __add__(self, other: Any) -> Any:
-        if isinstance(other, Int) and other == 0:
-            return self
-        if isinstance(other, (ScaledBasis, ArithTuple, tuple)):
-            mine = self.as_arith_tuple()
-            return mine + (other.as_arith_tuple() if isinstance(other, ScaledBasis) else other)
-        if isinstance(other, (int, Int)) or is_symbolic(other):
-            raise LayoutError(
-                "ScaledBasis op+ error!",
-                {"basis": self, "integer": other, "rule": "only a static 0 may be added to a basis element"},
-            )
-        return NotImplemented
+        return self._with(other, "+")
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
-        return self + (-ArithTuple(*other) if isinstance(other, tuple) else -other)
+        return self._with(other, "-")
+
+    def __rsub__(self, other: Any) -> Any:
+        return -self._with(other, "-")
+
+    def _with(self, other: Any, sign: str) -> Any:
+        """self + other or self - other."""
+        if isinstance(other, Int) and other == 0:
+            return self
+        mine = self.as_arith_tuple()
+        if not isinstance(mine, ArithTuple):  # E() scaled: a number
+            return mine + other if sign == "+" else mine - other
+        if isinstance(other, (int, Ratio)) or hasattr(other, "__index__") or is_symbolic(other):
+            raise refused_integer(f"ScaledBasis op{sign} error!", "basis", self, other)
+        if isinstance(other, ScaledBasis):
+            other = other.as_arith_tuple()
+        return mine + other if sign == "+" else mine - other
 
     def ceil_div(self, n: Any) -> ScaledBasis:
         """The value divided, rounded up."""
@@ -110,7 +113,7 @@ class ScaledBasis:
     def safe_div(self, n: Any) -> ScaledBasis:
         """The value divided; static numbers must divide evenly."""
         if isinstance(self.value, Int) and isinstance(n, Int) and int(self.value) % int(n):
-            raise LayoutError("Static safe_div requires t % u == 0", {"basis": self, "divisor": n})
+            raise StaticAssertError("Static safe_div requires t % u == 0", {"basis": self, "divisor": n})
         return ScaledBasis(public(trunc_div(internal(self.value), internal(n))), *self.modes)
 
     def __floordiv__(self, n: Any) -> Any:
@@ -140,9 +143,11 @@ class ScaledBasis:
 def _checked_modes(modes: tuple[Any, ...]) -> tuple[int, ...]:
     for mode in modes:
         if isinstance(mode, bool) or not hasattr(mode, "__index__"):
-            raise InvalidTypeError(f"a mode of a basis element is an integer, got {mode!r}")
+            raise InvalidTypeError(f"a mode of a basis element is an integer, got {mode!r}", {"modes": modes})
         if int(mode) < 0:
-            raise InvalidValueError(f"a mode of a basis element is {int(mode)}; must not be negative")
+            raise InvalidValueError(
+                f"a mode of a basis element is {int(mode)}; must not be negative", {"modes": tuple(map(int, modes))}
+            )
     return tuple([int(mode) for mode in modes])
 
 
@@ -189,6 +194,7 @@ def make_basis_like(shape: Tree) -> Tree:
     def bases(tree: Tree, path: tuple[int, ...]) -> Tree:
         if type(tree) is tuple:
             return tuple([bases(t, (*path, i)) for i, t in enumerate(tree)])
+        internal_leaf(tree)  # refuses what is no size
         return E(*path)
 
     return bases(shape.shape if hasattr(shape, "domain") or hasattr(shape, "_shape") else shape, ())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cute_py.arith_tuple.arrays import ArrayEngine, engine_and_layout
+from cute_py.arith_tuple.array_sources import engine_and_layout
+from cute_py.arith_tuple.arrays import ArrayEngine
 from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator, zero_iterator
 from cute_py.arith_tuple.pointers import Pointer, SmemPtrFlag, TmemPointer, make_smem_ptr
 from cute_py.arith_tuple.scaled_basis import make_basis_like
@@ -14,43 +15,47 @@ from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.coprofile import coprofile
 from cute_py.layout.domain import domain_of
 from cute_py.layout.layout import Layout
-from cute_py.layout.leaf import Tree
+from cute_py.layout.leaf import Tree, value_of
 from cute_py.layout.recast import recast_layout
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.tensor import Tensor
+from cute_py.layout.trees import leaves
 
 _ENGINES = (ArithTupleIterator, CountingIterator, Pointer, TmemPointer, ArrayEngine)
 
 
-def make_tensor(engine: Any, layout: Any = None, stride: Tree = None) -> Tensor:
+def make_tensor(engine: Any, layout: Any = None, stride: Tree = None, *, dtype: Any = None) -> Tensor:
     """A tensor of an engine and a layout.
 
     Args:
         engine: an iterator (`counting_iterator`, `make_inttuple_iter`), a pointer (`make_gmem_ptr`, ...), a numpy
-            array, or an object with `__dlpack__` or `__cuda_array_interface__`.
+            array, or an object with `__dlpack__` or `__cuda_array_interface__` (never copied).
         layout: a layout, or a shape (then `stride`, or compact column-major). Arrays bring their own; a layout given
             with an array addresses its elements from the first one on.
+        dtype: element type of an array, where the array does not say it (tfloat32 stored as float32).
     Raises:
         InvalidTypeError: no engine; InvalidValueError: a flagged layout of another element width than the pointer's.
 
     >>> print(make_tensor(make_inttuple_iter(0, 0), (4, 5), (E(0), E(1))))
     ArithTuple(0,0) o (4,5):(_1@0,_1@1)
     """
-    if not isinstance(engine, _ENGINES):
-        if isinstance(engine, Tensor):
-            engine = engine.engine
-        elif hasattr(engine, "__getitem__") and hasattr(engine, "deref"):
-            pass
-        else:
-            engine, own = engine_and_layout(engine)
-            if layout is None:
-                return Tensor(engine, own)
+    if isinstance(engine, Tensor):
+        engine = engine.engine
+    own = None
+    if not isinstance(engine, _ENGINES) and not (hasattr(engine, "__getitem__") and hasattr(engine, "deref")):
+        engine, own = engine_and_layout(engine, None if dtype is None else as_dtype(dtype))
+    elif dtype is not None:
+        raise InvalidTypeError("make_tensor takes dtype with arrays only", {"engine": engine, "dtype": dtype})
     if layout is None:
-        raise InvalidTypeError("make_tensor of this engine needs a layout or a shape", {"engine": engine})
+        if own is None:
+            raise InvalidTypeError("make_tensor of this engine needs a layout or a shape", {"engine": engine})
+        return Tensor(engine, own)
     if not isinstance(layout, (Layout, ComposedLayout)):
         layout = Layout(layout, stride)
     elif stride is not None:
-        raise InvalidTypeError("make_tensor takes a layout, or a shape and a stride")
+        raise InvalidTypeError(
+            "make_tensor takes a layout, or a shape and a stride", {"layout": layout, "stride": stride}
+        )
     if isinstance(layout, ComposedLayout) and isinstance(layout.offset, SmemPtrFlag) and isinstance(engine, Pointer):
         return _set_flag(engine, layout)
     return Tensor(engine, layout)
@@ -98,19 +103,53 @@ def make_identity_tensor(shape: Tree) -> Tensor:
 
 
 def recast(tensor: Tensor, dtype: Any) -> Tensor:
-    """The same memory with elements of another type: pointer and layout counted in its width.
+    """The same memory with elements of another type: engine and layout counted in its width.
+
+    Of an array with static negative strides, the first new element begins at the lowest old one that it covers. A
+    pointer moves as C++ moves it, by the stride times what the mode got shorter, which is further.
+
+    Args:
+        tensor: of a pointer, or of an array (then through a numpy view, without a copy).
+        dtype: the new element type.
+    Raises:
+        InvalidTypeError: an engine without memory (an iterator), or an array of elements narrower than a byte.
+        InvalidValueError: a pointer inside a byte, a whole byte wanted; or an array that holds no new element.
+        StaticAssertError: the layout can't be counted in the new width.
 
     >>> print(recast(make_tensor(make_gmem_ptr(4096, "float16"), (Int(8), Int(4))), "float32"))
     gmem_ptr[32b](0x1000) o (_4,_4):(_1,_4)
     """
-    old, new = as_dtype(tensor.element_type), as_dtype(dtype)
-    if not isinstance(tensor.engine, (Pointer, TmemPointer)):
+    if not isinstance(tensor, Tensor):
+        raise InvalidTypeError(f"recast takes a tensor, got {type(tensor).__name__} {tensor}")
+    engine: Any = tensor.engine
+    if not isinstance(engine, (Pointer, TmemPointer, ArrayEngine)):
         raise InvalidTypeError(
-            "recast takes tensors of pointers; an array is recast with numpy's view", {"tensor": tensor}
+            "recast takes tensors of memory; this engine makes its elements", {"tensor": tensor, "new type": dtype}
         )
-    if old.bits == new.bits:
-        return Tensor(tensor.engine.recast(new), tensor.layout)
-    return Tensor(tensor.engine.recast(new), recast_layout(tensor.layout, old, new))
+    old, new = engine.element_type, as_dtype(dtype)
+    if old == new:
+        return tensor
+    layout = tensor.layout if old.bits == new.bits else recast_layout(tensor.layout, old, new)
+    if -(-old.bits // 8) < -(-new.bits // 8) and isinstance(layout, Layout):
+        reach = _first_element if isinstance(engine, ArrayEngine) else _shrunk_extent
+        engine = engine + reach(tensor.layout, layout)
+    return Tensor(engine.recast(new), layout)
+
+
+def _negative_modes(old: Layout, new: Layout) -> list[tuple[int, int, int]]:
+    """(old size, new size, static negative stride) of each mode that has one."""
+    modes = zip(leaves(old._shape), leaves(new._shape), leaves(old._stride), strict=True)
+    return [(int(value_of(a)), int(value_of(b)), d) for a, b, d in modes if type(d) is int and d < 0]
+
+
+def _shrunk_extent(old: Layout, new: Layout) -> int:
+    """C++'s offset for static negative strides: what the mode got shorter, times its stride."""
+    return sum(min(0, (before - after) * step) for before, after, step in _negative_modes(old, new))
+
+
+def _first_element(old: Layout, new: Layout) -> int:
+    """Offset of the lowest old element that the first new one covers."""
+    return sum((before // after - 1) * step for before, after, step in _negative_modes(old, new) if after)
 
 
 def swizzle_of(tensor: Tensor) -> Swizzle:

@@ -1,5 +1,7 @@
 """Layout algebra: CuTe's, value for value and text for text. Read `leaf`, `layout`, `coalesce`, `composition` first."""
 
+from cute_py.layout.access import BankConflicts, Coalescing, bank_conflicts, coalescing
+from cute_py.layout.analysis import Footprint, footprint, is_bijective, is_injective, overlaps
 from cute_py.layout.coalesce import coalesce, filter, filter_zeros
 from cute_py.layout.complement import complement
 from cute_py.layout.composed import ComposedLayout, make_composed_layout
@@ -38,8 +40,11 @@ from cute_py.layout.inverse import left_inverse, max_common_layout, max_common_v
 from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight, make_layout, make_ordered_layout, static
 from cute_py.layout.leaf import Int, IntegerModule
 from cute_py.layout.leaf import underscore as _
+from cute_py.layout.linear import LinearLayout, linear, same_function
 from cute_py.layout.modes import append, flatten, group, group_modes, prepend, replace, select, take, unflatten
+from cute_py.layout.offsets import offsets
 from cute_py.layout.partition import inner_partition, local_partition, local_tile, outer_partition
+from cute_py.layout.preimage import coordinates
 from cute_py.layout.product import (
     blocked_product,
     flat_product,
@@ -51,27 +56,37 @@ from cute_py.layout.product import (
 )
 from cute_py.layout.recast import downcast, recast_layout, upcast
 from cute_py.layout.slicing import dice, domain_offset, slice_, slice_and_offset
+from cute_py.layout.steps import Step, explained, steps
 from cute_py.layout.swizzle import Swizzle, make_swizzle
 from cute_py.layout.tensor import Tensor
+from cute_py.layout.tv import make_layout_tv, thread_value_view, thread_view
 
 __all__ = [
+    "BankConflicts",
+    "Coalescing",
     "ComposedLayout",
+    "Footprint",
     "Int",
     "IntegerModule",
     "Layout",
     "LayoutLeft",
     "LayoutRight",
+    "LinearLayout",
+    "Step",
     "Swizzle",
     "Tensor",
     "_",
     "append",
+    "bank_conflicts",
     "blocked_product",
     "ceil_div",
     "coalesce",
+    "coalescing",
     "compatible",
     "complement",
     "composition",
     "congruent",
+    "coordinates",
     "coprofile",
     "coshape",
     "cosize",
@@ -85,11 +100,13 @@ __all__ = [
     "elem_less",
     "elem_scale",
     "evenly_divides",
+    "explained",
     "filter",
     "filter_zeros",
     "flat_divide",
     "flat_product",
     "flatten",
+    "footprint",
     "get_nonswizzle_portion",
     "get_swizzle_portion",
     "group",
@@ -97,8 +114,11 @@ __all__ = [
     "idx2crd",
     "inner_partition",
     "inner_product",
+    "is_bijective",
+    "is_injective",
     "is_static",
     "left_inverse",
+    "linear",
     "local_partition",
     "local_tile",
     "logical_divide",
@@ -106,13 +126,16 @@ __all__ = [
     "make_composed_layout",
     "make_layout",
     "make_layout_like",
+    "make_layout_tv",
     "make_ordered_layout",
     "make_swizzle",
     "max_alignment",
     "max_common_layout",
     "max_common_vector",
     "nullspace",
+    "offsets",
     "outer_partition",
+    "overlaps",
     "prepend",
     "product",
     "product_each",
@@ -122,6 +145,7 @@ __all__ = [
     "replace",
     "right_inverse",
     "round_up",
+    "same_function",
     "select",
     "shape",
     "shape_div",
@@ -129,8 +153,11 @@ __all__ = [
     "slice_",
     "slice_and_offset",
     "static",
+    "steps",
     "stride",
     "take",
+    "thread_value_view",
+    "thread_view",
     "tile_to_shape",
     "tiled_divide",
     "tiled_product",

@@ -97,10 +97,16 @@ def coalesced_shape(shape: Tree) -> Tree:
 def compact_left(shape: Tree, current: Any = 1) -> tuple[Tree, Any]:
     """Column-major strides from `current` on, and the next stride; static size-1 modes get stride 0."""
     if type(shape) is tuple:
-        out = []
+        out: list[Any] = []
         for s in shape:
-            stride, current = compact_left(s, current)
-            out.append(stride)
+            if type(s) is tuple:
+                stride, current = compact_left(s, current)
+                out.append(stride)
+            elif type(s) is int and s == 1:
+                out.append(0)
+            else:
+                out.append(current)
+                current = current * s
         return tuple(out), current
     if type(shape) is int and shape == 1:
         return 0, current

@@ -15,7 +15,7 @@ from cute_py.layout.arithmetic import coalesced_shape
 from cute_py.layout.domain import on_domain
 from cute_py.layout.layout import Layout, joined, make
 from cute_py.layout.leaf import Tree, internal, public, same, times, tree_text
-from cute_py.layout.trees import is_underscore, leaves, like, modes
+from cute_py.layout.trees import check_depth, is_underscore, leaves, like, modes
 
 
 def _merged_backwards(shapes: list[Any], strides: list[Any], count: int, shape: Any, stride: Any) -> tuple[Tree, Tree]:
@@ -79,6 +79,7 @@ def coalesced_beyond_by(shape: Tree, stride: Tree, profile: Tree) -> tuple[Tree,
 
 def _by_profile(operation: Any, layout: Layout, profile: Tree) -> Layout:
     """Apply `operation` at the leaves of `profile`; modes beyond it stay."""
+    check_depth(profile)
     if type(profile) is not tuple:
         return operation(layout) if not is_underscore(profile) else layout
     parts = [layout[i] for i in range(len(modes(layout._shape)))]

@@ -16,9 +16,9 @@ from cute_py.layout.axes import along_axis, axis_paths, on_axis
 from cute_py.layout.coalesce import coalesced, without_zeros
 from cute_py.layout.coprofile import coprofile_of, coshape_of
 from cute_py.layout.domain import domain_of
-from cute_py.layout.layout import make
-from cute_py.layout.leaf import Tree, internal, tree_text, trunc_div
-from cute_py.layout.trees import at, is_underscore, modes
+from cute_py.layout.layout import Layout, make
+from cute_py.layout.leaf import Int, Tree, internal, tree_text, trunc_div
+from cute_py.layout.trees import at, is_underscore, leaves, modes, unwrap
 
 
 def complement_trees(shape: Tree, stride: Tree, cotarget: Tree) -> tuple[Tree, Tree]:
@@ -56,6 +56,37 @@ def complement_trees(shape: Tree, stride: Tree, cotarget: Tree) -> tuple[Tree, T
     return coalesced((tuple(out_shape), rest_shape), (tuple(out_stride), rest_stride))
 
 
+def _all_static(layout: Any, cotarget: Any) -> tuple[Tree, Tree] | None:
+    """The complement of positive static sizes and strides below a positive static number; None where the general
+    way has to decide or to refuse."""
+    if type(layout) is not Layout or type(cotarget) is not Int or cotarget < 1:
+        return None
+    try:
+        moving = sorted([(d, s) for s, d in zip(leaves(layout._shape), leaves(layout._stride), strict=True) if d != 0])
+    except TypeError:  # run-time numbers and bases have no order
+        return None
+    out_shape: list[Any] = []
+    out_stride: list[Any] = []
+    end = 1
+    for d, s in moving:
+        if s == 1:
+            continue
+        if type(s) is not int or type(d) is not int or s < 1 or d < end:
+            return None
+        gap = d // end
+        if gap != 1:
+            out_shape.append(gap)
+            out_stride.append(end)
+        end = d * s
+    rest = -(-int(cotarget) // end)
+    if rest != 1:
+        out_shape.append(rest)
+        out_stride.append(end)
+    if not out_shape:
+        return 1, 0
+    return unwrap(out_shape), unwrap(out_stride)
+
+
 def complement(layout: Any, cotarget: Any = None) -> Any:
     """The layout of the offsets below `cotarget` that `layout` does not reach from 0.
 
@@ -73,6 +104,9 @@ def complement(layout: Any, cotarget: Any = None) -> Any:
     """
     if is_underscore(layout):
         return layout
+    quick = _all_static(layout, cotarget)
+    if quick is not None:
+        return make(*quick, layout._assumptions)
     inner = domain_of(layout)
     shape, stride = coalesced(without_zeros(inner._shape, inner._stride), inner._stride)
     profile = coprofile_of(inner._stride)
@@ -81,7 +115,8 @@ def complement(layout: Any, cotarget: Any = None) -> Any:
     else:
         target = domain_of(cotarget)._shape if hasattr(cotarget, "shape") else internal(cotarget)
     if profile == 0:
-        return make(*complement_trees(shape, stride, target if cotarget is not None else product_of(target)))
+        target = target if cotarget is not None else product_of(target)
+        return make(*complement_trees(shape, stride, target), inner._assumptions)
     parts = []
     for path in axis_paths(profile):
         mine = along_axis(inner._stride, path)

@@ -37,7 +37,7 @@ from cute_py.layout.leaf import (
     trunc_div,
     value_of,
 )
-from cute_py.layout.trees import at, is_underscore, modes, unwrap
+from cute_py.layout.trees import at, check_depth, is_underscore, modes, unwrap
 
 
 def compose_trees(lhs_shape: Tree, lhs_stride: Tree, shape: Tree, stride: Tree, notes: list[Any]) -> tuple[Tree, Tree]:
@@ -59,53 +59,96 @@ def compose_trees(lhs_shape: Tree, lhs_stride: Tree, shape: Tree, stride: Tree, 
 
 
 def _walk(lhs_shape: tuple[Any, ...], lhs_stride: Any, size: Any, step: Any, notes: list[Any]) -> tuple[Tree, Tree]:
-    """The general case: a flat left side of rank > 1, an integer mode size:step."""
+    """The general case: a flat left side of rank > 1, an integer mode size:step.
+
+    Numbers are held bare, each with a flag that says whether it is static; symbols take `_walk_symbols`.
+    """
+    out_shape: list[Any] = []
+    out_stride: list[Any] = []
+    size_static, step_static = type(size) is int, type(step) is int
+    n = size if size_static else size.value
+    d = step if step_static else step.value
+    last = len(lhs_shape) - 1
+    for i in range(last):
+        leaf = lhs_shape[i]
+        static = type(leaf) is int
+        have = leaf if static else leaf.value
+        if type(have) is not int or type(n) is not int or type(d) is not int:
+            return _walk_symbols(lhs_shape, lhs_stride, size, step, notes)
+        static = static and step_static
+        if d > 0 and have > 0:
+            if static and d >= have and d % have:
+                _refuse_stride(d, have, i, lhs_shape, lhs_stride)
+            left, following = -(-have // d), -(-d // have)
+        elif have == 0:
+            raise LayoutError("can't compose over a mode of size 0", {"left": tree_text(lhs_shape)})
+        else:
+            if static and d >= have and d % have:
+                _refuse_stride(d, have, i, lhs_shape, lhs_stride)
+            over = abs(d)
+            left, following = ceil_div_leaf(have, over), ceil_div_leaf(over, have) * sign(d)
+        if (static and left == 1) or (size_static and n == 1):
+            d, step_static = following, static
+            continue
+        take, taken_static = (left if left <= n else n), static and size_static
+        if take == 0 or (taken_static and n % take):
+            _refuse_size(n, take, i, lhs_shape, lhs_stride)
+        out_shape.append(take if taken_static else Dynamic(take))
+        out_stride.append(times(d if step_static else Dynamic(d), lhs_stride[i]))
+        n, size_static = trunc_div(n, take), taken_static or (size_static and n == 0)
+        d, step_static = following, static
+    tail = times(d if step_static else Dynamic(d), lhs_stride[last])
+    if not out_shape:
+        return size, tail
+    if size_static and n == 1:
+        return unwrap(out_shape), unwrap(out_stride)
+    return (*out_shape, n if size_static else Dynamic(n)), (*out_stride, tail)
+
+
+def _refuse_stride(step: int, have: int, mode: int, shape: Tree, stride: Tree) -> None:
+    raise StaticAssertError(
+        "Stride Divisibility Condition",
+        {
+            "stride": f"{leaf_text(step)} of the right side",
+            "mode": f"{leaf_text(have)} (mode {mode}) of the left side {_text(shape, stride)}",
+        },
+    )
+
+
+def _refuse_size(size: int, take: int, mode: int, shape: Tree, stride: Tree) -> None:
+    raise StaticAssertError(
+        "Shape Divisibility Condition",
+        {
+            "size": f"{leaf_text(size)} left of the right side",
+            "takes": f"{leaf_text(take)} of mode {mode} of the left side {_text(shape, stride)}",
+        },
+    )
+
+
+def _walk_symbols(
+    lhs_shape: tuple[Any, ...], lhs_stride: Any, size: Any, step: Any, notes: list[Any]
+) -> tuple[Tree, Tree]:
+    """`_walk` where a number is a symbol: what C++ asserts becomes an assumption, unless it is known to fail."""
     out_shape: list[Any] = []
     out_stride: list[Any] = []
     last = len(lhs_shape) - 1
     for i in range(last):
         have = lhs_shape[i]
-        if type(have) is int and type(step) is int:
-            if have == 0:
-                raise LayoutError("can't compose over a mode of size 0", {"left": tree_text(lhs_shape)})
-            if step % have and step >= have:
-                raise StaticAssertError(
-                    "Stride Divisibility Condition",
-                    {
-                        "stride": f"{leaf_text(step)} of the right side",
-                        "mode": f"{leaf_text(have)} (mode {i}) of the left side {_text(lhs_shape, lhs_stride)}",
-                    },
-                )
-            if step > 0:
-                left_here, next_step = -(-have // step), -(-step // have)
-            else:
-                left_here = ceil_div_leaf(have, -step)
-                next_step = -ceil_div_leaf(-step, have)
-        else:
-            _note_stride(step, have, notes)
-            over = magnitude(step)
-            left_here = ceil_div_leaf(have, over)
-            next_step = ceil_div_leaf(over, have) * sign(step)
-        if left_here == 1 or size == 1:
-            step = next_step
+        if type(have) is int and type(step) is int and have and step % have and step >= have:
+            _refuse_stride(step, have, i, lhs_shape, lhs_stride)
+        _note_stride(step, have, notes)
+        over = magnitude(step)
+        left, following = ceil_div_leaf(have, over), ceil_div_leaf(over, have) * sign(step)
+        if left == 1 or size == 1:
+            step = following
             continue
-        take = minimum(left_here, size)
-        if type(take) is int and type(size) is int:
-            if take == 0 or size % take:
-                raise StaticAssertError(
-                    "Shape Divisibility Condition",
-                    {
-                        "size": f"{leaf_text(size)} left of the right side",
-                        "takes": f"{leaf_text(take)} of mode {i} of the left side {_text(lhs_shape, lhs_stride)}",
-                    },
-                )
-            rest = size // take
-        else:
-            _note_shape(size, take, notes)
-            rest = trunc_div(size, take)
+        take = minimum(left, size)
+        if type(take) is int and type(size) is int and (take == 0 or size % take):
+            _refuse_size(size, take, i, lhs_shape, lhs_stride)
+        _note_shape(size, take, notes)
         out_shape.append(take)
         out_stride.append(times(step, lhs_stride[i]))
-        size, step = rest, next_step
+        size, step = trunc_div(size, take), following
     if not out_shape:
         return size, times(step, lhs_stride[last])
     if size == 1:
@@ -157,6 +200,13 @@ def compose_layouts(lhs: Layout, rhs: Layout) -> Layout:
     return make(shape, stride, tuple(notes))
 
 
+def tiler_text(tiler: Any) -> str:
+    """A tiler as it prints: tuples of sizes, layouts and `_`."""
+    if type(tiler) is tuple:
+        return "(" + ",".join([tiler_text(t) for t in tiler]) + ")"
+    return "_" if is_underscore(tiler) else str(tiler)
+
+
 def compose_tiler(lhs: Layout, tiler: Any) -> Layout:
     """A layout composed by mode with a tiler: a tuple of tilers (shorter tilers drop the other modes), a size, a
     layout, or `_` for the whole mode."""
@@ -165,7 +215,7 @@ def compose_tiler(lhs: Layout, tiler: Any) -> Layout:
     if type(tiler) is tuple:
         rank = len(modes(lhs._shape))
         if len(tiler) > rank:
-            raise StaticAssertError("tuple_size<Tiler>::value <= rank", {"tiler": tiler, "layout": lhs})
+            raise StaticAssertError("tuple_size<Tiler>::value <= rank", {"tiler": tiler_text(tiler), "layout": lhs})
         return joined([compose_tiler(lhs[i], t) for i, t in enumerate(tiler)])
     if is_underscore(tiler):
         return lhs
@@ -193,6 +243,7 @@ def composition(lhs: Any, rhs: Any, *rest: Any, strict: bool = False) -> Any:
     >>> print(composition(Layout((Int(4), Int(8))), (Int(2), None)))
     (_2,_8):(_1,_4)
     """
+    check_depth(rhs)
     if rest:
         if len(rest) != 1 or not hasattr(lhs, "compose_with"):
             raise InvalidTypeError(

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from cute_py.errors import StaticAssertError
 from cute_py.layout.arithmetic import crd2idx_horner, crd2idx_of, idx2crd_colex, idx2crd_strided
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
-from cute_py.layout.leaf import Tree, internal, public
+from cute_py.layout.leaf import Tree, coordinate, internal, public, tree_text
 
 
 def crd2idx(coord: Tree, shape: Any, stride: Tree = None) -> Any:
@@ -24,8 +25,8 @@ def crd2idx(coord: Tree, shape: Any, stride: Tree = None) -> Any:
     if isinstance(shape, (Layout, ComposedLayout)):
         return shape(coord)
     if stride is None:
-        return public(crd2idx_horner(internal(coord), internal(shape)))
-    return public(crd2idx_of(internal(coord), internal(shape), internal(stride)))
+        return public(crd2idx_horner(coordinate(coord), internal(shape)))
+    return public(crd2idx_of(coordinate(coord), internal(shape), internal(stride)))
 
 
 def idx2crd(idx: Tree, shape: Any, stride: Tree = None) -> Tree:
@@ -49,7 +50,9 @@ def crd2crd(coord: Tree, src_shape: Tree, dst_shape: Tree) -> Tree:
     """
 
     def convert(c: Tree, s: Tree, d: Tree) -> Tree:
-        if type(c) is tuple and type(s) is tuple and type(d) is tuple and len(c) == len(s) == len(d):
+        if type(c) is tuple and type(s) is tuple and type(d) is tuple:
+            if not len(c) == len(s) == len(d):
+                raise StaticAssertError("Mismatched Ranks", {"coordinate": c, "from": tree_text(s), "to": tree_text(d)})
             return tuple([convert(*t) for t in zip(c, s, d, strict=True)])
         return idx2crd_colex(crd2idx_horner(c, s), d)
 

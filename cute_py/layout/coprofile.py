@@ -11,7 +11,7 @@ from typing import Any
 from cute_py.errors import LayoutError
 from cute_py.layout.arithmetic import product_of
 from cute_py.layout.domain import domain_of
-from cute_py.layout.leaf import Tree, internal, internal_leaf, magnitude, public, times, tree_text
+from cute_py.layout.leaf import Dynamic, Tree, internal, internal_leaf, magnitude, public, times, tree_text
 from cute_py.layout.trees import at, leaves
 
 
@@ -59,6 +59,10 @@ def coshape_of(shape: Tree, stride: Tree) -> Tree:
         total: Any = 1
         for s, d in zip(sizes, strides, strict=True):
             here = getattr(d, "modes", ())
+            if not here and type(d) is not int and type(d) is not Dynamic:
+                raise LayoutError(
+                    f"no cosize: stride {d} has no order", {"shape": tree_text(shape), "stride": tree_text(stride)}
+                )
             if tuple(here) == path:
                 value = internal_leaf(d.value) if here else d
                 total = total + times(s + -1, magnitude(value))
@@ -69,18 +73,18 @@ def coshape_of(shape: Tree, stride: Tree) -> Tree:
     return extent(profile, ())
 
 
-def coshape(layout: Any) -> Tree:
-    """The smallest shape that holds every offset: one size per codomain mode.
+def coshape(layout: Any, *mode: int) -> Tree:
+    """The smallest shape that holds every offset, of the layout or of one of its modes: one size per codomain mode.
 
     >>> from cute_py.layout.layout import Layout
     >>> print(coshape(Layout((4, 8), (8, 1))))
     32
     """
     inner = domain_of(layout)
-    return public(coshape_of(inner._shape, inner._stride))
+    return public(coshape_of(at(inner._shape, mode), at(inner._stride, mode)))
 
 
-def cosize(layout: Any) -> Any:
+def cosize(layout: Any, *mode: int) -> Any:
     """The product of the coshape: for integer strides, 1 + the largest offset.
 
     Negative strides count with their absolute values, as in C++. A layout with a size of 0 has cosize 0 where the
@@ -91,4 +95,4 @@ def cosize(layout: Any) -> Any:
     >>> print(cosize(Layout((Int(4), Int(8)), (Int(8), Int(1)))))
     _32
     """
-    return public(product_of(internal(coshape(layout))))
+    return public(product_of(internal(coshape(layout, *mode))))

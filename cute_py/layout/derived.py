@@ -26,7 +26,7 @@ def make_layout_like(layout: Any) -> Layout:
     """
     inner = domain_of(layout)
     shape = without_zeros(inner._shape, inner._stride)
-    return make(inner._shape, compact_order(shape, inner._stride))
+    return make(inner._shape, compact_order(shape, inner._stride), inner._assumptions)
 
 
 def domain_distribute(shape: Any, size: Any) -> Layout:

@@ -17,11 +17,11 @@ from cute_py.errors import StaticAssertError
 from cute_py.layout.arithmetic import ceil_div_of
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.complement import complement
-from cute_py.layout.composition import compose_layouts
+from cute_py.layout.composition import compose_layouts, tiler_text
 from cute_py.layout.domain import domain_of, on_domain
 from cute_py.layout.layout import Layout, joined, make
 from cute_py.layout.leaf import internal, public
-from cute_py.layout.trees import is_underscore, modes, rank_of, zip2_by
+from cute_py.layout.trees import check_depth, is_underscore, modes, rank_of, zip2_by
 
 
 def guide_of(tiler: Any) -> Any:
@@ -37,6 +37,7 @@ def logical_divide(layout: Any, tiler: Any) -> Any:
     """
     if type(layout) is not Layout:
         return on_domain(logical_divide, layout, tiler)
+    check_depth(tiler)
     if isinstance(tiler, Layout):
         whole = coalesced(layout._shape, layout._stride)[0]
         rest = complement(tiler, public(whole))
@@ -44,7 +45,9 @@ def logical_divide(layout: Any, tiler: Any) -> Any:
     if type(tiler) is tuple:
         rank = len(modes(layout._shape))
         if len(tiler) > rank:
-            raise StaticAssertError("logical_divide: Too many modes in tiler.", {"tiler": tiler, "layout": layout})
+            raise StaticAssertError(
+                "logical_divide: Too many modes in tiler.", {"tiler": tiler_text(tiler), "layout": layout}
+            )
         parts = [layout[i] for i in range(rank)]
         return joined([logical_divide(p, t) for p, t in zip(parts, tiler, strict=False)] + parts[len(tiler) :])
     if is_underscore(tiler):

@@ -8,19 +8,31 @@ from __future__ import annotations
 
 from typing import Any
 
-from cute_py.errors import InvalidTypeError, StaticAssertError
+from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError
 from cute_py.layout.arithmetic import (
     ceil_div_of,
     inner_product_of,
     product_of,
     shape_div_of,
 )
-from cute_py.layout.leaf import Dynamic, Int, Tree, internal, public, tree_text, value_of
-from cute_py.layout.trees import at, congruent_trees, depth_of, modes, rank_of
+from cute_py.layout.leaf import (
+    Dynamic,
+    Int,
+    Tree,
+    coordinate,
+    internal,
+    is_symbolic,
+    public,
+    tree_text,
+    trunc_mod,
+    value_of,
+)
+from cute_py.layout.trees import at, check_depth, congruent_trees, depth_of, modes, rank_of
 
 
 def _shape_of(thing: Any) -> Tree:
     """Internal shape of a layout or tensor, or the internal form of a bare tuple of integers and layouts."""
+    check_depth(thing)
     inner = getattr(thing, "_shape", None)
     if inner is not None:
         return inner
@@ -28,7 +40,7 @@ def _shape_of(thing: Any) -> Tree:
         return tuple([_shape_of(t) for t in thing])
     if hasattr(thing, "shape") and hasattr(thing, "domain"):
         return internal(thing.shape)
-    return internal(thing)
+    return coordinate(thing)
 
 
 def shape(thing: Any, *mode: int) -> Tree:
@@ -138,7 +150,7 @@ def elem_scale(a: Tree, b: Tree) -> Tree:
     def scale(x: Tree, y: Tree) -> Tree:
         if type(x) is tuple:
             if type(y) is not tuple or len(x) != len(y):
-                raise StaticAssertError("Mismatched ranks", {"a": tree_text(x), "b": tree_text(y)})
+                raise StaticAssertError("Mismatched tuple_size", {"a": tree_text(x), "b": tree_text(y)})
             return tuple([scale(p, q) for p, q in zip(x, y, strict=True)])
         return x * product_of(y)
 
@@ -180,8 +192,23 @@ def _compared(test: Any, a: Any, b: Any) -> Any:
     return _verdict(known, verdict)
 
 
+def _decided(relation: Any) -> bool:
+    """A relation of numbers as a bool; one of symbols must hold, or fail, for all of their values."""
+    verdict = str(relation)
+    if verdict not in ("True", "False"):
+        raise LayoutError(
+            f"this can't be decided for these symbols: {relation}", None, "replace the symbols with .subs({...}) first"
+        )
+    return verdict == "True"
+
+
 def _equal(x: Any, y: Any) -> tuple[bool, bool]:
-    return type(x) is int and type(y) is int, bool(value_of(x) == value_of(y))
+    a, b = value_of(x), value_of(y)
+    if is_symbolic(a) or is_symbolic(b):
+        import sympy
+
+        return False, _decided(sympy.Eq(a, b))
+    return type(x) is int and type(y) is int, bool(a == b)
 
 
 def _both(parts: list[tuple[bool, bool]]) -> tuple[bool, bool]:
@@ -224,7 +251,9 @@ def weakly_compatible(a: Any, b: Any) -> Any:
             return _both([test(p, q) for p, q in zip(x, y, strict=True)])
         if type(x) is not tuple:
             n = product_of(y)
-            return type(x) is int and type(n) is int, bool(value_of(n) % value_of(x) == 0)
+            if value_of(x) == 0:
+                raise LayoutError("division by zero", {"dividend": tree_text(n)})
+            return type(x) is int and type(n) is int, _equal(trunc_mod(n, x), 0)[1]
         return True, False
 
     return _compared(test, a, b)
@@ -260,7 +289,7 @@ def elem_less(a: Any, b: Any) -> Any:
             return _both([*parts, (True, len(x) <= len(y))])
         if type(x) is tuple or type(y) is tuple:
             raise InvalidTypeError("elem_less of a tuple and an integer", {"a": a, "b": b})
-        less = bool(value_of(x) < value_of(y))
+        less = _decided(value_of(x) < value_of(y))
         return type(x) is int and type(y) is int, less
 
     return _compared(test, a, b)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cute_py.errors import StaticAssertError
+from cute_py.errors import InvalidTypeError, StaticAssertError
 from cute_py.layout.arithmetic import compact_left
 from cute_py.layout.axes import along_axis, axis_paths, on_axis
 from cute_py.layout.coalesce import coalesced
@@ -40,6 +40,8 @@ def _ascending(strides: tuple[Any, ...]) -> list[int]:
     """Indices of the static strides, ascending, by exchange sort: equal strides come out in the order in which C++
     leaves them, which decides between stride-0 modes."""
     order = [i for i, d in enumerate(strides) if type(d) is int]
+    if len({strides[i] for i in order}) == len(order):
+        return sorted(order, key=strides.__getitem__)
     for i in range(len(order)):
         for j in range(i + 1, len(order)):
             if strides[order[j]] < strides[order[i]]:
@@ -52,15 +54,17 @@ def right_inverse_trees(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
     shape, stride = coalesced(shape, stride)
     shapes, strides = modes(shape), modes(stride)
     starts = _starts(shapes)
-    out_shape: list[Any] = [1]
-    out_stride: list[Any] = [0]
+    out_shape: list[Any] = []
+    out_stride: list[Any] = []
     reached: Any = 1
     for i in _ascending(strides):
         if type(reached) is int and strides[i] == reached:
             out_shape.append(shapes[i])
             out_stride.append(starts[i])
             reached = shapes[i] * reached
-    return coalesced(tuple(out_shape), tuple(out_stride))
+    if not out_shape:
+        return 1, 0
+    return coalesced(unwrap(out_shape), unwrap(out_stride))
 
 
 def left_inverse_trees(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
@@ -119,12 +123,16 @@ def _inverse(layout: Any, invert: Any, name: str) -> Any:
     if is_underscore(layout):
         return layout
     if type(layout) is not Layout:
-        if isinstance(layout, int):
+        if isinstance(layout, int) and not isinstance(layout, bool):
             return -layout
-        return getattr(layout, name)()
+        own = getattr(layout, name, None)
+        if own is None:
+            raise InvalidTypeError(f"{name} takes a layout, got {type(layout).__name__} {layout!r}")
+        return own()
     profile = coprofile_of(layout._stride)
     if profile == 0:
-        return make(*invert(layout._shape, layout._stride))
+        shape, stride = invert(layout._shape, layout._stride)
+        return make(shape, stride, layout._assumptions)
     return _by_axis(invert, layout, profile)
 
 
@@ -156,13 +164,14 @@ def nullspace(layout: Any) -> Layout:
     _8:_4
     """
     if type(layout) is not Layout:
+        domain_of(layout)
         return make(1, 0)  # a composed layout: C++ does not attempt it
     shapes, strides = leaves(layout._shape), leaves(layout._stride)
     keep = [i for i, d in enumerate(strides) if type(d) is int and d == 0]
     if not keep:
         return make(1, 0)
     starts, _ = compact_left(tuple(shapes))
-    return make(unwrap([shapes[i] for i in keep]), unwrap([starts[i] for i in keep]))
+    return make(unwrap([shapes[i] for i in keep]), unwrap([starts[i] for i in keep]), layout._assumptions)
 
 
 def max_common_layout(a: Any, b: Any) -> Layout:

@@ -17,8 +17,9 @@ from typing import Any
 
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError
 from cute_py.layout.arithmetic import compact_left, compact_order, compact_right, crd2idx_of
-from cute_py.layout.leaf import Dynamic, Int, Tree, internal, internal_leaf, public, tree_text
-from cute_py.layout.trees import congruent_trees, has_underscore, leaves, slice_tree
+from cute_py.layout.leaf import Dynamic, Int, Tree, coordinate, internal, internal_leaf, public, tree_text
+from cute_py.layout.plain_offset import offset_of_int, offset_of_tuple
+from cute_py.layout.trees import check_depth, congruent_trees, has_underscore, slice_tree
 
 
 class _Major:
@@ -59,12 +60,11 @@ class Layout:
     (11, 9, Layout((4,), (6,)))
     """
 
-    __slots__ = ("_assumptions", "_public", "_raw", "_shape", "_stride")
+    __slots__ = ("_assumptions", "_public", "_shape", "_stride")
 
     _shape: Tree
     _stride: Tree
     _public: tuple[Tree, Tree] | None
-    _raw: Any  # (shape, stride) as bare ints, () where there are none, None before the first call
     _assumptions: tuple[Any, ...]
 
     def __init__(self, shape: Tree, stride: Tree = None) -> None:
@@ -81,7 +81,6 @@ class Layout:
                     {"shape": tree_text(self._shape), "stride": tree_text(self._stride)},
                 )
         self._public = None
-        self._raw = None
         self._assumptions = ()
 
     @property
@@ -103,43 +102,28 @@ class Layout:
 
     def __call__(self, *coord: Any) -> Any:
         """The offset at a coordinate, or the sublayout that a coordinate with `_` (or None) keeps."""
-        c = coord[0] if len(coord) == 1 else coord
-        raw = self._raw
-        if raw is None:
-            raw = self._raw = _raw_numbers(self._shape, self._stride)
-        if raw:
-            kind = type(c)
-            if kind is int:
-                total = _offset_of_int(c, raw[0], raw[1])
-                if total:
-                    return total
-            elif kind is tuple:
-                shape, stride = raw
-                if type(shape) is tuple and len(c) == len(shape):
-                    total = 0
-                    for x, s, d in zip(c, shape, stride, strict=True):
-                        if type(x) is not int:
-                            if type(x) is tuple and type(s) is tuple:
-                                part = _offset_of_tuple(x, s, d)
-                                if part is not None:
-                                    total += part
-                                    continue
-                            total = 0
-                            break
-                        total += x * d if type(d) is int else _offset_of_int(x, s, d)
-                    if total:
-                        return total
+        c: Any = coord[0] if len(coord) == 1 else coord
+        kind = type(c)
+        if kind is tuple:
+            offset = offset_of_tuple(c, self._shape, self._stride)
+        elif kind is int:
+            offset = offset_of_int(c, self._shape, self._stride)
+        else:
+            return self._general_call(c)
+        if offset:
+            return offset
         return self._general_call(c)
 
     def _general_call(self, coord: Any) -> Any:
         """Any coordinate, any strides, and the static results that the fast way does not tell apart."""
+        check_depth(coord)
         if has_underscore(coord):
             return make(slice_tree(coord, self._shape), slice_tree(coord, self._stride), self._assumptions)
-        return public(crd2idx_of(internal(coord), self._shape, self._stride))
+        return public(crd2idx_of(coordinate(coord), self._shape, self._stride))
 
     def __getitem__(self, mode: int) -> Layout:
         """Mode `mode` as a layout; a layout of an integer shape is its own only mode."""
-        if not isinstance(mode, int):
+        if not isinstance(mode, int) or isinstance(mode, bool):
             raise InvalidTypeError(f"layout[i] takes one mode number, got {mode!r}; evaluate with layout(coord)")
         if type(self._shape) is not tuple:
             if mode not in (0, -1):
@@ -169,24 +153,33 @@ class Layout:
         return (Layout, (self.shape, self.stride))
 
     def subs(self, values: dict[Any, Any]) -> Layout:
-        """The layout with sympy symbols replaced by values (plain ints stay run-time ints, `Int` makes them static)."""
-        exact = {k: (int(v) if isinstance(v, int) else v) for k, v in values.items()}
+        """The layout with sympy symbols replaced by values (plain ints stay run-time ints, `Int` makes them static).
+
+        Raises:
+            LayoutError: the values break an assumption, or divide by zero.
+        """
+        exact = {k: (int(v) if isinstance(v, Int) else v) for k, v in values.items()}
 
         def replaced(leaf: Any) -> Any:
             if type(leaf) is Dynamic and not isinstance(leaf.value, int):
                 if type(values.get(leaf.value)) is Int:
                     return int(values[leaf.value])
                 return internal_leaf(leaf.value.subs(exact).doit())
+            if hasattr(leaf, "with_value"):  # a basis element: its scale
+                return internal_leaf(leaf.with_value(public(replaced(internal_leaf(leaf.value)))))
             return leaf
 
-        left = tuple(a for a in (x.subs(exact) for x in self._assumptions) if a not in (True,) and str(a) != "True")
-        broken = [a for a in left if str(a) == "False"]
-        if broken:
+        try:
+            left = tuple(a for a in (x.subs(exact) for x in self._assumptions) if str(a) != "True")
+            shape, stride = _mapped(replaced, self._shape), _mapped(replaced, self._stride)
+        except ZeroDivisionError:
+            raise LayoutError("division by zero", {"layout": self, "values": values}) from None
+        if any(str(a) == "False" for a in left):
             raise LayoutError(
                 "the values break an assumption of this layout",
                 {"assumptions": ", ".join(map(str, self._assumptions)), "values": values},
             )
-        return make(_mapped(replaced, self._shape), _mapped(replaced, self._stride), left)
+        return make(_checked_shape(shape), stride, left)
 
 
 def _mapped(f: Any, tree: Tree) -> Tree:
@@ -194,76 +187,19 @@ def _mapped(f: Any, tree: Tree) -> Tree:
 
 
 def _checked_shape(shape: Tree) -> Tree:
-    for s in leaves(shape):
-        value = s.value if type(s) is Dynamic else s
+    """The internal shape itself, if every size is an integer that is not negative."""
+    for s in shape if type(shape) is tuple else (shape,):
+        kind = type(s)
+        if kind is tuple:
+            _checked_shape(s)
+            continue
+        value = s.value if kind is Dynamic else s
         if type(value) is int:
             if value < 0:
                 raise InvalidValueError(f"a size is {value}; must not be negative", {"shape": tree_text(shape)})
-        elif type(s) is not Dynamic:
+        elif kind is not Dynamic:
             raise InvalidTypeError(f"a shape holds integers, got {s!r}", {"shape": tree_text(shape)})
     return shape
-
-
-def _raw_numbers(shape: Tree, stride: Tree) -> Any:
-    """Shape and stride as bare ints for quick evaluation; `()` if a leaf is symbolic or no integer."""
-    try:
-        return _bare(shape), _bare(stride)
-    except TypeError:
-        return ()
-
-
-def _bare(tree: Tree) -> Tree:
-    if type(tree) is tuple:
-        return tuple([x if type(x) is int else _bare(x) for x in tree])
-    value = tree.value if type(tree) is Dynamic else tree
-    if type(value) is not int:
-        raise TypeError
-    return value
-
-
-def _offset_of_int(c: int, shape: Tree, stride: Tree) -> int:
-    """Bare integers: split `c` over the modes, the last takes the rest; division rounds toward zero."""
-    if type(shape) is not tuple:
-        return int(c * stride)
-    total = 0
-    last = len(shape) - 1
-    for i, s in enumerate(shape):
-        d = stride[i]
-        if i == last:
-            return total + (c * d if type(d) is int else _offset_of_int(c, s, d))
-        size = s if type(s) is int else _size(s)
-        if size == 0:
-            raise LayoutError("a coordinate can't be split over a mode of size 0", {"shape": shape})
-        rest = c // size if c >= 0 else -(-c // size)
-        part = c - rest * size
-        total += part * d if type(d) is int else _offset_of_int(part, s, d)
-        c = rest
-    return total
-
-
-def _offset_of_tuple(c: tuple[Any, ...], shape: tuple[Any, ...], stride: tuple[Any, ...]) -> int | None:
-    """Bare integers; None where the coordinate needs the general way."""
-    if len(c) != len(shape):
-        return None
-    total = 0
-    for x, s, d in zip(c, shape, stride, strict=True):
-        if type(x) is int:
-            total += x * d if type(d) is int else _offset_of_int(x, s, d)
-        elif type(x) is tuple and type(s) is tuple:
-            part = _offset_of_tuple(x, s, d)
-            if part is None:
-                return None
-            total += part
-        else:
-            return None
-    return total
-
-
-def _size(shape: Tree) -> int:
-    n = 1
-    for s in shape:
-        n *= s if type(s) is int else _size(s)
-    return n
 
 
 def make(shape: Tree, stride: Tree, assumptions: tuple[Any, ...] = ()) -> Layout:
@@ -272,7 +208,6 @@ def make(shape: Tree, stride: Tree, assumptions: tuple[Any, ...] = ()) -> Layout
     layout._shape = shape
     layout._stride = stride
     layout._public = None
-    layout._raw = None
     layout._assumptions = assumptions
     return layout
 
@@ -317,6 +252,7 @@ def static(tree: Any) -> Any:
     >>> print(static(Layout((4, 8), (8, 1))))
     (_4,_8):(_8,_1)
     """
+    check_depth(tree)
     if isinstance(tree, Layout):
         return Layout(static(tree.shape), static(tree.stride))
     if type(tree) is tuple:

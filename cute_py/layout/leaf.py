@@ -274,7 +274,7 @@ def internal_leaf(x: Any) -> Any:
     """One public leaf -> internal. Booleans, floats and strings are refused."""
     kind = type(x)
     if kind is Int:
-        return int(x)
+        return x.real
     if kind is int:
         return Dynamic(x)
     if kind is Dynamic:
@@ -290,7 +290,10 @@ def internal_leaf(x: Any) -> Any:
             raise InvalidTypeError(f"not an integer: {x!r}")
         return Dynamic(x)
     if hasattr(x, "__index__"):
-        return Dynamic(operator.index(x))
+        try:
+            return Dynamic(operator.index(x))
+        except TypeError:  # a numpy array has __index__, and only a single integer uses it
+            raise InvalidTypeError(f"expected an integer, got {kind.__name__} {x!r}") from None
     if isinstance(x, (float, complex, str, bytes, list, dict, set)) or x is None:
         raise InvalidTypeError(f"expected an integer, got {kind.__name__} {x!r}")
     if isinstance(x, IntegerModule):
@@ -303,10 +306,29 @@ def internal(tree: Tree, depth: int = 0) -> Tree:
     if type(tree) is tuple:
         if depth > MAX_DEPTH:
             raise InvalidValueError(f"nested deeper than {MAX_DEPTH} tuples")
-        return tuple([internal(x, depth + 1) for x in tree])
+        out: list[Any] = []
+        for x in tree:
+            kind = type(x)
+            if kind is Int:
+                out.append(x.real)  # the plain int, without a call
+            elif kind is int:
+                out.append(Dynamic(x))
+            else:
+                out.append(internal(x, depth + 1))
+        return tuple(out)
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return tuple([internal(x, depth + 1) for x in tree])
+        return internal(tuple(tree), depth)
     return internal_leaf(tree)
+
+
+def coordinate(tree: Tree) -> Tree:
+    """A public coordinate -> internal: as `internal`, but an element of a coordinate tensor (anything with `as_tuple`)
+    is the tuple of its numbers, at any depth."""
+    if hasattr(tree, "as_tuple"):
+        tree = tree.as_tuple()
+    if type(tree) is tuple:
+        return internal(tuple([x.as_tuple() if hasattr(x, "as_tuple") else x for x in tree]))
+    return internal(tree)
 
 
 def public(tree: Tree) -> Tree:

@@ -12,11 +12,12 @@ from cute_py.errors import CoordinateError, InvalidTypeError, StaticAssertError
 from cute_py.layout.domain import on_domain
 from cute_py.layout.layout import Layout, make
 from cute_py.layout.leaf import Tree
-from cute_py.layout.trees import grouped, leaves, modes, unflatten_leaves
+from cute_py.layout.trees import check_depth, check_mode, grouped, leaves, modes, unflatten_leaves
 
 
 def _on_trees(f: Callable[..., Tree], thing: Any, *args: Any) -> Any:
     """Apply f to shape and stride of a layout alike, or to a bare tuple."""
+    check_depth(thing)
     if type(thing) is Layout:
         return make(f(thing._shape, *args), f(thing._stride, *args), thing._assumptions)
     if isinstance(thing, (tuple, int)):
@@ -59,6 +60,7 @@ def unflatten(thing: Any, profile: Tree) -> Any:
     >>> unflatten((1, 2, 3), ((0, 0), 0))
     ((1, 2), 3)
     """
+    check_depth(profile)
     return _on_trees(lambda tree: unflatten_leaves(modes(tree), profile), thing)
 
 
@@ -68,6 +70,9 @@ def take(thing: Any, begin: int, end: int) -> Any:
     >>> print(take(Layout((Int(2), Int(3), Int(4))), 1, 3))
     (_3,_4):(_2,_6)
     """
+
+    check_mode(begin)
+    check_mode(end)
 
     def pick(tree: Tree) -> Tree:
         if begin >= end:
@@ -150,6 +155,8 @@ def replace(thing: Any, mode: int, x: Any) -> Any:
     >>> print(replace(Layout((Int(4), Int(8))), 0, Layout(Int(2), Int(9))))
     (_2,_8):(_9,_4)
     """
+
+    check_mode(mode)
 
     def put(tree: Tree, new: Tree) -> Tree:
         parts = list(modes(tree))

@@ -13,14 +13,14 @@ from typing import Any
 from cute_py.errors import StaticAssertError
 from cute_py.layout.arithmetic import ceil_div_of, compact_left, compact_order, product_of
 from cute_py.layout.complement import complement
-from cute_py.layout.composition import compose_layouts
+from cute_py.layout.composition import compose_layouts, tiler_text
 from cute_py.layout.coprofile import coprofile_of, coshape_of
 from cute_py.layout.divide import unpacked, zipped
 from cute_py.layout.domain import domain_of, on_domain
 from cute_py.layout.layout import Layout, LayoutLeft, joined, make
 from cute_py.layout.leaf import internal, public, tree_text, trunc_mod
 from cute_py.layout.modes import append
-from cute_py.layout.trees import is_underscore, leaves, map_leaves, modes, zip_pairs
+from cute_py.layout.trees import check_depth, is_underscore, leaves, map_leaves, modes, zip_pairs
 
 
 def logical_product(block: Any, tiler: Any) -> Any:
@@ -34,6 +34,7 @@ def logical_product(block: Any, tiler: Any) -> Any:
     """
     if type(block) is not Layout:
         return on_domain(logical_product, block, tiler)
+    check_depth(tiler)
     if isinstance(tiler, Layout):
         span = product_of(block._shape) * product_of(coshape_of(tiler._shape, tiler._stride))
         profile = coprofile_of(block._stride)
@@ -44,7 +45,9 @@ def logical_product(block: Any, tiler: Any) -> Any:
     if type(tiler) is tuple:
         rank = len(modes(block._shape))
         if len(tiler) > rank:
-            raise StaticAssertError("logical_product: Too many modes in tiler.", {"tiler": tiler, "layout": block})
+            raise StaticAssertError(
+                "logical_product: Too many modes in tiler.", {"tiler": tiler_text(tiler), "layout": block}
+            )
         parts = [block[i] for i in range(rank)]
         return joined([logical_product(p, t) for p, t in zip(parts, tiler, strict=False)] + parts[len(tiler) :])
     if is_underscore(tiler):
@@ -133,12 +136,7 @@ def tile_to_shape(block: Any, shape: Any, order: Any = LayoutLeft) -> Any:
     block_shape = tuple([product_of(s) for s in modes(padded._shape)])
     target_shape = tuple([product_of(s) for s in modes(target)])
     if all(type(s) is int for s in leaves(target_shape)):
-        for i, (t, b) in enumerate(zip(target_shape, block_shape, strict=True)):
-            if type(b) is int and (b == 0 or trunc_mod(t, b)):
-                raise StaticAssertError(
-                    "tile_to_shape: block shape does not divide the target shape.",
-                    {"mode": i, "block": f"_{b}", "target": f"_{t}"},
-                )
+        _check_division(target_shape, block_shape)
     counts = ceil_div_of(target_shape, block_shape)
     if order is LayoutLeft:
         tiler = make(counts, compact_left(counts)[0])
@@ -147,3 +145,19 @@ def tile_to_shape(block: Any, shape: Any, order: Any = LayoutLeft) -> Any:
     else:
         tiler = Layout(public(counts), order)
     return blocked_product(padded, tiler)
+
+
+def _check_division(target: tuple[Any, ...], block: tuple[Any, ...]) -> None:
+    """A static target asks for a static answer: run-time blocks are refused, as in C++."""
+    for i, (t, b) in enumerate(zip(target, block, strict=True)):
+        if type(b) is not int:
+            raise StaticAssertError(
+                "tile_to_shape: block shape does not divide the target shape.",
+                {"mode": i, "block": f"{tree_text(b)}, known only at run time", "target": f"_{t}"},
+                "make the block static with Int(...), or the target shape a run-time one",
+            )
+        if b == 0 or trunc_mod(t, b):
+            raise StaticAssertError(
+                "tile_to_shape: block shape does not divide the target shape.",
+                {"mode": i, "block": f"_{b}", "target": f"_{t}"},
+            )

@@ -13,7 +13,7 @@ from cute_py.errors import InvalidTypeError
 from cute_py.layout.composed import ComposedLayout, slice_parts
 from cute_py.layout.layout import Layout, make
 from cute_py.layout.leaf import Tree
-from cute_py.layout.trees import dice_tree, slice_tree
+from cute_py.layout.trees import check_depth, dice_tree, slice_tree
 
 
 def slice_(coord: Tree, layout: Any) -> Any:
@@ -22,6 +22,7 @@ def slice_(coord: Tree, layout: Any) -> Any:
     >>> print(slice_((None, (1, None)), Layout((Int(4), (Int(2), Int(3))), (Int(1), (Int(4), Int(8))))))
     (_4,_3):(_1,_8)
     """
+    check_depth(coord)
     if isinstance(layout, (Layout, ComposedLayout)):
         return slice_parts(coord, layout)[0]
     if isinstance(layout, (tuple, int)):
@@ -35,6 +36,7 @@ def dice(coord: Tree, layout: Any) -> Any:
     >>> dice((None, 1), (4, 8))
     (8,)
     """
+    check_depth(coord)
     if isinstance(layout, Layout):
         return make(dice_tree(coord, layout._shape), dice_tree(coord, layout._stride), layout._assumptions)
     if isinstance(layout, ComposedLayout):

@@ -90,13 +90,22 @@ class Swizzle:
         return offset ^ (y >> self.shift if self.shift >= 0 else y << -self.shift)
 
     def _of_array(self, offsets: Any) -> Any:
-        if offsets.dtype.kind not in "iu":
+        if offsets.dtype.kind not in "iuO":
             raise InvalidTypeError(f"{self} takes integers, got an array of {offsets.dtype}")
         if self.bits == 0:
             return offsets.copy()
-        kind = offsets.dtype.type
-        y = offsets & kind(self.yyy_mask)
-        return offsets ^ (y >> kind(self.shift) if self.shift >= 0 else y << kind(-self.shift))
+        if offsets.dtype.kind != "O":
+            top = (1 << (8 * offsets.dtype.itemsize - (offsets.dtype.kind == "i"))) - 1
+            if self.zzz_mask > top:  # bits that this type has no room for
+                offsets = offsets.astype("int64" if self.zzz_mask < 1 << 63 else object)
+            elif self.yyy_mask & top == 0:
+                return offsets.copy()
+            else:
+                kind = offsets.dtype.type
+                y = offsets & kind(self.yyy_mask & top)
+                return offsets ^ (y >> kind(self.shift) if self.shift >= 0 else y << kind(-self.shift))
+        y = offsets & self.yyy_mask
+        return offsets ^ (y >> self.shift if self.shift >= 0 else y << -self.shift)
 
     def apply_internal(self, offset: Any) -> Any:
         """On an internal leaf: static stays static."""
@@ -196,8 +205,9 @@ def make_swizzle(y: int, z: int) -> Swizzle:
         return Swizzle(0, 0, 0)
     low_y, low_z = (y & -y).bit_length() - 1, (z & -z).bit_length() - 1
     bits = y.bit_count()
-    if abs(low_y - low_z) >= bits:
-        swizzle = Swizzle(bits, min(low_y, low_z), low_y - low_z)
-        if (swizzle.yyy_mask | swizzle.zzz_mask) == (y | z):
-            return swizzle
-    raise StaticAssertError("Something went wrong.", {"Y": bin(y), "Z": bin(z)}, None)
+    if abs(low_y - low_z) < bits:
+        raise StaticAssertError("abs(SShift) must be more than BBits.", {"Y": bin(y), "Z": bin(z)})
+    swizzle = Swizzle(bits, min(low_y, low_z), low_y - low_z)
+    if swizzle.yyy_mask != y or swizzle.zzz_mask != z:
+        raise StaticAssertError("Something went wrong.", {"Y": bin(y), "Z": bin(z)})
+    return swizzle

@@ -37,7 +37,8 @@ class Tensor:
     def __init__(self, engine: Any, layout: Any) -> None:
         if not isinstance(layout, (Layout, ComposedLayout)):
             raise InvalidTypeError(f"a tensor takes an engine and a layout, got {layout!r}")
-        if not hasattr(engine, "__add__") or not hasattr(engine, "__getitem__"):
+        plain = isinstance(engine, (str, bytes, tuple, list))
+        if plain or not hasattr(engine, "__add__") or not hasattr(engine, "__getitem__"):
             raise InvalidTypeError(f"no engine: {engine!r} can't be offset and read")
         object.__setattr__(self, "engine", engine)
         object.__setattr__(self, "layout", layout)

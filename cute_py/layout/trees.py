@@ -9,8 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cute_py.errors import CoordinateError, StaticAssertError
-from cute_py.layout.leaf import Tree, Underscore
+from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, StaticAssertError
+from cute_py.layout.leaf import MAX_DEPTH, Dynamic, Tree, Underscore
+
+
+def check_depth(tree: Tree) -> None:
+    """Refuse a tree nested deeper than any real layout, before a recursion meets it.
+
+    Raises:
+        InvalidValueError: more than `MAX_DEPTH` levels.
+    """
+    level = [tree]
+    for _ in range(MAX_DEPTH + 1):
+        level = [x for t in level if type(t) is tuple for x in t if type(x) is tuple]
+        if not level:
+            return
+    raise InvalidValueError(f"nested deeper than {MAX_DEPTH} tuples")
 
 
 def leaves(tree: Tree) -> list[Any]:
@@ -62,9 +76,23 @@ def like(guide: Tree, value: Any) -> Tree:
 
 def congruent_trees(a: Tree, b: Tree) -> bool:
     """Same profile?"""
-    if type(a) is tuple:
-        return type(b) is tuple and len(a) == len(b) and all(map(congruent_trees, a, b))
-    return type(b) is not tuple
+    if type(a) is not tuple:
+        return type(b) is not tuple
+    if type(b) is not tuple or len(a) != len(b):
+        return False
+    for i, x in enumerate(a):
+        if type(x) is tuple:
+            if not congruent_trees(x, b[i]):
+                return False
+        elif type(b[i]) is tuple:
+            return False
+    return True
+
+
+def check_mode(mode: Any) -> None:
+    """Refuse what is no mode number."""
+    if not isinstance(mode, int) or isinstance(mode, bool):
+        raise InvalidTypeError(f"a mode is an integer, got {mode!r}")
 
 
 def at(tree: Tree, path: Sequence[int]) -> Tree:
@@ -74,9 +102,10 @@ def at(tree: Tree, path: Sequence[int]) -> Tree:
     5
     """
     for i in path:
+        check_mode(i)
         if type(tree) is tuple:
             if not -len(tree) <= i < len(tree):
-                raise CoordinateError(f"no mode {i}", {"tree": tree, "rank": len(tree)})
+                raise CoordinateError(f"no mode {i}", {"rank": len(tree)})
             tree = tree[i]
         elif i not in (0, -1):
             raise CoordinateError(f"no mode {i} in an integer", {"value": tree})
@@ -117,10 +146,20 @@ def all_underscore(coord: Tree) -> bool:
     return is_underscore(coord)
 
 
+def _shown(tree: Tree) -> str:
+    """A coordinate or shape in an error: plain numbers, `_` for what is kept."""
+    if type(tree) is tuple:
+        return "(" + ",".join(map(_shown, tree)) + ")"
+    if tree is None:
+        return "_"
+    return str(tree.value if type(tree) is Dynamic else tree)
+
+
 def _check_rank(coord: Tree, tree: Tree) -> None:
     if type(tree) is not tuple or len(coord) != len(tree):
         raise CoordinateError(
-            "Mismatched Ranks", {"coordinate": coord, "rank of coordinate": len(coord), "addresses": tree}
+            "Mismatched Ranks",
+            {"coordinate": _shown(coord), "rank of coordinate": len(coord), "addresses": _shown(tree)},
         )
 
 
@@ -155,10 +194,12 @@ def dice_tree(coord: Tree, tree: Tree) -> Tree:
 
 def grouped(tree: tuple[Any, ...], begin: int, end: int) -> tuple[Any, ...]:
     """Modes [begin, end) as one mode; a negative end counts from the back as CuTe does (-1: through the last)."""
+    check_mode(begin)
+    check_mode(end)
     if end < 0:
         end += len(tree) + 1
     if not 0 <= begin <= end <= len(tree):
-        raise CoordinateError(f"group [{begin},{end}) is outside rank {len(tree)}", {"modes": tree})
+        raise CoordinateError(f"group [{begin},{end}) is outside rank {len(tree)}")
     if begin == end:
         return tree
     return (*tree[:begin], tree[begin:end], *tree[end:])
@@ -170,9 +211,11 @@ def wholes(rank: int) -> Tree:
 
 
 def zip_pairs(a: Tree, b: Tree) -> Tree:
-    """Mode i of the result is (a's mode i, b's mode i); two integers give one such mode."""
-    if type(a) is not tuple or type(b) is not tuple:
+    """Mode i of the result is (a's mode i, b's mode i); an integer a gives one such mode."""
+    if type(a) is not tuple:
         return ((a, b),)
+    if type(b) is not tuple or len(a) != len(b):
+        raise StaticAssertError("Mismatched Ranks", {"first": _shown(a), "second": _shown(b)})
     return tuple(zip(a, b, strict=True))
 
 
@@ -181,9 +224,9 @@ def zip2_by(tree: Tree, guide: Tree) -> tuple[Any, Any]:
     the guide go to the second half."""
     if type(guide) is not tuple:
         if type(tree) is not tuple or len(tree) != 2:
-            raise StaticAssertError("Mismatched ranks", {"expected": "a pair (tile, rest)", "got": tree})
+            raise StaticAssertError("Mismatched ranks", {"expected": "a pair (tile, rest)", "got": _shown(tree)})
         return tree
     if type(tree) is not tuple or len(tree) < len(guide):
-        raise StaticAssertError("Mismatched ranks", {"modes": tree, "tiler": guide})
+        raise StaticAssertError("Mismatched ranks", {"modes": _shown(tree), "tiler": _shown(guide)})
     pairs = [zip2_by(t, g) for t, g in zip(tree, guide, strict=False)]
     return tuple([p[0] for p in pairs]), (*[p[1] for p in pairs], *tree[len(guide) :])

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 import cute_py as cute
 from cute_py import E, Int, Layout, counting_iterator, make_identity_tensor, make_inttuple_iter, make_tensor
+from cute_py.dtypes import as_dtype
 from tests.oracle.records import rows, tally
 
 
@@ -36,7 +39,7 @@ DYNAMIC_ROW = Layout((3, 4), (4, 1))
 
 CASES: dict[str, Callable[[], Any]] = {
     "s003_counting": lambda: make_tensor(counting_iterator(42), (4, 5)),
-    "s003_iter_add": lambda: (make_inttuple_iter(42, I(2), I(7)) + (I(0), 5, I(2))).deref(),
+    "s003_iter_add": lambda: (make_inttuple_iter(42, I(2), I(7)) + (I(0), 5, I(2))).deref(),  # noqa: RUF005
     "s003_E": lambda: E(),
     "s003_E0": lambda: E(0),
     "s003_E1": lambda: E(1),
@@ -123,3 +126,38 @@ def test_texts_of_the_tensor_tutorial() -> None:
 
 def test_texts() -> None:
     check("print_cpp")
+
+
+def memory(name: str) -> Any:
+    """The elements that the recorded C++ programs read: 4096 bytes, packed where an element is narrower than one."""
+    dtype = as_dtype(name)
+    octets = np.array([((i * 37 + 11) ^ (i >> 3)) & 255 for i in range(4096)], np.uint8)
+    if dtype.bits >= 8:
+        return octets.view(dtype.numpy)
+    bits = np.unpackbits(octets, bitorder="little")
+    count = len(bits) // dtype.bits
+    values = (bits[: count * dtype.bits].reshape(count, dtype.bits) << np.arange(dtype.bits)).sum(1)
+    if dtype.kind == "int":
+        values = np.where(values >= 1 << (dtype.bits - 1), values - (1 << dtype.bits), values).astype(np.int8)
+    if dtype.kind == "float":
+        return values.astype(np.uint8).view(dtype.numpy)
+    return values.astype(np.uint8 if dtype.kind == "uint" else np.int8).astype(dtype.numpy)
+
+
+NAMES: dict[str, Any] = {**{name: getattr(cute, name) for name in cute.__all__}, "mem": memory, "np": np}
+
+
+def test_texts_of_run_programs() -> None:
+    """Each row is a C++ statement, what it printed, and the Python expression for the same text."""
+    wrong = []
+    for row in rows("print_cpp_run"):
+        got = eval(row["py"], dict(NAMES))
+        if got != row["text"]:
+            wrong.append(f"{row['id']}: {row['cpp']}\n{row['text']!r} expected, got\n{got!r}")
+    tally("print_cpp_run", len(rows("print_cpp_run")) - len(wrong), len(rows("print_cpp_run")))
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_comparison_can_fail() -> None:
+    row = next(r for r in rows("print_cpp_run") if r["id"] == "ar_id3")
+    assert eval(row["py"].replace("(2,3,2)", "(2,3,3)"), dict(NAMES)) != row["text"]

@@ -1,0 +1,147 @@
+"""Cells: how one element of a tensor is shown, and how wide.
+
+    %5d        32- and 64-bit integers, integers of 2 and 4 bits          %10.2e   float32, tfloat32
+    %3d        bool, 1-bit integers                                       %11.3e   float64
+    %8.2f      half, bfloat16, floats of 8 bits and less                  two blanks and print(x): everything else
+
+C++ chooses by the element's type, so 8- and 16-bit integers and coordinates are not aligned; nothing separates cells
+that overflow. A static number (`_5`) keeps its underscore and has no width.
+Source: cute/util/print.hpp and cute/numeric/numeric_types.hpp (pretty_print); run for every type of the table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from cute_py.arith_tuple.arith_tuple import ArithTuple
+from cute_py.dtypes import DType, as_dtype
+from cute_py.layout.int_tuple import size
+from cute_py.layout.leaf import Int, internal_leaf, leaf_text
+from cute_py.layout.trees import modes
+
+
+def c_float(value: Any, spec: str) -> str:
+    """A float as printf shows it: Python's text, with the sign that printf gives to a negative nan (halves and floats
+    of 8 bits lose it when they are widened).
+
+    >>> c_float(float("nan"), "8.2f"), c_float(-float("nan"), "8.2f"), c_float(1.5, ".1e")
+    ('     nan', '    -nan', '1.5e+00')
+    """
+    number = float(value)
+    kind = str(getattr(value, "dtype", "float64"))
+    if math.isnan(number):
+        negative = math.copysign(1.0, number) < 0 and kind in ("bfloat16", "float32", "float64")
+        width = spec.split(".")[0].strip("efg")
+        return f"{'-nan' if negative else 'nan':>{int(width) if width else 0}}"
+    return format(number, spec)
+
+
+def int32(value: Any) -> int:
+    """The number as a C++ `int` holds it.
+
+    >>> int32(2**31)
+    -2147483648
+    """
+    return (int(value) + 2**31) % 2**32 - 2**31
+
+
+def _float(spec: str) -> Callable[[Any], str]:
+    return lambda value: c_float(value, spec)
+
+
+def _rest(value: Any) -> str:
+    """Types without a width of their own: two blanks and the plain text."""
+    return "  " + element_text(value)
+
+
+_CELLS: dict[str, Callable[[Any], str]] = {
+    **dict.fromkeys(("int32", "int64", "uint64"), lambda v: f"{int(v):5d}"),
+    "uint32": lambda v: f"{int32(v):5d}",  # C++ prints it with %d
+    **dict.fromkeys(("int2", "uint2", "int4", "uint4"), lambda v: f"{int(v):5d}"),
+    **dict.fromkeys(("bool", "uint1"), lambda v: f"{int(v):3d}"),
+    **dict.fromkeys(("float32", "tfloat32"), _float("10.2e")),
+    "float64": _float("11.3e"),
+    **dict.fromkeys(("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"), _float("8.2f")),
+    **dict.fromkeys(("float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn", "float8_e8m0fnu"), _float("8.2f")),
+}
+
+
+def is_number(value: Any) -> bool:
+    """An integer of Python, numpy or ml_dtypes (whose 2- and 4-bit integers are no Python indices)."""
+    return isinstance(value, int) or hasattr(value, "__index__") or str(getattr(value, "dtype", "")) in _SMALL
+
+
+_SMALL = ("int2", "uint2", "int4", "uint4")
+
+
+def element_text(value: Any) -> str:
+    """One element as C++'s print() shows it.
+
+    >>> element_text(Int(4)), element_text(1.5), element_text(True), element_text(ArithTuple(1, Int(2)))
+    ('_4', '1.500000', '1', '(1,_2)')
+    """
+    if isinstance(value, ArithTuple):
+        return str(value)
+    if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
+        return str(int(value))
+    if is_number(value):
+        return leaf_text(internal_leaf(value if isinstance(value, int) else int(value)))
+    if isinstance(value, complex) or getattr(getattr(value, "dtype", None), "kind", "") == "c":
+        return str(complex(value))  # C++ has no print for complex numbers
+    if hasattr(value, "dtype") or isinstance(value, float):
+        return c_float(value, "f")
+    return str(value)
+
+
+def cell(value: Any, dtype: DType | None) -> str:
+    """One element as C++'s print_tensor shows it; `dtype` is the tensor's element type, None for coordinates.
+
+    >>> cell(42, as_dtype("int32")), cell(42, as_dtype("int8")), cell(1.0, as_dtype("half")), cell(Int(5), None)
+    ('   42', '  42', '    1.00', '  _5')
+    """
+    if dtype is not None:
+        return _CELLS.get(dtype.name, _rest)(value)
+    if isinstance(value, int) and not isinstance(value, Int):
+        return f"{value:5d}"
+    return _rest(value)
+
+
+def text(value: Any) -> str:
+    """Any value as C++'s print() shows it: tuples without blanks, static integers with an underscore, floats as %f.
+
+    >>> print(text((Int(4), (2, E(0)))), text(0.5))
+    (_4,(2,_1@0)) 0.500000
+    """
+    if isinstance(value, tuple):
+        return "(" + ",".join([text(v) for v in value]) + ")"
+    if type(value) in (bool, float) or type(value).__module__ in ("numpy", "ml_dtypes"):
+        return element_text(value)
+    return str(value)
+
+
+def dtype_of(tensor: Any) -> DType | None:
+    """The element type that decides the cells; None where the elements are coordinates."""
+    kind = tensor.element_type
+    if kind in (None, "coordinate"):
+        return None
+    return as_dtype(kind)
+
+
+def slabs(tensor: Any, show: Callable[[Any], str], column: int) -> list[str]:
+    """The lines of ranks 1 to 4: one element a line, a row a line, slabs divided by `-` and by `=`; `column` marks for
+    each column. Ranks 0 and above 4 have no lines. As in C++, a last mode of size 0 still shows its slab 0."""
+    rank = len(modes(tensor.shape))
+    if rank == 1:
+        return [show(tensor(m)) + "\n" for m in range(int(size(tensor)))]
+    if rank == 2:
+        columns = range(int(size(tensor, 1)))
+        return ["".join([show(tensor(m, n)) for n in columns]) + "\n" for m in range(int(size(tensor, 0)))]
+    out: list[str] = []
+    if rank in (3, 4):
+        for k in range(max(1, int(size(tensor, rank - 1)))):
+            if k:
+                out.append(("-" if rank == 3 else "=") * (column * int(size(tensor, 1))) + "\n")
+            out += slabs(tensor((None,) * (rank - 1) + (k,)), show, column)
+    return out

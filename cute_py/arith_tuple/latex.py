@@ -1,0 +1,146 @@
+"""print_latex and print_latex_tv: layouts as TikZ pictures, character for character as C++ writes them.
+
+print_latex      a grid of offsets; the fill is one of eight greys by offset modulo 8
+print_latex_tv   a grid of `T thread V value`, from a layout (thread, value) -> (m, n); eight colours by thread modulo 8
+Source: cute/util/print_latex.hpp.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, TextIO
+
+from cute_py.arith_tuple.arith_tuple import ArithTuple, as_arith_tuple
+from cute_py.arith_tuple.cells import int32
+from cute_py.arith_tuple.layout_table import check_integer_offsets, position_independent
+from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError
+from cute_py.layout.domain import domain_of
+from cute_py.layout.int_tuple import product_each, size
+from cute_py.layout.modes import append
+from cute_py.layout.trees import modes
+
+_GREYS = ("00", "40", "20", "60", "10", "50", "30", "70")
+
+_PASTELS = (
+    (175, 175, 255),
+    (175, 255, 175),
+    (255, 255, 175),
+    (255, 175, 175),
+    (210, 210, 255),
+    (210, 255, 210),
+    (255, 255, 210),
+    (255, 210, 210),
+)
+
+_HEAD = (
+    "\\documentclass[convert]{standalone}\n\\usepackage{tikz}\n\n\\begin{document}\n"
+    "\\begin{tikzpicture}[x={(0cm,-1cm)},y={(1cm,0cm)},every node/.style={minimum size=1cm, outer sep=0pt}]\n\n"
+)
+_FOOT = "\\end{tikzpicture}\n\\end{document}\n"
+
+
+def grey(offset: int) -> str:
+    """The fill of an offset, as a TikZ colour."""
+    return f"black!{_GREYS[offset % 8]}"
+
+
+def pastel(thread: int, value: int) -> str:
+    """The fill of a thread's value, as a TikZ colour; it depends on the thread only."""
+    red, green, blue = _PASTELS[thread % 8]
+    return f"{{rgb,255:red,{red};green,{green};blue,{blue}}}"
+
+
+def _grid_and_labels(rows: int, columns: int) -> list[str]:
+    out = [f"\\draw[color=black,thick,shift={{(-0.5,-0.5)}}] (0,0) grid ({rows},{columns});\n\n"]
+    out += [f"\\node at ({m},-1) {{\\Large{{\\texttt{{{m}}}}}}};\n" for m in range(rows)]
+    out += [f"\\node at (-1,{n}) {{\\Large{{\\texttt{{{n}}}}}}};\n" for n in range(columns)]
+    return out
+
+
+def format_latex(layout: Any, color: Callable[[int], str] = grey) -> str:
+    """The text of print_latex: a standalone TikZ picture of a layout of rank at most 2.
+
+    Args:
+        layout: layout or composed layout with integer offsets; rank 1 is one column.
+        color: offset -> TikZ colour.
+    Raises:
+        StaticAssertError: the rank is above 2; InvalidTypeError: the offsets are coordinates.
+
+    >>> print(format_latex(Layout((Int(2), Int(3)))).splitlines()[0])
+    % Layout: (_2,_3):(_1,_2)
+    """
+    layout = position_independent(layout)
+    rank = len(modes(domain_of(layout)._shape))
+    if rank > 2:
+        raise StaticAssertError("rank(layout_a) <= Int<2>{}", {"layout": layout, "rank": rank})
+    check_integer_offsets(layout, "print_latex")
+    table = append(layout, None, 2)
+    rows, columns = int(size(table, 0)), int(size(table, 1))
+    out = [f"% Layout: {table}\n", _HEAD]
+    for m in range(rows):
+        for n in range(columns):
+            offset = int32(table(m, n))
+            out.append(f"\\node[fill={color(offset)}] at ({m},{n}) {{{offset}}};\n")
+    return "".join([*out, *_grid_and_labels(rows, columns), _FOOT])
+
+
+def print_latex(layout: Any, file: TextIO | None = None, color: Callable[[int], str] = grey) -> None:
+    """Print a layout as a TikZ picture, as C++'s print_latex does."""
+    (file or sys.stdout).write(format_latex(layout, color))
+
+
+def format_latex_tv(layout_tv: Any, tile_mn: Any, color: Callable[[int, int], str] = pastel) -> str:
+    """The text of print_latex_tv: which thread holds which element of a tile, and as its how-many-th value.
+
+    Args:
+        layout_tv: rank-2 layout or tensor (thread, value) -> coordinate (m, n); the first to claim a cell is shown.
+        tile_mn: (M, N), shape of the tile; modes may be nested.
+        color: (thread, value) -> TikZ colour.
+    Raises:
+        StaticAssertError: layout_tv is not of rank 2; InvalidTypeError: its elements are no pairs (m, n);
+        InvalidValueError: a pair lies outside the tile.
+
+    >>> text = format_latex_tv(Layout((4, 2), (E(1), E(0))), (2, 4))
+    >>> print([line for line in text.splitlines() if "T3" in line][0])
+    \\node[fill={rgb,255:red,255;green,175;blue,175}] at (0,3) {\\shortstack{T3 \\\\ V0}};
+    """
+    rank = len(modes(domain_of(layout_tv)._shape))
+    if rank != 2:
+        raise StaticAssertError("rank(layout_tv) == Int<2>{}", {"layout_tv": layout_tv, "rank": rank})
+    rows, columns = (int(n) for n in product_each(tile_mn))
+    out = [f"% Layout TV: {layout_tv}\n", _HEAD]
+    filled: set[tuple[int, int]] = set()
+    for thread in range(int(size(layout_tv, 0))):
+        for value in range(int(size(layout_tv, 1))):
+            m, n = _cell_of(layout_tv, thread, value)
+            if (m, n) in filled:
+                continue
+            if not (0 <= m < rows and 0 <= n < columns):
+                raise InvalidValueError(
+                    f"thread {thread}, value {value} is at ({m},{n}); must be inside the tile",
+                    {"layout_tv": layout_tv, "tile": f"({rows},{columns})"},
+                )
+            filled.add((m, n))
+            out.append(
+                f"\\node[fill={color(thread, value)}] at ({m},{n}) {{\\shortstack{{T{thread} \\\\ V{value}}}}};\n"
+            )
+    return "".join([*out, *_grid_and_labels(rows, columns), _FOOT])
+
+
+def _cell_of(layout_tv: Any, thread: int, value: int) -> tuple[int, int]:
+    where = as_arith_tuple(layout_tv(thread, value))
+    if not isinstance(where, ArithTuple) or len(where) != 2 or any(isinstance(x, ArithTuple) for x in where):
+        raise InvalidTypeError(
+            f"print_latex_tv needs coordinates (m,n), thread {thread} value {value} is at {where}",
+            {"layout_tv": layout_tv},
+            "compose make_identity_layout(tile) with a layout (thread, value) -> offset in the tile",
+        )
+    return int(where[0]), int(where[1])
+
+
+def print_latex_tv(
+    layout_tv: Any, tile_mn: Any, file: TextIO | None = None, color: Callable[[int, int], str] = pastel
+) -> None:
+    """Print who holds what of a tile as a TikZ picture, as C++'s print_latex_tv does."""
+    (file or sys.stdout).write(format_latex_tv(layout_tv, tile_mn, color))

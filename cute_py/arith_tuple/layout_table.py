@@ -1,0 +1,77 @@
+"""print_layout: the offsets of a rank-2 layout as a table.
+
+The width of a column is that of the cosize, as a 32-bit number: negative offsets may overflow it, and offsets of 2**31
+and more wrap around, as the `int` wraps that C++ prints.
+Source: cute/util/print_tensor.hpp.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, TextIO
+
+from cute_py.arith_tuple.cells import int32
+from cute_py.arith_tuple.pointers import SmemPtrFlag
+from cute_py.errors import InvalidTypeError, StaticAssertError
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.coprofile import cosize
+from cute_py.layout.domain import domain_of
+from cute_py.layout.int_tuple import size
+from cute_py.layout.leaf import Int
+from cute_py.layout.recast import recast_layout
+from cute_py.layout.trees import leaves, modes
+
+
+def position_independent(layout: Any) -> Any:
+    """A flagged swizzle acts on bytes; for a table of element offsets it is counted in elements."""
+    if isinstance(layout, ComposedLayout) and isinstance(layout.offset, SmemPtrFlag):
+        return ComposedLayout(recast_layout(layout.outer, 8, layout.offset.bits), Int(0), layout.inner)
+    return layout
+
+
+def check_integer_offsets(layout: Any, operation: str) -> None:
+    """Refuse layouts whose offsets are coordinates: C++ does not compile them here."""
+    strides = [d for d in leaves(domain_of(layout)._stride) if getattr(d, "modes", None)]
+    if strides:
+        raise InvalidTypeError(
+            f"{operation} shows integer offsets; this layout's are coordinates",
+            {"layout": layout, "stride": strides[0]},
+            "use print_tensor(make_coord_tensor(layout))",
+        )
+
+
+def format_layout(layout: Any) -> str:
+    """The text of print_layout: a table of offsets of a rank-2 layout.
+
+    Raises:
+        StaticAssertError: the rank is not 2; InvalidTypeError: the offsets are coordinates.
+
+    >>> for line in format_layout(Layout((Int(2), Int(3)))).splitlines():
+    ...     print(line.rstrip())
+    (_2,_3):(_1,_2)
+          0   1   2
+        +---+---+---+
+     0  | 0 | 2 | 4 |
+        +---+---+---+
+     1  | 1 | 3 | 5 |
+        +---+---+---+
+    """
+    layout = position_independent(layout)
+    rank = len(modes(domain_of(layout)._shape))
+    if rank != 2:
+        raise StaticAssertError("rank(layout) == Int<2>{}", {"layout": layout, "rank": rank})
+    check_integer_offsets(layout, "print_layout")
+    digits = len(str(max(int32(cosize(layout)), 0)))
+    rows, columns = range(int(size(layout, 0))), range(int(size(layout, 1)))
+    rule = "    " + ("+" + "-" * (digits + 2)) * len(columns) + "+\n"
+    out = [f"{layout}\n", "    " + "".join([f"  {n:{digits}d} " for n in columns]) + "\n"]
+    for m in rows:
+        out.append(rule)
+        out.append(f"{m:2d}  " + "".join([f"| {int32(layout(m, n)):{digits}d} " for n in columns]) + "|\n")
+    out.append(rule)
+    return "".join(out)
+
+
+def print_layout(layout: Any, file: TextIO | None = None) -> None:
+    """Print the table of a rank-2 layout as C++'s print_layout does."""
+    (file or sys.stdout).write(format_layout(layout))

@@ -1,0 +1,312 @@
+"""explain: what an object of this library is and does, in words.
+
+`explain(tensor)` of a coordinate tensor answers what its printed form leaves open: what the iterator is, what each
+stride means and why it has the value that it has, and which logical coordinate gives which element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cute_py.arith_tuple.arith_tuple import ArithTuple
+from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator
+from cute_py.arith_tuple.ratio import Ratio
+from cute_py.errors import CuteError, InvalidTypeError
+from cute_py.explanation_kinds import (
+    composed_words,
+    error_words,
+    facts_of_layout,
+    is_map,
+    map_words,
+    swizzle_words,
+    tensor_words,
+)
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.domain import domain_of
+from cute_py.layout.layout import Layout
+from cute_py.layout.leaf import Int
+from cute_py.layout.swizzle import Swizzle
+from cute_py.layout.tensor import Tensor
+
+Path = tuple[int, ...]
+
+
+def explain(thing: Any) -> str:
+    """The object in words, several lines.
+
+    Args:
+        thing: a layout, a composed layout, a swizzle, a tensor, an atom, a tensor map (a request, or 64 or 128 bytes),
+            an error of this library, or anything with a method `explain()`.
+    Raises:
+        InvalidTypeError: nothing is known about such an object.
+
+    >>> print(explain(make_identity_tensor((4, 5))).splitlines()[0])
+    ArithTuple(_0,_0) o (4,5):(_1@0,_1@1)
+    """
+    for takes, text in _KINDS:
+        if takes(thing):
+            return text(thing)
+    raise InvalidTypeError(
+        f"explain has no words for {type(thing).__name__} {thing}",
+        {"takes": "layouts, swizzles, tensors, atoms, tensor maps, errors of this library, objects with explain()"},
+    )
+
+
+def _is_coordinates(thing: Any) -> bool:
+    return isinstance(thing, Tensor) and isinstance(thing.engine, ArithTupleIterator)
+
+
+def _is_counting(thing: Any) -> bool:
+    return isinstance(thing, Tensor) and isinstance(thing.engine, CountingIterator)
+
+
+def _is_basis_layout(thing: Any) -> bool:
+    return isinstance(thing, Layout) and any(axis is not None for _, _, axis, _ in _flat_modes(thing))
+
+
+def _own_words(thing: Any) -> str:
+    return str(thing.explain())
+
+
+def _flat_modes(layout: Layout) -> list[tuple[Path, Any, Path | None, Any]]:
+    """(path of the mode, size, codomain axis or None, step) of every leaf; a step without axis is an integer's."""
+    out: list[tuple[Path, Any, Path | None, Any]] = []
+
+    def walk(shape: Any, stride: Any, path: Path) -> None:
+        if isinstance(shape, tuple):
+            for i, (s, d) in enumerate(zip(shape, stride, strict=True)):
+                walk(s, d, (*path, i))
+        elif getattr(stride, "modes", None):
+            out.append((path, shape, tuple(stride.modes), stride.value))
+        else:
+            out.append((path, shape, None, stride))
+
+    walk(layout.shape, layout.stride, ())
+    return out
+
+
+def _dotted(path: Path) -> str:
+    return ".".join(map(str, path)) if path else "0"
+
+
+def _plain(value: Any) -> str:
+    """A number without the underscore of static ones."""
+    if isinstance(value, (tuple, ArithTuple)):
+        return "(" + ",".join(map(_plain, value)) + ")"
+    if isinstance(value, Int):
+        return str(int(value))
+    if isinstance(value, Ratio):
+        return f"{value.numerator}/{value.denominator}"
+    return str(value)
+
+
+def _known(*numbers: Any) -> bool:
+    return all(isinstance(n, int) for n in numbers)
+
+
+def _stride_text(axis: Path | None, step: Any) -> str:
+    return str(step) + "".join([f"@{i}" for i in reversed(axis or ())])
+
+
+def _meaning(size: Any, axis: Path | None, step: Any, scalar: str) -> str:
+    """What one step along a mode does."""
+    if _known(size) and size == 1:
+        return "a single index, so it never moves"
+    if isinstance(step, int) and step == 0:
+        return "a step moves nowhere: every index gives the same element"
+    where = scalar if axis is None else f"coordinate mode {_dotted(axis)}"
+    if isinstance(step, Ratio):
+        return f"{step.denominator} steps add {step.numerator} to {where} (between them, rounded toward zero)"
+    if _known(step) and step < 0:
+        return f"a step takes {-int(step)} from {where}"
+    return f"a step adds {_plain(step)} to {where}"
+
+
+def _reason(mode: tuple[Path, Any, Path | None, Any], flat: list[tuple[Path, Any, Path | None, Any]]) -> str:
+    """Why the step is as large as it is: what the finer modes of the same axis cover."""
+    _, size, axis, step = mode
+    if not _known(size, step) or size == 1 or step == 0:
+        return ""
+    same_axis = [m for m in flat if m[2] == axis and _known(m[1], m[3]) and m[1] > 1]
+    finer = [m for m in same_axis if 0 < abs(m[3]) < abs(step)]
+    width = abs(int(step))
+    if not finer:
+        return "" if width == 1 else f"only every one in {width} is reached, none of those between"
+    covered = 1 + sum((int(m[1]) - 1) * abs(int(m[3])) for m in finer)
+    names = " and ".join([f"mode {_dotted(m[0])} ({_plain(m[1])} x {_stride_text(m[2], m[3])})" for m in finer])
+    verb = "covers" if len(finer) == 1 else "cover"
+    if covered == width:
+        return f"{names} {verb} {covered} there, so a step goes to the next block of {width}"
+    if covered < width:
+        return f"{names} {verb} {covered} there, so a step leaves {width - covered} out"
+    return f"{names} {verb} {covered} there, so blocks overlap by {covered - width}"
+
+
+def _mode_lines(layout: Layout, scalar: str) -> list[str]:
+    flat = _flat_modes(layout)
+    width = max((len(_dotted(path)) for path, *_ in flat), default=0)
+    lines = []
+    for mode in flat:
+        path, size, axis, step = mode
+        name = f"  mode {_dotted(path):<{width}} : "
+        meaning = _meaning(size, axis, step, scalar)
+        lines.append(f"{name}size {_plain(size)}, stride {_stride_text(axis, step)}: {meaning}")
+        reason = _reason(mode, flat)
+        if reason:
+            lines.append(" " * len(name) + reason)
+    return lines
+
+
+def _coordinate(shape: Any, chosen: dict[Path, int], path: Path = ()) -> Any:
+    """The natural coordinate with given indices at some leaves, 0 elsewhere."""
+    if isinstance(shape, tuple):
+        return tuple([_coordinate(s, chosen, (*path, i)) for i, s in enumerate(shape)])
+    return chosen.get(path, 0)
+
+
+def _samples(layout: Layout) -> list[tuple[str, Any]]:
+    """(name, coordinate): the first element, one step along each mode that moves, the last element."""
+    flat = _flat_modes(layout)
+    samples = [("first", _coordinate(layout.shape, {}))]
+    for path, size, _, _ in flat:
+        if not _known(size) or size > 1:
+            samples.append((f"one step in mode {_dotted(path)}", _coordinate(layout.shape, {path: 1})))
+    if flat and all(_known(size) and size > 0 for _, size, _, _ in flat):
+        last = {path: int(size) - 1 for path, size, _, _ in flat}
+        samples.append(("last", _coordinate(layout.shape, last)))
+    return samples
+
+
+def _sample_lines(layout: Layout, element: Callable[[Any], Any]) -> list[str]:
+    samples = _samples(layout)
+    width = max(len(name) for name, _ in samples)
+    places = max(len(_plain(c)) for _, c in samples)
+    return [f"  {name:<{width}} : {_plain(c):<{places}} -> {_plain(element(c))}" for name, c in samples]
+
+
+def _formula(layout: Layout, start: Any) -> list[str]:
+    """One line for each codomain axis: where it starts and what each mode adds."""
+    flat = _flat_modes(layout)
+    axes: dict[Path, list[str]] = {}
+    for path, size, axis, step in flat:
+        if axis is None or (_known(size) and size == 1):
+            continue
+        factor = "" if _known(step) and step == 1 else f"{_plain(step)} * "
+        axes.setdefault(axis, []).append(f"{factor}c{_dotted(path)}")
+    lines = []
+    for axis in _leaf_paths(start):
+        value = start
+        for i in axis:
+            value = value[i]
+        terms = list(axes.get(axis, []))
+        if not (_known(value) and value == 0) or not terms:
+            terms.insert(0, _plain(value))
+        lines.append(f"  coordinate mode {_dotted(axis)} = {' + '.join(terms)}")
+    return lines
+
+
+def _leaf_paths(coordinate: Any, path: Path = ()) -> list[Path]:
+    if isinstance(coordinate, ArithTuple):
+        return [p for i, x in enumerate(coordinate) for p in _leaf_paths(x, (*path, i))]
+    return [path]
+
+
+_INTEGERS = "A tensor of implicit integers. Nothing is stored: an element is computed from where it is."
+
+
+def _coordinates(tensor: Any) -> str:
+    layout = domain_of(tensor.layout)
+    start = tensor.engine.coord
+    out = [str(tensor), ""]
+    if isinstance(start, ArithTuple):
+        count = len(_leaf_paths(start))
+        modes = f"{count} mode" if count == 1 else f"{count} modes"
+        out.append(f"A tensor of coordinates of {modes}. Nothing is stored: an element is computed from where it is.")
+        out.append("To a TMA instruction such an element says where the box lies; its mode 0 is the contiguous one.")
+    else:
+        out.append(_INTEGERS)
+    out += ["", f"The iterator {tensor.engine}"]
+    out.append(f"  stands at {_plain(start)}; an element is this plus the value of the layout at its coordinate.")
+    moved = [p for p in _leaf_paths(start) if not _is_zero(_at(start, p))]
+    if moved:
+        out.append("  It is not the origin: the tensor begins there, as a slice or a tile of a larger one does.")
+    out.append("  Numbers with an underscore are known at compile time, the others at run time.")
+    out += _through(tensor.layout)
+    out += ["", f"The strides {_tree_text(layout)}", *_mode_lines(layout, "the integer")]
+    out += ["", "Logical coordinate -> element", *_sample_lines(layout, tensor)]
+    if isinstance(start, ArithTuple) and not isinstance(tensor.layout, ComposedLayout):
+        out += ["", "With cI the index in mode I", *_formula(layout, tensor(_coordinate(layout.shape, {})))]
+    return "\n".join(out)
+
+
+def _through(layout: Any) -> list[str]:
+    """What stands between the strides and the iterator, if anything does."""
+    if not isinstance(layout, ComposedLayout):
+        return []
+    return ["", f"{layout.outer} comes after the strides: it gets {layout.offset} + their sum, and gives the offset."]
+
+
+def _at(value: Any, path: Path) -> Any:
+    for i in path:
+        value = value[i]
+    return value
+
+
+def _is_zero(value: Any) -> bool:
+    return isinstance(value, int) and value == 0
+
+
+def _tree_text(layout: Layout) -> str:
+    return str(layout).split(":", 1)[1]
+
+
+def _counting(tensor: Any) -> str:
+    layout = domain_of(tensor.layout)
+    out = [str(tensor), "", _INTEGERS]
+    out += ["", f"The iterator {tensor.engine}", f"  counts from {tensor.engine.value} on, in {tensor.engine.dtype}."]
+    out += _through(tensor.layout)
+    out += ["", f"The strides {_tree_text(layout)}", *_mode_lines(layout, "the integer")]
+    out += ["", "Logical coordinate -> element", *_sample_lines(layout, tensor)]
+    return "\n".join(out)
+
+
+def _basis_layout(layout: Any) -> str:
+    out = [str(layout), "", "A layout whose values are coordinates: its strides are basis elements, `value@mode`."]
+    out += ["", f"The strides {_tree_text(layout)}", *_mode_lines(layout, "the integer")]
+    out += ["", "Logical coordinate -> value", *_sample_lines(layout, layout)]
+    return "\n".join(out)
+
+
+def _is_integer_layout(thing: Any) -> bool:
+    return isinstance(thing, Layout) and not _is_basis_layout(thing)
+
+
+def _integer_layout(layout: Any) -> str:
+    out = [str(layout), "", "A layout: it turns a coordinate into an offset, the sum of index times stride."]
+    out += ["", f"The strides {_tree_text(layout)}", *_mode_lines(layout, "the offset")]
+    facts = facts_of_layout(layout)
+    out += ["", "As a whole", *facts] if facts else []
+    out += ["", "Logical coordinate -> offset", *_sample_lines(layout, layout)]
+    return "\n".join(out)
+
+
+def _stored(tensor: Any) -> str:
+    layout = domain_of(tensor.layout)
+    words = _integer_layout(layout) if _is_integer_layout(layout) else _basis_layout(layout)
+    return tensor_words(tensor) + "\n\n" + words
+
+
+_KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any], str]], ...] = (
+    (_is_coordinates, _coordinates),
+    (_is_counting, _counting),
+    (_is_basis_layout, _basis_layout),
+    (_is_integer_layout, _integer_layout),
+    (lambda thing: isinstance(thing, Swizzle), swizzle_words),
+    (lambda thing: isinstance(thing, ComposedLayout), composed_words),
+    (lambda thing: isinstance(thing, Tensor), _stored),
+    (lambda thing: isinstance(thing, CuteError), error_words),
+    (is_map, map_words),
+    (lambda thing: callable(getattr(thing, "explain", None)), _own_words),
+)
+"""(does it take this object?, its words), the first that does; other kinds of objects are added here."""

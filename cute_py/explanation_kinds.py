@@ -1,0 +1,101 @@
+"""The words for layouts of integers, composed layouts, tensor maps and errors; coordinates are in `explanation`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cute_py.arith_tuple.pointers import SmemPtrFlag
+from cute_py.errors import CuteError
+from cute_py.layout.analysis import footprint, is_injective
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.int_tuple import rank, size
+from cute_py.layout.layout import Layout
+from cute_py.layout.swizzle import Swizzle
+from cute_py.layout.tensor import Tensor
+
+
+def facts_of_layout(layout: Layout) -> list[str]:
+    """Size and cosize of a layout of integers, and whether elements share offsets or leave gaps."""
+    try:
+        where = footprint(layout)
+        one_to_one = is_injective(layout)
+    except CuteError:
+        return []  # Symbols and run-time values that numpy can't count.
+    count = int(size(layout))
+    out = [f"  {count} elements, {int(rank(layout))} mode(s), offsets {where.lowest} to {where.highest}"]
+    if one_to_one:
+        out.append("  every element has an offset of its own")
+    else:
+        out.append(f"  {count} elements share {where.distinct} offsets")
+    gaps = where.highest - where.lowest + 1 - where.distinct
+    out.append(f"  {gaps} offsets between them are not used" if gaps else "  no offset between them is left out")
+    return out
+
+
+def swizzle_words(swizzle: Swizzle) -> str:
+    """Which bits a swizzle combines, and the bytes of the engine's mode with these numbers."""
+    bits, base, shift = swizzle.bits, swizzle.base, swizzle.shift
+    if not bits:
+        return f"{swizzle}\n\nThe identity: no bit is changed."
+    source, target = (base + shift, base) if shift > 0 else (base, base - shift)
+    out = [
+        f"{swizzle}",
+        "",
+        f"An offset keeps all bits but {_range(target, bits)}, which are combined by XOR with {_range(source, bits)}.",
+        f"  units of {1 << base} stay whole, {1 << bits} of them are permuted within {1 << (base + bits)},",
+        f"  and the pattern repeats after {1 << (base + abs(shift) + bits)}. It is its own inverse.",
+    ]
+    if base == 4 and shift == 3 and bits <= 3:
+        out.append(f"  On byte addresses it is the {16 << bits}B swizzle of TMA, wgmma and tcgen05.")
+    return "\n".join(out)
+
+
+def _range(low: int, bits: int) -> str:
+    return f"bit {low}" if bits == 1 else f"bits {low} to {low + bits - 1}"
+
+
+def composed_words(layout: ComposedLayout) -> str:
+    """The order in which a composed layout computes an offset."""
+    out = [str(layout), "", "A composition: a coordinate goes from right to left."]
+    out.append(f"  {layout.inner} gives an offset,")
+    offset = layout.offset
+    if isinstance(offset, SmemPtrFlag):
+        out.append(f"  of elements of {offset.bits} bits from an address that is not known yet,")
+        out.append(f"  and {layout.outer} permutes the bits of the byte address.")
+    else:
+        out.append(f"  {offset} is added, and {layout.outer} is applied to the sum, in elements.")
+    if isinstance(layout.outer, Swizzle):
+        out += ["", swizzle_words(layout.outer)]
+    return "\n".join(out)
+
+
+def error_words(error: CuteError) -> str:
+    """The text of an error, its place in the tree, and what to do."""
+    kind = type(error)
+    words = " ".join((kind.__doc__ or "").split())
+    out = [f"{kind.__name__}: {error}", "", words]
+    broken = getattr(error, "violations", None)
+    if broken:
+        out += ["", f"{len(broken)} rule(s) broken:", *[f"  {v}" for v in broken]]
+    parents = [c.__name__ for c in kind.__mro__[1:] if issubclass(c, Exception) and c is not Exception]
+    out += ["", f"except {' or '.join(parents)} catches it as well."]
+    return "\n".join(out)
+
+
+def map_words(thing: Any) -> str:
+    """A tensor map, given as bytes or as a request."""
+    from cute_py.tma.descriptor.describe import describe
+
+    return describe(thing)
+
+
+def is_map(thing: Any) -> bool:
+    """Whether this is a tensor map: 64 or 128 bytes, or a request."""
+    if isinstance(thing, (bytes, bytearray)):
+        return len(thing) in (64, 128)
+    return type(thing).__module__ == "cute_py.tma.descriptor.request"
+
+
+def tensor_words(tensor: Tensor) -> str:
+    """A tensor of stored elements: where it is, and its layout."""
+    return "\n".join([str(tensor), "", f"Elements of {tensor.element_type}, stored at {tensor.engine}."])

@@ -1,0 +1,286 @@
+"""The F2 view: a layout whose offset bits are XORs of its coordinate bits.
+
+    (4,8):(8,1)     offset = i0*8 ^ i1*16 ^ j0*1 ^ j1*2 ^ j2*4        one column per coordinate bit, lowest first
+
+A layout is linear over F2 if all its sizes are powers of two and no two of its steps share a bit: then adding never
+carries, and + is XOR. A swizzle is linear by itself, so a swizzled layout is linear wherever the layout inside is.
+Linear maps have what layouts lack: any two compose, equality is equality of columns, and the inverse of a swizzled
+layout is again one map.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from cute_py.errors import InvalidTypeError, LayoutError
+from cute_py.layout.coalesce import coalesced
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.layout import Layout, make
+from cute_py.layout.leaf import Int, Tree, internal, public, tree_text, value_of
+from cute_py.layout.offsets import offsets
+from cute_py.layout.swizzle import Swizzle
+from cute_py.layout.trees import leaves, map_leaves
+
+
+def _static_ints(tree: Tree) -> Tree:
+    def number(leaf: Any) -> int:
+        value = value_of(leaf)
+        if type(value) is not int:
+            raise InvalidTypeError(f"a linear view needs known integers, got {value}")
+        return value
+
+    return map_leaves(number, tree)
+
+
+@dataclass(frozen=True, slots=True)
+class LinearLayout:
+    """offset = origin ^ (XOR of columns[k] over the set bits k of the colexicographic coordinate).
+
+    `shape` has powers of two at its leaves; `columns` has one offset per coordinate bit, lowest bit first.
+
+    >>> view = linear(Layout((Int(2), Int(4)), (Int(4), Int(1))))
+    >>> view.columns, view(5)
+    ((4, 1, 2), 6)
+    """
+
+    shape: Tree
+    columns: tuple[int, ...]
+    origin: int = 0
+
+    def __call__(self, coord: Any) -> int:
+        index = int(Layout(public(self.shape))(coord))
+        value = self.origin
+        for k, column in enumerate(self.columns):
+            if index >> k & 1:
+                value ^= column
+        return value
+
+    def matrix(self) -> Any:
+        """uint8 array (offset bits, coordinate bits): entry [r, k] is bit r of column k."""
+        import numpy as np
+
+        rows = max([c.bit_length() for c in (*self.columns, self.origin)], default=0)
+        out = np.zeros((rows, len(self.columns)), np.uint8)
+        for k, column in enumerate(self.columns):
+            out[:, k] = [column >> r & 1 for r in range(rows)]
+        return out
+
+    def rank(self) -> int:
+        """The rank over F2; equal to the number of columns where the layout is injective."""
+        return len(_basis(self.columns))
+
+    def compose(self, other: LinearLayout) -> LinearLayout:
+        """`self` after `other`; other's offsets must be coordinates of self.
+
+        Raises:
+            LayoutError: other reaches beyond the domain of self.
+        """
+        if any(c >> len(self.columns) for c in (*other.columns, other.origin)):
+            raise LayoutError("the inner map reaches beyond the domain of the outer", {"bits": len(self.columns)})
+        moved = LinearLayout(self.shape, self.columns)
+        at = {c: _applied(moved.columns, c) for c in (*other.columns, other.origin)}
+        return LinearLayout(other.shape, tuple(at[c] for c in other.columns), at[other.origin] ^ self.origin)
+
+    def inverse(self) -> LinearLayout:
+        """The map from offsets to coordinates of an injective map onto [0, 2**n) without origin.
+
+        Raises:
+            LayoutError: not a bijection of n-bit offsets.
+        """
+        n = len(self.columns)
+        if self.origin or any(c >> n for c in self.columns) or self.rank() != n:
+            raise LayoutError(f"not a bijection of {n}-bit offsets", {"columns": self.columns, "origin": self.origin})
+        rows = [(self.columns[k], 1 << k) for k in range(n)]
+        for bit in range(n):
+            pivot = next(i for i in range(bit, n) if rows[i][0] >> bit & 1)
+            rows[bit], rows[pivot] = rows[pivot], rows[bit]
+            value, tag = rows[bit]
+            rows = [(v ^ value, t ^ tag) if i != bit and v >> bit & 1 else (v, t) for i, (v, t) in enumerate(rows)]
+        return LinearLayout(1 << n, tuple(tag for _, tag in rows))
+
+    def to_layout(self) -> Any:
+        """The Layout, or swizzled ComposedLayout, of this map; static, one leaf per run of bits.
+
+        Raises:
+            LayoutError: no layout and no layout behind one swizzle is this map.
+        """
+        plain = self._plain(self.columns)
+        if plain is not None and not self.origin:
+            return plain
+        bits = max([c.bit_length() for c in (*self.columns, self.origin)], default=0)
+        for swizzle in _swizzles(bits):
+            inner = self._plain(tuple([swizzle.of(c) for c in self.columns]))
+            if inner is not None:
+                start = swizzle.of(self.origin)
+                if not start & _union([swizzle.of(c) for c in self.columns]):
+                    return ComposedLayout(swizzle, Int(start), inner)
+        if plain is not None and not self.origin & _union(self.columns):
+            return ComposedLayout(Swizzle(0, 4, 3), Int(self.origin), plain)
+        raise LayoutError("this F2 map is no layout behind one swizzle", {"columns": self.columns})
+
+    def _plain(self, columns: tuple[int, ...]) -> Layout | None:
+        if not _disjoint(columns):
+            return None
+        bits = iter(columns)
+
+        def mode(size: int) -> tuple[Tree, Tree]:
+            own = tuple([next(bits) for _ in range(size.bit_length() - 1)])
+            return coalesced((2,) * len(own), own) if own else (1, 0)
+
+        pairs = map_leaves(lambda s: _Pair(*mode(s)), self.shape)
+        return make(map_leaves(lambda p: p.shape, pairs), map_leaves(lambda p: p.stride, pairs))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    shape: Tree
+    stride: Tree
+
+
+def _swizzles(bits: int) -> list[Swizzle]:
+    """Every swizzle within so many bits, the smallest first."""
+    return [
+        Swizzle(b, m, s)
+        for b in range(1, bits + 1)
+        for m in range(bits)
+        for s in [*range(b, bits), *range(-b, -bits, -1)]
+        if m + b + abs(s) <= bits
+    ]
+
+
+def _union(columns: Any) -> int:
+    total = 0
+    for c in columns:
+        total |= c
+    return total
+
+
+def _disjoint(columns: tuple[int, ...]) -> bool:
+    return sum(c.bit_count() for c in columns) == _union(columns).bit_count() and all(c > 0 for c in columns if c)
+
+
+def _applied(columns: tuple[int, ...], value: int) -> int:
+    total = 0
+    for k, column in enumerate(columns):
+        if value >> k & 1:
+            total ^= column
+    return total
+
+
+def _basis(columns: tuple[int, ...]) -> list[int]:
+    out: list[int] = []
+    for c in columns:
+        for b in out:
+            c = min(c, c ^ b)
+        if c:
+            out.append(c)
+    return out
+
+
+def why_not_linear(layout: Any) -> str | None:
+    """The reason why a layout has no F2 view, or None."""
+    return _view(layout)[1]
+
+
+def linear(layout: Any) -> LinearLayout:
+    """The F2 view of a layout, or of a swizzled layout, with known power-of-two sizes.
+
+    Raises:
+        LayoutError: a size is no power of two, a stride is negative, or two steps share a bit (adding would carry).
+
+    >>> linear(ComposedLayout(Swizzle(1, 0, 2), Int(0), Layout((Int(4), Int(2))))).columns
+    (1, 2, 5)
+    """
+    view, reason = _view(layout)
+    if view is None:
+        raise LayoutError(f"no F2 view: {reason}", {"layout": layout})
+    return view
+
+
+def _view(layout: Any) -> tuple[LinearLayout | None, str | None]:
+    if isinstance(layout, ComposedLayout):
+        inner, reason = _view(layout.inner)
+        if inner is None:
+            return None, reason
+        start = value_of(layout._offset)
+        if type(start) is not int or start < 0:
+            return None, f"the offset {tree_text(layout._offset)} is no known integer that is not negative"
+        if start and (inner.origin or start & _union(inner.columns)):
+            return None, f"the offset {start} shares a bit with a step, so adding carries"
+        origin = inner.origin ^ start
+        if isinstance(layout.outer, Swizzle):
+            apply = layout.outer.of
+        elif isinstance(layout.outer, (Layout, ComposedLayout)):
+            outer, reason = _view(layout.outer)
+            if outer is None:
+                return None, reason
+            if any(c >> len(outer.columns) for c in (*inner.columns, origin)):
+                return None, "the inner layout reaches beyond the domain of the outer"
+            through = LinearLayout(1 << len(outer.columns), outer.columns, outer.origin)
+            return through.compose(LinearLayout(inner.shape, inner.columns, origin)), None
+        else:
+            return None, f"the outer function {layout.outer} is not known to be linear"
+        return LinearLayout(inner.shape, tuple([apply(c) for c in inner.columns]), apply(origin)), None
+    if not isinstance(layout, Layout):
+        raise InvalidTypeError(f"linear takes a layout, got {type(layout).__name__} {layout!r}")
+    shape, stride = _static_ints(layout._shape), _static_ints(layout._stride)
+    columns: list[int] = []
+    for s, d in zip(leaves(shape), leaves(stride), strict=True):
+        if s < 1 or s & (s - 1):
+            return None, f"the size {s} is no power of two"
+        if d < 0 and s > 1:
+            return None, f"the stride {d} is negative"
+        columns += [d << k for k in range(s.bit_length() - 1)]
+    if sum(c.bit_count() for c in columns) != _union(columns).bit_count():
+        return None, f"two steps of {layout} share a bit, so adding carries"
+    return LinearLayout(shape, tuple(columns)), None
+
+
+def same_function(a: Any, b: Any) -> bool:
+    """Do two layouts give the same offset for every integer coordinate of the same domain size?
+
+    Exact. Plain layouts by their normal form (coalesced, in time of the rank), F2-linear ones by their columns, all
+    others by arrays. Shapes may differ in profile; static and run-time numbers count alike.
+
+    >>> same_function(Layout((2, 4), (1, 2)), Layout(8))
+    True
+    >>> sw = Swizzle(2, 0, 2)
+    >>> same_function(ComposedLayout(sw, Int(0), Layout(16)), Layout(16))
+    False
+    """
+    import numpy as np
+
+    if isinstance(a, Layout) and isinstance(b, Layout) and _has_ints(a) and _has_ints(b):
+        return _normal(a) == _normal(b)
+    x, y = (_view(t)[0] if _is_integer(t) else None for t in (a, b))
+    if x is not None and y is not None:
+        return (x.columns, x.origin) == (y.columns, y.origin)
+    from_a, from_b = (_evaluated(t) for t in (a, b))
+    return from_a.shape == from_b.shape and bool(np.array_equal(from_a, from_b))
+
+
+def _normal(layout: Layout) -> tuple[Tree, Tree]:
+    shape, stride = _static_ints(layout._shape), _static_ints(layout._stride)
+    if 0 in leaves(shape):
+        return 0, 0
+    shape, stride = coalesced(shape, stride)
+    return (shape, stride) if shape != 1 else (1, 0)
+
+
+def _has_ints(layout: Layout) -> bool:
+    return all(isinstance(value_of(x), int) for x in (*leaves(layout._shape), *leaves(layout._stride)))
+
+
+def _is_integer(thing: Any) -> bool:
+    while isinstance(thing, ComposedLayout):
+        thing = thing.inner
+    return isinstance(thing, Layout) and _has_ints(thing)
+
+
+def _evaluated(layout: Any) -> Any:
+    import numpy as np
+
+    table = offsets(layout)
+    rank = len(internal(layout.shape)) if type(layout.shape) is tuple else 1
+    return np.moveaxis(table, range(rank), range(rank - 1, -1, -1)).reshape(-1, *table.shape[rank:])

@@ -1,0 +1,241 @@
+"""Offsets in bulk: a whole layout evaluated as a numpy array, with no Python loop over elements.
+
+    offsets(L)[i, j, ...] == L(i, j, ...)          one array axis per mode of L
+
+A layout is a sum of one term per mode, so its array is the outer sum of one vector per mode; only the last addition
+touches every element. A swizzle is linear over F2: where the bits that the modes reach do not overlap, it is applied
+to the vectors and the outer sum becomes an outer XOR.
+
+    coordinates(L, offsets(L)) gives the coordinates back.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError
+from cute_py.layout.axes import along_axis, axis_paths
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.coprofile import coprofile_of
+from cute_py.layout.evaluate import apply_function, at_coordinates
+from cute_py.layout.layout import Layout
+from cute_py.layout.leaf import Tree, is_symbolic, leaf_text, tree_text, value_of
+from cute_py.layout.module_offsets import has_module_strides, module_offsets
+from cute_py.layout.swizzle import Swizzle
+from cute_py.layout.trees import leaves, map_leaves, modes
+
+MAX_ELEMENTS = 1 << 31
+"""More elements than this are refused; evaluate such a layout at given coordinates."""
+
+
+def numbers(layout: Layout) -> tuple[Tree, Tree]:
+    """Shape and stride with bare numbers at the leaves: ints, or bases and other strides as they are.
+
+    Raises:
+        InvalidTypeError: a symbol.
+    """
+
+    def number(leaf: Any) -> Any:
+        value = value_of(leaf)
+        if is_symbolic(value):
+            raise InvalidTypeError(
+                f"offsets need known numbers, got the symbol {value}",
+                {"layout": layout},
+                "replace the symbols with layout.subs({...}) first",
+            )
+        return value
+
+    return map_leaves(number, layout._shape), map_leaves(number, layout._stride)
+
+
+def integer_axes(layout: Layout) -> list[tuple[Tree, Tree]]:
+    """(shape, integer strides) for each codomain axis: one for integer strides, one per axis for basis strides."""
+    shape, _ = numbers(layout)
+    profile = coprofile_of(layout._stride)
+    if profile == 0:
+        return [(shape, _integers(numbers(layout)[1]))]
+    for d in leaves(layout._stride):
+        if not getattr(d, "modes", None) and not (type(d) is int and d == 0):
+            raise LayoutError("an integer stride beside basis strides", {"stride": tree_text(layout._stride)})
+    return [(shape, _integers(map_leaves(value_of, along_axis(layout._stride, path)))) for path in axis_paths(profile)]
+
+
+def _integers(stride: Tree) -> Tree:
+    for d in leaves(stride):
+        if type(d) is not int:
+            raise InvalidTypeError(f"offsets take integer or basis strides, got {leaf_text(d)}")
+    return stride
+
+
+def bounds(shape: Tree, stride: Tree) -> tuple[int, int]:
+    """(lowest, highest) offset of bare integer trees; exact, of any size.
+
+    >>> bounds((4, 8), (-1, 4))
+    (-3, 28)
+    """
+    low = high = 0
+    for s, d in zip(leaves(shape), leaves(stride), strict=True):
+        reach = (s - 1) * d if s else 0
+        low, high = low + min(reach, 0), high + max(reach, 0)
+    return low, high
+
+
+def _size(tree: Tree) -> int:
+    n = 1
+    for s in leaves(tree):
+        n *= s
+    return n
+
+
+def mode_vector(shape: Tree, stride: Tree, dtype: Any) -> Any:
+    """The offsets of one mode, colexicographic: array of shape (size,)."""
+    import numpy as np
+
+    flat = [(s, d) for s, d in zip(leaves(shape), leaves(stride), strict=True) if s != 1]
+    if not flat:
+        return np.zeros(1, dtype)
+    merged = [flat[0]]
+    for s, d in flat[1:]:
+        s0, d0 = merged[-1]
+        if d == s0 * d0:
+            merged[-1] = (s0 * s, d0)
+        else:
+            merged.append((s, d))
+    vector = np.arange(merged[0][0], dtype=dtype) * dtype.type(merged[0][1])
+    for s, d in merged[1:]:
+        steps = np.arange(s, dtype=dtype) * dtype.type(d)
+        vector = np.add.outer(steps, vector).reshape(-1)
+    return vector
+
+
+def _grid(vectors: list[Any], join: Any, out: Any = None) -> Any:
+    """The outer `join` of one vector per mode; into `out` if given."""
+    import numpy as np
+
+    if not vectors:
+        return np.zeros((), np.int64)
+    total = vectors[0]
+    for v in vectors[1:-1]:
+        total = join.outer(total, v)
+    if len(vectors) > 1:
+        return join(total[..., None], vectors[-1], out=out)
+    if out is None:
+        return total
+    out[...] = total
+    return out
+
+
+def _checked_type(dtype: Any, extremes: list[int], layout: Any) -> Any:
+    import numpy as np
+
+    kind = np.dtype(dtype)
+    if kind.kind == "O":
+        return kind
+    if kind.kind not in "iu":
+        raise InvalidTypeError(f"offsets are integers; dtype must be an integer type, got {kind}")
+    limits = np.iinfo(kind)
+    for value in extremes:
+        if not limits.min <= value <= limits.max:
+            raise InvalidValueError(
+                f"an offset of {value} does not fit {kind}", {"layout": layout}, "use dtype=object for exact integers"
+            )
+    return kind
+
+
+def _checked_size(shape: Tree, layout: Any) -> tuple[int, ...]:
+    sizes = tuple([_size(m) for m in modes(shape)])
+    if _size(sizes) > MAX_ELEMENTS:
+        raise InvalidValueError(
+            f"the layout has {_size(sizes)} elements; at most {MAX_ELEMENTS} are evaluated at once",
+            {"layout": layout},
+            "evaluate at given coordinates: offsets(layout, coords)",
+        )
+    return sizes
+
+
+def offsets(layout: Any, coords: Any = None, dtype: Any = None) -> Any:
+    """All offsets of a layout, or those at given coordinates, as a numpy array.
+
+    Args:
+        layout: Layout, ComposedLayout (swizzled or not), or a tensor, whose layout is taken. Known numbers only.
+        coords: None for the whole domain; an integer array or list of 1-D coordinates; a list of coordinate tuples;
+            or a tuple with an integer or an array per mode (nested where the shape is), which broadcast.
+        dtype: integer type of the result, default int64; `object` gives exact Python ints.
+    Returns:
+        Without coords, shape (size<0>, size<1>, ...), in elements. With coords, their broadcast shape. Basis strides
+        add one trailing axis: the flattened coordinate, one entry per codomain axis. Strides of any other module give
+        an array of objects.
+    Raises:
+        InvalidTypeError: symbols, booleans, floats; InvalidValueError: an offset that dtype can't hold, or more than
+            2**31 elements; CoordinateError: coords that do not fit the shape.
+
+    >>> offsets(Layout((2, 3), (3, 1))).tolist()
+    [[0, 1, 2], [3, 4, 5]]
+    >>> offsets(Layout((4, 8), (8, 1)), ([0, 1, 2], 5)).tolist()
+    [5, 13, 21]
+    """
+    import numpy as np
+
+    if hasattr(layout, "engine") and hasattr(layout, "layout"):
+        layout = layout.layout
+    if has_module_strides(layout):
+        return module_offsets(layout, coords)
+    dtype = np.int64 if dtype is None else dtype
+    if coords is not None:
+        return at_coordinates(layout, coords, _checked_type(dtype, [], layout))
+    if isinstance(layout, Layout):
+        return _plain(layout, dtype)
+    if isinstance(layout, ComposedLayout):
+        return _composed(layout, dtype)
+    raise InvalidTypeError(f"offsets takes a layout or a tensor, got {type(layout).__name__} {layout!r}")
+
+
+def _plain(layout: Layout, dtype: Any) -> Any:
+    import numpy as np
+
+    axes = integer_axes(layout)
+    sizes = _checked_size(axes[0][0], layout)
+    kind = _checked_type(dtype, [edge for shape, stride in axes for edge in bounds(shape, stride)], layout)
+    if coprofile_of(layout._stride) == 0:
+        shape, stride = axes[0]
+        vectors = [mode_vector(s, d, kind) for s, d in zip(modes(shape), modes(stride), strict=True)]
+        return _grid(vectors, np.add).astype(kind, copy=False)
+    out = np.empty((*sizes, len(axes)), kind)
+    for i, (shape, stride) in enumerate(axes):
+        vectors = [mode_vector(s, d, kind) for s, d in zip(modes(shape), modes(stride), strict=True)]
+        out[..., i] = _grid(vectors, np.add)
+    return out
+
+
+def _composed(layout: ComposedLayout, dtype: Any) -> Any:
+
+    kind = _checked_type(dtype, [], layout)
+    start = value_of(layout._offset)
+    if isinstance(layout.inner, Layout) and isinstance(layout.outer, Swizzle) and type(start) is int:
+        axes = integer_axes(layout.inner)
+        shape, stride = axes[0]
+        low, high = bounds(shape, stride)
+        if len(axes) == 1 and coprofile_of(layout.inner._stride) == 0 and low >= 0 and start >= 0:
+            _checked_size(shape, layout)
+            top = (1 << max((start + high).bit_length(), layout.outer.yyy_mask.bit_length())) - 1
+            kind = _checked_type(dtype, [top | layout.outer.zzz_mask], layout)
+            vectors = [mode_vector(s, d, kind) for s, d in zip(modes(shape), modes(stride), strict=True)]
+            if vectors:
+                return _swizzled(layout.outer, start, vectors)
+    return apply_function(layout.outer, start, offsets(layout.inner, dtype=kind), kind)
+
+
+def _swizzled(swizzle: Swizzle, start: int, vectors: list[Any]) -> Any:
+    """The swizzle of start + the outer sum of vectors, of offsets that are not negative."""
+    import numpy as np
+
+    taken, disjoint = start, True
+    for v in vectors:
+        reached = int(np.bitwise_or.reduce(v)) if len(v) else 0
+        disjoint, taken = disjoint and not reached & taken, taken | reached
+    if disjoint:
+        vectors = [swizzle(v) for v in vectors]
+        vectors[0] = vectors[0] ^ vectors[0].dtype.type(swizzle.of(start))
+        return _grid(vectors, np.bitwise_xor)
+    vectors[0] = vectors[0] + vectors[0].dtype.type(start)
+    return swizzle(_grid(vectors, np.add))

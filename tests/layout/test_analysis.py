@@ -1,0 +1,187 @@
+"""Offsets, F2 views, one-to-one tests, bank conflicts: the edges, and sizes that no array could hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cute_py as cute
+from cute_py import ComposedLayout, E, Int, Layout, Swizzle
+from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, LayoutError
+from cute_py.layout.linear import why_not_linear
+from cute_py.layout.offsets import MAX_ELEMENTS
+
+HUGE = Layout((2**40, 2**30), (2**30, 1))
+
+
+@pytest.mark.parametrize(
+    ("layout", "shape"),
+    [
+        (Layout(8), (8,)),
+        (Layout((4, (2, 3))), (4, 6)),
+        (Layout(()), ()),
+        (Layout((4, 0)), (4, 0)),
+        (Layout(1), (1,)),
+        (cute.make_identity_layout((4, (2, 3))), (4, 6, 3)),
+        (Layout((4, 8), (E(0), E(2))), (4, 8, 3)),
+        (cute.make_identity_tensor((4, 5)), (4, 5, 2)),
+    ],
+    ids=str,
+)
+def test_shape_of_offsets(layout: Any, shape: tuple[int, ...]) -> None:
+    assert cute.offsets(layout).shape == shape
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint64", "int64", object])
+def test_dtype_of_offsets(dtype: Any) -> None:
+    got = cute.offsets(cute.composition(Swizzle(2, 0, 2), Layout((4, 8), (8, 1))), dtype=dtype)
+    assert got.dtype == np.dtype(dtype)
+    assert got.tolist() == cute.offsets(cute.composition(Swizzle(2, 0, 2), Layout((4, 8), (8, 1)))).tolist()
+
+
+def test_an_offset_that_the_type_cannot_hold_is_refused() -> None:
+    with pytest.raises(InvalidValueError, match="does not fit int8"):
+        cute.offsets(Layout(129), dtype="int8")
+    assert cute.offsets(Layout(128), dtype="int8")[-1] == 127
+    with pytest.raises(InvalidValueError, match="does not fit uint8"):
+        cute.offsets(Layout(2, -1), dtype="uint8")
+    assert cute.offsets(Layout(2, 2**70), dtype=object).tolist() == [0, 2**70]
+
+
+def test_too_many_elements_are_refused_at_once() -> None:
+    with pytest.raises(InvalidValueError, match=f"at most {MAX_ELEMENTS}"):
+        cute.offsets(HUGE)
+    assert cute.offsets(HUGE, ([0, 2**20], 5)).tolist() == [5, 2**50 + 5]
+
+
+def test_coordinates_whose_offset_does_not_fit_are_refused_and_exact_as_objects() -> None:
+    with pytest.raises(InvalidValueError, match="does not fit int64"):
+        cute.offsets(HUGE, ([0, 2**40 - 1], 5))
+    assert cute.offsets(HUGE, ([0, 2**40 - 1], 5), dtype=object).tolist() == [5, (2**40 - 1) * 2**30 + 5]
+    assert cute.offsets(HUGE, [2**68], dtype=object).tolist() == [HUGE(2**68)]
+
+
+def test_coordinates_beyond_the_shape_go_on_as_in_a_call() -> None:
+    a = Layout((4, 8), (8, 1))
+    assert cute.offsets(a, [100, -1, 31]).tolist() == [a(100), a(-1), a(31)]
+    assert cute.offsets(a, (np.array([9]), np.array([9]))).tolist() == [81]
+
+
+@pytest.mark.parametrize(
+    ("coords", "error"),
+    [
+        (np.zeros(3), InvalidTypeError),
+        (np.zeros(3, bool), InvalidTypeError),
+        ((1, 2, 3), CoordinateError),
+        ((np.arange(3), np.arange(4)), CoordinateError),
+        ((None, 1), InvalidTypeError),
+        ("abc", InvalidTypeError),
+    ],
+    ids=repr,
+)
+def test_wrong_coordinates(coords: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        cute.offsets(Layout((4, 8)), coords)
+
+
+def test_huge_layouts_are_decided_by_their_strides() -> None:
+    assert cute.is_injective(HUGE)
+    assert cute.is_bijective(HUGE)
+    assert not cute.is_injective(Layout((2**40, 2**30), (2**29, 1)))
+    assert cute.footprint(HUGE).distinct == 2**70
+    assert cute.same_function(HUGE, Layout((2**20, 2**20, 2**30), (2**30, 2**50, 1)))
+    assert not cute.overlaps(HUGE, HUGE, shift=2**70)
+    assert not cute.overlaps(Layout(2**40, 4), Layout(2**40, 6), shift=1)
+    assert cute.coordinates(HUGE, [2**30 + 7]).tolist() == [[1, 7]]
+
+
+def test_what_theory_does_not_decide_is_refused_when_too_large_to_count() -> None:
+    with pytest.raises(LayoutError, match="too many to count"):
+        cute.is_injective(Layout((2**20, 2**20, 2**20), (2**30 + 1, 2**30 + 3, 2**29 + 1)))
+
+
+def test_coordinates_of_what_is_not_reached_are_refused() -> None:
+    with pytest.raises(LayoutError, match="no coordinate with offset 4"):
+        cute.coordinates(Layout((4, 8), (1, 5)), [0, 4])
+    with pytest.raises(LayoutError, match="not injective"):
+        cute.coordinates(Layout((4, 8), (1, 1)), [0])
+
+
+@pytest.mark.parametrize(
+    ("layout", "reason"),
+    [
+        (Layout((3, 4)), "the size 3 is no power of two"),
+        (Layout((2, 4), (1, -2)), "the stride -2 is negative"),
+        (Layout((2, 2), (1, 1)), "two steps of (2,2):(1,1) share a bit, so adding carries"),
+        (ComposedLayout(Swizzle(1, 0, 1), 1, Layout(2)), "the offset 1 shares a bit with a step, so adding carries"),
+    ],
+    ids=str,
+)
+def test_why_not_linear(layout: Any, reason: str) -> None:
+    assert why_not_linear(layout) == reason
+    with pytest.raises(LayoutError):
+        cute.linear(layout)
+
+
+def test_a_map_that_is_no_layout_behind_one_swizzle_is_refused() -> None:
+    with pytest.raises(LayoutError, match="no layout behind one swizzle"):
+        cute.LinearLayout(16, (1, 3, 5, 15)).to_layout()
+
+
+@pytest.mark.parametrize(
+    ("layout", "dtype", "wavefronts"),
+    [
+        (Layout(32), "float32", (1,)),
+        (Layout(32, 2), "float32", (2,)),
+        (Layout(32, 32), "float32", (32,)),
+        (Layout(32, 33), "float32", (1,)),
+        (Layout(32, 0), "float32", (1,)),  # one word, served to everybody
+        (Layout(32), "float64", (1, 1)),
+        (Layout((32, 4), (4, 1)), "float32", (1, 1, 1, 1)),
+        (Layout((8, 8), (64, 1)), "float16", (8,)),
+        (cute.composition(Swizzle(3, 3, 3), Layout((8, 8), (64, 1))), "float16", (1,)),
+        (Layout((32, 16), (16, 1)), "uint8", (1, 1, 1, 1)),
+        (Layout((32, 2), (2, 1)), "float16", (1,)),
+        (Layout(32), "uint8", (1,)),
+    ],
+    ids=str,
+)
+def test_bank_conflicts(layout: Any, dtype: str, wavefronts: tuple[int, ...]) -> None:
+    assert cute.bank_conflicts(layout, dtype).wavefronts == wavefronts
+
+
+def test_bank_conflicts_refuse_accesses_that_no_instruction_does() -> None:
+    with pytest.raises(LayoutError, match="not contiguous"):
+        cute.bank_conflicts(Layout((32, 4), (8, 2)), "float32")
+    with pytest.raises(LayoutError, match="not aligned"):
+        cute.bank_conflicts(Layout((32, 4), (4, 1)), "float32", base=4)
+    with pytest.raises(InvalidValueError, match="one warp has 32 threads"):
+        cute.bank_conflicts(Layout(64), "float32")
+    with pytest.raises(InvalidValueError, match="whole elements"):
+        cute.bank_conflicts(Layout((32, 3), (3, 1)), "float32", vector_bits=64)
+    with pytest.raises(InvalidTypeError, match="3 modes"):
+        cute.bank_conflicts(Layout((4, 8, 2)), "float32")
+
+
+@pytest.mark.parametrize(
+    ("layout", "dtype", "sectors", "efficiency"),
+    [
+        (Layout(32), "float32", 4, 1.0),
+        (Layout(32, 2), "float32", 8, 0.5),
+        (Layout(32, 0), "float32", 1, 0.125),
+        (Layout((32, 4), (4, 1)), "float32", 16, 1.0),
+        (Layout(32), "float4_e2m1fn", 1, 0.5),
+    ],
+    ids=str,
+)
+def test_coalescing(layout: Any, dtype: str, sectors: int, efficiency: float) -> None:
+    got = cute.coalescing(layout, dtype)
+    assert (got.sectors, got.efficiency) == (sectors, efficiency)
+
+
+def test_make_layout_tv_is_the_one_of_make_tiled_copy() -> None:
+    tile, tv = cute.make_layout_tv(Layout((Int(32), Int(8))), Layout((Int(4), Int(1))))
+    assert tile == (128, 8)
+    assert str(tv) == "(_256,_4):(_4,_1)"

@@ -1,0 +1,86 @@
+"""Every recorded verdict of ptxas on an instruction text, against ours: accepted or not, and from which version.
+
+The recorded texts use the registers %r, %rd, %h and the symbols gmap (global) and smem (shared). tcgen05 texts belong
+to the tensor-memory package and are counted as not covered.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from cute_py.errors import UnknownFactError
+from cute_py.tma.lower.architectures import version_of
+from cute_py.tma.lower.check import examine, verdict
+from tests.oracle.records import rows, tally
+
+ELSEWHERE = "tcgen05"
+
+
+def covered() -> list[dict[str, Any]]:
+    return [row for row in rows("ptx_matrix") if ELSEWHERE not in row["family"]]
+
+
+def disagreements(row: dict[str, Any]) -> list[str]:
+    """Architectures on which our verdict or our version is not the recorded one."""
+    examined = examine(row["text"])
+    found = []
+    for arch, recorded in row["archs"].items():
+        ours = verdict(row["text"], arch)
+        if ours.assembles != recorded["ok"]:
+            found.append(f"{row['text']} on {arch}: ours {ours.assembles} ({ours.why_not}), recorded {recorded}")
+        elif recorded["ok"] and recorded["min_version"] is not None:
+            version = examined.min_version(arch)
+            if version != version_of(recorded["min_version"]):
+                found.append(f"{row['text']} on {arch}: from {version}, recorded {recorded['min_version']}")
+    return found
+
+
+def test_every_recorded_verdict_and_version() -> None:
+    wrong = {row["id"]: found for row in covered() if (found := disagreements(row))}
+    skipped = Counter(row["family"] for row in rows("ptx_matrix") if ELSEWHERE in row["family"])
+    names = [f"{family} ({count})" for family, count in sorted(skipped.items())]
+    tally("ptx_matrix", len(covered()) - len(wrong), len(rows("ptx_matrix")), names)
+    assert wrong == {}
+
+
+def test_the_verdict_has_two_fields() -> None:
+    """Order rows: ptxas takes every order of the same modifiers; exactly the ISA's order is canonical."""
+    orders = [row for row in covered() if row["family"].startswith("order/")]
+    canonical = Counter()
+    for row in orders:
+        (arch,) = row["archs"]
+        ours = verdict(row["text"], arch)
+        assert ours.assembles == row["archs"][arch]["ok"], row["text"]
+        if ours.assembles:
+            again = verdict(ours.canonical_text, arch)
+            assert again.assembles and again.canonical, row["text"]
+            assert ours.canonical == (ours.canonical_text.split()[0] == row["text"].split()[0])
+            canonical[ours.canonical] += 1
+    assert canonical[True] > 0
+    assert canonical[False] > 0
+
+
+def test_acceptance_counts_over_all_rows_are_the_recorded_ones() -> None:
+    """Per architecture, how many of the covered form rows are accepted: a second way to look at the same rule."""
+    ours: Counter[str] = Counter()
+    recorded: Counter[str] = Counter()
+    for row in covered():
+        for arch, found in row["archs"].items():
+            recorded[arch] += found["ok"]
+            ours[arch] += verdict(row["text"], arch).assembles
+    assert ours == recorded
+
+
+def test_a_text_that_another_package_judges_is_not_guessed() -> None:
+    with pytest.raises(UnknownFactError, match="tensor-memory instructions are judged"):
+        examine("tcgen05.wait::ld.sync.aligned;")
+
+
+def test_the_comparison_can_fail() -> None:
+    row = {"text": "prefetch.tensormap [%rd1];", "archs": {"sm_80": {"ok": True, "min_version": "8.0"}}}
+    assert disagreements(row) != []
+    row = {"text": "prefetch.tensormap [%rd1];", "archs": {"sm_90": {"ok": True, "min_version": "8.6"}}}
+    assert disagreements(row) != []
