@@ -21,7 +21,7 @@ from cute_py.errors import CuteError, InvalidValueError
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.domain import domain_of
 from cute_py.layout.layout import Layout, LayoutLeft, static
-from cute_py.layout.leaf import Tree, value_of
+from cute_py.layout.leaf import Int, Tree, value_of
 from cute_py.layout.product import tile_to_shape
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import modes
@@ -147,6 +147,9 @@ def _product(tree: Tree) -> Any:
 def smem_choices(major: str, dtype: Any, tile: Tree) -> list[SmemChoice]:
     """The canonical layouts that a tile can have for a wgmma or tcgen05 operand, or for ldmatrix: best first.
 
+    Their atoms are repeated so that one box is as large as it can be: along M or N first for K-major, along K first
+    for MN-major.
+
     Raises:
         InvalidValueError: none divides the tile.
 
@@ -154,10 +157,13 @@ def smem_choices(major: str, dtype: Any, tile: Tree) -> list[SmemChoice]:
     ['64B', '32B', 'none']
     """
     kind = as_dtype(dtype)
+    # Atoms that follow each other across the rows of a span are one box: repeat along that mode first.
+    rank = len(modes(tile))
+    order: Any = LayoutLeft if major == "K" or rank < 2 else tuple(Int(n) for n in (2, 1, *range(3, rank + 1)))
     found, reasons = [], []
     for row in SPANS:
         try:
-            layout = make_smem_layout(major, row.name, kind, tile)
+            layout = make_smem_layout(major, row.name, kind, tile, order)
         except CuteError as error:
             reasons.append(f"{row.name}: {error.headline}")
             continue

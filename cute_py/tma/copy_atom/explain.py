@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cute_py.errors import CuteError
 from cute_py.layout.trees import leaves
 from cute_py.tma.copy_atom.check import layout_modes
-from cute_py.tma.copy_atom.tiles import instructions
+from cute_py.tma.copy_atom.tiles import tile_work
 
 if TYPE_CHECKING:
     from cute_py.tma.copy_atom.copy_atom import TmaAtom
@@ -49,13 +49,12 @@ def explain_atom(atom: TmaAtom) -> str:
 
 def _instructions(atom: TmaAtom) -> list[str]:
     try:
-        work = instructions(atom)
+        work = tile_work(atom)
     except CuteError as error:
         return [f"  {line}" for line in str(error).splitlines()]
-    first, last = work.coords[0].tolist(), work.coords[-1].tolist()
     return [
-        f"  {atom.instructions} per tile and CTA, {work.tiles} tiles, {len(work.coords)} in all",
-        f"  first at {_coord(first)}, last at {_coord(last)} (innermost first)",
+        f"  {atom.instructions} per tile and CTA, {work.tiles} tiles, {work.tiles * len(work.coords)} in all",
+        f"  first at {_coord(work.coords[0].tolist())}, last at {_coord(work.last)} (innermost first)",
         f"  partition of CTA 0: {work.gmem_partition}",
     ]
 

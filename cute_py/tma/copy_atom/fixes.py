@@ -66,10 +66,10 @@ def candidates(tensor: Tensor, smem_layout: Any, cta_tiler: Any, num_multicast: 
         if count < num_multicast:
             yield Fix(f"num_multicast={count}", {"num_multicast": count})
     for half in _smaller(tile):
-        for major in (LayoutRight, LayoutLeft):
+        for compact in (LayoutRight, LayoutLeft):
             yield Fix(
                 f"a tile of {'x'.join(str(int(n)) for n in half)}",
-                {"smem_layout": Layout(half, major), "cta_tiler": half},
+                {"smem_layout": Layout(half, compact), "cta_tiler": half},
             )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cute_py.arith_tuple.pointers import make_smem_ptr
+from cute_py.arith_tuple.ratio import Ratio
 from cute_py.arith_tuple.tensors import make_tensor
 from cute_py.errors import InvalidValueError
 from cute_py.layout.divide import zipped_divide
@@ -83,8 +84,14 @@ def _integer_steps(layout: Layout) -> NDArray[Any]:
 def _start(tensor: Tensor, rank: int) -> NDArray[Any]:
     import numpy as np
 
-    coord = [int(x) for x in leaves(tensor.engine.coord.as_tuple())]
-    return np.array(coord + [0] * (rank - len(coord)), np.int64)
+    coord = leaves(tensor.engine.coord.as_tuple())
+    broken = [x for x in coord if isinstance(x, Ratio)]
+    if broken:
+        raise InvalidValueError(
+            f"an instruction would start at coordinate {broken[0]}; must be a whole number of elements",
+            {"partition": tensor, "rule": "a slot must start at a whole element of the type that TMA counts in"},
+        )
+    return np.array([int(x) for x in coord] + [0] * (rank - len(coord)), np.int64)
 
 
 def tile_tensors(atom: TmaAtom) -> tuple[Tensor, Tensor]:
@@ -94,11 +101,39 @@ def tile_tensors(atom: TmaAtom) -> tuple[Tensor, Tensor]:
     return tile, zipped_divide(atom.get_tma_tensor(), atom.cta_tiler)
 
 
-def instructions(atom: TmaAtom) -> Instructions:
-    """The instructions of the whole tensor.
+@dataclass(frozen=True, slots=True)
+class TileWork:
+    """The instructions of the tile at the origin: `coords` (n, R) and `offsets` (n,) in bits of shared memory.
+
+    `rest` steps from tile to tile; `gmem_partition`, `smem_partition` are those of CTA 0.
+    """
+
+    coords: NDArray[Any]
+    offsets: NDArray[Any]
+    rest: Layout
+    gmem_partition: Tensor
+    smem_partition: Tensor
+
+    @property
+    def tiles(self) -> int:
+        return math.prod(int(value_of(n)) for n in leaves(self.rest._shape))
+
+    @property
+    def last(self) -> list[int]:
+        """Coordinates of the last instruction of the last tile."""
+        out = [int(x) for x in self.coords[-1]]
+        for n, d in zip(leaves(self.rest._shape), leaves(self.rest._stride), strict=True):
+            path = getattr(d, "modes", ())
+            if path:
+                out[path[0]] += (int(value_of(n)) - 1) * int(d.value)
+        return out
+
+
+def tile_work(atom: TmaAtom) -> TileWork:
+    """The instructions of the first tile, without those of the others: quick for a tensor of any size.
 
     Raises:
-        InvalidValueError: a slot does not start at a multiple of 128 bytes in shared memory.
+        InvalidValueError: a slot does not start at a multiple of 128 bytes in shared memory, or between two elements.
     """
     import numpy as np
 
@@ -113,8 +148,6 @@ def instructions(atom: TmaAtom) -> Instructions:
         base = (smem_part.engine.address * 8 + smem_part.engine.bit) // atom.dtype.bits
         places.append(base + _integer_steps(smem_part.layout[0][1]))
     gmem_part, smem_part = parts[0]
-    rest = gmem_part.layout[1]
-    per_tile_coords = np.concatenate(starts)
     offsets = np.concatenate(places) * atom.dtype.bits
     if (offsets % (8 * SMEM_ALIGNMENT)).any() and len(offsets) > 1:
         wrong = int(offsets[(offsets % (8 * SMEM_ALIGNMENT)) != 0][0])
@@ -122,8 +155,20 @@ def instructions(atom: TmaAtom) -> Instructions:
             f"an instruction writes shared memory at byte {wrong / 8:g}; must be a multiple of {SMEM_ALIGNMENT}",
             {"shared layout": atom.smem_layout, "box": atom.plan.box, "instructions per tile": len(offsets)},
         )
-    tile_starts = _axis_steps(rest, rank)
-    coords = (tile_starts[:, None, :] + per_tile_coords[None, :, :]).reshape(-1, rank)
+    return TileWork(np.concatenate(starts), offsets, gmem_part.layout[1], gmem_part, smem_part)
+
+
+def instructions(atom: TmaAtom) -> Instructions:
+    """The instructions of the whole tensor.
+
+    Raises:
+        InvalidValueError: as `tile_work`.
+    """
+    work = tile_work(atom)
+    rank = atom.plan.rank
+    offsets = work.offsets
+    tile_starts = _axis_steps(work.rest, rank)
+    coords = (tile_starts[:, None, :] + work.coords[None, :, :]).reshape(-1, rank)
     alignment = atom.alignment
     used = max(int(offsets.max()) // 8 + atom.bytes_per_instruction, 1)
     pitch = atom.swizzle_row.span
@@ -134,11 +179,11 @@ def instructions(atom: TmaAtom) -> Instructions:
         coords,
         offsets // 8,
         len(tile_starts),
-        len(per_tile_coords),
-        rest.shape,
+        len(work.coords),
+        work.rest.shape,
         -(-used // alignment) * alignment,
-        gmem_part,
-        smem_part,
+        work.gmem_partition,
+        work.smem_partition,
     )
 
 

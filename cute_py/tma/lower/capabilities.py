@@ -1,0 +1,153 @@
+"""Which form exists on which architecture: from which PTX version, or why not.
+
+A variant is a form with the modifiers that decide about it. `CAPABILITIES[variant][architecture]` is computed from
+the rows of the instruction table; it says nothing that `check` does not say of the variant's text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from cute_py.errors import InvalidValueError
+from cute_py.tma.lower.architectures import ARCHITECTURES, Version, architecture, version_text
+from cute_py.tma.lower.catalog import FORMS
+from cute_py.tma.lower.check import examine
+from cute_py.tma.lower.forms_bulk import REDUCE_TYPES_CLUSTER, REDUCE_TYPES_GLOBAL
+from cute_py.tma.lower.forms_tensor import LOAD_MODES, REDUCE_KINDS, STORE_MODES
+from cute_py.tma.lower.forms_tensormap import REPLACE_FIELDS
+from cute_py.tma.lower.render import ptx
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A form with the modifiers that decide where it exists; `text` is an instruction with default operands."""
+
+    name: str
+    form: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """accepted_from: the first PTX version that takes the variant on this architecture, or None and `why_not`."""
+
+    accepted_from: Version | None
+    why_not: str | None
+
+    def __str__(self) -> str:
+        return f"PTX {version_text(self.accepted_from)}" if self.accepted_from is not None else f"no: {self.why_not}"
+
+
+def _variant(name: str, form: str, **modifiers: object) -> Variant:
+    return Variant(name, form, ptx(form, **modifiers))  # type: ignore[arg-type]
+
+
+def _dim(mode: str) -> int:
+    return 3 if mode.startswith("im2col") else 2
+
+
+def _tensor_variants() -> list[Variant]:
+    found = []
+    for mode in LOAD_MODES:
+        for space in ("shared::cluster", "shared::cta"):
+            name = f"load {mode} {space}"
+            found.append(_variant(name, "load", dim=_dim(mode), mode=mode, dst=space))
+            found.append(_variant(f"{name} cta_group", "load", dim=_dim(mode), mode=mode, dst=space, cta_group=2))
+        found.append(_variant(f"load {mode} multicast", "load", dim=_dim(mode), mode=mode, multicast=True))
+        found.append(_variant(f"load {mode} cache_hint", "load", dim=_dim(mode), mode=mode, cache_hint=True))
+        found.append(_variant(f"prefetch {mode}", "prefetch", dim=_dim(mode), mode=mode))
+    for mode in STORE_MODES:
+        found.append(_variant(f"store {mode}", "store", dim=_dim(mode), mode=mode))
+        for kind in REDUCE_KINDS:
+            found.append(_variant(f"reduce {kind} {mode}", "reduce", dim=_dim(mode), mode=mode, op=kind))
+    return found
+
+
+def _bulk_variants() -> list[Variant]:
+    found = [
+        _variant("bulk load shared::cluster", "bulk.load"),
+        _variant("bulk load shared::cta", "bulk.load", dst="shared::cta"),
+        _variant("bulk load multicast", "bulk.load", multicast=True),
+        _variant("bulk peer", "bulk.peer"),
+        _variant("bulk store", "bulk.store"),
+        _variant("bulk store cp_mask", "bulk.store", cp_mask=True),
+        _variant("bulk prefetch", "bulk.prefetch"),
+    ]
+    for kind, types in REDUCE_TYPES_GLOBAL.items():
+        for type_ in types:
+            noftz = kind == "add" and type_ in ("f16", "bf16")
+            found.append(_variant(f"bulk reduce {kind} {type_}", "bulk.reduce", op=kind, type=type_, noftz=noftz))
+    for kind, types in REDUCE_TYPES_CLUSTER.items():
+        for type_ in types:
+            found.append(_variant(f"bulk reduce peer {kind} {type_}", "bulk.reduce.peer", op=kind, type=type_))
+    return found
+
+
+def _replace_variants() -> list[Variant]:
+    found = []
+    for field in REPLACE_FIELDS:
+        for space in ("global", "shared::cta"):
+            found.append(_variant(f"replace {field} {space}", "tensormap.replace", field=field, spaces=space))
+    for name, field, value in (("elemtype 13..15", "elemtype", 13), ("swizzle_mode 96B", "swizzle_mode", 4)):
+        text = ptx("tensormap.replace", field=field, spaces="global", operands={"value": value})
+        found.append(Variant(f"replace {name}", "tensormap.replace", text))
+    return found
+
+
+def _other_variants() -> list[Variant]:
+    found = [_variant("setmaxnreg", "setmaxnreg", action="inc")]
+    covered = {"load", "store", "reduce", "prefetch", "tensormap.replace", "setmaxnreg"}
+    for form in FORMS:
+        if form.name in covered or form.name.startswith(("bulk.load", "bulk.store", "bulk.peer", "bulk.reduce")):
+            continue
+        choices = {
+            slot.name: slot.choices[0]
+            for slot in form.slots
+            if not slot.optional and not slot.default and len(slot.choices) > 1 and slot.name not in ("spaces", "type")
+        }
+        found.append(_variant(form.name, form.name, **choices))
+    return found
+
+
+VARIANTS: tuple[Variant, ...] = (
+    *_tensor_variants(),
+    *_bulk_variants(),
+    *_replace_variants(),
+    *_other_variants(),
+)
+"""Every variant of the table, in the order of the catalogue."""
+
+
+def _capabilities(variant: Variant) -> Mapping[str, Capability]:
+    examined = examine(variant.text)
+    rows = {}
+    for target in ARCHITECTURES:
+        version = examined.min_version(target.name)
+        reasons = examined.reasons(target.name)
+        rows[target.name] = Capability(version, None if version is not None else "; ".join(reasons))
+    return MappingProxyType(rows)
+
+
+CAPABILITIES: Mapping[str, Mapping[str, Capability]] = MappingProxyType(
+    {variant.name: _capabilities(variant) for variant in VARIANTS}
+)
+"""variant -> architecture -> Capability."""
+
+
+def capability(variant: str, arch: str) -> Capability:
+    """One cell of the table.
+
+    >>> str(capability("load tile::gather4 shared::cta", "sm_100a"))
+    'PTX 8.6'
+    >>> capability("replace rank global", "sm_90").why_not
+    'tensormap.replace needs an a or f variant of sm_90 or newer; got sm_90'
+
+    Raises:
+        InvalidValueError: no such variant or architecture.
+    """
+    architecture(arch)
+    if variant not in CAPABILITIES:
+        raise InvalidValueError(f"{variant!r} is not a variant of the capability table", {"variants": len(VARIANTS)})
+    return CAPABILITIES[variant][arch]

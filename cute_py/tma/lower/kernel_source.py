@@ -1,0 +1,135 @@
+"""The text that every kernel of this package starts with, and the value that a kernel is until it is compiled.
+
+A kernel is CUDA C++ with inline PTX and no header at all, so that NVRTC needs no toolkit and little time. Sizes are
+folded into the text as constants: the issuing thread of a copy has about 90 cycles for a tile, and one division at
+run time costs as much.
+
+Every wait on a barrier is bounded in clock cycles. A wait that runs out writes one `ErrorRecord` (the first one
+wins) and the kernel returns; nothing spins for ever.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+WAIT_CYCLES: Final = 4_000_000_000
+"""Bound of one wait on a barrier, in SM clock cycles: about 2 s at 1.98 GHz."""
+
+ERROR_RECORD: Final = struct.Struct("<8IQ")
+"""state (1 = a wait ran out), barrier, phase, bytes expected, block x, block y, thread, stage; cycles waited."""
+
+ERROR_RECORD_BYTES: Final = 64
+
+MAX_SHARED_BYTES: Final = 232_448
+"""Dynamic and static shared memory of one block on sm_90 and sm_100: 227 KiB. CUDA programming guide, table of
+technical specifications per compute capability."""
+
+PRELUDE: Final = r"""
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+struct __align__(128) TensorMap { u64 word[16]; };
+struct __align__(64) ErrorRecord { u32 state, barrier, phase, expected, block_x, block_y, thread, stage; u64 cycles; };
+__device__ __forceinline__ u32 shared_address(const void* p) { return (u32)__cvta_generic_to_shared(p); }
+__device__ __forceinline__ void barrier_init(u32 barrier, u32 count) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
+}
+__device__ __forceinline__ void barrier_init_done() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+__device__ __forceinline__ void expect_bytes(u32 barrier, u32 bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ void arrive(u32 barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+__device__ __forceinline__ u32 try_wait(u32 barrier, u32 parity) {
+  u32 done;
+  asm volatile("{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\t"
+               "selp.u32 %0, 1, 0, p;\n\t}"
+               : "=r"(done) : "r"(barrier), "r"(parity) : "memory");
+  return done;
+}
+__device__ __noinline__ bool wait_slowly(u32 barrier, u32 parity, u32 stage, u32 expected, ErrorRecord* record) {
+  const u64 start = clock64();
+  while (!try_wait(barrier, parity)) {
+    const u64 waited = clock64() - start;
+    if (waited > WAIT_CYCLES) {
+      if (atomicCAS(&record->state, 0u, 2u) == 0u) {
+        record->barrier = barrier; record->phase = parity; record->expected = expected;
+        record->block_x = blockIdx.x; record->block_y = blockIdx.y; record->thread = threadIdx.x;
+        record->stage = stage; record->cycles = waited;
+        __threadfence();
+        record->state = 1u;
+        __threadfence();
+      }
+      return false;
+    }
+  }
+  return true;
+}
+__device__ __forceinline__ bool wait(u32 barrier, u32 parity, u32 stage, u32 expected, ErrorRecord* record) {
+  return try_wait(barrier, parity) ? true : wait_slowly(barrier, parity, stage, expected, record);
+}
+__device__ __forceinline__ void fence_async_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+__device__ __forceinline__ void commit_group() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+template <int left> __device__ __forceinline__ void wait_group_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(left) : "memory");
+}
+template <int left> __device__ __forceinline__ void wait_group() {
+  asm volatile("cp.async.bulk.wait_group %0;" ::"n"(left) : "memory");
+}
+__device__ __forceinline__ void prefetch_map(const TensorMap* map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+__device__ __forceinline__ void acquire_map(const TensorMap* map) {
+  asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory");
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSource:
+    """One kernel as text: what NVRTC compiles and how it is to be launched.
+
+    name: of the entry point. text: the whole CUDA C++ source. threads: of one block. shared_bytes: dynamic shared
+    memory of one block. cluster: blocks in a cluster, along x. arch: the architecture that it must be compiled
+    for, at least. parameters: the names of the kernel's parameters, in order, for messages. facts: what is folded.
+    """
+
+    name: str
+    text: str
+    threads: int
+    shared_bytes: int
+    cluster: int = 1
+    arch: str = "sm_90a"
+    parameters: tuple[str, ...] = ()
+    facts: Mapping[str, object] = field(default_factory=dict, hash=False)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the text, in hexadecimal."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+def fold(constants: Mapping[str, int]) -> str:
+    """Definitions of compile-time constants, one a line; enumerators, since a constant variable would take memory.
+
+    >>> print(fold({"ROWS": 32}), end="")
+    enum : u32 { ROWS = 32u };
+    """
+    lines = []
+    for name, value in constants.items():
+        kind, suffix = ("u64", "ull") if value >= 2**32 else ("u32", "u")
+        lines.append(f"enum : {kind} {{ {name} = {value}{suffix} }};\n")
+    return "".join(lines)
+
+
+def assemble(body: str, constants: Mapping[str, int], wait_cycles: int = WAIT_CYCLES, header: str = "") -> str:
+    """The whole text of a kernel: the bound of waits, the prelude, instruction wrappers, constants, the body."""
+    return f"#define WAIT_CYCLES {wait_cycles}ull\n{PRELUDE.strip()}\n{header}{fold(constants)}{body.strip()}\n"

@@ -1,0 +1,78 @@
+"""From the number of a tile to its coordinates, as C expressions with every size folded.
+
+A walk covers a tensor with tiles: mode i is cut into `counts[i]` tiles of `steps[i]` elements. Tile numbers run in
+`order`: the first mode named changes fastest. The order decides how fast a copy is: CTAs that start one after the
+other should touch memory one after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from cute_py.errors import InvalidValueError
+
+
+@dataclass(frozen=True, slots=True)
+class TileWalk:
+    """The tiles of a tensor, modes innermost first, in elements.
+
+    >>> walk = TileWalk((4, 3), (256, 32))
+    >>> walk.tiles, walk.coordinates(5)
+    (12, (256, 32))
+    >>> walk.expressions("t")
+    ('(int)(((t) % 4u) * 256u)', '(int)(((t) / 4u) * 32u)')
+    """
+
+    counts: tuple[int, ...]
+    steps: tuple[int, ...]
+    order: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        rank = len(self.counts)
+        order = self.order or tuple(range(rank))
+        object.__setattr__(self, "order", order)
+        if len(self.steps) != rank or sorted(order) != list(range(rank)) or not rank:
+            raise InvalidValueError(f"counts {self.counts}, steps {self.steps}, order {order} are not of one rank")
+        if min(self.counts) < 1 or min(self.steps) < 1:
+            raise InvalidValueError(f"counts {self.counts} and steps {self.steps} must be at least 1")
+        if self.tiles >= 2**31:
+            raise InvalidValueError(f"{self.tiles} tiles; must be below 2**31, the size of a grid")
+
+    @property
+    def tiles(self) -> int:
+        """How many tiles there are."""
+        return math.prod(self.counts)
+
+    def expressions(self, tile: str) -> tuple[str, ...]:
+        """C expressions of the coordinates (elements, innermost mode first) of the tile that `tile` names."""
+        found = [""] * len(self.counts)
+        live = [mode for mode in self.order if self.counts[mode] > 1]
+        before = 1
+        for mode in self.order:
+            if self.counts[mode] == 1:
+                found[mode] = "0"
+                continue
+            index = f"({tile})" if before == 1 else f"(({tile}) / {before}u)"
+            if mode != live[-1]:
+                index = f"({index} % {self.counts[mode]}u)"
+            found[mode] = f"(int)({index} * {self.steps[mode]}u)"
+            before *= self.counts[mode]
+        return tuple(found)
+
+    def coordinates(self, tile: int) -> tuple[int, ...]:
+        """The coordinates of one tile, as the expressions give them."""
+        found = [0] * len(self.counts)
+        for mode in self.order:
+            tile, index = divmod(tile, self.counts[mode])
+            found[mode] = index * self.steps[mode]
+        return tuple(found)
+
+
+def cover(sizes: tuple[int, ...], box: tuple[int, ...], order: tuple[int, ...] = ()) -> TileWalk:
+    """The walk that covers `sizes` with boxes; the last box of a mode may hang over the edge.
+
+    >>> cover((1000, 70), (256, 32)).counts
+    (4, 3)
+    """
+    return TileWalk(tuple(-(-size // step) for size, step in zip(sizes, box, strict=True)), tuple(box), order)

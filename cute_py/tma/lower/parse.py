@@ -1,0 +1,159 @@
+"""Instruction text -> opcode, modifiers in the order written, operands with their kinds.
+
+Registers are told by the names that compilers use: `%rd` 64 bits, `%r` 32, `%h` and `%rs` 16, `%p` predicates,
+`%f` and `%fd` floating point. A name without `%` is a symbol; its state space comes from `symbols`.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+import struct
+from dataclasses import dataclass
+
+from cute_py.errors import ParseError
+
+STATE_SPACES = ("global", "shared", "shared::cta", "shared::cluster", "param", "const", "local")
+
+
+class OperandKind(enum.Enum):
+    """How an operand is written."""
+
+    ADDRESS = "address"
+    TENSOR = "address with coordinates"
+    VECTOR = "vector"
+    REGISTER = "register"
+    IMMEDIATE = "immediate"
+    SINK = "sink"
+    PAIR = "register and predicate"
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenOperand:
+    """One operand as written. base: the register, symbol or number of it; offset: `+n` inside the bracket;
+    elements: of a vector, or the coordinates. `value` is the number of an immediate."""
+
+    text: str
+    kind: OperandKind
+    base: str = ""
+    offset: bool = False
+    elements: tuple[str, ...] = ()
+    value: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """A parsed instruction: predicate ('' if none), opcode and modifiers as one dotted name, operands.
+
+    >>> found = parse_instruction("@%p1 cp.async.bulk.wait_group.read 0;")
+    >>> found.predicate, found.words, found.operands[0].value
+    ('@%p1', ('cp', 'async', 'bulk', 'wait_group', 'read'), 0)
+    """
+
+    text: str
+    predicate: str
+    words: tuple[str, ...]
+    operands: tuple[WrittenOperand, ...]
+
+
+_REGISTER_BITS = (("%rd", 64), ("%rs", 16), ("%rq", 128), ("%r", 32), ("%h", 16), ("%fd", -64), ("%f", -32), ("%p", 1))
+
+
+def register_bits(name: str) -> int | None:
+    """Width of a register by its name: 64, 32, 16, 128; 1 for a predicate; negative for floating point.
+
+    None if the name is no register.
+    """
+    for prefix, bits in _REGISTER_BITS:
+        if re.fullmatch(re.escape(prefix) + r"(\d+|_\w+)", name):
+            return bits
+    return None
+
+
+def immediate(text: str) -> int | None:
+    """The number that `text` writes (decimal, hex, a sign, sums in brackets), or None."""
+    cleaned = text.strip()
+    if re.fullmatch(r"[-+]?(0[xX][0-9a-fA-F]+|\d+)[uU]?", cleaned):
+        return int(cleaned.rstrip("uU"), 0) if not re.fullmatch(r"[-+]?0\d+", cleaned) else int(cleaned, 8)
+    if cleaned.startswith("(") and cleaned.endswith(")"):
+        return immediate(cleaned[1:-1])
+    found = re.fullmatch(r"(\d+)\s*([-+])\s*(\d+)", cleaned)
+    if found is not None:
+        return int(found[1]) + (1 if found[2] == "+" else -1) * int(found[3])
+    return None
+
+
+def float_immediate(text: str) -> float | None:
+    """The number that a floating-point constant writes (`1.0`, or `0f3f800000` by its bits), or None.
+
+    >>> float_immediate("0f3f800000"), float_immediate("1")
+    (1.0, None)
+    """
+    if re.fullmatch(r"0[fF][0-9a-fA-F]{8}", text):
+        return float(struct.unpack(">f", bytes.fromhex(text[2:]))[0])
+    return float(text) if re.fullmatch(r"[-+]?\d+\.\d*", text) else None
+
+
+def _split(text: str) -> list[str]:
+    """Split at commas outside of brackets and braces."""
+    parts, depth, start = [], 0, 0
+    for index, letter in enumerate(text):
+        if letter in "[{(":
+            depth += 1
+        elif letter in "]})":
+            depth -= 1
+        elif letter == "," and depth == 0:
+            parts.append(text[start:index].strip())
+            start = index + 1
+    parts.append(text[start:].strip())
+    return parts
+
+
+def _operand(text: str, whole: str) -> WrittenOperand:
+    if text.startswith("[") and text.endswith("]"):
+        inner = _split(text[1:-1])
+        found = re.fullmatch(r"(.+?)\s*([-+]\s*\w+)?", inner[0])
+        base = (found[1] if found else inner[0]).strip()
+        offset = bool(found and found[2])
+        if len(inner) == 1:
+            return WrittenOperand(text, OperandKind.ADDRESS, base, offset)
+        if len(inner) == 2 and inner[1].startswith("{") and inner[1].endswith("}"):
+            return WrittenOperand(text, OperandKind.TENSOR, base, offset, tuple(_split(inner[1][1:-1])))
+        if len(inner) == 2:
+            return WrittenOperand(text, OperandKind.TENSOR, base, offset, ())
+        raise ParseError(f"operand {text!r} is no address", {"instruction": whole}, position=whole.find(text))
+    if text.startswith("{") and text.endswith("}"):
+        return WrittenOperand(text, OperandKind.VECTOR, elements=tuple(_split(text[1:-1])))
+    if text == "_":
+        return WrittenOperand(text, OperandKind.SINK)
+    if "|" in text:
+        return WrittenOperand(text, OperandKind.PAIR, elements=tuple(part.strip() for part in text.split("|")))
+    number = immediate(text)
+    if number is not None or float_immediate(text) is not None:
+        return WrittenOperand(text, OperandKind.IMMEDIATE, value=number)
+    found = re.fullmatch(r"([%\w$.]+)(\s*[-+]\s*\w+)?", text)
+    if found is not None:
+        return WrittenOperand(text, OperandKind.REGISTER, found[1], bool(found[2]))
+    raise ParseError(f"operand {text!r} can't be read", {"instruction": whole}, position=max(0, whole.find(text)))
+
+
+def parse_instruction(text: str) -> Instruction:
+    """Read one instruction; the semicolon may be left out.
+
+    Raises:
+        ParseError: the text is no instruction (an operand that can't be read, unbalanced brackets).
+    """
+    body = re.sub(r"//[^\n]*", "", text)
+    body = " ".join(body.split()).rstrip(";").strip()
+    predicate = ""
+    found = re.match(r"(@!?%?\w+)\s+", body)
+    if found is not None:
+        predicate, body = found[1], body[found.end() :]
+    name, _, tail = body.partition(" ")
+    if not re.fullmatch(r"[A-Za-z_][\w.:]*", name):
+        raise ParseError(f"{name!r} is no instruction name", {"instruction": text})
+    for opening, closing in ("[]", "{}", "()"):
+        if tail.count(opening) != tail.count(closing):
+            raise ParseError(f"unbalanced {opening}{closing}", {"instruction": text}, position=len(name))
+    operands = tuple(_operand(part, body) for part in _split(tail)) if tail.strip() else ()
+    return Instruction(text, predicate, tuple(name.split(".")), operands)

@@ -1,0 +1,207 @@
+"""The emission catalogue of the TMA Atoms reference pages, letter by letter, beside what an assembler says of it.
+
+`literal` is the template as the pages print it: `{1..5}` a range of ranks, `$n` an operand slot, `{0}` an address-space
+token and `{1}` a decimal index. `instances` are the same modifiers filled in, in the pages' order; `verdict` judges
+them. ptxas takes modifiers in any order, so they assemble; canonical (in the order of the PTX ISA) is another matter.
+A row without instances is no instruction text (an intrinsic's name), and `form` says what it becomes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from cute_py.errors import InvalidValueError
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """One row of the emission catalogue, its columns as printed.
+
+    form: the row of our instruction table that emits it. tail: operands that complete an instance, with `COORDS`
+    for the coordinates of the rank.
+    """
+
+    literal: str
+    emitter: str
+    mode: str
+    dim: str
+    multicast: str
+    hint: str
+    offsets: str
+    descriptor: str
+    form: str
+    tail: str = ""
+
+
+_MASK, _HINT, _NA, _PER = 'opt, i16 "h"', 'opt, i64 "l"', "n/a", "per-intrinsic"
+_BUILDER, _FIXED, _LLVM, _MANAGED = "runtime builder", "fixed asm", "LLVM intrinsic", "LLVM-managed"
+_LOAD = "[%r1], [%rd1, {COORDS}], [%r2]"
+_STORE = "[%rd1, {COORDS}], [%r1]"
+
+COPY_TEMPLATES: tuple[Template, ...] = (
+    Template(
+        "cp.async.bulk.tensor.{1..5}d.shared::cluster.global.mbarrier::complete_tx::bytes",
+        _BUILDER, "tile", "1–5", _MASK, _HINT, _NA, '%1 "l"', "load", _LOAD,
+    ),
+    Template(
+        "cp.async.bulk.tensor.{3..5}d.shared::cluster.global.mbarrier::complete_tx::bytes.im2col",
+        _BUILDER, "im2col", "3–5", _MASK, _HINT, 'K offsets, "h"', '%1 "l"', "load", _LOAD + ", {OFFSETS}",
+    ),
+    Template(
+        "cp.async.bulk.tensor.2d.tile::gather4.shared::cta.global.mbarrier::complete_tx::bytes",
+        _FIXED, "gather4", "2", _NA, _NA, _NA, '$1 "l"', "load", "[%r1], [%rd1, {FIVE}], [%r2]",
+    ),
+    Template(
+        "cp.async.bulk.tensor.{1..5}d.global.shared::cta.bulk_group",
+        _BUILDER, "tile", "1–5", _NA, _NA, _NA, '%0 "l"', "store", _STORE,
+    ),
+    Template(
+        "cp.async.bulk.tensor.2d.tile::scatter4.global.shared::cta.bulk_group",
+        _FIXED, "scatter4", "2", _NA, _NA, _NA, '$0 "l"', "store", "[%rd1, {FIVE}], [%r1]",
+    ),
+    Template(
+        "cp.async.bulk.tensor.s2g.im2col.{3..5}d",
+        _LLVM, "im2col", "3–5", _NA, _PER, _PER, _MANAGED, "store",
+    ),
+    Template(
+        "cp.async.bulk.tensor.s2g.tile.{1..5}d",
+        _LLVM, "tile", "1–5", _NA, _PER, _NA, _MANAGED, "store",
+    ),
+    Template(
+        "cp.async.bulk.tensor.reduce (mode + redKind)",
+        _LLVM, "tile/im2col + 8-way redKind", "1–5", _NA, _NA, "per-mode", _MANAGED, "reduce",
+    ),
+    Template(
+        "cp.async.bulk.tensor.prefetch",
+        _LLVM, "tile/im2col", "1–5", _NA, _PER, "per-mode", _MANAGED, "prefetch",
+    ),
+    Template(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes",
+        _LLVM, _NA, "scalar", _NA, _NA, _NA, "n/a (byte count)", "bulk.load", "[%r1], [%rd1], %r6, [%r2]",
+    ),
+    Template(
+        "cp.async.bulk.global.shared::cta.bulk_group",
+        _LLVM, _NA, "scalar", _NA, _NA, _NA, "n/a (raw byte-count)", "bulk.store", "[%rd1], [%r1], %r6",
+    ),
+    Template(
+        "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes",
+        _LLVM, _NA, "scalar", _NA, _NA, _NA, _NA, "bulk.peer", "[%r1], [%r5], %r6, [%r2]",
+    ),
+)  # fmt: skip
+"""The cp.async.bulk template catalogue, in the order of the pages. (The pages mark the plain store `(non-tensor)`.)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutator:
+    """One of the three device-callable field mutators, as printed.
+
+    constraints: inline-asm letters for a global and for a shared::cta descriptor. count: how often a rebind of rank R
+    emits it. field: of our tensormap.replace row.
+    """
+
+    field: str
+    literal: str
+    width: str
+    constraints: dict[str, str]
+    count: str
+    writes: str
+
+
+MUTATORS: tuple[Mutator, ...] = (
+    Mutator(
+        "global_address",
+        "tensormap.replace.tile.global_address.{0}.b1024.b64 [$0], $1;",
+        "b1024.b64",
+        {"global": "l,l", "shared::cta": "r,l"},
+        "once",
+        "DESC_TMA512+0x00 (tensor_base_ptr)",
+    ),
+    Mutator(
+        "global_dim",
+        "tensormap.replace.tile.global_dim.{0}.b1024.b32 [$0], {1}, $1;",
+        "b1024.b32",
+        {"global": "l,r", "shared::cta": "r,r"},
+        "rank times, i ∈ [0, rank)",
+        "i-th 32-bit lane inside fmt_dim_stride_packed",
+    ),
+    Mutator(
+        "global_stride",
+        "tensormap.replace.tile.global_stride.{0}.b1024.b64 [$0], {1}, $1;",
+        "b1024.b64",
+        {"global": "l,l", "shared::cta": "r,l"},
+        "rank-1 times, i ∈ [1, rank), {1} = i-1",
+        "(i-1)-th 64-bit lane inside elem_stride_packed",
+    ),
+)
+"""The mutators in the order of a rebind. The pages print the letters of the global form (and r,l for the address)."""
+
+SEED_COPY = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.cta.sync.aligned"
+"""The seed-copy as the pages print it: without its operands `[dst], [src], 128`."""
+
+ACQUIRE_FENCE = "fence.proxy.tensormap::generic.acquire.{cta|gpu|sys}"
+"""The acquire fence as the pages print it: without its operands `[map], 128`, without which it does not assemble."""
+
+RELEASE_FENCE = "fence.proxy.tensormap::generic.release.{cta|gpu|sys}"
+"""The release fence as the pages print it; it has no operands."""
+
+TRACE_ONLY: dict[str, str] = {
+    "cp.async.bulk.tensor.encode": "no assembler has it; a descriptor is built with tensormap.replace, or on the host",
+    "tensormap.replace.global_address": "the mode .tile and the types .b1024.b64 are part of the instruction",
+    "tensormap.replace.dim_size": "the field is .global_dim, with an ordinal per dimension",
+    "tensormap.replace.stride_size": "the field is .global_stride, with an ordinal per dimension",
+    "fence.proxy.tensormap::generic.acquire": "an acquire fence has operands: [map], 128",
+    "tensormap.cp_fenceproxy": "the size 128 is an operand",
+}
+"""Names that the pages use and no assembler takes as they stand: they appear in traces only, with the reason."""
+
+
+def ranks(template: Template) -> tuple[int, ...]:
+    """The ranks that a template's `{a..b}d` stands for; () if it has no such range.
+
+    >>> ranks(COPY_TEMPLATES[1])
+    (3, 4, 5)
+    """
+    found = re.search(r"\{(\d)\.\.(\d)\}", template.literal)
+    if found is None:
+        return ()
+    return tuple(range(int(found[1]), int(found[2]) + 1))
+
+
+def instances(template: Template) -> tuple[str, ...]:
+    """Whole instructions for a template, one per rank, in the pages' modifier order; () for an intrinsic's name.
+
+    >>> instances(COPY_TEMPLATES[3])[1]
+    'cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd1, {%r10, %r11}], [%r1];'
+    """
+    if not template.tail:
+        return ()
+    texts = []
+    for rank in ranks(template) or (2,):
+        mnemonic = re.sub(r"\{\d\.\.\d\}", str(rank), template.literal)
+        tail = template.tail
+        for word, first, start, count in (
+            ("COORDS", "%r", 10, rank),
+            ("FIVE", "%r", 10, 5),
+            ("OFFSETS", "%h", 2, rank - 2),
+        ):
+            tail = tail.replace(word, ", ".join(f"{first}{start + n}" for n in range(count)))
+        texts.append(f"{mnemonic} {tail};")
+    return tuple(texts)
+
+
+def mutator(field: str, space: str, index: int | None = None) -> str:
+    """A mutator template with the address space, and the ordinal where it has one, filled in; `$n` stays.
+
+    >>> mutator("global_stride", "global", 0)
+    'tensormap.replace.tile.global_stride.global.b1024.b64 [$0], 0, $1;'
+
+    Raises:
+        InvalidValueError: no such mutator, or an ordinal where none belongs (or the reverse).
+    """
+    row = next((row for row in MUTATORS if row.field == field), None)
+    if row is None:
+        raise InvalidValueError(f"{field!r} has no mutator", {"mutators": ", ".join(m.field for m in MUTATORS)})
+    if ("{1}" in row.literal) != (index is not None):
+        raise InvalidValueError(f"{field}: an ordinal {'belongs' if index is None else 'does not belong'} here")
+    return row.literal.replace("{0}", space).replace("{1}", str(index))

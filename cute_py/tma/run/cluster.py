@@ -1,0 +1,55 @@
+"""A cluster of CTAs, each with its own shared memory, that loads can multicast to.
+
+A multicast load writes the same offset in every CTA of its mask (bit i is CTA i) and signals the barrier at the same
+offset there. With `.cta_group::2` two neighbours are a pair, and the signal for either goes to one of the two.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cute_py.errors import InvalidValueError
+from cute_py.tma.run.mbarrier import Mbarrier, init_barrier
+from cute_py.tma.run.memory import POISON, SharedMemory
+
+MAX_CTAS: Final = 16
+"""Source: CUDA C++ programming guide, thread block clusters: 8 portably, 16 on sm_90 and sm_100 by opt-in."""
+
+
+class Cluster:
+    """`size` CTAs with `smem_bytes` of shared memory each.
+
+    Raises:
+        InvalidValueError: not 1 to 16 CTAs.
+
+    >>> cluster = Cluster(4, 2048)
+    >>> [bar.rank for bar in cluster.init_barriers(0, 1)]
+    [0, 1, 2, 3]
+    """
+
+    def __init__(self, size: int, smem_bytes: int, *, base: int = 0, poison: int = POISON) -> None:
+        if not 1 <= size <= MAX_CTAS:
+            raise InvalidValueError(f"a cluster of {size} CTAs; must be 1 to {MAX_CTAS}")
+        self.ctas = tuple(SharedMemory(smem_bytes, base=base, poison=poison, rank=rank) for rank in range(size))
+        for cta in self.ctas:
+            cta.peers = self.ctas
+
+    def __len__(self) -> int:
+        return len(self.ctas)
+
+    def __getitem__(self, rank: int) -> SharedMemory:
+        return self.ctas[rank]
+
+    def init_barriers(self, offset: int, arrive_count: int) -> list[Mbarrier]:
+        """The same barrier in every CTA."""
+        return [init_barrier(cta, offset, arrive_count) for cta in self.ctas]
+
+    def mapa(self, rank: int) -> SharedMemory:
+        """The shared memory of a CTA, as `mapa` gives its address.
+
+        Raises:
+            InvalidValueError: there is no such CTA.
+        """
+        if not 0 <= rank < len(self.ctas):
+            raise InvalidValueError(f"CTA {rank}; the cluster has {len(self.ctas)}")
+        return self.ctas[rank]

@@ -1,0 +1,45 @@
+"""What `copy` and `execute` give back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class CopyResult:
+    """What a copy did.
+
+    Attributes:
+        destination: the array that was written; equal: whether it has the source's elements (None:
+            not compared, as a copy on a stream of the caller's).
+        tiles, instructions: how many loads (and as many stores) ran; transaction_bytes: what a barrier expects a tile.
+        bytes: bytes of the tensor; seconds: time of the copy itself.
+        warnings: what was legal and may surprise; difference: the first element that differs, in words.
+    """
+
+    destination: Any
+    equal: bool | None
+    tiles: int
+    instructions: int
+    transaction_bytes: int
+    bytes: int
+    seconds: float
+    backend: str
+    warnings: tuple[str, ...] = ()
+    difference: str | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TileResult:
+    """One tile in shared memory: `smem` (uint8 bytes as the hardware leaves them), and how they came there."""
+
+    smem: NDArray[Any]
+    coords: NDArray[Any]
+    smem_offsets: NDArray[Any]
+    transaction_bytes: int
+    backend: str

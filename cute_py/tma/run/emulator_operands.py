@@ -1,0 +1,124 @@
+"""The operands of an instruction, checked as an assembler and the registers would: what is no TMA operand at all.
+
+What the hardware itself refuses is in `emulator_traps`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from cute_py.tma.run.emulator_geometry import Geometry
+    from cute_py.tma.run.memory import SharedMemory
+
+SMEM_ALIGNMENT: Final = 128
+"""Bytes; other addresses trap. Source: measured on NVIDIA H200, driver 580.159.04; PTX ISA 9.0 says so too."""
+
+OFFSET_BITS: Final = {3: 16, 4: 8, 5: 5}
+"""Rank -> bits of an im2col offset. Source: PTX ISA 9.0, im2col mode."""
+
+HALO_LIMITS: Final = {"im2col::w": 512, "im2col::w::128": 32}
+"""Mode -> wHalo must be below this. Source: PTX ISA 9.0, cp.async.bulk.tensor."""
+
+W_OFFSET_LIMIT: Final = 32
+
+
+def _matrix(values: Any, width: int, what: str) -> NDArray[np.int64]:
+    array = np.asarray(values)
+    if array.dtype == object and all(isinstance(v, (int, np.integer)) for v in array.reshape(-1)):
+        raise InvalidValueError(f"{what} = {values}; each must fit a 32-bit signed integer")
+    if array.size and array.dtype.kind not in "iu":
+        raise InvalidTypeError(f"{what} must be integers, not {array.dtype.name}")
+    if array.ndim == 1:
+        array = array[None, :]
+    if array.ndim != 2 or array.shape[1] != width:
+        raise InvalidValueError(f"{what}: {array.shape[-1] if array.ndim else 0} given; must be {width}")
+    return array.astype(np.int64)
+
+
+def coordinates(geometry: Geometry, coords: Any) -> NDArray[np.int64]:
+    """(n, k) coordinates of n instructions; k is the rank, or 5 for gather4 and scatter4.
+
+    Raises:
+        InvalidValueError: the wrong number of them, or one that is no 32-bit signed integer.
+        InvalidTypeError: not integers.
+    """
+    width = 5 if geometry.mode in ("tile::gather4", "tile::scatter4") else geometry.rank
+    array = _matrix(coords, width, "coordinates")
+    if array.size and (array.min() < -(2**31) or array.max() >= 2**31):
+        bad = array[((array < -(2**31)) | (array >= 2**31)).any(axis=1)][0]
+        raise InvalidValueError(f"coordinates = {tuple(bad.tolist())}; each must fit a 32-bit signed integer")
+    return array
+
+
+def im2col_offsets(geometry: Geometry, offsets: Any, n: int) -> NDArray[np.int64]:
+    """(n, R-2) offsets of im2col, or (n, 2) wHalo and wOffset of the w modes; zeros if none are given.
+
+    Raises:
+        InvalidValueError: given for another mode, the wrong number of them, or out of range.
+    """
+    given = np.size(offsets) > 0
+    if not geometry.mode.startswith("im2col"):
+        if given:
+            raise InvalidValueError(f"im2col offsets with mode {geometry.mode!r}; only the im2col modes take them")
+        return np.zeros((n, 0), np.int64)
+    wide = geometry.mode != "im2col"
+    width = 2 if wide else geometry.rank - 2
+    if not given:
+        return np.zeros((n, width), np.int64)
+    array = np.broadcast_to(_matrix(offsets, width, "im2col offsets"), (n, width))
+    limits = (HALO_LIMITS[geometry.mode], W_OFFSET_LIMIT) if wide else (1 << OFFSET_BITS[geometry.rank],) * width
+    if (array < 0).any() or (array >= np.asarray(limits)).any():
+        bad = array[((array < 0) | (array >= np.asarray(limits))).any(axis=1)][0]
+        raise InvalidValueError(f"im2col offsets = {tuple(bad.tolist())}; each must be 0 to {[x - 1 for x in limits]}")
+    if wide and len(array) > 1 and (array != array[0]).any():
+        raise InvalidValueError("instructions that run at once must have one wHalo and one wOffset")
+    return array
+
+
+def window_offsets(smem: SharedMemory, offsets: Any, n: int) -> NDArray[np.int64]:
+    """(n,) offsets of the windows in shared memory.
+
+    Raises:
+        InvalidValueError: negative.
+        TmaTrap: CUDA_ERROR_MISALIGNED_ADDRESS: the address is not a multiple of 128.
+    """
+    if type(offsets) is int and offsets >= 0 and (offsets + smem.base) % SMEM_ALIGNMENT == 0:
+        return np.full(n, offsets, np.int64)
+    array = np.broadcast_to(np.asarray(offsets), (n,))
+    if array.size and array.dtype.kind not in "iu":
+        raise InvalidTypeError(f"shared-memory offsets must be integers, not {array.dtype.name}")
+    array = array.astype(np.int64)
+    if len(array) and array.min() < 0:
+        raise InvalidValueError(f"shared-memory offset = {int(array.min())} bytes; must be 0 or more")
+    bad = np.flatnonzero((array + smem.base) % SMEM_ALIGNMENT)
+    if len(bad):
+        offset = int(array[bad[0]])
+        raise TmaTrap(
+            "CUDA_ERROR_MISALIGNED_ADDRESS",
+            f"shared-memory address = {offset + smem.base} bytes; must be a multiple of {SMEM_ALIGNMENT}",
+            {"offset": offset, "base": smem.base},
+        )
+    return array
+
+
+def destinations(smem: SharedMemory, multicast_mask: int | None) -> list[SharedMemory]:
+    """The shared memories that a load writes: the one given, or those of the CTAs in the mask.
+
+    Raises:
+        InvalidValueError: a mask of 0 or beyond 16 bits, or a bit without a CTA.
+    """
+    if multicast_mask is None:
+        return [smem]
+    if not 1 <= multicast_mask <= 0xFFFF:
+        raise InvalidValueError(f"multicast mask = 0x{multicast_mask:x}; must be 1 to 0xffff")
+    ranks = [i for i in range(16) if multicast_mask >> i & 1]
+    if ranks[-1] >= len(smem.peers):
+        raise InvalidValueError(f"multicast mask names CTA {ranks[-1]}; the cluster has {len(smem.peers)}")
+    return [smem.peers[i] for i in ranks]

@@ -1,0 +1,102 @@
+"""cuda-python, imported when it is first needed and nowhere else, and the check of what its calls return.
+
+Every driver and NVRTC call goes through `call`, which turns a code that is not success into a `DeviceError` with the
+code's name and what was being done.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from typing import Any
+
+from cute_py.errors import DeviceError, MissingPackageError
+
+_INSTALL = "pip install 'cute-py[gpu]'"
+
+
+def _load(module: str, feature: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError as problem:
+        raise MissingPackageError(
+            f"{feature} needs the package cuda-python, version 13 or newer",
+            {"missing": problem.name or module},
+            hint=_INSTALL,
+        ) from None
+
+
+@functools.cache
+def driver() -> Any:
+    """The module cuda.bindings.driver.
+
+    Raises:
+        MissingPackageError: cuda-python is not installed.
+    """
+    return _load("cuda.bindings.driver", "running on a GPU")
+
+
+@functools.cache
+def nvrtc() -> Any:
+    """The module cuda.bindings.nvrtc.
+
+    Raises:
+        MissingPackageError: cuda-python is not installed.
+    """
+    return _load("cuda.bindings.nvrtc", "compiling kernels")
+
+
+_ADVICE = {
+    "CUDA_ERROR_ILLEGAL_INSTRUCTION": "an inner coordinate that is no multiple of 16 bytes, a negative coordinate of a "
+    "store, a reduction that the format does not have, or an im2col base outside its bounding box",
+    "CUDA_ERROR_ILLEGAL_ADDRESS": "a box that overruns shared memory, or an address outside every allocation",
+    "CUDA_ERROR_MISALIGNED_ADDRESS": "a shared-memory address, a map or a bulk copy that is not aligned",
+    "CUDA_ERROR_LAUNCH_TIMEOUT": "the display watchdog ended the kernel",
+}
+"""What each error of a kernel can mean here; measured on NVIDIA H200, driver 580.159.04."""
+
+STICKY = frozenset(
+    {
+        "CUDA_ERROR_ILLEGAL_INSTRUCTION",
+        "CUDA_ERROR_ILLEGAL_ADDRESS",
+        "CUDA_ERROR_MISALIGNED_ADDRESS",
+        "CUDA_ERROR_LAUNCH_FAILED",
+        "CUDA_ERROR_HARDWARE_STACK_ERROR",
+        "CUDA_ERROR_INVALID_ADDRESS_SPACE",
+        "CUDA_ERROR_INVALID_PC",
+        "CUDA_ERROR_LAUNCH_TIMEOUT",
+    }
+)
+"""Errors after which a context can't be used again."""
+
+
+def failure(code: Any, doing: str) -> DeviceError:
+    """The error that says that `doing` ended with `code`, a CUresult or an nvrtcResult."""
+    name = getattr(code, "name", str(code))
+    facts: dict[str, object] = {"code": name}
+    if name in _ADVICE:
+        facts["causes"] = _ADVICE[name]
+    hint = None
+    if name in STICKY:
+        facts["context"] = "it can't be used again in this process"
+        hint = "run it with isolate=True, in a process of its own"
+    return DeviceError(f"{doing}: {name}", facts, hint)
+
+
+def call(doing: str, function: Any, *arguments: Any) -> Any:
+    """What a cuda.bindings function returns after its code: nothing, one value or a tuple.
+
+    Raises:
+        DeviceError: the code is not success, or the library behind the function can't be loaded.
+    """
+    try:
+        code, *values = function(*arguments)
+    except RuntimeError as problem:
+        raise DeviceError(
+            f"{doing}: the library behind {function.__name__} can't be loaded",
+            {"cause": str(problem).strip().splitlines()[0] if str(problem).strip() else type(problem).__name__},
+            hint="install the NVIDIA driver; for NVRTC, " + _INSTALL,
+        ) from None
+    if int(code) != 0:
+        raise failure(code, doing)
+    return values[0] if len(values) == 1 else tuple(values) or None

@@ -1,0 +1,249 @@
+"""Which kernel copies one array into another, with which tensor maps: decided from addresses, shapes and strides alone.
+
+The modes of the two arrays are merged where both are contiguous, then:
+
+- nothing but one contiguous run: the run is cut into rows of 512 bytes; up to 511 bytes at its end go byte by byte;
+- the same mode is innermost in both: tiles of that mode and its neighbours, moved as 8-byte words;
+- the same, but the source starts between two 16-byte boundaries: the realigning kernel;
+- different modes are innermost: the transposing kernel.
+
+Below `CROSSOVER` bytes a grid of one-shot blocks is faster, above it the ring. Sizes of tiles are those measured
+best on NVIDIA H200. What no tensor map can describe is refused with the mode and the number that stand against it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Final
+
+from cute_py.errors import TmaLimitError
+from cute_py.tma.descriptor.formats import TensorMapDataType
+from cute_py.tma.lower.kernel_copy import copy_once
+from cute_py.tma.lower.kernel_realign import copy_realigned
+from cute_py.tma.lower.kernel_ring import copy_ring
+from cute_py.tma.lower.kernel_source import KernelSource
+from cute_py.tma.lower.kernel_walk import TileWalk, cover
+from cute_py.tma.run.gpu_arrays import ArrayView
+from cute_py.tma.run.gpu_modes import HINTS, CopyPlan, Mode, Tuning, ceil_div, copy_map, merged_modes
+from cute_py.tma.run.gpu_transposed import plan_transposed
+
+CROSSOVER: Final = 128 * 2**20
+"""Bytes copied from which the ring is the faster form. Measured on NVIDIA H200."""
+
+WORD: Final = 8
+"""Bytes of the elements that a copy without transposition moves."""
+
+SMALL: Final = 16 * 2**20
+"""Bytes copied up to which a one-shot tile is 4 KiB, not 2: 2 KiB are 2 % faster from memory (32 MiB and more), 4 KiB
+are 4 % faster within L2 (8 MiB). Measured on NVIDIA H200."""
+
+
+def plan_copy(
+    source: ArrayView, destination: ArrayView, *, multiprocessors: int, tuning: Tuning | None = None
+) -> tuple[CopyPlan, ...]:
+    """The launches that copy `source` into `destination`, mostly one; more where a tensor has too many modes.
+
+    Raises:
+        TmaLimitError: no TMA box moves these arrays; the text says which mode stands against it.
+    """
+    tuning = tuning or Tuning()
+    width = source.element_bytes
+    modes = merged_modes(source, destination)
+    if source.count == 0:
+        return ()
+    return tuple(_plans(source.address, destination.address, modes, width, multiprocessors, tuning))
+
+
+def _plans(
+    source: int, destination: int, modes: tuple[Mode, ...], width: int, sms: int, tuning: Tuning
+) -> list[CopyPlan]:
+    if not modes:
+        modes = (Mode(1, width, width),)
+    inner = [index for index, mode in enumerate(modes) if mode.source == width]
+    turned = bool(inner) and inner[0] != 0
+    if modes[0].destination != width:
+        _refuse("destination", modes, width)
+    if not inner:
+        _refuse("source", modes, width)
+    if len(modes) > (3 if turned else 5):
+        outer = max((i for i in range(1, len(modes)) if i not in inner), key=lambda i: modes[i].destination)
+        rest = modes[:outer] + modes[outer + 1 :]
+        split = modes[outer]
+        if split.size > 256:
+            raise TmaLimitError(
+                f"{len(modes)} modes that do not merge; a tensor map has 5, and {split.size} launches are too many"
+            )
+        return [
+            plan
+            for i in range(split.size)
+            for plan in _plans(source + i * split.source, destination + i * split.destination, rest, width, sms, tuning)
+        ]
+    _require_aligned("destination", destination, modes, [mode.destination for mode in modes[1:]])
+    strides = [mode.source for index, mode in enumerate(modes) if index != inner[0]]
+    if turned:
+        _require_aligned("source", source, modes, strides)
+        return [plan_transposed(source, destination, modes, inner[0], width, tuning)]
+    if len(modes) == 1:
+        return [_flat(source, destination, modes[0].size * width, sms, tuning)]
+    run = modes[0].size * width
+    if run % 16:
+        raise TmaLimitError(
+            f"row = {modes[0].size} elements x {width} bytes = {run} bytes; must be a multiple of 16",
+            {"why": "a store writes up to the next 16 bytes, so up to 15 bytes behind each row would be lost"},
+        )
+    _require_aligned("source", source - source % 16, modes, strides)
+    words = (Mode(run // WORD, WORD, WORD), *modes[1:])
+    if source % 16:
+        return [_realigned(source, destination, words, run, tuning)]
+    return [_tiled(source, destination, words, run, sms, tuning)]
+
+
+def _refuse(role: str, modes: tuple[Mode, ...], width: int) -> None:
+    strides = [mode.source if role == "source" else mode.destination for mode in modes]
+    raise TmaLimitError(
+        f"no mode of the {role} is contiguous; the innermost mode of a tensor map has a stride of one element",
+        {"strides": f"{', '.join(map(str, strides))} bytes", "element": f"{width} bytes"},
+    )
+
+
+def _require_aligned(role: str, address: int, modes: tuple[Mode, ...], strides: list[int]) -> None:
+    problems = []
+    if address % 16:
+        problems.append(f"{role} address {address:#x} is {address % 16} bytes past a multiple of 16")
+    problems += [f"{role} stride = {s} bytes; must be a multiple of 16" for s in strides if s % 16]
+    problems += [f"{role} stride = {s} bytes; must be below 2**40" for s in strides if s >= 2**40]
+    problems += [f"size = {mode.size}; must be at most 2**32" for mode in modes if mode.size > 2**32]
+    if problems:
+        more = {f"and {number}": problem for number, problem in enumerate(problems[1:], 1)}
+        raise TmaLimitError(problems[0], more, violations=problems)
+
+
+def _flat(source: int, destination: int, size: int, sms: int, tuning: Tuning) -> CopyPlan:
+    """One contiguous run of `size` bytes as rows of `row_bytes`, and what is left."""
+    row = tuning.row_bytes
+    rows, tail = divmod(size, row)
+    if not rows:
+        row, rows = max(size // 16 * 16, 16), 1
+        tail = size - row if size >= 16 else size
+    if source % 16 or size < 16:
+        if size < 16 or destination % 16:
+            raise TmaLimitError(
+                f"run = {size} bytes; a TMA copy moves at least 16", hint="copy it with the host framework"
+            )
+        return _realigned_run(source, destination, size, tuning)
+    modes = (Mode(row // WORD, WORD, WORD), Mode(rows, row, row))
+    if (tuning.form or _form(size)) == "ring":
+        # Tiles of rows that lie apart, walked along the rows, are 0.5 % faster than tiles that are contiguous.
+        apart = math.gcd(rows, max(tuning.pitch // row, 1))
+        row, rows = row * apart, rows // apart
+        modes = (Mode(row // WORD, WORD, WORD), Mode(rows, row, row))
+    plan = _tiled(source, destination, modes, row, sms, tuning, tail)
+    done = size - tail
+    return replace(plan, tail=(source + done, destination + done, tail), bytes=size)
+
+
+def _realigned_run(source: int, destination: int, size: int, tuning: Tuning) -> CopyPlan:
+    row = 256
+    rows, tail = divmod(size, row)
+    if not rows or tail:
+        raise TmaLimitError(
+            f"source address {source:#x} is {source % 16} bytes past a multiple of 16",
+            {"run": f"{size} bytes; the realigning kernel moves whole rows of {row} bytes"},
+        )
+    modes = (Mode(row // WORD, WORD, WORD), Mode(rows, row, row))
+    return _realigned(source, destination, modes, row, tuning)
+
+
+def _form(size: int) -> str:
+    return "ring" if size >= CROSSOVER else "once"
+
+
+def _box(modes: tuple[Mode, ...], run: int, row_bytes: int, tile_bytes: int) -> tuple[int, ...]:
+    """The box, in words innermost: rows of at most `row_bytes`, and as many as fill the tile."""
+    pieces = ceil_div(run, row_bytes)
+    inner = 16 * ceil_div(ceil_div(run, pieces), 16)
+    box = [inner // WORD]
+    budget = max(tile_bytes // inner, 1)
+    for mode in modes[1:]:
+        box.append(max(1, min(mode.size, 256, budget)))
+        budget //= box[-1]
+    return tuple(box)
+
+
+def _tiled(
+    source: int, destination: int, modes: tuple[Mode, ...], run: int, sms: int, tuning: Tuning, tail: int = 0
+) -> CopyPlan:
+    total = run
+    for mode in modes[1:]:
+        total *= mode.size
+    form = tuning.form or _form(total)
+    rows = tuning.rows or (32 if form == "ring" else 8 if total <= SMALL else 4)
+    box = _box(modes, run, tuning.row_bytes, rows * tuning.row_bytes)
+    sizes = tuple(mode.size for mode in modes)
+    walk = cover(sizes, box)
+    tile_bytes = WORD
+    for size in box:
+        tile_bytes *= size
+    load, store = HINTS if tuning.hints else (None, None)
+    kernel: KernelSource
+    if form == "ring":
+        blocks = min(sms * tuning.per_multiprocessor, walk.tiles)
+        kernel = copy_ring(
+            walk,
+            tile_bytes,
+            blocks=blocks,
+            stages=tuning.stages,
+            stores=tuning.stores,
+            early=tuning.early,
+            tail_bytes=tail,
+            load_hint=load,
+            store_hint=store,
+        )
+    else:
+        blocks = -(-walk.tiles // tuning.per_block)
+        kernel = copy_once(
+            walk,
+            tile_bytes,
+            per_block=tuning.per_block,
+            tail_bytes=tail,
+            load_hint=load,
+            store_hint=store,
+            pad_shared=tuning.pad_shared,
+        )
+    kind = TensorMapDataType.UINT64
+    maps = (
+        copy_map(source, sizes, tuple(mode.source for mode in modes[1:]), box, kind),
+        copy_map(destination, sizes, tuple(mode.destination for mode in modes[1:]), box, kind),
+    )
+    why = (
+        f"{total} bytes, {'at least' if total >= CROSSOVER else 'below'} {CROSSOVER}"
+        if tuning.form is None
+        else "asked for"
+    )
+    return CopyPlan(form, kernel, maps, blocks, total, why)
+
+
+def _realigned(source: int, destination: int, modes: tuple[Mode, ...], run: int, tuning: Tuning) -> CopyPlan:
+    shift = source % 16
+    row = min(run, 256)
+    if run % row:
+        row = max(size for size in range(16, 257, 16) if run % size == 0 or size == 16)
+    rows = 16 if row >= 128 else 64
+    box = (row // WORD, rows, *(1 for _ in modes[2:]))
+    sizes = tuple(mode.size for mode in modes)
+    walk = TileWalk(cover(sizes, box).counts, box)
+    load, store = HINTS if tuning.hints else (None, None)
+    kernel = copy_realigned(walk, row, rows, shift, element_bytes=WORD, load_hint=load, store_hint=store)
+    kind = TensorMapDataType.UINT64
+    wide = (-(-(shift + run) // WORD), *sizes[1:])
+    maps = (
+        copy_map(source - shift, wide, tuple(mode.source for mode in modes[1:]), (box[0] + 16 // WORD, *box[1:]), kind),
+        copy_map(destination, sizes, tuple(mode.destination for mode in modes[1:]), box, kind),
+    )
+    total = run
+    for mode in modes[1:]:
+        total *= mode.size
+    return CopyPlan(
+        "realigned", kernel, maps, walk.tiles, total, f"the source starts {shift} bytes past a multiple of 16"
+    )

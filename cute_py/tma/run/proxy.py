@@ -1,0 +1,196 @@
+"""Tensor maps in memory that the device itself writes: is what the TMA engine reads the newest one?
+
+The engine reads a tensor map through the tensormap proxy. A map that ordinary stores or tensormap.replace wrote is
+ordered for it only by a pair of fences:
+
+    writer:  fence.proxy.tensormap::generic.release.scope         after the last write
+    reader:  fence.proxy.tensormap::generic.acquire.scope [map]   after the release, before the copy
+
+each with a scope that takes in both threads. tensormap.cp_fenceproxy writes the map and releases in one. Without the
+pair the engine may see the old map, the new one, or a mixture; here it sees the old one and `Ordering` says so.
+
+Calls are taken to happen in the order in which they are made, as if threads synchronised between them.
+
+Source: PTX ISA 9.0, membar/fence, tensormap.cp_fenceproxy; scopes: the TMA Atoms reference pages (.cta inside a CTA,
+.gpu across the CTAs of a cluster).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from cute_py.errors import InvalidValueError
+
+SCOPES: Final = ("cta", "cluster", "gpu", "sys")
+"""Scopes of a fence, narrowest first."""
+
+MAP_BYTES: Final = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """Where a thread runs."""
+
+    cta: int = 0
+    cluster: int = 0
+    gpu: int = 0
+
+
+_HERE: Final = Agent()
+
+
+def needed_scope(a: Agent, b: Agent) -> str:
+    """The narrowest scope that takes in both.
+
+    >>> needed_scope(Agent(0), Agent(1)), needed_scope(Agent(0), Agent(0))
+    ('cluster', 'cta')
+    """
+    if a.gpu != b.gpu:
+        return "sys"
+    if a.cluster != b.cluster:
+        return "gpu"
+    return "cluster" if a.cta != b.cta else "cta"
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """Whether a read of a tensor map is ordered after its last write, and if not, why."""
+
+    ordered: bool
+    why: str = ""
+
+    def __str__(self) -> str:
+        return "ordered" if self.ordered else f"unordered: {self.why}"
+
+
+@dataclass(slots=True)
+class _Version:
+    data: bytes
+    writer: Agent | None
+    time: int
+
+
+@dataclass(slots=True)
+class _Fence:
+    agent: Agent
+    scope: str
+    time: int
+    address: int | None = None
+
+
+@dataclass(slots=True)
+class TensormapProxy:
+    """Tensor maps by address, with the writes and fences that touched them.
+
+    >>> proxy = TensormapProxy()
+    >>> proxy.place(0x1000, bytes(128))
+    >>> proxy.write(0x1000, bytes([1] * 128)); print(proxy.read(0x1000)[1])
+    unordered: no release fence after the last write
+    >>> proxy.release("cta"); proxy.acquire(0x1000, "cta"); print(proxy.read(0x1000)[1])
+    ordered
+    """
+
+    _versions: dict[int, list[_Version]] = field(default_factory=dict)
+    _releases: list[_Fence] = field(default_factory=list)
+    _acquires: list[_Fence] = field(default_factory=list)
+    _clock: int = 0
+
+    def _tick(self) -> int:
+        self._clock += 1
+        return self._clock
+
+    def _latest(self, address: int) -> _Version:
+        if address not in self._versions:
+            raise InvalidValueError(f"no tensor map at 0x{address:x}")
+        return self._versions[address][-1]
+
+    def place(self, address: int, data: bytes) -> None:
+        """A map that was there before the kernel started (a kernel parameter, or written by the host).
+
+        Raises:
+            InvalidValueError: not 128 bytes, or the address is not a multiple of 128.
+        """
+        _require_map(address, data)
+        self._versions[address] = [_Version(bytes(data), None, self._tick())]
+
+    def write(self, address: int, data: bytes, *, agent: Agent = _HERE) -> None:
+        """Ordinary stores: the whole map is written anew by one thread."""
+        _require_map(address, data)
+        self._versions.setdefault(address, [_Version(bytes(MAP_BYTES), None, 0)])
+        self._versions[address].append(_Version(bytes(data), agent, self._tick()))
+
+    def replace(self, address: int, field: str, value: Any, ordinal: int = 0, *, agent: Agent = _HERE) -> None:
+        """tensormap.replace: one field of the map in memory is written by one thread."""
+        from cute_py.tma.descriptor.replace import replace
+
+        self.write(address, replace(self._latest(address).data, field, value, ordinal), agent=agent)
+
+    def release(self, scope: str, *, agent: Agent = _HERE) -> None:
+        """fence.proxy.tensormap::generic.release.scope by the thread that wrote."""
+        self._releases.append(_Fence(agent, _scope(scope), self._tick()))
+
+    def acquire(self, address: int, scope: str, *, agent: Agent = _HERE) -> None:
+        """fence.proxy.tensormap::generic.acquire.scope [address], 128 by the thread that will copy."""
+        self._acquires.append(_Fence(agent, _scope(scope), self._tick(), address))
+
+    def cp_fenceproxy(self, address: int, data: bytes, scope: str, *, agent: Agent = _HERE) -> None:
+        """tensormap.cp_fenceproxy: copy a map from shared memory to `address` and release it, in one."""
+        self.write(address, data, agent=agent)
+        self.release(scope, agent=agent)
+
+    def read(self, address: int, *, agent: Agent = _HERE) -> tuple[bytes, Ordering]:
+        """The map that the TMA engine sees for a copy issued by `agent`, and whether that is ordered.
+
+        Returns:
+            the newest map if it is ordered, else the newest one that is.
+        """
+        self._latest(address)
+        verdict = Ordering(True)
+        for version in reversed(self._versions[address]):
+            why = self._why_unordered(address, version, agent)
+            if why is None:
+                return version.data, verdict
+            if verdict.ordered:
+                verdict = Ordering(False, why)
+        return bytes(MAP_BYTES), verdict
+
+    def _why_unordered(self, address: int, version: _Version, reader: Agent) -> str | None:
+        if version.writer is None:
+            return None
+        scope = needed_scope(version.writer, reader)
+        releases = [f for f in self._releases if f.agent == version.writer and f.time > version.time]
+        if not releases:
+            return "no release fence after the last write"
+        wide = [f for f in releases if _covers(f.scope, scope)]
+        if not wide:
+            return f"the release fence has scope .{_widest(releases)}; the two threads need .{scope}"
+        first = min(f.time for f in wide)
+        acquires = [f for f in self._acquires if f.agent == reader and f.address == address and f.time > first]
+        if not acquires:
+            return "no acquire fence by the reader after the release"
+        if not any(_covers(f.scope, scope) for f in acquires):
+            return f"the acquire fence has scope .{_widest(acquires)}; the two threads need .{scope}"
+        return None
+
+
+def _require_map(address: int, data: bytes) -> None:
+    if len(data) != MAP_BYTES or address % MAP_BYTES:
+        raise InvalidValueError(
+            f"tensor map of {len(data)} bytes at 0x{address:x}; must be {MAP_BYTES} bytes at a multiple of {MAP_BYTES}"
+        )
+
+
+def _scope(scope: str) -> str:
+    if scope not in SCOPES:
+        raise InvalidValueError(f"scope {scope!r}; must be one of {', '.join(SCOPES)}")
+    return scope
+
+
+def _covers(scope: str, needed: str) -> bool:
+    return SCOPES.index(scope) >= SCOPES.index(needed)
+
+
+def _widest(fences: Iterable[_Fence]) -> str:
+    return max((f.scope for f in fences), key=SCOPES.index)

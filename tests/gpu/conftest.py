@@ -1,0 +1,25 @@
+"""Everything here needs a GPU with TMA; elsewhere it is skipped, and counted as skipped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cute_py.tma.run.gpu_device import Device, device_available, open_device
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    reason = None if device_available() else "no GPU with TMA (or no driver, or no cuda-python)"
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.gpu)
+            if reason:
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session")
+def device() -> Device:
+    return open_device()

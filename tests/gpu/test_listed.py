@@ -1,0 +1,128 @@
+"""Tiles listed one by one; measurements; searches; bytes that a load leaves unwritten."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cute_py.dtypes import as_dtype
+from cute_py.errors import DeviceError, InvalidValueError
+from cute_py.tma.descriptor.encode import encode
+from cute_py.tma.descriptor.request import TensorMapTiled
+from cute_py.tma.lower.kernel_wrappers import Wrapper
+from cute_py.tma.run.gpu_arrays import ArrayView, compact_strides
+from cute_py.tma.run.gpu_copy import prepare_copy
+from cute_py.tma.run.gpu_debug import run_isolated, unwritten_bytes
+from cute_py.tma.run.gpu_device import Device, DeviceBuffer
+from cute_py.tma.run.gpu_listed import load_windows, prepare_listed
+from cute_py.tma.run.gpu_report import kernel_texts, measure_copy
+from cute_py.tma.run.gpu_single import Instruction
+from cute_py.tma.run.gpu_tune import candidates, tuned_copy
+
+
+def fresh(count: int, seed: int = 1) -> bytes:
+    return np.random.default_rng(seed).integers(0, 256, count, dtype=np.uint8).tobytes()
+
+
+def tensor(address: int) -> bytes:
+    return encode(TensorMapTiled(1, address, (256, 128), (512,), (64, 16), swizzle=3))
+
+
+@pytest.mark.parametrize("irregular", [False, True])
+def test_listed_tiles_copy_a_tensor(device: Device, irregular: bool) -> None:
+    """Two boxes a tile, side by side; the irregular list is shuffled."""
+    content = fresh(65536)
+    tiles = [[(x, y), (x + 64, y)] for y in range(0, 128, 16) for x in (0, 128)]
+    if irregular:
+        np.random.default_rng(3).shuffle(tiles)
+    with DeviceBuffer(device, 65536) as a, DeviceBuffer(device, 65536) as b:
+        a.write(content)
+        b.fill(0xA5)
+        coords = np.array(tiles).reshape(-1, 2)
+        prepared = prepare_listed(tensor(a.address), tensor(b.address), coords, 2, (0, 2048), 2048, 4096, device=device)
+        prepared.launch()
+        prepared.check()
+        assert bytes(b.read()) == content
+        windows = load_windows(tensor(a.address), coords, 2, (2048, 0), 2048, 5120, poison=0x77, device=device)
+    values = np.frombuffer(content, np.uint16).reshape(128, 256)
+    at = np.arange(2048)
+    for (first, second), window in zip(tiles, windows, strict=True):
+        for (x, y), start in ((first, 2048), (second, 0)):
+            box = np.ascontiguousarray(values[y : y + 16, x : x + 64]).view(np.uint8).reshape(-1)
+            assert window[start : start + 2048] == box[at ^ (((at >> 7) & 7) << 4)].tobytes()
+        assert window[4096:] == b"\x77" * 1024
+
+
+def test_a_regular_list_takes_a_folded_kernel(device: Device) -> None:
+    content = fresh(65536)
+    coords = [(x, y) for y in range(0, 128, 16) for x in range(0, 256, 64)]
+    with DeviceBuffer(device, 65536) as a, DeviceBuffer(device, 65536) as b:
+        a.write(content)
+        prepared = prepare_listed(tensor(a.address), tensor(b.address), coords, 2, (0,), 2048, 2048, device=device)
+        assert prepared.kernels[0].source.name == "copy_once"
+        prepared.launch()
+        prepared.check()
+        assert bytes(b.read()) == content
+
+
+def test_a_copy_can_be_measured_and_shown(device: Device) -> None:
+    size = 8 * 2**20
+    with DeviceBuffer(device, size) as a, DeviceBuffer(device, size) as b:
+        views = [ArrayView(x.address, (size,), (1,), as_dtype("uint8"), device.ordinal) for x in (a, b)]
+        prepared = prepare_copy(*views, device=device)
+        report = measure_copy(prepared, rounds=3)
+        assert report.bytes == size
+        assert 20 < report.percent_of_memcpy < 200
+        assert report.kernels[0].registers > 0
+        assert report.kernels[0].bytes_per_barrier * report.kernels[0].tiles == size
+        assert "copy_once" in str(report)
+        texts = kernel_texts(prepared.kernels[0])
+        assert "cp.async.bulk.tensor.2d.shared::cluster.global" in texts[".ptx"]
+        assert "UTMALDG" in texts.get(".sass", "UTMALDG")
+
+
+def test_a_search_is_done_once(device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUTE_PY_CACHE_DIR", str(tmp_path))
+    shape = (512, 1024)
+    with DeviceBuffer(device, 2 * 2**20) as a, DeviceBuffer(device, 2**20) as b:
+        a.write(fresh(2 * 2**20))
+        source = ArrayView(a.address, shape, (2048, 1), as_dtype("float16"), device.ordinal)
+        destination = ArrayView(b.address, shape, compact_strides(shape), as_dtype("float16"), device.ordinal)
+        tuned_copy(source, destination, rounds=2, device=device)
+        kept = list(tmp_path.glob("*.tuning.json"))
+        assert len(kept) == 1
+        b.fill(0)
+        again = tuned_copy(source, destination, device=device)
+        again.launch()
+        again.check()
+        got = np.frombuffer(bytes(b.read()), np.uint16).reshape(shape)
+        assert np.array_equal(got, np.frombuffer(bytes(a.read()), np.uint16).reshape(512, 2048)[:, :1024])
+        assert len(list(tmp_path.glob("*.tuning.json"))) == 1
+    assert len(candidates(True)) > 3
+
+
+def swizzled_row() -> Instruction:
+    """Rows of 64 bytes in a 128-byte swizzle: every other 64 bytes (permuted) stay as they were."""
+    row = encode(TensorMapTiled(1, 0, (32, 8), (64,), (32, 8), swizzle=3))
+    return Instruction(Wrapper("load", 2), row, (0, 0), window=bytes(2048), expected=512, gmem=fresh(512))
+
+
+def test_unwritten_bytes_are_found(device: Device) -> None:
+    ranges = unwritten_bytes(swizzled_row(), device=device)
+    assert sum(end - first for first, end in ranges) == 2048 - 512
+    assert ranges[-1][1] == 2048
+
+
+def test_isolated_instructions_give_what_direct_ones_give() -> None:
+    (outcome,) = run_isolated([swizzled_row()])
+    assert outcome.completed
+    with pytest.raises(InvalidValueError, match="pass its bytes as gmem"):
+        run_isolated([Instruction(Wrapper("load", 2), bytes(128), (0, 0))])
+
+
+def test_a_window_beyond_shared_memory_is_refused(device: Device) -> None:
+    job = Instruction(Wrapper("load", 2), swizzled_row().descriptor, (0, 0), window=bytes(2**18), gmem=fresh(512))
+    with pytest.raises(DeviceError, match="shared memory"):
+        run_isolated([job])

@@ -1,0 +1,124 @@
+"""Streams, graphs and arrays of PyTorch and CuPy; launches from threads."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from cute_py.errors import DeviceError
+from cute_py.tma.run.gpu_arrays import array_view, stream_handle
+from cute_py.tma.run.gpu_copy import prepare_copy
+from cute_py.tma.run.gpu_device import Device
+
+
+@pytest.fixture
+def torch(device: Device) -> Any:
+    return pytest.importorskip("torch")
+
+
+def test_torch_arrays_and_streams(device: Device, torch: Any) -> None:
+    stream = torch.cuda.Stream()
+    a = torch.randn(1024, 512, device="cuda", dtype=torch.bfloat16)
+    b = torch.zeros_like(a)
+    torch.cuda.synchronize()
+    assert array_view(a).dtype.name == "bfloat16"
+    assert stream_handle(stream) == stream.cuda_stream
+    prepared = prepare_copy(a, b, device=device)
+    prepared.launch(stream)
+    prepared.check(stream)
+    assert torch.equal(a, b)
+    c = torch.zeros(512, 1024, device="cuda", dtype=torch.bfloat16)
+    turned = prepare_copy(a.t(), c, device=device)
+    turned.launch()
+    turned.check()
+    assert torch.equal(a.t(), c)
+    d = torch.zeros(100, 128, device="cuda", dtype=torch.bfloat16)
+    window = prepare_copy(a[3:103, 5:133], d, device=device)
+    assert window.plans[0].form == "realigned"
+    window.launch()
+    window.check()
+    assert torch.equal(a[3:103, 5:133], d)
+
+
+def test_graph_capture(device: Device, torch: Any) -> None:
+    """One graph with a ring and a one-shot copy, replayed on changed data."""
+    from cute_py.tma.run.gpu_modes import Tuning
+
+    stream = torch.cuda.Stream()
+    a, b, c = (torch.zeros(2048, 1024, device="cuda", dtype=torch.int32) for _ in range(3))
+    first = prepare_copy(a, b, device=device, tuning=Tuning(form="ring"))
+    second = prepare_copy(b, c, device=device)
+    first.prepare(stream)
+    second.prepare(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        first.launch(stream)
+        second.launch(stream)
+    for seed in range(3):
+        torch.manual_seed(seed)
+        a.copy_(torch.randint(-(2**31), 2**31 - 1, a.shape, device="cuda", dtype=torch.int32))
+        torch.cuda.synchronize()
+        graph.replay()
+        torch.cuda.synchronize()
+        assert torch.equal(a, c)
+    first.check()
+    second.check()
+
+
+def test_two_streams_at_once(device: Device, torch: Any) -> None:
+    """The same prepared ring on two streams: each stream has its own counter."""
+    from cute_py.tma.run.gpu_modes import Tuning
+
+    streams = [torch.cuda.Stream(), torch.cuda.Stream()]
+    a = torch.randint(-(2**31), 2**31 - 1, (8192, 2048), device="cuda", dtype=torch.int32)
+    b, c = torch.zeros_like(a), torch.zeros_like(a)
+    torch.cuda.synchronize()
+    one = prepare_copy(a, b, device=device, tuning=Tuning(form="ring"))
+    two = prepare_copy(a, c, device=device, tuning=Tuning(form="ring"))
+    for _ in range(20):
+        for stream in streams:
+            one.launch(stream)
+            two.launch(stream)
+    for stream in streams:
+        one.check(stream)
+        two.check(stream)
+    assert torch.equal(a, b)
+    assert torch.equal(a, c)
+
+
+def test_cupy_arrays(device: Device) -> None:
+    cupy = pytest.importorskip("cupy")
+    a = cupy.arange(128 * 256, dtype=cupy.float32).reshape(128, 256)
+    b = cupy.zeros((64, 256), cupy.float32)
+    prepared = prepare_copy(a[::2], b, device=device)
+    prepared.launch(cupy.cuda.get_current_stream())
+    prepared.check()
+    assert bool((a[::2] == b).all())
+
+
+def test_a_thread_without_a_context(device: Device, torch: Any) -> None:
+    a = torch.randn(256, 256, device="cuda")
+    b = torch.zeros_like(a)
+    torch.cuda.synchronize()
+    prepared = prepare_copy(a, b, device=device)
+    problems: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            prepared.launch()
+        except BaseException as problem:
+            problems.append(problem)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    prepared.check()
+    assert not problems
+    assert torch.equal(a, b)
+
+
+def test_torch_on_the_host_is_refused(device: Device, torch: Any) -> None:
+    with pytest.raises(DeviceError, match="host memory"):
+        prepare_copy(torch.zeros(64, 64), torch.zeros(64, 64, device="cuda"), device=device)

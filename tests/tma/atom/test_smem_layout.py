@@ -1,0 +1,105 @@
+"""Canonical shared layouts: CUTLASS' atoms, the boxes that they promise, and bank conflicts counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cute_py as cute
+from cute_py import Int, Layout, LayoutRight
+from cute_py.dtypes import as_dtype
+from cute_py.errors import CuteError, InvalidValueError
+from cute_py.tma.atom.smem_layout import SPANS, passes_of_a_read, smem_atom, smem_choices, span_row
+
+
+@pytest.mark.parametrize(
+    ("major", "swizzle", "dtype", "text"),
+    [
+        ("K", "128B", "float16", "Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)"),
+        ("K", "64B", "float16", "Sw<2,4,3> o smem_ptr[16b](unset) o (_8,_32):(_32,_1)"),
+        ("K", "32B", "float16", "Sw<1,4,3> o smem_ptr[16b](unset) o (_8,_16):(_16,_1)"),
+        ("K", "none", "float16", "Sw<0,4,3> o smem_ptr[16b](unset) o (_8,_8):(_8,_1)"),
+        ("MN", "128B", "float16", "Sw<3,4,3> o smem_ptr[16b](unset) o (_64,_8):(_1,_64)"),
+        ("K", "128B", "float8_e4m3fn", "Sw<3,4,3> o smem_ptr[8b](unset) o (_8,_128):(_128,_1)"),
+        ("K", "128B", "float32", "Sw<3,4,3> o smem_ptr[32b](unset) o (_8,_32):(_32,_1)"),
+        ("K", "128B", "float4_e2m1fn", "Sw<3,4,3> o smem_ptr[4b](unset) o (_8,_256):(_256,_1)"),
+    ],
+)
+def test_atoms_are_cutlass_atoms(major: str, swizzle: str, dtype: str, text: str) -> None:
+    assert str(smem_atom(major, swizzle, dtype)) == text
+
+
+def test_spans_are_found_by_name_bits_and_swizzle() -> None:
+    for row in SPANS:
+        assert span_row(row.name) is span_row(row.bits) is span_row(cute.Swizzle(row.bits, 4, 3)) is row
+    for wrong in ("256B", 4, cute.Swizzle(3, 3, 3), None):
+        with pytest.raises(InvalidValueError, match="must be one of 128B, 64B, 32B, none"):
+            span_row(wrong)
+
+
+@given(
+    major=st.sampled_from(["K", "MN"]),
+    dtype=st.sampled_from(["int8", "float16", "float32", "float64"]),
+    rows=st.sampled_from([8, 16, 64, 128]),
+    columns=st.sampled_from([8, 16, 64, 96, 128]),
+)
+def test_a_choice_has_the_box_that_it_promises(major: str, dtype: str, rows: int, columns: int) -> None:
+    tile = (rows, columns)
+    try:
+        choices = smem_choices(major, dtype, tile)
+    except InvalidValueError:
+        return
+    bits = as_dtype(dtype).bits
+    layout = Layout((1024, 1024), (1024, Int(1)) if major == "K" else (Int(1), 1024))
+    x = cute.make_tensor(cute.make_gmem_ptr(0x7F0000000000, dtype), layout)
+    for choice in choices:
+        atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", x, choice.layout)
+        assert atom.plan.box[0] * bits // 8 == choice.box_bytes
+        assert atom.plan.box[1] == choice.box_rows
+        assert atom.swizzle_row.bits == {"none": 0, "32B": 1, "64B": 2, "128B": 3}[choice.swizzle]
+        assert atom.transaction_bytes == rows * columns * bits // 8
+        assert choice.alignment % 128 == 0
+        assert choice.passes == 1
+
+
+def test_choices_are_best_first_and_say_why_there_is_none() -> None:
+    assert [c.swizzle for c in smem_choices("K", "float16", (128, 64))] == ["128B", "64B", "32B", "none"]
+    assert [c.swizzle for c in smem_choices("MN", "float16", (32, 64))] == ["64B", "32B", "none"]
+    with pytest.raises(InvalidValueError, match="no canonical K-major layout divides a tile"):
+        smem_choices("K", "float16", (12, 64))
+
+
+def test_rows_of_128_bytes_without_a_swizzle_take_eight_passes() -> None:
+    plain = Layout((Int(64), Int(64)), LayoutRight)
+    assert passes_of_a_read(plain, 16, "K") == 8
+    padded = Layout((Int(64), Int(64)), (Int(72), Int(1)))
+    assert passes_of_a_read(padded, 16, "K") == 1
+    swizzled = cute.ComposedLayout(cute.Swizzle(2, 4, 3), cute.smem_ptr_flag(16), plain)
+    assert passes_of_a_read(swizzled, 16, "K") == 2
+
+
+@pytest.mark.parametrize("major", ["K", "MN"])
+@pytest.mark.parametrize("swizzle", ["none", "32B", "64B", "128B"])
+def test_what_the_engine_writes_is_what_the_layout_reads(major: str, swizzle: str) -> None:
+    """Through the emulator: element (i, j) of a tile lies at the canonical layout's byte."""
+    array: Any = np.arange(128 * 128, dtype=np.uint16).reshape(128, 128)
+    array = array if major == "K" else np.asfortranarray(array)
+    smem = cute.tma.make_smem_layout(major, swizzle, "uint16", (64, 64))
+    atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", array, smem)
+    there = cute.tma.execute(atom, array, (1, 1), poison=0xCD).smem.view(np.uint16)
+    plain = cute.offsets(atom.tile).reshape(64, 64) * 2
+    bits = span_row(swizzle).bits
+    address = plain ^ ((plain >> 3) & (((1 << bits) - 1) << 4))
+    assert np.array_equal(there[address // 2], array[64:, 64:])
+
+
+def test_bad_arguments_are_typed_errors() -> None:
+    for arguments in (("X", "128B", "float16"), ("K", "7B", "float16"), ("K", "128B", "float17")):
+        with pytest.raises(CuteError):
+            smem_atom(*arguments)
+    with pytest.raises(CuteError):
+        cute.tma.make_smem_layout("K", "128B", "float16", (128, 60))

@@ -1,0 +1,228 @@
+"""Entry points, single-tile modules and kernels, the driver call, CuTe C++ and Triton snippets."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cute_py.errors import EmissionError, InvalidValueError
+from cute_py.tma.descriptor.formats import L2Promotion, TensorMapDataType
+from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
+from cute_py.tma.lower import entry_points
+from cute_py.tma.lower.assembler import assemble_each, assemble_module, find_ptxas
+from cute_py.tma.lower.check import examine
+from cute_py.tma.lower.copy_shape import CopyShape, copy_shape
+from cute_py.tma.lower.entry_points import ENTRY_POINTS, EntryPoint, entry_point
+from cute_py.tma.lower.export import KINDS, export, write_export
+from cute_py.tma.lower.export_cuda import cuda_kernel, data_type_name, encode_call
+from cute_py.tma.lower.export_frameworks import cute_cpp, triton
+from cute_py.tma.lower.single_tile import shared_bytes, single_tile_ptx
+
+needs_ptxas = pytest.mark.skipif(find_ptxas() is None, reason="no ptxas on PATH or in an nvidia-cuda-nvcc wheel")
+REQUEST = TensorMapTiled(9, 4096, (512, 1024), (1024,), (64, 128), swizzle=3, l2_promotion=2)
+SHAPES = (
+    copy_shape("load", (128, 128), "bf16", swizzle=3),
+    copy_shape("store", (128, 128), "bf16", swizzle=3),
+    copy_shape("reduce", (64, 64), "f32", reduce_kind="add"),
+    copy_shape("load", (1, 8, 8, 64), "f16", mode="im2col", im2col_offsets=(1, 2)),
+    copy_shape("load", (2, 2, 2, 2, 64), "f16"),
+    copy_shape("load", (64,), "f32"),
+)
+ARGUMENTS = {"desc": "%rd1", "mbar": "%r2", "smem": "%r1", "cache_hint": 0, "multicast_mask": 3}
+
+
+def arguments(point: EntryPoint) -> list[str | int]:
+    return [
+        ARGUMENTS.get(name, f"%r{10 + i}" if "offset" not in name else i) for i, name in enumerate(point.parameters)
+    ]
+
+
+def test_the_store_of_three_coordinates() -> None:
+    text = entry_points.SM90_TMA_STORE_3D.copy("%rd1", "%r1", "%r2", "%r3", "%r4")
+    assert text == "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%rd1, {%r2, %r3, %r4}], [%r1];"
+
+
+def test_a_cache_hint_of_0_is_none() -> None:
+    point = entry_point("SM90_TMA_LOAD_2D")
+    assert point.parameters == ("desc", "mbar", "cache_hint", "smem", "crd0", "crd1")
+    assert "cache_hint" not in point.copy("%rd1", "%r2", 0, "%r1", 0, 0)
+    hinted = point.copy("%rd1", "%r2", "%rd7", "%r1", 0, 0)
+    assert hinted.endswith(".L2::cache_hint [%r1], [%rd1, {0, 0}], [%r2], %rd7;")
+
+
+@needs_ptxas
+def test_every_entry_point_assembles_where_it_exists() -> None:
+    texts = [point.copy(*arguments(point)) for point in ENTRY_POINTS]
+    assert all(examine(text).canonical for text in texts)
+    assert assemble_each(texts, "sm_100a", (9, 0)) == [None] * len(texts)
+    hopper = [text for point, text in zip(ENTRY_POINTS, texts, strict=True) if point.name.startswith("SM90")]
+    assert assemble_each(hopper, "sm_90", (8, 0)) == [None] * len(hopper)
+    assert len({point.name for point in ENTRY_POINTS}) == len(ENTRY_POINTS)
+
+
+def test_entry_points_by_name() -> None:
+    assert entry_points.SM90_TMA_REDUCE_ADD_5D.asm.constraints == ("l", "r", *"rrrrr")
+    with pytest.raises(InvalidValueError, match="is not an entry point"):
+        entry_point("SM90_TMA_STORE_6D")
+    with pytest.raises(AttributeError):
+        entry_points.SM90_TMA_STORE_6D  # noqa: B018
+    with pytest.raises(EmissionError, match="names no CTA"):
+        entry_point("SM90_TMA_LOAD_MULTICAST_1D").copy("%rd1", "%r2", 0, 0, "%r1", 0)
+
+
+@needs_ptxas
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("arch", ("sm_90a", "sm_100a", "sm_120a"))
+def test_single_tile_modules_assemble(shape: CopyShape, arch: str) -> None:
+    source = single_tile_ptx(shape, arch)
+    accepted, messages, _ = assemble_module(source, arch)
+    assert accepted, messages
+    if shape.direction == "load":
+        assert f"mbarrier.arrive.expect_tx.shared.b64 _, [%r_bar], {shape.transaction_bytes};" in source
+    assert "MEMBAR" not in source and "fence.acq_rel" not in source
+
+
+@needs_ptxas
+def test_gather_and_scatter_modules_assemble() -> None:
+    for direction, mode in (("load", "tile::gather4"), ("store", "tile::scatter4")):
+        shape = copy_shape(direction, (4, 64), "f16", mode=mode)
+        assert assemble_module(single_tile_ptx(shape, "sm_100a"), "sm_100a")[0]
+        with pytest.raises(EmissionError, match="needs an a or f variant"):
+            single_tile_ptx(shape, "sm_90a")
+
+
+def test_what_a_single_tile_has_not() -> None:
+    for shape in (copy_shape("load", (8, 64), "f16", multicast=2), copy_shape("load", (8, 64), "f16", cache_hint=True)):
+        for make in (single_tile_ptx, cuda_kernel):
+            with pytest.raises(EmissionError, match="no cluster and no policy"):
+                make(shape)
+    assert shared_bytes(copy_shape("load", (3, 16), "uint8")) == 128 + 8
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc")
+def test_kernels_compile(tmp_path: Path) -> None:
+    """All kernels in one file; their addresses differ by name."""
+    bodies = [cuda_kernel(shape, f"move_{number}") for number, shape in enumerate(SHAPES)]
+    struct = re.search(r"struct __align__\(64\).*\n", bodies[0])
+    assert struct is not None
+    (tmp_path / "all.cu").write_text(struct[0] + "".join(body.replace(struct[0], "") for body in bodies))
+    done = subprocess.run(
+        ["nvcc", "-arch=sm_90a", "-cubin", "-o", str(tmp_path / "all.cubin"), str(tmp_path / "all.cu")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_driver_call_word_for_word() -> None:
+    assert encode_call(REQUEST) == (
+        "CUtensorMap map;\n"
+        "cuuint64_t global_dim[2] = {512ULL, 1024ULL};\n"
+        "cuuint64_t global_strides[1] = {1024ULL};  // bytes, modes 1..\n"
+        "cuuint32_t box_dim[2] = {64, 128};\n"
+        "cuuint32_t element_strides[2] = {1, 1};\n"
+        "CUresult result = cuTensorMapEncodeTiled(\n"
+        "    &map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, global_address, global_dim, global_strides, box_dim, "
+        "element_strides,\n"
+        "    CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,\n"
+        "    CU_TENSOR_MAP_L2_PROMOTION_L2_128B,\n"
+        "    CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);"
+    )
+
+
+IM2COL = TensorMapIm2col(6, 4096, (64, 8, 8, 1), (128, 1024, 8192), (-1, -1), (1, 1), 64, 8)
+WIDE = TensorMapIm2colWide(6, 4096, (64, 8, 8, 1), (128, 1024, 8192), -1, 1, 64, 8, mode=1)
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc")
+def test_driver_calls_compile(tmp_path: Path) -> None:
+    """Against the toolkit's own header: names, types and order of the arguments."""
+    requests = (REQUEST, TensorMapTiled(0, 4096, (64,), (), (64,)), IM2COL, WIDE)
+    parts = [
+        f"CUresult make_{number}(void* global_address) {{\n{encode_call(request)}\nreturn result;\n}}"
+        for number, request in enumerate(requests)
+    ]
+    (tmp_path / "calls.cpp").write_text("#include <cuda.h>\n" + "\n".join(parts))
+    done = subprocess.run(
+        ["nvcc", "-c", "-o", str(tmp_path / "calls.o"), str(tmp_path / "calls.cpp")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_wide_call_has_its_mode() -> None:
+    assert "INTERLEAVE_NONE, CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128, CU_TENSOR_MAP_SWIZZLE_NONE" in encode_call(WIDE)
+    assert "int lower_corner[2] = {-1, -1};" in encode_call(IM2COL)
+    assert data_type_name(TensorMapDataType.PACKED_16U4_ALIGN8B) == "CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B"
+    with pytest.raises(EmissionError, match="no name for"):
+        encode_call(TensorMapTiled(9, 4096, (512,), (), (64,), l2_promotion=9))
+    assert L2Promotion.B256 == 3
+
+
+def test_cute_and_triton_word_for_word() -> None:
+    shape = copy_shape("load", (128, 128), "bf16", swizzle=3)
+    assert cute_cpp(shape, REQUEST) == (
+        "#include <cute/tensor.hpp>\n"
+        "using namespace cute;\n"
+        "auto gA = make_tensor(make_gmem_ptr(static_cast<cute::bfloat16_t*>(pointer)),\n"
+        "                      make_shape(1024, 512), make_stride(512, Int<1>{}));\n"
+        "auto sA_layout = tile_to_shape(GMMA::Layout_K_SW128_Atom<cute::bfloat16_t>{}, "
+        "make_shape(Int<128>{}, Int<128>{}));\n"
+        "auto tma = make_tma_copy(SM90_TMA_LOAD{}, gA, sA_layout,\n"
+        "                         make_shape(Int<128>{}, Int<128>{}));"
+    )
+    text = triton(shape, REQUEST)
+    ast.parse(text)
+    assert "pointer, shape=[1024, 512], strides=[512, 1], block_shape=[128, 128]" in text
+    assert "tile = desc.load([block_m * 128, block_k * 128])" in text
+    store = triton(copy_shape("store", (128, 128), "bf16", swizzle=3), REQUEST)
+    ast.parse(store)
+    assert "desc.store([block_m * 128, block_k * 128], tile)" in store
+
+
+@pytest.mark.parametrize(
+    ("make", "shape", "words"),
+    [
+        (cute_cpp, copy_shape("load", (1, 8, 64), "f16", mode="im2col"), "mode im2col has no snippet"),
+        (cute_cpp, copy_shape("reduce", (8, 64), "f16", reduce_kind="min"), "got min"),
+        (cute_cpp, copy_shape("load", (8, 64), "f16", swizzle=4), "no canonical K-major layout atom"),
+        (triton, copy_shape("load", (8, 64), "f16", multicast=2), "descriptors have no multicast"),
+        (triton, copy_shape("load", (8, 64), "float4_e2m1fn"), "is no element type of a descriptor"),
+        (triton, copy_shape("reduce", (8, 64), "uint32", reduce_kind="inc"), "got inc"),
+    ],
+)
+def test_what_a_framework_has_not(make: object, shape: CopyShape, words: str) -> None:
+    assert callable(make)
+    with pytest.raises(EmissionError, match=words):
+        make(shape, REQUEST)
+
+
+def test_one_function_for_all_exports(tmp_path: Path) -> None:
+    shape = SHAPES[0]
+    texts = {kind: export(shape, kind, request=REQUEST) for kind in KINDS}
+    assert texts["cu"] == cuda_kernel(shape)
+    assert texts["ptx"] == single_tile_ptx(shape, "sm_90a")
+    assert texts["c"] == encode_call(REQUEST)
+    assert texts["cute"] == cute_cpp(shape, REQUEST)
+    assert texts["triton"] == triton(shape, REQUEST)
+    assert "cp.async.ca.shared.global" in export(shape, "ptx", arch="sm_80")
+    written = write_export(shape, "c", tmp_path / "map", request=REQUEST)
+    assert written.name == "map.c" and written.read_text() == texts["c"] + "\n"
+    assert write_export(shape, "ptx", tmp_path / "tile.s").name == "tile.s"
+
+
+def test_exports_that_can_not_be() -> None:
+    with pytest.raises(InvalidValueError, match="export 'sass'; expected one of cu, ptx, c, cute, triton"):
+        export(SHAPES[0], "sass")
+    with pytest.raises(EmissionError, match="export 'cute' needs a tensor map request"):
+        export(SHAPES[0], "cute")
+    with pytest.raises(EmissionError, match="needs a tiled request; got TensorMapIm2col"):
+        export(SHAPES[0], "triton", request=IM2COL)

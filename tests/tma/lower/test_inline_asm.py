@@ -1,0 +1,79 @@
+"""Operand numbers and constraint letters of inline assembly."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from cute_py.errors import EmissionError
+from cute_py.tma.lower.check import examine
+from cute_py.tma.lower.inline_asm import (
+    LOAD_MODE_GATES,
+    STORE_MODE_EMITTERS,
+    ch_opnum,
+    descriptor_opnum,
+    gates_multicast,
+    inline_asm,
+    mcast_opnum,
+    store_emitter,
+)
+
+
+@pytest.mark.parametrize("rank", range(1, 6))
+@pytest.mark.parametrize("multicast", (False, True))
+@pytest.mark.parametrize("hint", (False, True))
+@pytest.mark.parametrize("mode", ("tile", "im2col", "im2col::w"))
+def test_numbers_of_a_load(rank: int, multicast: bool, hint: bool, mode: str) -> None:
+    if mode != "tile" and rank < 3:
+        return
+    statement = inline_asm("load", dim=rank, mode=mode, multicast=multicast, cache_hint=hint)
+    count = {"tile": 0, "im2col": rank - 2, "im2col::w": 2}[mode]
+    letters = ["r", "l", "r", *"r" * rank, *"h" * count, *"h" * multicast, *"l" * hint]
+    assert list(statement.constraints) == letters
+    assert "[%1, {%3" in statement.template
+    tail = statement.template.rstrip(";").split(", ")
+    if hint:
+        assert tail[-1] == f"%{ch_opnum(rank, count, multicast)}"
+    if multicast:
+        assert tail[-1 - hint] == f"%{mcast_opnum(rank, count)}"
+    assert [int(n) for n in sorted(set(re.findall(r"%(\d+)", statement.template)), key=int)] == list(
+        range(len(letters))
+    )
+
+
+@pytest.mark.parametrize("rank", range(1, 6))
+@pytest.mark.parametrize("form", ("store", "reduce"))
+def test_numbers_of_a_store(form: str, rank: int) -> None:
+    extra = {"op": "add"} if form == "reduce" else {}
+    statement = inline_asm(form, dim=rank, cache_hint=True, **extra)
+    assert statement.constraints == ("l", "r", *"r" * rank, "l")
+    assert statement.template.split(" ", 1)[1].startswith("[%0, {%2")
+    assert statement.template.endswith(f"[%1], %{rank + 2};")
+
+
+def test_the_descriptor_is_first_on_stores_and_second_on_loads() -> None:
+    assert [descriptor_opnum(form) for form in ("load", "store", "reduce", "prefetch")] == [1, 0, 0, 0]
+    with pytest.raises(EmissionError, match="has no tensor map operand"):
+        descriptor_opnum("mbarrier.init")
+
+
+def test_the_statement_is_the_instruction() -> None:
+    """With registers of the right class in the places of the operands, the template is a canonical instruction."""
+    statement = inline_asm("load", dim=4, mode="im2col", multicast=True, cache_hint=True)
+    text = statement.template
+    for operand in reversed(statement.operands):
+        register = {"r": "%r", "l": "%rd", "h": "%h"}[operand.constraint]
+        text = text.replace(f"%{operand.number}", f"{register}{operand.number}")
+    assert examine(text).canonical
+    assert statement.text.count('"h"') == 3
+
+
+def test_gates_and_emitters() -> None:
+    assert [gates_multicast(number) for number, _, _ in LOAD_MODE_GATES] == [False, False, True, True]
+    assert [name for _, name, _ in LOAD_MODE_GATES] == ["NO_MULTICAST", "TWO_CTA", "W_MULTICAST", "W128_MULTICAST"]
+    assert [store_emitter(number) for number, _, _ in STORE_MODE_EMITTERS] == ["tile", *["im2col_no_offs"] * 3]
+    with pytest.raises(EmissionError, match="load mode 4"):
+        gates_multicast(4)
+    with pytest.raises(EmissionError, match="store mode -1"):
+        store_emitter(-1)

@@ -1,0 +1,152 @@
+"""The eight phases, the verifiers, the two populations of descriptors and their counters."""
+
+from __future__ import annotations
+
+import pytest
+
+from cute_py.dtypes import as_dtype
+from cute_py.errors import TmaBuildError
+from cute_py.tma.descriptor.formats import OobFill
+from cute_py.tma.lower.copy_shape import copy_shape
+from cute_py.tma.lower.descriptor_slots import check_counters, counter_violations, descriptor_slots
+from cute_py.tma.lower.lowering import lower
+from cute_py.tma.lower.phases import MISSING_SPEC, PHASES, KernelFunction, run_phases
+from cute_py.tma.lower.stage_verifiers import (
+    verify_async_copy,
+    verify_copy,
+    verify_descriptor,
+    verify_intrinsic,
+    verify_tile,
+    verify_tiled_copy,
+    verify_tiled_memop,
+)
+from cute_py.tma.lower.stages_tile import MAX_TILE_ELEMENTS
+
+BF16, F32 = as_dtype("bf16"), as_dtype("f32")
+A = copy_shape("load", (128, 64), "bf16", swizzle=3, tensor="A")
+B = copy_shape("load", (64, 64), "bf16", swizzle=3, tensor="B", device_descriptor=True)
+C = copy_shape("store", (64, 64), "f32", tensor="C")
+
+
+def test_phases_of_a_kernel_with_both_populations() -> None:
+    trace = run_phases(KernelFunction("sm_90a", (A, B, C)))
+    assert [phase.name for phase in trace.phases] == list(PHASES)
+    assert [phase.number for phase in trace.phases] == list(range(1, 9))
+    assert [(copy.shape.tensor, copy.origin, copy.tma_index) for copy in trace.rewritten] == [
+        ("A", "host", 0),
+        ("B", "device", 0),
+        ("C", "host", 1),
+    ]
+    assert (trace.num_host_tmas, trace.num_device_tmas) == (2, 1)
+    assert len(trace.phases[5].lines) == 2 and "expects 16384 bytes" in trace.phases[5].lines[0]
+    assert trace.diagnostics == ()
+
+
+def test_without_a_kernel_spec_nothing_is_rewritten() -> None:
+    trace = run_phases(KernelFunction(None, (A, B)))
+    assert trace.diagnostics == (MISSING_SPEC,)
+    assert trace.rewritten == () and len(trace.phases) == 1
+    assert str(trace).endswith(f"diagnostic: {MISSING_SPEC}")
+
+
+def test_copies_without_tma_are_skipped_in_phase_2() -> None:
+    trace = run_phases(KernelFunction("sm_80", (A,)))
+    assert trace.rewritten == ()
+    assert trace.phases[1].lines == ("sm80_cp_async_4_bf16: skipped, no TMA atom",)
+
+
+def test_counters_must_agree_with_the_indices() -> None:
+    trace = run_phases(KernelFunction("sm_90a", (A, C), num_host_tmas=1))
+    assert trace.diagnostics == ("tmaIdx exceed tmaHostNum.",)
+    trace = run_phases(KernelFunction("sm_90a", (B,), num_device_tmas=0))
+    assert trace.diagnostics == ("tmaIdx exceed tmaDeviceNum.",)
+    assert counter_violations([0, 1], [0], 2, 1) == ()
+    assert counter_violations([-1], [], 2, 0) == ("tmaIdx exceed tmaHostNum.",)
+    check_counters([0], [0], 1, 1)
+    with pytest.raises(TmaBuildError, match=r"tmaIdx exceed tmaDeviceNum\."):
+        check_counters([0], [1], 1, 1)
+
+
+def test_device_slots_stand_before_host_slots() -> None:
+    slots = descriptor_slots(2, 3)
+    assert [slot.origin for slot in slots] == ["device"] * 2 + ["host"] * 3
+    assert [slot.offset for slot in slots] == [0, 128, 256, 384, 512]
+    assert [slot.tma_index for slot in slots] == [0, 1, 0, 1, 2]
+    assert {slot.attribute for slot in slots if slot.origin == "host"} == {"cute_nvgpu.grid_constant"}
+    assert descriptor_slots(0, 0) == ()
+
+
+@pytest.mark.parametrize(
+    ("extents", "diagnostics"),
+    [
+        ((128, 128), ()),
+        ((1,), ()),
+        ((96, 128), ("all dimensions must be powers of two, got [96, 128]",)),
+        ((0, 128), ("all dimensions must be positive constants, got [0, 128]",)),
+        ((-8,), ("all dimensions must be positive constants, got [-8]",)),
+        ((4096, 4096), ()),
+        ((8192, 4096), (f"tile would exceed the maximum of {MAX_TILE_ELEMENTS}",)),
+    ],
+)
+def test_stage_1(extents: tuple[int, ...], diagnostics: tuple[str, ...]) -> None:
+    assert verify_tile(extents) == diagnostics
+
+
+def test_the_ceiling_is_sixteen_million_elements() -> None:
+    assert MAX_TILE_ELEMENTS == 4096 * 4096 == 16 * 1024 * 1024
+
+
+def test_stage_2() -> None:
+    assert verify_tiled_copy(2, 2, BF16, BF16) == ()
+    assert verify_tiled_copy(2, 3, BF16, BF16) == ("expects 2 coordinates, but got 3",)
+    assert verify_tiled_copy(2, 2, BF16, F32) == ("view elementType not equal with tensor element type: bf16 vs f32",)
+    assert verify_tiled_copy(2, 2, BF16, BF16, "i32") == ("expects CoordType is same as memref index type",)
+
+
+def test_stage_3a() -> None:
+    assert verify_tiled_memop("load", "relaxed", 2, 2) == ()
+    assert verify_tiled_memop("load", "acquire", 2, 2) == ("unsupported mem_semantic: acquire",)
+    assert verify_tiled_memop("load", "relaxed", 1, 2) == ("incorrect number of in_bounds elements: expected 2",)
+    assert verify_tiled_memop("store", "acquire", 2, 2) == ()
+
+
+@pytest.mark.parametrize(("alignment", "count"), [(128, 0), (256, 0), (64, 1), (16, 1)])
+def test_stage_3b_alignment(alignment: int, count: int) -> None:
+    assert len(verify_descriptor((64, 8), BF16, alignment=alignment)) == count
+
+
+def test_stage_3b_tells_everything_together() -> None:
+    found = verify_descriptor((4, 8), BF16, alignment=64, smem_compatible=False, oob_fill=OobFill.NAN_REQUEST_ZERO_FMA)
+    assert found == (
+        "expected tma descriptor pointer to have alignment at least 128",
+        "tma boxDims[0] * elemTypeBitWidth is not a multiple of 16 bytes",
+        "smem layout is not TMA compatible",
+        "TmaLoad only support zero padding now",
+    )
+    assert verify_descriptor((8, 8), BF16) == ()
+
+
+def test_stage_3c() -> None:
+    assert verify_async_copy("tma_load", 2, 2, 128, 2) == ()
+    assert verify_async_copy("tma_load", 2, 2, 127, 1) == ()
+    assert verify_async_copy("tma_store", 3, 2, 64, 2) == (
+        "expect a tma_load atom type",
+        "tmaBoxDim and atomBoxDim length mismatch",
+        "mcast is not supported for TMA load with less than 128bytes per atom",
+    )
+    assert verify_copy(copy_shape("load", (2, 32), "f16", multicast=2))["3c"] == ()
+    small = copy_shape("load", (1, 32), "f16", multicast=2)
+    assert verify_copy(small)["3c"] == ("mcast is not supported for TMA load with less than 128bytes per atom",)
+
+
+def test_stage_4() -> None:
+    assert verify_intrinsic("f", 5, 5) == ()
+    assert verify_intrinsic("f", 4, 5) == ("f takes 5 operands, but got 4",)
+
+
+def test_verify_raises_the_first_diagnostic_with_its_stage() -> None:
+    trace = lower(copy_shape("load", (96, 64), "bf16", swizzle=3))
+    assert trace.diagnostics == ("stage 1: all dimensions must be powers of two, got [96, 64]",)
+    with pytest.raises(TmaBuildError) as caught:
+        trace.verify()
+    assert str(caught.value) == "all dimensions must be powers of two, got [96, 64]\n  stage : 1 (cuda_tile)"
