@@ -196,3 +196,24 @@ def test_a_boxless_tile_is_refused_when_the_atom_is_made() -> None:
     array, tile = CASES["several boxes a tile"]
     with pytest.raises(TmaLimitError):
         atom_of(array, tile)
+
+
+def test_without_an_atom_only_the_gpu_copies() -> None:
+    array, _ = CASES["rank 2"]
+    with pytest.raises(InvalidTypeError, match="only backend='cuda' plans a copy"):
+        cute.tma.copy(None, array)
+
+
+@pytest.mark.gpu
+def test_without_an_atom_order_and_strides_are_free() -> None:
+    if not cute.tma.device_available():
+        pytest.skip("no GPU with TMA")
+    array = numbers((256, 512), np.uint16)
+    for source in (array, array[::2], array[:, 64:320], np.asfortranarray(array)):
+        target = np.zeros(source.shape, source.dtype)
+        result = cute.tma.copy(None, source, target, backend="cuda")
+        assert result.equal, result.difference
+        assert np.array_equal(target, source)
+        assert result.details["forms"]
+    with pytest.raises(InvalidValueError, match="host memory"):
+        cute.tma.copy(None, array, np.zeros_like(array), backend="cuda", tune=True)

@@ -33,7 +33,7 @@ def _require_backend(backend: str, options: dict[str, Any]) -> None:
 
 
 def copy(
-    atom: TmaAtom,
+    atom: TmaAtom | None,
     source: Any,
     destination: Any = None,
     backend: str = "emulator",
@@ -44,13 +44,15 @@ def copy(
     """Copy a whole tensor through the atom's tiles.
 
     Args:
-        atom: a load atom made for `source` (or for a tensor of its shape and strides).
+        atom: a load atom made for `source` (or for a tensor of its shape and strides). None, with backend "cuda":
+            the executor chooses boxes and kernel itself, for any order and strides of source and destination.
         source: the array; destination: an array of the same shape, and of strides that the same boxes serve (a
             compact copy of a view, say); default a new one with the source's strides.
         backend: 'emulator', 'cuda' or 'both'.
         progress: called with (tiles done, tiles) now and then.
         options: of the CUDA executor: stream (enqueue there; device arrays are then neither waited for nor verified),
-            hints (L2 policies), verify (compare on the host, default True), report (measure against a memcpy).
+            hints (L2 policies), verify (compare on the host, default True), report (measure against a
+            memcpy: `details["report"]`); without an atom also tune (keep the fastest of a few tilings).
     Raises:
         InvalidValueError: the arrays are not the atom's tensor; TmaTrap: an instruction would trap.
 
@@ -62,6 +64,10 @@ def copy(
     (True, 4, 2048)
     """
     _require_backend(backend, options)
+    if atom is None:
+        from cute_py.tma.run.array_copy import copy_without_atom
+
+        return copy_without_atom(source, destination, backend, progress, options)
     if atom.op.row.direction != "load" or atom.op.row.mode != "tile":
         raise InvalidValueError(f"copy takes an atom of a tile load, not {atom.op}")
     if backend == "emulator":

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace as with_changes
 from typing import TYPE_CHECKING, Any
 
 from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, TmaLimitError
@@ -28,7 +27,7 @@ from cute_py.tma.run.emulated_copy import emulated_copy
 from cute_py.tma.run.emulator import Emulator
 from cute_py.tma.run.gpu_arrays import ArrayView, array_view, require_pair, stream_handle
 from cute_py.tma.run.gpu_device import Device, DeviceBuffer, open_device
-from cute_py.tma.run.gpu_host import host_bytes, span
+from cute_py.tma.run.gpu_host import host_bytes, moved_to_device, span
 from cute_py.tma.run.gpu_isolate import call_isolated
 from cute_py.tma.run.gpu_listed import load_windows, prepare_listed
 from cute_py.tma.run.gpu_report import measure_copy
@@ -45,7 +44,8 @@ PLACE_UNIT = 128
 """Bytes; how an array lies within these is kept when it moves to the device, so that alignment rules still bite."""
 
 
-def _require_options(options: dict[str, Any], names: tuple[str, ...]) -> None:
+def require_options(options: dict[str, Any], names: tuple[str, ...]) -> None:
+    """Refuse an option that is not one of `names`."""
     wrong = [name for name in options if name not in names]
     if wrong:
         raise InvalidValueError(f"unknown option {wrong[0]!r}", {"options": ", ".join(names)})
@@ -76,16 +76,6 @@ def host_copy(view: ArrayView) -> Any:
     return np.ndarray(view.shape, view.dtype.numpy, content, view.address - low, strides)
 
 
-def _moved(view: ArrayView, device: Device, extra: int = 0) -> tuple[ArrayView, DeviceBuffer]:
-    """The view's bytes in a new device buffer, as (mis)aligned as they were."""
-    low, size = span(view)
-    offset = low % PLACE_UNIT
-    buffer = DeviceBuffer(device, offset + size + extra)
-    buffer.write(host_bytes(low, size), offset)
-    address = buffer.address + offset + view.address - low
-    return with_changes(view, address=address, device=device.ordinal, readonly=False), buffer
-
-
 def _at(atom: TmaAtom, view: ArrayView) -> bytes:
     """The atom's descriptor for the tensor at `view`."""
     moved = view.address - int(atom.request.global_address)
@@ -97,7 +87,7 @@ def _at(atom: TmaAtom, view: ArrayView) -> bytes:
     return bytes(replace(atom.descriptor, "global_address", view.address))
 
 
-def _new_like(source: Any) -> Any:
+def new_array_like(source: Any) -> Any:
     """An array like `source`, of the library that it is from, filled with zeros."""
     library = type(source).__module__.partition(".")[0]
     if library == "numpy":
@@ -140,12 +130,12 @@ def copy_on_device(
         DeviceError: no GPU with TMA, a barrier that did not complete, arrays on the wrong device.
         InvalidValueError: not the atom's tensor, overlap, unknown option; TmaLimitError: a misaligned address.
     """
-    _require_options(options, COPY_OPTIONS)
+    require_options(options, COPY_OPTIONS)
     device = open_device()
     _require_architecture(atom, device)
     a = _checked(atom, source, "source")
     if destination is None:
-        destination = _new_like(source)
+        destination = new_array_like(source)
     b = array_view(destination)
     host = _on_numpy(a, source, "source"), _on_numpy(b, destination, "destination")
     if b.readonly:
@@ -165,11 +155,11 @@ def copy_on_device(
     buffers = []
     there, here = a, b
     if host[0]:
-        there, buffer = _moved(a, device)
-        buffers.append(buffer)
+        there, first = moved_to_device(source, a, device)
+        buffers.append(first)
     if host[1]:
-        here, buffer = _moved(b, device, STORE_UNIT)
-        buffers.append(buffer)
+        here, second = moved_to_device(destination, b, device, STORE_UNIT)
+        buffers.append(second)
     require_pair(there, here, device.ordinal)
     stores = destination_atom(atom, here.address, here.shape, here.strides, here.dtype.bits)
     prepared = prepare_listed(
@@ -284,7 +274,7 @@ def execute_on_device(
     """
     import numpy as np
 
-    _require_options(options, EXECUTE_OPTIONS)
+    require_options(options, EXECUTE_OPTIONS)
     device = open_device()
     _require_architecture(atom, device)
     view = _checked(atom, source, "source")
