@@ -16,7 +16,7 @@ from cute_py.arith_tuple.arith_tuple import ArithTuple
 from cute_py.arith_tuple.iterators import ArithTupleIterator
 from cute_py.arith_tuple.scaled_basis import E, basis_get, basis_value
 from cute_py.arith_tuple.tensors import make_identity_layout
-from cute_py.errors import GBasisError, InvalidValueError
+from cute_py.errors import GBasisError, InvalidTypeError, InvalidValueError
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
@@ -40,6 +40,8 @@ class Im2colWindow:
         lower_padding, upper_padding: where the filter starts and ends, relative to the same.
         stride: traversal strides; lower_srt: filter offset of the first position; stride_srt: dilation, negative where
             the filter is walked backwards.
+
+    A number is static (`Int`) or known at run time (`int`), as it was given; what is computed from it is too.
     """
 
     lower_corner: tuple[int, ...]
@@ -55,17 +57,25 @@ class Im2colWindow:
         return len(self.lower_corner)
 
 
+def _whole(number: Any, name: str) -> int:
+    if not isinstance(number, int) and hasattr(number, "__index__"):
+        number = number.__index__()
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise InvalidTypeError(f"{name} is a tuple of integers, got {number!r}")
+    return number
+
+
 def window(spatial: int, **given: Any) -> Im2colWindow:
-    """A window with CuTe's defaults (no padding, stride 1, a 1x1 filter) where nothing is given.
+    """A window with CuTe's defaults (no padding, stride 1, a 1x1 filter, all static) where nothing is given.
 
     Raises:
         InvalidValueError: a tuple of the wrong length, a stride below 1, or a dilation of 0.
     """
-    defaults = {name: 1 if name in ("stride", "stride_srt") else 0 for name in Im2colWindow.__slots__}
+    defaults = {name: Int(1 if name in ("stride", "stride_srt") else 0) for name in Im2colWindow.__slots__}
     values = {}
     for name, default in defaults.items():
         value = given.get(name)
-        numbers = (default,) * spatial if value is None else tuple(int(n) for n in modes(value))
+        numbers = (default,) * spatial if value is None else tuple(_whole(n, name) for n in modes(value))
         if len(numbers) != spatial:
             raise InvalidValueError(f"{name} has {len(numbers)} numbers; must have one for each of {spatial} modes")
         values[name] = numbers
@@ -167,7 +177,7 @@ def plan_im2col(
     return Im2colPlan(
         tuple(int(n) for n in sizes),
         tuple(int(d) * bits // 8 for d in steps[1:]),
-        (1, *win.stride, 1),
+        (1, *map(int, win.stride), 1),
         range_c,
         range_whdn,
         int(size(box)),
@@ -178,24 +188,24 @@ def plan_im2col(
     )
 
 
-def _divided(a: Any, b: int) -> Any:
+def _divided(a: Any, b: Any) -> Any:
     return public(trunc_div(internal(a), internal(b)))
 
 
 def _tma_tensor(sizes: tuple[Any, ...], win: Im2colWindow, outer: Any, inner: Any) -> Tensor:
     """The coordinate tensor: GEMM shape and basis strides, composed with the identity of its linearized shape."""
     corners = list(zip(sizes[1:-1], win.lower_corner, win.upper_corner, win.stride, strict=True))
-    pixels = tuple([_divided(int(n) + up - low - 1, step) + 1 for n, low, up, step in corners])
+    pixels = tuple([_divided(n + up - low - Int(1), step) + Int(1) for n, low, up, step in corners])
     mn = (*pixels, sizes[-1])
     taps = []
     for i in range(win.spatial):
         step = win.stride_srt[i]
         pad = win.upper_padding[i] - win.upper_corner[i] if step > 0 else win.lower_corner[i] - win.lower_padding[i]
-        taps.append(1 + _divided(pad, step))
+        taps.append(Int(1) + _divided(pad, step))
     k = (sizes[0], *taps)
     spatial = range(win.spatial)
-    mn_stride = (*[Int(win.stride[i]) * E(1, i) for i in spatial], E(2))
-    k_stride = (E(0), *[Int(win.stride_srt[i]) * E(3, i) for i in spatial])
+    mn_stride = (*[win.stride[i] * E(1, i) for i in spatial], E(2))
+    k_stride = (E(0), *[win.stride_srt[i] * E(3, i) for i in spatial])
 
     def ordered(first: Any, second: Any) -> tuple[Any, Any]:
         both = (first, second)

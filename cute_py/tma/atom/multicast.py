@@ -8,7 +8,7 @@ layouts of rank 1 that gives 0 where shape * stride is 0; this is its generic lo
 
 from __future__ import annotations
 
-from cute_py.errors import InvalidValueError
+from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Tree, underscore
@@ -27,14 +27,18 @@ def create_tma_multicast_mask(cluster_layout_vmnk: Layout, coord: Tree, *modes: 
         coord: coordinate of the loading CTA; `_` (or None) in the modes that share.
         modes: modes to replace by `_`.
     Raises:
-        InvalidValueError: a CTA number above 15.
+        InvalidTypeError: no layout, or a mode that is no integer. InvalidValueError: a CTA number below 0 or above 15.
 
     >>> layout = Layout((Int(2), Int(2), Int(4), Int(1)), (Int(1), Int(2), Int(4), Int(0)))
     >>> create_tma_multicast_mask(layout, (0, 0, 0, 0), 1), create_tma_multicast_mask(layout, (0, 0, 1, 0), 1)
     (5, 80)
     """
+    if not isinstance(cluster_layout_vmnk, Layout):
+        raise InvalidTypeError(f"the CTAs of a cluster are numbered by a layout, got {cluster_layout_vmnk!r}")
     parts = list(coord) if isinstance(coord, tuple) else [coord]
     for mode in modes:
+        if isinstance(mode, bool) or not isinstance(mode, int):
+            raise InvalidTypeError(f"a mode is an integer, got {mode!r}")
         if not 0 <= mode < len(parts):
             raise InvalidValueError(f"no mode {mode} in a coordinate of rank {len(parts)}", {"coordinate": coord})
         parts[mode] = underscore
@@ -44,9 +48,10 @@ def create_tma_multicast_mask(cluster_layout_vmnk: Layout, coord: Tree, *modes: 
         numbers = [int(offset) + int(layout(i)) for i in range(int(size(layout)))]
     else:
         numbers = [int(cluster_layout_vmnk(coord))]
-    if max(numbers) >= MAX_CLUSTER:
+    wrong = [n for n in numbers if not 0 <= n < MAX_CLUSTER]
+    if wrong:
         raise InvalidValueError(
-            f"CTA {max(numbers)} in a multicast mask; must be below {MAX_CLUSTER}", {"layout": cluster_layout_vmnk}
+            f"CTA {wrong[0]} in a multicast mask; must be 0 to {MAX_CLUSTER - 1}", {"layout": cluster_layout_vmnk}
         )
     mask = 0
     for n in numbers:

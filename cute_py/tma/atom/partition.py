@@ -37,11 +37,13 @@ def tma_partition(
             `Layout(Int(1))` without.
         stensor: shared tensor, mode 0 the tile. gtensor: TMA tensor, mode 0 the tile.
     Raises:
-        StaticAssertError: the tiles differ in size.
+        StaticAssertError: the tiles differ in size. InvalidTypeError: no tensors, or no layout.
     """
     for name, tensor in (("stensor", stensor), ("gtensor", gtensor)):
         if not isinstance(tensor, Tensor):
             raise InvalidTypeError(f"tma_partition takes tensors; {name} is {type(tensor).__name__}")
+    if not isinstance(cta_layout, Layout):
+        raise InvalidTypeError(f"the CTAs of a multicast are numbered by a layout, got {cta_layout!r}")
     smem = domain_of(stensor)[0]
     if size(smem) != size(gtensor, 0):
         raise StaticAssertError(

@@ -15,7 +15,7 @@ from typing import Any
 from cute_py.arith_tuple.ratio import ratio
 from cute_py.arith_tuple.scaled_basis import E
 from cute_py.dtypes import DType
-from cute_py.errors import InvalidTypeError
+from cute_py.errors import GBasisError, InvalidTypeError
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int, Tree, public, value_of
 from cute_py.layout.recast import recast_layout
@@ -73,6 +73,11 @@ def shape_and_stride(gmem: Layout, gbasis: Layout) -> tuple[list[int], list[int]
     sizes, strides = [], []
     for mode in modes(gbasis._stride):
         paths = _paths(mode)
+        if any(type(at(gmem._shape, p)) is tuple for p in paths):
+            raise GBasisError(
+                "the tile is a single element of the type that TMA counts in: its box walks no mode of the tensor",
+                {"global layout in that type": gmem, "G-basis": gbasis},
+            )
         size, stride = 1, 0
         pairs = [(_number(at(gmem._shape, p), "a size"), _number(at(gmem._stride, p), "a stride")) for p in paths]
         if len(pairs) == 1:

@@ -26,11 +26,13 @@ from cute_py.layout.trees import wholes
 
 @dataclass(frozen=True, slots=True)
 class TmaTiledCopy:
-    """`tiler` (the tile's shape), `layout_tv` ((CTA, value) -> tile coordinate), `num_val_src` of the atom."""
+    """`tiler` (the tile's shape), `layout_tv` ((CTA, value) -> tile coordinate), `num_val_src` of the atom, `ctas` that
+    one atom takes (2 where a pair of CTAs issues it)."""
 
     tiler: Tree
     layout_tv: Layout
     num_val_src: int
+    ctas: int = 1
 
     def partition(self, tensor: Tensor, cta: Any) -> Tensor:
         """The values of one CTA: ((atom values, atoms), rest of each mode).
@@ -43,8 +45,8 @@ class TmaTiledCopy:
                 "Rank of tensor to be partitioned too small.", {"tensor": tensor, "tiler": self.tiler}
             )
         tiled = zipped_divide(tensor, self.tiler)
-        by_atom = zipped_divide(self.layout_tv, (Int(1), Int(self.num_val_src)))
-        identity = Layout((Int(1), Int(self.num_val_src)), (Int(0), Int(1)))
+        by_atom = zipped_divide(self.layout_tv, (Int(self.ctas), Int(self.num_val_src)))
+        identity = Layout((Int(self.ctas), Int(self.num_val_src)))
         selected = composition(by_atom, (identity, None))
         values = coalesce(_zipped(selected), (Int(1), (Int(1), Int(1))))
         tensor_tv = composition(tiled, (values, None))
@@ -63,17 +65,25 @@ def _zipped(layout: Layout) -> Layout:
     return make(((a, c), (b, d)), ((e, g), (f, h)))
 
 
-def make_tiled_copy(smem_layout: Any, cta_v_map: Layout, num_val_src: int, num_multicast: int = 1) -> TmaTiledCopy:
-    """The TiledCopy of an atom.
+def make_tiled_copy(
+    smem_layout: Any, cta_v_map: Layout, num_val_src: int, num_multicast: int = 1, ctas: int = 1
+) -> TmaTiledCopy:
+    """The TiledCopy of an atom that `ctas` CTAs issue together.
 
     Raises:
         StaticAssertError: CuTe's 'Stride Divisibility Condition' or 'tile_to_shape: block shape does not divide the target
-            shape.', where the slots do not tile the value map.
+            shape.', where the slots do not tile the value map; 'TiledCopy uses too few thrs for selected CopyAtom', where
+            a pair of CTAs issues the atom and fewer share the tile.
     """
     inverse = right_inverse(domain_of(smem_layout))
     layout_v = composition(inverse, Int(num_val_src))
     all_values = tile_to_shape(joined([layout_v]), size(cta_v_map))
     cta_map = Layout(Int(num_multicast))
     step = Layout(Int(num_multicast), Int(num_val_src // num_multicast))
-    ctas = composition(inverse, composition(step, cta_map))
-    return TmaTiledCopy(product_each(cta_v_map.shape), joined([ctas, all_values]), num_val_src)
+    starts = composition(inverse, composition(step, cta_map))
+    if num_multicast % ctas:
+        raise StaticAssertError(
+            "TiledCopy uses too few thrs for selected CopyAtom",
+            {"CTAs that share the tile": num_multicast, "CTAs of the atom": ctas},
+        )
+    return TmaTiledCopy(product_each(cta_v_map.shape), joined([starts, all_values]), num_val_src, ctas)

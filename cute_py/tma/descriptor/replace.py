@@ -217,16 +217,17 @@ def update_tma_descriptor(data: Any, kind: str, axis: int, value: int) -> bytes:
     """One of the three updates that the TMA Atoms reference pages allow on a device; anything else is refused.
 
     Args:
-        kind: UPDATE_BASE_POINTER, UPDATE_DIM or UPDATE_STRIDE; also base_pointer, dim, stride, or PTX's names.
+        kind: UPDATE_BASE_POINTER, UPDATE_DIM or UPDATE_STRIDE (a `TmaUpdateKind` or its name); also base_pointer, dim, stride, or PTX's names.
         axis: the mode, innermost first; ignored for the base pointer; above 0 for a stride.
         value: bytes for the pointer and strides, elements for sizes.
     Raises:
-        TmaBuildError: "TMA descriptor field is not device-mutable", or the stride of axis 0.
+        TmaBuildError: "TMA descriptor field is not device-mutable": another field, or the stride of axis 0.
     """
-    field = _UPDATES.get(kind) if isinstance(kind, str) else None
+    name = getattr(kind, "name", kind)
+    field = _UPDATES.get(name) if isinstance(name, str) else None
     if field is None:
         raise TmaBuildError(
-            "TMA descriptor field is not device-mutable", {"field": kind, "mutable": ", ".join(DEVICE_MUTABLE)}
+            "TMA descriptor field is not device-mutable", {"field": name, "mutable": ", ".join(DEVICE_MUTABLE)}
         )
     if field == "global_address":
         return replace(data, field, value)
@@ -234,7 +235,7 @@ def update_tma_descriptor(data: Any, kind: str, axis: int, value: int) -> bytes:
         return replace(data, field, value, axis)
     if axis == 0:
         raise TmaBuildError(
-            "stride of axis 0; must be of axis 1 or later", {"axis 0": "its stride is the element size"}
+            "TMA descriptor field is not device-mutable", {"field": "stride of axis 0", "why": "it is the element size"}
         )
     return replace(data, field, value, axis - 1)
 

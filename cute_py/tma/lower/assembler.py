@@ -18,6 +18,9 @@ from pathlib import Path
 from cute_py.errors import DeviceError
 from cute_py.tma.lower.architectures import Version, version_text
 
+TIME_LIMIT_SECONDS = 120
+"""For one call of ptxas: malformed operands are known to crash it, and some to keep it busy for ever."""
+
 _PRELUDE = """.version {version}
 .target {arch}
 .address_size 64
@@ -59,7 +62,14 @@ def _run(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
         raise DeviceError(
             "no ptxas: neither on PATH nor in an nvidia-cuda-nvcc wheel", {"needed for": "assembling PTX"}
         )
-    return subprocess.run([str(ptxas), *arguments], capture_output=True, text=True, check=False)
+    try:
+        return subprocess.run(
+            [str(ptxas), *arguments], capture_output=True, text=True, check=False, timeout=TIME_LIMIT_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        raise DeviceError(
+            f"ptxas did not end within {TIME_LIMIT_SECONDS} s", {"arguments": " ".join(arguments)}
+        ) from None
 
 
 def assemble_module(source: str, arch: str) -> tuple[bool, str, bytes]:

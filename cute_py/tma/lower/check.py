@@ -3,6 +3,9 @@
 Two questions with two answers. `assembles` is what ptxas says: it takes modifiers in any order, but minds which
 state space comes first, the operands, and the target. `canonical` is whether the modifiers stand in the order of
 the PTX ISA, which is the only order that this library emits. Acceptance says nothing about run-time legality.
+
+Operand spellings that no grammar has are refused here although ptxas lets some pass (a floating-point register as a
+shared address, a number without brackets as a barrier, a one-element vector as a mask).
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ LOAD = Form(
     (
         Operand("destination", (OperandClass.SHARED_ADDRESS,), bare=True),
         Operand("tensor", (OperandClass.TENSOR,), narrow=Narrow.NOT_CONSUMER),
-        Operand("barrier", (OperandClass.SHARED_ADDRESS,)),
+        Operand("barrier", (OperandClass.SHARED_ADDRESS,), bare=True),
         Operand("offsets", (OperandClass.OFFSETS,), when(mode=IM2COL_MODES)),
         Operand("mask", (OperandClass.B16,), when(multicast="multicast::cluster")),
         _POLICY,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cute_py.dtypes import DType
+from cute_py.tma.atom import diagnostics
 from cute_py.tma.descriptor.formats import OobFill
 from cute_py.tma.lower.copy_shape import CopyShape
 from cute_py.tma.lower.stages_tile import MAX_TILE_ELEMENTS
@@ -98,13 +99,13 @@ def verify_descriptor(
     """
     found = []
     if alignment % DESCRIPTOR_ALIGNMENT:
-        found.append("expected tma descriptor pointer to have alignment at least 128")
+        found.append(diagnostics.DESCRIPTOR_ALIGNMENT)
     if box[0] * dtype.bits % 128:
-        found.append("tma boxDims[0] * elemTypeBitWidth is not a multiple of 16 bytes")
+        found.append(diagnostics.BOX_GRANULARITY)
     if not smem_compatible:
-        found.append("smem layout is not TMA compatible")
+        found.append(diagnostics.SMEM_NOT_COMPATIBLE)
     if is_load and oob_fill is not OobFill.NONE:
-        found.append("TmaLoad only support zero padding now")
+        found.append(diagnostics.ZERO_PADDING_ONLY)
     return tuple(found)
 
 
@@ -118,11 +119,11 @@ def verify_async_copy(
     """
     found = []
     if atom_kind != "tma_load":
-        found.append("expect a tma_load atom type")
+        found.append(diagnostics.EXPECT_LOAD_ATOM)
     if tma_box_rank != atom_box_rank:
-        found.append("tmaBoxDim and atomBoxDim length mismatch")
+        found.append(diagnostics.BOX_LENGTH_MISMATCH)
     if multicast > 1 and bytes_per_atom < 128:
-        found.append("mcast is not supported for TMA load with less than 128bytes per atom")
+        found.append(diagnostics.SMALL_MULTICAST)
     return tuple(found)
 
 

@@ -75,6 +75,8 @@ class Mbarrier:
     (True, 1)
     """
 
+    space = "smem"
+
     def __init__(self, arrive_count: int, *, name: str = "mbarrier") -> None:
         if not 1 <= arrive_count <= MAX_COUNT:
             raise InvalidValueError(f"arrive count = {arrive_count}; must be 1 to {MAX_COUNT}")

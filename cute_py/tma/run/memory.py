@@ -154,6 +154,8 @@ class SharedMemory:
     (205, 0)
     """
 
+    space = "smem"
+
     def __init__(self, nbytes: int | NDArray[np.uint8], *, base: int = 0, poison: int = POISON, rank: int = 0) -> None:
         if base % 16:
             raise InvalidValueError(f"shared memory at address {base}; must be a multiple of 16 bytes")
