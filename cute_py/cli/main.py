@@ -12,13 +12,23 @@ from cute_py.cli import (
     demo_command,
     desc_command,
     doctor_command,
+    draw_command,
     print_command,
     tma_command,
     tmem_command,
 )
 from cute_py.errors import CuteError
 
-COMMANDS = (demo_command, print_command, copy_command, tma_command, desc_command, tmem_command, doctor_command)
+COMMANDS = (
+    demo_command,
+    print_command,
+    copy_command,
+    tma_command,
+    desc_command,
+    tmem_command,
+    draw_command,
+    doctor_command,
+)
 
 
 def parser() -> argparse.ArgumentParser:

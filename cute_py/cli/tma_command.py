@@ -8,8 +8,26 @@ from typing import Any
 
 import cute_py as cute
 from cute_py.cli.argument_types import integer
+from cute_py.tma.atom.partition import tma_partition
+from cute_py.tma.copy_atom.copy_atom import TmaAtom
 from cute_py.tma.copy_atom.make import make_tma_copy
-from cute_py.tma.copy_atom.tiles import instructions
+from cute_py.tma.copy_atom.tiles import instructions, tile_tensors
+from cute_py.tma.descriptor.hazards import hazards
+from cute_py.tma.descriptor.violations import violations
+
+VIEWS = {
+    "explain": "the way from the layouts to the bytes",
+    "box": "the G-basis and its stages",
+    "partition": "the coordinates and places of each CTA's instructions",
+    "check": "what is legal and may surprise",
+    "lower": "the stages down to machine code",
+    "ptx": "a PTX module for one tile",
+    "cu": "a CUDA C++ kernel for one tile",
+    "c": "the driver call that makes the map",
+    "cute": "the same in CuTe C++",
+    "triton": "the same in Triton",
+}
+"""Name of a view -> what it shows."""
 
 
 def register(commands: Any) -> None:
@@ -29,9 +47,47 @@ def register(commands: Any) -> None:
     p.add_argument("--internal-dtype", help="the type that TMA counts in")
     p.add_argument("--address", type=integer, default=4096, help="global address")
     p.add_argument("--arch", default="sm_90a")
+    p.add_argument(
+        "--show", choices=list(VIEWS), default="explain", help="; ".join(f"{k}: {v}" for k, v in VIEWS.items())
+    )
     p.add_argument("--no-check", action="store_true", help="show the atom even where the driver would refuse it")
     p.add_argument("--json", action="store_true", help="the result as JSON")
     p.set_defaults(run=run)
+
+
+def view(atom: TmaAtom, name: str, arch: str) -> str:
+    """One of `VIEWS` of an atom."""
+    if name == "explain":
+        return atom.explain()
+    if name == "box":
+        return f"{atom.gbasis}\n{atom.gbasis.trace}"
+    if name == "partition":
+        return _partition(atom)
+    if name == "check":
+        return _check(atom)
+    if name == "lower":
+        return str(cute.tma.lower(atom, arch=arch))
+    text: str = cute.tma.export(atom, name, arch=arch)
+    return text
+
+
+def _partition(atom: TmaAtom) -> str:
+    smem, tiled = tile_tensors(atom)
+    ctas = cute.Layout(cute.Int(atom.num_multicast))
+    lines = []
+    for cta in range(atom.num_multicast):
+        gmem_part, smem_part = tma_partition(atom, cute.Int(cta), ctas, smem, tiled)
+        lines += [f"CTA {cta}", f"  gmem  {gmem_part}", f"  smem  {smem_part}"]
+    return "\n".join(lines)
+
+
+def _check(atom: TmaAtom) -> str:
+    lines = [str(reason) for reason in violations(atom.request)]
+    lines += [f"warning: {warned}" for warned in hazards(atom.request)]
+    reason = atom.why_not()
+    if reason:
+        lines.append(f"warning: {reason}")
+    return "\n".join(lines) if lines else "no rule is broken, and nothing is known to go wrong"
 
 
 def run(options: argparse.Namespace) -> int:
@@ -48,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
         check=not options.no_check,
     )
     if not options.json:
-        print(atom.explain())
+        print(view(atom, options.show, options.arch))
         return 0
     work = instructions(atom)
     data = {

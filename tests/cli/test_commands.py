@@ -68,6 +68,36 @@ def test_tma_explains_a_tile(capsys: pytest.CaptureFixture[str]) -> None:
         assert part in text
 
 
+@pytest.mark.parametrize(
+    ("view", "part"),
+    [
+        ("box", "smem_rank"),
+        ("partition", "CTA 0\n  gmem  ArithTuple(_0,_0) o (((_64,_128),_1),(8,8)):(((_1@0,_1@1),_0),(_128@1,_64@0))"),
+        ("check", "no rule is broken"),
+        ("lower", "cp.async.bulk.tensor.2d.shared::cluster.global"),
+        ("ptx", "mbarrier.try_wait"),
+        ("cu", "__grid_constant__"),
+        ("c", "cuTensorMapEncodeTiled"),
+        ("cute", "make_tma_copy"),
+        ("triton", "make_tensor_descriptor"),
+    ],
+)
+def test_tma_shows_every_view(capsys: pytest.CaptureFixture[str], view: str, part: str) -> None:
+    smem = "Sw<3,4,3> o smem_ptr[16b](unset) o (_128,_64):(_64,_1)"
+    status, out, err = shell(capsys, "tma", "(1024,512):(512,_1)", smem, "--show", view)
+    assert (status, err) == (0, "")
+    assert part in out
+
+
+def test_tma_check_tells_a_hazard(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = shell(
+        capsys, "tma", "(64,20):(24,_1)", "(_16,_8):(_8,_1)", "--dtype", "float16", "--show", "check"
+    )
+    assert status == 0
+    assert out.startswith("warning: ")
+    assert "16" in out
+
+
 def test_tma_refuses_a_box_beyond_the_swizzle_with_a_fix(capsys: pytest.CaptureFixture[str]) -> None:
     smem = "Sw<1,4,3> o smem_ptr[16b](unset) o (_128,_64):(_64,_1)"
     status, _, err = shell(capsys, "tma", "(1024,512):(512,_1)", smem)

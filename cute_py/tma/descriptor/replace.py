@@ -217,7 +217,8 @@ def update_tma_descriptor(data: Any, kind: str, axis: int, value: int) -> bytes:
     """One of the three updates that the TMA Atoms reference pages allow on a device; anything else is refused.
 
     Args:
-        kind: UPDATE_BASE_POINTER, UPDATE_DIM or UPDATE_STRIDE (a `TmaUpdateKind` or its name); also base_pointer, dim, stride, or PTX's names.
+        kind: UPDATE_BASE_POINTER, UPDATE_DIM or UPDATE_STRIDE (a `TmaUpdateKind` or its name); also base_pointer, dim,
+            stride, or PTX's names.
         axis: the mode, innermost first; ignored for the base pointer; above 0 for a stride.
         value: bytes for the pointer and strides, elements for sizes.
     Raises:

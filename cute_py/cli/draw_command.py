@@ -1,0 +1,158 @@
+"""`cute-py draw`: pictures in the terminal, as SVG, or as one HTML page."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cute_py as cute
+from cute_py.cli.argument_types import integer
+from cute_py.draw.bit_map import draw_descriptor
+from cute_py.draw.boxes import draw_boxes, draw_multicast
+from cute_py.draw.dispatch import draw
+from cute_py.draw.layouts import COLORS, draw_compare, draw_layout
+from cute_py.draw.page import html_page
+from cute_py.draw.picture import Picture, write_whole
+from cute_py.draw.shared_memory import draw_smem
+from cute_py.draw.swizzles import draw_swizzle
+from cute_py.draw.tensor_memory import draw_tmem
+from cute_py.draw.thread_value import draw_tv
+from cute_py.dtypes import as_dtype
+from cute_py.errors import InvalidValueError
+from cute_py.tma.copy_atom.make import make_tma_copy
+from cute_py.tmem.demonstration import demonstrate
+
+OF_ATOM = ("boxes", "smem", "multicast", "descriptor")
+WHATS = ("layout", "tv", "compare", "swizzle", "tensor", *OF_ATOM, "tmem")
+
+
+def register(commands: Any) -> None:
+    """Add the command's arguments."""
+    p = commands.add_parser(
+        "draw",
+        help="pictures of layouts, swizzles, TMA boxes, tiles in shared memory, descriptors",
+        description="Draws a layout, tensor or swizzle as CuTe prints it, such as '((2,2),4):((1,8),2)'; several "
+        "layouts side by side; with --smem the TMA copy of a tile of that global layout; - reads standard input. "
+        "Prints the picture as text; --out writes it as SVG or HTML.",
+    )
+    p.add_argument("texts", nargs="*", metavar="TEXT", help="what CuTe printed, or the bytes of a descriptor as hex")
+    p.add_argument("--what", choices=WHATS, help="which picture; default the one that fits the text")
+    p.add_argument("--smem", help="layout of the tile in shared memory: TEXT is the global layout then")
+    p.add_argument("--tile", help="the tile: of the copy, of a thread-value layout, or for --color tile")
+    p.add_argument("--at", default="0", help="which tile is drawn in shared memory, an index or a coordinate")
+    p.add_argument("--dtype", default="float16", help="element type; also the width that banks count in")
+    p.add_argument("--op", default="SM90_TMA_LOAD", help="operation, such as SM90_TMA_LOAD_MULTICAST")
+    p.add_argument("--multicast", type=int, default=1, help="CTAs that share the tile")
+    p.add_argument("--address", type=integer, default=4096, help="global address")
+    p.add_argument("--arch", default="sm_90a")
+    p.add_argument("--color", choices=COLORS, default="value", help="what the colours of a layout say")
+    p.add_argument("--out", metavar="FILE", help="write FILE.svg, FILE.html or FILE.txt")
+    p.add_argument("--html", action="store_true", help="one page with all pictures, nothing else needed to read it")
+    p.add_argument("--json", action="store_true", help="titles, texts and SVG as JSON")
+    p.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Draw, and print or write."""
+    texts = [sys.stdin.read().strip() if text == "-" else text for text in options.texts]
+    page = options.html or (options.out or "").lower().endswith(".html")
+    pictures = pictures_of(options, texts, every=page)
+    title = pictures[0].title or " | ".join(texts)
+    html = html_page(title, [(picture.svg, picture.text) for picture in pictures]) + "\n" if page else ""
+    if options.out:
+        _write(options.out, pictures[0], html)
+    if options.json:
+        print(json.dumps([_data(picture, options.out) for picture in pictures], indent=2))
+    elif options.out:
+        print(f"{options.out}: {Path(options.out).stat().st_size} bytes, {sum(p.count for p in pictures)} cells")
+    else:
+        print(html.rstrip("\n") if page else pictures[0])
+    return 0
+
+
+def _write(out: str, picture: Picture, html: str) -> None:
+    if not html:
+        picture.save(out)
+    elif not out.lower().endswith(".html"):
+        raise InvalidValueError(f"{out}: a page is written to a name that ends in .html")
+    else:
+        write_whole(Path(out), html)
+
+
+def _data(picture: Picture, out: str | None) -> dict[str, Any]:
+    data = {"title": picture.title, "notes": list(picture.notes), "cells": picture.count, "text": picture.text}
+    return {**data, "file": out} if out else {**data, "svg": picture.svg}
+
+
+def pictures_of(options: argparse.Namespace, texts: list[str], every: bool) -> list[Picture]:
+    """The pictures that are asked for; `every`: all of an atom where none is named.
+
+    Raises:
+        InvalidValueError: nothing to draw, or texts that do not fit the picture.
+    """
+    what = options.what
+    if what == "tmem":
+        return [draw_tmem(demonstrate())]
+    if not texts:
+        raise InvalidValueError("nothing to draw; give a layout, or --what tmem")
+    if options.smem is not None:
+        return _of_atom(options, _single(texts, "--smem"), every)
+    if what == "descriptor":
+        return [draw_descriptor(_single(texts, what))]
+    if what in OF_ATOM:
+        raise InvalidValueError(f"--what {what} needs --smem, the layout of a tile in shared memory")
+    things = [cute.parse(text) for text in texts]
+    if what == "compare" or (what is None and len(things) > 1):
+        return [draw_compare(*things, bits=as_dtype(options.dtype).bits)]
+    return [_of_thing(options, things[0] if len(things) == 1 else _single(texts, str(what)))]
+
+
+def _single(texts: list[str], what: str) -> str:
+    if len(texts) != 1:
+        raise InvalidValueError(f"{len(texts)} texts; {what} takes one")
+    return texts[0]
+
+
+def _tile(options: argparse.Namespace) -> Any:
+    return cute.parse(options.tile) if options.tile else None
+
+
+def _of_thing(options: argparse.Namespace, thing: Any) -> Picture:
+    """The picture of a layout, tensor or swizzle."""
+    if options.what == "tv":
+        if options.tile is None:
+            raise InvalidValueError("--what tv needs --tile, the shape of the tile")
+        return draw_tv(thing, _tile(options))
+    bits = as_dtype(options.dtype).bits
+    if options.what == "swizzle":
+        return draw_swizzle(thing, bits=bits)
+    if options.what == "layout" or (options.color != "value" and isinstance(thing, (cute.Layout, cute.ComposedLayout))):
+        return draw_layout(thing, options.color, bits=bits if options.color == "bank" else None, tile=_tile(options))
+    return draw(thing)
+
+
+def _of_atom(options: argparse.Namespace, text: str, every: bool) -> list[Picture]:
+    """The pictures of a copy."""
+    gmem = cute.make_tensor(cute.make_gmem_ptr(options.address, options.dtype), cute.parse(text))
+    smem, count = cute.parse(options.smem), options.multicast
+    atom = make_tma_copy(options.op, gmem, smem, _tile(options), count, None, options.arch)
+    drawn: dict[str, Callable[[], Picture]] = {
+        "boxes": lambda: draw_boxes(atom),
+        "smem": lambda: draw_smem(atom, _plain(cute.parse(options.at))),
+        "multicast": lambda: draw_multicast(atom),
+        "descriptor": lambda: draw_descriptor(atom.descriptor),
+    }
+    if options.what is None and every:
+        return [make() for name, make in drawn.items() if name != "multicast" or count > 1]
+    what = options.what or "boxes"
+    if what not in drawn:
+        raise InvalidValueError(f"--what {what} draws no copy; with --smem: {', '.join(drawn)}")
+    return [drawn[what]()]
+
+
+def _plain(tree: Any) -> Any:
+    return tuple(_plain(part) for part in tree) if isinstance(tree, tuple) else tree
