@@ -1,0 +1,133 @@
+"""Pictures of tensor maps: every bit of a descriptor, with the fields named.
+
+A word of 64 bits is two rows: the names of its fields over its bits, bit 63 left. A field too narrow for its name has
+the letter under which the list below the picture tells it. Positions and meanings are the rows of `fields`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cute_py.draw.picture import Picture
+from cute_py.draw.style import CHARACTER
+from cute_py.draw.table import TONES, Cell, Table
+from cute_py.tma.descriptor.encode import encode
+from cute_py.tma.descriptor.fields import MAX_RANK, PAYLOAD_BYTES, BitField, field, live_fields
+from cute_py.tma.descriptor.read import read_map
+from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
+
+WORD = 64
+SHOWN_WORDS = 10
+"""Words 0 to 7 are read by the hardware, 8 and 9 are notes of the driver; the rest is 0."""
+BIT_WIDTH = 16.0
+"""Pixels of a drawn bit."""
+
+
+def draw_descriptor(what: Any) -> Picture:
+    """The bit map of a tensor map.
+
+    Args:
+        what: 64 or 128 bytes, whatever else `read_map` takes, or a request.
+    Raises:
+        As `read_map`; as `encode` for a request that breaks a rule.
+
+    >>> request = TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128), swizzle=3)
+    >>> [line for line in draw_descriptor(request).text.splitlines() if "box_dim" in line][0]
+    ' p  word 6  bits 63-56  box_dim[0] = 63  size - 1, elements'
+    """
+    requests = (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)
+    raw = encode(what) if isinstance(what, requests) else read_map(what)
+    bits = int.from_bytes(raw, "little")
+    im2col, rank = bool(field("load_mode").read(bits)), field("rank").read(bits) + 1
+    words = min(SHOWN_WORDS, len(raw) // 8)
+    rows = [row for row in live_fields(im2col, min(rank, MAX_RANK)) if row.word < words]
+    keys = {row: _key(i) for i, row in enumerate(rows)}
+    legend = [_line(row, keys[row], bits) for row in rows]
+    cells: list[tuple[Cell | None, ...]] = []
+    names: list[str] = []
+    for word in range(words):
+        here = sorted((row for row in rows if row.word == word), key=lambda row: -row.shift)
+        cells += [_names(here, keys, bits), _bits(here, word, bits)]
+        names += ["", f"word {word}"]
+    table = Table(
+        "",
+        tuple(cells),
+        tuple(names),
+        tuple(str(bit) for bit in range(WORD - 1, -1, -1)),
+        column_axis="bits",
+        notes=tuple(legend),
+        twin="\n".join(legend),
+        cell_width=BIT_WIDTH,
+        cell_height=18.0,
+    )
+    kind = "im2col" if im2col else "tiled"
+    return Picture(f"tensor map, {kind}, rank {rank}, {len(raw)} bytes", (table,), _stray(rows, bits, words))
+
+
+def _key(index: int) -> str:
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    return letters[index] if index < len(letters) else letters[index // len(letters) - 1] + letters[index % 26]
+
+
+def _value(row: BitField, bits: int) -> str:
+    value = row.read(bits)
+    return f"0x{value:x}" if row.width > 32 else str(value)
+
+
+def _line(row: BitField, key: str, bits: int) -> str:
+    high, low = row.shift + row.width - 1, row.shift
+    span = f"bits {high:>2}-{low:<2}" if row.width > 1 else f"bit  {low:<5}"
+    unit = f", {row.unit}" if row.unit else ""
+    return f"{key:>2}  word {row.word}  {span}  {row.label} = {_value(row, bits)}  {row.encoding}{unit}"
+
+
+def _story(row: BitField, bits: int) -> str:
+    unit = f", {row.unit}" if row.unit else ""
+    high, low = row.shift + row.width - 1, row.shift
+    return f"{row.label} = {_value(row, bits)} ({row.encoding}{unit}); word {row.word}, bits {high} to {low}"
+
+
+def _names(fields: list[BitField], keys: dict[BitField, str], bits: int) -> tuple[Cell, ...]:
+    """The row of names of one word, high bits first."""
+    out, position = [], WORD
+    for row in fields:
+        end = row.shift + row.width
+        if end < position:
+            out.append(Cell("", "no field", span=position - end))
+        room = (row.width * BIT_WIDTH - 6) / CHARACTER
+        long = f"{keys[row]}: {row.label} = {_value(row, bits)}"
+        text = next((t for t in (long, f"{keys[row]}: {row.label}") if len(t) <= room), keys[row])
+        out.append(Cell(text, _story(row, bits), _tone(keys[row]), span=row.width))
+        position = row.shift
+    if position:
+        out.append(Cell("", "no field", span=position))
+    return tuple(out)
+
+
+def _tone(key: str) -> int:
+    return ord(key[-1]) % TONES
+
+
+def _bits(fields: list[BitField], word: int, bits: int) -> tuple[Cell, ...]:
+    """The row of bits of one word, high bits first."""
+    out = []
+    for bit in range(WORD - 1, -1, -1):
+        row = next((row for row in fields if row.shift <= bit < row.shift + row.width), None)
+        name = "no field" if row is None else f"{row.label} bit {bit - row.shift} of {row.width}"
+        out.append(Cell(str(bits >> (WORD * word + bit) & 1), f"word {word}, bit {bit}: {name}"))
+    return tuple(out)
+
+
+def _stray(rows: list[BitField], bits: int, words: int) -> tuple[str, ...]:
+    """What is set where no field is, and what the last two words are."""
+    mask = 0
+    for row in rows:
+        mask |= row.mask
+    notes = []
+    for word in range(words):
+        extra = (bits & ~mask) >> (WORD * word) & ((1 << WORD) - 1)
+        if extra:
+            notes.append(f"word {word}: 0x{extra:x} is set where no field is known")
+    if words > PAYLOAD_BYTES // 8:
+        notes.append("words 8 and 9 are notes of the driver; the hardware reads words 0 to 7")
+    return tuple(notes)

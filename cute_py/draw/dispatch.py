@@ -1,0 +1,93 @@
+"""draw(thing): the picture that an object of this library has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from cute_py.arith_tuple.pointers import SmemPtrFlag
+from cute_py.draw.bit_map import draw_descriptor
+from cute_py.draw.boxes import draw_boxes
+from cute_py.draw.im2col_window import draw_im2col
+from cute_py.draw.layouts import draw_compare, draw_layout, draw_tensor
+from cute_py.draw.picture import Picture
+from cute_py.draw.swizzles import draw_swizzle
+from cute_py.draw.tensor_memory import draw_tmem
+from cute_py.draw.timeline import draw_pipeline
+from cute_py.errors import InvalidTypeError
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.coprofile import coprofile
+from cute_py.layout.layout import Layout
+from cute_py.layout.swizzle import Swizzle
+from cute_py.layout.tensor import Tensor
+from cute_py.tma.copy_atom.copy_atom import TmaAtom
+from cute_py.tma.copy_atom.im2col import Im2colAtom
+from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
+from cute_py.tma.run.pipeline import Timeline
+from cute_py.tmem.copy_async import CopyAsync
+from cute_py.tmem.demonstration import Demonstration
+
+
+def _is_swizzled(thing: Any) -> bool:
+    """A swizzle outside a plain integer layout, at offset 0: it has a before and an after."""
+    if not isinstance(thing, ComposedLayout) or not isinstance(thing.outer, Swizzle):
+        return False
+    plain = isinstance(thing.inner, Layout) and coprofile(thing.inner) == 0
+    return plain and (isinstance(thing.offset, SmemPtrFlag) or thing.offset == 0)
+
+
+def _is_layouts(thing: Any) -> bool:
+    return isinstance(thing, (list, tuple)) and bool(thing) and all(_is_layout(part) for part in thing)
+
+
+def _is_layout(thing: Any) -> bool:
+    return isinstance(thing, (Layout, ComposedLayout))
+
+
+def _compare(things: Any, **options: Any) -> Picture:
+    return draw_compare(*things, **options)
+
+
+_KINDS: tuple[tuple[Callable[[Any], bool], Callable[..., Picture]], ...] = (
+    (lambda thing: isinstance(thing, Picture), lambda thing: thing),
+    (lambda thing: isinstance(thing, TmaAtom), draw_boxes),
+    (lambda thing: isinstance(thing, Im2colAtom), draw_im2col),
+    (lambda thing: isinstance(thing, Swizzle) or _is_swizzled(thing), draw_swizzle),
+    (_is_layout, draw_layout),
+    (lambda thing: isinstance(thing, Tensor), draw_tensor),
+    (_is_layouts, _compare),
+    (lambda thing: isinstance(thing, Timeline), draw_pipeline),
+    (lambda thing: isinstance(thing, (CopyAsync, Demonstration)), draw_tmem),
+    (lambda thing: isinstance(thing, numpy.ndarray) and thing.ndim == 3 and thing.shape[2] == 4, draw_tmem),
+    (lambda thing: isinstance(thing, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)), draw_descriptor),
+    (lambda thing: isinstance(thing, (bytes, bytearray, memoryview)) or hasattr(thing, "opaque"), draw_descriptor),
+)
+
+
+def draw(thing: Any, **options: Any) -> Picture:
+    """The picture of a layout, swizzle, tensor, atom, descriptor, pipeline or copy to tensor memory.
+
+    Args:
+        thing: an atom gives its boxes, a swizzled layout its table before and after, a list of layouts all of them
+            side by side, bytes or a request the bit map of a tensor map.
+        options: those of the function that draws it.
+    Raises:
+        InvalidTypeError: there is no picture of such a thing, or no such option.
+
+    >>> draw(Layout((2, 3))).title
+    '(2,3):(_1,2)'
+    """
+    for takes, drawn in _KINDS:
+        if takes(thing):
+            try:
+                return drawn(thing, **options)
+            except TypeError as error:
+                if isinstance(error, InvalidTypeError) or "keyword argument" not in str(error):
+                    raise
+                raise InvalidTypeError(f"draw of {type(thing).__name__}: {error}") from None
+    raise InvalidTypeError(
+        f"there is no picture of {type(thing).__name__} {str(thing)[:80]}",
+        {"takes": "layouts, swizzles, tensors, TMA atoms, tensor maps, timelines of a ring, copies to tensor memory"},
+    )

@@ -1,0 +1,101 @@
+"""Picture: an SVG and its text twin, shown in a notebook, printed in a terminal, or saved.
+
+A picture is a value: tables and notes. Its SVG carries its own style sheet and needs nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from cute_py.draw.page import html_page
+from cute_py.draw.render_svg import render
+from cute_py.draw.table import Table
+from cute_py.draw.text_twin import picture_text
+from cute_py.errors import FileFormatError, InvalidValueError
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Tables side by side, with a title and notes.
+
+    >>> from cute_py.draw.table import Cell
+    >>> p = Picture("two cells", (Table("", ((Cell("7"), Cell("8")),), ("0",), ("0", "1")),))
+    >>> print(p)
+    two cells
+    <BLANKLINE>
+      | 0  1
+    --+-----
+    0 | 7  8
+    >>> p.svg[:4], p.count
+    ('<svg', 2)
+    """
+
+    title: str
+    tables: tuple[Table, ...]
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def svg(self) -> str:
+        """The picture as an SVG element: light, or dark where the reader's system is."""
+        return render(self.title, self.tables, self.notes)
+
+    @cached_property
+    def text(self) -> str:
+        """The same cells as text."""
+        return picture_text(self.title, self.tables, self.notes)
+
+    @property
+    def html(self) -> str:
+        """A page of its own with the picture in it."""
+        return html_page(self.title, [(self.svg, self.text)])
+
+    @property
+    def count(self) -> int:
+        """Cells that are drawn."""
+        return sum(len(table.cells) for table in self.tables)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the picture: .svg, .html or .txt by the name's end. The file appears whole or not at all.
+
+        Raises:
+            InvalidValueError: another ending.
+            FileFormatError: the file can't be written.
+        """
+        target = Path(path)
+        forms = {".svg": "svg", ".html": "html", ".txt": "text"}
+        form = forms.get(target.suffix.lower())
+        if form is None:
+            raise InvalidValueError(f"{target}: a picture is saved as {', '.join(forms)}, not {target.suffix!r}")
+        return write_whole(target, str(getattr(self, form)) + "\n")
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def write_whole(target: Path, text: str) -> Path:
+    """Write a text file beside its name, then rename it.
+
+    Raises:
+        FileFormatError: the folder can't be written to, or the name is a folder.
+    """
+    temporary = ""
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.resolve().parent, prefix=".", suffix=target.suffix)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, target)
+    except OSError as error:
+        if temporary and os.path.exists(temporary):
+            os.unlink(temporary)
+        raise FileFormatError(f"{target}: can't be written: {error.strerror}") from None
+    return target

@@ -1,0 +1,48 @@
+"""The style sheet of all pictures: light by default, dark where the reader's system asks for it, grey on paper.
+
+Colours stand in plain rules and are overridden in the media query, not in CSS variables: programs that turn SVG into
+PNG or PDF do not know variables and would paint every cell black. The tones differ in lightness too, every cell has a
+text, and what is outside is hatched, so nothing is said by hue alone.
+"""
+
+from __future__ import annotations
+
+FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
+CHARACTER = 6.7
+"""Width of a character of cell text, pixels, for the widest of the fonts."""
+LINE = 14.0
+"""Height of a line of text, pixels."""
+
+LIGHT = ("#cfe3fb", "#fbdcc4", "#d3efcf", "#f6cfdc", "#e7dcf8", "#f7edb8", "#c3ebe8", "#dcdfe3")
+"""Fills of the tones on light paper: text is dark."""
+DARK = ("#1f4a7a", "#7a4320", "#2a5e2c", "#7a2b48", "#51407f", "#665812", "#14605d", "#4a515a")
+"""Fills of the tones in the dark: text is light."""
+
+
+def _sheet(paper: str, ink: str, faint: str, line: str, tones: tuple[str, ...]) -> str:
+    rules = [
+        f"svg.cute .paper{{fill:{paper}}}",
+        f"svg.cute text{{fill:{ink}}}",
+        f"svg.cute .faint{{fill:{faint}}}",
+        f"svg.cute .cell{{fill:{paper};stroke:{line}}}",
+        f"svg.cute .out{{fill:{paper};fill-opacity:.6}}",
+        f"svg.cute .halo{{stroke:{paper};stroke-width:4px;paint-order:stroke}}",
+        f"svg.cute .rule{{stroke:{faint}}}",
+        f"svg.cute .hatch{{stroke:{faint}}}",
+    ]
+    rules += [f"svg.cute .tone{i}{{fill:{fill}}}" for i, fill in enumerate(tones)]
+    return "".join(rules)
+
+
+def style_sheet() -> str:
+    """The text of the <style> element."""
+    common = (
+        f"svg.cute text{{font-family:{FONT};font-size:11px;white-space:pre}}"
+        "svg.cute .title{font-size:13px;font-weight:bold}"
+        "svg.cute .mid{text-anchor:middle}svg.cute .end{text-anchor:end}"
+        "svg.cute .cell{stroke-width:1}svg.cute .hatch{stroke-opacity:.55}svg.cute .rule{stroke-width:1;fill:none}"
+        "svg.cute g.c:hover .cell{stroke-width:2.5}"
+    )
+    light = _sheet("#ffffff", "#14181d", "#5b6570", "#8a939d", LIGHT)
+    dark = _sheet("#12161b", "#eef1f4", "#a3adb8", "#6d7782", DARK)
+    return f"{common}{light}@media (prefers-color-scheme: dark){{{dark}}}"

@@ -1,0 +1,164 @@
+"""What a picture is made of: tables of cells with labels, brackets and notes, before they are SVG or text.
+
+    Picture = tables side by side        Table = cells, labels of rows and columns, brackets over nested modes
+    Cell = text, the whole story as its title, a tone (colour), the part of it that is inside (the rest is hatched)
+
+A long axis is cut in its middle: `shown(200, 64)` keeps the first and the last indices, None stands for the gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+AXIS_LIMIT = 64
+"""Rows or columns that one table shows at most; 64 x 64 cells make an SVG of about one megabyte."""
+PICTURE_CELLS = 4096
+"""Cells of all tables of a picture together."""
+TAIL = 3
+"""Indices that are kept at the end of an axis that is cut."""
+TONES = 8
+"""Different colours of cells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell. `text` may have several lines.
+
+    Attributes:
+        title: shown when the pointer rests on the cell.
+        tone: 0..7, its colour; None: no colour.
+        inside: fractions of its width and height that are inside the tensor; the rest is hatched.
+        span: columns that it covers.
+    """
+
+    text: str = ""
+    title: str = ""
+    tone: int | None = None
+    inside: tuple[float, float] = (1.0, 1.0)
+    span: int = 1
+
+    @property
+    def hatched(self) -> bool:
+        """Some of the cell lies outside."""
+        return self.inside != (1.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """A label over the rows or columns `start` to `stop` - 1 (positions in the table)."""
+
+    start: int
+    stop: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class BracketRow:
+    """The brackets of one nested mode; `name` is its path, such as '1.0'."""
+
+    name: str
+    brackets: tuple[Bracket, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of cells. A cell None is a gap: something is left out there.
+
+    Attributes:
+        row_axis, column_axis: what the rows and columns are.
+        row_brackets, column_brackets: innermost first.
+        notes: lines below the table.
+        twin: the text form of cells and notes, where the cells in columns are not the best one.
+        cell_width, cell_height: pixels; None: as large as the texts.
+    """
+
+    title: str
+    rows: tuple[tuple[Cell | None, ...], ...]
+    row_labels: tuple[str, ...]
+    column_labels: tuple[str, ...]
+    row_axis: str = ""
+    column_axis: str = ""
+    row_brackets: tuple[BracketRow, ...] = ()
+    column_brackets: tuple[BracketRow, ...] = ()
+    notes: tuple[str, ...] = ()
+    twin: str | None = None
+    cell_width: float | None = None
+    cell_height: float | None = None
+
+    @property
+    def cells(self) -> list[Cell]:
+        """All cells, gaps left out."""
+        return [cell for row in self.rows for cell in row if cell is not None]
+
+
+def shown(count: int, limit: int = AXIS_LIMIT) -> list[int | None]:
+    """Indices of an axis that are drawn; None is the gap in the middle.
+
+    >>> shown(4, 6), shown(100, 8)
+    ([0, 1, 2, 3], [0, 1, 2, 3, 4, None, 98, 99])
+    """
+    if count <= limit:
+        return list(range(count))
+    tail = min(TAIL, max(limit // 4, 1))
+    return [*range(max(limit - tail - 1, 1)), None, *range(count - tail, count)]
+
+
+def cut_note(rows: int, columns: int, limit: int) -> tuple[str, ...]:
+    """What is said about a table of which not everything is drawn; nothing if all is.
+
+    >>> cut_note(4, 100, 8)
+    ('summarised: 4 x 100 cells, of which 4 x 7 are drawn',)
+    """
+    if rows <= limit and columns <= limit:
+        return ()
+    drawn = [sum(1 for i in shown(n, limit) if i is not None) for n in (rows, columns)]
+    return (f"summarised: {rows} x {columns} cells, of which {drawn[0]} x {drawn[1]} are drawn",)
+
+
+def axis_limit(rows: int, columns: int, tables: int = 1) -> int:
+    """Rows, and columns, that each of `tables` tables of this size may draw in one picture.
+
+    >>> axis_limit(8, 64, 2), axis_limit(64, 64, 4), axis_limit(1000, 8)
+    (64, 32, 64)
+    """
+    if min(rows, AXIS_LIMIT) * min(columns, AXIS_LIMIT) * tables <= PICTURE_CELLS:
+        return AXIS_LIMIT
+    return max(8, int((PICTURE_CELLS / max(tables, 1)) ** 0.5))
+
+
+def labels(indices: Sequence[int | None]) -> tuple[str, ...]:
+    """Texts of indices."""
+    return tuple("…" if i is None else str(i) for i in indices)
+
+
+def brackets(sizes: Sequence[int], paths: Sequence[str], indices: Sequence[int | None]) -> tuple[BracketRow, ...]:
+    """Brackets over an axis whose mode is nested: one row for each leaf above the innermost.
+
+    Args:
+        sizes: of the leaves, innermost (fastest) first; paths: their names.
+        indices: the colexicographic indices that are drawn.
+
+    >>> [(b.start, b.stop, b.text) for b in brackets((2, 3), ("1.0", "1.1"), [0, 1, 2, 3, 4, 5])[0].brackets]
+    [(0, 2, '0'), (2, 4, '1'), (4, 6, '2')]
+    """
+    out = []
+    span = 1
+    for leaf, (size, path) in enumerate(zip(sizes, paths, strict=True)):
+        if leaf and size > 1 and span > 1:
+            out.append(BracketRow(path, _groups(span, size, indices)))
+        span *= size
+    return tuple(out)
+
+
+def _groups(span: int, size: int, indices: Sequence[int | None]) -> tuple[Bracket, ...]:
+    found: list[Bracket] = []
+    block: int | None = None
+    for position, index in enumerate(indices):
+        here = None if index is None else index // span
+        if here is not None and here == block and found[-1].stop == position:
+            found[-1] = Bracket(found[-1].start, position + 1, found[-1].text)
+        elif here is not None:
+            found.append(Bracket(position, position + 1, str(here % size)))
+        block = here
+    return tuple(found)

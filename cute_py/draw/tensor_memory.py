@@ -1,0 +1,85 @@
+"""Pictures of tensor memory: 128 lanes, columns of 4 bytes, and the shared bytes that a copy put there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from cute_py.draw.picture import Picture
+from cute_py.draw.table import TONES, Bracket, BracketRow, Cell, Table, labels, shown
+from cute_py.errors import InvalidTypeError
+from cute_py.tmem.carry_out import run
+from cute_py.tmem.copy_async import CopyAsync
+from cute_py.tmem.copy_plan import alloc_columns
+from cute_py.tmem.demonstration import SMEM_ADDRESS, Demonstration
+from cute_py.tmem.picture import cell_text, picture
+from cute_py.tmem.tensor_memory import NOT_A_SOURCE, TensorMemory
+
+SLAB = 32
+"""Lanes that one warp reads."""
+LANES_OF_A_SLAB = 9
+"""Rows for the lanes of a warp, the one of the gap included."""
+MOST_COLUMNS = 32
+
+
+def draw_tmem(copy: Any) -> Picture:
+    """Which shared byte a copy puts into which lane and column of tensor memory.
+
+    Args:
+        copy: a planned copy of `cute.tmem.copy_async`, run in the emulator for the picture; a demonstration; or the
+            `sources` of a `TensorMemory`, (128, 512, 4).
+    Raises:
+        InvalidTypeError: something else. TmemError: the copy can't run.
+
+    Bytes are counted from the start of the shared buffer. Cells of one colour come from the same 16 bytes, modulo 128.
+    """
+    if isinstance(copy, CopyAsync):
+        sources, base, title = _carried_out(copy), 0, copy.explain().splitlines()[0]
+    elif isinstance(copy, Demonstration):
+        sources, base, title = copy.tmem.sources, SMEM_ADDRESS, copy.copy.explain().splitlines()[0]
+    elif isinstance(copy, numpy.ndarray) and copy.ndim == 3 and copy.shape[2] == 4:
+        sources, base, title = copy, 0, "tensor memory"
+    else:
+        raise InvalidTypeError(f"draw_tmem takes a copy, a demonstration or sources, got {type(copy).__name__}")
+    held = numpy.where(sources == NOT_A_SOURCE, NOT_A_SOURCE, sources - base)
+    used = numpy.flatnonzero((held != NOT_A_SOURCE).any(axis=(0, 2)))
+    first, last = (int(used[0]), int(used[-1])) if len(used) else (0, 0)
+    columns = [None if c is None else first + c for c in shown(last - first + 1, MOST_COLUMNS)]
+    lanes: list[int | None] = []
+    slabs = []
+    for slab in range(0, len(held), SLAB):
+        kept = [None if lane is None else slab + lane for lane in shown(min(SLAB, len(held) - slab), LANES_OF_A_SLAB)]
+        slabs.append(Bracket(len(lanes), len(lanes) + len(kept), f"{slab // SLAB}"))
+        lanes += kept
+    table = Table(
+        "",
+        tuple(tuple(_cell(held, lane, column) for column in columns) for lane in lanes),
+        labels(lanes),
+        labels(columns),
+        "lanes, by warp",
+        "columns of 4 bytes",
+        (BracketRow("warp", tuple(slabs)),),
+        notes=("of the 32 lanes of a warp 8 are drawn",) if None in lanes else (),
+        twin=picture(sources, base=base),
+    )
+    return Picture(title, (table,), ("cells: shared bytes, counted from the buffer's start; . is not written",))
+
+
+def _carried_out(copy: CopyAsync) -> Any:
+    tmem = TensorMemory()
+    columns = alloc_columns(copy.plan.columns)
+    taddr = tmem.alloc(columns)
+    smem = numpy.zeros(max(copy.plan.smem_bytes, 16), numpy.uint8)
+    run(copy.plan, tmem, taddr, smem, 0)
+    return tmem.sources
+
+
+def _cell(held: Any, lane: int | None, column: int | None) -> Cell | None:
+    if lane is None or column is None:
+        return None
+    here = held[lane, column]
+    text = cell_text(here)
+    if text == ".":
+        return Cell(text, f"lane {lane}, column {column}: not written")
+    return Cell(text, f"lane {lane}, column {column} <- shared bytes {text}", int(here.max()) // 16 % TONES)
