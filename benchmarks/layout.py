@@ -16,6 +16,8 @@ peer's element loop; `import cute_py` at most 1.6 x `import numpy`. Exits with 1
 
 from __future__ import annotations
 
+import functools
+import gc
 import json
 import math
 import os
@@ -33,7 +35,7 @@ import numpy as np
 
 import cute_py as cute
 
-COUNT, REPEATS = 300, 9
+COUNT, REPEATS = 300, 15
 PEER_BOUND, NUMPY_BOUND, IMPORT_BOUND, LOOP_BOUND, SWIZZLED_LOOP_BOUND = 1.0, 1.5, 1.6, 1000.0, 250.0
 Pair = tuple[Any, Any]
 """(shape, stride) as plain ints."""
@@ -150,16 +152,20 @@ def agreeing(
     return out
 
 
-def microseconds(call: Callable[..., Any], prepare: Callable[[], list[tuple[Any, ...]]]) -> float:
-    """Of one call: the best of several runs over fresh operands."""
-    best = math.inf
+def microseconds(turns: dict[str, tuple[Callable[..., Any], Callable[[], list[tuple[Any, ...]]]]]) -> dict[str, float]:
+    """Of one call for each library: the best of several runs over fresh operands. The libraries take turns, so that
+    a busy machine is busy for all of them."""
+    best = dict.fromkeys(turns, math.inf)
     for _ in range(REPEATS):
-        fresh = prepare()
-        start = time.perf_counter()
-        for args in fresh:
-            call(*args)
-        best = min(best, (time.perf_counter() - start) / len(fresh))
-    return best * 1e6
+        for label, (call, prepare) in turns.items():
+            fresh = prepare()
+            gc.disable()
+            start = time.perf_counter()
+            for args in fresh:
+                call(*args)
+            best[label] = min(best[label], (time.perf_counter() - start) / len(fresh))
+            gc.enable()
+    return {label: seconds * 1e6 for label, seconds in best.items()}
 
 
 def algebra(libraries: dict[str, Any]) -> list[dict[str, Any]]:
@@ -172,20 +178,19 @@ def algebra(libraries: dict[str, Any]) -> list[dict[str, Any]]:
                 row: dict[str, Any] = {"operation": name, "layouts": case, "numbers": "Int" if static else "int"}
                 row |= {"compared": len(pairs), "agreeing": len(same)}
                 if len(same) >= 20:
-                    for label, library in libraries.items():
-                        args = (name, tile, coord, static)
-                        row[label] = round(_timed(library, same, *args), 3)
+                    times = microseconds({k: _turn(v, same, name, tile, coord, static) for k, v in libraries.items()})
+                    row |= {label: round(t, 3) for label, t in times.items()}
                     others = [row[label] for label in libraries if label != "cute_py"]
                     row["ratio"] = round(row["cute_py"] / min(others), 3) if others else None
                 rows.append(row)
     return rows
 
 
-def _timed(library: Any, pairs: list[Pair], name: str, tile: Pair, coord: Any, static: bool) -> float:
+def _turn(library: Any, pairs: list[Pair], name: str, tile: Pair, coord: Any, static: bool) -> Any:
     def prepare() -> list[tuple[Any, ...]]:
         return [operands(library, name, pair, tile, coord, static) for pair in pairs]
 
-    return microseconds(function_of(library, name), prepare)
+    return function_of(library, name), prepare
 
 
 def _best(call: Callable[[], Any], times: int = 25) -> float:
@@ -226,11 +231,12 @@ def by_hand() -> dict[str, tuple[Any, Callable[[], Any]]]:
 def bulk(libraries: dict[str, Any]) -> list[dict[str, Any]]:
     rows = []
     for name, (layout, hand) in by_hand().items():
+        whole = functools.partial(cute.offsets, layout)
         if not np.array_equal(cute.offsets(layout), hand()):
             raise SystemExit(f"offsets of {layout} are not what the hand-written numpy gives")
         row: dict[str, Any] = {
             "layout": f"{name} 1024x1024",
-            "offsets_us": round(_best(lambda x=layout: cute.offsets(x)), 1),
+            "offsets_us": round(_best(whole), 1),
         }
         row["numpy_us"] = round(_best(hand), 1)
         row["ratio"] = round(row["offsets_us"] / row["numpy_us"], 3)

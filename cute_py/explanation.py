@@ -26,24 +26,34 @@ from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.domain import domain_of
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int
+from cute_py.layout.steps import explained, steps
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.tensor import Tensor
 
 Path = tuple[int, ...]
 
 
-def explain(thing: Any) -> str:
-    """The object in words, several lines.
+def explain(thing: Any, *operands: Any) -> str:
+    """The object, or what an operation does to its operands, in words, several lines.
+
+    `explain(composition, a, b)` tells the steps of `composition(a, b)` with their values; `cute.steps` gives them
+    as data.
 
     Args:
         thing: a layout, a composed layout, a swizzle, a tensor, an atom, a tensor map (a request, or 64 or 128 bytes),
-            an error of this library, or anything with a method `explain()`.
+            an error of this library, or anything with a method `explain()`; or an operation of the layout algebra.
+        operands: of the operation.
     Raises:
         InvalidTypeError: nothing is known about such an object.
 
+    >>> print(explain(coalesce, Layout((Int(2), Int(6)), (Int(1), Int(2)))))
+    merge: _2:_1 and _6:_2 are one mode _12:_1: _2 * _1 = _2
+    result: (_2,_6):(_1,_2) is _12:_1
     >>> print(explain(make_identity_tensor((4, 5))).splitlines()[0])
     ArithTuple(_0,_0) o (4,5):(_1@0,_1@1)
     """
+    if operands or thing in explained():
+        return "\n".join(str(step) for step in steps(thing, *operands))
     for takes, text in _KINDS:
         if takes(thing):
             return text(thing)

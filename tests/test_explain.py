@@ -148,3 +148,14 @@ def test_composed_layouts_maps_tensors_and_errors_have_words() -> None:
     assert text.startswith("TmaLimitError: ")
     assert "4 bytes; must be a multiple of 16" in text
     assert "300" in text
+
+
+def test_an_operation_is_explained_by_its_steps() -> None:
+    import cute_py as cute
+
+    a, b = Layout((Int(4), Int(6)), (Int(1), Int(4))), Layout(Int(8), Int(3))
+    text = explain(cute.composition, a, b)
+    assert text.splitlines() == [str(step) for step in cute.steps(cute.composition, a, b)]
+    assert str(cute.composition(a, b)) in text.splitlines()[-1]
+    with pytest.raises(InvalidTypeError, match="no steps are known of len"):
+        explain(len, a)

@@ -14,6 +14,7 @@ from typing import Any
 from cute_py.arith_tuple.ratio import Ratio
 from cute_py.errors import CoordinateError, InvalidTypeError, LayoutError, StaticAssertError
 from cute_py.layout.leaf import Int, Tree, internal_leaf, is_symbolic, leaf_text, public
+from cute_py.layout.trees import check_depth
 
 
 class ArithTuple:
@@ -31,6 +32,8 @@ class ArithTuple:
     items: tuple[Any, ...]
 
     def __init__(self, *items: Any) -> None:
+        if any(type(x) is tuple for x in items):
+            check_depth(items)
         object.__setattr__(self, "items", tuple([_element(x) for x in items]))
 
     def __setattr__(self, name: str, value: object) -> None:

@@ -17,7 +17,7 @@ from cute_py.arith_tuple.ratio import Ratio
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError
 from cute_py.layout.arithmetic import ceil_div_of
 from cute_py.layout.leaf import Int, Tree, internal, internal_leaf, is_symbolic, leaf_text, public, trunc_div
-from cute_py.layout.trees import at
+from cute_py.layout.trees import at, check_depth
 
 
 class ScaledBasis:
@@ -197,4 +197,6 @@ def make_basis_like(shape: Tree) -> Tree:
         internal_leaf(tree)  # refuses what is no size
         return E(*path)
 
-    return bases(shape.shape if hasattr(shape, "domain") or hasattr(shape, "_shape") else shape, ())
+    tree = shape.shape if hasattr(shape, "domain") or hasattr(shape, "_shape") else shape
+    check_depth(tree)
+    return bases(tree, ())

@@ -5,18 +5,22 @@ left the swizzle only adds or subtracts constants: it decays to a plain layout w
 the fixed part. Otherwise the swizzle stays, and the fixed part goes into the offset between.
 
     Sw<2,0,3> o 0 o (8,8):(8,1)  at row 3   ->   ((4,2)):((-1,4)), offset 27
+
+Where the fixed modes have run-time sizes or strides, the swizzle stays (C++ does not compile that). An offset of static
+and run-time bits, which C++ prints as `M_0|(8&8)=8`, is a plain int here.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from cute_py.layout.arithmetic import crd2idx_of, product_of
+from cute_py.errors import LayoutError, StaticAssertError
+from cute_py.layout.arithmetic import crd2idx_of, idx2crd_colex, product_of
 from cute_py.layout.composed import ComposedLayout, slice_parts
 from cute_py.layout.composition import compose_layouts
 from cute_py.layout.layout import Layout, make
 from cute_py.layout.leaf import Dynamic, Int, Tree, internal, plus, public, value_of
-from cute_py.layout.trees import all_underscore, dice_tree, leaves, slice_tree
+from cute_py.layout.trees import all_underscore, dice_tree, leaves, map_leaves, slice_tree
 
 
 def _projection(bits: int, base: int, span: int, strides: tuple[int, int, int, int, int]) -> Layout:
@@ -38,19 +42,35 @@ def active_bits(swizzle: Any, layout: Layout) -> int:
 
 
 def _mixed_offset(only: Layout, coord: Tree) -> tuple[int, int]:
-    """(value, mask of the bits that are known only at run time) of a diced coordinate."""
-    value = int(value_of(crd2idx_of(coord, only._shape, only._stride)))
-    mask = 0
-    flat_coord = leaves(coord)
-    flat = list(zip(leaves(only._shape), leaves(only._stride), strict=True))
-    if len(flat_coord) == len(flat):
-        for c, (s, d) in zip(flat_coord, flat, strict=True):
-            if type(c) is Dynamic:
-                mask |= (value_of(s) - 1) * abs(value_of(d))
-    elif any(type(c) is Dynamic for c in flat_coord):
-        for s, d in flat:
-            mask |= (value_of(s) - 1) * abs(value_of(d))
+    """(value, mask of the bits that are known only at run time) of a diced coordinate. Each mode gives the bits that
+    it can have; a coordinate beyond the shape loses the others, as in C++."""
+    value = mask = 0
+    natural = leaves(idx2crd_colex(coord, only._shape))
+    for c, s, d in zip(natural, leaves(only._shape), leaves(only._stride), strict=True):
+        reach = (s - 1) * d
+        value ^= int(value_of(c)) * d & reach
+        if type(c) is Dynamic:
+            mask |= reach
     return value, mask
+
+
+def _is_static(layout: Layout) -> bool:
+    return all(type(x) is int for x in (*leaves(layout._shape), *leaves(layout._stride)))
+
+
+def _decays(swizzle: Any, anti: Layout, only: Layout, sliced: Layout) -> bool:
+    """May the swizzle be dropped from kept modes with run-time numbers? C++ does not look at their values and drops
+    it always; here it stays where dropping it would change the function."""
+    known = [map_leaves(value_of, tree) for tree in (sliced._shape, sliced._stride)]
+    if not all(type(x) is int for tree in known for x in leaves(tree)):
+        return False
+    layout = make(*known)
+    try:
+        compose_layouts(anti, layout)
+        active = active_bits(swizzle, layout)
+    except LayoutError:
+        return False
+    return not active & ~swizzle.of(active)
 
 
 def slice_swizzled(swizzle: Any, coord: Tree, offset: Any, inner: Layout) -> tuple[Any, Any]:
@@ -66,10 +86,17 @@ def slice_swizzled(swizzle: Any, coord: Tree, offset: Any, inner: Layout) -> tup
     sliced = make(slice_tree(coord, inner._shape), slice_tree(coord, inner._stride))
     diced = make(dice_tree(coord, inner._shape), dice_tree(coord, inner._stride))
     fixed = internal(dice_tree(coord, coord))
+    if not _is_static(diced) or not (_is_static(sliced) or _decays(swizzle, anti, only, sliced)):
+        kept, left = slice_parts(coord, inner)
+        return ComposedLayout(swizzle, public(plus(offset, internal(left))), kept), Int(0)
 
     anti_layout = compose_layouts(anti, diced)
+    only_layout = compose_layouts(only, diced)
+    for s, d in zip(leaves(only_layout._shape), leaves(only_layout._stride), strict=True):
+        if s * d & (s * d - 1):
+            raise StaticAssertError("Requires pow2 shape*stride.", {"mode": f"_{s}:_{d}", "swizzle": swizzle})
     passed = crd2idx_of(fixed, anti_layout._shape, anti_layout._stride)
-    value, mask = _mixed_offset(compose_layouts(only, diced), fixed)
+    value, mask = _mixed_offset(only_layout, fixed)
     value ^= int(value_of(offset))
     if type(offset) is Dynamic:
         mask = ~0

@@ -153,7 +153,8 @@ class Layout:
         return (Layout, (self.shape, self.stride))
 
     def subs(self, values: dict[Any, Any]) -> Layout:
-        """The layout with sympy symbols replaced by values (plain ints stay run-time ints, `Int` makes them static).
+        """The layout with sympy symbols replaced by values (plain ints stay run-time ints; what depends on
+        `Int` values only becomes static).
 
         Raises:
             LayoutError: the values break an assumption, or divide by zero.
@@ -162,9 +163,10 @@ class Layout:
 
         def replaced(leaf: Any) -> Any:
             if type(leaf) is Dynamic and not isinstance(leaf.value, int):
-                if type(values.get(leaf.value)) is Int:
-                    return int(values[leaf.value])
-                return internal_leaf(leaf.value.subs(exact).doit())
+                number = internal_leaf(leaf.value.subs(exact).doit())
+                free = leaf.value.free_symbols
+                static = free and all(type(values.get(symbol)) is Int for symbol in free)
+                return number.value if static and type(number.value) is int else number
             if hasattr(leaf, "with_value"):  # a basis element: its scale
                 return internal_leaf(leaf.with_value(public(replaced(internal_leaf(leaf.value)))))
             return leaf

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import cute_py as cute
 from cute_py import Int, Layout
 from cute_py.errors import CompositionMismatchError, LayoutError, StaticAssertError
-from tests.laws.strategies import flat, injective_layouts, layouts, table
+from cute_py.testing.strategies import flat, injective_layouts, layouts, table
 
 ANY = layouts(kinds=("compact", "gaps", "zeros", "wild", "negative"), static=None)
 SMALL = layouts(kinds=("compact", "gaps"), sizes=(1, 2, 3, 4), max_rank=2, depth=1)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import cute_py as cute
 from cute_py import Int, Layout
 from cute_py.errors import StaticAssertError
-from tests.laws.strategies import coordinates_of, flat, injective_layouts, layouts, shapes, slices_of, table
+from cute_py.testing.strategies import coordinates_of, flat, injective_layouts, layouts, shapes, slices_of, table
 
 ANY = layouts(kinds=("compact", "gaps", "zeros", "wild", "negative"), static=None)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import cute_py as cute
 from cute_py import ComposedLayout, Layout
 from cute_py.errors import LayoutError
-from tests.laws.strategies import coordinates_of, flat, layouts, shapes, swizzled_layouts, table
+from cute_py.testing.strategies import coordinates_of, flat, layouts, shapes, swizzled_layouts, table
 
 ANY = layouts(kinds=("compact", "gaps", "zeros", "wild", "negative"), static=None)
 

@@ -12,7 +12,7 @@ import cute_py as cute
 from cute_py import ComposedLayout, Int, Layout, Swizzle
 from cute_py.errors import LayoutError, StaticAssertError
 from cute_py.layout.linear import why_not_linear
-from tests.laws.strategies import coordinates_of, flat, layouts, slices_of, swizzled_layouts, swizzles, table
+from cute_py.testing.strategies import coordinates_of, flat, layouts, slices_of, swizzled_layouts, swizzles, table
 
 POWERS = layouts(kinds=("compact", "zeros"), sizes=(1, 2, 4, 8), max_rank=2)
 
@@ -158,4 +158,8 @@ def test_layout_after_swizzle(a: Layout, sw: Swizzle) -> None:
         return
     n = int(cute.size(a))
     assume((sw.yyy_mask | sw.zzz_mask) < n and cute.is_injective(a))
+    # CuTe pairs the moved bits in ascending order; where the layout reorders them the result is another function.
+    for low in ((sw.yyy_mask & -sw.yyy_mask), (sw.zzz_mask & -sw.zzz_mask)):
+        moved = [int(a(low << i)) for i in range(sw.bits)]
+        assume(moved == sorted(moved))
     assert [int(r(i)) for i in range(n)] == [int(a(sw(i))) for i in range(n)]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import cute_py as cute
 from cute_py import ComposedLayout, Int, Layout, Swizzle
-from tests.laws.strategies import layouts, shapes, swizzled_layouts, swizzles
+from cute_py.testing.strategies import layouts, shapes, swizzled_layouts, swizzles
 
 ANY = layouts(kinds=("compact", "gaps", "zeros", "wild", "negative"), static=None)
 NAMES = {name: getattr(cute, name) for name in cute.__all__}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import cute_py as cute
 from cute_py import Int, Layout
 from cute_py.errors import InvalidTypeError, StaticAssertError
-from tests.laws.strategies import layouts
+from cute_py.testing.strategies import layouts
 
 SMALL = layouts(kinds=("compact", "gaps"), sizes=(1, 2, 3, 4), max_rank=2, depth=1)
 ONE = (cute.coalesce, cute.complement, cute.right_inverse, cute.left_inverse)

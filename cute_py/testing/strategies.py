@@ -10,8 +10,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-import cute_py as cute
-from cute_py import Int, Layout, Swizzle
+from cute_py.layout.composed import make_composed_layout
+from cute_py.layout.int_tuple import size
+from cute_py.layout.layout import Layout
+from cute_py.layout.layout import static as static_of
+from cute_py.layout.leaf import Int
+from cute_py.layout.swizzle import Swizzle
 
 SIZES = (1, 2, 3, 4, 5, 6, 8)
 POWERS = (1, 2, 4, 8)
@@ -63,7 +67,7 @@ def strides_for(draw: Any, shape: Any, kind: str) -> Any:
 
 
 def as_static(tree: Any) -> Any:
-    return cute.static(tree)
+    return static_of(tree)
 
 
 @st.composite
@@ -87,11 +91,13 @@ def layouts(
 
 
 def injective_layouts(**options: Any) -> Any:
+    """Layouts whose elements all have offsets of their own; options as of `layouts`."""
     return layouts(kinds=("compact", "gaps"), **options)
 
 
 @st.composite
 def swizzles(draw: Any, max_bits: int = 3) -> Swizzle:
+    """A swizzle of up to `max_bits` bits, base 0 to 4."""
     bits = draw(st.integers(0, max_bits))
     shift = draw(st.integers(max(bits, 1), 4)) * draw(st.sampled_from((1, 1, 1, -1)))
     return Swizzle(bits, draw(st.integers(0, 4)), shift)
@@ -101,7 +107,7 @@ def swizzles(draw: Any, max_bits: int = 3) -> Swizzle:
 def swizzled_layouts(draw: Any, static: bool | None = True) -> Any:
     """A composed layout of a swizzle and a layout of power-of-two sizes, mostly compact."""
     inner = draw(layouts(kinds=("compact", "compact", "zeros"), sizes=(2, 4, 8, 16), static=static, max_rank=2))
-    return cute.make_composed_layout(draw(swizzles()), Int(0), inner)
+    return make_composed_layout(draw(swizzles()), Int(0), inner)
 
 
 @st.composite
@@ -123,4 +129,4 @@ def slices_of(draw: Any, shape: Any) -> Any:
 
 def table(layout: Any) -> list[int]:
     """All offsets in colexicographic order, by calling the layout for each element."""
-    return [int(layout(i)) for i in range(int(cute.size(layout)))]
+    return [int(layout(i)) for i in range(int(size(layout)))]

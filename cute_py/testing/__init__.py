@@ -1,0 +1,35 @@
+"""For tests of code that uses layouts: hypothesis strategies, and comparisons that say where two things part.
+
+Needs hypothesis (extra `test`) for the strategies. Nothing is registered with pytest.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from cute_py.testing.compare import assert_same_bytes, assert_same_function
+
+_STRATEGIES = (
+    "coordinates_of",
+    "injective_layouts",
+    "layouts",
+    "shapes",
+    "slices_of",
+    "strides_for",
+    "swizzled_layouts",
+    "swizzles",
+)
+
+__all__ = ["assert_same_bytes", "assert_same_function"]
+
+
+def __getattr__(name: str) -> Any:
+    """The strategies, imported with hypothesis when first asked for."""
+    if name in _STRATEGIES:
+        return getattr(importlib.import_module("cute_py.testing.strategies"), name)
+    raise AttributeError(f"module 'cute_py.testing' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_STRATEGIES])

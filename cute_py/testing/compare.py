@@ -1,0 +1,65 @@
+"""Comparisons of layouts as functions, and of memories byte by byte."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cute_py.layout.int_tuple import size
+from cute_py.layout.offsets import offsets
+from cute_py.tma.run.trace import Trace
+
+
+def assert_same_function(found: Any, expected: Any) -> None:
+    """Two layouts of the same size give the same offset for every index, whatever their profiles.
+
+    Raises:
+        AssertionError: the sizes differ, or an offset; the text names the first index.
+
+    >>> assert_same_function(Layout((2, 3), (1, 2)), Layout(6))
+    >>> assert_same_function(Layout(6, 2), Layout(6))
+    Traceback (most recent call last):
+    ...
+    AssertionError: index 1: 6:2 gives 2, 6:_1 gives 1 (5 of 6 differ)
+    """
+    import numpy as np
+
+    if int(size(found)) != int(size(expected)):
+        raise AssertionError(f"{found} has {int(size(found))} elements, {expected} has {int(size(expected))}")
+    indices = np.arange(int(size(expected)))
+    a, b = (np.asarray(offsets(layout, indices)).reshape(len(indices), -1) for layout in (found, expected))
+    differ = np.flatnonzero((a != b).any(axis=1)) if a.shape == b.shape else indices
+    if len(differ):
+        i = int(differ[0])
+        one, other = (_value(table[i]) for table in (a, b))
+        raise AssertionError(
+            f"index {i}: {found} gives {one}, {expected} gives {other} ({len(differ)} of {len(indices)} differ)"
+        )
+
+
+def _value(row: Any) -> Any:
+    return row.tolist() if len(row) > 1 else int(row[0])
+
+
+def assert_same_bytes(
+    found: Any, expected: Any, descriptor: Any = None, coords: Any = (), smem_offsets: Any = (0,)
+) -> None:
+    """Two uint8 memories are equal; with a tensor map, the text says which element the first wrong byte belongs to.
+
+    Args:
+        found, expected: uint8 arrays of the same length.
+        descriptor, coords, smem_offsets: the loads that filled shared memory, as `Trace` takes them.
+    Raises:
+        AssertionError: a byte differs.
+    """
+    import numpy as np
+
+    a, b = np.asarray(found, np.uint8).reshape(-1), np.asarray(expected, np.uint8).reshape(-1)
+    if len(a) != len(b):
+        raise AssertionError(f"{len(a)} bytes, expected {len(b)}")
+    differ = np.flatnonzero(a != b)
+    if not len(differ):
+        return
+    if descriptor is not None:
+        raise AssertionError(str(Trace(descriptor, coords, smem_offsets).first_difference(a, b)))
+    at = int(differ[0])
+    raise AssertionError(f"byte {at}: 0x{a[at]:02x}, expected 0x{b[at]:02x} ({len(differ)} differ)")
