@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from cute_py.draw.picture import Picture
-from cute_py.draw.table import TONES, Bracket, BracketRow, Cell, Table, labels, shown
+from cute_py.draw.table import TONES, Cell, Table, labels, shown
 from cute_py.errors import InvalidTypeError
 from cute_py.layout.leaf import value_of
 from cute_py.layout.trees import leaves
@@ -87,6 +87,8 @@ def draw_boxes(atom: Any) -> Picture:
     checked_atom(atom, "draw_boxes")
     work, plan = tile_work(atom), atom.plan
     dims, box = (*plan.dims, 1)[:2], (*plan.box, 1)[:2]
+    if atom.op.row.mode in ("gather4", "scatter4"):
+        box = (box[0], 4)
     across, total_across = box_starts(work, 0)
     down, total_down = box_starts(work, 1) if plan.rank > 1 else (list[int | None]([0]), 1)
     elsewhere = tuple(int(c) for c in work.coords[0, 2:])
@@ -98,7 +100,7 @@ def draw_boxes(atom: Any) -> Picture:
         coord = (x, y)[: plan.rank] + elsewhere
         text = "(" + ",".join(map(str, coord)) + ")"
         part = "" if inside == (1.0, 1.0) else f", {1 - inside[0] * inside[1]:.0%} of it outside: filled, not read"
-        whole = f"box at TMA {text}, {' x '.join(map(str, plan.box))} elements{part}"
+        whole = f"box at TMA {text}, {' x '.join(map(str, (*box, *plan.box[2:])[: plan.rank]))} elements{part}"
         return Cell(text, whole, (x // box[0] + 3 * (y // box[1])) % 2 * 7, inside)
 
     rows = tuple(tuple(cell(y, x) for x in across) for y in down)
@@ -115,7 +117,7 @@ def draw_boxes(atom: Any) -> Picture:
         cell_width=wide,
         cell_height=high,
     )
-    return Picture(f"{atom.op}: boxes on {atom.gtensor}", (table,), _box_notes(atom, elsewhere))
+    return Picture(f"{atom.op}: boxes on {atom.gtensor}", (table,), _box_notes(atom, box, elsewhere))
 
 
 def _cut(total_across: int, across: list[int | None], total_down: int, down: list[int | None]) -> tuple[str, ...]:
@@ -125,15 +127,17 @@ def _cut(total_across: int, across: list[int | None], total_down: int, down: lis
     return (f"summarised: {total_down} x {total_across} boxes, of which {drawn[0]} x {drawn[1]} are drawn",)
 
 
-def _box_notes(atom: TmaAtom, elsewhere: tuple[int, ...]) -> tuple[str, ...]:
+def _box_notes(atom: TmaAtom, drawn: tuple[int, ...], elsewhere: tuple[int, ...]) -> tuple[str, ...]:
     plan = atom.plan
     notes = [f"tensor {' x '.join(map(str, plan.dims))} of {atom.internal_dtype}, innermost mode first"]
+    if atom.op.row.mode in ("gather4", "scatter4"):
+        notes.append("each instruction names four rows at run time; drawn for neighbours")
     if elsewhere:
         others = ", ".join(f"mode {i} at {c}" for i, c in enumerate(elsewhere, 2))
         notes.append(f"of the other TMA modes one box is drawn: {others}")
     over = [
         f"mode {i}: {size} = {size // box} x {box} + {size % box}"
-        for i, (size, box) in enumerate(zip(plan.dims, plan.box, strict=True))
+        for i, (size, box) in enumerate(zip(plan.dims, (*drawn, *plan.box[2:]), strict=False))
         if size % box
     ]
     if over:
@@ -177,8 +181,7 @@ def draw_multicast(atom: Any) -> Picture:
         starts,
         labels(receivers),
         "shared memory of one tile",
-        "CTAs that receive it",
-        column_brackets=(BracketRow("", (Bracket(0, len(receivers), f"multicast to {count} CTA(s)"),)),),
+        f"CTAs that receive it: {count}",
     )
     size = math.prod(atom.plan.box)
     notes = (

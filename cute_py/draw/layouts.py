@@ -28,6 +28,11 @@ from cute_py.layout.trees import leaves, modes
 
 Color = Literal["value", "bank", "thread", "tile"]
 COLORS = ("value", "bank", "thread", "tile")
+COLOR_NOTES = {
+    "bank": "cells of one colour lie in the same 4 banks (16 bytes of a 128-byte line)",
+    "thread": "cells of one colour have the same index in mode 0, modulo 8",
+    "tile": "cells of one colour side by side lie in the same tile",
+}
 BANKS = 32
 BANK_BYTES = 4
 MOST_LAYOUTS = 16
@@ -177,6 +182,16 @@ def bank_of(offset: int, bits: int) -> int:
     return offset * bits // 8 // BANK_BYTES % BANKS
 
 
+def byte_text(offset: int, bits: int) -> str:
+    """Where an element starts, in bytes.
+
+    >>> byte_text(2_000_001, 16), byte_text(3, 4)
+    ('byte 4000002', 'byte 1 bit 4')
+    """
+    byte, bit = divmod(offset * bits, 8)
+    return f"byte {byte} bit {bit}" if bit else f"byte {byte}"
+
+
 def check_bits(bits: Any) -> int:
     """A width that an element can have.
 
@@ -229,12 +244,15 @@ def layout_table(
     def cell(i: int, j: int, coordinate: str, value: Any) -> Cell:
         text = f"{coordinate} -> {plain(value)}"
         if bits is not None and isinstance(value, int):
-            text += f", byte {int(value) * bits / 8:g}, bank {bank_of(int(value), bits)}"
+            text += f", {byte_text(int(value), bits)}, bank {bank_of(int(value), bits)}"
         if color == "thread":
             text += f", thread {i}"
         if tile is not None:
             text += f", tile ({i // tile[0]},{j // tile[1]})"
-        return Cell(plain(value), text, tone(i, j, value))
+        shown_text = plain(value)
+        if color == "bank" and bits is not None and isinstance(value, int):
+            shown_text += f"\nb{bank_of(int(value), bits)}"
+        return Cell(shown_text, text, tone(i, j, value))
 
     return table_of(title, position_independent(layout), cell, tables)
 
@@ -246,7 +264,8 @@ def draw_layout(
 
     Args:
         layout: Layout or ComposedLayout of any rank; offsets of a swizzle on bytes are counted in elements.
-        color: 'value': by offset modulo 8; 'bank': by 16 bytes of shared memory modulo 128; 'thread': by mode 0;
+        color: 'value': by offset modulo 8; 'bank': by 16 bytes of shared memory modulo 128, and each cell names its
+            bank; 'thread': by mode 0;
             'tile': by the tile of `tile` elements that a cell lies in.
         bits: width of an element; needed for banks, except where the layout says it.
         tile: (rows, columns) of a tile.
@@ -272,7 +291,8 @@ def draw_layout(
         raise InvalidValueError(f"color = {color!r}; must be one of {', '.join(COLORS)}")
     width = element_bits(layout) if bits is None else check_bits(bits)
     table = layout_table("", layout, color, width, _checked_tile(tile))
-    return Picture(str(layout) if title is None else title, (table,))
+    notes = (COLOR_NOTES[color],) if color in COLOR_NOTES else ()
+    return Picture(str(layout) if title is None else title, (table,), notes)
 
 
 def draw_compare(*layouts: Any, names: Sequence[str] = (), bits: int | None = None) -> Picture:

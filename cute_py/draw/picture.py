@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from cute_py.draw.page import html_page
 from cute_py.draw.render_svg import render
-from cute_py.draw.table import Table
+from cute_py.draw.table import SVG_BYTES, Cell, Table
 from cute_py.draw.text_twin import picture_text
 from cute_py.errors import FileFormatError, InvalidValueError
+
+TITLES_LEFT_OUT = "the titles of the cells are left out: there is too much of them"
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,15 @@ class Picture:
 
     @cached_property
     def svg(self) -> str:
-        """The picture as an SVG element: light, or dark where the reader's system is."""
-        return render(self.title, self.tables, self.notes)
+        """The picture as an SVG element: light, or dark where the reader's system is. The cells have titles, unless
+        it would be larger than two million characters for them."""
+        whole = render(self.title, self.tables, self.notes)
+        if len(whole) <= SVG_BYTES:
+            return whole
+        bare = tuple(replace(table, rows=tuple(map(_untitled, table.rows))) for table in self.tables)
+        return render(
+            self.title, bare, (*self.notes, "the titles of the cells are left out: there is too much of them")
+        )
 
     @cached_property
     def text(self) -> str:
@@ -77,6 +86,10 @@ class Picture:
 
     def __str__(self) -> str:
         return self.text
+
+
+def _untitled(row: tuple[Cell | None, ...]) -> tuple[Cell | None, ...]:
+    return tuple(None if cell is None else replace(cell, title="") for cell in row)
 
 
 def write_whole(target: Path, text: str) -> Path:

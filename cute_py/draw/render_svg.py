@@ -19,6 +19,8 @@ BRACKET = 18.0
 """Height of a row of brackets."""
 SIDE = 26.0
 """Width of a column of brackets."""
+HEADING = 200
+"""Characters of a title, or of the names of the axes, that are drawn."""
 SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 
 
@@ -63,9 +65,18 @@ def _place(table: Table) -> _Place:
         columns.append(columns[-1] + (GAP_CELL if label == "…" else wide))
     for label in table.row_labels:
         rows.append(rows[-1] + (GAP_CELL if label == "…" else high))
-    lines = [*table.notes, table.title, _axes(table)]
+    lines = [*table.notes, clipped(table.title), clipped(_axes(table))]
     width = max([columns[-1], *(_wide(line) * 1.2 for line in lines)])
     return _Place(tuple(columns), tuple(rows), width, rows[-1] + 6 + LINE * len(table.notes))
+
+
+def clipped(line: str) -> str:
+    """A heading of at most HEADING characters; the whole one stands in the text twin.
+
+    >>> clipped("x" * 1000)[-4:], len(clipped("x" * 1000))
+    ('xxx…', 200)
+    """
+    return line if len(line) <= HEADING else line[: HEADING - 1] + "…"
 
 
 def _axes(table: Table) -> str:
@@ -118,9 +129,9 @@ def _table(parent: Element, table: Table, place: _Place, x: float, y: float) -> 
     group = SubElement(parent, "g", {"class": "table", "transform": f"translate({_n(x)} {_n(y)})"})
     line = LINE
     if table.title:
-        _text(group, 0, line, table.title, "title")
+        _text(group, 0, line, clipped(table.title), "title")
         line += LINE
-    axes = _axes(table)
+    axes = clipped(_axes(table))
     if axes:
         _text(group, 0, line, axes, "faint")
         line += LINE
@@ -155,7 +166,8 @@ def _table(parent: Element, table: Table, place: _Place, x: float, y: float) -> 
 def render(title: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
     """The SVG of a picture, as one element with its own style sheet; parses as XML."""
     spots: list[tuple[Table, _Place, float, float]] = []
-    x, y, below, right = MARGIN, MARGIN + (LINE + 8 if title else 0), 0.0, _wide(title) * 1.25 + 2 * MARGIN
+    heading = clipped(title)
+    x, y, below, right = MARGIN, MARGIN + (LINE + 8 if title else 0), 0.0, _wide(heading) * 1.25 + 2 * MARGIN
     for table in tables:
         place = _place(table)
         if x > MARGIN and x + place.width > PAGE_WIDTH:
@@ -176,8 +188,8 @@ def render(title: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
     pattern = SubElement(SubElement(root, "defs"), "pattern", hatch)
     SubElement(pattern, "path", {"class": "hatch", "d": "M-1 1l2-2M0 8l8-8M7 9l2-2"})
     SubElement(root, "rect", {"class": "paper", "width": "100%", "height": "100%"})
-    if title:
-        _text(root, MARGIN, MARGIN + LINE, title, "title")
+    if heading:
+        _text(root, MARGIN, MARGIN + LINE, heading, "title")
     for table, place, x, y in spots:
         _table(root, table, place, x, y)
     for i, note in enumerate(notes):

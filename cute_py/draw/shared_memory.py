@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy
+
 from cute_py.draw.boxes import checked_atom
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import TONES, Cell, Table, axis_limit, cut_note, shown
@@ -23,6 +25,8 @@ LINE = 128
 """Bytes of one line: 32 banks of 4 bytes."""
 UNIT = 16
 """Bytes of a unit: what a swizzle moves as one."""
+NAMED_ROWS = 4
+"""Rows that one gather4 or scatter4 names, one by one."""
 
 
 def logical_of(atom: TmaAtom) -> Callable[[tuple[int, ...]], tuple[int, ...]] | None:
@@ -45,7 +49,7 @@ def logical_of(atom: TmaAtom) -> Callable[[tuple[int, ...]], tuple[int, ...]] | 
 
 
 def tile_trace(atom: TmaAtom, tile_coord: Any = 0) -> Trace:
-    """The instructions of one tile, to be asked where elements go.
+    """The instructions of one tile, to be asked where elements go; gather4 and scatter4 with four neighbouring rows.
 
     Args:
         tile_coord: index or coordinate of the tile, in the tile modes of the divided tensor.
@@ -69,7 +73,11 @@ def tile_trace(atom: TmaAtom, tile_coord: Any = 0) -> Trace:
     last = work.last
     if not known or any(int(c) > end for c, end in zip(coords[-1], last, strict=True)):
         raise InvalidValueError(f"tile_coord = {tile_coord!r}; the tensor has {work.rest.shape} tiles")
-    return Trace(atom.descriptor, coords, work.offsets // 8, logical=logical_of(atom))
+    form, logical = atom.op.row.mode, logical_of(atom)
+    if form in ("gather4", "scatter4"):
+        coords = numpy.stack([coords[:, 0], *(coords[:, 1] + row for row in range(NAMED_ROWS))], axis=1)
+        return Trace(atom.descriptor, coords, work.offsets // 8, mode=f"tile::{form}", logical=logical)
+    return Trace(atom.descriptor, coords, work.offsets // 8, logical=logical)
 
 
 def _padded(start: Any, rank: int) -> list[int]:
@@ -165,6 +173,8 @@ def _notes(atom: TmaAtom, trace: Trace) -> tuple[str, ...]:
         f"cells: TMA coordinate (innermost first) of the unit's first element; tensor modes step by {', '.join(names)}",
         "units of one colour are one 16-byte column of the box",
     ]
+    if atom.op.row.mode in ("gather4", "scatter4"):
+        notes.append("each instruction names four rows at run time; drawn for four neighbours, in this order")
     if shape.interleaved or shape.packing is not None:
         notes.append("packed or interleaved rows: a unit may hold less than 16 bytes of the tensor")
     return tuple(notes)

@@ -13,9 +13,9 @@ CHARACTER = 6.7
 LINE = 14.0
 """Height of a line of text, pixels."""
 
-LIGHT = ("#cfe3fb", "#fbdcc4", "#d3efcf", "#f6cfdc", "#e7dcf8", "#f7edb8", "#c3ebe8", "#dcdfe3")
+LIGHT = ("#cfe0fb", "#f2a866", "#dff6d6", "#e587ab", "#d9c8f4", "#fbf4bc", "#66bdb4", "#b9c1c9")
 """Fills of the tones on light paper: text is dark."""
-DARK = ("#1f4a7a", "#7a4320", "#2a5e2c", "#7a2b48", "#51407f", "#665812", "#14605d", "#4a515a")
+DARK = ("#1b3a60", "#8a4a1c", "#1c4420", "#86305a", "#57458a", "#4d4208", "#17706b", "#59626c")
 """Fills of the tones in the dark: text is light."""
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from cute_py.arith_tuple.pointers import SmemPtrFlag
-from cute_py.draw.layouts import BANKS, axes_of, bank_of, check_bits, table_of
+from cute_py.draw.layouts import BANKS, axes_of, bank_of, byte_text, check_bits, table_of
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import TONES, Cell, Table
 from cute_py.errors import InvalidTypeError, InvalidValueError
@@ -43,10 +43,10 @@ def draw_swizzle(swizzle: Any, layout: Any = None, bits: int = 16, *, on: On = "
         InvalidValueError: a width that is none, or another word for `on`.
 
     >>> picture = draw_swizzle(Swizzle(3, 4, 3))
-    >>> [line for line in picture.text.splitlines() if line.startswith("1 |")]
-    ['1 |  8   9  10  11  12  13  14  15', '1 |  9   8  11  10  13  12  15  14']
+    >>> [line for line in picture.text.splitlines() if line.startswith("1 |")][1]
+    '1 |   9 b4    8 b0  11 b12   10 b8  13 b20  12 b16  15 b28  14 b24'
     >>> picture.notes[0]
-    '8 rows of column 0 are read in 8 pass(es) before, 1 after'
+    '16-byte reads of 8 rows of column 0 take 8 pass(es) before, 1 after'
     """
     if isinstance(swizzle, ComposedLayout):
         if layout is not None:
@@ -72,8 +72,8 @@ def draw_swizzle(swizzle: Any, layout: Any = None, bits: int = 16, *, on: On = "
         raise InvalidValueError(f"on = {on!r}; must be 'bytes' or 'elements'")
     move = _mover(swizzle, bits, on)
     tables = (
-        _table("before: offset in elements", layout, bits, lambda offset: offset, 2),
-        _table(f"after {swizzle} on {on}", layout, bits, move, 2),
+        _table("before: offset in elements, and bank", layout, bits, lambda offset: offset),
+        _table(f"after {swizzle} on {on}", layout, bits, move),
     )
     notes = ("cells of one colour lie in the same 4 banks (16 bytes of a 128-byte line)",)
     return Picture(f"{swizzle} on {on}, {layout}, {bits} bits", tables, (*_passes(layout, bits, move), *notes))
@@ -100,8 +100,8 @@ def _table(title: str, layout: Layout, bits: int, move: Callable[[int], int]) ->
     def cell(i: int, j: int, coordinate: str, value: Any) -> Cell:
         offset = move(int(value))
         bank = bank_of(offset, bits)
-        text = f"{coordinate} -> offset {int(value)} -> {offset}: byte {offset * bits / 8:g}, bank {bank}"
-        return Cell(str(offset), text, bank * TONES // BANKS)
+        text = f"{coordinate} -> offset {int(value)} -> {offset}: {byte_text(offset, bits)}, bank {bank}"
+        return Cell(f"{offset}\nb{bank}", text, bank * TONES // BANKS)
 
     return table_of(title, layout, cell, tables=2)
 
@@ -119,7 +119,7 @@ def _passes(layout: Layout, bits: int, move: Callable[[int], int]) -> tuple[str,
         before, after = (_conflicts(offsets, bits, f) for f in (lambda offset: offset, move))
         if before > 1 or after > 1 or mode == 0:
             what = "rows of column 0" if mode == 0 else "columns of row 0"
-            out.append(f"8 {what} are read in {before} pass(es) before, {after} after")
+            out.append(f"16-byte reads of 8 {what} take {before} pass(es) before, {after} after")
     return tuple(out)
 
 

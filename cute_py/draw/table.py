@@ -15,6 +15,8 @@ AXIS_LIMIT = 64
 """Rows or columns that one table shows at most; 64 x 64 cells make an SVG of about one megabyte."""
 PICTURE_CELLS = 4096
 """Cells of all tables of a picture together."""
+SVG_BYTES = 2_000_000
+"""Above this the titles of the cells are left out."""
 TAIL = 3
 """Indices that are kept at the end of an axis that is cut."""
 TONES = 8

@@ -15,6 +15,8 @@ from cute_py.layout.trees import modes
 
 MOST_PAIRS = 1 << 20
 """(thread, value) pairs that are looked through."""
+NAMED = 4
+"""Pairs of one element that its cell names; of more it says how many."""
 
 
 def draw_tv(layout: Any, tile: Any) -> Picture:
@@ -93,8 +95,8 @@ def _cell(i: int, j: int, pairs: list[tuple[int, int]]) -> Cell:
         return Cell("", f"({i},{j}) belongs to no thread", None, (0.0, 1.0))
     thread, value = min(pairs)
     more = f" +{len(pairs) - 1}" if len(pairs) > 1 else ""
-    all_of = ", ".join(f"thread {t} value {v}" for t, v in sorted(pairs)[:16])
-    rest = f" and {len(pairs) - 16} more" if len(pairs) > 16 else ""
+    all_of = ", ".join(f"thread {t} value {v}" for t, v in sorted(pairs)[:NAMED])
+    rest = f" and {len(pairs) - NAMED} more" if len(pairs) > NAMED else ""
     return Cell(f"T{thread}\nV{value}{more}", f"({i},{j}) -> {all_of}{rest}", thread % TONES)
 
 

@@ -172,7 +172,7 @@ def test_demo_tells_the_story(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], *([name, "--help"] for name in ("demo", "print", "copy", "tma", "desc", "tmem", "doctor"))],
+    [["--help"], *([name, "--help"] for name in ("demo", "print", "copy", "tma", "desc", "tmem", "draw", "doctor"))],
 )
 def test_every_command_has_help(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as end:

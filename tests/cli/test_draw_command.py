@@ -1,0 +1,118 @@
+"""`cute-py draw`: what it prints and writes, its JSON, and its refusals in one line."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from cute_py.cli.main import main
+from tests.cli.test_commands import shell
+
+GMEM, SMEM = "(100,200):(200,_1)", "Sw<3,4,3> o smem_ptr[16b](unset) o (_32,_64):(_64,_1)"
+
+
+def test_a_layout_is_printed_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = shell(capsys, "draw", "((2,2),4):((1,8),2)")
+    assert status == 0
+    assert out.splitlines()[0] == "((2,2),4):((1,8),2)"
+    assert out.splitlines()[-1] == ": 3 | 9  11  13  15"
+
+
+def test_standard_input_and_json(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("(4,8):(8,1)\n"))
+    status, out, _ = shell(capsys, "draw", "-", "--json")
+    data = json.loads(out)
+    assert status == 0
+    assert [(d["title"], d["cells"]) for d in data] == [("(4,8):(8,1)", 32)]
+    assert ElementTree.fromstring(data[0]["svg"]).tag.endswith("svg")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["Sw<2,4,3>"], "after Sw<2,4,3> on bytes"),
+        (["(4,4):(4,1)", "(4,4):(1,4)"], "(4,4):(1,4)"),
+        (["((_8,_4),(_2,_2)):((_16,_2),(_1,_8))", "--what", "tv", "--tile", "(8,16)"], "T31 V3"),
+        (["ArithTuple(0,0) o (2,3):(_1@0,_1@1)"], "(1,2)"),
+        (["(4,8):(8,1)", "--color", "bank", "--dtype", "float32"], "24 b24  25 b25"),
+        (["(4,8):(8,1)", "--color", "tile", "--tile", "(2,4)"], "24  25"),
+        (["--what", "tmem"], "32-127 | as lanes 0-31"),
+        ([GMEM, "--smem", SMEM], "(192,96)/"),
+        ([GMEM, "--smem", SMEM, "--what", "smem", "--at", "(3,3)"], "tile (3,3) in shared memory"),
+        ([GMEM, "--smem", SMEM, "--what", "descriptor"], "global_dim[0] = 199"),
+        (
+            [GMEM, "--smem", SMEM, "--what", "multicast", "--op", "SM90_TMA_LOAD_MULTICAST", "--multicast", "2"],
+            "CTA 1 (0,16)",
+        ),
+        (["00" * 64, "--what", "descriptor"], "tensor map, tiled, rank 1, 64 bytes"),
+    ],
+)
+def test_every_picture_has_its_text(capsys: pytest.CaptureFixture[str], arguments: list[str], part: str) -> None:
+    status, out, err = shell(capsys, "draw", *arguments)
+    assert (status, err) == (0, "")
+    assert part in out
+
+
+def test_files_are_written_whole(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    svg, page, text = (str(tmp_path / name) for name in ("a.svg", "b.html", "c.txt"))
+    assert shell(capsys, "draw", GMEM, "--smem", SMEM, "--out", svg)[:2] == (
+        0,
+        f"{svg}: {os.path.getsize(svg)} bytes, 16 cells\n",
+    )
+    assert ElementTree.parse(svg).getroot().tag.endswith("svg")
+    assert shell(capsys, "draw", GMEM, "--smem", SMEM, "--out", page)[0] == 0
+    written = Path(page).read_text(encoding="utf-8")
+    assert written.startswith("<!doctype html>")
+    assert written.count("<figure>") == 3
+    assert "http" not in written.replace("http://www.w3.org/2000/svg", "")
+    assert shell(capsys, "draw", "(4,4):(4,1)", "--out", text)[0] == 0
+    assert Path(text).read_text(encoding="utf-8").startswith("(4,4):(4,1)")
+    _, out, _ = shell(capsys, "draw", "(4,4):(4,1)", "--out", svg, "--json")
+    assert json.loads(out)[0]["file"] == svg
+    assert sorted(os.listdir(tmp_path)) == ["a.svg", "b.html", "c.txt"]
+
+
+def test_a_page_goes_to_standard_output_too(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = shell(capsys, "draw", "(4,4):(4,1)", "--html")
+    assert status == 0
+    assert out.startswith("<!doctype html>")
+    assert out.endswith("</body></html>\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        ([], "nothing to draw"),
+        (["(4,8"], ""),
+        (["(4,4)"], "there is no picture of tuple"),
+        (["(4,4):(4,1)", "--what", "smem"], "--what smem needs --smem"),
+        (["(4,4):(4,1)", "--what", "tv"], "--what tv needs --tile"),
+        (["(4,4):(4,1)", "(4,4):(4,1)", "--what", "layout"], "2 texts; layout takes one"),
+        (["(4,4):(4,1)", "(4,4):(4,1)", "--smem", SMEM], "2 texts; --smem takes one"),
+        ([GMEM, "--smem", SMEM, "--what", "tv"], "--what tv draws no copy"),
+        ([GMEM, "--smem", SMEM, "--what", "smem", "--at", "16"], "the tensor has (4, 4) tiles"),
+        (["(4,4):(4,1)", "--out", "/nonexistent/a.svg"], "can't be written"),
+        (["(4,4):(4,1)", "--out", "a.png"], "not '.png'"),
+        (["(4,4):(4,1)", "--html", "--out", "a.svg"], "a page is written to a name that ends in .html"),
+        (["(4,4):(4,1)", "--dtype", "float17"], "float17"),
+        (["zz", "--what", "descriptor"], ""),
+    ],
+)
+def test_refusals_are_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], part: str) -> None:
+    status, out, err = shell(capsys, "draw", *arguments)
+    assert (status, out) == (2, "")
+    assert err.startswith("cute-py: error: ")
+    assert err.count("\n") == 1
+    assert part in err
+
+
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["draw", "--help"])
+    assert end.value.code == 0
+    assert "--smem" in capsys.readouterr().out

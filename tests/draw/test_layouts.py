@@ -1,0 +1,192 @@
+"""Tables of layouts: every cell says the layout's value at its coordinate; colours follow what they are said to."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cute_py as cute
+from cute_py.draw import draw, draw_compare, draw_layout, draw_tensor, draw_tv
+from cute_py.draw.table import PICTURE_CELLS
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError
+from cute_py.layout.tv import make_layout_tv
+from tests.draw.structure import cells, words
+
+SIZES = st.integers(1, 4)
+MODES = st.one_of(SIZES, st.tuples(SIZES, SIZES), st.tuples(SIZES, st.tuples(SIZES, SIZES)))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.tuples(MODES, MODES))
+def test_every_cell_is_the_layout_at_its_coordinate(shape: object) -> None:
+    layout = cute.Layout(shape)
+    drawn = cells(draw_layout(layout))
+    rows, columns = (int(cute.size(layout, i)) for i in range(2))
+    assert [int(c.text) for c in drawn] == [int(layout(i, j)) for i in range(rows) for j in range(columns)]
+    for cell, index in zip(drawn, [(i, j) for i in range(rows) for j in range(columns)], strict=True):
+        coordinate = tuple(cute.idx2crd(n, layout.shape[mode]) for mode, n in enumerate(index))
+        assert cell.title.startswith(str(coordinate).replace(" ", "") + " -> ")
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "axis"),
+    [
+        ("8:2", 8, "→ mode 0 = 8:2"),
+        ("():()", 1, ""),
+        ("(2,3,4):(12,4,1)", 24, "↓ mode 0 = 2:12   → modes 1..2 = (3,4):(4,1)"),
+        ("(4,8):(-8,1)", 32, "↓ mode 0 = 4:-8   → mode 1 = 8:1"),
+        ("(0,3):(1,2)", 0, "↓ mode 0 = 0:1   → mode 1 = 3:2"),
+        ("Sw<2,0,3> o 5 o (4,4):(4,1)", 16, "↓ mode 0 = 4:4   → mode 1 = 4:1"),
+        ("(2,3):(_1@0,_1@1)", 6, "↓ mode 0 = 2:_1@0   → mode 1 = 3:_1@1"),
+    ],
+)
+def test_layouts_of_every_rank(text: str, count: int, axis: str) -> None:
+    picture = draw_layout(cute.parse(text))
+    assert len(cells(picture)) == picture.count == count
+    assert not axis or axis in words(picture)
+    assert picture.title == text
+
+
+def test_a_swizzle_on_bytes_is_drawn_in_elements_as_print_layout_does() -> None:
+    layout = cute.parse("Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)")
+    second = [c for c in cells(draw_layout(layout)) if c.title.startswith("(1,")]
+    assert [int(c.text) for c in second[:16]] == [*range(72, 80), *range(64, 72)]
+
+
+def test_colour_by_bank_needs_a_width() -> None:
+    layout = cute.parse("(8,64):(64,1)")
+    with pytest.raises(InvalidValueError, match="banks need the width of an element"):
+        draw_layout(layout, "bank")
+    by_bank = cells(draw_layout(layout, "bank", bits=16))
+    assert by_bank[0].title == "(0,0) -> 0, byte 0, bank 0"
+    assert by_bank[9].title == "(0,9) -> 9, byte 18, bank 4"
+    assert [by_bank[i].tone for i in (0, 7, 8, 63, 64)] == ["tone0", "tone0", "tone1", "tone7", "tone0"]
+
+
+def test_colour_by_thread_and_tile() -> None:
+    layout = cute.Layout((4, 4))
+    assert [c.tone for c in cells(draw_layout(layout, "thread"))[::4]] == ["tone0", "tone1", "tone2", "tone3"]
+    tiles = cells(draw_layout(layout, "tile", tile=(2, 2)))
+    assert tiles[0].tone == tiles[1].tone == tiles[5].tone
+    assert len({tiles[i].tone for i in (0, 2, 8, 10)}) == 4
+    assert tiles[11].title.endswith("tile (1,1)")
+
+
+@pytest.mark.parametrize(
+    ("options", "words_of_it"),
+    [
+        ({"color": "rainbow"}, "color = 'rainbow'; must be one of value, bank, thread, tile"),
+        ({"color": "tile"}, "color='tile' needs the tile"),
+        ({"color": "tile", "tile": (0, 2)}, r"tile = \(0, 2\); must be one or two sizes, 1 or more"),
+        ({"color": "bank", "bits": 0}, "bits = 0; banks need the width"),
+        ({"color": "bank", "bits": True}, "bits = True; banks need the width"),
+    ],
+)
+def test_bad_options_are_refused(options: dict[str, object], words_of_it: str) -> None:
+    with pytest.raises(InvalidValueError, match=words_of_it):
+        draw_layout(cute.Layout((4, 4)), **options)  # type: ignore[arg-type]
+
+
+def test_a_large_layout_is_summarised_and_says_so() -> None:
+    picture = draw_layout(cute.parse("(1000000,1000000):(1000000,1)"))
+    assert picture.count == 63 * 63
+    assert "summarised: 1000000 x 1000000 cells, of which 63 x 63 are drawn" in picture.text
+    assert "summarised: 1000000 x 1000000 cells, of which 63 x 63 are drawn" in words(picture)
+    assert len(picture.svg) < 1_500_000
+    assert cells(picture)[-1].text == "999999999999"
+
+
+def test_many_large_layouts_share_one_budget() -> None:
+    picture = draw_compare(*[cute.parse("(512,512):(512,1)")] * 16)
+    assert picture.count <= PICTURE_CELLS
+    assert picture.text.count("summarised: 512 x 512") == 16
+    assert len(picture.svg) < 1_500_000
+
+
+def test_comparing_draws_one_table_each() -> None:
+    layout = cute.Layout((4, 8), (8, 1))
+    divided = cute.zipped_divide(layout, (2, 4))
+    picture = draw_compare(layout, divided, names=("A", "by (2,4)"))
+    assert len(picture.tables) == 2
+    assert {"A: (4,8):(8,1)", f"by (2,4): {divided}"} <= words(picture)
+    by_offset: dict[str, set[str]] = {}
+    for cell in cells(picture):
+        by_offset.setdefault(cell.text, set()).add(cell.tone)
+    assert len(by_offset) == 32
+    assert all(len(tones) == 1 for tones in by_offset.values())
+
+
+def test_comparing_refuses_what_it_cannot_draw() -> None:
+    layout = cute.Layout(4)
+    with pytest.raises(InvalidValueError, match="0 layouts; must be 1 to 16"):
+        draw_compare()
+    with pytest.raises(InvalidValueError, match="17 layouts; must be 1 to 16"):
+        draw_compare(*[layout] * 17)
+    with pytest.raises(InvalidValueError, match="1 names for 2 layouts"):
+        draw_compare(layout, layout, names=("a",))
+    with pytest.raises(InvalidTypeError, match="draw_compare takes layouts, got int 4"):
+        draw_compare(layout, 4)
+
+
+def test_coordinate_tensors_show_coordinates_and_strides() -> None:
+    picture = draw_tensor(cute.parse("ArithTuple(1,0) o (2,3):(_1@1,_2@0)"))
+    assert [c.text for c in cells(picture)] == ["(1,0)", "(3,0)", "(5,0)", "(1,1)", "(3,1)", "(5,1)"]
+    assert "↓ mode 0 = 2:_1@1   → mode 1 = 3:_2@0" in words(picture)
+
+
+def test_other_tensors_show_offsets() -> None:
+    counted = draw_tensor(cute.make_tensor(cute.counting_iterator(5), cute.Layout((2, 2))))
+    assert [c.text for c in cells(counted)] == ["5", "7", "6", "8"]
+    pointed = draw_tensor(cute.parse("gmem_ptr[16b](0x1000) o (2,2):(2,1)"))
+    assert [c.title for c in cells(pointed)][-1] == "(1,1) -> 3, byte 6, bank 1"
+    with pytest.raises(InvalidTypeError, match="draw_tensor takes a tensor, got int 3"):
+        draw_tensor(3)
+
+
+def test_symbols_are_refused() -> None:
+    import sympy
+
+    n = sympy.Symbol("n", integer=True, positive=True)
+    with pytest.raises(InvalidTypeError, match="a picture needs known sizes, got n"):
+        draw(cute.Layout((n, 4)))
+
+
+def test_each_element_of_a_tile_names_its_thread_and_value() -> None:
+    tile, tv = make_layout_tv(cute.parse("(_4,_8):(_8,_1)"), cute.parse("(_2,_2):(_1,_2)"))
+    picture = draw_tv(tv, tile)
+    drawn = cells(picture)
+    assert len(drawn) == 8 * 16
+    for i in range(8):
+        for j in range(16):
+            thread, value = (int(part[1:]) for part in drawn[16 * i + j].text.split("\n"))
+            assert int(tv(thread, value)) == i + 8 * j
+    assert picture.notes == ()
+
+
+def test_holes_and_copies_of_a_tile_are_told() -> None:
+    picture = draw_tv(cute.Layout((2, 2), (0, 2)), (4, 1))
+    drawn = cells(picture)
+    assert [c.text for c in drawn] == ["T0\nV0 +1", "", "T0\nV1 +1", ""]
+    assert drawn[0].title == "(0,0) -> thread 0 value 0, thread 1 value 0"
+    assert [c.hatches for c in drawn] == [0, 1, 0, 1]
+    assert picture.notes == (
+        "2 of 4 elements belong to no thread (hatched)",
+        "2 elements are held more than once: +n says by how many more",
+    )
+
+
+@pytest.mark.parametrize(
+    ("layout", "tile", "error", "text"),
+    [
+        ("(4,4):(4,1)", (2, 2), InvalidValueError, "value 0 of thread 1 is element 4; the tile has 4"),
+        ("8:1", (8,), InvalidValueError, "8:1 has 1 modes; must be 2, threads and values"),
+        ("(2,2):(1,2)", (1, 2, 2), InvalidValueError, "must have one or two modes"),
+        ("(2,2):(1,2)", "x", InvalidTypeError, "must be a shape of known sizes"),
+        ("(2,2):(1@0,1@1)", (2, 2), InvalidTypeError, "draw_tv takes a layout"),
+        ("(100000,100000):(0,0)", (2, 2), InvalidValueError, "must be at most 1048576 pairs"),
+    ],
+)
+def test_bad_thread_value_layouts(layout: str, tile: object, error: type[CuteError], text: str) -> None:
+    with pytest.raises(error, match=text):
+        draw_tv(cute.parse(layout), tile)
