@@ -73,5 +73,15 @@ def format_layout(layout: Any) -> str:
 
 
 def print_layout(layout: Any, file: TextIO | None = None) -> None:
-    """Print the table of a rank-2 layout as C++'s print_layout does."""
+    """Print the table of a rank-2 layout as C++'s print_layout does.
+
+    >>> print_layout(Layout((2, 3), (3, 1)))  # doctest: +NORMALIZE_WHITESPACE
+    (2,3):(3,1)
+          0   1   2
+        +---+---+---+
+     0  | 0 | 1 | 2 |
+        +---+---+---+
+     1  | 3 | 4 | 5 |
+        +---+---+---+
+    """
     (file or sys.stdout).write(format_layout(layout))

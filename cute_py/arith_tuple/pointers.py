@@ -181,7 +181,11 @@ class SmemPtrFlag(Int):
 
 
 def smem_ptr_flag(bits: int) -> SmemPtrFlag:
-    """An unset shared-memory pointer to elements of `bits` bits."""
+    """An unset shared-memory pointer to elements of `bits` bits.
+
+    >>> print(ComposedLayout(Swizzle(3, 4, 3), smem_ptr_flag(16), static(Layout((8, 64), (64, 1)))))
+    Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)
+    """
     if isinstance(bits, bool) or not isinstance(bits, int) or bits < 1:
         raise InvalidValueError(f"an element's width must be a positive number of bits, got {bits!r}")
     return SmemPtrFlag(bits)
@@ -220,12 +224,20 @@ def make_smem_ptr(address: int, dtype: Any, swizzle: Swizzle | None = None) -> P
 
 
 def make_rmem_ptr(address: int, dtype: Any) -> Pointer:
-    """A pointer to registers; prints as a plain pointer, as C++'s does."""
+    """A pointer to registers; prints as a plain pointer, as C++'s does.
+
+    >>> print(make_rmem_ptr(0, 'float32'))
+    ptr[32b]((nil))
+    """
     return _pointer("rmem", address, dtype)
 
 
 def make_ptr(address: int, dtype: Any) -> Pointer:
-    """A pointer without a memory space."""
+    """A pointer without a memory space.
+
+    >>> print(make_ptr(4096, 'float16') + 4)
+    ptr[16b](0x1008)
+    """
     return _pointer("generic", address, dtype)
 
 

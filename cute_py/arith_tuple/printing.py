@@ -63,5 +63,14 @@ def format_tensor(tensor: Any, header: bool = True, style: str = "cute") -> str:
 
 
 def print_tensor(tensor: Any, file: TextIO | None = None, header: bool = True, style: str = "cute") -> None:
-    """Print a tensor as C++'s print_tensor does, or in another style."""
+    """Print a tensor as C++'s print_tensor does, or in another style.
+
+    >>> print_tensor(make_identity_tensor((2, 3)))
+    ArithTuple(_0,_0) o (2,3):(_1@0,_1@1):
+      (0,0)  (0,1)  (0,2)
+      (1,0)  (1,1)  (1,2)
+    >>> print_tensor(make_tensor(counting_iterator(5), (2, 3)), header=False)
+        5    7    9
+        6    8   10
+    """
     (file or sys.stdout).write(format_tensor(tensor, header, style))

@@ -101,6 +101,10 @@ class Ratio:
 
 
 def ratio(numerator: int, denominator: int) -> Any:
-    """n/d: an `Int` if it is whole, else a `Ratio`."""
+    """n/d: an `Int` if it is whole, else a `Ratio`.
+
+    >>> print(ratio(6, 4), ratio(8, 4))
+    _3/_2 _2
+    """
     r = Ratio(numerator, denominator)
     return Int(r.numerator) if r.denominator == 1 else r

@@ -174,7 +174,11 @@ class ComposedLayout:
 
 
 def make_composed_layout(outer: Any, offset: Any, inner: Any) -> ComposedLayout:
-    """C++'s name for the constructor."""
+    """C++'s name for the constructor.
+
+    >>> print(make_composed_layout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1))))
+    Sw<3,3,3> o 0 o (8,64):(64,1)
+    """
     return ComposedLayout(outer, offset, inner)
 
 

@@ -62,7 +62,11 @@ def get_swizzle_portion(layout: Any) -> Swizzle:
 
 
 def get_nonswizzle_portion(layout: Any) -> Layout:
-    """The plain layout under the swizzle, or the layout itself."""
+    """The plain layout under the swizzle, or the layout itself.
+
+    >>> print(get_nonswizzle_portion(ComposedLayout(Swizzle(2, 0, 2), 0, Layout((4, 4)))))
+    (4,4):(_1,4)
+    """
     return domain_of(layout)
 
 

@@ -89,7 +89,11 @@ def size(thing: Any, *mode: int) -> Any:
 
 
 def product(tree: Tree) -> Any:
-    """The product of all leaves; `_1` of the empty tuple."""
+    """The product of all leaves; `_1` of the empty tuple.
+
+    >>> print(product((2, (3, 4))), product((Int(2), Int(3))))
+    24 _6
+    """
     return public(product_of(_shape_of(tree)))
 
 

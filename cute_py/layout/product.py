@@ -67,14 +67,22 @@ def zipped_product(block: Any, tiler: Any) -> Any:
 
 
 def tiled_product(block: Any, tiler: Any) -> Any:
-    """((block modes), copies, copies, ...)."""
+    """((block modes), copies, copies, ...).
+
+    >>> print(tiled_product(static(Layout((2, 2))), static(Layout((3, 4)))))
+    ((_2,_2),_3,_4):((_1,_2),_4,_12)
+    """
     if type(block) is not Layout:
         return on_domain(tiled_product, block, tiler)
     return unpacked(zipped_product(block, tiler), False, True)
 
 
 def flat_product(block: Any, tiler: Any) -> Any:
-    """(block, block, ..., copies, copies, ...)."""
+    """(block, block, ..., copies, copies, ...).
+
+    >>> print(flat_product(static(Layout((2, 2))), static(Layout((3, 4)))))
+    (_2,_2,_3,_4):(_1,_2,_4,_12)
+    """
     if type(block) is not Layout:
         return on_domain(flat_product, block, tiler)
     return unpacked(zipped_product(block, tiler), True, True)

@@ -308,7 +308,11 @@ _PRODUCTS = (logical_product, zipped_product, tiled_product, flat_product, block
 
 
 def explained() -> tuple[Callable[..., Any], ...]:
-    """The operations that `steps` can tell about."""
+    """The operations that `steps` can tell about.
+
+    >>> [operation.__name__ for operation in explained()][:3]
+    ['coalesce', 'composition', 'complement']
+    """
     return (coalesce, composition, complement, right_inverse, left_inverse, *_DIVIDES, *_PRODUCTS)
 
 

@@ -50,6 +50,8 @@ def assert_same_bytes(
         descriptor, coords, smem_offsets: the loads that filled shared memory, as `Trace` takes them.
     Raises:
         AssertionError: a byte differs.
+
+    >>> cute.testing.assert_same_bytes([1, 2, 3], [1, 2, 3])
     """
     import numpy as np
 

@@ -132,5 +132,9 @@ def payload(request: TensorMap, *, driver: int | None = None, arch: str = "sm_90
 
     Raises:
         As `encode`.
+
+    >>> request = cute.tma.TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128), swizzle=3)
+    >>> len(cute.tma.payload(request))
+    64
     """
     return encode(request, driver=driver, arch=arch)[: f.PAYLOAD_BYTES]

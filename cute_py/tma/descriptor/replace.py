@@ -186,6 +186,11 @@ def rebind(data: Any, address: int, extents: Sequence[int], strides: Sequence[in
     Raises:
         InvalidValueError: the rank of the map is another.
         As `replace`.
+
+    >>> request = cute.tma.TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128), swizzle=3)
+    >>> other = cute.tma.decode(cute.tma.rebind(cute.tma.encode(request), 8192, (256, 77), (512,)))
+    >>> other.global_address, other.global_dim, other.global_strides
+    (8192, (256, 77), (512,))
     """
     raw = read_map(data)
     steps = rebind_steps(address, extents, strides)
@@ -223,6 +228,11 @@ def update_tma_descriptor(data: Any, kind: str, axis: int, value: int) -> bytes:
         value: bytes for the pointer and strides, elements for sizes.
     Raises:
         TmaBuildError: "TMA descriptor field is not device-mutable": another field, or the stride of axis 0.
+
+    >>> request = cute.tma.TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128), swizzle=3)
+    >>> moved = cute.tma.update_tma_descriptor(cute.tma.encode(request), "UPDATE_BASE_POINTER", 0, 8192)
+    >>> cute.tma.decode(moved).global_address
+    8192
     """
     name = getattr(kind, "name", kind)
     field = _UPDATES.get(name) if isinstance(name, str) else None
