@@ -1,6 +1,6 @@
 """The executor against the memory of the GPU, and against its peers, in one run.
 
-    PYTHONPATH=. python3 -m benchmarks.gpu [--rounds 15] [--tune] [--out DIRECTORY]
+    PYTHONPATH=. python3 -m benchmarks.gpu [--rounds 15] [--tune] [--cute-cpp LIBRARY] [--out DIRECTORY]
 
 Candidates of a task are interleaved, buffers rotate beyond L2, destinations are poisoned and compared bit for bit
 before timing, figures are medians of CUDA events; GB/s counts bytes read plus bytes written. Needs PyTorch. Writes
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu_host_cost import first_copies, launches
-from benchmarks.gpu_peers import memcpy, triton_tma, triton_transpose
+from benchmarks.gpu_peers import cute_cpp, memcpy, triton_tma, triton_transpose
 from benchmarks.gpu_timing import Candidate, document, markdown, table, time_events, time_graphs, verify_all
 from cute_py.errors import CuteError
 from cute_py.tma.descriptor.encode import encode
@@ -39,14 +39,14 @@ LIMIT = 4800.0
 class Bench:
     """The device, PyTorch, and the results so far."""
 
-    def __init__(self, rounds: int, tune: bool) -> None:
+    def __init__(self, rounds: int, tune: bool, library: str = "") -> None:
         import torch
 
         self.torch: Any = torch
         torch.cuda.init()
         torch.zeros(1, device="cuda")
         self.device: Device = open_device()
-        self.rounds, self.tune = rounds, tune
+        self.rounds, self.tune, self.library = rounds, tune, library
         self.stream = torch.cuda.Stream()
         self.results: list[dict[str, Any]] = []
 
@@ -105,6 +105,12 @@ class Bench:
             return []
         return [self.candidate(name, pairs, run)]
 
+    def cute_cpp(self, pairs: list[tuple[Any, Any]]) -> list[Candidate]:
+        """CuTe C++, where its library was given."""
+        if not self.library:
+            return []
+        return self.peer("CuTe C++ 32x256", pairs, lambda: cute_cpp(pairs, self.library, self.torch))
+
     def report(self, title: str, candidates: list[Candidate], size: int, reference: str) -> None:
         result = table(title, [one for one in candidates if one.verified is not False], size, reference)
         self.results.append(result)
@@ -131,6 +137,7 @@ def large_copy(bench: Bench) -> None:
     candidates += only(bench.ours("cute_py", pairs), bench.ours("cute_py hints", pairs, hints=True))
     candidates += bench.peer("torch copy_", pairs, lambda: lambda i: pairs[i][1].copy_(pairs[i][0]))
     candidates += bench.peer("Triton TMA 16x256", pairs, lambda: triton_tma(pairs, 16, 256))
+    candidates += bench.cute_cpp(pairs)
     if bench.tune:
         candidates += bench.tuned(
             pairs,
@@ -160,6 +167,7 @@ def small_copies(bench: Bench) -> None:
         ]
         candidates += only(bench.ours("cute_py", pairs), bench.ours("cute_py hints", pairs, hints=True))
         candidates += bench.peer("torch copy_", pairs, lambda p=pairs: lambda i: p[i][1].copy_(p[i][0]))
+        candidates += bench.cute_cpp(pairs)
         if bench.tune:
             candidates += bench.tuned(
                 pairs,
@@ -386,12 +394,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--tune", action="store_true", help="also time the tunings that the defaults were chosen from")
+    parser.add_argument("--cute-cpp", type=Path, help="the peer in CuTe C++: cute_cpp_peer.cu as a shared library")
     parser.add_argument("--only", default="", help="names of tasks, separated by commas")
     parser.add_argument("--out", type=Path, default=Path("docs/measurements"))
     options = parser.parse_args()
     started = time.perf_counter()
     host = first_copies() if "host" in options.only or not options.only else {}
-    bench = Bench(options.rounds, options.tune)
+    bench = Bench(options.rounds, options.tune, str(options.cute_cpp.resolve()) if options.cute_cpp else "")
     torch = bench.torch
     tasks = {
         "large": large_copy,

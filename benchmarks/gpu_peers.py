@@ -1,4 +1,4 @@
-"""The peers of the GPU benchmark: the driver's memcpy, PyTorch, and Triton through tensor maps and through pointers."""
+"""The peers of the GPU benchmark: the driver's memcpy, PyTorch, CuTe C++, and Triton through maps and pointers."""
 
 from __future__ import annotations
 
@@ -37,6 +37,24 @@ def triton_tma(pairs: list[tuple[Any, Any]], rows: int, columns: int, warps: int
     def run(i: int) -> None:
         source, destination = described[i]
         kernel[grid](source, destination, width // columns, rows, columns, num_warps=warps)
+
+    return run
+
+
+def cute_cpp(pairs: list[tuple[Any, Any]], library: str, torch: Any) -> Callable[[int], object]:
+    """A copy by CuTe C++, `cute_cpp_peer.cu` built as a shared library. Raises OSError without it."""
+    import ctypes
+
+    peer = ctypes.CDLL(library)
+    peer.prepare.restype = ctypes.c_void_p
+    peer.prepare.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_int]
+    peer.launch.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+    prepared = [peer.prepare(a.data_ptr(), b.data_ptr(), *a.shape) for a, b in pairs]
+
+    def run(i: int) -> None:
+        error = peer.launch(prepared[i], torch.cuda.current_stream().cuda_stream)
+        if error:
+            raise RuntimeError(f"CUDA error {error}")
 
     return run
 
