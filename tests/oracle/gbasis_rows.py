@@ -1,4 +1,4 @@
-"""Build atoms from the recorded inputs of gbasis_cpp, with a reader of printed layouts that is not the library's own."""
+"""Build atoms from the recorded inputs of gbasis_cpp, with a reader of printed layouts that is not the library's."""
 
 from __future__ import annotations
 

@@ -43,9 +43,9 @@ def write_differs(row: dict[str, Any]) -> str:
     before = gmem.copy()
     engine, descriptor = Emulator(strict=True), encode(tensor_map(row))
     if "op" in row:
-        engine.reduce(row["op"], descriptor, smem, row["coords"], gmem, gmem_base=BASE)
+        engine.reduce(row["op"], descriptor, gmem, row["coords"], smem, gmem_base=BASE)
     else:
-        engine.store(descriptor, smem, row["coords"], gmem, gmem_base=BASE)
+        engine.store(descriptor, gmem, row["coords"], smem, gmem_base=BASE)
     want = np.zeros(row["gmem_bytes"], np.uint8)
     recorded = np.frombuffer(bytes.fromhex(row["gmem_xor"]), np.uint8)
     want[: len(recorded)] = recorded
@@ -100,9 +100,9 @@ def trap_differs(row: dict[str, Any]) -> str:
             offsets = row["im2col_offsets"]
             engine.load(descriptor, gmem, coords, smem, im2col_offsets=offsets, gmem_base=BASE)
         elif row["instruction"].startswith("store"):
-            engine.store(descriptor, smem, coords, gmem, gmem_base=BASE)
+            engine.store(descriptor, gmem, coords, smem, gmem_base=BASE)
         else:
-            engine.reduce(row["op"], descriptor, smem, coords, gmem, gmem_base=BASE)
+            engine.reduce(row["op"], descriptor, gmem, coords, smem, gmem_base=BASE)
     except TmaTrap as trap:
         if trap.cuda_error != row["error"]:
             return f"{trap.cuda_error}, recorded {row['error']}"

@@ -9,11 +9,10 @@ layouts of rank 1 that gives 0 where shape * stride is 0; this is its generic lo
 from __future__ import annotations
 
 from cute_py.errors import InvalidTypeError, InvalidValueError
-from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Tree, underscore
 from cute_py.layout.slicing import slice_and_offset
-from cute_py.layout.trees import has_underscore
+from cute_py.layout.trees import has_underscore, leaves
 
 MAX_CLUSTER = 16
 """CTAs; the mask operand has 16 bits (PTX ISA, cp.async.bulk.tensor, .multicast::cluster)."""
@@ -43,17 +42,22 @@ def create_tma_multicast_mask(cluster_layout_vmnk: Layout, coord: Tree, *modes: 
             raise InvalidValueError(f"no mode {mode} in a coordinate of rank {len(parts)}", {"coordinate": coord})
         parts[mode] = underscore
     coord = tuple(parts) if isinstance(coord, tuple) else parts[0]
-    if has_underscore(coord):
-        layout, offset = slice_and_offset(coord, cluster_layout_vmnk)
-        numbers = [int(offset) + int(layout(i)) for i in range(int(size(layout)))]
-    else:
+    if not has_underscore(coord):
         numbers = [int(cluster_layout_vmnk(coord))]
+    else:
+        layout, offset = slice_and_offset(coord, cluster_layout_vmnk)
+        numbers = [int(offset)]
+        for n, d in zip(leaves(layout.shape), leaves(layout.stride), strict=True):
+            steps = range(min(int(n), MAX_CLUSTER + 1)) if d else range(1)  # a stride of 0 names no further CTA
+            numbers = sorted({number + i * int(d) for number in numbers for i in steps})
+            _check(numbers, cluster_layout_vmnk)
+    _check(numbers, cluster_layout_vmnk)
+    return sum(1 << n for n in numbers)
+
+
+def _check(numbers: list[int], layout: Layout) -> None:
     wrong = [n for n in numbers if not 0 <= n < MAX_CLUSTER]
     if wrong:
         raise InvalidValueError(
-            f"CTA {wrong[0]} in a multicast mask; must be 0 to {MAX_CLUSTER - 1}", {"layout": cluster_layout_vmnk}
+            f"CTA {wrong[0]} in a multicast mask; must be 0 to {MAX_CLUSTER - 1}", {"layout": layout}
         )
-    mask = 0
-    for n in numbers:
-        mask |= 1 << n
-    return mask

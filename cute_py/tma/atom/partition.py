@@ -24,6 +24,7 @@ from cute_py.layout.leaf import Int, Tree
 from cute_py.layout.product import tile_to_shape
 from cute_py.layout.slicing import domain_offset
 from cute_py.layout.tensor import Tensor
+from cute_py.layout.trees import has_underscore
 
 
 def tma_partition(
@@ -44,6 +45,8 @@ def tma_partition(
             raise InvalidTypeError(f"tma_partition takes tensors; {name} is {type(tensor).__name__}")
     if not isinstance(cta_layout, Layout):
         raise InvalidTypeError(f"the CTAs of a multicast are numbered by a layout, got {cta_layout!r}")
+    if has_underscore(cta_coord):
+        raise InvalidTypeError(f"the coordinate of one CTA has no free modes, got {cta_coord}")
     smem = domain_of(stensor)[0]
     if size(smem) != size(gtensor, 0):
         raise StaticAssertError(

@@ -195,8 +195,8 @@ def plan_tiled(
         if not 1 <= n <= 256:
             broken.append(
                 BrokenCondition(
-                    f"smem_box_shape[{i}] <= (uint32_t(1) << 8)",
-                    f"boxDim[{i}] = {n} elements; must be at most 256",
+                    f"smem_box_shape[{i}] {'>= (uint32_t(1))' if n < 1 else '<= (uint32_t(1) << 8)'}",
+                    f"boxDim[{i}] = {n} elements; must be {'at least 1' if n < 1 else 'at most 256'}",
                     i,
                 )
             )

@@ -1,7 +1,7 @@
 """TiledCopy of a TMA atom: the (CTA, value) view of a tile, and the slices of each CTA.
 
-CTAs play the threads: of C CTAs that share a tile, CTA c's values start at c * slot / C. `layout_tv` maps (CTA, value) to the
-tile's coordinates; `partition_s` and `partition_d` give a CTA its (atom values, rest) of a global and a shared tensor.
+CTAs play the threads: of C CTAs that share a tile, CTA c's values start at c * slot / C. `layout_tv` maps (CTA, value)
+to the tile's coordinates; `partition` gives a CTA its (atom values, rest) of a global or a shared tensor.
 Source: cute/atom/copy_traits_sm90_tma.hpp, make_tma_copy_tiled; cute/atom/copy_atom.hpp, TiledCopy and ThrCopy.
 """
 
@@ -71,9 +71,9 @@ def make_tiled_copy(
     """The TiledCopy of an atom that `ctas` CTAs issue together.
 
     Raises:
-        StaticAssertError: CuTe's 'Stride Divisibility Condition' or 'tile_to_shape: block shape does not divide the target
-            shape.', where the slots do not tile the value map; 'TiledCopy uses too few thrs for selected CopyAtom', where
-            a pair of CTAs issues the atom and fewer share the tile.
+        StaticAssertError: CuTe's 'Stride Divisibility Condition' or 'tile_to_shape: block shape does not divide the
+            target shape.', where the slots do not tile the value map; 'TiledCopy uses too few thrs for selected
+            CopyAtom', where a pair of CTAs issues the atom and fewer share the tile.
     """
     inverse = right_inverse(domain_of(smem_layout))
     layout_v = composition(inverse, Int(num_val_src))

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from cute_py.dtypes import DType
-from cute_py.errors import InvalidValueError
+from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import size
@@ -27,6 +27,7 @@ from cute_py.tma.atom.swizzle_mode import SwizzleRow, swizzle_row
 from cute_py.tma.atom.tiled_copy import TmaTiledCopy, make_tiled_copy
 from cute_py.tma.atom.tma_tensor import tma_tensor
 from cute_py.tma.copy_atom.explain import explain_atom
+from cute_py.tma.copy_atom.overhang import why_not_filled
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.gbasis.basis import GBasis
@@ -92,7 +93,7 @@ class TmaAtom:
     @property
     def instructions(self) -> int:
         """Instructions that one CTA issues for a tile."""
-        return -(-int(size(self.tile)) // self.num_val_src)
+        return -(-int(size(self.tile)) // self.num_val_src) if self.num_val_src else 0
 
     @property
     def bytes_per_instruction(self) -> int:
@@ -134,17 +135,20 @@ class TmaAtom:
         """The (CTA, value) view of a tile, as C++'s make_tma_copy returns it.
 
         Raises:
-            StaticAssertError: the instruction slots do not tile the value map.
+            StaticAssertError: the instruction slots do not tile the value map, or a pair of CTAs must share the tile.
         """
         v_map = self.gbasis.trace.cta_v_map
-        return make_tiled_copy(self.smem_layout, v_map, self.num_val_src, self.num_multicast)
+        return make_tiled_copy(self.smem_layout, v_map, self.num_val_src, self.num_multicast, self.op.row.ctas)
 
     def with_(self, barrier: Any, multicast_mask: int = 0, cache_hint: int | None = None) -> ExecutableCopy:
         """The executable atom: bound to a barrier, a multicast mask and an L2 cache hint, as C++'s `.with(...)`.
 
         Raises:
-            InvalidValueError: a mask on an operation without multicast, or of more than 16 bits.
+            InvalidValueError: a mask on an operation without multicast, or of more than 16 bits; InvalidTypeError: a
+                mask that is no integer.
         """
+        if isinstance(multicast_mask, bool) or not isinstance(multicast_mask, int):
+            raise InvalidTypeError(f"a multicast mask is an integer, got {multicast_mask!r}")
         if multicast_mask and not self.op.row.multicast:
             raise InvalidValueError(f"{self.op} takes no multicast mask, got {multicast_mask:#x}")
         if not 0 <= multicast_mask < 1 << 16:
@@ -154,9 +158,13 @@ class TmaAtom:
     def why_not(self) -> str | None:
         """What about this atom does not do what its layouts say, or None.
 
-        A swizzle with a plain offset acts on elements; the engine swizzles bytes. At element widths other than one
-        byte the same three numbers are two functions.
+        Of tiles that hang over a mode where the engine fills no zeros, see `overhang`. Of swizzles: one with a plain
+        offset acts on elements, the engine swizzles bytes. At element widths other than one byte the same three
+        numbers are two functions.
         """
+        reason = why_not_filled(self)
+        if reason is not None:
+            return reason
         layout = self.smem_layout
         bits = self.dtype.bits
         if not isinstance(layout, ComposedLayout) or not isinstance(layout.outer, Swizzle) or not layout.outer.bits:

@@ -41,6 +41,9 @@ def explain_atom(atom: TmaAtom) -> str:
         f"  a CTA's barrier expects {atom.transaction_bytes} bytes a tile, tiles that hang over the end included",
         f"  the tile in shared memory is aligned to {atom.alignment} bytes",
     ]
+    reason = atom.why_not()
+    if reason is not None:
+        lines += ["", "where it differs from its layouts", f"  {reason}"]
     better = improvements(atom)
     if better:
         lines += ["", "what would be better", *[f"  {b}" for b in better]]

@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from cute_py.arith_tuple.tensors import make_identity_layout
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import InvalidValueError, TmaLimitError
-from cute_py.layout.composition import composition
 from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import product_each, size
 from cute_py.layout.layout import Layout, static
@@ -23,11 +21,12 @@ from cute_py.tma.atom.im2col import Im2colPlan, plan_im2col, window
 from cute_py.tma.atom.op import Op, as_op, why_not_on
 from cute_py.tma.atom.swizzle_mode import SwizzleRow, swizzle_row
 from cute_py.tma.copy_atom.formats import tensor_map_format
-from cute_py.tma.copy_atom.make import as_global_tensor, byte_swizzle
+from cute_py.tma.copy_atom.make import as_global_tensor, byte_swizzle, multicast_count
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import Interleave, L2Promotion, OobFill, TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapIm2col
 from cute_py.tma.descriptor.violations import violations
+from cute_py.tma.gbasis.basis import make_cta_v_map
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ def make_im2col_tma_copy(
     gtensor: Any,
     smem_layout: Any,
     cta_tiler: Any = None,
-    num_multicast: int = 1,
+    num_multicast: Any = 1,
     lower_corner_whd: Any = None,
     upper_corner_whd: Any = None,
     lower_padding_whd: Any = None,
@@ -124,7 +123,8 @@ def make_im2col_tma_copy(
         GBasisError, StaticAssertError, TmaLimitError, InvalidValueError: as `make_tma_atom`.
     """
     op = as_op(op)
-    reason = why_not_on(op, arch, int(num_multicast))
+    count = multicast_count(num_multicast)
+    reason = why_not_on(op, arch, count)
     if reason is None and op.row.mode != "im2col":
         reason = f"{op} is no im2col operation"
     if reason is not None:
@@ -133,7 +133,7 @@ def make_im2col_tma_copy(
     dtype = as_dtype(tensor.element_type)
     smem = domain_of(smem_layout)
     tiler = product_each(smem.shape) if cta_tiler is None else static(cta_tiler)
-    v_map = composition(make_identity_layout(product_each(tensor.shape)), tiler)
+    v_map = make_cta_v_map(product_each(tensor.shape), tiler)
     spatial = max(1, len(leaves(tensor.shape)) - 2) if rank_of(tensor.shape) == 2 else 1
     win = window(
         spatial,
@@ -145,7 +145,7 @@ def make_im2col_tma_copy(
         lower_srt=lower_srt,
         stride_srt=stride_srt,
     )
-    plan = plan_im2col(tensor, smem_layout, v_map, win, int(num_multicast))
+    plan = plan_im2col(tensor, smem_layout, v_map, win, count)
     swizzle = byte_swizzle(smem_layout)
     request = TensorMapIm2col(
         tensor_map_format(dtype),

@@ -20,6 +20,7 @@ from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import product_each, size
 from cute_py.layout.layout import Layout, static
 from cute_py.layout.leaf import Int
+from cute_py.layout.recast import recast_layout
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.tensor import Tensor
 from cute_py.layout.trees import rank_of
@@ -33,6 +34,7 @@ from cute_py.tma.copy_atom.formats import tensor_map_format
 from cute_py.tma.descriptor.formats import Interleave, L2Promotion, OobFill, TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.gbasis.basis import GBasis, construct_tma_gbasis, make_cta_v_map
+from cute_py.tma.gbasis.collapsed import why_not_collapsed
 
 
 def as_global_tensor(gtensor: Any) -> Tensor:
@@ -90,8 +92,8 @@ def make_tma_atom(
         internal_dtype: the type that TMA counts in, for types that it has no format for; default the tensor's own.
         arch: the architecture whose rules apply.
         cta_v_map: the CTA's value map where it is not the identity composed with the tiler.
-        check: raise what CuTe asserts and what the driver refuses.
-        split_oversize: cut box modes above 256 into several instructions.
+        check: raise what CuTe asserts, what the driver refuses, and a box that is not the tile's (see `collapsed`).
+        split_oversize: cut box modes above 256, and boxes over collapsed modes, into several instructions.
         suggest: when refused, look for changes that work, try them, and tell them.
         l2_promotion, oob_fill: as the driver's arguments.
     Raises:
@@ -101,7 +103,7 @@ def make_tma_atom(
         InvalidValueError: the operation is not on this architecture, or the multicast count does not fit it.
     """
     op = as_op(op)
-    count = _multicast_count(num_multicast)
+    count = multicast_count(num_multicast)
     reason = why_not_on(op, arch, count)
     if reason is not None:
         raise InvalidValueError(reason)
@@ -130,6 +132,9 @@ def make_tma_atom(
     )
     if check:
         found = reasons(plan, request, gmem, arch)
+        inexact = why_not_collapsed(recast_layout(gmem, dtype, internal), plan.gbasis)
+        if inexact is not None:
+            found.append((*inexact, None))
         if found:
             arguments = {
                 "op": op,
@@ -146,7 +151,8 @@ def make_tma_atom(
     return TmaAtom(op, tensor, layout, tiler, basis, plan, request, swizzle, dtype, internal, arch)
 
 
-def _multicast_count(num_multicast: Any) -> int:
+def multicast_count(num_multicast: Any) -> int:
+    """The CTAs of a multicast, from an int, a shape or a layout."""
     if isinstance(num_multicast, bool):
         raise InvalidTypeError(f"num_multicast counts CTAs, got {num_multicast!r}")
     return int(size(num_multicast))

@@ -28,8 +28,9 @@ from cute_py.layout.leaf import Int, Tree
 from cute_py.layout.modes import group_modes, take
 from cute_py.layout.recast import recast_layout
 from cute_py.layout.tensor import Tensor
-from cute_py.layout.trees import leaves, modes, rank_of
+from cute_py.layout.trees import is_underscore, leaves, modes, rank_of
 from cute_py.tma.gbasis.coalesce_256 import MAX_BOX_EXTENT, coalesce_256
+from cute_py.tma.gbasis.collapsed import exact_part
 from cute_py.tma.gbasis.trace import GBasisTrace
 
 MAX_TMA_RANK = 5
@@ -50,11 +51,24 @@ class GBasis:
 def make_cta_v_map(shape: Tree, tiler: Any) -> Layout:
     """CTA value index -> global mode: the identity of the tensor's shape, composed with the tile.
 
+    Raises:
+        InvalidTypeError: a tile that is not made of sizes and plain layouts.
+        StaticAssertError: a tile of more modes than the tensor.
+
     >>> print(make_cta_v_map((1024, 256, 8), (Int(128), Int(64))))
     (_128,_64):(_1@0,_1@1)
     """
+    _check_tiler(tiler)
     layout: Layout = composition(make_identity_layout(shape), tiler)
     return layout
+
+
+def _check_tiler(tiler: Any) -> None:
+    if type(tiler) is tuple:
+        for part in tiler:
+            _check_tiler(part)
+    elif not isinstance(tiler, (int, Layout)) and not is_underscore(tiler):
+        raise InvalidTypeError(f"a tile is made of sizes and plain layouts, got {tiler}")
 
 
 def why_not_tile(smem_layout: Layout, cta_v_map: Layout) -> str | None:
@@ -135,7 +149,7 @@ def construct_tma_gbasis(
     tma_gbasis = group_modes(full, min(rank_of(full._shape), MAX_TMA_RANK - 1), -1)
     notes = _notes(tile_gstride, tma_gstride, full, smem_rank, sidx2gmode_full)
     if split_oversize:
-        tma_gbasis, note = split_basis(tma_gbasis)
+        tma_gbasis, note = split_basis(tma_gbasis, gmem_t)
         notes += note
     return GBasis(
         tma_gbasis,
@@ -188,9 +202,12 @@ def remaining_bases(gmem: Layout, gbasis: Layout, tile: Layout) -> list[Any]:
     return out
 
 
-def split_basis(layout: Layout) -> tuple[Layout, tuple[str, ...]]:
-    """Cut the first box mode above 256 to its largest divisor of at most 256; the modes after it become 1, because
-    the box must stay contiguous in shared memory."""
+def split_basis(layout: Layout, gmem: Layout) -> tuple[Layout, tuple[str, ...]]:
+    """Cut the first box mode above 256 to its largest divisor of at most 256, and a box over collapsed modes to the
+    part that is a run of steps; the modes after it become 1, because the box must stay contiguous in shared memory.
+
+    `gmem` is the global layout in elements of the internal type.
+    """
     notes: list[str] = []
     cut = False
 
@@ -213,7 +230,9 @@ def split_basis(layout: Layout) -> tuple[Layout, tuple[str, ...]]:
 
     new = []
     for i, s in enumerate(modes(layout._shape)):
-        fitted = fit(s, MAX_BOX_EXTENT)
+        exact = exact_part(layout, i, gmem)
+        fitted = fit(s if exact is None else exact, MAX_BOX_EXTENT)
+        cut = cut or exact is not None
         if fitted != s and not notes:
             notes.append(f"box mode {i} of {_extent(s)} elements cut to {_extent(fitted)}: several instructions")
         new.append(fitted)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cute_py.errors import InvalidTypeError
 from cute_py.layout.layout import Layout, make
 from cute_py.layout.leaf import same, times
 from cute_py.layout.trees import leaves
@@ -22,9 +23,14 @@ MAX_BOX_EXTENT = 256
 def coalesce_256(layout: Layout) -> Layout:
     """Merge static neighbours whose strides continue each other, up to 256 elements.
 
+    Raises:
+        InvalidTypeError: no plain layout.
+
     >>> print(coalesce_256(Layout((Int(2), Int(2), Int(2), Int(64)), (Int(1), Int(2), Int(4), Int(8)))))
     (_8,_64):(_1,_8)
     """
+    if not isinstance(layout, Layout):
+        raise InvalidTypeError(f"coalesce_256 takes a layout, got {type(layout).__name__}")
     shapes, strides = leaves(layout._shape), leaves(layout._stride)
     if not shapes:
         return make(1, 0)

@@ -1,0 +1,67 @@
+"""Multicast masks: bit i is set where CTA i shares the load."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cute_py as cute
+from cute_py import Int, Layout
+from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.tma.atom.multicast import create_tma_multicast_mask
+
+CLUSTER = Layout((Int(2), Int(2), Int(4), Int(1)), (Int(1), Int(2), Int(4), Int(0)))
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """(sizes, strides, coordinate, modes) of at most 16 CTAs in any order; modes of one CTA may have stride 0."""
+    sizes = draw(st.sampled_from([(2, 2, 4, 1), (1, 2, 2, 2), (2, 4, 2, 1), (1, 4, 4, 1), (1, 1, 1, 1), (2, 8, 1, 1)]))
+    order = draw(st.permutations(range(4)))
+    strides, step = [0] * 4, 1
+    for mode in order:
+        strides[mode] = step if sizes[mode] > 1 or draw(st.booleans()) else 0
+        step *= sizes[mode]
+    coord = tuple(draw(st.integers(0, n - 1)) for n in sizes)
+    modes = draw(st.lists(st.integers(0, 3), unique=True, max_size=4))
+    return sizes, tuple(strides), coord, tuple(modes)
+
+
+@given(clusters(), st.booleans())
+def test_the_mask_names_the_ctas_along_the_modes(cluster: Any, static: bool) -> None:
+    sizes, strides, coord, modes = cluster
+    layout = Layout(sizes, strides)
+    if static:
+        layout = cute.static(layout)
+    ranges = [range(n) if i in modes else [c] for i, (n, c) in enumerate(zip(sizes, coord, strict=True))]
+    ctas = {sum(c * d for c, d in zip(at, strides, strict=True)) for at in itertools.product(*ranges)}
+    assert create_tma_multicast_mask(layout, coord, *modes) == sum(1 << n for n in ctas)
+    assert create_tma_multicast_mask(layout, tuple(None if i in modes else c for i, c in enumerate(coord))) == sum(
+        1 << n for n in ctas
+    )
+
+
+def test_a_mode_of_stride_0_names_no_further_cta() -> None:
+    assert create_tma_multicast_mask(Layout((1 << 40, 2), (0, 1)), (None, 1)) == 2
+
+
+@pytest.mark.parametrize(
+    ("layout", "coord", "modes", "error", "words"),
+    [
+        (Layout((2, 16), (16, 1)), (1, 0), (1,), InvalidValueError, "CTA 16 in a multicast mask; must be 0 to 15"),
+        (Layout((1 << 40, 2), (1, 1)), (0, 0), (0,), InvalidValueError, "CTA 16 in a multicast mask; must be 0 to 15"),
+        (Layout((4, 2), (-1, 1)), (1, 0), (), InvalidValueError, "CTA -1 in a multicast mask; must be 0 to 15"),
+        (CLUSTER, (0, 0, 0, 0), (4,), InvalidValueError, "no mode 4 in a coordinate of rank 4"),
+        (CLUSTER, (0, 0, 0, 0), ("m",), InvalidTypeError, "a mode is an integer, got 'm'"),
+        (CLUSTER, (0, 0, 0, 0), (None,), InvalidTypeError, "a mode is an integer, got None"),
+        ((2, 2), (0, 0), (), InvalidTypeError, "the CTAs of a cluster are numbered by a layout, got (2, 2)"),
+    ],
+)
+def test_refused(layout: Any, coord: Any, modes: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error) as refusal:
+        create_tma_multicast_mask(layout, coord, *modes)
+    assert words in str(refusal.value)

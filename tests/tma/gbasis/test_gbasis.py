@@ -1,0 +1,136 @@
+"""The G-basis: laws of coalesce_256, worked stages, refusals."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cute_py as cute
+from cute_py import E, Int, Layout, LayoutLeft, LayoutRight
+from cute_py.errors import CuteError, GBasisError, InvalidTypeError, StaticAssertError
+from cute_py.tma.gbasis.basis import construct_tma_gbasis, make_cta_v_map
+from cute_py.tma.gbasis.coalesce_256 import coalesce_256
+from tests.oracle import gbasis_rows
+
+
+@st.composite
+def static_layouts(draw: st.DrawFn) -> Layout:
+    """Modes of which about half continue the one before."""
+    shape, stride, step = [], [], 1
+    for _ in range(draw(st.integers(1, 5))):
+        n = draw(st.sampled_from([1, 2, 3, 4, 8, 16, 64, 256, 512]))
+        d = step if draw(st.booleans()) else draw(st.integers(0, 600))
+        shape.append(Int(n))
+        stride.append(Int(d))
+        step = n * d
+    return Layout(tuple(shape), tuple(stride))
+
+
+def pairs(layout: Layout) -> list[tuple[int, int]]:
+    flat = cute.flatten(layout)
+    if not isinstance(flat.shape, tuple):
+        return [(int(flat.shape), int(flat.stride))]
+    return [(int(n), int(d)) for n, d in zip(flat.shape, flat.stride, strict=True)]
+
+
+@given(static_layouts())
+def test_coalesce_256_is_the_same_function(layout: Layout) -> None:
+    merged = coalesce_256(layout)
+    size = int(cute.size(layout))
+    assert int(cute.size(merged)) == size
+    for i in {0, 1, size // 3, size // 2, size - 1} & set(range(size)):
+        assert int(merged(i)) == int(layout(i))
+
+
+@given(static_layouts())
+def test_coalesce_256_leaves_nothing_to_merge(layout: Layout) -> None:
+    """No size-1 mode beside others; neighbours that continue each other would pass 256; nothing is split."""
+    got, given_sizes = pairs(coalesce_256(layout)), {n for n, _ in pairs(layout)}
+    if len(got) > 1:
+        assert all(n != 1 for n, _ in got[1:])
+    for (n, d), (m, e) in itertools.pairwise(got):
+        assert n == 1 or n * d != e or n * m > 256
+    assert all(n <= 256 or n in given_sizes for n, _ in got)
+
+
+@pytest.mark.parametrize(
+    ("layout", "want"),
+    [
+        ("(_1,_1):(_0,_7)", "_1:_0"),
+        ("(_16,_16):(_1,_16)", "_256:_1"),
+        ("(_16,_32):(_1,_16)", "(_16,_32):(_1,_16)"),
+        ("(_2,4):(_1,_2)", "(_2,4):(_1,_2)"),
+        ("(_1,_4,1,_8):(_0,_1,_4,_4)", "(_4,1,_8):(_1,_4,_4)"),
+    ],
+)
+def test_coalesce_256_edges(layout: str, want: str) -> None:
+    assert str(coalesce_256(gbasis_rows.layout(layout))) == want
+
+
+def test_split_oversize_cuts_to_a_divisor() -> None:
+    gmem = Layout((64, 1200), (1200, Int(1)))
+    v_map = make_cta_v_map(gmem.shape, (Int(4), Int(600)))
+    smem = Layout((Int(4), Int(600)), LayoutRight)
+    assert str(construct_tma_gbasis(gmem, smem, v_map).layout) == "(_600,_4):(_1@1,_1@0)"
+    cut = construct_tma_gbasis(gmem, smem, v_map, split_oversize=True)
+    assert str(cut.layout) == "(_200,_1):(_1@1,_1@0)"
+    assert cut.trace.notes == ("box mode 0 of 600 elements cut to 200: several instructions",)
+
+
+@pytest.mark.parametrize(
+    ("smem", "tile", "error", "words"),
+    [
+        (Layout((Int(64), Int(16)), LayoutRight), (Int(64), Int(32)), GBasisError, "top-level size equivalence"),
+        (Layout((64, Int(32)), (Int(32), Int(1))), (Int(64), Int(32)), GBasisError, "both sizes static and equal"),
+        (
+            Layout((Int(64), Int(32)), (Int(64), Int(2))),
+            (Int(64), Int(32)),
+            GBasisError,
+            "common tile-gmem vectorization",
+        ),
+        (Layout((Int(64), Int(32)), LayoutLeft), (Int(64), Int(32), Int(1)), StaticAssertError, "rank"),
+        (
+            Layout((Int(64), Int(32)), LayoutLeft),
+            (Int(64), "32"),
+            InvalidTypeError,
+            "a tile is made of sizes and plain layouts",
+        ),
+    ],
+)
+def test_refused(smem: Any, tile: Any, error: type[Exception], words: str) -> None:
+    gmem = Layout((1024, 256), (256, Int(1)))
+    with pytest.raises(error) as refusal:
+        construct_tma_gbasis(gmem, smem, make_cta_v_map(gmem.shape, tile))
+    assert words in str(refusal.value)
+
+
+def test_a_tile_is_no_swizzled_layout() -> None:
+    swizzled = cute.ComposedLayout(cute.Swizzle(3, 4, 3), Int(0), Layout((Int(8), Int(64)), LayoutRight))
+    with pytest.raises(InvalidTypeError, match="a tile is made of sizes and plain layouts"):
+        make_cta_v_map((64, 64), swizzled)
+    with pytest.raises(InvalidTypeError, match="coalesce_256 takes a layout, got int"):
+        coalesce_256(4)  # type: ignore[arg-type]
+
+
+def test_an_internal_type_needs_the_element_type() -> None:
+    gmem = Layout((64, 64), (64, Int(1)))
+    smem = Layout((Int(8), Int(64)), LayoutRight)
+    v_map = make_cta_v_map(gmem.shape, (Int(8), Int(64)))
+    with pytest.raises(CuteError, match="an internal type needs the tensor's element type"):
+        construct_tma_gbasis(gmem, smem, v_map, "uint32")
+    assert str(construct_tma_gbasis(gmem, smem, v_map, "uint32", dtype="float16")) == "(_32,_8):(_1@1,_1@0)"
+
+
+def test_the_trace_tells_each_stage_with_its_reason() -> None:
+    gmem = Layout((Int(16), Int(16)), (Int(16), Int(1)))
+    smem = Layout((Int(16), Int(16)), LayoutRight)
+    basis = construct_tma_gbasis(gmem, smem, make_cta_v_map(gmem.shape, gmem.shape))
+    assert str(basis) == "((_16,_16)):((_1@1,_1@0))"
+    names = [name for name, _, _ in basis.trace.steps()]
+    assert names[0] == "cta_v_map" and names[-1] == "tma_gbasis" and len(names) == 10
+    assert basis.trace.notes == ("contiguous in global memory too: (_16,_16):(_1,_16) merged to _256:_1",)
+    assert basis.trace.cta_v_map == Layout((Int(16), Int(16)), (E(0), E(1)))
