@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError
+from cute_py.errors import InvalidTypeError, StaticAssertError
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.decay import active_bits, slice_swizzled
 from cute_py.layout.leaf import Dynamic, Int, internal_leaf, public
@@ -26,7 +26,7 @@ class Swizzle:
         base: M, how many low bits stay.
         shift: S, how far the Y bits lie above the Z bits; negative: below. At least B in magnitude. Default B.
     Raises:
-        InvalidValueError: negative bits or base, or |shift| < bits.
+        StaticAssertError: negative bits or base, or |shift| < bits.
 
     >>> sw = Swizzle(2, 0, 3)
     >>> print(sw, sw(9), sw(Int(9)))
@@ -42,11 +42,12 @@ class Swizzle:
                 raise InvalidTypeError(f"Swizzle {name} must be an integer, got {value!r}")
         b, m, s = (int(n) for n in numbers)
         if m < 0:
-            raise InvalidValueError(f"MBase must be positive: Sw<{b},{m},{s}> has base {m}")
+            raise StaticAssertError("MBase must be positive.", {"swizzle": f"Sw<{b},{m},{s}>", "MBase": m})
         if b < 0:
-            raise InvalidValueError(f"BBits must be positive: Sw<{b},{m},{s}> has {b} bits")
+            raise StaticAssertError("BBits must be positive.", {"swizzle": f"Sw<{b},{m},{s}>", "BBits": b})
         if abs(s) < b:
-            raise InvalidValueError(f"abs(SShift) must be more than BBits: Sw<{b},{m},{s}> has |shift| {abs(s)} < {b}")
+            facts = {"swizzle": f"Sw<{b},{m},{s}>", "abs(SShift)": abs(s), "BBits": b}
+            raise StaticAssertError("abs(SShift) must be more than BBits.", facts)
         object.__setattr__(self, "bits", b)
         object.__setattr__(self, "base", m)
         object.__setattr__(self, "shift", s)

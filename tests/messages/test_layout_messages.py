@@ -95,7 +95,10 @@ StaticAssertError: Divisibility Condition
   dividend : _12
   divisor  : _5""",
     "Swizzle(3,4,1)": """\
-InvalidValueError: abs(SShift) must be more than BBits: Sw<3,4,1> has |shift| 1 < 3""",
+StaticAssertError: abs(SShift) must be more than BBits.
+  swizzle     : Sw<3,4,1>
+  abs(SShift) : 1
+  BBits       : 3""",
     "composition(Swizzle(2,3,3),Swizzle(2,0,2))": """\
 StaticAssertError: Can only merge swizzles of the same shift.
   left  : Sw<2,3,3>
