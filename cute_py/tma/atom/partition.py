@@ -39,6 +39,15 @@ def tma_partition(
         stensor: shared tensor, mode 0 the tile. gtensor: TMA tensor, mode 0 the tile.
     Raises:
         StaticAssertError: the tiles differ in size. InvalidTypeError: no tensors, or no layout.
+
+    >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
+    >>> smem = cute.tma.make_smem_layout("K", "128B", "float16", (128, 64))
+    >>> atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", x, smem)
+    >>> tiles = zipped_divide(atom.get_tma_tensor(), (Int(128), Int(64)))
+    >>> stile = group_modes(make_tensor(make_smem_ptr(0, "float16"), atom.tile), 0, 2)
+    >>> gmem, shared = cute.tma.tma_partition(atom, Int(0), Layout(Int(1)), stile, tiles)
+    >>> print(gmem)
+    ArithTuple(_0,_0) o (((_64,_128),_1),(8,8)):(((_1@0,_1@1),_0),(_128@1,_64@0))
     """
     for name, tensor in (("stensor", stensor), ("gtensor", gtensor)):
         if not isinstance(tensor, Tensor):

@@ -94,6 +94,12 @@ def find_fixes(make: Any, arguments: dict[str, Any], most: int = 2) -> list[Fix]
 
     Args:
         make: `make_tma_atom`; arguments: its arguments by name, with `gtensor` a tensor.
+
+    >>> wide = ComposedLayout(Swizzle(2, 4, 3), smem_ptr_flag(16), Layout((Int(64), Int(64)), LayoutRight))
+    >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
+    >>> arguments = {"op": "SM90_TMA_LOAD", "gtensor": x, "smem_layout": wide, "num_multicast": 1, "suggest": False}
+    >>> print(cute.tma.find_fixes(cute.tma.make_tma_atom, arguments, most=1)[0])
+    make_smem_layout("K", "128B", "float16", (64, 64))
     """
     found: list[Fix] = []
     for fix in candidates(

@@ -101,6 +101,12 @@ def make_tma_atom(
         StaticAssertError: a swizzle or an element type that TMA has not.
         TmaLimitError: a limit of the tensor map, all at once.
         InvalidValueError: the operation is not on this architecture, or the multicast count does not fit it.
+
+    >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
+    >>> smem = cute.tma.make_smem_layout("K", "128B", "float16", (128, 64))
+    >>> atom = cute.tma.make_tma_atom("SM90_TMA_LOAD", x, smem)
+    >>> print(atom.gbasis, atom.transaction_bytes)
+    (_64,_128):(_1@1,_1@0) 16384
     """
     op = as_op(op)
     count = multicast_count(num_multicast)
@@ -181,6 +187,11 @@ def make_tma_copy(
     """C++'s make_tma_copy: the atom, with the tile given or taken from the shared layout.
 
     Plain ints in the tile are taken as static, as C++ needs them.
+
+    >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
+    >>> smem = cute.tma.make_smem_layout("K", "128B", "float16", (128, 64))
+    >>> print(cute.tma.make_tma_copy(cute.tma.Op.SM90_TMA_STORE, x, smem).get_tma_tensor())
+    ArithTuple(_0,_0) o (1024,512):(_1@1,_1@0)
     """
     tiler = None if cta_tiler is None else static(cta_tiler)
     return make_tma_atom(op, gtensor, smem_layout, tiler, num_multicast, internal_dtype, arch, **options)
