@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from cute_py.errors import MissingPackageError
 from cute_py.testing.compare import assert_same_bytes, assert_same_function
 
 _STRATEGIES = (
@@ -27,7 +28,12 @@ __all__ = ["assert_same_bytes", "assert_same_function"]
 def __getattr__(name: str) -> Any:
     """The strategies, imported with hypothesis when first asked for."""
     if name in _STRATEGIES:
-        return getattr(importlib.import_module("cute_py.testing.strategies"), name)
+        try:
+            return getattr(importlib.import_module("cute_py.testing.strategies"), name)
+        except ModuleNotFoundError:
+            raise MissingPackageError(
+                f"cute_py.testing.{name} needs the package hypothesis", hint="pip install 'cute-py[test]'"
+            ) from None
     raise AttributeError(f"module 'cute_py.testing' has no attribute {name!r}")
 
 

@@ -9,7 +9,18 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from cute_py.errors import GBasisError, TmaError, TmaLimitError, TmaTrap, TmaVerifyError
+from cute_py.errors import (
+    EmissionError,
+    GBasisError,
+    RaceError,
+    TmaBuildError,
+    TmaError,
+    TmaLimitError,
+    TmaTrap,
+    TmaVerifyError,
+    UnknownFactError,
+    WouldHangError,
+)
 from cute_py.tma.atom import *  # noqa: F403
 from cute_py.tma.atom import __all__ as _atom
 from cute_py.tma.copy_atom import *  # noqa: F403
@@ -22,11 +33,16 @@ from cute_py.tma.gbasis import __all__ as _gbasis
 _PACKAGES_ON_FIRST_USE = ("cute_py.tma.run", "cute_py.tma.lower")
 
 __all__ = [
+    "EmissionError",
     "GBasisError",
+    "RaceError",
+    "TmaBuildError",
     "TmaError",
     "TmaLimitError",
     "TmaTrap",
     "TmaVerifyError",
+    "UnknownFactError",
+    "WouldHangError",
     *_atom,
     *_copy_atom,
     *_descriptor,

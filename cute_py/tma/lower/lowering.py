@@ -7,6 +7,7 @@ plain loads, as a whole PTX module. Stages 1 to 5 are traces; stage 6 is text th
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
@@ -102,9 +103,10 @@ class Lowering:
 def _element_coords(shape: CopyShape, tile_coord: tuple[int, ...] | None) -> tuple[int, ...] | None:
     if tile_coord is None:
         return None
-    if len(tile_coord) != shape.rank:
-        raise CoordinateError(f"expects {shape.rank} coordinates, but got {len(tile_coord)}")
-    return tuple(c * t for c, t in zip(tile_coord, shape.tile, strict=True))[::-1]
+    coords = tuple(tile_coord) if isinstance(tile_coord, Sequence) else (tile_coord,)
+    if len(coords) != shape.rank:
+        raise CoordinateError(f"expects {shape.rank} coordinates, but got {len(coords)}")
+    return tuple(c * t for c, t in zip(coords, shape.tile, strict=True))[::-1]
 
 
 def _tma_stages(shape: CopyShape, witness: Witness, arch: str, checked: dict[str, tuple[str, ...]]) -> list[Stage]:

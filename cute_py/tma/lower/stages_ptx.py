@@ -40,11 +40,12 @@ def _instruction(shape: CopyShape, coords: list[str], address: str, arch: str | 
         modifiers |= {"multicast": shape.multicast > 1, "cta_group": shape.cta_group or None}
         if shape.multicast > 1:
             operands["mask"] = "%h_mask"
+        im2col = shape.mode.startswith("im2col")  # without numbers the offsets are registers
         if shape.im2col_offsets:
             operands["offsets"] = shape.im2col_offsets
         comments = ["destination: SMEM address of tile", "source: descriptor + coords (inner-axis first)"]
         comments.append("completion barrier address")
-        comments += ["im2col offsets"] * bool(shape.im2col_offsets) + ["multicast mask"] * (shape.multicast > 1)
+        comments += ["im2col offsets"] * im2col + ["multicast mask"] * (shape.multicast > 1)
     else:
         operands["source"] = address
         if shape.direction == "reduce":

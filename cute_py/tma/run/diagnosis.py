@@ -237,8 +237,8 @@ class Run:
             self._meet("store before the load of its source was waited for", flight, start, stop, name)
         self.groups.issue(BulkOperation(name, start, stop))
         if op is None:
-            return self.engine.store(descriptor, self.smem, coords, self.gmem, smem_offset=offset, **more)
-        return self.engine.reduce(op, descriptor, self.smem, coords, self.gmem, smem_offset=offset, **more)
+            return self.engine.store(descriptor, self.gmem, coords, self.smem, smem_offset=offset, **more)
+        return self.engine.reduce(op, descriptor, self.gmem, coords, self.smem, smem_offset=offset, **more)
 
     def commit_group(self) -> None:
         """cp.async.bulk.commit_group."""

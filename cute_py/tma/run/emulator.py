@@ -1,8 +1,8 @@
 """The TMA engine in numpy: a descriptor's bytes and an instruction's operands in, the bytes that an H200 leaves out.
 
     Emulator().load(descriptor, gmem, coords, smem)      cp.async.bulk.tensor, global to shared
-    Emulator().store(descriptor, smem, coords, gmem)     cp.async.bulk.tensor, shared to global
-    Emulator().reduce("add", descriptor, smem, coords, gmem)
+    Emulator().store(descriptor, gmem, coords, smem)     cp.async.bulk.tensor, shared to global
+    Emulator().reduce("add", descriptor, gmem, coords, smem)
 
 Each call is one instruction, done when it returns; `load_many` and `store_many` are many instructions of one
 descriptor at once. What is measured and what is only documented is told by `.evidence` of the result. How the copy
@@ -21,7 +21,6 @@ from cute_py.tma.run import emulator_operands as operands
 from cute_py.tma.run.emulator_engine import Batch
 from cute_py.tma.run.emulator_forms import DOCUMENTED, MEASURED, MODES_OF, TransactionBytes, require_form, unmeasured
 from cute_py.tma.run.emulator_geometry import Geometry, geometry
-from cute_py.tma.run.emulator_reduce import OPS
 from cute_py.tma.run.emulator_traps import Trap, load_trap, store_trap
 from cute_py.tma.run.mbarrier import Mbarrier, signalled
 from cute_py.tma.run.memory import GlobalMemory, SharedMemory, as_global, as_shared
@@ -65,7 +64,7 @@ class Emulator:
 
     def load(
         self,
-        descriptor: Any,
+        descriptor_bytes: Any,
         gmem: Memory,
         coords: Sequence[int],
         smem: Window,
@@ -81,7 +80,7 @@ class Emulator:
         """One load, global to shared memory.
 
         Args:
-            descriptor: 64 or 128 bytes, or a decoded request.
+            descriptor_bytes: 64 or 128 bytes, or a decoded request.
             gmem: a `GlobalMemory`, or uint8 array whose first byte is at address `gmem_base`.
             coords: innermost mode first; (column, row, row, row, row) for gather4.
             smem: a `SharedMemory`, or uint8 array that starts at shared-memory address 0.
@@ -102,8 +101,9 @@ class Emulator:
         """
         if cta_group != 1:
             require_form(self.arch, f"cta_group::{cta_group}", "load")
+        offsets = im2col_offsets
         batch, why = self._load_batch(
-            descriptor, gmem, [coords], smem, mode, smem_offset, im2col_offsets, multicast_mask, gmem_base, cta_group
+            descriptor_bytes, gmem, [coords], smem, mode, smem_offset, offsets, multicast_mask, gmem_base, cta_group
         )
         destinations = [windows.smem for windows in batch.windows]
         barriers = signalled(barrier, destinations, cta_group, multicast=multicast_mask is not None)
@@ -115,16 +115,19 @@ class Emulator:
 
     def store(
         self,
-        descriptor: Any,
-        smem: Window,
-        coords: Sequence[int],
+        descriptor_bytes: Any,
         gmem: Memory,
+        coords: Sequence[int],
+        smem: Window,
         *,
         mode: str | None = None,
         smem_offset: int = 0,
+        im2col_offsets: Sequence[int] = (),
+        barrier: None = None,
+        multicast_mask: None = None,
         gmem_base: int = 0,
     ) -> TransactionBytes:
-        """One store, shared to global memory. The arguments are those of `load`.
+        """One store, shared to global memory. The arguments are those of `load`, in its order.
 
         A row that ends inside the tensor's innermost mode is written up to the next 16 bytes, so that up to 15 bytes
         behind the tensor's row are overwritten, as the hardware does.
@@ -132,38 +135,44 @@ class Emulator:
         Returns:
             the bytes of the box (stores complete a bulk group, not a barrier).
         Raises:
-            as `load`.
+            as `load`; InvalidValueError also for im2col offsets, a barrier or a mask, which a store does not have.
         """
+        operands.refuse_load_operands("store", im2col_offsets, barrier, multicast_mask)
         return self.store_many(
-            descriptor, smem, [coords], gmem, mode=mode, smem_offsets=smem_offset, gmem_base=gmem_base
+            descriptor_bytes, gmem, [coords], smem, mode=mode, smem_offsets=smem_offset, gmem_base=gmem_base
         )
 
     def reduce(
         self,
-        op: str,
-        descriptor: Any,
-        smem: Window,
-        coords: Sequence[int],
+        op: Any,
+        descriptor_bytes: Any,
         gmem: Memory,
+        coords: Sequence[int],
+        smem: Window,
         *,
         mode: str | None = None,
         smem_offset: int = 0,
+        im2col_offsets: Sequence[int] = (),
+        barrier: None = None,
+        multicast_mask: None = None,
         gmem_base: int = 0,
     ) -> TransactionBytes:
         """One reduction: global memory becomes global memory `op` shared memory, elementwise.
 
         Args:
-            op: 'add', 'min', 'max', 'inc', 'dec', 'and', 'or', 'xor'; the other arguments are those of `store`.
+            op: 'add', 'min', 'max', 'inc', 'dec', 'and', 'or', 'xor', or a `TmaReduceKind`; the others as `store`.
         Raises:
             as `store`; TmaTrap also where the element format does not have the reduction.
         """
+        operands.refuse_load_operands("reduce", im2col_offsets, barrier, multicast_mask)
+        offset, op = smem_offset, operands.reduction(op)
         return self.store_many(
-            descriptor, smem, [coords], gmem, mode=mode, smem_offsets=smem_offset, gmem_base=gmem_base, op=op
+            descriptor_bytes, gmem, [coords], smem, mode=mode, smem_offsets=offset, gmem_base=gmem_base, op=op
         )
 
     def prefetch(
         self,
-        descriptor: Any,
+        descriptor_bytes: Any,
         gmem: Memory,
         coords: Sequence[int],
         *,
@@ -178,7 +187,7 @@ class Emulator:
         Source:
             measured on NVIDIA H200, driver 580.159.04: it traps where a load does.
         """
-        shape = self._geometry(descriptor, mode, "prefetch")
+        shape = self._geometry(descriptor_bytes, mode, "prefetch")
         if shape.transaction_bytes > PREFETCH_LIMIT:
             raise InvalidValueError(f"box of {shape.transaction_bytes} bytes; more than any shared memory holds")
         where = operands.coordinates(shape, [coords])
@@ -229,9 +238,9 @@ class Emulator:
     def store_many(
         self,
         descriptor: Any,
-        smem: Window,
-        coords: Any,
         gmem: Memory,
+        coords: Any,
+        smem: Window,
         *,
         smem_offsets: Any,
         mode: str | None = None,
@@ -247,8 +256,7 @@ class Emulator:
         Returns:
             the bytes of one box.
         """
-        if op is not None and op not in OPS:
-            raise InvalidValueError(f"reduction {op!r}; must be one of {', '.join(OPS)}")
+        op = None if op is None else operands.reduction(op)
         batch, why = self._store_batch(descriptor, smem, coords, gmem, mode, smem_offsets, gmem_base, op)
         batch.check()
         batch.drain()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap
+from cute_py.tma.run.emulator_reduce import OPS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -80,6 +81,34 @@ def im2col_offsets(geometry: Geometry, offsets: Any, n: int) -> NDArray[np.int64
     if wide and len(array) > 1 and (array != array[0]).any():
         raise InvalidValueError("instructions that run at once must have one wHalo and one wOffset")
     return array
+
+
+def reduction(op: Any) -> str:
+    """The lower-case name of a reduction, from its name or an enum member of that name.
+
+    Raises:
+        InvalidValueError: no such reduction.
+    """
+    name = getattr(op, "name", op)
+    if not isinstance(name, str) or name.lower() not in OPS:
+        raise InvalidValueError(f"reduction {op!r}; must be one of {', '.join(OPS)}")
+    return name.lower()
+
+
+def refuse_load_operands(instruction: str, offsets: Any, barrier: Any, multicast_mask: Any) -> None:
+    """Stores and reductions have the arguments of a load, so that one call fits all; three of them must be absent.
+
+    Raises:
+        InvalidValueError: im2col offsets, a barrier, or a multicast mask.
+    """
+    given = {
+        "im2col offsets": np.size(offsets) > 0,
+        "a barrier": barrier is not None,
+        "a multicast mask": multicast_mask is not None,
+    }
+    wrong = [name for name, there in given.items() if there]
+    if wrong:
+        raise InvalidValueError(f"{instruction} has no operand for {' and '.join(wrong)}; only loads have")
 
 
 def window_offsets(smem: SharedMemory, offsets: Any, n: int) -> NDArray[np.int64]:

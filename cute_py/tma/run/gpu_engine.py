@@ -1,7 +1,7 @@
 """The device's TMA engine behind the calls of the emulator: one instruction a call, on numpy memories.
 
     GpuEngine().load(descriptor, gmem, coords, smem, transaction_bytes=4096)
-    GpuEngine().store(descriptor, smem, coords, gmem)
+    GpuEngine().store(descriptor, gmem, coords, smem)
 
 Each call moves both memories to the device, launches one instruction and brings back what it changed. It is for
 comparing and for learning, not for speed. The bytes that a load's barrier counts are not read from the map: they are
@@ -91,9 +91,9 @@ class GpuEngine:
     def store(
         self,
         descriptor: bytes,
-        smem: Memory,
-        coords: Sequence[int],
         gmem: Memory,
+        coords: Sequence[int],
+        smem: Memory,
         *,
         mode: str = "tile",
         smem_offset: int = 0,
@@ -108,9 +108,9 @@ class GpuEngine:
         self,
         op: str,
         descriptor: bytes,
-        smem: Memory,
-        coords: Sequence[int],
         gmem: Memory,
+        coords: Sequence[int],
+        smem: Memory,
         *,
         mode: str = "tile",
         smem_offset: int = 0,

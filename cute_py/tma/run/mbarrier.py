@@ -15,11 +15,12 @@ Source: PTX ISA 9.0, Phase of the mbarrier object, tx-count of the mbarrier obje
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from cute_py.errors import InvalidValueError, TmaLimitError
+from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError
 
 if TYPE_CHECKING:
     from cute_py.tma.run.memory import SharedMemory
@@ -51,6 +52,19 @@ class BarrierView:
         return f"phase={self.phase} pending={self.pending}/{self.arrive_count} txn={self.txn_count}/{self.expected_txn}"
 
 
+def _whole(value: object, what: str) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise InvalidTypeError(f"{what} = {value!r}; must be an integer")
+    return operator.index(value)
+
+
+def _expected(nbytes: object) -> int:
+    count = _whole(nbytes, "expect_tx, bytes")
+    if not 0 <= count <= MAX_COUNT:
+        raise InvalidValueError(f"expect_tx of {count} bytes; must be 0 to {MAX_COUNT}")
+    return count
+
+
 @dataclass(frozen=True, slots=True)
 class Contribution:
     """Bytes that something delivered to a phase."""
@@ -78,6 +92,7 @@ class Mbarrier:
     space = "smem"
 
     def __init__(self, arrive_count: int, *, name: str = "mbarrier") -> None:
+        arrive_count = _whole(arrive_count, "arrive count")
         if not 1 <= arrive_count <= MAX_COUNT:
             raise InvalidValueError(f"arrive count = {arrive_count}; must be 1 to {MAX_COUNT}")
         self.name = name
@@ -130,8 +145,7 @@ class Mbarrier:
             TmaLimitError: the transaction count leaves its range.
             InvalidValueError: not 0 to 2**20 - 1 bytes.
         """
-        if not 0 <= nbytes <= MAX_COUNT:
-            raise InvalidValueError(f"expect_tx of {nbytes} bytes; must be 0 to {MAX_COUNT}")
+        nbytes = _expected(nbytes)
         self._count(self.tx_count + nbytes)
         self.expected += nbytes
         self._advance()
@@ -142,8 +156,9 @@ class Mbarrier:
         Raises:
             TmaLimitError: the transaction count leaves its range.
         """
+        nbytes = _whole(nbytes, "bytes that landed")
         self._count(self.tx_count - nbytes)
-        self.contributions.append(Contribution(int(nbytes), source))
+        self.contributions.append(Contribution(nbytes, source))
         self._advance()
 
     def arrive(self, count: int = 1) -> int:
@@ -152,6 +167,7 @@ class Mbarrier:
         Raises:
             InvalidValueError: more arrivals than are pending (undefined by the PTX ISA).
         """
+        count = _whole(count, "arrive with count")
         if not 1 <= count <= self.pending:
             raise InvalidValueError(f"arrive with count {count}; must be 1 to the {self.pending} arrivals pending")
         phase = self.phase
@@ -161,8 +177,7 @@ class Mbarrier:
 
     def arrive_expect_tx(self, nbytes: int) -> int:
         """expect_tx, then arrive, as one operation."""
-        if not 0 <= nbytes <= MAX_COUNT:
-            raise InvalidValueError(f"expect_tx of {nbytes} bytes; must be 0 to {MAX_COUNT}")
+        nbytes = _expected(nbytes)
         if self.pending < 1:
             raise InvalidValueError("arrive with count 1; must be 1 to the 0 arrivals pending")
         self._count(self.tx_count + nbytes)
@@ -171,6 +186,7 @@ class Mbarrier:
 
     def arrive_drop(self, count: int = 1) -> int:
         """Arrive, and lower the arrival count of all later phases by as much."""
+        count = _whole(count, "arrive with count")
         if not 1 <= count <= self.pending:
             raise InvalidValueError(f"arrive with count {count}; must be 1 to the {self.pending} arrivals pending")
         self._next_count -= count
