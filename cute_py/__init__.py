@@ -11,6 +11,7 @@ from typing import Any
 
 from cute_py.arith_tuple import *  # noqa: F403
 from cute_py.arith_tuple import __all__ as _arith_tuple
+from cute_py.errors import CuteError
 from cute_py.layout import *  # noqa: F403
 from cute_py.layout import __all__ as _layout
 
@@ -18,7 +19,7 @@ __version__ = "0.1.0"
 
 _ON_FIRST_USE = ("tma", "tmem", "draw", "testing")
 
-__all__ = ["__version__", *_layout, *_arith_tuple]
+__all__ = ["CuteError", "__version__", *_layout, *_arith_tuple]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,6 +1,11 @@
-"""Types of command-line arguments; their names stand in the text of a refused argument."""
+"""Types of command-line arguments, and standard input as text or bytes; what is wrong with them is told in one line."""
 
 from __future__ import annotations
+
+import argparse
+import sys
+
+from cute_py.errors import FileFormatError
 
 
 def integer(text: str) -> int:
@@ -10,3 +15,60 @@ def integer(text: str) -> int:
     16
     """
     return int(text, 0)
+
+
+def sizes(text: str) -> tuple[int, ...]:
+    """Numbers joined by commas or x.
+
+    Raises:
+        argparse.ArgumentTypeError: something else.
+
+    >>> sizes("512,0x400")
+    (512, 1024)
+    """
+    hexadecimal = "0x" in text.lower()
+    parts = (text if hexadecimal else text.lower().replace("x", ",")).split(",")
+    try:
+        return tuple(int(part, 0) for part in parts) if text.strip() else ()
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{shortened(repr(text))}; must be integers such as 512,1024") from None
+
+
+def shortened(text: str, limit: int = 240) -> str:
+    """A text, with its middle left out where it is longer than a line should be.
+
+    >>> shortened("a" * 500, 11)
+    'aaa ... aaa'
+    """
+    if len(text) <= limit:
+        return text
+    side = (limit - 5) // 2
+    return f"{text[:side]} ... {text[-side:]}"
+
+
+def standard_input() -> bytes:
+    """All of standard input.
+
+    Raises:
+        FileFormatError: it is closed or can't be read.
+    """
+    if sys.stdin is None:
+        raise FileFormatError("standard input is closed")
+    try:
+        buffer = getattr(sys.stdin, "buffer", None)
+        data: bytes = sys.stdin.read().encode() if buffer is None else buffer.read()
+    except (OSError, ValueError) as error:
+        raise FileFormatError(f"standard input can't be read: {error}") from None
+    return data
+
+
+def standard_text() -> str:
+    """All of standard input as text.
+
+    Raises:
+        FileFormatError: it is no UTF-8.
+    """
+    try:
+        return standard_input().decode()
+    except UnicodeDecodeError:
+        raise FileFormatError("standard input holds no text (it is not UTF-8)") from None

@@ -11,7 +11,7 @@ from typing import Any
 
 import cute_py as cute
 from cute_py.arith_tuple.printing import format_tensor
-from cute_py.cli.files import read_array, write_array
+from cute_py.cli.files import SUFFIXES, check_output, read_array, write_array
 from cute_py.cli.tensor_copy import SWIZZLES, TensorCopy, make_copy, parse_tile
 from cute_py.tma.copy_atom.copy_atom import TmaAtom
 from cute_py.tma.copy_atom.tiles import instructions
@@ -96,6 +96,8 @@ def report(work: TensorCopy, result: CopyResult, source: str) -> dict[str, Any]:
 
 def run(options: argparse.Namespace) -> int:
     """Copy and report. Returns 0 if equal, else 1."""
+    if options.out is not None:
+        check_output(options.out, SUFFIXES)
     array = read_array(options.input, options.key, options.dtype)
     work = make_copy(array, parse_tile(options.tile), options.swizzle, options.order)
     with progress_bar(array.nbytes) as tell:

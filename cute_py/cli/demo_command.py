@@ -11,7 +11,7 @@ import cute_py as cute
 from cute_py.arith_tuple.printing import format_tensor
 from cute_py.cli.copy_command import report
 from cute_py.cli.files import read_array
-from cute_py.cli.tensor_copy import make_copy, parse_tile
+from cute_py.cli.tensor_copy import SWIZZLES, make_copy, parse_tile
 from cute_py.tma.descriptor.describe import describe
 from cute_py.tma.run.copy import copy, execute
 
@@ -26,6 +26,7 @@ def register(commands: Any) -> None:
     p.add_argument("input", nargs="?", help="your own .npy, .npz or .safetensors file; default: an array made here")
     p.add_argument("--key", help="name of the array in a .npz or .safetensors file")
     p.add_argument("--tile", help="tile, such as 64x64; default 64 by 128 bytes' worth of elements")
+    p.add_argument("--swizzle", choices=list(SWIZZLES), help="shared-memory swizzle; default 128B, none with --tile")
     p.add_argument("--json", action="store_true", help="the copy's report as JSON")
     p.set_defaults(run=run)
 
@@ -47,8 +48,8 @@ def run(options: argparse.Namespace) -> int:
     else:
         array = read_array(options.input, options.key)
         name = options.input
-    tile = parse_tile(options.tile) if options.tile else default_tile(array)
-    swizzle = "128B" if options.tile is None else "none"
+    tile = parse_tile(options.tile) if options.tile is not None else default_tile(array)
+    swizzle = options.swizzle or ("128B" if options.tile is None else "none")
     work = make_copy(array, tile, swizzle)
     result = copy(work.atom, work.bits)
     if options.json:

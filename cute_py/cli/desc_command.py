@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
+import re
 from pathlib import Path
 from typing import Any
 
-from cute_py.cli.argument_types import integer
-from cute_py.errors import FileFormatError, InvalidValueError
+from cute_py.cli.argument_types import integer, sizes, standard_input, standard_text
+from cute_py.cli.files import check_output, write_whole
+from cute_py.errors import FileFormatError, InvalidValueError, ParseError
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.describe import describe
 from cute_py.tma.descriptor.diff import diff
@@ -64,10 +65,10 @@ def _request_arguments(p: argparse.ArgumentParser) -> None:
     p.add_argument("--request", help="a JSON request (a file, or - for standard input)")
     p.add_argument("--npy", help="take shape, strides and type from the header of this .npy file; needs --box")
     p.add_argument("--dtype", help="element type, such as float16")
-    p.add_argument("--dims", type=_numbers, help="sizes in elements, innermost first: 512,1024")
-    p.add_argument("--strides", type=_numbers, default=(), help="bytes, of modes 1 and up: 1024")
-    p.add_argument("--box", type=_numbers, help="box in elements; with --npy in the array's order")
-    p.add_argument("--element-strides", type=_numbers, help="traversal strides, default 1")
+    p.add_argument("--dims", type=sizes, help="sizes in elements, innermost first: 512,1024")
+    p.add_argument("--strides", type=sizes, default=(), help="bytes, of modes 1 and up: 1024")
+    p.add_argument("--box", type=sizes, help="box in elements; with --npy in the array's order")
+    p.add_argument("--element-strides", type=sizes, help="traversal strides, default 1")
     p.add_argument("--address", type=integer, default=0, help="global address, such as 0x7f0000000000")
     p.add_argument("--swizzle", default="NONE", help="NONE, 32B, 64B or 128B")
     p.add_argument("--interleave", default="NONE", help="NONE, 16B or 32B")
@@ -75,17 +76,15 @@ def _request_arguments(p: argparse.ArgumentParser) -> None:
     p.add_argument("--fill", default="NONE", help="out-of-bounds fill: NONE or NAN_REQUEST_ZERO_FMA")
 
 
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(part, 0) for part in text.replace("x", ",").split(",") if part)
-
-
 def _text(name: str) -> str:
     if name == "-":
-        return sys.stdin.read()
+        return standard_text()
     try:
         return Path(name).read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileFormatError(f"{name}: can't be read: {error}") from None
+    except UnicodeDecodeError:
+        raise FileFormatError(f"{name}: holds no text (it is not UTF-8)") from None
+    except (OSError, ValueError) as error:
+        raise FileFormatError(f"{name}: can't be read: {getattr(error, 'strerror', None) or error}") from None
 
 
 def _is_file(path: Path) -> bool:
@@ -98,20 +97,37 @@ def _is_file(path: Path) -> bool:
 def map_of(source: str) -> bytes:
     """The bytes of a map given on the command line."""
     if source == "-":
-        return read_map(sys.stdin.buffer.read().decode("latin-1"))
+        return _from_standard_input()
     path = Path(source)
     if _is_file(path):
         return read_map(path)
-    return read_map(source)
+    try:
+        return read_map(source)
+    except ParseError:
+        if "\n" in source or not re.search(r"[./\\]", source[:200]):
+            raise
+        raise FileFormatError(f"{source[:200]}: no such file, and no text of a tensor map") from None
+
+
+def _from_standard_input() -> bytes:
+    data = standard_input()
+    if b"\0" in data:  # bytes, which every map has zeros in, and no text
+        return read_map(data)
+    return read_map(data.decode("utf-8", "replace"))
 
 
 def request_of(options: argparse.Namespace) -> TensorMap:
     """The request that the arguments describe."""
     if options.request is not None:
         try:
-            return from_json(json.loads(_text(options.request)))
-        except json.JSONDecodeError as error:
-            raise FileFormatError(f"{options.request}: no JSON: {error}") from None
+            parsed = json.loads(_text(options.request))
+        except (json.JSONDecodeError, RecursionError, ValueError) as error:
+            if isinstance(error, FileFormatError):
+                raise
+            name = "standard input" if options.request == "-" else options.request
+            reason = "nested too deeply" if isinstance(error, RecursionError) else error
+            raise FileFormatError(f"{name}: no JSON: {reason}") from None
+        return from_json(parsed)
     modes: dict[str, Any] = {
         "swizzle": member_named(TensorMapSwizzle, "swizzle", options.swizzle),
         "interleave": member_named(Interleave, "interleave", options.interleave),
@@ -121,6 +137,8 @@ def request_of(options: argparse.Namespace) -> TensorMap:
     if options.box is None:
         raise InvalidValueError("a request needs --box, and --npy or --dtype, --dims and --strides, or --request")
     if options.npy is not None:
+        if Path(options.npy).exists() and not _is_file(Path(options.npy)):
+            raise FileFormatError(f"{options.npy or '(empty name)'}: not a file")
         return request_of_npy(options.npy, options.box, address=options.address, **modes)
     if options.dtype is None or options.dims is None:
         raise InvalidValueError("a request needs --dtype and --dims, or --npy, or --request")
@@ -137,10 +155,12 @@ def request_of(options: argparse.Namespace) -> TensorMap:
 
 def run_encode(options: argparse.Namespace) -> int:
     """Print (and write) the bytes."""
+    if options.out is not None:
+        check_output(options.out)
     request = request_of(options)
     data = encode(request, driver=options.driver, arch=options.arch)
     if options.out is not None:
-        Path(options.out).write_bytes(data)
+        write_whole(options.out, lambda file: file.write(data))
     if options.json:
         print(json.dumps({"request": to_json(request), "bytes": data.hex()}, indent=2))
     else:
@@ -160,6 +180,8 @@ def run_decode(options: argparse.Namespace) -> int:
 
 def run_diff(options: argparse.Namespace) -> int:
     """Print the differences; 1 if there are any."""
+    if options.first == options.second == "-":
+        raise InvalidValueError("only one of the two maps can come from standard input")
     result = diff(map_of(options.first), map_of(options.second))
     if options.json:
         fields = [str(d) for d in result.fields]

@@ -7,12 +7,19 @@ renamed, so that a half-written one never stands there.
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
+import warnings
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from cute_py.cli.argument_types import shortened
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import FileFormatError, MissingPackageError
+
+SUFFIXES = (".npy", ".npz", ".safetensors")
 
 _SAFETENSORS_TYPES = {
     "BOOL": "bool",
@@ -45,7 +52,7 @@ def read_array(path: str, key: str | None = None, dtype: str | None = None) -> A
         FileFormatError: not readable, not such a file, an unknown key, or an array that no GPU tensor can be.
     """
     suffix = Path(path).suffix.lower()
-    if suffix not in (".npy", ".npz", ".safetensors"):
+    if suffix not in SUFFIXES:
         raise FileFormatError(f"{path}: unknown file type {suffix or '(none)'}; must be .npy, .npz or .safetensors")
     if not os.path.exists(path):
         raise FileFormatError(f"{path}: no such file")
@@ -61,33 +68,63 @@ def _numpy(path: str, key: str | None) -> Any:
     import numpy as np
 
     try:
-        loaded = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError, KeyError, SyntaxError) as error:
-        text = str(error).splitlines()[0] if str(error) else type(error).__name__
-        if "pickle" in text.lower() or "object" in text.lower():
-            text = "holds Python objects, or is no numpy file"
-        raise FileFormatError(f"{path}: can't be read as a numpy file: {text}") from None
+        with warnings.catch_warnings():  # numpy warns of old headers, and of what is wrong in one before it refuses
+            warnings.simplefilter("ignore")
+            loaded = np.load(path, allow_pickle=False)
     except Exception as error:
-        raise FileFormatError(f"{path}: can't be read as a numpy file: {type(error).__name__}") from None
+        raise FileFormatError(f"{path}: can't be read as a numpy file: {_reason(error)}") from None
     if isinstance(loaded, np.ndarray):
+        if key is not None:
+            raise FileFormatError(f"{path}: holds one array without a name; --key {key} is for .npz")
         return loaded
     with loaded:
-        names = list(loaded.files)
-        name = _pick(path, names, key)
+        name = _pick(path, list(loaded.files), key)
         try:
-            return loaded[name]
+            array = loaded[name]
         except Exception as error:
-            text = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise FileFormatError(f"{path}: array {name!r} can't be read: {text}") from None
+            raise FileFormatError(f"{path}: array {name!r} can't be read: {_reason(error)}") from None
+    if not isinstance(array, np.ndarray):
+        raise FileFormatError(f"{path}: entry {name!r} is no array")
+    return array
+
+
+def _reason(error: Exception) -> str:
+    """What was wrong with a file, in one short line, from the exception of the library that read it."""
+    lines = str(error).splitlines()
+    text = lines[0] if lines else ""
+    if "malformed node" in text:  # a Python expression, in the words of Python's parser
+        return "its header makes no sense"
+    if isinstance(error, MemoryError):
+        return "its header asks for more memory than there is"
+    if "allow_pickle" in text or "pickled" in text:
+        return "holds Python objects, or is no numpy file"
+    if type(error).__name__ == "BadZipFile":
+        return f"a damaged archive ({text})" if text else "a damaged archive"
+    if not isinstance(error, (OSError, ValueError, EOFError)) and type(error).__module__ != "safetensors":
+        return "its header makes no sense"
+    return shortened(text) or "its header makes no sense"
+
+
+def listed(names: list[str], limit: int = 20) -> str:
+    """Names in order, the first ones of many.
+
+    >>> listed(["b", "a"]), listed(["x"] * 3, 2)
+    ('a, b', 'x, x, ... (3 in all)')
+    """
+    shown = [name if name.isprintable() else repr(name) for name in sorted(names)[:limit]]
+    more = [f"... ({len(names)} in all)"] if len(names) > limit else []
+    return ", ".join(shown + more) or "none"
 
 
 def _pick(path: str, names: list[str], key: str | None) -> str:
+    if not names:
+        raise FileFormatError(f"{path}: holds no array")
     if key is None:
         if len(names) == 1:
             return names[0]
-        raise FileFormatError(f"{path}: holds {len(names)} arrays; choose one with --key: {', '.join(sorted(names))}")
+        raise FileFormatError(f"{path}: holds {len(names)} arrays; choose one with --key: {listed(names)}")
     if key not in names:
-        raise FileFormatError(f"{path}: no array {key!r}; there are: {', '.join(sorted(names)) or 'none'}")
+        raise FileFormatError(f"{path}: no array {key!r}; there are: {listed(names)}")
     return key
 
 
@@ -114,8 +151,7 @@ def _safetensors(path: str, key: str | None) -> Any:
     except FileFormatError:
         raise
     except Exception as error:
-        text = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise FileFormatError(f"{path}: can't be read as a safetensors file: {text}") from None
+        raise FileFormatError(f"{path}: can't be read as a safetensors file: {_reason(error)}") from None
     if entry is None:
         raise FileFormatError(f"{path}: elements of type {kind} are not supported")
     data = np.frombuffer(bytearray(entry["data"]), as_dtype(_SAFETENSORS_TYPES[kind]).numpy)
@@ -165,34 +201,66 @@ def write_array(path: str, array: Any, key: str = "tensor") -> str:
     """
     import numpy as np
 
-    suffix = Path(path).suffix.lower()
-    if suffix not in (".npy", ".npz", ".safetensors"):
-        raise FileFormatError(f"{path}: unknown file type {suffix or '(none)'}; must be .npy, .npz or .safetensors")
-    folder = Path(path).resolve().parent
+    suffix = check_output(path, SUFFIXES)
     note = ""
-    if suffix != ".safetensors" and as_dtype(array.dtype).numpy.name not in np.sctypeDict:
+    if suffix != ".safetensors" and array.dtype.type.__module__ != "numpy":
         note = f"{array.dtype} has no .npy type: its bits are written as uint{array.dtype.itemsize * 8}"
         array = array.view(f"u{array.dtype.itemsize}")
+
+    def fill(file: Any) -> None:
+        if suffix == ".npy":
+            np.save(file, array)
+        elif suffix == ".npz":  # by hand, as np.savez takes names such as 'file' for its own arguments
+            with zipfile.ZipFile(file, "w") as archive, archive.open(f"{key}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, array, allow_pickle=False)
+        else:
+            file.write(_serialized(array, key))
+
+    write_whole(path, fill)
+    return note
+
+
+def check_output(path: str, suffixes: tuple[str, ...] = ()) -> str:
+    """Refuse a place where no file can be written, before the work is done. Returns the name's suffix.
+
+    Raises:
+        FileFormatError: another suffix, no such folder, not a plain file.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffixes and suffix not in suffixes:
+        raise FileFormatError(f"{path}: unknown file type {suffix or '(none)'}; must be .npy, .npz or .safetensors")
     try:
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".", suffix=suffix)
+        os.stat(os.path.dirname(os.path.realpath(path)) or ".")
+        mode = os.stat(path).st_mode if os.path.exists(path) else stat.S_IFREG
+    except (OSError, ValueError) as error:
+        raise FileFormatError(f"{path}: can't be written: {getattr(error, 'strerror', None) or error}") from None
+    if not path or not stat.S_ISREG(mode):
+        reason = "Is a directory" if not path or stat.S_ISDIR(mode) else "not a plain file"
+        raise FileFormatError(f"{path or '(empty name)'}: can't be written: {reason}")
+    return suffix
+
+
+def write_whole(path: str, fill: Callable[[Any], None]) -> None:
+    """Let `fill` write into a file beside `path`, then rename it: the file appears whole or not at all.
+
+    Raises:
+        FileFormatError: it can't be written there.
+    """
+    target = os.path.realpath(path)  # a link stays, and what it points to is replaced
+    try:
+        handle, temporary = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".")
     except OSError as error:
         raise FileFormatError(f"{path}: can't be written: {error.strerror}") from None
     try:
         with os.fdopen(handle, "wb") as file:
-            if suffix == ".npy":
-                np.save(file, array)
-            elif suffix == ".npz":
-                np.savez(file, **{key: array})
-            else:
-                file.write(_serialized(array, key))
+            fill(file)
         os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
+        os.replace(temporary, target)
     except BaseException as error:
         os.unlink(temporary)
         if isinstance(error, OSError):
             raise FileFormatError(f"{path}: can't be written: {error.strerror}") from None
         raise
-    return note
 
 
 def _umask() -> int:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from cute_py.cli import (
     copy_command,
@@ -17,6 +19,7 @@ from cute_py.cli import (
     tma_command,
     tmem_command,
 )
+from cute_py.cli.argument_types import shortened
 from cute_py.errors import CuteError
 
 COMMANDS = (
@@ -31,13 +34,19 @@ COMMANDS = (
 )
 
 
+class OneLineParser(argparse.ArgumentParser):
+    """An argument parser whose refusals are one line, as all others of the command are."""
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with status 2."""
+        self.exit(2, f"{self.prog}: error: {shortened(' '.join(message.split()), 400)} (see {self.prog} --help)\n")
+
+
 def parser() -> argparse.ArgumentParser:
     """The argument parser of all commands."""
     import cute_py
 
-    top = argparse.ArgumentParser(
-        prog="cute-py", description="CuTe layouts, TMA tensors, descriptors and copies, without a GPU."
-    )
+    top = OneLineParser(prog="cute-py", description="CuTe layouts, TMA tensors, descriptors and copies, without a GPU.")
     top.add_argument("--version", action="version", version=f"cute-py {cute_py.__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for module in COMMANDS:
@@ -47,32 +56,56 @@ def parser() -> argparse.ArgumentParser:
 
 def one_line(error: CuteError) -> str:
     """The whole text of an error on one line: headline, then facts and hint in brackets."""
-    facts = [f"{name}: {value}" for name, value in error.facts.items()]
+    facts = [f"{name}: {value}" for name, value in error.facts.items() if str(value).strip() not in ("", "^")]
     if error.hint:
         facts.append(f"fix: {error.hint}")
     tail = f" ({'; '.join(facts)})" if facts else ""
-    return " ".join((error.headline + tail).split())
+    return shortened(" ".join((error.headline + tail).split()), 2000)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command. Returns its exit status: 0 done, 1 the copy is not equal, 2 refused."""
+    if sys.stdout is None:
+        _tell("cute-py: error: standard output is closed")
+        return 2
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may hold what the terminal can't show
     options = parser().parse_args(arguments)
     try:
         status: int = options.run(options)
         sys.stdout.flush()
         return status
     except CuteError as error:
-        print(f"cute-py: error: {one_line(error)}", file=sys.stderr)
+        _tell(f"cute-py: error: {one_line(error)}")
         return 2
     except MemoryError:
-        print("cute-py: error: not enough memory for this tensor", file=sys.stderr)
+        _tell("cute-py: error: not enough memory for this tensor")
         return 2
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence_output()
         return 141
+    except OSError as error:
+        _silence_output()
+        place = f"{error.filename}: " if error.filename is not None else ""
+        _tell(f"cute-py: error: {place}{error.strerror or error}")
+        return 2
+    except RecursionError:
+        _tell("cute-py: error: the input is nested too deeply")
+        return 2
     except KeyboardInterrupt:
-        print("cute-py: interrupted", file=sys.stderr)
+        _tell("cute-py: interrupted")
         return 130
+
+
+def _tell(line: str) -> None:
+    """One line on standard error, if there is one (print would write to standard output where it is closed)."""
+    if sys.stderr is not None:
+        print(line, file=sys.stderr)
+
+
+def _silence_output() -> None:
+    """Nothing more goes to a closed or full standard output, not even what is buffered."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from typing import Any
 
 import cute_py as cute
+from cute_py.arith_tuple.printing import format_tensor
+from cute_py.cli.argument_types import standard_text
+from cute_py.errors import InvalidValueError, TensorAccessError
 from cute_py.layout.trees import modes
+
+SHOWN_ELEMENTS = 1 << 16
+"""A layout of more elements is told by its text and size; a tensor or picture of more is refused."""
 
 
 def register(commands: Any) -> None:
@@ -25,9 +30,27 @@ def register(commands: Any) -> None:
     p.set_defaults(run=run)
 
 
+def _print_layout(layout: Any) -> None:
+    """The table of a matrix of numbers, the text and the sizes of other layouts."""
+    if len(modes(layout.shape)) == 2 and cute.coprofile(layout) == 0 and _size(layout) <= SHOWN_ELEMENTS:
+        cute.print_layout(layout)
+        return
+    print(layout)
+    print(f"size {_size(layout)}, cosize {int(cute.cosize(layout))}")
+
+
+def _size(thing: Any) -> int:
+    return int(cute.size(thing))
+
+
+def _few(thing: Any, what: str) -> None:
+    if _size(thing) > SHOWN_ELEMENTS:
+        raise InvalidValueError(f"{_size(thing)} elements; at most {SHOWN_ELEMENTS} {what} (--json tells the size)")
+
+
 def run(options: argparse.Namespace) -> int:
     """Print it."""
-    text = sys.stdin.read().strip() if options.text == "-" else options.text
+    text = standard_text().strip() if options.text == "-" else options.text
     thing = cute.parse(text)
     if options.json:
         data: dict[str, Any] = {"text": cute.text(thing), "kind": type(thing).__name__}
@@ -35,15 +58,20 @@ def run(options: argparse.Namespace) -> int:
             data |= {"shape": cute.text(thing.shape), "size": int(cute.size(thing)), "rank": int(cute.rank(thing))}
         print(json.dumps(data, indent=2))
     elif isinstance(thing, cute.Tensor):
-        cute.print_tensor(thing)
+        _few(thing, "elements can be printed")
+        try:
+            text = format_tensor(thing)
+        except TensorAccessError:  # a pointer of another program: its address and layout are all there is
+            print(f"{thing}:\nthe elements lie in memory that is not here; its layout:")
+            _print_layout(thing.layout)
+        else:
+            print(text.rstrip("\n"))
     elif isinstance(thing, (cute.Layout, cute.ComposedLayout)):
         if options.latex:
+            _few(thing, "cells can be drawn")
             cute.print_latex(thing)
-        elif len(modes(thing.shape)) == 2 and cute.coprofile(thing) == 0:
-            cute.print_layout(thing)
         else:
-            print(thing)
-            print(f"size {int(cute.size(thing))}, cosize {int(cute.cosize(thing))}")
+            _print_layout(thing)
     else:
         print(cute.text(thing))
     return 0

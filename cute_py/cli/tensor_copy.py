@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
 import cute_py as cute
+from cute_py.cli.argument_types import shortened
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import CuteError, InvalidValueError, TmaLimitError
+from cute_py.errors import CuteError, GBasisError, InvalidValueError, TmaLimitError
 from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight
 from cute_py.layout.leaf import Int
 from cute_py.tma.copy_atom.copy_atom import TmaAtom
@@ -44,10 +46,9 @@ def parse_tile(text: str) -> tuple[int, ...]:
     (128, 64)
     """
     parts = text.lower().replace(",", "x").split("x")
-    try:
-        tile = tuple(int(p) for p in parts)
-    except ValueError:
-        raise InvalidValueError(f"tile {text!r}; must be sizes joined by x, such as 128x64") from None
+    if not all(re.fullmatch(r"\s*-?[0-9]{1,40}\s*", part) for part in parts):
+        raise InvalidValueError(f"tile {shortened(repr(text), 80)}; must be sizes joined by x, such as 128x64")
+    tile = tuple(int(p) for p in parts)
     if any(n < 1 for n in tile):
         raise InvalidValueError(f"tile {text!r}; every size must be at least 1")
     if len(tile) > 5:
@@ -98,7 +99,10 @@ def make_copy(array: Any, tile: tuple[int, ...], swizzle: str = "none", order: s
     try:
         atom = _atom(bits, dtype, tile, swizzle, order)
     except TmaLimitError as error:
-        raise _with_fixes(error, bits, dtype, tile, swizzle, order) from None
+        hint = _fixes(bits, dtype, tile, swizzle, order)
+        raise TmaLimitError(error.headline, error.facts, hint, error.violations) from None
+    except GBasisError as error:
+        raise GBasisError(error.condition, error.facts, _fixes(bits, dtype, tile, swizzle, order)) from None
     return TensorCopy(bits, dtype, atom, order)
 
 
@@ -128,10 +132,8 @@ def _unit(strides: tuple[Any, ...], bits: Any, order: str) -> tuple[Any, ...]:
     return tuple(out)
 
 
-def _with_fixes(
-    error: TmaLimitError, bits: Any, dtype: DType, tile: tuple[int, ...], swizzle: str, order: str
-) -> TmaLimitError:
-    """The refusal with tiles and swizzles that were tried and work."""
+def _fixes(bits: Any, dtype: DType, tile: tuple[int, ...], swizzle: str, order: str) -> str | None:
+    """Tiles and swizzles that were tried and work, or what has to change in the tensor."""
     works = []
     inner = len(tile) - 1 if order == "row" else 0
     width = int(bits.dtype.itemsize)
@@ -156,4 +158,6 @@ def _with_fixes(
             _atom(bits, dtype, tile, swizzle, order, suggest=True)
         except TmaLimitError as again:
             hint = again.hint
-    return TmaLimitError(error.headline, error.facts, hint, error.violations)
+        except CuteError:
+            pass
+    return hint

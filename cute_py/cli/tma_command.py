@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from typing import Any
 
 import cute_py as cute
+from cute_py.arith_tuple.pointers import Pointer
 from cute_py.cli.argument_types import integer
+from cute_py.errors import CuteError, GBasisError, InvalidTypeError
 from cute_py.tma.atom.partition import tma_partition
 from cute_py.tma.copy_atom.copy_atom import TmaAtom
 from cute_py.tma.copy_atom.make import make_tma_copy
@@ -45,7 +48,7 @@ def register(commands: Any) -> None:
     p.add_argument("--op", default="SM90_TMA_LOAD", help="operation, such as SM90_TMA_LOAD_MULTICAST")
     p.add_argument("--multicast", type=int, default=1, help="CTAs that share the tile")
     p.add_argument("--internal-dtype", help="the type that TMA counts in")
-    p.add_argument("--address", type=integer, default=4096, help="global address")
+    p.add_argument("--address", type=integer, help="global address; default 4096")
     p.add_argument("--arch", default="sm_90a")
     p.add_argument(
         "--show", choices=list(VIEWS), default="explain", help="; ".join(f"{k}: {v}" for k, v in VIEWS.items())
@@ -90,19 +93,51 @@ def _check(atom: TmaAtom) -> str:
     return "\n".join(lines) if lines else "no rule is broken, and nothing is known to go wrong"
 
 
-def run(options: argparse.Namespace) -> int:
-    """Explain the atom."""
-    gmem = cute.make_tensor(cute.make_gmem_ptr(options.address, options.dtype), cute.parse(options.gmem))
-    atom = make_tma_copy(
+def _gmem(options: argparse.Namespace) -> Any:
+    """The global tensor: a layout at --address, or a tensor that CuTe printed with its pointer."""
+    given = cute.parse(options.gmem)
+    address = options.address
+    if isinstance(given, cute.Tensor) and isinstance(given.engine, Pointer):
+        address = given.engine.address if options.address is None else address
+        given = given.layout
+    if not isinstance(given, cute.Layout) or cute.coprofile(given) != 0:
+        raise InvalidTypeError(f"the global tensor {options.gmem!r}; must be a layout such as (1024,512):(512,_1)")
+    return cute.make_tensor(cute.make_gmem_ptr(4096 if address is None else address, options.dtype), given)
+
+
+def _atom(options: argparse.Namespace, smem: str) -> TmaAtom:
+    shared = cute.parse(smem)
+    if not isinstance(shared, (cute.Layout, cute.ComposedLayout, cute.Tensor)):
+        raise InvalidTypeError(f"the shared tile {smem!r}; must be a layout such as (_128,_64):(_64,_1)")
+    return make_tma_copy(
         options.op,
-        gmem,
-        cute.parse(options.smem),
-        cute.parse(options.tile) if options.tile else None,
+        _gmem(options),
+        shared,
+        cute.parse(options.tile) if options.tile is not None else None,
         options.multicast,
         options.internal_dtype,
         options.arch,
         check=not options.no_check,
     )
+
+
+def _static_sizes(options: argparse.Namespace) -> str | None:
+    """The shared layout with sizes known when compiling, if only that was wrong: `128` is a run-time number."""
+    before, joint, layout = options.smem.rpartition(" o ")
+    static = before + joint + re.sub(r"(?<![\w@])(\d+)", r"_\1", layout)
+    try:
+        _atom(options, static)
+    except CuteError:
+        return None
+    return f"sizes known when compiling are written with _: {static!r}"
+
+
+def run(options: argparse.Namespace) -> int:
+    """Explain the atom."""
+    try:
+        atom = _atom(options, options.smem)
+    except GBasisError as error:
+        raise GBasisError(error.condition, error.facts, error.hint or _static_sizes(options)) from None
     if not options.json:
         print(view(atom, options.show, options.arch))
         return 0

@@ -13,6 +13,7 @@ Guarantee: `layout(i) == layout(idx2crd(i, layout.shape))` for every integer i, 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from numbers import Integral
 from typing import Any
 
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError
@@ -259,4 +260,6 @@ def static(tree: Any) -> Any:
         return Layout(static(tree.shape), static(tree.stride))
     if type(tree) is tuple:
         return tuple([static(x) for x in tree])
-    return Int(tree) if type(tree) is int else tree
+    if isinstance(tree, int):
+        return Int(tree) if type(tree) is int else tree
+    return Int(int(tree)) if isinstance(tree, Integral) else tree

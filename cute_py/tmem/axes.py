@@ -54,6 +54,21 @@ class Axis:
         return self.name
 
 
+def axis_name(axis: Axis | str) -> str:
+    """The name of an axis, given as an `Axis` or by its name.
+
+    >>> axis_name(TLane), axis_name("m")
+    ('TLane', 'm')
+
+    Raises:
+        InvalidTypeError: neither.
+    """
+    name = axis.name if isinstance(axis, Axis) else axis
+    if not isinstance(name, str):
+        raise InvalidTypeError(f"an axis is an Axis or a name, got {axis!r}")
+    return name
+
+
 @dataclass(frozen=True, slots=True)
 class AxisTerm:
     """`value` steps along the axis named `axis`."""

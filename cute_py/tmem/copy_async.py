@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cute_py.errors import TmemError
+from cute_py.errors import InvalidTypeError, TmemError
 from cute_py.tmem.atom_split import Side
 from cute_py.tmem.buffers import Buffer, BufferRegion
 from cute_py.tmem.copy_plan import CopyPlan, Refusal
@@ -152,10 +152,19 @@ def why_not(request: CopyRequest) -> list[Refusal] | CopyPlan:
     return refusals
 
 
-def copy_async(dst: BufferRegion, src: BufferRegion, **settings: object) -> CopyAsync:
+def _region(operand: object) -> BufferRegion:
+    if isinstance(operand, Buffer):
+        return operand.whole()
+    if not isinstance(operand, BufferRegion):
+        raise InvalidTypeError(f"copy_async takes buffers and their regions, got {type(operand).__name__}")
+    return operand
+
+
+def copy_async(dst: BufferRegion | Buffer, src: BufferRegion | Buffer, **settings: object) -> CopyAsync:
     """Plan the copy of a shared region to a tensor-memory region.
 
     Args:
+        dst, src: regions, or buffers, which are meant as a whole.
         settings: the other fields of `CopyRequest`.
     Raises:
         TmemError: no variant takes the copy, or no form of the instruction fits the two layouts.
@@ -170,7 +179,7 @@ def copy_async(dst: BufferRegion, src: BufferRegion, **settings: object) -> Copy
     >>> copy.plan.ldo, copy.plan.sdo, int(copy.plan.swizzle), copy.plan.count
     (16, 8, 0, 1)
     """
-    request = CopyRequest(dst, src, **settings)  # type: ignore[arg-type]
+    request = CopyRequest(_region(dst), _region(src), **settings)  # type: ignore[arg-type]
     found = why_not(request)
     if isinstance(found, CopyPlan):
         return CopyAsync(request, found)

@@ -16,10 +16,12 @@ descriptors; apache-tvm 0.27.0. The three agree.
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 
 from cute_py.errors import InvalidTypeError, TmemError
+from cute_py.tmem.axes import whole
 from cute_py.tmem.cp_forms import UNIT_BYTES
 
 ADDRESS_MASK = 0x3FFFF
@@ -142,8 +144,9 @@ class MatrixDescriptor:
     residue: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.kind, DescriptorKind):
-            raise InvalidTypeError(f"kind is a DescriptorKind, got {self.kind!r}")
+        object.__setattr__(self, "kind", _kind(self.kind))
+        for name in ("start", "leading", "stride", "base_offset", "version", "residue"):
+            object.__setattr__(self, name, whole(getattr(self, name), name))
         object.__setattr__(self, "swizzle", _swizzle(self.swizzle))
         reasons = self.violations()
         if reasons:
@@ -201,8 +204,10 @@ class MatrixDescriptor:
         Raises:
             TmemError: not 64 bits, or a swizzle code that has no meaning (tcgen05: 3, 5, 7).
         """
-        if isinstance(value, bool) or not isinstance(value, int):
+        kind = _kind(kind)
+        if isinstance(value, bool) or not hasattr(value, "__index__"):
             raise InvalidTypeError(f"a matrix descriptor is a 64-bit int, got {value!r}")
+        value = operator.index(value)
         if not 0 <= value < 1 << 64:
             raise TmemError(f"matrix descriptor {value:#x}; must have 64 bits")
         raw = {field.name: (value & field.mask) >> field.low for field in BIT_FIELDS[kind]}
@@ -247,6 +252,13 @@ def _held(kind: DescriptorKind) -> int:
     for field in BIT_FIELDS[kind]:
         mask |= field.mask
     return mask
+
+
+def _kind(kind: object) -> DescriptorKind:
+    try:
+        return DescriptorKind(kind)
+    except ValueError:
+        raise InvalidTypeError(f"kind is a DescriptorKind or its value, 'tcgen05' or 'wgmma', got {kind!r}") from None
 
 
 def _swizzle(value: object) -> SmemSwizzle:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from cute_py.errors import InvalidTypeError, LayoutError
+from cute_py.tmem.axes import Axis, axis_name
 from cute_py.tmem.tile_layout import Region, TileLayout
 
 if TYPE_CHECKING:
@@ -85,18 +86,22 @@ class ComposeLayout:
     def size(self) -> int:
         return self.tile.size()
 
-    def span(self, axis: str | None = None) -> int:
+    def span(self, axis: Axis | str | None = None) -> int:
         """The span of the tile; the swizzle permutes inside blocks and does not reach further than the next block."""
         return self.tile.span(axis)
 
-    def apply(self, coord: Sequence[int] | int, shape: Sequence[int] | None = None) -> dict[str, int]:
-        """The place of one element in linear memory, in elements."""
-        return {"m": self.swizzle(self.tile.apply(coord, shape).get("m", 0))}
+    def apply(
+        self, coord: Sequence[int] | int, *more: Sequence[int] | int, shape: Sequence[int] | None = None
+    ) -> dict[str, int]:
+        """The place of one element in linear memory, in elements; the arguments are those of `TileLayout.apply`."""
+        return {"m": self.swizzle(self.tile.apply(coord, *more, shape=shape).get("m", 0))}
 
-    def positions(self, axis: str = "m") -> numpy.ndarray[Any, numpy.dtype[numpy.int64]]:
+    def positions(self, axis: Axis | str = "m") -> numpy.ndarray[Any, numpy.dtype[numpy.int64]]:
         """The place of every element, in row-major order: int64 of shape (size,)."""
         placed = self.tile.positions(axis)
-        swizzled: numpy.ndarray[Any, numpy.dtype[numpy.int64]] = self.swizzle(placed) if axis == "m" else placed
+        swizzled: numpy.ndarray[Any, numpy.dtype[numpy.int64]] = (
+            self.swizzle(placed) if axis_name(axis) == "m" else placed
+        )
         return swizzled
 
     def canonicalize(self) -> ComposeLayout:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from cute_py.errors import CoordinateError, InvalidTypeError, LayoutError
 from cute_py.tmem import iters, tiling
-from cute_py.tmem.axes import AxisSum, AxisTerm, whole
+from cute_py.tmem.axes import Axis, AxisSum, AxisTerm, axis_name, whole
 from cute_py.tmem.iters import Iter, Row
 
 if TYPE_CHECKING:
@@ -108,18 +108,21 @@ class TileLayout:
         """Number of elements, replicas not counted."""
         return iters.size(self.shard)
 
-    def apply(self, coord: Sequence[int] | int, shape: Sequence[int] | None = None) -> dict[str, int]:
+    def apply(
+        self, coord: Sequence[int] | int, *more: Sequence[int] | int, shape: Sequence[int] | None = None
+    ) -> dict[str, int]:
         """The place of one element, by axis; replicas are not applied.
 
         Args:
-            coord: a coordinate in `shape`, or a flat row-major index.
-            shape: extents that the coordinate counts in; the extents of the shards if left out.
+            coord: a coordinate in `shape`, or a flat row-major index; `apply(6, 2)` is `apply((6, 2))`.
+            shape: extents that the coordinate counts in, also `apply(coord, shape)`; default: those of the shards.
         Raises:
             CoordinateError: the coordinate does not have the rank of the shape.
 
         The outermost digit takes what is left over, so an index past the end walks on along the first shard.
         """
-        index = coord if isinstance(coord, int) else _flatten(coord, self.extents if shape is None else shape)
+        point, extents = _arguments(coord, more, shape)
+        index = point if isinstance(point, int) else _flatten(point, self.extents if extents is None else extents)
         place = {it.axis: 0 for it in self.shard}
         for position in range(len(self.shard) - 1, -1, -1):
             it = self.shard[position]
@@ -130,13 +133,14 @@ class TileLayout:
             place[axis] = place.get(axis, 0) + steps
         return place
 
-    def positions(self, axis: str) -> numpy.ndarray[Any, numpy.dtype[numpy.int64]]:
+    def positions(self, axis: Axis | str) -> numpy.ndarray[Any, numpy.dtype[numpy.int64]]:
         """Steps along `axis` of every element, in row-major order: int64 of shape (size,). Replicas not applied."""
-        return iters.walk(self.shard, axis) + self.offset.as_dict().get(axis, 0)
+        name = axis_name(axis)
+        return iters.walk(self.shard, name) + self.offset.as_dict().get(name, 0)
 
-    def replica_positions(self, axis: str) -> numpy.ndarray[Any, numpy.dtype[numpy.int64]]:
+    def replica_positions(self, axis: Axis | str) -> numpy.ndarray[Any, numpy.dtype[numpy.int64]]:
         """Steps along `axis` from the tile to each of its copies, itself among them: int64 of shape (copies,)."""
-        return iters.walk(self.replica, axis)
+        return iters.walk(self.replica, axis_name(axis))
 
     def places(self, axes: Sequence[str]) -> numpy.ndarray[Any, numpy.dtype[numpy.int64]]:
         """Every copy of every element: int64 of shape (size, copies, len(axes)), in steps along each of `axes`."""
@@ -145,14 +149,15 @@ class TileLayout:
         each = [self.positions(axis)[:, None] + self.replica_positions(axis)[None, :] for axis in axes]
         return numpy.stack(each, axis=-1)
 
-    def span(self, axis: str | None = None) -> int:
+    def span(self, axis: Axis | str | None = None) -> int:
         """How far the layout reaches: 1 + the sum of (extent - 1) * stride over shards and replicas + the offset.
 
         >>> TileLayout([Iter(8, 8, "m"), Iter(8, 1, "m")]).span()
         64
         """
-        reach = sum((it.extent - 1) * it.stride for it in (*self.shard, *self.replica) if axis in (None, it.axis))
-        return 1 + reach + sum(steps for name, steps in self.offset.as_dict().items() if axis in (None, name))
+        only = None if axis is None else axis_name(axis)
+        reach = sum((it.extent - 1) * it.stride for it in (*self.shard, *self.replica) if only in (None, it.axis))
+        return 1 + reach + sum(steps for name, steps in self.offset.as_dict().items() if only in (None, name))
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -249,6 +254,8 @@ class TileLayout:
         """
         return self.permute_by_groups(range(len(self.shard) + 1), perm)
 
+    permute = permute_dims
+
     def permute_by_groups(self, seps: Sequence[int], perm: Sequence[int]) -> TileLayout:
         """Runs of shards in a new order; run g is `shard[seps[g]:seps[g + 1]]`, as `group` returns them."""
         runs = iters.split(self.shard, list(seps))
@@ -333,6 +340,17 @@ def _shape(shape: Sequence[int]) -> tuple[int, ...]:
     if any(extent < 1 for extent in extents):
         raise LayoutError(f"shape {extents}; every extent must be at least 1")
     return extents
+
+
+def _arguments(
+    coord: Sequence[int] | int, more: tuple[Sequence[int] | int, ...], shape: Sequence[int] | None
+) -> tuple[Sequence[int] | int, Sequence[int] | None]:
+    """The coordinate and the shape, from the forms that `apply` takes."""
+    if not more:
+        return coord, shape
+    if len(more) == 1 and isinstance(more[0], Sequence) and shape is None:
+        return coord, more[0]
+    return tuple(whole(part, "a coordinate") for part in (coord, *more)), shape
 
 
 def _flatten(coord: Sequence[int], shape: Sequence[int]) -> int:

@@ -108,6 +108,44 @@ def test_tma_refuses_a_box_beyond_the_swizzle_with_a_fix(capsys: pytest.CaptureF
     assert status == 0
 
 
+def test_tma_takes_a_printed_tensor(capsys: pytest.CaptureFixture[str]) -> None:
+    smem = "Sw<3,4,3> o smem_ptr[16b](unset) o (_128,_64):(_64,_1)"
+    _, out, _ = shell(capsys, "tma", "gmem_ptr[16b](0x7f00) o (1024,512):(512,_1)", smem)
+    assert "gmem_ptr[16b](0x7f00) o (1024,512):(512,_1)" in out
+
+
+def test_tma_tells_how_static_sizes_are_written(capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, err = shell(capsys, "tma", "(1024,512):(512,_1)", "(128,64):(64,1)")
+    assert status == 2
+    assert "fix: sizes known when compiling are written with _: '(_128,_64):(_64,_1)'" in err
+
+
+@pytest.mark.parametrize(
+    ("gmem", "smem", "words"),
+    [
+        ("Sw<3,4,3>", "(_128,_64):(_64,_1)", "the global tensor 'Sw<3,4,3>'; must be a layout"),
+        ("(4,5):(_1@0,_1@1)", "(_4,_8):(_8,_1)", "must be a layout such as (1024,512):(512,_1)"),
+        ("ArithTuple(0,0) o (4,5):(_1@0,_1@1)", "(_4,_8):(_8,_1)", "the global tensor"),
+        ("(1024,512):(512,_1)", "5", "the shared tile '5'; must be a layout"),
+        ("(1024,512):(512,_1)", "(5,5)", "the shared tile '(5,5)'; must be a layout"),
+    ],
+)
+def test_tma_refuses_other_operands(capsys: pytest.CaptureFixture[str], gmem: str, smem: str, words: str) -> None:
+    status, _, err = shell(capsys, "tma", gmem, smem)
+    assert (status, words in err, err.count("\n")) == (2, True, 1)
+
+
+def test_print_shows_the_layout_of_a_pointer_without_its_elements(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = shell(capsys, "print", "gmem_ptr[16b](0x1000) o (2,3):(3,1)")
+    assert status == 0
+    assert out.startswith("gmem_ptr[16b](0x1000) o (2,3):(3,1):\n")
+    assert "| 3 | 4 | 5 |" in out
+
+
+def test_print_refusals_have_no_stray_caret(capsys: pytest.CaptureFixture[str]) -> None:
+    assert shell(capsys, "print", "(4,8")[2] == "cute-py: error: at position 4: expected ',' or ')' (text: (4,8)\n"
+
+
 def test_desc_encodes_decodes_and_compares(capsys: pytest.CaptureFixture[str]) -> None:
     request = ("--dtype", "float16", "--dims", "512,1024", "--strides", "1024", "--box", "64,128", "--swizzle", "128B")
     status, hexes, _ = shell(capsys, "desc", "encode", *request)

@@ -90,6 +90,25 @@ def test_out_is_whole_or_absent(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert sorted(p.name for p in tmp_path.iterdir()) == ["x.npy", "y.npy"]
 
 
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+@pytest.mark.parametrize("suffix", ["npy", "npz"])
+def test_types_that_numpy_files_lack_are_written_as_bits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, suffix: str
+) -> None:
+    x = RNG.standard_normal((8, 64)).astype(getattr(ml_dtypes, name))
+    path, out = str(tmp_path / "x.safetensors"), str(tmp_path / f"y.{suffix}")
+    write_array(path, x)
+    status, text, _ = copy(capsys, path, "--tile", "4x32", "--out", out)
+    width = x.dtype.itemsize * 8
+    assert status == 0
+    assert f"warning      {name} has no .npy type: its bits are written as uint{width}" in text
+    loaded = np.load(out)
+    written = loaded if suffix == "npy" else loaded["tensor"]
+    assert written.dtype == f"uint{width}"
+    assert (written == x.view(f"u{x.dtype.itemsize}")).all()
+    assert copy(capsys, out, "--tile", "4x32", "--dtype", name)[0] == 0
+
+
 def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], array: Any, *more: str) -> str:
     status, out, err = copy(capsys, save(tmp_path / "x.npy", array), *more)
     assert (status, out) == (2, "")

@@ -182,9 +182,9 @@ def random_case(number: int) -> Case | None:
         elif kind == "prefetch":
             emulator.prefetch(descriptor, memory, coords, im2col_offsets=offsets, **where)
         elif kind == "store":
-            emulator.store(descriptor, smem, coords, memory, smem_offset=offset, **where)
+            emulator.store(descriptor, memory, coords, smem, smem_offset=offset, **where)
         else:
-            emulator.reduce(op, descriptor, smem, coords, memory, smem_offset=offset, **where)
+            emulator.reduce(op, descriptor, memory, coords, smem, smem_offset=offset, **where)
     except TmaTrap as problem:
         trap = f"{problem.cuda_error}: {problem.cause}"
     except CuteError as problem:

@@ -35,11 +35,11 @@ def test_every_call_leaves_what_the_emulator_leaves(device: Device, offset: int)
         assert np.array_equal(smem, smem2)
         gpu.prefetch(TILE, gmem, coords, gmem_base=BASE)
         if min(coords) >= 0:
-            gpu.store(TILE, smem, coords, gmem, smem_offset=offset, gmem_base=BASE)
-            emulator.store(TILE, smem2, coords, gmem2, smem_offset=offset, gmem_base=BASE)
+            gpu.store(TILE, gmem, coords, smem, smem_offset=offset, gmem_base=BASE)
+            emulator.store(TILE, gmem2, coords, smem2, smem_offset=offset, gmem_base=BASE)
             assert np.array_equal(gmem, gmem2)
-            gpu.reduce("xor", TILE, smem[::-1].copy(), coords, gmem, smem_offset=offset, gmem_base=BASE)
-            emulator.reduce("xor", TILE, smem2[::-1].copy(), coords, gmem2, smem_offset=offset, gmem_base=BASE)
+            gpu.reduce("xor", TILE, gmem, coords, smem[::-1].copy(), smem_offset=offset, gmem_base=BASE)
+            emulator.reduce("xor", TILE, gmem2, coords, smem2[::-1].copy(), smem_offset=offset, gmem_base=BASE)
             assert np.array_equal(gmem, gmem2)
 
 
@@ -70,4 +70,4 @@ def test_a_trap_in_a_process_of_its_own(device: Device) -> None:
 def test_an_unknown_reduction(device: Device) -> None:
     gmem, smem, _, _ = memories(3)
     with pytest.raises(InvalidValueError, match="reduction 'mul'"):
-        GpuEngine(device).reduce("mul", TILE, smem, (0, 0), gmem)
+        GpuEngine(device).reduce("mul", TILE, gmem, (0, 0), smem)

@@ -46,7 +46,7 @@ WORDS: list[tuple[Callable[[], Any], str]] = [
         "  instruction : 1",
     ),
     (
-        lambda: Emulator().store(TILE, SMEM, (0, -3), GMEM, gmem_base=4096),
+        lambda: Emulator().store(TILE, GMEM, (0, -3), SMEM, gmem_base=4096),
         "CUDA_ERROR_ILLEGAL_INSTRUCTION: coordinate[1] = -3; a store takes none below 0\n  coordinates : (0, -3)",
     ),
     (
@@ -55,13 +55,13 @@ WORDS: list[tuple[Callable[[], Any], str]] = [
         "  coordinates : (0, 9, 2, 0)",
     ),
     (
-        lambda: Emulator().store(COLUMN, SMEM, (0, 0, 2, 0), GMEM, gmem_base=4096),
+        lambda: Emulator().store(COLUMN, GMEM, (0, 0, 2, 0), SMEM, gmem_base=4096),
         "CUDA_ERROR_ILLEGAL_INSTRUCTION: an im2col store takes no lower corner below 0 and no upper corner above 0\n"
         "  lower corner : (-1, 2)\n"
         "  upper corner : (1, -1)",
     ),
     (
-        lambda: Emulator().reduce("inc", TILE, SMEM, (0, 0), GMEM, gmem_base=4096),
+        lambda: Emulator().reduce("inc", TILE, GMEM, (0, 0), SMEM, gmem_base=4096),
         "CUDA_ERROR_ILLEGAL_INSTRUCTION: reduction 'inc' does not exist for element format BFLOAT16",
     ),
     (

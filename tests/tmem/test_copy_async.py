@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cute_py.errors import TmemError
+from cute_py.errors import InvalidTypeError, TmemError
 from cute_py.tmem import (
     DISPATCHES,
     Buffer,
@@ -167,3 +167,10 @@ def test_the_descriptor_view() -> None:
 
 def test_both_cta_groups_plan_the_demonstration() -> None:
     assert demonstration_copy(cta_group=2).plan.cta_group == 2
+
+
+def test_whole_buffers_and_operands_that_are_none() -> None:
+    tmem, smem = buffers()
+    assert copy_async(tmem, smem).plan == copy_async(tmem[0:32, 0:16], smem[0:32, 0:16]).plan
+    with pytest.raises(InvalidTypeError, match="copy_async takes buffers and their regions, got tuple"):
+        copy_async(tmem, (32, 16))  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -114,3 +115,17 @@ def test_swizzles_are_involutions() -> None:
         assert all(swizzle.of(swizzle.of(a)) == a for a in range(0, 4096, 16))
         moved = {swizzle.of(a) for a in range(0, swizzle.period, 16)}
         assert moved == set(range(0, swizzle.period, 16))
+
+
+@pytest.mark.parametrize("value", [1.5, "16", None, True])
+def test_fields_are_whole_numbers(value: object) -> None:
+    with pytest.raises(InvalidTypeError, match="leading is a whole number"):
+        MatrixDescriptor(0, value, 8)  # type: ignore[arg-type]
+
+
+def test_integers_of_numpy_and_kinds_by_name() -> None:
+    made = MatrixDescriptor(numpy.int64(4), 16, 8, kind="wgmma")  # type: ignore[arg-type]
+    assert type(made.start) is int and made.kind is DescriptorKind.WGMMA
+    assert MatrixDescriptor.decode(numpy.uint64(made.encode()), "wgmma") == made  # type: ignore[arg-type]
+    with pytest.raises(InvalidTypeError, match="kind is a DescriptorKind or its value"):
+        MatrixDescriptor.decode(0, "mma")  # type: ignore[arg-type]

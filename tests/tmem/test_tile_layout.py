@@ -31,6 +31,23 @@ def test_the_layout_of_the_reference_page_as_written() -> None:
     assert layout.places(("TLane", "TCol"))[17].tolist() == [[1, 1], [33, 1], [65, 1], [97, 1]]
 
 
+def test_the_forms_of_apply_and_of_an_axis() -> None:
+    layout = S[(32, 16) : (1 @ TLane, 1 @ TCol)] + R[4 : 32 @ TLane]
+    place = {"TLane": 6, "TCol": 2}
+    assert layout.apply(6, 2) == layout.apply((6, 2)) == layout.apply(98) == place
+    assert layout.apply((6, 2), (32, 16)) == layout.apply((6, 2), shape=(32, 16)) == place
+    assert layout.apply(3, 0, 2, shape=(16, 2, 16)) == place
+    assert layout.span(TLane) == layout.span("TLane") == 128
+    assert layout.positions(TCol).tolist() == layout.positions("TCol").tolist()
+    assert layout.permute([1, 0]) == layout.permute_dims([1, 0])
+    with pytest.raises(CoordinateError):
+        layout.apply(6, 2, 0)
+    with pytest.raises(InvalidTypeError):
+        layout.apply(6, 2.0)  # type: ignore[arg-type]
+    with pytest.raises(InvalidTypeError):
+        layout.span(3)  # type: ignore[arg-type]
+
+
 @given(tile_layouts())
 def test_text_evaluates_back(layout: TileLayout) -> None:
     assert eval(repr(layout), dict(NAMES)) == layout

@@ -75,6 +75,7 @@ def window(spatial: int, **given: Any) -> Im2colWindow:
     values = {}
     for name, default in defaults.items():
         value = given.get(name)
+        value = tuple(value) if isinstance(value, list) else value
         numbers = (default,) * spatial if value is None else tuple(_whole(n, name) for n in modes(value))
         if len(numbers) != spatial:
             raise InvalidValueError(f"{name} has {len(numbers)} numbers; must have one for each of {spatial} modes")

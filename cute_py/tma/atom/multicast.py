@@ -34,9 +34,10 @@ def create_tma_multicast_mask(cluster_layout_vmnk: Layout, coord: Tree, *modes: 
     """
     if not isinstance(cluster_layout_vmnk, Layout):
         raise InvalidTypeError(f"the CTAs of a cluster are numbered by a layout, got {cluster_layout_vmnk!r}")
+    coord = tuple(coord) if isinstance(coord, list) else coord
     parts = list(coord) if isinstance(coord, tuple) else [coord]
     for mode in modes:
-        if isinstance(mode, bool) or not isinstance(mode, int):
+        if isinstance(mode, bool) or not hasattr(mode, "__index__"):
             raise InvalidTypeError(f"a mode is an integer, got {mode!r}")
         if not 0 <= mode < len(parts):
             raise InvalidValueError(f"no mode {mode} in a coordinate of rank {len(parts)}", {"coordinate": coord})

@@ -1,6 +1,7 @@
 """The TMA atom: G-basis, plan and descriptor of one copy, as one value."""
 
-from cute_py.tma.copy_atom.copy_atom import ExecutableCopy, TmaAtom
+from cute_py.tma.copy_atom.binding import ExecutableCopy
+from cute_py.tma.copy_atom.copy_atom import TmaAtom
 from cute_py.tma.copy_atom.explain import explain_atom
 from cute_py.tma.copy_atom.fixes import Fix, find_fixes
 from cute_py.tma.copy_atom.formats import FORMAT_OF, movable_type, tensor_map_format

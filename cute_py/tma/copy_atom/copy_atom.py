@@ -13,8 +13,6 @@ from functools import cached_property
 from typing import Any
 
 from cute_py.dtypes import DType
-from cute_py.errors import InvalidTypeError, InvalidValueError
-from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout
@@ -26,8 +24,10 @@ from cute_py.tma.atom.plan import TmaPlan
 from cute_py.tma.atom.swizzle_mode import SwizzleRow, swizzle_row
 from cute_py.tma.atom.tiled_copy import TmaTiledCopy, make_tiled_copy
 from cute_py.tma.atom.tma_tensor import tma_tensor
+from cute_py.tma.copy_atom.binding import ExecutableCopy, bind
 from cute_py.tma.copy_atom.explain import explain_atom
 from cute_py.tma.copy_atom.overhang import why_not_filled
+from cute_py.tma.copy_atom.swizzle_units import why_not_units
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.gbasis.basis import GBasis
@@ -147,39 +147,15 @@ class TmaAtom:
             InvalidValueError: a mask on an operation without multicast, or of more than 16 bits; InvalidTypeError: a
                 mask that is no integer.
         """
-        if isinstance(multicast_mask, bool) or not isinstance(multicast_mask, int):
-            raise InvalidTypeError(f"a multicast mask is an integer, got {multicast_mask!r}")
-        if multicast_mask and not self.op.row.multicast:
-            raise InvalidValueError(f"{self.op} takes no multicast mask, got {multicast_mask:#x}")
-        if not 0 <= multicast_mask < 1 << 16:
-            raise InvalidValueError(f"multicast mask {multicast_mask:#x}; must have 16 bits")
-        return ExecutableCopy(self, barrier, multicast_mask, cache_hint)
+        return bind(self, barrier, multicast_mask, cache_hint)
 
     def why_not(self) -> str | None:
         """What about this atom does not do what its layouts say, or None.
 
-        Of tiles that hang over a mode where the engine fills no zeros, see `overhang`. Of swizzles: one with a plain
-        offset acts on elements, the engine swizzles bytes. At element widths other than one byte the same three
-        numbers are two functions.
+        Of tiles that hang over a mode where the engine fills no zeros, see `overhang`; of swizzles that count
+        elements, see `swizzle_units`.
         """
-        reason = why_not_filled(self)
-        if reason is not None:
-            return reason
-        layout = self.smem_layout
-        bits = self.dtype.bits
-        if not isinstance(layout, ComposedLayout) or not isinstance(layout.outer, Swizzle) or not layout.outer.bits:
-            return None
-        if hasattr(layout.offset, "bits") or bits == 8 or bits % 8:
-            return None
-        on_bytes = layout.outer
-        shift = (bits // 8).bit_length() - 1
-        if on_bytes.base < shift:
-            return f"{on_bytes} on elements of {bits} bits permutes parts of elements when it is read on bytes"
-        on_elements = Swizzle(on_bytes.bits, on_bytes.base - shift, on_bytes.shift)
-        return (
-            f"{on_bytes} acts on elements in this layout, and on bytes in the TMA engine; for {bits}-bit elements "
-            f"{on_bytes} on bytes is {on_elements} on elements"
-        )
+        return why_not_filled(self) or why_not_units(self.smem_layout, self.dtype.bits)
 
     def explain(self) -> str:
         """Operands, stages with values, the box and why, instructions, bytes, alignment, and what would be better."""
@@ -190,13 +166,3 @@ class TmaAtom:
             f"{self.op} {self.gtensor} -> {self.smem_layout}: box {self.plan.box} of {self.internal_dtype}, "
             f"{self.instructions} instruction(s), {self.transaction_bytes} bytes a tile"
         )
-
-
-@dataclass(frozen=True, slots=True)
-class ExecutableCopy:
-    """An atom bound to the state of one execution: `barrier`, `multicast_mask` (0: none), `cache_hint` (None: none)."""
-
-    atom: TmaAtom
-    barrier: Any
-    multicast_mask: int = 0
-    cache_hint: int | None = None

@@ -14,14 +14,19 @@ from cute_py.errors import InvalidValueError, TmaLimitError
 from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import product_each, size
 from cute_py.layout.layout import Layout, static
+from cute_py.layout.leaf import Tree
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.tensor import Tensor
 from cute_py.layout.trees import leaves, rank_of
 from cute_py.tma.atom.im2col import Im2colPlan, plan_im2col, window
+from cute_py.tma.atom.im2col_basis import Im2colBasis, im2col_basis
 from cute_py.tma.atom.op import Op, as_op, why_not_on
 from cute_py.tma.atom.swizzle_mode import SwizzleRow, swizzle_row
+from cute_py.tma.copy_atom.binding import ExecutableCopy, bind
+from cute_py.tma.copy_atom.explain_im2col import explain_im2col
 from cute_py.tma.copy_atom.formats import tensor_map_format
 from cute_py.tma.copy_atom.make import as_global_tensor, byte_swizzle, multicast_count
+from cute_py.tma.copy_atom.swizzle_units import why_not_units
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import Interleave, L2Promotion, OobFill, TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapIm2col
@@ -88,6 +93,34 @@ class Im2colAtom:
     def alignment(self) -> int:
         """Alignment of the tile in shared memory, bytes."""
         return self.swizzle_row.alignment
+
+    @property
+    def num_multicast(self) -> int:
+        return self.plan.num_multicast
+
+    @cached_property
+    def gbasis(self) -> Im2colBasis:
+        """The box, channels and pixels by global mode, with the stages that led to it."""
+        v_map = make_cta_v_map(product_each(self.gtensor.shape), self.cta_tiler)
+        return im2col_basis(self.tile, v_map, self.gtensor.shape)
+
+    @property
+    def g_stride(self) -> Tree:
+        """Basis strides of the coordinate tensor: (output pixels, (channels, filter positions))."""
+        stride: Tree = self.plan.tma_tensor.layout.outer.layout.stride
+        return stride
+
+    def with_(self, barrier: Any, multicast_mask: int = 0, cache_hint: int | None = None) -> ExecutableCopy:
+        """The executable atom, as `TmaAtom.with_`."""
+        return bind(self, barrier, multicast_mask, cache_hint)
+
+    def why_not(self) -> str | None:
+        """What about this atom does not do what its layouts say, or None; see `swizzle_units`."""
+        return why_not_units(self.smem_layout, self.dtype.bits)
+
+    def explain(self) -> str:
+        """Operands, stages with values, the window, the tensor map, instructions, bytes and alignment."""
+        return explain_im2col(self)
 
     def get_tma_tensor(self, shape: Any = None) -> Tensor:
         """The coordinate tensor (output pixels, (channels, filter positions)); the shape is the convolution's own."""

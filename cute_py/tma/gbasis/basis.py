@@ -67,7 +67,7 @@ def _check_tiler(tiler: Any) -> None:
     if type(tiler) is tuple:
         for part in tiler:
             _check_tiler(part)
-    elif not isinstance(tiler, (int, Layout)) and not is_underscore(tiler):
+    elif not isinstance(tiler, (int, Layout)) and not hasattr(tiler, "__index__") and not is_underscore(tiler):
         raise InvalidTypeError(f"a tile is made of sizes and plain layouts, got {tiler}")
 
 
@@ -95,7 +95,7 @@ def construct_tma_gbasis(
         smem_layout: layout of the tile in shared memory, in elements; a swizzle is ignored.
         cta_v_map: CTA value index -> global mode, see `make_cta_v_map`.
         internal_dtype: the type that TMA counts in; default: the tensor's own.
-        dtype: element type of `gmem_layout` where that is a bare layout and an internal type is given.
+        dtype: element type of `gmem_layout` where that is a bare layout; default: elements of the internal type.
         split_oversize: cut a box mode above 256 elements into several instructions instead of leaving it.
     Raises:
         GBasisError: the tile and the shared layout differ in size, or have no common vectorization.
@@ -170,14 +170,11 @@ def construct_tma_gbasis(
 
 
 def _types(dtype: Any, internal_dtype: Any) -> tuple[int, int]:
-    """Bits of the tensor's elements and of the internal type; without an internal type they are equal."""
+    """Bits of the tensor's elements and of the internal type; where only one is known they are equal."""
     if internal_dtype is None:
         return 8, 8
-    if dtype is None:
-        raise InvalidTypeError(
-            "an internal type needs the tensor's element type", {"internal type": internal_dtype}, "pass dtype="
-        )
-    return as_dtype(dtype).bits, as_dtype(internal_dtype).bits
+    new = as_dtype(internal_dtype).bits
+    return new if dtype is None else as_dtype(dtype).bits, new
 
 
 def _leading_unit_modes(layout: Layout) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -65,3 +66,8 @@ def test_refused(layout: Any, coord: Any, modes: Any, error: type[Exception], wo
     with pytest.raises(error) as refusal:
         create_tma_multicast_mask(layout, coord, *modes)
     assert words in str(refusal.value)
+
+
+def test_coordinates_as_lists_and_modes_of_numpy() -> None:
+    layout = Layout((Int(2), Int(2), Int(4), Int(1)), (Int(1), Int(2), Int(4), Int(0)))
+    assert create_tma_multicast_mask(layout, [0, 0, 1, 0], numpy.int64(1)) == 80  # type: ignore[arg-type]

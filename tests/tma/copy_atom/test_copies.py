@@ -112,6 +112,15 @@ def test_multicast_parts_cover_the_tile() -> None:
     assert cute.tma.copy(atom, array).equal
 
 
+def test_a_tile_of_integers_of_numpy() -> None:
+    gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), Layout((256, 128), (128, Int(1))))
+    smem = Layout((Int(64), Int(64)), LayoutRight)
+    tile = (np.int64(64), np.int32(64))
+    atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", gmem, smem, tile)
+    assert atom == cute.tma.make_tma_copy("SM90_TMA_LOAD", gmem, smem, (64, 64))
+    assert cute.tma.partition(smem, gmem, tile)[0].rank == 2
+
+
 def test_the_example_of_the_load_walkthrough() -> None:
     """128x128 bf16 under a 128-byte swizzle: two boxes of 64 columns, 32768 bytes in all."""
     gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "bfloat16"), Layout((1024, 1024), (1024, Int(1))))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import cute_py as cute
 from cute_py import E, Int, Layout, LayoutLeft, LayoutRight
-from cute_py.errors import CuteError, GBasisError, InvalidTypeError, StaticAssertError
+from cute_py.errors import GBasisError, InvalidTypeError, StaticAssertError
 from cute_py.tma.gbasis.basis import construct_tma_gbasis, make_cta_v_map
 from cute_py.tma.gbasis.coalesce_256 import coalesce_256
 from tests.oracle import gbasis_rows
@@ -112,16 +113,17 @@ def test_a_tile_is_no_swizzled_layout() -> None:
     swizzled = cute.ComposedLayout(cute.Swizzle(3, 4, 3), Int(0), Layout((Int(8), Int(64)), LayoutRight))
     with pytest.raises(InvalidTypeError, match="a tile is made of sizes and plain layouts"):
         make_cta_v_map((64, 64), swizzled)
+    assert make_cta_v_map((64, 64), (numpy.int64(8), 64)) == make_cta_v_map((64, 64), (8, 64))
     with pytest.raises(InvalidTypeError, match="coalesce_256 takes a layout, got int"):
         coalesce_256(4)  # type: ignore[arg-type]
 
 
-def test_an_internal_type_needs_the_element_type() -> None:
+def test_a_bare_layout_counts_elements_of_the_internal_type() -> None:
     gmem = Layout((64, 64), (64, Int(1)))
     smem = Layout((Int(8), Int(64)), LayoutRight)
     v_map = make_cta_v_map(gmem.shape, (Int(8), Int(64)))
-    with pytest.raises(CuteError, match="an internal type needs the tensor's element type"):
-        construct_tma_gbasis(gmem, smem, v_map, "uint32")
+    assert str(construct_tma_gbasis(gmem, smem, v_map, internal_dtype="uint32")) == "(_64,_8):(_1@1,_1@0)"
+    assert str(construct_tma_gbasis(gmem, smem, v_map)) == "(_64,_8):(_1@1,_1@0)"
     assert str(construct_tma_gbasis(gmem, smem, v_map, "uint32", dtype="float16")) == "(_32,_8):(_1@1,_1@0)"
 
 

@@ -73,6 +73,9 @@ def test_tile_coordinates_become_elements_innermost_first() -> None:
     assert lower(EXAMPLE, (3, 5)).element_coords == (640, 384)
     with pytest.raises(CoordinateError, match="expects 2 coordinates, but got 3"):
         lower(EXAMPLE, (1, 2, 3))
+    assert lower(EXAMPLE, [3, 5]).element_coords == (640, 384)  # type: ignore[arg-type]
+    with pytest.raises(CoordinateError, match="expects 2 coordinates, but got 1"):
+        lower(EXAMPLE, 3)  # type: ignore[arg-type]
 
 
 def test_im2col_offsets_lead_in_stage_4_and_trail_in_ptx() -> None:

@@ -66,7 +66,7 @@ def carry_out(plan: CopyPlan, source: NDArray[np.uint8], destination: NDArray[np
                 emulator.load(load_map, source, (0, column // box, row, *batch), window, **gmem)
                 tile_of = swizzled(window).reshape(height, across * width).view(f"u{width}")
                 window = swizzled(np.ascontiguousarray(tile_of.T).view(np.uint8).reshape(-1))
-                emulator.store(store_map, window, (0, row // box, column, *batch), destination, **there)
+                emulator.store(store_map, destination, (0, row // box, column, *batch), window, **there)
                 continue
             for b in range(across // box):
                 place = (column + b * box, row, *batch)
@@ -75,7 +75,7 @@ def carry_out(plan: CopyPlan, source: NDArray[np.uint8], destination: NDArray[np
             for b in range(height // box):
                 if b == 0 or row + b * box < plan.maps[1].global_dim[0]:
                     place = (row + b * box, column, *batch)
-                    emulator.store(store_map, window, place, destination, smem_offset=b * across * 128, **there)
+                    emulator.store(store_map, destination, place, window, smem_offset=b * across * 128, **there)
         return
     walk = facts["walk"]
     assert isinstance(walk, TileWalk)
@@ -87,7 +87,7 @@ def carry_out(plan: CopyPlan, source: NDArray[np.uint8], destination: NDArray[np
         if plan.form == "realigned":
             row, shift = int(str(facts["ROW_BYTES"])), int(str(facts["SHIFT"]))
             window = np.ascontiguousarray(window.reshape(-1, row + 16)[:, shift : shift + row]).reshape(-1)
-        emulator.store(store_map, window, coords, destination, **there)
+        emulator.store(store_map, destination, coords, window, **there)
     first, second, size = plan.tail
     if size:
         a, b = first - SOURCE + GUARD, second - DESTINATION + GUARD

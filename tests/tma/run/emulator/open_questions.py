@@ -193,9 +193,9 @@ def unrecorded_writes() -> dict[str, str]:
             op = "add"
         after = gmem.copy()
         if op:
-            Emulator().reduce(op, column, smem, coords, after, gmem_base=BASE)
+            Emulator().reduce(op, column, after, coords, smem, gmem_base=BASE)
         else:
-            Emulator().store(column, smem, coords, after, gmem_base=BASE)
+            Emulator().store(column, after, coords, smem, gmem_base=BASE)
         wrapper = Wrapper("reduce" if op else "store", 4, "im2col", op)
         jobs.append(Instruction(wrapper, encode(column), tuple(coords), smem.tobytes(), 0, gmem.tobytes(), BASE))
         wanted.append(after.tobytes())

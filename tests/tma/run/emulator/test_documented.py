@@ -41,13 +41,13 @@ def test_gather4_is_four_rows(rows: list[int], column: int) -> None:
 
 def test_scatter4_writes_what_gather4_reads() -> None:
     smem, memory = gmem(512), np.zeros(1 << 16, np.uint8)
-    NEW.store(encode(ROWS), smem, (8, 3, 0, 39, 7), memory, mode="tile::scatter4")
+    NEW.store(encode(ROWS), memory, (8, 3, 0, 39, 7), smem, mode="tile::scatter4")
     back = np.zeros(512, np.uint8)
     NEW.load(encode(ROWS), memory, (8, 3, 0, 39, 7), back, mode="tile::gather4")
     assert np.array_equal(back[:256], smem[:256])
     assert np.count_nonzero(memory) == np.count_nonzero(smem[:256])
     with pytest.raises(TmaTrap, match="below 0"):
-        NEW.store(encode(ROWS), smem, (8, 3, -1, 39, 7), memory, mode="tile::scatter4")
+        NEW.store(encode(ROWS), memory, (8, 3, -1, 39, 7), smem, mode="tile::scatter4")
 
 
 @pytest.mark.parametrize("swizzle", [4, 5, 6])
@@ -147,12 +147,12 @@ def test_strict_refuses(request_: Any, mode: str, coords: tuple[int, ...], why: 
 
 def test_strict_refuses_what_was_not_measured_of_stores() -> None:
     smem, memory = np.zeros(8192, np.uint8), gmem()
-    assert Emulator().store(INTERLEAVED, smem, (0, 0, 0), memory).evidence == "documented"
+    assert Emulator().store(INTERLEAVED, memory, (0, 0, 0), smem).evidence == "documented"
     reduction = TensorMapIm2col(2, 0, (32, 7, 4), (128, 896), (0,), (0,), 8, 8)
-    assert Emulator(strict=True).reduce("add", reduction, smem, (0, 0, 0), memory).evidence == "measured"
+    assert Emulator(strict=True).reduce("add", reduction, memory, (0, 0, 0), smem).evidence == "measured"
     with pytest.raises(UnknownFactError):
-        Emulator(strict=True).store(INTERLEAVED, smem, (0, 0, 0), memory)
-    assert Emulator(strict=True).store(encode(ROWS), smem, (0, 0), memory).evidence == "measured"
+        Emulator(strict=True).store(INTERLEAVED, memory, (0, 0, 0), smem)
+    assert Emulator(strict=True).store(encode(ROWS), memory, (0, 0), smem).evidence == "measured"
 
 
 @pytest.mark.parametrize(
@@ -191,9 +191,9 @@ def test_the_engine_refuses_what_its_architecture_lacks() -> None:
 def test_stores_and_reductions_have_no_w_modes(mode: str) -> None:
     smem = np.zeros(1024, np.uint8)
     with pytest.raises(InvalidValueError, match="store has no mode"):
-        NEW.store(IM2COL, smem, (0, 0, 0), gmem(), mode=mode)
+        NEW.store(IM2COL, gmem(), (0, 0, 0), smem, mode=mode)
     with pytest.raises(InvalidValueError, match="reduce has no mode"):
-        NEW.reduce("add", IM2COL, smem, (0, 0, 0), gmem(), mode=mode)
+        NEW.reduce("add", IM2COL, gmem(), (0, 0, 0), smem, mode=mode)
 
 
 def test_prefetch_changes_nothing_and_traps_as_a_load() -> None:

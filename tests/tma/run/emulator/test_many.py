@@ -59,9 +59,9 @@ def test_whole_tensors(swizzle: int, order: str, columns: int, rows: int, gap: i
         ENGINE.load(encode(request), source, coord, single, smem_offset=offset, gmem_base=BASE)
     assert np.array_equal(smem.array, single.array)
     copied, one_by_one = np.zeros_like(source), np.zeros_like(source)
-    ENGINE.store_many(encode(request), smem, coords, copied, smem_offsets=offsets, gmem_base=BASE)
+    ENGINE.store_many(encode(request), copied, coords, smem, smem_offsets=offsets, gmem_base=BASE)
     for coord, offset in zip(coords, offsets.tolist(), strict=True):
-        ENGINE.store(encode(request), smem, coord, one_by_one, smem_offset=offset, gmem_base=BASE)
+        ENGINE.store(encode(request), one_by_one, coord, smem, smem_offset=offset, gmem_base=BASE)
     assert np.array_equal(copied, one_by_one)
     rows_of = copied.reshape(rows, pitch)[:, : columns * 2]
     assert np.array_equal(rows_of, source.reshape(rows, pitch)[:, : columns * 2])
@@ -108,8 +108,8 @@ def test_rows_that_share_bytes() -> None:
     """A stride smaller than the row: stores go row after row, reductions count every row."""
     request = encode(TensorMapTiled(2, BASE, (8, 3), (16,), (8, 3)))
     memory = np.zeros(64, np.uint8)
-    ENGINE.reduce("add", request, np.ones(24, np.uint32).view(np.uint8), (0, 0), memory, gmem_base=BASE)
+    ENGINE.reduce("add", request, memory, (0, 0), np.ones(24, np.uint32).view(np.uint8), gmem_base=BASE)
     assert memory.view(np.uint32).tolist() == [1] * 4 + [2] * 8 + [1] * 4
     rows = np.repeat(np.arange(1, 4, dtype=np.uint32), 8)
-    ENGINE.store(request, rows.view(np.uint8), (0, 0), memory, gmem_base=BASE)
+    ENGINE.store(request, memory, (0, 0), rows.view(np.uint8), gmem_base=BASE)
     assert memory.view(np.uint32).tolist() == [1] * 4 + [2] * 4 + [3] * 8

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cute_py.errors import InvalidValueError, TmaLimitError
+from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError
 from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.run.cluster import Cluster
 from cute_py.tma.run.emulator import Emulator
@@ -179,3 +179,12 @@ def test_cluster_sizes(size: int) -> None:
         Cluster(size, 64)
     with pytest.raises(InvalidValueError, match="the cluster has 2"):
         Cluster(2, 64).mapa(2)
+
+
+@pytest.mark.parametrize("value", ["1", 1.0, None, True])
+def test_counts_are_integers(value: Any) -> None:
+    barrier = Mbarrier(2)
+    for call in (Mbarrier, barrier.expect_tx, barrier.arrive_expect_tx, barrier.complete_tx, barrier.arrive):
+        with pytest.raises(InvalidTypeError, match="must be an integer"):
+            call(value)
+    assert (barrier.pending, barrier.tx_count, barrier.phase) == (2, 0, 0)

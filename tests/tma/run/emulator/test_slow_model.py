@@ -39,9 +39,9 @@ def stores_alike(case: Instruction, op: str | None = None) -> None:
     fast, slow = case.gmem.copy(), case.gmem.copy()
     engine, descriptor = Emulator(), encode(case.request)
     if op is None:
-        engine.store(descriptor, case.smem, case.coords, fast, smem_offset=case.offset, gmem_base=BASE)
+        engine.store(descriptor, fast, case.coords, case.smem, smem_offset=case.offset, gmem_base=BASE)
     else:
-        engine.reduce(op, descriptor, case.smem, case.coords, fast, smem_offset=case.offset, gmem_base=BASE)
+        engine.reduce(op, descriptor, fast, case.coords, case.smem, smem_offset=case.offset, gmem_base=BASE)
     slow_store(case.request, case.smem, case.coords, slow, BASE, offset=case.offset, op=op)
     assert np.array_equal(fast, slow)
 

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap, UnknownFactError
+from cute_py.tma.atom.modes import TmaReduceKind
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import TensorMapDataType
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
 from cute_py.tma.run.emulator import Emulator
 from cute_py.tma.run.emulator_reduce import OPS, executes
+from cute_py.tma.run.mbarrier import Mbarrier
 from cute_py.tma.run.memory import GlobalMemory
 
 ENGINE = Emulator()
@@ -73,9 +75,9 @@ def test_inner_coordinate_of_loads(coords: tuple[int, int], error: str | None) -
 @pytest.mark.parametrize("op", [None, "add"])
 def test_coordinates_of_stores_and_reductions(coords: tuple[int, int], error: str | None, op: str | None) -> None:
     if op is None:
-        assert outcome(ENGINE.store, TILE, smem(), coords, gmem(), gmem_base=4096) == error
+        assert outcome(ENGINE.store, TILE, gmem(), coords, smem(), gmem_base=4096) == error
     else:
-        assert outcome(ENGINE.reduce, op, TILE, smem(), coords, gmem(), gmem_base=4096) == error
+        assert outcome(ENGINE.reduce, op, TILE, gmem(), coords, smem(), gmem_base=4096) == error
 
 
 @pytest.mark.parametrize(
@@ -88,16 +90,16 @@ def test_the_base_of_a_column_lies_in_its_box(w: int, h: int, error: str | None)
 
 
 def test_corners_of_im2col_stores() -> None:
-    assert outcome(ENGINE.store, COLUMN, smem(), (0, 0, 3, 0), gmem(), gmem_base=4096) == ILLEGAL
-    assert outcome(ENGINE.store, BOUNDED, smem(), (0, 0, 3, 0), gmem(), gmem_base=4096) is None
-    assert outcome(ENGINE.store, BOUNDED, smem(), (0, 0, 1, 0), gmem(), gmem_base=4096) == ILLEGAL
+    assert outcome(ENGINE.store, COLUMN, gmem(), (0, 0, 3, 0), smem(), gmem_base=4096) == ILLEGAL
+    assert outcome(ENGINE.store, BOUNDED, gmem(), (0, 0, 3, 0), smem(), gmem_base=4096) is None
+    assert outcome(ENGINE.store, BOUNDED, gmem(), (0, 0, 1, 0), smem(), gmem_base=4096) == ILLEGAL
 
 
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("data_type", list(TensorMapDataType)[:13])
 def test_reductions_by_format(op: str, data_type: TensorMapDataType) -> None:
     tile = encode(TensorMapTiled(data_type, 4096, (16, 4), (128,), (16, 2)))
-    error = outcome(ENGINE.reduce, op, tile, smem(), (0, 0), gmem(), gmem_base=4096)
+    error = outcome(ENGINE.reduce, op, tile, gmem(), (0, 0), smem(), gmem_base=4096)
     assert (error is None) is executes(op, data_type)
 
 
@@ -105,7 +107,7 @@ def test_reductions_by_format(op: str, data_type: TensorMapDataType) -> None:
 def test_windows_start_at_multiples_of_128(offset: int) -> None:
     found = outcome(ENGINE.load, TILE, gmem(), (0, 0), smem(), smem_offset=offset, gmem_base=4096)
     assert found == (None if offset % 128 == 0 else "CUDA_ERROR_MISALIGNED_ADDRESS")
-    found = outcome(ENGINE.store, TILE, smem(), (0, 0), gmem(), smem_offset=offset, gmem_base=4096)
+    found = outcome(ENGINE.store, TILE, gmem(), (0, 0), smem(), smem_offset=offset, gmem_base=4096)
     assert found == (None if offset % 128 == 0 else "CUDA_ERROR_MISALIGNED_ADDRESS")
 
 
@@ -114,7 +116,7 @@ def test_windows_start_at_multiples_of_128(offset: int) -> None:
 )
 def test_the_window_ends_in_shared_memory(size: int, offset: int, error: str | None) -> None:
     assert outcome(ENGINE.load, TILE, gmem(), (0, 0), smem(size), smem_offset=offset, gmem_base=4096) == error
-    assert outcome(ENGINE.store, TILE, smem(size), (0, 0), gmem(), smem_offset=offset, gmem_base=4096) == error
+    assert outcome(ENGINE.store, TILE, gmem(), (0, 0), smem(size), smem_offset=offset, gmem_base=4096) == error
 
 
 def test_bytes_of_the_tensor_that_no_range_holds() -> None:
@@ -135,14 +137,14 @@ def test_many_are_checked_before_one_is_done() -> None:
     assert caught.value.facts == {"coordinates": (4, 8), "instruction": 2}
     assert (window == 0xCD).all()
     with pytest.raises(TmaTrap):
-        ENGINE.store_many(TILE, window, [(0, 0), (0, -1)], memory, smem_offsets=offsets[:2], gmem_base=4096)
+        ENGINE.store_many(TILE, memory, [(0, 0), (0, -1)], window, smem_offsets=offsets[:2], gmem_base=4096)
     assert np.array_equal(memory, gmem())
 
 
 def test_a_row_rounded_up_to_sixteen_bytes_may_end_behind_the_range() -> None:
     tile = encode(TensorMapTiled(0, 0, (20, 2), (32,), (32, 2)))
     memory = np.zeros(52, np.uint8)
-    ENGINE.store(tile, np.full(64, 7, np.uint8), (0, 0), memory)
+    ENGINE.store(tile, memory, (0, 0), np.full(64, 7, np.uint8))
     assert memory.tolist() == [7] * 52
 
 
@@ -159,7 +161,7 @@ def test_a_descriptor_may_point_at_any_range() -> None:
     other = smem()
     ENGINE.load(TILE, split, (0, 0), other)
     assert np.array_equal(window, other)
-    assert outcome(ENGINE.store, TILE, other, (0, 0), split) is None
+    assert outcome(ENGINE.store, TILE, split, (0, 0), other) is None
 
 
 @pytest.mark.parametrize(
@@ -178,8 +180,8 @@ def test_a_descriptor_may_point_at_any_range() -> None:
         ({"gmem": np.zeros(64, np.float32)}, InvalidTypeError),
         ({"gmem": [0, 1]}, InvalidTypeError),
         ({"smem": np.zeros(64, np.uint8)[::2]}, InvalidTypeError),
-        ({"descriptor": b"short"}, InvalidValueError),
-        ({"descriptor": 7}, InvalidTypeError),
+        ({"descriptor_bytes": b"short"}, InvalidValueError),
+        ({"descriptor_bytes": 7}, InvalidTypeError),
         ({"multicast_mask": 0}, InvalidValueError),
         ({"multicast_mask": 2}, InvalidValueError),
         ({"multicast_mask": 0x10000}, InvalidValueError),
@@ -187,9 +189,46 @@ def test_a_descriptor_may_point_at_any_range() -> None:
     ],
 )
 def test_operands_that_no_instruction_has(change: dict[str, Any], error: type[Exception]) -> None:
-    call: dict[str, Any] = {"descriptor": TILE, "gmem": gmem(), "coords": (0, 0), "smem": smem(), "gmem_base": 4096}
+    call: dict[str, Any] = {"descriptor_bytes": TILE, "gmem": gmem(), "coords": (0, 0), "smem": smem()}
     with pytest.raises(error):
-        ENGINE.load(**{**call, **change})
+        ENGINE.load(**{**call, "gmem_base": 4096, **change})
+
+
+def test_stores_and_reductions_take_the_arguments_of_a_load() -> None:
+    call: dict[str, Any] = {"mode": None, "im2col_offsets": (), "barrier": None, "multicast_mask": None}
+    by_order, by_name = gmem(), gmem()
+    window = smem()
+    ENGINE.store(TILE, by_order, (0, 0), window, gmem_base=4096)
+    ENGINE.store(descriptor_bytes=TILE, gmem=by_name, coords=(0, 0), smem=window, gmem_base=4096, **call)
+    assert np.array_equal(by_order, by_name) and not np.array_equal(by_order, gmem())
+    ENGINE.reduce("add", TILE, by_order, (0, 0), window, gmem_base=4096)
+    ENGINE.reduce(TmaReduceKind.ADD, TILE, by_name, (0, 0), window, gmem_base=4096, **call)
+    assert np.array_equal(by_order, by_name)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"im2col_offsets": (0, 0)}, "store has no operand for im2col offsets; only loads have"),
+        ({"barrier": Mbarrier(1)}, "store has no operand for a barrier; only loads have"),
+        (
+            {"barrier": 8, "multicast_mask": 1},
+            "store has no operand for a barrier and a multicast mask; only loads have",
+        ),
+    ],
+)
+def test_what_only_loads_have(more: dict[str, Any], said: str) -> None:
+    memory = gmem()
+    with pytest.raises(InvalidValueError) as refusal:
+        ENGINE.store(TILE, memory, (0, 0), smem(), gmem_base=4096, **more)
+    assert str(refusal.value) == said
+    assert np.array_equal(memory, gmem())
+
+
+@pytest.mark.parametrize("op", ["mul", 0, None, ["add"], 1.5])
+def test_reductions_that_do_not_exist(op: object) -> None:
+    with pytest.raises(InvalidValueError, match="must be one of add, min"):
+        ENGINE.reduce(op, TILE, gmem(), (0, 0), smem(), gmem_base=4096)
 
 
 @pytest.mark.parametrize(("offsets", "fits"), [((255, 255), True), ((256, 0), False), ((0, -1), False), ((1,), False)])
@@ -252,13 +291,13 @@ def test_read_only_arrays() -> None:
     memory.setflags(write=False)
     ENGINE.load(TILE, memory, (0, 0), window, gmem_base=4096)
     with pytest.raises(InvalidTypeError, match="writable"):
-        ENGINE.store(TILE, window, (0, 0), memory, gmem_base=4096)
+        ENGINE.store(TILE, memory, (0, 0), window, gmem_base=4096)
     held = GlobalMemory()
     held.add("A", memory, 4096)
     for coords in ((0, 0), (32, 10)):
         with pytest.raises(InvalidTypeError, match="range 'A' must be a writable array"):
-            ENGINE.store(TILE, window, coords, held)
+            ENGINE.store(TILE, held, coords, window)
     window.setflags(write=False)
-    ENGINE.store(TILE, window, (0, 0), gmem(), gmem_base=4096)
+    ENGINE.store(TILE, gmem(), (0, 0), window, gmem_base=4096)
     with pytest.raises(InvalidTypeError, match="writable"):
         ENGINE.load(TILE, memory, (0, 0), window, gmem_base=4096)

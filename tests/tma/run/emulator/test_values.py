@@ -190,7 +190,7 @@ def test_the_sixteen_byte_rule(columns: int, start: int, written: int) -> None:
     """Box of 32 bytes; `written` bytes of a row that has `columns` bytes."""
     tile = TensorMapTiled(0, 0, (columns, 2), (80,), (32, 2))
     memory = np.zeros(160, np.uint8)
-    Emulator().store(encode(tile), np.full(128, 1, np.uint8), (start, 0), memory)
+    Emulator().store(encode(tile), memory, (start, 0), np.full(128, 1, np.uint8))
     assert memory.reshape(2, 80).sum(axis=1).tolist() == [written, written]
     assert memory[start : start + written].all()
 

@@ -1,0 +1,260 @@
+"""Bad input on the command line: one line on standard error, exit status 2, no traceback, no half-written file."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import struct
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cute_py.cli.main import main
+
+MAP = ["--dtype=float16", "--dims=512,1024", "--strides=1024", "--box=64,128"]
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """Run a command that has to be refused. Returns its one line."""
+    try:
+        status: Any = main(list(arguments))
+    except SystemExit as end:
+        status = end.code
+    out, err = capsys.readouterr()
+    assert (status, out) == (2, "")
+    assert err.startswith("cute-py")
+    assert ": error: " in err
+    assert err.count("\n") == 1
+    assert len(err) < 900
+    return err
+
+
+def stdin(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data), encoding="utf-8"))
+
+
+def npy_with_header(text: str) -> bytes:
+    body = text.encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(body)) + body + bytes(256)
+
+
+@pytest.fixture
+def array(tmp_path: Path) -> str:
+    path = tmp_path / "x.npy"
+    np.save(path, np.arange(256, dtype=np.float32).reshape(16, 16))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("shape", "words"),
+    [
+        ("(99999999999, 99999999999)", "asks for more memory than there is"),
+        ("(-4, 4)", "can't be read as a numpy file"),
+        ("(4.5, 4)", "shape is not valid"),
+        ("(2**62,)", "its header makes no sense"),
+        ("(True, 4)", "its header makes no sense"),
+        ("(" * 3000 + ")" * 3000, "Cannot parse header"),
+        ("4" * 9000, "can't be read as a numpy file"),
+    ],
+    ids=lambda value: value[:12],
+)
+def test_headers_that_lie(tmp_path: Path, capsys: pytest.CaptureFixture[str], shape: str, words: str) -> None:
+    path = tmp_path / "h.npy"
+    path.write_bytes(npy_with_header(f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}}}"))
+    assert words in refused(capsys, "copy", str(path), "--tile=4")
+
+
+@pytest.mark.parametrize(
+    ("entries", "words"),
+    [
+        ({"readme.txt": b"hello"}, "entry 'readme.txt' is no array"),
+        ({"a.npy": b"hello"}, "entry 'a' is no array"),
+        ({}, "holds no array"),
+        ({f"w{i:03}.npy": b"" for i in range(400)}, "w018, w019, ... (400 in all)"),
+        ({"a\nb.npy": b"", "c.npy": b""}, "choose one with --key: 'a\\nb', c"),
+    ],
+    ids=["text", "no npy", "empty", "many", "line break"],
+)
+def test_archives(tmp_path: Path, capsys: pytest.CaptureFixture[str], entries: dict[str, bytes], words: str) -> None:
+    path = tmp_path / "x.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in entries.items():
+            archive.writestr(name, data)
+    assert words in refused(capsys, "copy", str(path), "--tile=4")
+
+
+@pytest.mark.parametrize("tile", ["1e9", "1.5", "+8", "1_0", "１６", "x", "8x", "9" * 5000, "inf", "1x1x1x1x1x1"])
+def test_tiles_that_are_none(capsys: pytest.CaptureFixture[str], array: str, tile: str) -> None:
+    assert "tile" in refused(capsys, "copy", array, f"--tile={tile}")
+
+
+def test_a_tile_without_a_box_is_refused_with_tiles_that_work(capsys: pytest.CaptureFixture[str], array: str) -> None:
+    err = refused(capsys, "copy", array, "--tile=8x1")
+    fix = err.split("these work: ")[1].split(",")[0].rstrip(")\n").split()
+    assert main(["copy", array, *fix]) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("no/y.npy", "No such file or directory"),
+        ("x.npy/y.npy", "Not a directory"),
+        ("folder.npy", "Is a directory"),
+        ("pipe.npy", "not a plain file"),
+        ("y.txt", "unknown file type .txt"),
+        ("", "unknown file type (none)"),
+        ("a\0.npy", "embedded null byte"),
+        ("y" * 300 + ".npy", "File name too long"),
+    ],
+    ids=lambda value: value[:10].replace("\0", "0"),
+)
+def test_output_places(tmp_path: Path, capsys: pytest.CaptureFixture[str], array: str, name: str, words: str) -> None:
+    (tmp_path / "folder.npy").mkdir()
+    os.mkfifo(tmp_path / "pipe.npy")
+    before = sorted(os.listdir(tmp_path))
+    assert words in refused(capsys, "copy", array, "--tile=8x8", "--out", str(tmp_path / name) if name else "")
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_output_over_the_input_and_through_a_link(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], array: str
+) -> None:
+    before = np.load(array)
+    link = tmp_path / "link.npy"
+    link.symlink_to("x.npy")
+    for out in (array, str(link)):
+        assert main(["copy", array, "--tile=8x8", "--out", out]) == 0
+        assert (np.load(array) == before).all()
+    assert link.is_symlink()
+
+
+@pytest.mark.parametrize("key", ["file", "allow_pickle", "a/b", "."])
+def test_names_that_are_arguments_of_numpy(tmp_path: Path, array: str, key: str) -> None:
+    source, out = tmp_path / "x.npz", tmp_path / "y.npz"
+    with zipfile.ZipFile(source, "w") as archive:
+        archive.write(array, f"{key}.npy")
+    assert main(["copy", str(source), "--key", key, "--tile=8x8", "--out", str(out)]) == 0
+    with np.load(out) as written:
+        assert written.files == [key]
+        assert (written[key] == np.load(array)).all()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["copy", "x.npy"],
+        ["copy", "x.npy", "--tile", "-1x4"],
+        ["copy", "x.npy", "--tile=4", "--swizzle=13B"],
+        ["desc", "encode", *MAP, "--dims=1.5,4"],
+        ["desc", "encode", *MAP, "--address=zz"],
+        ["demo", "--tile="],
+        ["nothing"],
+        [],
+    ],
+    ids=lambda value: " ".join(value[:3]) or "none",
+)
+def test_wrong_arguments_are_one_line_too(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    assert "_" not in refused(capsys, *arguments).split("(see")[0]
+
+
+def test_demo_takes_the_swizzle_that_its_refusal_proposes(capsys: pytest.CaptureFixture[str]) -> None:
+    err = refused(capsys, "demo", "--tile=300x8")
+    fix = err.split("these work: ")[1].split(",")[0].split()
+    assert main(["demo", *fix]) == 0
+
+
+def test_desc_out_is_whole_or_absent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "map.bin"
+    assert "No such file" in refused(capsys, "desc", "encode", *MAP, "--out", str(tmp_path / "no" / "map"))
+    assert "Is a directory" in refused(capsys, "desc", "encode", *MAP, "--out", str(tmp_path))
+    refused(capsys, "desc", "encode", *MAP, "--box=300,300", "--out", str(out))
+    assert list(tmp_path.iterdir()) == []
+    assert main(["desc", "encode", *MAP, "--out", str(out)]) == 0
+    assert len(out.read_bytes()) == 128
+
+
+def test_headers_for_a_map_come_from_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "pipe.npy")
+    path = tmp_path / "h.npy"
+    path.write_bytes(npy_with_header("{'descr': '<f4', 'shape': " + "(" * 3000))
+    for name, words in (("pipe.npy", "not a file"), ("", "not a file"), ("no.npy", "No such file")):
+        assert words in refused(capsys, "desc", "encode", "--box=8", "--npy", str(tmp_path / name))
+    assert main(["desc", "encode", "--box=8", "--npy", str(path)]) == 2
+    assert len(capsys.readouterr().err) < 2100
+
+
+def test_maps_on_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert main(["desc", "encode", *MAP]) == 0
+    text = capsys.readouterr().out
+    told = []
+    for data in (bytes.fromhex(text), text.encode()):
+        stdin(monkeypatch, data)
+        assert main(["desc", "decode", "-"]) == 0
+        told.append(capsys.readouterr().out)
+    assert told[0] == told[1]
+    stdin(monkeypatch, text.encode())
+    assert "only one of the two" in refused(capsys, "desc", "diff", "-", "-")
+    for data in (b"", b"\xff\xfe", bytes(17)):
+        stdin(monkeypatch, data)
+        refused(capsys, "desc", "decode", "-")
+    assert "no such file" in refused(capsys, "desc", "decode", "nope.bin")
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"null", b"[]", b"{}", b"\xff\xfe", b"[" * 100_000, b"1" * 5000], ids=lambda d: repr(d[:4])
+)
+def test_requests_that_are_none(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, data: bytes
+) -> None:
+    stdin(monkeypatch, data)
+    refused(capsys, "desc", "encode", "--request", "-")
+
+
+@pytest.mark.parametrize("value", [None, "zz", 1.5, True, {"a": 1}, [1, "a"], [[1]], float("inf")], ids=repr)
+@pytest.mark.parametrize("name", ["kind", "global_address", "global_dim", "global_strides", "box_dim", "swizzle"])
+def test_requests_with_wrong_types(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str, value: Any
+) -> None:
+    main(["desc", "encode", *MAP, "--json"])
+    request = json.loads(capsys.readouterr().out)["request"]
+    stdin(monkeypatch, json.dumps(request | {name: value}).encode())
+    refused(capsys, "desc", "encode", "--request", "-")
+
+
+def test_large_layouts_are_told_not_drawn(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["print", "(100000,100000):(1,100000)"]) == 0
+    assert capsys.readouterr().out == "(100000,100000):(1,100000)\nsize 10000000000, cosize 10000000000\n"
+    assert "at most 65536" in refused(capsys, "print", "(100000,100000):(1,100000)", "--latex")
+    assert "at most 65536" in refused(capsys, "print", "ArithTuple(0,0) o (4000,5000):(_1@0,_1@1)")
+
+
+@pytest.mark.parametrize(
+    ("redirection", "status"),
+    [("> /dev/full", 2), (">&-", 2), ("| true; exit ${PIPESTATUS[0]}", None)],
+    ids=["full", "closed", "pipe"],
+)
+def test_output_that_goes_nowhere(redirection: str, status: int | None) -> None:
+    command = f"{sys.executable} -m cute_py print '(64,64):(1,64)' {redirection}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+    assert done.returncode in ((0, 141) if status is None else (status,))
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("\n") == (1 if status == 2 else 0)
+
+
+def test_names_that_the_terminal_cannot_show(tmp_path: Path, array: str) -> None:
+    name = os.fsencode(tmp_path) + b"/\xff\xc3\xbc.npy"
+    Path(os.fsdecode(name)).write_bytes(Path(array).read_bytes())
+    done = subprocess.run(
+        [sys.executable, "-m", "cute_py", "copy", name, "--tile=8x8"],
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.splitlines()[-1] == b"equal"

@@ -1,0 +1,66 @@
+"""An im2col atom has what a tiled atom has."""
+
+from __future__ import annotations
+
+import numpy
+import pytest
+
+import cute_py as cute
+from cute_py import Int, Layout
+from cute_py.errors import InvalidTypeError, InvalidValueError
+
+GMEM = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), Layout(((16, 16, 2), 64), ((64, 1024, 16384), Int(1))))
+SMEM = cute.tma.make_smem_layout("K", "128B", "float16", (128, 64))
+
+
+def atom(op: str = "SM90_TMA_LOAD_IM2COL", count: int = 1) -> cute.tma.Im2colAtom:
+    return cute.tma.make_im2col_tma_copy(op, GMEM, SMEM, (Int(128), Int(64)), count, (-1, -1), (-1, -1), (1, 1), (1, 1))
+
+
+def test_the_basis_and_its_stages() -> None:
+    made = atom()
+    assert str(made.gbasis.layout) == "(_64,_128):(_1@1,_1@0)"
+    assert [name for name, _, _ in made.gbasis.trace.steps()] == [
+        "cta_v_map",
+        "inv_smem_layout",
+        "sidx2gmode_full",
+        "tma_gbasis",
+    ]
+    assert str(made.gbasis.trace.cta_v_map) == "(_128,_64):(_1@0,_1@1)"
+    assert cute.congruent(made.g_stride, made.get_tma_tensor().layout.outer.layout.shape)
+
+
+def test_binding() -> None:
+    made = atom("SM90_TMA_LOAD_IM2COL_MULTICAST", 2)
+    assert made.num_multicast == 2
+    bound = made.with_(0, numpy.uint16(3), cache_hint=5)
+    assert (bound.atom, bound.multicast_mask, bound.cache_hint) == (made, 3, 5)
+    with pytest.raises(InvalidValueError, match="takes no multicast mask"):
+        atom().with_(0, 3)
+    with pytest.raises(InvalidTypeError, match="a multicast mask is an integer"):
+        made.with_(0, "3")
+
+
+def test_a_window_of_lists() -> None:
+    corners: list[list[int]] = [[-1, -1], [-1, -1], [1, 1], [1, 1]]
+    made = cute.tma.make_im2col_tma_copy("SM90_TMA_LOAD_IM2COL", GMEM, SMEM, (Int(128), Int(64)), 1, *corners)
+    assert made.request == atom().request
+
+
+def test_words() -> None:
+    told = atom().explain()
+    for words in (
+        "SM90_TMA_LOAD_IM2COL: load of a tile of patches, sm_90a",
+        "lower_corner   (-1, -1)",
+        "mode 3: 2 elements, 32768 bytes apart, traversal stride 1",
+        "one instruction: 64 channels of 128 pixels",
+        "a CTA's barrier expects 16384 bytes a tile",
+    ):
+        assert words in told, words
+    assert atom().why_not() is None
+
+
+def test_lowering_names_the_offsets() -> None:
+    text = cute.tma.lower(atom()).ptx
+    assert "cp.async.bulk.tensor.4d.shared::cluster.global.im2col" in text
+    assert "{%h2, %h3}; // im2col offsets" in text
