@@ -137,7 +137,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         atom = _atom(options, options.smem)
     except GBasisError as error:
-        raise GBasisError(error.condition, error.facts, error.hint or _static_sizes(options)) from None
+        raise GBasisError(error.condition, error.facts, _static_sizes(options) or error.hint) from None
     if not options.json:
         print(view(atom, options.show, options.arch))
         return 0

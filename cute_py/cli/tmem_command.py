@@ -75,7 +75,7 @@ def run_forms(options: argparse.Namespace) -> int:
 def run_descriptor(options: argparse.Namespace) -> int:
     """Decode a matrix descriptor. Exit status 1 if it breaks a rule."""
     descriptor = MatrixDescriptor.decode(options.value, DescriptorKind(options.kind))
-    broken = descriptor.violations()
+    broken = descriptor.violations() + descriptor.restrictions()
     if options.json:
         print(json.dumps({"text": descriptor.explain(), "violations": broken}, indent=2))
     else:

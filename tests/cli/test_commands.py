@@ -191,6 +191,12 @@ def test_tmem_lists_forms_and_decodes_descriptors(capsys: pytest.CaptureFixture[
     assert "1024 bytes" in text
 
 
+def test_tmem_says_which_bits_of_a_descriptor_are_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = shell(capsys, "tmem", "descriptor", "0")
+    assert status == 1
+    assert out.splitlines()[-1] == "version = 0; must be 1"
+
+
 def test_doctor_says_what_works(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = shell(capsys, "doctor", "--json")
     data = json.loads(out)

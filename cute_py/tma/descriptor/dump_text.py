@@ -3,11 +3,13 @@
 x/16gx, x/32wx, x/128bx of gdb or lldb     0x7ffe0000 <desc>:  0x0000000000001000  0x0000004000006310 ...
 p desc, p/x desc                           {opaque = {4096, 274877931280, 0 <repeats 14 times>}}
 printf                                     DESC_TMA512: 0x0000000000001000 0x0000004000006310 ...
+Python                                     [4096, 274877931280, ...] of words or bytes, b'\\x00\\x10...'
 xxd, hexdump -C                            00000000: 0010 0000 0000 0000 1063 0000 4000 0000  .........c..@...
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from typing import Final
 
@@ -19,7 +21,9 @@ _LABEL: Final = re.compile(r"^[^:{=]*?\b[A-Za-z_]\w*\s*[:=]\s*(?=.*[0-9a-fA-F])"
 _REPEATS: Final = re.compile(r"(0x[0-9a-fA-F]+|\d+)\s*<repeats (\d+) times>")
 _WORD: Final = re.compile(r"\b0[xX]([0-9a-fA-F]{1,16})(?:[uU]?[lL]{0,2}|[lL]{0,2}[uU]?)\b")
 _BARE: Final = re.compile(r"\b[0-9a-fA-F]{16}\b")
-_BRACES: Final = re.compile(r"\{([^{}]*)\}")
+_BRACES: Final = re.compile(r"[{[]([^{}[\]]*)[\]}]")
+_DECIMAL_LIST: Final = re.compile(r"\s*\d{1,20}(\s*,\s*\d{1,20})*\s*,?\s*")
+_LITERAL: Final = re.compile(r"(bytearray\()?b(?:'.*'|\".*\")\)?", re.DOTALL)
 _DUMP_LINE: Final = re.compile(r"^[0-9a-fA-F]{4,16}(?::\s|\s\s)\s*((?:[0-9a-fA-F]{2,4}\s{1,2})+)")
 _CUTE_PRINT: Final = re.compile(r"DESC_TMA512:\s*0x[0-9a-fA-F]{16}(?:\s+[0-9a-fA-F]{16}){7}\s*")
 
@@ -35,6 +39,11 @@ def bytes_in(text: str) -> bytes | None:
     >>> bytes_in("00" * 64) == bytes(64)
     True
     """
+    if _LITERAL.fullmatch(text.strip()):
+        return _literal(text.strip())
+    numbers = _decimals(text)
+    if len(numbers) in (PAYLOAD_BYTES, MAP_BYTES) and max(numbers) < 256:
+        return bytes(numbers)
     compact = "".join(text.split())
     if compact[:2] in ("0x", "0X"):
         compact = compact[2:]
@@ -50,6 +59,15 @@ def bytes_in(text: str) -> bytes | None:
     if len(found) in (PAYLOAD_BYTES, MAP_BYTES) and all(len(word) <= 2 for word in found):
         return bytes(int(word, 16) for word in found)
     return None
+
+
+def _literal(text: str) -> bytes | None:
+    """The bytes of a Python literal, `b'...'` or `bytearray(b'...')`."""
+    try:
+        found = ast.literal_eval(text.removeprefix("bytearray(").removesuffix(")") if text[1] == "y" else text)
+    except (SyntaxError, ValueError):
+        return None
+    return found if isinstance(found, bytes) and len(found) in (PAYLOAD_BYTES, MAP_BYTES) else None
 
 
 def words_in(text: str) -> list[int]:
@@ -85,10 +103,10 @@ def _body(text: str) -> str:
 
 
 def _decimals(text: str) -> list[int]:
-    """Decimal words in the innermost braces, as gdb prints a struct."""
+    """Decimal words in the innermost braces or brackets, as gdb prints a struct and Python a list."""
     expanded = _REPEATS.sub(lambda match: ", ".join([match[1]] * min(int(match[2]), MAP_BYTES)), text)
-    inside = _BRACES.search(expanded)
-    if inside is None or not re.fullmatch(r"\s*\d{1,20}(\s*,\s*\d{1,20})*\s*", inside[1]):
-        return []
-    words = [int(word) for word in inside[1].split(",")]
-    return words if all(word < 1 << 64 for word in words) else []
+    for inside in _BRACES.findall(expanded):
+        if _DECIMAL_LIST.fullmatch(inside) and inside.count(",") >= PAYLOAD_BYTES // 8 - 1:
+            words = [int(word) for word in inside.split(",") if word.strip()]
+            return words if all(word < 1 << 64 for word in words) else []
+    return []

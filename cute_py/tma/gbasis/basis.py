@@ -24,7 +24,7 @@ from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import size
 from cute_py.layout.inverse import right_inverse
 from cute_py.layout.layout import Layout, make
-from cute_py.layout.leaf import Int, Tree
+from cute_py.layout.leaf import Int, Tree, is_symbolic
 from cute_py.layout.modes import group_modes, take
 from cute_py.layout.recast import recast_layout
 from cute_py.layout.tensor import Tensor
@@ -79,6 +79,14 @@ def why_not_tile(smem_layout: Layout, cta_v_map: Layout) -> str | None:
     return None
 
 
+def _static_hint(smem_layout: Layout, cta_v_map: Layout) -> str | None:
+    """What to write where the two sizes are equal and one is known only at run time."""
+    sizes = size(smem_layout), size(cta_v_map)
+    if is_symbolic(sizes[0]) or is_symbolic(sizes[1]) or int(sizes[0]) != int(sizes[1]):
+        return None
+    return "write the sizes of the tile and of the shared layout as static ones, Int(128); static(...) makes them so"
+
+
 def construct_tma_gbasis(
     gmem_layout: Any,
     smem_layout: Any,
@@ -119,6 +127,7 @@ def construct_tma_gbasis(
                 "CTA V-map": f"{cta_v_map}, size {size(cta_v_map)}",
                 "rule": "both sizes static and equal",
             },
+            _static_hint(smem, cta_v_map),
         )
     inv_smem_layout = right_inverse(smem)
     sidx2gmode_full = coalesce(composition(cta_v_map, inv_smem_layout))

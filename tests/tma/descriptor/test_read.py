@@ -87,6 +87,11 @@ TEXTS = {
     "hexdump -C": hexdump(MAP),
     "C": "uint64_t desc[16] = {" + ", ".join(f"0x{word:X}ULL" for word in WORDS) + "};",
     "printf": "DESC_TMA512: " + " ".join(f"0x{word:016x}" for word in WORDS),
+    "Python list of words": str(WORDS),
+    "Python list of bytes": str(list(MAP)),
+    "Python bytes": repr(MAP),
+    "Python bytearray": repr(bytearray(MAP)),
+    "C in decimal": "uint64_t desc[16] = {" + ", ".join(map(str, WORDS)) + ",};",
     "high first": " ".join(f"0x{word:016x}" for word in reversed(WORDS)),
 }
 
@@ -108,6 +113,7 @@ def test_every_map_survives_each_text(request: TensorMap) -> None:
     assert read_map(gdb_words(words)) == raw
     assert read_map(gdb_bytes(raw)) == read_map(xxd(raw)) == read_map(hexdump(raw)) == raw
     assert read_map("{opaque = {" + ", ".join(map(str, words)) + "}}") == raw
+    assert read_map(repr(raw)) == read_map(str(list(raw))) == read_map(str(words)) == raw
     assert read_map(gdb_giants(words[:8])) == raw[:64]
     assert read_map(cute_print(words)) == raw[:64]
     assert read_map(" ".join(map(hex, reversed(words))), order="high_first") == raw

@@ -136,3 +136,13 @@ def test_the_trace_tells_each_stage_with_its_reason() -> None:
     assert names[0] == "cta_v_map" and names[-1] == "tma_gbasis" and len(names) == 10
     assert basis.trace.notes == ("contiguous in global memory too: (_16,_16):(_1,_16) merged to _256:_1",)
     assert basis.trace.cta_v_map == Layout((Int(16), Int(16)), (E(0), E(1)))
+
+
+def test_a_tile_of_run_time_sizes_is_told_how_to_be_static() -> None:
+    x = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.Layout((1024, 512), (512, cute.Int(1))))
+    smem = cute.Layout((cute.Int(128), cute.Int(64)), cute.LayoutRight)
+    with pytest.raises(GBasisError) as error:
+        cute.tma.make_tma_atom("SM90_TMA_LOAD", x, smem, (128, 64))
+    assert error.value.hint is not None
+    assert "Int(128)" in error.value.hint
+    assert cute.tma.make_tma_atom("SM90_TMA_LOAD", x, smem, cute.static((128, 64))).transaction_bytes == 16384
