@@ -15,8 +15,9 @@ from cute_py.tma.lower.legacy_copy import legacy_ptx
 from cute_py.tma.lower.lowering import Lowering, lower
 from cute_py.tma.lower.package_call import make_callable
 from cute_py.tma.lower.phases import KernelFunction, PhaseTrace, run_phases
+from cute_py.tma.lower.reasons import why_not
 from cute_py.tma.lower.rebind import RebindSequence, birth_sequence, rebind_ptx, rebind_sequence
-from cute_py.tma.lower.render import ptx, why_not
+from cute_py.tma.lower.render import ptx
 from cute_py.tma.lower.single_tile import single_tile_ptx
 from cute_py.tma.lower.witness import Witness, choose_witness
 
