@@ -9,7 +9,7 @@ from __future__ import annotations
 from cute_py.errors import EmissionError
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapTiled
-from cute_py.tma.lower.copy_shape import CopyShape
+from cute_py.tma.lower.copy_shape import SWIZZLE_SPAN_BYTES, CopyShape
 
 CUTLASS_TYPES: dict[str, str] = {
     "bfloat16": "cute::bfloat16_t",
@@ -61,11 +61,30 @@ def _require_tiled(shape: CopyShape, what: str) -> None:
         raise EmissionError(f"{what}: mode {shape.mode} has no snippet, only tile has")
 
 
+def _cute_smem_layout(shape: CopyShape, element: str, tile: str) -> str:
+    """The expression of the tile's layout: row-major, or a canonical atom repeated.
+
+    Raises:
+        EmissionError: rows of a box that are neither whole nor one row of the atom, or an atom for a rank other than 2.
+    """
+    row, whole = shape.instruction_box[-1], shape.tile[-1]
+    if shape.swizzle is TensorMapSwizzle.NONE and row == whole:
+        return f"make_layout(make_shape({tile}), LayoutRight{{}})"
+    span = SWIZZLE_SPAN_BYTES.get(shape.swizzle, 16)
+    if row * shape.dtype.bits != 8 * span:
+        raise EmissionError(f"CuTe C++: a box with rows of {row * shape.dtype.bits // 8} bytes; the atom has {span}")
+    if shape.rank != 2:
+        raise EmissionError(f"CuTe C++: the atom has rank 2; the tile has rank {shape.rank}")
+    atom = f"GMMA::Layout_K_{_SWIZZLES[shape.swizzle]}_Atom<{element}>{{}}"
+    return f"tile_to_shape({atom}, make_shape({tile}))"
+
+
 def cute_cpp(shape: CopyShape, request: TensorMapTiled) -> str:
     """CuTe C++: the tensor, the canonical shared-memory layout of the swizzle, `make_tma_copy`.
 
     Raises:
-        EmissionError: a mode other than tile, a reduction other than add, or a swizzle without a canonical layout.
+        EmissionError: a mode other than tile, a reduction other than add, a swizzle without a canonical layout, or a
+            tile that this layout does not have.
     """
     _require_tiled(shape, "CuTe C++")
     if shape.direction == "reduce" and shape.reduce_kind != "add":
@@ -76,17 +95,16 @@ def cute_cpp(shape: CopyShape, request: TensorMapTiled) -> str:
     extents = ", ".join(str(extent) for extent in reversed(request.global_dim))
     strides = ", ".join("Int<1>{}" if s == 1 else str(s) for s in reversed(_element_strides(request)))
     tile = ", ".join(f"Int<{extent}>{{}}" for extent in shape.tile)
-    layout = f"GMMA::Layout_K_{_SWIZZLES[shape.swizzle]}_Atom<{element}>{{}}"
-    cluster = f", Int<{shape.multicast}>{{}}" if shape.multicast > 1 else ""
+    layout = _cute_smem_layout(shape, element, tile)
     return "\n".join(
         [
             "#include <cute/tensor.hpp>",
             "using namespace cute;",
             f"auto g{shape.tensor} = make_tensor(make_gmem_ptr(static_cast<{element}*>(pointer)),",
             f"                      make_shape({extents}), make_stride({strides}));",
-            f"auto s{shape.tensor}_layout = tile_to_shape({layout}, make_shape({tile}));",
+            f"auto s{shape.tensor}_layout = {layout};",
             f"auto tma = make_tma_copy({_operation(shape)}, g{shape.tensor}, s{shape.tensor}_layout,",
-            f"                         make_shape({tile}){cluster});",
+            f"                         make_shape({tile}), Int<{shape.multicast}>{{}});",
         ]
     )
 

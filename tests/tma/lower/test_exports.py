@@ -177,8 +177,13 @@ def test_cute_and_triton_word_for_word() -> None:
         "auto sA_layout = tile_to_shape(GMMA::Layout_K_SW128_Atom<cute::bfloat16_t>{}, "
         "make_shape(Int<128>{}, Int<128>{}));\n"
         "auto tma = make_tma_copy(SM90_TMA_LOAD{}, gA, sA_layout,\n"
-        "                         make_shape(Int<128>{}, Int<128>{}));"
+        "                         make_shape(Int<128>{}, Int<128>{}), Int<1>{});"
     )
+    plain = cute_cpp(copy_shape("load", (64, 32), "bf16"), REQUEST)
+    assert "auto sA_layout = make_layout(make_shape(Int<64>{}, Int<32>{}), LayoutRight{});" in plain
+    shared = cute_cpp(copy_shape("load", (64, 64), "bf16", swizzle=3, multicast=4), REQUEST)
+    assert "make_tma_copy(SM90_TMA_LOAD_MULTICAST{}" in shared
+    assert shared.endswith("make_shape(Int<64>{}, Int<64>{}), Int<4>{});")
     text = triton(shape, REQUEST)
     ast.parse(text)
     assert "pointer, shape=[1024, 512], strides=[512, 1], block_shape=[128, 128]" in text
@@ -194,6 +199,8 @@ def test_cute_and_triton_word_for_word() -> None:
         (cute_cpp, copy_shape("load", (1, 8, 64), "f16", mode="im2col"), "mode im2col has no snippet"),
         (cute_cpp, copy_shape("reduce", (8, 64), "f16", reduce_kind="min"), "got min"),
         (cute_cpp, copy_shape("load", (8, 64), "f16", swizzle=4), "no canonical K-major layout atom"),
+        (cute_cpp, copy_shape("load", (8, 32), "f16", swizzle=3), "a box with rows of 64 bytes; the atom has 128"),
+        (cute_cpp, copy_shape("load", (2, 8, 64), "f16", swizzle=3), "the atom has rank 2; the tile has rank 3"),
         (triton, copy_shape("load", (8, 64), "f16", multicast=2), "descriptors have no multicast"),
         (triton, copy_shape("load", (8, 64), "float4_e2m1fn"), "is no element type of a descriptor"),
         (triton, copy_shape("reduce", (8, 64), "uint32", reduce_kind="inc"), "got inc"),
