@@ -11,8 +11,9 @@ from cute_py.tma.lower.copy_shape import copy_shape
 from cute_py.tma.lower.entry_points import entry_point
 from cute_py.tma.lower.lowering import lower
 from cute_py.tma.lower.phases import PHASES
+from cute_py.tma.lower.reasons import why_not
 from cute_py.tma.lower.rebind import rebind_sequence
-from cute_py.tma.lower.render import ptx, why_not
+from cute_py.tma.lower.render import ptx
 from cute_py.tma.lower.stage_verifiers import verify_async_copy, verify_descriptor
 from cute_py.tma.lower.templates import (
     ACQUIRE_FENCE,

@@ -149,6 +149,16 @@ def tma_load(
     return TmaOperation(name, exec_atom, dst, place, operations, allow_tma, inBounds)
 
 
+def _written(
+    kind: str, exec_atom: ExecTmaAtom, src: Any, coord: Any, allow_tma: bool, in_bounds: bool, prefetch: bool
+) -> TmaOperation:
+    """A store or a reduction of one tile."""
+    name = f"atom.tma_{kind}"
+    place = _checked(name, kind, exec_atom, coord, allow_tma, in_bounds)
+    operations = lower_tma_store(exec_atom, src, place, prefetch=prefetch)
+    return TmaOperation(name, exec_atom, src, place, operations, allow_tma, in_bounds)
+
+
 def tma_store(
     exec_atom: ExecTmaAtom,
     src: Any,
@@ -159,10 +169,7 @@ def tma_store(
     prefetch: bool = False,
 ) -> TmaOperation:
     """atom.tma_store: store one tile. Arguments and errors as `tma_load`; no barrier is raised."""
-    name = "atom.tma_store"
-    place = _checked(name, "store", exec_atom, coord, allow_tma, inBounds)
-    operations = lower_tma_store(exec_atom, src, place, prefetch=prefetch)
-    return TmaOperation(name, exec_atom, src, place, operations, allow_tma, inBounds)
+    return _written("store", exec_atom, src, coord, allow_tma, inBounds, prefetch)
 
 
 def tma_reduce(
@@ -175,10 +182,7 @@ def tma_reduce(
     prefetch: bool = False,
 ) -> TmaOperation:
     """atom.tma_reduce: reduce one tile into global memory. Arguments and errors as `tma_store`."""
-    name = "atom.tma_reduce"
-    place = _checked(name, "reduce", exec_atom, coord, allow_tma, inBounds)
-    operations = lower_tma_store(exec_atom, src, place, prefetch=prefetch)
-    return TmaOperation(name, exec_atom, src, place, operations, allow_tma, inBounds)
+    return _written("reduce", exec_atom, src, coord, allow_tma, inBounds, prefetch)
 
 
 def prefetch_tma_desc(descriptor: Any) -> PrefetchDescriptor:

@@ -20,8 +20,9 @@ from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, InvalidValueError
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.domain import domain_of
+from cute_py.layout.int_tuple import product_each
 from cute_py.layout.layout import Layout, LayoutLeft, static
-from cute_py.layout.leaf import Int, Tree, value_of
+from cute_py.layout.leaf import Int, Tree
 from cute_py.layout.product import tile_to_shape
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import modes
@@ -123,7 +124,7 @@ def passes_of_a_read(layout: Any, bits: int, major: str) -> int:
     swizzle = layout.outer if isinstance(layout, ComposedLayout) else Swizzle(0, 4, 3)
     fast = 1 if major == "K" else 0
     units = max(1, UNIT * 8 // bits)
-    sizes = [int(value_of(_product(m))) for m in modes(plain._shape)[:2]]
+    sizes = [int(n) for n in product_each(plain.shape)[:2]]
     worst = 1
     for column in range(0, min(sizes[fast], 8 * units), units):
         for first in range(0, min(sizes[1 - fast], 4 * ROWS), ROWS):
@@ -135,13 +136,6 @@ def passes_of_a_read(layout: Any, bits: int, major: str) -> int:
                 groups[group] = groups.get(group, 0) + 1
             worst = max(worst, *groups.values())
     return worst
-
-
-def _product(tree: Tree) -> Any:
-    n: Any = 1
-    for x in modes(tree):
-        n = n * (_product(x) if type(x) is tuple else x)
-    return n
 
 
 def smem_choices(major: str, dtype: Any, tile: Tree) -> list[SmemChoice]:
@@ -167,7 +161,7 @@ def smem_choices(major: str, dtype: Any, tile: Tree) -> list[SmemChoice]:
         except CuteError as error:
             reasons.append(f"{row.name}: {error.headline}")
             continue
-        other = int(value_of(_product(modes(domain_of(layout)._shape)[1 if major == "MN" else 0])))
+        other = int(product_each(domain_of(layout).shape)[1 if major == "MN" else 0])
         alignment = 128 if row.bits == 0 else row.span * 8
         passes = passes_of_a_read(layout, kind.bits, major)
         found.append(SmemChoice(row.name, layout, alignment, min(other, 256), row.span, passes))

@@ -13,28 +13,23 @@ from functools import cached_property
 from typing import Any
 
 from cute_py.dtypes import DType
-from cute_py.layout.domain import domain_of
-from cute_py.layout.int_tuple import size
-from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Tree
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.tensor import Tensor
 from cute_py.tma.atom.op import Op
 from cute_py.tma.atom.plan import TmaPlan
-from cute_py.tma.atom.swizzle_mode import SwizzleRow, swizzle_row
 from cute_py.tma.atom.tiled_copy import TmaTiledCopy, make_tiled_copy
 from cute_py.tma.atom.tma_tensor import tma_tensor
-from cute_py.tma.copy_atom.binding import ExecutableCopy, bind
 from cute_py.tma.copy_atom.explain import explain_atom
 from cute_py.tma.copy_atom.overhang import why_not_filled
 from cute_py.tma.copy_atom.swizzle_units import why_not_units
-from cute_py.tma.descriptor.encode import encode
+from cute_py.tma.copy_atom.tile_atom import TileAtom
 from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.gbasis.basis import GBasis
 
 
 @dataclass(frozen=True)
-class TmaAtom:
+class TmaAtom(TileAtom):
     """A TMA copy of tiles between a global tensor and shared memory.
 
     Attributes:
@@ -57,23 +52,10 @@ class TmaAtom:
     internal_dtype: DType
     arch: str = "sm_90a"
 
-    @cached_property
-    def descriptor(self) -> bytes:
-        """The 128 bytes of the tensor map.
-
-        Raises:
-            TmaLimitError: the driver would refuse it (an atom made with check=False).
-        """
-        return encode(self.request, arch=self.arch)
-
     @property
     def g_stride(self) -> Tree:
         """Strides of the TMA tensor, congruent with the global shape."""
         return self.plan.g_stride
-
-    @property
-    def num_multicast(self) -> int:
-        return self.plan.num_multicast
 
     @property
     def num_bits_per_tma(self) -> int:
@@ -86,16 +68,6 @@ class TmaAtom:
         return self.plan.num_bits_per_tma // self.dtype.bits
 
     @property
-    def tile(self) -> Layout:
-        """The plain layout of one tile in shared memory."""
-        return domain_of(self.smem_layout)
-
-    @property
-    def instructions(self) -> int:
-        """Instructions that one CTA issues for a tile."""
-        return -(-int(size(self.tile)) // self.num_val_src) if self.num_val_src else 0
-
-    @property
     def bytes_per_instruction(self) -> int:
         """Bytes that one instruction delivers to each CTA that receives it: its box, out-of-bounds elements included.
 
@@ -103,24 +75,6 @@ class TmaAtom:
         """
         rows = 4 if self.op.row.mode in ("gather4", "scatter4") else 1
         return math.prod(self.plan.box) * rows * self.internal_dtype.bits // 8
-
-    @property
-    def transaction_bytes(self) -> int:
-        """Bytes that a CTA's barrier must expect for one tile.
-
-        The whole tile, also where it hangs over the tensor's end: out-of-bounds elements are filled and counted. With
-        multicast every receiving CTA gets the whole tile, a part from each of the CTAs that issue.
-        """
-        return self.instructions * self.num_bits_per_tma // 8
-
-    @property
-    def swizzle_row(self) -> SwizzleRow:
-        return swizzle_row(self.swizzle)
-
-    @property
-    def alignment(self) -> int:
-        """Alignment of the tile in shared memory, bytes: 128, or where the swizzle pattern repeats."""
-        return self.swizzle_row.alignment
 
     def get_tma_tensor(self, shape: Any = None) -> Tensor:
         """The coordinate tensor of the global tensor (or of a congruent shape).
@@ -139,15 +93,6 @@ class TmaAtom:
         """
         v_map = self.gbasis.trace.cta_v_map
         return make_tiled_copy(self.smem_layout, v_map, self.num_val_src, self.num_multicast, self.op.row.ctas)
-
-    def with_(self, barrier: Any, multicast_mask: int = 0, cache_hint: int | None = None) -> ExecutableCopy:
-        """The executable atom: bound to a barrier, a multicast mask and an L2 cache hint, as C++'s `.with(...)`.
-
-        Raises:
-            InvalidValueError: a mask on an operation without multicast, or of more than 16 bits; InvalidTypeError: a
-                mask that is no integer.
-        """
-        return bind(self, barrier, multicast_mask, cache_hint)
 
     def why_not(self) -> str | None:
         """What about this atom does not do what its layouts say, or None.

@@ -12,8 +12,8 @@ from typing import Any
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import InvalidValueError, TmaLimitError
 from cute_py.layout.domain import domain_of
-from cute_py.layout.int_tuple import product_each, size
-from cute_py.layout.layout import Layout, static
+from cute_py.layout.int_tuple import product_each
+from cute_py.layout.layout import static
 from cute_py.layout.leaf import Tree
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.tensor import Tensor
@@ -21,13 +21,12 @@ from cute_py.layout.trees import leaves, rank_of
 from cute_py.tma.atom.im2col import Im2colPlan, plan_im2col, window
 from cute_py.tma.atom.im2col_basis import Im2colBasis, im2col_basis
 from cute_py.tma.atom.op import Op, as_op, why_not_on
-from cute_py.tma.atom.swizzle_mode import SwizzleRow, swizzle_row
-from cute_py.tma.copy_atom.binding import ExecutableCopy, bind
+from cute_py.tma.atom.swizzle_mode import swizzle_row
 from cute_py.tma.copy_atom.explain_im2col import explain_im2col
 from cute_py.tma.copy_atom.formats import tensor_map_format
 from cute_py.tma.copy_atom.make import as_global_tensor, byte_swizzle, multicast_count
 from cute_py.tma.copy_atom.swizzle_units import why_not_units
-from cute_py.tma.descriptor.encode import encode
+from cute_py.tma.copy_atom.tile_atom import TileAtom
 from cute_py.tma.descriptor.formats import Interleave, L2Promotion, OobFill, TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapIm2col
 from cute_py.tma.descriptor.violations import violations
@@ -35,7 +34,7 @@ from cute_py.tma.gbasis.basis import make_cta_v_map
 
 
 @dataclass(frozen=True)
-class Im2colAtom:
+class Im2colAtom(TileAtom):
     """An im2col copy. The attributes are those of `TmaAtom`; `plan` has the ranges and the window."""
 
     op: Op
@@ -47,11 +46,6 @@ class Im2colAtom:
     swizzle: Swizzle
     dtype: DType
     arch: str = "sm_90a"
-
-    @cached_property
-    def descriptor(self) -> bytes:
-        """The 128 bytes of the tensor map."""
-        return encode(self.request, arch=self.arch)
 
     @property
     def internal_dtype(self) -> DType:
@@ -67,36 +61,9 @@ class Im2colAtom:
         return self.plan.num_val_src * self.dtype.bits
 
     @property
-    def tile(self) -> Layout:
-        return domain_of(self.smem_layout)
-
-    @property
-    def instructions(self) -> int:
-        """Instructions that one CTA issues for a tile."""
-        return -(-int(size(self.tile)) // self.num_val_src)
-
-    @property
     def bytes_per_instruction(self) -> int:
         """Bytes that one instruction delivers: channels x pixels, whatever lies outside the image included."""
         return self.plan.range_c * self.plan.range_whdn * self.dtype.bits // 8
-
-    @property
-    def transaction_bytes(self) -> int:
-        """Bytes that a CTA's barrier must expect for one tile."""
-        return self.instructions * self.num_bits_per_tma // 8
-
-    @property
-    def swizzle_row(self) -> SwizzleRow:
-        return swizzle_row(self.swizzle)
-
-    @property
-    def alignment(self) -> int:
-        """Alignment of the tile in shared memory, bytes."""
-        return self.swizzle_row.alignment
-
-    @property
-    def num_multicast(self) -> int:
-        return self.plan.num_multicast
 
     @cached_property
     def gbasis(self) -> Im2colBasis:
@@ -109,10 +76,6 @@ class Im2colAtom:
         """Basis strides of the coordinate tensor: (output pixels, (channels, filter positions))."""
         stride: Tree = self.plan.tma_tensor.layout.outer.layout.stride
         return stride
-
-    def with_(self, barrier: Any, multicast_mask: int = 0, cache_hint: int | None = None) -> ExecutableCopy:
-        """The executable atom, as `TmaAtom.with_`."""
-        return bind(self, barrier, multicast_mask, cache_hint)
 
     def why_not(self) -> str | None:
         """What about this atom does not do what its layouts say, or None; see `swizzle_units`."""

@@ -6,7 +6,8 @@ the rows of the instruction table; it says nothing that `check` does not say of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -120,8 +121,12 @@ VARIANTS: tuple[Variant, ...] = (
 """Every variant of the table, in the order of the catalogue."""
 
 
-def _capabilities(variant: Variant) -> Mapping[str, Capability]:
-    examined = examine(variant.text)
+VARIANT_BY_NAME: Mapping[str, Variant] = MappingProxyType({variant.name: variant for variant in VARIANTS})
+
+
+@functools.cache
+def _capabilities(name: str) -> Mapping[str, Capability]:
+    examined = examine(VARIANT_BY_NAME[name].text)
     rows = {}
     for target in ARCHITECTURES:
         version = examined.min_version(target.name)
@@ -130,9 +135,20 @@ def _capabilities(variant: Variant) -> Mapping[str, Capability]:
     return MappingProxyType(rows)
 
 
-CAPABILITIES: Mapping[str, Mapping[str, Capability]] = MappingProxyType(
-    {variant.name: _capabilities(variant) for variant in VARIANTS}
-)
+class _Table(Mapping[str, Mapping[str, Capability]]):
+    """The table, a row computed when it is first asked for: whoever only copies never pays for it."""
+
+    def __getitem__(self, name: str) -> Mapping[str, Capability]:
+        return _capabilities(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(VARIANT_BY_NAME)
+
+    def __len__(self) -> int:
+        return len(VARIANT_BY_NAME)
+
+
+CAPABILITIES: Mapping[str, Mapping[str, Capability]] = _Table()
 """variant -> architecture -> Capability."""
 
 

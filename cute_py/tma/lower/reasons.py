@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
+from cute_py.errors import EmissionError, InvalidValueError
 from cute_py.tma.lower.architectures import NEWEST_VERSION, Version
-from cute_py.tma.lower.capabilities import VARIANTS
+from cute_py.tma.lower.capabilities import VARIANT_BY_NAME, VARIANTS
 from cute_py.tma.lower.catalog import FORMS, forms_named
 from cute_py.tma.lower.check import verdict
-from cute_py.tma.lower.render import why_not as why_not_text
+from cute_py.tma.lower.instruction import Form
+from cute_py.tma.lower.render import complete, ptx
 
 MODE_NAMES: Final[dict[str, str]] = {
     "tile": "load tile shared::cluster",
@@ -27,7 +30,6 @@ MODE_NAMES: Final[dict[str, str]] = {
 
 OPCODES: Final[dict[str, str]] = {form.name: form.opcode for form in FORMS}
 """Name of a row -> its opcode."""
-FORM_NAMES: Final = frozenset(OPCODES)
 
 
 def why_not(form: str, arch: str, version: Version = NEWEST_VERSION, **modifiers: object) -> str | None:
@@ -49,18 +51,33 @@ def why_not(form: str, arch: str, version: Version = NEWEST_VERSION, **modifiers
         ParseError, UnknownFactError: the text is no instruction, or none that a row covers.
     """
     if not modifiers:
-        name = MODE_NAMES.get(form, form)
-        text = next((variant.text for variant in VARIANTS if variant.name == name), None)
-        if text is None and form not in FORM_NAMES:
-            text = next((variant.text for variant in VARIANTS if OPCODES[variant.form] == form), None)
-        if text is not None:
-            return verdict(text, arch, version).why_not
+        variant = VARIANT_BY_NAME.get(MODE_NAMES.get(form, form))
+        if variant is None and form not in OPCODES:
+            variant = next((one for one in VARIANTS if OPCODES[one.form] == form), None)
+        if variant is not None:
+            return verdict(variant.text, arch, version).why_not
     rows = forms_named(form)
-    if len(rows) == 1:
-        for slot in rows[0].slots:
-            needed = not slot.optional and not slot.default and len(slot.choices) > 1
-            if needed and slot.name not in modifiers and slot.name not in ("spaces", "type"):
-                modifiers[slot.name] = slot.choices[0]
-        if "dim" in modifiers and str(modifiers["dim"]).endswith("d"):
-            modifiers["dim"] = 3 if str(modifiers.get("mode", "")).startswith("im2col") else 2
-    return why_not_text(form, arch, version, **modifiers)
+    if rows and (modifiers or len(rows) == 1):
+        if len(rows) == 1:
+            modifiers = {**_first_choices(rows[0], modifiers), **modifiers}
+        try:
+            text = ptx(form, **modifiers)  # type: ignore[arg-type]
+        except EmissionError as error:
+            return error.why
+        return verdict(text, arch, version).why_not
+    if modifiers:
+        raise InvalidValueError(f"{form!r} is not the name of a form, so it takes no modifiers")
+    text = form if ";" in form or " " in form else complete(form)
+    return verdict(text, arch, version).why_not
+
+
+def _first_choices(row: Form, given: Mapping[str, object]) -> dict[str, object]:
+    """What a row must have and is not given: two dimensions (im2col: three), of other modifiers the first choice."""
+    found: dict[str, object] = {}
+    for slot in row.slots:
+        needed = not slot.optional and not slot.default and len(slot.choices) > 1
+        if needed and slot.name not in given and slot.name not in ("spaces", "type"):
+            found[slot.name] = slot.choices[0]
+    if "dim" in found:
+        found["dim"] = 3 if str(given.get("mode", "")).startswith("im2col") else 2
+    return found

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cute_py.errors import EmissionError, InvalidValueError
+from cute_py.errors import EmissionError
 from cute_py.tma.lower.architectures import NEWEST_VERSION, Version
 from cute_py.tma.lower.catalog import form as find_form
 from cute_py.tma.lower.catalog import forms_named
-from cute_py.tma.lower.check import examine, verdict
+from cute_py.tma.lower.check import examine
 from cute_py.tma.lower.instruction import (
     Form,
     Operand,
@@ -272,38 +272,6 @@ def _write(
         if reasons:
             raise EmissionError(reasons[0], {"instruction": text})
     return text
-
-
-def why_not(form: str, arch: str, version: Version = NEWEST_VERSION, **modifiers: object) -> str | None:
-    """Why `arch` does not take this instruction, None if it does.
-
-    Args:
-        form: the name of a row, with `modifiers` as for `ptx`; or a whole instruction text; or a mnemonic alone
-            (no space, no semicolon), which gets default operands.
-
-    >>> why_not("load", "sm_120a", dim=2, mode="tile::gather4")
-    'cp.async.bulk.tensor with .shared::cluster.global and .tile::gather4 needs an a or f variant of sm_100, \
-sm_103 or sm_110; got sm_120a'
-
-    Raises:
-        InvalidValueError: no such architecture.
-        ParseError, UnknownFactError: the text is no instruction, or none that a row covers.
-    """
-    if forms_named(form) and (modifiers or find_only(form)):
-        try:
-            text = ptx(form, **modifiers)  # type: ignore[arg-type]
-        except EmissionError as error:
-            return error.why
-        return verdict(text, arch, version).why_not
-    if modifiers:
-        raise InvalidValueError(f"{form!r} is not the name of a form, so it takes no modifiers")
-    text = form if ";" in form or " " in form else complete(form)
-    return verdict(text, arch, version).why_not
-
-
-def find_only(name: str) -> bool:
-    """Whether `name` is the name of one row, so that it can be told from a mnemonic of the same text."""
-    return len(forms_named(name)) == 1
 
 
 def complete(mnemonic: str) -> str:

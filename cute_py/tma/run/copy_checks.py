@@ -34,12 +34,13 @@ def check_tensor(atom: TmaAtom, shape: Sequence[int], strides: Sequence[int], bi
         raise InvalidValueError(f"{name} has elements of {bits} bits, the atom {atom.dtype.bits}")
 
 
-def _integers(tree: Tree) -> list[int]:
+def integers(tree: Tree) -> list[int]:
+    """The leaves of a shape or stride as plain numbers."""
     return [int(n) for n in leaves(known(tuple(leaves(tree))))]
 
 
 def _same_tensor(atom: TmaAtom, shape: Sequence[int], strides: Sequence[int]) -> bool:
-    want_shape, want_strides = _integers(atom.gtensor.shape), _integers(atom.gtensor.stride)
+    want_shape, want_strides = integers(atom.gtensor.shape), integers(atom.gtensor.stride)
     if list(shape) != want_shape:
         return False
     want = [d for n, d in zip(want_shape, want_strides, strict=True) if n > 1]
@@ -64,19 +65,19 @@ def destination_atom(atom: TmaAtom, address: int, shape: Sequence[int], strides:
         InvalidValueError: another shape or element width, or strides that make other boxes.
         TmaLimitError: strides or an address that no tensor map can have.
     """
-    if list(shape) != _integers(atom.gtensor.shape) or bits != atom.dtype.bits or _same_tensor(atom, shape, strides):
+    if list(shape) != integers(atom.gtensor.shape) or bits != atom.dtype.bits or _same_tensor(atom, shape, strides):
         check_tensor(atom, shape, strides, bits, "destination")
         return atom
     turned = [
         have
-        for n, have, want in zip(shape, strides, _integers(atom.gtensor.stride), strict=True)
+        for n, have, want in zip(shape, strides, integers(atom.gtensor.stride), strict=True)
         if n > 1 and (have == 1) != (want == 1)
     ]
     if turned:
         raise _another_tensor(atom, shape, strides, "destination")
     steps = [
         want if n == 1 else Int(1) if have == want == 1 else have
-        for n, have, want in zip(shape, strides, _integers(atom.gtensor.stride), strict=True)
+        for n, have, want in zip(shape, strides, integers(atom.gtensor.stride), strict=True)
     ]
     layout = unflatten(Layout(tuple(shape), tuple(steps)), atom.gtensor.shape)
     target = make_tensor(make_gmem_ptr(address, atom.dtype), layout)

@@ -11,13 +11,13 @@ from cute_py.arith_tuple.array_sources import engine_and_layout
 from cute_py.arith_tuple.arrays import ArrayEngine
 from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.layout.layout import Layout
-from cute_py.layout.trees import leaves
-from cute_py.tma.copy_atom.tiles import Instructions, instructions, known
+from cute_py.tma.copy_atom.tiles import Instructions, instructions
 from cute_py.tma.run.copy_checks import (
     STORE_UNIT,
     check_tensor,
     destination_atom,
     first_difference,
+    integers,
     new_destination,
     spilled_bytes,
 )
@@ -70,9 +70,7 @@ def _image(array: Any, name: str) -> _Image:
 
 def _geometry(image: _Image) -> tuple[list[int], list[int], int]:
     """(shape, strides in elements, bits of an element) of an array."""
-    shape = [int(n) for n in leaves(known(tuple(leaves(image.layout.shape))))]
-    strides = [int(n) for n in leaves(known(tuple(leaves(image.layout.stride))))]
-    return shape, strides, image.engine.flat.dtype.itemsize * 8
+    return integers(image.layout.shape), integers(image.layout.stride), image.engine.flat.dtype.itemsize * 8
 
 
 def _checked(atom: TmaAtom, array: Any, name: str) -> _Image:

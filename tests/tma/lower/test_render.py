@@ -11,7 +11,8 @@ from cute_py.tma.lower.architectures import ARCHITECTURES
 from cute_py.tma.lower.capabilities import VARIANTS
 from cute_py.tma.lower.catalog import FORMS
 from cute_py.tma.lower.check import examine, verdict
-from cute_py.tma.lower.render import complete, mask_violations, ptx, why_not
+from cute_py.tma.lower.reasons import why_not
+from cute_py.tma.lower.render import complete, mask_violations, ptx
 from tests.oracle.records import rows
 from tests.tma.lower.texts import random_texts
 

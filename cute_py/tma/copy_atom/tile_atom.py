@@ -1,0 +1,91 @@
+"""What every TMA atom of a tile can tell, tiled or im2col, once its plan is known."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from cute_py.dtypes import DType
+from cute_py.layout.domain import domain_of
+from cute_py.layout.int_tuple import size
+from cute_py.layout.layout import Layout
+from cute_py.layout.swizzle import Swizzle
+from cute_py.tma.atom.op import Op
+from cute_py.tma.atom.swizzle_mode import SwizzleRow, swizzle_row
+from cute_py.tma.copy_atom.binding import ExecutableCopy, bind
+from cute_py.tma.descriptor.encode import encode
+
+
+class TileAtom:
+    """The common part of `TmaAtom` and `Im2colAtom`; they hold the fields and say what an instruction slot is."""
+
+    op: Op
+    smem_layout: Any
+    plan: Any
+    request: Any
+    swizzle: Swizzle
+    dtype: DType
+    arch: str
+
+    @cached_property
+    def descriptor(self) -> bytes:
+        """The 128 bytes of the tensor map.
+
+        Raises:
+            TmaLimitError: the driver would refuse it (an atom made with check=False).
+        """
+        return encode(self.request, arch=self.arch)
+
+    @property
+    def num_multicast(self) -> int:
+        """CTAs that share the tile."""
+        count: int = self.plan.num_multicast
+        return count
+
+    @property
+    def num_val_src(self) -> int:
+        """Elements (of `dtype`) of one instruction slot, all CTAs of a multicast together."""
+        raise NotImplementedError
+
+    @property
+    def num_bits_per_tma(self) -> int:
+        """Bits of one instruction slot: of the whole box, not divided by a multicast count."""
+        raise NotImplementedError
+
+    @property
+    def tile(self) -> Layout:
+        """The plain layout of one tile in shared memory."""
+        return domain_of(self.smem_layout)
+
+    @property
+    def instructions(self) -> int:
+        """Instructions that one CTA issues for a tile."""
+        return -(-int(size(self.tile)) // self.num_val_src) if self.num_val_src else 0
+
+    @property
+    def transaction_bytes(self) -> int:
+        """Bytes that a CTA's barrier must expect for one tile.
+
+        The whole tile, also where it hangs over the tensor's end: out-of-bounds elements are filled and counted. With
+        multicast every receiving CTA gets the whole tile, a part from each of the CTAs that issue.
+        """
+        return self.instructions * self.num_bits_per_tma // 8
+
+    @property
+    def swizzle_row(self) -> SwizzleRow:
+        """The mode of the tensor map that swizzles so."""
+        return swizzle_row(self.swizzle)
+
+    @property
+    def alignment(self) -> int:
+        """Alignment of the tile in shared memory, bytes: 128, or where the swizzle pattern repeats."""
+        return self.swizzle_row.alignment
+
+    def with_(self, barrier: Any, multicast_mask: int = 0, cache_hint: int | None = None) -> ExecutableCopy:
+        """The executable atom: bound to a barrier, a multicast mask and an L2 cache hint, as C++'s `.with(...)`.
+
+        Raises:
+            InvalidValueError: a mask on an operation without multicast, or of more than 16 bits; InvalidTypeError: a
+                mask that is no integer.
+        """
+        return bind(self, barrier, multicast_mask, cache_hint)
