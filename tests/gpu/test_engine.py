@@ -54,8 +54,10 @@ def test_im2col_through_the_engine(device: Device) -> None:
 
 def test_too_many_expected_bytes_are_an_error_and_not_a_hang(device: Device) -> None:
     gmem, smem, _, _ = memories(1)
-    with pytest.raises(DeviceError, match="the barrier was not complete after"):
+    with pytest.raises(DeviceError, match="the barrier was not complete after") as caught:
         GpuEngine(device).load(TILE, gmem, (0, 0), smem, transaction_bytes=528, gmem_base=BASE)
+    assert caught.value.facts["expected"] == "528 bytes"
+    assert caught.value.facts["emulator"] == "512 bytes"
 
 
 def test_a_trap_in_a_process_of_its_own(device: Device) -> None:

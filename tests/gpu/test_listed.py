@@ -11,9 +11,10 @@ from cute_py.dtypes import as_dtype
 from cute_py.errors import DeviceError, InvalidValueError
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapTiled
+from cute_py.tma.lower.kernel_walk import cover
 from cute_py.tma.lower.kernel_wrappers import Wrapper
 from cute_py.tma.run.gpu_arrays import ArrayView, compact_strides
-from cute_py.tma.run.gpu_copy import prepare_copy
+from cute_py.tma.run.gpu_copy import prepare_copy, prepare_tiles
 from cute_py.tma.run.gpu_debug import run_isolated, unwritten_bytes
 from cute_py.tma.run.gpu_device import Device, DeviceBuffer
 from cute_py.tma.run.gpu_listed import load_windows, prepare_listed
@@ -28,6 +29,36 @@ def fresh(count: int, seed: int = 1) -> bytes:
 
 def tensor(address: int) -> bytes:
     return encode(TensorMapTiled(1, address, (256, 128), (512,), (64, 16), swizzle=3))
+
+
+@pytest.mark.parametrize("form", ["once", "ring", "listed", "windows"])
+def test_a_wait_that_runs_out_says_what_should_have_come(device: Device, form: str) -> None:
+    """Each kernel is told of 128 bytes more than a load brings: it ends, and the next copy runs."""
+    coords = np.array([(x, y) for y in range(0, 128, 16) for x in (0, 64, 192, 128)])
+    with DeviceBuffer(device, 65536) as a, DeviceBuffer(device, 65536) as b:
+        maps = tensor(a.address), tensor(b.address)
+        with pytest.raises(DeviceError, match=r"was not complete after \d{10} clock cycles") as caught:
+            if form == "windows":
+                load_windows(maps[0], coords, 2, (0, 2048), 2048 + 128, 4352, device=device)
+            else:
+                if form == "listed":
+                    prepared = prepare_listed(*maps, coords, 2, (0, 2048), 2048 + 128, 4352, device=device)
+                else:
+                    walk = cover((256, 128), (64, 16))
+                    prepared = prepare_tiles(*maps, walk, 2048 + 128, form=form, device=device)
+                prepared.launch()
+                prepared.check()
+        facts = caught.value.facts
+        if form in ("listed", "windows"):
+            assert (facts["expected"], facts["emulator"]) == ("4352 bytes", "4096 bytes, 2 loads of 2048")
+        else:
+            assert (facts["expected"], facts["emulator"]) == ("2176 bytes", "2048 bytes")
+        assert "stage" in str(facts["barrier"]) and "phase 0" in str(facts["barrier"])
+        a.write(fresh(65536))
+        again = prepare_tiles(*maps, cover((256, 128), (64, 16)), 2048, device=device)
+        again.launch()
+        again.check()
+        assert bytes(b.read()) == fresh(65536)
 
 
 @pytest.mark.parametrize("irregular", [False, True])

@@ -43,15 +43,13 @@ def test_torch_arrays_and_streams(device: Device, torch: Any) -> None:
 
 
 def test_graph_capture(device: Device, torch: Any) -> None:
-    """One graph with a ring and a one-shot copy, replayed on changed data."""
+    """One graph with a ring and a one-shot copy, neither launched on the stream before, replayed on changed data."""
     from cute_py.tma.run.gpu_modes import Tuning
 
     stream = torch.cuda.Stream()
     a, b, c = (torch.zeros(2048, 1024, device="cuda", dtype=torch.int32) for _ in range(3))
     first = prepare_copy(a, b, device=device, tuning=Tuning(form="ring"))
     second = prepare_copy(b, c, device=device)
-    first.prepare(stream)
-    second.prepare(stream)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph, stream=stream):
         first.launch(stream)
@@ -86,6 +84,38 @@ def test_two_streams_at_once(device: Device, torch: Any) -> None:
         two.check(stream)
     assert torch.equal(a, b)
     assert torch.equal(a, c)
+
+
+def test_more_streams_than_spare_counters(device: Device, torch: Any) -> None:
+    from cute_py.tma.run.gpu_copy import SPARE_STREAMS
+    from cute_py.tma.run.gpu_modes import Tuning
+
+    a = torch.randint(-(2**31), 2**31 - 1, (2048, 1024), device="cuda", dtype=torch.int32)
+    b = torch.zeros_like(a)
+    torch.cuda.synchronize()
+    prepared = prepare_copy(a, b, device=device, tuning=Tuning(form="ring"))
+    for _ in range(SPARE_STREAMS + 3):
+        stream = torch.cuda.Stream()
+        prepared.launch(stream)
+        prepared.check(stream)
+    assert torch.equal(a, b)
+
+
+def test_both_on_a_stream_waits_for_it(device: Device, torch: Any) -> None:
+    """The comparison reads what the stream has written, not what was there before."""
+    import cute_py as cute
+
+    stream = torch.cuda.Stream()
+    x = torch.randn(512, 512, device="cuda", dtype=torch.float16)
+    y = torch.zeros_like(x)
+    torch.cuda.synchronize()
+    gmem = cute.make_tensor(cute.make_gmem_ptr(x.data_ptr(), "float16"), cute.Layout((512, 512), (512, cute.Int(1))))
+    atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", gmem, cute.Layout((cute.Int(64), cute.Int(64)), cute.LayoutRight))
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(50_000_000)
+    result = cute.tma.copy(atom, x, y, backend="both", stream=stream)
+    assert result.equal, result.difference
+    assert torch.equal(x, y)
 
 
 def test_cupy_arrays(device: Device) -> None:

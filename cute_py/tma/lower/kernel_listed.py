@@ -112,4 +112,5 @@ def copy_listed(
         shared_bytes=constants["STAGE_BYTES"] + BARRIER_BYTES,
         parameters=("source", "destination", "coordinates", "windows", "poison", "record"),
         facts=dict(constants),
+        loads=len(places),
     )

@@ -100,6 +100,7 @@ class KernelSource:
     name: of the entry point. text: the whole CUDA C++ source. threads: of one block. shared_bytes: dynamic shared
     memory of one block. cluster: blocks in a cluster, along x. arch: the architecture that it must be compiled
     for, at least. parameters: the names of the kernel's parameters, in order, for messages. facts: what is folded.
+    loads: how many loads one barrier waits for.
     """
 
     name: str
@@ -110,6 +111,7 @@ class KernelSource:
     arch: str = "sm_90a"
     parameters: tuple[str, ...] = ()
     facts: Mapping[str, object] = field(default_factory=dict, hash=False)
+    loads: int = 1
 
     @property
     def digest(self) -> str:

@@ -243,4 +243,5 @@ def copy_transposed(
         shared_bytes=(2 - constants["IN_PLACE"]) * constants["TILE_BYTES"] + BARRIER_BYTES + pad_shared,
         parameters=("source", "destination", "record"),
         facts={**constants, "batches": batches},
+        loads=1 if paired else constants["TILE_BYTES"] // constants["LOAD_BYTES"],
     )

@@ -105,14 +105,6 @@ def _checked(atom: TmaAtom, array: Any, name: str) -> ArrayView:
     return view
 
 
-def _on_numpy(view: ArrayView, array: Any, name: str) -> bool:
-    if view.device is not None:
-        return False
-    if type(array).__module__.partition(".")[0] != "numpy":
-        raise DeviceError(f"{name} is {type(array).__name__} in host memory", hint="move it to the device")
-    return True
-
-
 def copy_on_device(
     atom: TmaAtom,
     source: Any,
@@ -137,7 +129,7 @@ def copy_on_device(
     if destination is None:
         destination = new_array_like(source)
     b = array_view(destination)
-    host = _on_numpy(a, source, "source"), _on_numpy(b, destination, "destination")
+    host = a.device is None, b.device is None
     if b.readonly:
         raise InvalidValueError("destination is read-only")
     spill = spilled_bytes(atom)
@@ -174,7 +166,7 @@ def copy_on_device(
         device=device,
         keep=(a.owner, b.owner, *buffers),
     )
-    wait = stream is None or any(host)
+    wait = stream is None or any(host) or backend == "both"
     start = time.perf_counter()
     prepared.launch(handle)
     if wait:
@@ -193,11 +185,11 @@ def copy_on_device(
     if progress is not None:
         progress(work.tiles, work.tiles)
     difference, equal = None, None
-    if wait and options.get("verify", True):
-        difference = first_difference(host_copy(a), host_copy(b))
-        equal = difference is None
-    if backend == "both":
-        difference = _beside_the_emulator(atom, a, b) or difference
+    if wait and (options.get("verify", True) or backend == "both"):
+        before, after = host_copy(a), host_copy(b)
+        if backend == "both":
+            difference = _beside_the_emulator(atom, before, after)
+        difference = difference or first_difference(before, after)
         equal = difference is None
     warnings = (f"rows are no multiple of {STORE_UNIT} bytes; copied through a padded buffer",) if spill else ()
     size = a.count * a.element_bytes
@@ -227,10 +219,9 @@ def _write_back(here: ArrayView, target: ArrayView) -> None:
     view[...] = host_copy(here)
 
 
-def _beside_the_emulator(atom: TmaAtom, a: ArrayView, b: ArrayView) -> str | None:
+def _beside_the_emulator(atom: TmaAtom, source: Any, copied: Any) -> str | None:
     """The first element that the emulator leaves otherwise than the GPU did, in words."""
-    emulated = emulated_copy(atom, host_copy(a), None, None)
-    difference = first_difference(emulated.destination, host_copy(b))
+    difference = first_difference(emulated_copy(atom, source, None, None).destination, copied)
     return None if difference is None else difference.replace("source", "emulator", 1).replace("destination", "GPU", 1)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from cute_py.errors import DeviceError, InvalidValueError
 from cute_py.tma.descriptor.encode import encode
@@ -34,11 +34,16 @@ class Work:
     tail: tuple[int, int, int] = (0, 0, 0)
 
 
+SPARE_STREAMS: Final = 16
+"""Streams that a prepared ring can be launched on without an allocation."""
+
+
 class PreparedCopy:
     """A copy that can be launched many times, on any stream of its device, also while a graph is captured.
 
     `bytes` are those of the elements copied. `keep` holds what must outlive the launches. A stream that a copy is
-    launched on gets parameters and a tile counter of its own at its first launch; launch once before capturing.
+    launched on gets parameters and a tile counter of its own at its first launch. Counters for `SPARE_STREAMS` streams
+    are made at once, since a stream that is being captured can't allocate; `prepare` makes more.
     """
 
     def __init__(
@@ -49,8 +54,9 @@ class PreparedCopy:
         self.plans = plans
         self._keep = keep
         self._work = tuple(work)
-        self._record = WaitRecord(device)
-        self._counters: list[DeviceBuffer] = []
+        self._memory: list[DeviceBuffer] = []
+        self._records = [WaitRecord(device) for _ in self._work]
+        self._counters = [self._more_counters() if "counter" in one.kernel.source.parameters else [] for one in work]
         self._launches: dict[int, tuple[PreparedLaunch, ...]] = {}
         self._default = self._prepare(0)
         self._single = self._default[0].launch if len(self._default) == 1 else None
@@ -65,28 +71,35 @@ class PreparedCopy:
         """Blocks of each kernel."""
         return tuple(work.blocks for work in self._work)
 
+    def _more_counters(self) -> list[int]:
+        """Addresses of counters at zero, each for one stream."""
+        size = COUNTER_BYTES * SPARE_STREAMS
+        block = DeviceBuffer(self.device, size)
+        block.write(bytes(size))
+        self._memory.append(block)
+        return [block.address + at for at in range(0, size, COUNTER_BYTES)]
+
     def prepare(self, stream: Any) -> None:
-        """Make parameters and counters for a stream before its first launch (a capturing stream can't allocate)."""
+        """Make parameters and counters for a stream before its first launch."""
         handle = stream_handle(stream)
         if handle not in self._launches:
             self._prepare(handle)
 
     def _prepare(self, handle: int) -> tuple[PreparedLaunch, ...]:
         made = []
-        for work in self._work:
+        for work, record, counters in zip(self._work, self._records, self._counters, strict=True):
             values: dict[str, int | bytes] = {
                 "source": work.maps[0],
                 "destination": work.maps[1],
                 "tail_source": work.tail[0],
                 "tail_destination": work.tail[1],
-                "record": self._record.address,
+                "record": record.address,
             }
             names = work.kernel.source.parameters
             if "counter" in names:
-                counter = DeviceBuffer(self.device, COUNTER_BYTES)
-                counter.write(bytes(COUNTER_BYTES))
-                self._counters.append(counter)
-                values["counter"] = counter.address
+                if not counters:
+                    counters += self._more_counters()
+                values["counter"] = counters.pop()
             made.append(PreparedLaunch(work.kernel, work.blocks, Parameters([values[name] for name in names]), handle))
         self._launches[handle] = tuple(made)
         return self._launches[handle]
@@ -107,8 +120,9 @@ class PreparedCopy:
     def check(self, stream: Any = None) -> None:
         """Wait for the stream, and raise DeviceError if a barrier of this copy did not complete or a kernel trapped."""
         self.device.make_current()
-        names = ", ".join(dict.fromkeys(work.kernel.source.name for work in self._work)) or "copy"
-        self._record.check(names, stream_handle(stream))
+        handle = stream_handle(stream)
+        for work, record in zip(self._work, self._records, strict=True):
+            record.check(work.kernel.source.name, handle, work.maps[0], work.kernel.source.loads)
 
 
 def prepare_copy(

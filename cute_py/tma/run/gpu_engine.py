@@ -82,9 +82,16 @@ class GpuEngine:
         )
         _put(smem, outcome.windows[0])
         if not outcome.completed:
+            from cute_py.tma.run.wait_report import emulated_arrival  # Nothing but a failure needs it.
+
             raise DeviceError(
                 f"the barrier was not complete after {outcome.cycles} clock cycles",
-                {"expected": f"{transaction_bytes} bytes", "instruction": f"load {mode}, coordinates {tuple(coords)}"},
+                {
+                    "barrier": "the instruction's own, phase 0",
+                    "expected": f"{transaction_bytes} bytes",
+                    "emulator": emulated_arrival(bytes(descriptor)),
+                    "instruction": f"load {mode}, coordinates {tuple(coords)}",
+                },
             )
         return transaction_bytes
 

@@ -108,7 +108,7 @@ class PreparedGroups:
     def check(self, stream: Any = None) -> None:
         """Wait for the stream, and raise DeviceError if a barrier did not complete or the kernel trapped."""
         self.device.make_current()
-        self._record.check(self.kernel.source.name, stream_handle(stream))
+        self._record.check(self.kernel.source.name, stream_handle(stream), self._values[0])
 
 
 def prepare_groups(

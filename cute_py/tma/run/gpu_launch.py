@@ -212,11 +212,16 @@ class WaitRecord:
     def address(self) -> int:
         return self._buffer.address
 
-    def check(self, kernel: str, stream: int = 0, facts: dict[str, object] | None = None) -> None:
+    def check(self, kernel: str, stream: int = 0, load_map: bytes | None = None, loads: int = 1) -> None:
         """Wait for the stream; raise if a wait ran out, and clear the record.
 
+        Args:
+            kernel: its name. load_map: the map that it loads through, if it has one; for the words of the error alone.
+            loads: how many of them one barrier waits for.
+
         Raises:
-            DeviceError: a barrier did not complete within its bound; it names barrier, phase and bytes expected.
+            DeviceError: a barrier did not complete within its bound; it names barrier, phase, the bytes that it
+                expected and those that the emulator says its loads bring.
         """
         state, barrier, phase, expected, x, y, thread, stage, cycles = ERROR_RECORD.unpack(
             bytes(self._buffer.read(ERROR_RECORD.size, stream=stream))
@@ -224,12 +229,17 @@ class WaitRecord:
         if not state:
             return
         self._buffer.fill(0)
+        facts: dict[str, object] = {}
+        if load_map is not None:
+            from cute_py.tma.run.wait_report import emulated_arrival  # Nothing but a failure needs it.
+
+            facts["emulator"] = emulated_arrival(load_map, loads)
         raise DeviceError(
             f"{kernel}: a barrier was not complete after {cycles} clock cycles",
             {
                 "barrier": f"shared address {barrier:#x}, stage {stage}, phase {phase}",
                 "expected": f"{expected} bytes",
+                **facts,
                 "block": f"({x}, {y}), thread {thread}",
-                **(facts or {}),
             },
         )

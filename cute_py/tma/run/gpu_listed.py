@@ -90,7 +90,7 @@ class _Listed(PreparedCopy):
 
     def _prepare(self, handle: int) -> tuple[PreparedLaunch, ...]:
         (work,) = self._work
-        values = (*work.maps, self._coordinates.address, 0, ctypes.c_uint32(0), self._record.address)
+        values = (*work.maps, self._coordinates.address, 0, ctypes.c_uint32(0), self._records[0].address)
         launch = PreparedLaunch(work.kernel, work.blocks, Parameters(values), handle)
         self._launches[handle] = (launch,)
         return self._launches[handle]
@@ -178,6 +178,6 @@ def load_windows(
         fill = ctypes.c_uint32(poison * 0x01010101)
         values = (load_map, load_map, listed.address, windows.address, fill, record.address)
         PreparedLaunch(kernel, tiles, Parameters(values), handle).launch()
-        record.check(kernel.source.name, handle)
+        record.check(kernel.source.name, handle, load_map, kernel.source.loads)
         shown = bytes(windows.read(stream=handle))
     return [shown[i * pitch : i * pitch + window_bytes] for i in range(tiles)]
