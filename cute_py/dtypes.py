@@ -10,6 +10,7 @@ GPU memory.
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -73,46 +74,49 @@ DTYPES: tuple[DType, ...] = (
     DType("uint32", 32, "uint", "uint32", ("uint32_t", "u32")),
     DType("int64", 64, "int", "int64", ("int64_t", "s64", "i64")),
     DType("uint64", 64, "uint", "uint64", ("uint64_t", "u64")),
-    DType("float16", 16, "float", "float16", ("half", "half_t", "f16", "fp16")),
-    DType("bfloat16", 16, "float", "bfloat16", ("bf16", "bfloat16_t")),
+    DType("float16", 16, "float", "float16", ("half", "half_t", "f16", "fp16", "__half")),
+    DType("bfloat16", 16, "float", "bfloat16", ("bf16", "bfloat16_t", "__nv_bfloat16")),
     DType("float32", 32, "float", "float32", ("float", "f32", "fp32")),
     DType("tfloat32", 32, "float", "float32", ("tf32", "tfloat32_t")),
     DType("float64", 64, "float", "float64", ("double", "f64", "fp64")),
-    DType("float8_e4m3fn", 8, "float", "float8_e4m3fn", ("e4m3", "float_e4m3_t", "fp8_e4m3")),
-    DType("float8_e5m2", 8, "float", "float8_e5m2", ("e5m2", "float_e5m2_t", "fp8_e5m2")),
+    DType("float8_e4m3fn", 8, "float", "float8_e4m3fn", ("e4m3", "float_e4m3_t", "fp8_e4m3", "__nv_fp8_e4m3")),
+    DType("float8_e5m2", 8, "float", "float8_e5m2", ("e5m2", "float_e5m2_t", "fp8_e5m2", "__nv_fp8_e5m2")),
     DType("float8_e4m3", 8, "float", "float8_e4m3"),
     DType("float8_e3m4", 8, "float", "float8_e3m4"),
     DType("float8_e4m3fnuz", 8, "float", "float8_e4m3fnuz"),
     DType("float8_e5m2fnuz", 8, "float", "float8_e5m2fnuz"),
     DType("float8_e4m3b11fnuz", 8, "float", "float8_e4m3b11fnuz"),
-    DType("float8_e8m0fnu", 8, "float", "float8_e8m0fnu", ("ue8m0", "e8m0", "float_ue8m0_t")),
-    DType("float6_e2m3fn", 6, "float", "float6_e2m3fn", ("e2m3", "float_e2m3_t", "fp6_e2m3")),
-    DType("float6_e3m2fn", 6, "float", "float6_e3m2fn", ("e3m2", "float_e3m2_t", "fp6_e3m2")),
-    DType("float4_e2m1fn", 4, "float", "float4_e2m1fn", ("e2m1", "float_e2m1_t", "fp4", "fp4_e2m1")),
+    DType("float8_e8m0fnu", 8, "float", "float8_e8m0fnu", ("ue8m0", "e8m0", "float_ue8m0_t", "__nv_fp8_e8m0")),
+    DType("float6_e2m3fn", 6, "float", "float6_e2m3fn", ("e2m3", "float_e2m3_t", "fp6_e2m3", "__nv_fp6_e2m3")),
+    DType("float6_e3m2fn", 6, "float", "float6_e3m2fn", ("e3m2", "float_e3m2_t", "fp6_e3m2", "__nv_fp6_e3m2")),
+    DType("float4_e2m1fn", 4, "float", "float4_e2m1fn", ("e2m1", "float_e2m1_t", "fp4", "fp4_e2m1", "__nv_fp4_e2m1")),
     DType(
         "float6_e2m3fn_unpacksmem",
         6,
         "float",
         "float6_e2m3fn",
-        ("float_e2m3_unpacksmem_t", "cute::detail::float_e2m3_unpacksmem_t"),
+        ("float_e2m3_unpacksmem_t",),
     ),
     DType(
         "float6_e3m2fn_unpacksmem",
         6,
         "float",
         "float6_e3m2fn",
-        ("float_e3m2_unpacksmem_t", "cute::detail::float_e3m2_unpacksmem_t"),
+        ("float_e3m2_unpacksmem_t",),
     ),
     DType(
         "float4_e2m1fn_unpacksmem",
         4,
         "float",
         "float4_e2m1fn",
-        ("float_e2m1_unpacksmem_t", "cute::detail::float_e2m1_unpacksmem_t"),
+        ("float_e2m1_unpacksmem_t",),
     ),
     DType("complex64", 64, "complex", "complex64", ("complex<float>",)),
     DType("complex128", 128, "complex", "complex128", ("complex<double>",)),
 )
+
+_NAMESPACE = re.compile(r"^(torch\.|numpy\.|np\.|(cute::|cutlass::|cuda::)?(std::|detail::)?)")
+"""Where C++ and Python keep these types."""
 
 _BY_NAME: dict[str, DType] = {name: row for row in DTYPES for name in (row.name, *row.aliases)}
 
@@ -131,7 +135,9 @@ def _numpy_dtype(storage: str) -> numpy.dtype[Any]:
 
 
 def as_dtype(value: object) -> DType:
-    """The row of an element type, from its name or alias, a numpy or ml_dtypes type or dtype, or a `DType`.
+    """The row of an element type, from its name or alias, a numpy, ml_dtypes or torch type or dtype, or a `DType`.
+
+    Names may stand in their namespace: `cutlass::half_t`, `torch.bfloat16`.
 
     Raises:
         InvalidValueError: a name or a dtype that is in no row, or an array in foreign byte order.
@@ -143,8 +149,10 @@ def as_dtype(value: object) -> DType:
     """
     if isinstance(value, DType):
         return value
+    if type(value).__module__ == "torch":
+        value = str(value)
     if isinstance(value, str):
-        row = _BY_NAME.get(value)
+        row = _BY_NAME.get(value) or _BY_NAME.get(_NAMESPACE.sub("", value, count=1))
         if row is None:
             raise InvalidValueError(f"unknown element type {value!r}", {"known": ", ".join(r.name for r in DTYPES)})
         return row

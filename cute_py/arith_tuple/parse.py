@@ -33,7 +33,7 @@ _POINTER = re.compile(
     r"_?(?P<space>gmem_|smem_|)(?P<sub>sub)?ptr\[(?P<bits>\d+)b\]\((?P<address>[^()]*|\(nil\)[^()]*)\)"
 )
 _TMEM = re.compile(r"tmem_\[(\d+)b\]\(0x([0-9a-fA-F]+)\.([0-9a-fA-F]+)\)")
-_COUNTING = re.compile(r"counting_iter\((-?\d+)\)")
+_COUNTING = re.compile(r"counting_iter\((-?\d+)(\.\d+)?\)")
 _E = re.compile(r"E<\s*(\d*(?:\s*,\s*\d+)*)\s*>(?:\{\})?")
 _TUPLE_WORD = re.compile(
     r"(?:make_(?:tuple|shape|stride|coord|tile|step|arithmetic_tuple))\(|(?:Shape|Stride|Coord|Tile|Step|tuple|ArithmeticTuple)<"
@@ -228,6 +228,8 @@ class _Reader:
             address = int(found[2], 16) << 16 | int(found[3], 16)
             return self.built(lambda: make_tmem_ptr(address, self.dtype or self.type_of(int(found[1]), begin)), begin)
         if found := self.found(_COUNTING):
+            if found[2]:  # print() writes a float and a double alike.
+                return counting_iterator(float(found[1] + found[2]), self.dtype or "float32")
             return counting_iterator(int(found[1]))
         if self.taken("ArithTuple"):
             coord = self.tree()

@@ -137,3 +137,11 @@ def test_element_types_and_symbols_can_be_given() -> None:
     assert cute.parse("(M,8):(8,1)", symbols={"M": own}).shape[0] is own
     with pytest.raises(InvalidTypeError):
         cute.parse(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["counting_iter(5.000000)", "counting_iter(-0.500000)"])
+def test_a_counting_iterator_of_floats(text: str) -> None:
+    found = cute.parse(text)
+    assert str(found) == text
+    assert found.dtype.name == "float32"
+    assert cute.parse(text, dtype="float64").dtype.name == "float64"
