@@ -152,6 +152,27 @@ def test_every_shift_of_bytes(device: Device, shift: int) -> None:
     assert run(device, (a, source), (b, b.view("uint8", (40, 256)))) == "realigned"
 
 
+@pytest.mark.parametrize("shift", [0, 1, 6, 15])
+@pytest.mark.parametrize("size", [1, 15, 16, 17, 255, 257, 100_003])
+def test_runs_of_any_size_from_anywhere(device: Device, size: int, shift: int) -> None:
+    a, b = Place(device, fresh(size + shift)), Place(device, np.full(size, POISON, np.uint8))
+    run(device, (a, a.view("uint8", (size,), offset=shift)), (b, b.view("uint8", (size,))))
+
+
+@pytest.mark.parametrize("columns", [9, 33, 61, 515])
+@pytest.mark.parametrize("width", [2, 4])
+@pytest.mark.parametrize("turned", [False, True])
+def test_ragged_rows(device: Device, columns: int, width: int, turned: bool) -> None:
+    """What lies behind each row of the destination stays as it is."""
+    rows, dtype = 77, f"uint{8 * width}"
+    pitch, height = (-(-size * width // 16) * 16 // width for size in (columns, rows))
+    a = Place(device, fresh(max(rows * pitch, columns * height) * width))
+    b = Place(device, np.full(rows * pitch * width, POISON, np.uint8))
+    source = a.view(dtype, (rows, columns), (1, height) if turned else (pitch, 1))
+    form = run(device, (a, source), (b, b.view(dtype, (rows, columns), (pitch, 1))))
+    assert form == ("transposed" if turned else "once")
+
+
 def test_a_large_copy_takes_the_ring(device: Device) -> None:
     size = 160 * 2**20
     a, b = Place(device, fresh(size)), Place(device, np.full(size, POISON, np.uint8))

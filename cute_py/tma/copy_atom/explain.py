@@ -55,8 +55,9 @@ def _instructions(atom: TmaAtom) -> list[str]:
         work = tile_work(atom)
     except CuteError as error:
         return [f"  {line}" for line in str(error).splitlines()]
+    tiles = f"{work.tiles} tile{'' if work.tiles == 1 else 's'}"
     return [
-        f"  {atom.instructions} per tile and CTA, {work.tiles} tiles, {work.tiles * len(work.coords)} in all",
+        f"  {atom.instructions} per tile and CTA, {tiles}, {work.tiles * len(work.coords)} in all",
         f"  first at {_coord(work.coords[0].tolist())}, last at {_coord(work.last)} (innermost first)",
         f"  partition of CTA 0: {work.gmem_partition}",
     ]

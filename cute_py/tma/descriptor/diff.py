@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,14 +54,30 @@ class MapDifference:
     def __str__(self) -> str:
         if not self.bits:
             return f"equal in all {self.compared} bytes"
-        lines = [f"{len(self.bits)} bits differ in {self.compared} bytes"]
+        count = len(self.bits)
+        lines = [f"{count} {'bit differs' if count == 1 else 'bits differ'} in {self.compared} bytes"]
         lines += [f"  {difference}" for difference in self.fields]
         for word in sorted({word for word, _ in self.bits}):
-            inside = ", ".join(str(bit) for of, bit in self.bits if of == word)
-            lines.append(f"  word {word} bits {inside}")
+            inside = [bit for of, bit in self.bits if of == word]
+            lines.append(f"  word {word} {'bit' if len(inside) == 1 else 'bits'} {ranges(inside)}")
         if self.same_copies:
             lines.append("  the hardware reads none of these bits")
         return "\n".join(lines)
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Ascending numbers as text, three neighbours or more joined.
+
+    >>> ranges([3, 5, 6, 8, 9, 10, 63])
+    '3, 5, 6, 8-10, 63'
+    """
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
 
 
 def _bytes_of(what: Any) -> bytes:
@@ -79,9 +96,9 @@ def diff(a: Any, b: Any) -> MapDifference:
 
     >>> from cute_py.tma.descriptor.replace import replace
     >>> print(diff(bytes(64), replace(bytes(64), "global_dim", 9, 0)))
-    1 bits differ in 64 bytes
+    1 bit differs in 64 bytes
       global_dim[0] w4[0:31]: 1 -> 9 elements
-      word 4 bits 3
+      word 4 bit 3
     """
     first, second = _bytes_of(a), _bytes_of(b)
     size = min(len(first), len(second))

@@ -67,7 +67,7 @@ def copy_without_atom(
     if options.get("verify", True) and (stream is None or on_host):
         difference = first_difference(host_copy(a), host_copy(b))
         equal = difference is None
-    boxes = sum(prepared.blocks)
+    boxes = sum(plan.blocks for plan in prepared.plans if plan.maps)
     if progress is not None:
         progress(boxes, boxes)
     return CopyResult(

@@ -25,11 +25,11 @@ from cute_py.tma.run.gpu_plan import CROSSOVER, plan_copy
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One kernel of a copy: the maps of source and destination as 128 bytes each, blocks, and the tail that threads
-    move one by one (source address, destination address, bytes)."""
+    """One kernel of a copy: the maps of source and destination as 128 bytes each (none where threads move all of it),
+    blocks, and the tail that threads move one by one (source address, destination address, bytes)."""
 
     kernel: LoadedKernel
-    maps: tuple[bytes, bytes]
+    maps: tuple[bytes, ...]
     blocks: int
     tail: tuple[int, int, int] = (0, 0, 0)
 
@@ -89,8 +89,7 @@ class PreparedCopy:
         made = []
         for work, record, counters in zip(self._work, self._records, self._counters, strict=True):
             values: dict[str, int | bytes] = {
-                "source": work.maps[0],
-                "destination": work.maps[1],
+                **dict(zip(("source", "destination"), work.maps, strict=False)),
                 "tail_source": work.tail[0],
                 "tail_destination": work.tail[1],
                 "record": record.address,
@@ -122,7 +121,8 @@ class PreparedCopy:
         self.device.make_current()
         handle = stream_handle(stream)
         for work, record in zip(self._work, self._records, strict=True):
-            record.check(work.kernel.source.name, handle, work.maps[0], work.kernel.source.loads)
+            load_map = work.maps[0] if work.maps else None
+            record.check(work.kernel.source.name, handle, load_map, work.kernel.source.loads)
 
 
 def prepare_copy(
@@ -153,7 +153,7 @@ def prepare_copy(
     work = [
         Work(
             load_kernel(plan.kernel, device),
-            (encode(plan.maps[0], arch=device.arch), encode(plan.maps[1], arch=device.arch)),
+            tuple(encode(one, arch=device.arch) for one in plan.maps or ()),
             plan.blocks,
             plan.tail,
         )

@@ -90,7 +90,8 @@ class _Listed(PreparedCopy):
 
     def _prepare(self, handle: int) -> tuple[PreparedLaunch, ...]:
         (work,) = self._work
-        values = (*work.maps, self._coordinates.address, 0, ctypes.c_uint32(0), self._records[0].address)
+        (record,) = self._records
+        values = (work.maps[0], work.maps[1], self._coordinates.address, 0, ctypes.c_uint32(0), record.address)
         launch = PreparedLaunch(work.kernel, work.blocks, Parameters(values), handle)
         self._launches[handle] = (launch,)
         return self._launches[handle]

@@ -57,12 +57,13 @@ class Tuning:
 class CopyPlan:
     """One launch of a copy. `tail` is (source address, destination address, bytes) that threads move one by one.
 
-    form: "once", "ring", "realigned" or "transposed". maps: of source and destination. bytes: of elements copied.
+    form: "once", "ring", "realigned", "transposed", or "edges", which has no maps: threads move all of it. maps: of
+    source and destination. bytes: of elements copied.
     """
 
     form: str
     kernel: KernelSource
-    maps: tuple[TensorMapTiled, TensorMapTiled]
+    maps: tuple[TensorMapTiled, TensorMapTiled] | None
     blocks: int
     bytes: int
     why: str

@@ -2,10 +2,12 @@
 
 The modes of the two arrays are merged where both are contiguous, then:
 
-- nothing but one contiguous run: the run is cut into rows of 512 bytes; up to 511 bytes at its end go byte by byte;
+- nothing but one contiguous run: the run is cut into rows of 512 bytes; up to 511 bytes at its end go byte by byte
+  (256 and 255 where the source starts between two 16-byte boundaries);
 - the same mode is innermost in both: tiles of that mode and its neighbours, moved as 8-byte words;
 - the same, but the source starts between two 16-byte boundaries: the realigning kernel;
-- different modes are innermost: the transposing kernel.
+- different modes are innermost: the transposing kernel;
+- rows that are not whole 16 bytes: any of these for the whole ones, and threads for up to 15 bytes of each row.
 
 Below `CROSSOVER` bytes a grid of one-shot blocks is faster, above it the ring. Sizes of tiles are those measured
 best on NVIDIA H200. What no tensor map can describe is refused with the mode and the number that stand against it.
@@ -25,6 +27,7 @@ from cute_py.tma.lower.kernel_ring import copy_ring
 from cute_py.tma.lower.kernel_source import KernelSource
 from cute_py.tma.lower.kernel_walk import TileWalk, cover
 from cute_py.tma.run.gpu_arrays import ArrayView
+from cute_py.tma.run.gpu_edges import plan_edges, split_rows
 from cute_py.tma.run.gpu_modes import HINTS, CopyPlan, Mode, Tuning, ceil_div, copy_map, merged_modes
 from cute_py.tma.run.gpu_transposed import plan_transposed
 
@@ -33,6 +36,9 @@ CROSSOVER: Final = 128 * 2**20
 
 WORD: Final = 8
 """Bytes of the elements that a copy without transposition moves."""
+
+REALIGNED_ROW: Final = 256
+"""Most bytes of a row that the realigning kernel shifts at once."""
 
 SMALL: Final = 16 * 2**20
 """Bytes copied up to which a one-shot tile is 4 KiB, not 2: 2 KiB are 2 % faster from memory (32 MiB and more), 4 KiB
@@ -80,23 +86,30 @@ def _plans(
             for plan in _plans(source + i * split.source, destination + i * split.destination, rest, width, sms, tuning)
         ]
     _require_aligned("destination", destination, modes, [mode.destination for mode in modes[1:]])
-    strides = [mode.source for index, mode in enumerate(modes) if index != inner[0]]
-    if turned:
-        _require_aligned("source", source, modes, strides)
-        return [plan_transposed(source, destination, modes, inner[0], width, tuning)]
     if len(modes) == 1:
-        return [_flat(source, destination, modes[0].size * width, sms, tuning)]
-    run = modes[0].size * width
-    if run % 16:
+        return _flat(source, destination, modes[0].size * width, sms, tuning)
+    whole, rest = split_rows(modes, width)
+    if not whole:
         raise TmaLimitError(
-            f"row = {modes[0].size} elements x {width} bytes = {run} bytes; must be a multiple of 16",
-            {"why": "a store writes up to the next 16 bytes, so up to 15 bytes behind each row would be lost"},
+            f"row = {modes[0].size} elements x {width} bytes = {modes[0].size * width} bytes; must be at least 16",
+            {"why": "a store writes whole 16 bytes, so what lies behind each row would be lost"},
         )
-    _require_aligned("source", source - source % 16, modes, strides)
-    words = (Mode(run // WORD, WORD, WORD), *modes[1:])
-    if source % 16:
-        return [_realigned(source, destination, words, run, tuning)]
-    return [_tiled(source, destination, words, run, sms, tuning)]
+    strides = [mode.source for index, mode in enumerate(modes) if index != inner[0]]
+    _require_aligned("source", source if turned else source - source % 16, modes, strides)
+    run = whole[0].size * width
+    words = (Mode(run // WORD, WORD, WORD), *whole[1:])
+    if turned:
+        plans = [plan_transposed(source, destination, whole, inner[0], width, tuning)]
+    elif source % 16:
+        plans = [_realigned(source, destination, words, run, tuning)]
+    else:
+        plans = [_tiled(source, destination, words, run, sms, tuning)]
+    if rest:
+        first = whole[0].size
+        plans.append(
+            plan_edges(source + first * modes[0].source, destination + first * modes[0].destination, rest, width)
+        )
+    return plans
 
 
 def _refuse(role: str, modes: tuple[Mode, ...], width: int) -> None:
@@ -116,22 +129,31 @@ def _require_aligned(role: str, address: int, modes: tuple[Mode, ...], strides: 
     problems += [f"size = {mode.size}; must be at most 2**32" for mode in modes if mode.size > 2**32]
     if problems:
         more = {f"and {number}": problem for number, problem in enumerate(problems[1:], 1)}
-        raise TmaLimitError(problems[0], more, violations=problems)
+        raise TmaLimitError(problems[0], more, _fix(role, address, strides), violations=problems)
 
 
-def _flat(source: int, destination: int, size: int, sms: int, tuning: Tuning) -> CopyPlan:
+def _fix(role: str, address: int, strides: list[int]) -> str | None:
+    """What makes an array one that copies can move: where it must start, and how far apart its rows must lie."""
+    ragged = [f"{s} bytes to {s + -s % 16}" for s in strides if s % 16]
+    fixes = [f"let the {role} start at a multiple of 16 bytes"] * bool(address % 16)
+    fixes += [f"pad the rows of the {role}: {', '.join(ragged)}"] * bool(ragged)
+    return "; ".join(fixes) or None
+
+
+def _rows(size: int, row: int) -> tuple[int, int, int]:
+    """(bytes of a row, rows, bytes left) of a run of `size` bytes, at least 16, in rows of `row` bytes or one row."""
+    if size < row:
+        row = size // 16 * 16
+    return row, size // row, size % row
+
+
+def _flat(source: int, destination: int, size: int, sms: int, tuning: Tuning) -> list[CopyPlan]:
     """One contiguous run of `size` bytes as rows of `row_bytes`, and what is left."""
-    row = tuning.row_bytes
-    rows, tail = divmod(size, row)
-    if not rows:
-        row, rows = max(size // 16 * 16, 16), 1
-        tail = size - row if size >= 16 else size
-    if source % 16 or size < 16:
-        if size < 16 or destination % 16:
-            raise TmaLimitError(
-                f"run = {size} bytes; a TMA copy moves at least 16", hint="copy it with the host framework"
-            )
+    if size < 16:
+        return [plan_edges(source, destination, (Mode(size, 1, 1),), 1)]
+    if source % 16:
         return _realigned_run(source, destination, size, tuning)
+    row, rows, tail = _rows(size, tuning.row_bytes)
     modes = (Mode(row // WORD, WORD, WORD), Mode(rows, row, row))
     if (tuning.form or _form(size)) == "ring":
         # Tiles of rows that lie apart, walked along the rows, are 0.5 % faster than tiles that are contiguous.
@@ -140,19 +162,17 @@ def _flat(source: int, destination: int, size: int, sms: int, tuning: Tuning) ->
         modes = (Mode(row // WORD, WORD, WORD), Mode(rows, row, row))
     plan = _tiled(source, destination, modes, row, sms, tuning, tail)
     done = size - tail
-    return replace(plan, tail=(source + done, destination + done, tail), bytes=size)
+    return [replace(plan, tail=(source + done, destination + done, tail), bytes=size)]
 
 
-def _realigned_run(source: int, destination: int, size: int, tuning: Tuning) -> CopyPlan:
-    row = 256
-    rows, tail = divmod(size, row)
-    if not rows or tail:
-        raise TmaLimitError(
-            f"source address {source:#x} is {source % 16} bytes past a multiple of 16",
-            {"run": f"{size} bytes; the realigning kernel moves whole rows of {row} bytes"},
-        )
+def _realigned_run(source: int, destination: int, size: int, tuning: Tuning) -> list[CopyPlan]:
+    row, rows, tail = _rows(size, REALIGNED_ROW)
     modes = (Mode(row // WORD, WORD, WORD), Mode(rows, row, row))
-    return _realigned(source, destination, modes, row, tuning)
+    plans = [_realigned(source, destination, modes, row, tuning)]
+    if tail:
+        done = size - tail
+        plans.append(plan_edges(source + done, destination + done, (Mode(tail, 1, 1),), 1))
+    return plans
 
 
 def _form(size: int) -> str:
@@ -226,9 +246,9 @@ def _tiled(
 
 def _realigned(source: int, destination: int, modes: tuple[Mode, ...], run: int, tuning: Tuning) -> CopyPlan:
     shift = source % 16
-    row = min(run, 256)
+    row = min(run, REALIGNED_ROW)
     if run % row:
-        row = max(size for size in range(16, 257, 16) if run % size == 0 or size == 16)
+        row = max(size for size in range(16, REALIGNED_ROW + 1, 16) if run % size == 0 or size == 16)
     rows = 16 if row >= 128 else 64
     box = (row // WORD, rows, *(1 for _ in modes[2:]))
     sizes = tuple(mode.size for mode in modes)

@@ -27,18 +27,15 @@ def plan_transposed(
 ) -> CopyPlan:
     """The plan for `modes`, of which mode 0 is contiguous in the destination and mode `inner` in the source.
 
+    Rows of the destination are whole 16 bytes.
+
     Raises:
-        TmaLimitError: an element width without a tile, or rows of the destination that are not whole 16 bytes.
+        TmaLimitError: an element width without a tile.
     """
     if width not in TILES:
         raise TmaLimitError(f"element = {width} bytes; a transposing copy takes {', '.join(map(str, TILES))}")
     rows, columns = modes[0], modes[inner]
     others = [mode for index, mode in enumerate(modes) if index not in (0, inner)]
-    if rows.size * width % 16:
-        raise TmaLimitError(
-            f"destination row = {rows.size} x {width} bytes = {rows.size * width} bytes; must be a multiple of 16",
-            {"why": "a store writes up to the next 16 bytes, so up to 15 bytes behind each row would be lost"},
-        )
     batches = others[0].size if others else 1
     load, store = HINTS if tuning.hints else (None, None)
     (height, across), line = TILES[width], ROW_BYTES // width

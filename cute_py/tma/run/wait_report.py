@@ -14,7 +14,7 @@ def emulated_arrival(load_map: bytes, loads: int = 1) -> str:
     """The bytes that `loads` loads of a map, of 128 bytes, bring to the barrier; or why the emulator can't tell.
 
     >>> import cute_py as cute
-    >>> request = cute.tma.TensorMapTiled("FLOAT16", 4096, (128, 256), (256,), (64, 16))
+    >>> request = cute.tma.TensorMapTiled(cute.tma.TensorMapDataType.FLOAT16, 4096, (128, 256), (256,), (64, 16))
     >>> emulated_arrival(cute.tma.encode(request))
     '2048 bytes'
     >>> emulated_arrival(cute.tma.encode(request), 4)

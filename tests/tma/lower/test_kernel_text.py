@@ -15,6 +15,7 @@ from cute_py.tma.lower import kernel_blackwell
 from cute_py.tma.lower.check import examine
 from cute_py.tma.lower.kernel_bulk import copy_bulk, exchange_bulk
 from cute_py.tma.lower.kernel_copy import copy_once
+from cute_py.tma.lower.kernel_edges import copy_edges
 from cute_py.tma.lower.kernel_listed import copy_listed
 from cute_py.tma.lower.kernel_multicast import load_cluster
 from cute_py.tma.lower.kernel_oneway import load_only, store_only
@@ -72,6 +73,7 @@ def hopper() -> dict[str, KernelSource]:
         "cluster of one": load_cluster(wide, 32768, (0, 64), cluster=1, clusters=132, stages=6, multicast=False),
         "bulk": copy_bulk(),
         "exchange": exchange_bulk(4096, 4),
+        "edges": copy_edges(((3, 1, 1), (1000, 132, 160), (7, 2**34, 2**33))),
         "groups": copy_groups((64, 32, 2), 8192, split=2),
         "replace": replace_fields(every_case()),
         "single": single_instructions(every_wrapper(), window_bytes=65536),
