@@ -107,7 +107,7 @@ def test_a_copy_can_be_measured_and_shown(device: Device) -> None:
         assert report.bytes == size
         assert 20 < report.percent_of_memcpy < 200
         assert report.kernels[0].registers > 0
-        assert report.kernels[0].bytes_per_barrier * report.kernels[0].tiles == size
+        assert report.kernels[0].bytes_per_barrier * report.kernels[0].loads == size
         assert "copy_once" in str(report)
         texts = kernel_texts(prepared.kernels[0])
         assert "cp.async.bulk.tensor.2d.shared::cluster.global" in texts[".ptx"]

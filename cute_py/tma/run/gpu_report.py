@@ -21,7 +21,8 @@ from cute_py.tma.run.nvrtc import kernel_ptx, kernel_sass
 
 @dataclass(frozen=True, slots=True)
 class KernelReport:
-    """One kernel of a copy. Bytes; `bytes_per_barrier` is what one wait counts; blocks on an SM by occupancy."""
+    """One kernel of a copy. Bytes; `bytes_per_barrier` is what one wait counts, 0 where threads move the bytes; blocks on
+    an SM by occupancy."""
 
     name: str
     form: str
@@ -31,7 +32,7 @@ class KernelReport:
     local_bytes: int
     shared_bytes: int
     blocks_per_multiprocessor: int
-    tiles: int
+    loads: int
     bytes_per_barrier: int
     origin: str
     compile_seconds: float
@@ -54,12 +55,17 @@ class CopyReport:
             f"{self.percent_of_memcpy:.1f} % of a memcpy ({self.memcpy_microseconds:.2f} us)"
         ]
         lines += [
-            f"  {k.name} ({k.form}): {k.blocks} blocks of {k.threads} threads, {k.tiles} loads and stores, "
-            f"{k.bytes_per_barrier} bytes a barrier, {k.registers} registers, {k.shared_bytes} B shared, "
-            f"{k.blocks_per_multiprocessor} blocks an SM, {k.origin}"
+            f"  {k.name} ({k.form}): {k.blocks} blocks of {k.threads} threads, {_work(k)}, {k.registers} registers, "
+            f"{k.shared_bytes} B shared, {k.blocks_per_multiprocessor} blocks an SM, {k.origin}"
             for k in self.kernels
         ]
         return "\n".join(lines)
+
+
+def _work(kernel: KernelReport) -> str:
+    if not kernel.bytes_per_barrier:
+        return "no loads: threads move the bytes"
+    return f"{kernel.loads} loads, {kernel.bytes_per_barrier} bytes a barrier"
 
 
 def kernel_report(kernel: LoadedKernel, form: str, blocks: int) -> KernelReport:
@@ -78,8 +84,8 @@ def kernel_report(kernel: LoadedKernel, form: str, blocks: int) -> KernelReport:
         kernel.local_bytes,
         kernel.source.shared_bytes + kernel.static_shared_bytes,
         kernel.blocks_per_multiprocessor(),
-        number("TILES") or blocks,
-        number("LOAD_BYTES", "TILE_BYTES"),
+        (number("TILES") or blocks) * kernel.source.loads,
+        number("TILE_BYTES", "LOAD_BYTES") or number("BOX_BYTES") * kernel.source.loads,
         kernel.compiled.origin,
         kernel.compiled.seconds,
     )
