@@ -21,8 +21,10 @@ from cute_py.tma.run.nvrtc import kernel_ptx, kernel_sass
 
 @dataclass(frozen=True, slots=True)
 class KernelReport:
-    """One kernel of a copy. Bytes; `bytes_per_barrier` is what one wait counts, 0 where threads move the bytes; blocks on
-    an SM by occupancy."""
+    """One kernel of a copy. `bytes_per_barrier` is what one wait counts, 0 where threads move the bytes.
+
+    Sizes in bytes; blocks on an SM by occupancy.
+    """
 
     name: str
     form: str
