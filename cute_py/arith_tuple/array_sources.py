@@ -55,7 +55,7 @@ def _cuda_interface(source: Any) -> Any:
     """The object's dictionary, or None: producers refuse types that they can't name there with other errors too."""
     try:
         return source.__cuda_array_interface__
-    except (AttributeError, TypeError, RuntimeError):
+    except (AttributeError, TypeError, RuntimeError, KeyError, ValueError):
         return None
 
 
@@ -68,7 +68,9 @@ def _from_cuda_interface(source: Any, info: Any, dtype: DType | None) -> tuple[A
     if info.get("mask") is not None:
         raise InvalidTypeError("a masked array has no layout", {"object": type(source).__name__})
     stored = numpy.dtype(info["typestr"])
-    kind = as_dtype(stored) if dtype is None else dtype
+    if dtype is None:  # What a typestr can't name is bytes there, as bfloat16 is '<V2'; the object knows the type.
+        dtype = _named(source.dtype) if stored.kind == "V" and hasattr(source, "dtype") else as_dtype(stored)
+    kind = dtype
     if stored.itemsize != kind.numpy.itemsize:
         raise InvalidTypeError(f"typestr {info['typestr']!r} does not hold {kind}")
     shape = tuple(int(n) for n in info["shape"])
@@ -90,21 +92,34 @@ def _in_elements(strides: Any, size: int, info: Any) -> tuple[int, ...]:
 def _from_dlpack(source: Any, dtype: DType | None) -> tuple[Any, Layout]:
     import numpy
 
-    device = int(source.__dlpack_device__()[0])
+    try:
+        device = int(source.__dlpack_device__()[0])
+        if hasattr(source, "data_ptr"):
+            source.data_ptr()
+    except (BufferError, RuntimeError, TypeError, ValueError) as refusal:
+        raise _no_memory(source, refusal) from None
+    for asked, fix in (("is_conj", "resolve_conj"), ("is_neg", "resolve_neg")):
+        if getattr(source, asked, bool)():
+            raise InvalidTypeError(
+                f"{type(source).__name__} is a view whose values are not those in its memory ({asked})",
+                hint=f"pass its {fix}()",
+            )
     if device in HOST_DEVICES:
         try:
             return host_engine(numpy.from_dlpack(source), dtype)
         except (BufferError, RuntimeError, TypeError) as refusal:
             if not hasattr(source, "data_ptr"):
-                raise InvalidTypeError(
-                    f"numpy can't take this array through DLPack: {refusal}", {"object": type(source).__name__}
-                ) from None
+                raise _no_memory(source, refusal) from None
         return _from_host_address(source, dtype)
     if hasattr(source, "data_ptr"):
         kind = _named(source.dtype) if dtype is None else dtype
         shape = tuple(int(n) for n in source.shape)
         return _device(source, int(source.data_ptr()), kind, shape, tuple(int(d) for d in source.stride()))
     raise InvalidTypeError(f"device memory of DLPack type {device} has no address that can be read here")
+
+
+def _no_memory(source: Any, refusal: Exception) -> InvalidTypeError:
+    return InvalidTypeError(f"numpy can't take this array through DLPack: {refusal}", {"object": type(source).__name__})
 
 
 def _from_host_address(source: Any, dtype: DType | None) -> tuple[Any, Layout]:

@@ -6,13 +6,17 @@ offsets of the profile (_0,(_0,_0)).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from cute_py.errors import LayoutError
 from cute_py.layout.arithmetic import product_of
 from cute_py.layout.domain import domain_of
 from cute_py.layout.leaf import Dynamic, Tree, internal, internal_leaf, magnitude, public, times, tree_text
 from cute_py.layout.trees import at, leaves
+
+
+MOST_MODES: Final = 4096
+"""Far more than a tuple of C++ has; a coordinate is written out in full, so a mode's number must stay a small one."""
 
 
 def coprofile_of(stride: Tree) -> Tree:
@@ -35,6 +39,8 @@ def coprofile_of(stride: Tree) -> Tree:
 def _zeros(node: dict[int, Any]) -> Tree:
     if not node:
         return 0
+    if max(node) >= MOST_MODES:
+        raise LayoutError(f"strides of mode {max(node)}: a coordinate has at most {MOST_MODES} modes")
     return tuple([_zeros(node.get(i, {})) for i in range(max(node) + 1)])
 
 

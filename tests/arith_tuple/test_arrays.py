@@ -216,6 +216,21 @@ def test_cuda_array_interface() -> None:
         tensor(0, 0)
 
 
+def test_a_type_that_a_typestr_can_not_name_is_asked_of_the_object() -> None:
+    """PyTorch gives bfloat16 as two bytes, and raises KeyError for the 8-bit floats."""
+    source = CudaArray(typestr="<V2")
+    source.dtype = "torch.bfloat16"  # type: ignore[attr-defined]
+    assert make_tensor(source).element_type.name == "bfloat16"
+
+    class Refusing(TorchLike):
+        @property
+        def __cuda_array_interface__(self) -> object:
+            raise KeyError("torch.float8_e4m3fn")
+
+    refusing = Refusing(np.zeros((3, 4), ml_dtypes.float8_e4m3fn), device=2)
+    assert make_tensor(refusing).element_type.name == "float8_e4m3fn"
+
+
 @pytest.mark.parametrize(
     ("entries", "error", "words"),
     [

@@ -83,3 +83,10 @@ def test_a_layout_and_its_complement_fill_the_box(a: Layout) -> None:
     points = {coordinate(cute.make_layout(a, rest)(i), axes) for i in range(int(cute.size(a)) * int(cute.size(rest)))}
     assert points >= {coordinate(a(i), axes) for i in range(int(cute.size(a)))}
     assert len(points) == int(cute.size(a)) * int(cute.size(rest))
+
+
+def test_the_number_of_a_mode_has_a_bound() -> None:
+    """A coordinate is written out with all its modes."""
+    assert len(cute.coprofile(cute.parse("8:_1@4095"))) == 4096
+    with pytest.raises(cute.errors.LayoutError, match="at most 4096 modes"):
+        cute.coprofile(cute.parse("8:_1@4096"))

@@ -33,6 +33,16 @@ class Fix:
         return self.words
 
 
+def _has_numbers(layout: Layout) -> bool:
+    """Whether all sizes and strides are numbers; what is symbolic can't be tried."""
+    try:
+        for leaf in (*leaves(layout.shape), *leaves(layout.stride)):
+            int(leaf)
+    except TypeError:
+        return False
+    return True
+
+
 def _padded(tensor: Tensor, unit: int) -> Tensor | None:
     """The tensor with every non-unit stride rounded up to a multiple of `unit` elements."""
     stride = tensor.stride
@@ -102,9 +112,10 @@ def find_fixes(make: Any, arguments: dict[str, Any], most: int = 2) -> list[Fix]
     make_smem_layout("K", "128B", "float16", (64, 64))
     """
     found: list[Fix] = []
-    for fix in candidates(
-        arguments["gtensor"], arguments["smem_layout"], arguments.get("cta_tiler"), int(arguments["num_multicast"])
-    ):
+    tensor, smem_layout = arguments["gtensor"], arguments["smem_layout"]
+    if not _has_numbers(tensor.layout) or not _has_numbers(domain_of(smem_layout)):
+        return found
+    for fix in candidates(tensor, smem_layout, arguments.get("cta_tiler"), int(arguments["num_multicast"])):
         if len(found) == most:
             break
         if any(value is None for value in fix.arguments.values()):

@@ -55,6 +55,23 @@ class Instructions:
     smem_partition: Tensor
 
 
+def _whole(value: Any) -> int:
+    """A step or a start in elements.
+
+    Raises:
+        InvalidValueError: a part of an element, or more than a coordinate can be.
+    """
+    if isinstance(value, Ratio):
+        raise InvalidValueError(
+            f"an instruction would start {value} elements on; must be a whole number of elements",
+            {"rule": "a slot must start at a whole element of the type that TMA counts in"},
+        )
+    number = int(value)
+    if abs(number) >= 2**63:
+        raise InvalidValueError(f"coordinate {number}; must fit in 32 bits")
+    return number
+
+
 def _axis_steps(layout: Layout, rank: int) -> NDArray[Any]:
     """(size, rank) array of the coordinates that a basis-stride layout visits, colexicographic."""
     import numpy as np
@@ -65,7 +82,7 @@ def _axis_steps(layout: Layout, rank: int) -> NDArray[Any]:
         steps = np.zeros((n, rank), np.int64)
         path = getattr(d, "modes", ())
         if path:
-            steps[:, path[0]] = np.arange(n, dtype=np.int64) * int(d.value)
+            steps[:, path[0]] = np.arange(n, dtype=np.int64) * _whole(d.value)
         out = (steps[:, None, :] + out[None, :, :]).reshape(-1, rank)
     return out
 
@@ -91,7 +108,7 @@ def _start(tensor: Tensor, rank: int) -> NDArray[Any]:
             f"an instruction would start at coordinate {broken[0]}; must be a whole number of elements",
             {"partition": tensor, "rule": "a slot must start at a whole element of the type that TMA counts in"},
         )
-    return np.array([int(x) for x in coord] + [0] * (rank - len(coord)), np.int64)
+    return np.array([_whole(x) for x in coord] + [0] * (rank - len(coord)), np.int64)
 
 
 def tile_tensors(atom: TmaAtom) -> tuple[Tensor, Tensor]:
@@ -125,7 +142,7 @@ class TileWork:
         for n, d in zip(leaves(self.rest._shape), leaves(self.rest._stride), strict=True):
             path = getattr(d, "modes", ())
             if path:
-                out[path[0]] += (int(value_of(n)) - 1) * int(d.value)
+                out[path[0]] += (int(value_of(n)) - 1) * _whole(d.value)
         return out
 
 

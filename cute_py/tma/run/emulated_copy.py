@@ -62,7 +62,8 @@ def _image(array: Any, name: str) -> _Image:
 
     if not isinstance(array, np.ndarray):
         raise InvalidTypeError(
-            f"{name} is {type(array).__name__}; the emulator copies numpy arrays", hint='use backend="cuda"'
+            f"{name} is {type(array).__name__}; the emulator copies numpy arrays",
+            hint='give a numpy view of it (numpy.from_dlpack); arrays on a GPU are copied by backend="cuda"',
         )
     engine, layout = engine_and_layout(array)
     return _Image(array, engine, layout)

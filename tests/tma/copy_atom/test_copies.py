@@ -144,3 +144,11 @@ def test_arrays_that_are_not_the_atoms_tensor() -> None:
         cute.tma.copy(atom, array, backend="tpu")
     with pytest.raises(CuteError, match="there are 4 tiles"):
         cute.tma.execute(atom, array, 4)
+
+
+def test_a_tile_of_a_part_of_an_element_has_no_instructions() -> None:
+    """Two int16 are half of the uint64 that TMA counts in: the second tile would start between two elements."""
+    gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "int16"), cute.parse("64:_1"))
+    atom = cute.tma.make_tma_atom("SM90_TMA_LOAD", gmem, cute.parse("_2:_1"), internal_dtype="uint64", check=False)
+    with pytest.raises(InvalidValueError, match="must be a whole number of elements"):
+        cute.tma.instructions(atom)

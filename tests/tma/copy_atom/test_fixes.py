@@ -111,3 +111,10 @@ def test_explain_says_what_would_be_better() -> None:
     best = make_tma_atom("SM90_TMA_LOAD", ROWS, swizzled(3, 128, 64))
     assert "better" in plain.explain()
     assert "better" not in best.explain()
+
+
+def test_nothing_is_proposed_for_what_is_symbolic() -> None:
+    tensor = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(64,64):(64,_1)"))
+    arguments = {"op": "SM90_TMA_LOAD", "gtensor": tensor, "num_multicast": 1, "suggest": False}
+    for text in ("(n,_8):(_8,_1)", "Sw<2,4,3> o smem_ptr[16b](unset) o (n,_64):(_64,_1)"):
+        assert cute.tma.find_fixes(cute.tma.make_tma_atom, {**arguments, "smem_layout": cute.parse(text)}) == []
