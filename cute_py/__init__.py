@@ -1,7 +1,8 @@
 """CuTe layout algebra with TMA tensor support.
 
 `import cute_py as cute` gives the layout algebra and coordinate tensors at once; `cute.tma` and `cute.tmem` are
-imported on first use, and numpy and sympy only where an operation needs them.
+imported on first use, and numpy and sympy only where an operation needs them. In a notebook its objects show
+themselves as pictures.
 """
 
 from __future__ import annotations
@@ -14,12 +15,27 @@ from cute_py.arith_tuple import __all__ as _arith_tuple
 from cute_py.errors import CuteError
 from cute_py.layout import *  # noqa: F403
 from cute_py.layout import __all__ as _layout
+from cute_py.notebook import register as _register
+from cute_py.notebook import register_where_running as _register_where_running
+from cute_py.notebook import unregister as _unregister
 
 __version__ = "0.1.0"
 
 _ON_FIRST_USE = ("tma", "tmem", "draw", "testing")
 
 __all__ = ["CuteError", "__version__", *_layout, *_arith_tuple]
+
+_register_where_running()
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext cute_py`: objects show themselves as pictures; an import in a notebook does the same."""
+    _register(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """`%unload_ext cute_py`: objects show themselves as text again."""
+    _unregister(shell)
 
 
 def __getattr__(name: str) -> Any:

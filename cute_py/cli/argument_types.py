@@ -17,6 +17,27 @@ def integer(text: str) -> int:
     return int(text, 0)
 
 
+def driver_version(text: str) -> int:
+    """A version as cuDriverGetVersion gives it: 1000 x major + 10 x minor, from CUDA 12.0, the first with tensor maps.
+
+    Raises:
+        argparse.ArgumentTypeError: something else.
+
+    >>> driver_version("13010")
+    13010
+    """
+    try:
+        version = int(text)
+    except ValueError:
+        version = -1
+    if not 12_000 <= version < 100_000 or version % 10:
+        raise argparse.ArgumentTypeError(
+            f"{shortened(repr(text), 80)}; must be 1000 x major + 10 x minor, such as 13010 for CUDA 13.1, "
+            "and at least 12000"
+        )
+    return version
+
+
 def sizes(text: str) -> tuple[int, ...]:
     """Numbers joined by commas or x.
 
@@ -32,6 +53,15 @@ def sizes(text: str) -> tuple[int, ...]:
         return tuple(int(part, 0) for part in parts) if text.strip() else ()
     except ValueError:
         raise argparse.ArgumentTypeError(f"{shortened(repr(text))}; must be integers such as 512,1024") from None
+
+
+def counted(count: int, noun: str) -> str:
+    """A number and what it counts.
+
+    >>> counted(1, "load"), counted(4, "load")
+    ('1 load', '4 loads')
+    """
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def shortened(text: str, limit: int = 240) -> str:

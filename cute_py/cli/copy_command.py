@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
-from collections.abc import Callable
-from contextlib import contextmanager
 from typing import Any
 
 import cute_py as cute
 from cute_py.arith_tuple.printing import format_tensor
+from cute_py.cli.argument_types import counted
+from cute_py.cli.colours import tell
 from cute_py.cli.files import SUFFIXES, check_output, read_array, write_array
+from cute_py.cli.progress import progress_bar
+from cute_py.cli.standard_input import file_of
 from cute_py.cli.tensor_copy import SWIZZLES, TensorCopy, make_copy, parse_tile
 from cute_py.tma.copy_atom.copy_atom import TmaAtom
 from cute_py.tma.copy_atom.tiles import instructions
@@ -32,7 +33,7 @@ def register(commands: Any) -> None:
         "the whole tensor tile by tile, and compares. Exit status 0 only if the copy equals the input, 2 if it is "
         "refused.",
     )
-    p.add_argument("input", help=".npy, .npz or .safetensors file")
+    p.add_argument("input", help=".npy, .npz or .safetensors file; - reads standard input")
     p.add_argument("--tile", required=True, help="tile, such as 128x64; a shorter one is for the last dimensions")
     p.add_argument("--key", help="name of the array in a .npz or .safetensors file")
     p.add_argument("--swizzle", choices=list(SWIZZLES), default="none", help="shared-memory swizzle (bytes)")
@@ -98,17 +99,21 @@ def run(options: argparse.Namespace) -> int:
     """Copy and report. Returns 0 if equal, else 1."""
     if options.out is not None:
         check_output(options.out, SUFFIXES)
-    array = read_array(options.input, options.key, options.dtype)
+    with file_of(options.input) as name:
+        array = read_array(name, options.key, options.dtype)
     work = make_copy(array, parse_tile(options.tile), options.swizzle, options.order)
-    with progress_bar(array.nbytes) as tell:
-        result = copy(work.atom, work.bits, backend=options.backend, progress=tell)
+    with progress_bar(array.nbytes) as progress:
+        result = copy(work.atom, work.bits, backend=options.backend, progress=progress)
     data = report(work, result, options.input)
     if options.out is not None:
         note = write_array(options.out, result.destination.view(array.dtype), options.key or "tensor")
         data["out"] = options.out
         if note:
             data["warnings"].append(note)
-    print(json.dumps(data, indent=2) if options.json else told(work, data))
+    if options.json:
+        print(json.dumps(data, indent=2))
+    else:
+        tell(told(work, data))
     return 0 if result.equal else 1
 
 
@@ -130,7 +135,8 @@ def told(work: TensorCopy, data: dict[str, Any]) -> str:
         "",
         *[line.rstrip() for line in str(describe(atom.descriptor)).splitlines()],
         "",
-        f"tiles        {data['tiles']} of {data['instructions_per_tile']} instruction(s): {data['instructions']} loads",
+        f"tiles        {data['tiles']} of {counted(data['instructions_per_tile'], 'instruction')}: "
+        f"{counted(data['instructions'], 'load')}",
         f"barrier      expects {data['transaction_bytes']} bytes a tile",
         f"copied       {data['bytes']} bytes in {data['seconds']:.3f} s ({rate:.2f} GB/s, {data['backend']})",
         *[f"warning      {w}" for w in data["warnings"]],
@@ -138,25 +144,3 @@ def told(work: TensorCopy, data: dict[str, Any]) -> str:
         "equal" if data["equal"] else f"NOT EQUAL: {data['difference']}",
     ]
     return "\n".join(lines)
-
-
-@contextmanager
-def progress_bar(size: int) -> Any:
-    """A bar on standard error for long copies on a terminal; yields the function to call, or None."""
-    if size < 16 << 20 or not sys.stderr.isatty():
-        yield None
-        return
-    try:
-        from rich.console import Console
-        from rich.progress import Progress
-    except ImportError:
-        yield None
-        return
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("copying tiles", total=None)
-
-        def tell(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-
-        told_function: Callable[[int, int], None] = tell
-        yield told_function

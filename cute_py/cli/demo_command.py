@@ -9,8 +9,12 @@ from typing import Any
 
 import cute_py as cute
 from cute_py.arith_tuple.printing import format_tensor
+from cute_py.cli.argument_types import counted
+from cute_py.cli.colours import tell
 from cute_py.cli.copy_command import report
 from cute_py.cli.files import read_array
+from cute_py.cli.progress import progress_bar
+from cute_py.cli.standard_input import file_of
 from cute_py.cli.tensor_copy import SWIZZLES, make_copy, parse_tile
 from cute_py.tma.descriptor.describe import describe
 from cute_py.tma.run.copy import copy, execute
@@ -23,10 +27,11 @@ def register(commands: Any) -> None:
         help="the story in one screen: coordinate tensors, a TMA atom, its descriptor, a copy",
         description="Coordinate tensors, then a copy of an array (its own, or yours) through an emulated TMA engine.",
     )
-    p.add_argument("input", nargs="?", help="your own .npy, .npz or .safetensors file; default: an array made here")
+    p.add_argument("input", nargs="?", help="your own .npy, .npz or .safetensors file (- standard input)")
     p.add_argument("--key", help="name of the array in a .npz or .safetensors file")
     p.add_argument("--tile", help="tile, such as 64x64; default 64 by 128 bytes' worth of elements")
     p.add_argument("--swizzle", choices=list(SWIZZLES), help="shared-memory swizzle; default 128B, none with --tile")
+    p.add_argument("--order", choices=["row", "col"], help="which dimension is contiguous: last (row) or first (col)")
     p.add_argument("--json", action="store_true", help="the copy's report as JSON")
     p.set_defaults(run=run)
 
@@ -46,12 +51,14 @@ def run(options: argparse.Namespace) -> int:
         array = np.random.default_rng(0).standard_normal((192, 256)).astype(np.float16)
         name = "a float16 array of 192 x 256 random numbers"
     else:
-        array = read_array(options.input, options.key)
+        with file_of(options.input) as path:
+            array = read_array(path, options.key)
         name = options.input
     tile = parse_tile(options.tile) if options.tile is not None else default_tile(array)
     swizzle = options.swizzle or ("128B" if options.tile is None else "none")
-    work = make_copy(array, tile, swizzle)
-    result = copy(work.atom, work.bits)
+    work = make_copy(array, tile, swizzle, options.order)
+    with progress_bar(array.nbytes) as progress:
+        result = copy(work.atom, work.bits, progress=progress)
     if options.json:
         print(json.dumps(report(work, result, name), indent=2))
         return 0 if result.equal else 1
@@ -67,9 +74,10 @@ def run(options: argparse.Namespace) -> int:
     row = " ".join(f"{b:02x}" for b in first.smem[:16].tolist())
     words = atom.descriptor[:64].hex(" ", 8)
     print(f"The descriptor, 64 live bytes of 128:\n  {words[:67]}\n  {words[68:]}")
-    print(indent(describe(atom.descriptor), "  ") + "\n")
+    tell(indent(describe(atom.descriptor), "  ") + "\n")
     print(f"The first tile's instruction at {tuple(first.coords[0].tolist())} leaves {first.transaction_bytes} bytes:")
     print(f"  {row} ...")
-    print(f"\n{result.tiles} tiles, {result.instructions} loads and stores, {result.bytes} bytes copied:")
-    print("equal" if result.equal else f"NOT EQUAL: {result.difference}")
+    moves = counted(result.instructions, "load") + (" and store" if result.instructions == 1 else " and stores")
+    print(f"\n{counted(result.tiles, 'tile')}, {moves}, {result.bytes} bytes copied:")
+    tell("equal" if result.equal else f"NOT EQUAL: {result.difference}")
     return 0 if result.equal else 1

@@ -8,8 +8,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from cute_py.cli.argument_types import integer, sizes, standard_input, standard_text
+from cute_py.cli.argument_types import driver_version, integer, sizes, standard_input, standard_text
+from cute_py.cli.colours import tell
 from cute_py.cli.files import check_output, write_whole
+from cute_py.cli.standard_input import file_of, only_one
 from cute_py.errors import FileFormatError, InvalidValueError, ParseError
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.describe import describe
@@ -35,7 +37,7 @@ def register(commands: Any) -> None:
     e = actions.add_parser("encode", help="the 128 bytes of a map, from sizes, a JSON request or a .npy header")
     _request_arguments(e)
     e.add_argument("--out", help="write the 128 bytes to this file")
-    e.add_argument("--driver", type=int, help="as this driver version writes it, such as 13000")
+    e.add_argument("--driver", type=driver_version, help="for this driver version, such as 13000 (CUDA 13.0)")
     e.set_defaults(run=run_encode)
 
     d = actions.add_parser("decode", help="what a map says")
@@ -63,7 +65,7 @@ def register(commands: Any) -> None:
 
 def _request_arguments(p: argparse.ArgumentParser) -> None:
     p.add_argument("--request", help="a JSON request (a file, or - for standard input)")
-    p.add_argument("--npy", help="take shape, strides and type from the header of this .npy file; needs --box")
+    p.add_argument("--npy", help="take shape, strides and type from the header of this .npy file (-: standard input)")
     p.add_argument("--dtype", help="element type, such as float16")
     p.add_argument("--dims", type=sizes, help="sizes in elements, innermost first: 512,1024")
     p.add_argument("--strides", type=sizes, default=(), help="bytes, of modes 1 and up: 1024")
@@ -118,6 +120,7 @@ def _from_standard_input() -> bytes:
 
 def request_of(options: argparse.Namespace) -> TensorMap:
     """The request that the arguments describe."""
+    only_one(options.request, options.npy)
     if options.request is not None:
         try:
             parsed = json.loads(_text(options.request))
@@ -137,9 +140,10 @@ def request_of(options: argparse.Namespace) -> TensorMap:
     if options.box is None:
         raise InvalidValueError("a request needs --box, and --npy or --dtype, --dims and --strides, or --request")
     if options.npy is not None:
-        if Path(options.npy).exists() and not _is_file(Path(options.npy)):
+        if options.npy != "-" and Path(options.npy).exists() and not _is_file(Path(options.npy)):
             raise FileFormatError(f"{options.npy or '(empty name)'}: not a file")
-        return request_of_npy(options.npy, options.box, address=options.address, **modes)
+        with file_of(options.npy) as name:
+            return request_of_npy(name, options.box, address=options.address, **modes)
     if options.dtype is None or options.dims is None:
         raise InvalidValueError("a request needs --dtype and --dims, or --npy, or --request")
     return TensorMapTiled(
@@ -174,7 +178,7 @@ def run_decode(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(to_json(decode(data)), indent=2))
     else:
-        print(describe(data, options.view, arch=options.arch))
+        tell(describe(data, options.view, arch=options.arch))
     return 0
 
 
@@ -187,12 +191,13 @@ def run_diff(options: argparse.Namespace) -> int:
         fields = [str(d) for d in result.fields]
         print(json.dumps({"equal": not result, "same_copies": result.same_copies, "differences": fields}, indent=2))
     else:
-        print(result)
+        tell(result)
     return 1 if result else 0
 
 
 def run_check(options: argparse.Namespace) -> int:
     """Print what is wrong and what is harmful; 1 if a rule is broken."""
+    only_one(options.map, options.request, options.npy)
     request: TensorMap = decode(map_of(options.map)) if options.map is not None else request_of(options)
     broken = violations(request, arch=options.arch)
     harmful = hazards(request)
@@ -201,11 +206,11 @@ def run_check(options: argparse.Namespace) -> int:
         print(json.dumps(data, indent=2))
     else:
         for v in broken:
-            print(f"broken   {v.message}  [{v.source}]")
+            tell(f"broken   {v.message}  [{v.source}]")
         for w in harmful:
-            print(f"warning  {w}")
+            tell(f"warning  {w}")
         if not broken:
-            print(f"legal on {options.arch}")
+            tell(f"legal on {options.arch}")
     return 1 if broken else 0
 
 
@@ -215,5 +220,5 @@ def run_slots(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps([str(s) for s in logical_slots(data)], indent=2))
     else:
-        print(describe(data, "slots"))
+        tell(describe(data, "slots"))
     return 0

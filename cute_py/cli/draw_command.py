@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import cute_py as cute
 from cute_py.cli.argument_types import integer
+from cute_py.cli.progress import spinner
+from cute_py.cli.standard_input import only_one, text_of
 from cute_py.draw.bit_map import draw_descriptor
 from cute_py.draw.boxes import draw_boxes, draw_multicast
 from cute_py.draw.dispatch import draw
+from cute_py.draw.explorer import explorer_page
 from cute_py.draw.layouts import COLORS, draw_compare, draw_layout
 from cute_py.draw.page import html_page
 from cute_py.draw.picture import Picture, write_whole
+from cute_py.draw.png import SCALE
 from cute_py.draw.shared_memory import draw_smem
 from cute_py.draw.swizzles import draw_swizzle
 from cute_py.draw.tensor_memory import draw_tmem
@@ -37,7 +41,8 @@ def register(commands: Any) -> None:
         help="pictures of layouts, swizzles, TMA boxes, tiles in shared memory, descriptors",
         description="Draws a layout, tensor or swizzle as CuTe prints it, such as '((2,2),4):((1,8),2)'; several "
         "layouts side by side; with --smem the TMA copy of a tile of that global layout; - reads standard input. "
-        "Prints the picture as text; --out writes it as SVG or HTML.",
+        "Prints the picture as text; --out writes it as SVG, PNG or HTML. --html without any text is the explorer: "
+        "one page, without network, on which layouts are typed and seen.",
     )
     p.add_argument("texts", nargs="*", metavar="TEXT", help="what CuTe printed, or the bytes of a descriptor as hex")
     p.add_argument("--what", choices=WHATS, help="which picture; default the one that fits the text")
@@ -50,7 +55,11 @@ def register(commands: Any) -> None:
     p.add_argument("--address", type=integer, default=4096, help="global address")
     p.add_argument("--arch", default="sm_90a")
     p.add_argument("--color", choices=COLORS, default="value", help="what the colours of a layout say")
-    p.add_argument("--out", metavar="FILE", help="write FILE.svg, FILE.html or FILE.txt")
+    p.add_argument("--out", metavar="FILE", help="write FILE.svg, FILE.png, FILE.html or FILE.txt")
+    p.add_argument(
+        "--scale", type=float, default=SCALE, help="of a .png: pixels for one of the SVG; default %(default)g"
+    )
+    p.add_argument("--dark", action="store_true", help="of a .png: light on dark; an SVG follows its reader's system")
     p.add_argument("--html", action="store_true", help="one page with all pictures, nothing else needed to read it")
     p.add_argument("--json", action="store_true", help="titles, texts and SVG as JSON")
     p.set_defaults(run=run)
@@ -58,13 +67,19 @@ def register(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Draw, and print or write."""
-    texts = [sys.stdin.read().strip() if text == "-" else text for text in options.texts]
+    if (options.dark or options.scale != SCALE) and (options.html or not (options.out or "").lower().endswith(".png")):
+        raise InvalidValueError("--dark and --scale are for --out with a name that ends in .png")
+    only_one(*options.texts, options.smem, options.tile)
+    texts = [text_of(text) for text in options.texts]
+    options.smem, options.tile = (None if t is None else text_of(t) for t in (options.smem, options.tile))
+    if options.html and not texts and options.what is None and options.smem is None:
+        return _explorer(options)
     page = options.html or (options.out or "").lower().endswith(".html")
     pictures = pictures_of(options, texts, every=page)
     title = pictures[0].title or " | ".join(texts)
     html = html_page(title, [(picture.svg, picture.text) for picture in pictures]) + "\n" if page else ""
     if options.out:
-        _write(options.out, pictures[0], html)
+        _write(options, pictures[0], html)
     if options.json:
         print(json.dumps([_data(picture, options.out) for picture in pictures], indent=2))
     elif options.out:
@@ -74,9 +89,25 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _write(out: str, picture: Picture, html: str) -> None:
+def _explorer(options: argparse.Namespace) -> int:
+    """The page on which a person types layouts."""
+    page = explorer_page()
+    if options.out:
+        if not options.out.lower().endswith(".html"):
+            raise InvalidValueError(f"{options.out}: a page is written to a name that ends in .html")
+        write_whole(Path(options.out), page)
+    if options.json:
+        print(json.dumps([{"title": "TMA explorer", **({"file": options.out} if options.out else {"html": page})}]))
+    else:
+        print(f"{options.out}: {len(page.encode())} bytes" if options.out else page.rstrip("\n"))
+    return 0
+
+
+def _write(options: argparse.Namespace, picture: Picture, html: str) -> None:
+    out = options.out
     if not html:
-        picture.save(out)
+        with spinner("drawing") if out.lower().endswith(".png") else nullcontext():
+            picture.save(out, scale=options.scale, dark=options.dark)
     elif not out.lower().endswith(".html"):
         raise InvalidValueError(f"{out}: a page is written to a name that ends in .html")
     else:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cute_py.cli.argument_types import shortened
+from cute_py.cli.argument_types import counted, shortened
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import FileFormatError, MissingPackageError
 
@@ -65,12 +65,21 @@ def read_array(path: str, key: str | None = None, dtype: str | None = None) -> A
 
 
 def _numpy(path: str, key: str | None) -> Any:
+    try:
+        file = open(path, "rb")  # noqa: SIM115 - closed below; numpy leaves a damaged archive open
+    except OSError as error:
+        raise FileFormatError(f"{path}: can't be read as a numpy file: {_reason(error)}") from None
+    with file:
+        return _loaded(path, file, key)
+
+
+def _loaded(path: str, file: Any, key: str | None) -> Any:
     import numpy as np
 
     try:
         with warnings.catch_warnings():  # numpy warns of old headers, and of what is wrong in one before it refuses
             warnings.simplefilter("ignore")
-            loaded = np.load(path, allow_pickle=False)
+            loaded = np.load(file, allow_pickle=False)
     except Exception as error:
         raise FileFormatError(f"{path}: can't be read as a numpy file: {_reason(error)}") from None
     if isinstance(loaded, np.ndarray):
@@ -188,7 +197,7 @@ def _checked(path: str, array: Any, dtype: str | None) -> Any:
 def _as_type(path: str, array: Any, wanted: DType) -> Any:
     if wanted.numpy.itemsize != array.dtype.itemsize:
         raise FileFormatError(
-            f"{path}: {wanted} has {wanted.numpy.itemsize} byte(s), the file's {array.dtype} has "
+            f"{path}: {wanted} has {counted(wanted.numpy.itemsize, 'byte')}, the file's {array.dtype} has "
             f"{array.dtype.itemsize}; --dtype names a type of the same width"
         )
     return array.view(wanted.numpy)

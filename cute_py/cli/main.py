@@ -10,16 +10,19 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from cute_py.cli import (
+    completion_command,
     copy_command,
     demo_command,
     desc_command,
     doctor_command,
     draw_command,
     print_command,
+    serve_command,
     tma_command,
     tmem_command,
 )
 from cute_py.cli.argument_types import shortened
+from cute_py.cli.colours import ERROR, FACT, HINT, painted, wants_colour
 from cute_py.errors import CuteError
 
 COMMANDS = (
@@ -30,8 +33,23 @@ COMMANDS = (
     desc_command,
     tmem_command,
     draw_command,
+    serve_command,
     doctor_command,
+    completion_command,
 )
+
+EPILOG = """\
+exit status:
+  0    done; the copy is equal, the maps do not differ, no rule is broken
+  1    the copy is not equal (copy, demo), the maps differ (desc diff), a rule is broken (desc check, tma check,
+       tmem descriptor), or something does not work as it should (doctor)
+  2    refused: wrong arguments, a file that can't be read, no such layout; one line on standard error says why
+  130  interrupted
+  141  whoever read the output went away
+
+Every command takes --json, and - for standard input where it takes a text or a file. Colour is for terminals:
+NO_COLOR switches it off, FORCE_COLOR on.
+"""
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -39,14 +57,22 @@ class OneLineParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Exit with status 2."""
-        self.exit(2, f"{self.prog}: error: {shortened(' '.join(message.split()), 400)} (see {self.prog} --help)\n")
+        said = shortened(" ".join(message.split()), 400)
+        coloured = wants_colour(sys.stderr)
+        name, said = (painted("error:", f"bold {ERROR}"), painted(said, ERROR)) if coloured else ("error:", said)
+        self.exit(2, f"{self.prog}: {name} {said} (see {self.prog} --help)\n")
 
 
 def parser() -> argparse.ArgumentParser:
     """The argument parser of all commands."""
     import cute_py
 
-    top = OneLineParser(prog="cute-py", description="CuTe layouts, TMA tensors, descriptors and copies, without a GPU.")
+    top = OneLineParser(
+        prog="cute-py",
+        description="CuTe layouts, TMA tensors, descriptors and copies, without a GPU.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     top.add_argument("--version", action="version", version=f"cute-py {cute_py.__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for module in COMMANDS:
@@ -63,20 +89,35 @@ def one_line(error: CuteError) -> str:
     return shortened(" ".join((error.headline + tail).split()), 2000)
 
 
+def painted_line(error: CuteError) -> str:
+    """The same line in colour: the headline red, the facts dim, the hint green."""
+    line = one_line(error)
+    headline, hint = " ".join(error.headline.split()), " ".join(f"fix: {error.hint})".split()) if error.hint else ""
+    if not line.startswith(headline) or not line.endswith(hint):
+        return painted(line, ERROR)  # Its middle is left out.
+    stop = len(line) - len(hint)
+    return painted(headline, ERROR) + painted(line[len(headline) : stop], FACT) + painted(line[stop:], HINT)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command. Returns its exit status: 0 done, 1 the copy is not equal, 2 refused."""
+    """Run a command. Returns its exit status, as `EPILOG` lists them."""
     if sys.stdout is None:
         _tell("cute-py: error: standard output is closed")
         return 2
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may hold what the terminal can't show
-    options = parser().parse_args(arguments)
+    made = parser()
+    options = made.parse_args(arguments)
+    options.parser = made
     try:
         status: int = options.run(options)
         sys.stdout.flush()
         return status
     except CuteError as error:
-        _tell(f"cute-py: error: {one_line(error)}")
+        if wants_colour(sys.stderr):
+            _tell(f"cute-py: {painted('error:', f'bold {ERROR}')} {painted_line(error)}")
+        else:
+            _tell(f"cute-py: error: {one_line(error)}")
         return 2
     except MemoryError:
         _tell("cute-py: error: not enough memory for this tensor")

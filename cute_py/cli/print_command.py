@@ -7,8 +7,9 @@ import json
 from typing import Any
 
 import cute_py as cute
+from cute_py.arith_tuple.latex import format_latex
 from cute_py.arith_tuple.printing import format_tensor
-from cute_py.cli.argument_types import standard_text
+from cute_py.cli.standard_input import text_of
 from cute_py.errors import InvalidValueError, TensorAccessError
 from cute_py.layout.trees import modes
 
@@ -50,12 +51,15 @@ def _few(thing: Any, what: str) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print it."""
-    text = standard_text().strip() if options.text == "-" else options.text
+    text = text_of(options.text)
     thing = cute.parse(text)
     if options.json:
         data: dict[str, Any] = {"text": cute.text(thing), "kind": type(thing).__name__}
         if hasattr(thing, "shape"):
             data |= {"shape": cute.text(thing.shape), "size": int(cute.size(thing)), "rank": int(cute.rank(thing))}
+        if options.latex and isinstance(thing, (cute.Layout, cute.ComposedLayout)):
+            _few(thing, "cells can be drawn")
+            data["latex"] = format_latex(thing)
         print(json.dumps(data, indent=2))
     elif isinstance(thing, cute.Tensor):
         _few(thing, "elements can be printed")

@@ -122,19 +122,51 @@ def _atom(bits: Any, dtype: DType, tile: tuple[int, ...], swizzle: str, order: s
 
 
 def _unit(strides: tuple[Any, ...], bits: Any, order: str) -> tuple[Any, ...]:
-    """Exactly one static stride 1: that of the contiguous dimension (size-1 dimensions may carry any stride)."""
+    """Exactly one static stride 1: that of the contiguous dimension. The stride of a dimension of size 1 is never
+    taken, and is rounded up to 16 bytes, as TMA asks of all strides but the first."""
+    grain = max(1, 16 // bits.itemsize)
     contiguous = len(strides) - 1 if order == "row" else 0
     n = 1
     out: list[Any] = [0] * len(strides)
     for i in range(len(strides)) if order == "col" else reversed(range(len(strides))):
-        out[i] = Int(1) if i == contiguous else n
+        out[i] = Int(1) if i == contiguous else n if bits.shape[i] > 1 else -(-n // grain) * grain
         n *= int(bits.shape[i])
     return tuple(out)
 
 
 def _fixes(bits: Any, dtype: DType, tile: tuple[int, ...], swizzle: str, order: str) -> str | None:
-    """Tiles and swizzles that were tried and work, or what has to change in the tensor."""
-    works = []
+    """Tiles and swizzles that were tried and work, in the other order if none does in this one, or what has to change
+    in the tensor."""
+    works = _working(bits, dtype, tile, swizzle, order)
+    if not works:
+        import numpy as np
+
+        other = "col" if order == "row" else "row"
+        turned = np.asarray(bits, order="C" if other == "row" else "F")
+        works = [f"{label} --order {other}" for label in _working(turned, dtype, tile, swizzle, other)]
+    hint = f"these work: {', '.join(works[:4])}" if works else _thinner(bits, dtype, swizzle)
+    if hint is None:  # no tile helps; the tensor itself has to change
+        try:
+            _atom(bits, dtype, tile, swizzle, order, suggest=True)
+        except TmaLimitError as again:
+            hint = again.hint
+        except CuteError:
+            pass
+    return hint
+
+
+def _thinner(bits: Any, dtype: DType, swizzle: str) -> str | None:
+    """How the array without its dimensions of size 1 is copied, if that works."""
+    shape = tuple([n for n in bits.shape if n > 1]) or (1,)
+    if len(shape) == bits.ndim:
+        return None
+    works = _working(bits.reshape(shape), dtype, (1,) * len(shape), swizzle, "row")
+    return f"save it without its dimensions of size 1, as {shape}; then {works[0]} works" if works else None
+
+
+def _working(bits: Any, dtype: DType, tile: tuple[int, ...], swizzle: str, order: str) -> list[str]:
+    """Arguments that make an atom."""
+    works: list[str] = []
     inner = len(tile) - 1 if order == "row" else 0
     width = int(bits.dtype.itemsize)
     spans = {"none": 256 * width, "32B": 32, "64B": 64, "128B": 128}
@@ -152,12 +184,4 @@ def _fixes(bits: Any, dtype: DType, tile: tuple[int, ...], swizzle: str, order: 
         except CuteError:
             continue
         works.append(label)
-    hint = f"these work: {', '.join(works[:4])}" if works else None
-    if hint is None:  # no tile helps; the tensor itself has to change
-        try:
-            _atom(bits, dtype, tile, swizzle, order, suggest=True)
-        except TmaLimitError as again:
-            hint = again.hint
-        except CuteError:
-            pass
-    return hint
+    return works

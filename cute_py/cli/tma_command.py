@@ -9,8 +9,10 @@ from typing import Any
 
 import cute_py as cute
 from cute_py.arith_tuple.pointers import Pointer
-from cute_py.cli.argument_types import integer
-from cute_py.errors import CuteError, GBasisError, InvalidTypeError
+from cute_py.cli.argument_types import counted, integer
+from cute_py.cli.colours import tell
+from cute_py.cli.standard_input import only_one, text_of
+from cute_py.errors import CuteError, GBasisError, InvalidTypeError, InvalidValueError
 from cute_py.tma.atom.partition import tma_partition
 from cute_py.tma.copy_atom.copy_atom import TmaAtom
 from cute_py.tma.copy_atom.make import make_tma_copy
@@ -31,6 +33,9 @@ VIEWS = {
     "triton": "the same in Triton",
 }
 """Name of a view -> what it shows."""
+USAGE = "%(prog)s [-h] [VIEW] GMEM SMEM [TILE] [options]"
+REPORTS = ("explain", "box", "partition", "check")
+"""Views that are words, not the text of a program."""
 
 
 def register(commands: Any) -> None:
@@ -38,21 +43,20 @@ def register(commands: Any) -> None:
     p = commands.add_parser(
         "tma",
         help="which box a tile becomes, and why: G-basis, TMA tensor, partition, descriptor",
-        description="Layouts are written as CuTe prints them: '(1024,512):(512,_1)', "
-        "'Sw<3,4,3> o smem_ptr[16b](unset) o (_128,_64):(_64,_1)', tile '(_128,_64)'.",
+        usage=USAGE,
+        description="GMEM is the layout of the global tensor, in elements; SMEM that of the tile in shared memory; "
+        "TILE the tile, by default the shape of SMEM. They are written as CuTe prints them: '(1024,512):(512,_1)', "
+        "'Sw<3,4,3> o smem_ptr[16b](unset) o (_128,_64):(_64,_1)', '(_128,_64)'; one of them may be -, standard "
+        "input. Exit status 1 if `check` finds a broken rule.",
     )
-    p.add_argument("gmem", help="layout of the global tensor, in elements")
-    p.add_argument("smem", help="layout of the tile in shared memory")
-    p.add_argument("tile", nargs="?", help="the tile; default the shape of the shared layout")
+    p.add_argument("operands", nargs="+", metavar="[VIEW] GMEM SMEM [TILE]", help="see above; VIEW as --show")
     p.add_argument("--dtype", default="float16", help="element type")
     p.add_argument("--op", default="SM90_TMA_LOAD", help="operation, such as SM90_TMA_LOAD_MULTICAST")
     p.add_argument("--multicast", type=int, default=1, help="CTAs that share the tile")
     p.add_argument("--internal-dtype", help="the type that TMA counts in")
     p.add_argument("--address", type=integer, help="global address; default 4096")
     p.add_argument("--arch", default="sm_90a")
-    p.add_argument(
-        "--show", choices=list(VIEWS), default="explain", help="; ".join(f"{k}: {v}" for k, v in VIEWS.items())
-    )
+    p.add_argument("--show", choices=list(VIEWS), help="; ".join(f"{k}: {v}" for k, v in VIEWS.items()))
     p.add_argument("--no-check", action="store_true", help="show the atom even where the driver would refuse it")
     p.add_argument("--json", action="store_true", help="the result as JSON")
     p.set_defaults(run=run)
@@ -67,7 +71,7 @@ def view(atom: TmaAtom, name: str, arch: str) -> str:
     if name == "partition":
         return _partition(atom)
     if name == "check":
-        return _check(atom)
+        return _check(atom, arch)
     if name == "lower":
         return str(cute.tma.lower(atom, arch=arch))
     text: str = cute.tma.export(atom, name, arch=arch)
@@ -84,13 +88,37 @@ def _partition(atom: TmaAtom) -> str:
     return "\n".join(lines)
 
 
-def _check(atom: TmaAtom) -> str:
-    lines = [str(reason) for reason in violations(atom.request)]
-    lines += [f"warning: {warned}" for warned in hazards(atom.request)]
-    reason = atom.why_not()
-    if reason:
-        lines.append(f"warning: {reason}")
+def _check(atom: TmaAtom, arch: str) -> str:
+    lines = [str(reason) for reason in violations(atom.request, arch=arch)]
+    lines += [f"warning: {warned}" for warned in _warnings(atom)]
     return "\n".join(lines) if lines else "no rule is broken, and nothing is known to go wrong"
+
+
+def _warnings(atom: TmaAtom) -> list[str]:
+    reason = atom.why_not()
+    return [*map(str, hazards(atom.request)), *([str(reason)] if reason else [])]
+
+
+def read_operands(options: argparse.Namespace) -> None:
+    """Set `show`, `gmem`, `smem` and `tile` from the words of the command line.
+
+    Raises:
+        InvalidValueError: too few or too many words, or two views.
+    """
+    words = list(options.operands)
+    if words[0] in VIEWS:
+        view_word = words.pop(0)
+        if options.show not in (None, view_word):
+            raise InvalidValueError(f"two views: {view_word} and --show {options.show}")
+        options.show = view_word
+    options.show = options.show or "explain"
+    if not 2 <= len(words) <= 3:
+        raise InvalidValueError(
+            f"{counted(len(words), 'operand')}; must be GMEM SMEM or GMEM SMEM TILE, after a view "
+            f"({', '.join(VIEWS)}) or without"
+        )
+    only_one(*words)
+    options.gmem, options.smem, options.tile = [*map(text_of, words), None][:3]
 
 
 def _gmem(options: argparse.Namespace) -> Any:
@@ -133,14 +161,19 @@ def _static_sizes(options: argparse.Namespace) -> str | None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Explain the atom."""
+    """Show the atom. Returns 1 if the view is `check` and a rule is broken, else 0."""
+    read_operands(options)
     try:
         atom = _atom(options, options.smem)
     except GBasisError as error:
         raise GBasisError(error.condition, error.facts, _static_sizes(options) or error.hint) from None
+    broken = [str(reason) for reason in violations(atom.request, arch=options.arch)]
+    status = 1 if broken and options.show == "check" else 0
+    text = view(atom, options.show, options.arch)
     if not options.json:
-        print(view(atom, options.show, options.arch))
-        return 0
+        say = tell if options.show in REPORTS else print
+        say(text)
+        return status
     work = instructions(atom)
     data = {
         "g_basis": str(atom.gbasis),
@@ -155,6 +188,10 @@ def run(options: argparse.Namespace) -> int:
         "tiles": work.tiles,
         "transaction_bytes": atom.transaction_bytes,
         "alignment": atom.alignment,
+        "violations": broken,
+        "warnings": _warnings(atom),
+        "show": options.show,
+        "text": text,
     }
     print(json.dumps(data, indent=2))
-    return 0
+    return status

@@ -7,6 +7,8 @@ import json
 from typing import Any
 
 from cute_py.cli.argument_types import integer
+from cute_py.cli.colours import tell
+from cute_py.cli.standard_input import text_of
 from cute_py.tmem.cp_forms import FORMS
 from cute_py.tmem.demonstration import demonstrate
 from cute_py.tmem.matrix_descriptor import DescriptorKind, MatrixDescriptor
@@ -33,11 +35,24 @@ def register(commands: Any) -> None:
     f.set_defaults(run=run_forms)
 
     m = actions.add_parser("descriptor", help="what a 64-bit matrix descriptor says")
-    m.add_argument("value", type=integer, help="the descriptor, such as 0x4000404000010000")
+    m.add_argument("value", type=value, help="the descriptor, such as 0x4000404000010000; - reads standard input")
     m.add_argument("--kind", choices=["tcgen05", "wgmma"], default="tcgen05", help="the instructions that read it")
     m.set_defaults(run=run_descriptor)
     for action in (d, f, m):
         action.add_argument("--json", action="store_true", help="the result as JSON")
+
+
+def value(text: str) -> int:
+    """A number, or the one on standard input for -.
+
+    Raises:
+        argparse.ArgumentTypeError: no number.
+    """
+    given = text_of(text)
+    try:
+        return integer(given)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{given!r}; must be a number such as 0x4000404000010000") from None
 
 
 def run_demo(options: argparse.Namespace) -> int:
@@ -79,7 +94,7 @@ def run_descriptor(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"text": descriptor.explain(), "violations": broken}, indent=2))
     else:
-        print(descriptor.explain())
+        tell(descriptor.explain())
         for text in broken:
             print(text)
     return 1 if broken else 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 from cute_py.draw.bit_map import draw_descriptor
 from cute_py.draw.boxes import draw_boxes, draw_multicast
 from cute_py.draw.dispatch import draw
+from cute_py.draw.explorer import explorer_page
 from cute_py.draw.im2col_window import draw_im2col
 from cute_py.draw.layouts import draw_compare, draw_layout, draw_tensor
 from cute_py.draw.page import html_page
@@ -34,5 +35,6 @@ __all__ = [
     "draw_tensor",
     "draw_tmem",
     "draw_tv",
+    "explorer_page",
     "html_page",
 ]

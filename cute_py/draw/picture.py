@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from cute_py.draw.page import html_page
+from cute_py.draw.png import SCALE, png
 from cute_py.draw.render_svg import render
 from cute_py.draw.table import SVG_BYTES, Cell, Table
 from cute_py.draw.text_twin import picture_text
@@ -67,19 +68,34 @@ class Picture:
         """Cells that are drawn."""
         return sum(len(table.cells) for table in self.tables)
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the picture: .svg, .html or .txt by the name's end. The file appears whole or not at all.
+    def png(self, scale: float = SCALE, dark: bool = False) -> bytes:
+        """The picture as the bytes of a PNG file.
 
+        Args:
+            scale: pixels for one of the SVG, each way.
+            dark: light text on dark paper.
+        Raises:
+            MissingPackageError: the extra `png` is not installed, or the system has no font.
+            InvalidTypeError, InvalidValueError: no such scale, or more than 64 million pixels.
+        """
+        return png(self.svg, scale, dark)
+
+    def save(self, path: str | os.PathLike[str], *, scale: float = SCALE, dark: bool = False) -> Path:
+        """Write the picture: .svg, .png, .html or .txt by the name's end. The file appears whole or not at all.
+
+        Args:
+            scale, dark: of a .png, as for `png`; the others are drawn to the reader's own size and colours.
         Raises:
             InvalidValueError: another ending.
             FileFormatError: the file can't be written.
+            MissingPackageError: a .png without the extra `png`.
         """
         target = Path(path)
-        forms = {".svg": "svg", ".html": "html", ".txt": "text"}
+        forms = {".svg": "svg", ".png": "png", ".html": "html", ".txt": "text"}
         form = forms.get(target.suffix.lower())
         if form is None:
             raise InvalidValueError(f"{target}: a picture is saved as {', '.join(forms)}, not {target.suffix!r}")
-        return write_whole(target, str(getattr(self, form)) + "\n")
+        return write_whole(target, self.png(scale, dark) if form == "png" else str(getattr(self, form)) + "\n")
 
     def _repr_svg_(self) -> str:
         return self.svg
@@ -92,8 +108,8 @@ def _untitled(row: tuple[Cell | None, ...]) -> tuple[Cell | None, ...]:
     return tuple(None if cell is None else replace(cell, title="") for cell in row)
 
 
-def write_whole(target: Path, text: str) -> Path:
-    """Write a text file beside its name, then rename it.
+def write_whole(target: Path, content: str | bytes) -> Path:
+    """Write a text or bytes into a file beside its name, then rename it.
 
     Raises:
         FileFormatError: the folder can't be written to, or the name is a folder.
@@ -101,8 +117,8 @@ def write_whole(target: Path, text: str) -> Path:
     temporary = ""
     try:
         handle, temporary = tempfile.mkstemp(dir=target.resolve().parent, prefix=".", suffix=target.suffix)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content if isinstance(content, bytes) else content.encode())
         mask = os.umask(0)
         os.umask(mask)
         os.chmod(temporary, 0o666 & ~mask)

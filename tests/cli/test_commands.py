@@ -9,6 +9,8 @@ import pytest
 
 from cute_py.cli.main import main
 
+COMMAND_NAMES = ("demo", "print", "copy", "tma", "desc", "tmem", "draw", "serve", "doctor", "completion")
+
 
 def shell(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     status = main(list(arguments))
@@ -216,10 +218,54 @@ def test_demo_tells_the_story(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], *([name, "--help"] for name in ("demo", "print", "copy", "tma", "desc", "tmem", "draw", "doctor"))],
+    [["--help"], *([name, "--help"] for name in COMMAND_NAMES)],
 )
 def test_every_command_has_help(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(arguments)
     assert end.value.code == 0
     assert "usage: cute-py" in capsys.readouterr().out
+
+
+def test_help_says_what_the_exit_statuses_are(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    out = capsys.readouterr().out
+    for line in (
+        "  0    done",
+        "  1    the copy is not equal",
+        "  2    refused",
+        "  130  interrupted",
+        "  141  whoever",
+    ):
+        assert f"\n{line}" in out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [*((name,) for name in COMMAND_NAMES if name not in ("desc", "tmem"))]
+    + [("desc", action) for action in ("encode", "decode", "diff", "check", "slots")]
+    + [("tmem", action) for action in ("demo", "forms", "descriptor")],
+    ids=" ".join,
+)
+def test_every_command_takes_json(capsys: pytest.CaptureFixture[str], command: tuple[str, ...]) -> None:
+    with pytest.raises(SystemExit):
+        main([*command, "--help"])
+    assert "--json" in capsys.readouterr().out
+
+
+def test_desc_diff_joins_neighbouring_bits(capsys: pytest.CaptureFixture[str]) -> None:
+    zeros, ones = "00" * 64, "00" * 16 + "ff" * 8 + "00" * 40
+    status, out, _ = shell(capsys, "desc", "diff", zeros, ones)
+    assert status == 1
+    assert out.splitlines()[0] == "64 bits differ in 64 bytes"
+    assert "  word 2 bits 0-63" in out.splitlines()
+    status, out, _ = shell(capsys, "desc", "diff", zeros, "01" + "00" * 63)
+    assert (status, out.splitlines()[0], "  word 0 bit 0" in out.splitlines()) == (1, "1 bit differs in 64 bytes", True)
+
+
+def test_print_gives_latex_as_json_too(capsys: pytest.CaptureFixture[str]) -> None:
+    plain = shell(capsys, "print", "(2,3):(3,1)", "--latex")[1]
+    data = json.loads(shell(capsys, "print", "(2,3):(3,1)", "--latex", "--json")[1])
+    assert data["latex"] == plain
+    assert data["size"] == 6

@@ -205,3 +205,50 @@ def test_demo_ends_with_equal(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     own = save(tmp_path / "own.npy", RNG.standard_normal((3, 40, 24)).astype(np.float32))
     assert main(["demo", own]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "equal"
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (5, 1), (2, 1), (1, 1, 1), (3, 1, 1), (1,), (3,)], ids=str)
+@pytest.mark.parametrize("dtype", [np.int8, np.float16, np.float32, np.float64])
+def test_thin_arrays_are_copied_or_told_how(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], shape: tuple[int, ...], dtype: type
+) -> None:
+    path = save(tmp_path / "x.npy", np.arange(np.prod(shape)).reshape(shape).astype(dtype))
+    err = refused_one(capsys, path)
+    fixes = [fix.split() for fix in err.split("these work: ")[1].rstrip(")\n").split(", ")]
+    assert fixes
+    for fix in fixes:
+        assert copy(capsys, path, *fix)[0] == 0, fix
+
+
+def refused_one(capsys: pytest.CaptureFixture[str], path: str) -> str:
+    status, out, err = copy(capsys, path, "--tile", "1")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    return err
+
+
+def test_one_is_told_in_the_singular(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = save(tmp_path / "x.npy", np.ones((1, 1), np.float32))
+    _, out, _ = copy(capsys, path, "--tile", "1x4")
+    assert "tiles        1 of 1 instruction: 1 load\n" in out
+    assert main(["demo", path, "--tile", "1x4"]) == 0
+    assert "\n1 tile, 1 load and store, 4 bytes copied:\n" in capsys.readouterr().out
+    assert main(["demo", save(tmp_path / "y.npy", np.ones((64, 64), np.float32)), "--tile", "16x32"]) == 0
+    assert "\n8 tiles, 8 loads and stores, 16384 bytes copied:\n" in capsys.readouterr().out
+
+
+def test_demo_takes_the_order_that_its_refusal_proposes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = save(tmp_path / "x.npy", np.arange(5, dtype=np.float32).reshape(5, 1))
+    assert main(["demo", path]) == 2
+    fix = capsys.readouterr().err.split("these work: ")[1].split(",")[0].split()
+    assert "--order" in fix
+    assert main(["demo", path, *fix]) == 0
+
+
+def test_what_no_order_copies_is_told_to_lose_its_dimensions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    array = np.arange(7, dtype=np.float32).reshape(1, 7, 1)
+    err = refused_one(capsys, save(tmp_path / "x.npy", array))
+    shape, fix = err.split("without its dimensions of size 1, as ")[1].split("; then ")
+    assert shape == "(7,)"
+    assert copy(capsys, save(tmp_path / "y.npy", array.reshape(7)), *fix.split(" works")[0].split())[0] == 0

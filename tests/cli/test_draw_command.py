@@ -5,12 +5,16 @@ from __future__ import annotations
 import io
 import json
 import os
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from cute_py.arith_tuple.parse import parse
 from cute_py.cli.main import main
+from cute_py.draw.dispatch import draw
+from cute_py.draw.png import monospace_family
 from tests.cli.test_commands import shell
 
 GMEM, SMEM = "(100,200):(200,_1)", "Sw<3,4,3> o smem_ptr[16b](unset) o (_32,_64):(_64,_1)"
@@ -77,6 +81,29 @@ def test_files_are_written_whole(capsys: pytest.CaptureFixture[str], tmp_path: P
     assert sorted(os.listdir(tmp_path)) == ["a.svg", "b.html", "c.txt"]
 
 
+@pytest.mark.parametrize("more", [[], ["--dark"], ["--scale=0.5"]], ids=str)
+def test_a_png_is_the_pictures(capsys: pytest.CaptureFixture[str], tmp_path: Path, more: list[str]) -> None:
+    pytest.importorskip("resvg_py", reason="needs the extra png")
+    out = tmp_path / "a.png"
+    status, told, err = shell(capsys, "draw", "(4,4):(4,1)", "--out", str(out), *more)
+    data = out.read_bytes()
+    assert (status, told, err) == (0, f"{out}: {len(data)} bytes, 16 cells\n", "")
+    assert data == draw(parse("(4,4):(4,1)")).png(0.5 if "--scale=0.5" in more else 2, "--dark" in more)
+
+
+def test_a_png_without_the_package_names_the_extra(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    monospace_family.cache_clear()
+    assert shell(capsys, "draw", "(4,4):(4,1)", "--out", str(tmp_path / "a.png")) == (
+        2,
+        "",
+        "cute-py: error: a picture as .png needs the package resvg-py (fix: pip install 'cute-py[png]')\n",
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_page_goes_to_standard_output_too(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = shell(capsys, "draw", "(4,4):(4,1)", "--html")
     assert status == 0
@@ -97,7 +124,10 @@ def test_a_page_goes_to_standard_output_too(capsys: pytest.CaptureFixture[str]) 
         ([GMEM, "--smem", SMEM, "--what", "tv"], "--what tv draws no copy"),
         ([GMEM, "--smem", SMEM, "--what", "smem", "--at", "16"], "the tensor has (4, 4) tiles"),
         (["(4,4):(4,1)", "--out", "/nonexistent/a.svg"], "can't be written"),
-        (["(4,4):(4,1)", "--out", "a.png"], "not '.png'"),
+        (["(4,4):(4,1)", "--out", "a.gif"], "not '.gif'"),
+        (["(4,4):(4,1)", "--out", "a.svg", "--dark"], "--dark and --scale are for --out with a name that ends in .png"),
+        (["(4,4):(4,1)", "--scale", "3"], "--dark and --scale are for --out with a name that ends in .png"),
+        (["(4,4):(4,1)", "--out", "a.png", "--scale", "0"], "scale = 0.0; must be a positive number"),
         (["(4,4):(4,1)", "--html", "--out", "a.svg"], "a page is written to a name that ends in .html"),
         (["(4,4):(4,1)", "--dtype", "float17"], "float17"),
         (["zz", "--what", "descriptor"], ""),

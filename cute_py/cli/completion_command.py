@@ -1,0 +1,89 @@
+"""`cute-py completion`: a script with which a shell completes the commands, their options and their choices."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+from cute_py.cli.tma_command import VIEWS
+from cute_py.errors import MissingPackageError
+
+SHELLS: Final = ("bash", "zsh", "fish", "tcsh")
+FILES: Final = {
+    "copy": ("input", "out"),
+    "demo": ("input",),
+    "encode": ("request", "npy", "out"),
+    "check": ("map", "request", "npy"),
+    "decode": ("map",),
+    "diff": ("first", "second"),
+    "slots": ("map",),
+    "draw": ("out",),
+}
+"""Command -> its arguments that are names of files."""
+CHOICES: Final = {"tma": {"operands": tuple(VIEWS)}}
+"""Command -> argument -> words that it may also be."""
+INSTALL: Final = {
+    "bash": "cute-py completion bash > ~/.local/share/bash-completion/completions/cute-py",
+    "zsh": "cute-py completion zsh > a folder of $fpath, as _cute-py",
+    "fish": "cute-py completion fish > ~/.config/fish/completions/cute-py.fish",
+    "tcsh": "cute-py completion tcsh > ~/.cute-py.tcsh, which ~/.tcshrc sources",
+}
+"""Shell -> where its script belongs."""
+
+
+def register(commands: Any) -> None:
+    """Add the command's arguments."""
+    p = commands.add_parser(
+        "completion",
+        help="a script that completes these commands in a shell",
+        description="Prints a script for a shell, made from this program's arguments. "
+        + "; ".join(f"{shell}: {line}" for shell, line in INSTALL.items()).replace("%", "%%"),
+    )
+    p.add_argument("shell", choices=SHELLS, help="the shell that is to complete")
+    p.add_argument("--json", action="store_true", help="the script as JSON")
+    p.set_defaults(run=run)
+
+
+def script(parser: argparse.ArgumentParser, shell: str) -> str:
+    """The script for a shell.
+
+    Raises:
+        MissingPackageError: shtab is not installed, or too old for this shell.
+    """
+    try:
+        shtab = importlib.import_module("shtab")
+    except ImportError:
+        raise MissingPackageError("completion needs the package shtab", hint="pip install 'cute-py[cli]'") from None
+    if shell not in shtab.SUPPORTED_SHELLS:
+        raise MissingPackageError(
+            f"this shtab writes no script for {shell}", hint="pip install --upgrade 'cute-py[cli]'"
+        )
+    for name, command in _commands(parser):
+        for action in command._actions:
+            if action.dest in FILES.get(name, ()):
+                vars(action)["complete"] = shtab.FILE
+            elif action.dest in CHOICES.get(name, ()):
+                action.choices = CHOICES[name][action.dest]
+    return str(shtab.complete(parser, shell))
+
+
+def _commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """(name, parser) of every command and every action of one."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, command in action.choices.items():
+                yield name, command
+                yield from _commands(command)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the script."""
+    text = script(options.parser, options.shell)
+    if options.json:
+        print(json.dumps({"shell": options.shell, "script": text, "install": INSTALL[options.shell]}, indent=2))
+    else:
+        print(text.rstrip("\n"))
+    return 0

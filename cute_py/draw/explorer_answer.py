@@ -1,0 +1,364 @@
+"""What the library says to a filled-in form of the explorer, as plain data: the judge of the page's own engine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+from cute_py.arith_tuple.cells import text
+from cute_py.arith_tuple.parse import parse
+from cute_py.arith_tuple.pointers import make_gmem_ptr
+from cute_py.arith_tuple.scaled_basis import ScaledBasis
+from cute_py.arith_tuple.tensors import make_tensor
+from cute_py.draw.explorer_facts import DEFAULTS, LIMITS, SAMPLE_BYTES, WANTED
+from cute_py.dtypes import as_dtype
+from cute_py.errors import CuteError, GBasisError, InvalidTypeError, InvalidValueError
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.domain import domain_of
+from cute_py.layout.int_tuple import product_each
+from cute_py.layout.layout import Layout, static
+from cute_py.layout.recast import recast_layout
+from cute_py.layout.trees import leaves
+from cute_py.tma.atom.op import Op, as_op, why_not_on
+from cute_py.tma.atom.swizzle_mode import why_not_swizzle
+from cute_py.tma.copy_atom.check import layout_modes, reasons
+from cute_py.tma.copy_atom.copy_atom import TmaAtom
+from cute_py.tma.copy_atom.fixes import find_fixes
+from cute_py.tma.copy_atom.formats import tensor_map_format
+from cute_py.tma.copy_atom.make import byte_swizzle, make_tma_atom
+from cute_py.tma.copy_atom.tiles import TileWork, tile_work
+from cute_py.tma.descriptor.arch import architecture, unknown_addition
+from cute_py.tma.descriptor.fields import PAYLOAD_BYTES
+from cute_py.tma.descriptor.hazards import hazards
+from cute_py.tma.descriptor.json_form import field_table
+from cute_py.tma.descriptor.violations import Violation, violations
+from cute_py.tma.gbasis.basis import construct_tma_gbasis, make_cta_v_map
+from cute_py.tma.gbasis.collapsed import why_not_collapsed
+from cute_py.tma.run.trace import Trace
+
+T = TypeVar("T")
+Problem = dict[str, Any]
+
+_INTEGER: Final = re.compile(r"\s*([-+]?(?:0x[0-9a-f]+|0o[0-7]+|0b[01]+|[1-9]\d*|0+))\s*\Z", re.IGNORECASE | re.ASCII)
+
+
+def problem(
+    rule: str,
+    message: str,
+    *,
+    field: str | None = None,
+    mode: int | None = None,
+    source: str | None = None,
+    facts: Any = None,
+) -> Problem:
+    """One thing that is wrong: the rule's name or the error's, its words, and the field or TMA mode at fault."""
+    return {"rule": rule, "field": field, "message": message, "mode": mode, "source": source, "facts": facts}
+
+
+def number(n: int) -> int | str:
+    """An integer for JSON: a number where every reader has it exactly, else its digits.
+
+    >>> number(2**53), number(2**53 + 1)
+    (9007199254740992, '9007199254740993')
+    """
+    return int(n) if abs(n) <= 2**53 else str(int(n))
+
+
+def integer(text: str, wanted: str) -> int:
+    """A number, decimal or 0x, 0o, 0b.
+
+    Raises:
+        InvalidValueError: something else; `wanted` says what should be there.
+    """
+    found = _INTEGER.match(text)
+    if found is None:
+        raise InvalidValueError(wanted)
+    return int(found[1], 0)
+
+
+def checked_query(query: Mapping[str, str]) -> dict[str, str]:
+    """The fields, absent ones with their defaults.
+
+    Raises:
+        InvalidValueError: a field that the form has not, or no layouts.
+
+    >>> checked_query({"gmem": "8:_1", "smem": "_8:_1"})["op"]
+    'SM90_TMA_LOAD'
+    """
+    unknown = [name for name in query if name not in DEFAULTS]
+    if unknown:
+        raise InvalidValueError(f"unknown field {unknown[0]!r}", {"known": ", ".join(DEFAULTS)})
+    missing = [name for name in ("gmem", "smem") if name not in query]
+    if missing:
+        raise InvalidValueError(f"no field {missing[0]!r}", {"needed": "gmem and smem, the layouts of a copy"})
+    return {name: query.get(name, default).strip() for name, default in DEFAULTS.items()}
+
+
+def _parsed(text: str) -> Any:
+    """What a text shows, if it is of a size that a person types.
+
+    Raises:
+        InvalidValueError: a long text, or a basis element of a mode that no layout has; ParseError: as `parse`.
+    """
+    if len(text) > LIMITS["max_text"]:
+        raise InvalidValueError(f"a text of {len(text)} characters; must be at most {LIMITS['max_text']}")
+    if re.search(r"@\d{3}", text) or re.search(r"E<[^>]*\d{3}", text):
+        raise InvalidValueError("a basis element names a mode above 99; no layout here has so many")
+    return parse(text)
+
+
+def _gmem(text: str) -> Layout:
+    layout = _parsed(text)
+    if not isinstance(layout, Layout) or any(isinstance(d, ScaledBasis) for d in leaves(layout.stride)):
+        raise InvalidTypeError("the global tensor is no layout; write one such as (1024,512):(512,_1)")
+    return layout
+
+
+def _smem(text: str) -> Layout | ComposedLayout:
+    layout = _parsed(text)
+    if not isinstance(layout, (Layout, ComposedLayout)):
+        raise InvalidTypeError("the shared tile is no layout; write one such as (_128,_64):(_64,_1)")
+    return layout
+
+
+def _address(text: str) -> int:
+    value = integer(text, WANTED["address"])
+    make_gmem_ptr(value, "uint8")
+    return value
+
+
+def _arch(text: str) -> str:
+    architecture(text)
+    return text
+
+
+_READERS: Final[dict[str, Callable[[str], Any]]] = {
+    "gmem": _gmem,
+    "dtype": as_dtype,
+    "internal": lambda text: as_dtype(text) if text else None,
+    "address": _address,
+    "smem": _smem,
+    "tile": lambda text: static(_parsed(text)) if text else None,
+    "op": as_op,
+    "multicast": lambda text: integer(text, WANTED["multicast"]),
+    "arch": _arch,
+}
+
+
+def _attempt(make: Callable[[], T], problems: list[Problem], rule: str | None = None) -> T | None:
+    try:
+        return make()
+    except CuteError as error:
+        facts = [[name, str(fact)] for name, fact in error.facts.items()] if isinstance(error, GBasisError) else None
+        problems.append(problem(rule or type(error).__name__, error.headline, facts=facts))
+        return None
+
+
+def answer(query: Mapping[str, str]) -> dict[str, Any]:
+    """Everything that the page shows for a form.
+
+    Args:
+        query: field -> text, see `DEFAULTS`.
+    Returns:
+        plain data; `problems` are all that is wrong, empty if the copy can be made and every instruction starts where
+        it may; what can't be reached because of them is None. `not_covered` names what the form has no answer to.
+    Raises:
+        InvalidValueError: as `checked_query`.
+
+    >>> found = answer({"gmem": "(256,100):(100,_1)", "smem": "(_64,_32):(_32,_1)"})
+    >>> [p["message"] for p in found["problems"]], found["fixes"][0]
+    (['globalStrides[0] = 200 bytes; must be a multiple of 16'], 'pad the row to 104 elements')
+    """
+    fields = checked_query(query)
+    problems: list[Problem] = []
+    form: dict[str, Any] = {}
+    for name, read in _READERS.items():
+        try:
+            form[name] = read(fields[name])
+        except CuteError as error:
+            problems.append(problem(type(error).__name__, error.headline, field=name))
+    empty = dict.fromkeys(("gbasis", "stages", "notes", "plan", "work", "samples", "descriptor", "warnings"))
+    found: dict[str, Any] = {"not_covered": [], "problems": problems, **empty, "fixes": []}
+    arguments: dict[str, Any] = {}
+    if not problems and form["op"].row.mode == "im2col":
+        found["not_covered"] = [f"im2col ({form['op']}), whose window has no place in this form"]
+    elif not problems:
+        arguments = {
+            "op": form["op"],
+            "gtensor": make_tensor(make_gmem_ptr(form["address"], form["dtype"]), form["gmem"]),
+            "smem_layout": form["smem"],
+            "cta_tiler": form["tile"],
+            "num_multicast": form["multicast"],
+            "internal_dtype": None if form["internal"] is None else form["internal"].name,
+            "arch": form["arch"],
+            "split_oversize": fields["split"] == "1",
+            "suggest": False,
+        }
+        found.update(_examined(arguments, fields["at"], problems))
+    refused = any(p["rule"] != "work" for p in problems)
+    if arguments and refused and all(map(_known, (form["gmem"], domain_of(form["smem"])))):
+        found["fixes"] = [fix.words for fix in find_fixes(make_tma_atom, arguments, LIMITS["most_fixes"])]
+    return found
+
+
+def _known(layout: Layout) -> bool:
+    """Plain integers everywhere: no symbols, no basis strides."""
+    return all(isinstance(n, int) for n in (*leaves(layout.shape), *leaves(layout.stride)))
+
+
+def _examined(arguments: dict[str, Any], at: str, problems: list[Problem]) -> dict[str, Any]:
+    """The parts that can be reached; what is in the way goes to `problems`."""
+    op, tensor, smem = arguments["op"], arguments["gtensor"], arguments["smem_layout"]
+    dtype = tensor.element_type
+    internal = as_dtype(arguments["internal_dtype"] or dtype)
+    reason = why_not_on(op, arguments["arch"], arguments["num_multicast"])
+    if reason is not None:
+        problems.append(problem("InvalidValueError", reason, field="op"))
+    found: dict[str, Any] = {}
+    before = len(problems)
+    _attempt(lambda: tensor_map_format(internal), problems)
+    problems[before:] = [{**p, "field": "dtype"} for p in problems[before:]]
+    swizzle = _attempt(lambda: byte_swizzle(smem), problems)
+    unknown = None if swizzle is None else why_not_swizzle(swizzle)
+    if unknown is not None:
+        problems.append(problem("StaticAssertError", unknown, field="smem"))
+    plain = domain_of(smem)
+    tiler = product_each(plain.shape) if arguments["cta_tiler"] is None else arguments["cta_tiler"]
+    gmem = tensor.layout
+    basis = _attempt(
+        lambda: construct_tma_gbasis(
+            gmem,
+            plain,
+            make_cta_v_map(tensor.shape, tiler),
+            internal,
+            dtype=dtype,
+            split_oversize=arguments["split_oversize"],
+        ),
+        problems,
+    )
+    if basis is not None:
+        steps = [[name, str(value), reason] for name, value, reason in basis.trace.steps()]
+        found.update(gbasis=str(basis), stages=steps, notes=list(basis.trace.notes))
+    if problems:
+        return found
+    atom = _attempt(lambda: make_tma_atom(**arguments, check=False), problems)
+    return found if atom is None else {**found, **_of_atom(atom, at, problems)}
+
+
+def _of_atom(atom: TmaAtom, at: str, problems: list[Problem]) -> dict[str, Any]:
+    gmem = atom.gtensor.layout
+    for message, mode, what in reasons(atom.plan, atom.request, gmem, atom.arch):
+        broken = isinstance(what, Violation)
+        rule, source = (what.rule, what.source) if isinstance(what, Violation) else ("cute", None)
+        problems.append(problem(rule, message, mode=mode, source=source if broken else None))
+    inexact = why_not_collapsed(recast_layout(gmem, atom.dtype, atom.internal_dtype), atom.plan.gbasis)
+    if inexact is not None:
+        problems.append(problem("collapsed", inexact[0], mode=inexact[1]))
+    sound = not violations(atom.request, arch=atom.arch) and unknown_addition(atom.request) is None
+    small = 0 < atom.instructions * atom.num_multicast <= LIMITS["most_work"]
+    # else instructions may step by a part of an element
+    whole = atom.internal_dtype.bits == atom.dtype.bits or atom.plan.box[0] * atom.internal_dtype.bits % 128 == 0
+    walks = whole and all(b.mode != 0 for b in atom.plan.broken) and all(0 < n <= 1 << 32 for n in atom.plan.dims)
+    work = _attempt(lambda: tile_work(atom), problems, "work") if small and walks else None
+    reason = atom.why_not()
+    warned = [[w.name, w.values, w.effect] for w in hazards(atom.request)]
+    if work is not None and work.tiles == 0:
+        work = None
+    which = None if work is None else _which(at, work.tiles)
+    return {
+        "plan": _plan(atom),
+        "work": None if work is None or which is None else _work(work, which, atom.plan.rank),
+        "samples": _samples(atom, work, which) if sound and work is not None and which is not None else None,
+        "descriptor": _descriptor(atom.descriptor) if sound else None,
+        "warnings": warned if reason is None else [*warned, ["layouts", "", reason]],
+    }
+
+
+def _which(at: str, tiles: int) -> int:
+    return min(max(int(_INTEGER.match(at)[1], 0), 0), tiles - 1) if _INTEGER.match(at) else 0  # type: ignore[index]
+
+
+def _plan(atom: TmaAtom) -> dict[str, Any]:
+    plan = atom.plan
+    form = atom.request.data_type
+    return {
+        "format": getattr(form, "name", str(form)),
+        "swizzle": atom.swizzle_row.name,
+        "dims": [number(n) for n in plan.dims],
+        "strides": [number(n) for n in plan.strides],
+        "box": [number(n) for n in plan.box],
+        "modes": [layout_modes(plan, atom.gtensor.layout, i) for i in range(plan.rank)],
+        "g_stride": text(plan.g_stride),
+        "tma_tensor": str(atom.get_tma_tensor()),
+        "alignment": atom.alignment,
+        "instructions": number(atom.instructions),
+        "num_val_src": number(atom.num_val_src),
+        "bytes_per_instruction": number(atom.bytes_per_instruction),
+        "transaction_bytes": number(atom.transaction_bytes),
+    }
+
+
+def _work(work: TileWork, which: int, rank: int) -> dict[str, Any]:
+    kept = work.coords[: LIMITS["most_listed"]] + _tile_start(work, which, rank)
+    return {
+        "tiles": number(work.tiles),
+        "tile_shape": text(work.rest.shape),
+        "tile": number(which),
+        "total": len(work.coords),
+        "coords": [[number(c) for c in coord] for coord in kept.tolist()],
+        "offsets": [number(n // 8) for n in work.offsets[: LIMITS["most_listed"]].tolist()],
+        "last": [number(c) for c in work.last],
+    }
+
+
+def _tile_start(work: TileWork, which: int, rank: int) -> Any:
+    """Coordinates of a tile's first element."""
+    import numpy as np
+
+    start = work.rest(which)
+    if isinstance(start, ScaledBasis):
+        start = start.as_arith_tuple()
+    numbers = [int(x) for x in start.as_tuple()] if hasattr(start, "as_tuple") else [0]
+    return np.array((numbers + [0] * rank)[:rank], np.int64)
+
+
+def _samples(atom: TmaAtom, work: TileWork, which: int) -> list[Any] | None:
+    """[byte, TMA coordinate, inside, global address, instruction, bank] of a few bytes of the tile."""
+    if len(work.coords) > LIMITS["most_traced"] or atom.op.row.mode != "tile" or atom.internal_dtype.bits < 8:
+        return None
+    coords = work.coords + _tile_start(work, which, atom.plan.rank)
+    trace = Trace(atom.descriptor, coords, work.offsets // 8)
+    shape = trace.geometry
+    end = int(trace.starts.max()) + (trace.rows - 1) * shape.pitch + shape.row_bytes
+    out: list[Any] = []
+    for byte in SAMPLE_BYTES:
+        if byte >= end:
+            continue
+        step = trace.backward(byte)
+        if step is None:
+            out.append([byte, None])
+        else:
+            coord = [number(c) for c in step.tma_coord]
+            out.append([byte, coord, step.inside, hex(step.global_address), step.instruction, step.bank])
+    return out
+
+
+def _descriptor(raw: bytes) -> dict[str, Any]:
+    live = raw[:PAYLOAD_BYTES]
+    rows = [[r.label, r.where, number(r.raw), number(r.value), r.unit, r.meaning] for r in field_table(live)]
+    return {"hex": live.hex(), "fields": rows}
+
+
+def covered(query: Mapping[str, str]) -> bool:
+    """Is this a copy that the page's own engine can answer? Tiles, one CTA an instruction, elements of whole bytes.
+
+    >>> covered({"op": "SM90_TMA_STORE"}), covered({"op": "SM90_TMA_LOAD_IM2COL"}), covered({"dtype": "uint4"})
+    (True, False, False)
+    """
+    try:
+        op = as_op(query.get("op", DEFAULTS["op"]))
+        kinds = [as_dtype(query[name]) for name in ("dtype", "internal") if query.get(name)]
+    except CuteError:
+        return True
+    return isinstance(op, Op) and (op.row.mode, op.row.ctas) == ("tile", 1) and all(k.bits >= 8 for k in kinds)

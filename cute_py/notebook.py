@@ -1,0 +1,73 @@
+"""Which objects show themselves in a Jupyter notebook, and how IPython is told.
+
+Nothing has to be done: `import cute_py` in a running IPython registers them. Where cute_py was imported before IPython
+started, `%load_ext cute_py` does it, and `%unload_ext cute_py` takes it back. The objects themselves know nothing of
+notebooks: IPython asks by the name of the class, and pictures are imported when the first one is shown.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final
+
+FORMAT: Final = "text/html"
+
+SHOWN: Final[tuple[tuple[str, str], ...]] = (
+    ("cute_py.layout.layout", "Layout"),
+    ("cute_py.layout.composed", "ComposedLayout"),
+    ("cute_py.layout.swizzle", "Swizzle"),
+    ("cute_py.layout.tensor", "Tensor"),
+    ("cute_py.tma.copy_atom.copy_atom", "TmaAtom"),
+    ("cute_py.tma.copy_atom.im2col", "Im2colAtom"),
+    ("cute_py.tma.descriptor.request", "TensorMapTiled"),
+    ("cute_py.tma.descriptor.request", "TensorMapIm2col"),
+    ("cute_py.tma.descriptor.request", "TensorMapIm2colWide"),
+    ("cute_py.tma.run.pipeline", "Timeline"),
+    ("cute_py.tmem.copy_async", "CopyAsync"),
+    ("cute_py.tmem.demonstration", "Demonstration"),
+    ("cute_py.draw.picture", "Picture"),
+    ("cute_py.errors", "CuteError"),
+)
+"""(module, class) of what is shown; classes derived from them too."""
+
+
+def html(thing: Any) -> str:
+    """What a notebook shows of an object: its printed form, its picture, its explanation.
+
+    >>> import cute_py
+    >>> "<svg" in html(cute_py.Layout((4, 8)))
+    True
+    """
+    from cute_py.draw.notebook import html as drawn
+    from cute_py.explanation import explain
+
+    return drawn(thing, explain)
+
+
+def register(shell: Any) -> None:
+    """Tell IPython how the objects of `SHOWN` are displayed.
+
+    Args:
+        shell: the running InteractiveShell, as `get_ipython()` gives it.
+    """
+    formatter = shell.display_formatter.formatters[FORMAT]
+    for module, name in SHOWN:
+        formatter.for_type_by_name(module, name, html)
+
+
+def unregister(shell: Any) -> None:
+    """Take `register` back."""
+    formatter = shell.display_formatter.formatters[FORMAT]
+    for module, name in SHOWN:
+        while formatter.pop(f"{module}.{name}", None) is not None:  # IPython keeps a name, and a class once seen.
+            pass
+
+
+def register_where_running() -> bool:
+    """Register if this process is an IPython one; IPython is looked for and not imported. Returns whether it is."""
+    running = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    shell = running() if callable(running) else None
+    if FORMAT not in getattr(getattr(shell, "display_formatter", None), "formatters", ()):
+        return False
+    register(shell)
+    return True
