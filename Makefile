@@ -3,7 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check docs clean
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test check docs notebooks wheel clean
 
 demo: $(VENV)/installed
 	$(BIN)/cute-py demo
@@ -18,16 +20,28 @@ check: $(VENV)/installed-dev
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,cli]"
+	$(PIP) -e ".[test,cli]"
 	touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	$(PIP) -e ".[dev]"
 	touch $@
 
+# The site, in site/; a warning is an error (not with --quiet, which does not count them).
 docs: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	$(PIP) -e ".[docs]"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
 
+# The notebooks in Jupyter kernels, compared with what they store. `python docs/run_notebooks.py` stores anew.
+notebooks: $(VENV)/installed
+	$(PIP) -e ".[notebook]"
+	$(BIN)/python -m pytest -q tests/test_notebooks.py
+
+# A wheel in dist/, installed into an environment of its own and tried from outside this folder.
+wheel: $(VENV)/installed-dev
+	rm -rf dist
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	MYPY=$(abspath $(BIN))/mypy .ci/try-wheel dist/*.whl
+
 clean:
-	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

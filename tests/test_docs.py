@@ -55,6 +55,14 @@ def test_page(page: Path) -> None:
     assert not found, "\n\n".join(found)
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_blocks_that_are_shown_only_are_python(page: Path) -> None:
+    for language, body, line in blocks(page.read_text()):
+        if language.startswith("python") and language != "python":
+            assert language == "python no-run", f"{page.name}:{line - 1}: {language}"
+            compile(body, f"{page.name}:{line}", "exec")
+
+
 def test_a_wrong_printout_is_found() -> None:
     page = "```python\nx = 2\nprint(x)\n```\n\n```text\n2\n```\n"
     assert differences("p", page) == []
