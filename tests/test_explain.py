@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import enum
+import importlib
+import inspect
+from types import ModuleType
 from typing import Any
+from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
+import cute_py as cute
 from cute_py import (
     ComposedLayout,
     E,
@@ -24,7 +31,7 @@ from cute_py import (
 )
 from cute_py.arith_tuple.parse import parse
 from cute_py.errors import InvalidTypeError
-from cute_py.explanation import explain
+from cute_py.explanation import Explanation, explain
 from tests.arith_tuple.strategies import basis_layouts, coordinates
 
 
@@ -132,10 +139,6 @@ def test_a_swizzle_says_which_bits(bits: int, base: int, shift: int) -> None:
 
 
 def test_composed_layouts_maps_tensors_and_errors_have_words() -> None:
-    import numpy as np
-
-    import cute_py as cute
-
     text = explain(parse("Sw<3,4,3> o smem_ptr[16b](unset) o (_128,_64):(_64,_1)"))
     assert "permutes the bits of the byte address" in text
     assert "128B swizzle of TMA" in text
@@ -151,11 +154,162 @@ def test_composed_layouts_maps_tensors_and_errors_have_words() -> None:
 
 
 def test_an_operation_is_explained_by_its_steps() -> None:
-    import cute_py as cute
-
     a, b = Layout((Int(4), Int(6)), (Int(1), Int(4))), Layout(Int(8), Int(3))
     text = explain(cute.composition, a, b)
     assert text.splitlines() == [str(step) for step in cute.steps(cute.composition, a, b)]
     assert str(cute.composition(a, b)) in text.splitlines()[-1]
     with pytest.raises(InvalidTypeError, match="no steps are known of len"):
         explain(len, a)
+
+
+# ---- every public name ---------------------------------------------------------------------------------------------
+
+PACKAGES = ("", "tma", "tma.run", "tma.lower", "tmem", "draw", "testing", "errors")
+
+
+def public() -> list[tuple[str, Any]]:
+    """(name, object) of all that the packages list, read from them here, not asked of the code that is tested."""
+    found = []
+    for package in PACKAGES:
+        module = importlib.import_module(f"cute_py.{package}".rstrip("."))
+        own = [n for n, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__]
+        for name in [*getattr(module, "__all__", own), *getattr(module, "_STRATEGIES", ())]:
+            found.append((f"{package}.{name}".lstrip("."), getattr(module, name)))
+    return [
+        *found,
+        *((name, importlib.import_module(f"cute_py.{name}")) for name in ("tma", "tmem", "draw", "testing")),
+    ]
+
+
+def test_everything_public_is_explained() -> None:
+    names = public()
+    assert len(names) > 500
+    short = []
+    for name, thing in names:
+        words = cute.explain(thing)
+        assert isinstance(words, Explanation), name
+        assert ElementTree.fromstring(words._repr_html_()) is not None
+        doc = (inspect.getdoc(thing) or "") if isinstance(thing, (type, ModuleType)) or inspect.isroutine(thing) else ""
+        first = doc.split("\n")[0]
+        if first and first not in words:
+            short.append(f"{name}: its docstring is missing")
+        body = "\n".join(words.split("\n")[1:])
+        if (
+            len(body.split()) < 4
+            or words.strip() in (repr(thing), str(thing))
+            or " object at 0x" in words.split("\n")[0]
+        ):
+            short.append(f"{name}: {words[:80]}")
+    assert short == []
+
+
+def test_every_member_of_every_enum_is_explained() -> None:
+    kinds = [thing for _, thing in public() if isinstance(thing, type) and issubclass(thing, enum.Enum)]
+    assert len(kinds) > 12
+    for kind in kinds:
+        for member in kind:
+            words = cute.explain(member)
+            assert words.startswith(f"{kind.__name__}.{member.name} = ")
+            assert (inspect.getdoc(kind) or "").split("\n")[0] in words
+
+
+def test_rows_of_tables_say_their_values() -> None:
+    row = next(row for row in cute.tma.RULES if row.name == "box")
+    words = cute.explain(row)
+    assert "  maximum     : 256" in words
+    assert "  source      : " in words
+    words = cute.explain(cute.tma.Op.SM90_TMA_REDUCE_ADD)
+    assert "  reduction : add" in words
+    assert "  bits       : 16" in cute.explain(cute.tma.TensorMapDataType.BFLOAT16)
+    assert "  span      : 128" in cute.explain(cute.tma.TensorMapSwizzle.B128)
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("tmem.COLUMNS", "Columns of tensor memory, 32 bits each."),
+        ("cute.composition", "The steps with their values: explain(composition, a, b)"),
+        ("tma.RULES", "The rules that a tensor map must keep"),
+        ("cute_py.tma.run.Trace", "n instructions of one descriptor, to be asked where elements go."),
+        ("tma.TensorMap", "  TensorMapIm2colWide"),
+        ("tmem.LANES", "cute_py.tmem.LANES = 128"),
+    ],
+)
+def test_a_name_stands_for_its_object(name: str, part: str) -> None:
+    assert part in cute.explain(name)
+
+
+@pytest.mark.parametrize("name", ["composition", "tma.NOTHING", "tma.", ".", "a b.c", "os.path", "tma.run.nothing"])
+def test_other_texts_are_no_names(name: str) -> None:
+    with pytest.raises(InvalidTypeError, match="no words for str"):
+        cute.explain(name)
+
+
+@pytest.mark.parametrize("thing", [int, dict, Exception, len, np, np.zeros(3), object(), 3.5, True, (1, 2), {}])
+def test_what_is_not_ours_has_no_words(thing: Any) -> None:
+    with pytest.raises(InvalidTypeError, match="no words for"):
+        cute.explain(thing)
+
+
+def instances() -> dict[str, Any]:
+    memory = np.arange(64 * 64, dtype=np.float16).reshape(64, 64)
+    atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", memory, Layout((Int(32), Int(32)), cute.LayoutRight))
+    tile = cute.tma.TensorMapTiled(2, 0x1000, (1024,), (), (64,))
+    gmem = cute.tma.GlobalMemory()
+    gmem.add("A", np.zeros(4096, np.uint8), 0x1000)
+    loads = [cute.tma.RingLoad(tile, [(64 * i,) for i in range(4)])]
+    ring = cute.tma.Ring(cute.tma.Emulator(), gmem, cute.tma.SharedMemory(4096), loads, depth=2)
+    timeline = ring.simulate()
+    broken = cute.tma.TensorMapTiled(6, 4, (512, 1024), (1000,), (64, 300))
+    return {
+        "layout": Layout((4, 8)),
+        "negative": Layout((4, 8), (-8, 1)),
+        "empty": Layout((0, 3)),
+        "unit": Layout(()),
+        "composed": parse("Sw<2,0,3> o 5 o (4,4):(4,1)"),
+        "negative swizzle": Swizzle(2, 1, -3),
+        "int": Int(4),
+        "basis": E(0, 1),
+        "tuple": make_identity_tensor((4, 5))(1, 2),
+        "pointer": cute.make_gmem_ptr(0x1000, "float16"),
+        "tensor": make_tensor(memory),
+        "atom": atom,
+        "plan": atom.plan,
+        "gbasis": atom.gbasis,
+        "request": atom.request,
+        "broken request": broken,
+        "violation": cute.tma.violations(broken)[0],
+        "bytes": atom.descriptor,
+        "instructions": cute.tma.instructions(atom),
+        "memory": gmem,
+        "ring": ring,
+        "timeline": timeline,
+        "outcome": timeline.outcome,
+        "event": timeline.events[0],
+        "barrier": cute.tma.Mbarrier(1),
+        "emulator": cute.tma.Emulator(),
+        "picture": cute.draw.draw(Layout((2, 3))),
+        "step": cute.steps(cute.coalesce, Layout((2, 3)))[0],
+        "demonstration": cute.tmem.demonstrate(),
+        "copy": cute.tmem.demonstration_copy(),
+        "axis": cute.tmem.TLane,
+        "tile layout": cute.tmem.S[(32, 16) : (1 @ cute.tmem.TLane, 1 @ cute.tmem.TCol)],
+        "dtype": atom.dtype,
+        "table": cute.tma.SWIZZLE_MODES[:2],
+    }
+
+
+@pytest.mark.parametrize("name", instances())
+def test_instances_are_explained(name: str) -> None:
+    thing = instances()[name]
+    words = cute.explain(thing)
+    assert len(words.splitlines()) >= 3
+    assert words.strip() != str(thing).strip()
+    assert ElementTree.fromstring(words._repr_html_()).get("class") == "cute-explanation"
+
+
+def test_the_html_form_has_the_same_words() -> None:
+    words = cute.explain(cute.composition)
+    page = ElementTree.fromstring(words._repr_html_())
+    assert " ".join(page.itertext()).split() == words.split()
+    assert "&lt; b" in Explanation("a < b")._repr_html_()

@@ -10,9 +10,10 @@ from typing import Any
 
 from cute_py.draw.picture import Picture
 from cute_py.draw.style import CHARACTER
-from cute_py.draw.table import TONES, Cell, Table
+from cute_py.draw.table import TONES, Cell, Legend, Table, hatch_legend
 from cute_py.tma.descriptor.encode import encode
-from cute_py.tma.descriptor.fields import MAX_RANK, PAYLOAD_BYTES, BitField, field, live_fields
+from cute_py.tma.descriptor.fields import CORNER_WIDTH, MAX_RANK, PAYLOAD_BYTES, BitField, field, live_fields
+from cute_py.tma.descriptor.formats import CODE_TO_FORMAT
 from cute_py.tma.descriptor.read import read_map
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 
@@ -33,7 +34,7 @@ def draw_descriptor(what: Any) -> Picture:
 
     >>> request = TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128), swizzle=3)
     >>> [line for line in draw_descriptor(request).text.splitlines() if "box_dim" in line][0]
-    ' p  word 6  bits 63-56  box_dim[0] = 63  size - 1, elements'
+    ' p  word 6  bits 63-56  box_dim[0] = 63  size - 1, elements, so 64'
     """
     requests = (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)
     raw = encode(what) if isinstance(what, requests) else read_map(what)
@@ -47,7 +48,7 @@ def draw_descriptor(what: Any) -> Picture:
     names: list[str] = []
     for word in range(words):
         here = sorted((row for row in rows if row.word == word), key=lambda row: -row.shift)
-        cells += [_names(here, keys, bits), _bits(here, word, bits)]
+        cells += [_names(here, keys, bits), _bits(here, keys, word, bits)]
         names += ["", f"word {word}"]
     table = Table(
         "",
@@ -56,12 +57,17 @@ def draw_descriptor(what: Any) -> Picture:
         tuple(str(bit) for bit in range(WORD - 1, -1, -1)),
         column_axis="bits",
         notes=tuple(legend),
-        twin="\n".join(legend),
+        legends=(Legend("colour: bits that are 1, by field"), hatch_legend("a 1 where no field is known")),
+        twin="\n".join([*legend, "", *(_word(word, bits) for word in range(words))]),
         cell_width=BIT_WIDTH,
         cell_height=18.0,
     )
     kind = "im2col" if im2col else "tiled"
     return Picture(f"tensor map, {kind}, rank {rank}, {len(raw)} bytes", (table,), _stray(rows, bits, words))
+
+
+def _word(word: int, bits: int) -> str:
+    return f"word {word} = 0x{bits >> (WORD * word) & ((1 << WORD) - 1):016x}"
 
 
 def _key(index: int) -> str:
@@ -78,13 +84,33 @@ def _line(row: BitField, key: str, bits: int) -> str:
     high, low = row.shift + row.width - 1, row.shift
     span = f"bits {high:>2}-{low:<2}" if row.width > 1 else f"bit  {low:<5}"
     unit = f", {row.unit}" if row.unit else ""
-    return f"{key:>2}  word {row.word}  {span}  {row.label} = {_value(row, bits)}  {row.encoding}{unit}"
+    said = f"{row.encoding}{unit}{_meaning(row, bits)}"
+    return f"{key:>2}  word {row.word}  {span}  {row.label} = {_value(row, bits)}  {said}"
+
+
+def _meaning(row: BitField, bits: int) -> str:
+    """What a raw value stands for, where it is not the number itself."""
+    value, rank = row.read(bits), field("rank").read(bits) + 1
+    if row.encoding.endswith(" - 1"):
+        return f", so {value + 1}"
+    if row.name == "global_stride_low" and row.mode is not None:
+        return f", so {(value | field('global_stride_high', row.mode).read(bits) << 32) << 4} bytes"
+    if row.name == "format":
+        found = CODE_TO_FORMAT.get((value, field("tf32_round").read(bits)))
+        return "" if found is None else f": {found.name}"
+    if row.name.startswith("pixel_box") and rank in CORNER_WIDTH:
+        width = CORNER_WIDTH[rank]
+        parts = [value >> (width * i) & ((1 << width) - 1) for i in range(rank - 2)]
+        signed = [part - (1 << width) if part >> (width - 1) else part for part in parts]
+        return f": ({', '.join(map(str, signed))}), W first"
+    return ""
 
 
 def _story(row: BitField, bits: int) -> str:
     unit = f", {row.unit}" if row.unit else ""
     high, low = row.shift + row.width - 1, row.shift
-    return f"{row.label} = {_value(row, bits)} ({row.encoding}{unit}); word {row.word}, bits {high} to {low}"
+    means = _meaning(row, bits)
+    return f"{row.label} = {_value(row, bits)} ({row.encoding}{unit}{means}); word {row.word}, bits {high} to {low}"
 
 
 def _names(fields: list[BitField], keys: dict[BitField, str], bits: int) -> tuple[Cell, ...]:
@@ -108,13 +134,16 @@ def _tone(key: str) -> int:
     return ord(key[-1]) % TONES
 
 
-def _bits(fields: list[BitField], word: int, bits: int) -> tuple[Cell, ...]:
+def _bits(fields: list[BitField], keys: dict[BitField, str], word: int, bits: int) -> tuple[Cell, ...]:
     """The row of bits of one word, high bits first."""
     out = []
     for bit in range(WORD - 1, -1, -1):
         row = next((row for row in fields if row.shift <= bit < row.shift + row.width), None)
         name = "no field" if row is None else f"{row.label} bit {bit - row.shift} of {row.width}"
-        out.append(Cell(str(bits >> (WORD * word + bit) & 1), f"word {word}, bit {bit}: {name}"))
+        value = bits >> (WORD * word + bit) & 1
+        tone = _tone(keys[row]) if row is not None and value else None
+        stray = (0.0, 1.0) if row is None and value else (1.0, 1.0)
+        out.append(Cell(str(value), f"word {word}, bit {bit}: {name}", tone, stray))
     return tuple(out)
 
 

@@ -6,62 +6,87 @@ The tensor is drawn in TMA order: mode 0, the contiguous one, across, mode 1 dow
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from cute_py.draw.copy_way import OUTSIDE, checked_atom, logical_of, tuple_text
 from cute_py.draw.picture import Picture
-from cute_py.draw.table import TONES, Cell, Table, labels, shown
-from cute_py.errors import InvalidTypeError
+from cute_py.draw.style import CHARACTER
+from cute_py.draw.table import TONES, Cell, Legend, Table, hatch_legend, labels, shown, tone_legend
 from cute_py.layout.leaf import value_of
 from cute_py.layout.trees import leaves
 from cute_py.tma.copy_atom.copy_atom import TmaAtom
 from cute_py.tma.copy_atom.tiles import TileWork, tile_work
 
-BOXES = 24
+BOXES = 16
 """Boxes that are drawn along one mode."""
-LARGEST, SMALLEST = 150.0, 30.0
-"""Sides of a drawn box, pixels."""
+LARGEST, SMALLEST, NARROWEST = 90.0, 26.0, 66.0
+"""Longer side of a drawn box; least height and width; pixels."""
+_FATE = {
+    "load": "filled in shared memory, bytes counted",
+    "store": "what is outside is not written",
+    "reduce": "what is outside is not written",
+    "prefetch": "what is outside is not fetched",
+}
+SPACE = 640.0
+"""Pixels for all boxes of one mode, as far as they stay readable."""
 
 
-def checked_atom(atom: Any, operation: str) -> TmaAtom:
-    """A tiled atom.
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where boxes begin along one TMA mode: at `at`, which is `base` in the first tile.
 
-    Raises:
-        InvalidTypeError: something else.
+    Attributes:
+        tile: (leaf of the tile modes, index) of each that moves it.
     """
-    if not isinstance(atom, TmaAtom):
-        raise InvalidTypeError(f"{operation} takes an atom of make_tma_copy, got {type(atom).__name__}")
-    return atom
+
+    at: int
+    base: int
+    tile: tuple[tuple[int, int], ...]
 
 
-def steps_along(work: TileWork, mode: int) -> list[tuple[int, int]]:
-    """(number of steps, distance) of the tiles along a TMA mode."""
+def steps_along(work: TileWork, mode: int) -> list[tuple[int, int, int]]:
+    """(leaf of the tile modes, number of steps, distance) of the tiles along a TMA mode."""
     out = []
-    for n, d in zip(leaves(work.rest._shape), leaves(work.rest._stride), strict=True):
+    for leaf, (n, d) in enumerate(zip(leaves(work.rest._shape), leaves(work.rest._stride), strict=True)):
         if getattr(d, "modes", ())[:1] == (mode,) and int(value_of(n)) > 1 and int(d.value):
-            out.append((int(value_of(n)), int(d.value)))
+            out.append((leaf, int(value_of(n)), int(d.value)))
     return out
 
 
-def box_starts(work: TileWork, mode: int) -> tuple[list[int | None], int]:
+def box_starts(work: TileWork, mode: int) -> tuple[list[Start | None], int]:
     """(starts of the boxes along a TMA mode, ascending, with None for a gap; how many there are in all)."""
-    total = 1
     first = sorted({int(c) for c in work.coords[:, mode]}) if mode < work.coords.shape[1] else [0]
-    picked, last = set(first), first[-1]
-    for count, step in steps_along(work, mode):
+    found = {at: Start(at, at, ()) for at in first}
+    last, total = found[first[-1]], len(first)
+    for leaf, count, step in steps_along(work, mode):
         total *= count
         near = [i for i in shown(count, 2 * BOXES) if i is not None]
-        picked = {start + i * step for start in picked for i in near}
-        last += (count - 1) * step
-    ordered = sorted(picked | {last})
-    indices = shown(max(len(ordered), total * len(first)), BOXES)
-    starts: list[int | None] = []
-    for index in indices:
+        moved = [Start(s.at + i * step, s.base, (*s.tile, (leaf, i))) for s in found.values() for i in near]
+        found = {start.at: start for start in reversed(moved)}
+        last = Start(last.at + (count - 1) * step, last.base, (*last.tile, (leaf, count - 1)))
+    found.setdefault(last.at, last)
+    ordered = [found[at] for at in sorted(found)]
+    count = max(len(ordered), total)
+    starts: list[Start | None] = []
+    for index in shown(count, BOXES):
         if index is None:
             starts.append(None)
         else:
-            from_end = max(len(ordered), total * len(first)) - index
-            starts.append(ordered[index] if index < BOXES else ordered[-from_end])
-    return starts, total * len(first)
+            starts.append(ordered[index] if index < BOXES else ordered[index - count])
+    return starts, total
+
+
+def _tile_coordinate(work: TileWork, starts: Sequence[Start]) -> str:
+    """The tile that starts of several modes name, in the tile modes of the divided tensor."""
+    at = dict(pair for start in starts for pair in start.tile)
+    numbers = iter(range(len(leaves(work.rest._shape))))
+
+    def tree(shape: Any) -> Any:
+        return tuple(tree(part) for part in shape) if isinstance(shape, tuple) else at.get(next(numbers), 0)
+
+    return str(tree(work.rest._shape)).replace(" ", "").replace(",)", ")")
 
 
 def _fraction(start: int, box: int, size: int) -> float:
@@ -69,11 +94,12 @@ def _fraction(start: int, box: int, size: int) -> float:
     return min(max((size - start) / box, 0.0), 1.0) if start >= 0 else 1.0
 
 
-def _sides(box: tuple[int, int]) -> tuple[float, float]:
-    """Pixels of a drawn box, with the proportions of the true one as far as it stays readable."""
+def _sides(box: tuple[int, int], count: int) -> tuple[float, float]:
+    """Pixels of a drawn box, with the proportions of the true one as far as it stays readable; smaller if many are."""
     ratio = min(max(box[0] / box[1], 0.25), 4.0)
-    wide = LARGEST if ratio >= 1 else LARGEST * ratio
-    return max(wide * 0.6, 66.0), max(wide / ratio * 0.6, SMALLEST)
+    largest = min(LARGEST, SPACE / max(count, 1))
+    wide = largest if ratio >= 1 else largest * ratio
+    return max(wide, NARROWEST), max(wide / ratio, SMALLEST)
 
 
 def draw_boxes(atom: Any) -> Picture:
@@ -83,6 +109,8 @@ def draw_boxes(atom: Any) -> Picture:
         atom: of `make_tma_copy`.
     Raises:
         InvalidTypeError: no such atom; as `tile_work` where a tile can't be cut into boxes.
+
+    The two colours alternate from tile to tile; a tile of several instructions has several boxes.
     """
     checked_atom(atom, "draw_boxes")
     work, plan = tile_work(atom), atom.plan
@@ -90,37 +118,58 @@ def draw_boxes(atom: Any) -> Picture:
     if atom.op.row.mode in ("gather4", "scatter4"):
         box = (box[0], 4)
     across, total_across = box_starts(work, 0)
-    down, total_down = box_starts(work, 1) if plan.rank > 1 else (list[int | None]([0]), 1)
+    down, total_down = box_starts(work, 1) if plan.rank > 1 else (list[Start | None]([Start(0, 0, ())]), 1)
     elsewhere = tuple(int(c) for c in work.coords[0, 2:])
+    logical, outside = logical_of(atom), OUTSIDE[atom.op.row.direction]
+    slots = {tuple(int(c) for c in coords): i for i, coords in reversed(list(enumerate(work.coords)))}
 
-    def cell(y: int | None, x: int | None) -> Cell | None:
+    def cell(y: Start | None, x: Start | None) -> Cell | None:
         if x is None or y is None:
             return None
-        inside = (_fraction(x, box[0], dims[0]), _fraction(y, box[1], dims[1]))
-        coord = (x, y)[: plan.rank] + elsewhere
-        text = "(" + ",".join(map(str, coord)) + ")"
-        part = "" if inside == (1.0, 1.0) else f", {1 - inside[0] * inside[1]:.0%} of it outside: filled, not read"
-        whole = f"box at TMA {text}, {' x '.join(map(str, (*box, *plan.box[2:])[: plan.rank]))} elements{part}"
-        return Cell(text, whole, (x // box[0] + 3 * (y // box[1])) % 2 * 7, inside)
+        inside = (_fraction(x.at, box[0], dims[0]), _fraction(y.at, box[1], dims[1]))
+        coord = (x.at, y.at, *elsewhere)[: plan.rank]
+        slot = slots.get((x.base, y.base, *elsewhere)[: plan.rank])
+        part = inside[0] * inside[1]
+        way = [
+            f"tile {_tile_coordinate(work, (x, y))}" + ("" if slot is None else f", instruction {slot}"),
+            *([] if logical is None else [f"tensor {tuple_text(logical(coord))}"]),
+            f"box at TMA {tuple_text(coord)}, {' x '.join(map(str, (*box, *plan.box[2:])[: plan.rank]))} elements"
+            + ("" if part == 1 else f", {1 - part:.0%} of it {outside}"),
+            *([f"global byte 0x{_address(atom, coord):x}"] if part else []),
+            *([] if slot is None else [f"shared byte {int(work.offsets[slot]) // 8} of the tile"]),
+        ]
+        parity = sum(i for start in (x, y) for _, i in start.tile) % 2
+        return Cell(tuple_text(coord), " -> ".join(way), 7 * parity, inside)
 
     rows = tuple(tuple(cell(y, x) for x in across) for y in down)
-    wide, high = _sides((box[0], box[1]))
-    wide = max(wide, 7.2 * max((len(c.text) for row in rows for c in row if c is not None), default=0) + 8)
+    wide, high = _sides((box[0], box[1]), max(len(across), len(down)))
+    wide = max(wide, CHARACTER * max((len(c.text) for row in rows for c in row if c is not None), default=0) + 8)
     table = Table(
         "",
         rows,
-        labels(down),
-        labels(across),
+        labels([None if start is None else start.at for start in down]),
+        labels([None if start is None else start.at for start in across]),
         f"TMA mode 1, {dims[1]} elements, boxes of {box[1]}" if plan.rank > 1 else "",
         f"TMA mode 0 (contiguous), {dims[0]} elements, boxes of {box[0]}",
         notes=_cut(total_across, across, total_down, down),
+        legends=(
+            Legend("colour: alternates from tile to tile"),
+            hatch_legend(outside),
+        ),
         cell_width=wide,
         cell_height=high,
     )
     return Picture(f"{atom.op}: boxes on {atom.gtensor}", (table,), _box_notes(atom, box, elsewhere))
 
 
-def _cut(total_across: int, across: list[int | None], total_down: int, down: list[int | None]) -> tuple[str, ...]:
+def _address(atom: TmaAtom, coord: Sequence[int]) -> int:
+    """Of an element, in bytes."""
+    request = atom.request
+    steps = (atom.internal_dtype.bits / 8, *request.global_strides)
+    return int(request.global_address) + int(sum(c * step for c, step in zip(coord, steps, strict=True)))
+
+
+def _cut(total_across: int, across: Sequence[Any], total_down: int, down: Sequence[Any]) -> tuple[str, ...]:
     if None not in across and None not in down:
         return ()
     drawn = [sum(1 for start in starts if start is not None) for starts in (down, across)]
@@ -130,6 +179,8 @@ def _cut(total_across: int, across: list[int | None], total_down: int, down: lis
 def _box_notes(atom: TmaAtom, drawn: tuple[int, ...], elsewhere: tuple[int, ...]) -> tuple[str, ...]:
     plan = atom.plan
     notes = [f"tensor {' x '.join(map(str, plan.dims))} of {atom.internal_dtype}, innermost mode first"]
+    if atom.instructions * atom.num_multicast > 1:
+        notes.append(f"a tile is {atom.instructions * atom.num_multicast} boxes, one instruction each")
     if atom.op.row.mode in ("gather4", "scatter4"):
         notes.append("each instruction names four rows at run time; drawn for neighbours")
     if elsewhere:
@@ -141,8 +192,18 @@ def _box_notes(atom: TmaAtom, drawn: tuple[int, ...], elsewhere: tuple[int, ...]
         if size % box
     ]
     if over:
-        notes.append(f"boxes hang over the end, hatched ({'; '.join(over)}): filled in shared memory, bytes counted")
+        row_bits = plan.dims[0] * atom.internal_dtype.bits
+        if atom.op.row.direction in ("store", "reduce") and plan.dims[0] % plan.box[0] and row_bits % 128:
+            notes.append(
+                f"rows of {row_bits / 8:g} bytes: what is written goes up to the next 16 bytes, beyond the end"
+            )
+        notes.append(f"boxes hang over the end ({'; '.join(over)}): {_FATE[atom.op.row.direction]}")
     return tuple(notes)
+
+
+def _cta_names(count: int) -> list[str]:
+    """What each tone stands for: one CTA, or all that are equal modulo 8."""
+    return [f"CTA {', '.join(str(n) for n in range(tone, max(count, tone + 1), TONES))}" for tone in range(TONES)]
 
 
 def draw_multicast(atom: Any) -> Picture:
@@ -159,19 +220,20 @@ def draw_multicast(atom: Any) -> Picture:
     order = sorted(range(len(work.coords)), key=lambda i: int(work.offsets[i]))
     kept = shown(len(order), 64)
     receivers = shown(count, 16)
-    bytes_of = atom.bytes_per_instruction
+    bytes_of, logical = atom.bytes_per_instruction, logical_of(atom)
 
     def cell(place: int | None, receiver: int | None) -> Cell | None:
         if place is None or receiver is None:
             return None
         i = order[place]
         issuer, start = i // each, int(work.offsets[i]) // 8
-        coord = "(" + ",".join(str(int(c)) for c in work.coords[i]) + ")"
+        numbers = tuple(int(c) for c in work.coords[i])
         story = (
-            f"CTA {issuer} loads the box at TMA {coord}; bytes {start} to {start + bytes_of - 1} of the tile "
-            f"in the shared memory of CTA {receiver}"
+            ("" if logical is None else f"tensor {tuple_text(logical(numbers))} -> ")
+            + f"box at TMA {tuple_text(numbers)} -> instruction {i % each} of CTA {issuer} -> bytes {start} to "
+            + f"{start + bytes_of - 1} of the tile in the shared memory of CTA {receiver}"
         )
-        return Cell(f"CTA {issuer}\n{coord}", story, issuer % TONES)
+        return Cell(f"CTA {issuer}\n{tuple_text(numbers)}", story, issuer % TONES)
 
     rows = tuple(tuple(cell(place, receiver) for receiver in receivers) for place in kept)
     starts = tuple("…" if p is None else f"byte {int(work.offsets[order[p]]) // 8}" for p in kept)
@@ -182,9 +244,16 @@ def draw_multicast(atom: Any) -> Picture:
         labels(receivers),
         "shared memory of one tile",
         f"CTAs that receive it: {count}",
+        notes=_cut(len(receivers), receivers, len(order), kept) if None in (*kept, *receivers) else (),
+        legends=(tone_legend("colour: the CTA that issues the load", _cta_names(count)),),
     )
     size = math.prod(atom.plan.box)
     notes = (
+        *(
+            [f"mask of each load where they are the CTAs 0 to {count - 1} of the cluster: 0x{(1 << count) - 1:x}"]
+            if count > 1
+            else []
+        ),
         f"each CTA issues {each} instruction(s) of {bytes_of} bytes ({size} elements), and receives all of the tile",
         f"every barrier expects {atom.transaction_bytes} bytes",
     )

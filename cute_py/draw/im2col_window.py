@@ -5,29 +5,43 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from cute_py.draw.copy_way import tuple_text, way_of
 from cute_py.draw.picture import Picture
-from cute_py.draw.shared_memory import tuple_text, way_of
-from cute_py.draw.table import Cell, Table, axis_limit, cut_note, labels, shown
+from cute_py.draw.table import (
+    AXIS_LIMIT,
+    Cell,
+    Legend,
+    Table,
+    hatch_legend,
+    labels,
+    shown_around,
+)
 from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.tma.copy_atom.im2col import Im2colAtom
-from cute_py.tma.descriptor.request import TensorMapIm2col
+from cute_py.tma.descriptor.formats import Im2ColWideMode
+from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide
+from cute_py.tma.run.emulator_geometry import Geometry, geometry
+from cute_py.tma.run.emulator_image import image
 from cute_py.tma.run.trace import Step, Trace
 
 VISITED = 5
 """Tone of a pixel that is loaded."""
+ENDS = 12
+"""First, and last, pixels of a load that are drawn before others are."""
 
 
 def draw_im2col(what: Any, coords: Sequence[int] | None = None, offsets: Sequence[int] = ()) -> Picture:
     """The plane of the image (width across, height down) with the pixels that one im2col load visits numbered.
 
     Args:
-        what: an atom of `make_im2col_tma_copy`, or a `TensorMapIm2col`, rank 3 to 5.
+        what: an atom of `make_im2col_tma_copy`, a `TensorMapIm2col` or a `TensorMapIm2colWide`, rank 3 to 5.
         coords: of the instruction, (C, W, H, D, N) as far as the rank goes; default: the first base pixel.
-        offsets: of the filter position, (W, H, D); default 0.
+        offsets: of the filter position, (W, H, D); of a wide map (halo, offset), both along W; default 0.
     Raises:
         InvalidTypeError: no im2col map; InvalidValueError: the wrong number of coordinates or offsets.
 
-    Pixels outside the image are hatched: they are filled. Of pixels in other planes the picture says how many.
+    Pixels outside the image are hatched: they are filled. Of pixels in other planes the picture says how many. Of a
+    large image what is around the visited pixels is drawn, and its edges.
 
     >>> request = TensorMapIm2col(0, 4096, (16, 4, 3, 1), (16, 64, 192), (-1, -1), (-1, -1), 16, 6)
     >>> print(draw_im2col(request, (0, -1, -1, 0), (1, 0)))
@@ -40,55 +54,93 @@ def draw_im2col(what: Any, coords: Sequence[int] | None = None, offsets: Sequenc
      0 | ./   4   5   .   .
      1 | ./   .   .   .   .
      2 | ./   .   .   .   .
+    / outside the image: filled where it is loaded
     <BLANKLINE>
+    numbers: the pixel's row of the tile in shared memory
     base pixels run from (-1,-1) to (2,1); the offsets are added to each
     4 pixels are outside the image: filled, and counted in the bytes
     """
-    request = what.request if isinstance(what, Im2colAtom) else what
-    if not isinstance(request, TensorMapIm2col):
-        raise InvalidTypeError(f"draw_im2col takes an im2col atom or request, got {type(what).__name__}")
-    rank = request.rank
-    lower = tuple(request.pixel_box_lower_corner)
-    start = (0, *lower, 0) if coords is None else tuple(coords)
-    by = tuple(offsets) or (0,) * (rank - 2)
-    if len(start) != rank or len(by) != rank - 2:
-        raise InvalidValueError(f"{len(start)} coordinates and {len(by)} offsets; must be {rank} and {rank - 2}")
-    trace = Trace(request, [start], [0], mode="im2col", im2col_offsets=[by])
+    trace = im2col_trace(what, coords, offsets, "draw_im2col")
+    shape, start, by = trace.geometry, tuple(trace.coords[0].tolist()), tuple(trace.offsets[0].tolist())
     visits = _visits(trace)
-    plane = visits[0].tma_coord[3:] if rank > 3 else visits[0].tma_coord[2:]
-    here = {_pixel(s, rank): (n, s) for n, s in reversed(list(enumerate(visits))) if _plane(s, rank) == plane}
-    width, height = request.global_dim[1], request.global_dim[2] if rank > 3 else 1
-    xs, ys = [x for x, _ in here], [y for _, y in here]
-    across = range(min(0, lower[0], *xs), max(width, *(x + 1 for x in xs)))
-    down = range(min(0, lower[1], *ys), max(height, *(y + 1 for y in ys))) if rank > 3 else range(1)
-    table = _plane_table(here, across, down, (width, height))
+    plane = _plane(visits[0], shape)
+    here = {_pixel(s, shape): (n, s) for n, s in reversed(list(enumerate(visits))) if _plane(s, shape) == plane}
+    sizes = (shape.dims[shape.spatial[0]], shape.dims[shape.spatial[1]] if len(shape.spatial) > 1 else 1)
+    lower = (*shape.lower, 0, 0)[:2]
+    across, down = (
+        range(min(0, low, *(p[k] for p in here)), max(size, *(p[k] + 1 for p in here)))
+        for k, (low, size) in enumerate(zip(lower, sizes, strict=True))
+    )
+    said = "offsets" if shape.mode == "im2col" else "halo and offset"
     return Picture(
-        f"im2col load at {tuple_text(start)}, offsets {tuple_text(by)}: "
-        f"{len(visits)} pixels of {request.channels_per_pixel} channels",
-        (table,),
-        _notes(request, visits, here, plane),
+        f"{shape.mode} load at {tuple_text(start)}, {said} {tuple_text(by)}: "
+        f"{len(visits)} pixels of {shape.row_bytes * 8 // shape.bits} channels",
+        (_plane_table(here, across, down, sizes),),
+        _notes(shape, visits, here, plane),
     )
 
 
+def im2col_trace(what: Any, coords: Sequence[int] | None, offsets: Sequence[int], operation: str) -> Trace:
+    """One im2col load, to be asked where its elements go.
+
+    Raises:
+        InvalidTypeError: no im2col map; InvalidValueError: the wrong number of coordinates or offsets.
+    """
+    request = what.request if isinstance(what, Im2colAtom) else what
+    if not isinstance(request, (TensorMapIm2col, TensorMapIm2colWide)):
+        raise InvalidTypeError(f"{operation} takes an im2col atom or request, got {type(what).__name__}")
+    shape = geometry(request, _mode(request))
+    start = _first_pixel(shape) if coords is None else tuple(coords)
+    wanted = shape.rank - 2 if shape.mode == "im2col" else 2
+    by = tuple(offsets) or (0,) * wanted
+    if len(start) != shape.rank or len(by) != wanted:
+        raise InvalidValueError(f"{len(start)} coordinates and {len(by)} offsets; must be {shape.rank} and {wanted}")
+    return Trace(request, [start], [0], mode=shape.mode, im2col_offsets=[by])
+
+
+def _mode(request: TensorMapIm2col | TensorMapIm2colWide) -> str:
+    if isinstance(request, TensorMapIm2col):
+        return "im2col"
+    return "im2col::w::128" if request.mode == Im2ColWideMode.W128 else "im2col::w"
+
+
+def _first_pixel(shape: Geometry) -> tuple[int, ...]:
+    """The lower corner of the bounding box in channel 0 of image 0."""
+    start = [0] * shape.rank
+    for mode, low in zip(shape.spatial, shape.lower, strict=False):
+        start[mode] = low
+    return tuple(start)
+
+
 def _visits(trace: Trace) -> list[Step]:
-    """The first element of every row, in order."""
-    shape = trace.geometry
-    return [step for row in range(trace.rows) if (step := trace.backward(row * shape.pitch)) is not None]
+    """The first element of every row, in order; a swizzle may have moved it within the row."""
+    placed = image(trace.geometry, trace.rows, 0)
+    units = trace.geometry.row_bytes // placed.unit
+    starts = [int(placed.positions[row * units]) for row in range(trace.rows)]
+    return [step for start in starts if (step := trace.backward(start)) is not None]
 
 
-def _pixel(step: Step, rank: int) -> tuple[int, int]:
-    return (step.tma_coord[1], step.tma_coord[2] if rank > 3 else 0)
+def _pixel(step: Step, shape: Geometry) -> tuple[int, int]:
+    where = [step.tma_coord[mode] for mode in shape.spatial]
+    return where[0], where[1] if len(where) > 1 else 0
 
 
-def _plane(step: Step, rank: int) -> tuple[int, ...]:
-    return step.tma_coord[3:] if rank > 3 else step.tma_coord[2:]
+def _plane(step: Step, shape: Geometry) -> tuple[int, ...]:
+    """What tells the plane: depth, if there is one, and the image."""
+    return (*(step.tma_coord[mode] for mode in shape.spatial[2:]), step.tma_coord[-1])
 
 
 def _plane_table(
     here: dict[tuple[int, int], tuple[int, Step]], across: range, down: range, image: tuple[int, int]
 ) -> Table:
-    limit = axis_limit(len(down), len(across))
-    columns, rows = shown(len(across), limit), shown(len(down), limit)
+    ordered = sorted(here, key=lambda pixel: here[pixel][0])
+    ordered = [*ordered[:ENDS], *ordered[-ENDS:], *ordered]
+    columns = shown_around(len(across), AXIS_LIMIT, [x - across.start for x, _ in ordered])
+    rows = shown_around(
+        len(down), AXIS_LIMIT // 2 if None in columns else AXIS_LIMIT, [y - down.start for _, y in ordered]
+    )
+    drawn = [sum(1 for i in axis if i is not None) for axis in (rows, columns)]
+    cut = None in rows or None in columns
 
     def cell(j: int | None, i: int | None) -> Cell | None:
         if i is None or j is None:
@@ -107,17 +159,25 @@ def _plane_table(
         labels([None if i is None else across[i] for i in columns]),
         "height" if len(down) > 1 or down.start else "",
         "width",
-        notes=cut_note(len(down), len(across), limit),
+        notes=(f"summarised: {len(down)} x {len(across)} pixels, of which {drawn[0]} x {drawn[1]} are drawn",) * cut,
+        legends=(
+            Legend("", ((VISITED, "loaded"), (None, "not loaded"))),
+            hatch_legend("outside the image: filled where it is loaded"),
+        ),
     )
 
 
 def _notes(
-    request: TensorMapIm2col, visits: list[Step], here: dict[tuple[int, int], Any], plane: tuple[int, ...]
+    shape: Geometry, visits: list[Step], here: dict[tuple[int, int], Any], plane: tuple[int, ...]
 ) -> tuple[str, ...]:
-    lower, upper = tuple(request.pixel_box_lower_corner), tuple(request.pixel_box_upper_corner)
-    spatial = request.global_dim[1:-1]
-    ends = tuple(size - 1 + up for size, up in zip(spatial, upper, strict=True))
-    notes = [f"base pixels run from {tuple_text(lower)} to {tuple_text(ends)}; the offsets are added to each"]
+    bounded = list(zip(shape.spatial, shape.lower, shape.upper, strict=False))
+    first = tuple(low for _, low, _ in bounded)
+    last = tuple(shape.dims[mode] - 1 + up for mode, _, up in bounded)
+    notes = ["numbers: the pixel's row of the tile in shared memory"]
+    if shape.mode == "im2col":
+        notes.append(f"base pixels run from {tuple_text(first)} to {tuple_text(last)}; the offsets are added to each")
+    else:
+        notes.append(f"base pixels run along W from {first[0]} to {last[0]}; the offset is added, halo pixels go on")
     if len(here) < len(visits):
         notes.append(f"{len(visits) - len(here)} of the pixels are in other planes than {tuple_text(plane)}")
     outside = sum(1 for step in visits if not step.inside)

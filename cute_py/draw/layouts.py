@@ -1,167 +1,40 @@
 """Pictures of layouts: the table of offsets, several side by side, coordinate tensors.
 
-A mode of a layout is an axis of the table: mode 0 runs down, mode 1 across, further modes are grouped with mode 1.
-Nested modes have brackets: the innermost leaf changes from cell to cell, each bracket is one value of an outer leaf.
+What the colours say stands below the picture. By value they are the remainder modulo 8 of the offset, in units of what
+all strides have in common, so that they change from cell to cell also where all strides are large.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from math import gcd
 from typing import Any, Literal
 
 from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator
 from cute_py.arith_tuple.layout_table import position_independent
 from cute_py.arith_tuple.pointers import SmemPtrFlag
+from cute_py.draw.axes import axes_of, coordinate_text, equals, plain, table_of
 from cute_py.draw.picture import Picture
-from cute_py.draw.table import TONES, Cell, Table, axis_limit, brackets, cut_note, labels, shown
+from cute_py.draw.table import TONES, Cell, Legend, Table, tone_legend
 from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.coordinate import idx2crd
 from cute_py.layout.domain import domain_of
 from cute_py.layout.layout import Layout
-from cute_py.layout.leaf import Tree, leaf_text, value_of
-from cute_py.layout.modes import group_modes
+from cute_py.layout.leaf import value_of
 from cute_py.layout.tensor import Tensor
 from cute_py.layout.trees import leaves, modes
 
 Color = Literal["value", "bank", "thread", "tile"]
 COLORS = ("value", "bank", "thread", "tile")
-COLOR_NOTES = {
-    "bank": "cells of one colour lie in the same 4 banks (16 bytes of a 128-byte line)",
-    "thread": "cells of one colour have the same index in mode 0, modulo 8",
-    "tile": "cells of one colour side by side lie in the same tile",
-}
 BANKS = 32
 BANK_BYTES = 4
 MOST_LAYOUTS = 16
 """Layouts that one picture compares."""
-
-
-@dataclass(frozen=True)
-class Axis:
-    """One mode as an axis: `shape` and `stride` are trees with internal leaves, `path` the mode's number or ''."""
-
-    name: str
-    shape: Tree
-    stride: Tree
-    path: str
-
-    @cached_property
-    def size(self) -> int:
-        n = 1
-        for leaf in leaves(self.shape):
-            n *= int(value_of(leaf))
-        return n
-
-    @property
-    def sizes(self) -> list[int]:
-        return [int(value_of(leaf)) for leaf in leaves(self.shape)]
-
-    @cached_property
-    def paths(self) -> list[str]:
-        """Names of the leaves: '1.0', '1.1', ..."""
-        out: list[str] = []
-
-        def walk(tree: Tree, path: str) -> None:
-            if isinstance(tree, tuple):
-                for i, part in enumerate(tree):
-                    walk(part, f"{path}.{i}" if path else str(i))
-            else:
-                out.append(path or "0")
-
-        walk(self.shape, self.path)
-        return out
-
-    def coordinate(self, index: int) -> str:
-        """The natural coordinate of an index."""
-        return str(idx2crd(index, self.plain)).replace(" ", "")
-
-    @cached_property
-    def plain(self) -> Any:
-        """The shape as plain ints."""
-
-        def number(tree: Tree) -> Any:
-            return tuple(number(t) for t in tree) if isinstance(tree, tuple) else int(value_of(tree))
-
-        return number(self.shape)
-
-
-def _tree(tree: Tree) -> str:
-    if isinstance(tree, tuple):
-        return "(" + ",".join(_tree(t) for t in tree) + ")"
-    return leaf_text(tree)
-
-
-def axes_of(thing: Any) -> tuple[Any, Axis, Axis]:
-    """(the same layout or tensor with at most two modes, the axis down, the axis across).
-
-    Raises:
-        InvalidTypeError: no layout or tensor, or sizes that are not known numbers.
-    """
-    domain = domain_of(thing)
-    for leaf in leaves(domain._shape):
-        if not isinstance(value_of(leaf), int):
-            raise InvalidTypeError(
-                f"a picture needs known sizes, got {leaf_text(leaf)}",
-                {"layout": domain},
-                "replace the symbols with layout.subs({...}) first",
-            )
-    rank = len(modes(domain._shape))
-    if rank > 2:
-        thing = group_modes(thing, 1, rank)
-        domain = domain_of(thing)
-    shape, stride = modes(domain._shape), modes(domain._stride)
-    one = Axis("", 1, 0, "")
-    if rank < 2:
-        return thing, one, Axis("mode 0", shape[0], stride[0], "0") if rank else one
-    across = "mode 1" if rank == 2 else f"modes 1..{rank - 1}"
-    return thing, Axis("mode 0", shape[0], stride[0], "0"), Axis(across, shape[1], stride[1], "1")
-
-
-def axis_text(axis: Axis) -> str:
-    """Name, shape and stride of an axis."""
-    return f"{axis.name} = {_tree(axis.shape)}:{_tree(axis.stride)}" if axis.name else ""
-
-
-def table_of(
-    title: str, thing: Any, cell: Callable[[int, int, str, Any], Cell], tables: int = 1, notes: Sequence[str] = ()
-) -> Table:
-    """The table of a layout or tensor of any rank.
-
-    Args:
-        cell: (row, column, coordinate text, value) -> Cell.
-        tables: how many the picture has.
-    """
-    thing, down, across = axes_of(thing)
-    rank = len(modes(domain_of(thing)._shape))
-    limit = axis_limit(down.size, across.size, tables)
-    rows, columns = shown(down.size, limit), shown(across.size, limit)
-
-    def one(i: int | None, j: int | None) -> Cell | None:
-        if i is None or j is None:
-            return None
-        if rank == 2:
-            return cell(i, j, f"({down.coordinate(i)},{across.coordinate(j)})", thing(i, j))
-        return cell(i, j, across.coordinate(j), thing(j) if rank else thing(()))
-
-    return Table(
-        title,
-        tuple(tuple(one(i, j) for j in columns) for i in rows),
-        labels(rows),
-        labels(columns),
-        axis_text(down),
-        axis_text(across),
-        brackets(down.sizes, down.paths, rows),
-        brackets(across.sizes, across.paths, columns),
-        (*notes, *cut_note(down.size, across.size, limit)),
-    )
-
-
-def plain(value: Any) -> str:
-    """A value without the underscore of static numbers."""
-    return str(int(value)) if isinstance(value, int) else str(value).replace("_", "")
+MOST_FOUND = 4096
+"""Elements of a layout in which those of others are looked up."""
+BANK_LEGEND = tone_legend(
+    "colour: banks, of the 32 that are 4 bytes wide", tuple(f"{b}-{b + 3}" for b in range(0, 32, 4))
+)
 
 
 def element_bits(layout: Any) -> int | None:
@@ -203,23 +76,60 @@ def check_bits(bits: Any) -> int:
     return int(bits)
 
 
-def _tone(color: str, bits: int | None, tile: tuple[int, int] | None) -> Callable[[int, int, Any], int | None]:
+def unit_of(things: Sequence[Any]) -> int:
+    """What all steps between the values of layouts or tensors have in common; 1 where they are permuted.
+
+    Of coordinates their mode 0 counts.
+
+    >>> unit_of([Layout((4, 4), (64, 16))]), unit_of([Layout((4, 4), (64, 16)), Layout(3, 8)])
+    (16, 8)
+    """
+    unit = 0
+    for thing in things:
+        if isinstance(getattr(thing, "layout", thing), ComposedLayout):
+            return 1
+        domain = domain_of(thing)
+        for size, stride in zip(leaves(domain._shape), leaves(domain._stride), strict=True):
+            step = value_of(stride) if not hasattr(stride, "modes") else value_of(stride.value)
+            if getattr(stride, "modes", (0,))[:1] in ((0,), ()) and value_of(size) != 1:
+                unit = gcd(unit, step if isinstance(step, int) else 1)
+    return unit or 1
+
+
+def value_legend(unit: int, what: str = "offset") -> Legend:
+    """The legend of colours by value."""
+    return tone_legend(f"colour: {what} modulo {TONES}" if unit == 1 else f"colour: {what} / {unit} modulo {TONES}")
+
+
+def _coloring(
+    color: str, bits: int | None, tile: tuple[int, int] | None, unit: int, what: str = "offset"
+) -> tuple[Callable[[int, int, Any], int | None], tuple[Legend, ...]]:
+    """((row, column, value) -> tone, what the tones mean)."""
     if color == "value":
-        return lambda i, j, value: int(value) % TONES if isinstance(value, int) else _first(value) % TONES
+        return lambda i, j, value: _first(value) // unit % TONES, (value_legend(unit, what),)
     if color == "thread":
-        return lambda i, j, value: i % TONES
+        names = tuple(str(n) for n in range(TONES))
+        return lambda i, j, value: i % TONES, (tone_legend(f"colour: index in mode 0, modulo {TONES}", names),)
     if color == "tile":
         if tile is None:
             raise InvalidValueError("color='tile' needs the tile, such as tile=(2, 4)")
         high, wide = tile
-        return lambda i, j, value: (i // high + 3 * (j // wide)) % TONES
+        text = "" if high == 1 else f"{high} x "
+        legend = Legend(f"tiles of {text}{wide}; cells of one colour side by side are one of them", told=True)
+        return lambda i, j, value: (i // high + 3 * (j // wide)) % TONES, (legend,)
     width = check_bits(bits)
-    return lambda i, j, value: bank_of(int(value), width) * TONES // BANKS if isinstance(value, int) else None
+    return (
+        lambda i, j, value: bank_of(int(value), width) * TONES // BANKS if isinstance(value, int) else None,
+        (BANK_LEGEND,),
+    )
 
 
 def _first(value: Any) -> int:
-    numbers = [int(x) for x in leaves(value.as_tuple()) if isinstance(x, int)] if hasattr(value, "as_tuple") else []
-    return sum((1 + 2 * i) * n for i, n in enumerate(numbers))
+    """The number that colours go by: the value, or mode 0 of a coordinate."""
+    if isinstance(value, int):
+        return int(value)
+    numbers = leaves(value.as_tuple()) if hasattr(value, "as_tuple") else []
+    return int(numbers[0]) if numbers and isinstance(numbers[0], int) else 0
 
 
 def _checked_tile(tile: Any) -> tuple[int, int] | None:
@@ -235,26 +145,55 @@ def _is_layout(thing: Any) -> bool:
     return isinstance(thing, (Layout, ComposedLayout))
 
 
-def layout_table(
-    title: str, layout: Any, color: str, bits: int | None, tile: tuple[int, int] | None, tables: int = 1
-) -> Table:
-    """The table of a layout's offsets (or coordinates, for basis strides)."""
-    tone = _tone(color, bits, tile)
+def _before(layout: Any) -> Callable[[int], str]:
+    """Colexicographic index -> what stands between the sum of the strides and the value of a composed layout."""
+    if not isinstance(layout, ComposedLayout) or not isinstance(layout.inner, Layout):
+        return lambda index: ""
+    offset = "" if layout.offset == 0 else f"{plain(layout.offset)} + "
+    return lambda index: f" -> {layout.outer}({offset}{plain(layout.inner(index))})"
 
-    def cell(i: int, j: int, coordinate: str, value: Any) -> Cell:
-        text = f"{coordinate} -> {plain(value)}"
+
+def layout_table(
+    title: str,
+    layout: Any,
+    color: str,
+    bits: int | None,
+    tile: tuple[int, int] | None,
+    tables: int = 1,
+    unit: int | None = None,
+    elsewhere: Callable[[Any], str] = lambda value: "",
+) -> Table:
+    """The table of a layout's offsets (or coordinates, for basis strides).
+
+    Args:
+        unit: what the offset is divided by before its colour is taken; None: what the strides have in common.
+        elsewhere: value -> what else is said of it.
+    """
+    drawn = position_independent(layout)
+    tone, legends = _coloring(color, bits, tile, unit or unit_of([drawn]), _what(drawn))
+    before, (_, down, _) = _before(drawn), axes_of(drawn)
+
+    def cell(i: int, j: int, way: str, value: Any) -> Cell:
+        text = equals(f"{way}{before(i + down.size * j)}", plain(value))
         if bits is not None and isinstance(value, int):
             text += f", {byte_text(int(value), bits)}, bank {bank_of(int(value), bits)}"
         if color == "thread":
             text += f", thread {i}"
         if tile is not None:
             text += f", tile ({i // tile[0]},{j // tile[1]})"
+        text += elsewhere(value)
         shown_text = plain(value)
         if color == "bank" and bits is not None and isinstance(value, int):
             shown_text += f"\nb{bank_of(int(value), bits)}"
         return Cell(shown_text, text, tone(i, j, value))
 
-    return table_of(title, position_independent(layout), cell, tables)
+    return table_of(title, drawn, cell, tables, legends)
+
+
+def _what(thing: Any) -> str:
+    """What the values of a layout are."""
+    basis = any(getattr(stride, "modes", ()) for stride in leaves(domain_of(thing)._stride))
+    return "mode 0 of the coordinate" if basis else "offset"
 
 
 def draw_layout(
@@ -291,8 +230,23 @@ def draw_layout(
         raise InvalidValueError(f"color = {color!r}; must be one of {', '.join(COLORS)}")
     width = element_bits(layout) if bits is None else check_bits(bits)
     table = layout_table("", layout, color, width, _checked_tile(tile))
-    notes = (COLOR_NOTES[color],) if color in COLOR_NOTES else ()
-    return Picture(str(layout) if title is None else title, (table,), notes)
+    return Picture(str(layout) if title is None else title, (table,))
+
+
+def _found_in(layout: Any, name: str) -> Callable[[Any], str]:
+    """value -> at which coordinate a layout has it, the first one; nothing of large layouts and of coordinates."""
+    drawn = position_independent(layout)
+    drawn, down, across = axes_of(drawn)
+    if down.size * across.size > MOST_FOUND:
+        return lambda value: ""
+    places: dict[int, str] = {}
+    rank = min(len(modes(domain_of(drawn)._shape)), 2)
+    for j in range(across.size):
+        for i in range(down.size):
+            value = drawn(i, j) if rank == 2 else drawn(j) if rank else drawn(())
+            if isinstance(value, int):
+                places.setdefault(int(value), coordinate_text(down, across, rank, i, j))
+    return lambda value: f"; {name} has it at {places[int(value)]}" if value in places else ""
 
 
 def draw_compare(*layouts: Any, names: Sequence[str] = (), bits: int | None = None) -> Picture:
@@ -302,6 +256,8 @@ def draw_compare(*layouts: Any, names: Sequence[str] = (), bits: int | None = No
         layouts: 1 to 16 layouts; names: a name for each, or none.
     Raises:
         InvalidTypeError: something else than a layout; InvalidValueError: too many, or another number of names.
+
+    The title of a cell tells at which coordinate the first layout has the same offset: where the element came from.
     """
     if not 1 <= len(layouts) <= MOST_LAYOUTS:
         raise InvalidValueError(f"{len(layouts)} layouts; must be 1 to {MOST_LAYOUTS}")
@@ -310,11 +266,14 @@ def draw_compare(*layouts: Any, names: Sequence[str] = (), bits: int | None = No
     wrong = [layout for layout in layouts if not _is_layout(layout)]
     if wrong:
         raise InvalidTypeError(f"draw_compare takes layouts, got {type(wrong[0]).__name__} {wrong[0]!r}")
+    unit = unit_of([position_independent(layout) for layout in layouts])
     tables = []
     for i, layout in enumerate(layouts):
         title = f"{names[i]}: {layout}" if names else str(layout)
-        tables.append(layout_table(title, layout, "value", bits or element_bits(layout), None, len(layouts)))
-    return Picture("", tuple(tables), ("cells of one colour have offsets that are equal modulo 8",))
+        width = bits or element_bits(layout)
+        told = _found_in(layouts[0], names[0] if names else "the first") if i else lambda value: ""
+        tables.append(layout_table(title, layout, "value", width, None, len(layouts), unit, told))
+    return Picture("", tuple(tables))
 
 
 def draw_tensor(tensor: Any) -> Picture:
@@ -331,8 +290,16 @@ def draw_tensor(tensor: Any) -> Picture:
         table = layout_table("", tensor.layout, "value", element_bits(tensor), None)
         return Picture(str(tensor), (table,), ("cells are offsets from the tensor's first element",))
 
-    def cell(i: int, j: int, coordinate: str, value: Any) -> Cell:
-        number = int(value) if isinstance(value, int) else _first(value)
-        return Cell(plain(value), f"{coordinate} -> {plain(value)}", number % TONES)
+    start = tensor.engine.coord if isinstance(tensor.engine, ArithTupleIterator) else tensor.engine.value
+    begin = "" if not _first(start) and plain(start).strip("(,0)") == "" else f"{plain(start)} + "
+    layout = position_independent(tensor.layout)
+    unit = unit_of([layout])
+    legend = value_legend(unit, "element" if isinstance(start, int) else "mode 0 of the coordinate")
 
-    return Picture(str(tensor), (table_of("", tensor, cell),))
+    def cell(i: int, j: int, way: str, value: Any) -> Cell:
+        coordinate, sum_of = way.split(" -> ")
+        return Cell(
+            plain(value), equals(f"{coordinate} -> {begin}{sum_of}", plain(value)), _first(value) // unit % TONES
+        )
+
+    return Picture(str(tensor), (table_of("", tensor, cell, legends=(legend,)),))

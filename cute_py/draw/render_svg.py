@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from cute_py.draw.style import CHARACTER, LINE, style_sheet
-from cute_py.draw.table import Bracket, Cell, Table
+from cute_py.draw.table import OUTSIDE, Bracket, Cell, Legend, Table
 
 MARGIN = 12.0
 BETWEEN = 28.0
@@ -17,10 +18,18 @@ SMALLEST_CELL = 24.0
 GAP_CELL = 18.0
 BRACKET = 18.0
 """Height of a row of brackets."""
-SIDE = 26.0
-"""Width of a column of brackets."""
+SIDE = 18.0
+"""Width of a column of brackets without its texts."""
 HEADING = 200
 """Characters of a title, or of the names of the axes, that are drawn."""
+HEADING_LINE = 110
+"""Characters of a line of a heading; longer ones are broken."""
+NOTE = 120
+"""Characters of a line of a note; longer ones are broken between words."""
+SWATCH = 11.0
+"""Side of a swatch of a legend."""
+LEGEND_WIDTH = 900.0
+"""Swatches go to the next line beyond this width, or that of the tables if it is larger."""
 SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 
 
@@ -43,6 +52,8 @@ class _Place:
 
     columns: tuple[float, ...]
     rows: tuple[float, ...]
+    sides: tuple[float, ...]
+    """Right edges of the columns of row brackets, innermost first."""
     width: float
     height: float
 
@@ -56,18 +67,21 @@ def _place(table: Table) -> _Place:
     high = table.cell_height
     if high is None:
         high = max([1, *(cell.text.count("\n") + 1 for cell in cells)]) * LINE + 8
-    left = max([_wide(label) for label in table.row_labels], default=0) + 10 + SIDE * len(table.row_brackets)
-    left = max([left, *(_wide(b.name) + 10 for b in table.column_brackets)])
-    top = LINE * (1 + bool(table.title) + bool(table.row_axis or table.column_axis)) + 8
+    numbers = max([_wide(label) for label in table.row_labels], default=0) + 6
+    widths = [max([_wide(row_of.name), *(_wide(b.text) for b in row_of.brackets)]) for row_of in table.row_brackets]
+    left = max([numbers + 4 + sum(SIDE + w for w in widths), *(_wide(b.name) + 10 for b in table.column_brackets)])
+    sides = [left - numbers - sum(SIDE + w for w in widths[:level]) for level in range(len(widths))]
+    top = LINE * (1 + len(heading(table.title)) + len(heading(_axes(table)))) + 8
     top += BRACKET * len(table.column_brackets)
     columns, rows = [left], [top]
     for label in table.column_labels:
         columns.append(columns[-1] + (GAP_CELL if label == "…" else wide))
     for label in table.row_labels:
         rows.append(rows[-1] + (GAP_CELL if label == "…" else high))
-    lines = [*table.notes, clipped(table.title), clipped(_axes(table))]
-    width = max([columns[-1], *(_wide(line) * 1.2 for line in lines)])
-    return _Place(tuple(columns), tuple(rows), width, rows[-1] + 6 + LINE * len(table.notes))
+    notes = wrapped(table.notes)
+    title, axes = (_wide("\n".join(heading(text))) for text in (table.title, _axes(table)))
+    width = max([columns[-1], title * 1.2, axes, *(_wide(line) for line in notes)])
+    return _Place(tuple(columns), tuple(rows), tuple(sides), width, rows[-1] + 6 + LINE * len(notes))
 
 
 def clipped(line: str) -> str:
@@ -77,6 +91,29 @@ def clipped(line: str) -> str:
     ('xxx…', 200)
     """
     return line if len(line) <= HEADING else line[: HEADING - 1] + "…"
+
+
+def heading(text: str) -> list[str]:
+    """The lines of a title or of the names of axes, clipped; none if there is no text.
+
+    >>> heading(""), [len(line) for line in heading("x" * 1000)]
+    ([], [110, 90])
+    """
+    return textwrap.wrap(clipped(text), HEADING_LINE, drop_whitespace=True, break_on_hyphens=False)
+
+
+def wrapped(notes: Sequence[str], width: int = NOTE) -> list[str]:
+    """Notes as lines of at most `width` characters, as far as words allow.
+
+    >>> wrapped(["one two", "three"], 5)
+    ['one', '  two', 'three']
+    """
+    lines: list[str] = []
+    for note in notes:
+        lines += textwrap.wrap(note, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False) or [
+            ""
+        ]
+    return lines
 
 
 def _axes(table: Table) -> str:
@@ -97,6 +134,10 @@ def _cell(parent: Element, cell: Cell, x: float, y: float, wide: float, high: fl
         _hatched(group, x + wide * right, y, wide * (1 - right), high)
     if low < 1:
         _hatched(group, x, y + high * low, wide * right, high * (1 - low))
+    if 0 < right < 1:
+        _edge(group, f"M{_n(x + wide * right)} {_n(y)}V{_n(y + high * low)}")
+    if 0 < low < 1 and right > 0:
+        _edge(group, f"M{_n(x)} {_n(y + high * low)}H{_n(x + wide * right)}")
     lines = cell.text.split("\n")
     first = y + high / 2 - (len(lines) - 1) * LINE / 2 + 4
     for i, line in enumerate(lines):
@@ -111,30 +152,30 @@ def _hatched(parent: Element, x: float, y: float, wide: float, high: float) -> N
         SubElement(parent, "rect", {"fill": "url(#cute-hatch)", **box})
 
 
+def _edge(parent: Element, path: str) -> None:
+    """The end of the tensor within a cell."""
+    SubElement(parent, "path", {"class": "edge", "d": path})
+
+
 def _across(parent: Element, bracket: Bracket, place: _Place, y: float) -> None:
     start, stop = place.columns[bracket.start] + 2, place.columns[bracket.stop] - 2
-    path = f"M{_n(start)} {_n(y + BRACKET - 2)}v-4H{_n(stop)}v4"
+    path = f"M{_n(start)} {_n(y + BRACKET - 1)}v-4H{_n(stop)}v4"
     SubElement(parent, "path", {"class": "rule", "d": path})
     _text(parent, (start + stop) / 2, y + BRACKET - 8, bracket.text, "mid faint")
 
 
 def _down(parent: Element, bracket: Bracket, place: _Place, x: float) -> None:
     start, stop = place.rows[bracket.start] + 2, place.rows[bracket.stop] - 2
-    path = f"M{_n(x + SIDE - 2)} {_n(start)}h-4V{_n(stop)}h4"
+    path = f"M{_n(x - 2)} {_n(start)}h-4V{_n(stop)}h4"
     SubElement(parent, "path", {"class": "rule", "d": path})
-    _text(parent, x + SIDE - 8, (start + stop) / 2 + 4, bracket.text, "end faint")
+    _text(parent, x - 9, (start + stop) / 2 + 4, bracket.text, "end faint")
 
 
 def _table(parent: Element, table: Table, place: _Place, x: float, y: float) -> None:
     group = SubElement(parent, "g", {"class": "table", "transform": f"translate({_n(x)} {_n(y)})"})
-    line = LINE
-    if table.title:
-        _text(group, 0, line, clipped(table.title), "title")
-        line += LINE
-    axes = clipped(_axes(table))
-    if axes:
-        _text(group, 0, line, axes, "faint")
-        line += LINE
+    headings = [(text, "title") for text in heading(table.title)] + [(text, "faint") for text in heading(_axes(table))]
+    for i, (text, kind) in enumerate(headings):
+        _text(group, 0, LINE * (i + 1), text, kind)
     top = place.rows[0]
     for level, row_of in enumerate(table.column_brackets):
         edge = top - LINE - BRACKET * (level + 1)
@@ -143,10 +184,8 @@ def _table(parent: Element, table: Table, place: _Place, x: float, y: float) -> 
             _across(group, bracket, place, edge)
     for label, start, stop in zip(table.column_labels, place.columns, place.columns[1:], strict=False):
         _text(group, (start + stop) / 2, top - 5, label, "mid faint")
-    margin = max([_wide(label) for label in table.row_labels], default=0) + 6
-    for level, row_of in enumerate(table.row_brackets):
-        edge = place.columns[0] - margin - SIDE * (level + 1)
-        _text(group, edge + SIDE - 2, top - 5, row_of.name, "end faint")
+    for row_of, edge in zip(table.row_brackets, place.sides, strict=True):
+        _text(group, edge - 2, top - 5, row_of.name, "end faint")
         for bracket in row_of.brackets:
             _down(group, bracket, place, edge)
     for label, row, start, stop in zip(table.row_labels, table.rows, place.rows, place.rows[1:], strict=False):
@@ -159,15 +198,50 @@ def _table(parent: Element, table: Table, place: _Place, x: float, y: float) -> 
                 _text(group, (left + place.columns[column]) / 2, (start + stop) / 2 + 3, "…", "mid faint")
             else:
                 _cell(group, cell, left, start, place.columns[column] - left, stop - start)
-    for i, note in enumerate(table.notes):
+    for i, note in enumerate(wrapped(table.notes)):
         _text(group, 0, place.rows[-1] + LINE * (i + 1), note, "faint")
+
+
+def _legend(parent: Element, legend: Legend, top: float, limit: float) -> tuple[float, float]:
+    """Draw a legend; (its lower end, its right end)."""
+    x, y, right = MARGIN, top + LINE, MARGIN
+    group = SubElement(parent, "g", {"class": "legend"})
+    if legend.text:
+        _text(group, x, y, f"{legend.text}:" if legend.swatches else legend.text, "faint")
+        x += _wide(legend.text) + 16
+        right = x
+    start = x
+    for tone, name in legend.swatches:
+        wide = SWATCH + _wide(name) + 20
+        if x > start and x + wide > limit:
+            x, y = start, y + LINE + 2
+        box = {"x": _n(x), "y": _n(y - SWATCH + 1), "width": _n(SWATCH), "height": _n(SWATCH)}
+        SubElement(group, "rect", {"class": f"cell tone{tone}" if isinstance(tone, int) else "cell", **box})
+        if tone == OUTSIDE:
+            SubElement(group, "rect", {"fill": "url(#cute-hatch)", **box})
+        _text(group, x + SWATCH + 5, y, name, "faint")
+        right, x = max(right, x + wide), x + wide
+    return y + 4, right
+
+
+def legends_of(tables: Sequence[Table]) -> list[Legend]:
+    """The legends of all tables of a picture, each once, with the swatches that some table uses, in the order given."""
+    used = {
+        (entry.text, swatch) for table in tables for entry in table.used_legends for swatch in (*entry.swatches, None)
+    }
+    known: dict[str, list[tuple[int | str | None, str]]] = {}
+    for legend in (legend for table in tables for legend in table.legends if (legend.text, None) in used):
+        kept = known.setdefault(legend.text, [])
+        kept += [s for s in legend.swatches if (legend.text, s) in used and s not in kept]
+    return [Legend(text, tuple(swatches)) for text, swatches in known.items()]
 
 
 def render(title: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
     """The SVG of a picture, as one element with its own style sheet; parses as XML."""
     spots: list[tuple[Table, _Place, float, float]] = []
-    heading = clipped(title)
-    x, y, below, right = MARGIN, MARGIN + (LINE + 8 if title else 0), 0.0, _wide(heading) * 1.25 + 2 * MARGIN
+    titles = heading(title)
+    x, y, below = MARGIN, MARGIN + (LINE * len(titles) + 8 if titles else 0), 0.0
+    right = _wide("\n".join(titles)) * 1.25 + 2 * MARGIN
     for table in tables:
         place = _place(table)
         if x > MARGIN and x + place.width > PAGE_WIDTH:
@@ -175,9 +249,15 @@ def render(title: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
         spots.append((table, place, x, y))
         right, below = max(right, x + place.width + MARGIN), max(below, place.height)
         x += place.width + BETWEEN
-    end = y + below + (8 if notes else 0)
-    right = max([right, *(_wide(note) * 1.05 + 2 * MARGIN for note in notes)])
-    height = end + LINE * len(notes) + MARGIN
+    lines = wrapped(notes)
+    right = max([right, *(_wide(line) + 2 * MARGIN for line in lines)])
+    drawn = Element("g")
+    end = y + below + 8
+    for legend in legends_of(tables):
+        end, wide = _legend(drawn, legend, end, max(right, LEGEND_WIDTH))
+        right = max(right, wide)
+    end += 4 if lines else 0
+    height = end + LINE * len(lines) + MARGIN
     size = {"width": _n(right), "height": _n(height), "viewBox": f"0 0 {_n(right)} {_n(height)}"}
     root = Element(
         "svg", {"xmlns": "http://www.w3.org/2000/svg", "class": "cute", "role": "img", SPACE: "preserve", **size}
@@ -188,10 +268,11 @@ def render(title: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
     pattern = SubElement(SubElement(root, "defs"), "pattern", hatch)
     SubElement(pattern, "path", {"class": "hatch", "d": "M-1 1l2-2M0 8l8-8M7 9l2-2"})
     SubElement(root, "rect", {"class": "paper", "width": "100%", "height": "100%"})
-    if heading:
-        _text(root, MARGIN, MARGIN + LINE, heading, "title")
+    for i, line in enumerate(titles):
+        _text(root, MARGIN, MARGIN + LINE * (i + 1), line, "title")
     for table, place, x, y in spots:
         _table(root, table, place, x, y)
-    for i, note in enumerate(notes):
-        _text(root, MARGIN, end + LINE * (i + 1), note, "faint")
+    root.extend(drawn)
+    for i, line in enumerate(lines):
+        _text(root, MARGIN, end + LINE * (i + 1), line, "faint")
     return tostring(root, encoding="unicode")

@@ -1,4 +1,5 @@
-"""The style sheet of all pictures: light by default, dark where the reader's system asks for it, grey on paper.
+"""The style sheet of all pictures: light by default and on paper (a browser that prints takes the light rules), dark on
+screens of readers who ask for it.
 
 Colours stand in plain rules and are overridden in the media query, not in CSS variables: programs that turn SVG into
 PNG or PDF do not know variables and would paint every cell black. The tones differ in lightness too, every cell has a
@@ -28,6 +29,7 @@ def _sheet(paper: str, ink: str, faint: str, line: str, tones: tuple[str, ...]) 
         f"svg.cute .out{{fill:{paper};fill-opacity:.6}}",
         f"svg.cute .halo{{stroke:{paper};stroke-width:4px;paint-order:stroke}}",
         f"svg.cute .rule{{stroke:{faint}}}",
+        f"svg.cute .edge{{stroke:{ink}}}",
         f"svg.cute .hatch{{stroke:{faint}}}",
     ]
     rules += [f"svg.cute .tone{i}{{fill:{fill}}}" for i, fill in enumerate(tones)]
@@ -41,6 +43,7 @@ def style_sheet() -> str:
         "svg.cute .title{font-size:13px;font-weight:bold}"
         "svg.cute .mid{text-anchor:middle}svg.cute .end{text-anchor:end}"
         "svg.cute .cell{stroke-width:1}svg.cute .hatch{stroke-opacity:.55}svg.cute .rule{stroke-width:1;fill:none}"
+        "svg.cute .edge{stroke-width:1.5}"
         "svg.cute g.c:hover .cell{stroke-width:2.5}"
     )
     light = _sheet("#ffffff", "#14181d", "#5b6570", "#8a939d", LIGHT)

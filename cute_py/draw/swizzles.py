@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from cute_py.arith_tuple.pointers import SmemPtrFlag
-from cute_py.draw.layouts import BANKS, axes_of, bank_of, byte_text, check_bits, table_of
+from cute_py.draw.axes import axes_of, equals, table_of
+from cute_py.draw.layouts import BANK_LEGEND, BANKS, bank_of, byte_text, check_bits
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import TONES, Cell, Table
 from cute_py.errors import InvalidTypeError, InvalidValueError
@@ -75,8 +76,7 @@ def draw_swizzle(swizzle: Any, layout: Any = None, bits: int = 16, *, on: On = "
         _table("before: offset in elements, and bank", layout, bits, lambda offset: offset),
         _table(f"after {swizzle} on {on}", layout, bits, move),
     )
-    notes = ("cells of one colour lie in the same 4 banks (16 bytes of a 128-byte line)",)
-    return Picture(f"{swizzle} on {on}, {layout}, {bits} bits", tables, (*_passes(layout, bits, move), *notes))
+    return Picture(f"{swizzle} on {on}, {layout}, {bits} bits", tables, _passes(layout, bits, move))
 
 
 def _mover(swizzle: Swizzle, bits: int, on: str) -> Callable[[int], int]:
@@ -97,13 +97,13 @@ def _mover(swizzle: Swizzle, bits: int, on: str) -> Callable[[int], int]:
 
 
 def _table(title: str, layout: Layout, bits: int, move: Callable[[int], int]) -> Table:
-    def cell(i: int, j: int, coordinate: str, value: Any) -> Cell:
+    def cell(i: int, j: int, way: str, value: Any) -> Cell:
         offset = move(int(value))
         bank = bank_of(offset, bits)
-        text = f"{coordinate} -> offset {int(value)} -> {offset}: {byte_text(offset, bits)}, bank {bank}"
+        text = f"{equals(way, str(int(value)))} -> offset {offset}: {byte_text(offset, bits)}, bank {bank}"
         return Cell(f"{offset}\nb{bank}", text, bank * TONES // BANKS)
 
-    return table_of(title, layout, cell, tables=2)
+    return table_of(title, layout, cell, tables=2, legends=(BANK_LEGEND,))
 
 
 def _passes(layout: Layout, bits: int, move: Callable[[int], int]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ A long axis is cut in its middle: `shown(200, 64)` keeps the first and the last 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 AXIS_LIMIT = 64
 """Rows or columns that one table shows at most; 64 x 64 cells make an SVG of about one megabyte."""
@@ -21,6 +21,8 @@ TAIL = 3
 """Indices that are kept at the end of an axis that is cut."""
 TONES = 8
 """Different colours of cells."""
+OUTSIDE = "outside"
+"""The swatch of what is hatched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,20 @@ class BracketRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Legend:
+    """What the colours of cells say: `text` in general, then a name for each swatch.
+
+    Attributes:
+        swatches: (tone, None for no colour, or OUTSIDE for the hatch; what it means).
+        told: it names what the cells' texts say too, so the text twin has it as well.
+    """
+
+    text: str
+    swatches: tuple[tuple[int | str | None, str], ...] = ()
+    told: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """Rows of cells. A cell None is a gap: something is left out there.
 
@@ -71,6 +87,7 @@ class Table:
         row_axis, column_axis: what the rows and columns are.
         row_brackets, column_brackets: innermost first.
         notes: lines below the table.
+        legends: what the colours and the hatch say; only what some cell of the table has is drawn.
         twin: the text form of cells and notes, where the cells in columns are not the best one.
         cell_width, cell_height: pixels; None: as large as the texts.
     """
@@ -84,6 +101,7 @@ class Table:
     row_brackets: tuple[BracketRow, ...] = ()
     column_brackets: tuple[BracketRow, ...] = ()
     notes: tuple[str, ...] = ()
+    legends: tuple[Legend, ...] = ()
     twin: str | None = None
     cell_width: float | None = None
     cell_height: float | None = None
@@ -92,6 +110,29 @@ class Table:
     def cells(self) -> list[Cell]:
         """All cells, gaps left out."""
         return [cell for row in self.rows for cell in row if cell is not None]
+
+    @property
+    def used_legends(self) -> tuple[Legend, ...]:
+        """The legends with those swatches that some cell has, in the order given."""
+        used: set[int | str | None] = {cell.tone for cell in self.cells}
+        if any(cell.hatched for cell in self.cells):
+            used.add(OUTSIDE)
+        kept = [replace(e, swatches=tuple(s for s in e.swatches if s[0] in used)) for e in self.legends]
+        return tuple(new for new, old in zip(kept, self.legends, strict=True) if new.swatches or not old.swatches)
+
+
+def tone_legend(text: str, names: Sequence[str] = tuple(map(str, range(TONES)))) -> Legend:
+    """A legend that names the tones in order.
+
+    >>> tone_legend("offset modulo 8").swatches[:2]
+    ((0, '0'), (1, '1'))
+    """
+    return Legend(text, tuple(enumerate(names)))
+
+
+def hatch_legend(text: str) -> Legend:
+    """The legend of the hatch alone."""
+    return Legend("", ((OUTSIDE, text),))
 
 
 def shown(count: int, limit: int = AXIS_LIMIT) -> list[int | None]:
@@ -104,6 +145,30 @@ def shown(count: int, limit: int = AXIS_LIMIT) -> list[int | None]:
         return list(range(count))
     tail = min(TAIL, max(limit // 4, 1))
     return [*range(max(limit - tail - 1, 1)), None, *range(count - tail, count)]
+
+
+def shown_around(count: int, limit: int, wanted: Sequence[int], edge: int = TAIL) -> list[int | None]:
+    """Indices of an axis that are drawn where `wanted` ones, the most important first, must be seen; None for gaps.
+
+    The first and the last `edge` indices are kept too, and the neighbours of the wanted ones.
+
+    >>> shown_around(100, 16, [50, 51], edge=2)
+    [0, 1, None, 48, 49, 50, 51, 52, 53, None, 98, 99]
+    """
+    if count <= limit:
+        return list(range(count))
+    ends = {*range(min(edge, count)), *range(max(count - edge, 0), count)}
+    room = max(limit - len(ends) - 4, 1)  # The gaps, at most: between three groups and the ends.
+    picked: set[int] = set()
+    for index in [*dict.fromkeys(wanted), *(i + d for d in (1, -1, 2, -2) for i in dict.fromkeys(wanted))]:
+        if 0 <= index < count and index not in ends and len(picked) < room:
+            picked.add(index)
+    indices: list[int | None] = []
+    for index in sorted(picked | ends):
+        if indices and indices[-1] != index - 1:
+            indices.append(None)
+        indices.append(index)
+    return indices
 
 
 def cut_note(rows: int, columns: int, limit: int) -> tuple[str, ...]:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy
 
 from cute_py.draw.picture import Picture
-from cute_py.draw.table import TONES, Bracket, BracketRow, Cell, Table, labels, shown
+from cute_py.draw.table import TONES, Bracket, BracketRow, Cell, Table, labels, shown, tone_legend
+from cute_py.draw.text_twin import WIDTH
 from cute_py.errors import InvalidTypeError
 from cute_py.tmem.carry_out import run
 from cute_py.tmem.copy_async import CopyAsync
@@ -20,7 +21,7 @@ SLAB = 32
 """Lanes that one warp reads."""
 LANES_OF_A_SLAB = 9
 """Rows for the lanes of a warp, the one of the gap included."""
-MOST_COLUMNS = 32
+MOST_COLUMNS = 16
 
 
 def draw_tmem(copy: Any) -> Picture:
@@ -52,18 +53,42 @@ def draw_tmem(copy: Any) -> Picture:
         kept = [None if lane is None else slab + lane for lane in shown(min(SLAB, len(held) - slab), LANES_OF_A_SLAB)]
         slabs.append(Bracket(len(lanes), len(lanes) + len(kept), f"{slab // SLAB}"))
         lanes += kept
+    cells = tuple(tuple(_cell(held, lane, column) for column in columns) for lane in lanes)
+    longest = max(len(cell.text) for row in cells for cell in row if cell is not None)
     table = Table(
         "",
-        tuple(tuple(_cell(held, lane, column) for column in columns) for lane in lanes),
+        cells,
         labels(lanes),
         labels(columns),
         "lanes, by warp",
         "columns of 4 bytes",
         (BracketRow("warp", tuple(slabs)),),
-        notes=("of the 32 lanes of a warp 8 are drawn",) if None in lanes else (),
-        twin=picture(sources, base=base),
+        notes=_left_out(lanes, columns, last - first + 1),
+        legends=(tone_legend("colour: shared bytes, modulo 128", [f"{b}-{b + 15}" for b in range(0, 128, 16)]),),
+        twin=_twin(sources, base, columns, longest, _left_out(lanes, columns, last - first + 1)[1:]),
     )
     return Picture(title, (table,), ("cells: shared bytes, counted from the buffer's start; . is not written",))
+
+
+def _left_out(lanes: list[int | None], columns: list[int | None], count: int) -> tuple[str, ...]:
+    notes = ["of the 32 lanes of a warp 8 are drawn"] if None in lanes else []
+    if None in columns:
+        notes.append(f"summarised: {count} columns, of which {len(columns) - 1} are drawn")
+    return tuple(notes)
+
+
+def _twin(sources: Any, base: int, columns: list[int | None], longest: int, notes: tuple[str, ...]) -> str:
+    """The same columns as text, some side by side, slabs that hold the same told once."""
+    most = max((WIDTH - len("  0-127 | ")) // (longest + 2), 1)
+    runs: list[range] = []
+    for column in columns:
+        if column is None:
+            continue
+        if runs and runs[-1].stop == column and len(runs[-1]) < most:
+            runs[-1] = range(runs[-1].start, column + 1)
+        else:
+            runs.append(range(column, column + 1))
+    return "\n\n".join([*(picture(sources, run, base=base) for run in runs), *notes])
 
 
 def _carried_out(copy: CopyAsync) -> Any:
@@ -81,5 +106,7 @@ def _cell(held: Any, lane: int | None, column: int | None) -> Cell | None:
     here = held[lane, column]
     text = cell_text(here)
     if text == ".":
-        return Cell(text, f"lane {lane}, column {column}: not written")
-    return Cell(text, f"lane {lane}, column {column} <- shared bytes {text}", int(here.max()) // 16 % TONES)
+        return Cell(text, f"warp {lane // SLAB}, lane {lane}, column {column}: not written")
+    first = int(here[here != NOT_A_SOURCE][0])
+    way = f"shared bytes {text} (bank {first // 4 % 32} of a buffer that is aligned to 128 bytes)"
+    return Cell(text, f"{way} -> warp {lane // SLAB}, lane {lane}, column {column}", first // 16 % TONES)

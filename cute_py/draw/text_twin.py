@@ -1,16 +1,22 @@
 """The text twin of a picture: the same cells, labels and brackets in columns of characters.
 
-A cell of which some part is outside the tensor has a `/` behind its text.
+A cell of which some part is outside the tensor has a `/` behind its text. A table wider than a terminal is broken into
+parts one below the other; colours are not told, as there are none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cute_py.draw.table import BracketRow, Cell, Table
+from cute_py.draw.render_svg import wrapped
+from cute_py.draw.table import OUTSIDE, BracketRow, Cell, Table
 
 GAP = "…"
-OUTSIDE = "/"
+HATCHED = "/"
+WIDTH = 118
+"""Characters of a line, as far as cells and words allow."""
+ALIGNED = 8
+"""A part of a wide table has a multiple of so many columns, if it has as many."""
 
 
 def cell_text(cell: Cell | None) -> str:
@@ -21,48 +27,95 @@ def cell_text(cell: Cell | None) -> str:
     """
     if cell is None:
         return GAP
-    return " ".join(cell.text.split("\n")) + (OUTSIDE if cell.hatched else "")
+    return " ".join(cell.text.split("\n")) + (HATCHED if cell.hatched else "")
 
 
 def table_text(table: Table) -> str:
     """A table as text, without a newline at the end."""
-    lines = [table.title] if table.title else []
-    lines += [table.twin] if table.twin is not None else [*_grid(table), *table.notes]
-    return "\n".join(lines)
+    lines = wrapped([table.title], WIDTH) if table.title else []
+    if table.twin is not None:
+        return "\n".join([*lines, table.twin])
+    outside = [name for legend in table.used_legends for tone, name in legend.swatches if tone == OUTSIDE]
+    lines += [*_grid(table), *wrapped(table.notes, WIDTH)]
+    told = [
+        "; ".join(part for part in (", ".join(name for _, name in legend.swatches), legend.text) if part)
+        for legend in table.used_legends
+        if legend.told
+    ]
+    return "\n".join([*lines, *(f"{HATCHED} {name}" for name in outside), *told])
+
+
+def _widths(table: Table, texts: Sequence[Sequence[str]]) -> list[int]:
+    """Of the columns; cells over several do not count."""
+    width = [len(label) for label in table.column_labels]
+    for row, line in zip(table.rows, texts, strict=True):
+        column = 0
+        for cell, text in zip(row, line, strict=True):
+            n = 1 if cell is None else cell.span
+            if n == 1 and column < len(width):
+                width[column] = max(width[column], len(text))
+            column += n
+    return width
+
+
+def _parts(table: Table, width: Sequence[int], margin: int) -> list[range]:
+    """The columns that stand side by side; all of them where cells span several.
+
+    A part ends where a bracket does, else after a multiple of 8 columns, so that what belongs together stays together.
+    """
+    if any(cell is not None and cell.span > 1 for row in table.rows for cell in row):
+        return [range(len(width))]
+    borders = {bracket.start for row_of in table.column_brackets[:1] for bracket in row_of.brackets}
+    parts, start = [], 0
+    while start < len(width):
+        stop, used = start, margin + 1
+        while stop < len(width) and (stop == start or used + width[stop] + 2 <= WIDTH):
+            used += width[stop] + 2
+            stop += 1
+        if stop < len(width):
+            eights = start + (stop - start) // ALIGNED * ALIGNED
+            stop = max([at for at in borders if start < at <= stop], default=eights if eights > start else stop)
+        parts.append(range(start, stop))
+        start = stop
+    return parts or [range(0)]
 
 
 def _grid(table: Table) -> list[str]:
     texts = [[cell_text(cell) for cell in row] for row in table.rows]
-    spans = [[1 if cell is None else cell.span for cell in row] for row in table.rows]
-    count = len(table.column_labels)
-    width = [len(label) for label in table.column_labels]
-    for row, span in zip(texts, spans, strict=True):
-        column = 0
-        for text, n in zip(row, span, strict=True):
-            if n == 1 and column < count:
-                width[column] = max(width[column], len(text))
-            column += n
-    heads = _row_heads(table)
+    width, heads = _widths(table, texts), _row_heads(table)
     margin = max([len(head) for head in heads] + [len(b.name) + 1 for b in table.column_brackets])
     lines = []
     if table.row_axis or table.column_axis:
         axes = [("down", table.row_axis), ("across", table.column_axis)]
-        lines.append("  " + "; ".join(f"{way}: {name}" for way, name in axes if name))
+        lines += wrapped(["  " + "; ".join(f"{way}: {name}" for way, name in axes if name)], WIDTH)
     if table.row_brackets:
         names = ", ".join(row_of.name for row_of in reversed(table.row_brackets))
         lines.append(f"  left of the row numbers: {names}")
-    for row_of in reversed(table.column_brackets):
-        lines.append(f"{row_of.name:>{margin}} | " + _bracket_line(row_of, width))
-    lines.append(" " * margin + " | " + "  ".join(t.rjust(w) for t, w in zip(table.column_labels, width, strict=True)))
-    lines.append("-" * margin + "-+-" + "-" * (sum(width) + 2 * max(count - 1, 0)))
-    for head, row, span in zip(heads, texts, spans, strict=True):
-        parts, column = [], 0
-        for text, n in zip(row, span, strict=True):
-            room = sum(width[column : column + n]) + 2 * (n - 1)
-            parts.append(text.rjust(room) if n == 1 else text[:room].ljust(room))
-            column += n
-        lines.append(f"{head:>{margin}} | " + "  ".join(parts))
+    for number, part in enumerate(_parts(table, width, margin)):
+        lines += [""] * bool(number) + _part(table, texts, width, heads, margin, part)
     return [line.rstrip() for line in lines]
+
+
+def _part(
+    table: Table, texts: Sequence[Sequence[str]], width: Sequence[int], heads: Sequence[str], margin: int, part: range
+) -> list[str]:
+    """Some columns of a table with all of its rows."""
+    lines = [
+        f"{row_of.name:>{margin}} | " + _bracket_line(row_of, width, part) for row_of in reversed(table.column_brackets)
+    ]
+    names = "  ".join(table.column_labels[i].rjust(width[i]) for i in part)
+    lines.append(" " * margin + " | " + names)
+    lines.append("-" * margin + "-+-" + "-" * (sum(width[i] for i in part) + 2 * max(len(part) - 1, 0)))
+    for head, row, line in zip(heads, table.rows, texts, strict=True):
+        cells, column = [], 0
+        for cell, text in zip(row, line, strict=True):
+            n = 1 if cell is None else cell.span
+            room = sum(width[column : column + n]) + 2 * (n - 1)
+            if column in part or n > 1:
+                cells.append(text.rjust(room) if n == 1 else text[:room].ljust(room))
+            column += n
+        lines.append(f"{head:>{margin}} | " + "  ".join(cells))
+    return lines
 
 
 def _row_heads(table: Table) -> list[str]:
@@ -79,16 +132,17 @@ def _row_heads(table: Table) -> list[str]:
     return heads
 
 
-def _bracket_line(row_of: BracketRow, width: Sequence[int]) -> str:
-    out, column = [], 0
+def _bracket_line(row_of: BracketRow, width: Sequence[int], part: range) -> str:
+    out, column = [], part.start
     for bracket in row_of.brackets:
-        while column < bracket.start:
-            out.append(" " * width[column])
-            column += 1
-        room = sum(width[column : bracket.stop]) + 2 * (bracket.stop - column - 1)
+        start, stop = max(bracket.start, part.start), min(bracket.stop, part.stop)
+        if start >= stop:
+            continue
+        out += [" " * width[i] for i in range(column, start)]
+        room = sum(width[start:stop]) + 2 * (stop - start - 1)
         inner = max(room - 2, len(bracket.text))
         out.append(("[" + bracket.text.center(inner, "-") + "]").ljust(room) if room > 2 else bracket.text.rjust(room))
-        column = bracket.stop
+        column = stop
     return "  ".join(out)
 
 
@@ -96,5 +150,5 @@ def picture_text(title: str, tables: Sequence[Table], notes: Sequence[str]) -> s
     """The whole picture: its title, its tables one below the other, its notes."""
     parts = [title, *(table_text(table) for table in tables)]
     if notes:
-        parts.append("\n".join(notes))
+        parts.append("\n".join(wrapped(notes, WIDTH)))
     return "\n\n".join(part for part in parts if part)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cute_py.draw.layouts import axes_of
+from cute_py.draw.axes import axes_of, equals
 from cute_py.draw.picture import Picture
-from cute_py.draw.table import TONES, Cell, Table, axis_limit, cut_note, labels, shown
+from cute_py.draw.table import TONES, Cell, Table, axis_limit, cut_note, hatch_legend, labels, shown, tone_legend
 from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.layout.coprofile import coprofile
 from cute_py.layout.int_tuple import product_each
@@ -57,7 +57,10 @@ def draw_tv(layout: Any, tile: Any) -> Picture:
     limit = axis_limit(rows, columns)
     shown_rows, shown_columns = shown(rows, limit), shown(columns, limit)
     cells = tuple(
-        tuple(None if i is None or j is None else _cell(i, j, holders.get(i + rows * j, [])) for j in shown_columns)
+        tuple(
+            None if i is None or j is None else _cell(i, j, holders.get(i + rows * j, []), layout, i + rows * j)
+            for j in shown_columns
+        )
         for i in shown_rows
     )
     table = Table(
@@ -68,6 +71,7 @@ def draw_tv(layout: Any, tile: Any) -> Picture:
         "mode 0 of the tile" if len(sizes) == 2 else "",
         f"mode {len(sizes) - 1} of the tile",
         notes=cut_note(rows, columns, limit),
+        legends=(tone_legend(f"colour: thread modulo {TONES}"), hatch_legend("belongs to no thread")),
     )
     size = "(" + ",".join(map(str, sizes)) + ")"
     return Picture(f"{layout} on a tile of {size}", (table,), _notes(holders, rows * columns))
@@ -90,20 +94,23 @@ def _holders(layout: Layout, count: int) -> dict[int, list[tuple[int, int]]]:
     return holders
 
 
-def _cell(i: int, j: int, pairs: list[tuple[int, int]]) -> Cell:
+def _cell(i: int, j: int, pairs: list[tuple[int, int]], layout: Layout, index: int) -> Cell:
     if not pairs:
         return Cell("", f"({i},{j}) belongs to no thread", None, (0.0, 1.0))
     thread, value = min(pairs)
     more = f" +{len(pairs) - 1}" if len(pairs) > 1 else ""
     all_of = ", ".join(f"thread {t} value {v}" for t, v in sorted(pairs)[:NAMED])
     rest = f" and {len(pairs) - NAMED} more" if len(pairs) > NAMED else ""
-    return Cell(f"T{thread}\nV{value}{more}", f"({i},{j}) -> {all_of}{rest}", thread % TONES)
+    _, threads, values = axes_of(layout)
+    way = equals("layout -> " + (" + ".join([*threads.terms(thread), *values.terms(value)]) or "0"), str(index))
+    title = f"({i},{j}) -> {all_of}{rest}; {way}, its index in the tile"
+    return Cell(f"T{thread}\nV{value}{more}", title, thread % TONES)
 
 
 def _notes(holders: dict[int, list[tuple[int, int]]], count: int) -> tuple[str, ...]:
     notes = []
     if len(holders) < count:
-        notes.append(f"{count - len(holders)} of {count} elements belong to no thread (hatched)")
+        notes.append(f"{count - len(holders)} of {count} elements belong to no thread")
     shared = sum(1 for pairs in holders.values() if len(pairs) > 1)
     if shared:
         notes.append(f"{shared} elements are held more than once: +n says by how many more")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cute_py.draw.picture import Picture
-from cute_py.draw.table import PICTURE_CELLS, Cell, Table, labels, shown
+from cute_py.draw.table import PICTURE_CELLS, Cell, Legend, Table, labels, shown
 from cute_py.errors import InvalidTypeError
 from cute_py.tma.run.pipeline import CONSUMING, EMPTY, FULL, LOADING, STORING, Timeline
 
@@ -18,6 +18,8 @@ STATES: dict[str, tuple[str, int | None]] = {
 }
 """Letter -> (what it means, tone)."""
 MOST_STAGES, MOST_TICKS = 32, 256
+TICKS = 48
+"""Ticks that stand side by side; later ones are below them."""
 
 
 def draw_pipeline(timeline: Any) -> Picture:
@@ -27,6 +29,9 @@ def draw_pipeline(timeline: Any) -> Picture:
         timeline: what `Ring.simulate` returns.
     Raises:
         InvalidTypeError: something else.
+
+    The title of a cell tells the phase of the two barriers of its stage that the iteration waits for: it is the
+    iteration divided by the number of stages, and the parity its last bit, for the producer inverted.
     """
     if not isinstance(timeline, Timeline):
         raise InvalidTypeError(f"draw_pipeline takes what Ring.simulate returns, got {type(timeline).__name__}")
@@ -38,27 +43,56 @@ def draw_pipeline(timeline: Any) -> Picture:
         if stage is None or tick is None:
             return None
         state = timeline.states[stage][tick]
-        what, tone = STATES[state]
+        tone = STATES[state][1]
         iteration = iterations.get((stage, tick))
         if tone is None or iteration is None:
-            return Cell(state, f"tick {tick}, stage {stage}: {what}")
-        return Cell(f"{state}\n{iteration}", f"tick {tick}, stage {stage}, iteration {iteration}: {what}", tone)
+            return Cell(state, f"tick {tick}, stage {stage}: {STATES[state][0]}")
+        where = f"tick {tick}, stage {stage}, iteration {iteration}: "
+        return Cell(f"{state}\n{iteration}", where + _barriers(state, stage, iteration, timeline.depth), tone)
 
     cut = [n for n, kept in ((timeline.depth, stages), (timeline.ticks, ticks)) if None in kept]
     notes = (f"summarised: {timeline.depth} stages over {timeline.ticks} ticks",) if cut else ()
-    table = Table(
-        "",
-        tuple(tuple(cell(stage, tick) for tick in ticks) for stage in stages),
-        tuple("…" if stage is None else f"stage {stage}" for stage in stages),
-        labels(ticks),
-        "stages of shared memory",
-        "ticks",
-        notes=notes,
+    names = tuple("…" if stage is None else f"stage {stage}" for stage in stages)
+    each = -(-len(ticks) // max(-(-len(ticks) // TICKS), 1)) or 1
+    parts = [ticks[i : i + each] for i in range(0, len(ticks), each)] or [[]]
+    tables = tuple(
+        Table(
+            "",
+            tuple(tuple(cell(stage, tick) for tick in part) for stage in stages),
+            names,
+            labels(part),
+            "" if number else "stages of shared memory",
+            "" if number else "ticks",
+            notes=notes if number == len(parts) - 1 else (),
+            legends=(_legend(timeline),) if number == len(parts) - 1 else (),
+        )
+        for number, part in enumerate(parts)
     )
-    legend = ", ".join(f"{letter} {what}" for letter, (what, _) in STATES.items())
-    title = f"ring of {timeline.depth} stages, {timeline.ticks} ticks: {timeline.outcome}"
+    size = f"{timeline.depth} stage" if timeline.depth == 1 else f"{timeline.depth} stages"
+    title = f"ring of {size}, {timeline.ticks} ticks: {timeline.outcome}"
     lines = title.splitlines()
-    return Picture(lines[0], (table,), (legend, *lines[1:]))
+    return Picture(lines[0], tables, tuple(lines[1:]))
+
+
+def _legend(timeline: Timeline) -> Legend:
+    """The letters that occur, and that the number is the iteration."""
+    used = set("".join(timeline.states))
+    swatches = tuple((tone, f"{letter} {what}") for letter, (what, tone) in STATES.items() if letter in used)
+    return Legend("the number is the iteration", swatches, told=True)
+
+
+def _barriers(state: str, stage: int, iteration: int, depth: int) -> str:
+    """What a state means, with the barrier, the phase and the parity that were waited for."""
+    phase = iteration // depth
+    full, empty = f"full[{stage}]", f"empty[{stage}]"
+    if state == LOADING:
+        waited = f"the producer waited on {empty} with parity {~phase & 1}"
+        return f"loading; {waited}, the bytes complete phase {phase} of {full}"
+    if state == FULL:
+        return f"full, waits for the consumer; {full} has completed phase {phase}"
+    if state == CONSUMING:
+        return f"consumed; the consumer waited on {full} with parity {phase & 1} and will arrive at {empty}"
+    return f"stored; then the consumer arrives at {empty}"
 
 
 def _iterations(timeline: Timeline) -> dict[tuple[int, int], int]:

@@ -30,7 +30,6 @@ FLOORS: dict[str, float] = {
     "cute_py.tma.run": 7,
     "cute_py.tmem": 7.5,
     "cute_py.testing": 8,
-    "cute_py.explanation_kinds": 8,
     "cute_py.explanation": 8.5,
     "cute_py.draw": 8,
     "cute_py.cli": 10,

@@ -14,7 +14,7 @@ from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError
 from cute_py.tma.copy_atom.make import make_tma_copy
 from cute_py.tma.copy_atom.tiles import instructions
 from cute_py.tma.descriptor.fields import field, live_fields
-from cute_py.tma.descriptor.request import TensorMapTiled
+from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
 from cute_py.tma.run.emulator import Emulator
 from tests.draw.structure import cells, words
 
@@ -38,7 +38,11 @@ def test_every_box_has_its_coordinate_and_what_is_outside_is_hatched() -> None:
     }
     corner = next(c for c in picture.tables[0].cells if c.text == "(192,96)")
     assert corner.inside == (8 / 64, 4 / 32)
-    assert corner.title == "box at TMA (192,96), 64 x 32 elements, 98% of it outside: filled, not read"
+    assert corner.title == (
+        "tile (3,3), instruction 0 -> tensor (96,192) -> "
+        "box at TMA (192,96), 64 x 32 elements, 98% of it outside the tensor: filled, not read -> "
+        f"global byte 0x{4096 + 2 * (96 * 200 + 192):x} -> shared byte 0 of the tile"
+    )
     assert "(192,96)/" in picture.text
     assert "mode 0: 200 = 3 x 64 + 8; mode 1: 100 = 3 x 32 + 4" in picture.notes[-1]
 
@@ -46,9 +50,9 @@ def test_every_box_has_its_coordinate_and_what_is_outside_is_hatched() -> None:
 def test_boxes_of_a_huge_tensor_keep_the_last_ones() -> None:
     picture = draw_boxes(atom("(1000000,4096):(4096,_1)", "(_128,_64):(_64,_1)"))
     table = picture.tables[0]
-    assert table.notes == ("summarised: 7813 x 64 boxes, of which 23 x 23 are drawn",)
+    assert table.notes == ("summarised: 7813 x 64 boxes, of which 15 x 15 are drawn",)
     assert (table.row_labels[0], table.row_labels[-1], table.column_labels[-1]) == ("0", "999936", "4032")
-    assert picture.count == 23 * 23
+    assert picture.count == 15 * 15
     assert table.rows[-1][-1] is not None
     assert table.rows[-1][-1].inside == (1.0, 0.5)
     assert len(picture.svg) < 300_000
@@ -65,7 +69,16 @@ def test_boxes_of_other_ranks() -> None:
 def test_several_instructions_a_tile_are_several_boxes() -> None:
     smem = "Sw<3,4,3> o smem_ptr[16b](unset) o ((_8,_16),(_64,_2)):((_64,_512),(_1,_8192))"
     made = atom("(256,256):(256,_1)", smem, "(_128,_128)")
-    assert [c.text for c in cells(draw_boxes(made))] == [f"({x},{y})" for y in (0, 128) for x in (0, 64, 128, 192)]
+    drawn = cells(draw_boxes(made))
+    assert [c.tone for c in drawn] == ["tone0", "tone0", "tone7", "tone7", "tone7", "tone7", "tone0", "tone0"]
+    assert drawn[5].title == (
+        "tile (1,0), instruction 1 -> tensor (128,64) -> box at TMA (64,128), 64 x 128 elements -> "
+        f"global byte 0x{4096 + 2 * (128 * 256 + 64):x} -> shared byte 16384 of the tile"
+    )
+    assert "a tile is 2 boxes, one instruction each" in draw_boxes(made).notes
+    brackets = draw_smem(made).tables[0].row_brackets
+    assert [(b.name, [(c.start, c.text) for c in b.brackets]) for b in brackets] == [("instr", [(0, "0"), (61, "1")])]
+    assert [c.text for c in drawn] == [f"({x},{y})" for y in (0, 128) for x in (0, 64, 128, 192)]
 
 
 LAYOUTS = [
@@ -111,9 +124,62 @@ def test_a_unit_tells_the_whole_way() -> None:
         "shared byte 144 -> bank 4"
     )
     assert drawn[8].title == (
-        "tensor (97,200) -> TMA (200,97) -> outside the tensor, filled -> instruction 0 at (192,96) -> "
+        "tensor (97,200) -> TMA (200,97) -> outside the tensor: filled, not read -> instruction 0 at (192,96) -> "
         "shared byte 128 -> bank 0"
     )
+
+
+def test_a_unit_that_hangs_over_the_end_is_hatched_in_part() -> None:
+    picture = draw_smem(atom("(100,256):(_1,104)", "(_32,_8):(_1,_32)"), (3, 31))
+    first = next(c for c in picture.tables[0].cells if c.text == "(96,248)")
+    assert first.inside == (0.5, 1.0)
+    assert first.title.endswith("4 of the unit's 8 elements are outside the tensor: filled, not read")
+    assert {c.inside for c in picture.tables[0].cells} == {(0.5, 1.0), (0.0, 1.0)}
+
+
+@pytest.mark.parametrize(
+    ("op", "fate"),
+    [
+        ("SM90_TMA_LOAD", "outside the tensor: filled, not read"),
+        ("SM90_TMA_STORE", "outside the tensor: not written"),
+        ("SM90_TMA_REDUCE_ADD", "outside the tensor: not written"),
+        ("SM90_TMA_PREFETCH", "outside the tensor: not fetched"),
+    ],
+)
+def test_what_happens_outside_depends_on_the_operation(op: str, fate: str) -> None:
+    made = atom("(20,72):(72,_1)", "(_8,_16):(_16,_1)", op=op)
+    for picture in (draw_boxes(made), draw_smem(made, (2, 4))):
+        assert fate in words(picture)
+        assert f"/ {fate}" in picture.text
+        assert ("filled" in picture.text) == ("filled" in fate)
+        assert ("filled" in " ".join(c.title for c in cells(picture))) == ("filled" in fate)
+
+
+def test_a_store_writes_the_rest_of_its_last_piece() -> None:
+    """The row has 200 bytes, twelve pieces of 16 and a half: the emulator writes all of the thirteenth."""
+    made = atom("(100,256):(_1,104)", "(_32,_8):(_1,_32)", op="SM90_TMA_STORE")
+    unit = next(c for c in cells(draw_smem(made, (3, 31))) if "TMA (96,248)" in c.title)
+    assert "4 of the unit's 8 elements are beyond the row's end and written too" in unit.title
+    assert "rows of 200 bytes: what is written goes up to the next 16 bytes, beyond the end" in draw_boxes(made).notes
+    memory = np.zeros(104 * 256 * 2, np.uint8)
+    shared = np.full(8 * 32 * 2, 7, np.uint8)
+    Emulator().store(made.descriptor, memory, (96, 248), shared, gmem_base=4096)
+    start = 2 * 104 * 248
+    assert memory[start + 192 : start + 208].tolist() == [7] * 16
+
+
+def test_the_way_of_a_store_begins_at_the_bank() -> None:
+    made = atom("(20,72):(72,_1)", "(_8,_16):(_16,_1)", op="SM90_TMA_STORE")
+    assert cells(draw_smem(made, (1, 2)))[3].title == (
+        f"bank 12 -> shared byte 48 -> instruction 0 at (32,8) -> tensor (9,40) -> TMA (40,9) -> "
+        f"global byte 0x{4096 + 2 * (9 * 72 + 40):x}"
+    )
+
+
+def test_sixteen_issuers_share_eight_colours() -> None:
+    picture = draw_multicast(atom("(256,256):(256,_1)", "(_128,_64):(_64,_1)", count=16))
+    assert {"CTA 0, 8", "CTA 7, 15"} <= words(picture)
+    assert len(cells(picture)) == 256
 
 
 def test_tile_coordinates_and_indices_name_the_same_tile() -> None:
@@ -138,6 +204,26 @@ def test_gather_is_drawn_with_four_rows() -> None:
     assert any("four rows at run time" in note for note in picture.notes)
 
 
+@pytest.mark.parametrize(
+    ("gmem", "smem"),
+    [("(100,200,7):(200,_1,20000)", "(_32,_64,_2):(_64,_1,_2048)"), ("(128,96):(_1,128)", "(_64,_32):(_1,_64)")],
+)
+def test_a_box_names_its_tile_as_the_divided_tensor_does(gmem: str, smem: str) -> None:
+    made = atom(gmem, smem)
+    tiled = cute.zipped_divide(made.get_tma_tensor(), made.cta_tiler)
+    for cell in cells(draw_boxes(made)):
+        match = re.search(r"tile (\S+), instruction 0 -> .*box at TMA (\S+),", cell.title)
+        assert match is not None
+        assert str(tiled(0, cute.parse(match[1]))).replace("_", "") == match[2] == cell.text
+
+
+def test_packed_types_are_drawn_from_the_request() -> None:
+    made = atom("(64,128):(128,_1)", "(_8,_64):(_64,_1)", dtype="float4_e2m1fn", arch="sm_100a")
+    picture = draw_smem(made)
+    assert [c.text for c in cells(picture)][:4] == ["(0,0)", "(32,0)", "(0,1)", "(32,1)"]
+    assert "packed or interleaved rows: a unit may hold less than 16 bytes of the tensor" in picture.notes
+
+
 def test_slices_of_a_multicast() -> None:
     made = atom("(100,200):(200,_1)", "(_32,_64):(_64,_1)", count=4)
     picture = draw_multicast(made)
@@ -145,8 +231,11 @@ def test_slices_of_a_multicast() -> None:
     assert len(drawn) == 16
     assert [c.text for c in drawn[::4]] == ["CTA 0\n(0,0)", "CTA 1\n(0,8)", "CTA 2\n(0,16)", "CTA 3\n(0,24)"]
     assert drawn[7].title == (
-        "CTA 1 loads the box at TMA (0,8); bytes 1024 to 2047 of the tile in the shared memory of CTA 3"
+        "tensor (8,0) -> box at TMA (0,8) -> instruction 0 of CTA 1 -> "
+        "bytes 1024 to 2047 of the tile in the shared memory of CTA 3"
     )
+    assert "mask of each load where they are the CTAs 0 to 3 of the cluster: 0xf" in picture.notes
+    assert {"CTA 0", "CTA 1", "CTA 2", "CTA 3"} <= words(picture)
     assert "every barrier expects 4096 bytes" in picture.notes
 
 
@@ -180,12 +269,21 @@ def test_every_field_is_named_once_over_its_bits() -> None:
     picture = draw_descriptor(REQUEST)
     fields = live_fields(False, 3)
     names = [c for c in picture.tables[0].cells if " = " in c.title]
+    ones = [c for c in picture.tables[0].cells if c.text == "1" and c.span == 1]
+    assert all(c.tone is not None and not c.hatched for c in ones)
     assert {c.title.split(" = ")[0] for c in names} == {row.label for row in fields}
     assert len(names) == len(fields) == len(picture.tables[0].notes)
     assert [sum(c.span for c in row if c is not None) for row in picture.tables[0].rows] == [64] * 20
     by_name = {c.title.split(" = ")[0]: c for c in names}
     assert by_name["box_dim[1]"].span == field("box_dim", 1).width
-    assert "global_dim[0] = 511  size - 1, elements" in picture.text
+    for meaning in (
+        "global_dim[0] = 511  size - 1, elements, so 512",
+        "rank = 2  rank - 1, so 3",
+        "format = 6  code of the element format (not the driver's number): FLOAT16",
+        "global_stride_low[2] = 131072  bits 0-31 of (bytes >> 4), x 16 bytes, so 2097152 bytes",
+        "word 6 = 0x3f00000000000000",
+    ):
+        assert meaning in picture.text
     assert "n: global_dim[0] = 511" in words(picture)
 
 
@@ -194,6 +292,17 @@ def test_bits_without_a_field_are_told() -> None:
     assert picture.title == "tensor map, im2col, rank 8, 64 bytes"
     assert any(note.startswith("word 1: 0x") for note in picture.notes)
     assert not any("words 8 and 9" in note for note in picture.notes)
+    known = sum(row.width for row in live_fields(True, 5) if row.word < 8)
+    assert sum(1 for c in cells(picture) if c.hatches) == 64 * 8 - known
+    assert "a 1 where no field is known" in words(picture)
+    assert "word 7 = 0xffffffffffffffff" in picture.text
+
+
+def test_the_corners_of_an_im2col_map_are_signed() -> None:
+    request = TensorMapIm2col(0, 4096, (16, 14, 12, 2), (16, 224, 2688), (-1, -2), (3, -1), 16, 64)
+    text = draw_descriptor(request).text
+    assert "elements: (-1, -2), W first" in text
+    assert "elements: (3, -1), W first" in text
 
 
 def test_a_descriptor_of_the_wrong_length() -> None:

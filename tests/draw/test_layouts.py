@@ -54,13 +54,49 @@ def test_a_swizzle_on_bytes_is_drawn_in_elements_as_print_layout_does() -> None:
     assert [int(c.text) for c in second[:16]] == [*range(72, 80), *range(64, 72)]
 
 
+@settings(max_examples=25, deadline=None)
+@given(st.tuples(MODES, MODES), st.integers(-3, 5), st.integers(1, 9))
+def test_a_title_is_a_sum_that_is_the_offset(shape: object, scale: int, other: int) -> None:
+    def moved(tree: object) -> object:
+        return tuple(map(moved, tree)) if isinstance(tree, tuple) else int(tree) * scale + other  # type: ignore[call-overload]
+
+    layout = cute.Layout(shape, moved(cute.Layout(shape).stride))
+    for cell in cells(draw_layout(layout)):
+        coordinate, way = cell.title.split(" -> ")
+        sum_of = way.split(" = ")
+        assert eval(sum_of[0]) == int(sum_of[-1]) == int(cell.text) == layout(cute.parse(coordinate))
+
+
+def test_a_composed_layout_tells_what_comes_after_the_strides() -> None:
+    layout = cute.parse("Sw<2,0,3> o 5 o (8,8):(8,1)")
+    cell = cells(draw_layout(layout))[8 * 7 + 2]
+    assert cell.title == f"(7,2) -> 7*8 + 2*1 -> Sw<2,0,3>(5 + 58) = {layout(7, 2)}"
+    assert int(cell.text) == int(layout(7, 2))
+
+
+@pytest.mark.parametrize(
+    ("text", "legend", "tones"),
+    [
+        ("(4,8):(8,1)", "colour: offset modulo 8:", [0, 1, 2, 3, 4, 5, 6, 7]),
+        ("(3,4):(0,100000000)", "colour: offset / 100000000 modulo 8:", [0, 1, 2, 3]),
+        ("(2,4):(-16,48)", "colour: offset / 16 modulo 8:", [0, 3, 6, 1]),
+        ("(2,3):(_64@0,_1@1)", "colour: mode 0 of the coordinate / 64 modulo 8:", [0, 0, 0]),
+    ],
+)
+def test_colours_change_with_the_offset_whatever_the_strides(text: str, legend: str, tones: list[int]) -> None:
+    picture = draw_layout(cute.parse(text))
+    assert legend in words(picture)
+    assert [c.tone for c in cells(picture)][: len(tones)] == [f"tone{t}" for t in tones]
+    assert "colour" not in picture.text
+
+
 def test_colour_by_bank_needs_a_width() -> None:
     layout = cute.parse("(8,64):(64,1)")
     with pytest.raises(InvalidValueError, match="banks need the width of an element"):
         draw_layout(layout, "bank")
     by_bank = cells(draw_layout(layout, "bank", bits=16))
     assert by_bank[0].title == "(0,0) -> 0, byte 0, bank 0"
-    assert by_bank[9].title == "(0,9) -> 9, byte 18, bank 4"
+    assert by_bank[9].title == "(0,9) -> 9*1 = 9, byte 18, bank 4"
     assert [by_bank[i].tone for i in (0, 7, 8, 63, 64)] == ["tone0", "tone0", "tone1", "tone7", "tone0"]
 
 
@@ -71,6 +107,10 @@ def test_colour_by_thread_and_tile() -> None:
     assert tiles[0].tone == tiles[1].tone == tiles[5].tone
     assert len({tiles[i].tone for i in (0, 2, 8, 10)}) == 4
     assert tiles[11].title.endswith("tile (1,1)")
+    said = "tiles of 2 x 2; cells of one colour side by side are one of them"
+    picture = draw_layout(layout, "tile", tile=(2, 2))
+    assert said in words(picture)
+    assert picture.text.splitlines()[-1] == said
 
 
 @pytest.mark.parametrize(
@@ -117,6 +157,23 @@ def test_comparing_draws_one_table_each() -> None:
     assert all(len(tones) == 1 for tones in by_offset.values())
 
 
+def test_a_divided_layout_tells_where_its_elements_were() -> None:
+    layout = cute.Layout((4, 8), (8, 1))
+    divided = cute.zipped_divide(layout, (2, 4))
+    drawn = cells(draw_compare(layout, divided, names=("A", "tiles")))
+    assert all("has it at" not in cell.title for cell in drawn[:32])
+    for cell in drawn[32:]:
+        place = cell.title.split("; A has it at ")[1]
+        assert int(layout(cute.parse(place))) == int(cell.text)
+
+
+def test_a_composition_tells_what_the_left_side_does() -> None:
+    a, b = cute.Layout(20, 2), cute.Layout((5, 4), (4, 1))
+    drawn = cells(draw_compare(a, b, cute.composition(a, b), names=("A", "B", "A o B")))
+    assert drawn[-1].title == "(4,3) -> 4*8 + 3*2 = 38; A has it at 19"
+    assert int(b(4, 3)) == 19
+
+
 def test_comparing_refuses_what_it_cannot_draw() -> None:
     layout = cute.Layout(4)
     with pytest.raises(InvalidValueError, match="0 layouts; must be 1 to 16"):
@@ -133,13 +190,15 @@ def test_coordinate_tensors_show_coordinates_and_strides() -> None:
     picture = draw_tensor(cute.parse("ArithTuple(1,0) o (2,3):(_1@1,_2@0)"))
     assert [c.text for c in cells(picture)] == ["(1,0)", "(3,0)", "(5,0)", "(1,1)", "(3,1)", "(5,1)"]
     assert "↓ mode 0 = 2:_1@1   → mode 1 = 3:_2@0" in words(picture)
+    assert [c.title for c in cells(picture)][-1] == "(1,2) -> (1,0) + 1*1@1 + 2*2@0 = (5,1)"
+    assert [c.tone for c in cells(picture)] == ["tone0", "tone1", "tone2"] * 2
 
 
 def test_other_tensors_show_offsets() -> None:
     counted = draw_tensor(cute.make_tensor(cute.counting_iterator(5), cute.Layout((2, 2))))
     assert [c.text for c in cells(counted)] == ["5", "7", "6", "8"]
     pointed = draw_tensor(cute.parse("gmem_ptr[16b](0x1000) o (2,2):(2,1)"))
-    assert [c.title for c in cells(pointed)][-1] == "(1,1) -> 3, byte 6, bank 1"
+    assert [c.title for c in cells(pointed)][-1] == "(1,1) -> 1*2 + 1*1 = 3, byte 6, bank 1"
     with pytest.raises(InvalidTypeError, match="draw_tensor takes a tensor, got int 3"):
         draw_tensor(3)
 
@@ -168,10 +227,10 @@ def test_holes_and_copies_of_a_tile_are_told() -> None:
     picture = draw_tv(cute.Layout((2, 2), (0, 2)), (4, 1))
     drawn = cells(picture)
     assert [c.text for c in drawn] == ["T0\nV0 +1", "", "T0\nV1 +1", ""]
-    assert drawn[0].title == "(0,0) -> thread 0 value 0, thread 1 value 0"
+    assert drawn[2].title == ("(2,0) -> thread 0 value 1, thread 1 value 1; layout -> 1*2 = 2, its index in the tile")
     assert [c.hatches for c in drawn] == [0, 1, 0, 1]
     assert picture.notes == (
-        "2 of 4 elements belong to no thread (hatched)",
+        "2 of 4 elements belong to no thread",
         "2 elements are held more than once: +n says by how many more",
     )
 

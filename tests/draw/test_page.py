@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 import cute_py as cute
-from cute_py.draw import Picture, draw, draw_boxes, draw_smem, draw_tv
+from cute_py.draw import (
+    Picture,
+    draw,
+    draw_boxes,
+    draw_compare,
+    draw_im2col,
+    draw_multicast,
+    draw_smem,
+    draw_tv,
+)
 from cute_py.draw.table import SVG_BYTES, Cell, Table
 from cute_py.tma.copy_atom.make import make_tma_copy
 from tests.draw.structure import cells, words
@@ -23,17 +34,54 @@ def _atom() -> Any:
     return make_tma_copy("SM90_TMA_LOAD", gmem, smem)
 
 
-@pytest.mark.parametrize(
-    ("name", "made"),
-    [
-        ("layout", lambda: draw(cute.parse("((2,2),(4,2)):((1,8),(2,16))"))),
-        ("boxes", lambda: draw_boxes(_atom())),
-        ("smem", lambda: draw_smem(_atom(), (2, 1))),
-    ],
-)
-def test_the_guide_shows_what_is_drawn(name: str, made: Any) -> None:
-    """Where this fails after a change that was meant, save the picture again: made().save(FOLDER / 'name.svg')."""
-    assert (FOLDER / f"{name}.svg").read_text(encoding="utf-8") == made().svg + "\n"
+def _multicast() -> Any:
+    gmem = cute.make_tensor(cute.make_gmem_ptr(0x1000, "float16"), cute.parse("(64,128):(128,_1)"))
+    smem = cute.parse("(_32,_64):(_64,_1)")
+    return draw_multicast(make_tma_copy("SM90_TMA_LOAD_MULTICAST", gmem, smem, num_multicast=4))
+
+
+def _ring() -> Any:
+    memory = cute.tma.GlobalMemory()
+    memory.add("A", np.zeros(4096, np.uint8), 0x1000)
+    load = cute.tma.RingLoad(cute.tma.TensorMapTiled(2, 0x1000, (1024,), (), (64,)), [(64 * i,) for i in range(4)])
+    return draw(cute.tma.Ring(cute.tma.Emulator(), memory, cute.tma.SharedMemory(4096), [load], depth=2).simulate())
+
+
+def _threads() -> Any:
+    thread = cute.Layout((cute.Int(2), cute.Int(4)), (cute.Int(4), cute.Int(1)))
+    tile, tv = cute.make_layout_tv(thread, cute.Layout((cute.Int(1), cute.Int(2))))
+    return draw_tv(tv, tile)
+
+
+def _divided() -> Any:
+    layout = cute.Layout((4, 6), (6, 1))
+    return draw_compare(layout, cute.zipped_divide(layout, (2, 3)), names=("A", "in tiles of (2,3)"))
+
+
+IMAGE = cute.tma.TensorMapIm2col(6, 0x1000, (16, 7, 5, 2), (32, 224, 1120), (-1, -1), (-1, -1), 16, 16)
+GUIDE: dict[str, Callable[[], Picture]] = {
+    "layout": lambda: draw(cute.parse("((2,2),(4,2)):((1,8),(2,16))")),
+    "compare": _divided,
+    "tv": _threads,
+    "swizzle": lambda: draw(cute.Swizzle(3, 4, 3)),
+    "boxes": lambda: draw_boxes(_atom()),
+    "smem": lambda: draw_smem(_atom(), (2, 1)),
+    "multicast": _multicast,
+    "im2col": lambda: draw_im2col(IMAGE, (0, 3, 0, 0), (2, 1)),
+    "pipeline": _ring,
+}
+
+
+@pytest.mark.parametrize("name", GUIDE)
+def test_the_guide_shows_what_is_drawn(name: str) -> None:
+    """Where this fails after a change that was meant, save it again: GUIDE[name]().save(FOLDER / f"{name}.svg")."""
+    assert (FOLDER / f"{name}.svg").read_text(encoding="utf-8") == GUIDE[name]().svg + "\n"
+
+
+def test_the_guide_has_these_pictures_and_no_other() -> None:
+    page = (FOLDER.parent / "pictures.md").read_text(encoding="utf-8")
+    assert {path.stem for path in FOLDER.glob("*.svg")} == set(GUIDE)
+    assert all(f"](pictures/{name}.svg)" in page for name in GUIDE)
 
 
 @pytest.mark.parametrize(

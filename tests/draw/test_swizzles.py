@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import cute_py as cute
 from cute_py.draw import draw, draw_swizzle
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError
-from tests.draw.structure import cells
+from tests.draw.structure import cells, words
 
 
 @settings(max_examples=25, deadline=None)
@@ -51,8 +51,9 @@ def test_passes_before_and_after(text: str, before: int, after: int) -> None:
 
 def test_cells_tell_offset_byte_and_bank() -> None:
     picture = draw(cute.parse("Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)"))
+    assert {"0-3", "28-31", "colour: banks, of the 32 that are 4 bytes wide:"} <= words(picture)
     assert [t.title for t in picture.tables] == ["before: offset in elements, and bank", "after Sw<3,4,3> on bytes"]
-    assert cells(picture)[512 + 64].title == "(1,0) -> offset 64 -> 72: byte 144, bank 4"
+    assert cells(picture)[512 + 64].title == "(1,0) -> 1*64 = 64 -> offset 72: byte 144, bank 4"
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cute_py.arith_tuple.parse import parse
 from cute_py.draw.layouts import draw_layout
 from cute_py.draw.picture import Picture
-from cute_py.draw.table import AXIS_LIMIT, PICTURE_CELLS, Cell, Table, axis_limit, brackets, cut_note, shown
+from cute_py.draw.style import CHARACTER
+from cute_py.draw.table import (
+    AXIS_LIMIT,
+    PICTURE_CELLS,
+    Cell,
+    Legend,
+    Table,
+    axis_limit,
+    brackets,
+    cut_note,
+    hatch_legend,
+    shown,
+    shown_around,
+)
+from cute_py.draw.text_twin import WIDTH
 from cute_py.errors import FileFormatError, InvalidValueError
 from cute_py.layout.layout import Layout
 from tests.draw.structure import SVG, cells, words
@@ -74,6 +89,107 @@ def test_the_svg_and_the_text_have_the_same_cells() -> None:
     assert {"1.1", "↓ mode 0 = 3:4   → mode 1 = (2,2):(1,2)"} <= words(picture)
 
 
+@given(st.integers(1, 3000), st.integers(24, 80), st.data())
+def test_what_is_wanted_of_a_long_axis_is_drawn(count: int, limit: int, data: st.DataObject) -> None:
+    wanted = data.draw(st.lists(st.integers(0, count - 1), max_size=6))
+    indices = shown_around(count, limit, wanted)
+    numbers = [i for i in indices if i is not None]
+    assert set(wanted) | {0, count - 1} <= set(numbers)
+    assert numbers == sorted(set(numbers))
+    for left, gap, right in zip(indices, indices[1:], indices[2:], strict=False):
+        if gap is None:
+            assert left is not None
+            assert right is not None
+            assert right > left + 1
+    assert None in indices or numbers == list(range(count))
+
+
+def test_names_of_row_brackets_do_not_overlap() -> None:
+    picture = draw_layout(parse("(((2,2),2),((2,2),(2,2))):(((1,16),4),((2,8),(32,64)))"))
+    at = {t.text: float(t.get("x", "0")) for t in ElementTree.fromstring(picture.svg).iter(f"{SVG}text")}
+    assert at["0.1"] + 1 < at["0.0.1"] - len("0.0.1") * CHARACTER
+    assert at["0.1"] - len("0.1") * CHARACTER > 0
+
+
+def test_every_text_stays_within_the_picture() -> None:
+    picture = draw_layout(
+        parse("((2,2),(4,2)):((1,8),(2,16))"), title="a long title of a small table, longer than it is wide"
+    )
+    root = ElementTree.fromstring(picture.svg)
+    wide, high = float(root.get("width", "0")), float(root.get("height", "0"))
+    for group in root.iter(f"{SVG}g"):
+        move = group.get("transform", "translate(0 0)")[len("translate(") : -1].split()
+        for text in group.findall(f".//{SVG}text") if group.get("class") == "table" else ():
+            kind = text.get("class", "")
+            length = len(text.text or "") * CHARACTER
+            left = (
+                float(text.get("x", "0"))
+                + float(move[0])
+                - (length if "end" in kind else length / 2 if "mid" in kind else 0)
+            )
+            assert left >= 0
+            assert left + length <= wide
+            assert float(text.get("y", "0")) + float(move[1]) <= high
+
+
+def test_a_long_title_takes_several_lines() -> None:
+    picture = draw_layout(Layout((2, 4)), title="several words " * 12)
+    lines = [t.text or "" for t in ElementTree.fromstring(picture.svg).iter(f"{SVG}text") if t.get("class") == "title"]
+    assert len(lines) == 2
+    assert " ".join(lines).split() == ("several words " * 12).split()
+    assert float(ElementTree.fromstring(picture.svg).get("width", "0")) < 1000
+
+
+def test_a_wide_table_is_broken_into_parts_in_the_text() -> None:
+    picture = draw_layout(Layout((3, (10, 6)), (60, (1, 10))))
+    lines = picture.text.splitlines()
+    assert max(map(len, lines)) <= WIDTH
+    numbers = [line.split("|")[1].split() for line in lines if line.startswith("   0 |")]
+    assert [int(n) for part in numbers for n in part] == list(range(60))
+    assert sum(1 for line in lines if set(line) == {"-", "+"}) == len(numbers) == 3
+    assert sum(line.count("[") for line in lines if line.startswith(" 1.1 |")) == 6  # No bracket is cut in two.
+
+
+def test_parts_without_brackets_have_a_multiple_of_eight_columns() -> None:
+    lines = draw_layout(Layout((2, 64), (64, 1))).text.splitlines()
+    first = [line.split("|")[1].split() for line in lines if line.startswith("0 |")]
+    assert [len(part) for part in first] == [24, 24, 16]
+    wide = draw_layout(Layout((2, 3), (10**60, 1))).text.splitlines()
+    assert max(map(len, wide)) <= WIDTH + 60  # A single column is never cut.
+
+
+def test_long_notes_are_broken_between_words() -> None:
+    table = Table("", ((Cell("1", "t"),),), ("0",), ("0",))
+    picture = Picture("t", (table,), (" ".join(["word"] * 60), "  indented"))
+    assert max(len(text) for text in words(picture)) <= 120
+    assert max(map(len, picture.text.splitlines())) <= WIDTH
+    assert picture.text.count("word") == 60
+    assert "  indented" in words(picture)
+
+
+def test_a_legend_has_the_swatches_that_are_used_and_the_text_those_that_it_needs() -> None:
+    legends = (
+        Legend("", ((1, "one"), (2, "two"))),
+        hatch_legend("outside"),
+        Legend("a sentence"),
+        Legend("letters", ((1, "x one"),), told=True),
+    )
+    table = Table("", ((Cell("a", "t", 1), Cell("b", "t", 3, (0.5, 1.0))),), ("0",), ("0", "1"), legends=legends)
+    picture = Picture("t", (table, table))
+    drawn = [t.text for t in ElementTree.fromstring(picture.svg).iter(f"{SVG}text")]
+    assert [drawn.count(text) for text in ("one", "two", "outside", "a sentence", "letters:", "x one")] == [
+        1,
+        0,
+        1,
+        1,
+        1,
+        1,
+    ]
+    assert picture.text.count("/ outside") == 2
+    assert "x one; letters" in picture.text
+    assert "a sentence" not in picture.text
+
+
 def test_texts_are_escaped() -> None:
     cell = Cell('<&">', 'a < b & "c"', inside=(0.5, 0.5))
     picture = Picture("<x>", (Table("&", ((cell, None),), ("<",), (">", "…")),), ("&amp;",))
@@ -114,8 +230,8 @@ def test_saving_over_a_file_replaces_it(tmp_path: Path) -> None:
 
 def test_what_cannot_be_saved_is_refused(tmp_path: Path) -> None:
     picture = draw_layout(Layout(4))
-    with pytest.raises(InvalidValueError, match=r"a picture is saved as \.svg, \.html, \.txt, not '\.png'"):
-        picture.save(tmp_path / "a.png")
+    with pytest.raises(InvalidValueError, match=r"a picture is saved as \.svg, \.png, \.html, \.txt, not '\.gif'"):
+        picture.save(tmp_path / "a.gif")
     with pytest.raises(FileFormatError, match="can't be written: No such file or directory"):
         picture.save(tmp_path / "none" / "a.svg")
     (tmp_path / "b.svg").mkdir()

@@ -1,7 +1,7 @@
-"""explain: what an object of this library is and does, in words.
+"""The words for coordinate tensors and layouts with basis strides.
 
-`explain(tensor)` of a coordinate tensor answers what its printed form leaves open: what the iterator is, what each
-stride means and why it has the value that it has, and which logical coordinate gives which element.
+They tell what the iterator is, what each stride means and why it has the value that it has, and which logical
+coordinate gives which element.
 """
 
 from __future__ import annotations
@@ -12,71 +12,28 @@ from typing import Any
 from cute_py.arith_tuple.arith_tuple import ArithTuple
 from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator
 from cute_py.arith_tuple.ratio import Ratio
-from cute_py.errors import CuteError, InvalidTypeError
-from cute_py.explanation_kinds import (
-    composed_words,
-    error_words,
-    facts_of_layout,
-    is_map,
-    map_words,
-    swizzle_words,
-    tensor_words,
-)
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.domain import domain_of
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int
-from cute_py.layout.steps import explained, steps
-from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.tensor import Tensor
 
 Path = tuple[int, ...]
 
 
-def explain(thing: Any, *operands: Any) -> str:
-    """The object, or what an operation does to its operands, in words, several lines.
-
-    `explain(composition, a, b)` tells the steps of `composition(a, b)` with their values; `cute.steps` gives them
-    as data.
-
-    Args:
-        thing: a layout, a composed layout, a swizzle, a tensor, an atom, a tensor map (a request, or 64 or 128 bytes),
-            an error of this library, or anything with a method `explain()`; or an operation of the layout algebra.
-        operands: of the operation.
-    Raises:
-        InvalidTypeError: nothing is known about such an object.
-
-    >>> print(explain(coalesce, Layout((Int(2), Int(6)), (Int(1), Int(2)))))
-    merge: _2:_1 and _6:_2 are one mode _12:_1: _2 * _1 = _2
-    result: (_2,_6):(_1,_2) is _12:_1
-    >>> print(explain(make_identity_tensor((4, 5))).splitlines()[0])
-    ArithTuple(_0,_0) o (4,5):(_1@0,_1@1)
-    """
-    if operands or thing in explained():
-        return "\n".join(str(step) for step in steps(thing, *operands))
-    for takes, text in _KINDS:
-        if takes(thing):
-            return text(thing)
-    raise InvalidTypeError(
-        f"explain has no words for {type(thing).__name__} {thing}",
-        {"takes": "layouts, swizzles, tensors, atoms, tensor maps, errors of this library, objects with explain()"},
-    )
-
-
-def _is_coordinates(thing: Any) -> bool:
+def is_coordinates(thing: Any) -> bool:
+    """A tensor of implicit coordinates."""
     return isinstance(thing, Tensor) and isinstance(thing.engine, ArithTupleIterator)
 
 
-def _is_counting(thing: Any) -> bool:
+def is_counting(thing: Any) -> bool:
+    """A tensor of implicit integers."""
     return isinstance(thing, Tensor) and isinstance(thing.engine, CountingIterator)
 
 
-def _is_basis_layout(thing: Any) -> bool:
+def is_basis_layout(thing: Any) -> bool:
+    """A layout of which some stride is a basis element."""
     return isinstance(thing, Layout) and any(axis is not None for _, _, axis, _ in _flat_modes(thing))
-
-
-def _own_words(thing: Any) -> str:
-    return str(thing.explain())
 
 
 def _flat_modes(layout: Layout) -> list[tuple[Path, Any, Path | None, Any]]:
@@ -153,7 +110,8 @@ def _reason(mode: tuple[Path, Any, Path | None, Any], flat: list[tuple[Path, Any
     return f"{names} {verb} {covered} there, so blocks overlap by {covered - width}"
 
 
-def _mode_lines(layout: Layout, scalar: str) -> list[str]:
+def mode_lines(layout: Layout, scalar: str) -> list[str]:
+    """One mode a line: size, stride, what a step does; then why it is as large as it is."""
     flat = _flat_modes(layout)
     width = max((len(_dotted(path)) for path, *_ in flat), default=0)
     lines = []
@@ -188,7 +146,8 @@ def _samples(layout: Layout) -> list[tuple[str, Any]]:
     return samples
 
 
-def _sample_lines(layout: Layout, element: Callable[[Any], Any]) -> list[str]:
+def sample_lines(layout: Layout, element: Callable[[Any], Any]) -> list[str]:
+    """The first element, one step along each mode, the last element."""
     samples = _samples(layout)
     width = max(len(name) for name, _ in samples)
     places = max(len(_plain(c)) for _, c in samples)
@@ -225,7 +184,8 @@ def _leaf_paths(coordinate: Any, path: Path = ()) -> list[Path]:
 _INTEGERS = "A tensor of implicit integers. Nothing is stored: an element is computed from where it is."
 
 
-def _coordinates(tensor: Any) -> str:
+def coordinates(tensor: Any) -> str:
+    """A tensor of coordinates: its iterator, its strides and why, samples, a formula for each coordinate."""
     layout = domain_of(tensor.layout)
     start = tensor.engine.coord
     out = [str(tensor), ""]
@@ -243,8 +203,8 @@ def _coordinates(tensor: Any) -> str:
         out.append("  It is not the origin: the tensor begins there, as a slice or a tile of a larger one does.")
     out.append("  Numbers with an underscore are known at compile time, the others at run time.")
     out += _through(tensor.layout)
-    out += ["", f"The strides {_tree_text(layout)}", *_mode_lines(layout, "the integer")]
-    out += ["", "Logical coordinate -> element", *_sample_lines(layout, tensor)]
+    out += ["", f"The strides {tree_text(layout)}", *mode_lines(layout, "the integer")]
+    out += ["", "Logical coordinate -> element", *sample_lines(layout, tensor)]
     if isinstance(start, ArithTuple) and not isinstance(tensor.layout, ComposedLayout):
         out += ["", "With cI the index in mode I", *_formula(layout, tensor(_coordinate(layout.shape, {})))]
     return "\n".join(out)
@@ -267,56 +227,25 @@ def _is_zero(value: Any) -> bool:
     return isinstance(value, int) and value == 0
 
 
-def _tree_text(layout: Layout) -> str:
+def tree_text(layout: Layout) -> str:
+    """The strides as printed."""
     return str(layout).split(":", 1)[1]
 
 
-def _counting(tensor: Any) -> str:
+def counting(tensor: Any) -> str:
+    """A tensor of implicit integers."""
     layout = domain_of(tensor.layout)
     out = [str(tensor), "", _INTEGERS]
     out += ["", f"The iterator {tensor.engine}", f"  counts from {tensor.engine.value} on, in {tensor.engine.dtype}."]
     out += _through(tensor.layout)
-    out += ["", f"The strides {_tree_text(layout)}", *_mode_lines(layout, "the integer")]
-    out += ["", "Logical coordinate -> element", *_sample_lines(layout, tensor)]
+    out += ["", f"The strides {tree_text(layout)}", *mode_lines(layout, "the integer")]
+    out += ["", "Logical coordinate -> element", *sample_lines(layout, tensor)]
     return "\n".join(out)
 
 
-def _basis_layout(layout: Any) -> str:
+def basis_layout(layout: Any) -> str:
+    """A layout whose values are coordinates."""
     out = [str(layout), "", "A layout whose values are coordinates: its strides are basis elements, `value@mode`."]
-    out += ["", f"The strides {_tree_text(layout)}", *_mode_lines(layout, "the integer")]
-    out += ["", "Logical coordinate -> value", *_sample_lines(layout, layout)]
+    out += ["", f"The strides {tree_text(layout)}", *mode_lines(layout, "the integer")]
+    out += ["", "Logical coordinate -> value", *sample_lines(layout, layout)]
     return "\n".join(out)
-
-
-def _is_integer_layout(thing: Any) -> bool:
-    return isinstance(thing, Layout) and not _is_basis_layout(thing)
-
-
-def _integer_layout(layout: Any) -> str:
-    out = [str(layout), "", "A layout: it turns a coordinate into an offset, the sum of index times stride."]
-    out += ["", f"The strides {_tree_text(layout)}", *_mode_lines(layout, "the offset")]
-    facts = facts_of_layout(layout)
-    out += ["", "As a whole", *facts] if facts else []
-    out += ["", "Logical coordinate -> offset", *_sample_lines(layout, layout)]
-    return "\n".join(out)
-
-
-def _stored(tensor: Any) -> str:
-    layout = domain_of(tensor.layout)
-    words = _integer_layout(layout) if _is_integer_layout(layout) else _basis_layout(layout)
-    return tensor_words(tensor) + "\n\n" + words
-
-
-_KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any], str]], ...] = (
-    (_is_coordinates, _coordinates),
-    (_is_counting, _counting),
-    (_is_basis_layout, _basis_layout),
-    (_is_integer_layout, _integer_layout),
-    (lambda thing: isinstance(thing, Swizzle), swizzle_words),
-    (lambda thing: isinstance(thing, ComposedLayout), composed_words),
-    (lambda thing: isinstance(thing, Tensor), _stored),
-    (lambda thing: isinstance(thing, CuteError), error_words),
-    (is_map, map_words),
-    (lambda thing: callable(getattr(thing, "explain", None)), _own_words),
-)
-"""(does it take this object?, its words), the first that does; other kinds of objects are added here."""

@@ -1,4 +1,4 @@
-"""The words for layouts of integers, composed layouts, tensor maps and errors; coordinates are in `explanation`."""
+"""The words for layouts of integers, swizzles, composed layouts, stored tensors and tensor maps."""
 
 from __future__ import annotations
 
@@ -6,12 +6,36 @@ from typing import Any
 
 from cute_py.arith_tuple.pointers import SmemPtrFlag
 from cute_py.errors import CuteError
+from cute_py.explanation.coordinates import basis_layout, is_basis_layout, mode_lines, sample_lines, tree_text
 from cute_py.layout.analysis import footprint, is_injective
 from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import rank, size
 from cute_py.layout.layout import Layout
 from cute_py.layout.swizzle import Swizzle
-from cute_py.layout.tensor import Tensor
+
+
+def is_integer_layout(thing: Any) -> bool:
+    """A layout, and none of its strides is a basis element."""
+    return isinstance(thing, Layout) and not is_basis_layout(thing)
+
+
+def integer_layout(layout: Any) -> str:
+    """A layout of integers: strides and why, what it covers, samples."""
+    out = [str(layout), "", "A layout: it turns a coordinate into an offset, the sum of index times stride."]
+    out += ["", f"The strides {tree_text(layout)}", *mode_lines(layout, "the offset")]
+    facts = facts_of_layout(layout)
+    out += ["", "As a whole", *facts] if facts else []
+    out += ["", "Logical coordinate -> offset", *sample_lines(layout, layout)]
+    return "\n".join(out)
+
+
+def stored(tensor: Any) -> str:
+    """A tensor of stored elements: where it is, and its layout."""
+    layout = domain_of(tensor.layout)
+    words = integer_layout(layout) if is_integer_layout(layout) else basis_layout(layout)
+    place = f"Elements of {tensor.element_type}, stored at {tensor.engine}."
+    return "\n".join([str(tensor), "", place, "", words])
 
 
 def facts_of_layout(layout: Layout) -> list[str]:
@@ -38,11 +62,14 @@ def swizzle_words(swizzle: Swizzle) -> str:
     if not bits:
         return f"{swizzle}\n\nThe identity: no bit is changed."
     source, target = (base + shift, base) if shift > 0 else (base, base - shift)
+    moved = f"{1 << bits} of them are permuted within {1 << (base + bits)}"
+    if shift < 0:
+        moved = f"and move by multiples of {1 << target}"
     out = [
         f"{swizzle}",
         "",
         f"An offset keeps all bits but {_range(target, bits)}, which are combined by XOR with {_range(source, bits)}.",
-        f"  units of {1 << base} stay whole, {1 << bits} of them are permuted within {1 << (base + bits)},",
+        f"  units of {1 << base} stay whole, {moved},",
         f"  and the pattern repeats after {1 << (base + abs(shift) + bits)}. It is its own inverse.",
     ]
     if base == 4 and shift == 3 and bits <= 3:
@@ -69,19 +96,6 @@ def composed_words(layout: ComposedLayout) -> str:
     return "\n".join(out)
 
 
-def error_words(error: CuteError) -> str:
-    """The text of an error, its place in the tree, and what to do."""
-    kind = type(error)
-    words = " ".join((kind.__doc__ or "").split())
-    out = [f"{kind.__name__}: {error}", "", words]
-    broken = getattr(error, "violations", None)
-    if broken:
-        out += ["", f"{len(broken)} rule(s) broken:", *[f"  {v}" for v in broken]]
-    parents = [c.__name__ for c in kind.__mro__[1:] if issubclass(c, Exception) and c is not Exception]
-    out += ["", f"except {' or '.join(parents)} catches it as well."]
-    return "\n".join(out)
-
-
 def map_words(thing: Any) -> str:
     """A tensor map, given as bytes or as a request."""
     from cute_py.tma.descriptor.describe import describe
@@ -94,8 +108,3 @@ def is_map(thing: Any) -> bool:
     if isinstance(thing, (bytes, bytearray)):
         return len(thing) in (64, 128)
     return type(thing).__module__ == "cute_py.tma.descriptor.request"
-
-
-def tensor_words(tensor: Tensor) -> str:
-    """A tensor of stored elements: where it is, and its layout."""
-    return "\n".join([str(tensor), "", f"Elements of {tensor.element_type}, stored at {tensor.engine}."])
