@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy
 
+from cute_py.arith_tuple.scaled_basis import ScaledBasis
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, UnknownFactError
 from cute_py.layout.leaf import value_of
 from cute_py.layout.trees import leaves
@@ -89,6 +90,9 @@ def tile_trace(atom: TmaAtom, tile_coord: Any = 0) -> Trace:
 
 
 def _padded(start: Any, rank: int) -> list[int]:
+    """A tile's start, an arithmetic tuple, a single scaled basis element or 0, in all TMA modes."""
+    if isinstance(start, ScaledBasis):
+        start = start.as_arith_tuple()
     numbers = [int(x) for x in leaves(start.as_tuple())] if hasattr(start, "as_tuple") else [0]
     return (numbers + [0] * rank)[:rank]
 

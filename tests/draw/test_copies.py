@@ -190,6 +190,12 @@ def test_tile_coordinates_and_indices_name_the_same_tile() -> None:
             draw_smem(made, bad)
 
 
+def test_tiles_along_one_mode_start_where_they_are() -> None:
+    """The step from tile to tile is a single basis element there."""
+    picture = draw_smem(atom("(_1000,_40):(_48,_1)", "(_8,_64):(_64,_1)", dtype="uint8"), 1)
+    assert cells(picture)[0].text == "(0,8)"
+
+
 def test_a_large_tile_is_summarised() -> None:
     smem = "Sw<3,4,3> o smem_ptr[16b](unset) o ((_8,_16),(_64,_2)):((_64,_512),(_1,_8192))"
     picture = draw_smem(atom("(256,256):(256,_1)", smem, "(_128,_128)"))
