@@ -249,6 +249,8 @@ def idx2crd_strided(idx: Tree, shape: Tree, stride: Tree) -> Tree:
         elif len(stride) != len(shape):
             raise CoordinateError("Mismatched Ranks", {"shape": tree_text(shape), "stride": tree_text(stride)})
         return tuple([idx2crd_strided(idx, s, d) for s, d in zip(shape, stride, strict=True)])
+    if type(stride) is tuple:
+        raise CoordinateError("Mismatched Ranks", {"shape": tree_text(shape), "stride": tree_text(stride)})
     if type(shape) is int and shape == 1:
         return 0
     return trunc_mod(trunc_div(idx, stride), shape)
@@ -271,6 +273,8 @@ def inner_product_of(a: Tree, b: Tree) -> Any:
         for x, y in zip(a, b, strict=True):
             total = plus(total, inner_product_of(x, y))
         return total
+    if type(a) is tuple or type(b) is tuple:
+        raise StaticAssertError("Mismatched ranks", {"a": tree_text(a), "b": tree_text(b)})
     return times(a, b)
 
 

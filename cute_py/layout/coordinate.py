@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from cute_py.errors import StaticAssertError
+from cute_py.errors import CoordinateError, StaticAssertError
 from cute_py.layout.arithmetic import crd2idx_horner, crd2idx_of, idx2crd_colex, idx2crd_strided
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Tree, coordinate, internal, public, tree_text
+from cute_py.layout.trees import congruent_trees
 
 
 def crd2idx(coord: Tree, shape: Any, stride: Tree = None) -> Any:
@@ -26,7 +27,10 @@ def crd2idx(coord: Tree, shape: Any, stride: Tree = None) -> Any:
         return shape(coord)
     if stride is None:
         return public(crd2idx_horner(coordinate(coord), internal(shape)))
-    return public(crd2idx_of(coordinate(coord), internal(shape), internal(stride)))
+    sizes, steps = internal(shape), internal(stride)
+    if not congruent_trees(sizes, steps):
+        raise CoordinateError("Mismatched Ranks", {"shape": tree_text(sizes), "stride": tree_text(steps)})
+    return public(crd2idx_of(coordinate(coord), sizes, steps))
 
 
 def idx2crd(idx: Tree, shape: Any, stride: Tree = None) -> Tree:

@@ -14,7 +14,6 @@ from cute_py.layout.domain import domain_of
 from cute_py.layout.leaf import Dynamic, Tree, internal, internal_leaf, magnitude, public, times, tree_text
 from cute_py.layout.trees import at, leaves
 
-
 MOST_MODES: Final = 4096
 """Far more than a tuple of C++ has; a coordinate is written out in full, so a mode's number must stay a small one."""
 

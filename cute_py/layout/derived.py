@@ -82,7 +82,8 @@ def max_alignment(layout: Any) -> Any:
         if not isinstance(layout.outer, Swizzle):
             return public(1)
         return public(math.gcd(1 << layout.outer.base, int(layout.offset), int(max_alignment(layout.inner))))
-    shape, stride = coalesced(layout._shape, layout._stride)
+    inner = domain_of(layout)
+    shape, stride = coalesced(inner._shape, inner._stride)
     known = make(
         tuple([s if type(s) is int else 1 for s in leaves(shape)]),
         tuple([d if type(d) is int else 0 for d in leaves(stride)]),

@@ -58,6 +58,9 @@ def stride(thing: Any, *mode: int) -> Tree:
     >>> print(stride(Layout((Int(4), Int(8))), 1))
     _4
     """
+    if not hasattr(thing, "stride") or isinstance(thing, (tuple, int)):
+        check_depth(thing)
+        raise InvalidTypeError(f"stride takes a layout or a tensor, got {type(thing).__name__} {thing!r}")
     return at(thing.stride, mode)
 
 
@@ -139,6 +142,8 @@ def round_up(a: Tree, b: Tree) -> Tree:
             if len(x) < len(y):
                 raise StaticAssertError("Mismatched ranks", {"a": tree_text(x), "b": tree_text(y)})
             return tuple([up(p, q) for p, q in zip(x, (*y, *(1,) * (len(x) - len(y))), strict=True)])
+        if type(x) is tuple or type(y) is tuple:
+            raise InvalidTypeError("round_up of a tuple and an integer", {"a": tree_text(x), "b": tree_text(y)})
         return ceil_div_of(x, y) * y
 
     return public(up(internal(a), internal(b)))

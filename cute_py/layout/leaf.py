@@ -20,6 +20,8 @@ decides at compile time; its arithmetic has CuTe's rules for mixed operands (a s
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
+from numbers import Number
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError
@@ -61,7 +63,10 @@ class Int(int):
     def __new__(cls, value: Any = 0) -> Int:
         if isinstance(value, (bool, float, str)) or not hasattr(value, "__index__"):
             raise InvalidTypeError(f"Int takes an integer, got {value!r}")
-        return int.__new__(cls, operator.index(value))
+        try:
+            return int.__new__(cls, operator.index(value))
+        except TypeError:  # a class, a symbol, or an array, which have __index__ and no integer
+            raise InvalidTypeError(f"Int takes an integer, got {value!r}") from None
 
     def __repr__(self) -> str:
         return f"Int({int(self)})"
@@ -270,6 +275,13 @@ def same(a: Any, b: Any) -> bool:
     return is_static(a) and is_static(b) and type(a) is type(b) and bool(a == b)
 
 
+def _no_integer(x: Any) -> bool:
+    """Can a sympy object never be an integer? A fraction, infinity, nan, a relation, a matrix."""
+    if x.is_Float or x.is_Rational or getattr(x, "is_integer", False) is False:
+        return True
+    return bool(x.is_number and not x.is_finite)
+
+
 def internal_leaf(x: Any) -> Any:
     """One public leaf -> internal. Booleans, floats and strings are refused."""
     kind = type(x)
@@ -284,9 +296,9 @@ def internal_leaf(x: Any) -> Any:
     if isinstance(x, bool) or kind.__name__ in ("bool_", "bool"):
         raise InvalidTypeError(f"a boolean is no size, stride or coordinate: {x!r}")
     if is_symbolic(x):
-        if x.is_Integer:
+        if getattr(x, "is_Integer", False):
             return Dynamic(int(x))
-        if x.is_Float or x.is_Rational or x.is_integer is False:
+        if _no_integer(x):
             raise InvalidTypeError(f"not an integer: {x!r}")
         return Dynamic(x)
     if hasattr(x, "__index__"):
@@ -294,7 +306,7 @@ def internal_leaf(x: Any) -> Any:
             return Dynamic(operator.index(x))
         except TypeError:  # a numpy array has __index__, and only a single integer uses it
             raise InvalidTypeError(f"expected an integer, got {kind.__name__} {x!r}") from None
-    if isinstance(x, (float, complex, str, bytes, list, dict, set)) or x is None:
+    if isinstance(x, (Number, Sequence, dict, set, type)) or x is None or kind.__module__ == "numpy":
         raise InvalidTypeError(f"expected an integer, got {kind.__name__} {x!r}")
     if isinstance(x, IntegerModule):
         return x

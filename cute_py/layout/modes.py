@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cute_py.errors import CoordinateError, InvalidTypeError, StaticAssertError
+from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, StaticAssertError
 from cute_py.layout.domain import on_domain
 from cute_py.layout.layout import Layout, make
 from cute_py.layout.leaf import Tree
 from cute_py.layout.trees import check_depth, check_mode, grouped, leaves, modes, unflatten_leaves
+
+MAX_RANK = 1 << 16
+"""More modes than this are refused: far above any layout, below what fills memory."""
 
 
 def _on_trees(f: Callable[..., Tree], thing: Any, *args: Any) -> Any:
@@ -107,6 +110,10 @@ def select(thing: Any, *indices: Any) -> Any:
 
 def _padded(tree: Tree, x: Tree, up_to_rank: int | None, front: bool) -> Tree:
     parts = modes(tree)
+    if up_to_rank is not None:
+        check_mode(up_to_rank)
+        if up_to_rank > MAX_RANK:
+            raise InvalidValueError(f"rank {up_to_rank}; must be at most {MAX_RANK}")
     count = 1 if up_to_rank is None else up_to_rank - len(parts)
     if count < 0:
         raise StaticAssertError(f"rank {len(parts)} is more than {up_to_rank}", {"modes": tree})
@@ -116,6 +123,8 @@ def _padded(tree: Tree, x: Tree, up_to_rank: int | None, front: bool) -> Tree:
 
 
 def _extended(thing: Any, x: Any, up_to_rank: int | None, front: bool) -> Any:
+    check_depth(thing)
+    check_depth(x)
     if type(thing) is Layout:
         extra = make(1, 0) if x is None else x
         if type(extra) is not Layout:

@@ -88,7 +88,8 @@ def flat_product(block: Any, tiler: Any) -> Any:
     return unpacked(zipped_product(block, tiler), True, True)
 
 
-def _by_rank(block: Layout, tiler: Layout) -> Layout:
+def _by_rank(block: Layout, tiler: Any) -> Layout:
+    tiler = domain_of(tiler)
     rank = max(len(modes(block._shape)), len(modes(tiler._shape)))
     return logical_product(append(block, None, rank), append(tiler, None, rank))  # type: ignore[no-any-return]
 

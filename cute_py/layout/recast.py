@@ -32,7 +32,8 @@ from cute_py.layout.trees import leaves
 
 
 def _factor(n: Any) -> int:
-    if isinstance(n, bool) or not hasattr(n, "__index__") or int(n) < 1:
+    check_depth(n)
+    if not is_integer(n) or int(n) < 1:
         raise InvalidValueError(f"a recast factor must be a positive integer, got {n!r}")
     return int(n)
 

@@ -27,6 +27,8 @@ def slice_(coord: Tree, layout: Any) -> Any:
         return slice_parts(coord, layout)[0]
     if isinstance(layout, (tuple, int)):
         return slice_tree(coord, layout)
+    if not hasattr(layout, "with_domain"):
+        raise InvalidTypeError(f"slice_ takes a layout, a tensor or a tuple, got {layout!r}")
     return layout(coord)
 
 
@@ -53,6 +55,7 @@ def slice_and_offset(coord: Tree, layout: Any) -> tuple[Any, Any]:
     >>> print(kept, offset)
     (8):(1) 16
     """
+    check_depth(coord)
     if isinstance(layout, (Layout, ComposedLayout)):
         return slice_parts(coord, layout)
     raise InvalidTypeError(f"slice_and_offset takes a layout, got {layout!r}")

@@ -38,7 +38,7 @@ class Swizzle:
     def __init__(self, bits: int, base: int, shift: int | None = None) -> None:
         numbers = (bits, base, bits if shift is None else shift)
         for name, value in zip(("bits", "base", "shift"), numbers, strict=True):
-            if isinstance(value, bool) or not hasattr(value, "__index__"):
+            if not is_integer(value):
                 raise InvalidTypeError(f"Swizzle {name} must be an integer, got {value!r}")
         b, m, s = (int(n) for n in numbers)
         if m < 0:
@@ -200,6 +200,10 @@ def make_swizzle(y: int, z: int) -> Swizzle:
     >>> print(make_swizzle(0b11000000, 0b00000110))
     Sw<2,1,5>
     """
+    for name, bits_of_it in (("Y", y), ("Z", z)):
+        if not is_integer(bits_of_it) or bits_of_it < 0:
+            raise InvalidTypeError(f"make_swizzle takes the {name} bits as an integer of 0 or more, got {bits_of_it!r}")
+    y, z = int(y), int(z)
     if y.bit_count() != z.bit_count():
         raise StaticAssertError("Number of bits in Y and Z don't match", {"Y": bin(y), "Z": bin(z)})
     if y == 0:

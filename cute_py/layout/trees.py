@@ -6,6 +6,7 @@ A tree is a leaf or a tuple of trees. Its profile is what remains when every lea
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -86,6 +87,21 @@ def congruent_trees(a: Tree, b: Tree) -> bool:
                 return False
         elif type(b[i]) is tuple:
             return False
+    return True
+
+
+def is_integer(value: Any) -> bool:
+    """One known integer: an int, an `Int`, a numpy or sympy integer; no bool, symbol, array or class.
+
+    >>> is_integer(4), is_integer(True), is_integer(4.0), is_integer(int)
+    (True, False, False, False)
+    """
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        return False
+    try:
+        operator.index(value)
+    except TypeError:
+        return False
     return True
 
 
