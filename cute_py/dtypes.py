@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
 
 if TYPE_CHECKING:
     import numpy
@@ -160,8 +160,8 @@ def as_dtype(value: object) -> DType:
 
     try:
         dtype = numpy.dtype(value)  # type: ignore[call-overload]
-    except TypeError:
-        raise InvalidTypeError(f"not an element type: {value!r}") from None
+    except (TypeError, ValueError, RecursionError):  # ValueError: something with a `dtype` that is none of numpy's
+        raise InvalidTypeError(f"not an element type: {given(value)}") from None
     if dtype.byteorder == ">":
         raise InvalidValueError(
             f"element type {dtype.str!r} is big-endian; GPUs are little-endian",

@@ -13,6 +13,26 @@ Catch `CuteError` to catch everything that this library raises on purpose.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
+
+GIVEN_CHARACTERS: Final = 400
+"""Characters of a value's repr that a text shows; of a longer one its beginning and its end."""
+
+
+def given(value: object) -> str:
+    """What a user gave, for the text of an error: its repr, if it has one.
+
+    >>> given((4, "a")), len(given(list(range(1000))))
+    ("(4, 'a')", 405)
+    """
+    try:
+        text = repr(value)
+    except RecursionError:
+        return f"<{type(value).__name__} nested too deep to print>"
+    if len(text) <= GIVEN_CHARACTERS:
+        return text
+    half = GIVEN_CHARACTERS // 2
+    return f"{text[:half]} ... {text[-half:]}"
 
 
 def format_report(headline: str, facts: Mapping[str, object] | None = None, hint: str | None = None) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from cute_py.arith_tuple.ratio import Ratio
-from cute_py.errors import CoordinateError, InvalidTypeError, LayoutError, StaticAssertError
+from cute_py.errors import CoordinateError, InvalidTypeError, LayoutError, StaticAssertError, given
 from cute_py.layout.leaf import Int, Tree, internal_leaf, is_symbolic, leaf_text, public
 from cute_py.layout.trees import check_depth
 
@@ -91,7 +91,7 @@ class ArithTuple:
         if not isinstance(other, (tuple, ArithTuple)) and not hasattr(other, "as_arith_tuple"):
             if isinstance(other, _NO_NUMBERS):
                 raise InvalidTypeError(
-                    f"only coordinates are added to an arithmetic tuple, got {type(other).__name__} {other!r}",
+                    f"only coordinates are added to an arithmetic tuple, got {type(other).__name__} {given(other)}",
                     {"tuple": self},
                 )
             return NotImplemented
@@ -174,7 +174,7 @@ def _element(x: Any) -> Any:
     if isinstance(x, Ratio):
         return x
     if isinstance(x, _NO_NUMBERS) or not (isinstance(x, int) or hasattr(x, "__index__") or is_symbolic(x)):
-        raise InvalidTypeError(f"an arithmetic tuple holds integers and tuples, got {type(x).__name__} {x!r}")
+        raise InvalidTypeError(f"an arithmetic tuple holds integers and tuples, got {type(x).__name__} {given(x)}")
     return public(internal_leaf(x))
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from cute_py.arith_tuple.arrays import array_layout, host_engine
 from cute_py.arith_tuple.pointers import make_gmem_ptr
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.layout.layout import Layout
 
 HOST_DEVICES = (1, 3, 11)
@@ -46,7 +46,7 @@ def engine_and_layout(source: Any, dtype: DType | None = None) -> tuple[Any, Lay
     if hasattr(source, "__array_interface__"):
         return host_engine(numpy.asarray(source), dtype)
     raise InvalidTypeError(
-        f"no engine and no array: {type(source).__name__} {source!r}",
+        f"no engine and no array: {type(source).__name__} {given(source)}",
         {"engines": "iterators, pointers, numpy arrays, objects with __dlpack__ or __cuda_array_interface__"},
     )
 

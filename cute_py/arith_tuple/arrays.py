@@ -12,7 +12,8 @@ from typing import Any
 
 from cute_py.arith_tuple.pointers import pointer_text
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError
+from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError, given
+from cute_py.layout.expected import expect_integer
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int
 
@@ -32,8 +33,10 @@ class ArrayEngine:
     dtype: DType
 
     def __init__(self, flat: Any, origin: int, dtype: Any = None) -> None:
+        if not hasattr(flat, "dtype") or getattr(flat, "ndim", 1) != 1:
+            raise InvalidTypeError(f"an array engine takes a one-dimensional array, got {given(flat)}")
         self.flat = flat
-        self.origin = origin
+        self.origin = expect_integer(origin, "the index of offset 0")
         self.dtype = as_dtype(flat.dtype) if dtype is None else as_dtype(dtype)
 
     @property
@@ -74,7 +77,7 @@ class ArrayEngine:
         try:
             self.flat[index] = value
         except (ValueError, TypeError, OverflowError) as refusal:
-            raise TensorAccessError(f"{value!r} is no {self.dtype}: {refusal}", {"engine": self}) from None
+            raise TensorAccessError(f"{given(value)} is no {self.dtype}: {refusal}", {"engine": self}) from None
 
     def __add__(self, offset: Any) -> ArrayEngine:
         if isinstance(offset, bool) or not hasattr(offset, "__index__"):

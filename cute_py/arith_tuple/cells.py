@@ -17,9 +17,10 @@ from typing import Any
 
 from cute_py.arith_tuple.arith_tuple import ArithTuple
 from cute_py.dtypes import DType, as_dtype
+from cute_py.errors import InvalidTypeError, given
 from cute_py.layout.int_tuple import size
 from cute_py.layout.leaf import Int, internal_leaf, leaf_text
-from cute_py.layout.trees import modes
+from cute_py.layout.trees import check_depth, modes
 
 
 def c_float(value: Any, spec: str) -> str:
@@ -29,7 +30,10 @@ def c_float(value: Any, spec: str) -> str:
     >>> c_float(float("nan"), "8.2f"), c_float(-float("nan"), "8.2f"), c_float(1.5, ".1e")
     ('     nan', '    -nan', '1.5e+00')
     """
-    number = float(value)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InvalidTypeError(f"no number to print: {type(value).__name__} {given(value)}") from None
     kind = str(getattr(value, "dtype", "float64"))
     if math.isnan(number):
         negative = math.copysign(1.0, number) < 0 and kind in ("bfloat16", "float32", "float64")
@@ -86,6 +90,8 @@ def element_text(value: Any) -> str:
         return str(value)
     if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
         return str(int(value))
+    if getattr(value, "ndim", 0):
+        raise InvalidTypeError(f"one element is printed, got an array of shape {value.shape}")
     if is_number(value):
         return leaf_text(internal_leaf(value if isinstance(value, int) else int(value)))
     if isinstance(value, complex) or getattr(getattr(value, "dtype", None), "kind", "") == "c":
@@ -115,6 +121,7 @@ def text(value: Any) -> str:
     (_4,(2,_1@0)) 0.500000
     """
     if isinstance(value, tuple):
+        check_depth(value)
         return "(" + ",".join([text(v) for v in value]) + ")"
     if type(value) in (bool, float) or type(value).__module__ in ("numpy", "ml_dtypes"):
         return element_text(value)

@@ -12,7 +12,8 @@ from cute_py.arith_tuple.arith_tuple import ArithTuple, as_arith_tuple
 from cute_py.arith_tuple.cells import element_text
 from cute_py.arith_tuple.scaled_basis import ScaledBasis
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import InvalidTypeError
+from cute_py.errors import InvalidTypeError, given
+from cute_py.layout.expected import expect_integer
 from cute_py.layout.leaf import Int, internal_leaf, is_symbolic, leaf_text, public
 
 
@@ -73,11 +74,11 @@ def _held(value: Any, dtype: DType) -> Any:
         return value
     if dtype.kind == "float":
         if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
-            raise InvalidTypeError(f"a counting iterator over {dtype} starts at a number, got {value!r}")
+            raise InvalidTypeError(f"a counting iterator over {dtype} starts at a number, got {given(value)}")
         return float(value)
     if dtype.kind not in ("int", "uint"):
         raise InvalidTypeError(f"a counting iterator counts in integers or floats, not in {dtype}")
-    number = int(public(internal_leaf(value))) % 2**dtype.bits
+    number = expect_integer(value, f"the start of a counting iterator over {dtype}") % 2**dtype.bits
     return number - 2**dtype.bits if dtype.kind == "int" and number >= 2 ** (dtype.bits - 1) else number
 
 

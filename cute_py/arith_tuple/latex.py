@@ -13,10 +13,11 @@ from typing import Any, TextIO
 
 from cute_py.arith_tuple.arith_tuple import ArithTuple, as_arith_tuple
 from cute_py.arith_tuple.cells import int32
-from cute_py.arith_tuple.layout_table import check_integer_offsets, position_independent
+from cute_py.arith_tuple.layout_table import check_integer_offsets, position_independent, table_sizes
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError
 from cute_py.layout.domain import domain_of
-from cute_py.layout.int_tuple import product_each, size
+from cute_py.layout.int_tuple import product_each
+from cute_py.layout.layout import Layout
 from cute_py.layout.modes import append
 from cute_py.layout.trees import modes
 
@@ -76,7 +77,7 @@ def format_latex(layout: Any, color: Callable[[int], str] = grey) -> str:
         raise StaticAssertError("rank(layout_a) <= Int<2>{}", {"layout": layout, "rank": rank})
     check_integer_offsets(layout, "print_latex")
     table = append(layout, None, 2)
-    rows, columns = int(size(table, 0)), int(size(table, 1))
+    rows, columns = table_sizes(table, "print_latex")
     out = [f"% Layout: {table}\n", _HEAD]
     for m in range(rows):
         for n in range(columns):
@@ -108,11 +109,15 @@ def format_latex_tv(layout_tv: Any, tile_mn: Any, color: Callable[[int, int], st
     rank = len(modes(domain_of(layout_tv)._shape))
     if rank != 2:
         raise StaticAssertError("rank(layout_tv) == Int<2>{}", {"layout_tv": layout_tv, "rank": rank})
-    rows, columns = (int(n) for n in product_each(tile_mn))
+    tile = product_each(tile_mn)
+    if len(tile) != 2:
+        raise InvalidTypeError(f"tile_mn is (M, N), got {len(tile)} modes", {"tile_mn": tile_mn})
+    rows, columns = table_sizes(Layout(tile), "print_latex_tv")
+    threads, values = table_sizes(domain_of(layout_tv), "print_latex_tv")
     out = [f"% Layout TV: {layout_tv}\n", _HEAD]
     filled: set[tuple[int, int]] = set()
-    for thread in range(int(size(layout_tv, 0))):
-        for value in range(int(size(layout_tv, 1))):
+    for thread in range(threads):
+        for value in range(values):
             m, n = _cell_of(layout_tv, thread, value)
             if (m, n) in filled:
                 continue

@@ -12,12 +12,12 @@ from typing import Any, TextIO
 
 from cute_py.arith_tuple.cells import int32
 from cute_py.arith_tuple.pointers import SmemPtrFlag
-from cute_py.errors import InvalidTypeError, StaticAssertError
+from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.coprofile import cosize
 from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import size
-from cute_py.layout.leaf import Int
+from cute_py.layout.leaf import Int, is_symbolic
 from cute_py.layout.recast import recast_layout
 from cute_py.layout.trees import leaves, modes
 
@@ -27,6 +27,32 @@ def position_independent(layout: Any) -> Any:
     if isinstance(layout, ComposedLayout) and isinstance(layout.offset, SmemPtrFlag):
         return ComposedLayout(recast_layout(layout.outer, 8, layout.offset.bits), Int(0), layout.inner)
     return layout
+
+
+MAX_CELLS = 1 << 20
+"""Cells of a printed table; more are a text of hundreds of megabytes that nobody reads."""
+
+
+def table_sizes(layout: Any, operation: str) -> tuple[int, int]:
+    """(rows, columns) of the table of a layout of rank 2.
+
+    Raises:
+        InvalidTypeError: a symbolic size; InvalidValueError: more than `MAX_CELLS` cells.
+    """
+    sizes = [size(layout, 0), size(layout, 1)]
+    for n in sizes:
+        if is_symbolic(n):
+            raise InvalidTypeError(
+                f"{operation} needs known sizes, got the symbol {n}",
+                {"layout": layout},
+                "replace the symbols with layout.subs({...}) first",
+            )
+    rows, columns = (int(n) for n in sizes)
+    if rows * columns > MAX_CELLS:
+        raise InvalidValueError(
+            f"{operation} of {rows} x {columns} cells; at most {MAX_CELLS} are shown", {"layout": layout}
+        )
+    return rows, columns
 
 
 def check_integer_offsets(layout: Any, operation: str) -> None:
@@ -61,8 +87,9 @@ def format_layout(layout: Any) -> str:
     if rank != 2:
         raise StaticAssertError("rank(layout) == Int<2>{}", {"layout": layout, "rank": rank})
     check_integer_offsets(layout, "print_layout")
+    height, width = table_sizes(layout, "print_layout")
     digits = len(str(max(int32(cosize(layout)), 0)))
-    rows, columns = range(int(size(layout, 0))), range(int(size(layout, 1)))
+    rows, columns = range(height), range(width)
     rule = "    " + ("+" + "-" * (digits + 2)) * len(columns) + "+\n"
     out = [f"{layout}\n", "    " + "".join([f"  {n:{digits}d} " for n in columns]) + "\n"]
     for m in rows:

@@ -19,6 +19,7 @@ from cute_py.dtypes import DType
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int
+from cute_py.layout.trees import check_depth
 
 WIDTH = 9
 
@@ -35,6 +36,7 @@ def ostream_text(value: Any) -> str:
         offset = Int(int(value.offset)) if isinstance(value.offset, Int) else value.offset
         return f"{ostream_text(value.outer)} o {offset} o {ostream_text(value.inner)}"
     if isinstance(value, (tuple, ArithTuple)):
+        check_depth(value)
         return "(" + ",".join([ostream_text(v) for v in value]) + ")"
     if isinstance(value, Ratio):
         return f"_{value}"

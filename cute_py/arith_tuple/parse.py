@@ -4,7 +4,7 @@
     part    :=  tree | tree ':' tree | swizzle | engine
     tree    :=  '(' part, ... ')' | number | number '@' mode '@' mode ... | '_'
     swizzle :=  Sw<3,4,3> | S<3,4,3> | SW_3_4_3 | Swizzle<3,4,3>
-    engine  :=  gmem_ptr[16b](0x1000) | counting_iter(3) | ArithTuple(0,_0) | tmem_[32b](0x0010.0020) | ...
+    engine  :=  gmem_ptr[16b](0x1000) | ptr<f16, gmem, align<16>> | counting_iter(3) | ArithTuple(0,_0) | ...
 
 C++ source spellings are read too: Int<4>{}, Layout<Shape<_4,_8>,Stride<_1,_4>>, make_layout(...), E<0,1>{}.
 """
@@ -16,12 +16,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from cute_py.arith_tuple.dsl_pointers import DSL_POINTER, dsl_pointer
 from cute_py.arith_tuple.iterators import counting_iterator, make_inttuple_iter
 from cute_py.arith_tuple.pointers import make_gmem_ptr, make_ptr, make_smem_ptr, make_tmem_ptr, smem_ptr_flag
 from cute_py.arith_tuple.scaled_basis import E, ScaledBasis
 from cute_py.arith_tuple.scan import failure, leaf_end, read_number
 from cute_py.dtypes import DTYPES, as_dtype
-from cute_py.errors import CuteError, InvalidTypeError, ParseError
+from cute_py.errors import CuteError, InvalidTypeError, ParseError, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight, make_layout
 from cute_py.layout.leaf import MAX_DEPTH, Int, underscore
@@ -59,7 +60,7 @@ def parse(text: str, *, dtype: Any = None, symbols: Mapping[str, Any] | None = N
     Sw<3,4,3> o _0 o (8,64):(64,_1) ArithTuple(0,_0) o (4,5):(_1@0,_1@1)
     """
     if not isinstance(text, str):
-        raise InvalidTypeError(f"parse takes a text, got {type(text).__name__} {text!r}")
+        raise InvalidTypeError(f"parse takes a text, got {type(text).__name__} {given(text)}")
     reader = _Reader(text, dtype, symbols or {})
     reader.blanks()
     result = reader.expression()
@@ -224,6 +225,9 @@ class _Reader:
                 return swizzle
         if found := self.found(_POINTER):
             return self.pointer(found, swizzle, begin)
+        if found := self.found(DSL_POINTER):
+            dsl = found
+            return self.built(lambda: dsl_pointer(dsl, self.dtype), begin)
         if found := self.found(_TMEM):
             address = int(found[2], 16) << 16 | int(found[3], 16)
             return self.built(lambda: make_tmem_ptr(address, self.dtype or self.type_of(int(found[1]), begin)), begin)

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError
+from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError, given
+from cute_py.layout.expected import expect_integer, is_integer
 from cute_py.layout.leaf import Int
 from cute_py.layout.swizzle import Swizzle
 
@@ -158,7 +159,7 @@ class SmemPtrFlag(Int):
 
     def __new__(cls, bits: int = 1) -> SmemPtrFlag:
         flag = int.__new__(cls, 0)
-        flag.bits = int(bits)
+        flag.bits = expect_integer(bits, "the width of an unset pointer's elements")
         return flag
 
     def upcast(self, n: int) -> SmemPtrFlag:
@@ -187,13 +188,13 @@ def smem_ptr_flag(bits: int) -> SmemPtrFlag:
     Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)
     """
     if isinstance(bits, bool) or not isinstance(bits, int) or bits < 1:
-        raise InvalidValueError(f"an element's width must be a positive number of bits, got {bits!r}")
+        raise InvalidValueError(f"an element's width must be a positive number of bits, got {given(bits)}")
     return SmemPtrFlag(bits)
 
 
 def _checked_address(address: Any) -> int:
-    if isinstance(address, bool) or not hasattr(address, "__index__"):
-        raise InvalidTypeError(f"an address is an integer, got {address!r}")
+    if type(address) is not int and not is_integer(address):
+        raise InvalidTypeError(f"an address is an integer, got {given(address)}")
     if int(address) < 0:
         raise InvalidValueError(f"an address is {int(address)}; must not be negative")
     return int(address)
@@ -201,7 +202,7 @@ def _checked_address(address: Any) -> int:
 
 def _pointer(space: str, address: Any, dtype: Any, swizzle: Swizzle | None = None) -> Pointer:
     if swizzle is not None and not isinstance(swizzle, Swizzle):
-        raise InvalidTypeError(f"a pointer's swizzle is a Swizzle, got {swizzle!r}")
+        raise InvalidTypeError(f"a pointer's swizzle is a Swizzle, got {given(swizzle)}")
     return Pointer(space, _checked_address(address), as_dtype(dtype), swizzle)
 
 

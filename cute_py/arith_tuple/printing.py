@@ -17,10 +17,10 @@ from typing import Any, TextIO
 from cute_py.arith_tuple.cells import cell, dtype_of, slabs
 from cute_py.arith_tuple.ostream import ostream_tensor
 from cute_py.arith_tuple.python_style import python_tensor
-from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.layout.domain import domain_of
 from cute_py.layout.tensor import Tensor
-from cute_py.layout.trees import leaves
+from cute_py.layout.trees import check_depth, leaves
 
 STYLES = ("cute", "ostream", "python")
 
@@ -42,6 +42,7 @@ def format_tensor(tensor: Any, header: bool = True, style: str = "cute") -> str:
        44   48   52   56   60
        45   49   53   57   61
     """
+    check_depth(tensor)
     if not isinstance(tensor, Tensor):
         raise InvalidTypeError(f"print_tensor takes a tensor, got {type(tensor).__name__} {tensor}")
     unknown = [n for n in leaves(domain_of(tensor.layout).shape) if not isinstance(n, int)]
@@ -56,7 +57,7 @@ def format_tensor(tensor: Any, header: bool = True, style: str = "cute") -> str:
     if style == "python":
         return python_tensor(tensor, header)
     if style != "cute":
-        raise InvalidValueError(f"unknown style {style!r}", {"known": ", ".join(STYLES)})
+        raise InvalidValueError(f"unknown style {given(style)}", {"known": ", ".join(STYLES)})
     dtype = dtype_of(tensor)
     head = f"{tensor}:\n" if header else ""
     return head + "".join(slabs(tensor, lambda value: cell(value, dtype), 5))

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.layout.expected import is_integer
 from cute_py.layout.leaf import Int
 
 
@@ -30,8 +31,8 @@ class Ratio:
 
     def __init__(self, numerator: int, denominator: int) -> None:
         for number in (numerator, denominator):
-            if isinstance(number, bool) or not hasattr(number, "__index__"):
-                raise InvalidTypeError(f"a ratio is of two integers, got {numerator!r}/{denominator!r}")
+            if not is_integer(number):
+                raise InvalidTypeError(f"a ratio is of two integers, got {given(numerator)}/{given(denominator)}")
         numerator, denominator = int(numerator), int(denominator)
         if denominator == 0:
             raise InvalidValueError(f"the denominator of {numerator}/{denominator} must not be 0")

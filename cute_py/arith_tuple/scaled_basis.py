@@ -14,8 +14,9 @@ from typing import Any
 
 from cute_py.arith_tuple.arith_tuple import ArithTuple, refused_integer, scale
 from cute_py.arith_tuple.ratio import Ratio
-from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError
+from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
 from cute_py.layout.arithmetic import ceil_div_of
+from cute_py.layout.expected import is_integer
 from cute_py.layout.leaf import Int, Tree, internal, internal_leaf, is_symbolic, leaf_text, public, trunc_div
 from cute_py.layout.trees import at, check_depth
 
@@ -142,11 +143,13 @@ class ScaledBasis:
 
 def _checked_modes(modes: tuple[Any, ...]) -> tuple[int, ...]:
     for mode in modes:
-        if isinstance(mode, bool) or not hasattr(mode, "__index__"):
-            raise InvalidTypeError(f"a mode of a basis element is an integer, got {mode!r}", {"modes": modes})
+        if type(mode) is not int and not is_integer(mode):
+            raise InvalidTypeError(
+                f"a mode of a basis element is an integer, got {given(mode)}", {"modes": given(modes)}
+            )
         if int(mode) < 0:
             raise InvalidValueError(
-                f"a mode of a basis element is {int(mode)}; must not be negative", {"modes": tuple(map(int, modes))}
+                f"a mode of a basis element is {int(mode)}; must not be negative", {"modes": given(modes)}
             )
     return tuple([int(mode) for mode in modes])
 
@@ -177,6 +180,7 @@ def basis_get(basis: Any, tree: Any) -> Any:
     """
     if not isinstance(basis, ScaledBasis):
         return tree
+    check_depth(tree)
     if hasattr(tree, "_shape"):
         for mode in basis.modes:
             tree = tree[mode]

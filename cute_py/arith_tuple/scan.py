@@ -38,9 +38,10 @@ _FUNCTIONS = ("Min", "Max", "floor", "ceiling", "Mod", "Abs")
 
 def failure(text: str, position: int, expected: str) -> ParseError:
     """The error of a text that can't be read on: the rule, and a mark below the place."""
-    begin = max(0, position - 30)
-    window = text[begin : position + 30].replace("\n", " ")
-    facts = {"text": window, "here": " " * (position - begin) + "^"}
+    begin, end = max(0, position - 30), position + 30
+    before, after = "..." if begin else "", "..." if end < len(text) else ""
+    window = f"{before}{text[begin:end]}{after}".replace("\n", " ")
+    facts = {"text": window, "here": " " * (len(before) + position - begin) + "^"}
     return ParseError(f"at position {position}: {expected}", facts, position=position)
 
 

@@ -19,7 +19,7 @@ from cute_py.layout.leaf import Tree, value_of
 from cute_py.layout.recast import recast_layout
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.tensor import Tensor
-from cute_py.layout.trees import leaves
+from cute_py.layout.trees import check_depth, leaves
 
 _ENGINES = (ArithTupleIterator, CountingIterator, Pointer, TmemPointer, ArrayEngine)
 
@@ -119,6 +119,7 @@ def recast(tensor: Tensor, dtype: Any) -> Tensor:
     >>> print(recast(make_tensor(make_gmem_ptr(4096, "float16"), (Int(8), Int(4))), "float32"))
     gmem_ptr[32b](0x1000) o (_4,_4):(_1,_4)
     """
+    check_depth(tensor)
     if not isinstance(tensor, Tensor):
         raise InvalidTypeError(f"recast takes a tensor, got {type(tensor).__name__} {tensor}")
     engine: Any = tensor.engine

@@ -26,7 +26,10 @@ from cute_py.tma.descriptor.request import TensorMap, TensorMapTiled
 from cute_py.tma.descriptor.slots import logical_slots
 from cute_py.tma.descriptor.violations import violations
 
-MAP_HELP = "a map: hex, words (0x...), a DESC_TMA512 dump, a file of bytes or text, or - for standard input"
+MAP_HELP = (
+    "a map: hex, words (0x...), what a debugger prints, a C or Python array, a DESC_TMA512 dump, "
+    "a file of bytes or of such a text, or - for standard input"
+)
 
 
 def register(commands: Any) -> None:
@@ -41,8 +44,14 @@ def register(commands: Any) -> None:
     e.set_defaults(run=run_encode)
 
     d = actions.add_parser("decode", help="what a map says")
-    d.add_argument("map", help=MAP_HELP)
-    d.add_argument("--view", choices=["summary", "fields", "seed001", "slots"], default="summary")
+    d.add_argument("map", nargs="+", help=MAP_HELP)
+    d.add_argument(
+        "--view",
+        choices=["summary", "fields", "seed001", "slots"],
+        default="summary",
+        help="summary: sizes, box, swizzle, broken rules; fields: each field with its bits; seed001: the sixteen "
+        "words as the reference pages tell them; slots: as `desc slots`",
+    )
     d.set_defaults(run=run_decode)
 
     f = actions.add_parser("diff", help="two maps, field by field; exit status 1 if they differ")
@@ -71,11 +80,13 @@ def _request_arguments(p: argparse.ArgumentParser) -> None:
     p.add_argument("--strides", type=sizes, default=(), help="bytes, of modes 1 and up: 1024")
     p.add_argument("--box", type=sizes, help="box in elements; with --npy in the array's order")
     p.add_argument("--element-strides", type=sizes, help="traversal strides, default 1")
-    p.add_argument("--address", type=integer, default=0, help="global address, such as 0x7f0000000000")
-    p.add_argument("--swizzle", default="NONE", help="NONE, 32B, 64B or 128B")
-    p.add_argument("--interleave", default="NONE", help="NONE, 16B or 32B")
-    p.add_argument("--l2", default="NONE", help="L2 promotion: NONE, 64B, 128B or 256B")
-    p.add_argument("--fill", default="NONE", help="out-of-bounds fill: NONE or NAN_REQUEST_ZERO_FMA")
+    p.add_argument("--address", type=integer, help="such as 0x7f0000000000; default 0, where no copy works")
+    p.add_argument("--swizzle", default="NONE", help="NONE (the default), 32B, 64B or 128B")
+    p.add_argument("--interleave", default="NONE", help="NONE (the default), 16B or 32B")
+    p.add_argument("--l2", default="NONE", help="L2 promotion: NONE (the default), 64B, 128B or 256B")
+    p.add_argument(
+        "--fill", default="NONE", help="out-of-bounds fill: NONE (zeros, the default) or NAN_REQUEST_ZERO_FMA"
+    )
 
 
 def _text(name: str) -> str:
@@ -143,12 +154,12 @@ def request_of(options: argparse.Namespace) -> TensorMap:
         if options.npy != "-" and Path(options.npy).exists() and not _is_file(Path(options.npy)):
             raise FileFormatError(f"{options.npy or '(empty name)'}: not a file")
         with file_of(options.npy) as name:
-            return request_of_npy(name, options.box, address=options.address, **modes)
+            return request_of_npy(name, options.box, address=options.address or 0, **modes)
     if options.dtype is None or options.dims is None:
         raise InvalidValueError("a request needs --dtype and --dims, or --npy, or --request")
     return TensorMapTiled(
         format_of(options.dtype),
-        options.address,
+        options.address or 0,
         options.dims,
         options.strides,
         options.box,
@@ -174,7 +185,7 @@ def run_encode(options: argparse.Namespace) -> int:
 
 def run_decode(options: argparse.Namespace) -> int:
     """Print what the map says."""
-    data = map_of(options.map)
+    data = map_of(" ".join(options.map))  # words that the shell took apart
     if options.json:
         print(json.dumps(to_json(decode(data)), indent=2))
     else:
@@ -200,7 +211,8 @@ def run_check(options: argparse.Namespace) -> int:
     only_one(options.map, options.request, options.npy)
     request: TensorMap = decode(map_of(options.map)) if options.map is not None else request_of(options)
     broken = violations(request, arch=options.arch)
-    harmful = hazards(request)
+    sized = options.map is None and options.request is None and options.address is None  # no tensor is meant yet
+    harmful = [w for w in hazards(request) if not (sized and w.name == "null address")]
     if options.json:
         data = {"violations": [v.message for v in broken], "warnings": [str(w) for w in harmful]}
         print(json.dumps(data, indent=2))

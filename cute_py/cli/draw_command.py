@@ -11,6 +11,7 @@ from typing import Any
 
 import cute_py as cute
 from cute_py.cli.argument_types import integer
+from cute_py.cli.desc_command import map_of
 from cute_py.cli.progress import spinner
 from cute_py.cli.standard_input import only_one, text_of
 from cute_py.draw.bit_map import draw_descriptor
@@ -26,7 +27,7 @@ from cute_py.draw.swizzles import draw_swizzle
 from cute_py.draw.tensor_memory import draw_tmem
 from cute_py.draw.thread_value import draw_tv
 from cute_py.dtypes import as_dtype
-from cute_py.errors import InvalidValueError
+from cute_py.errors import CuteError, InvalidValueError
 from cute_py.tma.copy_atom.make import make_tma_copy
 from cute_py.tmem.demonstration import demonstrate
 
@@ -44,7 +45,7 @@ def register(commands: Any) -> None:
         "Prints the picture as text; --out writes it as SVG, PNG or HTML. --html without any text is the explorer: "
         "one page, without network, on which layouts are typed and seen.",
     )
-    p.add_argument("texts", nargs="*", metavar="TEXT", help="what CuTe printed, or the bytes of a descriptor as hex")
+    p.add_argument("texts", nargs="*", metavar="TEXT", help="what CuTe printed, or a descriptor as `desc` takes it")
     p.add_argument("--what", choices=WHATS, help="which picture; default the one that fits the text")
     p.add_argument("--smem", help="layout of the tile in shared memory: TEXT is the global layout then")
     p.add_argument("--tile", help="the tile: of the copy, of a thread-value layout, or for --color tile")
@@ -133,13 +134,25 @@ def pictures_of(options: argparse.Namespace, texts: list[str], every: bool) -> l
     if options.smem is not None:
         return _of_atom(options, _single(texts, "--smem"), every)
     if what == "descriptor":
-        return [draw_descriptor(_single(texts, what))]
+        return [draw_descriptor(map_of(_single(texts, what)))]
     if what in OF_ATOM:
         raise InvalidValueError(f"--what {what} needs --smem, the layout of a tile in shared memory")
+    if what is None and len(texts) == 1 and (data := _descriptor_in(texts[0])):
+        return [draw_descriptor(data)]
     things = [cute.parse(text) for text in texts]
     if what == "compare" or (what is None and len(things) > 1):
         return [draw_compare(*things, bits=as_dtype(options.dtype).bits)]
     return [_of_thing(options, things[0] if len(things) == 1 else _single(texts, str(what)))]
+
+
+def _descriptor_in(text: str) -> bytes | None:
+    """The bytes of a tensor map, if the text is one or names a file that holds one, and no layout."""
+    if " o " in text or text.lstrip().startswith(("(", "_")):
+        return None
+    try:
+        return map_of(text)
+    except CuteError:
+        return None
 
 
 def _single(texts: list[str], what: str) -> str:

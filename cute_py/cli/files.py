@@ -186,7 +186,10 @@ def _checked(path: str, array: Any, dtype: str | None) -> Any:
     if dtype is not None:
         array = _as_type(path, array, as_dtype(dtype))
     elif array.dtype.type.__name__ == "void":
-        raise FileFormatError(f"{path}: elements have no type ({array.dtype}); say it with --dtype, for example bf16")
+        example = "float8_e4m3fn" if array.dtype.itemsize == 1 else "bf16"
+        raise FileFormatError(
+            f"{path}: elements have no type ({array.dtype}); say it with --dtype, for example {example}"
+        )
     try:
         as_dtype(array.dtype)
     except Exception:

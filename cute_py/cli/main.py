@@ -41,14 +41,16 @@ COMMANDS = (
 EPILOG = """\
 exit status:
   0    done; the copy is equal, the maps do not differ, no rule is broken
-  1    the copy is not equal (copy, demo), the maps differ (desc diff), a rule is broken (desc check, tma check,
-       tmem descriptor), or something does not work as it should (doctor)
-  2    refused: wrong arguments, a file that can't be read, no such layout; one line on standard error says why
+  1    the copy is not equal (copy, demo), the maps differ (desc diff), a rule
+       is broken (desc check, tma check, tmem descriptor), or something does
+       not work as it should (doctor)
+  2    refused: wrong arguments, a file that can't be read, no such layout; one
+       line on standard error says why
   130  interrupted
   141  whoever read the output went away
 
-Every command takes --json, and - for standard input where it takes a text or a file. Colour is for terminals:
-NO_COLOR switches it off, FORCE_COLOR on.
+Every command takes --json, and - for standard input where it takes a text or a
+file. Colour is for terminals: NO_COLOR switches it off, FORCE_COLOR on.
 """
 
 
@@ -80,9 +82,19 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+def _says_something(value: object) -> bool:
+    """Not the mark below a place, which has no line of its own here."""
+    return str(value).strip() not in ("", "^")
+
+
+def _quoted(name: str, value: str) -> str:
+    """A text that could not be read, in quotes: its brackets would be taken for those around the facts."""
+    return f"'{value}'" if name == "text" and not value.startswith(("'", '"')) else value
+
+
 def one_line(error: CuteError) -> str:
     """The whole text of an error on one line: headline, then facts and hint in brackets."""
-    facts = [f"{name}: {value}" for name, value in error.facts.items() if str(value).strip() not in ("", "^")]
+    facts = [f"{name}: {_quoted(name, str(value))}" for name, value in error.facts.items() if _says_something(value)]
     if error.hint:
         facts.append(f"fix: {error.hint}")
     tail = f" ({'; '.join(facts)})" if facts else ""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from typing import Any
 
 import cute_py as cute
 from cute_py.arith_tuple.latex import format_latex
 from cute_py.arith_tuple.printing import format_tensor
+from cute_py.cli.colours import tell
 from cute_py.cli.standard_input import text_of
-from cute_py.errors import InvalidValueError, TensorAccessError
+from cute_py.errors import FileFormatError, InvalidValueError, ParseError, TensorAccessError
 from cute_py.layout.trees import modes
 
 SHOWN_ELEMENTS = 1 << 16
@@ -23,44 +25,67 @@ def register(commands: Any) -> None:
         "print",
         help="a layout or tensor as CuTe prints it: table or elements",
         description="Takes the text of a layout or tensor, such as '(4,8):(8,1)' or "
-        "'ArithTuple(0,0) o (4,5):(_1@0,_1@1)', and prints it; - reads standard input.",
+        "'ArithTuple(0,0) o (4,5):(_1@0,_1@1)', and prints all of it, as wide as it is; - reads standard input. "
+        "`cute-py draw` shows less of a large one.",
     )
     p.add_argument("text", help="what CuTe printed")
     p.add_argument("--latex", action="store_true", help="a TikZ picture of a layout")
+    p.add_argument("--explain", action="store_true", help="what it is and does, in words, in place of its elements")
     p.add_argument("--json", action="store_true", help="the result as JSON")
     p.set_defaults(run=run)
 
 
 def _print_layout(layout: Any) -> None:
     """The table of a matrix of numbers, the text and the sizes of other layouts."""
-    if len(modes(layout.shape)) == 2 and cute.coprofile(layout) == 0 and _size(layout) <= SHOWN_ELEMENTS:
+    size = _number(cute.size(layout))
+    if isinstance(size, int) and size <= SHOWN_ELEMENTS and len(modes(layout.shape)) == 2 and _has_numbers(layout):
         cute.print_layout(layout)
         return
     print(layout)
-    print(f"size {_size(layout)}, cosize {int(cute.cosize(layout))}")
+    print(f"size {size}, cosize {_number(cute.cosize(layout))}")
 
 
-def _size(thing: Any) -> int:
-    return int(cute.size(thing))
+def _number(number: Any) -> int | str:
+    """A number, or the text of one that symbols stand for."""
+    return cute.text(number) if isinstance(number, tuple) or getattr(number, "free_symbols", None) else int(number)
+
+
+def _has_numbers(layout: Any) -> bool:
+    """Whether all offsets are numbers: neither coordinates nor symbols."""
+    return bool(cute.coprofile(layout) == 0) and isinstance(_number(cute.cosize(layout)), int)
 
 
 def _few(thing: Any, what: str) -> None:
-    if _size(thing) > SHOWN_ELEMENTS:
-        raise InvalidValueError(f"{_size(thing)} elements; at most {SHOWN_ELEMENTS} {what} (--json tells the size)")
+    size = _number(cute.size(thing))
+    if isinstance(size, str):
+        raise InvalidValueError(f"{size} elements; only a known number of {what}")
+    if size > SHOWN_ELEMENTS:
+        raise InvalidValueError(f"{size} elements; at most {SHOWN_ELEMENTS} {what} (--json tells the size)")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print it."""
     text = text_of(options.text)
-    thing = cute.parse(text)
+    try:
+        thing = cute.parse(text)
+    except ParseError:
+        if os.path.isfile(options.text):
+            raise FileFormatError(f"{options.text} is a file; print takes the text of a layout or tensor") from None
+        raise
     if options.json:
         data: dict[str, Any] = {"text": cute.text(thing), "kind": type(thing).__name__}
         if hasattr(thing, "shape"):
-            data |= {"shape": cute.text(thing.shape), "size": int(cute.size(thing)), "rank": int(cute.rank(thing))}
+            data |= {"shape": cute.text(thing.shape), "size": _number(cute.size(thing)), "rank": int(cute.rank(thing))}
+        if isinstance(thing, cute.Layout):
+            data |= {"stride": cute.text(thing.stride), "cosize": _number(cute.cosize(thing))}
         if options.latex and isinstance(thing, (cute.Layout, cute.ComposedLayout)):
             _few(thing, "cells can be drawn")
             data["latex"] = format_latex(thing)
+        if options.explain:
+            data["explain"] = str(cute.explain(thing))
         print(json.dumps(data, indent=2))
+    elif options.explain:
+        tell(cute.explain(thing))
     elif isinstance(thing, cute.Tensor):
         _few(thing, "elements can be printed")
         try:

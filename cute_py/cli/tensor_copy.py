@@ -170,14 +170,17 @@ def _working(bits: Any, dtype: DType, tile: tuple[int, ...], swizzle: str, order
     inner = len(tile) - 1 if order == "row" else 0
     width = int(bits.dtype.itemsize)
     spans = {"none": 256 * width, "32B": 32, "64B": 64, "128B": 128}
-    tries = [(tile, "none")]
+    grain = max(1, 16 // width)  # the inner side of a box is a multiple of 16 bytes
+    near = tuple([min(-(-n // grain) * grain if i == inner else n, 256) for i, n in enumerate(tile)])
+    others = ("128B", "64B", "32B") if swizzle != "none" else ()
+    tries = [(near, name) for name in (swizzle, *others, "none")]
     for name in (swizzle, "128B", "64B", "32B", "none"):
         for size in (spans[name] // width, 16 // width if width <= 16 else 1):
             box = tuple([size if i == inner else min(n, 256) for i, n in enumerate(tile)])
             tries.append((box, name))
     for box, name in tries:
         label = f"--tile {'x'.join(map(str, box))} --swizzle {name}"
-        if label in works or (box == tile and name == swizzle):
+        if label in works or (box == tile and name == swizzle) or width * math.prod(box) > SHARED_MEMORY:
             continue
         try:
             _atom(bits, dtype, box, name, order)

@@ -24,7 +24,7 @@ VIEWS = {
     "explain": "the way from the layouts to the bytes",
     "box": "the G-basis and its stages",
     "partition": "the coordinates and places of each CTA's instructions",
-    "check": "what is legal and may surprise",
+    "check": "every broken rule, and what is legal and may surprise",
     "lower": "the stages down to machine code",
     "ptx": "a PTX module for one tile",
     "cu": "a CUDA C++ kernel for one tile",
@@ -145,7 +145,7 @@ def _atom(options: argparse.Namespace, smem: str) -> TmaAtom:
         options.multicast,
         options.internal_dtype,
         options.arch,
-        check=not options.no_check,
+        check=not (options.no_check or options.show == "check"),
     )
 
 

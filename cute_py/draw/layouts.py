@@ -16,7 +16,7 @@ from cute_py.arith_tuple.pointers import SmemPtrFlag
 from cute_py.draw.axes import axes_of, coordinate_text, equals, plain, table_of
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import TONES, Cell, Legend, Table, tone_legend
-from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.domain import domain_of
 from cute_py.layout.layout import Layout
@@ -72,7 +72,7 @@ def check_bits(bits: Any) -> int:
         InvalidValueError: none was given, or not 1 to 128 bits.
     """
     if not isinstance(bits, int) or isinstance(bits, bool) or not 1 <= bits <= 128:
-        raise InvalidValueError(f"bits = {bits!r}; banks need the width of an element, 1 to 128 bits")
+        raise InvalidValueError(f"bits = {given(bits)}; banks need the width of an element, 1 to 128 bits")
     return int(bits)
 
 
@@ -136,8 +136,8 @@ def _checked_tile(tile: Any) -> tuple[int, int] | None:
     if tile is None:
         return None
     sizes = tile if isinstance(tile, tuple) else (tile,)
-    if len(sizes) > 2 or not all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in sizes):
-        raise InvalidValueError(f"tile = {tile!r}; must be one or two sizes, 1 or more")
+    if not 1 <= len(sizes) <= 2 or not all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in sizes):
+        raise InvalidValueError(f"tile = {given(tile)}; must be one or two sizes, 1 or more")
     return (1, int(sizes[0])) if len(sizes) == 1 else (int(sizes[0]), int(sizes[1]))
 
 
@@ -225,9 +225,9 @@ def draw_layout(
        1 | 4  5  6  7
     """
     if not _is_layout(layout):
-        raise InvalidTypeError(f"draw_layout takes a layout, got {type(layout).__name__} {layout!r}")
-    if color not in COLORS:
-        raise InvalidValueError(f"color = {color!r}; must be one of {', '.join(COLORS)}")
+        raise InvalidTypeError(f"draw_layout takes a layout, got {type(layout).__name__} {given(layout)}")
+    if not isinstance(color, str) or color not in COLORS:
+        raise InvalidValueError(f"color = {given(color)}; must be one of {', '.join(COLORS)}")
     width = element_bits(layout) if bits is None else check_bits(bits)
     table = layout_table("", layout, color, width, _checked_tile(tile))
     return Picture(str(layout) if title is None else title, (table,))
@@ -261,11 +261,14 @@ def draw_compare(*layouts: Any, names: Sequence[str] = (), bits: int | None = No
     """
     if not 1 <= len(layouts) <= MOST_LAYOUTS:
         raise InvalidValueError(f"{len(layouts)} layouts; must be 1 to {MOST_LAYOUTS}")
+    if not isinstance(names, (tuple, list)):
+        raise InvalidTypeError(f"names are a list of texts, got {given(names)}")
+    bits = None if bits is None else check_bits(bits)
     if names and len(names) != len(layouts):
         raise InvalidValueError(f"{len(names)} names for {len(layouts)} layouts")
     wrong = [layout for layout in layouts if not _is_layout(layout)]
     if wrong:
-        raise InvalidTypeError(f"draw_compare takes layouts, got {type(wrong[0]).__name__} {wrong[0]!r}")
+        raise InvalidTypeError(f"draw_compare takes layouts, got {type(wrong[0]).__name__} {given(wrong[0])}")
     unit = unit_of([position_independent(layout) for layout in layouts])
     tables = []
     for i, layout in enumerate(layouts):
@@ -285,7 +288,7 @@ def draw_tensor(tensor: Any) -> Picture:
         InvalidTypeError: no tensor.
     """
     if not isinstance(tensor, Tensor):
-        raise InvalidTypeError(f"draw_tensor takes a tensor, got {type(tensor).__name__} {tensor!r}")
+        raise InvalidTypeError(f"draw_tensor takes a tensor, got {type(tensor).__name__} {given(tensor)}")
     if not isinstance(tensor.engine, (ArithTupleIterator, CountingIterator)):
         table = layout_table("", tensor.layout, "value", element_bits(tensor), None)
         return Picture(str(tensor), (table,), ("cells are offsets from the tensor's first element",))

@@ -14,7 +14,7 @@ from cute_py.draw.axes import axes_of, equals, table_of
 from cute_py.draw.layouts import BANK_LEGEND, BANKS, bank_of, byte_text, check_bits
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import TONES, Cell, Table
-from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.coprofile import coprofile
 from cute_py.layout.layout import Layout
@@ -60,7 +60,7 @@ def draw_swizzle(swizzle: Any, layout: Any = None, bits: int = 16, *, on: On = "
         on, bits = ("bytes", int(swizzle.offset.bits)) if flag else ("elements", bits)
         swizzle, layout = swizzle.outer, swizzle.inner
     if not isinstance(swizzle, Swizzle):
-        raise InvalidTypeError(f"draw_swizzle takes a swizzle or a swizzled layout, got {swizzle!r}")
+        raise InvalidTypeError(f"draw_swizzle takes a swizzle or a swizzled layout, got {given(swizzle)}")
     if layout is None:
         rows, columns = 1 << max(swizzle.bits, 3), 1 << abs(swizzle.shift)
         layout, on = Layout((Int(rows), Int(columns)), (Int(columns), Int(1))), "bytes"
@@ -70,7 +70,7 @@ def draw_swizzle(swizzle: Any, layout: Any = None, bits: int = 16, *, on: On = "
     if not isinstance(layout, Layout) or coprofile(layout) != 0:
         raise InvalidTypeError(f"draw_swizzle takes a layout with integer strides, got {layout}")
     if on not in ("bytes", "elements"):
-        raise InvalidValueError(f"on = {on!r}; must be 'bytes' or 'elements'")
+        raise InvalidValueError(f"on = {given(on)}; must be 'bytes' or 'elements'")
     move = _mover(swizzle, bits, on)
     tables = (
         _table("before: offset in elements, and bank", layout, bits, lambda offset: offset),

@@ -83,7 +83,7 @@ def _parts(table: Table, width: Sequence[int], margin: int) -> list[range]:
 def _grid(table: Table) -> list[str]:
     texts = [[cell_text(cell) for cell in row] for row in table.rows]
     width, heads = _widths(table, texts), _row_heads(table)
-    margin = max([len(head) for head in heads] + [len(b.name) + 1 for b in table.column_brackets])
+    margin = max([len(head) for head in heads] + [len(b.name) + 1 for b in table.column_brackets], default=0)
     lines = []
     if table.row_axis or table.column_axis:
         axes = [("down", table.row_axis), ("across", table.column_axis)]

@@ -7,7 +7,7 @@ from typing import Any
 from cute_py.draw.axes import axes_of, equals
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import TONES, Cell, Table, axis_limit, cut_note, hatch_legend, labels, shown, tone_legend
-from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.layout.coprofile import coprofile
 from cute_py.layout.int_tuple import product_each
 from cute_py.layout.layout import Layout
@@ -43,13 +43,14 @@ def draw_tv(layout: Any, tile: Any) -> Picture:
     1 | T2 V0  T2 V1  T3 V0  T3 V1
     """
     if not isinstance(layout, Layout) or coprofile(layout) != 0:
-        raise InvalidTypeError(f"draw_tv takes a layout (thread, value) -> index, got {layout}")
+        got = given(layout) if isinstance(layout, tuple) else layout
+        raise InvalidTypeError(f"draw_tv takes a layout (thread, value) -> index, got {got}")
     if len(modes(layout.shape)) != 2:
         raise InvalidValueError(f"{layout} has {len(modes(layout.shape))} modes; must be 2, threads and values")
     try:
         sizes = tuple(int(n) for n in modes(product_each(tile)))
     except (TypeError, ValueError):
-        raise InvalidTypeError(f"tile = {tile!r}; must be a shape of known sizes") from None
+        raise InvalidTypeError(f"tile = {given(tile)}; must be a shape of known sizes") from None
     if not 1 <= len(sizes) <= 2 or any(n < 1 for n in sizes):
         raise InvalidValueError(f"tile = {tile}; must have one or two modes of size 1 or more")
     rows, columns = sizes if len(sizes) == 2 else (1, sizes[0])

@@ -14,7 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError
+from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
+from cute_py.layout.expected import is_integer
 from cute_py.layout.offsets import offsets
 from cute_py.layout.recast import bits_of
 
@@ -22,6 +23,8 @@ BANKS = 32
 BANK_BYTES = 4
 SECTOR_BYTES = 32
 LINE_BYTES = 128
+MAX_BITS = 1 << 16
+"""Bits of one element: the largest power of two that a box can hold is far below."""
 VECTOR_BITS = (128, 64, 32)
 """Widths of one thread's access above which a request takes more than one phase."""
 
@@ -66,9 +69,18 @@ class Coalescing:
         return self.bytes_requested / (self.sectors * SECTOR_BYTES) if self.sectors else 1.0
 
 
-def _element_offsets(layout: Any) -> Any:
-    """int64 array (threads, values) of element offsets."""
+def _element_offsets(layout: Any, base: Any, bits: int) -> Any:
+    """int64 array (threads, values) of element offsets, whose bits from byte `base` on are counted in 64 bits."""
+    if not is_integer(base):
+        raise InvalidTypeError(f"base is a byte address, got {given(base)}")
+    if not 1 <= bits <= MAX_BITS:
+        raise InvalidValueError(f"an element of {bits} bits; must be 1 to {MAX_BITS}")
     table = offsets(layout)
+    if not table.size:
+        raise InvalidValueError("a warp access has at least one thread and one value", {"layout": layout})
+    reach = max(abs(int(table.min())), abs(int(table.max()))) * bits + abs(int(base)) * 8
+    if reach >= 2**62:
+        raise InvalidValueError(f"an access {reach} bits from address 0; must be less than 2**62", {"base": base})
     if table.ndim == 1:
         table = table[:, None]
     if table.ndim != 2:
@@ -102,8 +114,8 @@ def bank_conflicts(layout: Any, dtype: Any, *, vector_bits: int | None = None, b
     """
     import numpy as np
 
-    table = _element_offsets(layout)
     bits = bits_of(dtype)
+    table = _element_offsets(layout, base, bits)
     if bits % 8:
         raise InvalidValueError(f"bank conflicts count bytes; an element has {bits} bits")
     threads, values = table.shape
@@ -149,8 +161,8 @@ def coalescing(layout: Any, dtype: Any, *, base: int = 0) -> Coalescing:
     """
     import numpy as np
 
-    table = np.unique(_element_offsets(layout))
     bits = bits_of(dtype)
+    table = np.unique(_element_offsets(layout, base, bits))
     begin = base * 8 + table * bits
     if bits % 8 == 0:
         spread = np.arange(0, bits, 8)

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from cute_py.errors import InvalidTypeError, LayoutError
+from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
 from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.domain import domain_of
+from cute_py.layout.expected import is_integer
 from cute_py.layout.layout import Layout, make
 from cute_py.layout.leaf import value_of
-from cute_py.layout.offsets import bounds, integer_axes, offsets
+from cute_py.layout.offsets import bounds, integer_axes, numbers, offsets
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves
 
@@ -75,13 +77,21 @@ def _counted(layout: Any, size: int) -> Any:
             {"layout": layout},
         )
     table = offsets(layout)
-    return table.reshape(size, -1)
+    return table.reshape(size, -1) if size else table.reshape(0, 1)
 
 
 def _distinct(table: Any) -> int:
     import numpy as np
 
-    return len(np.unique(table, axis=0)) if len(table) else 0
+    if not len(table) or table.shape[1] > 1:
+        return len(np.unique(table, axis=0)) if len(table) else 0
+    column = table[:, 0]
+    low, span = column.min(), int(column.max()) - int(column.min()) + 1
+    if span > 16 * len(column):
+        return len(np.unique(column))
+    seen = np.zeros(span, bool)  # a bit map: no sorting where the offsets lie close together
+    seen[column - low] = True
+    return int(seen.sum())
 
 
 def _size(layout: Layout) -> int:
@@ -89,6 +99,11 @@ def _size(layout: Layout) -> int:
     for s in leaves(layout._shape):
         n *= value_of(s)
     return n
+
+
+def _domain_size(thing: Any) -> int:
+    """Elements of a layout or a composed layout, without evaluating it."""
+    return math.prod(leaves(numbers(domain_of(thing))[0]))
 
 
 def _one_to_one(layout: Layout) -> bool:
@@ -126,13 +141,12 @@ def is_injective(layout: Any) -> bool:
     if isinstance(layout, Layout):
         return _one_to_one(layout)
     if not isinstance(layout, ComposedLayout):
-        raise InvalidTypeError(f"expected a layout, got {type(layout).__name__} {layout!r}")
+        raise InvalidTypeError(f"expected a layout, got {type(layout).__name__} {given(layout)}")
     if isinstance(layout.inner, Layout) and not _one_to_one(layout.inner):
         return False
     if isinstance(layout.outer, Swizzle):
         return is_injective(layout.inner)
-    inner = layout.inner if isinstance(layout.inner, Layout) else None
-    size = _size(inner) if inner is not None else len(offsets(layout).ravel())
+    size = _domain_size(layout)
     return _distinct(_counted(layout, size)) == size
 
 
@@ -154,7 +168,7 @@ def is_bijective(layout: Any) -> bool:
                 return False
             box *= high + 1
         return box == _size(layout) or not _size(layout)
-    table = _counted(layout, len(offsets(layout).ravel()))
+    table = _counted(layout, _domain_size(layout))
     return bool(table.size == 0 or (np.min(table) == 0 and np.max(table) == len(table) - 1))
 
 
@@ -177,6 +191,8 @@ def overlaps(a: Any, b: Any = None, shift: int = 0) -> bool:
     """
     import numpy as np
 
+    if not is_integer(shift):
+        raise InvalidTypeError(f"shift counts elements, got {given(shift)}")
     if b is None:
         return not is_injective(a)
     x, y = _ints(a), _ints(b)
@@ -190,7 +206,13 @@ def overlaps(a: Any, b: Any = None, shift: int = 0) -> bool:
         steps = [d for t, u in ((sx, dx), (sy, dy)) for s, d in zip(leaves(t), leaves(u), strict=True) if s > 1]
         if shift % math.gcd(*steps, 0) if any(steps) else shift:
             return False
-    tables = [np.unique(_counted(t, len(offsets(t).ravel())), axis=0) for t in (a, b)]
+    if abs(shift) >= 2**62:
+        raise InvalidValueError(f"shift = {shift} elements; must be less than 2**62", {"first": a, "second": b})
+    if not _domain_size(a) or not _domain_size(b):
+        return False
+    tables = [np.unique(_counted(t, _domain_size(t)), axis=0) for t in (a, b)]
+    if tables[0].shape[1] != tables[1].shape[1]:
+        raise InvalidTypeError("layouts of different codomains don't overlap", {"first": a, "second": b})
     both = np.concatenate([tables[0], tables[1] + shift])
     return len(np.unique(both, axis=0)) < len(both)
 

@@ -113,6 +113,8 @@ def coalesce(layout: Any, profile: Tree = None) -> Any:
 def without_zeros(shape: Tree, guide: Tree) -> Tree:
     """Sizes where the guide is a static 0 become 1."""
     if type(guide) is tuple:
+        if len(modes(shape)) != len(guide):
+            raise StaticAssertError("Mismatched Ranks", {"shape": tree_text(shape), "profile": tree_text(guide)})
         return tuple([without_zeros(s, g) for s, g in zip(modes(shape), guide, strict=True)])
     return like(shape, 1) if type(guide) is int and guide == 0 else shape
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError
+from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError, given
 from cute_py.layout.arithmetic import crd2idx_of, product_of
 from cute_py.layout.composition import compose_tiler, composition
 from cute_py.layout.coprofile import cosize
@@ -45,7 +45,7 @@ class ComposedLayout:
         if not callable(outer) or not callable(inner):
             raise InvalidTypeError(
                 "ComposedLayout takes (outer, offset, inner); outer and inner must be functions of an offset",
-                {"outer": repr(outer), "inner": repr(inner)},
+                {"outer": given(outer), "inner": given(inner)},
             )
         put = object.__setattr__
         put(self, "outer", outer)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 from cute_py.errors import CompositionMismatchError, InvalidTypeError, LayoutError, StaticAssertError
-from cute_py.layout.arithmetic import ceil_div_leaf, crd2idx_of, product_of
+from cute_py.layout.arithmetic import as_python_int, ceil_div_leaf, crd2idx_of, product_of
 from cute_py.layout.coalesce import coalesced_beyond, coalesced_beyond_by
 from cute_py.layout.coprofile import coprofile_of
 from cute_py.layout.domain import on_domain
@@ -38,6 +38,9 @@ from cute_py.layout.leaf import (
     value_of,
 )
 from cute_py.layout.trees import at, check_depth, is_underscore, modes, unwrap
+
+MOST_SIMPLIFIED = 40
+"""Operations of an assumption that is simplified when it is noted."""
 
 
 def compose_trees(lhs_shape: Tree, lhs_stride: Tree, shape: Tree, stride: Tree, notes: list[Any]) -> tuple[Tree, Tree]:
@@ -169,14 +172,24 @@ def _note_stride(step: Any, have: Any, notes: list[Any]) -> None:
         import sympy
 
         d, s = value_of(step), value_of(have)
-        _note(sympy.Or(sympy.Eq(sympy.Mod(d, s), 0), sympy.Lt(d, s)), notes, "Stride Divisibility Condition")
+        if s == 0:
+            raise LayoutError("division by zero", {"dividend": d})
+        _note(sympy.Or(_divides(d, s), sympy.Lt(d, s)), notes, "Stride Divisibility Condition")
+
+
+def _divides(a: Any, b: Any) -> Any:
+    """The relation a % b == 0; long expressions as they stand, for sympy would look for a common divisor by minutes."""
+    import sympy
+
+    short = sympy.count_ops(a) + sympy.count_ops(b) <= MOST_SIMPLIFIED
+    return sympy.Eq(sympy.Mod(a, b, evaluate=short), 0, evaluate=short)
 
 
 def _note_shape(size: Any, take: Any, notes: list[Any]) -> None:
     if _symbolic(size, take):
-        import sympy
-
-        condition = sympy.Eq(sympy.Mod(value_of(size), value_of(take)), 0)
+        if value_of(take) == 0:
+            raise LayoutError("division by zero", {"dividend": value_of(size)})
+        condition = _divides(value_of(size), value_of(take))
         _note(condition, notes, "Shape Divisibility Condition")
 
 
@@ -267,7 +280,7 @@ def composition(lhs: Any, rhs: Any, *rest: Any, strict: bool = False) -> Any:
 
 def _check(result: Layout, lhs: Layout, rhs: Any) -> None:
     if isinstance(rhs, Layout):
-        count, have = (int(value_of(product_of(x._shape))) for x in (rhs, result))
+        count, have = (as_python_int(product_of(x._shape)) for x in (rhs, result))
         if have != count:  # run-time sizes that do not divide: C++ drops the rest
             raise CompositionMismatchError(
                 f"composition has {have} elements; must have the {count} of the right side",

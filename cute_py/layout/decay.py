@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from cute_py.errors import LayoutError, StaticAssertError
-from cute_py.layout.arithmetic import crd2idx_of, idx2crd_colex, product_of
+from cute_py.layout.arithmetic import as_python_int, crd2idx_of, idx2crd_colex, product_of
 from cute_py.layout.composed import ComposedLayout, slice_parts
 from cute_py.layout.composition import compose_layouts
 from cute_py.layout.layout import Layout, make
@@ -48,7 +48,7 @@ def _mixed_offset(only: Layout, coord: Tree) -> tuple[int, int]:
     natural = leaves(idx2crd_colex(coord, only._shape))
     for c, s, d in zip(natural, leaves(only._shape), leaves(only._stride), strict=True):
         reach = (s - 1) * d
-        value ^= int(value_of(c)) * d & reach
+        value ^= as_python_int(c) * d & reach
         if type(c) is Dynamic:
             mask |= reach
     return value, mask

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cute_py.errors import StaticAssertError
+from cute_py.errors import InvalidTypeError, StaticAssertError
 from cute_py.layout.arithmetic import ceil_div_of
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.complement import complement
@@ -57,6 +57,8 @@ def logical_divide(layout: Any, tiler: Any) -> Any:
 
 def zipped(layout: Layout, tiler: Any) -> Layout:
     """Gather the first halves and the rests of a logical divide or product into two modes."""
+    if type(layout) is not Layout:  # a product with a composed tiler
+        raise InvalidTypeError("modes of a composed layout are not zipped; use logical_product", {"layout": layout})
     guide = guide_of(tiler)
     return make(zip2_by(layout._shape, guide), zip2_by(layout._stride, guide), layout._assumptions)
 

@@ -12,17 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cute_py.errors import InvalidTypeError
+from cute_py.errors import InvalidTypeError, given
 from cute_py.layout.layout import Layout
-from cute_py.layout.trees import check_depth
 
 
 def on_domain(operation: Callable[..., Any], thing: Any, *args: Any, **options: Any) -> Any:
     """Apply `operation(layout, *args)` to the layout that has the domain of `thing`, and rebuild the rest."""
     rebuild = getattr(thing, "with_domain", None)
     if rebuild is None:
-        check_depth(thing)  # what is nested too deep has no repr either
-        raise InvalidTypeError(f"{operation.__name__} takes a layout or a tensor, got {type(thing).__name__} {thing!r}")
+        raise InvalidTypeError(
+            f"{operation.__name__} takes a layout or a tensor, got {type(thing).__name__} {given(thing)}"
+        )
     return rebuild(operation(thing.domain, *args, **options))
 
 
@@ -30,7 +30,6 @@ def domain_of(thing: Any) -> Layout:
     """The layout that has the domain: itself, the inner layout of a composed one, the layout of a tensor."""
     while not isinstance(thing, Layout):
         if not hasattr(thing, "domain"):
-            check_depth(thing)
-            raise InvalidTypeError(f"expected a layout or a tensor, got {type(thing).__name__} {thing!r}")
+            raise InvalidTypeError(f"expected a layout or a tensor, got {type(thing).__name__} {given(thing)}")
         thing = thing.domain
     return thing

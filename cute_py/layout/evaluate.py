@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, LayoutError
+from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, LayoutError, given
 from cute_py.layout.axes import along_axis, axis_paths
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.coprofile import coprofile_of
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Tree, is_symbolic, leaf_text, value_of
+from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import check_depth, is_underscore, leaves, map_leaves
 
 
@@ -23,13 +24,16 @@ def _array(x: Any, kind: Any) -> Any:
 
     if is_underscore(x):
         raise InvalidTypeError("coordinates of offsets() are integers or arrays; slice the layout for `_`")
-    array = np.asarray(x)
+    try:
+        array = np.asarray(x)
+    except (ValueError, TypeError):  # nested lists of unequal lengths, layouts, what has no elements
+        raise InvalidTypeError(f"coordinates are integers, got {given(x)}") from None
     if array.dtype.kind == "O":
         if not all(isinstance(v, int) and not isinstance(v, bool) for v in array.flat):
-            raise InvalidTypeError(f"coordinates are integers, got {x!r}")
+            raise InvalidTypeError(f"coordinates are integers, got {given(x)}")
         return array
     if array.dtype.kind not in "iu" and array.size:
-        raise InvalidTypeError(f"coordinates are integers, got {array.dtype}: {x!r}")
+        raise InvalidTypeError(f"coordinates are integers, got {array.dtype}: {given(x)}")
     return array.astype(object if array.dtype == np.uint64 or kind.kind == "O" else np.int64)
 
 
@@ -149,9 +153,9 @@ def at_coordinates(layout: Any, coords: Any, kind: Any) -> Any:
     if isinstance(layout, ComposedLayout):
         return apply_function(layout.outer, value_of(layout._offset), at_coordinates(layout.inner, coords, kind), kind)
     if not isinstance(layout, Layout):
-        if callable(layout):
+        if isinstance(layout, Swizzle):
             return layout(_array(coords, kind))
-        raise InvalidTypeError(f"offsets takes a layout or a tensor, got {type(layout).__name__} {layout!r}")
+        raise InvalidTypeError(f"offsets takes a layout or a tensor, got {type(layout).__name__} {given(layout)}")
     check_depth(coords)
     arrays = coordinate_arrays(coords, kind)
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError
+from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError, given
 from cute_py.layout.arithmetic import (
     ceil_div_of,
     inner_product_of,
@@ -59,8 +59,7 @@ def stride(thing: Any, *mode: int) -> Tree:
     _4
     """
     if not hasattr(thing, "stride") or isinstance(thing, (tuple, int)):
-        check_depth(thing)
-        raise InvalidTypeError(f"stride takes a layout or a tensor, got {type(thing).__name__} {thing!r}")
+        raise InvalidTypeError(f"stride takes a layout or a tensor, got {type(thing).__name__} {given(thing)}")
     return at(thing.stride, mode)
 
 
@@ -216,7 +215,10 @@ def _equal(x: Any, y: Any) -> tuple[bool, bool]:
     if is_symbolic(a) or is_symbolic(b):
         import sympy
 
-        return False, _decided(sympy.Eq(a, b))
+        try:
+            return False, _decided(sympy.Eq(a, b))
+        except (TypeError, sympy.SympifyError):  # a stride
+            raise InvalidTypeError(f"sizes are integers, got {a} and {b}") from None
     return type(x) is int and type(y) is int, bool(a == b)
 
 
@@ -298,7 +300,10 @@ def elem_less(a: Any, b: Any) -> Any:
             return _both([*parts, (True, len(x) <= len(y))])
         if type(x) is tuple or type(y) is tuple:
             raise InvalidTypeError("elem_less of a tuple and an integer", {"a": a, "b": b})
-        less = _decided(value_of(x) < value_of(y))
+        try:
+            less = _decided(value_of(x) < value_of(y))
+        except TypeError:  # a stride
+            raise InvalidTypeError("elem_less compares integers", {"a": a, "b": b}) from None
         return type(x) is int and type(y) is int, less
 
     return _compared(test, a, b)

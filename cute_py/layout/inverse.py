@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cute_py.errors import InvalidTypeError, StaticAssertError
+from cute_py.errors import InvalidTypeError, StaticAssertError, given
 from cute_py.layout.arithmetic import compact_left
 from cute_py.layout.axes import along_axis, axis_paths, on_axis
 from cute_py.layout.coalesce import coalesced
@@ -127,7 +127,7 @@ def _inverse(layout: Any, invert: Any, name: str) -> Any:
             return -layout
         own = getattr(layout, name, None)
         if own is None:
-            raise InvalidTypeError(f"{name} takes a layout, got {type(layout).__name__} {layout!r}")
+            raise InvalidTypeError(f"{name} takes a layout, got {type(layout).__name__} {given(layout)}")
         return own()
     profile = coprofile_of(layout._stride)
     if profile == 0:

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from numbers import Integral
 from typing import Any
 
-from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError
+from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
 from cute_py.layout.arithmetic import compact_left, compact_order, compact_right, crd2idx_of
 from cute_py.layout.leaf import Dynamic, Int, Tree, coordinate, internal, internal_leaf, public, tree_text
 from cute_py.layout.plain_offset import offset_of_int, offset_of_tuple
@@ -125,7 +125,7 @@ class Layout:
     def __getitem__(self, mode: int) -> Layout:
         """Mode `mode` as a layout; a layout of an integer shape is its own only mode."""
         if not isinstance(mode, int) or isinstance(mode, bool):
-            raise InvalidTypeError(f"layout[i] takes one mode number, got {mode!r}; evaluate with layout(coord)")
+            raise InvalidTypeError(f"layout[i] takes one mode number, got {given(mode)}; evaluate with layout(coord)")
         if type(self._shape) is not tuple:
             if mode not in (0, -1):
                 raise InvalidValueError(f"layout[{mode}]: {self} has 1 mode")
@@ -201,7 +201,7 @@ def _checked_shape(shape: Tree) -> Tree:
             if value < 0:
                 raise InvalidValueError(f"a size is {value}; must not be negative", {"shape": tree_text(shape)})
         elif kind is not Dynamic:
-            raise InvalidTypeError(f"a shape holds integers, got {s!r}", {"shape": tree_text(shape)})
+            raise InvalidTypeError(f"a shape holds integers, got {given(s)}", {"shape": tree_text(shape)})
     return shape
 
 
@@ -226,7 +226,7 @@ def make_layout(*parts: Any) -> Any:
     if all(isinstance(p, Layout) for p in parts):
         return joined(parts)
     if len(parts) > 2 or isinstance(parts[0], Layout):
-        raise InvalidTypeError("make_layout takes a shape, a shape and a stride, or layouts", {"got": parts})
+        raise InvalidTypeError("make_layout takes a shape, a shape and a stride, or layouts", {"got": given(parts)})
     return Layout(*parts)
 
 

@@ -24,7 +24,8 @@ from collections.abc import Sequence
 from numbers import Number
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError
+from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
+from cute_py.layout.symbolic import divided, never_an_integer
 
 Leaf: TypeAlias = Any
 """A leaf in either representation; which one, each function says."""
@@ -62,11 +63,11 @@ class Int(int):
 
     def __new__(cls, value: Any = 0) -> Int:
         if isinstance(value, (bool, float, str)) or not hasattr(value, "__index__"):
-            raise InvalidTypeError(f"Int takes an integer, got {value!r}")
+            raise InvalidTypeError(f"Int takes an integer, got {given(value)}")
         try:
             return int.__new__(cls, operator.index(value))
         except TypeError:  # a class, a symbol, or an array, which have __index__ and no integer
-            raise InvalidTypeError(f"Int takes an integer, got {value!r}") from None
+            raise InvalidTypeError(f"Int takes an integer, got {given(value)}") from None
 
     def __repr__(self) -> str:
         return f"Int({int(self)})"
@@ -196,7 +197,7 @@ def trunc_mod(a: Any, b: Any) -> Any:
     x, y = value_of(a), value_of(b)
     if isinstance(x, int) and isinstance(y, int):
         return Dynamic(x - y * _value_div(x, y))
-    return Dynamic(x % y)
+    return Dynamic(divided(operator.mod, x, y))
 
 
 def _value_div(x: Any, y: Any) -> Any:
@@ -204,7 +205,7 @@ def _value_div(x: Any, y: Any) -> Any:
         if y == 0:
             raise LayoutError("division by zero", {"dividend": x})
         return x // y if (x >= 0) == (y > 0) else -(-x // y)
-    return x // y
+    return divided(operator.floordiv, x, y)
 
 
 def value_of(leaf: Any) -> Any:
@@ -275,13 +276,6 @@ def same(a: Any, b: Any) -> bool:
     return is_static(a) and is_static(b) and type(a) is type(b) and bool(a == b)
 
 
-def _no_integer(x: Any) -> bool:
-    """Can a sympy object never be an integer? A fraction, infinity, nan, a relation, a matrix."""
-    if x.is_Float or x.is_Rational or getattr(x, "is_integer", False) is False:
-        return True
-    return bool(x.is_number and not x.is_finite)
-
-
 def internal_leaf(x: Any) -> Any:
     """One public leaf -> internal. Booleans, floats and strings are refused."""
     kind = type(x)
@@ -294,20 +288,22 @@ def internal_leaf(x: Any) -> Any:
     if isinstance(x, Int):
         return int(x)
     if isinstance(x, bool) or kind.__name__ in ("bool_", "bool"):
-        raise InvalidTypeError(f"a boolean is no size, stride or coordinate: {x!r}")
+        raise InvalidTypeError(f"a boolean is no size, stride or coordinate: {given(x)}")
     if is_symbolic(x):
         if getattr(x, "is_Integer", False):
             return Dynamic(int(x))
-        if _no_integer(x):
-            raise InvalidTypeError(f"not an integer: {x!r}")
+        if never_an_integer(x):
+            raise InvalidTypeError(f"not an integer: {given(x)}")
         return Dynamic(x)
     if hasattr(x, "__index__"):
         try:
             return Dynamic(operator.index(x))
         except TypeError:  # a numpy array has __index__, and only a single integer uses it
-            raise InvalidTypeError(f"expected an integer, got {kind.__name__} {x!r}") from None
+            raise InvalidTypeError(f"expected an integer, got {kind.__name__} {given(x)}") from None
+    if hasattr(kind, "with_value"):  # a basis element
+        return x
     if isinstance(x, (Number, Sequence, dict, set, type)) or x is None or kind.__module__ == "numpy":
-        raise InvalidTypeError(f"expected an integer, got {kind.__name__} {x!r}")
+        raise InvalidTypeError(f"expected an integer, got {kind.__name__} {given(x)}")
     if isinstance(x, IntegerModule):
         return x
     raise InvalidTypeError(f"{kind.__name__} is no integer and no stride (it needs int * x and x + x)")

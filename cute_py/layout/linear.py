@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cute_py.errors import InvalidTypeError, LayoutError
+from cute_py.errors import InvalidTypeError, LayoutError, given
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, make
@@ -223,7 +223,7 @@ def _view(layout: Any) -> tuple[LinearLayout | None, str | None]:
             return None, f"the outer function {layout.outer} is not known to be linear"
         return LinearLayout(inner.shape, tuple([apply(c) for c in inner.columns]), apply(origin)), None
     if not isinstance(layout, Layout):
-        raise InvalidTypeError(f"linear takes a layout, got {type(layout).__name__} {layout!r}")
+        raise InvalidTypeError(f"linear takes a layout, got {type(layout).__name__} {given(layout)}")
     shape, stride = _static_ints(layout._shape), _static_ints(layout._stride)
     columns: list[int] = []
     for s, d in zip(leaves(shape), leaves(stride), strict=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, StaticAssertError
+from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, StaticAssertError, given
 from cute_py.layout.domain import on_domain
 from cute_py.layout.layout import Layout, make
 from cute_py.layout.leaf import Tree
@@ -102,7 +102,7 @@ def select(thing: Any, *indices: Any) -> Any:
         parts = modes(tree)
         for i in indices:
             if not isinstance(i, int) or not -len(parts) <= i < len(parts):
-                raise CoordinateError(f"no mode {i}", {"rank": len(parts)})
+                raise CoordinateError(f"no mode {i if isinstance(i, int) else given(i)}", {"rank": len(parts)})
         return tuple([parts[i] for i in indices])
 
     return _on_trees(pick, thing)
@@ -128,7 +128,7 @@ def _extended(thing: Any, x: Any, up_to_rank: int | None, front: bool) -> Any:
     if type(thing) is Layout:
         extra = make(1, 0) if x is None else x
         if type(extra) is not Layout:
-            raise InvalidTypeError(f"append and prepend to a layout take a layout, got {x!r}")
+            raise InvalidTypeError(f"append and prepend to a layout take a layout, got {given(x)}")
         notes = thing._assumptions + extra._assumptions
         return make(
             _padded(thing._shape, extra._shape, up_to_rank, front),
@@ -176,7 +176,7 @@ def replace(thing: Any, mode: int, x: Any) -> Any:
 
     if type(thing) is Layout:
         if type(x) is not Layout:
-            raise InvalidTypeError(f"replace in a layout takes a layout, got {x!r}")
+            raise InvalidTypeError(f"replace in a layout takes a layout, got {given(x)}")
         return make(put(thing._shape, x._shape), put(thing._stride, x._stride), thing._assumptions + x._assumptions)
     if isinstance(thing, (tuple, int)):
         return put(thing, x)

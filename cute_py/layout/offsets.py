@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError
+from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
 from cute_py.layout.axes import along_axis, axis_paths
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.coprofile import coprofile_of
@@ -128,7 +128,10 @@ def _grid(vectors: list[Any], join: Any, out: Any = None) -> Any:
 def _checked_type(dtype: Any, extremes: list[int], layout: Any) -> Any:
     import numpy as np
 
-    kind = np.dtype(dtype)
+    try:
+        kind = np.dtype(dtype)
+    except (TypeError, ValueError):
+        raise InvalidTypeError(f"offsets are integers; dtype must be an integer type, got {given(dtype)}") from None
     if kind.kind == "O":
         return kind
     if kind.kind not in "iu":
@@ -187,7 +190,7 @@ def offsets(layout: Any, coords: Any = None, dtype: Any = None) -> Any:
         return _plain(layout, dtype)
     if isinstance(layout, ComposedLayout):
         return _composed(layout, dtype)
-    raise InvalidTypeError(f"offsets takes a layout or a tensor, got {type(layout).__name__} {layout!r}")
+    raise InvalidTypeError(f"offsets takes a layout or a tensor, got {type(layout).__name__} {given(layout)}")
 
 
 def _plain(layout: Layout, dtype: Any) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cute_py.errors import InvalidTypeError
+from cute_py.errors import InvalidTypeError, given
 from cute_py.layout.coordinate import get_flat_coord
 from cute_py.layout.divide import zipped_divide
 from cute_py.layout.domain import domain_of
@@ -18,7 +18,7 @@ from cute_py.layout.int_tuple import product_each
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Tree
 from cute_py.layout.slicing import dice
-from cute_py.layout.trees import modes, wholes
+from cute_py.layout.trees import check_depth, modes, wholes
 
 
 def _halves(thing: Any) -> tuple[int, int]:
@@ -69,12 +69,13 @@ def local_tile(thing: Any, tiler: Any, coord: Tree, proj: Tree = None) -> Any:
     >>> print(local_tile(Layout((Int(256), Int(128))), (Int(128), Int(64)), (0, None)))
     (_128,_64,_2):(_1,_256,_16384)
     """
+    check_depth(coord)
     if proj is not None:
         tiler, coord = dice(proj, tiler), dice(proj, coord)
     return inner_partition(thing, tiler, coord)
 
 
-def local_partition(thing: Any, tile: Layout, index: Any, proj: Tree = None) -> Any:
+def local_partition(thing: Any, tile: Any, index: Any, proj: Tree = None) -> Any:
     """The elements of thread `index`, where `tile` maps thread coordinates to thread numbers.
 
     >>> print(local_partition(Layout((Int(8), Int(8))), Layout((Int(2), Int(4))), 3))
@@ -82,4 +83,6 @@ def local_partition(thing: Any, tile: Layout, index: Any, proj: Tree = None) -> 
     """
     if proj is not None:
         tile = dice(proj, tile)
+    if not isinstance(tile, Layout):
+        raise InvalidTypeError(f"local_partition takes a layout of threads, got {given(tile)}")
     return outer_partition(thing, product_each(tile), get_flat_coord(tile, index))

@@ -7,15 +7,21 @@ evaluated whole and searched.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError
+from cute_py.errors import given as text_of
 from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.domain import domain_of
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import value_of
-from cute_py.layout.offsets import integer_axes, offsets
+from cute_py.layout.offsets import integer_axes, numbers, offsets
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves, modes
+
+MAX_SEARCHED = 1 << 26
+"""Layouts whose strides do not take an offset apart are searched up to this size."""
 
 
 def is_chain(flat: list[tuple[int, int]]) -> bool:
@@ -49,7 +55,10 @@ def coordinates(layout: Any, values: Any) -> Any:
     """
     import numpy as np
 
-    given = np.asarray(values)
+    try:
+        given = np.asarray(values)
+    except (ValueError, TypeError):  # nested lists of unequal lengths
+        raise InvalidTypeError(f"offsets are integers, got {text_of(values)}") from None
     if given.dtype.kind not in "iu" and given.size:
         raise InvalidTypeError(f"offsets are integers, got {given.dtype}")
     given = given.astype(np.int64)
@@ -137,6 +146,11 @@ def _require(reached: Any, layout: Any, given: Any, rows: bool) -> None:
 def _searched(layout: Any, given: Any) -> Any:
     import numpy as np
 
+    count = math.prod(leaves(numbers(domain_of(layout))[0]))
+    if count > MAX_SEARCHED:
+        raise LayoutError(
+            f"{count} elements are too many to search for an offset (at most {MAX_SEARCHED})", {"layout": layout}
+        )
     table = offsets(layout)
     basis = table.ndim > len(modes(layout.shape))
     if basis:

@@ -11,9 +11,10 @@ import math
 from typing import Any
 
 from cute_py.dtypes import as_dtype
-from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError
+from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
 from cute_py.layout.arithmetic import ceil_div_leaf
 from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.expected import is_integer
 from cute_py.layout.layout import Layout, make
 from cute_py.layout.leaf import (
     Dynamic,
@@ -32,9 +33,8 @@ from cute_py.layout.trees import leaves
 
 
 def _factor(n: Any) -> int:
-    check_depth(n)
     if not is_integer(n) or int(n) < 1:
-        raise InvalidValueError(f"a recast factor must be a positive integer, got {n!r}")
+        raise InvalidValueError(f"a recast factor must be a positive integer, got {given(n)}")
     return int(n)
 
 
@@ -88,7 +88,7 @@ def upcast(layout: Any, n: Any) -> Any:
         if type(leaf) is int and trunc_mod(leaf, n):
             raise StaticAssertError("Static safe_div requires t % u == 0", {"offset": leaf_text(leaf), "N": n})
         return public(trunc_div(leaf, n))
-    raise InvalidTypeError(f"upcast takes a layout or a swizzle, got {layout!r}")
+    raise InvalidTypeError(f"upcast takes a layout or a swizzle, got {given(layout)}")
 
 
 def _down(shape: Tree, stride: Tree, n: int) -> tuple[Tree, Tree]:
@@ -128,7 +128,7 @@ def downcast(layout: Any, n: Any) -> Any:
         return ComposedLayout(downcast(layout.outer, n), layout.offset * Int(n), downcast(layout.inner, n))
     if isinstance(layout, int):
         return layout * Int(n)
-    raise InvalidTypeError(f"downcast takes a layout or a swizzle, got {layout!r}")
+    raise InvalidTypeError(f"downcast takes a layout or a swizzle, got {given(layout)}")
 
 
 def _value(stride: Any) -> Any:

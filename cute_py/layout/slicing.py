@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cute_py.errors import InvalidTypeError
+from cute_py.errors import InvalidTypeError, given
 from cute_py.layout.composed import ComposedLayout, slice_parts
 from cute_py.layout.layout import Layout, make
 from cute_py.layout.leaf import Tree
@@ -28,7 +28,7 @@ def slice_(coord: Tree, layout: Any) -> Any:
     if isinstance(layout, (tuple, int)):
         return slice_tree(coord, layout)
     if not hasattr(layout, "with_domain"):
-        raise InvalidTypeError(f"slice_ takes a layout, a tensor or a tuple, got {layout!r}")
+        raise InvalidTypeError(f"slice_ takes a layout, a tensor or a tuple, got {given(layout)}")
     return layout(coord)
 
 
@@ -39,13 +39,14 @@ def dice(coord: Tree, layout: Any) -> Any:
     (8,)
     """
     check_depth(coord)
+    check_depth(layout)
     if isinstance(layout, Layout):
         return make(dice_tree(coord, layout._shape), dice_tree(coord, layout._stride), layout._assumptions)
     if isinstance(layout, ComposedLayout):
         return layout.with_domain(dice(coord, layout.inner))
     if isinstance(layout, (tuple, int)):
         return dice_tree(coord, layout)
-    raise InvalidTypeError(f"dice takes a layout or a tuple, got {layout!r}")
+    raise InvalidTypeError(f"dice takes a layout or a tuple, got {given(layout)}")
 
 
 def slice_and_offset(coord: Tree, layout: Any) -> tuple[Any, Any]:
@@ -58,7 +59,7 @@ def slice_and_offset(coord: Tree, layout: Any) -> tuple[Any, Any]:
     check_depth(coord)
     if isinstance(layout, (Layout, ComposedLayout)):
         return slice_parts(coord, layout)
-    raise InvalidTypeError(f"slice_and_offset takes a layout, got {layout!r}")
+    raise InvalidTypeError(f"slice_and_offset takes a layout, got {given(layout)}")
 
 
 def domain_offset(coord: Tree, thing: Any) -> Any:
@@ -72,4 +73,4 @@ def domain_offset(coord: Tree, thing: Any) -> Any:
         return thing, thing(coord)
     if hasattr(thing, "domain_offset"):
         return thing.domain_offset(coord)
-    raise InvalidTypeError(f"domain_offset takes a layout or a tensor, got {thing!r}")
+    raise InvalidTypeError(f"domain_offset takes a layout or a tensor, got {given(thing)}")

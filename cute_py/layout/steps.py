@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from cute_py.errors import InvalidTypeError
+from cute_py.errors import InvalidTypeError, given
 from cute_py.layout.arithmetic import ceil_div_leaf, ceil_div_of, coalesced_shape, compact_left
 from cute_py.layout.coalesce import coalesce, coalesced, coalesced_beyond, without_zeros
 from cute_py.layout.complement import complement
@@ -328,6 +328,13 @@ def steps(operation: Callable[..., Any], *operands: Any) -> tuple[Step, ...]:
     merge: _2:_1 and _6:_2 are one mode _12:_1: _2 * _1 = _2
     result: (_2,(_1,_6)):(_1,(_6,_2)) is _12:_1
     """
+    if not callable(operation) or operation not in explained():
+        name = getattr(operation, "__name__", given(operation))
+        raise InvalidTypeError(
+            f"no steps are known of {name}", {"explained": ", ".join(o.__name__ for o in explained())}
+        )
+    if not operands:
+        raise InvalidTypeError(f"{operation.__name__} needs operands")
     if operation is coalesce and len(operands) == 1 and isinstance(operands[0], Layout):
         return tuple(_coalesce_steps(*operands))
     if operation is composition:
@@ -340,8 +347,5 @@ def steps(operation: Callable[..., Any], *operands: Any) -> tuple[Step, ...]:
         return tuple(_divide_steps(operation, *operands))
     if operation in _PRODUCTS:
         return tuple(_product_steps(operation, *operands))
-    if operation in explained():
-        result = operation(*operands)
-        return (_step("result", f"{operation.__name__} of {', '.join(map(str, operands))} = {result}", result),)
-    name = getattr(operation, "__name__", repr(operation))
-    raise InvalidTypeError(f"no steps are known of {name}", {"explained": ", ".join(o.__name__ for o in explained())})
+    result = operation(*operands)
+    return (_step("result", f"{operation.__name__} of {', '.join(map(str, operands))} = {result}", result),)

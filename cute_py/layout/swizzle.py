@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from cute_py.errors import InvalidTypeError, StaticAssertError
+from cute_py.errors import InvalidTypeError, StaticAssertError, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.decay import active_bits, slice_swizzled
+from cute_py.layout.expected import expect_integer, is_integer
 from cute_py.layout.leaf import Dynamic, Int, internal_leaf, public
 from cute_py.layout.product import logical_product
 
@@ -38,8 +39,8 @@ class Swizzle:
     def __init__(self, bits: int, base: int, shift: int | None = None) -> None:
         numbers = (bits, base, bits if shift is None else shift)
         for name, value in zip(("bits", "base", "shift"), numbers, strict=True):
-            if not is_integer(value):
-                raise InvalidTypeError(f"Swizzle {name} must be an integer, got {value!r}")
+            if type(value) is not int and not is_integer(value):
+                raise InvalidTypeError(f"Swizzle {name} must be an integer, got {given(value)}")
         b, m, s = (int(n) for n in numbers)
         if m < 0:
             raise StaticAssertError("MBase must be positive.", {"swizzle": f"Sw<{b},{m},{s}>", "MBase": m})
@@ -83,7 +84,7 @@ class Swizzle:
             return self.compose_with(offset, None)
         if hasattr(offset, "__index__") and not isinstance(offset, bool):
             return self.of(offset.__index__())
-        raise InvalidTypeError(f"{self} takes an integer, an integer array or a layout, got {offset!r}")
+        raise InvalidTypeError(f"{self} takes an integer, an integer array or a layout, got {given(offset)}")
 
     def of(self, offset: int) -> int:
         """The swizzled offset of a plain int."""
@@ -133,6 +134,10 @@ class Swizzle:
         """`layout o self` as `Sw' o layout`: the same bits seen after the layout, where a Swizzle can say it."""
         y = public(internal_leaf(layout(Int(self.yyy_mask))))
         z = public(internal_leaf(layout(Int(self.zzz_mask))))
+        if not (is_integer(y) and is_integer(z)):
+            raise InvalidTypeError(
+                "a layout of coordinates has no bits to swizzle", {"layout": layout, "swizzle": self}
+            )
         return make_swizzle(int(y), int(z)).compose_with(layout, None)
 
     def _merged(self, other: Swizzle) -> Swizzle:
@@ -152,7 +157,7 @@ class Swizzle:
         active = active_bits(self, tiler.inner)
 
         def moved(bits: int) -> int:
-            return int(layout(Int(0), Int(int(tiler.inner(Int(bits))))))
+            return expect_integer(layout(Int(0), Int(tiler.inner(Int(bits)))), "a swizzled offset of the product")
 
         return make_swizzle(moved(active & self.yyy_mask), moved(active & self.zzz_mask)).compose_with(layout, None)
 
@@ -201,8 +206,8 @@ def make_swizzle(y: int, z: int) -> Swizzle:
     Sw<2,1,5>
     """
     for name, bits_of_it in (("Y", y), ("Z", z)):
-        if not is_integer(bits_of_it) or bits_of_it < 0:
-            raise InvalidTypeError(f"make_swizzle takes the {name} bits as an integer of 0 or more, got {bits_of_it!r}")
+        if not is_integer(bits_of_it):
+            raise InvalidTypeError(f"make_swizzle takes the {name} bits as an integer, got {given(bits_of_it)}")
     y, z = int(y), int(z)
     if y.bit_count() != z.bit_count():
         raise StaticAssertError("Number of bits in Y and Z don't match", {"Y": bin(y), "Z": bin(z)})

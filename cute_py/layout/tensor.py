@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cute_py.errors import InvalidTypeError, TensorAccessError
+from cute_py.errors import InvalidTypeError, TensorAccessError, given
 from cute_py.layout.composed import ComposedLayout, slice_parts
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int, Tree
@@ -36,10 +36,10 @@ class Tensor:
 
     def __init__(self, engine: Any, layout: Any) -> None:
         if not isinstance(layout, (Layout, ComposedLayout)):
-            raise InvalidTypeError(f"a tensor takes an engine and a layout, got {layout!r}")
+            raise InvalidTypeError(f"a tensor takes an engine and a layout, got {given(layout)}")
         plain = isinstance(engine, (str, bytes, tuple, list))
         if plain or not hasattr(engine, "__add__") or not hasattr(engine, "__getitem__"):
-            raise InvalidTypeError(f"no engine: {engine!r} can't be offset and read")
+            raise InvalidTypeError(f"no engine: {given(engine)} can't be offset and read")
         object.__setattr__(self, "engine", engine)
         object.__setattr__(self, "layout", layout)
 

@@ -6,11 +6,10 @@ A tree is a leaf or a tuple of trees. Its profile is what remains when every lea
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, StaticAssertError
+from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, StaticAssertError, given
 from cute_py.layout.leaf import MAX_DEPTH, Dynamic, Tree, Underscore
 
 
@@ -90,25 +89,10 @@ def congruent_trees(a: Tree, b: Tree) -> bool:
     return True
 
 
-def is_integer(value: Any) -> bool:
-    """One known integer: an int, an `Int`, a numpy or sympy integer; no bool, symbol, array or class.
-
-    >>> is_integer(4), is_integer(True), is_integer(4.0), is_integer(int)
-    (True, False, False, False)
-    """
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        return False
-    try:
-        operator.index(value)
-    except TypeError:
-        return False
-    return True
-
-
 def check_mode(mode: Any) -> None:
     """Refuse what is no mode number."""
     if not isinstance(mode, int) or isinstance(mode, bool):
-        raise InvalidTypeError(f"a mode is an integer, got {mode!r}")
+        raise InvalidTypeError(f"a mode is an integer, got {given(mode)}")
 
 
 def at(tree: Tree, path: Sequence[int]) -> Tree:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cute_py.errors import InvalidTypeError
+from cute_py.errors import InvalidTypeError, given
 from cute_py.layout.arithmetic import product_of
 from cute_py.layout.composition import compose_layouts
 from cute_py.layout.divide import zipped_divide
@@ -20,6 +20,7 @@ from cute_py.layout.inverse import right_inverse
 from cute_py.layout.layout import Layout, joined
 from cute_py.layout.leaf import public
 from cute_py.layout.product import raked_product
+from cute_py.layout.trees import check_depth, modes
 
 
 def make_layout_tv(threads: Layout, values: Layout) -> tuple[Any, Layout]:
@@ -36,6 +37,8 @@ def make_layout_tv(threads: Layout, values: Layout) -> tuple[Any, Layout]:
     >>> print(tile, tv)
     (Int(8), Int(16)) ((_8,_4),(_2,_2)):((_16,_2),(_1,_8))
     """
+    check_depth(threads)
+    check_depth(values)
     if not isinstance(threads, Layout) or not isinstance(values, Layout):
         raise InvalidTypeError("make_layout_tv takes two layouts", {"threads": threads, "values": values})
     tile = raked_product(threads, values)
@@ -59,6 +62,8 @@ def thread_value_view(thing: Any, tiler: Any, layout_tv: Layout) -> Any:
     """
     if type(thing) is not Layout:
         return on_domain(thread_value_view, thing, tiler, layout_tv)
+    if not isinstance(layout_tv, Layout) or len(modes(layout_tv._shape)) != 2:
+        raise InvalidTypeError(f"layout_tv is a layout of (thread, value), got {given(layout_tv)}")
     tiled = zipped_divide(thing, tiler)
     whole = compose_layouts(tiled[0], layout_tv)
     return joined([whole[0], whole[1], tiled[1]])

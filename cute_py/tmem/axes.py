@@ -9,11 +9,13 @@ Source: the axis names of TVM's TIRx tile layouts (apache-tvm 0.27.0).
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, SupportsIndex, cast
 
-from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.layout.expected import is_integer
 
 AxisKind = Literal["thread", "memory"]
 
@@ -65,7 +67,7 @@ def axis_name(axis: Axis | str) -> str:
     """
     name = axis.name if isinstance(axis, Axis) else axis
     if not isinstance(name, str):
-        raise InvalidTypeError(f"an axis is an Axis or a name, got {axis!r}")
+        raise InvalidTypeError(f"an axis is an Axis or a name, got {given(axis)}")
     return name
 
 
@@ -128,9 +130,9 @@ def whole(value: object, what: str) -> int:
     Raises:
         InvalidTypeError: it is a bool, a float or anything else that has no `__index__`.
     """
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise InvalidTypeError(f"{what} is a whole number, got {value!r} of type {type(value).__name__}")
-    return int(value.__index__())
+    if not is_integer(value):
+        raise InvalidTypeError(f"{what} is a whole number, got {given(value)} of type {type(value).__name__}")
+    return operator.index(cast(SupportsIndex, value))
 
 
 def as_term(value: object) -> AxisTerm:

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError
+from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, given
+from cute_py.layout.expected import expect
 from cute_py.tmem.axes import whole
 from cute_py.tmem.copy_plan import check_columns
 from cute_py.tmem.swizzled_layout import ComposeLayout, Layout
@@ -68,10 +69,12 @@ class Buffer:
         align: int = 1024,
     ) -> None:
         if layout is not None and not isinstance(layout, TileLayout | ComposeLayout):
-            raise InvalidTypeError(f"the layout of a buffer is a TileLayout or a ComposeLayout, got {layout!r}")
+            raise InvalidTypeError(f"the layout of a buffer is a TileLayout or a ComposeLayout, got {given(layout)}")
+        if not isinstance(shape, (tuple, list)):
+            raise InvalidTypeError(f"the shape of a buffer is a tuple of integers, got {given(shape)}")
         extents = tuple(whole(extent, "an extent") for extent in shape)
-        if not name.isidentifier():
-            raise InvalidValueError(f"buffer name {name!r}; must be an identifier, as it goes into emitted code")
+        if not expect(name, str, "the name of a buffer").isidentifier():
+            raise InvalidValueError(f"buffer name {given(name)}; must be an identifier, as it goes into emitted code")
         if whole(align, "an alignment") < 16 or align & (align - 1):
             raise InvalidValueError(f"align = {align} bytes; must be a power of two, at least 16")
         for field, value in (
@@ -93,7 +96,7 @@ class Buffer:
         ranges = []
         for one, extent in zip(keys, self.shape, strict=True):
             if not isinstance(one, slice) or one.step is not None:
-                raise InvalidTypeError(f"a region is made of slices begin:end, got {one!r}")
+                raise InvalidTypeError(f"a region is made of slices begin:end, got {given(one)}")
             ranges.append((0 if one.start is None else one.start, extent if one.stop is None else one.stop))
         return BufferRegion(self, tuple(ranges))
 

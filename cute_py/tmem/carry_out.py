@@ -12,6 +12,7 @@ import numpy
 from numpy.typing import NDArray
 
 from cute_py.errors import TmemError
+from cute_py.layout.expected import expect, expect_integer
 from cute_py.tmem.atom_split import Side
 from cute_py.tmem.copy_async import CopyAsync
 from cute_py.tmem.copy_plan import LANE_SHIFT, CopyPlan
@@ -51,6 +52,10 @@ def run(
     Raises:
         TmemError: the buffer is not aligned as the plan needs it.
     """
+    expect(plan, CopyPlan, "the plan of a copy")
+    expect(tmem, TensorMemory, "tensor memory")
+    smem_address = expect_integer(smem_address, "the address of the buffer")
+    taddr = expect_integer(taddr, "the tensor-memory address")
     period = plan.swizzle.period
     if smem_address % period:
         raise TmemError(f"shared buffer at address {smem_address}; must be a multiple of {period}")
@@ -69,6 +74,10 @@ def run(
 
 def read_back(tmem: TensorMemory, taddr: int, n_cols: int) -> NDArray[numpy.uint32]:
     """Columns `taddr` to `taddr + n_cols - 1` of all lanes, as four warps read them: uint32 of shape (128, n_cols)."""
+    expect(tmem, TensorMemory, "tensor memory")
+    taddr, n_cols = expect_integer(taddr, "the tensor-memory address"), expect_integer(n_cols, "n_cols")
+    if not 0 <= n_cols <= COLUMNS:
+        raise TmemError(f"{n_cols} columns; tensor memory has {COLUMNS}")
     out = numpy.zeros((LANES, n_cols), numpy.uint32)
     for warp in range(4):
         for column in range(0, n_cols, READ_COLUMNS):
@@ -83,6 +92,7 @@ def run_pair(
     copy: CopyAsync, tmems: tuple[TensorMemory, TensorMemory], taddr: int, smems: tuple[Any, Any], smem_address: int
 ) -> None:
     """cta_group::2: each CTA of the pair copies its own shared memory to its own tensor memory, at the same offsets."""
+    expect(copy, CopyAsync, "a copy")
     if copy.plan.cta_group != 2:
         raise TmemError("a pair of CTAs copies with cta_group::2; the plan has cta_group::1")
     for tmem, smem in zip(tmems, smems, strict=True):
@@ -104,6 +114,9 @@ def promised(smem: Side, tmem: Side, bits: int, smem_address: int) -> NDArray[nu
     Raises:
         TmemError: the layouts put two elements of different bytes into one byte.
     """
+    expect(smem, Side, "the shared side")
+    expect(tmem, Side, "the tensor-memory side")
+    bits = expect_integer(bits, "bits of an element")
     source = _cut(smem).positions("m") * bits
     target = _cut(tmem)
     if isinstance(target, ComposeLayout):

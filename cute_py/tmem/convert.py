@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from cute_py.arith_tuple.pointers import SmemPtrFlag
 from cute_py.dtypes import as_dtype
-from cute_py.errors import InvalidTypeError, TmemError
+from cute_py.errors import InvalidTypeError, TmemError, given
 from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.expected import expect
 from cute_py.layout.layout import Layout
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves
@@ -79,6 +80,7 @@ def from_cute(layout: Layout | ComposedLayout) -> TileLayout | ComposeLayout:
 
 def from_cute_tmem(layout: Layout, dtype: object) -> TileLayout:
     """The tile layout, on TLane and TCol, of a CuTe tensor-memory layout in elements of `dtype`."""
+    expect(layout, Layout, "a tensor-memory layout")
     lane = LANE * (32 // as_dtype(dtype).bits)
     out = []
     for it in _shards(layout):
@@ -107,6 +109,8 @@ def to_cute(
     >>> print(to_cute(S[(8, 4, 16) : (64, 1, 4)], (32, 16)))
     ((4,8),16):((1,64),4)
     """
+    if not isinstance(layout, (TileLayout, ComposeLayout)):
+        raise InvalidTypeError(f"expected a TileLayout or a ComposeLayout, got {type(layout).__name__} {given(layout)}")
     tile = layout.tile if isinstance(layout, ComposeLayout) else layout
     if tile.replica:
         raise TmemError("a CuTe layout has one place for each element", {"replicas": list(tile.replica)})
@@ -164,6 +168,8 @@ def canonical_operand(
     >>> found.major.value, found.swizzle.name, found.stride, found.starts
     ('K', 'B128', 64, (0, 2, 4, 6))
     """
+    if not isinstance(layout, (Layout, ComposedLayout)):
+        raise InvalidTypeError(f"expected a Layout or a ComposedLayout, got {type(layout).__name__} {given(layout)}")
     return canonical.canonical_operand(
         element_bits(layout, dtype), as_dtype(dtype).bits, kind=kind, major=major, swizzle=swizzle
     )

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cute_py.errors import InvalidTypeError, TmemError
+from cute_py.layout.expected import expect
 from cute_py.tmem.atom_split import Side
 from cute_py.tmem.buffers import Buffer, BufferRegion
 from cute_py.tmem.copy_plan import CopyPlan, Refusal
@@ -122,6 +123,7 @@ DISPATCHES: tuple[Dispatch, ...] = (
 
 def why_not(request: CopyRequest) -> list[Refusal] | CopyPlan:
     """The plan of a copy, or every reason found against it: a predicate, or one reason for each form that was tried."""
+    expect(request, CopyRequest, "a request of a copy")
     settings = _settings(request)
     if settings:
         return settings

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from cute_py.errors import TmemError
+from cute_py.errors import TmemError, given
+from cute_py.layout.expected import expect_integer
 from cute_py.tmem.cp_forms import COLUMNS, CpForm
 from cute_py.tmem.matrix_descriptor import MatrixDescriptor, SmemSwizzle, encode_matrix_descriptor
 
@@ -156,7 +157,7 @@ def why_not_columns(n_cols: int) -> str | None:
     Source: PTX ISA, tcgen05.alloc; ptxas 13.0.88: "out of range, expected to be in range [32..512]".
     """
     if isinstance(n_cols, bool) or not isinstance(n_cols, int):
-        return f"n_cols = {n_cols!r}; must be a whole number of columns"
+        return f"n_cols = {given(n_cols)}; must be a whole number of columns"
     if not ALLOC_MIN <= n_cols <= ALLOC_MAX:
         return f"n_cols = {n_cols} columns; must be within {ALLOC_MIN}..{ALLOC_MAX}"
     if n_cols & (n_cols - 1):
@@ -170,6 +171,7 @@ def alloc_columns(needed: int) -> int:
     >>> alloc_columns(4), alloc_columns(33)
     (32, 64)
     """
+    needed = expect_integer(needed, "the number of columns")
     if not 0 < needed <= ALLOC_MAX:
         raise TmemError(f"{needed} columns; tensor memory has {ALLOC_MAX}")
     return max(ALLOC_MIN, 1 << (needed - 1).bit_length())

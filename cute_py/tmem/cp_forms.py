@@ -19,7 +19,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cute_py.errors import TmemError
+from cute_py.errors import TmemError, given
+from cute_py.layout.expected import expect
 from cute_py.tmem.iters import Iter, Row
 
 LANES = 128
@@ -82,10 +83,11 @@ def cp_form(shape: str, multicast: str | None = None) -> CpForm:
     >>> cp_form("32x128b").name
     '32x128b.warpx4'
     """
+    expect(shape, str, "the shape of a form")
     found = [form for form in FORMS if form.shape == shape]
     if not found:
         shapes = ", ".join(dict.fromkeys(form.shape for form in FORMS))
-        raise TmemError(f"unknown tcgen05.cp shape {shape!r}; must be one of {shapes}")
+        raise TmemError(f"unknown tcgen05.cp shape {given(shape)}; must be one of {shapes}")
     allowed = ", ".join(repr(form.multicast) for form in found)
     if multicast is None:
         if len(found) > 1:
@@ -94,4 +96,4 @@ def cp_form(shape: str, multicast: str | None = None) -> CpForm:
     for form in found:
         if form.multicast == multicast:
             return form
-    raise TmemError(f"multicast {multicast!r} does not go with tcgen05.cp shape {shape}; must be {allowed}")
+    raise TmemError(f"multicast {given(multicast)} does not go with tcgen05.cp shape {shape}; must be {allowed}")

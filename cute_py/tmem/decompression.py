@@ -15,7 +15,8 @@ from __future__ import annotations
 import numpy
 from numpy.typing import NDArray
 
-from cute_py.errors import TmemError
+from cute_py.errors import TmemError, given
+from cute_py.layout.expected import expect
 from cute_py.tmem.cp_forms import DECOMPRESSIONS, UNIT_BYTES
 
 STATUS = "documented, bit position unverified"
@@ -39,8 +40,9 @@ def decompress(units: NDArray[numpy.uint8], source_format: str) -> NDArray[numpy
     >>> decompress(unit, "b4x16_p64")[:3]
     array([4, 8, 0], dtype=uint8)
     """
+    expect(source_format, str, "source_format")
     if source_format not in DECOMPRESSIONS:
-        raise TmemError(f"source format {source_format!r}; must be one of {', '.join(DECOMPRESSIONS)}")
+        raise TmemError(f"source format {given(source_format)}; must be one of {', '.join(DECOMPRESSIONS)}")
     if units.shape[-1:] != (UNIT_BYTES,):
         raise TmemError(f"units of shape {units.shape}; the last extent must be {UNIT_BYTES} bytes")
     width, used = DECOMPRESSIONS[source_format]

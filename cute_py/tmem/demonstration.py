@@ -13,6 +13,7 @@ import numpy
 from numpy.typing import NDArray
 
 from cute_py.errors import TmemError
+from cute_py.layout.expected import expect
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import TensorMapDataType, TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapTiled
@@ -99,6 +100,8 @@ def demonstrate(tile: NDArray[numpy.uint8] | None = None, *, n_cols: int = 32, t
     >>> done.readback[33, :4].tobytes() == bytes(range(16, 32))      # lane 33 holds row 1, as lanes 1, 65, 97 do
     True
     """
+    if tile is not None:
+        expect(tile, numpy.ndarray, "tile")
     if tile is None:
         tile = numpy.arange(ROWS * BYTES).astype(numpy.uint8).reshape(ROWS, BYTES)
     if tile.shape != (ROWS, BYTES) or tile.dtype != numpy.uint8:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cute_py.layout.expected import expect
 from cute_py.tmem.copy_async import CopyAsync
 from cute_py.tmem.emit_tirx import cache_key, cp_mnemonic, encodings, ptx_line
 from cute_py.tmem.matrix_descriptor import ADDRESS_MASK, START_MASK
@@ -53,6 +54,8 @@ def cp_function(copy: CopyAsync) -> str:
 
 def device_functions(*copies: CopyAsync) -> str:
     """Every device function that the calls of these copies need, once each."""
+    for copy in copies:
+        expect(copy, CopyAsync, "a copy")
     parts = [SHARED_ADDRESS, ENCODE]
     compats = {copy.plan.compat for copy in copies}
     parts += [ADD_OFFSET] if "seed" in compats else []
@@ -68,6 +71,8 @@ def emit_cuda(*copies: CopyAsync, taddr: str = "tmem_addr", indent: str = "") ->
         taddr: the expression that holds the allocated tensor-memory address.
         indent: put before each line.
     """
+    for copy in copies:
+        expect(copy, CopyAsync, "a copy")
     held = encodings(copies)
     lines = []
     for key, encoding in held.items():

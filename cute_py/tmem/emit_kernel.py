@@ -10,6 +10,7 @@ The kernel is assembled for sm_100a and sm_103a by the tests. No Blackwell GPU w
 from __future__ import annotations
 
 from cute_py.errors import TmemError
+from cute_py.layout.expected import expect
 from cute_py.tmem.copy_async import CopyAsync
 from cute_py.tmem.emit_cuda import device_functions, emit_cuda
 from cute_py.tmem.instruction_forms import mnemonic
@@ -29,6 +30,7 @@ def shared_bytes(copy: CopyAsync) -> int:
 
 def dynamic_shared_bytes(copy: CopyAsync) -> int:
     """Dynamic shared memory to launch the kernel with: the buffer, and room to align it."""
+    expect(copy, CopyAsync, "a copy")
     return shared_bytes(copy) + copy.src.align - 1
 
 
@@ -57,6 +59,7 @@ def emit_kernel(copy: CopyAsync, name: str = "smem_to_tmem") -> str:
     Raises:
         TmemError: the tensor-memory buffer has no allocation, or the shared one is not aligned to its swizzle.
     """
+    expect(copy, CopyAsync, "a copy")
     plan, allocation = copy.plan, copy.dst.allocated_addr
     if allocation is None:
         raise TmemError("tmem buffer must have allocated_addr")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cute_py.layout.expected import expect
 from cute_py.tmem.copy_async import CopyAsync
 from cute_py.tmem.instruction_forms import mnemonic
 from cute_py.tmem.matrix_descriptor import START_MASK
@@ -56,11 +57,14 @@ def cp_mnemonic(copy: CopyAsync) -> str:
 
 def ptx_line(copy: CopyAsync) -> str:
     """The instruction with its two operands, as inline assembly has it."""
+    expect(copy, CopyAsync, "a copy")
     return f"{cp_mnemonic(copy)} [%0], %1;"
 
 
 def emit_tirx(*copies: CopyAsync) -> str:
     """The trace of one or more copies. It has no commit and no wait: those are the caller's."""
+    for copy in copies:
+        expect(copy, CopyAsync, "a copy")
     held = encodings(copies)
     lines = []
     for key, encoding in held.items():

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cute_py.errors import EmissionError
+from cute_py.errors import EmissionError, given
+from cute_py.layout.expected import expect
 from cute_py.tmem.cp_forms import DECOMPRESSIONS, FORMS
 
 FULL: dict[str, tuple[int, int]] = {
@@ -215,9 +216,10 @@ def mnemonic(name: str, **modifiers: str) -> str:
     >>> mnemonic("tcgen05.cp", cta_group="cta_group::1", shape="32x128b", multicast="warpx4")
     'tcgen05.cp.cta_group::1.32x128b.warpx4'
     """
+    expect(name, str, "the name of an instruction")
     form = next((row for row in FORMS_TABLE if row.name == name), None)
     if form is None:
-        raise EmissionError(f"no instruction {name!r}", {"known": ", ".join(row.name for row in FORMS_TABLE)})
+        raise EmissionError(f"no instruction {given(name)}", {"known": ", ".join(row.name for row in FORMS_TABLE)})
     chosen = {}
     unknown = set(modifiers) - {slot.name for slot in form.slots}
     if unknown:
@@ -225,7 +227,7 @@ def mnemonic(name: str, **modifiers: str) -> str:
     for slot in form.slots:
         got = modifiers.get(slot.name, slot.choices[0] if slot.required and len(slot.choices) == 1 else "")
         if got and got not in slot.choices:
-            raise EmissionError(f"{name}: {slot.name} = {got!r}; must be one of {', '.join(slot.choices)}")
+            raise EmissionError(f"{name}: {slot.name} = {given(got)}; must be one of {', '.join(slot.choices)}")
         if slot.required and not got:
             raise EmissionError(f"{name} needs {slot.name}: one of {', '.join(slot.choices)}")
         if got:

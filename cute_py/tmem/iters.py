@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cute_py.errors import TmemError
+
 if TYPE_CHECKING:
     import numpy
 
@@ -173,6 +175,10 @@ def refinement(shapes: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], tuple[
     return tuple(outer // inner for outer, inner in itertools.pairwise(merged)), tuple(found)
 
 
+MAX_WALKED = 1 << 24
+"""Elements; 64 times what tensor memory holds."""
+
+
 def walk(row: Row, axis: str) -> numpy.ndarray[Any, numpy.dtype[numpy.int64]]:
     """Steps along `axis` of every index of the row, in order: int64 of shape (size,).
 
@@ -181,6 +187,9 @@ def walk(row: Row, axis: str) -> numpy.ndarray[Any, numpy.dtype[numpy.int64]]:
     """
     import numpy
 
+    count = math.prod([it.extent for it in row])
+    if count > MAX_WALKED:
+        raise TmemError(f"a layout of {count} elements; at most {MAX_WALKED} are walked one by one")
     total: numpy.ndarray[Any, numpy.dtype[numpy.int64]] = numpy.zeros(1, numpy.int64)
     for it in row:
         steps = numpy.arange(it.extent, dtype=numpy.int64) * (it.stride if it.axis == axis else 0)

@@ -20,7 +20,8 @@ import operator
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 
-from cute_py.errors import InvalidTypeError, TmemError
+from cute_py.errors import InvalidTypeError, TmemError, given
+from cute_py.layout.expected import expect_integer
 from cute_py.tmem.axes import whole
 from cute_py.tmem.cp_forms import UNIT_BYTES
 
@@ -206,7 +207,7 @@ class MatrixDescriptor:
         """
         kind = _kind(kind)
         if isinstance(value, bool) or not hasattr(value, "__index__"):
-            raise InvalidTypeError(f"a matrix descriptor is a 64-bit int, got {value!r}")
+            raise InvalidTypeError(f"a matrix descriptor is a 64-bit int, got {given(value)}")
         value = operator.index(value)
         if not 0 <= value < 1 << 64:
             raise TmemError(f"matrix descriptor {value:#x}; must have 64 bits")
@@ -258,7 +259,9 @@ def _kind(kind: object) -> DescriptorKind:
     try:
         return DescriptorKind(kind)
     except ValueError:
-        raise InvalidTypeError(f"kind is a DescriptorKind or its value, 'tcgen05' or 'wgmma', got {kind!r}") from None
+        raise InvalidTypeError(
+            f"kind is a DescriptorKind or its value, 'tcgen05' or 'wgmma', got {given(kind)}"
+        ) from None
 
 
 def _swizzle(value: object) -> SmemSwizzle:
@@ -266,7 +269,7 @@ def _swizzle(value: object) -> SmemSwizzle:
         return SmemSwizzle(value)  # type: ignore[arg-type]
     except ValueError:
         raise TmemError(
-            f"swizzle {value!r}; must be 0 (none), 1 (32B), 2 (64B), 3 (128B) or 4 (128B, 32B atom)"
+            f"swizzle {given(value)}; must be 0 (none), 1 (32B), 2 (64B), 3 (128B) or 4 (128B, 32B atom)"
         ) from None
 
 
@@ -281,6 +284,7 @@ def encode_matrix_descriptor(address: int, ldo: int, sdo: int, swizzle: int) -> 
     >>> f"{encode_matrix_descriptor(0, 16, 8, 0):#018x}"
     '0x0000400800100000'
     """
+    address = expect_integer(address, "the address of shared memory")
     if address % UNIT_BYTES:
         raise TmemError(f"shared-memory address {address}; must be a multiple of 16 bytes")
     return MatrixDescriptor((address & ADDRESS_MASK) // UNIT_BYTES, ldo, sdo, _swizzle(swizzle)).encode()
@@ -294,9 +298,11 @@ def smem_desc_add_16B_offset(descriptor: int, offset: int) -> int:
     >>> f"{smem_desc_add_16B_offset(0x0000400800100000, 32):#018x}"
     '0x0000400800100020'
     """
+    descriptor, offset = expect_integer(descriptor, "a descriptor"), expect_integer(offset, "an offset")
     return (descriptor & ~_LOW) | ((descriptor + offset) & _LOW)
 
 
 def replace_start_address(descriptor: int, address: int) -> int:
     """`descriptor` with the start address of `address` (bytes); the other bits stay."""
+    descriptor, address = expect_integer(descriptor, "a descriptor"), expect_integer(address, "an address")
     return (descriptor & ~START_MASK) | ((address >> 4) & START_MASK)

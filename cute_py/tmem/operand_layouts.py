@@ -9,7 +9,8 @@ import math
 from collections.abc import Sequence
 
 from cute_py.dtypes import as_dtype
-from cute_py.errors import LayoutError
+from cute_py.errors import LayoutError, given
+from cute_py.layout.expected import expect
 from cute_py.tmem.axes import TCol, TLane, whole
 from cute_py.tmem.spec import S
 from cute_py.tmem.swizzled_layout import ComposeLayout, Layout
@@ -101,8 +102,9 @@ def tmem_datapath_layout(datapath: str, rows: int, cols: int, sub_slab: int = 0)
     >>> tmem_datapath_layout("F", 64, 32)
     S[(4, 16, 32) : (32 @ TLane, 1 @ TLane, 1 @ TCol)]
     """
+    expect(datapath, str, "a data path")
     if datapath not in DATAPATHS:
-        raise LayoutError(f"unknown data path {datapath!r}", {"known": ", ".join(DATAPATHS)})
+        raise LayoutError(f"unknown data path {given(datapath)}", {"known": ", ".join(DATAPATHS)})
     wanted, spread, use = DATAPATHS[datapath]
     whole(rows, "rows"), whole(cols, "cols")
     facts = {"data path": f"{datapath}: {use}"}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy
 from numpy.typing import NDArray
 
+from cute_py.errors import TmemError
+from cute_py.layout.expected import expect
 from cute_py.tmem.tensor_memory import NOT_A_SOURCE
 
 SLAB = 32
@@ -45,6 +47,9 @@ def picture(sources: NDArray[numpy.int64], columns: range | None = None, *, base
       32-63 |   .
      64-127 | as lanes 32-63
     """
+    expect(sources, numpy.ndarray, "sources")
+    if sources.ndim != 3:
+        raise TmemError(f"sources of shape {sources.shape}; must be (lanes, columns, bytes)")
     used = (sources != NOT_A_SOURCE).any(axis=(0, 2))
     if columns is None:
         columns = range(int(used.argmax()), len(used) - int(used[::-1].argmax())) if used.any() else range(1)

@@ -10,6 +10,7 @@ element for each cell, shared-memory reach, whole bytes) are ours, and refuse wh
 
 from __future__ import annotations
 
+from cute_py.layout.expected import expect
 from cute_py.tmem import iters
 from cute_py.tmem.atom_split import Parts, Side, cut_regions, in_one_order, split_parts
 from cute_py.tmem.copy_plan import CopyPlan, MiddleLoop, Refusal
@@ -36,6 +37,9 @@ def plan_form(
         bits: bits of one element.
         ldo: in place of the leading offset that the planner would write, in 16-byte units.
     """
+    expect(form, CpForm, "a form of tcgen05.cp")
+    expect(smem, Side, "the shared side")
+    expect(tmem, Side, "the tensor-memory side")
     if bits not in (4, 8, 16, 32):
         return Refusal("element", f"elements of {bits} bits; must be 4, 8, 16 or 32 (a column holds 32 bits)")
     cut = cut_regions(smem, tmem)

@@ -19,6 +19,7 @@ import numpy
 from numpy.typing import NDArray
 
 from cute_py.errors import RaceError, TmemError, UnknownFactError, WouldHangError
+from cute_py.layout.expected import expect
 from cute_py.tmem.copy_plan import check_columns
 from cute_py.tmem.cp_forms import COLUMNS, LANES, UNIT_BYTES, CpForm, cp_form
 from cute_py.tmem.decompression import STATUS, decompress, source_byte
@@ -265,6 +266,8 @@ def source_addresses(form: CpForm, descriptor: MatrixDescriptor) -> NDArray[nump
         TmemError: a wgmma descriptor.
         UnknownFactError: a base offset, or a leading offset that is an address.
     """
+    expect(form, CpForm, "a form of tcgen05.cp")
+    expect(descriptor, MatrixDescriptor, "a matrix descriptor")
     if descriptor.kind is not DescriptorKind.TCGEN05:
         raise TmemError("tcgen05.cp reads tcgen05 descriptors; got a wgmma one")
     if descriptor.base_offset or descriptor.leading_is_address:

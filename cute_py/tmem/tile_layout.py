@@ -18,7 +18,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cute_py.errors import CoordinateError, InvalidTypeError, LayoutError
+from cute_py.errors import CoordinateError, InvalidTypeError, LayoutError, given
 from cute_py.tmem import iters, tiling
 from cute_py.tmem.axes import Axis, AxisSum, AxisTerm, axis_name, whole
 from cute_py.tmem.iters import Iter, Row
@@ -329,7 +329,7 @@ def _row(row: Iterable[Iter]) -> Row:
     out = tuple(row)
     for it in out:
         if not isinstance(it, Iter):
-            raise InvalidTypeError(f"a shard is an Iter, got {it!r}; build layouts with S[...] and R[...]")
+            raise InvalidTypeError(f"a shard is an Iter, got {given(it)}; build layouts with S[...] and R[...]")
         if it.extent < 1:
             raise LayoutError(f"extent {it.extent} in {it}; must be at least 1")
     return out

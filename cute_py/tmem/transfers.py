@@ -23,7 +23,8 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from cute_py.errors import TmemError
+from cute_py.errors import TmemError, given
+from cute_py.layout.expected import expect, expect_integer
 from cute_py.tmem.instruction_forms import COUNTS, MAX_REGISTERS, SHAPE_REGISTERS
 
 THREADS = 32
@@ -41,7 +42,7 @@ def check_transfer(shape: str, num: int) -> int:
     32
     """
     if shape not in SHAPE_REGISTERS:
-        raise TmemError(f"unknown tcgen05.ld shape {shape!r}; must be one of {', '.join(SHAPE_REGISTERS)}")
+        raise TmemError(f"unknown tcgen05.ld shape {given(shape)}; must be one of {', '.join(SHAPE_REGISTERS)}")
     if f"x{num}" not in COUNTS:
         raise TmemError(f"count x{num}; must be one of {', '.join(COUNTS)}")
     count = SHAPE_REGISTERS[shape] * num
@@ -58,6 +59,8 @@ def image(shape: str, num: int) -> tuple[NDArray[Any], NDArray[Any]]:
         two int64 arrays of shape (32 threads, registers); the half split of 16x32bx2 is not added, and where the
         transfer packs, a column stands for two.
     """
+    expect(shape, str, "shape")
+    num = expect_integer(num, "num")
     count = check_transfer(shape, num)
     thread = numpy.arange(THREADS)[:, None]
     register = numpy.arange(count)[None, :]

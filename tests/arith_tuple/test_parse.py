@@ -145,3 +145,29 @@ def test_a_counting_iterator_of_floats(text: str) -> None:
     assert str(found) == text
     assert found.dtype.name == "float32"
     assert cute.parse(text, dtype="float64").dtype.name == "float64"
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("ptr<f16, gmem, align<16>>", "gmem_ptr[16b]((nil))"),
+        ("ptr<f4E2M1FN, generic, align<1>>", "subptr[4b]((nil).0)"),
+        ("tensor<ptr<bf16, gmem, align<16>> o (4,8):(8,1)>", "gmem_ptr[16b]((nil)) o (4,8):(8,1)"),
+        ("tensor<ptr<i8, smem, align<128>, S<3,4,3>> o (4,8):(8,1)>", "Sw<3,4,3>_smem_ptr[8b]((nil)) o (4,8):(8,1)"),
+        ("tensor<ptr<f32, tmem, align<16>> o (128,64):(65536,1)>", "tmem_[32b](0x0000.0000) o (128,64):(65536,1)"),
+        ("ptr<f8E4M3FN, rmem>", "ptr[8b]((nil))"),
+    ],
+)
+def test_pointers_of_the_dsl(text: str, printed: str) -> None:
+    """As CuTe DSL 4.8 prints them; it tells no address."""
+    assert str(cute.parse(text)) == printed
+
+
+def test_types_of_the_dsl() -> None:
+    names = ("i1", "i4", "i8", "i64", "tf32", "f64", "f8E8M0FNU", "f8E4M3B11FNUZ", "f6E3M2FN")
+    found = [cute.parse(f"ptr<{name}, gmem>").element_type.name for name in names]
+    assert found[:6] == ["bool", "int4", "int8", "int64", "tfloat32", "float64"]
+    assert found[6:] == ["float8_e8m0fnu", "float8_e4m3b11fnuz", "float6_e3m2fn"]
+    assert cute.parse("ptr<i8, gmem>", dtype="uint8").element_type.name == "uint8"
+    with pytest.raises(ParseError, match="unknown element type 'f7'"):
+        cute.parse("ptr<f7, gmem>")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 
 import pytest
 
+import cute_py as cute
 from cute_py.cli.main import main
 
 COMMAND_NAMES = ("demo", "print", "copy", "tma", "desc", "tmem", "draw", "serve", "doctor", "completion")
@@ -31,7 +33,33 @@ def test_print_reads_standard_input(capsys: pytest.CaptureFixture[str], monkeypa
     monkeypatch.setattr("sys.stdin", io.StringIO("(4,8):(8,1)\n"))
     status, out, _ = shell(capsys, "print", "-", "--json")
     assert status == 0
-    assert json.loads(out) == {"text": "(4,8):(8,1)", "kind": "Layout", "shape": "(4,8)", "size": 32, "rank": 2}
+    data = {"text": "(4,8):(8,1)", "kind": "Layout", "shape": "(4,8)", "size": 32, "rank": 2}
+    assert json.loads(out) == {**data, "stride": "(8,1)", "cosize": 32}
+
+
+@pytest.mark.parametrize("text", ["((2,2),4):((1,8),2)", "_64@1", "Sw<3,4,3>", "ArithTuple(0,0) o (4,5):(_1@0,_1@1)"])
+def test_print_explains(capsys: pytest.CaptureFixture[str], text: str) -> None:
+    words = str(cute.explain(cute.parse(text)))
+    assert shell(capsys, "print", "--explain", text) == (0, f"{words}\n", "")
+    assert json.loads(shell(capsys, "print", "--explain", text, "--json")[1])["explain"] == words
+
+
+def test_print_tells_a_file_from_a_layout(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "x.npy").write_bytes(b"")
+    status, _, err = shell(capsys, "print", str(tmp_path / "x.npy"))
+    assert (status, "x.npy is a file; print takes the text of a layout or tensor\n" in err) == (2, True)
+
+
+def test_print_of_symbols(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = shell(capsys, "print", "(m,n):(n,_1)", "--json")
+    data = json.loads(out)
+    assert (status, data["size"], data["rank"], data["stride"]) == (0, "m*n", 2, "(n,_1)")
+    assert shell(capsys, "print", "(m,n):(n,_1)")[:2] == (0, f"(m,n):(n,_1)\nsize m*n, cosize {data['cosize']}\n")
+    assert shell(capsys, "print", "(4,8):(n,_1)")[1].startswith("(4,8):(n,_1)\nsize 32, cosize ")
+    assert shell(capsys, "print", "ArithTuple(0,0) o (m,n):(_1@0,_1@1)")[::2] == (
+        2,
+        "cute-py: error: m*n elements; only a known number of elements can be printed\n",
+    )
 
 
 def test_print_draws_a_matrix_as_a_table_and_others_as_text(capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,6 +77,19 @@ def test_print_refuses_what_is_no_layout(capsys: pytest.CaptureFixture[str], tex
     assert (status, out) == (2, "")
     assert err.startswith("cute-py: error: ")
     assert err.count("\n") == 1
+
+
+def test_sizes_alone_have_no_address_to_be_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
+    sizes = ["desc", "check", "--dtype=u8", "--dims=64,8", "--strides=64", "--box=64,8"]
+    assert shell(capsys, *sizes) == (0, "legal on sm_90a\n", "")
+    assert shell(capsys, *sizes, "--address=0")[1].startswith("warning  null address")
+
+
+def test_words_of_a_map_need_no_quotes(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["0x1000", "0x4000006310", "0x0", "0x0", "0xff0000003f", "0x0", "0x3f00000000000000", "0x3f"]
+    apart = shell(capsys, "desc", "decode", *words)
+    assert apart == shell(capsys, "desc", "decode", " ".join(words))
+    assert (apart[0], "box              : (64,64) elements" in apart[1]) == (0, True)
 
 
 def test_tma_explains_a_tile(capsys: pytest.CaptureFixture[str]) -> None:
@@ -145,7 +186,7 @@ def test_print_shows_the_layout_of_a_pointer_without_its_elements(capsys: pytest
 
 
 def test_print_refusals_have_no_stray_caret(capsys: pytest.CaptureFixture[str]) -> None:
-    assert shell(capsys, "print", "(4,8")[2] == "cute-py: error: at position 4: expected ',' or ')' (text: (4,8)\n"
+    assert shell(capsys, "print", "(4,8")[2] == "cute-py: error: at position 4: expected ',' or ')' (text: '(4,8')\n"
 
 
 def test_desc_encodes_decodes_and_compares(capsys: pytest.CaptureFixture[str]) -> None:

@@ -226,6 +226,34 @@ def refused_one(capsys: pytest.CaptureFixture[str], path: str) -> str:
     return err
 
 
+@pytest.mark.parametrize(
+    ("tile", "first"), [("300x64", "--tile 256x64 --swizzle none"), ("64x60", "--tile 64x64 --swizzle none")]
+)
+def test_the_nearest_tile_is_proposed_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], tile: str, first: str
+) -> None:
+    path = save(tmp_path / "x.npy", np.ones((300, 200), np.float16))
+    status, _, err = copy(capsys, path, "--tile", tile)
+    assert (status, err.split("these work: ")[1].split(",")[0]) == (2, first)
+    assert copy(capsys, path, *first.split())[0] == 0
+
+
+def test_what_is_proposed_fits_into_shared_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = save(tmp_path / "x.npy", np.ones((300, 300), np.float64))
+    err = copy(capsys, path, "--tile", "300x64")[2]
+    for fix in err.split("these work: ")[1].rstrip(")\n").split(", "):
+        assert copy(capsys, path, *fix.split())[0] == 0, fix
+
+
+@pytest.mark.parametrize(("kind", "example"), [("|V1", "float8_e4m3fn"), ("|V2", "bf16")])
+def test_untyped_elements_are_told_a_type_of_their_width(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, example: str
+) -> None:
+    path = save(tmp_path / "x.npy", np.zeros((64, 64), kind))
+    assert f"say it with --dtype, for example {example}" in copy(capsys, path, "--tile=8x16")[2]
+    assert copy(capsys, path, "--tile=8x16", "--dtype", example)[0] == 0
+
+
 def test_one_is_told_in_the_singular(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = save(tmp_path / "x.npy", np.ones((1, 1), np.float32))
     _, out, _ = copy(capsys, path, "--tile", "1x4")

@@ -81,6 +81,22 @@ def test_files_are_written_whole(capsys: pytest.CaptureFixture[str], tmp_path: P
     assert sorted(os.listdir(tmp_path)) == ["a.svg", "b.html", "c.txt"]
 
 
+def test_a_descriptor_is_drawn_however_it_is_given(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    data = bytes.fromhex(shell(capsys, "desc", "encode", "--dtype=u8", "--dims=64,8", "--strides=64", "--box=64,8")[1])
+    dump = "\n".join(f"0x7ffe{i:04x}:\t0x{int.from_bytes(data[i : i + 8], 'little'):016x}" for i in range(0, 128, 8))
+    (tmp_path / "map").write_bytes(data)
+    (tmp_path / "map.txt").write_text(dump)
+    picture = shell(capsys, "draw", data.hex())
+    assert picture[0] == 0
+    assert picture[1].startswith("tensor map, tiled, rank 2, 128 bytes")
+    assert shell(capsys, "draw", str(tmp_path / "map")) == shell(capsys, "draw", str(tmp_path / "map.txt")) == picture
+    assert shell(capsys, "draw", "--what=descriptor", dump) == picture
+    monkeypatch.setattr("sys.stdin", io.StringIO(dump))
+    assert shell(capsys, "draw", "-") == picture
+
+
 @pytest.mark.parametrize("more", [[], ["--dark"], ["--scale=0.5"]], ids=str)
 def test_a_png_is_the_pictures(capsys: pytest.CaptureFixture[str], tmp_path: Path, more: list[str]) -> None:
     pytest.importorskip("resvg_py", reason="needs the extra png")

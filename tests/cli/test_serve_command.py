@@ -142,7 +142,13 @@ def test_no_such_port(number: int) -> None:
 @pytest.mark.parametrize("json_", [False, True])
 def test_ctrl_c_ends_it(json_: bool) -> None:
     command = [sys.executable, "-m", "cute_py", "serve", "--port", "0", *(["--json"] if json_ else [])]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # tests in the background ignore it
+    ) as process:
         try:
             assert process.stdout is not None
             line = process.stdout.readline()

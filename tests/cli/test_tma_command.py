@@ -33,7 +33,9 @@ def test_explain_is_the_view_without_a_name(capsys: pytest.CaptureFixture[str]) 
 
 def test_check_has_the_exit_status_of_its_finding(capsys: pytest.CaptureFixture[str]) -> None:
     rule = "boxDim[0] in bytes = 128 bytes; must be at most 32 with swizzle 32B"
+    assert shell(capsys, "tma", "check", GMEM, NARROW)[:2] == (1, f"{rule}\n")
     assert shell(capsys, "tma", "check", GMEM, NARROW, "--no-check")[:2] == (1, f"{rule}\n")
+    assert shell(capsys, "tma", "box", GMEM, NARROW)[0] == 2
     status, out, _ = shell(capsys, "tma", "check", GMEM, NARROW, "--no-check", "--json")
     assert (status, json.loads(out)["violations"]) == (1, [rule])
     assert shell(capsys, "tma", "box", GMEM, NARROW, "--no-check")[0] == 0

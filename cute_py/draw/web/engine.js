@@ -3,6 +3,7 @@
    cute_py/draw/explorer_answer.py        answer: the same dictionary, made by the library
    cute_py/tma/copy_atom/make.py          inspect: the order of the checks of make_tma_atom
    cute_py/tma/copy_atom/copy_atom.py     the numbers of an atom
+   cute_py/tma/atom/op.py                 whyNotOn, receivesSlices, whyNotShared
 
    Load after facts, leaf, algebra, parse, gbasis, plan, descriptor, tile and fixes. */
 
@@ -69,6 +70,17 @@ function whyNotOn(op, name, arch, count) {
   return count > 16n ? `num_multicast = ${count} CTAs; must be at most 16, the largest cluster` : null;
 }
 
+/** CTAs divide the tile among them, and each keeps its slice. */
+function receivesSlices({ op, count }) {
+  return op.direction === "load" && !op.multicast && op.ctas === 1 && count > 1n;
+}
+
+function whyNotShared(atom) {
+  if (!receivesSlices(atom)) return null;
+  const name = atom.query.op ?? FACTS.defaults.op;
+  return `${name} sends nothing to other CTAs: each of the ${atom.count} receives its slice of the tile alone`;
+}
+
 /** What the fields say, problems of single fields, and what is not covered. */
 function readFields(query) {
   const problems = [];
@@ -119,7 +131,7 @@ function inspect(query) {
   const swizzle = smem instanceof Composed ? smem.outer : new Swizzle(0n, 4n, 3n);
   const tile = smem instanceof Composed ? smem.inner : smem;
   const tiler = fields.tile ?? modes(tile.shape).map(productOf);
-  Object.assign(atom, { smem, tile, tiler, swizzle, count, bits: BigInt(dtype.bits), internal });
+  Object.assign(atom, { smem, tile, tiler, swizzle, op, count, bits: BigInt(dtype.bits), internal });
   const reason = whyNotOn(op, query.op ?? FACTS.defaults.op, arch, count);
   if (reason) problems.push({ rule: "InvalidValueError", field: "op", message: reason, mode: null });
   if (internal.format === null) {
@@ -201,7 +213,7 @@ function planPart(atom) {
     instructions: jsonNumber(atom.instructions),
     num_val_src: jsonNumber(plan.slotBits / atom.bits),
     bytes_per_instruction: jsonNumber((product(plan.box) * plan.internal) / 8n),
-    transaction_bytes: jsonNumber((atom.instructions * plan.slotBits) / 8n),
+    transaction_bytes: jsonNumber((atom.instructions * plan.slotBits) / 8n / (receivesSlices(atom) ? atom.count : 1n)),
   };
 }
 
@@ -250,7 +262,7 @@ function descriptorPart(atom) {
 }
 
 function warningsOf(atom) {
-  const reason = whyNotFilled(atom.plan, atom.basis.vMap) ?? whyNotUnits(atom.smem, atom.bits);
+  const reason = whyNotFilled(atom.plan, atom.basis.vMap) ?? whyNotUnits(atom.smem, atom.bits) ?? whyNotShared(atom);
   const found = hazards(atom.request);
   return reason ? [...found, ["layouts", "", reason]] : found;
 }

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def as_cache_mode(value: Any) -> CacheMode:
         return value
     known = ", ".join(m.value for m in CacheMode)
     if not isinstance(value, str):
-        raise InvalidTypeError(f"a cache mode is a CacheMode or its name, got {value!r}", {"known": known})
+        raise InvalidTypeError(f"a cache mode is a CacheMode or its name, got {given(value)}", {"known": known})
     found = _SPELLING.fullmatch(value)
     name = (found[1] if found else value).lower()
     for mode in CacheMode:

@@ -15,7 +15,7 @@ from cute_py.arith_tuple.pointers import Pointer
 from cute_py.arith_tuple.scaled_basis import ScaledBasis
 from cute_py.arith_tuple.tensors import make_tensor
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, StaticAssertError
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, StaticAssertError, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int
@@ -191,12 +191,15 @@ def build_tma_descriptor(
     if isinstance(layout, ComposedLayout):
         found.append(Finding(say.COMPOSED_LAYOUT, str(layout)))
     elif not isinstance(layout, Layout):
-        raise InvalidTypeError(f"a TMA descriptor takes a layout, got {type(layout).__name__} {layout!r}")
+        raise InvalidTypeError(f"a TMA descriptor takes a layout, got {type(layout).__name__} {given(layout)}")
     elif not static_layout(layout):
         found.append(Finding(say.NOT_STATIC, str(layout)))
     refuse(found)
     if source is None:
-        raise InvalidTypeError(f"a TMA descriptor takes a tensor, got {tensor!r}")
+        raise InvalidTypeError(f"a TMA descriptor takes a tensor, got {given(tensor)}")
+    for name, numbers in (("shapes", shapes), ("strides", strides)):
+        if not isinstance(numbers, (tuple, list)):
+            raise InvalidTypeError(f"{name} of a TMA descriptor are a tuple of integers, got {given(numbers)}")
     source = _reshaped(source, tuple(shapes), tuple(strides))
     store = None if store_mode is None else as_store_mode(store_mode)
     load = None if store is not None else as_load_mode("tiled" if mode is None else mode)
@@ -273,9 +276,14 @@ def build_tma_descriptor_im2col(
     source = _source(tensor, found)
     refuse(found)
     if source is None:
-        raise InvalidTypeError(f"a TMA descriptor takes a tensor, got {tensor!r}")
+        raise InvalidTypeError(f"a TMA descriptor takes a tensor, got {given(tensor)}")
     shape, strides = _flat_numbers(source.layout)
     rank, bits = len(shape), source.dtype.bits
+    for name, numbers in (("lower_corner", lower_corner), ("upper_corner", upper_corner)):
+        if not isinstance(numbers, (tuple, list)):
+            raise InvalidTypeError(f"{name} is a tuple of integers, got {given(numbers)}")
+    if element_strides is not None and not isinstance(element_strides, (tuple, list)):
+        raise InvalidTypeError(f"element_strides is a tuple of integers, got {given(element_strides)}")
     steps = (1,) * rank if element_strides is None else tuple(element_strides)
     number = architecture_number(arch)
     if (reason := why_not_gate(IM2COL_GATE, number)) is not None:

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any, Final
 
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaBuildError
+from cute_py.layout.expected import expect, expect_having
 from cute_py.layout.layout import Layout
 from cute_py.layout.tensor import Tensor
 from cute_py.tma.atom.cache_mode import CacheMode
@@ -159,6 +160,8 @@ def apply_update(descriptor: Any, update: TmaUpdate) -> Any:
     Raises:
         InvalidValueError: no such axis, a value out of range, or an address or stride that is no multiple of 16.
     """
+    expect(update, TmaUpdate, "an update")
+    expect_having(descriptor, ("rank", "base", "shape"), "a descriptor of the dialect")
     low, high, unit = _LIMITS[update.kind]
     if not low <= update.value <= high:
         raise InvalidValueError(f"{update.kind.name} to {update.value} {unit}; must be {low} to {high}")

@@ -13,7 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, runtime_checkable
 
-from cute_py.errors import TmaBuildError
+from cute_py.errors import InvalidTypeError, TmaBuildError, given
+from cute_py.layout.expected import expect
 from cute_py.layout.tensor import Tensor
 from cute_py.tma.atom import diagnostics as say
 from cute_py.tma.atom.cache_mode import CacheMode, as_cache_mode, why_not_cache_mode
@@ -160,6 +161,12 @@ def make_exec_tma(
     return ExecTmaAtom(atom, barrier, mode, multicast)
 
 
+def _whole_coordinate(coord: Any) -> tuple[Any, ...]:
+    if not isinstance(coord, (tuple, list)):
+        raise InvalidTypeError(f"the coordinate of a copy is a tuple, got {type(coord).__name__} {given(coord)}")
+    return tuple(coord)
+
+
 def why_not_copy(exec_atom: ExecTmaAtom, tile: Any, coord: tuple[Any, ...]) -> list[Finding]:
     """Everything that stands between this atom and one copy: where the tile lies, the coordinate's rank."""
     atom, found = exec_atom.atom, []
@@ -216,6 +223,8 @@ def lower_tma_load(
     Raises:
         TmaBuildError: 'expect a tma_load atom type', a tile outside shared memory, a coordinate of another rank.
     """
+    expect(exec_atom, ExecTmaAtom, "an executable atom")
+    coord = _whole_coordinate(coord)
     refuse(why_not_load(exec_atom) + why_not_copy(exec_atom, dst, coord))
     atom = exec_atom.atom
     out: list[PrefetchDescriptor | ExpectTx | BulkTensorCopy] = []
@@ -237,6 +246,8 @@ def lower_tma_store(
         TmaBuildError: a load atom, a tile outside shared memory, a coordinate of another rank, or a reduction that the
             hardware has not for this element type.
     """
+    expect(exec_atom, ExecTmaAtom, "an executable atom")
+    coord = _whole_coordinate(coord)
     atom = exec_atom.atom
     found = [Finding("expect a tma_store or tma_reduce atom type", "a load atom")] if atom.kind == "load" else []
     if atom.reduce_kind is not None and (reason := why_not_reduction(atom.reduce_kind, atom.dtype)) is not None:

@@ -15,6 +15,7 @@ from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int, Tree, is_symbolic
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.tensor import Tensor
+from cute_py.layout.trees import check_depth
 
 
 def leaf_text(leaf: Any, known: bool = True) -> str:
@@ -46,6 +47,7 @@ def tree_text(tree: Tree, known: bool = True) -> str:
     if hasattr(tree, "as_tuple"):
         tree = tree.as_tuple()
     if type(tree) is tuple:
+        check_depth(tree)
         return "(" + ",".join(tree_text(x, known) for x in tree) + ")"
     return leaf_text(tree, known)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final, TypeVar
 
-from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
 
 
 class TmaLoadMode(IntEnum):
@@ -102,8 +102,10 @@ def _as_member(kind: type[_Mode], value: Any, what: str) -> _Mode:
         return kind(value)
     known = ", ".join(f"{m.name} = {int(m)}" for m in kind)
     if isinstance(value, (int, str)) and not isinstance(value, (bool, IntEnum)):
-        raise InvalidValueError(f"unknown {what} {value!r}", {"known": known})
-    raise InvalidTypeError(f"{what} must be a {kind.__name__}, its name or its number, got {value!r}", {"known": known})
+        raise InvalidValueError(f"unknown {what} {given(value)}", {"known": known})
+    raise InvalidTypeError(
+        f"{what} must be a {kind.__name__}, its name or its number, got {given(value)}", {"known": known}
+    )
 
 
 def as_load_mode(value: Any) -> TmaLoadMode:

@@ -8,11 +8,12 @@ layouts of rank 1 that gives 0 where shape * stride is 0; this is its generic lo
 
 from __future__ import annotations
 
-from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.layout.expected import expect_integer, is_integer
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Tree, underscore
 from cute_py.layout.slicing import slice_and_offset
-from cute_py.layout.trees import has_underscore, leaves
+from cute_py.layout.trees import check_depth, has_underscore, leaves
 
 MAX_CLUSTER = 16
 """CTAs; the mask operand has 16 bits (PTX ISA, cp.async.bulk.tensor, .multicast::cluster)."""
@@ -33,21 +34,24 @@ def create_tma_multicast_mask(cluster_layout_vmnk: Layout, coord: Tree, *modes: 
     (5, 80)
     """
     if not isinstance(cluster_layout_vmnk, Layout):
-        raise InvalidTypeError(f"the CTAs of a cluster are numbered by a layout, got {cluster_layout_vmnk!r}")
+        raise InvalidTypeError(f"the CTAs of a cluster are numbered by a layout, got {given(cluster_layout_vmnk)}")
     coord = tuple(coord) if isinstance(coord, list) else coord
+    check_depth(coord)
     parts = list(coord) if isinstance(coord, tuple) else [coord]
     for mode in modes:
-        if isinstance(mode, bool) or not hasattr(mode, "__index__"):
-            raise InvalidTypeError(f"a mode is an integer, got {mode!r}")
+        if not is_integer(mode):
+            raise InvalidTypeError(f"a mode is an integer, got {given(mode)}")
         if not 0 <= mode < len(parts):
             raise InvalidValueError(f"no mode {mode} in a coordinate of rank {len(parts)}", {"coordinate": coord})
         parts[mode] = underscore
     coord = tuple(parts) if isinstance(coord, tuple) else parts[0]
     if not has_underscore(coord):
-        numbers = [int(cluster_layout_vmnk(coord))]
+        numbers = [expect_integer(cluster_layout_vmnk(coord), "the number of a CTA")]
     else:
         layout, offset = slice_and_offset(coord, cluster_layout_vmnk)
-        numbers = [int(offset)]
+        numbers = [expect_integer(offset, "the number of a CTA")]
+        if not all(is_integer(n) for n in (*leaves(layout.shape), *leaves(layout.stride))):
+            raise InvalidTypeError("the CTAs of a cluster are numbered by known integers", {"layout": layout})
         for n, d in zip(leaves(layout.shape), leaves(layout.stride), strict=True):
             steps = range(min(int(n), MAX_CLUSTER + 1)) if d else range(1)  # a stride of 0 names no further CTA
             numbers = sorted({number + i * int(d) for number in numbers for i in steps})

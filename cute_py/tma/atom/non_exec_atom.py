@@ -115,8 +115,9 @@ class NonExecTmaAtom:
     @property
     def transaction_bytes(self) -> int:
         """Bytes that a receiving CTA's barrier must expect for one tile: the whole slot of each instruction, whichever
-        CTA issues its part."""
-        return self.instructions * self.slot_elements * self.element_bits // 8
+        CTA issues its part; of a load without multicast that is divided among CTAs, the CTA's own slice."""
+        alone = self.kind == "load" and self.load_mode is TmaLoadMode.NO_MULTICAST
+        return self.instructions * self.slot_elements * self.element_bits // 8 // (self.num_multicast if alone else 1)
 
     def instruction(self, index: int, cta: int = 0) -> Instruction:
         """Instruction `index` of CTA number `cta` of a multicast.

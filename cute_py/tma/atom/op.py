@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
-from cute_py.errors import InvalidValueError
+from cute_py.errors import InvalidValueError, given
 
 Direction = Literal["load", "store", "reduce", "prefetch"]
 Mode = Literal["tile", "im2col", "gather4", "scatter4"]
@@ -102,7 +102,7 @@ def as_op(op: object) -> Op:
         return op
     if isinstance(op, str) and op in Op.__members__:
         return Op[op]
-    raise InvalidValueError(f"unknown TMA operation {op!r}", {"known": ", ".join(Op.__members__)})
+    raise InvalidValueError(f"unknown TMA operation {given(op)}", {"known": ", ".join(Op.__members__)})
 
 
 def architecture_number(arch: object) -> int:
@@ -111,9 +111,12 @@ def architecture_number(arch: object) -> int:
     >>> architecture_number("sm_90a")
     90
     """
-    digits = "".join(c for c in str(arch).removeprefix("sm_") if c.isdigit())
+    name = arch if isinstance(arch, str) else given(arch)
+    digits = "".join(c for c in name.removeprefix("sm_") if c.isdigit())
     if not digits:
-        raise InvalidValueError(f"unknown architecture {arch!r}", {"examples": "sm_90a, sm_100a, sm_103a, sm_120a"})
+        raise InvalidValueError(
+            f"unknown architecture {given(arch)}", {"examples": "sm_90a, sm_100a, sm_103a, sm_120a"}
+        )
     return int(digits)
 
 
@@ -130,3 +133,21 @@ def why_not_on(op: Op, arch: object, num_multicast: int = 1) -> str | None:
     if num_multicast > 16:
         return f"num_multicast = {num_multicast} CTAs; must be at most 16, the largest cluster"
     return None
+
+
+def receives_slices(op: Op, num_multicast: int) -> bool:
+    """Whether CTAs divide a tile and each keeps its slice alone: a load without multicast, made for several CTAs."""
+    row = op.row
+    return row.direction == "load" and not row.multicast and row.ctas == 1 and num_multicast > 1
+
+
+def why_not_shared(op: Op, num_multicast: int) -> str | None:
+    """Why the CTAs that a tile was divided among do not get all of it, or None.
+
+    >>> why_not_shared(Op.SM90_TMA_LOAD, 4)
+    'SM90_TMA_LOAD sends nothing to other CTAs: each of the 4 receives its slice of the tile alone'
+    >>> why_not_shared(Op.SM90_TMA_LOAD_MULTICAST, 4)
+    """
+    if not receives_slices(op, num_multicast):
+        return None
+    return f"{op} sends nothing to other CTAs: each of the {num_multicast} receives its slice of the tile alone"

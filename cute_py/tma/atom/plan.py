@@ -14,8 +14,9 @@ from typing import Any
 
 from cute_py.arith_tuple.ratio import ratio
 from cute_py.arith_tuple.scaled_basis import E
-from cute_py.dtypes import DType
+from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import GBasisError, InvalidTypeError
+from cute_py.layout.expected import expect
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int, Tree, public, value_of
 from cute_py.layout.recast import recast_layout
@@ -152,6 +153,9 @@ def plan_tiled(
         gmem: layout of the global tensor in elements of `dtype`.
         nval: factor of the elements that one instruction moves beyond the box (4 for gather4 and scatter4).
     """
+    expect(gmem, Layout, "the global layout")
+    expect(gbasis, Layout, "the G-basis")
+    dtype, internal_dtype = as_dtype(dtype), as_dtype(internal_dtype)
     gmem_t = recast_layout(gmem, dtype, internal_dtype)
     sizes, strides = shape_and_stride(gmem_t, gbasis)
     bits = internal_dtype.bits

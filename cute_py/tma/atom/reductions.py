@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from cute_py.layout.expected import expect
 from cute_py.tma.atom.modes import TmaReduceKind
 
 _INTEGERS = ("uint32", "int32", "uint64")
@@ -42,6 +43,8 @@ def why_not_reduction(kind: TmaReduceKind, dtype: str) -> str | None:
     >>> why_not_reduction(TmaReduceKind.INC, "int32")
     'reduction INC of int32; the hardware has it for uint32'
     """
+    expect(kind, TmaReduceKind, "a reduction")
+    expect(dtype, str, "the name of an element type")
     if dtype in _DTYPES_OF[kind]:
         return None
     return f"reduction {kind.name} of {dtype}; the hardware has it for {', '.join(_DTYPES_OF[kind])}"

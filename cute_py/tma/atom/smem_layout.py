@@ -17,7 +17,7 @@ from typing import Any
 
 from cute_py.arith_tuple.pointers import SmemPtrFlag
 from cute_py.dtypes import as_dtype
-from cute_py.errors import CuteError, InvalidValueError
+from cute_py.errors import CuteError, InvalidValueError, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import product_each
@@ -25,7 +25,7 @@ from cute_py.layout.layout import Layout, LayoutLeft, static
 from cute_py.layout.leaf import Int, Tree
 from cute_py.layout.product import tile_to_shape
 from cute_py.layout.swizzle import Swizzle
-from cute_py.layout.trees import modes
+from cute_py.layout.trees import check_depth, modes
 
 UNIT = 16
 """Bytes that a swizzle moves as one, and that one lane of a phase reads."""
@@ -59,12 +59,13 @@ def span_row(swizzle: Any) -> SpanRow:
     >>> span_row("128B").span, span_row(2).name
     (128, '64B')
     """
-    for row in SPANS:
+    known = isinstance(swizzle, (str, int, Swizzle, SpanRow))
+    for row in SPANS if known else ():
         if swizzle in (row, row.name, row.name.upper()) or (isinstance(swizzle, int) and swizzle == row.bits):
             return row
         if isinstance(swizzle, Swizzle) and (swizzle.bits, swizzle.base, swizzle.shift) == (row.bits, 4, 3):
             return row
-    raise InvalidValueError(f"swizzle {swizzle!r}; must be one of {', '.join(r.name for r in SPANS)}")
+    raise InvalidValueError(f"swizzle {given(swizzle)}; must be one of {', '.join(r.name for r in SPANS)}")
 
 
 def smem_atom(major: str, swizzle: Any, dtype: Any) -> ComposedLayout:
@@ -75,7 +76,7 @@ def smem_atom(major: str, swizzle: Any, dtype: Any) -> ComposedLayout:
     """
     row, kind = span_row(swizzle), as_dtype(dtype)
     if major not in ("K", "MN"):
-        raise InvalidValueError(f"major {major!r}; must be 'K' or 'MN'")
+        raise InvalidValueError(f"major {given(major)}; must be 'K' or 'MN'")
     n = row.span * 8 // kind.bits
     shape, stride = ((n, ROWS), (1, n)) if major == "MN" else ((ROWS, n), (n, 1))
     return ComposedLayout(Swizzle(row.bits, 4, 3), SmemPtrFlag(kind.bits), static(Layout(shape, stride)))
@@ -151,6 +152,7 @@ def smem_choices(major: str, dtype: Any, tile: Tree) -> list[SmemChoice]:
     ['64B', '32B', 'none']
     """
     kind = as_dtype(dtype)
+    check_depth(tile)
     # Atoms that follow each other across the rows of a span are one box: repeat along that mode first.
     rank = len(modes(tile))
     order: Any = LayoutLeft if major == "K" or rank < 2 else tuple(Int(n) for n in (2, 1, *range(3, rank + 1)))

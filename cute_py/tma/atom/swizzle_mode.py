@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cute_py.errors import StaticAssertError
+from cute_py.layout.expected import expect
 from cute_py.layout.swizzle import Swizzle
 
 
@@ -43,6 +44,7 @@ def why_not_swizzle(swizzle: Swizzle) -> str | None:
     >>> why_not_swizzle(Swizzle(3, 5, 3))
     'Expected B = 2 when M == 5 or 6. Unsupported layout swizzle.'
     """
+    expect(swizzle, Swizzle, "a swizzle of bytes")
     b, m, s = swizzle.bits, swizzle.base, swizzle.shift
     if m == 4:
         if not 0 <= b <= 3:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cute_py.errors import StaticAssertError
+from cute_py.errors import InvalidValueError, StaticAssertError
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composition import composition
 from cute_py.layout.divide import zipped_divide
 from cute_py.layout.domain import domain_of
+from cute_py.layout.expected import expect, expect_integer
 from cute_py.layout.int_tuple import product_each, rank, size
 from cute_py.layout.inverse import right_inverse
 from cute_py.layout.layout import Layout, joined, make
@@ -75,6 +76,11 @@ def make_tiled_copy(
             target shape.', where the slots do not tile the value map; 'TiledCopy uses too few thrs for selected
             CopyAtom', where a pair of CTAs issues the atom and fewer share the tile.
     """
+    expect(cta_v_map, Layout, "the value map")
+    num_val_src = expect_integer(num_val_src, "num_val_src")
+    num_multicast, ctas = expect_integer(num_multicast, "num_multicast"), expect_integer(ctas, "ctas")
+    if min(num_val_src, num_multicast, ctas) < 1:
+        raise InvalidValueError(f"{num_val_src} values, {num_multicast} and {ctas} CTAs; must be 1 or more of each")
     inverse = right_inverse(domain_of(smem_layout))
     layout_v = composition(inverse, Int(num_val_src))
     all_values = tile_to_shape(joined([layout_v]), size(cta_v_map))

@@ -12,7 +12,8 @@ from typing import Any
 
 from cute_py.arith_tuple.arith_tuple import ArithTuple
 from cute_py.arith_tuple.iterators import ArithTupleIterator
-from cute_py.errors import StaticAssertError
+from cute_py.errors import InvalidValueError, StaticAssertError
+from cute_py.layout.expected import expect_integer
 from cute_py.layout.int_tuple import congruent
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int, Tree
@@ -28,6 +29,9 @@ def tma_tensor(shape: Any, g_stride: Tree, rank: int) -> Tensor:
     >>> print(tma_tensor((1024, 512), (E(1), E(0)), 2))
     ArithTuple(_0,_0) o (1024,512):(_1@1,_1@0)
     """
+    rank = expect_integer(rank, "the rank of a tensor map")
+    if not 0 <= rank <= 5:
+        raise InvalidValueError(f"rank {rank} of a tensor map; must be 1 to 5")
     if hasattr(shape, "shape") and not isinstance(shape, (int, tuple)):
         shape = shape.shape
     if not congruent(shape, g_stride):

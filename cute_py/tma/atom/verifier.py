@@ -12,7 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cute_py.errors import InvalidTypeError, InvalidValueError, TmaVerifyError
+from cute_py.errors import InvalidTypeError, InvalidValueError, TmaVerifyError, given
+from cute_py.layout.expected import expect_integer, is_integer
 from cute_py.layout.int_tuple import size
 from cute_py.tma.atom.flags import TmaFlags
 from cute_py.tma.atom.interned import interned_objects
@@ -189,8 +190,9 @@ def _count(num_multicast: Any) -> int | None:
     if num_multicast is None:
         return None
     if isinstance(num_multicast, (bool, float, str)):
-        raise InvalidTypeError(f"num_multicast counts CTAs, got {num_multicast!r}")
-    return int(num_multicast) if hasattr(num_multicast, "__index__") else int(size(num_multicast))
+        raise InvalidTypeError(f"num_multicast counts CTAs, got {given(num_multicast)}")
+    count = num_multicast if is_integer(num_multicast) else size(num_multicast)
+    return expect_integer(count, "num_multicast, a count of CTAs,")
 
 
 def _operand_flags(op: PartitionOperands, sparse: bool, s2t: bool) -> TmaFlags:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cute_py.errors import InvalidValueError
+from cute_py.errors import InvalidValueError, given
 from cute_py.tma.atom.mlir_text import tile_text, type_text
 from cute_py.tma.atom.verifier_operands import PartitionOperands
 from cute_py.tma.atom.verifier_steps import COMPANION_TEXT, STEPS, Gates, Step
@@ -72,9 +72,9 @@ def as_dialect(name: Any) -> Dialect:
         InvalidValueError: no such dialect.
     """
     for dialect in DIALECTS:
-        if name == dialect.name or name is dialect:
+        if name is dialect or (isinstance(name, str) and name == dialect.name):
             return dialect
-    raise InvalidValueError(f"unknown dialect {name!r}", {"known": ", ".join(d.name for d in DIALECTS)})
+    raise InvalidValueError(f"unknown dialect {given(name)}", {"known": ", ".join(d.name for d in DIALECTS)})
 
 
 def step_order(dialect: Dialect) -> tuple[Step, ...]:

@@ -16,7 +16,7 @@ from cute_py.dtypes import DType
 from cute_py.layout.leaf import Tree
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.tensor import Tensor
-from cute_py.tma.atom.op import Op
+from cute_py.tma.atom.op import Op, why_not_shared
 from cute_py.tma.atom.plan import TmaPlan
 from cute_py.tma.atom.tiled_copy import TmaTiledCopy, make_tiled_copy
 from cute_py.tma.atom.tma_tensor import tma_tensor
@@ -98,9 +98,13 @@ class TmaAtom(TileAtom):
         """What about this atom does not do what its layouts say, or None.
 
         Of tiles that hang over a mode where the engine fills no zeros, see `overhang`; of swizzles that count
-        elements, see `swizzle_units`.
+        elements, see `swizzle_units`; of CTAs that get a slice of the tile alone, see `why_not_shared`.
         """
-        return why_not_filled(self) or why_not_units(self.smem_layout, self.dtype.bits)
+        return (
+            why_not_filled(self)
+            or why_not_units(self.smem_layout, self.dtype.bits)
+            or why_not_shared(self.op, self.num_multicast)
+        )
 
     def explain(self) -> str:
         """Operands, stages with values, the box and why, instructions, bytes, alignment, and what would be better."""

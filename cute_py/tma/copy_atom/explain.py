@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cute_py.errors import CuteError
+from cute_py.layout.expected import expect_having
 from cute_py.layout.trees import leaves
 from cute_py.tma.copy_atom.check import layout_modes
 from cute_py.tma.copy_atom.tiles import tile_work
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 def explain_atom(atom: TmaAtom) -> str:
     """The whole story of an atom, a section each."""
+    expect_having(atom, ("gbasis", "plan", "gtensor"), "a TMA atom")
     plan = atom.plan
     gmem = atom.gtensor.layout
     lines = [

@@ -11,9 +11,10 @@ from typing import Any
 
 from cute_py.arith_tuple.tensors import make_tensor
 from cute_py.dtypes import as_dtype
-from cute_py.errors import CuteError
+from cute_py.errors import CuteError, InvalidValueError
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.domain import domain_of
+from cute_py.layout.expected import expect
 from cute_py.layout.int_tuple import product_each
 from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight
 from cute_py.layout.leaf import Int
@@ -112,6 +113,10 @@ def find_fixes(make: Any, arguments: dict[str, Any], most: int = 2) -> list[Fix]
     make_smem_layout("K", "128B", "float16", (64, 64))
     """
     found: list[Fix] = []
+    expect(arguments, dict, "arguments")
+    missing = [name for name in ("gtensor", "smem_layout", "num_multicast") if name not in arguments]
+    if missing:
+        raise InvalidValueError(f"arguments without {missing[0]}; must be those of make_tma_atom, by name")
     tensor, smem_layout = arguments["gtensor"], arguments["smem_layout"]
     if not _has_numbers(tensor.layout) or not _has_numbers(domain_of(smem_layout)):
         return found

@@ -10,6 +10,7 @@ from typing import Final
 
 from cute_py.dtypes import DType
 from cute_py.errors import StaticAssertError
+from cute_py.layout.expected import expect
 from cute_py.tma.descriptor.formats import TensorMapDataType
 
 _T = TensorMapDataType
@@ -46,6 +47,7 @@ def tensor_map_format(dtype: DType) -> TensorMapDataType:
     >>> tensor_map_format(as_dtype("bfloat16"))
     TensorMapDataType.BFLOAT16
     """
+    expect(dtype, DType, "an element type")
     found = FORMAT_OF.get(dtype.name)
     if found is None:
         other = SAME_WIDTH.get(dtype.bits)
@@ -64,6 +66,7 @@ def movable_type(dtype: DType) -> str:
     >>> movable_type(as_dtype("int16"))
     'uint16'
     """
+    expect(dtype, DType, "an element type")
     if dtype.name in FORMAT_OF and dtype.bits >= 8:
         return dtype.name
     if dtype.bits in SAME_WIDTH:

@@ -20,7 +20,7 @@ from cute_py.layout.tensor import Tensor
 from cute_py.layout.trees import leaves, rank_of
 from cute_py.tma.atom.im2col import Im2colPlan, plan_im2col, window
 from cute_py.tma.atom.im2col_basis import Im2colBasis, im2col_basis
-from cute_py.tma.atom.op import Op, as_op, why_not_on
+from cute_py.tma.atom.op import Op, as_op, why_not_on, why_not_shared
 from cute_py.tma.atom.swizzle_mode import swizzle_row
 from cute_py.tma.copy_atom.explain_im2col import explain_im2col
 from cute_py.tma.copy_atom.formats import tensor_map_format
@@ -78,8 +78,8 @@ class Im2colAtom(TileAtom):
         return stride
 
     def why_not(self) -> str | None:
-        """What about this atom does not do what its layouts say, or None; see `swizzle_units`."""
-        return why_not_units(self.smem_layout, self.dtype.bits)
+        """What about this atom does not do what its layouts say, or None; see `swizzle_units`, `why_not_shared`."""
+        return why_not_units(self.smem_layout, self.dtype.bits) or why_not_shared(self.op, self.num_multicast)
 
     def explain(self) -> str:
         """Operands, stages with values, the window, the tensor map, instructions, bytes and alignment."""

@@ -17,6 +17,7 @@ from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
 from cute_py.layout.derived import get_nonswizzle_portion, get_swizzle_portion
 from cute_py.layout.domain import domain_of
+from cute_py.layout.expected import expect_integer
 from cute_py.layout.int_tuple import product_each, size
 from cute_py.layout.layout import Layout, static
 from cute_py.layout.leaf import Int
@@ -161,7 +162,7 @@ def multicast_count(num_multicast: Any) -> int:
     """The CTAs of a multicast, from an int, a shape or a layout."""
     if isinstance(num_multicast, bool):
         raise InvalidTypeError(f"num_multicast counts CTAs, got {num_multicast!r}")
-    return int(size(num_multicast))
+    return expect_integer(size(num_multicast), "num_multicast, a count of CTAs,")
 
 
 def _plan(op: Op, gmem: Layout, basis: GBasis, dtype: Any, internal: Any, count: int) -> TmaPlan:

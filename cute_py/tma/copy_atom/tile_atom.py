@@ -10,7 +10,7 @@ from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout
 from cute_py.layout.swizzle import Swizzle
-from cute_py.tma.atom.op import Op
+from cute_py.tma.atom.op import Op, receives_slices
 from cute_py.tma.atom.swizzle_mode import SwizzleRow, swizzle_row
 from cute_py.tma.copy_atom.binding import ExecutableCopy, bind
 from cute_py.tma.descriptor.encode import encode
@@ -67,9 +67,11 @@ class TileAtom:
         """Bytes that a CTA's barrier must expect for one tile.
 
         The whole tile, also where it hangs over the tensor's end: out-of-bounds elements are filled and counted. With
-        multicast every receiving CTA gets the whole tile, a part from each of the CTAs that issue.
+        multicast every receiving CTA gets the whole tile, a part from each of the CTAs that issue; an operation without
+        multicast that is divided among CTAs brings each of them its slice alone.
         """
-        return self.instructions * self.num_bits_per_tma // 8
+        slices = self.num_multicast if receives_slices(self.op, self.num_multicast) else 1
+        return self.instructions * self.num_bits_per_tma // 8 // slices
 
     @property
     def swizzle_row(self) -> SwizzleRow:

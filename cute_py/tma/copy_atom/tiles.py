@@ -15,6 +15,7 @@ from cute_py.arith_tuple.ratio import Ratio
 from cute_py.arith_tuple.tensors import make_tensor
 from cute_py.errors import InvalidValueError
 from cute_py.layout.divide import zipped_divide
+from cute_py.layout.expected import expect_having
 from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int, Tree, internal, value_of
@@ -181,6 +182,7 @@ def instructions(atom: TmaAtom) -> Instructions:
     Raises:
         InvalidValueError: as `tile_work`.
     """
+    expect_having(atom, ("gbasis", "plan", "gtensor"), "a TMA atom of tiles")
     work = tile_work(atom)
     rank = atom.plan.rank
     offsets = work.offsets

@@ -10,7 +10,7 @@ import functools
 from dataclasses import dataclass
 from typing import Final
 
-from cute_py.errors import InvalidTypeError, InvalidValueError, UnknownFactError
+from cute_py.errors import InvalidTypeError, InvalidValueError, UnknownFactError, given
 from cute_py.tma.descriptor.formats import CUDA_H, MEASURED, TensorMapDataType, TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMap
 
@@ -174,11 +174,11 @@ def architecture(name: str) -> Architecture:
     233472
     """
     if not isinstance(name, str):
-        raise InvalidTypeError(f"arch = {name!r}; must be a name such as 'sm_90a'")
+        raise InvalidTypeError(f"arch = {given(name)}; must be a name such as 'sm_90a'")
     row = _by_name(name)
     if row is None:
         known = ", ".join(known.name for known in ARCHITECTURES)
-        raise InvalidValueError(f"unknown architecture {name!r}, or one without TMA", {"known": known})
+        raise InvalidValueError(f"unknown architecture {given(name)}, or one without TMA", {"known": known})
     return row
 
 

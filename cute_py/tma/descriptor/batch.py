@@ -50,7 +50,7 @@ def encode_many(arrays: Mapping[str, Any] | Iterable[TensorMap], *, arch: str = 
     architecture(arch)
     if isinstance(arrays, Mapping):
         table = columns(arrays)
-    elif isinstance(arrays, Iterable):
+    elif isinstance(arrays, Iterable) and getattr(arrays, "ndim", 1) != 0:
         requests = tuple(arrays)
         if not requests:
             return numpy.empty((0, f.MAP_BYTES), numpy.uint8)

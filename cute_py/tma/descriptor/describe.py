@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
-from cute_py.errors import InvalidValueError, UnknownFactError
+from cute_py.errors import InvalidValueError, UnknownFactError, given
+from cute_py.layout.expected import expect
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.fields import PAYLOAD_BYTES
@@ -44,8 +45,9 @@ def describe(what: Any, view: View = "summary", *, arch: str = "sm_90a") -> str:
     >>> print(describe(TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128), swizzle=3)).splitlines()[0])
     tiled tensor map, FLOAT16, rank 2
     """
+    expect(view, str, "view")
     if view not in VIEWS:
-        raise InvalidValueError(f"unknown view {view!r}", {"known": ", ".join(VIEWS)})
+        raise InvalidValueError(f"unknown view {given(view)}", {"known": ", ".join(VIEWS)})
     is_request = isinstance(what, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide))
     if view == "summary":
         return _summary(what if is_request else decode(what), arch)

@@ -3,8 +3,10 @@
 x/16gx, x/32wx, x/128bx of gdb or lldb     0x7ffe0000 <desc>:  0x0000000000001000  0x0000004000006310 ...
 p desc, p/x desc                           {opaque = {4096, 274877931280, 0 <repeats 14 times>}}
 printf                                     DESC_TMA512: 0x0000000000001000 0x0000004000006310 ...
+                                           0000000000001000 0000004000006310 ...
 Python                                     [4096, 274877931280, ...] of words or bytes, b'\\x00\\x10...'
 xxd, hexdump -C                            00000000: 0010 0000 0000 0000 1063 0000 4000 0000  .........c..@...
+a memory window                            0x00007FFE00000000  00 10 00 00 00 00 00 00 10 63 00 00 40 00 00 00
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ _BARE: Final = re.compile(r"\b[0-9a-fA-F]{16}\b")
 _BRACES: Final = re.compile(r"[{[]([^{}[\]]*)[\]}]")
 _DECIMAL_LIST: Final = re.compile(r"\s*\d{1,20}(\s*,\s*\d{1,20})*\s*,?\s*")
 _LITERAL: Final = re.compile(r"(bytearray\()?b(?:'.*'|\".*\")\)?", re.DOTALL)
-_DUMP_LINE: Final = re.compile(r"^[0-9a-fA-F]{4,16}(?::\s|\s\s)\s*((?:[0-9a-fA-F]{2,4}\s{1,2})+)")
+_DUMP_LINE: Final = re.compile(r"^\s*(?:0[xX])?[0-9a-fA-F]{4,16}(?::\s|\s\s|\t)\s*((?:[0-9a-fA-F]{2,4}\s{1,2})+)")
 _CUTE_PRINT: Final = re.compile(r"DESC_TMA512:\s*0x[0-9a-fA-F]{16}(?:\s+[0-9a-fA-F]{16}){7}\s*")
 
 
@@ -59,6 +61,17 @@ def bytes_in(text: str) -> bytes | None:
     if len(found) in (PAYLOAD_BYTES, MAP_BYTES) and all(len(word) <= 2 for word in found):
         return bytes(int(word, 16) for word in found)
     return None
+
+
+def bare_words(text: str) -> list[int]:
+    """The words of a text that is 8 or 16 groups of 16 hex digits and nothing else; [] of another one.
+
+    >>> bare_words("0000000000001000 " * 8)[:2]
+    [4096, 4096]
+    """
+    groups = text.split()
+    whole = len(groups) in (PAYLOAD_BYTES // 8, MAP_BYTES // 8) and all(_BARE.fullmatch(group) for group in groups)
+    return [int(group, 16) for group in groups] if whole else []
 
 
 def _literal(text: str) -> bytes | None:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, TypeVar
 
+from cute_py.layout.expected import expect_integer
+
 MEASURED: Final = "measured on NVIDIA H200, driver 580.159.04"
 CUDA_H: Final = "CUDA 13.0 driver API, Tensor Map Object Management"
 
@@ -152,8 +154,12 @@ def format_row(data_type: int) -> FormatRow:
     >>> format_row(11).tf32_round
     1
     """
-    if 0 <= data_type < len(FORMATS):
-        return FORMATS[data_type]
+    try:
+        if 0 <= data_type < len(FORMATS):
+            return FORMATS[data_type]
+    except (TypeError, ValueError):  # no number, or an array of them
+        pass
+    data_type = expect_integer(data_type, "data_type")
     from cute_py.errors import InvalidValueError
 
     raise InvalidValueError(f"data_type = {int(data_type)}; must be 0 to {len(FORMATS) - 1}")

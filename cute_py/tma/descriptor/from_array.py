@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
 from cute_py.dtypes import as_dtype
-from cute_py.errors import FileFormatError, InvalidTypeError, InvalidValueError
+from cute_py.errors import FileFormatError, InvalidTypeError, InvalidValueError, given
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType
 from cute_py.tma.descriptor.request import TensorMapTiled
 
@@ -103,7 +104,7 @@ def _numbers(name: str, values: Sequence[int]) -> list[int]:
     try:
         return [operator.index(value) for value in values]
     except TypeError:
-        raise InvalidTypeError(f"{name} = {values!r}; must be a sequence of integers") from None
+        raise InvalidTypeError(f"{name} = {given(values)}; must be a sequence of integers") from None
 
 
 def request_of_npy(path: str | Path, box: Sequence[int], *, address: int = 0, **options: Any) -> TensorMapTiled:
@@ -116,6 +117,8 @@ def request_of_npy(path: str | Path, box: Sequence[int], *, address: int = 0, **
         FileFormatError: not a .npy file, or one of Python objects.
         As `request_of_array`.
     """
+    if not isinstance(path, (str, PathLike)):
+        raise InvalidTypeError(f"a path of a .npy file must be a text or a path, got {given(path)}")
     shape, dtype, strides = _npy_header(Path(path))
     return request_of_array(shape, dtype, box, strides=strides, address=address, **options)
 

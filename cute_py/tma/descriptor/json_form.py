@@ -8,6 +8,7 @@ from enum import IntEnum
 from typing import Any, Final
 
 from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.layout.expected import expect_having
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.formats import (
@@ -44,6 +45,7 @@ def to_json(request: TensorMap) -> dict[str, Any]:
     >>> to_json(TensorMapTiled(6, 4096, (64,), (), (64,)))["data_type"]
     'FLOAT16'
     """
+    expect_having(request, ("KIND", "FIELDS", "field_values"), "a request of a tensor map")
     data: dict[str, Any] = {"kind": request.KIND}
     for name, value in zip(request.FIELDS, request.field_values(), strict=True):
         if isinstance(value, IntEnum):

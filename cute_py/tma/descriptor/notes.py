@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cute_py.layout.expected import expect_having
 from cute_py.tma.descriptor.formats import FORMATS
 from cute_py.tma.descriptor.request import TensorMap, TensorMapTiled
 
@@ -21,6 +22,8 @@ def note_box_bytes(request: TensorMap) -> int:
     >>> note_box_bytes(TensorMapTiled(7, 0, (64, 64), (256,), (16, 9), (1, 2)))    # 4 bytes x 16 x floor(9 / 2)
     256
     """
+    if not hasattr(request, "KIND"):
+        expect_having(request, ("KIND",), "a request of a tensor map")
     number = request.data_type
     if number is None or not 0 <= number < len(FORMATS):
         return 0

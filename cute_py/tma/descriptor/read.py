@@ -1,8 +1,8 @@
 """A tensor map's bytes, from whatever holds them: buffers, words, hex text, files, dumps of a debugger or of printf.
 
 What a text may look like is said in `dump_text`. CuTe prints `DESC_TMA512:` with word 7 first; other dumps have word 0
-first. Where a text does not say, the order is taken in which more of the map makes sense. Four words alone are taken
-for words 0 to 3.
+first. Where a text does not say, the order is taken in which more of the map makes sense; so it is decided whether
+groups of 16 hex digits are words or bytes. Four words alone are taken for words 0 to 3.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from cute_py.errors import FileFormatError, InvalidTypeError, InvalidValueError
-from cute_py.tma.descriptor.dump_text import bytes_in, is_cute_print, words_in
+from cute_py.tma.descriptor.dump_text import bare_words, bytes_in, is_cute_print, words_in
 from cute_py.tma.descriptor.fields import MAP_BYTES, PAYLOAD_BYTES, RESERVED
 
 Order = Literal["auto", "low_first", "high_first"]
@@ -79,7 +79,9 @@ def _word(value: Any) -> int:
 def _from_words(words: list[int], order: Order) -> bytes:
     """Eight or sixteen words; four are words 0 to 3, and the others are taken to be 0."""
     if len(words) not in (4, 8, 16):
-        raise InvalidValueError(f"tensor map of {len(words)} words; must be 8 or 16 words of 64 bits")
+        raise InvalidValueError(
+            f"tensor map of {len(words)} word{'' if len(words) == 1 else 's'}; must be 8 or 16 words of 64 bits"
+        )
     missing = bytes(32 if len(words) == 4 else 0)
     low_first = b"".join(word.to_bytes(8, "little") for word in words) + missing
     high_first = b"".join(word.to_bytes(8, "little") for word in reversed(words)) + missing
@@ -128,4 +130,9 @@ def _from_text(text: str, order: Order) -> bytes:
     raw = bytes_in(text)
     if order == "auto" and is_cute_print(text):
         order = "high_first"
-    return _from_words(words_in(text), order) if raw is None else raw
+    if raw is None:
+        return _from_words(words_in(text), order)
+    if bare := bare_words(text):  # bytes in groups of eight, or words without 0x
+        swapped = _from_words(bare, order)
+        return swapped if order != "auto" or _strangeness(swapped) < _strangeness(raw) else raw
+    return raw

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cute_py.errors import InvalidTypeError, InvalidValueError, TmaBuildError
+from cute_py.errors import InvalidTypeError, InvalidValueError, TmaBuildError, given
+from cute_py.layout.expected import expect
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.arch import ADDITIONS, refuse_unknown
 from cute_py.tma.descriptor.decode import decode
@@ -77,6 +78,7 @@ def _number(name: str, value: Any, bits: int) -> int:
 
 
 def _row_of(field: str, value: Any) -> tuple[ReplaceField, int]:
+    expect(field, str, "the name of a field")
     row = _BY_NAME.get(field)
     if row is None:
         for addition in ADDITIONS:
@@ -165,6 +167,9 @@ def rebind_steps(address: int, extents: Sequence[int], strides: Sequence[int]) -
     Returns:
         2R steps.
     """
+    for name, values in (("extents", extents), ("strides", strides)):
+        if not hasattr(values, "__len__") or getattr(values, "ndim", 1) != 1:
+            raise InvalidTypeError(f"{name} = {given(values)}; must be a sequence of integers")
     if not 1 <= len(extents) <= f.MAX_RANK:
         raise InvalidValueError(f"rank {len(extents)}; must be 1 to {f.MAX_RANK}")
     if len(strides) != len(extents) - 1:

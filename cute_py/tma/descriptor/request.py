@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, ClassVar, Final, Self
 
-from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.tma.descriptor.formats import (
     FORMATS,
     Im2ColWideMode,
@@ -51,16 +51,17 @@ def _integer(name: str, value: Any) -> int:
             return operator.index(value)
         except (TypeError, ValueError):
             pass
-    raise InvalidTypeError(f"{name} = {value!r}; must be an integer", {"type": type(value).__name__})
+    raise InvalidTypeError(f"{name} = {given(value)}; must be an integer", {"type": type(value).__name__})
 
 
 def _integers(name: str, values: Any) -> tuple[int, ...]:
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise InvalidTypeError(f"{name} = {values!r}; must be a sequence of integers", {"type": type(values).__name__})
+        text = f"{name} = {given(values)}; must be a sequence of integers"
+        raise InvalidTypeError(text, {"type": type(values).__name__})
     try:
         items = tuple(values)
     except TypeError:  # a numpy array of rank 0 says it is iterable, and is not
-        raise InvalidTypeError(f"{name} = {values!r}; must be a sequence of integers") from None
+        raise InvalidTypeError(f"{name} = {given(values)}; must be a sequence of integers") from None
     for item in items:
         if type(item) is not int:
             return tuple(_integer(f"{name}[{i}]", item) for i, item in enumerate(items))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from cute_py.errors import InvalidValueError
+from cute_py.layout.expected import expect_integer
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.read import read_map
@@ -117,6 +118,8 @@ def logical_slots(data: Any, rank: int | None = None) -> list[LogicalSlot]:
     >>> [slot.name for slot in logical_slots(bytes(64)) if slot.device_mutable]
     ['tensor_base_ptr', 'fmt_dim_stride_packed', 'elem_stride_packed']
     """
+    if rank is not None:
+        rank = expect_integer(rank, "the rank of the operation")
     request = decode(read_map(data))
     if rank is None:
         rank = request.rank

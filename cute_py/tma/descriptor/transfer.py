@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from cute_py.errors import UnknownFactError
+from cute_py.layout.expected import expect_having
 from cute_py.tma.descriptor.formats import FORMATS
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2colWide, TensorMapTiled
 
@@ -80,6 +81,8 @@ def transaction_bytes(request: TensorMap) -> int:
     >>> transaction_bytes(TensorMapTiled(6, 0, (64, 64), (128,), (64, 9), (1, 2)))      # 2 x 64 x ceil(9 / 2)
     640
     """
+    if not hasattr(request, "KIND"):
+        expect_having(request, ("KIND",), "a request of a tensor map")
     if isinstance(request, TensorMapIm2colWide):
         raise UnknownFactError(
             "the transaction bytes of im2col-wide loads were not measured",

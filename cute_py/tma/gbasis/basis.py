@@ -21,6 +21,7 @@ from cute_py.errors import GBasisError, InvalidTypeError
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composition import composition
 from cute_py.layout.domain import domain_of
+from cute_py.layout.expected import expect
 from cute_py.layout.int_tuple import size
 from cute_py.layout.inverse import right_inverse
 from cute_py.layout.layout import Layout, make
@@ -28,7 +29,7 @@ from cute_py.layout.leaf import Int, Tree, is_symbolic
 from cute_py.layout.modes import group_modes, take
 from cute_py.layout.recast import recast_layout
 from cute_py.layout.tensor import Tensor
-from cute_py.layout.trees import is_underscore, leaves, modes, rank_of
+from cute_py.layout.trees import check_depth, is_underscore, leaves, modes, rank_of
 from cute_py.tma.gbasis.coalesce_256 import MAX_BOX_EXTENT, coalesce_256
 from cute_py.tma.gbasis.collapsed import exact_part
 from cute_py.tma.gbasis.trace import GBasisTrace
@@ -58,6 +59,7 @@ def make_cta_v_map(shape: Tree, tiler: Any) -> Layout:
     >>> print(make_cta_v_map((1024, 256, 8), (Int(128), Int(64))))
     (_128,_64):(_1@0,_1@1)
     """
+    check_depth(tiler)
     _check_tiler(tiler)
     layout: Layout = composition(make_identity_layout(shape), tiler)
     return layout
@@ -214,6 +216,10 @@ def split_basis(layout: Layout, gmem: Layout) -> tuple[Layout, tuple[str, ...]]:
 
     `gmem` is the global layout in elements of the internal type.
     """
+    expect(layout, Layout, "a G-basis")
+    expect(gmem, Layout, "the global layout")
+    if not all(type(n) is int for n in leaves(layout._shape)):
+        raise InvalidTypeError("a G-basis has static sizes", {"G-basis": layout})
     notes: list[str] = []
     cut = False
 

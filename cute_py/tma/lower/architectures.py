@@ -13,7 +13,8 @@ import enum
 import re
 from dataclasses import dataclass
 
-from cute_py.errors import InvalidValueError
+from cute_py.errors import InvalidValueError, given
+from cute_py.layout.expected import expect
 
 Version = tuple[int, int]
 """A PTX version: (8, 6) is `.version 8.6`."""
@@ -40,7 +41,7 @@ class Architecture:
 def _row(name: str, floor: Version | None, chip: str) -> Architecture:
     found = re.fullmatch(r"sm_(\d+)([af]?)", name)
     if found is None:
-        raise InvalidValueError(f"{name!r} is not an architecture name")
+        raise InvalidValueError(f"{given(name)} is not an architecture name")
     return Architecture(name, int(found[1]), found[2], floor, chip)
 
 
@@ -80,9 +81,10 @@ def architecture(name: str) -> Architecture:
     Raises:
         InvalidValueError: no such name in the table.
     """
+    expect(name, str, "a name")
     if name not in _BY_NAME:
         raise InvalidValueError(
-            f"{name!r} is not a known architecture", {"known": " ".join(row.name for row in ARCHITECTURES)}
+            f"{given(name)} is not a known architecture", {"known": " ".join(row.name for row in ARCHITECTURES)}
         )
     return _BY_NAME[name]
 
@@ -147,5 +149,5 @@ def version_of(text: str) -> Version:
     """
     found = re.fullmatch(r"(\d+)\.(\d+)", text)
     if found is None:
-        raise InvalidValueError(f"{text!r} is not a PTX version such as '8.6'")
+        raise InvalidValueError(f"{given(text)} is not a PTX version such as '8.6'")
     return (int(found[1]), int(found[2]))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cute_py.errors import InvalidValueError
+from cute_py.errors import InvalidValueError, given
+from cute_py.layout.expected import expect
 from cute_py.tma.lower.forms_bulk import BULK_FORMS
 from cute_py.tma.lower.forms_cache import CACHE_FORMS
 from cute_py.tma.lower.forms_fence import FENCE_FORMS
@@ -55,6 +56,7 @@ def forms_named(name: str) -> tuple[Form, ...]:
     >>> [form.name for form in forms_named("bulk.tensor.load")]
     ['load']
     """
+    expect(name, str, "a name")
     key = _ALIASES.get(name, name)
     if key in _BY_NAME:
         return (_BY_NAME[key],)
@@ -71,9 +73,10 @@ def form(name: str) -> Form:
     Raises:
         InvalidValueError: no row has that name.
     """
+    expect(name, str, "a name")
     key = _ALIASES.get(name, name)
     if key not in _BY_NAME:
-        raise InvalidValueError(f"{name!r} is not an instruction form", {"forms": " ".join(sorted(_BY_NAME))})
+        raise InvalidValueError(f"{given(name)} is not an instruction form", {"forms": " ".join(sorted(_BY_NAME))})
     return _BY_NAME[key]
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import InvalidValueError
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.layout.expected import expect_integer
 from cute_py.tma.descriptor.formats import TensorMapSwizzle
 
 SWIZZLE_SPAN_BYTES: dict[TensorMapSwizzle, int] = {
@@ -82,8 +83,8 @@ class CopyShape:
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "dtype", as_dtype(self.dtype))
-        put(self, "tile", tuple(int(extent) for extent in self.tile))
-        put(self, "swizzle", TensorMapSwizzle(self.swizzle))
+        put(self, "tile", _extents(self.tile, "tile"))
+        put(self, "swizzle", _swizzle(self.swizzle))
         rank = len(self.tile)
         if self.direction not in DIRECTIONS:
             raise InvalidValueError(f"direction {self.direction!r}; expected one of {', '.join(DIRECTIONS)}")
@@ -99,7 +100,7 @@ class CopyShape:
         if not self.axes:
             put(self, "axes", AXIS_NAMES[rank])
         if self.box is not None:
-            put(self, "box", tuple(int(extent) for extent in self.box))
+            put(self, "box", _extents(self.box, "box"))
             if len(self.box) != rank or any(extent < 1 for extent in self.box):
                 raise InvalidValueError(f"box {self.box}; expected {rank} extents of at least 1")
 
@@ -224,7 +225,21 @@ class CopyShape:
 
 def copy_shape(direction: str, tile: tuple[int, ...], dtype: object, *, swizzle: int = 0, **fields: Any) -> CopyShape:
     """A `CopyShape` from a dtype's name and a swizzle number."""
-    return CopyShape(direction, tile, as_dtype(dtype), swizzle=TensorMapSwizzle(swizzle), **fields)
+    return CopyShape(direction, tile, as_dtype(dtype), swizzle=_swizzle(swizzle), **fields)
+
+
+def _extents(extents: Any, what: str) -> tuple[int, ...]:
+    if not isinstance(extents, (tuple, list)):
+        raise InvalidTypeError(f"{what} = {given(extents)}; must be a tuple of integers")
+    return tuple([expect_integer(extent, f"an extent of the {what}") for extent in extents])
+
+
+def _swizzle(number: Any) -> TensorMapSwizzle:
+    code = expect_integer(number, "swizzle")
+    if code not in {int(swizzle) for swizzle in TensorMapSwizzle}:
+        known = ", ".join([str(int(swizzle)) for swizzle in TensorMapSwizzle])
+        raise InvalidValueError(f"swizzle = {code}; must be a number of the driver's", {"known": known})
+    return TensorMapSwizzle(code)
 
 
 def _list(extents: tuple[int, ...]) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cute_py.errors import EmissionError, InvalidValueError
+from cute_py.errors import EmissionError, InvalidValueError, given
+from cute_py.layout.expected import expect
 from cute_py.tma.lower.forms_tensor import REDUCE_KINDS
 from cute_py.tma.lower.inline_asm import InlineAsm, inline_asm
 from cute_py.tma.lower.render import Value, ptx
@@ -128,6 +129,7 @@ def entry_point(name: str) -> EntryPoint:
     Raises:
         InvalidValueError: no such entry point.
     """
+    expect(name, str, "a name")
     if name not in _BY_NAME:
         raise InvalidValueError(f"{name!r} is not an entry point", {"known": f"{len(_BY_NAME)} names in ENTRY_POINTS"})
     return _BY_NAME[name]
@@ -136,4 +138,4 @@ def entry_point(name: str) -> EntryPoint:
 def __getattr__(name: str) -> EntryPoint:
     if name in _BY_NAME:
         return _BY_NAME[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise AttributeError(f"module {given(__name__)} has no attribute {given(name)}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from cute_py.errors import EmissionError, InvalidValueError
+from cute_py.errors import EmissionError, InvalidValueError, given
+from cute_py.layout.expected import expect
 from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.lower.atom_shape import copy_shape_of
 from cute_py.tma.lower.copy_shape import CopyShape
@@ -28,7 +29,7 @@ KINDS: dict[str, str] = {
 def _request(atom: Any, request: Any, kind: str) -> Any:
     found = request if request is not None else getattr(atom, "request", None)
     if found is None:
-        raise EmissionError(f"export {kind!r} needs a tensor map request", {"given": type(atom).__name__})
+        raise EmissionError(f"export {given(kind)} needs a tensor map request", {"given": type(atom).__name__})
     return found
 
 
@@ -45,8 +46,9 @@ def export(atom: Any, kind: str, *, request: Any = None, arch: str = "sm_90a") -
         InvalidValueError: no such kind or architecture.
         EmissionError: the copy has no such form, or the request is missing or not tiled.
     """
+    expect(kind, str, "the kind of an export")
     if kind not in KINDS:
-        raise InvalidValueError(f"export {kind!r}; expected one of {', '.join(KINDS)}")
+        raise InvalidValueError(f"export {given(kind)}; expected one of {', '.join(KINDS)}")
     if kind == "c":
         return encode_call(_request(atom, request, kind))
     shape: CopyShape = copy_shape_of(atom)
@@ -57,7 +59,7 @@ def export(atom: Any, kind: str, *, request: Any = None, arch: str = "sm_90a") -
         return single_tile_ptx(shape, arch) if tma else legacy_ptx(shape, arch)
     tiled = _request(atom, request, kind)
     if not isinstance(tiled, TensorMapTiled):
-        raise EmissionError(f"export {kind!r} needs a tiled request; got {type(tiled).__name__}")
+        raise EmissionError(f"export {given(kind)} needs a tiled request; got {type(tiled).__name__}")
     return cute_cpp(shape, tiled) if kind == "cute" else triton(shape, tiled)
 
 

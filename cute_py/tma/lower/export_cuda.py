@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cute_py.errors import EmissionError
+from cute_py.layout.expected import expect, expect_having
 from cute_py.tma.descriptor.formats import (
     Im2ColWideMode,
     Interleave,
@@ -77,6 +78,7 @@ def encode_call(request: TensorMap, *, variable: str = "map", address: str = "gl
     Raises:
         EmissionError: the request has a number that no enumerator of the driver has.
     """
+    expect_having(request, ("KIND", "data_type"), "a request of a tensor map")
     try:
         data_type = data_type_name(TensorMapDataType(int(request.data_type if request.data_type is not None else -1)))
         interleave = _INTERLEAVES[Interleave(request.interleave)]
@@ -148,6 +150,7 @@ def cuda_kernel(shape: CopyShape, name: str = "move_tile") -> str:
     Raises:
         EmissionError: multicast or a cache hint, which need a cluster or a policy.
     """
+    expect(shape, CopyShape, "the shape of a copy")
     if shape.multicast > 1 or shape.cache_hint:
         raise EmissionError(
             "a single-tile kernel has no cluster and no policy: multicast and cache hints are not in it"

@@ -7,6 +7,7 @@ The snippets have the tensor's extents and strides as literals in elements, oute
 from __future__ import annotations
 
 from cute_py.errors import EmissionError
+from cute_py.layout.expected import expect
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.lower.copy_shape import SWIZZLE_SPAN_BYTES, CopyShape
@@ -86,6 +87,8 @@ def cute_cpp(shape: CopyShape, request: TensorMapTiled) -> str:
         EmissionError: a mode other than tile, a reduction other than add, a swizzle without a canonical layout, or a
             tile that this layout does not have.
     """
+    expect(shape, CopyShape, "the shape of a copy")
+    expect(request, TensorMapTiled, "the request")
     _require_tiled(shape, "CuTe C++")
     if shape.direction == "reduce" and shape.reduce_kind != "add":
         raise EmissionError(f"CuTe C++: SM90_TMA_REDUCE_ADD is the reduction of CuTe; got {shape.reduce_kind}")
@@ -116,6 +119,8 @@ def triton(shape: CopyShape, request: TensorMapTiled) -> str:
         EmissionError: a mode other than tile, multicast, an element type that Triton has not, or a reduction that its
             descriptors have not.
     """
+    expect(shape, CopyShape, "the shape of a copy")
+    expect(request, TensorMapTiled, "the request")
     _require_tiled(shape, "Triton")
     if shape.multicast > 1:
         raise EmissionError("Triton: descriptors have no multicast")

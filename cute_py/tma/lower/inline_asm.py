@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cute_py.errors import EmissionError
+from cute_py.layout.expected import expect_integer
 from cute_py.tma.lower.catalog import form as find_form
 from cute_py.tma.lower.check import examine
 from cute_py.tma.lower.instruction import OperandClass, coordinate_count, offset_count
@@ -30,6 +31,7 @@ def mcast_opnum(rank: int, im2col_count: int) -> int:
     >>> mcast_opnum(4, 2)
     9
     """
+    rank, im2col_count = expect_integer(rank, "rank"), expect_integer(im2col_count, "im2col_count")
     return rank + 3 + im2col_count
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 
 from cute_py.errors import EmissionError
+from cute_py.layout.expected import expect
 from cute_py.tma.descriptor.formats import TensorMapSwizzle
 from cute_py.tma.lower.architectures import Version, architecture, version_text
 from cute_py.tma.lower.copy_shape import CopyShape
@@ -204,6 +205,7 @@ def legacy_ptx(shape: CopyShape, arch: str, kind: str = "") -> str:
         EmissionError: no code for this copy (`why_not_legacy`), or cp.async below sm_80 or for a store.
         InvalidValueError: no such architecture.
     """
+    expect(shape, CopyShape, "the shape of a copy")
     target = architecture(arch)
     why = why_not_legacy(shape)
     if why is not None:

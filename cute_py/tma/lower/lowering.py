@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 from cute_py.errors import CoordinateError, TmaBuildError
+from cute_py.layout.expected import expect_integer
 from cute_py.tma.lower.architectures import architecture
 from cute_py.tma.lower.atom_shape import copy_shape_of
 from cute_py.tma.lower.copy_shape import CopyShape
@@ -104,6 +105,7 @@ def _element_coords(shape: CopyShape, tile_coord: tuple[int, ...] | None) -> tup
     if tile_coord is None:
         return None
     coords = tuple(tile_coord) if isinstance(tile_coord, Sequence) else (tile_coord,)
+    coords = tuple(expect_integer(c, "a coordinate of a tile") for c in coords)
     if len(coords) != shape.rank:
         raise CoordinateError(f"expects {shape.rank} coordinates, but got {len(coords)}")
     return tuple(c * t for c, t in zip(coords, shape.tile, strict=True))[::-1]

@@ -12,6 +12,7 @@ import struct
 from dataclasses import dataclass
 
 from cute_py.errors import ParseError
+from cute_py.layout.expected import expect
 
 STATE_SPACES = ("global", "shared", "shared::cta", "shared::cluster", "param", "const", "local")
 
@@ -143,6 +144,7 @@ def parse_instruction(text: str) -> Instruction:
     Raises:
         ParseError: the text is no instruction (an operand that can't be read, unbalanced brackets).
     """
+    expect(text, str, "the text of an instruction")
     body = re.sub(r"//[^\n]*", "", text)
     body = " ".join(body.split()).rstrip(";").strip()
     predicate = ""

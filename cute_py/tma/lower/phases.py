@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cute_py.layout.expected import expect
 from cute_py.tma.lower.copy_shape import CopyShape
 from cute_py.tma.lower.descriptor_slots import DEVICE_COUNTER, HOST_COUNTER, counter_violations
 from cute_py.tma.lower.stage_verifiers import verify_copy
@@ -108,6 +109,7 @@ def run_phases(function: KernelFunction) -> PhaseTrace:
     Raises:
         InvalidValueError: the architecture is not known.
     """
+    expect(function, KernelFunction, "a kernel")
     if function.arch is None:
         return PhaseTrace((Phase(1, PHASES[0], (MISSING_SPEC,)),), (), 0, 0, (MISSING_SPEC,))
     chosen = [(shape, choose_witness(shape, function.arch, allow_tma=function.allow_tma)) for shape in function.copies]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from cute_py.errors import EmissionError, InvalidValueError
+from cute_py.errors import EmissionError, InvalidValueError, given
+from cute_py.layout.expected import expect
 from cute_py.tma.lower.architectures import NEWEST_VERSION, Version
 from cute_py.tma.lower.capabilities import VARIANT_BY_NAME, VARIANTS
 from cute_py.tma.lower.catalog import FORMS, forms_named
@@ -50,6 +51,7 @@ def why_not(form: str, arch: str, version: Version = NEWEST_VERSION, **modifiers
         InvalidValueError: no such architecture.
         ParseError, UnknownFactError: the text is no instruction, or none that a row covers.
     """
+    expect(form, str, "a form")
     if not modifiers:
         variant = VARIANT_BY_NAME.get(MODE_NAMES.get(form, form))
         if variant is None and form not in OPCODES:
@@ -66,7 +68,7 @@ def why_not(form: str, arch: str, version: Version = NEWEST_VERSION, **modifiers
             return error.why
         return verdict(text, arch, version).why_not
     if modifiers:
-        raise InvalidValueError(f"{form!r} is not the name of a form, so it takes no modifiers")
+        raise InvalidValueError(f"{given(form)} is not the name of a form, so it takes no modifiers")
     text = form if ";" in form or " " in form else complete(form)
     return verdict(text, arch, version).why_not
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cute_py.errors import EmissionError
+from cute_py.errors import EmissionError, InvalidTypeError, given
+from cute_py.layout.expected import expect, expect_integer, is_integer
 from cute_py.tma.descriptor.formats import FORMATS
 from cute_py.tma.descriptor.replace import ELEMTYPES
 from cute_py.tma.descriptor.request import TensorMap, TensorMapTiled
@@ -157,6 +158,9 @@ def rebind_sequence(
     Raises:
         EmissionError: one of `rebind_violations`, the first as the headline.
     """
+    rank = expect_integer(rank, "rank")
+    for name, value in (("space", space), ("scope", scope)):
+        expect(value, str, name)
     wrong = rebind_violations(
         rank, space=space, scope=scope, crosses_cta=crosses_cta, seed_copy=seed_copy, zeroed=zeroed
     )
@@ -254,6 +258,8 @@ def rebind_ptx(rank: int, arch: str = "sm_90a", *, scope: str = "gpu", version: 
     Raises:
         EmissionError: the sequence has violations.
     """
+    if not (isinstance(version, tuple) and len(version) == 2 and all(is_integer(n) for n in version)):
+        raise InvalidTypeError(f"a PTX version is two integers such as (9, 0), got {given(version)}")
     sequence = rebind_sequence(rank, space="global", scope=scope)
     names = [
         ("u64", "map", "%rd_map"),

@@ -11,6 +11,7 @@ proxy, issues, commits, and waits for the whole group, since the kernel ends aft
 from __future__ import annotations
 
 from cute_py.errors import EmissionError
+from cute_py.layout.expected import expect
 from cute_py.tma.lower.architectures import NEWEST_VERSION, Version, architecture, version_text
 from cute_py.tma.lower.copy_shape import CopyShape
 from cute_py.tma.lower.render import ptx
@@ -125,6 +126,7 @@ def single_tile_ptx(shape: CopyShape, arch: str = "sm_90a", version: Version = N
             instruction that `arch` does not have, or a tile whose bytes are no multiple of 4.
         InvalidValueError: no such architecture.
     """
+    expect(shape, CopyShape, "the shape of a copy")
     architecture(arch)
     if shape.multicast > 1 or shape.cache_hint:
         raise EmissionError(

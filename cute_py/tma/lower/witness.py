@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from cute_py.dtypes import DType
 from cute_py.errors import InvalidValueError
+from cute_py.layout.expected import expect
 from cute_py.tma.descriptor.formats import TensorMapSwizzle
 from cute_py.tma.lower.architectures import architecture
 from cute_py.tma.lower.copy_shape import CopyShape
@@ -141,6 +142,7 @@ def choose_witness(shape: CopyShape, arch: str, *, address_space: int = 1, allow
     Raises:
         InvalidValueError: no such architecture.
     """
+    expect(shape, CopyShape, "the shape of a copy")
     target = architecture(arch)
     row = _row_for(target.number)
     reasons = [f"{arch}: compute capability {target.number // 10}.{target.number % 10}, {target.chip}"]

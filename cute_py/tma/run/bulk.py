@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cute_py.errors import InvalidValueError, TmaTrap
+from cute_py.layout.expected import expect
 from cute_py.tma.descriptor.formats import TensorMapDataType
 from cute_py.tma.run.emulator_forms import DOCUMENTED, TransactionBytes
 from cute_py.tma.run.emulator_reduce import executes, reduced
@@ -156,6 +157,8 @@ def bulk_to_cta(
         InvalidValueError: a size or offset that is not a multiple of 16, or CTAs of different clusters.
         TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS.
     """
+    expect(source, SharedMemory, "source")
+    expect(destination, SharedMemory, "destination")
     if not any(peer is destination for peer in source.peers):
         raise InvalidValueError("the two shared memories are not of one cluster")
     _require(nbytes, offset=offset + source.base, destination_offset=destination_offset + destination.base)

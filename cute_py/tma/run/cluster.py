@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from cute_py.errors import InvalidValueError
+from cute_py.layout.expected import expect_integer
 from cute_py.tma.run.mbarrier import Mbarrier, init_barrier
 from cute_py.tma.run.memory import POISON, SharedMemory
 
@@ -28,6 +29,7 @@ class Cluster:
     """
 
     def __init__(self, size: int, smem_bytes: int, *, base: int = 0, poison: int = POISON) -> None:
+        size = expect_integer(size, "CTAs of a cluster")
         if not 1 <= size <= MAX_CTAS:
             raise InvalidValueError(f"a cluster of {size} CTAs; must be 1 to {MAX_CTAS}")
         self.ctas = tuple(SharedMemory(smem_bytes, base=base, poison=poison, rank=rank) for rank in range(size))

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from cute_py.errors import InvalidValueError
+from cute_py.errors import InvalidValueError, given
+from cute_py.layout.expected import expect, expect_having, expect_integer
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Tree
 from cute_py.tma.copy_atom.tiles import instructions, known
@@ -26,8 +27,9 @@ BACKENDS = ("emulator", "cuda", "both")
 
 
 def _require_backend(backend: str, options: dict[str, Any]) -> None:
+    expect(backend, str, "backend")
     if backend not in BACKENDS:
-        raise InvalidValueError(f"backend {backend!r}; must be 'emulator', 'cuda' or 'both'")
+        raise InvalidValueError(f"backend {given(backend)}; must be 'emulator', 'cuda' or 'both'")
     if backend == "emulator" and options:
         raise InvalidValueError(f"option {next(iter(options))!r} is of the CUDA executor; the backend is 'emulator'")
 
@@ -54,7 +56,8 @@ def copy(
             hints (L2 policies), verify (compare on the host, default True), report (measure against a
             memcpy: `details["report"]`); without an atom also tune (keep the fastest of a few tilings).
     Raises:
-        InvalidValueError: the arrays are not the atom's tensor; TmaTrap: an instruction would trap.
+        InvalidTypeError: no atom; InvalidValueError: the arrays are not the atom's tensor; TmaTrap: an instruction
+        would trap.
 
     >>> import numpy as np
     >>> x = np.arange(64 * 64, dtype=np.float16).reshape(64, 64)
@@ -68,6 +71,7 @@ def copy(
         from cute_py.tma.run.array_copy import copy_without_atom
 
         return copy_without_atom(source, destination, backend, progress, options)
+    expect_having(atom, ("gbasis", "plan", "op"), "a TMA atom of tiles")
     if atom.op.row.direction != "load" or atom.op.row.mode != "tile":
         raise InvalidValueError(f"copy takes an atom of a tile load, not {atom.op}")
     if backend == "emulator":
@@ -88,8 +92,8 @@ def execute(
         options: of the CUDA executor: isolate (in a child process: a trap leaves this one's context as it is),
             seconds (of the child, default 60).
     Raises:
-        InvalidValueError: not the atom's tensor, no such tile; TmaTrap: an instruction would trap;
-        DeviceError: no GPU, a barrier that did not complete, or (backend "both") a byte that differs.
+        InvalidTypeError: no atom; InvalidValueError: not the atom's tensor, no such tile; TmaTrap: an instruction
+        would trap; DeviceError: no GPU, a barrier that did not complete, or (backend "both") a byte that differs.
 
     >>> import numpy as np
     >>> x = np.arange(64 * 64, dtype=np.uint8).reshape(64, 64)
@@ -98,11 +102,13 @@ def execute(
     [32, 33, 34]
     """
     _require_backend(backend, options)
+    poison = expect_integer(poison, "poison")
     if not 0 <= poison <= 255:
         raise InvalidValueError(f"poison = {poison}; must be a byte, 0 to 255")
     work = instructions(atom)
     shape = known(work.tile_shape)
-    number = int(Layout(shape)(tile_coord)) if isinstance(tile_coord, tuple) else int(tile_coord)
+    index = Layout(shape)(tile_coord) if isinstance(tile_coord, tuple) else tile_coord
+    number = expect_integer(index, "the number of a tile")
     if not 0 <= number < work.tiles:
         raise InvalidValueError(f"tile {tile_coord}: there are {work.tiles} tiles", {"tile modes": shape})
     coords = work.coords[number * work.per_tile : (number + 1) * work.per_tile]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cute_py.arith_tuple.pointers import make_gmem_ptr
 from cute_py.arith_tuple.tensors import make_tensor
 from cute_py.errors import InvalidValueError
+from cute_py.layout.expected import expect
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int, Tree
 from cute_py.layout.modes import unflatten
@@ -102,6 +103,12 @@ def first_difference(source: Any, destination: Any) -> str | None:
     """The first element, in row-major order, whose bits differ; None if none does."""
     import numpy as np
 
+    source, destination = expect(source, np.ndarray, "source"), expect(destination, np.ndarray, "destination")
+    if source.shape != destination.shape or source.dtype != destination.dtype or not source.ndim:
+        raise InvalidValueError(
+            "arrays of different shapes or types have no first difference",
+            {"source": f"{source.shape} {source.dtype}", "destination": f"{destination.shape} {destination.dtype}"},
+        )
     kind = np.dtype(f"u{source.dtype.itemsize}") if source.dtype.itemsize in (1, 2, 4, 8) else None
     a = source.view(kind) if kind is not None else source
     b = destination.view(kind) if kind is not None else destination

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cute_py.errors import EmissionError, InvalidValueError
+from cute_py.layout.expected import expect
 from cute_py.tma.run.emulator_swizzle import SWIZZLES
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ def require_form(arch: str, form: str, instruction: str) -> None:
     Raises:
         EmissionError: the form does not exist on this architecture.
     """
+    expect(arch, str, "arch")
     why = why_not_on(arch, form, instruction)
     if why is not None:
         raise EmissionError(f"{instruction}: {why}", {"architecture": arch})

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from cute_py.errors import InvalidTypeError, InvalidValueError, UnknownFactError
+from cute_py.layout.expected import expect
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.formats import OobFill, TensorMapDataType, format_row
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
@@ -126,6 +127,8 @@ def geometry(descriptor: Any, mode: str | None = None) -> Geometry:
         InvalidValueError: no such mode, the descriptor is of the other kind, or a request that makes no sense.
         UnknownFactError: the first 64 bytes hold bits without a known meaning.
     """
+    if mode is not None:
+        expect(mode, str, "mode")
     if getattr(type(descriptor), "__hash__", None) is None:  # a bytearray, a numpy array
         try:
             descriptor = memoryview(descriptor).tobytes()

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap
+from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap, given
+from cute_py.layout.expected import expect_integer
 from cute_py.tma.run.emulator_reduce import OPS
 
 if TYPE_CHECKING:
@@ -31,7 +32,10 @@ W_OFFSET_LIMIT: Final = 32
 
 
 def _matrix(values: Any, width: int, what: str) -> NDArray[np.int64]:
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError):  # rows of unequal lengths
+        raise InvalidTypeError(f"{what} must be rows of {width} integers, got {given(values)}") from None
     if array.dtype == object and all(isinstance(v, (int, np.integer)) for v in array.reshape(-1)):
         raise InvalidValueError(f"{what} = {values}; each must fit a 32-bit signed integer")
     if array.size and array.dtype.kind not in "iu":
@@ -111,6 +115,23 @@ def refuse_load_operands(instruction: str, offsets: Any, barrier: Any, multicast
         raise InvalidValueError(f"{instruction} has no operand for {' and '.join(wrong)}; only loads have")
 
 
+def offsets_of_windows(offsets: Any, n: int) -> NDArray[np.int64]:
+    """(n,) int64 of one offset for all windows, or one for each.
+
+    Raises:
+        InvalidTypeError: not integers. InvalidValueError: another number of them.
+    """
+    try:
+        array = np.asarray(offsets)
+    except (ValueError, TypeError):
+        raise InvalidTypeError(f"shared-memory offsets must be integers, not {given(offsets)}") from None
+    if array.size and array.dtype.kind not in "iu":
+        raise InvalidTypeError(f"shared-memory offsets must be integers, not {array.dtype.name}")
+    if array.shape not in ((), (1,), (n,)):
+        raise InvalidValueError(f"shared-memory offsets of shape {array.shape}; must be one, or {n}")
+    return np.broadcast_to(array, (n,)).astype(np.int64)
+
+
 def window_offsets(smem: SharedMemory, offsets: Any, n: int) -> NDArray[np.int64]:
     """(n,) offsets of the windows in shared memory.
 
@@ -120,10 +141,7 @@ def window_offsets(smem: SharedMemory, offsets: Any, n: int) -> NDArray[np.int64
     """
     if type(offsets) is int and offsets >= 0 and (offsets + smem.base) % SMEM_ALIGNMENT == 0:
         return np.full(n, offsets, np.int64)
-    array = np.broadcast_to(np.asarray(offsets), (n,))
-    if array.size and array.dtype.kind not in "iu":
-        raise InvalidTypeError(f"shared-memory offsets must be integers, not {array.dtype.name}")
-    array = array.astype(np.int64)
+    array = offsets_of_windows(offsets, n)
     if len(array) and array.min() < 0:
         raise InvalidValueError(f"shared-memory offset = {int(array.min())} bytes; must be 0 or more")
     bad = np.flatnonzero((array + smem.base) % SMEM_ALIGNMENT)
@@ -145,6 +163,7 @@ def destinations(smem: SharedMemory, multicast_mask: int | None) -> list[SharedM
     """
     if multicast_mask is None:
         return [smem]
+    multicast_mask = expect_integer(multicast_mask, "the multicast mask")
     if not 1 <= multicast_mask <= 0xFFFF:
         raise InvalidValueError(f"multicast mask = 0x{multicast_mask:x}; must be 1 to 0xffff")
     ranks = [i for i in range(16) if multicast_mask >> i & 1]

@@ -18,9 +18,10 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, SupportsIndex, cast
 
-from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError
+from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError, given
+from cute_py.layout.expected import expect_having, expect_integer, is_integer
 
 if TYPE_CHECKING:
     from cute_py.tma.run.memory import SharedMemory
@@ -53,9 +54,9 @@ class BarrierView:
 
 
 def _whole(value: object, what: str) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise InvalidTypeError(f"{what} = {value!r}; must be an integer")
-    return operator.index(value)
+    if not is_integer(value):
+        raise InvalidTypeError(f"{what} = {given(value)}; must be an integer")
+    return operator.index(cast(SupportsIndex, value))
 
 
 def _expected(nbytes: object) -> int:
@@ -221,6 +222,8 @@ def init_barrier(smem: SharedMemory, offset: int, arrive_count: int, *, name: st
     Raises:
         InvalidValueError: the offset is not a multiple of 8, or outside shared memory.
     """
+    expect_having(smem, ("rank", "barriers"), "the shared memory of a CTA")
+    offset = expect_integer(offset, "the offset of an mbarrier")
     if offset % 8 or not 0 <= offset <= len(smem) - 8:
         raise InvalidValueError(f"mbarrier at offset {offset}; must be a multiple of 8 inside {len(smem)} bytes")
     barrier = Mbarrier(arrive_count, name=name or f"mbarrier[CTA {smem.rank}, {offset}]")

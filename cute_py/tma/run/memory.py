@@ -14,12 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.layout.expected import expect_integer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 POISON = 0xCD
 """Byte that fresh shared memory is filled with, so that bytes that nothing wrote are seen."""
+
+MAX_SHARED = 1 << 28
+"""Bytes of emulated shared memory: a thousand times what a GPU has, for programs of many tiles at once."""
 
 BASE_ALIGNMENT = 1024
 """Bytes: alignment of the start of shared memory, the largest repeat of a swizzle."""
@@ -132,9 +136,10 @@ def as_global(gmem: GlobalMemory | NDArray[np.uint8], gmem_base: int, *, writabl
     if isinstance(gmem, GlobalMemory):
         return gmem
     array = as_bytes(gmem, "gmem", writable=writable)
+    start = expect_integer(gmem_base, "gmem_base")
     memory = GlobalMemory()
-    memory._ranges.append(Range("gmem", int(gmem_base), array))
-    memory._starts.append(int(gmem_base))
+    memory._ranges.append(Range("gmem", start, array))
+    memory._starts.append(start)
     return memory
 
 
@@ -157,12 +162,19 @@ class SharedMemory:
     space = "smem"
 
     def __init__(self, nbytes: int | NDArray[np.uint8], *, base: int = 0, poison: int = POISON, rank: int = 0) -> None:
+        base = expect_integer(base, "the address of shared memory")
         if base % 16:
             raise InvalidValueError(f"shared memory at address {base}; must be a multiple of 16 bytes")
         if isinstance(nbytes, np.ndarray):
             self.array = as_bytes(nbytes, "smem", writable=True)
         else:
-            self.array = np.full(int(nbytes), poison, np.uint8)
+            count = expect_integer(nbytes, "bytes of shared memory")
+            if not 0 <= count <= MAX_SHARED:
+                raise InvalidValueError(f"{count} bytes of shared memory; must be 0 to {MAX_SHARED}")
+            poison = expect_integer(poison, "poison")
+            if not 0 <= poison <= 255:
+                raise InvalidValueError(f"poison = {poison}; must be a byte, 0 to 255")
+            self.array = np.full(count, poison, np.uint8)
         self.base = base
         self.poison = poison
         self.rank = rank

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cute_py.errors import InvalidValueError, TmaTrap
+from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap, given
+from cute_py.layout.expected import expect, expect_having, expect_integer
 from cute_py.tma.run.diagnosis import Flight, Outcome, Race, Run
 from cute_py.tma.run.emulator_im2col import row_count
 from cute_py.tma.run.emulator_image import image
@@ -137,6 +138,11 @@ class Ring:
         expect_bytes: int | None = None,
         consume: Callable[[NDArray[np.uint8], int], object] | None = None,
     ) -> None:
+        depth = expect_integer(depth, "depth")
+        if not isinstance(loads, (tuple, list)):
+            raise InvalidTypeError(f"loads of a ring must be RingLoads in a list, got {given(loads)}")
+        loads = [expect(load, RingLoad, "a load of a ring") for load in loads]
+        expect_having(engine, ("geometry", "load_many"), "an emulator")
         if depth < 1 or not loads:
             raise InvalidValueError(f"a ring of {depth} stages with {len(loads)} loads; must have 1 or more of each")
         counts = {len(load.coords) for load in loads} | ({len(store.coords)} if store else set())

@@ -110,7 +110,7 @@ class Trace:
         self.geometry: Geometry = geometry(descriptor, mode)
         self.coords = operands.coordinates(self.geometry, coords)
         self.offsets = operands.im2col_offsets(self.geometry, im2col_offsets, len(self.coords))
-        self.starts = np.broadcast_to(np.asarray(smem_offsets, np.int64), (len(self.coords),))
+        self.starts = operands.offsets_of_windows(smem_offsets, len(self.coords))
         self.base = 0 if smem is None else smem.base
         self.gmem = gmem
         self.logical = logical

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import cute_py as cute
 from cute_py import Int, Layout, LayoutLeft, LayoutRight
-from cute_py.errors import CuteError, InvalidValueError
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError
 
 DTYPES = ["uint8", "float16", "float32", "float64"]
 
@@ -152,3 +152,25 @@ def test_a_tile_of_a_part_of_an_element_has_no_instructions() -> None:
     atom = cute.tma.make_tma_atom("SM90_TMA_LOAD", gmem, cute.parse("_2:_1"), internal_dtype="uint64", check=False)
     with pytest.raises(InvalidValueError, match="must be a whole number of elements"):
         cute.tma.instructions(atom)
+
+
+@pytest.mark.parametrize("run", [cute.tma.copy, cute.tma.execute])
+def test_an_array_is_no_atom(run: Any) -> None:
+    x = np.zeros((8, 16), np.uint8)
+    with pytest.raises(InvalidTypeError, match="a TMA atom"):
+        run(x, x)
+
+
+def test_a_load_without_multicast_brings_each_cta_its_slice() -> None:
+    """CuTe C++ takes such an atom; its barrier would wait for ever if it expected the whole tile."""
+    gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
+    tile = cute.parse("(_128,_64):(_64,_1)")
+    alone = cute.tma.make_tma_copy("SM90_TMA_LOAD", gmem, tile, num_multicast=4)
+    shared = cute.tma.make_tma_copy("SM90_TMA_LOAD_MULTICAST", gmem, tile, num_multicast=4)
+    assert (alone.bytes_per_instruction, alone.transaction_bytes) == (4096, 4096)
+    assert (shared.bytes_per_instruction, shared.transaction_bytes) == (4096, 16384)
+    assert alone.why_not() == (
+        "SM90_TMA_LOAD sends nothing to other CTAs: each of the 4 receives its slice of the tile alone"
+    )
+    assert shared.why_not() is None
+    assert cute.tma.make_tma_copy("SM90_TMA_STORE", gmem, tile, num_multicast=4).why_not() is None

@@ -72,6 +72,12 @@ def gdb_bytes(raw: bytes) -> str:
     return "\n".join(f"0x7ffe{i:04x}:\t" + "\t".join(f"0x{byte:02x}" for byte in raw[i : i + 8]) for i in rows)
 
 
+def memory_window(raw: bytes) -> str:
+    """As the memory window of Visual Studio: an address without a colon, bytes, characters."""
+    rows = range(0, len(raw), 16)
+    return "\n".join(f"0x00007FFE0000{i:04X}  {raw[i : i + 16].hex(' ')}  ................" for i in rows)
+
+
 TEXTS = {
     "hex": MAP.hex(),
     "hex with spaces": MAP.hex(" "),
@@ -85,6 +91,8 @@ TEXTS = {
     "gdb x/128bx": gdb_bytes(MAP),
     "xxd": xxd(MAP),
     "hexdump -C": hexdump(MAP),
+    "memory window": memory_window(MAP),
+    "printf without 0x": " ".join(f"{word:016x}" for word in WORDS),
     "C": "uint64_t desc[16] = {" + ", ".join(f"0x{word:X}ULL" for word in WORDS) + "};",
     "printf": "DESC_TMA512: " + " ".join(f"0x{word:016x}" for word in WORDS),
     "Python list of words": str(WORDS),
@@ -118,7 +126,8 @@ def test_every_map_survives_each_text(request: TensorMap) -> None:
     assert read_map(cute_print(words)) == raw[:64]
     assert read_map(" ".join(map(hex, reversed(words))), order="high_first") == raw
     assert read_map(" ".join(map(hex, words)), order="low_first") == raw
-    assert read_map(raw.hex(" ")) == raw
+    assert read_map(raw.hex(" ")) == read_map(raw.hex(" ", 8)) == read_map(memory_window(raw)) == raw
+    assert read_map(" ".join(f"{word:016x}" for word in words), order="low_first") == raw
 
 
 def test_four_words_are_the_lower_half() -> None:

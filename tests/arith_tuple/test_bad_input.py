@@ -1,0 +1,64 @@
+"""What is no number, no array, or too large to print ends in a typed error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import sympy
+
+import cute_py as cute
+from cute_py import ArrayEngine, E, Int, Layout, Ratio, SmemPtrFlag
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError
+
+N = sympy.Symbol("N", integer=True, positive=True)
+HUGE = Layout((2**40, 2**30))
+TV = Layout((4, 2), (E(1), E(0)))
+
+REFUSED: list[tuple[str, Callable[[], Any], type[CuteError], str]] = [
+    ("engine of a number", lambda: ArrayEngine(7, 0), InvalidTypeError, "a one-dimensional array, got 7"),
+    ("engine of a matrix", lambda: ArrayEngine(np.zeros((2, 2)), 0), InvalidTypeError, "a one-dimensional array"),
+    ("origin", lambda: ArrayEngine(np.zeros(4), b"x"), InvalidTypeError, "the index of offset 0 must be an integer"),
+    ("huge table", lambda: cute.format_layout(HUGE), InvalidValueError, "at most 1048576 are shown"),
+    ("huge picture", lambda: cute.format_latex(HUGE), InvalidValueError, "at most 1048576 are shown"),
+    ("huge tile", lambda: cute.format_latex_tv(TV, (2**40, 2**30)), InvalidValueError, "at most 1048576 are shown"),
+    ("symbolic table", lambda: cute.format_layout(Layout((N, 4))), InvalidTypeError, "got the symbol N"),
+    ("symbolic picture", lambda: cute.format_latex(Layout(N)), InvalidTypeError, "got the symbol N"),
+    ("one mode", lambda: cute.format_latex_tv(TV, 7), InvalidTypeError, "tile_mn is (M, N), got 1 modes"),
+    ("counter", lambda: cute.counting_iterator(()), InvalidTypeError, "must be an integer"),
+    ("counter of an array", lambda: cute.counting_iterator(np.zeros(3)), InvalidTypeError, "must be an integer"),
+    ("flag", lambda: SmemPtrFlag(sympy.I), InvalidTypeError, "must be an integer"),
+    ("flag of a text", lambda: SmemPtrFlag(""), InvalidTypeError, "must be an integer"),
+    ("address", lambda: cute.make_gmem_ptr(int, "float16"), InvalidTypeError, "an address is an integer"),
+    ("ratio", lambda: Ratio(0, np.array([1, 2])), InvalidTypeError, "a ratio is of two integers"),
+    ("mode", lambda: E(int), InvalidTypeError, "a mode of a basis element is an integer"),
+    ("mode after a bad one", lambda: E(-1, (1, 2)), InvalidValueError, "must not be negative"),
+    ("array as text", lambda: cute.text(np.array([1, 2])), InvalidTypeError, "one element is printed"),
+    ("date as text", lambda: cute.text(np.datetime64("2020")), InvalidTypeError, "no number to print"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "kind", "words"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
+def test_refused(call: Callable[[], Any], kind: type[CuteError], words: str) -> None:
+    with pytest.raises(kind) as error:
+        call()
+    assert words in str(error.value)
+
+
+def test_too_deep() -> None:
+    deep: Any = 1
+    for _ in range(2000):
+        deep = (deep,)
+    calls: tuple[Callable[[Any], Any], ...] = (
+        cute.text, cute.ostream_text, cute.parse, cute.make_tensor, cute.format_tensor, cute.make_coord_tensor, E, Int,
+        lambda t: cute.recast(t, "float32"), lambda t: cute.basis_get(E(0), t), lambda t: cute.make_gmem_ptr(t, "int8"),
+    )  # fmt: skip
+    for call in calls:
+        with pytest.raises(CuteError):
+            call(deep)
+
+
+def test_the_largest_table_is_printed() -> None:
+    assert cute.format_layout(Layout((1, 2**10))).count("\n") == 5

@@ -1,0 +1,210 @@
+"""What is no layout, no number, too deep or too large ends in a typed error that names it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+import sympy
+
+import cute_py as cute
+from cute_py import E, Int, Layout, Swizzle
+from cute_py.errors import (
+    CompositionMismatchError,
+    CoordinateError,
+    CuteError,
+    InvalidTypeError,
+    InvalidValueError,
+    LayoutError,
+    StaticAssertError,
+    given,
+)
+from cute_py.layout.expected import expect, expect_having, expect_integer, is_integer
+
+N = sympy.Symbol("N", integer=True, positive=True)
+
+
+def nested(depth: int) -> Any:
+    tree: Any = 1
+    for _ in range(depth):
+        tree = (tree,)
+    return tree
+
+
+NO_INTEGERS = (
+    None, True, 1.5, float("nan"), "4", b"4", bytearray(4), [1], {}, int, np.float32(2), np.datetime64("2020"), 1j,
+    Fraction(1, 2), np.array([1, 2]), sympy.true, sympy.oo, sympy.nan, sympy.zoo, sympy.I, sympy.Rational(1, 2),
+    range(3),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("value", NO_INTEGERS, ids=lambda v: type(v).__name__)
+def test_no_size_and_no_stride(value: Any) -> None:
+    for make in (Layout, lambda v: Layout(4, v), lambda v: Layout((4, v)), lambda v: cute.round_up(v, 4)):
+        if value is None and make is not Layout:
+            continue  # as a stride, None is the default
+        with pytest.raises(InvalidTypeError):
+            make(value)
+
+
+@pytest.mark.parametrize("value", [True, 1.5, "4", int, np.array([1, 2]), np.array([3, 4], object), N])
+def test_static_integers_are_made_of_integers(value: Any) -> None:
+    assert not is_integer(value)
+    with pytest.raises(InvalidTypeError, match="Int takes an integer"):
+        Int(value)
+
+
+L = Layout((4, 8), (8, Int(1)))
+DEEP = nested(2000)
+
+REFUSED: list[tuple[str, Callable[[], Any], type[CuteError], str]] = [
+    ("tuple, rounded", lambda: cute.round_up(5, (2, 2)), InvalidTypeError, "round_up of a tuple and an integer"),
+    ("tuple, rounded up", lambda: cute.round_up((10, 7), 2**62), InvalidTypeError, "round_up of a tuple"),
+    ("inner product", lambda: cute.inner_product((1, 2), 2**62), StaticAssertError, "Mismatched ranks"),
+    ("stride deeper", lambda: cute.crd2idx(7, 5, ((1, 3),)), CoordinateError, "Mismatched Ranks"),
+    ("stride flatter", lambda: cute.crd2idx(12, ((7, 5),), 3), CoordinateError, "Mismatched Ranks"),
+    ("index of a stride", lambda: cute.idx2crd(8, Int(5), (0, 4)), CoordinateError, "Mismatched Ranks"),
+    ("basis as a size", lambda: cute.crd2crd(5, 7, (E(0), E(1))), InvalidTypeError, "can't divide"),
+    ("stride of a number", lambda: cute.stride(4), InvalidTypeError, "stride takes a layout or a tensor, got int 4"),
+    ("alignment of a number", lambda: cute.max_alignment(4), InvalidTypeError, "expected a layout"),
+    ("raked", lambda: cute.raked_product(L, 2), InvalidTypeError, "expected a layout"),
+    ("threads", lambda: cute.local_partition(L, 0, 6), InvalidTypeError, "takes a layout of threads, got 0"),
+    ("values", lambda: cute.thread_value_view(L, 8, 3), InvalidTypeError, "a layout of (thread, value), got 3"),
+    ("sliced class", lambda: cute.slice_("4:1", int), InvalidTypeError, "slice_ takes a layout"),
+    ("rank in full", lambda: cute.append(L, None, 2**40), InvalidValueError, "must be at most 65536"),
+    ("rank of a tuple", lambda: cute.append((4,), 1, ()), InvalidTypeError, "a mode is an integer, got ()"),
+    ("swizzle bits", lambda: cute.make_swizzle(7, sympy.I), InvalidTypeError, "Z bits as an integer, got I"),
+    ("swizzle class", lambda: Swizzle(1, int), InvalidTypeError, "Swizzle base must be an integer"),
+    ("factor", lambda: cute.upcast(L, np.array([1, 2])), InvalidValueError, "a positive integer"),
+    ("profile", lambda: cute.filter_zeros(L, ((), ())), StaticAssertError, "Mismatched Ranks"),
+    ("steps of an array", lambda: cute.steps(np.array([1, 2])), InvalidTypeError, "no steps are known of"),
+    ("steps of nothing", lambda: cute.steps(cute.complement), InvalidTypeError, "complement needs operands"),
+    ("type of offsets", lambda: cute.offsets(L, None, "4:1"), InvalidTypeError, "must be an integer type"),
+    ("ragged", lambda: cute.offsets(Layout(8), [[1], [2, 3]]), InvalidTypeError, "coordinates are integers"),
+    ("ragged offsets", lambda: cute.coordinates(L, [[1], [2, 3]]), InvalidTypeError, "offsets are integers"),
+    ("a callable", lambda: cute.offsets(int, (1,)), InvalidTypeError, "offsets takes a layout or a tensor"),
+    ("shift of a layout", lambda: cute.overlaps(L, L, L), InvalidTypeError, "shift counts elements"),
+    ("base", lambda: cute.coalescing(L, "float16", base=2**63), InvalidValueError, "must be less than 2**62"),
+    ("base of a layout", lambda: cute.bank_conflicts(L, 16, base=L), InvalidTypeError, "base is a byte address"),
+    ("wide element", lambda: cute.coalescing(Layout(4), 2**63), InvalidValueError, "must be 1 to 65536"),
+    ("no thread", lambda: cute.coalescing(Layout(0), 16), InvalidValueError, "at least one thread"),
+    ("relation", lambda: cute.elem_less(1, E(0)), InvalidTypeError, "elem_less compares integers"),
+    ("symbol and basis", lambda: cute.compatible(E(1, 0), (4, N)), InvalidTypeError, "sizes are integers"),
+    ("by nothing", lambda: cute.logical_divide(Layout((N, 4), (4, 1)), 0), LayoutError, "division by zero"),
+    ("no bits", lambda: cute.composition(Layout((4, 8), (E(0), E(1))), Swizzle(1, 0, 1)), InvalidTypeError, "no bits"),
+    ("searched", lambda: cute.coordinates(Layout((2**10, 2**20), (3, 2)), [5]), LayoutError, "too many to search"),
+    ("diced", lambda: cute.dice((0, 1), nested(2000)), InvalidValueError, "nested deeper than 64"),
+    ("unknown size", lambda: cute.composition(Layout((N, 4)), Layout(N), strict=True), CoordinateError, "known number"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "kind", "words"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
+def test_refused(call: Callable[[], Any], kind: type[CuteError], words: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(kind) as error:
+            call()
+    assert words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: Layout(DEEP),
+        lambda: cute.complement(DEEP),
+        lambda: cute.offsets(DEEP),
+        lambda: cute.is_injective(DEEP),
+        lambda: cute.make_layout_tv(L, DEEP),
+        lambda: cute.make_composed_layout(DEEP, 0, L),
+        lambda: cute.upcast(L, DEEP),
+        lambda: cute.select(L, DEEP),
+        lambda: cute.right_inverse(DEEP),
+        lambda: cute.linear(DEEP),
+        lambda: cute.steps(DEEP, L),
+        lambda: cute.local_tile(L, (2, 4), DEEP),
+        lambda: cute.Tensor(DEEP, L),
+        lambda: Swizzle(DEEP, 0),
+        lambda: Int(DEEP),
+    ],
+)
+def test_too_deep(call: Callable[[], Any]) -> None:
+    with pytest.raises(CuteError):
+        call()
+
+
+def test_what_has_no_text_is_named_by_its_class() -> None:
+    assert given(nested(10**5)) == "<tuple nested too deep to print>"
+    assert given((4, "a")) == "(4, 'a')"
+
+
+def test_one_check_for_arguments() -> None:
+    assert expect("a", str, "a name") == "a" and expect_integer(np.int64(4), "n") == 4
+    with pytest.raises(InvalidTypeError, match="op must be an Int, got int 4"):
+        expect(4, Int, "op")
+    with pytest.raises(InvalidTypeError, match="n must be an integer, got bool True"):
+        expect_integer(True, "n")
+    with pytest.raises(InvalidTypeError, match="expected a box, got int 4"):
+        expect_having(4, ("box",), "a box")
+
+
+def test_strict_composition_compares_numbers_and_not_their_staticness() -> None:
+    """R(0) is a static 0 where A(B(0)) is a run-time one: the same number, and no mismatch."""
+    a = Layout((Int(16), (Int(16), Int(3))), (Int(0), (Int(6), Int(12))))
+    assert str(cute.composition(a, Layout(Int(8)), strict=True)) == "_8:_0"
+    basis = Layout((Int(4), Int(8)), (E(0), E(1)))
+    assert (
+        str(cute.composition(basis, Layout((2, Int(8)), (Int(1), Int(4))), strict=True))
+        == "((2,1),_8):((_1@0,_1@1),_1@1)"
+    )
+
+
+def test_strict_composition_misses_no_element() -> None:
+    """Run-time sizes that do not divide: C++ drops the rest, here 12 elements are left of 16."""
+    a = Layout((Int(2), 3, Int(4)), (0, 0, Int(0)))
+    assert cute.size(cute.composition(a, Layout(Int(16)))) == 12
+    with pytest.raises(
+        CompositionMismatchError, match="composition has 12 elements; must have the 16 of the right side"
+    ):
+        cute.composition(a, Layout(Int(16)), strict=True)
+
+
+def test_coordinates_overlap_where_all_their_numbers_do() -> None:
+    """{(0,0),(0,1),(0,2)} and {(1,1),(1,2),(1,3)} share numbers and no coordinate."""
+    a = Layout((Int(1), 3), (E(0), E(1)))
+    assert not cute.overlaps(a, a, shift=1)
+    assert cute.overlaps(a, a)
+    assert cute.overlaps(Layout((2, 3), (E(0), E(1))), Layout((2, 3), (E(0), E(1))), shift=1)
+    with pytest.raises(InvalidTypeError, match="different codomains"):
+        cute.overlaps(a, Layout(3))
+    assert not cute.overlaps(a, Layout((0, 3), (E(0), E(1))))
+
+
+def test_overlaps_counts_before_it_evaluates() -> None:
+    """A layout too large to count is refused at once, without its offsets."""
+    large = Layout((12, 8, 12, 4, 5, 12, 8, 8, 2, 9, 9), (5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41))
+    with pytest.raises(LayoutError, match="too many to count"):
+        cute.overlaps(large, Layout(16, 64))
+
+
+@pytest.mark.parametrize("stride", [1, 3, 1 << 20])
+def test_distinct_offsets_are_counted_alike_near_and_far(stride: int) -> None:
+    layout = Layout((4, 5, 3), (stride, 3 * stride, 4 * stride))
+    assert cute.footprint(layout).distinct == len(np.unique(cute.offsets(layout)))
+
+
+@pytest.mark.parametrize("value", [1, 2, 8, 56, 784])
+def test_many_run_time_modes_divided_by_a_symbol(value: int) -> None:
+    """Long assumptions are noted as they stand: simplified, each took seconds. Numbers decide them."""
+    layout = Layout((8, 7, 14, 4))
+    symbolic = cute.tiled_divide(layout, Layout(N)).subs({N: value})
+    assert cute.same_function(cute.coalesce(symbolic), cute.coalesce(cute.tiled_divide(layout, Layout(value))))
+
+
+def test_a_long_assumption_is_held_against_the_values() -> None:
+    symbolic = cute.logical_divide(Layout((8, 7, 14, 4)), Layout(N))
+    with pytest.raises(LayoutError, match="the values break an assumption of this layout"):
+        symbolic.subs({N: 10})
