@@ -20,13 +20,13 @@ GIVEN_CHARACTERS: Final = 400
 
 
 def given(value: object) -> str:
-    """What a user gave, for the text of an error: its repr, if it has one.
+    """What a user gave, for the text of an error: its repr in one line, if it has one.
 
     >>> given((4, "a")), len(given(list(range(1000))))
     ("(4, 'a')", 405)
     """
     try:
-        text = repr(value)
+        text = " ".join(repr(value).split("\n"))
     except RecursionError:
         return f"<{type(value).__name__} nested too deep to print>"
     if len(text) <= GIVEN_CHARACTERS:

@@ -313,3 +313,25 @@ def test_the_html_form_has_the_same_words() -> None:
     page = ElementTree.fromstring(words._repr_html_())
     assert " ".join(page.itertext()).split() == words.split()
     assert "&lt; b" in Explanation("a < b")._repr_html_()
+
+
+def test_a_basis_element_in_words() -> None:
+    """Also from its text, as it is read in a printout."""
+    assert cute.explain("_1@1@0").splitlines() == [
+        "_1@1@0",
+        "",
+        "A basis element: _1 in mode 1 of mode 0 of a coordinate, 0 in every other mode.",
+        "Before the first @ stands how far (known at compile time), after it where, modes counted from 0.",
+        "Modes within modes are written from the inside out.",
+        "",
+        "As a stride",
+        "  one step along its mode adds ((_0,_1)) to the coordinate. A layout with such strides",
+        "  gives coordinates in place of offsets, which is what a TMA instruction is given.",
+    ]
+    assert cute.explain(cute.E(0)) == cute.explain("_1@0")
+
+
+def test_a_text_that_parse_reads_is_explained_as_what_it_shows() -> None:
+    assert cute.explain("(4,8):(8,1)") == cute.explain(cute.Layout((4, 8), (8, 1)))
+    with pytest.raises(InvalidTypeError, match="texts that `parse` reads"):
+        cute.explain("(4,8")

@@ -6,13 +6,17 @@ stride means and why it has the value that it has, and which logical coordinate 
 
 from __future__ import annotations
 
+import contextlib
 import enum
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from cute_py.arith_tuple.parse import parse
+from cute_py.arith_tuple.scaled_basis import ScaledBasis
 from cute_py.draw.picture import Picture
-from cute_py.errors import CuteError, InvalidTypeError
+from cute_py.errors import CuteError, InvalidTypeError, given
+from cute_py.explanation.basis import basis_words
 from cute_py.explanation.coordinates import (
     basis_layout,
     coordinates,
@@ -52,7 +56,8 @@ def explain(thing: Any, *operands: Any) -> Explanation:
     Args:
         thing: a layout, a composed layout, a swizzle, a tensor, an atom, a tensor map (a request, or 64 or 128 bytes),
             an error of this library, or anything with a method `explain()`; any other object, function, class or
-            table of this library, or the name of one ("tma.SWIZZLE_MODES"); or an operation of the layout algebra.
+            table of this library, or the name of one ("tma.SWIZZLE_MODES"), or a text that `parse` reads ("1@0"); or an
+            operation of the layout algebra.
         operands: of the operation.
     Returns:
         a string; a notebook shows it as HTML.
@@ -73,9 +78,15 @@ def explain(thing: Any, *operands: Any) -> Explanation:
     for takes, text in _KINDS:
         if takes(thing):
             return Explanation(text(thing))
+    if isinstance(thing, str):
+        with contextlib.suppress(CuteError):
+            return explain(parse(thing))
     raise InvalidTypeError(
-        f"explain has no words for {type(thing).__name__} {thing}",
-        {"takes": "layouts, swizzles, tensors, atoms, tensor maps, errors of this library, objects with explain()"},
+        f"explain has no words for {type(thing).__name__} {given(thing)}",
+        {
+            "takes": "layouts, swizzles, tensors, atoms, tensor maps, errors of this library, objects with explain(), "
+            "names of this library, texts that `parse` reads"
+        },
     )
 
 
@@ -101,6 +112,7 @@ _KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any], str]], ...] = (
     (is_basis_layout, basis_layout),
     (is_integer_layout, integer_layout),
     (lambda thing: isinstance(thing, Swizzle), swizzle_words),
+    (lambda thing: isinstance(thing, ScaledBasis), basis_words),
     (lambda thing: isinstance(thing, ComposedLayout), composed_words),
     (lambda thing: isinstance(thing, Tensor), stored),
     (lambda thing: isinstance(thing, Picture), picture_words),

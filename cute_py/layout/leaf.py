@@ -303,7 +303,10 @@ def internal_leaf(x: Any) -> Any:
     if hasattr(kind, "with_value"):  # a basis element
         return x
     if isinstance(x, (Number, Sequence, dict, set, type)) or x is None or kind.__module__ == "numpy":
-        raise InvalidTypeError(f"expected an integer, got {kind.__name__} {given(x)}")
+        hint = "shapes and strides are tuples" if kind is list else None
+        if kind is str and ":" in x:
+            hint = "cute_py.parse(text) reads a layout"
+        raise InvalidTypeError(f"expected an integer, got {kind.__name__} {given(x)}", hint=hint)
     if isinstance(x, IntegerModule):
         return x
     raise InvalidTypeError(f"{kind.__name__} is no integer and no stride (it needs int * x and x + x)")

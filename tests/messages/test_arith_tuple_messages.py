@@ -412,8 +412,9 @@ InvalidTypeError: print_tensor needs known sizes, got the symbol n
     "no words": (
         lambda: explain("(4,5)"),
         """\
-InvalidTypeError: explain has no words for str (4,5)
-  takes : layouts, swizzles, tensors, atoms, tensor maps, errors of this library, objects with explain()""",
+InvalidTypeError: explain has no words for str '(4,5)'
+  takes : layouts, swizzles, tensors, atoms, tensor maps, errors of this library, objects with explain(), \
+names of this library, texts that `parse` reads""",
     ),
     "module without an order": (
         lambda: cosize(Layout((Int(2), Int(2)), (ArithTuple(1, 2), ArithTuple(2, 1)))),

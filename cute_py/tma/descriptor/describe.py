@@ -50,7 +50,10 @@ def describe(what: Any, view: View = "summary", *, arch: str = "sm_90a") -> str:
         raise InvalidValueError(f"unknown view {given(view)}", {"known": ", ".join(VIEWS)})
     is_request = isinstance(what, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide))
     if view == "summary":
-        return _summary(what if is_request else decode(what), arch)
+        if is_request:
+            return _summary(what, arch)
+        text = _summary(decode(what), arch)
+        return text if any(read_map(what)) else f"{text}\n{_line('empty', 'all bytes are 0: nothing was encoded here')}"
     raw = encode(what, arch=arch) if is_request else read_map(what)
     if view == "fields":
         return _fields(raw)
