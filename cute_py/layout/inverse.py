@@ -4,7 +4,9 @@
     left_inverse(L)    L(R(L(i))) == L(i)      for every i in the domain
 
 Both follow the strides in ascending order: the mode of stride 1 first, then the mode whose stride is where the last
-one ended. The result's strides say where in L's domain each of them starts. Only static strides take part.
+one ended. The result's strides say where in L's domain each of them starts. Only static strides take part. As in CuTe
+C++, a run-time size that turns out to be 1 counts as a mode with its stride: where that lies beyond the stride of a
+later mode, as in (1,4):(_12,_6), the law does not hold.
 
 With basis strides (which C++ does not compile) each codomain axis is inverted by itself: mode i of the result maps
 coordinates of axis i to indices of L's domain (rule of arXiv 2603.02298).
