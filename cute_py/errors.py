@@ -15,8 +15,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-GIVEN_CHARACTERS: Final = 400
+GIVEN_CHARACTERS: Final = 405
 """Characters of a value's repr that a text shows; of a longer one its beginning and its end."""
+
+
+def counted(count: int, noun: str) -> str:
+    """A number and what it counts.
+
+    >>> counted(1, "load"), counted(4, "load")
+    ('1 load', '4 loads')
+    """
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def shortened(text: str, limit: int = 240) -> str:
+    """A text, with its middle left out where it is longer than a line should be.
+
+    >>> shortened("a" * 500, 11)
+    'aaa ... aaa'
+    """
+    if len(text) <= limit:
+        return text
+    side = (limit - 5) // 2
+    return f"{text[:side]} ... {text[-side:]}"
 
 
 def given(value: object) -> str:
@@ -26,13 +47,10 @@ def given(value: object) -> str:
     ("(4, 'a')", 405)
     """
     try:
-        text = " ".join(repr(value).split("\n"))
+        text = repr(value)
     except RecursionError:
         return f"<{type(value).__name__} nested too deep to print>"
-    if len(text) <= GIVEN_CHARACTERS:
-        return text
-    half = GIVEN_CHARACTERS // 2
-    return f"{text[:half]} ... {text[-half:]}"
+    return shortened(" ".join(text.split("\n")), GIVEN_CHARACTERS)
 
 
 def format_report(headline: str, facts: Mapping[str, object] | None = None, hint: str | None = None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from cute_py.errors import FileFormatError
+from cute_py.errors import FileFormatError, shortened
 
 
 def integer(text: str) -> int:
@@ -53,27 +53,6 @@ def sizes(text: str) -> tuple[int, ...]:
         return tuple(int(part, 0) for part in parts) if text.strip() else ()
     except ValueError:
         raise argparse.ArgumentTypeError(f"{shortened(repr(text))}; must be integers such as 512,1024") from None
-
-
-def counted(count: int, noun: str) -> str:
-    """A number and what it counts.
-
-    >>> counted(1, "load"), counted(4, "load")
-    ('1 load', '4 loads')
-    """
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
-def shortened(text: str, limit: int = 240) -> str:
-    """A text, with its middle left out where it is longer than a line should be.
-
-    >>> shortened("a" * 500, 11)
-    'aaa ... aaa'
-    """
-    if len(text) <= limit:
-        return text
-    side = (limit - 5) // 2
-    return f"{text[:side]} ... {text[-side:]}"
 
 
 def standard_input() -> bytes:

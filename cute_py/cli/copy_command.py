@@ -8,12 +8,12 @@ from typing import Any
 
 import cute_py as cute
 from cute_py.arith_tuple.printing import format_tensor
-from cute_py.cli.argument_types import counted
 from cute_py.cli.colours import tell
 from cute_py.cli.files import SUFFIXES, check_output, read_array, write_array
 from cute_py.cli.progress import progress_bar
 from cute_py.cli.standard_input import file_of
 from cute_py.cli.tensor_copy import SWIZZLES, TensorCopy, make_copy, parse_tile
+from cute_py.errors import counted
 from cute_py.tma.copy_atom.copy_atom import TmaAtom
 from cute_py.tma.copy_atom.tiles import instructions
 from cute_py.tma.descriptor.describe import describe

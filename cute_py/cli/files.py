@@ -15,9 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cute_py.cli.argument_types import counted, shortened
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import FileFormatError, MissingPackageError
+from cute_py.errors import FileFormatError, MissingPackageError, counted, shortened
 
 SUFFIXES = (".npy", ".npz", ".safetensors")
 

@@ -21,9 +21,8 @@ from cute_py.cli import (
     tma_command,
     tmem_command,
 )
-from cute_py.cli.argument_types import shortened
 from cute_py.cli.colours import ERROR, FACT, HINT, painted, wants_colour
-from cute_py.errors import CuteError
+from cute_py.errors import CuteError, shortened
 
 COMMANDS = (
     demo_command,

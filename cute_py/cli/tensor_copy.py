@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import cute_py as cute
-from cute_py.cli.argument_types import shortened
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import CuteError, GBasisError, InvalidValueError, TmaLimitError
+from cute_py.errors import CuteError, GBasisError, InvalidValueError, TmaLimitError, shortened
 from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight
 from cute_py.layout.leaf import Int
 from cute_py.tma.copy_atom.copy_atom import TmaAtom

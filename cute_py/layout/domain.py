@@ -13,7 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 from cute_py.errors import InvalidTypeError, given
+from cute_py.layout.expected import is_integer
 from cute_py.layout.layout import Layout
+from cute_py.layout.trees import leaves
 
 
 def on_domain(operation: Callable[..., Any], thing: Any, *args: Any, **options: Any) -> Any:
@@ -33,3 +35,12 @@ def domain_of(thing: Any) -> Layout:
             raise InvalidTypeError(f"expected a layout or a tensor, got {type(thing).__name__} {given(thing)}")
         thing = thing.domain
     return thing
+
+
+def has_numbers(layout: Layout) -> bool:
+    """Whether every size and stride is a known integer: no symbol, no basis element.
+
+    >>> has_numbers(Layout((4, 8))), has_numbers(Layout((4, 8), (E(0), E(1))))
+    (True, False)
+    """
+    return all(is_integer(leaf) for leaf in (*leaves(layout.shape), *leaves(layout.stride)))

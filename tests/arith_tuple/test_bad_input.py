@@ -12,12 +12,13 @@ import sympy
 import cute_py as cute
 from cute_py import ArrayEngine, E, Int, Layout, Ratio, SmemPtrFlag
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError
+from tests.refusals import Refusal, assert_refused, nested, refusals
 
 N = sympy.Symbol("N", integer=True, positive=True)
 HUGE = Layout((2**40, 2**30))
 TV = Layout((4, 2), (E(1), E(0)))
 
-REFUSED: list[tuple[str, Callable[[], Any], type[CuteError], str]] = [
+REFUSED: list[Refusal] = [
     ("engine of a number", lambda: ArrayEngine(7, 0), InvalidTypeError, "a one-dimensional array, got 7"),
     ("engine of a matrix", lambda: ArrayEngine(np.zeros((2, 2)), 0), InvalidTypeError, "a one-dimensional array"),
     ("origin", lambda: ArrayEngine(np.zeros(4), b"x"), InvalidTypeError, "the index of offset 0 must be an integer"),
@@ -40,17 +41,13 @@ REFUSED: list[tuple[str, Callable[[], Any], type[CuteError], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("call", "kind", "words"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
+@refusals(REFUSED)
 def test_refused(call: Callable[[], Any], kind: type[CuteError], words: str) -> None:
-    with pytest.raises(kind) as error:
-        call()
-    assert words in str(error.value)
+    assert_refused(call, kind, words)
 
 
 def test_too_deep() -> None:
-    deep: Any = 1
-    for _ in range(2000):
-        deep = (deep,)
+    deep = nested(2000)
     calls: tuple[Callable[[Any], Any], ...] = (
         cute.text, cute.ostream_text, cute.parse, cute.make_tensor, cute.format_tensor, cute.make_coord_tensor, E, Int,
         lambda t: cute.recast(t, "float32"), lambda t: cute.basis_get(E(0), t), lambda t: cute.make_gmem_ptr(t, "int8"),

@@ -11,6 +11,7 @@ import pytest
 import cute_py.draw as draw
 from cute_py import Layout
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError
+from tests.refusals import Refusal, assert_refused, nested, refusals
 
 L = Layout((4, 8))
 
@@ -24,7 +25,7 @@ def test_layouts_without_elements(layout: Layout) -> None:
     assert picture._repr_svg_().startswith("<svg")
 
 
-REFUSED: list[tuple[str, Callable[[], Any], type[CuteError], str]] = [
+REFUSED: list[Refusal] = [
     ("tile of nothing", lambda: draw.draw_layout(L, tile=()), InvalidValueError, "tile = (); must be one or two sizes"),
     ("color", lambda: draw.draw_layout(L, np.zeros(2)), InvalidValueError, "color = "),
     ("names", lambda: draw.draw_compare(L, names=6), InvalidTypeError, "names are a list of texts, got 6"),
@@ -32,17 +33,13 @@ REFUSED: list[tuple[str, Callable[[], Any], type[CuteError], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("call", "kind", "words"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
+@refusals(REFUSED)
 def test_refused(call: Callable[[], Any], kind: type[CuteError], words: str) -> None:
-    with pytest.raises(kind) as error:
-        call()
-    assert words in str(error.value)
+    assert_refused(call, kind, words)
 
 
 @pytest.mark.parametrize("drawn", [draw.draw, draw.draw_layout, draw.draw_tensor, draw.draw_swizzle, draw.draw_compare])
 def test_too_deep(drawn: Callable[[Any], Any]) -> None:
-    deep: Any = 1
-    for _ in range(2000):
-        deep = (deep,)
+    deep = nested(2000)
     with pytest.raises(InvalidTypeError):
         drawn(deep)

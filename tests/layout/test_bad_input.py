@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -24,15 +23,9 @@ from cute_py.errors import (
     given,
 )
 from cute_py.layout.expected import expect, expect_having, expect_integer, is_integer
+from tests.refusals import Refusal, assert_refused, nested, refusals
 
 N = sympy.Symbol("N", integer=True, positive=True)
-
-
-def nested(depth: int) -> Any:
-    tree: Any = 1
-    for _ in range(depth):
-        tree = (tree,)
-    return tree
 
 
 NO_INTEGERS = (
@@ -61,7 +54,7 @@ def test_static_integers_are_made_of_integers(value: Any) -> None:
 L = Layout((4, 8), (8, Int(1)))
 DEEP = nested(2000)
 
-REFUSED: list[tuple[str, Callable[[], Any], type[CuteError], str]] = [
+REFUSED: list[Refusal] = [
     ("tuple, rounded", lambda: cute.round_up(5, (2, 2)), InvalidTypeError, "round_up of a tuple and an integer"),
     ("tuple, rounded up", lambda: cute.round_up((10, 7), 2**62), InvalidTypeError, "round_up of a tuple"),
     ("inner product", lambda: cute.inner_product((1, 2), 2**62), StaticAssertError, "Mismatched ranks"),
@@ -102,13 +95,9 @@ REFUSED: list[tuple[str, Callable[[], Any], type[CuteError], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("call", "kind", "words"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
+@refusals(REFUSED)
 def test_refused(call: Callable[[], Any], kind: type[CuteError], words: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with pytest.raises(kind) as error:
-            call()
-    assert words in str(error.value)
+    assert_refused(call, kind, words)
 
 
 @pytest.mark.parametrize(

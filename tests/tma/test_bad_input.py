@@ -15,6 +15,7 @@ import cute_py.tma.lower as lower
 import cute_py.tma.run as run
 from cute_py import Int, Layout, LayoutRight
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError
+from tests.refusals import Refusal, assert_refused, nested, refusals
 
 X = np.zeros((64, 64), np.uint8)
 ATOM = tma.make_tma_copy("SM90_TMA_LOAD", X, Layout((Int(32), Int(32)), LayoutRight))
@@ -29,7 +30,7 @@ def load(*coords: Any, **options: Any) -> Any:
     return run.Emulator().load(MAP, X.reshape(-1), coords or (0, 0), SMEM, **{"gmem_base": base} | options)
 
 
-REFUSED: list[tuple[str, Callable[[], Any], type[CuteError], str]] = [
+REFUSED: list[Refusal] = [
     ("format", lambda: tma.tensor_map_format(6), InvalidTypeError, "an element type must be a DType"),
     ("movable", lambda: tma.movable_type(6), InvalidTypeError, "an element type must be a DType"),
     ("row", lambda: tma.format_row(float("inf")), InvalidTypeError, "data_type must be an integer"),
@@ -95,17 +96,13 @@ REFUSED: list[tuple[str, Callable[[], Any], type[CuteError], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("call", "kind", "words"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
+@refusals(REFUSED)
 def test_refused(call: Callable[[], Any], kind: type[CuteError], words: str) -> None:
-    with pytest.raises(kind) as error:
-        call()
-    assert words in str(error.value)
+    assert_refused(call, kind, words)
 
 
 def test_too_deep() -> None:
-    deep: Any = 1
-    for _ in range(2000):
-        deep = (deep,)
+    deep = nested(2000)
     calls: tuple[Callable[[Any], Any], ...] = (
         tma.as_op, tma.as_cache_mode, tma.as_load_mode, tma.decode, tma.explain_atom, lower.architecture, run.Mbarrier,
         lambda t: tma.make_cta_v_map((4, 4), t), lambda t: tma.verify_partition(X, t), lambda t: tma.partition(X, t),

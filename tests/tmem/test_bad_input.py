@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 import sympy
 
 import cute_py.tmem as tmem
 from cute_py import Int, Layout
 from cute_py.errors import CuteError, InvalidTypeError, TmemError
+from tests.refusals import Refusal, assert_refused, refusals
 
 DONE = tmem.demonstrate()
 PLAN = DONE.copy.plan
@@ -19,7 +19,7 @@ SMEM = np.zeros(9, np.uint8)
 N = sympy.Symbol("N", integer=True, positive=True)
 HUGE = Layout((Int(2**40), Int(2**30)))
 
-REFUSED: list[tuple[str, Callable[[], Any], type[CuteError], str]] = [
+REFUSED: list[Refusal] = [
     ("plan", lambda: tmem.run(4, DONE.tmem, 0, np.zeros(4096, np.uint8), 0), InvalidTypeError, "the plan of a copy"),
     ("address", lambda: tmem.run(PLAN, tmem.TensorMemory(), 0, SMEM, "0"), InvalidTypeError, "address"),
     ("memory", lambda: tmem.read_back(2, 0, 4), InvalidTypeError, "tensor memory must be a TensorMemory"),
@@ -49,11 +49,9 @@ REFUSED: list[tuple[str, Callable[[], Any], type[CuteError], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("call", "kind", "words"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
+@refusals(REFUSED)
 def test_refused(call: Callable[[], Any], kind: type[CuteError], words: str) -> None:
-    with pytest.raises(kind) as error:
-        call()
-    assert words in str(error.value)
+    assert_refused(call, kind, words)
 
 
 def test_numbers_of_numpy_are_plain_numbers() -> None:

@@ -9,6 +9,7 @@ layouts of rank 1 that gives 0 where shape * stride is 0; this is its generic lo
 from __future__ import annotations
 
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.layout.domain import has_numbers
 from cute_py.layout.expected import expect_integer, is_integer
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Tree, underscore
@@ -50,7 +51,7 @@ def create_tma_multicast_mask(cluster_layout_vmnk: Layout, coord: Tree, *modes: 
     else:
         layout, offset = slice_and_offset(coord, cluster_layout_vmnk)
         numbers = [expect_integer(offset, "the number of a CTA")]
-        if not all(is_integer(n) for n in (*leaves(layout.shape), *leaves(layout.stride))):
+        if not has_numbers(layout):
             raise InvalidTypeError("the CTAs of a cluster are numbered by known integers", {"layout": layout})
         for n, d in zip(leaves(layout.shape), leaves(layout.stride), strict=True):
             steps = range(min(int(n), MAX_CLUSTER + 1)) if d else range(1)  # a stride of 0 names no further CTA

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cute_py.errors import CuteError
+from cute_py.errors import CuteError, counted
 from cute_py.layout.expected import expect_having
 from cute_py.layout.trees import leaves
 from cute_py.tma.copy_atom.check import layout_modes
@@ -57,7 +57,7 @@ def _instructions(atom: TmaAtom) -> list[str]:
         work = tile_work(atom)
     except CuteError as error:
         return [f"  {line}" for line in str(error).splitlines()]
-    tiles = f"{work.tiles} tile{'' if work.tiles == 1 else 's'}"
+    tiles = counted(work.tiles, "tile")
     return [
         f"  {atom.instructions} per tile and CTA, {tiles}, {work.tiles * len(work.coords)} in all",
         f"  first at {_coord(work.coords[0].tolist())}, last at {_coord(work.last)} (innermost first)",

@@ -13,7 +13,7 @@ from cute_py.arith_tuple.tensors import make_tensor
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, InvalidValueError
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.domain import domain_of
+from cute_py.layout.domain import domain_of, has_numbers
 from cute_py.layout.expected import expect
 from cute_py.layout.int_tuple import product_each
 from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight
@@ -32,16 +32,6 @@ class Fix:
 
     def __str__(self) -> str:
         return self.words
-
-
-def _has_numbers(layout: Layout) -> bool:
-    """Whether all sizes and strides are numbers; what is symbolic can't be tried."""
-    try:
-        for leaf in (*leaves(layout.shape), *leaves(layout.stride)):
-            int(leaf)
-    except TypeError:
-        return False
-    return True
 
 
 def _padded(tensor: Tensor, unit: int) -> Tensor | None:
@@ -118,7 +108,7 @@ def find_fixes(make: Any, arguments: dict[str, Any], most: int = 2) -> list[Fix]
     if missing:
         raise InvalidValueError(f"arguments without {missing[0]}; must be those of make_tma_atom, by name")
     tensor, smem_layout = arguments["gtensor"], arguments["smem_layout"]
-    if not _has_numbers(tensor.layout) or not _has_numbers(domain_of(smem_layout)):
+    if not has_numbers(tensor.layout) or not has_numbers(domain_of(smem_layout)):
         return found
     for fix in candidates(tensor, smem_layout, arguments.get("cta_tiler"), int(arguments["num_multicast"])):
         if len(found) == most:

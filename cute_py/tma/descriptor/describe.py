@@ -49,12 +49,12 @@ def describe(what: Any, view: View = "summary", *, arch: str = "sm_90a") -> str:
     if view not in VIEWS:
         raise InvalidValueError(f"unknown view {given(view)}", {"known": ", ".join(VIEWS)})
     is_request = isinstance(what, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide))
-    if view == "summary":
-        if is_request:
-            return _summary(what, arch)
-        text = _summary(decode(what), arch)
-        return text if any(read_map(what)) else f"{text}\n{_line('empty', 'all bytes are 0: nothing was encoded here')}"
+    if is_request and view == "summary":
+        return _summary(what, arch)
     raw = encode(what, arch=arch) if is_request else read_map(what)
+    if view == "summary":
+        text = _summary(decode(raw), arch)
+        return text if any(raw) else f"{text}\n{_line('empty', 'all bytes are 0: nothing was encoded here')}"
     if view == "fields":
         return _fields(raw)
     return _seed_view(raw) if view == "seed001" else _slots(raw)

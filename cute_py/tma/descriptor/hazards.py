@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.formats import CUDA_H, FORMATS, MEASURED
+from cute_py.tma.descriptor.limits import STORE_UNIT
 from cute_py.tma.descriptor.notes import note_box_bytes
 from cute_py.tma.descriptor.quirks import QUIRKS
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
@@ -55,7 +56,7 @@ def _ragged_rows(request: TensorMap) -> str | None:
     if request.interleave or not request.global_dim or not measured_width(request):
         return None
     size = request.global_dim[0] * measured_width(request)
-    return f"rows of {size} bytes" if size % 16 else None
+    return f"rows of {size} bytes" if size % STORE_UNIT else None
 
 
 def _box_beyond(request: TensorMap) -> str | None:

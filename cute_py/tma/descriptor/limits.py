@@ -16,6 +16,9 @@ _BOTH = f"{CUDA_H}; {MEASURED}"
 
 _DOCUMENTED = f"{CUDA_H}; not measured"
 
+STORE_UNIT: Final = 16
+"""Bytes; stores write the last row of a box up to a multiple of this (measured on an H200)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:

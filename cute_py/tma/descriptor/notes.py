@@ -22,8 +22,7 @@ def note_box_bytes(request: TensorMap) -> int:
     >>> note_box_bytes(TensorMapTiled(7, 0, (64, 64), (256,), (16, 9), (1, 2)))    # 4 bytes x 16 x floor(9 / 2)
     256
     """
-    if not hasattr(request, "KIND"):
-        expect_having(request, ("KIND",), "a request of a tensor map")
+    expect_having(request, ("KIND",), "a request of a tensor map")
     number = request.data_type
     if number is None or not 0 <= number < len(FORMATS):
         return 0

@@ -11,7 +11,7 @@ import operator
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from cute_py.errors import FileFormatError, InvalidTypeError, InvalidValueError
+from cute_py.errors import FileFormatError, InvalidTypeError, InvalidValueError, counted
 from cute_py.tma.descriptor.dump_text import bare_words, bytes_in, is_cute_print, words_in
 from cute_py.tma.descriptor.fields import MAP_BYTES, PAYLOAD_BYTES, RESERVED
 
@@ -79,9 +79,7 @@ def _word(value: Any) -> int:
 def _from_words(words: list[int], order: Order) -> bytes:
     """Eight or sixteen words; four are words 0 to 3, and the others are taken to be 0."""
     if len(words) not in (4, 8, 16):
-        raise InvalidValueError(
-            f"tensor map of {len(words)} word{'' if len(words) == 1 else 's'}; must be 8 or 16 words of 64 bits"
-        )
+        raise InvalidValueError(f"tensor map of {counted(len(words), 'word')}; must be 8 or 16 words of 64 bits")
     missing = bytes(32 if len(words) == 4 else 0)
     low_first = b"".join(word.to_bytes(8, "little") for word in words) + missing
     high_first = b"".join(word.to_bytes(8, "little") for word in reversed(words)) + missing

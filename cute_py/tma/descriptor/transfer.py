@@ -81,8 +81,7 @@ def transaction_bytes(request: TensorMap) -> int:
     >>> transaction_bytes(TensorMapTiled(6, 0, (64, 64), (128,), (64, 9), (1, 2)))      # 2 x 64 x ceil(9 / 2)
     640
     """
-    if not hasattr(request, "KIND"):
-        expect_having(request, ("KIND",), "a request of a tensor map")
+    expect_having(request, ("KIND",), "a request of a tensor map")
     if isinstance(request, TensorMapIm2colWide):
         raise UnknownFactError(
             "the transaction bytes of im2col-wide loads were not measured",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cute_py.errors import EmissionError, InvalidValueError, given
+from cute_py.errors import EmissionError, InvalidValueError
 from cute_py.layout.expected import expect
 from cute_py.tma.lower.forms_tensor import REDUCE_KINDS
 from cute_py.tma.lower.inline_asm import InlineAsm, inline_asm
@@ -138,4 +138,4 @@ def entry_point(name: str) -> EntryPoint:
 def __getattr__(name: str) -> EntryPoint:
     if name in _BY_NAME:
         return _BY_NAME[name]
-    raise AttributeError(f"module {given(__name__)} has no attribute {given(name)}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

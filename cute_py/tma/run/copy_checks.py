@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from cute_py.arith_tuple.pointers import make_gmem_ptr
 from cute_py.arith_tuple.tensors import make_tensor
@@ -15,12 +15,10 @@ from cute_py.layout.modes import unflatten
 from cute_py.layout.trees import leaves
 from cute_py.tma.copy_atom.make import make_tma_copy
 from cute_py.tma.copy_atom.tiles import known
+from cute_py.tma.descriptor.limits import STORE_UNIT
 
 if TYPE_CHECKING:
     from cute_py.tma.copy_atom.copy_atom import TmaAtom
-
-STORE_UNIT: Final = 16
-"""Bytes; stores write the last row of a box up to a multiple of this (measured on an H200)."""
 
 
 def check_tensor(atom: TmaAtom, shape: Sequence[int], strides: Sequence[int], bits: int, name: str) -> None:

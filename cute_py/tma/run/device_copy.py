@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, TmaLimitError
 from cute_py.tma.atom.op import why_not_on
 from cute_py.tma.copy_atom.tiles import Instructions, instructions
+from cute_py.tma.descriptor.limits import STORE_UNIT
 from cute_py.tma.descriptor.replace import replace
 from cute_py.tma.run.copy_checks import (
-    STORE_UNIT,
     check_tensor,
     destination_atom,
     first_difference,

@@ -12,8 +12,8 @@ from cute_py.arith_tuple.arrays import ArrayEngine
 from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.layout.layout import Layout
 from cute_py.tma.copy_atom.tiles import Instructions, instructions
+from cute_py.tma.descriptor.limits import STORE_UNIT
 from cute_py.tma.run.copy_checks import (
-    STORE_UNIT,
     check_tensor,
     destination_atom,
     first_difference,

@@ -1,0 +1,32 @@
+"""Bad input as rows, (name, call, error, words), and their check: the error is of this class and says these words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from cute_py.errors import CuteError
+
+Refusal = tuple[str, Callable[[], Any], type[CuteError], str]
+
+
+def refusals(rows: Sequence[Refusal]) -> Any:
+    """Parametrizes a test of (call, kind, words), one case a row, named as the row is."""
+    return pytest.mark.parametrize(("call", "kind", "words"), [row[1:] for row in rows], ids=[row[0] for row in rows])
+
+
+def assert_refused(call: Callable[[], Any], kind: type[CuteError], words: str) -> None:
+    """The call raises the error, without a warning on the way (pytest turns warnings into errors)."""
+    with pytest.raises(kind) as error:
+        call()
+    assert words in str(error.value)
+
+
+def nested(depth: int) -> Any:
+    """A tuple in a tuple in a tuple ..."""
+    tree: Any = 1
+    for _ in range(depth):
+        tree = (tree,)
+    return tree
