@@ -19,7 +19,7 @@ _FLOATS = {6: np.float16, 7: np.float32, 8: np.float64, 9: ml_dtypes.bfloat16, 1
 def pattern(n: int, seed: int) -> NDArray[np.uint8]:
     """The deterministic fill of the recordings (all arithmetic modulo 2**64)."""
     with np.errstate(over="ignore"):
-        x = (np.arange(n, dtype=np.uint64) + np.uint64(seed * 1000003)) * np.uint64(0x9E3779B97F4A7C15)
+        x = (np.arange(n, dtype=np.uint64) + np.uint64(seed * 1000003 % 2**64)) * np.uint64(0x9E3779B97F4A7C15)
         x ^= x >> np.uint64(29)
         x *= np.uint64(0xBF58476D1CE4E5B9)
     return ((x >> np.uint64(40)) & np.uint64(255)).astype(np.uint8)
