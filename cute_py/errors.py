@@ -12,8 +12,12 @@ Catch `CuteError` to catch everything that this library raises on purpose.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Final
+
+SHOWN_BITS: Final = 512
+"""Integers of more bits are shown shortened: Python refuses to print 4,300 digits, and nobody reads 155."""
 
 GIVEN_CHARACTERS: Final = 405
 """Characters of a value's repr that a text shows; of a longer one its beginning and its end."""
@@ -40,16 +44,49 @@ def shortened(text: str, limit: int = 240) -> str:
     return f"{text[:side]} ... {text[-side:]}"
 
 
+def integer_text(number: int) -> str:
+    """An integer in decimal; a huge one by its first hexadecimal digits and its number of bits.
+
+    >>> integer_text(-40), integer_text(1 << 20000)
+    ('-40', '0x1000000000... (20001 bits)')
+    """
+    bits = int(number).bit_length()
+    return str(int(number)) if bits <= SHOWN_BITS else f"{hex(number)[:12]}... ({bits} bits)"
+
+
+class _Shortened(reprlib.Repr):
+    """repr with long integers, long containers and whatever fails in its own repr left out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxtuple = self.maxlist = self.maxdict = self.maxset = self.maxother = self.maxstring = 60
+
+    def repr_int(self, x: int, level: int) -> str:
+        return integer_text(x) if type(x) is int else f"{type(x).__name__}({integer_text(int(x))})"
+
+    repr_Int = repr_int
+
+    def repr_instance(self, x: object, level: int) -> str:
+        try:
+            return shortened(repr(x), self.maxother)
+        except Exception:  # whatever a foreign __repr__ raises: the text of an error must not fail
+            return f"<{type(x).__name__} that can't be printed>"
+
+
 def given(value: object) -> str:
-    """What a user gave, for the text of an error: its repr in one line, if it has one.
+    """What a user gave, for the text of an error: its repr in one line, shortened, whatever that repr does.
 
     >>> given((4, "a")), len(given(list(range(1000))))
     ("(4, 'a')", 405)
+    >>> given([1 << 20000])
+    '[0x1000000000... (20001 bits)]'
     """
     try:
         text = repr(value)
     except RecursionError:
         return f"<{type(value).__name__} nested too deep to print>"
+    except Exception:  # digits beyond Python's limit, or a foreign __repr__
+        text = _Shortened().repr(value)
     return shortened(" ".join(text.split("\n")), GIVEN_CHARACTERS)
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from cute_py.argument_checks import expect_integer
 from cute_py.arith_tuple.pointers import pointer_text
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError, given
-from cute_py.layout.expected import expect_integer
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int
 

@@ -15,9 +15,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from cute_py.argument_checks import expect_integer, is_integer
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError, given
-from cute_py.layout.expected import expect_integer, is_integer
 from cute_py.layout.leaf import Int
 from cute_py.layout.swizzle import Swizzle
 

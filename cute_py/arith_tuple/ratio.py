@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from cute_py.argument_checks import is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
-from cute_py.layout.expected import is_integer
 from cute_py.layout.leaf import Int
 
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from cute_py.argument_checks import is_integer
 from cute_py.arith_tuple.arith_tuple import ArithTuple, refused_integer, scale
 from cute_py.arith_tuple.ratio import Ratio
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
 from cute_py.layout.arithmetic import ceil_div_of
-from cute_py.layout.expected import is_integer
 from cute_py.layout.leaf import Int, Tree, internal, internal_leaf, is_symbolic, leaf_text, public, trunc_div
 from cute_py.layout.trees import at, check_depth
 

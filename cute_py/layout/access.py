@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from cute_py.argument_checks import is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
-from cute_py.layout.expected import is_integer
 from cute_py.layout.offsets import offsets
 from cute_py.layout.recast import bits_of
 

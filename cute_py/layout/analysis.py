@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+from cute_py.argument_checks import is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.domain import domain_of
-from cute_py.layout.expected import is_integer
 from cute_py.layout.layout import Layout, make
 from cute_py.layout.leaf import value_of
 from cute_py.layout.offsets import bounds, integer_axes, numbers, offsets

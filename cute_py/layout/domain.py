@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from cute_py.argument_checks import is_integer
 from cute_py.errors import InvalidTypeError, given
-from cute_py.layout.expected import is_integer
 from cute_py.layout.layout import Layout
 from cute_py.layout.trees import leaves
 

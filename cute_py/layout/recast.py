@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from cute_py.argument_checks import is_integer
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
 from cute_py.layout.arithmetic import ceil_div_leaf
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.expected import is_integer
 from cute_py.layout.layout import Layout, make
 from cute_py.layout.leaf import (
     Dynamic,

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from cute_py.argument_checks import expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, StaticAssertError, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.decay import active_bits, slice_swizzled
-from cute_py.layout.expected import expect_integer, is_integer
 from cute_py.layout.leaf import Dynamic, Int, internal_leaf, public
 from cute_py.layout.product import logical_product
 

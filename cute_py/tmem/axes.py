@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, SupportsIndex, cast
 
+from cute_py.argument_checks import is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
-from cute_py.layout.expected import is_integer
 
 AxisKind = Literal["thread", "memory"]
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cute_py.argument_checks import expect
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, given
-from cute_py.layout.expected import expect
 from cute_py.tmem.axes import whole
 from cute_py.tmem.copy_plan import check_columns
 from cute_py.tmem.swizzled_layout import ComposeLayout, Layout

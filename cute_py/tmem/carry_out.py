@@ -11,8 +11,8 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from cute_py.argument_checks import expect, expect_integer
 from cute_py.errors import TmemError
-from cute_py.layout.expected import expect, expect_integer
 from cute_py.tmem.atom_split import Side
 from cute_py.tmem.copy_async import CopyAsync
 from cute_py.tmem.copy_plan import LANE_SHIFT, CopyPlan

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from cute_py.argument_checks import expect
 from cute_py.errors import InvalidTypeError, TmemError
-from cute_py.layout.expected import expect
 from cute_py.tmem.atom_split import Side
 from cute_py.tmem.buffers import Buffer, BufferRegion
 from cute_py.tmem.copy_plan import CopyPlan, Refusal

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from cute_py.argument_checks import expect_integer
 from cute_py.errors import TmemError, given
-from cute_py.layout.expected import expect_integer
 from cute_py.tmem.cp_forms import COLUMNS, CpForm
 from cute_py.tmem.matrix_descriptor import MatrixDescriptor, SmemSwizzle, encode_matrix_descriptor
 

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cute_py.argument_checks import expect
 from cute_py.errors import TmemError, given
-from cute_py.layout.expected import expect
 from cute_py.tmem.iters import Iter, Row
 
 LANES = 128

@@ -15,8 +15,8 @@ from __future__ import annotations
 import numpy
 from numpy.typing import NDArray
 
+from cute_py.argument_checks import expect
 from cute_py.errors import TmemError, given
-from cute_py.layout.expected import expect
 from cute_py.tmem.cp_forms import DECOMPRESSIONS, UNIT_BYTES
 
 STATUS = "documented, bit position unverified"

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy
 from numpy.typing import NDArray
 
+from cute_py.argument_checks import expect
 from cute_py.errors import TmemError
-from cute_py.layout.expected import expect
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import TensorMapDataType, TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapTiled

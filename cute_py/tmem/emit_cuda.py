@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cute_py.layout.expected import expect
+from cute_py.argument_checks import expect
 from cute_py.tmem.copy_async import CopyAsync
 from cute_py.tmem.emit_tirx import cache_key, cp_mnemonic, encodings, ptx_line
 from cute_py.tmem.matrix_descriptor import ADDRESS_MASK, START_MASK

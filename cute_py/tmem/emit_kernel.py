@@ -9,8 +9,8 @@ The kernel is assembled for sm_100a and sm_103a by the tests. No Blackwell GPU w
 
 from __future__ import annotations
 
+from cute_py.argument_checks import expect
 from cute_py.errors import TmemError
-from cute_py.layout.expected import expect
 from cute_py.tmem.copy_async import CopyAsync
 from cute_py.tmem.emit_cuda import device_functions, emit_cuda
 from cute_py.tmem.instruction_forms import mnemonic

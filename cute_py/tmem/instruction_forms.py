@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from cute_py.argument_checks import expect
 from cute_py.errors import EmissionError, given
-from cute_py.layout.expected import expect
 from cute_py.tmem.cp_forms import DECOMPRESSIONS, FORMS
 
 FULL: dict[str, tuple[int, int]] = {

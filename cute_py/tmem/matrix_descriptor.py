@@ -20,8 +20,8 @@ import operator
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 
+from cute_py.argument_checks import expect_integer
 from cute_py.errors import InvalidTypeError, TmemError, given
-from cute_py.layout.expected import expect_integer
 from cute_py.tmem.axes import whole
 from cute_py.tmem.cp_forms import UNIT_BYTES
 

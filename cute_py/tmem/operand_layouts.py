@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from cute_py.argument_checks import expect
 from cute_py.dtypes import as_dtype
 from cute_py.errors import LayoutError, given
-from cute_py.layout.expected import expect
 from cute_py.tmem.axes import TCol, TLane, whole
 from cute_py.tmem.spec import S
 from cute_py.tmem.swizzled_layout import ComposeLayout, Layout

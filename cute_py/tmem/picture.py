@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy
 from numpy.typing import NDArray
 
+from cute_py.argument_checks import expect
 from cute_py.errors import TmemError
-from cute_py.layout.expected import expect
 from cute_py.tmem.tensor_memory import NOT_A_SOURCE
 
 SLAB = 32

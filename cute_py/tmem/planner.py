@@ -10,7 +10,7 @@ element for each cell, shared-memory reach, whole bytes) are ours, and refuse wh
 
 from __future__ import annotations
 
-from cute_py.layout.expected import expect
+from cute_py.argument_checks import expect
 from cute_py.tmem import iters
 from cute_py.tmem.atom_split import Parts, Side, cut_regions, in_one_order, split_parts
 from cute_py.tmem.copy_plan import CopyPlan, MiddleLoop, Refusal

@@ -18,8 +18,8 @@ from typing import Any, Protocol
 import numpy
 from numpy.typing import NDArray
 
+from cute_py.argument_checks import expect
 from cute_py.errors import RaceError, TmemError, UnknownFactError, WouldHangError
-from cute_py.layout.expected import expect
 from cute_py.tmem.copy_plan import check_columns
 from cute_py.tmem.cp_forms import COLUMNS, LANES, UNIT_BYTES, CpForm, cp_form
 from cute_py.tmem.decompression import STATUS, decompress, source_byte

@@ -23,8 +23,8 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from cute_py.argument_checks import expect, expect_integer
 from cute_py.errors import TmemError, given
-from cute_py.layout.expected import expect, expect_integer
 from cute_py.tmem.instruction_forms import COUNTS, MAX_REGISTERS, SHAPE_REGISTERS
 
 THREADS = 32

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parents[2] / "cute_py"
-MAX_LINES = 400
+MAX_LINES = 700
 VAGUE = {"util", "utils", "core", "helper", "helpers", "common", "misc"}
 
 # Longest matching prefix decides. `cute_py` itself (the re-exports) stands above the packages, the shell above it.
@@ -19,6 +19,7 @@ FLOORS: dict[str, float] = {
     "cute_py": 9,
     "cute_py.errors": 0,
     "cute_py.dtypes": 0,
+    "cute_py.argument_checks": 0,
     "cute_py.layout": 1,
     "cute_py.arith_tuple": 2,
     "cute_py.tma": 8,

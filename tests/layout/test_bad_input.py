@@ -12,6 +12,7 @@ import sympy
 
 import cute_py as cute
 from cute_py import E, Int, Layout, Swizzle
+from cute_py.argument_checks import expect, expect_having, expect_integer, is_integer
 from cute_py.errors import (
     CompositionMismatchError,
     CoordinateError,
@@ -22,7 +23,6 @@ from cute_py.errors import (
     StaticAssertError,
     given,
 )
-from cute_py.layout.expected import expect, expect_having, expect_integer, is_integer
 from tests.refusals import Refusal, assert_refused, nested, refusals
 
 N = sympy.Symbol("N", integer=True, positive=True)

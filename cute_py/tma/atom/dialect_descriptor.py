@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final
 
+from cute_py.argument_checks import expect, expect_having
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaBuildError
-from cute_py.layout.expected import expect, expect_having
 from cute_py.layout.layout import Layout
 from cute_py.layout.tensor import Tensor
 from cute_py.tma.atom.cache_mode import CacheMode

@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, runtime_checkable
 
+from cute_py.argument_checks import expect
 from cute_py.errors import InvalidTypeError, TmaBuildError, given
-from cute_py.layout.expected import expect
 from cute_py.layout.tensor import Tensor
 from cute_py.tma.atom import diagnostics as say
 from cute_py.tma.atom.cache_mode import CacheMode, as_cache_mode, why_not_cache_mode

@@ -8,9 +8,9 @@ layouts of rank 1 that gives 0 where shape * stride is 0; this is its generic lo
 
 from __future__ import annotations
 
+from cute_py.argument_checks import expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.layout.domain import has_numbers
-from cute_py.layout.expected import expect_integer, is_integer
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Tree, underscore
 from cute_py.layout.slicing import slice_and_offset

@@ -12,11 +12,11 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from cute_py.argument_checks import expect
 from cute_py.arith_tuple.ratio import ratio
 from cute_py.arith_tuple.scaled_basis import E
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import GBasisError, InvalidTypeError
-from cute_py.layout.expected import expect
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int, Tree, public, value_of
 from cute_py.layout.recast import recast_layout

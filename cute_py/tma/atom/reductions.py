@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from cute_py.layout.expected import expect
+from cute_py.argument_checks import expect
 from cute_py.tma.atom.modes import TmaReduceKind
 
 _INTEGERS = ("uint32", "int32", "uint64")

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cute_py.argument_checks import expect
 from cute_py.errors import StaticAssertError
-from cute_py.layout.expected import expect
 from cute_py.layout.swizzle import Swizzle
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from cute_py.argument_checks import expect, expect_integer
 from cute_py.errors import InvalidValueError, StaticAssertError
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composition import composition
 from cute_py.layout.divide import zipped_divide
 from cute_py.layout.domain import domain_of
-from cute_py.layout.expected import expect, expect_integer
 from cute_py.layout.int_tuple import product_each, rank, size
 from cute_py.layout.inverse import right_inverse
 from cute_py.layout.layout import Layout, joined, make

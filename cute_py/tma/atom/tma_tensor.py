@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from cute_py.argument_checks import expect_integer
 from cute_py.arith_tuple.arith_tuple import ArithTuple
 from cute_py.arith_tuple.iterators import ArithTupleIterator
 from cute_py.errors import InvalidValueError, StaticAssertError
-from cute_py.layout.expected import expect_integer
 from cute_py.layout.int_tuple import congruent
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int, Tree

@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from cute_py.argument_checks import expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaVerifyError, given
-from cute_py.layout.expected import expect_integer, is_integer
 from cute_py.layout.int_tuple import size
 from cute_py.tma.atom.flags import TmaFlags
 from cute_py.tma.atom.interned import interned_objects

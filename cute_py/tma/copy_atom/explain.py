@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cute_py.argument_checks import expect_having
 from cute_py.errors import CuteError, counted
-from cute_py.layout.expected import expect_having
 from cute_py.layout.trees import leaves
 from cute_py.tma.copy_atom.check import layout_modes
 from cute_py.tma.copy_atom.tiles import tile_work

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from cute_py.argument_checks import expect
 from cute_py.arith_tuple.tensors import make_tensor
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, InvalidValueError
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.domain import domain_of, has_numbers
-from cute_py.layout.expected import expect
 from cute_py.layout.int_tuple import product_each
 from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight
 from cute_py.layout.leaf import Int

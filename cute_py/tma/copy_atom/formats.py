@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from cute_py.argument_checks import expect
 from cute_py.dtypes import DType
 from cute_py.errors import StaticAssertError
-from cute_py.layout.expected import expect
 from cute_py.tma.descriptor.formats import TensorMapDataType
 
 _T = TensorMapDataType

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cute_py.argument_checks import expect_integer
 from cute_py.arith_tuple.arrays import ArrayEngine
 from cute_py.arith_tuple.pointers import Pointer
 from cute_py.arith_tuple.tensors import make_tensor, swizzle_of
@@ -17,7 +18,6 @@ from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
 from cute_py.layout.derived import get_nonswizzle_portion, get_swizzle_portion
 from cute_py.layout.domain import domain_of
-from cute_py.layout.expected import expect_integer
 from cute_py.layout.int_tuple import product_each, size
 from cute_py.layout.layout import Layout, static
 from cute_py.layout.leaf import Int

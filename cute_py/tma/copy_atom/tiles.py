@@ -10,12 +10,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cute_py.argument_checks import expect_having
 from cute_py.arith_tuple.pointers import make_smem_ptr
 from cute_py.arith_tuple.ratio import Ratio
 from cute_py.arith_tuple.tensors import make_tensor
 from cute_py.errors import InvalidValueError
 from cute_py.layout.divide import zipped_divide
-from cute_py.layout.expected import expect_having
 from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int, Tree, internal, value_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
+from cute_py.argument_checks import expect
 from cute_py.errors import InvalidValueError, UnknownFactError, given
-from cute_py.layout.expected import expect
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.fields import PAYLOAD_BYTES

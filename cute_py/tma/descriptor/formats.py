@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, TypeVar
 
-from cute_py.layout.expected import expect_integer
+from cute_py.argument_checks import expect_integer
 
 MEASURED: Final = "measured on NVIDIA H200, driver 580.159.04"
 CUDA_H: Final = "CUDA 13.0 driver API, Tensor Map Object Management"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
 
+from cute_py.argument_checks import expect_having
 from cute_py.errors import InvalidTypeError, InvalidValueError
-from cute_py.layout.expected import expect_having
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.formats import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cute_py.layout.expected import expect_having
+from cute_py.argument_checks import expect_having
 from cute_py.tma.descriptor.formats import FORMATS
 from cute_py.tma.descriptor.request import TensorMap, TensorMapTiled
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from cute_py.argument_checks import expect
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaBuildError, given
-from cute_py.layout.expected import expect
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.arch import ADDITIONS, refuse_unknown
 from cute_py.tma.descriptor.decode import decode

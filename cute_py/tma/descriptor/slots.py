@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from cute_py.argument_checks import expect_integer
 from cute_py.errors import InvalidValueError
-from cute_py.layout.expected import expect_integer
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.read import read_map

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from cute_py.argument_checks import expect_having
 from cute_py.errors import UnknownFactError
-from cute_py.layout.expected import expect_having
 from cute_py.tma.descriptor.formats import FORMATS
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2colWide, TensorMapTiled
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from cute_py.argument_checks import expect
 from cute_py.arith_tuple.scaled_basis import basis_value
 from cute_py.arith_tuple.tensors import make_identity_layout
 from cute_py.dtypes import as_dtype
@@ -21,7 +22,6 @@ from cute_py.errors import GBasisError, InvalidTypeError
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composition import composition
 from cute_py.layout.domain import domain_of
-from cute_py.layout.expected import expect
 from cute_py.layout.int_tuple import size
 from cute_py.layout.inverse import right_inverse
 from cute_py.layout.layout import Layout, make

@@ -13,8 +13,8 @@ import enum
 import re
 from dataclasses import dataclass
 
+from cute_py.argument_checks import expect
 from cute_py.errors import InvalidValueError, given
-from cute_py.layout.expected import expect
 
 Version = tuple[int, int]
 """A PTX version: (8, 6) is `.version 8.6`."""

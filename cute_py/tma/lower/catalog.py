@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from cute_py.argument_checks import expect
 from cute_py.errors import InvalidValueError, given
-from cute_py.layout.expected import expect
 from cute_py.tma.lower.forms_bulk import BULK_FORMS
 from cute_py.tma.lower.forms_cache import CACHE_FORMS
 from cute_py.tma.lower.forms_fence import FENCE_FORMS

@@ -11,9 +11,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from cute_py.argument_checks import expect_integer
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
-from cute_py.layout.expected import expect_integer
 from cute_py.tma.descriptor.formats import TensorMapSwizzle
 
 SWIZZLE_SPAN_BYTES: dict[TensorMapSwizzle, int] = {

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cute_py.argument_checks import expect
 from cute_py.errors import EmissionError, InvalidValueError
-from cute_py.layout.expected import expect
 from cute_py.tma.lower.forms_tensor import REDUCE_KINDS
 from cute_py.tma.lower.inline_asm import InlineAsm, inline_asm
 from cute_py.tma.lower.render import Value, ptx

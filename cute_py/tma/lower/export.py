@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from cute_py.argument_checks import expect
 from cute_py.errors import EmissionError, InvalidValueError, given
-from cute_py.layout.expected import expect
 from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.lower.atom_shape import copy_shape_of
 from cute_py.tma.lower.copy_shape import CopyShape

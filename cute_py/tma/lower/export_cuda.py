@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cute_py.argument_checks import expect, expect_having
 from cute_py.errors import EmissionError
-from cute_py.layout.expected import expect, expect_having
 from cute_py.tma.descriptor.formats import (
     Im2ColWideMode,
     Interleave,

@@ -6,8 +6,8 @@ The snippets have the tensor's extents and strides as literals in elements, oute
 
 from __future__ import annotations
 
+from cute_py.argument_checks import expect
 from cute_py.errors import EmissionError
-from cute_py.layout.expected import expect
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.lower.copy_shape import SWIZZLE_SPAN_BYTES, CopyShape

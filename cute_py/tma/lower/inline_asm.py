@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cute_py.argument_checks import expect_integer
 from cute_py.errors import EmissionError
-from cute_py.layout.expected import expect_integer
 from cute_py.tma.lower.catalog import form as find_form
 from cute_py.tma.lower.check import examine
 from cute_py.tma.lower.instruction import OperandClass, coordinate_count, offset_count

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import math
 
+from cute_py.argument_checks import expect
 from cute_py.errors import EmissionError
-from cute_py.layout.expected import expect
 from cute_py.tma.descriptor.formats import TensorMapSwizzle
 from cute_py.tma.lower.architectures import Version, architecture, version_text
 from cute_py.tma.lower.copy_shape import CopyShape

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
+from cute_py.argument_checks import expect_integer
 from cute_py.errors import CoordinateError, TmaBuildError
-from cute_py.layout.expected import expect_integer
 from cute_py.tma.lower.architectures import architecture
 from cute_py.tma.lower.atom_shape import copy_shape_of
 from cute_py.tma.lower.copy_shape import CopyShape

@@ -11,8 +11,8 @@ import re
 import struct
 from dataclasses import dataclass
 
+from cute_py.argument_checks import expect
 from cute_py.errors import ParseError
-from cute_py.layout.expected import expect
 
 STATE_SPACES = ("global", "shared", "shared::cta", "shared::cluster", "param", "const", "local")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cute_py.layout.expected import expect
+from cute_py.argument_checks import expect
 from cute_py.tma.lower.copy_shape import CopyShape
 from cute_py.tma.lower.descriptor_slots import DEVICE_COUNTER, HOST_COUNTER, counter_violations
 from cute_py.tma.lower.stage_verifiers import verify_copy

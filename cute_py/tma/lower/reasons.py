@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from cute_py.argument_checks import expect
 from cute_py.errors import EmissionError, InvalidValueError, given
-from cute_py.layout.expected import expect
 from cute_py.tma.lower.architectures import NEWEST_VERSION, Version
 from cute_py.tma.lower.capabilities import VARIANT_BY_NAME, VARIANTS
 from cute_py.tma.lower.catalog import FORMS, forms_named

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cute_py.argument_checks import expect, expect_integer, is_integer
 from cute_py.errors import EmissionError, InvalidTypeError, given
-from cute_py.layout.expected import expect, expect_integer, is_integer
 from cute_py.tma.descriptor.formats import FORMATS
 from cute_py.tma.descriptor.replace import ELEMTYPES
 from cute_py.tma.descriptor.request import TensorMap, TensorMapTiled

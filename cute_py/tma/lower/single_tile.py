@@ -10,8 +10,8 @@ proxy, issues, commits, and waits for the whole group, since the kernel ends aft
 
 from __future__ import annotations
 
+from cute_py.argument_checks import expect
 from cute_py.errors import EmissionError
-from cute_py.layout.expected import expect
 from cute_py.tma.lower.architectures import NEWEST_VERSION, Version, architecture, version_text
 from cute_py.tma.lower.copy_shape import CopyShape
 from cute_py.tma.lower.render import ptx

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cute_py.argument_checks import expect
 from cute_py.dtypes import DType
 from cute_py.errors import InvalidValueError
-from cute_py.layout.expected import expect
 from cute_py.tma.descriptor.formats import TensorMapSwizzle
 from cute_py.tma.lower.architectures import architecture
 from cute_py.tma.lower.copy_shape import CopyShape

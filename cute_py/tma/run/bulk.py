@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_py.argument_checks import expect
 from cute_py.errors import InvalidValueError, TmaTrap
-from cute_py.layout.expected import expect
 from cute_py.tma.descriptor.formats import TensorMapDataType
 from cute_py.tma.run.emulator_forms import DOCUMENTED, TransactionBytes
 from cute_py.tma.run.emulator_reduce import executes, reduced

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from cute_py.argument_checks import expect_integer
 from cute_py.errors import InvalidValueError
-from cute_py.layout.expected import expect_integer
 from cute_py.tma.run.mbarrier import Mbarrier, init_barrier
 from cute_py.tma.run.memory import POISON, SharedMemory
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from cute_py.argument_checks import expect, expect_having, expect_integer
 from cute_py.errors import InvalidValueError, given
-from cute_py.layout.expected import expect, expect_having, expect_integer
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Tree
 from cute_py.tma.copy_atom.tiles import instructions, known

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from cute_py.argument_checks import expect
 from cute_py.arith_tuple.pointers import make_gmem_ptr
 from cute_py.arith_tuple.tensors import make_tensor
 from cute_py.errors import InvalidValueError
-from cute_py.layout.expected import expect
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int, Tree
 from cute_py.layout.modes import unflatten

@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from cute_py.argument_checks import expect
 from cute_py.errors import EmissionError, InvalidValueError
-from cute_py.layout.expected import expect
 from cute_py.tma.run.emulator_swizzle import SWIZZLES
 
 if TYPE_CHECKING:

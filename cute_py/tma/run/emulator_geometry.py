@@ -17,8 +17,8 @@ import functools
 from dataclasses import dataclass
 from typing import Any, Final
 
+from cute_py.argument_checks import expect
 from cute_py.errors import InvalidTypeError, InvalidValueError, UnknownFactError
-from cute_py.layout.expected import expect
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.formats import OobFill, TensorMapDataType, format_row
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled

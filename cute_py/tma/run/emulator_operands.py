@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from cute_py.argument_checks import expect_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap, given
-from cute_py.layout.expected import expect_integer
 from cute_py.tma.run.emulator_reduce import OPS
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, SupportsIndex, cast
 
+from cute_py.argument_checks import expect_having, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError, given
-from cute_py.layout.expected import expect_having, expect_integer, is_integer
 
 if TYPE_CHECKING:
     from cute_py.tma.run.memory import SharedMemory

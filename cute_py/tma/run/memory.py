@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cute_py.argument_checks import expect_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError
-from cute_py.layout.expected import expect_integer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cute_py.argument_checks import expect, expect_having, expect_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap, given
-from cute_py.layout.expected import expect, expect_having, expect_integer
 from cute_py.tma.run.diagnosis import Flight, Outcome, Race, Run
 from cute_py.tma.run.emulator_im2col import row_count
 from cute_py.tma.run.emulator_image import image

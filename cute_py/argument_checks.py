@@ -1,0 +1,167 @@
+"""Every check of an argument: its class, one integer or several, their range. One text for each mistake.
+
+    expect(value, kind, what)                                 an object of a class
+    expect_integer(value, what, low, high, unit)              one known integer, in a range
+    expect_integers(values, what, low, high, unit, count)     a sequence of them
+    expect_name(value, what)                                  an identifier, for texts that a compiler reads
+    expect_choice(value, choices, what)                       one of a few values
+
+`what` names the argument as its user does ("num_multicast", "boxDim[0]"). A wrong type is an InvalidTypeError, a value
+out of range an InvalidValueError; no check raises anything else, whatever it is given. An integer beyond
+`MAX_INTEGER` is refused everywhere: no size, stride, address or coordinate of any machine comes near it, and texts of
+numbers of any length could not be printed.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Collection, Iterable
+from typing import Any, Final, TypeVar
+
+from cute_py.errors import InvalidTypeError, InvalidValueError, given, integer_text
+
+MAX_INTEGER: Final = 1 << 128
+"""The largest magnitude of an integer that is taken as input."""
+
+Kind = TypeVar("Kind")
+
+
+def is_integer(value: Any) -> bool:
+    """One known integer: an int, an `Int`, a numpy or sympy integer; no bool, symbol, array or class.
+
+    >>> is_integer(4), is_integer(True), is_integer(4.0), is_integer(int)
+    (True, False, False, False)
+    """
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        return False
+    try:
+        operator.index(value)
+    except Exception:  # a class, a symbol, an array, or a foreign __index__ that fails
+        return False
+    return True
+
+
+def expect(value: Any, kind: type[Kind], what: str) -> Kind:
+    """The value itself, if it is a `kind`.
+
+    Raises:
+        InvalidTypeError: it is not; the text names `what`, the kind, and the value.
+
+    >>> expect(4, str, "a name")
+    Traceback (most recent call last):
+    ...
+    cute_py.errors.InvalidTypeError: a name must be a str, got int 4
+    """
+    if not isinstance(value, kind):
+        article = "an" if kind.__name__[0] in "AEIOUaeiou" else "a"
+        raise InvalidTypeError(f"{what} must be {article} {kind.__name__}, got {type(value).__name__} {given(value)}")
+    return value
+
+
+def check_magnitude(number: int, what: str) -> int:
+    """The integer itself, if it is at most `MAX_INTEGER` in magnitude.
+
+    >>> check_magnitude(1 << 20000, "a stride")
+    Traceback (most recent call last):
+    ...
+    cute_py.errors.InvalidValueError: a stride = 0x1000000000... (20001 bits); must be at most 2**128 in magnitude
+    """
+    if not -MAX_INTEGER <= number <= MAX_INTEGER:
+        raise InvalidValueError(f"{what} = {integer_text(number)}; must be at most 2**128 in magnitude")
+    return number
+
+
+def expect_integer(
+    value: Any, what: str, low: int | None = None, high: int | None = None, unit: str = "", hint: str | None = None
+) -> int:
+    """The value as a plain int, if it is one known integer (see `is_integer`) from `low` to `high`, both included.
+
+    Raises:
+        InvalidTypeError: it is none. InvalidValueError: it is out of range.
+
+    >>> expect_integer(Int(4), "the rank")
+    4
+    >>> expect_integer(-1, "the size", 0, unit="bytes")
+    Traceback (most recent call last):
+    ...
+    cute_py.errors.InvalidValueError: the size = -1 bytes; must be at least 0
+    """
+    if not is_integer(value):
+        raise InvalidTypeError(f"{what} must be an integer, got {type(value).__name__} {given(value)}", hint=hint)
+    number = operator.index(value)
+    if (low is not None and number < low) or (high is not None and number > high):
+        if low is None:
+            bound = f"at most {high}"
+        else:
+            bound = f"at least {low}" if high is None else f"{low} to {high}"
+        shown = f"{integer_text(number)} {unit}".rstrip()
+        raise InvalidValueError(f"{what} = {shown}; must be {bound}", hint=hint)
+    return check_magnitude(number, what)
+
+
+def expect_integers(
+    values: Any, what: str, low: int | None = None, high: int | None = None, unit: str = "", count: int | None = None
+) -> tuple[int, ...]:
+    """The values as plain ints, if they are a sequence (`count` long, if given) of integers from `low` to `high`.
+
+    >>> expect_integers([1, 2], "coords", count=2)
+    (1, 2)
+    >>> expect_integers("12", "coords")
+    Traceback (most recent call last):
+    ...
+    cute_py.errors.InvalidTypeError: coords must be a sequence of integers, got str '12'
+    """
+    mistake = f"{what} must be a sequence of integers, got {type(values).__name__} {given(values)}"
+    if isinstance(values, (str, bytes, dict, type)) or not isinstance(values, Iterable):
+        raise InvalidTypeError(mistake)
+    try:
+        items = tuple(values)
+    except Exception:  # a numpy array of rank 0 says it is iterable, and is not
+        raise InvalidTypeError(mistake) from None
+    if count is not None and len(items) != count:
+        raise InvalidValueError(f"{what} has {len(items)} entries; must have {count}", {"got": given(values)})
+    return tuple([expect_integer(item, f"{what}[{i}]", low, high, unit) for i, item in enumerate(items)])
+
+
+def expect_name(value: Any, what: str) -> str:
+    """The value, if it is an identifier of C and Python: letters, digits and _, ASCII, no digit first.
+
+    >>> expect_name("a b", "the kernel's name")
+    Traceback (most recent call last):
+    ...
+    cute_py.errors.InvalidValueError: the kernel's name = 'a b'; must be an identifier
+    """
+    name = expect(value, str, what)
+    if not (name.isidentifier() and name.isascii()):
+        raise InvalidValueError(f"{what} = {given(name)}; must be an identifier")
+    return name
+
+
+def expect_choice(value: Any, choices: Collection[Kind], what: str) -> Kind:
+    """The value, if it is one of `choices` (compared by class and value, so that True is no 1).
+
+    >>> expect_choice("c", ("a", "b"), "the mode")
+    Traceback (most recent call last):
+    ...
+    cute_py.errors.InvalidValueError: the mode = 'c'; must be one of 'a', 'b'
+    """
+    for choice in choices:
+        if type(value) is type(choice) and value == choice:
+            return choice
+    kind = InvalidValueError if any(type(value) is type(choice) for choice in choices) else InvalidTypeError
+    raise kind(f"{what} = {given(value)}; must be one of {', '.join(map(repr, choices))}")
+
+
+def expect_having(value: Any, names: tuple[str, ...], what: str) -> None:
+    """Refuse what lacks an attribute of `what`, for objects whose class the checking module must not import.
+
+    Raises:
+        InvalidTypeError: an attribute is missing.
+
+    >>> expect_having(4, ("box",), "a TMA plan")
+    Traceback (most recent call last):
+    ...
+    cute_py.errors.InvalidTypeError: expected a TMA plan, got int 4
+    """
+    if not all(hasattr(value, name) for name in names):
+        raise InvalidTypeError(f"expected {what}, got {type(value).__name__} {given(value)}")
