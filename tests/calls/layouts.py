@@ -40,7 +40,7 @@ for symbol in ("add", "sub", "mul", "floordiv", "mod"):
     operation(f"Int.__r{symbol}__", f"reflected_{symbol}", lambda m: f"Int({m.integer(1, 9)})", number(1, 9), weight=0.3)
 for symbol in ("abs", "neg", "pos"):
     operation(f"Int.__{symbol}__", symbol, lambda m: f"Int({m.integer(-8, 20)})", weight=0.1)
-method("Int.__format__", lambda m: f"Int({m.integer(-8, 20)})", lambda m: m.one_of("''", "'5'", "'x'", "'04d'"), weight=0.2)
+method("Int.__format__", lambda m: f"Int({m.integer(-8, 20)})", lambda m: m.one_of("''", "'5'", "'>8'"), weight=0.1, mutable=False)
 expression("_", "_", weight=0.05)
 expression("LayoutLeft", "LayoutLeft", weight=0.05)
 expression("LayoutRight", "LayoutRight", weight=0.05)

@@ -117,10 +117,27 @@ def _places(tree: ast.expr) -> list[ast.expr]:
     return found
 
 
+def _nearby(tree: ast.expr, source: random.Random) -> str | None:
+    """Something like it: another number, a damaged text, a sequence with an element more or less."""
+    if isinstance(tree, ast.Constant) and type(tree.value) is int:
+        number = tree.value
+        return source.choice((f"-{number}", f"({number} + 1)", f"({number} * 3)", f"({number} << 40)", f"{number}.0"))
+    if isinstance(tree, ast.Constant) and isinstance(tree.value, str) and tree.value:
+        at = source.randrange(len(tree.value))
+        return repr(tree.value[:at] + source.choice(("", "x", " ", "\u0663", "9" * 400)) + tree.value[at + 1 :])
+    if isinstance(tree, ast.Tuple | ast.List) and tree.elts:
+        parts = [ast.unparse(element) for element in tree.elts]
+        at = source.randrange(len(parts))
+        parts = source.choice((parts[:at] + parts[at + 1 :], [*parts, parts[at]], parts[::-1], parts * 8))
+        inner = ", ".join(parts)
+        return f"[{inner}]" if isinstance(tree, ast.List) else f"({inner}{',' if len(parts) == 1 else ''})"
+    return None
+
+
 def mutated_text(text: str, source: random.Random) -> str:
     """An argument with itself or one element replaced."""
     junk = source.choice(JUNK)
-    if source.random() < 0.5:
+    if source.random() < 0.35:
         return junk
     try:
         place = source.choice(_places(ast.parse(text, mode="eval").body))
@@ -130,6 +147,8 @@ def mutated_text(text: str, source: random.Random) -> str:
     start, end = place.col_offset, place.end_col_offset
     if place.lineno != 1 or place.end_lineno != 1 or end is None:
         return junk
+    if source.random() < 0.5:
+        junk = _nearby(place, source) or junk
     return (lines[:start] + junk.encode() + lines[end:]).decode()
 
 

@@ -128,7 +128,7 @@ for symbol in ("floordiv", "mod"):
     operation(f"SmemPtrFlag.__{symbol}__", symbol, "smem_ptr_flag(16)", lambda m: m.one_of("2", "Int(4)"), weight=0.2)
     operation(f"SmemPtrFlag.__r{symbol}__", f"reflected_{symbol}", "smem_ptr_flag(16)", lambda m: m.one_of("2", "64"), weight=0.2)
 operation("SmemPtrFlag.__pos__", "pos", "smem_ptr_flag(16)", weight=0.1)
-method("SmemPtrFlag.__format__", "smem_ptr_flag(16)", "''", weight=0.2)
+method("SmemPtrFlag.__format__", "smem_ptr_flag(16)", "''", weight=0.1, mutable=False)
 method("SmemPtrFlag.upcast", "smem_ptr_flag(16)", lambda m: m.one_of("1", "2"))
 method("SmemPtrFlag.downcast", "smem_ptr_flag(16)", lambda m: m.one_of("1", "2"))
 operation("ArithTuple.__getitem__", "getitem", pair, lambda m: str(m.integer(0, 1)))

@@ -76,7 +76,7 @@ def attempt(call: Call, namespace: dict[str, Any]) -> dict[str, Any] | None:
             raise
         if time.process_time() - begin > SECONDS:
             return finding(call, Overtime(), f"{time.process_time() - begin:.1f} s, then {type(error).__name__}")
-        if not is_refusal(error):
+        if not is_refusal(error, call.text):
             return finding(call, error, "")
     if time.process_time() - begin > SECONDS:
         return finding(call, Overtime(), f"{time.process_time() - begin:.1f} s")
