@@ -12,6 +12,7 @@ import numpy as np
 import cute_py as cute
 from cute_py import Int, Layout, LayoutRight, tma, tmem
 from cute_py.cli import main
+from tests.calls.arena import placed
 
 __all__ = [
     "ROW_MAJOR_TILE",
@@ -60,7 +61,7 @@ def nested(depth: int) -> Any:
 def array(shape: Any, dtype: str = "float32") -> Any:
     """0, 1, 2, ... in C order, as numpy or ml_dtypes holds them."""
     made = cute.make_gmem_ptr(0, dtype).dtype.numpy
-    return (np.arange(int(np.prod(shape))) % 100).reshape(shape).astype(made)
+    return placed((np.arange(int(np.prod(shape))) % 100).reshape(shape).astype(made))
 
 
 def saved(shape: Any, dtype: str = "float32", name: str = "input.npy") -> str:
@@ -70,7 +71,7 @@ def saved(shape: Any, dtype: str = "float32", name: str = "input.npy") -> str:
 
 
 def gmem_bytes(count: int) -> Any:
-    return (np.arange(count) * 7 % 251).astype(np.uint8)
+    return placed((np.arange(count) * 7 % 251).astype(np.uint8))
 
 
 # ---- atoms

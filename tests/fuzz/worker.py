@@ -15,11 +15,12 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from mmap import mmap
 from typing import Any
 
+from tests.calls import arena
 from tests.calls.call import Call, Entry
 from tests.calls.mutations import mutated
 from tests.calls.namespace import names
@@ -55,7 +56,12 @@ def _ring(signum: int, frame: Any) -> None:
     raise Overtime
 
 
-def attempt(call: Call, namespace: dict[str, Any]) -> dict[str, Any] | None:
+Record = dict[str, Any]
+Perform = Callable[[Call, dict[str, Any]], Record | None]
+"""Makes a call, and says what is to be kept of it."""
+
+
+def attempt(call: Call, namespace: dict[str, Any]) -> Record | None:
     """What is wrong with a call; None where it returns or is refused as it should."""
     try:
         function, args, kwargs = call.made(namespace)
@@ -83,7 +89,7 @@ def attempt(call: Call, namespace: dict[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-def finding(call: Call, error: BaseException, prefix: str) -> dict[str, Any]:
+def finding(call: Call, error: BaseException, prefix: str) -> Record:
     """One thing that is wrong, as plain data."""
     try:
         said = str(error)
@@ -113,7 +119,15 @@ def restrict(folder: str) -> None:
     warnings.simplefilter("ignore")
 
 
-def work(tasks: list[Task], begin: int, seed: object, registry: dict[str, Entry], clock: mmap, results: str) -> None:
+def work(
+    tasks: list[Task],
+    begin: int,
+    seed: object,
+    registry: dict[str, Entry],
+    clock: mmap,
+    results: str,
+    perform: Perform,
+) -> None:
     """The child's life: every task from `begin` on; `clock` holds the number of the task that is being done."""
     with tempfile.TemporaryDirectory() as folder, open(results, "a", encoding="utf-8") as out:
         restrict(folder)
@@ -121,16 +135,19 @@ def work(tasks: list[Task], begin: int, seed: object, registry: dict[str, Entry]
         for at in range(begin, len(tasks)):
             clock[:8] = struct.pack("q", at)
             task = tasks[at]
-            found = attempt(call_of(registry[task.name], seed, task.number), namespace)
+            arena.reset()
+            found = perform(call_of(registry[task.name], seed, task.number), namespace)
             if found:
-                out.write(json.dumps(found) + "\n")
+                out.write(json.dumps({"number": task.number, **found}) + "\n")
                 out.flush()
         clock[:8] = struct.pack("q", len(tasks))
         os.chdir(os.sep)
 
 
-def carried_out(tasks: list[Task], seed: object, registry: dict[str, Entry]) -> Iterator[dict[str, Any]]:
-    """The findings of all tasks; a process that hangs or dies is one too, and the next task goes on in a fresh one."""
+def carried_out(
+    tasks: list[Task], seed: object, registry: dict[str, Entry], perform: Perform = attempt
+) -> Iterator[Record]:
+    """The records of all tasks; a process that hangs or dies is one too, and the next task goes on in a fresh one."""
     clock = mmap(-1, 8)
     begin = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -142,7 +159,7 @@ def carried_out(tasks: list[Task], seed: object, registry: dict[str, Entry]) -> 
             child = os.fork()
             if child == 0:
                 try:
-                    work(tasks, begin, seed, registry, clock, results)
+                    work(tasks, begin, seed, registry, clock, results, perform)
                 finally:
                     os._exit(0)
             ended = _watched(child, clock)
@@ -151,7 +168,7 @@ def carried_out(tasks: list[Task], seed: object, registry: dict[str, Entry]) -> 
                 break
             task = tasks[at]
             call = call_of(registry[task.name], seed, task.number)
-            yield {"name": call.name, "type": ended, "said": "", "place": "", "text": call.text}
+            yield {"number": task.number, "name": call.name, "type": ended, "said": "", "place": "", "text": call.text}
             begin = at + 1
         if os.path.exists(results):
             with open(results, encoding="utf-8") as lines:
