@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import random
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -69,6 +70,7 @@ class Entry:
         mutable: whether its arguments are mutated (no for what is only read).
         device: needs a GPU, or says that there is none; never characterised.
         steady: its outcome is the same in every process.
+        room: the module of this package that holds its calls.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Entry:
     mutable: bool = True
     device: bool = False
     steady: bool = True
+    room: str = ""
 
     def call(self, seed: object) -> Call:
         """The valid call that a seed gives; the same in every process."""
@@ -89,9 +92,18 @@ REGISTRY: dict[str, Entry] = {}
 Argument = str | Callable[[Maker], str]
 
 
+def _caller() -> str:
+    """The module of this package whose line is being run, by its last name."""
+    frame = sys._getframe(1)
+    while frame.f_globals["__name__"] == __name__ and frame.f_back is not None:
+        frame = frame.f_back
+    return str(frame.f_globals["__name__"]).rsplit(".", 1)[-1]
+
+
 def entry(name: str, **options: Any) -> Entry:
     """The entry of a name, made when first asked for."""
     made = REGISTRY.setdefault(name, Entry(name))
+    made.room = made.room or _caller()
     for key, option in options.items():
         setattr(made, key, option)
     return made

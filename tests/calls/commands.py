@@ -19,7 +19,7 @@ LAYOUTS = (
 GMEM = "(1024,512):(512,_1)"
 SMEM = "Sw<3,4,3> o smem_ptr[16b](unset) o (_128,_64):(_64,_1)"
 WORDS = "0x0000000000001000 0x0000004000006310 0x0 0x0 0x000003ff000001ff 0x0 0x3f00000000000000 0x7f"
-MAP = "0010000000000000106300004000000000000000000000000000000000000000ff010000ff030000000000000000000000000000000000003f7f000000000000"
+MAP = "0010000000000000" + "1063000040000000" + "00" * 16 + "ff010000ff030000" + "00" * 16 + "0000000000003f7f"
 
 Make = Callable[[Maker], list[str]]
 
@@ -35,12 +35,26 @@ def printed(m: Maker) -> list[str]:
 def drawn(m: Maker) -> list[str]:
     if m.chance(0.3):
         return [GMEM, "--smem", SMEM, *option(m, "--what", m.one_of("boxes", "smem")), *option(m, "--at", "1")]
-    return [m.choice((*LAYOUTS[:4], *LAYOUTS[5:])), *option(m, "--color", m.one_of("value", "bank", "thread")), *option(m, "--out", m.one_of("p.svg", "p.txt", "p.html"))]
+    return [
+        m.choice((*LAYOUTS[:4], *LAYOUTS[5:])),
+        *option(m, "--color", m.one_of("value", "bank", "thread")),
+        *option(m, "--out", m.one_of("p.svg", "p.txt", "p.html")),
+    ]
 
 
 def tma(m: Maker) -> list[str]:
     view = m.one_of("explain", "box", "partition", "check", "lower", "ptx", "cu", "c", "cute", "triton")
-    return [GMEM, m.one_of(SMEM, "(_128,_64):(_64,_1)"), *option(m, "(_128,_64)"), "--show", view, *option(m, "--dtype", m.one_of("float16", "float32", "uint8")), *option(m, "--op", m.one_of("SM90_TMA_STORE", "SM90_TMA_LOAD_MULTICAST")), *option(m, "--multicast", "2"), *option(m, "--no-check")]
+    return [
+        GMEM,
+        m.one_of(SMEM, "(_128,_64):(_64,_1)"),
+        *option(m, "(_128,_64)"),
+        "--show",
+        view,
+        *option(m, "--dtype", m.one_of("float16", "float32", "uint8")),
+        *option(m, "--op", m.one_of("SM90_TMA_STORE", "SM90_TMA_LOAD_MULTICAST")),
+        *option(m, "--multicast", "2"),
+        *option(m, "--no-check"),
+    ]
 
 
 def desc(m: Maker) -> list[str]:
@@ -51,7 +65,19 @@ def desc(m: Maker) -> list[str]:
             ["check", raw],
             ["diff", raw, MAP.replace("7f", "3f")],
             ["slots", raw],
-            ["encode", "--dtype", m.one_of("float16", "uint8"), "--dims", "512,1024", "--strides", "1024", "--box", "64,128", *option(m, "--swizzle", "128B"), *option(m, "--address", "0x1000")],
+            [
+                "encode",
+                "--dtype",
+                m.one_of("float16", "uint8"),
+                "--dims",
+                "512,1024",
+                "--strides",
+                "1024",
+                "--box",
+                "64,128",
+                *option(m, "--swizzle", "128B"),
+                *option(m, "--address", "0x1000"),
+            ],
         )
     )
 
@@ -61,7 +87,14 @@ def tmem(m: Maker) -> list[str]:
 
 
 def copied(m: Maker) -> list[str]:
-    return ["{file}", "--tile", m.one_of("32x32", "16x16"), *option(m, "--swizzle", m.one_of("none", "32B")), *option(m, "--out", "copied.npy"), *option(m, "--order", "row")]
+    return [
+        "{file}",
+        "--tile",
+        m.one_of("32x32", "16x16"),
+        *option(m, "--swizzle", m.one_of("none", "32B")),
+        *option(m, "--out", "copied.npy"),
+        *option(m, "--order", "row"),
+    ]
 
 
 MAKES: dict[str, tuple[Make, float]] = {
@@ -78,7 +111,24 @@ MAKES: dict[str, tuple[Make, float]] = {
 }
 """Command -> its arguments, and its weight. A command that is added needs a row."""
 
-STRINGS = ("", "x", "-", "--help", "9" * 5000, "-1", "\u0663:\u0661", "0x", "(" * 2000, "nan", "1e999", "a\x00b"[:1], "_", "-99999999999999999999", "missing.npy", ",".join(["1"] * 3000))
+STRINGS = (
+    "",
+    "x",
+    "-",
+    "--help",
+    "9" * 5000,
+    "-1",
+    "\u0663:\u0661",
+    "0x",
+    "(" * 2000,
+    "nan",
+    "1e999",
+    "a\x00b"[:1],
+    "_",
+    "-99999999999999999999",
+    "missing.npy",
+    ",".join(["1"] * 3000),
+)
 """In place of one argument."""
 
 UNSTEADY = ("doctor",)

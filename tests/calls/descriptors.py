@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.calls.call import add, calls_of, method, methods_of
+from tests.calls.call import add, calls_of, method
 from tests.calls.instances import INSTANCES
 from tests.calls.text import Maker
 
@@ -48,7 +48,9 @@ def request(m: Maker) -> str:
 
 
 def map_bytes(m: Maker) -> str:
-    return m.one_of(f"tma.encode({tiled(m)})", f"tma.encode({im2col(m)})", f"tma.payload({tiled(m)})", "bytes(64)", "bytes(128)")
+    return m.one_of(
+        f"tma.encode({tiled(m)})", f"tma.encode({im2col(m)})", f"tma.payload({tiled(m)})", "bytes(64)", "bytes(128)"
+    )
 
 
 def tiled_bytes(m: Maker) -> str:
@@ -123,7 +125,11 @@ for name in ("describe", "diff", "field_table", "hazards", "logical_slots", "see
     if name == "diff":
         add("tma.diff", map_bytes, map_bytes)
     elif name == "describe":
-        add("tma.describe", lambda m: m.choice((request, map_bytes))(m), named={"view": lambda m: m.one_of("'summary'", "'fields'", "'seed001'", "'slots'"), "arch": "'sm_90a'"})
+        add(
+            "tma.describe",
+            lambda m: m.choice((request, map_bytes))(m),
+            named={"view": lambda m: m.one_of("'summary'", "'fields'", "'seed001'", "'slots'"), "arch": "'sm_90a'"},
+        )
     elif name == "hazards":
         add("tma.hazards", lambda m: m.choice((request, tiled_bytes))(m))
     else:
@@ -148,15 +154,29 @@ add("tma.violations", request, named={"arch": Maker.arch})
 for name in ("to_json", "note_box_bytes", "transaction_bytes", "driver_encode"):
     add(f"tma.{name}", request, device=name == "driver_encode")
 add("tma.from_json", lambda m: f"tma.to_json({request(m)})")
-add("tma.from_json", "{'data_type': 'bfloat16', 'global_address': 0, 'global_dim': [64], 'global_strides': [], 'box_dim': [64]}")
+add(
+    "tma.from_json",
+    "{'data_type': 'bfloat16', 'global_address': 0, 'global_dim': [64], 'global_strides': [], 'box_dim': [64]}",
+)
 add("tma.encode_many", lambda m: f"[{tiled(m)}, {tiled(m)}]")
-add("tma.encode_many", "{'data_type': 6, 'global_address': [4096, 8192], 'global_dim': (64, 8), 'global_strides': (128,), 'box_dim': (64, 8)}")
 
 
 @calls_of("tma.encode_many", weight=2)
 def _many(m: Maker) -> Any:
-    key = m.choice(("'global_address': [4096, 8192]", "'global_dim': [[64, 8], [32, 4]]", "'box_dim': numpy.array([[64, 8], [8, 8]])"))
-    base = {"data_type": "6", "global_address": "4096", "global_dim": "(64, 8)", "global_strides": "(128,)", "box_dim": "(64, 8)"}
+    key = m.choice(
+        (
+            "'global_address': [4096, 8192]",
+            "'global_dim': [[64, 8], [32, 4]]",
+            "'box_dim': numpy.array([[64, 8], [8, 8]])",
+        )
+    )
+    base = {
+        "data_type": "6",
+        "global_address": "4096",
+        "global_dim": "(64, 8)",
+        "global_strides": "(128,)",
+        "box_dim": "(64, 8)",
+    }
     rows = [f"'{k}': {v}" for k, v in base.items() if f"'{k}'" not in key]
     return ("{" + ", ".join([*rows, key]) + "}",)
 
@@ -178,16 +198,29 @@ FIELD_VALUES = (
 @calls_of("tma.replace", weight=2)
 def _replace(m: Maker) -> Any:
     field, value, ordinal = m.choice(FIELD_VALUES)
-    return ("tma.encode(request())", field, value, ordinal) if ordinal != "0" else ("tma.encode(request())", field, value)
+    return (
+        ("tma.encode(request())", field, value, ordinal) if ordinal != "0" else ("tma.encode(request())", field, value)
+    )
 
 
 add("tma.update_tma_descriptor", tiled_bytes, lambda m: m.one_of("'UPDATE_BASE_POINTER'", "'UPDATE_DIM'"), "0", "8192")
 add("tma.rebind", "tma.encode(request())", "8192", "(256, 77)", "(512,)")
 add("tma.rebind_steps", "8192", "(256, 77)", "(512,)")
 add("tma.repaired", tiled_bytes, lambda m: m.one_of("13000", "12080", "13040"))
-add("tma.request_of_array", "(1024, 512)", Maker.dtype, "(128, 64)", named={"strides": "(1024, 1)", "address": "4096", "swizzle": "0"})
+add(
+    "tma.request_of_array",
+    "(1024, 512)",
+    Maker.dtype,
+    "(128, 64)",
+    named={"strides": "(1024, 1)", "address": "4096", "swizzle": "0"},
+)
 add("tma.request_of_array", "(8, 64, 32)", "'float16'", "(1, 8, 32)", named={"swizzle": "2"})
-add("tma.request_of_npy", lambda m: m.one_of("saved((64, 32), 'float16')", "saved((64, 32), 'float16')", "'missing.npy'"), "(8, 16)", weight=0.5)
+add(
+    "tma.request_of_npy",
+    lambda m: m.one_of("saved((64, 32), 'float16')", "saved((64, 32), 'float16')", "'missing.npy'"),
+    "(8, 16)",
+    weight=0.5,
+)
 add("tma.format_of", Maker.dtype)
 add("tma.format_row", lambda m: str(m.integer(0, 15)))
 add("tma.architecture", lambda m: m.one_of("'sm_90a'", "'sm_100a'", "'sm_103a'", "'sm_120a'"))
@@ -207,7 +240,16 @@ add("tma.RebindStep", "'global_dim'", "77", "1")
 add("tma.ReplaceField", "'rank'", "1", "32", "5", "'rank'")
 add("tma.Residue", "1", "()")
 add("tma.Rule", "'box'", "'at most 256'", "'elements'", "'a source'", named={"minimum": "1", "maximum": "256"})
-add("tma.Violation", "'box'", "'boxDim[0]'", "300", "'elements'", "'at most 256'", "'a source'", named={"mode": "0", "detail": "'text'"})
+add(
+    "tma.Violation",
+    "'box'",
+    "'boxDim[0]'",
+    "300",
+    "'elements'",
+    "'at most 256'",
+    "'a source'",
+    named={"mode": "0", "detail": "'text'"},
+)
 add("tma.Warned", "'ragged rows'", "'64'", "'it is slow'", "'a source'")
 add("tma.tensor_map_format", lambda m: f"make_gmem_ptr(0, {m.dtype()}).dtype")
 add("tma.movable_type", lambda m: f"make_gmem_ptr(0, {m.dtype()}).dtype")

@@ -3,4 +3,4 @@
 from tests.calls.namespace import names as _names
 
 globals().update(_names())
-__all__ = [name for name in _names()]
+__all__ = list(_names())

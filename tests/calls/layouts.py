@@ -37,10 +37,18 @@ add("Int", lambda m: str(m.integer(-5, 10**6)))
 INT = number(-4, 12)
 for symbol in ("add", "sub", "mul", "floordiv", "mod"):
     operation(f"Int.__{symbol}__", symbol, lambda m: f"Int({m.integer(-8, 20)})", number(1, 9), weight=0.3)
-    operation(f"Int.__r{symbol}__", f"reflected_{symbol}", lambda m: f"Int({m.integer(1, 9)})", number(1, 9), weight=0.3)
+    operation(
+        f"Int.__r{symbol}__", f"reflected_{symbol}", lambda m: f"Int({m.integer(1, 9)})", number(1, 9), weight=0.3
+    )
 for symbol in ("abs", "neg", "pos"):
     operation(f"Int.__{symbol}__", symbol, lambda m: f"Int({m.integer(-8, 20)})", weight=0.1)
-method("Int.__format__", lambda m: f"Int({m.integer(-8, 20)})", lambda m: m.one_of("''", "'5'", "'>8'"), weight=0.1, mutable=False)
+method(
+    "Int.__format__",
+    lambda m: f"Int({m.integer(-8, 20)})",
+    lambda m: m.one_of("''", "'5'", "'>8'"),
+    weight=0.1,
+    mutable=False,
+)
 expression("_", "_", weight=0.05)
 expression("LayoutLeft", "LayoutLeft", weight=0.05)
 expression("LayoutRight", "LayoutRight", weight=0.05)
@@ -118,6 +126,7 @@ def _crd2crd(m: Maker) -> Any:
 
 # ---- layouts
 
+
 @calls_of("Layout", weight=2)
 def _layout(m: Maker) -> Any:
     tree = m.shape_tree()
@@ -158,7 +167,9 @@ for kind in ("Layout", "ComposedLayout"):
         return (m.layout(rank) if kind == "Layout" else m.composed(rank)), [str(m.integer(0, rank - 1))]
 
 
-SYMBOLIC = "Layout((4, sympy.Symbol('N', integer=True, positive=True)), (sympy.Symbol('N', integer=True, positive=True), 1))"
+SYMBOLIC = (
+    "Layout((4, sympy.Symbol('N', integer=True, positive=True)), (sympy.Symbol('N', integer=True, positive=True), 1))"
+)
 method("Layout.subs", SYMBOLIC, lambda m: f"{{sympy.Symbol('N', integer=True, positive=True): {m.integer(1, 9)}}}")
 for kind, instance, other in (
     ("Layout", LAYOUT, LAYOUT),
@@ -208,7 +219,11 @@ def _ordered(m: Maker) -> Any:
 
 
 add("make_layout_like", LAYOUT)
-add("make_swizzle", lambda m: m.one_of("0b11000000", "0b1110000000", "0"), lambda m: m.one_of("0b00000110", "0b111", "0"))
+add(
+    "make_swizzle",
+    lambda m: m.one_of("0b11000000", "0b1110000000", "0"),
+    lambda m: m.one_of("0b00000110", "0b111", "0"),
+)
 
 for name in ("nullspace", "get_swizzle_portion", "get_nonswizzle_portion", "max_alignment", "linear"):
     add(name, lambda m: m.choice((m.power_layout, m.composed))() if m.chance(0.6) else m.layout(kind="compact"))
@@ -276,7 +291,9 @@ def _tile_to_shape(m: Maker) -> Any:
     block = m.layout_of(tile, "compact", "static")
     block = f"ComposedLayout({m.swizzle()}, Int(0), {block})" if m.chance(0.3) else block
     whole = m.tree(tuple(n * m.choice((1, 2, 4)) for n in tile), "static")
-    return (block, whole) if m.chance(0.5) else (block, whole, m.one_of("LayoutRight", "(Int(1), Int(0))", "LayoutLeft"))
+    return (
+        (block, whole) if m.chance(0.5) else (block, whole, m.one_of("LayoutRight", "(Int(1), Int(0))", "LayoutLeft"))
+    )
 
 
 for name in ("slice_", "dice", "slice_and_offset"):
@@ -346,7 +363,12 @@ def _local_tile(m: Maker) -> Any:
 
 @calls_of("local_tile")
 def _projected_tile(m: Maker) -> Any:
-    return "Layout((Int(16), Int(8)))", "(Int(4), Int(8), Int(2))", m.one_of("(0, 0, 0)", "(1, _, 0)"), m.one_of("(Int(1), _, Int(1))", "(1, 1, None)")
+    return (
+        "Layout((Int(16), Int(8)))",
+        "(Int(4), Int(8), Int(2))",
+        m.one_of("(0, 0, 0)", "(1, _, 0)"),
+        m.one_of("(Int(1), _, Int(1))", "(1, 1, None)"),
+    )
 
 
 @calls_of("local_partition")
@@ -385,7 +407,11 @@ for name in ("max_common_layout", "max_common_vector", "same_function"):
         return m.layout_of(tree, "compact", "static"), m.layout_of(tree, "compact", "static")
 
 
-add("max_common_vector", "make_tensor(make_gmem_ptr(0, 'float16'), (Int(8), Int(8)))", "make_tensor(make_gmem_ptr(0, 'float16'), (Int(8), Int(8)))")
+add(
+    "max_common_vector",
+    "make_tensor(make_gmem_ptr(0, 'float16'), (Int(8), Int(8)))",
+    "make_tensor(make_gmem_ptr(0, 'float16'), (Int(8), Int(8)))",
+)
 
 
 @calls_of("overlaps")
@@ -402,7 +428,10 @@ def _offsets(m: Maker) -> Any:
     kwargs = {"dtype": m.one_of("'int32'", "numpy.int64", "'uint32'")} if m.chance(0.3) else {}
     if m.chance(0.5):
         return (layout,), kwargs
-    return (layout, m.one_of(m.tree(m.coord_tree(tree), "dynamic"), "numpy.arange(3)", f"[{m.integer(0, 3)}, 0]")), kwargs
+    return (
+        layout,
+        m.one_of(m.tree(m.coord_tree(tree), "dynamic"), "numpy.arange(3)", f"[{m.integer(0, 3)}, 0]"),
+    ), kwargs
 
 
 @calls_of("coordinates")
@@ -411,7 +440,12 @@ def _coordinates(m: Maker) -> Any:
     return m.layout_of(tree, "compact"), m.one_of(f"[0, {elements(tree) - 1}]", "0", "numpy.arange(2)")
 
 
-add("bank_conflicts", lambda m: m.choice((m.layout, m.power_layout))(), Maker.dtype, named={"vector_bits": lambda m: m.one_of("128", "64", "32"), "base": number(0, 64)})
+add(
+    "bank_conflicts",
+    lambda m: m.choice((m.layout, m.power_layout))(),
+    Maker.dtype,
+    named={"vector_bits": lambda m: m.one_of("128", "64", "32"), "base": number(0, 64)},
+)
 add("coalescing", lambda m: m.choice((m.layout, m.power_layout))(), Maker.dtype, named={"base": number(0, 64)})
 
 
@@ -445,7 +479,11 @@ def _explain(m: Maker) -> Any:
             (m.swizzle(),),
             ("crd2idx", "(1, 2)", "(4, 8)"),
             (f"'{m.choice(('(_4,8):(_1,4)', 'Sw<3,4,3> o _0 o (_8,_64):(_64,_1)', '_1@0', 'coalesce'))}'",),
-            (m.one_of("request()", "load_atom()", "tma.encode(request())", "tma.make_tma_copy", "tmem.demonstrate().copy"),),
+            (
+                m.one_of(
+                    "request()", "load_atom()", "tma.encode(request())", "tma.make_tma_copy", "tmem.demonstrate().copy"
+                ),
+            ),
         )
     )
 
@@ -463,14 +501,27 @@ def _layout_tv(m: Maker) -> Any:
     )
 
 
-VIEWED = ("Layout((Int(16), Int(32)))", "Layout((Int(8), Int(16)), (Int(16), Int(1)))", "make_identity_tensor((Int(16), Int(32)))")
+VIEWED = (
+    "Layout((Int(16), Int(32)))",
+    "Layout((Int(8), Int(16)), (Int(16), Int(1)))",
+    "make_identity_tensor((Int(16), Int(32)))",
+)
 add("thread_value_view", lambda m: m.choice(VIEWED), "(Int(8), Int(16))", f"{TV}[1]")
 add("thread_view", lambda m: m.choice(VIEWED), "(Int(8), Int(16))", f"{TV}[1]", lambda m: m.one_of("0", "31", "Int(3)"))
 
 # ---- swizzles
 
-add("Swizzle", lambda m: str(m.integer(0, 3)), lambda m: str(m.integer(0, 4)), lambda m: m.one_of("3", "4", "-3", "None"))
-method("Swizzle.__call__", Maker.swizzle, lambda m: m.one_of(str(m.integer(0, 4096)), f"Int({m.integer(0, 99)})", "numpy.arange(64)"))
+add(
+    "Swizzle",
+    lambda m: str(m.integer(0, 3)),
+    lambda m: str(m.integer(0, 4)),
+    lambda m: m.one_of("3", "4", "-3", "None"),
+)
+method(
+    "Swizzle.__call__",
+    Maker.swizzle,
+    lambda m: m.one_of(str(m.integer(0, 4096)), f"Int({m.integer(0, 99)})", "numpy.arange(64)"),
+)
 method("Swizzle.apply_internal", Maker.swizzle, lambda m: str(m.integer(0, 4096)))
 method("Swizzle.of", Maker.swizzle, lambda m: str(m.integer(0, 4096)))
 method("Swizzle.upcast", Maker.swizzle, lambda m: m.one_of("1", "2", "4"))
@@ -480,7 +531,7 @@ method("Swizzle.right_inverse", Maker.swizzle, weight=0.2)
 entry("Swizzle.compose_with")
 method("Swizzle.compose_with", Maker.swizzle, POWER, lambda m: m.one_of("0", "Int(0)"))
 method("Swizzle.composed_after", Maker.swizzle, POWER)
-method("Swizzle.product_with", Maker.swizzle, POWER, "Layout(Int(2))")
+method("Swizzle.product_with", Maker.swizzle, COMPOSED, "Layout(Int(2))")
 method("Swizzle.slice_composed", Maker.swizzle, "(1, None)", "0", "Layout((Int(8), Int(8)))")
 
 # ---- methods of composed layouts

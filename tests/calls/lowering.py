@@ -19,9 +19,15 @@ SHAPES = (
     "tma.copy_shape('load', (4, 64), 'float16', mode='tile::gather4')",
     "tma.copy_shape('load', (64,), 'int32', cache_hint=True)",
 )
-ATOMS = ("load_atom()", "load_atom('SM90_TMA_STORE')", "load_atom('SM90_TMA_REDUCE_ADD')", "load_atom('SM90_TMA_LOAD_MULTICAST', 64, 64, '128B', 2)")
+ATOMS = (
+    "load_atom()",
+    "load_atom('SM90_TMA_STORE')",
+    "load_atom('SM90_TMA_REDUCE_ADD')",
+    "load_atom('SM90_TMA_LOAD_MULTICAST', 64, 64, '128B', 2)",
+    "im2col_atom()",
+)
 INSTRUCTIONS = (
-    "'cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r10, %r11}], [%r2];'",
+    "'cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r10}], [%r2];'",
     "'prefetch.tensormap [%rd1];'",
     "'mbarrier.try_wait.parity.shared.b64 %p1, [%r1], %r2;'",
     "'tensormap.replace.tile.global_dim.global.b1024.b32 [%rd1], 1, %r2;'",
@@ -94,7 +100,11 @@ INSTANCES.update(
 add("tma.lower.architecture", Maker.arch)
 add("tma.lower.Architecture", "'sm_90a'", "90", "'a'", "(8, 0)", "'Hopper'")
 add("tma.birth_sequence", "request()", named={"space": lambda m: m.one_of("'global'", "'shared'")})
-add("tma.capability", lambda m: f"tma.VARIANTS[{m.integer(0, 60)}].name", lambda m: m.one_of("'sm_90a'", "'sm_100a'", "'sm_120a'"))
+add(
+    "tma.capability",
+    lambda m: f"tma.VARIANTS[{m.integer(0, 60)}].name",
+    lambda m: m.one_of("'sm_90a'", "'sm_100a'", "'sm_120a'"),
+)
 add("tma.Capability", "(8, 6)", "None")
 add("tma.ch_opnum", "2", "0", "True")
 add("tma.mcast_opnum", "4", "2")
@@ -116,15 +126,40 @@ def _copy_shape(m: Maker) -> Any:
     return (m.one_of("'load'", "'store'", "'reduce'"), m.one_of("(128, 64)", "(64, 64)"), m.dtype()), kwargs
 
 
-add("tma.CopyShape", "'load'", "(128, 64)", "make_gmem_ptr(0, 'bfloat16').dtype", named={"box": "(64, 64)", "mode": "'tile'", "origins": "((0, 0),)", "offsets": "(0,)", "tx_bytes": "16384", "cta_group": "0", "im2col_offsets": "()", "reduce_kind": "'add'"})
-method("tma.CopyShape.box_offset", "tma.copy_shape('load', (128, 128), 'bf16', swizzle=3)", lambda m: str(m.integer(0, 1)))
-method("tma.CopyShape.instruction_origin", "tma.copy_shape('load', (128, 128), 'bf16', swizzle=3)", lambda m: str(m.integer(0, 1)))
+add(
+    "tma.CopyShape",
+    "'load'",
+    "(128, 64)",
+    "make_gmem_ptr(0, 'bfloat16').dtype",
+    named={
+        "box": "(64, 64)",
+        "mode": "'tile'",
+        "origins": "((0, 0),)",
+        "offsets": "(0,)",
+        "tx_bytes": "16384",
+        "cta_group": "0",
+        "im2col_offsets": "()",
+        "reduce_kind": "'add'",
+    },
+)
+method(
+    "tma.CopyShape.box_offset", "tma.copy_shape('load', (128, 128), 'bf16', swizzle=3)", lambda m: str(m.integer(0, 1))
+)
+method(
+    "tma.CopyShape.instruction_origin",
+    "tma.copy_shape('load', (128, 128), 'bf16', swizzle=3)",
+    lambda m: str(m.integer(0, 1)),
+)
 add("tma.copy_shape_of", atom, named={"tensor": "'B'"})
 add("tma.copy_shape_of", "im2col_atom()")
 add("tma.cuda_kernel", lambda m: m.one_of("shape_of()", "shape_of('store')"), named={"name": "'kernel'"})
 add("tma.cute_cpp", "shape_of()", "request()")
 add("tma.triton", "shape_of()", "request()")
-add("tma.encode_call", lambda m: m.one_of("request()", "im2col_request()"), named={"variable": "'map_a'", "address": "'pointer'"})
+add(
+    "tma.encode_call",
+    lambda m: m.one_of("request()", "im2col_request()"),
+    named={"variable": "'map_a'", "address": "'pointer'"},
+)
 add("tma.entry_point", lambda m: f"tma.ENTRY_POINTS[{m.integer(0, 80)}].name")
 add("tma.EntryPoint", "'SM90_TMA_LOAD_1D'", "'load'", "(('dim', 1),)", "('desc_ptr',)")
 method("tma.EntryPoint.copy", "tma.entry_point('SM90_TMA_STORE_3D')", "'%rd1'", "'%r1'", "'%r2'", "'%r3'", "'%r4'")
@@ -132,7 +167,16 @@ add("tma.examine", instruction, named={"symbols": "{'smem': 'shared'}"})
 add("tma.verdict", instruction, sm, named={"version": lambda m: m.one_of("(9, 0)", "(8, 0)")})
 method("tma.Examination.min_version", f"tma.examine({INSTRUCTIONS[0]})", sm)
 method("tma.Examination.reasons", f"tma.examine({INSTRUCTIONS[0]})", sm, named={"version": "(8, 0)"})
-for name, given in (("Examination", ("text", "form", "chosen", "canonical", "canonical_text", "errors", "requirements")), ("Verdict", ("text", "arch", "assembles", "canonical", "canonical_text", "min_version", "reasons", "advice")), ("Witness", ("name", "is_tma", "row", "swizzle", "reasons")), ("PhaseTrace", ("phases", "rewritten", "num_host_tmas", "num_device_tmas", "diagnostics")), ("Lowering", ("shape", "arch", "witness", "stages", "flow", "orders", "spaces", "phases")), ("InlineAsm", ("template", "operands")), ("RebindSequence", ("rank", "space", "scope", "steps")), ("Variant", ("name", "form", "text"))):
+for name, given in (
+    ("Examination", ("text", "form", "chosen", "canonical", "canonical_text", "errors", "requirements")),
+    ("Verdict", ("text", "arch", "assembles", "canonical", "canonical_text", "min_version", "reasons", "advice")),
+    ("Witness", ("name", "is_tma", "row", "swizzle", "reasons")),
+    ("PhaseTrace", ("phases", "rewritten", "num_host_tmas", "num_device_tmas", "diagnostics")),
+    ("Lowering", ("shape", "arch", "witness", "stages", "flow", "orders", "spaces", "phases")),
+    ("InlineAsm", ("template", "operands")),
+    ("RebindSequence", ("rank", "space", "scope", "steps")),
+    ("Variant", ("name", "form", "text")),
+):
     instances = {
         "Examination": f"tma.examine({INSTRUCTIONS[0]})",
         "Verdict": f"tma.verdict({INSTRUCTIONS[0]}, 'sm_90a')",
@@ -144,7 +188,12 @@ for name, given in (("Examination", ("text", "form", "chosen", "canonical", "can
         "Variant": "tma.VARIANTS[0]",
     }
     add(f"tma.{name}", *(f"{instances[name]}.{f}" for f in given), weight=0.3)
-add("tma.export", atom, lambda m: m.one_of("'cu'", "'ptx'", "'c'", "'cute'", "'triton'"), named={"arch": sm, "request": "request()"})
+add(
+    "tma.export",
+    lambda m: m.choice((atom, atom, shape))(m),
+    lambda m: m.one_of("'cu'", "'ptx'", "'c'", "'cute'", "'triton'"),
+    named={"arch": sm, "request": "request()"},
+)
 add("tma.write_export", "load_atom()", lambda m: m.one_of("'ptx'", "'c'"), "'exported'", weight=0.3)
 add("tma.form", lambda m: f"tma.FORMS[{m.integer(0, 60)}].name")
 
@@ -171,13 +220,41 @@ def _why_not(m: Maker) -> Any:
     return (name, sm(m)), {k: v for k, v in modifiers.items() if k != "operands"}
 
 
-add("tma.KernelFunction", "'sm_90a'", "(shape_of(), shape_of('store'))", named={"num_host_tmas": "2", "allow_tma": "False"})
-add("tma.run_phases", lambda m: m.one_of("tma.KernelFunction('sm_90a', (shape_of(),))", "tma.KernelFunction(None, ())", "tma.KernelFunction('sm_80', (shape_of(), shape_of('store')))"))
+add(
+    "tma.KernelFunction",
+    "'sm_90a'",
+    "(shape_of(), shape_of('store'))",
+    named={"num_host_tmas": "2", "allow_tma": "False"},
+)
+add(
+    "tma.run_phases",
+    lambda m: m.one_of(
+        "tma.KernelFunction('sm_90a', (shape_of(),))",
+        "tma.KernelFunction(None, ())",
+        "tma.KernelFunction('sm_80', (shape_of(), shape_of('store')))",
+    ),
+)
 add("tma.legacy_ptx", "shape_of()", "'sm_80'", named={"kind": "''"})
-add("tma.single_tile_ptx", plain_shape, named={"arch": lambda m: m.one_of("'sm_90a'", "'sm_100a'"), "version": "(9, 0)"})
-add("tma.lower", lambda m: m.choice((shape, atom))(m), named={"tile_coord": "(0, 1)", "arch": lambda m: m.one_of("'sm_90a'", "'sm_100a'", "'sm_80'"), "allow_tma": "True"})
+add(
+    "tma.single_tile_ptx", plain_shape, named={"arch": lambda m: m.one_of("'sm_90a'", "'sm_100a'"), "version": "(9, 0)"}
+)
+add(
+    "tma.lower",
+    lambda m: m.choice((shape, atom))(m),
+    named={"tile_coord": "(0, 1)", "arch": lambda m: m.one_of("'sm_90a'", "'sm_100a'", "'sm_80'"), "allow_tma": "True"},
+)
 method("tma.Lowering.stage", "tma.lower(shape_of())", lambda m: m.one_of("'1'", "'3a'", "'7'"))
 method("tma.Lowering.print", "tma.lower(shape_of())", named={"file": "io.StringIO()"})
-add("tma.rebind_ptx", lambda m: str(m.integer(1, 5)), named={"arch": "'sm_100a'", "scope": "'sys'", "version": "(9, 0)"})
-add("tma.rebind_sequence", lambda m: str(m.integer(1, 5)), named={"space": lambda m: m.one_of("'global'", "'shared'"), "scope": lambda m: m.one_of("'cta'", "'gpu'"), "seed_copy": "False"})
+add(
+    "tma.rebind_ptx", lambda m: str(m.integer(1, 5)), named={"arch": "'sm_100a'", "scope": "'sys'", "version": "(9, 0)"}
+)
+add(
+    "tma.rebind_sequence",
+    lambda m: str(m.integer(1, 5)),
+    named={
+        "space": lambda m: m.one_of("'global'", "'shared'"),
+        "scope": lambda m: m.one_of("'cta'", "'gpu'"),
+        "seed_copy": "False",
+    },
+)
 method("tma.Targets.has", "tma.Targets.FROM_90", lambda m: f"tma.lower.architecture({sm(m)})")

@@ -17,9 +17,11 @@ from tests.calls.arena import placed
 __all__ = [
     "ROW_MAJOR_TILE",
     "array",
+    "atom_arguments",
     "barrier_in",
     "cluster",
     "command",
+    "copied",
     "copy_request",
     "exec_load",
     "exec_store",
@@ -28,12 +30,14 @@ __all__ = [
     "good_program",
     "gtensor",
     "im2col_atom",
+    "im2col_descriptor",
     "im2col_request",
     "load_atom",
     "load_parts",
     "loaded_tmem",
     "nested",
     "non_exec",
+    "one_tile",
     "program",
     "proxy",
     "request",
@@ -94,6 +98,36 @@ def im2col_atom() -> Any:
     smem = tma.make_smem_layout("K", "128B", "float16", (128, 64))
     corners = ((-1, -1), (-1, -1), (1, 1), (1, 1))
     return tma.make_im2col_tma_copy("SM90_TMA_LOAD_IM2COL", gmem, smem, (Int(128), Int(64)), 1, *corners)
+
+
+def im2col_descriptor() -> Any:
+    """A descriptor of the dialect, for images with their channels innermost."""
+    images = Layout((64, 16, 16, 2), (Int(1), 64, 1024, 16384))
+    tensor = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), images)
+    return tma.tma_descriptor_im2col(tensor, (-1, -1), (-1, -1), 64, 128)
+
+
+def atom_arguments() -> dict[str, Any]:
+    """Arguments of `make_tma_atom` that it refuses: rows of 128 bytes with a swizzle of 64."""
+    square = Layout((Int(64), Int(64)), LayoutRight)
+    wide = cute.ComposedLayout(cute.Swizzle(2, 4, 3), cute.smem_ptr_flag(16), square)
+    return {"op": "SM90_TMA_LOAD", "gtensor": gtensor(), "smem_layout": wide, "num_multicast": 1, "suggest": False}
+
+
+def _square_atom(source: Any) -> Any:
+    return tma.make_tma_copy("SM90_TMA_LOAD", source, Layout((Int(32), Int(32)), LayoutRight))
+
+
+def copied() -> Any:
+    """The result of a copy of 4 tiles."""
+    source = array((64, 64), "float16")
+    return tma.copy(_square_atom(source), source)
+
+
+def one_tile() -> Any:
+    """The result of one tile."""
+    source = array((64, 64), "uint8")
+    return tma.execute(_square_atom(source), source, (0, 1))
 
 
 def stile(atom: Any) -> Any:

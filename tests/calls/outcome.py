@@ -13,6 +13,8 @@ from cute_py.errors import CuteError
 
 PACKAGE = os.path.dirname(os.path.abspath(cute_py.__file__)) + os.sep
 
+DIVISIONS = ("operator.floordiv", "operator.mod", "reflected(operator.floordiv", "reflected(operator.mod")
+
 UNHASHABLE = ("unhashable type", "cannot use")
 
 
@@ -41,9 +43,7 @@ def touch(result: Any) -> None:
 
 
 def _holds_array(record: Any) -> bool:
-    return any(
-        type(getattr(record, field.name, None)).__module__ == "numpy" for field in dataclasses.fields(record)
-    )
+    return any(type(getattr(record, field.name, None)).__module__ == "numpy" for field in dataclasses.fields(record))
 
 
 def frames_of(error: BaseException) -> list[traceback.FrameSummary]:
@@ -74,7 +74,10 @@ def place_of(error: BaseException) -> str:
 
 def is_pythons_own(error: BaseException, text: str) -> bool:
     """Python's protocol refused, and the package had no say: an operator that neither side has, a wrong number of
-    arguments, the text of a plain number or tuple, or the generated repr of a record that holds one."""
+    arguments, the text of a plain number or tuple, or the generated repr of a record that holds one. Numbers divide by
+    zero as Python's do."""
+    if isinstance(error, ZeroDivisionError) and text.startswith(DIVISIONS):
+        return True
     own = [frame for frame in frames_of(error) if frame.filename.startswith(PACKAGE)]
     if own:
         return False

@@ -8,9 +8,8 @@ import importlib
 import inspect
 
 from tests.calls import surface
-from tests.calls.call import REGISTRY, Entry, add, expression, method, operation
+from tests.calls.call import REGISTRY, Entry, expression, method
 from tests.calls.instances import INSTANCES, Instance
-from tests.calls.text import Maker
 
 MODULES = (
     "layouts",
@@ -46,7 +45,19 @@ def registry() -> dict[str, Entry]:
         importlib.import_module(f"tests.calls.{module}")
     _derive_names()
     _derive_members()
+    for name, entry in REGISTRY.items():
+        if entry.room not in MODULES:
+            entry.room = _room(name)
     return dict(sorted(REGISTRY.items()))
+
+
+def _room(name: str) -> str:
+    """The module of the class, or that of most names of the package."""
+    of_class = REGISTRY.get(name.rpartition(".")[0])
+    if of_class is not None and of_class.room in MODULES:
+        return of_class.room
+    prefix = name.partition(".")[0]
+    return {"tma": "atoms", "tmem": "tensor_memory", "draw": "drawing", "testing": "drawing"}.get(prefix, "layouts")
 
 
 def _derive_names() -> None:
@@ -102,7 +113,3 @@ def _takes_nothing(member: object) -> bool:
     except (TypeError, ValueError):
         return False
     return all(p.default is not p.empty or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters)
-
-
-__all__ = ["EXCEPTIONS", "add", "operation", "registry"]
-Maker

@@ -17,7 +17,7 @@ INSTANCES.update(
         "tma.Agent": "tma.Agent(1, 2, 3)",
         "tma.Cluster": "cluster()",
         "tma.CopyReport": "tma.CopyReport(1.0, 64, 2.0, 3.0, 50.0, ())",
-        "tma.CopyResult": "tma.copy(tma.make_tma_copy('SM90_TMA_LOAD', array((64, 64), 'float16'), Layout((Int(32), Int(32)), LayoutRight)), array((64, 64), 'float16'))",
+        "tma.CopyResult": "copied()",
         "tma.Emulator": lambda m: m.one_of("tma.Emulator()", "tma.Emulator('sm_100a')"),
         "tma.GlobalMemory": "global_memory()",
         "tma.Mbarrier": "tma.Mbarrier(2)",
@@ -28,7 +28,7 @@ INSTANCES.update(
         "tma.Run": "program()",
         "tma.SharedMemory": "tma.SharedMemory(1024)",
         "tma.TensormapProxy": "proxy()",
-        "tma.TileResult": "tma.execute(tma.make_tma_copy('SM90_TMA_LOAD', array((64, 64), 'uint8'), Layout((Int(32), Int(32)), LayoutRight)), array((64, 64), 'uint8'), (0, 1))",
+        "tma.TileResult": "one_tile()",
         "tma.Trace": "trace()",
     }
 )
@@ -45,7 +45,12 @@ def load_case(m: Maker) -> tuple[str, str, str, str]:
             (SMALL, GMEM, f"({m.choice((0, 16, 48, -16))}, {m.integer(-1, 7)})", SMEM),
             ("small_request(0)", GMEM, f"({m.choice((0, 32))}, {m.integer(0, 4)})", SMEM),
             ("small_request()", "global_memory()", "(0, 0)", "tma.SharedMemory(1024)"),
-            ("tma.TensorMapTiled(6, 0, (64, 16), (128,), (64, 8), swizzle=3)", "gmem_bytes(2048)", f"(0, {m.integer(0, 15)})", "numpy.zeros(2048, numpy.uint8)"),
+            (
+                "tma.TensorMapTiled(6, 0, (64, 16), (128,), (64, 8), swizzle=3)",
+                "gmem_bytes(2048)",
+                f"(0, {m.integer(0, 15)})",
+                "numpy.zeros(2048, numpy.uint8)",
+            ),
             ("tma.TensorMapTiled(2, 0, (64,), (), (16,))", GMEM, f"({m.integer(0, 60)},)", SMEM),
         )
     )
@@ -53,10 +58,20 @@ def load_case(m: Maker) -> tuple[str, str, str, str]:
 
 @methods_of("tma.Emulator.load", weight=3)
 def _load(m: Maker) -> Any:
-    options = {"mode": m.one_of("'tile'", "None"), "smem_offset": m.one_of("0", "128"), "gmem_base": "0", "cta_group": "1", "im2col_offsets": "()"}
+    options = {
+        "mode": m.one_of("'tile'", "None"),
+        "smem_offset": m.one_of("0", "128"),
+        "gmem_base": "0",
+        "cta_group": "1",
+        "im2col_offsets": "()",
+    }
     kwargs = {k: v for k, v in options.items() if m.chance(0.15)}
     if m.chance(0.2):
-        return "tma.Emulator()", ["small_request()", "global_memory()", "(0, 0)", "cluster()[0]"], {**kwargs, "barrier": "1024", "multicast_mask": "3"}
+        return (
+            "tma.Emulator()",
+            ["small_request()", "global_memory()", "(0, 0)", "cluster()[0]"],
+            {**kwargs, "barrier": "1024", "multicast_mask": "3"},
+        )
     if m.chance(0.2):
         return "tma.Emulator()", [*load_case(m)], {**kwargs, "barrier": "tma.Mbarrier(1)"}
     return "tma.Emulator()", list(load_case(m)), kwargs
@@ -80,7 +95,11 @@ def _store(m: Maker) -> Any:
 @methods_of("tma.Emulator.reduce", weight=2)
 def _reduce(m: Maker) -> Any:
     op = m.one_of("'add'", "'min'", "'max'", "tma.TmaReduceKind.ADD", "'xor'")
-    return "tma.Emulator()", [op, "tma.TensorMapTiled(2, 0, (64,), (), (16,))", GMEM, f"({4 * m.integer(0, 12)},)", SMEM], {}
+    return (
+        "tma.Emulator()",
+        [op, "tma.TensorMapTiled(2, 0, (64,), (), (16,))", GMEM, f"({4 * m.integer(0, 12)},)", SMEM],
+        {},
+    )
 
 
 @methods_of("tma.Emulator.prefetch")
@@ -91,52 +110,92 @@ def _prefetch(m: Maker) -> Any:
 
 COORDS = "numpy.array([[0, 0], [32, 4]])"
 OFFSETS = "numpy.array([0, 128])"
-method("tma.Emulator.load_many", "tma.Emulator()", SMALL, GMEM, COORDS, SMEM, named={"smem_offsets": OFFSETS, "mode": "'tile'", "gmem_base": "0"})
+method(
+    "tma.Emulator.load_many",
+    "tma.Emulator()",
+    SMALL,
+    GMEM,
+    COORDS,
+    SMEM,
+    named={"smem_offsets": OFFSETS, "mode": "'tile'", "gmem_base": "0"},
+)
 
 
 @methods_of("tma.Emulator.load_many")
 def _load_many(m: Maker) -> Any:
-    return "tma.Emulator()", [SMALL, GMEM, COORDS, SMEM], {"smem_offsets": m.one_of(OFFSETS, "[0, 128]", "0"), "im2col_offsets": "()"}
+    return (
+        "tma.Emulator()",
+        [SMALL, GMEM, COORDS, SMEM],
+        {"smem_offsets": m.one_of(OFFSETS, "[0, 128]", "0"), "im2col_offsets": "()"},
+    )
 
 
 @methods_of("tma.Emulator.store_many")
 def _store_many(m: Maker) -> Any:
     more = {"op": "'add'"} if m.chance(0.3) else {}
-    return "tma.Emulator()", [SMALL, GMEM, m.one_of(COORDS, "[(0, 0), (32, 4)]"), SMEM], {"smem_offsets": OFFSETS, **more}
+    return (
+        "tma.Emulator()",
+        [SMALL, GMEM, m.one_of(COORDS, "[(0, 0), (32, 4)]"), SMEM],
+        {"smem_offsets": OFFSETS, **more},
+    )
 
 
 @methods_of("tma.Emulator.copy_many")
 def _copy_many(m: Maker) -> Any:
-    return "tma.Emulator()", [SMALL, GMEM, COORDS, "tma.encode(small_request(8192))", "numpy.zeros(512, numpy.uint8)", COORDS, SMEM], {
-        "smem_offsets": "[0]",
-        "destination_base": "8192",
-    }
+    return (
+        "tma.Emulator()",
+        [SMALL, GMEM, COORDS, "tma.encode(small_request(8192))", "numpy.zeros(512, numpy.uint8)", COORDS, SMEM],
+        {
+            "smem_offsets": "[0]",
+            "destination_base": "8192",
+        },
+    )
 
 
 method("tma.Emulator.geometry", "tma.Emulator()", lambda m: m.one_of(SMALL, "im2col_request()"), named={"mode": "None"})
 
 # ---- plain bulk copies
 
-add("tma.bulk_load", GMEM, lambda m: str(16 * m.integer(0, 8)), SMEM, lambda m: str(16 * m.integer(0, 8)), lambda m: m.one_of("16", "64"), named={"barrier": "tma.Mbarrier(1)", "gmem_base": "0"})
+add(
+    "tma.bulk_load",
+    GMEM,
+    lambda m: str(16 * m.integer(0, 8)),
+    SMEM,
+    lambda m: str(16 * m.integer(0, 8)),
+    lambda m: m.one_of("16", "64"),
+    named={"barrier": "tma.Mbarrier(1)", "gmem_base": "0"},
+)
 add("tma.bulk_store", SMEM, "32", GMEM, "64", lambda m: m.one_of("16", "64"), named={"gmem_base": "0"})
 add("tma.bulk_store", SMEM, "0", GMEM, "0", "64", named={"op": "'add'", "data_type": "tma.TensorMapDataType.UINT32"})
 
 
 @calls_of("tma.bulk_to_cta")
 def _to_cta(m: Maker) -> Any:
-    return ("(ctas := cluster())[0]", "0", "ctas[1]", "128", m.one_of("64", "16")), {"barrier": m.one_of("1024", "tma.Mbarrier(1)")}
+    return ("(ctas := cluster())[0]", "0", "ctas[1]", "128", m.one_of("64", "16")), {
+        "barrier": m.one_of("1024", "tma.Mbarrier(1)")
+    }
 
 
 # ---- memories and barriers
 
 add("tma.GlobalMemory", weight=0.1)
 method("tma.GlobalMemory.add", "global_memory()", "'C'", "gmem_bytes(64)", lambda m: m.one_of("65536", "0"))
-method("tma.GlobalMemory.allocate", "global_memory()", "'C'", lambda m: str(m.choice((0, 16, 4096))), named={"alignment": "1024"})
+method(
+    "tma.GlobalMemory.allocate",
+    "global_memory()",
+    "'C'",
+    lambda m: str(m.choice((0, 16, 4096))),
+    named={"alignment": "1024"},
+)
 method("tma.GlobalMemory.find", "global_memory()", lambda m: m.one_of("4096", "0", "4600"))
 method("tma.GlobalMemory.name_of", "global_memory()", lambda m: m.one_of("4100", "0"))
 method("tma.GlobalMemory.index_of", "global_memory()", "numpy.array([4096, 5000])")
 operation("tma.GlobalMemory.__getitem__", "getitem", "global_memory()", lambda m: m.one_of("'A'", "'B'"))
-add("tma.SharedMemory", lambda m: m.one_of("1024", "numpy.zeros(64, numpy.uint8)", "0"), named={"base": "1024", "poison": "0", "rank": "1"})
+add(
+    "tma.SharedMemory",
+    lambda m: m.one_of("1024", "numpy.zeros(64, numpy.uint8)", "0"),
+    named={"base": "1024", "poison": "0", "rank": "1"},
+)
 add("tma.Cluster", lambda m: str(m.choice((1, 2, 4, 16))), "2048", named={"base": "1024", "poison": "7"})
 operation("tma.Cluster.__getitem__", "getitem", "cluster()", lambda m: m.one_of("0", "1"))
 method("tma.Cluster.init_barriers", "cluster()", "512", "1")
@@ -153,11 +212,28 @@ for name in ("test_wait", "try_wait"):
 
 # ---- programs
 
-add("tma.Run", "tma.Emulator()", "global_memory()", "tma.SharedMemory(2048)", named={"maps": "proxy()", "agent": "tma.Agent()", "strict": "True"})
-add("tma.diagnose", lambda m: m.one_of("good_program", "lambda run: run.wait(run.barrier(0), 0)", "lambda run: run.exit()"), "tma.Emulator()", "global_memory()", "tma.SharedMemory(2048)", named={"maps": "proxy()"})
+add(
+    "tma.Run",
+    "tma.Emulator()",
+    "global_memory()",
+    "tma.SharedMemory(2048)",
+    named={"maps": "proxy()", "agent": "tma.Agent()", "strict": "True"},
+)
+add(
+    "tma.diagnose",
+    lambda m: m.one_of("good_program", "lambda run: run.wait(run.barrier(0), 0)", "lambda run: run.exit()"),
+    "tma.Emulator()",
+    "global_memory()",
+    "tma.SharedMemory(2048)",
+    named={"maps": "proxy()"},
+)
 method("tma.Run.barrier", "program()", lambda m: m.one_of("1024", "0"), named={"arrive_count": "1", "name": "'full'"})
-method("tma.Run.load", "program()", SMALL.replace("(0)", "()"), "(0, 0)", lambda m: m.one_of("0", "128"), "tma.Mbarrier(1)")
-method("tma.Run.issue", "program()", SMALL.replace("(0)", "()"), "(0, 0)", "0", "tma.Mbarrier(1)", named={"mode": "'tile'"})
+method(
+    "tma.Run.load", "program()", SMALL.replace("(0)", "()"), "(0, 0)", lambda m: m.one_of("0", "128"), "tma.Mbarrier(1)"
+)
+method(
+    "tma.Run.issue", "program()", SMALL.replace("(0)", "()"), "(0, 0)", "0", "tma.Mbarrier(1)", named={"mode": "'tile'"}
+)
 method("tma.Run.store", "program()", SMALL.replace("(0)", "()"), "(0, 0)", "0", named={"mode": "'tile'"})
 method("tma.Run.land", "(parts := load_parts())[0]", "parts[2]")
 method("tma.Run.wait", "(parts := load_parts(land=True))[0]", "parts[1]", "0")
@@ -171,7 +247,12 @@ add("tma.TensormapProxy", weight=0.1)
 method("tma.TensormapProxy.place", "proxy()", "0x2000", "bytes(128)")
 method("tma.TensormapProxy.write", "proxy()", "0x1000", "bytes(range(128))", named={"agent": "tma.Agent(1)"})
 method("tma.TensormapProxy.replace", "proxy()", "0x1000", "'global_dim'", "9", "0", named={"agent": "tma.Agent(1)"})
-method("tma.TensormapProxy.release", "proxy()", lambda m: m.one_of("'cta'", "'gpu'", "'sys'"), named={"agent": "tma.Agent(1)"})
+method(
+    "tma.TensormapProxy.release",
+    "proxy()",
+    lambda m: m.one_of("'cta'", "'gpu'", "'sys'"),
+    named={"agent": "tma.Agent(1)"},
+)
 method("tma.TensormapProxy.acquire", "proxy()", "0x1000", "'cluster'", named={"agent": "tma.Agent(1)"})
 method("tma.TensormapProxy.cp_fenceproxy", "proxy()", "0x2000", "bytes(128)", "'gpu'", named={"agent": "tma.Agent(1)"})
 method("tma.TensormapProxy.read", "proxy()", "0x1000", named={"agent": "tma.Agent(1)"})
@@ -183,17 +264,37 @@ add("tma.RingStore", "small_request()", "[(0, 0)]", named={"offset": "0"})
 def _ring(m: Maker) -> Any:
     tile = "tma.TensorMapTiled(0, 4096, (64, 8), (64,), (32, 4))"
     loads = f"[tma.RingLoad({tile}, [(0, 0), (32, 4), (0, 4)])]"
-    options = {"stage_bytes": "256", "expect_bytes": "128", "consume": "lambda tile, i: None", "store": f"tma.RingStore({tile}, [(0, 0)] * 3)"}
+    options = {
+        "stage_bytes": "256",
+        "expect_bytes": "128",
+        "consume": "lambda tile, i: None",
+        "store": f"tma.RingStore({tile}, [(0, 0)] * 3)",
+    }
     kwargs = {k: v for k, v in options.items() if m.chance(0.2)}
-    return ("tma.Emulator()", "global_memory()", "tma.SharedMemory(4096)", loads), {"depth": str(m.integer(1, 3)), **kwargs}
+    return ("tma.Emulator()", "global_memory()", "tma.SharedMemory(4096)", loads), {
+        "depth": str(m.integer(1, 3)),
+        **kwargs,
+    }
 
 
 method("tma.Ring.simulate", "ring()", named={"load_ticks": "3", "consume_ticks": "1", "store_ticks": "2"})
-add("tma.Trace", "small_request()", "[(0, 0), (32, 4)]", "[0, 128]", named={"mode": "'tile'", "smem": "tma.SharedMemory(1024)", "gmem": "global_memory()", "im2col_offsets": "()"})
+add(
+    "tma.Trace",
+    "small_request()",
+    "[(0, 0), (32, 4)]",
+    "[0, 128]",
+    named={"mode": "'tile'", "smem": "tma.SharedMemory(1024)", "gmem": "global_memory()", "im2col_offsets": "()"},
+)
 method("tma.Trace.forward", "trace()", lambda m: f"({m.integer(0, 63)}, {m.integer(0, 15)})")
 method("tma.Trace.backward", "trace()", lambda m: str(m.integer(0, 2047)))
 method("tma.Trace.from_global", "trace()", lambda m: str(4096 + m.integer(0, 2047)))
-method("tma.Trace.first_difference", "trace()", "numpy.zeros(2048, numpy.uint8)", "gmem_bytes(2048)", named={"base": "0", "space": "'shared'"})
+method(
+    "tma.Trace.first_difference",
+    "trace()",
+    "numpy.zeros(2048, numpy.uint8)",
+    "gmem_bytes(2048)",
+    named={"base": "0", "space": "'shared'"},
+)
 method("tma.Trace.steps", "trace()", lambda m: m.one_of("0", "1"))
 
 # ---- records
@@ -212,8 +313,14 @@ COPY_TILE = "Layout((Int(32), Int(32)), LayoutRight)"
 def _copy(m: Maker) -> Any:
     dtype = m.one_of("'float16'", "'uint8'", "'float32'")
     source = f"array((64, 64), {dtype})"
-    options = {"destination": f"array((64, 64), {dtype})", "backend": "'emulator'", "progress": "lambda done, all: None"}
-    return (f"tma.make_tma_copy('SM90_TMA_LOAD', {source}, {COPY_TILE})", source), {k: v for k, v in options.items() if m.chance(0.3)}
+    options = {
+        "destination": f"array((64, 64), {dtype})",
+        "backend": "'emulator'",
+        "progress": "lambda done, all: None",
+    }
+    return (f"tma.make_tma_copy('SM90_TMA_LOAD', {source}, {COPY_TILE})", source), {
+        k: v for k, v in options.items() if m.chance(0.3)
+    }
 
 
 @calls_of("tma.execute", weight=0.7)
@@ -223,7 +330,11 @@ def _execute(m: Maker) -> Any:
     return (atom, source, m.one_of("(0, 1)", "3", "(1, 1)")), {"poison": "7"} if m.chance(0.3) else {}
 
 
-add("tma.first_difference", "array((4, 8))", lambda m: m.one_of("array((4, 8))", "array((4, 8)) + 1", "numpy.zeros((4, 8), numpy.float32)"))
+add(
+    "tma.first_difference",
+    "array((4, 8))",
+    lambda m: m.one_of("array((4, 8))", "array((4, 8)) + 1", "numpy.zeros((4, 8), numpy.float32)"),
+)
 
 # ---- a GPU, or its absence
 

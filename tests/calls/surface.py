@@ -4,12 +4,13 @@ A name is written as the texts of calls write it: `coalesce`, `Layout.subs`, `tm
 """
 
 from __future__ import annotations
-
 import __future__
+
 import enum
 import functools
 import importlib
 import inspect
+import sys
 import types
 from typing import Any
 
@@ -71,8 +72,11 @@ def exported() -> dict[str, Any]:
 
 
 def _is_plumbing(value: Any) -> bool:
-    return isinstance(value, types.ModuleType) or value is Any or isinstance(value, __future__._Feature) or (
-        inspect.isclass(value) and issubclass(value, Exception)
+    return (
+        isinstance(value, types.ModuleType)
+        or value is Any
+        or isinstance(value, __future__._Feature)
+        or (inspect.isclass(value) and issubclass(value, Exception))
     )
 
 
@@ -103,15 +107,19 @@ def _members_of(kind: type) -> set[str]:
     return {name for name in found if not isinstance(inspect.getattr_static(kind, name), type)}
 
 
+def command_parser() -> Any:
+    """The argument parser of all commands."""
+    import cute_py.cli
+
+    return sys.modules[cute_py.cli.main.__module__].parser()  # type: ignore[attr-defined]
+
+
 @functools.cache
 def commands() -> tuple[str, ...]:
     """The commands of the command line, as `cute-py --help` lists them."""
     import argparse
 
-    from cute_py.cli import main as cli_main
-
-    module = importlib.import_module(cli_main.__module__)
-    for action in module.parser()._actions:
+    for action in command_parser()._actions:
         if isinstance(action, argparse._SubParsersAction):
             return tuple(f"cute-py {name}" for name in action.choices)
     return ()

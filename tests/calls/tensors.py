@@ -50,7 +50,7 @@ def pointer(m: Maker) -> str:
     return m.one_of(
         f"make_gmem_ptr({m.choice((0, 16, 4096))}, {m.dtype()})",
         f"make_smem_ptr({m.choice((0, 16, 4096))}, {m.dtype()})",
-        f"make_smem_ptr(0, 'float16', Swizzle(3, 4, 3))",
+        "make_smem_ptr(0, 'float16', Swizzle(3, 4, 3))",
         f"make_ptr(4096, {m.dtype()})",
         f"make_rmem_ptr(0, {m.dtype()})",
     )
@@ -73,7 +73,9 @@ INSTANCES.update(
         "ArithTuple": Maker.arith_tuple,
         "ArithTupleIterator": "make_inttuple_iter(42, Int(2), Int(7))",
         "ArrayEngine": lambda m: f"make_tensor(array(24, {m.dtype()}), Layout((4, 6))).engine",
-        "CountingIterator": lambda m: f"counting_iterator({m.integer(0, 99)}, {m.one_of(repr('int32'), repr('uint8'))})",
+        "CountingIterator": lambda m: (
+            f"counting_iterator({m.integer(0, 99)}, {m.one_of(repr('int32'), repr('uint8'))})"
+        ),
         "Pointer": pointer,
         "Ratio": "ratio(1, 2)",
         "ScaledBasis": basis,
@@ -115,7 +117,9 @@ OPERANDS = {
 for kind, (instance, other) in OPERANDS.items():
     for symbol in ("add", "sub", "radd", "rsub"):
         plain = symbol.removeprefix("r")
-        operation(f"{kind}.__{symbol}__", ("" if plain == symbol else "reflected_") + plain, instance, other, weight=0.5)
+        operation(
+            f"{kind}.__{symbol}__", ("" if plain == symbol else "reflected_") + plain, instance, other, weight=0.5
+        )
     operation(f"{kind}.__eq__", "eq", instance, other, weight=0.3)
     for symbol in ("mul", "rmul"):
         plain = symbol.removeprefix("r")
@@ -123,10 +127,21 @@ for kind, (instance, other) in OPERANDS.items():
     operation(f"{kind}.__neg__", "neg", instance, weight=0.1)
 for kind in ("Ratio", "ScaledBasis", "SmemPtrFlag"):
     operation(f"{kind}.__abs__", "abs", OPERANDS[kind][0], weight=0.1)
-operation("ScaledBasis.__floordiv__", "floordiv", lambda m: f"ScaledBasis({m.choice((4, 8))}, 1)", lambda m: m.one_of("2", "Int(4)"))
+operation(
+    "ScaledBasis.__floordiv__",
+    "floordiv",
+    lambda m: f"ScaledBasis({m.choice((4, 8))}, 1)",
+    lambda m: m.one_of("2", "Int(4)"),
+)
 for symbol in ("floordiv", "mod"):
     operation(f"SmemPtrFlag.__{symbol}__", symbol, "smem_ptr_flag(16)", lambda m: m.one_of("2", "Int(4)"), weight=0.2)
-    operation(f"SmemPtrFlag.__r{symbol}__", f"reflected_{symbol}", "smem_ptr_flag(16)", lambda m: m.one_of("2", "64"), weight=0.2)
+    operation(
+        f"SmemPtrFlag.__r{symbol}__",
+        f"reflected_{symbol}",
+        "smem_ptr_flag(16)",
+        lambda m: m.one_of("2", "64"),
+        weight=0.2,
+    )
 operation("SmemPtrFlag.__pos__", "pos", "smem_ptr_flag(16)", weight=0.1)
 method("SmemPtrFlag.__format__", "smem_ptr_flag(16)", "''", weight=0.1, mutable=False)
 method("SmemPtrFlag.upcast", "smem_ptr_flag(16)", lambda m: m.one_of("1", "2"))
@@ -141,7 +156,11 @@ method("ScaledBasis.with_value", basis, leaf)
 
 add("ArithTupleIterator", pair)
 add("CountingIterator", leaf, lambda m: m.one_of("'int32'", "'uint8'", "'float32'"))
-add("counting_iterator", lambda m: str(m.integer(-5, 300)), named={"dtype": lambda m: m.one_of("'int32'", "'uint8'", "'float32'")})
+add(
+    "counting_iterator",
+    lambda m: str(m.integer(-5, 300)),
+    named={"dtype": lambda m: m.one_of("'int32'", "'uint8'", "'float32'")},
+)
 add("ArrayEngine", "array(24)", "0")
 add("ArrayEngine", "array(24, 'int32')", "3", "'int32'")
 add("Pointer", lambda m: m.one_of("'gmem'", "'smem'", "'rmem'"), "4096", "make_gmem_ptr(0, 'float16').dtype")
@@ -177,7 +196,10 @@ def _make_tensor(m: Maker) -> Any:
             (pointer(m), m.tree(tree, "dynamic"), m.tree(m.stride_tree(tree), "dynamic")),
             (f"counting_iterator({m.integer(0, 9)})", m.tree(tree)),
             ("make_inttuple_iter(0, 0)", m.tree(tree), "(E(0), E(1))"),
-            ((f"array({elements(tree)}, 'uint8')", m.layout_of(tree, "compact")), {"dtype": m.one_of("'uint8'", "'float8_e4m3fn'")}),
+            (
+                (f"array({elements(tree)}, 'uint8')", m.layout_of(tree, "compact")),
+                {"dtype": m.one_of("'uint8'", "'float8_e4m3fn'")},
+            ),
         )
     )
 
@@ -188,7 +210,11 @@ add("Tensor", lambda m: m.choice((pointer, lambda n: "counting_iterator(3)"))(m)
 def at(m: Maker) -> Any:
     tree = m.shape_tree(2, depth=1)
     coord = m.tree(tuple(m.coord_tree(n, 0.2) for n in tree), "dynamic")
-    made = m.one_of(f"make_tensor(array({tree}))", f"make_tensor(counting_iterator(3), {m.tree(tree)})", f"make_identity_tensor({m.tree(tree)})")
+    made = m.one_of(
+        f"make_tensor(array({tree}))",
+        f"make_tensor(counting_iterator(3), {m.tree(tree)})",
+        f"make_identity_tensor({m.tree(tree)})",
+    )
     return made, [coord]
 
 
@@ -243,8 +269,17 @@ def _damaged(m: Maker) -> Any:
     return (repr(text[:at] + with_ + text[at + m.integer(0, 2) :]),)
 
 
-add("parse", "'(M,N):(N,_1)'", named={"symbols": "{'M': sympy.Symbol('M', integer=True, positive=True)}", "dtype": "'float32'"})
-add("text", lambda m: m.choice((m.shape, m.any_layout, m.basis, m.arith_tuple, m.swizzle, lambda: tensor(m), lambda: ratio(m)))())
+add(
+    "parse",
+    "'(M,N):(N,_1)'",
+    named={"symbols": "{'M': sympy.Symbol('M', integer=True, positive=True)}", "dtype": "'float32'"},
+)
+add(
+    "text",
+    lambda m: m.choice(
+        (m.shape, m.any_layout, m.basis, m.arith_tuple, m.swizzle, lambda: tensor(m), lambda: ratio(m))
+    )(),
+)
 add("ostream_text", lambda m: m.choice((m.shape, m.any_layout, m.basis, m.arith_tuple, m.swizzle, lambda: tensor(m)))())
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import json
 import os
 import random
 import re
@@ -53,6 +54,7 @@ def main() -> int:
     parser.add_argument("--names", default="", help="a regular expression that the names must match")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", help="a file for the report, besides standard output")
+    parser.add_argument("--json", help="a file for the findings as JSON")
     parser.add_argument("--show", type=int, metavar="N", help="print the first N calls of the names, make none")
     options = parser.parse_args()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -70,6 +72,9 @@ def main() -> int:
     if options.out:
         with open(options.out, "w", encoding="utf-8") as out:
             out.write(said + text)
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as out:
+            json.dump(found, out)
     return 1 if found else 0
 
 
