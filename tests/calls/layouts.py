@@ -531,7 +531,7 @@ method("Swizzle.right_inverse", Maker.swizzle, weight=0.2)
 entry("Swizzle.compose_with")
 method("Swizzle.compose_with", Maker.swizzle, POWER, lambda m: m.one_of("0", "Int(0)"))
 method("Swizzle.composed_after", Maker.swizzle, POWER)
-method("Swizzle.product_with", Maker.swizzle, COMPOSED, "Layout(Int(2))")
+method("Swizzle.product_with", Maker.swizzle, POWER, "ComposedLayout(Swizzle(2, 0, 3), Int(0), Layout(Int(2)))")
 method("Swizzle.slice_composed", Maker.swizzle, "(1, None)", "0", "Layout((Int(8), Int(8)))")
 
 # ---- methods of composed layouts

@@ -1,4 +1,4 @@
-"""What came of a call: touched as a user's session would, judged, and written down the same in every process."""
+"""What came of a call: touched as an interactive user would, judged, and written down the same in every process."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import sys
 
 from tests.characterisation import surface_text, texts
 from tests.characterisation.compare import calls_that_differ, surface_that_differs, texts_that_differ
-from tests.characterisation.outcomes import UNSTEADY, digest, outcomes, sample, tasks, told
+from tests.characterisation.outcomes import UNSTEADY, digest, in_full, outcomes, sample, tasks
 from tests.characterisation.record import DATA, SURFACE, environment, load, save
 
 
@@ -74,7 +74,9 @@ def compare(names: str, one_in: int) -> int:
 
 def show(name: str, number: int) -> int:
     """One call and its whole outcome."""
-    for kept in outcomes([task for task in tasks(10**6) if (task.name, task.number) == (name, number)], told).values():
+    for kept in outcomes(
+        [task for task in tasks(10**6) if (task.name, task.number) == (name, number)], in_full
+    ).values():
         print(kept.get("text", ""), kept["kind"], kept.get("said", ""), sep="\n")
     return 0
 

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from tests.characterisation import surface_text, texts
-from tests.characterisation.outcomes import UNSTEADY, digest, outcomes, told
+from tests.characterisation.outcomes import UNSTEADY, digest, in_full, outcomes
 from tests.characterisation.record import REWORDED, SURFACE, Recorded
 from tests.fuzz.worker import Record, Task
 
@@ -37,8 +37,8 @@ def reviewed(text: str) -> list[Reviewed]:
     for line in text.splitlines():
         if not line.strip() or line.startswith("#"):
             continue
-        names, _, words = line.removeprefix("!").strip().partition(" / ")
-        found.append(Reviewed(re.compile(names), re.compile(words, re.DOTALL), line.startswith("!")))
+        names, _, text = line.removeprefix("!").strip().partition(" / ")
+        found.append(Reviewed(re.compile(names), re.compile(text, re.DOTALL), line.startswith("!")))
     return found
 
 
@@ -64,7 +64,7 @@ def calls_that_differ(recorded: Recorded, of: list[Task]) -> tuple[list[Differen
     lines = reviewed(REWORDED.read_text()) if REWORDED.exists() else []
     found = outcomes(known)
     changed = [task for task in known if _differs(recorded.calls[task], found.get(task))]
-    again = outcomes(changed, told) if changed else {}
+    again = outcomes(changed, in_full) if changed else {}
     differences, accepted = [], 0
     for task in changed:
         record = again.get(task, found.get(task, {}))

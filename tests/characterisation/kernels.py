@@ -35,7 +35,7 @@ _KEPT = set(
         blockDim blockIdx gridDim threadIdx x y z include pragma unroll define ifdef ifndef endif""",
     )
 )
-"""Words that are no identifiers of a kernel's own."""
+"""Tokens that are no identifiers of a kernel's own."""
 
 
 def anonymous(text: str) -> str:

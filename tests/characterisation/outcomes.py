@@ -83,7 +83,7 @@ def recorded(call: Call, namespace: dict[str, Any]) -> Record:
     return {"name": call.name, "kind": kind, "hash": digest(kind + text)}
 
 
-def told(call: Call, namespace: dict[str, Any]) -> Record:
+def in_full(call: Call, namespace: dict[str, Any]) -> Record:
     """A call with its whole outcome, to be shown."""
     kind, text = outcome(call, namespace)
     return {"name": call.name, "kind": kind, "hash": digest(kind + text), "text": call.text, "said": text}

@@ -43,7 +43,8 @@ from tests.fuzz import worker
 from tests.fuzz.worker import Task, carried_out
 
 worker.SECONDS, worker.HARD_SECONDS = 0.3, 2.0
-texts = ["{'a': 1}['b']", "[0 for _ in iter(int, 1)]", "sum(range(10 ** 15))", "bytearray(8 << 30)", "os._exit(3)", "1 + 1"]
+loop, loop_in_c = "[0 for _ in iter(int, 1)]", "sum(range(10 ** 15))"
+texts = ["{'a': 1}['b']", loop, loop_in_c, "bytearray(8 << 30)", "os._exit(3)", "1 + 1"]
 entries = {text: Entry(text, [lambda maker, text=text: Call(text, text)], mutable=False) for text in texts}
 names = worker.names
 worker.names = lambda: {**names(), "os": os}
