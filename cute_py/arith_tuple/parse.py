@@ -18,7 +18,7 @@ from typing import Any
 
 from cute_py.arith_tuple.dsl_pointers import DSL_POINTER, dsl_pointer
 from cute_py.arith_tuple.iterators import counting_iterator, make_inttuple_iter
-from cute_py.arith_tuple.pointers import make_gmem_ptr, make_ptr, make_smem_ptr, make_tmem_ptr, smem_ptr_flag
+from cute_py.arith_tuple.pointers import make_gmem_ptr, make_ptr, make_smem_ptr, make_tmem_ptr
 from cute_py.arith_tuple.scaled_basis import E, ScaledBasis
 from cute_py.arith_tuple.scan import failure, leaf_end, read_number
 from cute_py.dtypes import DTYPES, as_dtype
@@ -26,6 +26,7 @@ from cute_py.errors import CuteError, InvalidTypeError, ParseError, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight, make_layout
 from cute_py.layout.leaf import MAX_DEPTH, Int, underscore
+from cute_py.layout.pointer_flagged import smem_ptr_flag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.tensor import Tensor
 

@@ -17,7 +17,7 @@ from cute_py.layout.coprofile import cosize
 from cute_py.layout.inverse import left_inverse, max_common_layout, max_common_vector, right_inverse
 from cute_py.layout.layout import Layout, make
 from cute_py.layout.leaf import Int, Tree, coordinate, internal, internal_leaf, leaf_text, public
-from cute_py.layout.trees import check_depth, has_underscore, slice_tree
+from cute_py.layout.trees import all_underscore, check_depth, has_underscore, slice_tree
 
 
 class ComposedLayout:
@@ -69,7 +69,10 @@ class ComposedLayout:
 
     @property
     def shape(self) -> Tree:
-        return self.inner.shape
+        try:
+            return self.inner.shape
+        except AttributeError:  # an inverse: a swizzle, which has no domain of its own
+            raise LayoutError("no shape: the inner function has none", {"layout": self}) from None
 
     @property
     def stride(self) -> Tree:
@@ -92,6 +95,8 @@ class ComposedLayout:
 
     def slice_and_offset(self, coord: Tree) -> tuple[Any, Any]:
         """(sliced layout, offset that is left to add outside)."""
+        if all_underscore(coord):  # nothing is fixed: C++ gives the layout itself, with its flag
+            return self, Int(0)
         hook = getattr(self.outer, "slice_composed", None)
         if hook is not None and isinstance(self.inner, Layout):
             result: tuple[Any, Any] = hook(coord, self._offset, self.inner)

@@ -16,9 +16,22 @@ from collections.abc import Iterable
 from numbers import Integral
 from typing import Any
 
+from cute_py.argument_checks import expect
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
 from cute_py.layout.arithmetic import compact_left, compact_order, compact_right, crd2idx_of
-from cute_py.layout.leaf import Dynamic, Int, Tree, coordinate, internal, internal_leaf, public, tree_text
+from cute_py.layout.leaf import (
+    MAX_RESULT,
+    Dynamic,
+    Int,
+    Tree,
+    check_results,
+    coordinate,
+    internal,
+    internal_leaf,
+    is_symbolic,
+    public,
+    tree_text,
+)
 from cute_py.layout.plain_offset import offset_of_int, offset_of_tuple
 from cute_py.layout.trees import check_depth, congruent_trees, has_underscore, slice_tree
 
@@ -111,7 +124,7 @@ class Layout:
             offset = offset_of_int(c, self._shape, self._stride)
         else:
             return self._general_call(c)
-        if offset:
+        if offset and -MAX_RESULT <= offset <= MAX_RESULT:
             return offset
         return self._general_call(c)
 
@@ -158,8 +171,14 @@ class Layout:
         `Int` values only becomes static).
 
         Raises:
-            LayoutError: the values break an assumption, or divide by zero.
+            InvalidTypeError: no dict, or a value that is no number; LayoutError: the values break an assumption, or
+                divide by zero.
         """
+        expect(values, dict, "the values of symbols")
+        for symbol, value in values.items():
+            if not is_symbolic(symbol):
+                raise InvalidTypeError(f"subs replaces symbols, got {given(symbol)}", {"layout": self})
+            internal_leaf(value)
         exact = {k: (int(v) if isinstance(v, Int) else v) for k, v in values.items()}
 
         def replaced(leaf: Any) -> Any:
@@ -207,6 +226,8 @@ def _checked_shape(shape: Tree) -> Tree:
 
 def make(shape: Tree, stride: Tree, assumptions: tuple[Any, ...] = ()) -> Layout:
     """A layout of internal trees, unchecked: for the algebra, whose results are congruent by construction."""
+    check_results(shape)
+    check_results(stride)
     layout = _new(Layout)
     layout._shape = shape
     layout._stride = stride

@@ -11,12 +11,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from cute_py.argument_checks import expect_integer, is_integer
+from cute_py.argument_checks import check_magnitude, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, StaticAssertError, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.decay import active_bits, slice_swizzled
 from cute_py.layout.leaf import Dynamic, Int, internal_leaf, public
 from cute_py.layout.product import logical_product
+
+MAX_BITS = 128
+"""Bits of the largest offset that is taken (`argument_checks.MAX_INTEGER`): no swizzle reaches beyond them."""
+
+
+def _checked_bits(name: str, value: Any) -> int:
+    return expect_integer(value, f"Swizzle {name}", -MAX_BITS, MAX_BITS, "bits")
 
 
 class Swizzle:
@@ -38,10 +45,10 @@ class Swizzle:
 
     def __init__(self, bits: int, base: int, shift: int | None = None) -> None:
         numbers = (bits, base, bits if shift is None else shift)
-        for name, value in zip(("bits", "base", "shift"), numbers, strict=True):
-            if type(value) is not int and not is_integer(value):
-                raise InvalidTypeError(f"Swizzle {name} must be an integer, got {given(value)}")
-        b, m, s = (int(n) for n in numbers)
+        b, m, s = (
+            value if type(value) is int and -MAX_BITS <= value <= MAX_BITS else _checked_bits(name, value)
+            for name, value in zip(("bits", "base", "shift"), numbers, strict=True)
+        )
         if m < 0:
             raise StaticAssertError("MBase must be positive.", {"swizzle": f"Sw<{b},{m},{s}>", "MBase": m})
         if b < 0:
@@ -76,14 +83,14 @@ class Swizzle:
 
     def __call__(self, offset: Any) -> Any:
         if isinstance(offset, int) and not isinstance(offset, bool):
-            swizzled = self.of(int(offset))
+            swizzled = self.of(check_magnitude(int(offset), "an offset"))
             return Int(swizzled) if isinstance(offset, Int) else swizzled
         if hasattr(offset, "dtype") and hasattr(offset, "__array__"):
             return self._of_array(offset)
         if hasattr(offset, "shape"):
             return self.compose_with(offset, None)
         if hasattr(offset, "__index__") and not isinstance(offset, bool):
-            return self.of(offset.__index__())
+            return self.of(expect_integer(offset, f"an offset under {self}"))
         raise InvalidTypeError(f"{self} takes an integer, an integer array or a layout, got {given(offset)}")
 
     def of(self, offset: int) -> int:
@@ -193,7 +200,8 @@ class Swizzle:
         return (Swizzle, (self.bits, self.base, self.shift))
 
 
-def _log2(n: int) -> int:
+def _log2(factor: Any) -> int:
+    n = expect_integer(factor, "the factor of a recast")
     if n <= 0 or n & (n - 1):
         raise StaticAssertError("N must be a power of two", {"N": n})
     return n.bit_length() - 1
@@ -206,8 +214,7 @@ def make_swizzle(y: int, z: int) -> Swizzle:
     Sw<2,1,5>
     """
     for name, bits_of_it in (("Y", y), ("Z", z)):
-        if not is_integer(bits_of_it):
-            raise InvalidTypeError(f"make_swizzle takes the {name} bits as an integer, got {given(bits_of_it)}")
+        expect_integer(bits_of_it, f"the {name} bits of a swizzle", 0)
     y, z = int(y), int(z)
     if y.bit_count() != z.bit_count():
         raise StaticAssertError("Number of bits in Y and Z don't match", {"Y": bin(y), "Z": bin(z)})
