@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from numbers import Integral
 from typing import Any
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, expect_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
 from cute_py.layout.arithmetic import compact_left, compact_order, compact_right, crd2idx_of
 from cute_py.layout.leaf import (
@@ -137,8 +137,7 @@ class Layout:
 
     def __getitem__(self, mode: int) -> Layout:
         """Mode `mode` as a layout; a layout of an integer shape is its own only mode."""
-        if not isinstance(mode, int) or isinstance(mode, bool):
-            raise InvalidTypeError(f"layout[i] takes one mode number, got {given(mode)}; evaluate with layout(coord)")
+        mode = expect_integer(mode, "a mode number, layout[i],", hint="layout(coord) evaluates")
         if type(self._shape) is not tuple:
             if mode not in (0, -1):
                 raise InvalidValueError(f"layout[{mode}]: {self} has 1 mode")

@@ -156,7 +156,7 @@ def _combine(op: Any, left: Any, right: Any) -> Any:
         except ZeroDivisionError:
             raise LayoutError("division by zero", {"dividend": int(left)}) from None
     other = right if left_static else left
-    if isinstance(other, bool) or not (isinstance(other, int) or is_symbolic(other)):
+    if isinstance(other, bool) or not (isinstance(other, int) or (is_symbolic(other) and not never_an_integer(other))):
         return NotImplemented
     if op is operator.mul and ((left_static and left == 0) or (right_static and right == 0)):
         return Int(0)
@@ -164,7 +164,10 @@ def _combine(op: Any, left: Any, right: Any) -> Any:
         return Int(0)
     if op is operator.mod and right_static and abs(int(right)) == 1:
         return Int(0)
-    return op(int(left) if left_static else left, int(right) if right_static else right)
+    try:
+        return op(int(left) if left_static else left, int(right) if right_static else right)
+    except ZeroDivisionError:
+        raise LayoutError("division by zero", {"dividend": given(left)}) from None
 
 
 def is_symbolic(value: object) -> bool:
@@ -391,8 +394,10 @@ def public(tree: Tree) -> Tree:
 def leaf_text(leaf: Leaf) -> str:
     """An internal leaf as C++ prints it."""
     if type(leaf) is int:
-        return f"_{leaf}"
-    return str(leaf.value) if type(leaf) is Dynamic else str(leaf)
+        return f"_{leaf}" if -MAX_RESULT <= leaf <= MAX_RESULT else f"_{integer_text(leaf)}"
+    if type(leaf) is Dynamic:
+        return integer_text(leaf.value) if type(leaf.value) is int else str(leaf.value)
+    return str(leaf)
 
 
 def tree_text(tree: Tree) -> str:

@@ -58,7 +58,7 @@ class LinearLayout:
         object.__setattr__(self, "origin", expect_integer(self.origin, "the origin", 0))
 
     def __call__(self, coord: Any) -> int:
-        index = int(Layout(self.shape)(coord))
+        index = expect_integer(Layout(self.shape)(coord), "the index of a coordinate", 0)
         if index >> len(self.columns):
             raise CoordinateError(f"coordinate {given(coord)} lies outside the domain", {"shape": given(self.shape)})
         value = self.origin

@@ -74,7 +74,7 @@ def coordinates(layout: Any, values: Any, *, of: str = "memory") -> Any:
     if isinstance(plain, Layout):
         axes = integer_axes(plain)
         for shape, stride in axes:
-            if any(abs(n) >= 1 << 62 for n in (*bounds(shape, stride), *leaves(shape), *leaves(stride))):
+            if any(abs(n) >= 1 << 62 for n in (bounds(shape, stride)[0], *leaves(shape), *leaves(stride))):
                 raise LayoutError("coordinates are computed in 64 bits; this layout reaches beyond", {"layout": layout})
         if all(is_chain([m for m in _flat(*axis) if m[1]]) for axis in axes) and _moves_once(axes):
             return _divided(layout, axes, inner, given)

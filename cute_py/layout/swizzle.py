@@ -15,7 +15,7 @@ from cute_py.argument_checks import check_magnitude, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, StaticAssertError, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.decay import active_bits, slice_swizzled
-from cute_py.layout.leaf import Dynamic, Int, internal_leaf, public
+from cute_py.layout.leaf import Int, internal_leaf, public
 from cute_py.layout.product import logical_product
 
 MAX_BITS = 128
@@ -88,13 +88,15 @@ class Swizzle:
         if hasattr(offset, "dtype") and hasattr(offset, "__array__"):
             return self._of_array(offset)
         if hasattr(offset, "shape"):
-            return self.compose_with(offset, None)
+            return self._compose_with(offset, None)
         if hasattr(offset, "__index__") and not isinstance(offset, bool):
             return self.of(expect_integer(offset, f"an offset under {self}"))
         raise InvalidTypeError(f"{self} takes an integer, an integer array or a layout, got {given(offset)}")
 
     def of(self, offset: int) -> int:
         """The swizzled offset of a plain int."""
+        if type(offset) is not int:
+            offset = expect_integer(offset, f"an offset under {self}")
         y = offset & self.yyy_mask
         return offset ^ (y >> self.shift if self.shift >= 0 else y << -self.shift)
 
@@ -116,28 +118,20 @@ class Swizzle:
         y = offsets & self.yyy_mask
         return offsets ^ (y >> self.shift if self.shift >= 0 else y << -self.shift)
 
-    def apply_internal(self, offset: Any) -> Any:
-        """On an internal leaf: static stays static."""
-        if type(offset) is Dynamic:
-            if not isinstance(offset.value, int):
-                raise InvalidTypeError(f"{self} of a symbolic offset {offset.value}")
-            return Dynamic(self.of(offset.value))
-        return self.of(offset)
-
-    def compose_with(self, other: Any, offset: Any) -> Any:
+    def _compose_with(self, other: Any, offset: Any) -> Any:
         """`self o other` for a swizzle or a layout; `self o offset o other` when an offset is given."""
         if isinstance(other, Swizzle):
             return self._merged(other)
         if isinstance(other, ComposedLayout) and offset is None:
             if isinstance(other.outer, Swizzle) and other.offset == 0:
-                return self._merged(other.outer).compose_with(other.inner, None)
+                return self._merged(other.outer)._compose_with(other.inner, None)
             return ComposedLayout(self, Int(0), other)
         start = Int(0) if offset is None else offset
         if self.bits == 0 and type(start) is Int and start == 0:
             return other
         return ComposedLayout(self, start, other)
 
-    def composed_after(self, layout: Any) -> Any:
+    def _composed_after(self, layout: Any) -> Any:
         """`layout o self` as `Sw' o layout`: the same bits seen after the layout, where a Swizzle can say it."""
         y = public(internal_leaf(layout(Int(self.yyy_mask))))
         z = public(internal_leaf(layout(Int(self.zzz_mask))))
@@ -145,18 +139,18 @@ class Swizzle:
             raise InvalidTypeError(
                 "a layout of coordinates has no bits to swizzle", {"layout": layout, "swizzle": self}
             )
-        return make_swizzle(int(y), int(z)).compose_with(layout, None)
+        return make_swizzle(int(y), int(z))._compose_with(layout, None)
 
     def _merged(self, other: Swizzle) -> Swizzle:
         if self.shift != other.shift:
             raise StaticAssertError("Can only merge swizzles of the same shift.", {"left": self, "right": other})
         return make_swizzle(self.yyy_mask ^ other.yyy_mask, self.zzz_mask ^ other.zzz_mask)
 
-    def slice_composed(self, coord: Any, offset: Any, inner: Any) -> tuple[Any, Any]:
+    def _slice_composed(self, coord: Any, offset: Any, inner: Any) -> tuple[Any, Any]:
         """Slice `self o offset o inner`: (what is kept, offset); a plain layout where no swizzle is left."""
         return slice_swizzled(self, coord, offset, inner)
 
-    def product_with(self, block: Any, tiler: Any) -> Any:
+    def _product_with(self, block: Any, tiler: Any) -> Any:
         """`logical_product(block, self o 0 o inner)`: the copies are swizzled as self swizzles the tiler's offsets."""
         if not (isinstance(tiler.offset, Int) and tiler.offset == 0):
             raise StaticAssertError("Require Swizzle offset == 0.", {"tiler": tiler})
@@ -166,7 +160,7 @@ class Swizzle:
         def moved(bits: int) -> int:
             return expect_integer(layout(Int(0), Int(tiler.inner(Int(bits)))), "a swizzled offset of the product")
 
-        return make_swizzle(moved(active & self.yyy_mask), moved(active & self.zzz_mask)).compose_with(layout, None)
+        return make_swizzle(moved(active & self.yyy_mask), moved(active & self.zzz_mask))._compose_with(layout, None)
 
     def right_inverse(self) -> Swizzle:
         return self
@@ -201,8 +195,8 @@ class Swizzle:
 
 
 def _log2(factor: Any) -> int:
-    n = expect_integer(factor, "the factor of a recast")
-    if n <= 0 or n & (n - 1):
+    n = expect_integer(factor, "the factor of a recast", 1)
+    if n & (n - 1):
         raise StaticAssertError("N must be a power of two", {"N": n})
     return n.bit_length() - 1
 

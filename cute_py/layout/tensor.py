@@ -38,6 +38,8 @@ class Tensor:
     def __init__(self, engine: Any, layout: Any) -> None:
         if not isinstance(layout, (Layout, ComposedLayout)):
             raise InvalidTypeError(f"a tensor takes an engine and a layout, got {given(layout)}")
+        if hasattr(engine, "__array__"):
+            raise InvalidTypeError("an array is no engine by itself", hint="use make_tensor(array, layout)")
         plain = isinstance(engine, (str, bytes, tuple, list))
         if plain or not hasattr(engine, "__add__") or not hasattr(engine, "__getitem__"):
             raise InvalidTypeError(f"no engine: {given(engine)} can't be offset and read")
