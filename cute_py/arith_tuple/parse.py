@@ -35,6 +35,7 @@ _POINTER = re.compile(
     r"_?(?P<space>gmem_|smem_|)(?P<sub>sub)?ptr\[(?P<bits>\d+)b\]\((?P<address>[^()]*|\(nil\)[^()]*)\)"
 )
 _TMEM = re.compile(r"tmem_\[(\d+)b\]\(0x([0-9a-fA-F]+)\.([0-9a-fA-F]+)\)")
+_FLAG_OFFSET = re.compile(r"\+([0-9]{1,39})")
 _COUNTING = re.compile(r"counting_iter\((-?\d+)(\.\d+)?\)")
 _E = re.compile(r"E<\s*(\d*(?:\s*,\s*\d+)*)\s*>(?:\{\})?")
 _TUPLE_WORD = re.compile(
@@ -251,7 +252,8 @@ class _Reader:
     def pointer(self, found: re.Match[str], swizzle: Swizzle | None, begin: int) -> Any:
         bits, inside = int(found["bits"]), found["address"]
         if inside == "unset":
-            return self.built(lambda: smem_ptr_flag(bits), begin)
+            moved = self.found(_FLAG_OFFSET)
+            return self.built(lambda: smem_ptr_flag(bits, int(moved[1]) if moved else 0), begin)
         # whole-byte text of one bit is a bool's
         dtype = self.dtype or (as_dtype("bool") if bits == 1 and not found["sub"] else self.type_of(bits, begin))
         word, _, index = inside.partition(".")

@@ -16,11 +16,10 @@ from collections.abc import Iterable
 from numbers import Integral
 from typing import Any
 
-from cute_py.argument_checks import expect, expect_integer
+from cute_py.argument_checks import MAX_INTEGER, expect, expect_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
 from cute_py.layout.arithmetic import compact_left, compact_order, compact_right, crd2idx_of
 from cute_py.layout.leaf import (
-    MAX_RESULT,
     Dynamic,
     Int,
     Tree,
@@ -124,7 +123,7 @@ class Layout:
             offset = offset_of_int(c, self._shape, self._stride)
         else:
             return self._general_call(c)
-        if offset and -MAX_RESULT <= offset <= MAX_RESULT:
+        if offset and -MAX_INTEGER <= offset <= MAX_INTEGER:
             return offset
         return self._general_call(c)
 

@@ -44,11 +44,13 @@ class SmemPtrFlag(Int):
         return flag
 
     def upcast(self, n: int) -> SmemPtrFlag:
+        n = expect_integer(n, "the factor of a recast", 1)
         if int(self) % n:
             raise StaticAssertError("Static safe_div requires t % u == 0", {"offset": int(self), "N": n})
         return SmemPtrFlag(self.bits * n, int(self) // n)
 
     def downcast(self, n: int) -> SmemPtrFlag:
+        n = expect_integer(n, "the factor of a recast", 1)
         return SmemPtrFlag(self.bits // n, int(self) * n)
 
     def __neg__(self) -> Int:
