@@ -16,7 +16,7 @@ from cute_py.layout.composition import compose_tiler, composition
 from cute_py.layout.coprofile import cosize
 from cute_py.layout.inverse import left_inverse, max_common_layout, max_common_vector, right_inverse
 from cute_py.layout.layout import Layout, make
-from cute_py.layout.leaf import Int, Tree, coordinate, internal, internal_leaf, leaf_text, public
+from cute_py.layout.leaf import Int, Tree, internal, internal_leaf, leaf_text, public
 from cute_py.layout.trees import all_underscore, check_depth, has_underscore, slice_tree
 
 
@@ -84,8 +84,6 @@ class ComposedLayout:
         if has_underscore(c):
             return self.slice_and_offset(c)[0]
         inner = self.inner(c)
-        if isinstance(self.inner, Layout):
-            inner = public(crd2idx_of(coordinate(c), self.inner._shape, self.inner._stride))
         return self.outer(self.offset + inner)
 
     def __getitem__(self, mode: int) -> ComposedLayout:

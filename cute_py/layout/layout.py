@@ -25,13 +25,15 @@ from cute_py.layout.leaf import (
     Tree,
     check_results,
     coordinate,
+    equal_values,
+    hashable,
     internal,
     internal_leaf,
     is_symbolic,
     public,
     tree_text,
 )
-from cute_py.layout.plain_offset import offset_of_int, offset_of_tuple
+from cute_py.layout.plain_offset import is_run_time_zero, offset_of_int, offset_of_tuple
 from cute_py.layout.trees import check_depth, congruent_trees, has_underscore, slice_tree
 
 
@@ -125,6 +127,8 @@ class Layout:
             return self._general_call(c)
         if offset and -MAX_INTEGER <= offset <= MAX_INTEGER:
             return offset
+        if offset == 0 and is_run_time_zero(c, self._stride):
+            return 0
         return self._general_call(c)
 
     def _general_call(self, coord: Any) -> Any:
@@ -150,10 +154,12 @@ class Layout:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Layout):
             return NotImplemented
-        return bool(self.shape == other.shape and self.stride == other.stride)
+        if self._shape == other._shape and self._stride == other._stride:  # static numbers, compared in C
+            return True
+        return equal_values(self._shape, other._shape) and equal_values(self._stride, other._stride)
 
     def __hash__(self) -> int:
-        return hash((self.shape, self.stride))
+        return hash((hashable(self._shape), hashable(self._stride)))
 
     def __str__(self) -> str:
         return f"{tree_text(self._shape)}:{tree_text(self._stride)}"

@@ -391,6 +391,27 @@ def public(tree: Tree) -> Tree:
     return tree
 
 
+def equal_values(a: Tree, b: Tree) -> bool:
+    """Same profile, same values? Of internal trees; static and run-time numbers count alike, as `Int(4) == 4`."""
+    if type(a) is tuple:
+        if type(b) is not tuple or len(a) != len(b):
+            return False
+        for x, y in zip(a, b, strict=True):
+            if x is not y and not (x == y if type(x) is int and type(y) is int else equal_values(x, y)):
+                return False
+        return True
+    x = a.value if type(a) is Dynamic else a
+    y = b.value if type(b) is Dynamic else b
+    return bool(x == y)
+
+
+def hashable(tree: Tree) -> Tree:
+    """An internal tree without the difference that `equal_values` does not make."""
+    if type(tree) is tuple:
+        return tuple([x if type(x) is int else hashable(x) for x in tree])
+    return tree.value if type(tree) is Dynamic else tree
+
+
 def leaf_text(leaf: Leaf) -> str:
     """An internal leaf as C++ prints it."""
     if type(leaf) is int:

@@ -41,7 +41,15 @@ class Swizzle:
     Sw<2,0,3> 8 _8
     """
 
-    __slots__ = ("base", "bits", "shift")
+    __slots__ = ("base", "bits", "shift", "yyy_mask", "zzz_mask")
+
+    bits: int
+    base: int
+    shift: int
+    yyy_mask: int
+    """The bits that are read."""
+    zzz_mask: int
+    """The bits that are changed."""
 
     def __init__(self, bits: int, base: int, shift: int | None = None) -> None:
         numbers = (bits, base, bits if shift is None else shift)
@@ -56,13 +64,9 @@ class Swizzle:
         if abs(s) < b:
             facts = {"swizzle": f"Sw<{b},{m},{s}>", "abs(SShift)": abs(s), "BBits": b}
             raise StaticAssertError("abs(SShift) must be more than BBits.", facts)
-        object.__setattr__(self, "bits", b)
-        object.__setattr__(self, "base", m)
-        object.__setattr__(self, "shift", s)
-
-    bits: int
-    base: int
-    shift: int
+        mask = (1 << b) - 1
+        for put, number in zip(_SLOTS, (b, m, s, mask << m + max(0, s), mask << m - min(0, s)), strict=True):
+            put(self, number)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"Swizzle is immutable; can't set {name}")
@@ -70,16 +74,6 @@ class Swizzle:
     num_bits = property(lambda self: self.bits)
     num_base = property(lambda self: self.base)
     num_shft = property(lambda self: self.shift)
-
-    @property
-    def yyy_mask(self) -> int:
-        """The bits that are read."""
-        return ((1 << self.bits) - 1) << (self.base + max(0, self.shift))
-
-    @property
-    def zzz_mask(self) -> int:
-        """The bits that are changed."""
-        return ((1 << self.bits) - 1) << (self.base - min(0, self.shift))
 
     def __call__(self, offset: Any) -> Any:
         if isinstance(offset, int) and not isinstance(offset, bool):
@@ -192,6 +186,10 @@ class Swizzle:
 
     def __reduce__(self) -> Any:
         return (Swizzle, (self.bits, self.base, self.shift))
+
+
+_SLOTS = [getattr(Swizzle, name).__set__ for name in ("bits", "base", "shift", "yyy_mask", "zzz_mask")]
+"""What writes an immutable swizzle's slots, once, without the search of object.__setattr__."""
 
 
 def _log2(factor: Any) -> int:
