@@ -13,7 +13,7 @@ import enum
 import re
 from dataclasses import dataclass
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, expect_integers
 from cute_py.errors import InvalidValueError, given
 
 Version = tuple[int, int]
@@ -136,6 +136,19 @@ class Targets(enum.Enum):
                 return number not in (120, 121)
 
 
+def expect_version(value: object) -> Version:
+    """A PTX version as two integers.
+
+    Raises:
+        InvalidTypeError, InvalidValueError: it is none, such as 8.6 or (8,).
+
+    >>> expect_version((8, 6))
+    (8, 6)
+    """
+    major, minor = expect_integers(value, "the PTX version", 0, count=2)
+    return major, minor
+
+
 def version_text(version: Version) -> str:
     """`8.6` for (8, 6)."""
     return f"{version[0]}.{version[1]}"
@@ -147,7 +160,7 @@ def version_of(text: str) -> Version:
     Raises:
         InvalidValueError: the text is not two numbers with a point between.
     """
-    found = re.fullmatch(r"(\d+)\.(\d+)", text)
+    found = re.fullmatch(r"([0-9]{1,9})\.([0-9]{1,9})", expect(text, str, "a PTX version"))
     if found is None:
         raise InvalidValueError(f"{given(text)} is not a PTX version such as '8.6'")
     return (int(found[1]), int(found[2]))

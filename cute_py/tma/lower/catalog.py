@@ -36,7 +36,7 @@ ABSENT: dict[str, str] = {
 """Instruction names that the measured assembler refuses on every architecture, with the reason."""
 
 ELSEWHERE: dict[str, str] = {
-    "tcgen05": "tensor-memory instructions are judged by cute_py.tmem",
+    "tcgen05": "tensor-memory instructions are judged by cute_py.tmem.why_not_instruction",
 }
 """Opcode prefixes that another package covers."""
 

@@ -1,7 +1,7 @@
 """Instruction text -> opcode, modifiers in the order written, operands with their kinds.
 
-Registers are told by the names that compilers use: `%rd` 64 bits, `%r` 32, `%h` and `%rs` 16, `%p` predicates,
-`%f` and `%fd` floating point. A name without `%` is a symbol; its state space comes from `symbols`.
+Registers are known by the names that compilers use: `%q` and `%rq` 128 bits, `%rd` 64, `%r` 32, `%h` and `%rs` 16,
+`%p` predicates, `%f` and `%fd` floating point. A name without `%` is a symbol; its state space comes from `symbols`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class OperandKind(enum.Enum):
     IMMEDIATE = "immediate"
     SINK = "sink"
     PAIR = "register and predicate"
+    NEGATED = "negated predicate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,17 @@ class Instruction:
     operands: tuple[WrittenOperand, ...]
 
 
-_REGISTER_BITS = (("%rd", 64), ("%rs", 16), ("%rq", 128), ("%r", 32), ("%h", 16), ("%fd", -64), ("%f", -32), ("%p", 1))
+_REGISTER_BITS = (
+    ("%rd", 64),
+    ("%rs", 16),
+    ("%rq", 128),
+    ("%q", 128),
+    ("%r", 32),
+    ("%h", 16),
+    ("%fd", -64),
+    ("%f", -32),
+    ("%p", 1),
+)
 
 
 def register_bits(name: str) -> int | None:
@@ -129,6 +140,8 @@ def _operand(text: str, whole: str) -> WrittenOperand:
         return WrittenOperand(text, OperandKind.SINK)
     if "|" in text:
         return WrittenOperand(text, OperandKind.PAIR, elements=tuple(part.strip() for part in text.split("|")))
+    if text.startswith("!") and register_bits(text[1:]) == 1:
+        return WrittenOperand(text, OperandKind.NEGATED, text[1:])
     number = immediate(text)
     if number is not None or float_immediate(text) is not None:
         return WrittenOperand(text, OperandKind.IMMEDIATE, value=number)
