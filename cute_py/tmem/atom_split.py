@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cute_py.argument_checks import expect_fields
 from cute_py.errors import LayoutError
 from cute_py.tmem import iters
 from cute_py.tmem.copy_plan import Refusal
@@ -28,6 +29,9 @@ class Side:
     layout: Layout
     shape: tuple[int, ...]
     region: Region
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
 
 def cut_regions(smem: Side, tmem: Side) -> tuple[TileLayout, TileLayout, ComposeLayout | None] | Refusal:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, SupportsIndex, cast
 
-from cute_py.argument_checks import is_integer
+from cute_py.argument_checks import expect_fields, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 
 AxisKind = Literal["thread", "memory"]
@@ -78,6 +78,9 @@ class AxisTerm:
     value: int
     axis: str
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
     def __add__(self, other: object) -> AxisSum:
         return AxisSum.of(self) + other
 
@@ -97,6 +100,9 @@ class AxisSum:
     """
 
     terms: tuple[AxisTerm, ...]
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @classmethod
     def of(cls, value: object) -> AxisSum:

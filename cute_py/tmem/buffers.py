@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, expect_fields
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, given
 from cute_py.tmem.axes import whole
@@ -111,6 +111,9 @@ class BufferRegion:
 
     buffer: Buffer
     region: tuple[tuple[int, int], ...]
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     def __repr__(self) -> str:
         return f"{self.buffer.name}[{', '.join(f'{begin}:{end}' for begin, end in self.region)}]"

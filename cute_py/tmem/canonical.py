@@ -23,6 +23,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from cute_py.argument_checks import expect_fields
 from cute_py.errors import TmemError
 from cute_py.tmem.cp_forms import UNIT_BYTES
 from cute_py.tmem.matrix_descriptor import START_MASK, SWIZZLE_CODES, DescriptorKind, MatrixDescriptor, SmemSwizzle
@@ -53,6 +54,9 @@ class CanonicalOperand:
     leading: int
     stride: int
     starts: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     def descriptor(self, address: int = 0, block: int = 0) -> MatrixDescriptor:
         """The descriptor of instruction `block` along K, for a buffer at shared-memory `address` (bytes).

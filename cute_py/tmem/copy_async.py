@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, expect_fields
 from cute_py.errors import InvalidTypeError, TmemError
 from cute_py.tmem.atom_split import Side
 from cute_py.tmem.buffers import Buffer, BufferRegion
@@ -42,6 +42,9 @@ class CopyRequest:
     ldo: int | None = None
     decompress: str | None = None
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
@@ -61,6 +64,9 @@ class Dispatch:
     priority: int
     when: tuple[Predicate, ...]
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
 
 @dataclass(frozen=True, slots=True)
 class CopyAsync:
@@ -68,6 +74,9 @@ class CopyAsync:
 
     request: CopyRequest
     plan: CopyPlan
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @property
     def src(self) -> Buffer:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from cute_py.argument_checks import expect_integer
+from cute_py.argument_checks import expect_fields, expect_integer
 from cute_py.errors import TmemError, given
 from cute_py.tmem.cp_forms import COLUMNS, CpForm
 from cute_py.tmem.matrix_descriptor import MatrixDescriptor, SmemSwizzle, encode_matrix_descriptor
@@ -24,6 +24,9 @@ class Refusal:
     rule: str
     text: str
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
 
 @dataclass(frozen=True, slots=True)
 class MiddleLoop:
@@ -34,6 +37,9 @@ class MiddleLoop:
     smem_step: int
     taddr_step: int
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Tile:
@@ -41,6 +47,9 @@ class Tile:
 
     taddr_offset: int
     smem_offset: int
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @property
     def column(self) -> int:
@@ -78,6 +87,9 @@ class CopyPlan:
     cta_group: int = 1
     compat: str = "seed"
     notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @property
     def elements_per_atom(self) -> int:

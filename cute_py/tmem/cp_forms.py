@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, expect_fields
 from cute_py.errors import TmemError, given
 from cute_py.tmem.iters import Iter, Row
 
@@ -41,6 +41,9 @@ class CpForm:
     bits: int
     lanes: Row
     copies: Row
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @property
     def name(self) -> str:

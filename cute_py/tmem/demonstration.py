@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy
 from numpy.typing import NDArray
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, expect_fields
 from cute_py.errors import TmemError
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import TensorMapDataType, TensorMapSwizzle
@@ -48,6 +48,9 @@ class Demonstration:
     copy: CopyAsync
     tmem: TensorMemory
     readback: NDArray[numpy.uint32]
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @property
     def picture(self) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from cute_py.argument_checks import expect_fields
 from cute_py.tmem.carry_out import tile_descriptors
 from cute_py.tmem.copy_async import CopyAsync
 from cute_py.tmem.copy_plan import CopyPlan
@@ -24,6 +25,9 @@ class S2TDescriptorView:
 
     plan: CopyPlan
     smem_address: int = 0
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @property
     def base(self) -> int:

@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from cute_py.argument_checks import expect_fields
 from cute_py.errors import UnknownFactError
 from cute_py.tma.lower.architectures import NEWEST_VERSION, Version, architecture, expect_version, version_text
 from cute_py.tma.lower.instruction import holds
@@ -45,6 +46,9 @@ class Examination:
     errors: tuple[str, ...]
     canonical: bool
     requirements: tuple[Requirement, ...]
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @property
     def targets(self) -> Mapping[str, Version]:

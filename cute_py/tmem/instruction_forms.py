@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, expect_fields
 from cute_py.errors import EmissionError, given
 from cute_py.tma.lower.instruction import Condition, holds, when
 from cute_py.tmem.cp_forms import DECOMPRESSIONS, FORMS
@@ -81,6 +81,9 @@ class InstructionForm:
     section: str
     targets: Mapping[str, tuple[int, int]]
     rules: tuple[Rule, ...] = ()
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
 
 _GROUP = Slot("cta_group", ("cta_group::1", "cta_group::2"))

@@ -17,12 +17,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cute_py.argument_checks import expect_fields
 from cute_py.errors import TmemError
 
 if TYPE_CHECKING:
     import numpy
-
-Row = tuple["Iter", ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +36,14 @@ class Iter:
     stride: int
     axis: str
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
     def __repr__(self) -> str:
         return f"{self.extent} : {self.stride}" + ("" if self.axis == "m" else f" @ {self.axis}")
+
+
+Row = tuple[Iter, ...]
 
 
 def size(row: Row) -> int:

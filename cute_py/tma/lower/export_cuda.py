@@ -6,10 +6,11 @@ its parameter (or none at all with NVRTC, where a 128-byte struct stands for it)
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from cute_py.argument_checks import expect, expect_having
-from cute_py.errors import EmissionError
+from cute_py.argument_checks import expect, expect_having, expect_name
+from cute_py.errors import EmissionError, InvalidValueError, given
 from cute_py.tma.descriptor.formats import (
     Im2ColWideMode,
     Interleave,
@@ -51,6 +52,9 @@ _WIDE = {
 }
 
 
+_EXPRESSION = re.compile(r"[^;{}\\\x00-\x1f\x7f-\U0010ffff]+")
+
+
 def data_type_name(data_type: TensorMapDataType) -> str:
     """The driver's enumerator.
 
@@ -77,8 +81,12 @@ def encode_call(request: TensorMap, *, variable: str = "map", address: str = "gl
 
     Raises:
         EmissionError: the request has a number that no enumerator of the driver has.
+        InvalidValueError: the variable is no identifier, or the address no expression.
     """
     expect_having(request, ("KIND", "data_type"), "a request of a tensor map")
+    expect_name(variable, "variable")
+    if not expect(address, str, "address").strip() or not _EXPRESSION.fullmatch(address):
+        raise InvalidValueError(f"address = {given(address)}; must be an expression in one line, without ; and braces")
     try:
         data_type = data_type_name(TensorMapDataType(int(request.data_type if request.data_type is not None else -1)))
         interleave = _INTERLEAVES[Interleave(request.interleave)]
@@ -149,8 +157,10 @@ def cuda_kernel(shape: CopyShape, name: str = "move_tile") -> str:
 
     Raises:
         EmissionError: multicast or a cache hint, which need a cluster or a policy.
+        InvalidValueError: the name is no identifier.
     """
     expect(shape, CopyShape, "the shape of a copy")
+    expect_name(name, "the kernel's name")
     if shape.multicast > 1 or shape.cache_hint:
         raise EmissionError(
             "a single-tile kernel has no cluster and no policy: multicast and cache hints are not in it"
