@@ -4,6 +4,7 @@
     expect_integer(value, what, low, high, unit)              one known integer, in a range
     expect_integers(values, what, low, high, unit, count)     a sequence of them
     expect_name(value, what)                                  an identifier, for texts that a compiler reads
+    expect_expression(value, what)                            an expression, for the same texts
     expect_choice(value, choices, what)                       one of a few values
     expect_fields(record)                                     every field of a dataclass, by its annotation
 
@@ -18,6 +19,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import operator
+import re
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -140,6 +142,23 @@ def expect_name(value: Any, what: str) -> str:
     if not (name.isidentifier() and name.isascii()):
         raise InvalidValueError(f"{what} = {given(name)}; must be an identifier")
     return name
+
+
+_EXPRESSION = re.compile(r"[^;{}\\\x00-\x1f\x7f-\U0010ffff]+")
+
+
+def expect_expression(value: Any, what: str) -> str:
+    """The value, if it is a text in one line that can stand for an expression: ASCII, no semicolon, brace or backslash.
+
+    >>> expect_expression("slot[0]; f()", "taddr")
+    Traceback (most recent call last):
+    ...
+    cute_py.errors.InvalidValueError: taddr = 'slot[0]; f()'; must be an expression in one line, without ; { } and \\
+    """
+    text = expect(value, str, what)
+    if not text.strip() or not _EXPRESSION.fullmatch(text):
+        raise InvalidValueError(f"{what} = {given(text)}; must be an expression in one line, without ; {{ }} and \\")
+    return text
 
 
 def expect_choice(value: Any, choices: Collection[Kind], what: str) -> Kind:

@@ -19,7 +19,7 @@ from cute_py.tmem.copy_plan import Refusal
 from cute_py.tmem.cp_forms import CpForm
 from cute_py.tmem.iters import Row
 from cute_py.tmem.swizzled_layout import ComposeLayout, Layout
-from cute_py.tmem.tile_layout import Region, TileLayout
+from cute_py.tmem.tile_layout import Region, TileLayout, as_ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,7 @@ class Side:
     region: Region
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "region", as_ranges(self.region))
         expect_fields(self)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cute_py.argument_checks import expect_fields
 from cute_py.errors import UnknownFactError
@@ -41,11 +41,11 @@ class Examination:
     """
 
     text: str
-    form: InstructionForm | None
-    chosen: Mapping[str, str]
+    form: InstructionForm | None = field(hash=False)
+    chosen: Mapping[str, str] = field(hash=False)
     errors: tuple[str, ...]
     canonical: bool
-    requirements: tuple[Requirement, ...]
+    requirements: tuple[Requirement, ...] = field(hash=False)
 
     def __post_init__(self) -> None:
         expect_fields(self)

@@ -11,7 +11,7 @@ has no other tcgen05 instruction. What ptxas takes says nothing about what is le
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cute_py.argument_checks import expect, expect_fields
 from cute_py.errors import EmissionError, given
@@ -79,8 +79,8 @@ class InstructionForm:
     slots: tuple[Slot, ...]
     operands: tuple[str, ...]
     section: str
-    targets: Mapping[str, tuple[int, int]]
-    rules: tuple[Rule, ...] = ()
+    targets: Mapping[str, tuple[int, int]] = field(hash=False)
+    rules: tuple[Rule, ...] = field(default=(), hash=False)
 
     def __post_init__(self) -> None:
         expect_fields(self)
@@ -322,7 +322,8 @@ def mnemonic(name: str, **modifiers: str) -> str:
     if unknown:
         raise EmissionError(f"{name} has no modifier {', '.join(sorted(unknown))}")
     for slot in form.slots:
-        got = modifiers.get(slot.name, slot.choices[0] if slot.required and len(slot.choices) == 1 else "")
+        only = slot.choices[0] if len(slot.choices) == 1 else ""
+        got = expect(modifiers.get(slot.name, only if slot.required else ""), str, slot.name)
         if got and got not in slot.choices:
             raise EmissionError(f"{name}: {slot.name} = {given(got)}; must be one of {', '.join(slot.choices)}")
         if slot.required and not got:

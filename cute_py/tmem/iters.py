@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cute_py.argument_checks import expect_fields
-from cute_py.errors import TmemError
+from cute_py.errors import TmemError, integer_text
 
 if TYPE_CHECKING:
     import numpy
@@ -195,8 +195,11 @@ def walk(row: Row, axis: str) -> numpy.ndarray[Any, numpy.dtype[numpy.int64]]:
     count = math.prod([it.extent for it in row])
     if count > MAX_WALKED:
         raise TmemError(f"a layout of {count} elements; at most {MAX_WALKED} are walked one by one")
+    reach = sum((it.extent - 1) * abs(it.stride) for it in row if it.axis == axis)
+    if reach >= 1 << 62:
+        raise TmemError(f"a layout that reaches {integer_text(reach)} steps along {axis}; must be below 2**62")
     total: numpy.ndarray[Any, numpy.dtype[numpy.int64]] = numpy.zeros(1, numpy.int64)
     for it in row:
-        steps = numpy.arange(it.extent, dtype=numpy.int64) * (it.stride if it.axis == axis else 0)
+        steps = numpy.arange(it.extent, dtype=numpy.int64) * (it.stride if it.axis == axis and it.extent > 1 else 0)
         total = (total[:, None] + steps[None, :]).reshape(-1)
     return total

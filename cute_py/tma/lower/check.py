@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cute_py.argument_checks import expect, expect_fields
 from cute_py.errors import UnknownFactError
@@ -51,7 +51,7 @@ class Examination:
 
     text: str
     form: Form | None
-    chosen: Mapping[str, str]
+    chosen: Mapping[str, str] = field(hash=False)
     canonical: bool
     canonical_text: str
     errors: tuple[str, ...]

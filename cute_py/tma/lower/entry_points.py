@@ -26,6 +26,10 @@ class EntryPoint:
 
     def __post_init__(self) -> None:
         expect_fields(self)
+        needed = ("desc", "smem") if "mbar" in self.parameters else ("desc",)
+        missing = [name for name in needed if name not in self.parameters]
+        if missing:
+            raise InvalidValueError(f"{given(self.name)} has no parameter {missing[0]}")
 
     def copy(self, *arguments: str | int) -> str:
         """The instruction with these arguments.

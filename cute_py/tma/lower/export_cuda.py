@@ -6,11 +6,10 @@ its parameter (or none at all with NVRTC, where a 128-byte struct stands for it)
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-from cute_py.argument_checks import expect, expect_having, expect_name
-from cute_py.errors import EmissionError, InvalidValueError, given
+from cute_py.argument_checks import expect, expect_expression, expect_having, expect_name
+from cute_py.errors import EmissionError
 from cute_py.tma.descriptor.formats import (
     Im2ColWideMode,
     Interleave,
@@ -52,9 +51,6 @@ _WIDE = {
 }
 
 
-_EXPRESSION = re.compile(r"[^;{}\\\x00-\x1f\x7f-\U0010ffff]+")
-
-
 def data_type_name(data_type: TensorMapDataType) -> str:
     """The driver's enumerator.
 
@@ -85,8 +81,7 @@ def encode_call(request: TensorMap, *, variable: str = "map", address: str = "gl
     """
     expect_having(request, ("KIND", "data_type"), "a request of a tensor map")
     expect_name(variable, "variable")
-    if not expect(address, str, "address").strip() or not _EXPRESSION.fullmatch(address):
-        raise InvalidValueError(f"address = {given(address)}; must be an expression in one line, without ; and braces")
+    expect_expression(address, "address")
     try:
         data_type = data_type_name(TensorMapDataType(int(request.data_type if request.data_type is not None else -1)))
         interleave = _INTERLEAVES[Interleave(request.interleave)]
