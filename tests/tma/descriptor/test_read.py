@@ -137,7 +137,7 @@ def test_four_words_are_the_lower_half() -> None:
     backwards = "DESC_TMA512: " + " ".join(f"0x{word:016x}" for word in WORDS[3::-1])
     assert read_map(backwards) == HALF[:32] + bytes(32)
     for alone in (line.removeprefix("DESC_TMA512: "), WORDS[:4]):
-        with pytest.raises(InvalidValueError, match="tensor map of 4 words.*must be 8 or 16 words of 64 bits"):
+        with pytest.raises(InvalidValueError, match=r"tensor map of 4 words.*must be 8 or 16 words of 64 bits"):
             read_map(alone)
 
 
