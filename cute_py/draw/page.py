@@ -12,8 +12,28 @@ from cute_py.argument_checks import expect
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 
 _ACTIVE: Final = frozenset(
-    "script foreignobject iframe object embed handler link meta base form input animate animatemotion "
-    "animatetransform set discard audio video img a".split()
+    (
+        "script",
+        "foreignobject",
+        "iframe",
+        "object",
+        "embed",
+        "handler",
+        "link",
+        "meta",
+        "base",
+        "form",
+        "input",
+        "animate",
+        "animatemotion",
+        "animatetransform",
+        "set",
+        "discard",
+        "audio",
+        "video",
+        "img",
+        "a",
+    )
 )
 """Elements that run, load or lead somewhere."""
 _INERT: Final = ("#", "data:image/")
@@ -44,10 +64,9 @@ def html_page(title: str, pictures: Sequence[tuple[str, str]]) -> str:
     (True, 1)
     """
     expect(title, str, "title")
-    if isinstance(pictures, (str, bytes)) or not isinstance(pictures, Sequence):
-        raise InvalidTypeError(
-            f"pictures must be pairs of SVG and text, got {type(pictures).__name__} {given(pictures)}"
-        )
+    several: object = pictures
+    if isinstance(several, (str, bytes)) or not isinstance(several, Sequence):
+        raise InvalidTypeError(f"pictures must be pairs of SVG and text, got {type(several).__name__} {given(several)}")
     for i, pair in enumerate(pictures):
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise InvalidTypeError(f"pictures[{i}] must be a pair of SVG and text, got {given(pair)}")
