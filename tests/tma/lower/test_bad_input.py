@@ -57,6 +57,7 @@ REFUSED: list[Refusal] = [
     ("axis", lambda: shape(axes=("M", "%")), InvalidValueError, "the name of a tensor or axis = '%'"),
     ("one axis", lambda: shape(axes=("M",)), InvalidValueError, "1 names of axes; the tile has rank 2"),
     ("reduction", lambda: shape(reduce_kind="sub"), InvalidValueError, "reduce_kind = 'sub'; must be one of"),
+    ("field", lambda: shape(boxes=2), InvalidTypeError, "a copy has no field boxes"),
     ("origin", lambda: shape(origins=((0,),)), InvalidValueError, "an origin has 1 entries; must have 2"),
     ("offsets", lambda: shape(offsets=(0, 1)), InvalidValueError, "offsets has 2 entries; must have 1"),
     ("direction", lambda: lower.copy_shape(Unprintable(), (8,), "int8"), InvalidTypeError, "CopyShape.direction"),
