@@ -25,7 +25,7 @@ import typing
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
-from cute_py.errors import InvalidTypeError, InvalidValueError, given, integer_text
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given, integer_text
 
 MAX_INTEGER: Final = 1 << 128
 """The largest magnitude of an integer that is taken as input."""
@@ -282,9 +282,12 @@ def _tuple_check(checks: tuple[Check, ...], many: bool) -> Check:
         if not many and len(items) != len(checks):
             raise InvalidTypeError(f"{what} must have {len(checks)} items, got {given(value)}")
         each = checks * len(items) if many else checks
-        checked = tuple([one(item, f"{what}[{i}]") for i, (one, item) in enumerate(zip(each, items, strict=True))])
-        same = all(new is old for new, old in zip(checked, items, strict=True))
-        return value if same else checked
+        try:
+            checked = [one(item, "") for one, item in zip(each, items, strict=True)]
+        except CuteError:  # once more, with the place in the text
+            checked = [one(item, f"{what}[{i}]") for i, (one, item) in enumerate(zip(each, items, strict=True))]
+        same = all(map(operator.is_, checked, items))
+        return value if same else tuple(checked)
 
     return check
 
@@ -292,8 +295,8 @@ def _tuple_check(checks: tuple[Check, ...], many: bool) -> Check:
 def _mapping_check(key: Check, item: Check) -> Check:
     def check(value: Any, what: str) -> Any:
         for name, one in expect(value, Mapping, what).items():  # type: ignore[type-abstract]
-            key(name, f"a key of {what}")
-            item(one, f"an item of {what}")
+            key(name, what)
+            item(one, what)
         return value
 
     return check

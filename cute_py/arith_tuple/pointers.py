@@ -15,9 +15,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from cute_py.argument_checks import is_integer
+from cute_py.argument_checks import check_magnitude, expect_fields, expect_integer, is_integer
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError, given
+from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError, given, integer_text
 from cute_py.layout.swizzle import Swizzle
 
 
@@ -55,14 +55,16 @@ class Pointer:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", as_dtype(self.dtype))
+        expect_fields(self)
 
     @property
     def element_type(self) -> DType:
         return self.dtype
 
     def __add__(self, offset: Any) -> Pointer:
-        if isinstance(offset, bool) or not hasattr(offset, "__index__"):
-            raise InvalidTypeError(f"a pointer moves by integers, got {offset}", {"pointer": self})
+        if not is_integer(offset):
+            raise InvalidTypeError(f"a pointer moves by integers, got {given(offset)}", {"pointer": self})
+        check_magnitude(int(offset), "the offset of a pointer")
         total = self.address * 8 + self.bit + int(offset) * self.dtype.bits
         return replace(self, address=total // 8 % 2**64, bit=total % 8)
 
@@ -117,6 +119,11 @@ class TmemPointer:
 
     space = "tmem"
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", as_dtype(self.dtype))
+        expect_fields(self)
+        expect_integer(self.address, "a tensor-memory address", 0, (1 << 32) - 1)
+
     @property
     def element_type(self) -> DType:
         return self.dtype
@@ -124,8 +131,9 @@ class TmemPointer:
     def __add__(self, offset: Any) -> TmemPointer:
         """Offsets are in elements; the part of a 32-bit cell goes to the unused top bits, as in C++: the offset is
         rotated right by log2(32 / bits), to the left for elements wider than a cell."""
-        if isinstance(offset, bool) or not hasattr(offset, "__index__"):
-            raise InvalidTypeError(f"a pointer moves by integers, got {offset}", {"pointer": self})
+        if not is_integer(offset):
+            raise InvalidTypeError(f"a pointer moves by integers, got {given(offset)}", {"pointer": self})
+        check_magnitude(int(offset), "the offset of a pointer")
         shift = (5 - (self.dtype.bits.bit_length() - 1)) % 32
         step = int(offset) % 2**32
         rotated = ((step >> shift) | (step << (32 - shift))) % 2**32
@@ -150,8 +158,8 @@ def _checked_address(address: Any) -> int:
     if type(address) is not int and not is_integer(address):
         raise InvalidTypeError(f"an address is an integer, got {given(address)}")
     if int(address) < 0:
-        raise InvalidValueError(f"an address is {int(address)}; must not be negative")
-    return int(address)
+        raise InvalidValueError(f"an address is {integer_text(int(address))}; must not be negative")
+    return check_magnitude(int(address), "an address")
 
 
 def _pointer(space: str, address: Any, dtype: Any, swizzle: Swizzle | None = None) -> Pointer:

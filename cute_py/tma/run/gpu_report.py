@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from cute_py.argument_checks import expect
 from cute_py.tma.run.gpu_arrays import stream_handle
 from cute_py.tma.run.gpu_bindings import call, driver
 from cute_py.tma.run.gpu_copy import PreparedCopy
@@ -162,6 +163,7 @@ def kernel_texts(kernel: LoadedKernel) -> dict[str, str]:
     """
     from cute_py.errors import DeviceError
 
+    expect(kernel, LoadedKernel, "a loaded kernel")
     texts = {".cu": kernel.source.text, ".ptx": kernel_ptx(kernel.source, kernel.compiled.arch)}
     try:
         texts[".sass"] = kernel_sass(kernel.compiled)
