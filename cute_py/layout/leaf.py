@@ -25,7 +25,7 @@ from numbers import Number
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
-from cute_py.layout.symbolic import divided, never_an_integer
+from cute_py.layout.symbolic import divided, least, never_an_integer
 
 Leaf: TypeAlias = Any
 """A leaf in either representation; which one, each function says."""
@@ -229,9 +229,7 @@ def minimum(a: Any, b: Any) -> Any:
     x, y = value_of(a), value_of(b)
     if isinstance(x, int) and isinstance(y, int):
         return Dynamic(min(x, y))
-    import sympy
-
-    return Dynamic(sympy.Min(x, y))
+    return Dynamic(least(x, y))
 
 
 def magnitude(leaf: Any) -> Any:
