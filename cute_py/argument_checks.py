@@ -4,7 +4,9 @@
     expect_integer(value, what, low, high, unit)              one known integer, in a range
     expect_integers(values, what, low, high, unit, count)     a sequence of them
     expect_name(value, what)                                  an identifier, for texts that a compiler reads
+    expect_expression(value, what)                            an expression, for the same texts
     expect_choice(value, choices, what)                       one of a few values
+    expect_fields(record)                                     every field of a dataclass, by its annotation
 
 `what` names the argument as its user does ("num_multicast", "boxDim[0]"). A wrong type is an InvalidTypeError, a value
 out of range an InvalidValueError; no check raises anything else, whatever it is given. An integer beyond
@@ -14,8 +16,13 @@ numbers of any length could not be printed.
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import operator
-from collections.abc import Collection, Iterable
+import re
+import types
+import typing
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from cute_py.errors import InvalidTypeError, InvalidValueError, given, integer_text
@@ -137,6 +144,23 @@ def expect_name(value: Any, what: str) -> str:
     return name
 
 
+_EXPRESSION = re.compile(r"[^;{}\\\x00-\x1f\x7f-\U0010ffff]+")
+
+
+def expect_expression(value: Any, what: str) -> str:
+    """The value, if it is a text in one line that can stand for an expression: ASCII, no semicolon, brace or backslash.
+
+    >>> expect_expression("slot[0]; f()", "taddr")
+    Traceback (most recent call last):
+    ...
+    cute_py.errors.InvalidValueError: taddr = 'slot[0]; f()'; must be an expression in one line, without ; { } and \\
+    """
+    text = expect(value, str, what)
+    if not text.strip() or not _EXPRESSION.fullmatch(text):
+        raise InvalidValueError(f"{what} = {given(text)}; must be an expression in one line, without ; {{ }} and \\")
+    return text
+
+
 def expect_choice(value: Any, choices: Collection[Kind], what: str) -> Kind:
     """The value, if it is one of `choices` (compared by class and value, so that True is no 1).
 
@@ -165,3 +189,111 @@ def expect_having(value: Any, names: tuple[str, ...], what: str) -> None:
     """
     if not all(hasattr(value, name) for name in names):
         raise InvalidTypeError(f"expected {what}, got {type(value).__name__} {given(value)}")
+
+
+def expect_fields(record: Any) -> None:
+    """For `__post_init__` of a dataclass: refuse fields that are not what their annotations name.
+
+    Integers are taken as by `expect_integer` and stored as plain ints; tuples and mappings are checked item by item.
+
+    Raises:
+        InvalidTypeError: a field is of another kind. InvalidValueError: an integer beyond `MAX_INTEGER`.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Row:
+    ...     extents: tuple[int, ...]
+    ...     def __post_init__(self) -> None:
+    ...         expect_fields(self)
+    >>> Row((4, "a"))
+    Traceback (most recent call last):
+    ...
+    cute_py.errors.InvalidTypeError: Row.extents[1] must be an int, got str 'a'
+    """
+    kind: Any = type(record)
+    for name, what, check in _field_checks(kind):
+        value = getattr(record, name)
+        checked = check(value, what)
+        if checked is not value:
+            object.__setattr__(record, name, checked)
+
+
+Check = Callable[[Any, str], Any]
+
+
+@functools.cache
+def _field_checks(kind: Any) -> tuple[tuple[str, str, Check], ...]:
+    hints = typing.get_type_hints(kind)
+    names = [field.name for field in dataclasses.fields(kind)]
+    return tuple([(name, f"{kind.__name__}.{name}", _check_of(hints[name])) for name in names])
+
+
+def _check_of(hint: Any) -> Check:
+    """The check of one annotation: what it takes goes through, integers as plain ones."""
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any or hint is object or isinstance(hint, TypeVar):
+        return lambda value, what: value
+    if hint is None or hint is type(None):
+        return lambda value, what: expect(value, type(None), what)
+    if hint is int:
+        return _plain_integer
+    if hint is float:
+        return lambda value, what: value if isinstance(value, float) else float(_plain_integer(value, what))
+    if origin in (types.UnionType, typing.Union):
+        return _any_check(tuple(_check_of(one) for one in inner), " or ".join(map(_name_of, inner)))
+    if origin is tuple:
+        many = len(inner) == 2 and inner[1] is ...
+        return _tuple_check(tuple(_check_of(one) for one in inner if one is not ...), many)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return _mapping_check(_check_of(inner[0]), _check_of(inner[1]))
+    if origin is typing.Literal:
+        return lambda value, what: expect_choice(value, inner, what)
+    kind = origin if isinstance(origin, type) else hint
+    return lambda value, what: expect(value, kind, what)
+
+
+def _name_of(hint: Any) -> str:
+    return "None" if hint is type(None) else getattr(hint, "__name__", str(hint))
+
+
+def _plain_integer(value: Any, what: str) -> int:
+    if type(value) is not int:
+        if not is_integer(value):
+            raise InvalidTypeError(f"{what} must be an int, got {type(value).__name__} {given(value)}")
+        value = operator.index(value)
+    return check_magnitude(value, what)
+
+
+def _any_check(checks: tuple[Check, ...], names: str) -> Check:
+    def check(value: Any, what: str) -> Any:
+        for one in checks:
+            try:
+                return one(value, what)
+            except InvalidTypeError:
+                continue
+        raise InvalidTypeError(f"{what} must be {names}, got {type(value).__name__} {given(value)}")
+
+    return check
+
+
+def _tuple_check(checks: tuple[Check, ...], many: bool) -> Check:
+    def check(value: Any, what: str) -> Any:
+        items = expect(value, tuple, what)
+        if not many and len(items) != len(checks):
+            raise InvalidTypeError(f"{what} must have {len(checks)} items, got {given(value)}")
+        each = checks * len(items) if many else checks
+        checked = tuple([one(item, f"{what}[{i}]") for i, (one, item) in enumerate(zip(each, items, strict=True))])
+        same = all(new is old for new, old in zip(checked, items, strict=True))
+        return value if same else checked
+
+    return check
+
+
+def _mapping_check(key: Check, item: Check) -> Check:
+    def check(value: Any, what: str) -> Any:
+        for name, one in expect(value, Mapping, what).items():  # type: ignore[type-abstract]
+            key(name, f"a key of {what}")
+            item(one, f"an item of {what}")
+        return value
+
+    return check
