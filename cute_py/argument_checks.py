@@ -3,8 +3,10 @@
     expect(value, kind, what)                                 an object of a class
     expect_integer(value, what, low, high, unit)              one known integer, in a range
     expect_integers(values, what, low, high, unit, count)     a sequence of them
+    expect_integer_array(values, what)                        many of them, as an array
     expect_name(value, what)                                  an identifier, for texts that a compiler reads
     expect_choice(value, choices, what)                       one of a few values
+    CheckedRecord                                             a dataclass whose fields are what they are annotated as
 
 `what` names the argument as its user does ("num_multicast", "boxDim[0]"). A wrong type is an InvalidTypeError, a value
 out of range an InvalidValueError; no check raises anything else, whatever it is given. An integer beyond
@@ -14,11 +16,18 @@ numbers of any length could not be printed.
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import operator
-from collections.abc import Collection, Iterable
-from typing import Any, Final, TypeVar
+import sys
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from cute_py.errors import InvalidTypeError, InvalidValueError, given, integer_text
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
 
 MAX_INTEGER: Final = 1 << 128
 """The largest magnitude of an integer that is taken as input."""
@@ -123,6 +132,35 @@ def expect_integers(
     return tuple([expect_integer(item, f"{what}[{i}]", low, high, unit) for i, item in enumerate(items)])
 
 
+def expect_integer_array(values: Any, what: str) -> NDArray[numpy.int64]:
+    """An int64 array of integers, from an array or from sequences in sequences of one length; of any shape.
+
+    Raises:
+        InvalidTypeError: no integers, or rows of several lengths. InvalidValueError: a number that 64 bits don't hold.
+
+    >>> expect_integer_array([(0, 64)], "coordinates").shape
+    (1, 2)
+    >>> expect_integer_array([0, 1 << 63], "coordinates")
+    Traceback (most recent call last):
+    ...
+    cute_py.errors.InvalidValueError: coordinates = [0, 9223372036854775808]; each must fit in 64 bits
+    """
+    import numpy
+
+    try:
+        array = numpy.asarray(values)
+        kind = array.dtype.kind
+        # numpy keeps integers beyond 64 bits as objects
+        listed = array.reshape(-1).tolist() if kind == "O" or array.dtype == numpy.uint64 else []
+    except Exception:  # rows of several lengths, or whatever a foreign __array__ raises
+        array, kind, listed = numpy.empty(1), "f", []
+    if (kind not in "iuO" and array.size) or not all(map(is_integer, listed)):
+        raise InvalidTypeError(f"{what} must be integers, got {type(values).__name__} {given(values)}")
+    if any(not -(1 << 63) <= operator.index(number) < 1 << 63 for number in listed):
+        raise InvalidValueError(f"{what} = {given(values)}; each must fit in 64 bits")
+    return array.astype(numpy.int64, copy=False)
+
+
 def expect_name(value: Any, what: str) -> str:
     """The value, if it is an identifier of C and Python: letters, digits and _, ASCII, no digit first.
 
@@ -150,6 +188,92 @@ def expect_choice(value: Any, choices: Collection[Kind], what: str) -> Kind:
             return choice
     kind = InvalidValueError if any(type(value) is type(choice) for choice in choices) else InvalidTypeError
     raise kind(f"{what} = {given(value)}; must be one of {', '.join(map(repr, choices))}")
+
+
+class CheckedRecord:
+    """Base of a dataclass that is made of what its annotations say; else making it is refused, and not its printing.
+
+    Understood are the plain types, classes that the defining module has at run time, tuples of these, and unions
+    with `|`; a field of any other annotation takes anything. Integers are those of `is_integer`.
+    """
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        kind: Any = type(self)
+        for name, holds, annotation in _field_checks(kind):
+            value = getattr(self, name)
+            if not holds(value):
+                if is_integer(value):
+                    check_magnitude(operator.index(value), f"{type(self).__name__}.{name}")
+                raise InvalidTypeError(
+                    f"{type(self).__name__}.{name} must be {annotation}, got {type(value).__name__} {given(value)}"
+                )
+
+
+@functools.cache
+def _field_checks(kind: Any) -> tuple[tuple[str, Callable[[Any], bool], str], ...]:
+    """(field, whether a value is one for it, its annotation) of the fields whose annotation says anything."""
+    found = []
+    for field in dataclasses.fields(kind):
+        holds = _annotated(str(field.type), vars(sys.modules[kind.__module__]))
+        if holds is not None:
+            found.append((field.name, holds, str(field.type)))
+    return tuple(found)
+
+
+def _parts(annotation: str, separator: str) -> list[str]:
+    """The annotation cut at a separator, but not inside of brackets."""
+    parts, depth = [""], 0
+    for piece in annotation.split(separator):
+        parts[-1] += (separator if depth else "") + piece
+        depth += piece.count("[") - piece.count("]")
+        if not depth:
+            parts.append("")
+    return parts[:-1]
+
+
+def _annotated(annotation: str, names: dict[str, Any]) -> Callable[[Any], bool] | None:
+    """Whether a value is what an annotation says, as a function; None for an annotation that allows anything."""
+    parts = _parts(annotation, " | ")
+    if len(parts) > 1:
+        choices = [_annotated(part, names) for part in parts]
+        known = [kind for kind in choices if kind is not None]
+        return (lambda value: any(kind(value) for kind in known)) if len(known) == len(choices) else None
+    if annotation.startswith("tuple["):
+        entries = [_annotated(part, names) for part in _parts(annotation[6:-1], ", ") if part != "..."]
+        many = annotation.endswith(", ...]")
+
+        def a_tuple(value: Any) -> bool:
+            holds = entries * len(value) if many and isinstance(value, tuple) else entries
+            return (
+                isinstance(value, tuple)
+                and len(value) == len(holds)
+                and all(one is None or one(entry) for one, entry in zip(holds, value, strict=True))
+            )
+
+        return a_tuple
+    plain = _PLAIN.get(annotation)
+    if plain is not None:
+        return plain
+    kind = names.get(annotation)
+    if kind is Any or not isinstance(kind, type) or getattr(kind, "_is_protocol", False):
+        return None
+    return lambda value: isinstance(value, kind)
+
+
+def _printable_integer(value: Any) -> bool:
+    return is_integer(value) and -MAX_INTEGER <= operator.index(value) <= MAX_INTEGER
+
+
+_PLAIN: Final[dict[str, Callable[[Any], bool]]] = {
+    "None": lambda value: value is None,
+    "int": _printable_integer,
+    "float": lambda value: isinstance(value, float) or _printable_integer(value),
+    "str": lambda value: isinstance(value, str),
+    "bytes": lambda value: isinstance(value, bytes),
+    "bool": lambda value: isinstance(value, bool),
+}
 
 
 def expect_having(value: Any, names: tuple[str, ...], what: str) -> None:

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
+from cute_py.argument_checks import CheckedRecord
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 
 
 @dataclass(frozen=True, slots=True)
-class L2Policy:
+class L2Policy(CheckedRecord):
     """An eviction priority: its name in `createpolicy`, and the 64-bit operand for all of the access."""
 
     name: str

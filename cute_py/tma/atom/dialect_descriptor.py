@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final
 
-from cute_py.argument_checks import expect, expect_having
+from cute_py.argument_checks import CheckedRecord, expect, expect_having
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaBuildError
 from cute_py.layout.layout import Layout
 from cute_py.layout.tensor import Tensor
@@ -20,7 +20,7 @@ from cute_py.tma.atom.modes import TmaLoadMode, TmaStoreMode
 
 
 @dataclass(frozen=True, slots=True)
-class TmaDescriptorTiled:
+class TmaDescriptorTiled(CheckedRecord):
     """A descriptor of tiled movement.
 
     Attributes:
@@ -65,7 +65,7 @@ class TmaDescriptorTiled:
 
 
 @dataclass(frozen=True, slots=True)
-class TmaDescriptorIm2col:
+class TmaDescriptorIm2col(CheckedRecord):
     """A descriptor of im2col movement over axes C, W, (H, (D,)) N.
 
     Attributes:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, runtime_checkable
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import CheckedRecord, expect
 from cute_py.errors import InvalidTypeError, TmaBuildError, given
 from cute_py.layout.tensor import Tensor
 from cute_py.tma.atom import diagnostics as say
@@ -39,7 +39,7 @@ class TransactionBarrier(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ExecTmaAtom:
+class ExecTmaAtom(CheckedRecord):
     """A verified atom with its run-time state. `multicast` is the mask of the CTAs that receive, or None."""
 
     atom: NonExecTmaAtom
@@ -64,7 +64,7 @@ class PrefetchDescriptor:
 
 
 @dataclass(frozen=True, slots=True)
-class ExpectTx:
+class ExpectTx(CheckedRecord):
     """Raise a barrier's transaction count."""
 
     nbytes: int
@@ -74,7 +74,7 @@ class ExpectTx:
 
 
 @dataclass(frozen=True, slots=True)
-class BulkTensorCopy:
+class BulkTensorCopy(CheckedRecord):
     """One cp.async.bulk.tensor (or its reduction): coordinates innermost first, `smem_offset` in elements from the
     tile's start, `nbytes` of this CTA's box."""
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from cute_py.argument_checks import CheckedRecord
 from cute_py.errors import InvalidTypeError
 from cute_py.layout.layout import Layout
 from cute_py.layout.trees import leaves
@@ -61,7 +62,7 @@ tma_descriptor_im2col = build_tma_descriptor_im2col
 
 
 @dataclass(frozen=True, slots=True)
-class TmaOperation:
+class TmaOperation(CheckedRecord):
     """One copy: atom.tma_load, atom.tma_store or atom.tma_reduce.
 
     Attributes:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from cute_py.argument_checks import CheckedRecord
 from cute_py.arith_tuple.arith_tuple import ArithTuple
 from cute_py.arith_tuple.iterators import ArithTupleIterator
 from cute_py.arith_tuple.scaled_basis import E, basis_get, basis_value
@@ -32,7 +33,7 @@ from cute_py.layout.trees import leaves, modes, rank_of
 
 
 @dataclass(frozen=True, slots=True)
-class Im2colWindow:
+class Im2colWindow(CheckedRecord):
     """The convolution as im2col sees it, one number per spatial mode, W first.
 
     Attributes:
@@ -88,7 +89,7 @@ def window(spatial: int, **given: Any) -> Im2colWindow:
 
 
 @dataclass(frozen=True, slots=True)
-class Im2colPlan:
+class Im2colPlan(CheckedRecord):
     """The numbers of an im2col tensor map, and its coordinate tensor.
 
     `dims` (elements) and `strides` (bytes, modes 1..) in C, W, H, D, N order; `range_c` channels and `range_whdn`

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from cute_py.argument_checks import CheckedRecord
 from cute_py.arith_tuple.arith_tuple import as_arith_tuple
 from cute_py.arith_tuple.scaled_basis import ScaledBasis
 from cute_py.errors import InvalidValueError
@@ -28,7 +29,7 @@ KINDS = ("load", "store", "reduce")
 
 
 @dataclass(frozen=True, slots=True)
-class TmaTensorType:
+class TmaTensorType(CheckedRecord):
     """The type of the coordinate tensor: the global shape with strides along the descriptor's modes.
 
     `kind` is 'load', 'store' or 'reduce'; `rank` the descriptor's.
@@ -59,7 +60,7 @@ class Instruction:
 
 
 @dataclass(frozen=True, slots=True)
-class NonExecTmaAtom:
+class NonExecTmaAtom(CheckedRecord):
     """A TMA copy without its run-time state.
 
     Attributes:

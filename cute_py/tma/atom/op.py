@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
+from cute_py.argument_checks import CheckedRecord
 from cute_py.errors import InvalidValueError, given
 
 Direction = Literal["load", "store", "reduce", "prefetch"]
@@ -17,7 +18,7 @@ Mode = Literal["tile", "im2col", "gather4", "scatter4"]
 
 
 @dataclass(frozen=True, slots=True)
-class OpRow:
+class OpRow(CheckedRecord):
     """What an operation does: direction, load mode, whether a multicast count above 1 fits, CTAs that issue it."""
 
     direction: Direction

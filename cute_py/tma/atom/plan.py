@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import CheckedRecord, expect
 from cute_py.arith_tuple.ratio import ratio
 from cute_py.arith_tuple.scaled_basis import E
 from cute_py.dtypes import DType, as_dtype
@@ -24,7 +24,7 @@ from cute_py.layout.trees import at, leaves, modes
 
 
 @dataclass(frozen=True, slots=True)
-class BrokenCondition:
+class BrokenCondition(CheckedRecord):
     """A condition that CuTe asserts and that does not hold: its text, our words for it, the TMA mode, if one."""
 
     condition: str
@@ -33,7 +33,7 @@ class BrokenCondition:
 
 
 @dataclass(frozen=True, slots=True)
-class TmaPlan:
+class TmaPlan(CheckedRecord):
     """The numbers of a tiled tensor map, modes innermost first.
 
     `dims` in elements of the internal type, `strides` in bytes for modes 1.., `box` and `element_strides` in elements;

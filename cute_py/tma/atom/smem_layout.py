@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from cute_py.argument_checks import CheckedRecord
 from cute_py.arith_tuple.pointers import SmemPtrFlag
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, InvalidValueError, given
@@ -98,7 +99,7 @@ def make_smem_layout(major: str, swizzle: Any, dtype: Any, tile: Tree, order: An
 
 
 @dataclass(frozen=True, slots=True)
-class SmemChoice:
+class SmemChoice(CheckedRecord):
     """One way to lay out a tile for a consumer: `conflicts` counts how many phases of a core-matrix read take more than
     one pass, `passes` the most passes that a read takes; `alignment` in bytes."""
 

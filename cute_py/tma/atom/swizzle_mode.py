@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import CheckedRecord, expect
 from cute_py.errors import StaticAssertError
 from cute_py.layout.swizzle import Swizzle
 
 
 @dataclass(frozen=True, slots=True)
-class SwizzleRow:
+class SwizzleRow(CheckedRecord):
     """One mode: `bits` is B, `base` is M, `shift` is S (None: any), `code` the driver's number, `span` in bytes,
     `alignment` of the shared-memory tile in bytes."""
 

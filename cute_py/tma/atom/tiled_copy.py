@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cute_py.argument_checks import expect, expect_integer
+from cute_py.argument_checks import CheckedRecord, expect, expect_integer
 from cute_py.errors import InvalidValueError, StaticAssertError
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composition import composition
@@ -26,7 +26,7 @@ from cute_py.layout.trees import wholes
 
 
 @dataclass(frozen=True, slots=True)
-class TmaTiledCopy:
+class TmaTiledCopy(CheckedRecord):
     """`tiler` (the tile's shape), `layout_tv` ((CTA, value) -> tile coordinate), `num_val_src` of the atom, `ctas` that
     one atom takes (2 where a pair of CTAs issues it)."""
 

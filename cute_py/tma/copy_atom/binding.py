@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from cute_py.argument_checks import CheckedRecord
 from cute_py.errors import InvalidTypeError, InvalidValueError
 
 
 @dataclass(frozen=True, slots=True)
-class ExecutableCopy:
+class ExecutableCopy(CheckedRecord):
     """An atom bound to the state of one execution: `barrier`, `multicast_mask` (0: none), `cache_hint` (None: none).
 
     `atom` is a `TmaAtom` or an `Im2colAtom`.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
+from cute_py.argument_checks import CheckedRecord
 from cute_py.dtypes import DType
 from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import size
@@ -16,7 +17,7 @@ from cute_py.tma.copy_atom.binding import ExecutableCopy, bind
 from cute_py.tma.descriptor.encode import encode
 
 
-class TileAtom:
+class TileAtom(CheckedRecord):
     """The common part of `TmaAtom` and `Im2colAtom`; they hold the fields and say what an instruction slot is."""
 
     op: Op

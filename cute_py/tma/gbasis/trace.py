@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
+from cute_py.argument_checks import CheckedRecord
 from cute_py.layout.layout import Layout
 
 
 @dataclass(frozen=True, slots=True)
-class GBasisTrace:
+class GBasisTrace(CheckedRecord):
     """Every intermediate value of `construct_tma_gbasis`, under the names that CuTe C++ gives them.
 
     `str()` prints them in order, each with its reason; `steps()` gives (name, value, reason).

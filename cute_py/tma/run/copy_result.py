@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+from cute_py.argument_checks import CheckedRecord
 
 
 @dataclass(frozen=True, slots=True)
-class CopyResult:
+class CopyResult(CheckedRecord):
     """What a copy did.
 
     Attributes:
@@ -35,7 +36,7 @@ class CopyResult:
 
 
 @dataclass(frozen=True, slots=True)
-class TileResult:
+class TileResult(CheckedRecord):
     """One tile in shared memory: `smem` (uint8 bytes as the hardware leaves them), and how they came there."""
 
     smem: NDArray[Any]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Final
 
+from cute_py.argument_checks import CheckedRecord
 from cute_py.errors import CuteError, DeviceError
 from cute_py.tma.run.gpu_bindings import call, driver
 
@@ -29,7 +30,7 @@ ARCHITECTURES: Final[dict[tuple[int, int], str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class Device(CheckedRecord):
     """One GPU with TMA. Sizes in bytes; `capability` is (major, minor)."""
 
     ordinal: int

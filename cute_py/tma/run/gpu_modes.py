@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from cute_py.argument_checks import CheckedRecord
 from cute_py.errors import TmaLimitError
 from cute_py.tma.descriptor.formats import L2Promotion, TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapTiled
@@ -20,7 +21,7 @@ less of their data in L2. Measured on NVIDIA H200."""
 
 
 @dataclass(frozen=True, slots=True)
-class Mode:
+class Mode(CheckedRecord):
     """One mode of a copy: elements, and byte strides of source and destination."""
 
     size: int
@@ -29,7 +30,7 @@ class Mode:
 
 
 @dataclass(frozen=True, slots=True)
-class Tuning:
+class Tuning(CheckedRecord):
     """How a copy is tiled. None: as measured best for its size.
 
     form: "once" or "ring". row_bytes, rows: of a tile. stages, stores, per_multiprocessor, early: of the ring.
@@ -54,7 +55,7 @@ class Tuning:
 
 
 @dataclass(frozen=True, slots=True)
-class CopyPlan:
+class CopyPlan(CheckedRecord):
     """One launch of a copy. `tail` is (source address, destination address, bytes) that threads move one by one.
 
     form: "once", "ring", "realigned", "transposed", or "edges", which has no maps: threads move all of it. maps: of

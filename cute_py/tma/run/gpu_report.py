@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from cute_py.argument_checks import CheckedRecord
 from cute_py.tma.run.gpu_arrays import stream_handle
 from cute_py.tma.run.gpu_bindings import call, driver
 from cute_py.tma.run.gpu_copy import PreparedCopy
@@ -20,7 +21,7 @@ from cute_py.tma.run.nvrtc import kernel_ptx, kernel_sass
 
 
 @dataclass(frozen=True, slots=True)
-class KernelReport:
+class KernelReport(CheckedRecord):
     """One kernel of a copy. `bytes_per_barrier` is what one wait counts, 0 where threads move the bytes.
 
     Sizes in bytes; blocks on an SM by occupancy.
@@ -41,7 +42,7 @@ class KernelReport:
 
 
 @dataclass(frozen=True, slots=True)
-class CopyReport:
+class CopyReport(CheckedRecord):
     """A copy, measured. `gigabytes_per_second` counts bytes read plus written; percent of a memcpy's rate."""
 
     microseconds: float
