@@ -5,8 +5,9 @@
     expect_integers(values, what, low, high, unit, count)     a sequence of them
     expect_integer_array(values, what)                        many of them, as an array
     expect_name(value, what)                                  an identifier, for texts that a compiler reads
+    expect_expression(value, what)                            an expression, for the same texts
     expect_choice(value, choices, what)                       one of a few values
-    CheckedRecord                                             a dataclass whose fields are what they are annotated as
+    expect_fields(record)                                     every field of a dataclass, by its annotation
 
 `what` names the argument as its user does ("num_multicast", "boxDim[0]"). A wrong type is an InvalidTypeError, a value
 out of range an InvalidValueError; no check raises anything else, whatever it is given. An integer beyond
@@ -19,8 +20,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import operator
-import sys
-from collections.abc import Callable, Collection, Iterable
+import re
+import types
+import typing
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from cute_py.errors import InvalidTypeError, InvalidValueError, given, integer_text
@@ -175,6 +178,23 @@ def expect_name(value: Any, what: str) -> str:
     return name
 
 
+_EXPRESSION = re.compile(r"[^;{}\\\x00-\x1f\x7f-\U0010ffff]+")
+
+
+def expect_expression(value: Any, what: str) -> str:
+    """The value, if it is a text in one line that can stand for an expression: ASCII, no semicolon, brace or backslash.
+
+    >>> expect_expression("slot[0]; f()", "taddr")
+    Traceback (most recent call last):
+    ...
+    cute_py.errors.InvalidValueError: taddr = 'slot[0]; f()'; must be an expression in one line, without ; { } and \\
+    """
+    text = expect(value, str, what)
+    if not text.strip() or not _EXPRESSION.fullmatch(text):
+        raise InvalidValueError(f"{what} = {given(text)}; must be an expression in one line, without ; {{ }} and \\")
+    return text
+
+
 def expect_choice(value: Any, choices: Collection[Kind], what: str) -> Kind:
     """The value, if it is one of `choices` (compared by class and value, so that True is no 1).
 
@@ -190,92 +210,6 @@ def expect_choice(value: Any, choices: Collection[Kind], what: str) -> Kind:
     raise kind(f"{what} = {given(value)}; must be one of {', '.join(map(repr, choices))}")
 
 
-class CheckedRecord:
-    """Base of a dataclass that is made of what its annotations say; else making it is refused, and not its printing.
-
-    Understood are the plain types, classes that the defining module has at run time, tuples of these, and unions
-    with `|`; a field of any other annotation takes anything. Integers are those of `is_integer`.
-    """
-
-    __slots__ = ()
-
-    def __post_init__(self) -> None:
-        kind: Any = type(self)
-        for name, holds, annotation in _field_checks(kind):
-            value = getattr(self, name)
-            if not holds(value):
-                if is_integer(value):
-                    check_magnitude(operator.index(value), f"{type(self).__name__}.{name}")
-                raise InvalidTypeError(
-                    f"{type(self).__name__}.{name} must be {annotation}, got {type(value).__name__} {given(value)}"
-                )
-
-
-@functools.cache
-def _field_checks(kind: Any) -> tuple[tuple[str, Callable[[Any], bool], str], ...]:
-    """(field, whether a value is one for it, its annotation) of the fields whose annotation says anything."""
-    found = []
-    for field in dataclasses.fields(kind):
-        holds = _annotated(str(field.type), vars(sys.modules[kind.__module__]))
-        if holds is not None:
-            found.append((field.name, holds, str(field.type)))
-    return tuple(found)
-
-
-def _parts(annotation: str, separator: str) -> list[str]:
-    """The annotation cut at a separator, but not inside of brackets."""
-    parts, depth = [""], 0
-    for piece in annotation.split(separator):
-        parts[-1] += (separator if depth else "") + piece
-        depth += piece.count("[") - piece.count("]")
-        if not depth:
-            parts.append("")
-    return parts[:-1]
-
-
-def _annotated(annotation: str, names: dict[str, Any]) -> Callable[[Any], bool] | None:
-    """Whether a value is what an annotation says, as a function; None for an annotation that allows anything."""
-    parts = _parts(annotation, " | ")
-    if len(parts) > 1:
-        choices = [_annotated(part, names) for part in parts]
-        known = [kind for kind in choices if kind is not None]
-        return (lambda value: any(kind(value) for kind in known)) if len(known) == len(choices) else None
-    if annotation.startswith("tuple["):
-        entries = [_annotated(part, names) for part in _parts(annotation[6:-1], ", ") if part != "..."]
-        many = annotation.endswith(", ...]")
-
-        def a_tuple(value: Any) -> bool:
-            holds = entries * len(value) if many and isinstance(value, tuple) else entries
-            return (
-                isinstance(value, tuple)
-                and len(value) == len(holds)
-                and all(one is None or one(entry) for one, entry in zip(holds, value, strict=True))
-            )
-
-        return a_tuple
-    plain = _PLAIN.get(annotation)
-    if plain is not None:
-        return plain
-    kind = names.get(annotation)
-    if kind is Any or not isinstance(kind, type) or getattr(kind, "_is_protocol", False):
-        return None
-    return lambda value: isinstance(value, kind)
-
-
-def _printable_integer(value: Any) -> bool:
-    return is_integer(value) and -MAX_INTEGER <= operator.index(value) <= MAX_INTEGER
-
-
-_PLAIN: Final[dict[str, Callable[[Any], bool]]] = {
-    "None": lambda value: value is None,
-    "int": _printable_integer,
-    "float": lambda value: isinstance(value, float) or _printable_integer(value),
-    "str": lambda value: isinstance(value, str),
-    "bytes": lambda value: isinstance(value, bytes),
-    "bool": lambda value: isinstance(value, bool),
-}
-
-
 def expect_having(value: Any, names: tuple[str, ...], what: str) -> None:
     """Refuse what lacks an attribute of `what`, for objects whose class the checking module must not import.
 
@@ -289,3 +223,111 @@ def expect_having(value: Any, names: tuple[str, ...], what: str) -> None:
     """
     if not all(hasattr(value, name) for name in names):
         raise InvalidTypeError(f"expected {what}, got {type(value).__name__} {given(value)}")
+
+
+def expect_fields(record: Any) -> None:
+    """For `__post_init__` of a dataclass: refuse fields that are not what their annotations name.
+
+    Integers are taken as by `expect_integer` and stored as plain ints; tuples and mappings are checked item by item.
+
+    Raises:
+        InvalidTypeError: a field is of another kind. InvalidValueError: an integer beyond `MAX_INTEGER`.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Row:
+    ...     extents: tuple[int, ...]
+    ...     def __post_init__(self) -> None:
+    ...         expect_fields(self)
+    >>> Row((4, "a"))
+    Traceback (most recent call last):
+    ...
+    cute_py.errors.InvalidTypeError: Row.extents[1] must be an int, got str 'a'
+    """
+    kind: Any = type(record)
+    for name, what, check in _field_checks(kind):
+        value = getattr(record, name)
+        checked = check(value, what)
+        if checked is not value:
+            object.__setattr__(record, name, checked)
+
+
+Check = Callable[[Any, str], Any]
+
+
+@functools.cache
+def _field_checks(kind: Any) -> tuple[tuple[str, str, Check], ...]:
+    hints = typing.get_type_hints(kind)
+    names = [field.name for field in dataclasses.fields(kind)]
+    return tuple([(name, f"{kind.__name__}.{name}", _check_of(hints[name])) for name in names])
+
+
+def _check_of(hint: Any) -> Check:
+    """The check of one annotation: what it takes goes through, integers as plain ones."""
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any or hint is object or isinstance(hint, TypeVar):
+        return lambda value, what: value
+    if hint is None or hint is type(None):
+        return lambda value, what: expect(value, type(None), what)
+    if hint is int:
+        return _plain_integer
+    if hint is float:
+        return lambda value, what: value if isinstance(value, float) else float(_plain_integer(value, what))
+    if origin in (types.UnionType, typing.Union):
+        return _any_check(tuple(_check_of(one) for one in inner), " or ".join(map(_name_of, inner)))
+    if origin is tuple:
+        many = len(inner) == 2 and inner[1] is ...
+        return _tuple_check(tuple(_check_of(one) for one in inner if one is not ...), many)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return _mapping_check(_check_of(inner[0]), _check_of(inner[1]))
+    if origin is typing.Literal:
+        return lambda value, what: expect_choice(value, inner, what)
+    kind = origin if isinstance(origin, type) else hint
+    return lambda value, what: expect(value, kind, what)
+
+
+def _name_of(hint: Any) -> str:
+    return "None" if hint is type(None) else getattr(hint, "__name__", str(hint))
+
+
+def _plain_integer(value: Any, what: str) -> int:
+    if type(value) is not int:
+        if not is_integer(value):
+            raise InvalidTypeError(f"{what} must be an int, got {type(value).__name__} {given(value)}")
+        value = operator.index(value)
+    return check_magnitude(value, what)
+
+
+def _any_check(checks: tuple[Check, ...], names: str) -> Check:
+    def check(value: Any, what: str) -> Any:
+        for one in checks:
+            try:
+                return one(value, what)
+            except InvalidTypeError:
+                continue
+        raise InvalidTypeError(f"{what} must be {names}, got {type(value).__name__} {given(value)}")
+
+    return check
+
+
+def _tuple_check(checks: tuple[Check, ...], many: bool) -> Check:
+    def check(value: Any, what: str) -> Any:
+        items = expect(value, tuple, what)
+        if not many and len(items) != len(checks):
+            raise InvalidTypeError(f"{what} must have {len(checks)} items, got {given(value)}")
+        each = checks * len(items) if many else checks
+        checked = tuple([one(item, f"{what}[{i}]") for i, (one, item) in enumerate(zip(each, items, strict=True))])
+        same = all(new is old for new, old in zip(checked, items, strict=True))
+        return value if same else checked
+
+    return check
+
+
+def _mapping_check(key: Check, item: Check) -> Check:
+    def check(value: Any, what: str) -> Any:
+        for name, one in expect(value, Mapping, what).items():  # type: ignore[type-abstract]
+            key(name, f"a key of {what}")
+            item(one, f"an item of {what}")
+        return value
+
+    return check

@@ -13,12 +13,11 @@ it, and prints `ptr[1b]`; C++'s make_gmem_ptr<bool>(void*) packs eight in a byte
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
-from cute_py.argument_checks import expect_integer, is_integer
+from cute_py.argument_checks import is_integer
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError, given
-from cute_py.layout.leaf import Int
 from cute_py.layout.swizzle import Swizzle
 
 
@@ -50,6 +49,7 @@ class Pointer:
     dtype: DType
     swizzle: Swizzle | None = None
     bit: int = 0
+    is_memory: ClassVar[bool] = True
     owner: Any = field(default=None, compare=False, repr=False)
     """What keeps the memory alive, if this library was given an object and not an address."""
 
@@ -144,52 +144,6 @@ class TmemPointer:
 
     def __repr__(self) -> str:
         return f"make_tmem_ptr({self.address:#x}, {self.dtype.name!r})"
-
-
-class SmemPtrFlag(Int):
-    """C++'s smem_ptr_flag_bits<B>: a static offset 0 that stands for a shared-memory pointer not set yet.
-
-    In `Sw<B,M,S> o smem_ptr_flag(bits) o layout` the swizzle acts on bytes.
-
-    >>> print(smem_ptr_flag(16))
-    smem_ptr[16b](unset)
-    """
-
-    bits: int
-
-    def __new__(cls, bits: int = 1) -> SmemPtrFlag:
-        flag = int.__new__(cls, 0)
-        flag.bits = expect_integer(bits, "the width of an unset pointer's elements")
-        return flag
-
-    def upcast(self, n: int) -> SmemPtrFlag:
-        return SmemPtrFlag(self.bits * n)
-
-    def downcast(self, n: int) -> SmemPtrFlag:
-        return SmemPtrFlag(self.bits // n)
-
-    def __neg__(self) -> Int:
-        return self
-
-    def __str__(self) -> str:
-        return f"smem_ptr[{self.bits}b](unset)"
-
-    def __repr__(self) -> str:
-        return f"smem_ptr_flag({self.bits})"
-
-    def __reduce__(self) -> Any:
-        return (SmemPtrFlag, (self.bits,))
-
-
-def smem_ptr_flag(bits: int) -> SmemPtrFlag:
-    """An unset shared-memory pointer to elements of `bits` bits.
-
-    >>> print(ComposedLayout(Swizzle(3, 4, 3), smem_ptr_flag(16), static(Layout((8, 64), (64, 1)))))
-    Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)
-    """
-    if isinstance(bits, bool) or not isinstance(bits, int) or bits < 1:
-        raise InvalidValueError(f"an element's width must be a positive number of bits, got {given(bits)}")
-    return SmemPtrFlag(bits)
 
 
 def _checked_address(address: Any) -> int:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cute_py.errors import CompositionMismatchError, InvalidTypeError, LayoutError, StaticAssertError
+from cute_py.errors import CompositionMismatchError, InvalidTypeError, LayoutError, StaticAssertError, given
 from cute_py.layout.arithmetic import as_python_int, ceil_div_leaf, crd2idx_of, product_of
 from cute_py.layout.coalesce import coalesced_beyond, coalesced_beyond_by
 from cute_py.layout.coprofile import coprofile_of
@@ -213,6 +213,10 @@ def compose_layouts(lhs: Layout, rhs: Layout) -> Layout:
     return make(shape, stride, tuple(notes))
 
 
+MAX_STRICT = 1 << 16
+"""Elements that `strict=True` compares, one by one."""
+
+
 def tiler_text(tiler: Any) -> str:
     """A tiler as it prints: tuples of sizes, layouts and `_`."""
     if type(tiler) is tuple:
@@ -233,8 +237,11 @@ def compose_tiler(lhs: Layout, tiler: Any) -> Layout:
     if is_underscore(tiler):
         return lhs
     notes = list(lhs._assumptions)
+    size = internal_leaf(tiler)
+    if type(size) not in (int, Dynamic):
+        raise InvalidTypeError(f"a tiler holds sizes, layouts and `_`, got {given(tiler)}", {"layout": lhs})
     shape, stride = coalesced_beyond(lhs._shape, lhs._stride)
-    shape, stride = compose_trees(shape, stride, internal_leaf(tiler), 1, notes)
+    shape, stride = compose_trees(shape, stride, size, 1, notes)
     return make(shape, stride, tuple(notes))
 
 
@@ -258,19 +265,19 @@ def composition(lhs: Any, rhs: Any, *rest: Any, strict: bool = False) -> Any:
     """
     check_depth(rhs)
     if rest:
-        if len(rest) != 1 or not hasattr(lhs, "compose_with"):
+        if len(rest) != 1 or not hasattr(lhs, "_compose_with"):
             raise InvalidTypeError(
                 "composition takes two operands, or (outer, offset, inner) with a swizzle or a layout"
             )
-        return lhs.compose_with(rest[0], rhs)
+        return lhs._compose_with(rest[0], rhs)
     if type(lhs) is Layout and type(rhs) is Layout:
         result = compose_layouts(lhs, rhs)
     elif type(lhs) is Layout:
-        if hasattr(rhs, "composed_after"):
-            return rhs.composed_after(lhs)
+        if hasattr(rhs, "_composed_after"):
+            return rhs._composed_after(lhs)
         result = compose_tiler(lhs, rhs)
-    elif hasattr(lhs, "compose_with"):
-        return lhs.compose_with(rhs, None)
+    elif hasattr(lhs, "_compose_with"):
+        return lhs._compose_with(rhs, None)
     else:
         return on_domain(composition, lhs, rhs, strict=strict)
     if strict:
@@ -285,6 +292,10 @@ def _check(result: Layout, lhs: Layout, rhs: Any) -> None:
             raise CompositionMismatchError(
                 f"composition has {have} elements; must have the {count} of the right side",
                 {"A": lhs, "B": rhs, "R (as C++ computes it)": result},
+            )
+        if count > MAX_STRICT:
+            raise LayoutError(
+                f"strict=True compares {count} elements; must be at most {MAX_STRICT}", {"A": lhs, "B": rhs}
             )
         for i in range(count):
             want = crd2idx_of(crd2idx_of(Dynamic(i), rhs._shape, rhs._stride), lhs._shape, lhs._stride)

@@ -12,16 +12,19 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from cute_py.argument_checks import CheckedRecord
+from cute_py.argument_checks import expect_fields
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 
 
 @dataclass(frozen=True, slots=True)
-class L2Policy(CheckedRecord):
+class L2Policy:
     """An eviction priority: its name in `createpolicy`, and the 64-bit operand for all of the access."""
 
     name: str
     value: int
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
 
 EVICT_NORMAL: Final = L2Policy("L2::evict_normal", 0x1000000000000000)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final
 
-from cute_py.argument_checks import CheckedRecord, expect, expect_having
+from cute_py.argument_checks import expect, expect_fields, expect_having
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaBuildError
 from cute_py.layout.layout import Layout
 from cute_py.layout.tensor import Tensor
@@ -20,7 +20,7 @@ from cute_py.tma.atom.modes import TmaLoadMode, TmaStoreMode
 
 
 @dataclass(frozen=True, slots=True)
-class TmaDescriptorTiled(CheckedRecord):
+class TmaDescriptorTiled:
     """A descriptor of tiled movement.
 
     Attributes:
@@ -50,6 +50,9 @@ class TmaDescriptorTiled(CheckedRecord):
 
     mnemonic = "!cute_nvgpu.tma_descriptor_tiled"
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
     @property
     def rank(self) -> int:
         return len(self.shape)
@@ -65,7 +68,7 @@ class TmaDescriptorTiled(CheckedRecord):
 
 
 @dataclass(frozen=True, slots=True)
-class TmaDescriptorIm2col(CheckedRecord):
+class TmaDescriptorIm2col:
     """A descriptor of im2col movement over axes C, W, (H, (D,)) N.
 
     Attributes:
@@ -89,6 +92,9 @@ class TmaDescriptorIm2col(CheckedRecord):
     alignment: int = 128
 
     mnemonic = "!cute_nvgpu.tma_descriptor_im2col"
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @property
     def rank(self) -> int:

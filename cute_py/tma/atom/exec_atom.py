@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, runtime_checkable
 
-from cute_py.argument_checks import CheckedRecord, expect
+from cute_py.argument_checks import expect, expect_fields
 from cute_py.errors import InvalidTypeError, TmaBuildError, given
 from cute_py.layout.tensor import Tensor
 from cute_py.tma.atom import diagnostics as say
@@ -39,13 +39,16 @@ class TransactionBarrier(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ExecTmaAtom(CheckedRecord):
+class ExecTmaAtom:
     """A verified atom with its run-time state. `multicast` is the mask of the CTAs that receive, or None."""
 
     atom: NonExecTmaAtom
     barrier: Any
     cache_mode: CacheMode
     multicast: int | None = None
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @property
     def cache_hint(self) -> int | None:
@@ -64,17 +67,20 @@ class PrefetchDescriptor:
 
 
 @dataclass(frozen=True, slots=True)
-class ExpectTx(CheckedRecord):
+class ExpectTx:
     """Raise a barrier's transaction count."""
 
     nbytes: int
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     def __str__(self) -> str:
         return f"expect_tx {self.nbytes} bytes"
 
 
 @dataclass(frozen=True, slots=True)
-class BulkTensorCopy(CheckedRecord):
+class BulkTensorCopy:
     """One cp.async.bulk.tensor (or its reduction): coordinates innermost first, `smem_offset` in elements from the
     tile's start, `nbytes` of this CTA's box."""
 
@@ -85,6 +91,9 @@ class BulkTensorCopy(CheckedRecord):
     cache_hint: int | None = None
     multicast: int | None = None
     reduce_kind: TmaReduceKind | None = None
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     def __str__(self) -> str:
         name = self.kind if self.reduce_kind is None else f"reduce.{self.reduce_kind.ptx}"

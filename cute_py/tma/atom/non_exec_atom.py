@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from cute_py.argument_checks import CheckedRecord
+from cute_py.argument_checks import expect_fields
 from cute_py.arith_tuple.arith_tuple import as_arith_tuple
 from cute_py.arith_tuple.scaled_basis import ScaledBasis
 from cute_py.errors import InvalidValueError
@@ -29,7 +29,7 @@ KINDS = ("load", "store", "reduce")
 
 
 @dataclass(frozen=True, slots=True)
-class TmaTensorType(CheckedRecord):
+class TmaTensorType:
     """The type of the coordinate tensor: the global shape with strides along the descriptor's modes.
 
     `kind` is 'load', 'store' or 'reduce'; `rank` the descriptor's.
@@ -39,6 +39,9 @@ class TmaTensorType(CheckedRecord):
     dtype: str
     layout: Layout
     rank: int
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @property
     def tensor(self) -> Tensor:
@@ -60,7 +63,7 @@ class Instruction:
 
 
 @dataclass(frozen=True, slots=True)
-class NonExecTmaAtom(CheckedRecord):
+class NonExecTmaAtom:
     """A TMA copy without its run-time state.
 
     Attributes:
@@ -87,6 +90,9 @@ class NonExecTmaAtom(CheckedRecord):
     tensor_type: TmaTensorType
     verified: bool = False
     descriptor: Any = None
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @property
     def rank(self) -> int:

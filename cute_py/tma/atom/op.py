@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
-from cute_py.argument_checks import CheckedRecord
+from cute_py.argument_checks import expect_fields
 from cute_py.errors import InvalidValueError, given
 
 Direction = Literal["load", "store", "reduce", "prefetch"]
@@ -18,7 +18,7 @@ Mode = Literal["tile", "im2col", "gather4", "scatter4"]
 
 
 @dataclass(frozen=True, slots=True)
-class OpRow(CheckedRecord):
+class OpRow:
     """What an operation does: direction, load mode, whether a multicast count above 1 fits, CTAs that issue it."""
 
     direction: Direction
@@ -27,6 +27,9 @@ class OpRow(CheckedRecord):
     ctas: int = 1
     reduction: str = ""
     arch: int = 90
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
 
 class Op(Enum):

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from cute_py.argument_checks import CheckedRecord, expect
+from cute_py.argument_checks import expect, expect_fields
 from cute_py.arith_tuple.ratio import ratio
 from cute_py.arith_tuple.scaled_basis import E
 from cute_py.dtypes import DType, as_dtype
@@ -24,16 +24,19 @@ from cute_py.layout.trees import at, leaves, modes
 
 
 @dataclass(frozen=True, slots=True)
-class BrokenCondition(CheckedRecord):
+class BrokenCondition:
     """A condition that CuTe asserts and that does not hold: its text, our words for it, the TMA mode, if one."""
 
     condition: str
     message: str
     mode: int | None = None
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
 
 @dataclass(frozen=True, slots=True)
-class TmaPlan(CheckedRecord):
+class TmaPlan:
     """The numbers of a tiled tensor map, modes innermost first.
 
     `dims` in elements of the internal type, `strides` in bytes for modes 1.., `box` and `element_strides` in elements;
@@ -51,6 +54,9 @@ class TmaPlan(CheckedRecord):
     num_bits_per_tma: int
     num_multicast: int
     broken: tuple[BrokenCondition, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @property
     def rank(self) -> int:

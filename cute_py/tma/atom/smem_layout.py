@@ -15,8 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cute_py.argument_checks import CheckedRecord
-from cute_py.arith_tuple.pointers import SmemPtrFlag
+from cute_py.argument_checks import expect_fields
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, InvalidValueError, given
 from cute_py.layout.composed import ComposedLayout
@@ -24,6 +23,7 @@ from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import product_each
 from cute_py.layout.layout import Layout, LayoutLeft, static
 from cute_py.layout.leaf import Int, Tree
+from cute_py.layout.pointer_flagged import SmemPtrFlag
 from cute_py.layout.product import tile_to_shape
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import check_depth, modes
@@ -99,7 +99,7 @@ def make_smem_layout(major: str, swizzle: Any, dtype: Any, tile: Tree, order: An
 
 
 @dataclass(frozen=True, slots=True)
-class SmemChoice(CheckedRecord):
+class SmemChoice:
     """One way to lay out a tile for a consumer: `conflicts` counts how many phases of a core-matrix read take more than
     one pass, `passes` the most passes that a read takes; `alignment` in bytes."""
 
@@ -109,6 +109,9 @@ class SmemChoice(CheckedRecord):
     box_rows: int
     box_bytes: int
     passes: int
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     def __str__(self) -> str:
         return (

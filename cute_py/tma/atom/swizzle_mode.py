@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cute_py.argument_checks import CheckedRecord, expect
+from cute_py.argument_checks import expect, expect_fields
 from cute_py.errors import StaticAssertError
 from cute_py.layout.swizzle import Swizzle
 
 
 @dataclass(frozen=True, slots=True)
-class SwizzleRow(CheckedRecord):
+class SwizzleRow:
     """One mode: `bits` is B, `base` is M, `shift` is S (None: any), `code` the driver's number, `span` in bytes,
     `alignment` of the shared-memory tile in bytes."""
 
@@ -26,6 +26,9 @@ class SwizzleRow(CheckedRecord):
     code: int
     span: int
     alignment: int
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
 
 SWIZZLE_MODES: tuple[SwizzleRow, ...] = (

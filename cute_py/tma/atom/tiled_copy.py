@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cute_py.argument_checks import CheckedRecord, expect, expect_integer
+from cute_py.argument_checks import expect, expect_fields, expect_integer
 from cute_py.errors import InvalidValueError, StaticAssertError
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composition import composition
@@ -26,7 +26,7 @@ from cute_py.layout.trees import wholes
 
 
 @dataclass(frozen=True, slots=True)
-class TmaTiledCopy(CheckedRecord):
+class TmaTiledCopy:
     """`tiler` (the tile's shape), `layout_tv` ((CTA, value) -> tile coordinate), `num_val_src` of the atom, `ctas` that
     one atom takes (2 where a pair of CTAs issues it)."""
 
@@ -34,6 +34,9 @@ class TmaTiledCopy(CheckedRecord):
     layout_tv: Layout
     num_val_src: int
     ctas: int = 1
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     def partition(self, tensor: Tensor, cta: Any) -> Tensor:
         """The values of one CTA: ((atom values, atoms), rest of each mode).

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cute_py.argument_checks import CheckedRecord, expect_integer, is_integer
+from cute_py.argument_checks import expect_fields, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaVerifyError, given
 from cute_py.layout.int_tuple import size
 from cute_py.tma.atom.flags import TmaFlags
@@ -35,7 +35,7 @@ from cute_py.tma.atom.verifier_steps import gmem_strides, smem_strides, static_l
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionWalk(CheckedRecord):
+class PartitionWalk:
     """What a walk through the steps found.
 
     `failed` is the number of the step that refused (None: all passed) and `text` its diagnostic; `flags` holds what
@@ -46,6 +46,9 @@ class PartitionWalk(CheckedRecord):
     text: str
     flags: TmaFlags
     results: tuple[TmaPartitionResult, ...] = ()
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     def __str__(self) -> str:
         verdict = "passed" if self.failed is None else f"step {self.failed}: {self.text}"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cute_py.argument_checks import CheckedRecord
+from cute_py.argument_checks import expect_fields
 from cute_py.errors import InvalidTypeError, InvalidValueError
 
 
 @dataclass(frozen=True, slots=True)
-class ExecutableCopy(CheckedRecord):
+class ExecutableCopy:
     """An atom bound to the state of one execution: `barrier`, `multicast_mask` (0: none), `cache_hint` (None: none).
 
     `atom` is a `TmaAtom` or an `Im2colAtom`.
@@ -20,6 +20,9 @@ class ExecutableCopy(CheckedRecord):
     barrier: Any
     multicast_mask: int = 0
     cache_hint: int | None = None
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
 
 def bind(atom: Any, barrier: Any, multicast_mask: int, cache_hint: int | None) -> ExecutableCopy:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from cute_py.argument_checks import CheckedRecord
+from cute_py.argument_checks import expect_fields
 from cute_py.dtypes import DType
 from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import size
@@ -17,7 +17,7 @@ from cute_py.tma.copy_atom.binding import ExecutableCopy, bind
 from cute_py.tma.descriptor.encode import encode
 
 
-class TileAtom(CheckedRecord):
+class TileAtom:
     """The common part of `TmaAtom` and `Im2colAtom`; they hold the fields and say what an instruction slot is."""
 
     op: Op
@@ -27,6 +27,9 @@ class TileAtom(CheckedRecord):
     swizzle: Swizzle
     dtype: DType
     arch: str
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @cached_property
     def descriptor(self) -> bytes:

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cute_py.argument_checks import CheckedRecord, expect_having
+from cute_py.argument_checks import expect_having
 from cute_py.arith_tuple.pointers import make_smem_ptr
 from cute_py.arith_tuple.ratio import Ratio
 from cute_py.arith_tuple.tensors import make_tensor
@@ -34,7 +34,7 @@ SMEM_ALIGNMENT = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Instructions(CheckedRecord):
+class Instructions:
     """All instructions of a copy.
 
     Attributes:

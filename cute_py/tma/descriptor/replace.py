@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cute_py.argument_checks import CheckedRecord, expect, expect_integer, expect_integers
+from cute_py.argument_checks import expect, expect_fields, expect_integer, expect_integers
 from cute_py.errors import InvalidValueError, TmaBuildError, given
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.arch import ADDITIONS, refuse_unknown
@@ -21,7 +21,7 @@ from cute_py.tma.descriptor.read import read_map
 
 
 @dataclass(frozen=True, slots=True)
-class ReplaceField(CheckedRecord):
+class ReplaceField:
     """One field of tensormap.replace."""
 
     name: str
@@ -35,6 +35,9 @@ class ReplaceField(CheckedRecord):
     """Field of `fields.FIELDS` that it writes."""
     quirk: str = ""
     source: str = MEASURED
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
 
 REPLACE_FIELDS: Final[tuple[ReplaceField, ...]] = (
@@ -132,12 +135,15 @@ def _stores(row: ReplaceField, value: int, index: int) -> list[tuple[f.BitField,
 
 
 @dataclass(frozen=True, slots=True)
-class RebindStep(CheckedRecord):
+class RebindStep:
     """One replacement of a rebind, as arguments of `replace`."""
 
     field: str
     value: int
     ordinal: int
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
 
 def rebind_steps(address: int, extents: Sequence[int], strides: Sequence[int]) -> list[RebindStep]:

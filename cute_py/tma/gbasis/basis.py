@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cute_py.argument_checks import CheckedRecord, expect
+from cute_py.argument_checks import expect, expect_fields
 from cute_py.arith_tuple.scaled_basis import basis_value
 from cute_py.arith_tuple.tensors import make_identity_layout
 from cute_py.dtypes import as_dtype
@@ -39,11 +39,14 @@ MAX_TMA_RANK = 5
 
 
 @dataclass(frozen=True, slots=True)
-class GBasis(CheckedRecord):
+class GBasis:
     """The G-basis `layout` (box shape : global modes) with the `trace` of how it came about."""
 
     layout: Layout
     trace: GBasisTrace
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     def __str__(self) -> str:
         return str(self.layout)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from cute_py.argument_checks import CheckedRecord
+from cute_py.argument_checks import expect_fields
 from cute_py.layout.layout import Layout
 
 
 @dataclass(frozen=True, slots=True)
-class GBasisTrace(CheckedRecord):
+class GBasisTrace:
     """Every intermediate value of `construct_tma_gbasis`, under the names that CuTe C++ gives them.
 
     `str()` prints them in order, each with its reason; `steps()` gives (name, value, reason).
@@ -38,6 +38,9 @@ class GBasisTrace(CheckedRecord):
     """The G-basis: box shape : global mode(s), the modes that the tile does not move appended with extent 1."""
     notes: tuple[str, ...] = ()
     """What was special: merged, cut or grouped modes."""
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     def steps(self) -> list[tuple[str, Any, str]]:
         """(name, value, reason) of each stage."""

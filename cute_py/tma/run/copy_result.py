@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-from cute_py.argument_checks import CheckedRecord
+from cute_py.argument_checks import expect_fields
 
 
 @dataclass(frozen=True, slots=True)
-class CopyResult(CheckedRecord):
+class CopyResult:
     """What a copy did.
 
     Attributes:
@@ -34,9 +34,12 @@ class CopyResult(CheckedRecord):
     difference: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
 
 @dataclass(frozen=True, slots=True)
-class TileResult(CheckedRecord):
+class TileResult:
     """One tile in shared memory: `smem` (uint8 bytes as the hardware leaves them), and how they came there."""
 
     smem: NDArray[Any]

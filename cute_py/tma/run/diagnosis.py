@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cute_py.argument_checks import CheckedRecord, expect, expect_having, expect_integer, expect_integers
+from cute_py.argument_checks import expect, expect_fields, expect_having, expect_integer, expect_integers
 from cute_py.errors import InvalidTypeError, InvalidValueError, RaceError, TmaTrap, WouldHangError, given
 from cute_py.tma.run.bulk_groups import BulkGroups, BulkOperation
 from cute_py.tma.run.emulator_im2col import row_count
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Race(CheckedRecord):
+class Race:
     """Two accesses to the same bytes of shared memory, or to one tensor map, without an order between them.
 
     `start` and `stop` are bytes of shared memory; equal for a tensor map.
@@ -47,13 +47,16 @@ class Race(CheckedRecord):
     first: str
     second: str
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
     def __str__(self) -> str:
         where = f" at shared bytes {self.start} to {self.stop - 1}" if self.stop > self.start else ""
         return f"{self.rule}: {self.second} meets {self.first}{where}"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome(CheckedRecord):
+class Outcome:
     """How a program ended. `status` is 'completed', 'trap' or 'would hang'."""
 
     status: str
@@ -66,6 +69,9 @@ class Outcome(CheckedRecord):
     arrived: int = 0
     pending: int = 0
     contributions: tuple[Contribution, ...] = ()
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     def __str__(self) -> str:
         lines = [self.status]

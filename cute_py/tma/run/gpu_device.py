@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Final
 
-from cute_py.argument_checks import CheckedRecord
+from cute_py.argument_checks import expect_fields
 from cute_py.errors import CuteError, DeviceError
 from cute_py.tma.run.gpu_bindings import call, driver
 
@@ -30,7 +30,7 @@ ARCHITECTURES: Final[dict[tuple[int, int], str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Device(CheckedRecord):
+class Device:
     """One GPU with TMA. Sizes in bytes; `capability` is (major, minor)."""
 
     ordinal: int
@@ -42,6 +42,9 @@ class Device(CheckedRecord):
     shared_bytes: int
     driver_version: int
     context: Any = field(repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     def make_current(self) -> None:
         """Make the device's context current for the calling thread."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from cute_py.argument_checks import CheckedRecord
+from cute_py.argument_checks import expect_fields
 from cute_py.errors import TmaLimitError
 from cute_py.tma.descriptor.formats import L2Promotion, TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapTiled
@@ -21,16 +21,19 @@ less of their data in L2. Measured on NVIDIA H200."""
 
 
 @dataclass(frozen=True, slots=True)
-class Mode(CheckedRecord):
+class Mode:
     """One mode of a copy: elements, and byte strides of source and destination."""
 
     size: int
     source: int
     destination: int
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
 
 @dataclass(frozen=True, slots=True)
-class Tuning(CheckedRecord):
+class Tuning:
     """How a copy is tiled. None: as measured best for its size.
 
     form: "once" or "ring". row_bytes, rows: of a tile. stages, stores, per_multiprocessor, early: of the ring.
@@ -53,9 +56,12 @@ class Tuning(CheckedRecord):
     early: bool = True
     paired: bool = True
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
 
 @dataclass(frozen=True, slots=True)
-class CopyPlan(CheckedRecord):
+class CopyPlan:
     """One launch of a copy. `tail` is (source address, destination address, bytes) that threads move one by one.
 
     form: "once", "ring", "realigned", "transposed", or "edges", which has no maps: threads move all of it. maps: of
@@ -69,6 +75,9 @@ class CopyPlan(CheckedRecord):
     bytes: int
     why: str
     tail: tuple[int, int, int] = field(default=(0, 0, 0))
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
 
 def ceil_div(value: int, unit: int) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from cute_py.argument_checks import CheckedRecord
+from cute_py.argument_checks import expect_fields
 from cute_py.tma.run.gpu_arrays import stream_handle
 from cute_py.tma.run.gpu_bindings import call, driver
 from cute_py.tma.run.gpu_copy import PreparedCopy
@@ -21,7 +21,7 @@ from cute_py.tma.run.nvrtc import kernel_ptx, kernel_sass
 
 
 @dataclass(frozen=True, slots=True)
-class KernelReport(CheckedRecord):
+class KernelReport:
     """One kernel of a copy. `bytes_per_barrier` is what one wait counts, 0 where threads move the bytes.
 
     Sizes in bytes; blocks on an SM by occupancy.
@@ -40,9 +40,12 @@ class KernelReport(CheckedRecord):
     origin: str
     compile_seconds: float
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
 
 @dataclass(frozen=True, slots=True)
-class CopyReport(CheckedRecord):
+class CopyReport:
     """A copy, measured. `gigabytes_per_second` counts bytes read plus written; percent of a memcpy's rate."""
 
     microseconds: float
@@ -51,6 +54,9 @@ class CopyReport(CheckedRecord):
     memcpy_microseconds: float
     percent_of_memcpy: float
     kernels: tuple[KernelReport, ...]
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     def __str__(self) -> str:
         lines = [

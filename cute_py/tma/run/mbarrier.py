@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from cute_py.argument_checks import CheckedRecord, expect, expect_having, expect_integer
+from cute_py.argument_checks import expect, expect_fields, expect_having, expect_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError, given
 
 if TYPE_CHECKING:
@@ -53,11 +53,14 @@ class BarrierView:
 
 
 @dataclass(frozen=True, slots=True)
-class Contribution(CheckedRecord):
+class Contribution:
     """Bytes that something delivered to a phase."""
 
     nbytes: int
     source: str
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
 
 class Mbarrier:
