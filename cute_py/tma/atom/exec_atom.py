@@ -10,10 +10,11 @@ groups, and raise no barrier.
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, runtime_checkable
 
-from cute_py.argument_checks import expect, expect_fields
+from cute_py.argument_checks import expect, expect_fields, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, TmaBuildError, given
 from cute_py.layout.tensor import Tensor
 from cute_py.tma.atom import diagnostics as say
@@ -136,8 +137,9 @@ def why_not_mask(atom: NonExecTmaAtom, mask: Any) -> str | None:
         if atom.num_multicast > 1:
             return f"a load shared by {atom.num_multicast} CTAs needs a multicast mask"
         return None
-    if isinstance(mask, bool) or not isinstance(mask, int) or not 0 < mask < 1 << MASK_BITS:
-        return f"multicast mask {mask!r}; must be 1 to {(1 << MASK_BITS) - 1}"
+    if not is_integer(mask) or not 0 < operator.index(mask) < 1 << MASK_BITS:
+        return f"multicast mask {given(mask)}; must be 1 to {(1 << MASK_BITS) - 1}"
+    mask = operator.index(mask)
     if atom.load_mode is None or not atom.load_mode.is_multicast:
         mode = atom.kind if atom.load_mode is None else f"load of mode {atom.load_mode.name}"
         return f"multicast mask {mask:#06x}; a {mode} takes none"
@@ -234,6 +236,7 @@ def lower_tma_load(
     """
     expect(exec_atom, ExecTmaAtom, "an executable atom")
     coord = _whole_coordinate(coord)
+    cta = expect_integer(cta, "cta", 0, exec_atom.atom.num_multicast - 1)
     refuse(why_not_load(exec_atom) + why_not_copy(exec_atom, dst, coord))
     atom = exec_atom.atom
     out: list[PrefetchDescriptor | ExpectTx | BulkTensorCopy] = []

@@ -23,6 +23,7 @@ from cute_py.layout.leaf import Int, Tree
 from cute_py.layout.product import tile_to_shape
 from cute_py.layout.tensor import Tensor
 from cute_py.layout.trees import wholes
+from cute_py.tma.atom.multicast import expect_cta
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class TmaTiledCopy:
         """The values of one CTA: ((atom values, atoms), rest of each mode).
 
         Raises:
-            StaticAssertError: the tensor has fewer modes than the tile.
+            StaticAssertError: the tensor has fewer modes than the tile. InvalidValueError: no such CTA.
         """
         if int(rank(tensor)) < len(self.tiler):
             raise StaticAssertError(
@@ -55,6 +56,7 @@ class TmaTiledCopy:
         values = coalesce(_zipped(selected), (Int(1), (Int(1), Int(1))))
         tensor_tv = composition(tiled, (values, None))
         unfolded = tensor_tv((None, None), None)
+        expect_cta(cta, unfolded.layout[0])
         part: Tensor = unfolded(cta, None, wholes(int(rank(tensor))))
         return part
 
