@@ -3,6 +3,7 @@
     expect(value, kind, what)                                 an object of a class
     expect_integer(value, what, low, high, unit)              one known integer, in a range
     expect_integers(values, what, low, high, unit, count)     a sequence of them
+    expect_integer_array(values, what)                        many of them, as an array
     expect_name(value, what)                                  an identifier, for texts that a compiler reads
     expect_expression(value, what)                            an expression, for the same texts
     expect_choice(value, choices, what)                       one of a few values
@@ -23,9 +24,13 @@ import re
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given, integer_text
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
 
 MAX_INTEGER: Final = 1 << 128
 """The largest magnitude of an integer that is taken as input."""
@@ -128,6 +133,35 @@ def expect_integers(
     if count is not None and len(items) != count:
         raise InvalidValueError(f"{what} has {len(items)} entries; must have {count}", {"got": given(values)})
     return tuple([expect_integer(item, f"{what}[{i}]", low, high, unit) for i, item in enumerate(items)])
+
+
+def expect_integer_array(values: Any, what: str) -> NDArray[numpy.int64]:
+    """An int64 array of integers, from an array or from sequences in sequences of one length; of any shape.
+
+    Raises:
+        InvalidTypeError: no integers, or rows of several lengths. InvalidValueError: a number that 64 bits don't hold.
+
+    >>> expect_integer_array([(0, 64)], "coordinates").shape
+    (1, 2)
+    >>> expect_integer_array([0, 1 << 63], "coordinates")
+    Traceback (most recent call last):
+    ...
+    cute_py.errors.InvalidValueError: coordinates = [0, 9223372036854775808]; each must fit in 64 bits
+    """
+    import numpy
+
+    try:
+        array = numpy.asarray(values)
+        kind = array.dtype.kind
+        # numpy keeps integers beyond 64 bits as objects
+        listed = array.reshape(-1).tolist() if kind == "O" or array.dtype == numpy.uint64 else []
+    except Exception:  # rows of several lengths, or whatever a foreign __array__ raises
+        array, kind, listed = numpy.empty(1), "f", []
+    if (kind not in "iuO" and array.size) or not all(map(is_integer, listed)):
+        raise InvalidTypeError(f"{what} must be integers, got {type(values).__name__} {given(values)}")
+    if any(not -(1 << 63) <= operator.index(number) < 1 << 63 for number in listed):
+        raise InvalidValueError(f"{what} = {given(values)}; each must fit in 64 bits")
+    return array.astype(numpy.int64, copy=False)
 
 
 def expect_name(value: Any, what: str) -> str:

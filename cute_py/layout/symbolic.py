@@ -68,7 +68,7 @@ def is_short(*operands: Any) -> bool:
         enough -= 1
         if enough < 0:
             return False
-    return sum(sympy.count_ops(x) for x in expressions) <= MOST_SIMPLIFIED
+    return bool(sum(sympy.count_ops(x) for x in expressions) <= MOST_SIMPLIFIED)
 
 
 def divided(operation: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
