@@ -39,7 +39,9 @@ def register(commands: Any) -> None:
     p.add_argument("--swizzle", choices=list(SWIZZLES), default="none", help="shared-memory swizzle (bytes)")
     p.add_argument("--order", choices=["row", "col"], help="which dimension is contiguous: last (row) or first (col)")
     p.add_argument("--dtype", help="read the elements as this type of the same width, such as bf16")
-    p.add_argument("--out", help="write the copy to this file (.npy, .npz or .safetensors)")
+    p.add_argument(
+        "--out", help="write the copy to this file (.npy, .npz or .safetensors); of a link to what it points to"
+    )
     p.add_argument("--backend", choices=["emulator", "cuda", "both"], default="emulator")
     p.add_argument("--json", action="store_true", help="the report as JSON")
     p.set_defaults(run=run)
@@ -99,9 +101,10 @@ def run(options: argparse.Namespace) -> int:
     """Copy and report. Returns 0 if equal, else 1."""
     if options.out is not None:
         check_output(options.out, SUFFIXES)
+    tile = parse_tile(options.tile)
     with file_of(options.input) as name:
         array = read_array(name, options.key, options.dtype)
-    work = make_copy(array, parse_tile(options.tile), options.swizzle, options.order)
+    work = make_copy(array, tile, options.swizzle, options.order)
     with progress_bar(array.nbytes) as progress:
         result = copy(work.atom, work.bits, backend=options.backend, progress=progress)
     data = report(work, result, options.input)

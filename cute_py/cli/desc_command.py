@@ -10,8 +10,9 @@ from typing import Any
 
 from cute_py.cli.argument_types import driver_version, integer, sizes, standard_input, standard_text
 from cute_py.cli.colours import tell
-from cute_py.cli.files import check_output, write_whole
+from cute_py.cli.files import check_output
 from cute_py.cli.standard_input import file_of, only_one
+from cute_py.draw.whole_file import write_whole
 from cute_py.errors import FileFormatError, InvalidValueError, ParseError
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.describe import describe
@@ -175,7 +176,7 @@ def run_encode(options: argparse.Namespace) -> int:
     request = request_of(options)
     data = encode(request, driver=options.driver, arch=options.arch)
     if options.out is not None:
-        write_whole(options.out, lambda file: file.write(data))
+        write_whole(options.out, data)
     if options.json:
         print(json.dumps({"request": to_json(request), "bytes": data.hex()}, indent=2))
     else:

@@ -1,24 +1,31 @@
 """Tensors in files: .npy, .npz and .safetensors in, the same out; every way that a file can be wrong is one line.
 
-Arrays come as numpy arrays, bfloat16 and 8-bit floats as ml_dtypes ones. Files are written beside their name and
-renamed, so that a half-written one never stands there.
+Arrays come as numpy arrays, bfloat16 and 8-bit floats as ml_dtypes ones. What a header says is checked before anything
+is unpacked, so that a small archive that asks for much memory is refused at once. Files are written beside their name
+and renamed, so that a half-written one never stands there.
 """
 
 from __future__ import annotations
 
+import io
+import json
+import math
 import os
-import stat
-import tempfile
 import warnings
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from cute_py.draw.whole_file import why_not_written, write_whole
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import FileFormatError, MissingPackageError, counted, shortened
+from cute_py.errors import FileFormatError, MissingPackageError, counted, integer_text, shortened
 
 SUFFIXES = (".npy", ".npz", ".safetensors")
+NPY_MAGIC = b"\x93NUMPY"
+MAX_SAFETENSORS_HEADER = 100_000_000
+"""Bytes; the package itself takes no longer one."""
+HEADER_BYTES = 1 << 16
+"""The most that a header of a .npy may have; numpy itself reads no more than 10,000 characters of one."""
 
 _SAFETENSORS_TYPES = {
     "BOOL": "bool",
@@ -76,9 +83,16 @@ def _loaded(path: str, file: Any, key: str | None) -> Any:
     import numpy as np
 
     try:
+        magic = file.read(len(NPY_MAGIC))
+        file.seek(0)
+        if magic == NPY_MAGIC:
+            _check_npy(path, file, os.fstat(file.fileno()).st_size)
+            file.seek(0)
         with warnings.catch_warnings():  # numpy warns of old headers, and of what is wrong in one before it refuses
             warnings.simplefilter("ignore")
             loaded = np.load(file, allow_pickle=False)
+    except FileFormatError:
+        raise
     except Exception as error:
         raise FileFormatError(f"{path}: can't be read as a numpy file: {_reason(error)}") from None
     if isinstance(loaded, np.ndarray):
@@ -88,12 +102,43 @@ def _loaded(path: str, file: Any, key: str | None) -> Any:
     with loaded:
         name = _pick(path, list(loaded.files), key)
         try:
+            _check_entry(path, loaded.zip, name)
             array = loaded[name]
+        except FileFormatError:
+            raise
         except Exception as error:
             raise FileFormatError(f"{path}: array {name!r} can't be read: {_reason(error)}") from None
     if not isinstance(array, np.ndarray):
         raise FileFormatError(f"{path}: entry {name!r} is no array")
     return array
+
+
+def _check_entry(path: str, archive: zipfile.ZipFile, name: str) -> None:
+    """Refuse an array of a .npz by its header."""
+    info = archive.getinfo(name if name in archive.namelist() else f"{name}.npy")
+    with archive.open(info) as stream:
+        if stream.read(len(NPY_MAGIC)) != NPY_MAGIC:
+            raise FileFormatError(f"{path}: entry {name!r} is no array")
+    with archive.open(info) as stream:
+        _check_npy(path, stream, info.file_size)
+
+
+def _check_npy(path: str, stream: Any, size: int) -> None:
+    """Refuse a .npy of `size` bytes by its header."""
+    import numpy as np
+
+    start = io.BytesIO(stream.read(HEADER_BYTES))
+    version = np.lib.format.read_magic(start)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        shape, _, dtype = read(start)  # version 3 differs in the letters of field names alone
+    _check_header(path, shape, dtype)
+    wanted, there = math.prod(shape) * dtype.itemsize, size - start.tell()
+    if wanted > there:
+        raise FileFormatError(
+            f"{path}: cut off: its header asks for {integer_text(wanted)} bytes of elements, there are {there}"
+        )
 
 
 def _reason(error: Exception) -> str:
@@ -108,7 +153,9 @@ def _reason(error: Exception) -> str:
         return "holds Python objects, or is no numpy file"
     if type(error).__name__ == "BadZipFile":
         return f"a damaged archive ({text})" if text else "a damaged archive"
-    if not isinstance(error, (OSError, ValueError, EOFError)) and type(error).__module__ != "safetensors":
+    if type(error).__name__ == "SafetensorError":
+        return f"a damaged header ({shortened(text.rpartition('header: ')[2] or text)})"
+    if not isinstance(error, (OSError, ValueError, EOFError)):
         return "its header makes no sense"
     return shortened(text) or "its header makes no sense"
 
@@ -159,27 +206,58 @@ def _safetensors(path: str, key: str | None) -> Any:
     except FileFormatError:
         raise
     except Exception as error:
-        raise FileFormatError(f"{path}: can't be read as a safetensors file: {_reason(error)}") from None
+        reason = _cut_off(path) or _reason(error)
+        raise FileFormatError(f"{path}: can't be read as a safetensors file: {reason}") from None
     if entry is None:
         raise FileFormatError(f"{path}: elements of type {kind} are not supported")
     data = np.frombuffer(bytearray(entry["data"]), as_dtype(_SAFETENSORS_TYPES[kind]).numpy)
     return data.reshape(entry["shape"])
 
 
-def _checked(path: str, array: Any, dtype: str | None) -> Any:
-    if array.dtype.hasobject:
+def _cut_off(path: str) -> str | None:
+    """What a .safetensors file lacks that its own first bytes say it has, or None."""
+    try:
+        size = os.path.getsize(path)
+        with open(path, "rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            if size < 8:
+                return f"cut off: {counted(size, 'byte')}, of which the first 8 should say how long the header is"
+            if length > MAX_SAFETENSORS_HEADER:
+                return None
+            if length > size - 8:
+                return f"cut off: its header has {length} bytes, there are {size - 8}"
+            header = json.loads(file.read(length))
+        ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
+    except (OSError, ValueError, RecursionError, AttributeError, LookupError, TypeError):
+        return None
+    wanted = max((end for end in ends if type(end) is int), default=0)
+    there = size - 8 - length
+    if wanted > there:
+        return f"cut off: its header asks for {integer_text(wanted)} bytes of elements, there are {there}"
+    return None
+
+
+def _check_header(path: str, shape: tuple[int, ...], dtype: Any) -> None:
+    """Refuse what no tensor is, by shape and type alone."""
+    if dtype.hasobject:
         raise FileFormatError(f"{path}: elements are Python objects; a tensor holds numbers")
-    if array.dtype.byteorder == ">":
+    if dtype.byteorder == ">":
         raise FileFormatError(
-            f"{path}: elements are big-endian ({array.dtype.str}); GPUs are little-endian: "
+            f"{path}: elements are big-endian ({dtype.str}); GPUs are little-endian: "
             "convert with array.astype(array.dtype.newbyteorder('<'))"
         )
-    if array.dtype.names or array.dtype.subdtype:
-        raise FileFormatError(f"{path}: elements are records ({array.dtype}); a tensor holds numbers")
-    if array.size == 0:
-        raise FileFormatError(f"{path}: shape {array.shape} has no elements")
-    if not 1 <= array.ndim <= 5:
-        raise FileFormatError(f"{path}: {array.ndim} dimensions; a TMA tensor has 1 to 5")
+    if dtype.names or dtype.subdtype:
+        raise FileFormatError(f"{path}: elements are records ({shortened(str(dtype))}); a tensor holds numbers")
+    if any(n < 0 for n in shape):
+        raise FileFormatError(f"{path}: shape {shortened(str(shape))} has a negative size")
+    if math.prod(shape) == 0:
+        raise FileFormatError(f"{path}: shape {shortened(str(shape))} has no elements")
+    if not 1 <= len(shape) <= 5:
+        raise FileFormatError(f"{path}: {len(shape)} dimensions; a TMA tensor has 1 to 5")
+
+
+def _checked(path: str, array: Any, dtype: str | None) -> Any:
+    _check_header(path, array.shape, array.dtype)
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
         raise FileFormatError(f"{path}: the array is not contiguous")
     if dtype is not None:
@@ -234,50 +312,18 @@ def write_array(path: str, array: Any, key: str = "tensor") -> str:
 def check_output(path: str, suffixes: tuple[str, ...] = ()) -> str:
     """Refuse a place where no file can be written, before the work is done. Returns the name's suffix.
 
+    A symbolic link stands for what it points to, see `whole_file`.
+
     Raises:
-        FileFormatError: another suffix, no such folder, not a plain file.
+        FileFormatError: another suffix, no such folder, not a plain file, a link to itself.
     """
     suffix = Path(path).suffix.lower()
     if suffixes and suffix not in suffixes:
         raise FileFormatError(f"{path}: unknown file type {suffix or '(none)'}; must be .npy, .npz or .safetensors")
-    try:
-        os.stat(os.path.dirname(os.path.realpath(path)) or ".")
-        mode = os.stat(path).st_mode if os.path.exists(path) else stat.S_IFREG
-    except (OSError, ValueError) as error:
-        raise FileFormatError(f"{path}: can't be written: {getattr(error, 'strerror', None) or error}") from None
-    if not path or not stat.S_ISREG(mode):
-        reason = "Is a directory" if not path or stat.S_ISDIR(mode) else "not a plain file"
+    reason = why_not_written(path)
+    if reason is not None:
         raise FileFormatError(f"{path or '(empty name)'}: can't be written: {reason}")
     return suffix
-
-
-def write_whole(path: str, fill: Callable[[Any], None]) -> None:
-    """Let `fill` write into a file beside `path`, then rename it: the file appears whole or not at all.
-
-    Raises:
-        FileFormatError: it can't be written there.
-    """
-    target = os.path.realpath(path)  # a link stays, and what it points to is replaced
-    try:
-        handle, temporary = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".")
-    except OSError as error:
-        raise FileFormatError(f"{path}: can't be written: {error.strerror}") from None
-    try:
-        with os.fdopen(handle, "wb") as file:
-            fill(file)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
-    except BaseException as error:
-        os.unlink(temporary)
-        if isinstance(error, OSError):
-            raise FileFormatError(f"{path}: can't be written: {error.strerror}") from None
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _serialized(array: Any, key: str) -> bytes:

@@ -13,7 +13,7 @@ from cute_py.arith_tuple.scaled_basis import ScaledBasis
 from cute_py.arith_tuple.tensors import make_tensor
 from cute_py.draw.explorer_facts import DEFAULTS, LIMITS, SAMPLE_BYTES, WANTED
 from cute_py.dtypes import as_dtype
-from cute_py.errors import CuteError, GBasisError, InvalidTypeError, InvalidValueError
+from cute_py.errors import CuteError, GBasisError, InvalidTypeError, InvalidValueError, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import product_each
@@ -39,6 +39,9 @@ from cute_py.tma.run.trace import Trace
 
 T = TypeVar("T")
 Problem = dict[str, Any]
+
+LONGEST_VALUE: Final = 132
+"""Characters of a field that is no layout: 2**128 in binary, and its sign."""
 
 _INTEGER: Final = re.compile(r"\s*([-+]?(?:0x[0-9a-f]+|0o[0-7]+|0b[01]+|[1-9]\d*|0+))\s*\Z", re.IGNORECASE | re.ASCII)
 
@@ -81,17 +84,21 @@ def checked_query(query: Mapping[str, str]) -> dict[str, str]:
     """The fields, absent ones with their defaults.
 
     Raises:
-        InvalidValueError: a field that the form has not, or no layouts.
+        InvalidValueError: an unknown field, no layouts, or a value of more characters than `LONGEST_VALUE`.
 
     >>> checked_query({"gmem": "8:_1", "smem": "_8:_1"})["op"]
     'SM90_TMA_LOAD'
     """
     unknown = [name for name in query if name not in DEFAULTS]
     if unknown:
-        raise InvalidValueError(f"unknown field {unknown[0]!r}", {"known": ", ".join(DEFAULTS)})
+        raise InvalidValueError(f"unknown field {given(unknown[0])}", {"known": ", ".join(DEFAULTS)})
     missing = [name for name in ("gmem", "smem") if name not in query]
     if missing:
         raise InvalidValueError(f"no field {missing[0]!r}", {"needed": "gmem and smem, the layouts of a copy"})
+    for name in DEFAULTS.keys() - {"gmem", "smem", "tile"}:  # layouts are measured where they are read
+        length = len(query.get(name, ""))
+        if length > LONGEST_VALUE:
+            raise InvalidValueError(f"field {name!r} of {length} characters; must be at most {LONGEST_VALUE}")
     return {name: query.get(name, default).strip() for name, default in DEFAULTS.items()}
 
 
@@ -325,9 +332,13 @@ def _tile_start(work: TileWork, which: int, rank: int) -> Any:
 
 def _samples(atom: TmaAtom, work: TileWork, which: int) -> list[Any] | None:
     """[byte, TMA coordinate, inside, global address, instruction, bank] of a few bytes of the tile."""
+    import numpy as np
+
     if len(work.coords) > LIMITS["most_traced"] or atom.op.row.mode != "tile" or atom.internal_dtype.bits < 8:
         return None
     coords = work.coords + _tile_start(work, which, atom.plan.rank)
+    if (coords != coords.astype(np.int32)).any():  # no instruction takes such a coordinate
+        return None
     trace = Trace(atom.descriptor, coords, work.offsets // 8)
     shape = trace.geometry
     end = int(trace.starts.max()) + (trace.rows - 1) * shape.pitch + shape.row_bytes

@@ -3,7 +3,44 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Sequence
+from typing import Final
+from xml.etree import ElementTree
+
+from cute_py.argument_checks import expect
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
+
+_ACTIVE: Final = frozenset(
+    (
+        "script",
+        "foreignobject",
+        "iframe",
+        "object",
+        "embed",
+        "handler",
+        "link",
+        "meta",
+        "base",
+        "form",
+        "input",
+        "animate",
+        "animatemotion",
+        "animatetransform",
+        "set",
+        "discard",
+        "audio",
+        "video",
+        "img",
+        "a",
+    )
+)
+"""Elements that run, load or lead somewhere."""
+_INERT: Final = ("#", "data:image/")
+"""How the links of an SVG may begin: to a part of itself, or a picture within it."""
+_URL: Final = re.compile(r"url\(\s*['\"]?\s*[^#'\"\s]", re.IGNORECASE)
+_IMPORT: Final = re.compile(r"@import|image-set|src\(|\\", re.IGNORECASE)
+"""What else in a style loads something, or hides that it does."""
 
 _STYLE = (
     ":root{color-scheme:light dark}body{margin:1.5rem;background:#fff;color:#14181d;"
@@ -17,12 +54,27 @@ def html_page(title: str, pictures: Sequence[tuple[str, str]]) -> str:
     """The page.
 
     Args:
-        pictures: (SVG, text twin) of each.
+        title: any text. pictures: (SVG, text twin) of each; the SVG goes into the page as it is, the text as text.
+    Raises:
+        InvalidTypeError: no texts, or no pairs of them.
+        InvalidValueError: an SVG that is none, or that has scripts, links or loads something: the page must not.
 
     >>> page = html_page("a < b", [("<svg/>", "text")])
     >>> "<title>a &lt; b</title>" in page, page.count("<figure>")
     (True, 1)
     """
+    expect(title, str, "title")
+    several: object = pictures
+    if isinstance(several, (str, bytes)) or not isinstance(several, Sequence):
+        raise InvalidTypeError(f"pictures must be pairs of SVG and text, got {type(several).__name__} {given(several)}")
+    for i, pair in enumerate(pictures):
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise InvalidTypeError(f"pictures[{i}] must be a pair of SVG and text, got {given(pair)}")
+        expect(pair[0], str, f"the SVG of pictures[{i}]")
+        expect(pair[1], str, f"the text of pictures[{i}]")
+        reason = _why_not_inert(pair[0])
+        if reason is not None:
+            raise InvalidValueError(f"the SVG of pictures[{i}] {reason}", {"got": given(pair[0])})
     figures = [
         f"<figure>{svg}<details><summary>as text</summary><pre>{html.escape(text)}</pre></details></figure>"
         for svg, text in pictures
@@ -38,3 +90,36 @@ def html_page(title: str, pictures: Sequence[tuple[str, str]]) -> str:
             "</body></html>",
         ]
     )
+
+
+def _why_not_inert(svg: str) -> str | None:
+    """Why a text is no SVG that only shows something, or None."""
+    if re.search("<[!?]", svg):
+        return "has a comment, a declaration or character data in <! or <?, which XML and HTML read differently"
+    try:
+        root = ElementTree.fromstring(svg)
+    except (ElementTree.ParseError, ValueError) as error:
+        return f"is no XML: {error}"
+    if _local(root.tag) != "svg":
+        return f"is <{_local(root.tag)}>; must be one <svg>"
+    for element in root.iter():
+        tag = _local(element.tag)
+        if tag in _ACTIVE:
+            return f"has <{tag}>; a page of pictures has nothing that runs, loads or leads elsewhere"
+        styles = ["".join(element.itertext())] if tag == "style" else []
+        for name, value in element.attrib.items():
+            if _local(name).startswith("on"):
+                return f"has the attribute {_local(name)}, which is a script"
+            if _local(name) in ("href", "src") and not value.strip().startswith(_INERT):
+                return f"links to {given(value)}; must be a part of itself"
+            if _URL.search(value):
+                return f"has {name}={given(value)}, which loads something"
+            styles += [value] if _local(name) == "style" else []
+        if any(_URL.search(style) or _IMPORT.search(style) for style in styles):
+            return f"has a style in <{tag}> that loads something"
+    return None
+
+
+def _local(name: str) -> str:
+    """The name without its namespace, in small letters as HTML reads it."""
+    return str(name).rpartition("}")[2].lower()

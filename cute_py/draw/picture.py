@@ -6,7 +6,6 @@ A picture is a value: tables and notes. Its SVG carries its own style sheet and 
 from __future__ import annotations
 
 import os
-import tempfile
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +15,8 @@ from cute_py.draw.png import SCALE, png
 from cute_py.draw.render_svg import render
 from cute_py.draw.table import SVG_BYTES, Cell, Table
 from cute_py.draw.text_twin import picture_text
-from cute_py.errors import FileFormatError, InvalidValueError
+from cute_py.draw.whole_file import write_whole
+from cute_py.errors import InvalidValueError
 
 TITLES_LEFT_OUT = "the titles of the cells are left out: there is too much of them"
 
@@ -83,6 +83,8 @@ class Picture:
     def save(self, path: str | os.PathLike[str], *, scale: float = SCALE, dark: bool = False) -> Path:
         """Write the picture: .svg, .png, .html or .txt by the name's end. The file appears whole or not at all.
 
+        Of a symbolic link what it points to is written; the link stays.
+
         Args:
             scale, dark: of a .png, as for `png`; the others are drawn to the reader's own size and colours.
         Raises:
@@ -106,25 +108,3 @@ class Picture:
 
 def _untitled(row: tuple[Cell | None, ...]) -> tuple[Cell | None, ...]:
     return tuple(None if cell is None else replace(cell, title="") for cell in row)
-
-
-def write_whole(target: Path, content: str | bytes) -> Path:
-    """Write a text or bytes into a file beside its name, then rename it.
-
-    Raises:
-        FileFormatError: the folder can't be written to, or the name is a folder.
-    """
-    temporary = ""
-    try:
-        handle, temporary = tempfile.mkstemp(dir=target.resolve().parent, prefix=".", suffix=target.suffix)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content if isinstance(content, bytes) else content.encode())
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
-        os.replace(temporary, target)
-    except OSError as error:
-        if temporary and os.path.exists(temporary):
-            os.unlink(temporary)
-        raise FileFormatError(f"{target}: can't be written: {error.strerror}") from None
-    return target

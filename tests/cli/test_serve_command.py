@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
-from http.client import HTTPConnection, HTTPResponse
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
-from cute_py.cli import serve_command
-from cute_py.cli.serve_command import make_server, query_of
+from cute_py.cli import serve_http
+from cute_py.cli.serve_http import make_server, query_of
 from cute_py.draw.explorer import explorer_page
 from cute_py.draw.explorer_answer import answer
 from cute_py.draw.explorer_facts import EXAMPLES
-from cute_py.errors import InvalidValueError
+from cute_py.errors import CuteError, InvalidValueError
 from tests.cli.test_commands import shell
 from tests.draw.explorer_browser import dumped
 
@@ -29,25 +34,45 @@ TIMEOUT = 20
 FORM = {"gmem": "(256,100):(100,_1)", "smem": "(_64,_32):(_32,_1)"}
 
 
-@pytest.fixture
-def port() -> Iterator[int]:
-    """A server at a free port of this machine, in a thread of its own."""
-    server = make_server(port=0)
+@contextmanager
+def serving(**options: Any) -> Iterator[int]:
+    """The port of a server of this machine, in a thread of its own."""
+    server = make_server(**{"port": 0, **options})
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
-    yield server.server_port
-    server.shutdown()
-    server.server_close()
-    thread.join(TIMEOUT)
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(TIMEOUT)
 
 
-def get(port: int, path: str, method: str = "GET") -> tuple[HTTPResponse, bytes]:
-    connection = HTTPConnection("127.0.0.1", port, timeout=TIMEOUT)
-    connection.request(method, path)
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    with serving() as number:
+        yield number
+
+
+def get(
+    port: int, path: str, method: str = "GET", headers: dict[str, str] | None = None, host: str = "127.0.0.1"
+) -> tuple[HTTPResponse, bytes]:
+    connection = HTTPConnection(host, port, timeout=TIMEOUT)
+    connection.request(method, path, headers=headers or {})
     reply = connection.getresponse()
     body = reply.read()
     connection.close()
     return reply, body
+
+
+def raw(port: int, request: bytes) -> tuple[int, Any]:
+    """Status and JSON of a request as it is sent."""
+    with socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT) as connection:
+        connection.sendall(request)
+        reply = b"".join(iter(lambda: connection.recv(65_536), b""))
+    head, _, body = reply.partition(b"\r\n\r\n")
+    assert b"X-Content-Type-Options: nosniff" in head
+    return int(head.split()[1]), json.loads(body)
 
 
 def asked(port: int, fields: dict[str, str]) -> tuple[int, Any]:
@@ -107,10 +132,201 @@ def test_other_addresses_and_methods(port: int) -> None:
     assert get(port, "/answer", "POST")[0].status == 501
 
 
-def test_a_failure_of_the_library_is_told(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serve_command, "answer", lambda query: 1 // 0)
-    status, data = asked(port, FORM)
+def test_a_failure_of_the_library_is_told() -> None:
+    with serving(answer="tests.cli.served:failing") as port:
+        status, data = asked(port, FORM)
     assert (status, data["error"]["type"]) == (500, "ZeroDivisionError")
+
+
+def test_a_frozen_worker_is_ended_and_others_are_served() -> None:
+    """One that holds its processor, then all four at once: each is ended and replaced, and every other asker served."""
+    with serving(answer="tests.cli.served:freezing", seconds=3) as port, ThreadPoolExecutor(8) as threads:
+        pids = {data["pid"] for _, data in threads.map(lambda _: asked(port, {"gmem": "1"}), range(4))}
+        start = time.monotonic()
+        frozen = threads.submit(asked, port, {"gmem": "freeze"})
+        for _ in range(10):
+            assert asked(port, FORM)[0] == 200
+        assert get(port, "/")[0].status == 200
+        assert not frozen.done(), time.monotonic() - start
+        status, data = frozen.result()
+        assert (status, data["error"]["type"]) == (504, "TimeoutError")
+        assert data["error"]["message"] == "no answer within 3 s; its worker was ended"
+        assert time.monotonic() - start < 6
+        assert len([pid for pid in pids if alive(pid)]) == len(pids) - 1
+        all_four = [threads.submit(asked, port, {"gmem": "600"}) for _ in range(4)]
+        time.sleep(0.2)
+        assert asked(port, FORM)[0] == 200  # waits for the first that is replaced
+        assert [one.result()[0] for one in all_four] == [504] * 4
+        last = asked(port, FORM)[1]["pid"]
+        assert last not in pids
+    assert not any(map(alive, [*pids, last]))
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_worker_that_ends_prints_or_asks_for_all_memory() -> None:
+    with serving(answer="tests.cli.served:freezing") as port:
+        status, data = asked(port, {"gmem": "end"})
+        assert (status, data["error"]["message"]) == (500, "the worker process ended without an answer")
+        assert asked(port, {"gmem": "print"})[0] == 200
+        status, data = asked(port, {"gmem": "fill"})
+        assert (status, data["error"]["type"]) == (500, "MemoryError")
+        assert asked(port, FORM)[0] == 200
+
+
+def test_workers_end_with_a_server_that_is_killed() -> None:
+    script = (
+        "from cute_py.cli.serve_http import make_server; import threading; s = make_server(port=0, "
+        "answer='tests.cli.served:freezing', seconds=1); print(s.server_port, flush=True); s.serve_forever()"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        number = int(process.stdout.readline())
+        with ThreadPoolExecutor(1) as threads:
+            pid = asked(number, FORM)[1]["pid"]
+            frozen = threads.submit(asked, number, {"gmem": "freeze"})
+            time.sleep(0.3)
+            process.kill()
+            with pytest.raises((ConnectionError, HTTPException)):
+                frozen.result()
+    until = time.monotonic() + TIMEOUT
+    while alive(pid) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not alive(pid)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Host": "localhost:{port}"}, 200),
+        ({"Host": "LocalHost:{port}", "Origin": "http://127.0.0.1:{port}"}, 200),
+        ({"Origin": "http://localhost:{port}", "Sec-Fetch-Site": "same-origin"}, 200),
+        ({"Sec-Fetch-Site": "none"}, 200),
+        ({"Host": "example.com:{port}"}, 403),
+        ({"Host": "example.com"}, 403),
+        ({"Host": "localhost"}, 403),
+        ({"Host": "127.0.0.1:1"}, 403),
+        ({"Host": "127.0.0.2:{port}"}, 403),
+        ({"Host": "[::1]:{port}"}, 403),
+        ({"Host": "localhost:{port}x"}, 403),
+        ({"Host": "localhost:{port}/"}, 403),
+        ({"Host": "a@localhost:{port}"}, 403),
+        ({"Host": "["}, 403),
+        ({"Host": ""}, 403),
+        ({"Origin": "http://example.com"}, 403),
+        ({"Origin": "https://localhost:{port}"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://localhost:{port}.example.com"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+    ],
+)
+def test_who_may_ask(port: int, headers: dict[str, str], status: int) -> None:
+    sent = {name: value.format(port=port) for name, value in headers.items()}
+    reply, body = get(port, f"/answer?{urlencode(FORM)}", headers=sent)
+    assert reply.status == status
+    assert ("error" in json.loads(body)) == (status != 200)
+    page = get(port, "/", headers=sent)[0].status
+    assert page == (200 if "cross-site" in sent.values() or "same-site" in sent.values() else status)  # a link to it
+
+
+@pytest.mark.parametrize(
+    ("request_", "status", "words"),
+    [
+        (b"GET http://[/x HTTP/1.0\r\nHost: {host}\r\n\r\n", 400, "no address 'http://[/x'"),
+        (b"GET //[/x HTTP/1.0\r\nHost: {host}\r\n\r\n", 404, "no page"),
+        (b"GET http://example.com/ HTTP/1.0\r\nHost: {host}\r\n\r\n", 403, "Host 'example.com'"),
+        (b"GET / HTTP/1.0\r\n\r\n", 400, "0 Host headers"),
+        (b"GET / HTTP/1.0\r\nHost: {host}\r\nHost: {host}\r\n\r\n", 400, "2 Host headers"),
+        (b"GET / HTTP/9.9\r\n\r\n", 505, "Invalid HTTP version"),
+        (b"GET\r\n\r\n", 400, "Bad request syntax"),
+        (b"<script>\r\n\r\n", 400, "Bad request syntax"),
+        (b"GET /" + b"a" * 70_000 + b" HTTP/1.0\r\n\r\n", 414, "URI Too Long"),
+        (b"GET /answer?a=" + b"1" * 40_000 + b" HTTP/1.0\r\nHost: {host}\r\n\r\n", 400, "a query of 40002 characters"),
+        (b"GET / HTTP/1.0\r\n" + b"a: b\r\n" * 200 + b"\r\n", 431, "Too many headers"),
+    ],
+)  # fmt: skip
+def test_malformed_requests(port: int, request_: bytes, status: int, words: str) -> None:
+    found, data = raw(port, request_.replace(b"{host}", f"127.0.0.1:{port}".encode()))
+    assert found == status
+    assert words in data["error"]["message"]
+
+
+@pytest.mark.parametrize("name", ["address", "multicast", "at", "arch", "dtype", "op", "split"])
+def test_five_thousand_digits(port: int, name: str) -> None:
+    status, data = asked(port, {**FORM, name: "7" * 5000})
+    assert status == 400
+    assert data["error"]["message"] == f"field {name!r} of 5000 characters; must be at most 132"
+    status, data = asked(port, {**FORM, name: "0x" + "f" * 130})
+    assert status == 200
+    assert len(json.dumps(data["problems"])) < 4000
+
+
+def test_connections_are_bounded(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ExitStack() as stack:
+        silent = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT))
+            for _ in range(serve_http.MAX_CONNECTIONS + 8)
+        ]
+        time.sleep(0.5)
+        assert silent[-1].recv(100).startswith(b"HTTP/1.0 503 ")
+    time.sleep(0.3)
+    assert asked(port, FORM)[0] == 200
+
+
+def test_a_request_that_drips_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve_http, "REQUEST_SECONDS", 0.5)
+    with serving() as port, socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT) as slow:
+        start = time.monotonic()
+        with contextlib.suppress(ConnectionError):
+            while time.monotonic() - start < TIMEOUT:
+                slow.sendall(b"G")
+                time.sleep(0.1)
+        assert time.monotonic() - start < 5
+
+
+def test_ipv6() -> None:
+    try:
+        with serving(host="::1") as port:
+            assert get(port, f"/answer?{urlencode(FORM)}", host="::1")[0].status == 200
+            assert get(port, "/", headers={"Host": f"localhost:{port}"}, host="::1")[0].status == 200
+            assert get(port, "/", headers={"Host": f"127.0.0.1:{port}"}, host="::1")[0].status == 403
+            server = make_server("::1", 0)
+            server.server_close()
+            assert server.url == f"http://[::1]:{server.server_port}/"
+    except InvalidValueError as error:
+        pytest.skip(f"no IPv6 here: {error}")
+
+
+def test_all_interfaces_take_addresses_and_no_foreign_name() -> None:
+    with serving(host="0.0.0.0") as port:
+        for host, status in (("127.0.0.1", 200), ("10.1.2.3", 200), ("localhost", 200), ("example.com", 403)):
+            assert get(port, "/", headers={"Host": f"{host}:{port}"})[0].status == status
+
+
+@pytest.mark.parametrize(
+    ("host", "words"),
+    [
+        ("", "host = ''; must be an address"),
+        ("  ", "host = '  '; must be an address"),
+        ("a\0b", "can't listen at a"),
+        ("x" * 300, "can't listen at x"),
+        ("256.1.1.1", "can't listen at 256.1.1.1"),
+        ("192.0.2.1", "can't listen at 192.0.2.1"),
+        (None, "host must be a str"),
+    ],
+)
+def test_no_such_host(host: Any, words: str) -> None:
+    with pytest.raises(CuteError) as refused:
+        make_server(host, 0)
+    assert words in str(refused.value)
 
 
 def test_a_reader_who_goes_away_is_no_error(port: int, capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,9 +349,9 @@ def test_a_taken_port_is_one_line(port: int, capsys: pytest.CaptureFixture[str])
     assert f"can't listen at 127.0.0.1 port {port}: Address already in use" in err
 
 
-@pytest.mark.parametrize("number", [-1, 65_536])
-def test_no_such_port(number: int) -> None:
-    with pytest.raises(InvalidValueError, match=f"port {number}; must be 0 to 65535"):
+@pytest.mark.parametrize("number", [-1, 65_536, 1 << 20_000, "80", None, True], ids=lambda n: type(n).__name__)
+def test_no_such_port(number: Any) -> None:
+    with pytest.raises(CuteError, match=r"^port (= .*; must be 0 to 65535|must be an integer, got)"):
         make_server(port=number)
 
 
@@ -175,9 +391,9 @@ def test_the_served_page_shows_python_where_it_has_no_answer(port: int) -> None:
     assert "_1/_2@0" in root.by_id("numbers").text
 
 
-def test_a_difference_is_loud(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serve_command, "answer", lambda query: {**answer(query), "gbasis": "(_1):(_1@0)"})
-    checked = dumped(f"http://127.0.0.1:{port}/#{urlencode(FORM)}").by_id("checked")
+def test_a_difference_is_loud() -> None:
+    with serving(answer="tests.cli.served:differing") as port:
+        checked = dumped(f"http://127.0.0.1:{port}/#{urlencode(FORM)}").by_id("checked")
     assert checked.attributes["class"] == "bad"
     assert checked.text.startswith("PYTHON DIFFERS from this page in 1 place(s).")
     assert 'gbasis: Python "(_1):(_1@0)", this page "(_32,_64):(_1@1,_1@0)"' in checked.text

@@ -1,6 +1,7 @@
 """Ways out of a refusal, each tried before it is told: pad the tensor, lay the tile out otherwise, cut the tile.
 
-A fix is a change of one argument of `make_tma_atom` that makes the atom legal. Nothing is suggested that was not made.
+A fix is a change of one argument of `make_tma_atom` that makes the atom legal. Nothing is suggested that was not made,
+that does not fit into shared memory, or whose instructions do not start where they may.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from cute_py.layout.leaf import Int
 from cute_py.layout.tensor import Tensor
 from cute_py.layout.trees import leaves, map_leaves
 from cute_py.tma.atom.smem_layout import SPANS, make_smem_layout
+from cute_py.tma.copy_atom.shared_fit import expect_fits
+from cute_py.tma.copy_atom.tiles import tile_work
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ def _smaller(tile: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
 
 
 def find_fixes(make: Any, arguments: dict[str, Any], most: int = 2) -> list[Fix]:
-    """Up to `most` single changes of `arguments` for which `make(**arguments)` succeeds.
+    """Up to `most` single changes of `arguments` for which `make(**arguments)` gives an atom that can copy.
 
     Args:
         make: `make_tma_atom`; arguments: its arguments by name, with `gtensor` a tensor.
@@ -116,7 +119,9 @@ def find_fixes(make: Any, arguments: dict[str, Any], most: int = 2) -> list[Fix]
         if any(value is None for value in fix.arguments.values()):
             continue
         try:
-            make(**{**arguments, **fix.arguments})
+            atom = make(**{**arguments, **fix.arguments})
+            expect_fits(atom)
+            tile_work(atom)
         except CuteError:
             continue
         found.append(fix)

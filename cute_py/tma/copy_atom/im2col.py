@@ -20,11 +20,13 @@ from cute_py.layout.tensor import Tensor
 from cute_py.layout.trees import leaves, rank_of
 from cute_py.tma.atom.im2col import Im2colPlan, plan_im2col, window
 from cute_py.tma.atom.im2col_basis import Im2colBasis, im2col_basis
+from cute_py.tma.atom.multicast import multicast_count
 from cute_py.tma.atom.op import Op, as_op, why_not_on, why_not_shared
 from cute_py.tma.atom.swizzle_mode import swizzle_row
 from cute_py.tma.copy_atom.explain_im2col import explain_im2col
 from cute_py.tma.copy_atom.formats import tensor_map_format
-from cute_py.tma.copy_atom.make import as_global_tensor, byte_swizzle, multicast_count
+from cute_py.tma.copy_atom.make import as_global_tensor, byte_swizzle
+from cute_py.tma.copy_atom.shared_fit import why_not_fits
 from cute_py.tma.copy_atom.swizzle_units import why_not_units
 from cute_py.tma.copy_atom.tile_atom import TileAtom
 from cute_py.tma.descriptor.formats import Interleave, L2Promotion, OobFill, TensorMapSwizzle
@@ -78,8 +80,15 @@ class Im2colAtom(TileAtom):
         return stride
 
     def why_not(self) -> str | None:
-        """What about this atom does not do what its layouts say, or None; see `swizzle_units`, `why_not_shared`."""
-        return why_not_units(self.smem_layout, self.dtype.bits) or why_not_shared(self.op, self.num_multicast)
+        """What about this atom does not do what its layouts say, or None, as of a `TmaAtom`.
+
+        See `shared_fit`, `swizzle_units`, `why_not_shared`.
+        """
+        return (
+            why_not_fits(self)
+            or why_not_units(self.smem_layout, self.dtype.bits)
+            or why_not_shared(self.op, self.num_multicast)
+        )
 
     def explain(self) -> str:
         """Operands, stages with values, the window, the tensor map, instructions, bytes and alignment."""

@@ -134,8 +134,126 @@ def test_four_words_are_the_lower_half() -> None:
     line = "DESC_TMA512: " + " ".join(f"0x{word:016x}" for word in WORDS[:4])
     assert read_map(line) == HALF[:32] + bytes(32)
     assert read_map(line, order="high_first")[:8] == HALF[24:32]
-    backwards = " ".join(f"0x{word:016x}" for word in WORDS[3::-1])
+    backwards = "DESC_TMA512: " + " ".join(f"0x{word:016x}" for word in WORDS[3::-1])
     assert read_map(backwards) == HALF[:32] + bytes(32)
+    for alone in (line.removeprefix("DESC_TMA512: "), WORDS[:4]):
+        with pytest.raises(InvalidValueError, match=r"tensor map of 4 words.*must be 8 or 16 words of 64 bits"):
+            read_map(alone)
+
+
+def halves(raw: bytes) -> list[int]:
+    return [int.from_bytes(raw[i : i + 4], "little") for i in range(0, len(raw), 4)]
+
+
+SEPARATORS = (", ", " ", "\n", ",\n  ", "; ", "\t", " , // a word\n", " /* { */ ")
+
+
+@given(legal, st.sampled_from(SEPARATORS), st.sampled_from(["%d", "0x%x", "%#x", "0x%X%s", "%dULL"]), st.data())
+def test_c_arrays_of_any_words(request: TensorMap, separator: str, form: str, data: st.DataObject) -> None:
+    raw = encode(request)[: data.draw(st.sampled_from([64, 128]))]
+    words = [int.from_bytes(raw[i : i + 8], "little") for i in range(0, len(raw), 8)]
+    for type_, values in (("uint64_t", words), ("unsigned int", halves(raw)), ("unsigned char", list(raw))):
+        numbers = [f"{n:#x}u" if form.endswith("s") else form % n if n else "0" for n in values]
+        declared = f"{type_} desc[{len(values)}] = {{{separator.join(numbers)}}};"
+        assert read_map(declared, order="low_first") == raw
+        if form != "%d" or separator.startswith(","):
+            bare = separator.join(numbers)
+            assert read_map(f"{{{bare}}}") == read_map(f"[{bare}]", order="low_first") == raw
+        with pytest.raises(CuteError):  # a number left out is no map, and neither is one too many
+            read_map(declared.replace(separator, " ", 1) if len(values) < 2 else f"{{{separator.join(numbers[1:])}}}")
+        with pytest.raises(CuteError):
+            read_map(f"{{{separator.join(['0', *numbers])}}}")
+
+
+BARE = "00007f0000000000 0000004000046310 0 0 000000c7000000ff 0 3f00000000000000 3f"
+ARRAY = "{0x7f0000000000, 0x4000046310, 0, 0, 0xc7000000ff, 0, 0x3f00000000000000, 0x3f}"
+SMALL = [0x7F0000000000, 0x4000046310, 0, 0, 0xC7000000FF, 0, 0x3F00000000000000, 0x3F]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BARE,
+        ARRAY,
+        ARRAY.strip("{}"),
+        ARRAY.replace(",", ""),
+        ARRAY.replace(", ", ";\n"),
+        "{" + ", ".join(f"[{i}] = {word:#x}" for i, word in enumerate(SMALL)) + "}",
+        "\n".join(f"desc[{i}] = {word:#x};" for i, word in enumerate(SMALL)),
+        "\n".join(f"word {i}: {word:#x}" for i, word in enumerate(SMALL)),
+        ", ".join(f"w{i}={word:#x}" for i, word in enumerate(SMALL)),
+        "array([" + ", ".join(map(str, SMALL)) + "], dtype=uint64)",
+        "[" + ", ".join(f"np.uint64({word})" for word in SMALL) + "]",
+        "{" + ", ".join(f"UINT64_C({word:#x})" for word in SMALL) + "}",
+        "{" + ", ".join(f"(uint64_t){word:#x}" for word in SMALL) + "}",
+        '["' + '", "'.join(map(hex, SMALL)) + '"]',
+        "(unsigned long[8]) $0 = (" + ", ".join(f"[{i}] = {word:#x}" for i, word in enumerate(SMALL)) + ")",
+        "static const uint32_t desc[] = {"
+        + ", ".join(map(str, [h for w in SMALL for h in (w & 2**32 - 1, w >> 32)]))
+        + "};",
+        " ".join(f"{h:08x}" for w in SMALL for h in (w & 2**32 - 1, w >> 32)),
+        " ".join(f"0x{h:08x}" for w in SMALL for h in (w & 2**32 - 1, w >> 32)),
+    ],
+)
+def test_zeros_count(text: str) -> None:
+    assert read_map(text) == b"".join(word.to_bytes(8, "little") for word in SMALL)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message", "fact"),
+    [
+        (
+            BARE.replace(" 0 0 ", " "),
+            InvalidValueError,
+            "tensor map of 6 words of 64 bits (48 bytes)",
+            "16 bytes are missing to 64",
+        ),
+        (
+            " ".join(["0x00000001"] * 8),
+            InvalidValueError,
+            "8 words of 32 bits (32 bytes)",
+            "32 bytes are missing to 64",
+        ),
+        ("{" + "0, " * 16 + "}", InvalidValueError, "16 numbers below 2**32 can be 64 bytes", "uint32_t"),
+        ("uint8_t d[8] = {1, 2, 3, 4, 5, 6, 7, 8}", InvalidValueError, "tensor map of 8 bytes", "56 bytes are missing"),
+        (
+            "uint32_t d[16] = {" + "0x100000000, " * 16 + "}",
+            InvalidValueError,
+            "must fit a word of 32 bits",
+            "0x100000000",
+        ),
+        ("0x1 " * 15 + "0x" + "1" * 17, InvalidValueError, "number 15 of 16", "0x1111"),
+        ("0x1 " * 15 + "0x" + "1" * 99, ParseError, "is no number", ""),
+        ("DESC: 0x1 0x2 and 0x3 0x4 0x5 0x6 0x7 0x8", ParseError, "'and' in the text", ""),
+        ("low: 0x1 0x2 0x3 0x4 high: 0x5 0x6 0x7 0x8", ParseError, "'high:' in the text", ""),
+        ("4096 10 0 0 0 0 0 0", ParseError, "can be decimal or hexadecimal", "write 0x"),
+        (ARRAY + " " + ARRAY, ParseError, "2 arrays of numbers", ""),
+        (cute_print(WORDS) * 2, ParseError, "2 maps in this text", ""),
+        ("{[1] = 0x1, [0] = 0x2, 0, 0, 0, 0, 0, 0}", ParseError, "the indices of this text", "[1, 0]"),
+        (
+            "00000000  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n*\n",
+            ParseError,
+            "a line *",
+            "-v",
+        ),
+        ("{0 <repeats 500 times>}", InvalidValueError, "tensor map of 129", "more than 128"),
+        ("{0 <repeats " + "9" * 5000 + " times>}", ParseError, "is no number", ""),
+        ("[" + "\u0661, " * 16 + "]", ParseError, "no words and no bytes", ""),
+        ("0x1 " * 10_000, ParseError, "a text of 40000 characters", ""),
+    ],
+)
+def test_what_is_missing_is_said(text: str, error: type[CuteError], message: str, fact: str) -> None:
+    with pytest.raises(error) as refused:
+        read_map(text)
+    assert message in refused.value.headline
+    assert fact in str(refused.value)
+
+
+def test_orders_and_huge_words() -> None:
+    with pytest.raises(InvalidValueError, match="order = 'x'"):
+        read_map(MAP, order="x")  # type: ignore[arg-type]
+    with pytest.raises(InvalidValueError, match="bits"):
+        read_map([1 << 20_000] * 8)
 
 
 @pytest.mark.parametrize(
@@ -187,6 +305,10 @@ def test_files(tmp_path: Path) -> None:
         read_map(tmp_path / "none")
     with pytest.raises(FileFormatError, match="Is a directory"):
         read_map(tmp_path)
+    with pytest.raises(FileFormatError, match="null byte"):
+        read_map(Path("a\0b"))
+    with pytest.raises(FileFormatError, match="larger than 8192 bytes"):
+        read_map(Path("/dev/zero"))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,187 @@
+"""A few processes that answer queries, so that one whose answer never comes holds up nobody but its asker.
+
+Processes and not threads: what freezes is one operation on huge integers or one regular expression, which holds
+Python's lock and can't be interrupted from within. They are started as they are needed, speak lines of JSON
+(`serve_worker`), and are ended and replaced when their time is over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from typing import Any, Final
+
+from cute_py.errors import DeviceError
+
+WORKERS: Final = 4
+ANSWER_SECONDS: Final = 5.0
+"""For one answer; the page's largest examples take a tenth of a second."""
+START_SECONDS: Final = 60.0
+"""For the imports of a worker, on a slow disk."""
+WAIT_SECONDS: Final = 10.0
+"""For a worker to become free."""
+
+_START: Final = """\
+import json, sys
+setup = json.loads(sys.stdin.buffer.readline())
+sys.path[:] = setup["path"]
+from cute_py.cli.serve_worker import work
+work(setup["answer"], setup["seconds"])
+"""
+
+
+class NoAnswer(Exception):
+    """There is no answer: `status` is the HTTP status that says so."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class Worker:
+    """One process. It is asked by one thread at a time."""
+
+    def __init__(self, answer: str, seconds: float) -> None:
+        pipe, null = subprocess.PIPE, subprocess.DEVNULL
+        command = [sys.executable, "-P", "-c", _START]  # -P: nothing is imported from the current folder
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=null)
+        self._seconds = seconds
+        self._ready = False
+        self._lock = threading.Lock()
+        self._waiting = False
+        self.ended = False
+        setup = {"path": [p for p in sys.path if isinstance(p, str)], "answer": answer, "seconds": seconds}
+        self._send(setup)
+
+    def ask(self, query: Mapping[str, str]) -> tuple[int, Any]:
+        """HTTP status and JSON data of the answer.
+
+        Raises:
+            NoAnswer: it took too long, or the process ended; either way the worker has ended.
+        """
+        if not self._ready:
+            self._line(START_SECONDS)
+            self._ready = True
+        self._send(query)
+        status, data = json.loads(self._line(self._seconds))
+        return status, data
+
+    def _send(self, data: Any) -> None:
+        stream = self._process.stdin
+        with contextlib.suppress(OSError):  # it has ended: the next line that is read says so
+            if stream is not None:
+                stream.write(json.dumps(data).encode() + b"\n")
+                stream.flush()
+
+    def _line(self, seconds: float) -> bytes:
+        """The next line, if it comes in time."""
+        self._waiting = True
+        clock = threading.Timer(seconds, self._too_late)
+        clock.daemon = True
+        clock.start()
+        stream = self._process.stdout
+        line = b"" if stream is None else stream.readline()
+        with self._lock:
+            self._waiting = False
+        clock.cancel()
+        if self.ended:
+            raise NoAnswer(504, f"no answer within {seconds:g} s; its worker was ended")
+        if not line.endswith(b"\n"):
+            self.end()
+            raise NoAnswer(500, "the worker process ended without an answer")
+        return line
+
+    def _too_late(self) -> None:
+        with self._lock:
+            if self._waiting:
+                self.end()
+
+    def end(self) -> None:
+        """End the process, whatever it does."""
+        self.ended = True
+        self._process.kill()
+
+    def close(self) -> None:
+        """End the process, and let its pipes go."""
+        self.end()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):
+                if stream is not None:
+                    stream.close()
+
+
+class Workers:
+    """Up to `size` workers, each started when it is needed."""
+
+    def __init__(self, answer: str, size: int = WORKERS, seconds: float = ANSWER_SECONDS) -> None:
+        if not sys.executable:
+            raise DeviceError("this Python does not know its own program, so no worker process can be started")
+        self._answer, self._seconds = answer, seconds
+        self._turns = threading.BoundedSemaphore(size)
+        self._lock = threading.Lock()
+        self._closed = False
+        self._all: set[Worker] = set()
+        self._free: list[Worker] = []
+
+    def start(self) -> None:
+        """Start the first worker, so that it is ready when it is asked; this does not wait for it."""
+        with self._lock, contextlib.suppress(OSError):  # who asks tries again
+            self._free.append(self._new())
+
+    def _new(self) -> Worker:
+        worker = Worker(self._answer, self._seconds)
+        self._all.add(worker)
+        return worker
+
+    def ask(self, query: Mapping[str, str]) -> tuple[int, Any]:
+        """HTTP status and JSON data of the answer, from a worker that is free.
+
+        Raises:
+            NoAnswer: none became free in time, or as `Worker.ask`.
+        """
+        if not self._turns.acquire(timeout=WAIT_SECONDS):
+            raise NoAnswer(503, "all workers are busy")
+        try:
+            worker = self._take()
+            try:
+                return worker.ask(query)
+            finally:
+                self._give_back(worker)
+        finally:
+            self._turns.release()
+
+    def _take(self) -> Worker:
+        with self._lock:
+            if self._closed:
+                raise NoAnswer(503, "the server is ending")
+            try:
+                return self._free.pop() if self._free else self._new()
+            except OSError as error:
+                raise NoAnswer(503, f"no worker process can be started: {error.strerror}") from None
+
+    def _give_back(self, worker: Worker) -> None:
+        """A worker is free again, or one in place of it."""
+        with self._lock:
+            if not (worker.ended or self._closed):
+                self._free.append(worker)
+                return
+            self._all.discard(worker)
+            if not self._closed:
+                with contextlib.suppress(OSError):  # the next one who asks tries again
+                    self._free.append(self._new())
+        worker.close()
+
+    def close(self) -> None:
+        """End them all; one that is asked just now is closed by who asked."""
+        with self._lock:
+            self._closed = True
+            free, self._free = self._free, []
+            for worker in self._all:
+                worker.end()
+        for worker in free:
+            worker.close()
