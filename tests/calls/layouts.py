@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.calls.call import add, calls_of, entry, expression, method, methods_of, operation
+from tests.calls.call import add, calls_of, expression, method, methods_of, operation
 from tests.calls.text import Maker, elements, flat
 
 ANY = Maker.any_layout
 LAYOUT = Maker.layout
 COMPOSED = Maker.composed
+FLAGGED = "ComposedLayout(Swizzle(3, 4, 3), smem_ptr_flag(16), Layout((Int(8), Int(64)), (Int(64), Int(1))))"
+OF = {"of": lambda m: m.one_of("'memory'", "'call'")}
 POWER = Maker.power_layout
 
 
@@ -426,12 +428,17 @@ def _offsets(m: Maker) -> Any:
     tree = m.shape_tree(m.integer(1, 3), depth=1)
     layout = m.one_of(m.layout_of(tree), f"make_identity_layout({m.tree(tree)})")
     kwargs = {"dtype": m.one_of("'int32'", "numpy.int64", "'uint32'")} if m.chance(0.3) else {}
+    kwargs.update({"of": m.one_of("'memory'", "'call'")} if m.chance(0.2) else {})
     if m.chance(0.5):
         return (layout,), kwargs
     return (
         layout,
         m.one_of(m.tree(m.coord_tree(tree), "dynamic"), "numpy.arange(3)", f"[{m.integer(0, 3)}, 0]"),
     ), kwargs
+
+
+add("offsets", FLAGGED, named=OF)
+add("coordinates", FLAGGED, "[0, 9, 511]", named=OF)
 
 
 @calls_of("coordinates")
@@ -522,24 +529,20 @@ method(
     Maker.swizzle,
     lambda m: m.one_of(str(m.integer(0, 4096)), f"Int({m.integer(0, 99)})", "numpy.arange(64)"),
 )
-method("Swizzle.apply_internal", Maker.swizzle, lambda m: str(m.integer(0, 4096)))
 method("Swizzle.of", Maker.swizzle, lambda m: str(m.integer(0, 4096)))
 method("Swizzle.upcast", Maker.swizzle, lambda m: m.one_of("1", "2", "4"))
 method("Swizzle.downcast", Maker.swizzle, lambda m: m.one_of("1", "2", "4"))
 method("Swizzle.left_inverse", Maker.swizzle, weight=0.2)
 method("Swizzle.right_inverse", Maker.swizzle, weight=0.2)
-entry("Swizzle.compose_with")
-method("Swizzle.compose_with", Maker.swizzle, POWER, lambda m: m.one_of("0", "Int(0)"))
-method("Swizzle.composed_after", Maker.swizzle, POWER)
-method("Swizzle.product_with", Maker.swizzle, POWER, "ComposedLayout(Swizzle(2, 0, 3), Int(0), Layout(Int(2)))")
-method("Swizzle.slice_composed", Maker.swizzle, "(1, None)", "0", "Layout((Int(8), Int(8)))")
+
+add("byte_swizzle", Maker.swizzle, Maker.dtype)
+add("element_swizzle", lambda m: m.one_of("Swizzle(3, 4, 3)", "Swizzle(2, 4, 3)", "Swizzle(1, 5, 2)"), Maker.dtype)
+add("as_position_independent_swizzle_layout", COMPOSED)
+add("as_position_independent_swizzle_layout", FLAGGED)
 
 # ---- methods of composed layouts
 
 COMPOSED_8x8 = "ComposedLayout(Swizzle(2, 0, 3), Int(0), Layout((Int(8), Int(8)), (Int(8), Int(1))))"
-method("ComposedLayout.as_product_tiler", COMPOSED_8x8, "Layout(Int(2))")
-method("ComposedLayout.compose_with", COMPOSED_8x8, "Layout(Int(4), Int(2))", "Int(0)")
-method("ComposedLayout.composed_after", COMPOSED_8x8, "Layout((Int(64), Int(2)))")
 method("ComposedLayout.domain_offset", COMPOSED_8x8, lambda m: f"({m.integer(0, 7)}, {m.integer(0, 7)})")
 method("ComposedLayout.slice_and_offset", COMPOSED_8x8, lambda m: m.one_of("(1, None)", "(None, 0)", "(2, 3)"))
 method("ComposedLayout.with_domain", COMPOSED_8x8, POWER)

@@ -97,7 +97,7 @@ add("ScaledBasis", ratio, "0", "1")
 add("Ratio", lambda m: str(m.integer(-9, 9)), lambda m: str(m.integer(1, 9)))
 add("ratio", lambda m: str(m.integer(-9, 9)), lambda m: str(m.integer(1, 9)))
 add("SmemPtrFlag", lambda m: m.one_of("8", "16", "32"))
-add("smem_ptr_flag", lambda m: m.one_of("8", "16", "32", "4"))
+add("smem_ptr_flag", lambda m: m.one_of("8", "16", "32", "4"), named={"offset": "8"})
 add("basis_value", BASIS)
 add("basis_get", "E(1, 0)", "(4, (5, 6))")
 add("basis_get", "Int(2) * E(0)", "((4, 2), (5, 6))")
@@ -236,6 +236,10 @@ def _tensor_offset(m: Maker) -> Any:
 
 method("Tensor.with_domain", "make_tensor(array((4, 6)))", "Layout((2, 3), (12, 2))")
 method("Tensor.data", tensor, weight=0.3)
+SAME = "make_tensor(make_gmem_ptr(0, 'float16'), (Int(8), Int(8)))"
+for name in ("max_common_layout", "max_common_vector"):
+    method(f"Tensor.{name}", tensor, tensor)
+    method(f"Tensor.{name}", SAME, SAME)
 add("recast", "make_tensor(make_gmem_ptr(4096, 'float16'), (Int(8), Int(4)))", Maker.dtype)
 add("recast", "make_tensor(array((4, 8), 'float32'))", Maker.dtype)
 
