@@ -40,7 +40,6 @@ from cute_py.layout.leaf import (
 from cute_py.layout.symbolic import divides, divides_or_exceeds, is_short
 from cute_py.layout.trees import at, check_depth, is_underscore, modes, unwrap
 
-
 Notes: TypeAlias = dict[Any, None]
 """Conditions on symbols, each once, in the order in which they came up."""
 
@@ -130,9 +129,7 @@ def _refuse_size(size: int, take: int, mode: int, shape: Tree, stride: Tree) -> 
     )
 
 
-def _walk_symbols(
-    lhs_shape: tuple[Any, ...], lhs_stride: Any, size: Any, step: Any, notes: Notes
-) -> tuple[Tree, Tree]:
+def _walk_symbols(lhs_shape: tuple[Any, ...], lhs_stride: Any, size: Any, step: Any, notes: Notes) -> tuple[Tree, Tree]:
     """`_walk` where a number is a symbol: what C++ asserts becomes an assumption, unless it is known to fail."""
     out_shape: list[Any] = []
     out_stride: list[Any] = []
@@ -159,7 +156,7 @@ def _walk_symbols(
         taken = taken * left
         if is_short(value_of(size), value_of(take)):
             size = trunc_div(size, take)
-        else:  # the same number, without the sizes of all modes before in it: where `taken` exceeds the whole, 1 is left
+        else:  # the same number, 1 where `taken` exceeds the whole, without what every mode before left
             size = trunc_div(whole, minimum(taken, whole))
         step = following
     if not out_shape:
