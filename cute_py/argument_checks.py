@@ -152,8 +152,9 @@ def expect_integer_array(values: Any, what: str) -> NDArray[numpy.int64]:
 
     try:
         array = numpy.asarray(values)
+        if array.dtype.kind == "f" and not hasattr(values, "dtype"):
+            array = numpy.asarray(values, dtype=object)  # numpy makes floats of integers around 2**63
         kind = array.dtype.kind
-        # numpy keeps integers beyond 64 bits as objects
         listed = array.reshape(-1).tolist() if kind == "O" or array.dtype == numpy.uint64 else []
     except Exception:  # rows of several lengths, or whatever a foreign __array__ raises
         array, kind, listed = numpy.empty(1), "f", []

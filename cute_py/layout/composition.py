@@ -156,7 +156,7 @@ def _walk_symbols(lhs_shape: tuple[Any, ...], lhs_stride: Any, size: Any, step: 
         taken = taken * left
         if is_short(value_of(size), value_of(take)):
             size = trunc_div(size, take)
-        else:  # the same number, without the sizes of all modes before in it; 1 is left where `taken` exceeds the whole
+        else:  # the same number, 1 where `taken` exceeds the whole, without what every mode before left
             size = trunc_div(whole, minimum(taken, whole))
         step = following
     if not out_shape:

@@ -61,7 +61,7 @@ def is_short(*operands: Any) -> bool:
     """
     import sympy
 
-    expressions = [x for x in operands if not isinstance(x, int)]
+    expressions = [x for x in operands if isinstance(x, sympy.Basic)]
     ahead, enough = expressions.copy(), MOST_SIMPLIFIED * _NODES_OF_AN_OPERATION
     while ahead:
         ahead.extend(ahead.pop().args)
@@ -118,3 +118,29 @@ def divides_or_exceeds(y: Any, x: Any) -> Any:
 
     short = is_short(x, y)
     return sympy.Or(divides(y, x), sympy.Lt(x, y, evaluate=short), evaluate=short)
+
+
+def substituted(x: Any, values: dict[Any, Any], known: dict[Any, Any]) -> Any:
+    """An expression with symbols replaced by `values`. Numbers go in all at once, into each part that stands in
+    several places once: sympy replaces symbol after symbol, and simplifies (sometimes wrongly) what lies between.
+
+    Args:
+        known: parts already replaced by these values; new ones are added.
+    """
+    import sympy
+
+    if not all(isinstance(v, int) and key.is_Symbol for key, v in values.items()):
+        return x.subs(values).doit()
+
+    def replaced(part: Any) -> Any:
+        if part in known:
+            return known[part]
+        result = values.get(part, part)
+        if part.args:
+            arguments = [replaced(a) for a in part.args]
+            changed = any(a is not b for a, b in zip(arguments, part.args, strict=True))
+            result = part.func(*arguments) if changed else part
+        known[part] = result = sympy.sympify(result)
+        return result
+
+    return replaced(x).doit()
