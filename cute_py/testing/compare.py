@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from cute_py.argument_checks import expect_integer_array
+from cute_py.errors import InvalidValueError
 from cute_py.layout.int_tuple import size
 from cute_py.layout.offsets import offsets
 from cute_py.tma.run.trace import Trace
@@ -40,6 +42,15 @@ def _value(row: Any) -> Any:
     return row.tolist() if len(row) > 1 else int(row[0])
 
 
+def _octets(memory: Any) -> Any:
+    import numpy as np
+
+    table = expect_integer_array(memory, "a memory")
+    if table.size and not 0 <= table.min() <= table.max() <= 255:
+        raise InvalidValueError(f"a memory holds {int(table.min())} to {int(table.max())}; must be bytes, 0 to 255")
+    return table.astype(np.uint8).reshape(-1)
+
+
 def assert_same_bytes(
     found: Any, expected: Any, descriptor: Any = None, coords: Any = (), smem_offsets: Any = (0,)
 ) -> None:
@@ -49,13 +60,13 @@ def assert_same_bytes(
         found, expected: uint8 arrays of the same length.
         descriptor, coords, smem_offsets: the loads that filled shared memory, as `Trace` takes them.
     Raises:
-        AssertionError: a byte differs.
+        AssertionError: a byte differs. InvalidTypeError, InvalidValueError: no bytes.
 
     >>> cute.testing.assert_same_bytes([1, 2, 3], [1, 2, 3])
     """
     import numpy as np
 
-    a, b = np.asarray(found, np.uint8).reshape(-1), np.asarray(expected, np.uint8).reshape(-1)
+    a, b = (_octets(memory) for memory in (found, expected))
     if len(a) != len(b):
         raise AssertionError(f"{len(a)} bytes, expected {len(b)}")
     differ = np.flatnonzero(a != b)

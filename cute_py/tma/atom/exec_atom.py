@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 from cute_py.argument_checks import expect, expect_fields, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, TmaBuildError, given
+from cute_py.layout.leaf import coordinate, public
 from cute_py.layout.tensor import Tensor
 from cute_py.tma.atom import diagnostics as say
 from cute_py.tma.atom.cache_mode import CacheMode, as_cache_mode, why_not_cache_mode
@@ -204,6 +205,7 @@ def why_not_load(exec_atom: ExecTmaAtom) -> list[Finding]:
 
 def _copies(exec_atom: ExecTmaAtom, coord: tuple[Any, ...], cta: int) -> list[BulkTensorCopy]:
     atom = exec_atom.atom
+    coord = public(coordinate(coord))
     out = []
     for index in range(atom.instructions):
         part = atom.instruction(index, cta)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from cute_py.arith_tuple.pointers import Pointer, TmemPointer
+from cute_py.errors import integer_text
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int, Tree, is_symbolic
@@ -30,7 +31,7 @@ def leaf_text(leaf: Any, known: bool = True) -> str:
     if isinstance(leaf, Int):
         return str(int(leaf))
     if isinstance(leaf, int):
-        return str(leaf) if known else "?"
+        return integer_text(leaf) if known else "?"
     if hasattr(leaf, "modes") and hasattr(leaf, "value"):
         return leaf_text(leaf.value, known) + "".join(f"@{mode}" for mode in reversed(leaf.modes))
     if is_symbolic(leaf):

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cute_py.argument_checks import expect_fields
+from cute_py.argument_checks import expect_choice, expect_fields
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, InvalidValueError, given
 from cute_py.layout.composed import ComposedLayout
@@ -76,8 +76,7 @@ def smem_atom(major: str, swizzle: Any, dtype: Any) -> ComposedLayout:
     Sw<1,4,3> o smem_ptr[16b](unset) o (_16,_8):(_1,_16)
     """
     row, kind = span_row(swizzle), as_dtype(dtype)
-    if major not in ("K", "MN"):
-        raise InvalidValueError(f"major {given(major)}; must be 'K' or 'MN'")
+    expect_choice(major, ("K", "MN"), "major")
     n = row.span * 8 // kind.bits
     shape, stride = ((n, ROWS), (1, n)) if major == "MN" else ((ROWS, n), (n, 1))
     return ComposedLayout(Swizzle(row.bits, 4, 3), SmemPtrFlag(kind.bits), static(Layout(shape, stride)))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, expect_having
 from cute_py.arith_tuple.tensors import make_tensor
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, InvalidValueError
@@ -107,6 +107,7 @@ def find_fixes(make: Any, arguments: dict[str, Any], most: int = 2) -> list[Fix]
     """
     found: list[Fix] = []
     expect(arguments, dict, "arguments")
+    expect_having(make, ("__call__",), "a function that makes an atom")
     missing = [name for name in ("gtensor", "smem_layout", "num_multicast") if name not in arguments]
     if missing:
         raise InvalidValueError(f"arguments without {missing[0]}; must be those of make_tma_atom, by name")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
+from cute_py.argument_checks import expect_fields
 from cute_py.errors import InvalidTypeError, TmaLimitError
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.arch import Architecture, architecture
@@ -55,6 +56,9 @@ class Violation:
     source: str
     mode: int | None = None
     detail: str = ""
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @property
     def message(self) -> str:
