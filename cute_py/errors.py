@@ -106,9 +106,10 @@ def format_report(headline: str, facts: Mapping[str, object] | None = None, hint
 
 
 def _fact_text(value: object) -> str:
+    """A fact as it prints itself, or shortened where it can't."""
     try:
         return str(value)
-    except Exception:  # digits beyond Python's limit, nesting beyond its stack, or a foreign __str__
+    except Exception:  # digits beyond Python's limit, lists without end, or a foreign __str__
         return given(value)
 
 
