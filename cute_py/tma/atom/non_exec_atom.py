@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cute_py.argument_checks import expect_fields, expect_integer
+from cute_py.arith_tuple.arith_tuple import as_arith_tuple
 from cute_py.arith_tuple.scaled_basis import ScaledBasis
 from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import size
@@ -140,7 +141,7 @@ class NonExecTmaAtom:
 
     def tma_coord(self, coord: Any) -> tuple[Any, ...]:
         """The instruction's coordinates of a coordinate of the global tensor, innermost first."""
-        tree = public(coordinate(coord))
+        tree = public(coordinate(as_arith_tuple(coord)))
         out: list[Any] = [0] * self.rank
         for path, stride in _paths_and_leaves(self.tensor_type.layout._stride, ()):
             if isinstance(stride, ScaledBasis):

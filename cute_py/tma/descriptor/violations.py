@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from cute_py.argument_checks import expect_fields
-from cute_py.errors import InvalidTypeError, TmaLimitError
+from cute_py.argument_checks import expect, expect_integer
+from cute_py.errors import InvalidTypeError, TmaLimitError, integer_text
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.arch import Architecture, architecture
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType
@@ -58,7 +58,12 @@ class Violation:
     detail: str = ""
 
     def __post_init__(self) -> None:
-        expect_fields(self)
+        for name in ("rule", "argument", "unit", "requirement", "source", "detail"):
+            expect(getattr(self, name), str, f"Violation.{name}")
+        if type(self.value) is not int:  # of any size: a product of what a request asks for
+            object.__setattr__(self, "value", expect_integer(self.value, "Violation.value"))
+        if self.mode is not None:
+            expect_integer(self.mode, "Violation.mode", 0)
 
     @property
     def message(self) -> str:
@@ -69,7 +74,7 @@ class Violation:
         """
         unit = f" {self.unit}" if self.unit else ""
         how = f" ({self.detail})" if self.detail else ""
-        return f"{self.argument} = {self.value}{unit}{how}; must {self.requirement}"
+        return f"{self.argument} = {integer_text(self.value)}{unit}{how}; must {self.requirement}"
 
     def __str__(self) -> str:
         return self.message
