@@ -3,8 +3,11 @@
     expect(value, kind, what)                                 an object of a class
     expect_integer(value, what, low, high, unit)              one known integer, in a range
     expect_integers(values, what, low, high, unit, count)     a sequence of them
+    expect_integer_array(values, what)                        many of them, as an array
     expect_name(value, what)                                  an identifier, for texts that a compiler reads
+    expect_expression(value, what)                            an expression, for the same texts
     expect_choice(value, choices, what)                       one of a few values
+    expect_fields(record)                                     every field of a dataclass, by its annotation
 
 `what` names the argument as its user does ("num_multicast", "boxDim[0]"). A wrong type is an InvalidTypeError, a value
 out of range an InvalidValueError; no check raises anything else, whatever it is given. An integer beyond
@@ -14,11 +17,20 @@ numbers of any length could not be printed.
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import operator
-from collections.abc import Collection, Iterable
-from typing import Any, Final, TypeVar
+import re
+import types
+import typing
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from cute_py.errors import InvalidTypeError, InvalidValueError, given, integer_text
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given, integer_text
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
 
 MAX_INTEGER: Final = 1 << 128
 """The largest magnitude of an integer that is taken as input."""
@@ -123,6 +135,36 @@ def expect_integers(
     return tuple([expect_integer(item, f"{what}[{i}]", low, high, unit) for i, item in enumerate(items)])
 
 
+def expect_integer_array(values: Any, what: str) -> NDArray[numpy.int64]:
+    """An int64 array of integers, from an array or from sequences in sequences of one length; of any shape.
+
+    Raises:
+        InvalidTypeError: no integers, or rows of several lengths. InvalidValueError: a number that 64 bits don't hold.
+
+    >>> expect_integer_array([(0, 64)], "coordinates").shape
+    (1, 2)
+    >>> expect_integer_array([0, 1 << 63], "coordinates")
+    Traceback (most recent call last):
+    ...
+    cute_py.errors.InvalidValueError: coordinates = [0, 9223372036854775808]; each must fit in 64 bits
+    """
+    import numpy
+
+    try:
+        array = numpy.asarray(values)
+        if array.dtype.kind == "f" and not hasattr(values, "dtype"):
+            array = numpy.asarray(values, dtype=object)  # numpy makes floats of integers around 2**63
+        kind = array.dtype.kind
+        listed = array.reshape(-1).tolist() if kind == "O" or array.dtype == numpy.uint64 else []
+    except Exception:  # rows of several lengths, or whatever a foreign __array__ raises
+        array, kind, listed = numpy.empty(1), "f", []
+    if (kind not in "iuO" and array.size) or not all(map(is_integer, listed)):
+        raise InvalidTypeError(f"{what} must be integers, got {type(values).__name__} {given(values)}")
+    if any(not -(1 << 63) <= operator.index(number) < 1 << 63 for number in listed):
+        raise InvalidValueError(f"{what} = {given(values)}; each must fit in 64 bits")
+    return array.astype(numpy.int64, copy=False)
+
+
 def expect_name(value: Any, what: str) -> str:
     """The value, if it is an identifier of C and Python: letters, digits and _, ASCII, no digit first.
 
@@ -135,6 +177,23 @@ def expect_name(value: Any, what: str) -> str:
     if not (name.isidentifier() and name.isascii()):
         raise InvalidValueError(f"{what} = {given(name)}; must be an identifier")
     return name
+
+
+_EXPRESSION = re.compile(r"[^;{}\\\x00-\x1f\x7f-\U0010ffff]+")
+
+
+def expect_expression(value: Any, what: str) -> str:
+    """The value, if it is a text in one line that can stand for an expression: ASCII, no semicolon, brace or backslash.
+
+    >>> expect_expression("slot[0]; f()", "taddr")
+    Traceback (most recent call last):
+    ...
+    cute_py.errors.InvalidValueError: taddr = 'slot[0]; f()'; must be an expression in one line, without ; { } and \\
+    """
+    text = expect(value, str, what)
+    if not text.strip() or not _EXPRESSION.fullmatch(text):
+        raise InvalidValueError(f"{what} = {given(text)}; must be an expression in one line, without ; {{ }} and \\")
+    return text
 
 
 def expect_choice(value: Any, choices: Collection[Kind], what: str) -> Kind:
@@ -165,3 +224,114 @@ def expect_having(value: Any, names: tuple[str, ...], what: str) -> None:
     """
     if not all(hasattr(value, name) for name in names):
         raise InvalidTypeError(f"expected {what}, got {type(value).__name__} {given(value)}")
+
+
+def expect_fields(record: Any) -> None:
+    """For `__post_init__` of a dataclass: refuse fields that are not what their annotations name.
+
+    Integers are taken as by `expect_integer` and stored as plain ints; tuples and mappings are checked item by item.
+
+    Raises:
+        InvalidTypeError: a field is of another kind. InvalidValueError: an integer beyond `MAX_INTEGER`.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Row:
+    ...     extents: tuple[int, ...]
+    ...     def __post_init__(self) -> None:
+    ...         expect_fields(self)
+    >>> Row((4, "a"))
+    Traceback (most recent call last):
+    ...
+    cute_py.errors.InvalidTypeError: Row.extents[1] must be an int, got str 'a'
+    """
+    kind: Any = type(record)
+    for name, what, check in _field_checks(kind):
+        value = getattr(record, name)
+        checked = check(value, what)
+        if checked is not value:
+            object.__setattr__(record, name, checked)
+
+
+Check = Callable[[Any, str], Any]
+
+
+@functools.cache
+def _field_checks(kind: Any) -> tuple[tuple[str, str, Check], ...]:
+    hints = typing.get_type_hints(kind)
+    names = [field.name for field in dataclasses.fields(kind)]
+    return tuple([(name, f"{kind.__name__}.{name}", _check_of(hints[name])) for name in names])
+
+
+def _check_of(hint: Any) -> Check:
+    """The check of one annotation: what it takes goes through, integers as plain ones."""
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any or hint is object or isinstance(hint, TypeVar):
+        return lambda value, what: value
+    if hint is None or hint is type(None):
+        return lambda value, what: expect(value, type(None), what)
+    if hint is int:
+        return _plain_integer
+    if hint is float:
+        return lambda value, what: value if isinstance(value, float) else float(_plain_integer(value, what))
+    if origin in (types.UnionType, typing.Union):
+        return _any_check(tuple(_check_of(one) for one in inner), " or ".join(map(_name_of, inner)))
+    if origin is tuple:
+        many = len(inner) == 2 and inner[1] is ...
+        return _tuple_check(tuple(_check_of(one) for one in inner if one is not ...), many)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return _mapping_check(_check_of(inner[0]), _check_of(inner[1]))
+    if origin is typing.Literal:
+        return lambda value, what: expect_choice(value, inner, what)
+    kind = origin if isinstance(origin, type) else hint
+    return lambda value, what: expect(value, kind, what)
+
+
+def _name_of(hint: Any) -> str:
+    return "None" if hint is type(None) else getattr(hint, "__name__", str(hint))
+
+
+def _plain_integer(value: Any, what: str) -> int:
+    if type(value) is not int:
+        if not is_integer(value):
+            raise InvalidTypeError(f"{what} must be an int, got {type(value).__name__} {given(value)}")
+        value = operator.index(value)
+    return check_magnitude(value, what)
+
+
+def _any_check(checks: tuple[Check, ...], names: str) -> Check:
+    def check(value: Any, what: str) -> Any:
+        for one in checks:
+            try:
+                return one(value, what)
+            except InvalidTypeError:
+                continue
+        raise InvalidTypeError(f"{what} must be {names}, got {type(value).__name__} {given(value)}")
+
+    return check
+
+
+def _tuple_check(checks: tuple[Check, ...], many: bool) -> Check:
+    def check(value: Any, what: str) -> Any:
+        items = expect(value, tuple, what)
+        if not many and len(items) != len(checks):
+            raise InvalidTypeError(f"{what} must have {len(checks)} items, got {given(value)}")
+        each = checks * len(items) if many else checks
+        try:
+            checked = [one(item, "") for one, item in zip(each, items, strict=True)]
+        except CuteError:  # once more, with the place in the text
+            checked = [one(item, f"{what}[{i}]") for i, (one, item) in enumerate(zip(each, items, strict=True))]
+        same = all(map(operator.is_, checked, items))
+        return value if same else tuple(checked)
+
+    return check
+
+
+def _mapping_check(key: Check, item: Check) -> Check:
+    def check(value: Any, what: str) -> Any:
+        for name, one in expect(value, Mapping, what).items():  # type: ignore[type-abstract]
+            key(name, what)
+            item(one, what)
+        return value
+
+    return check

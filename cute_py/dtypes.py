@@ -154,13 +154,15 @@ def as_dtype(value: object) -> DType:
     if isinstance(value, str):
         row = _BY_NAME.get(value) or _BY_NAME.get(_NAMESPACE.sub("", value, count=1))
         if row is None:
-            raise InvalidValueError(f"unknown element type {value!r}", {"known": ", ".join(r.name for r in DTYPES)})
+            raise InvalidValueError(
+                f"unknown element type {given(value)}", {"known": ", ".join(r.name for r in DTYPES)}
+            )
         return row
     import numpy
 
     try:
         dtype = numpy.dtype(value)  # type: ignore[call-overload]
-    except (TypeError, ValueError, RecursionError):  # ValueError: something with a `dtype` that is none of numpy's
+    except Exception:  # whatever a foreign object's `dtype` or repr raises in there
         raise InvalidTypeError(f"not an element type: {given(value)}") from None
     if dtype.byteorder == ">":
         raise InvalidValueError(

@@ -10,14 +10,12 @@ from cute_py.arith_tuple.ostream import ostream_text
 from cute_py.arith_tuple.parse import parse
 from cute_py.arith_tuple.pointers import (
     Pointer,
-    SmemPtrFlag,
     TmemPointer,
     make_gmem_ptr,
     make_ptr,
     make_rmem_ptr,
     make_smem_ptr,
     make_tmem_ptr,
-    smem_ptr_flag,
 )
 from cute_py.arith_tuple.printing import format_tensor, print_tensor
 from cute_py.arith_tuple.ratio import Ratio, ratio
@@ -39,7 +37,6 @@ __all__ = [
     "Pointer",
     "Ratio",
     "ScaledBasis",
-    "SmemPtrFlag",
     "TmemPointer",
     "as_arith_tuple",
     "basis_get",
@@ -68,6 +65,5 @@ __all__ = [
     "print_tensor",
     "ratio",
     "recast",
-    "smem_ptr_flag",
     "text",
 ]

@@ -8,7 +8,7 @@ objects (`__dlpack__`, `__cuda_array_interface__`) come in is in `array_sources`
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from cute_py.argument_checks import expect_integer
 from cute_py.arith_tuple.pointers import pointer_text
@@ -27,6 +27,8 @@ class ArrayEngine:
     """
 
     __slots__ = ("dtype", "flat", "origin")
+
+    is_memory: ClassVar[bool] = True
 
     flat: Any
     origin: int

@@ -13,12 +13,13 @@ from typing import Any, TextIO
 
 from cute_py.arith_tuple.arith_tuple import ArithTuple, as_arith_tuple
 from cute_py.arith_tuple.cells import int32
-from cute_py.arith_tuple.layout_table import check_integer_offsets, position_independent, table_sizes
+from cute_py.arith_tuple.layout_table import check_integer_offsets, table_sizes
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError
 from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import product_each
 from cute_py.layout.layout import Layout
 from cute_py.layout.modes import append
+from cute_py.layout.pointer_flagged import as_position_independent_swizzle_layout
 from cute_py.layout.trees import modes
 
 _GREYS = ("00", "40", "20", "60", "10", "50", "30", "70")
@@ -71,7 +72,7 @@ def format_latex(layout: Any, color: Callable[[int], str] = grey) -> str:
     >>> print(format_latex(Layout((Int(2), Int(3)))).splitlines()[0])
     % Layout: (_2,_3):(_1,_2)
     """
-    layout = position_independent(layout)
+    layout = as_position_independent_swizzle_layout(layout)
     rank = len(modes(domain_of(layout)._shape))
     if rank > 2:
         raise StaticAssertError("rank(layout_a) <= Int<2>{}", {"layout": layout, "rank": rank})

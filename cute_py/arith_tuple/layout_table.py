@@ -11,23 +11,13 @@ import sys
 from typing import Any, TextIO
 
 from cute_py.arith_tuple.cells import int32
-from cute_py.arith_tuple.pointers import SmemPtrFlag
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError
-from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.coprofile import cosize
 from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import size
-from cute_py.layout.leaf import Int, is_symbolic
-from cute_py.layout.recast import recast_layout
+from cute_py.layout.leaf import is_symbolic
+from cute_py.layout.pointer_flagged import as_position_independent_swizzle_layout
 from cute_py.layout.trees import leaves, modes
-
-
-def position_independent(layout: Any) -> Any:
-    """A flagged swizzle acts on bytes; for a table of element offsets it is counted in elements."""
-    if isinstance(layout, ComposedLayout) and isinstance(layout.offset, SmemPtrFlag):
-        return ComposedLayout(recast_layout(layout.outer, 8, layout.offset.bits), Int(0), layout.inner)
-    return layout
-
 
 MAX_CELLS = 1 << 20
 """Cells of a printed table; more are a text of hundreds of megabytes that nobody reads."""
@@ -82,7 +72,7 @@ def format_layout(layout: Any) -> str:
      1  | 1 | 3 | 5 |
         +---+---+---+
     """
-    layout = position_independent(layout)
+    layout = as_position_independent_swizzle_layout(layout)
     rank = len(modes(domain_of(layout)._shape))
     if rank != 2:
         raise StaticAssertError("rank(layout) == Int<2>{}", {"layout": layout, "rank": rank})

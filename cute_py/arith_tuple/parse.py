@@ -18,7 +18,7 @@ from typing import Any
 
 from cute_py.arith_tuple.dsl_pointers import DSL_POINTER, dsl_pointer
 from cute_py.arith_tuple.iterators import counting_iterator, make_inttuple_iter
-from cute_py.arith_tuple.pointers import make_gmem_ptr, make_ptr, make_smem_ptr, make_tmem_ptr, smem_ptr_flag
+from cute_py.arith_tuple.pointers import make_gmem_ptr, make_ptr, make_smem_ptr, make_tmem_ptr
 from cute_py.arith_tuple.scaled_basis import E, ScaledBasis
 from cute_py.arith_tuple.scan import failure, leaf_end, read_number
 from cute_py.dtypes import DTYPES, as_dtype
@@ -26,6 +26,7 @@ from cute_py.errors import CuteError, InvalidTypeError, ParseError, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight, make_layout
 from cute_py.layout.leaf import MAX_DEPTH, Int, underscore
+from cute_py.layout.pointer_flagged import smem_ptr_flag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.tensor import Tensor
 
@@ -34,6 +35,7 @@ _POINTER = re.compile(
     r"_?(?P<space>gmem_|smem_|)(?P<sub>sub)?ptr\[(?P<bits>\d+)b\]\((?P<address>[^()]*|\(nil\)[^()]*)\)"
 )
 _TMEM = re.compile(r"tmem_\[(\d+)b\]\(0x([0-9a-fA-F]+)\.([0-9a-fA-F]+)\)")
+_FLAG_OFFSET = re.compile(r"\+([0-9]{1,39})")
 _COUNTING = re.compile(r"counting_iter\((-?\d+)(\.\d+)?\)")
 _E = re.compile(r"E<\s*(\d*(?:\s*,\s*\d+)*)\s*>(?:\{\})?")
 _TUPLE_WORD = re.compile(
@@ -250,7 +252,8 @@ class _Reader:
     def pointer(self, found: re.Match[str], swizzle: Swizzle | None, begin: int) -> Any:
         bits, inside = int(found["bits"]), found["address"]
         if inside == "unset":
-            return self.built(lambda: smem_ptr_flag(bits), begin)
+            moved = self.found(_FLAG_OFFSET)
+            return self.built(lambda: smem_ptr_flag(bits, int(moved[1]) if moved else 0), begin)
         # whole-byte text of one bit is a bool's
         dtype = self.dtype or (as_dtype("bool") if bits == 1 and not found["sub"] else self.type_of(bits, begin))
         word, _, index = inside.partition(".")

@@ -13,12 +13,11 @@ it, and prints `ptr[1b]`; C++'s make_gmem_ptr<bool>(void*) packs eight in a byte
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
-from cute_py.argument_checks import expect_integer, is_integer
+from cute_py.argument_checks import check_magnitude, expect_fields, expect_integer, is_integer
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError, given
-from cute_py.layout.leaf import Int
+from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError, given, integer_text
 from cute_py.layout.swizzle import Swizzle
 
 
@@ -50,19 +49,22 @@ class Pointer:
     dtype: DType
     swizzle: Swizzle | None = None
     bit: int = 0
+    is_memory: ClassVar[bool] = True
     owner: Any = field(default=None, compare=False, repr=False)
     """What keeps the memory alive, if this library was given an object and not an address."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", as_dtype(self.dtype))
+        expect_fields(self)
 
     @property
     def element_type(self) -> DType:
         return self.dtype
 
     def __add__(self, offset: Any) -> Pointer:
-        if isinstance(offset, bool) or not hasattr(offset, "__index__"):
-            raise InvalidTypeError(f"a pointer moves by integers, got {offset}", {"pointer": self})
+        if not is_integer(offset):
+            raise InvalidTypeError(f"a pointer moves by integers, got {given(offset)}", {"pointer": self})
+        check_magnitude(int(offset), "the offset of a pointer")
         total = self.address * 8 + self.bit + int(offset) * self.dtype.bits
         return replace(self, address=total // 8 % 2**64, bit=total % 8)
 
@@ -117,6 +119,11 @@ class TmemPointer:
 
     space = "tmem"
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", as_dtype(self.dtype))
+        expect_fields(self)
+        expect_integer(self.address, "a tensor-memory address", 0, (1 << 32) - 1)
+
     @property
     def element_type(self) -> DType:
         return self.dtype
@@ -124,8 +131,9 @@ class TmemPointer:
     def __add__(self, offset: Any) -> TmemPointer:
         """Offsets are in elements; the part of a 32-bit cell goes to the unused top bits, as in C++: the offset is
         rotated right by log2(32 / bits), to the left for elements wider than a cell."""
-        if isinstance(offset, bool) or not hasattr(offset, "__index__"):
-            raise InvalidTypeError(f"a pointer moves by integers, got {offset}", {"pointer": self})
+        if not is_integer(offset):
+            raise InvalidTypeError(f"a pointer moves by integers, got {given(offset)}", {"pointer": self})
+        check_magnitude(int(offset), "the offset of a pointer")
         shift = (5 - (self.dtype.bits.bit_length() - 1)) % 32
         step = int(offset) % 2**32
         rotated = ((step >> shift) | (step << (32 - shift))) % 2**32
@@ -146,58 +154,12 @@ class TmemPointer:
         return f"make_tmem_ptr({self.address:#x}, {self.dtype.name!r})"
 
 
-class SmemPtrFlag(Int):
-    """C++'s smem_ptr_flag_bits<B>: a static offset 0 that stands for a shared-memory pointer not set yet.
-
-    In `Sw<B,M,S> o smem_ptr_flag(bits) o layout` the swizzle acts on bytes.
-
-    >>> print(smem_ptr_flag(16))
-    smem_ptr[16b](unset)
-    """
-
-    bits: int
-
-    def __new__(cls, bits: int = 1) -> SmemPtrFlag:
-        flag = int.__new__(cls, 0)
-        flag.bits = expect_integer(bits, "the width of an unset pointer's elements")
-        return flag
-
-    def upcast(self, n: int) -> SmemPtrFlag:
-        return SmemPtrFlag(self.bits * n)
-
-    def downcast(self, n: int) -> SmemPtrFlag:
-        return SmemPtrFlag(self.bits // n)
-
-    def __neg__(self) -> Int:
-        return self
-
-    def __str__(self) -> str:
-        return f"smem_ptr[{self.bits}b](unset)"
-
-    def __repr__(self) -> str:
-        return f"smem_ptr_flag({self.bits})"
-
-    def __reduce__(self) -> Any:
-        return (SmemPtrFlag, (self.bits,))
-
-
-def smem_ptr_flag(bits: int) -> SmemPtrFlag:
-    """An unset shared-memory pointer to elements of `bits` bits.
-
-    >>> print(ComposedLayout(Swizzle(3, 4, 3), smem_ptr_flag(16), static(Layout((8, 64), (64, 1)))))
-    Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)
-    """
-    if isinstance(bits, bool) or not isinstance(bits, int) or bits < 1:
-        raise InvalidValueError(f"an element's width must be a positive number of bits, got {given(bits)}")
-    return SmemPtrFlag(bits)
-
-
 def _checked_address(address: Any) -> int:
     if type(address) is not int and not is_integer(address):
         raise InvalidTypeError(f"an address is an integer, got {given(address)}")
     if int(address) < 0:
-        raise InvalidValueError(f"an address is {int(address)}; must not be negative")
-    return int(address)
+        raise InvalidValueError(f"an address is {integer_text(int(address))}; must not be negative")
+    return check_magnitude(int(address), "an address")
 
 
 def _pointer(space: str, address: Any, dtype: Any, swizzle: Swizzle | None = None) -> Pointer:

@@ -7,7 +7,7 @@ from typing import Any
 from cute_py.arith_tuple.array_sources import engine_and_layout
 from cute_py.arith_tuple.arrays import ArrayEngine
 from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator, zero_iterator
-from cute_py.arith_tuple.pointers import Pointer, SmemPtrFlag, TmemPointer, make_smem_ptr
+from cute_py.arith_tuple.pointers import Pointer, TmemPointer, make_smem_ptr
 from cute_py.arith_tuple.scaled_basis import make_basis_like
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError
@@ -16,6 +16,7 @@ from cute_py.layout.coprofile import coprofile
 from cute_py.layout.domain import domain_of
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Tree, value_of
+from cute_py.layout.pointer_flagged import as_position_independent_swizzle_layout, is_flagged
 from cute_py.layout.recast import recast_layout
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.tensor import Tensor
@@ -56,20 +57,23 @@ def make_tensor(engine: Any, layout: Any = None, stride: Tree = None, *, dtype: 
         raise InvalidTypeError(
             "make_tensor takes a layout, or a shape and a stride", {"layout": layout, "stride": stride}
         )
-    if isinstance(layout, ComposedLayout) and isinstance(layout.offset, SmemPtrFlag) and isinstance(engine, Pointer):
+    if is_flagged(layout) and isinstance(engine, (Pointer, ArrayEngine)):
         return _set_flag(engine, layout)
     return Tensor(engine, layout)
 
 
-def _set_flag(engine: Pointer, layout: ComposedLayout) -> Tensor:
-    """A flagged layout meets its pointer: the swizzle moves from the layout to the pointer."""
-    if engine.space != "smem":
+def _set_flag(engine: Pointer | ArrayEngine, layout: ComposedLayout) -> Tensor:
+    """A flagged layout meets its memory: the swizzle moves to the pointer; over an array, whose engine counts elements,
+    it is counted in elements."""
+    if isinstance(engine, Pointer) and engine.space != "smem":
         raise InvalidTypeError("Expected smem.", {"pointer": engine, "layout": layout})
     if layout.offset.bits != engine.dtype.bits:
         raise InvalidValueError(
             f"Expected a {layout.offset.bits}-bit pointer type.", {"pointer": engine, "layout": layout}
         )
-    pointer = make_smem_ptr(engine.address, engine.dtype, layout.outer)
+    if isinstance(engine, ArrayEngine):
+        return Tensor(engine, as_position_independent_swizzle_layout(layout))
+    pointer = make_smem_ptr((engine + int(layout.offset)).address, engine.dtype, layout.outer)
     return Tensor(pointer, layout.inner)
 
 

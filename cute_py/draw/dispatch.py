@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy
 
-from cute_py.arith_tuple.pointers import SmemPtrFlag
 from cute_py.draw.bit_map import draw_descriptor
 from cute_py.draw.boxes import draw_boxes
 from cute_py.draw.im2col_window import draw_im2col
@@ -20,6 +19,7 @@ from cute_py.errors import InvalidTypeError, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.coprofile import coprofile
 from cute_py.layout.layout import Layout
+from cute_py.layout.pointer_flagged import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.tensor import Tensor
 from cute_py.tma.copy_atom.copy_atom import TmaAtom

@@ -11,8 +11,6 @@ from math import gcd
 from typing import Any, Literal
 
 from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator
-from cute_py.arith_tuple.layout_table import position_independent
-from cute_py.arith_tuple.pointers import SmemPtrFlag
 from cute_py.draw.axes import axes_of, coordinate_text, equals, plain, table_of
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import TONES, Cell, Legend, Table, tone_legend
@@ -21,6 +19,7 @@ from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.domain import domain_of
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import value_of
+from cute_py.layout.pointer_flagged import SmemPtrFlag, as_position_independent_swizzle_layout, memory_layout
 from cute_py.layout.tensor import Tensor
 from cute_py.layout.trees import leaves, modes
 
@@ -169,7 +168,7 @@ def layout_table(
         unit: what the offset is divided by before its colour is taken; None: what the strides have in common.
         elsewhere: value -> what else is said of it.
     """
-    drawn = position_independent(layout)
+    drawn = as_position_independent_swizzle_layout(layout)
     tone, legends = _coloring(color, bits, tile, unit or unit_of([drawn]), _what(drawn))
     before, (_, down, _) = _before(drawn), axes_of(drawn)
 
@@ -235,7 +234,7 @@ def draw_layout(
 
 def _found_in(layout: Any, name: str) -> Callable[[Any], str]:
     """value -> at which coordinate a layout has it, the first one; nothing of large layouts and of coordinates."""
-    drawn = position_independent(layout)
+    drawn = as_position_independent_swizzle_layout(layout)
     drawn, down, across = axes_of(drawn)
     if down.size * across.size > MOST_FOUND:
         return lambda value: ""
@@ -269,7 +268,7 @@ def draw_compare(*layouts: Any, names: Sequence[str] = (), bits: int | None = No
     wrong = [layout for layout in layouts if not _is_layout(layout)]
     if wrong:
         raise InvalidTypeError(f"draw_compare takes layouts, got {type(wrong[0]).__name__} {given(wrong[0])}")
-    unit = unit_of([position_independent(layout) for layout in layouts])
+    unit = unit_of([as_position_independent_swizzle_layout(layout) for layout in layouts])
     tables = []
     for i, layout in enumerate(layouts):
         title = f"{names[i]}: {layout}" if names else str(layout)
@@ -290,12 +289,12 @@ def draw_tensor(tensor: Any) -> Picture:
     if not isinstance(tensor, Tensor):
         raise InvalidTypeError(f"draw_tensor takes a tensor, got {type(tensor).__name__} {given(tensor)}")
     if not isinstance(tensor.engine, (ArithTupleIterator, CountingIterator)):
-        table = layout_table("", tensor.layout, "value", element_bits(tensor), None)
+        table = layout_table("", memory_layout(tensor), "value", element_bits(tensor), None)
         return Picture(str(tensor), (table,), ("cells are offsets from the tensor's first element",))
 
     start = tensor.engine.coord if isinstance(tensor.engine, ArithTupleIterator) else tensor.engine.value
     begin = "" if not _first(start) and plain(start).strip("(,0)") == "" else f"{plain(start)} + "
-    layout = position_independent(tensor.layout)
+    layout = as_position_independent_swizzle_layout(tensor.layout)
     unit = unit_of([layout])
     legend = value_legend(unit, "element" if isinstance(start, int) else "mode 0 of the coordinate")
 

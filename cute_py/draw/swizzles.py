@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
-from cute_py.arith_tuple.pointers import SmemPtrFlag
 from cute_py.draw.axes import axes_of, equals, table_of
 from cute_py.draw.layouts import BANK_LEGEND, BANKS, bank_of, byte_text, check_bits
 from cute_py.draw.picture import Picture
@@ -19,6 +18,7 @@ from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.coprofile import coprofile
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int
+from cute_py.layout.pointer_flagged import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import modes
 

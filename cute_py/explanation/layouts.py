@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from cute_py.arith_tuple.pointers import SmemPtrFlag
 from cute_py.errors import CuteError
 from cute_py.explanation.coordinates import basis_layout, is_basis_layout, mode_lines, sample_lines, tree_text
 from cute_py.layout.analysis import footprint, is_injective
@@ -12,6 +11,7 @@ from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import rank, size
 from cute_py.layout.layout import Layout
+from cute_py.layout.pointer_flagged import SmemPtrFlag, as_position_independent_swizzle_layout
 from cute_py.layout.swizzle import Swizzle
 
 
@@ -89,6 +89,9 @@ def composed_words(layout: ComposedLayout) -> str:
     if isinstance(offset, SmemPtrFlag):
         out.append(f"  of elements of {offset.bits} bits from an address that is not known yet,")
         out.append(f"  and {layout.outer} permutes the bits of the byte address.")
+        elements = as_position_independent_swizzle_layout(layout)
+        out.append(f"  Counted in elements it is {elements}; offsets() and pictures show that function.")
+        out.append(f"  A call applies {layout.outer} to element offsets as it stands, as in C++.")
     else:
         out.append(f"  {offset} is added, and {layout.outer} is applied to the sum, in elements.")
     if isinstance(layout.outer, Swizzle):

@@ -44,6 +44,13 @@ from cute_py.layout.linear import LinearLayout, linear, same_function
 from cute_py.layout.modes import append, flatten, group, group_modes, prepend, replace, select, take, unflatten
 from cute_py.layout.offsets import offsets
 from cute_py.layout.partition import inner_partition, local_partition, local_tile, outer_partition
+from cute_py.layout.pointer_flagged import (
+    SmemPtrFlag,
+    as_position_independent_swizzle_layout,
+    byte_swizzle,
+    element_swizzle,
+    smem_ptr_flag,
+)
 from cute_py.layout.preimage import coordinates
 from cute_py.layout.product import (
     blocked_product,
@@ -72,13 +79,16 @@ __all__ = [
     "LayoutLeft",
     "LayoutRight",
     "LinearLayout",
+    "SmemPtrFlag",
     "Step",
     "Swizzle",
     "Tensor",
     "_",
     "append",
+    "as_position_independent_swizzle_layout",
     "bank_conflicts",
     "blocked_product",
+    "byte_swizzle",
     "ceil_div",
     "coalesce",
     "coalescing",
@@ -99,6 +109,7 @@ __all__ = [
     "downcast",
     "elem_less",
     "elem_scale",
+    "element_swizzle",
     "evenly_divides",
     "explained",
     "filter",
@@ -152,6 +163,7 @@ __all__ = [
     "size",
     "slice_",
     "slice_and_offset",
+    "smem_ptr_flag",
     "static",
     "steps",
     "stride",

@@ -14,9 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cute_py.argument_checks import is_integer
-from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
-from cute_py.layout.offsets import offsets
+from cute_py.argument_checks import expect_choice, expect_integer, expect_integers
+from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError
+from cute_py.layout.offsets import domain_size, offsets
 from cute_py.layout.recast import bits_of
 
 BANKS = 32
@@ -25,6 +25,8 @@ SECTOR_BYTES = 32
 LINE_BYTES = 128
 MAX_BITS = 1 << 16
 """Bits of one element: the largest power of two that a box can hold is far below."""
+MAX_ACCESSES = 1 << 20
+"""Elements of one access by a warp: 32 threads with more values than registers hold are far below."""
 VECTOR_BITS = (128, 64, 32)
 """Widths of one thread's access above which a request takes more than one phase."""
 
@@ -38,6 +40,11 @@ class BankConflicts:
 
     vector_bits: int
     wavefronts: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        expect_choice(self.vector_bits, (8, 16, 32, 64, 128), "vector_bits")
+        if not expect_integers(self.wavefronts, "wavefronts", 1, unit="rounds"):
+            raise InvalidValueError("wavefronts is empty; an access has at least one phase")
 
     @property
     def total(self) -> int:
@@ -63,6 +70,10 @@ class Coalescing:
     lines: int
     bytes_requested: int
 
+    def __post_init__(self) -> None:
+        for name in ("sectors", "lines", "bytes_requested"):
+            expect_integer(getattr(self, name), name, 0)
+
     @property
     def efficiency(self) -> float:
         """Distinct bytes asked for / bytes moved; 1.0 is perfectly coalesced."""
@@ -71,10 +82,14 @@ class Coalescing:
 
 def _element_offsets(layout: Any, base: Any, bits: int) -> Any:
     """int64 array (threads, values) of element offsets, whose bits from byte `base` on are counted in 64 bits."""
-    if not is_integer(base):
-        raise InvalidTypeError(f"base is a byte address, got {given(base)}")
+    base = expect_integer(base, "base", unit="bytes")
     if not 1 <= bits <= MAX_BITS:
         raise InvalidValueError(f"an element of {bits} bits; must be 1 to {MAX_BITS}")
+    count = domain_size(layout)
+    if count > MAX_ACCESSES:
+        raise InvalidValueError(
+            f"a warp access of {count} elements; at most {MAX_ACCESSES} are counted", {"layout": layout}
+        )
     table = offsets(layout)
     if not table.size:
         raise InvalidValueError("a warp access has at least one thread and one value", {"layout": layout})

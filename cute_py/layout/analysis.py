@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from cute_py.argument_checks import is_integer
+from cute_py.argument_checks import expect_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.domain import domain_of
 from cute_py.layout.layout import Layout, make
 from cute_py.layout.leaf import value_of
-from cute_py.layout.offsets import bounds, integer_axes, numbers, offsets
+from cute_py.layout.offsets import bounds, domain_size, integer_axes, offsets
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves
 
@@ -36,6 +35,10 @@ class Footprint:
     lowest: int
     highest: int
     distinct: int
+
+    def __post_init__(self) -> None:
+        for name in ("lowest", "highest", "distinct"):
+            expect_integer(getattr(self, name), name)
 
     @property
     def span(self) -> int:
@@ -101,11 +104,6 @@ def _size(layout: Layout) -> int:
     return n
 
 
-def _domain_size(thing: Any) -> int:
-    """Elements of a layout or a composed layout, without evaluating it."""
-    return math.prod(leaves(numbers(domain_of(thing))[0]))
-
-
 def _one_to_one(layout: Layout) -> bool:
     axes = integer_axes(layout)
     size = _size(layout)
@@ -146,7 +144,7 @@ def is_injective(layout: Any) -> bool:
         return False
     if isinstance(layout.outer, Swizzle):
         return is_injective(layout.inner)
-    size = _domain_size(layout)
+    size = domain_size(layout)
     return _distinct(_counted(layout, size)) == size
 
 
@@ -168,7 +166,7 @@ def is_bijective(layout: Any) -> bool:
                 return False
             box *= high + 1
         return box == _size(layout) or not _size(layout)
-    table = _counted(layout, _domain_size(layout))
+    table = _counted(layout, domain_size(layout))
     return bool(table.size == 0 or (np.min(table) == 0 and np.max(table) == len(table) - 1))
 
 
@@ -191,8 +189,7 @@ def overlaps(a: Any, b: Any = None, shift: int = 0) -> bool:
     """
     import numpy as np
 
-    if not is_integer(shift):
-        raise InvalidTypeError(f"shift counts elements, got {given(shift)}")
+    shift = expect_integer(shift, "shift", unit="elements")
     if b is None:
         return not is_injective(a)
     x, y = _ints(a), _ints(b)
@@ -208,9 +205,9 @@ def overlaps(a: Any, b: Any = None, shift: int = 0) -> bool:
             return False
     if abs(shift) >= 2**62:
         raise InvalidValueError(f"shift = {shift} elements; must be less than 2**62", {"first": a, "second": b})
-    if not _domain_size(a) or not _domain_size(b):
+    if not domain_size(a) or not domain_size(b):
         return False
-    tables = [np.unique(_counted(t, _domain_size(t)), axis=0) for t in (a, b)]
+    tables = [np.unique(_counted(t, domain_size(t)), axis=0) for t in (a, b)]
     if tables[0].shape[1] != tables[1].shape[1]:
         raise InvalidTypeError("layouts of different codomains don't overlap", {"first": a, "second": b})
     both = np.concatenate([tables[0], tables[1] + shift])
@@ -235,6 +232,10 @@ def footprint(layout: Any) -> Footprint:
         core = make(tuple([s for s, _ in moving]), tuple([d for _, d in moving]))
         size = _size(core)
         return Footprint(low, high, size if _one_to_one(core) else _distinct(_counted(core, size)))
+    if domain_size(layout) > MAX_COUNTED:
+        raise LayoutError(
+            f"{domain_size(layout)} elements are too many to count (at most {MAX_COUNTED})", {"layout": layout}
+        )
     table = offsets(layout)
     if not table.size:
         return Footprint(0, -1, 0)

@@ -8,6 +8,7 @@ time merges: a run-time mode joins no other, and a run-time size 1 is not droppe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from cute_py.errors import StaticAssertError
@@ -15,7 +16,7 @@ from cute_py.layout.arithmetic import coalesced_shape
 from cute_py.layout.domain import on_domain
 from cute_py.layout.layout import Layout, joined, make
 from cute_py.layout.leaf import Tree, internal, public, same, times, tree_text
-from cute_py.layout.trees import check_depth, is_underscore, leaves, like, modes
+from cute_py.layout.trees import check_depth, leaves, like, modes
 
 
 def _merged_backwards(shapes: list[Any], strides: list[Any], count: int, shape: Any, stride: Any) -> tuple[Tree, Tree]:
@@ -77,11 +78,11 @@ def coalesced_beyond_by(shape: Tree, stride: Tree, profile: Tree) -> tuple[Tree,
     return (*[p[0] for p in pairs], *shapes[rest:]), (*[p[1] for p in pairs], *strides[rest:])
 
 
-def _by_profile(operation: Any, layout: Layout, profile: Tree) -> Layout:
+def _by_profile(operation: Callable[[Layout], Layout], layout: Layout, profile: Tree) -> Layout:
     """Apply `operation` at the leaves of `profile`; modes beyond it stay."""
     check_depth(profile)
     if type(profile) is not tuple:
-        return operation(layout) if not is_underscore(profile) else layout
+        return operation(layout)  # any leaf, `_` too: C++ asks only whether it is a tuple
     parts = [layout[i] for i in range(len(modes(layout._shape)))]
     if len(profile) > len(parts):
         raise StaticAssertError("tuple_size<IntTuple>::value <= rank", {"profile": profile, "layout": layout})

@@ -16,8 +16,8 @@ from cute_py.layout.composition import compose_tiler, composition
 from cute_py.layout.coprofile import cosize
 from cute_py.layout.inverse import left_inverse, max_common_layout, max_common_vector, right_inverse
 from cute_py.layout.layout import Layout, make
-from cute_py.layout.leaf import Int, Tree, coordinate, internal, internal_leaf, leaf_text, public
-from cute_py.layout.trees import check_depth, has_underscore, slice_tree
+from cute_py.layout.leaf import Int, Tree, internal, internal_leaf, leaf_text, public
+from cute_py.layout.trees import all_underscore, check_depth, has_underscore, slice_tree
 
 
 class ComposedLayout:
@@ -69,7 +69,10 @@ class ComposedLayout:
 
     @property
     def shape(self) -> Tree:
-        return self.inner.shape
+        try:
+            return self.inner.shape
+        except AttributeError:  # an inverse: a swizzle, which has no domain of its own
+            raise LayoutError("no shape: the inner function has none", {"layout": self}) from None
 
     @property
     def stride(self) -> Tree:
@@ -81,8 +84,6 @@ class ComposedLayout:
         if has_underscore(c):
             return self.slice_and_offset(c)[0]
         inner = self.inner(c)
-        if isinstance(self.inner, Layout):
-            inner = public(crd2idx_of(coordinate(c), self.inner._shape, self.inner._stride))
         return self.outer(self.offset + inner)
 
     def __getitem__(self, mode: int) -> ComposedLayout:
@@ -92,7 +93,9 @@ class ComposedLayout:
 
     def slice_and_offset(self, coord: Tree) -> tuple[Any, Any]:
         """(sliced layout, offset that is left to add outside)."""
-        hook = getattr(self.outer, "slice_composed", None)
+        if has_underscore(coord) and all_underscore(coord):  # as in C++: the layout itself, with its flag
+            return self, Int(0)
+        hook = getattr(self.outer, "_slice_composed", None)
         if hook is not None and isinstance(self.inner, Layout):
             result: tuple[Any, Any] = hook(coord, self._offset, self.inner)
             return result
@@ -101,15 +104,17 @@ class ComposedLayout:
 
     def domain_offset(self, coord: Tree) -> tuple[Any, Any]:
         """The same layout seen from `coord`: the shift goes into the offset, as outer is not linear."""
+        if has_underscore(coord):
+            raise InvalidTypeError("domain_offset takes a coordinate without `_`", {"coordinate": given(coord)})
         return ComposedLayout(self.outer, self.offset + self.inner(coord), self.inner), Int(0)
 
-    def compose_with(self, other: Any, offset: Any) -> Any:
+    def _compose_with(self, other: Any, offset: Any) -> Any:
         """`self o other` for a layout or a tiler."""
         if offset is not None:
             return ComposedLayout(self, offset, other)
         return self.with_domain(composition(self.inner, other))
 
-    def composed_after(self, layout: Layout) -> Any:
+    def _composed_after(self, layout: Layout) -> Any:
         """`layout o self`, for offset 0."""
         if not (isinstance(self.offset, Int) and self.offset == 0):
             raise StaticAssertError("Require offset == 0.", {"layout": self})
@@ -123,7 +128,7 @@ class ComposedLayout:
 
     def _inverted(self, invert: Any) -> Any:
         inner = invert(self.inner)
-        if hasattr(self.outer, "slice_composed") and isinstance(self.offset, Int) and self.offset == 0:
+        if hasattr(self.outer, "_slice_composed") and isinstance(self.offset, Int) and self.offset == 0:
             return composition(inner, self.outer)
         return ComposedLayout(inner, -self.offset, invert(self.outer))
 
@@ -145,9 +150,9 @@ class ComposedLayout:
             return Int(min(int(shared), int(mine), 1 << getattr(other.outer, "base", 0)))
         return Int(min(int(max_common_vector(self.inner, other)), int(mine)))
 
-    def as_product_tiler(self, block: Layout) -> Any:
+    def _as_product_tiler(self, block: Layout) -> Any:
         """`logical_product(block, self)`: the swizzle that acts on the copies as self acts on its own offsets."""
-        from_tiler = getattr(self.outer, "product_with", None)
+        from_tiler = getattr(self.outer, "_product_with", None)
         if from_tiler is None:
             raise InvalidTypeError(f"no product with a tiler whose outer function is {self.outer!r}")
         return from_tiler(block, self)

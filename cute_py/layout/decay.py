@@ -20,7 +20,7 @@ from cute_py.layout.composed import ComposedLayout, slice_parts
 from cute_py.layout.composition import compose_layouts
 from cute_py.layout.layout import Layout, make
 from cute_py.layout.leaf import Dynamic, Int, Tree, internal, plus, public, value_of
-from cute_py.layout.trees import all_underscore, dice_tree, leaves, map_leaves, slice_tree
+from cute_py.layout.trees import dice_tree, leaves, map_leaves, slice_tree
 
 
 def _projection(bits: int, base: int, span: int, strides: tuple[int, int, int, int, int]) -> Layout:
@@ -75,7 +75,7 @@ def _decays(swizzle: Any, anti: Layout, only: Layout, sliced: Layout) -> bool:
 
 def slice_swizzled(swizzle: Any, coord: Tree, offset: Any, inner: Layout) -> tuple[Any, Any]:
     """(sliced layout, public offset) of `swizzle o offset o inner` at a coordinate with `_`; `offset` is internal."""
-    if all_underscore(coord) or swizzle.bits == 0:
+    if swizzle.bits == 0:
         kept, left = slice_parts(coord, inner)
         return ComposedLayout(swizzle, public(plus(offset, internal(left))), kept), Int(0)
     b, m, span = swizzle.bits, swizzle.base, abs(swizzle.shift)

@@ -34,7 +34,7 @@ def _shape_of(thing: Any) -> Tree:
     """Internal shape of a layout or tensor, or the internal form of a bare tuple of integers and layouts."""
     check_depth(thing)
     inner = getattr(thing, "_shape", None)
-    if inner is not None:
+    if inner is not None and not isinstance(thing, type):
         return inner
     if type(thing) is tuple:
         return tuple([_shape_of(t) for t in thing])

@@ -179,6 +179,8 @@ def nullspace(layout: Any) -> Layout:
 def max_common_layout(a: Any, b: Any) -> Layout:
     """The layout of the longest run of contiguous offsets on which a and b agree: a(R(i)) == i == b(R(i)).
 
+    Of tensors: `_1:_0` where their element types differ, or where one of them is no data but an iterator.
+
     >>> print(max_common_layout(Layout((Int(4), Int(8))), Layout((Int(4), Int(8)))))
     _32:_1
     """
@@ -212,6 +214,8 @@ def _contiguous(a: Layout, inverse: Layout, unit: Any = 1) -> Any:
 
 def max_common_vector(a: Any, b: Any) -> Any:
     """The number of contiguous elements that correspond in a and b, at least 1.
+
+    Of tensors: 0 where their element types differ, or where one of them is no data but an iterator.
 
     >>> print(max_common_vector(Layout((Int(4), Int(8)), (Int(1), Int(4))), Layout((Int(4), Int(8)), (Int(1), Int(8)))))
     _4

@@ -16,10 +16,25 @@ from collections.abc import Iterable
 from numbers import Integral
 from typing import Any
 
+from cute_py.argument_checks import MAX_INTEGER, expect, expect_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
 from cute_py.layout.arithmetic import compact_left, compact_order, compact_right, crd2idx_of
-from cute_py.layout.leaf import Dynamic, Int, Tree, coordinate, internal, internal_leaf, public, tree_text
-from cute_py.layout.plain_offset import offset_of_int, offset_of_tuple
+from cute_py.layout.leaf import (
+    Dynamic,
+    Int,
+    Tree,
+    check_results,
+    coordinate,
+    equal_values,
+    hashable,
+    internal,
+    internal_leaf,
+    is_symbolic,
+    public,
+    tree_text,
+)
+from cute_py.layout.plain_offset import is_run_time_zero, offset_of_int, offset_of_tuple
+from cute_py.layout.symbolic import substituted
 from cute_py.layout.trees import check_depth, congruent_trees, has_underscore, slice_tree
 
 
@@ -111,8 +126,10 @@ class Layout:
             offset = offset_of_int(c, self._shape, self._stride)
         else:
             return self._general_call(c)
-        if offset:
+        if offset and -MAX_INTEGER <= offset <= MAX_INTEGER:
             return offset
+        if offset == 0 and is_run_time_zero(c, self._stride):
+            return 0
         return self._general_call(c)
 
     def _general_call(self, coord: Any) -> Any:
@@ -124,8 +141,7 @@ class Layout:
 
     def __getitem__(self, mode: int) -> Layout:
         """Mode `mode` as a layout; a layout of an integer shape is its own only mode."""
-        if not isinstance(mode, int) or isinstance(mode, bool):
-            raise InvalidTypeError(f"layout[i] takes one mode number, got {given(mode)}; evaluate with layout(coord)")
+        mode = expect_integer(mode, "a mode number, layout[i],", hint="layout(coord) evaluates")
         if type(self._shape) is not tuple:
             if mode not in (0, -1):
                 raise InvalidValueError(f"layout[{mode}]: {self} has 1 mode")
@@ -139,10 +155,12 @@ class Layout:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Layout):
             return NotImplemented
-        return bool(self.shape == other.shape and self.stride == other.stride)
+        if self._shape == other._shape and self._stride == other._stride:  # static numbers, compared in C
+            return True
+        return equal_values(self._shape, other._shape) and equal_values(self._stride, other._stride)
 
     def __hash__(self) -> int:
-        return hash((self.shape, self.stride))
+        return hash((hashable(self._shape), hashable(self._stride)))
 
     def __str__(self) -> str:
         return f"{tree_text(self._shape)}:{tree_text(self._stride)}"
@@ -158,13 +176,20 @@ class Layout:
         `Int` values only becomes static).
 
         Raises:
-            LayoutError: the values break an assumption, or divide by zero.
+            InvalidTypeError: no dict, or a value that is no number; LayoutError: the values break an assumption, or
+                divide by zero.
         """
+        expect(values, dict, "the values of symbols")
+        for symbol, value in values.items():
+            if not is_symbolic(symbol):
+                raise InvalidTypeError(f"subs replaces symbols, got {given(symbol)}", {"layout": self})
+            internal_leaf(value)
         exact = {k: (int(v) if isinstance(v, Int) else v) for k, v in values.items()}
+        known: dict[Any, Any] = {}
 
         def replaced(leaf: Any) -> Any:
             if type(leaf) is Dynamic and not isinstance(leaf.value, int):
-                number = internal_leaf(leaf.value.subs(exact).doit())
+                number = internal_leaf(substituted(leaf.value, exact, known))
                 free = leaf.value.free_symbols
                 static = free and all(type(values.get(symbol)) is Int for symbol in free)
                 return number.value if static and type(number.value) is int else number
@@ -173,7 +198,7 @@ class Layout:
             return leaf
 
         try:
-            left = tuple(a for a in (x.subs(exact) for x in self._assumptions) if str(a) != "True")
+            left = tuple(a for a in (substituted(x, exact, known) for x in self._assumptions) if str(a) != "True")
             shape, stride = _mapped(replaced, self._shape), _mapped(replaced, self._stride)
         except ZeroDivisionError:
             raise LayoutError("division by zero", {"layout": self, "values": values}) from None
@@ -207,6 +232,8 @@ def _checked_shape(shape: Tree) -> Tree:
 
 def make(shape: Tree, stride: Tree, assumptions: tuple[Any, ...] = ()) -> Layout:
     """A layout of internal trees, unchecked: for the algebra, whose results are congruent by construction."""
+    check_results(shape)
+    check_results(stride)
     layout = _new(Layout)
     layout._shape = shape
     layout._stride = stride

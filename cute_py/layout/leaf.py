@@ -24,14 +24,18 @@ from collections.abc import Sequence
 from numbers import Number
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
-from cute_py.layout.symbolic import divided, never_an_integer
+from cute_py.argument_checks import MAX_INTEGER, check_magnitude
+from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given, integer_text
+from cute_py.layout.symbolic import divided, largest_integers, least, never_an_integer
 
 Leaf: TypeAlias = Any
 """A leaf in either representation; which one, each function says."""
 
 Tree: TypeAlias = Any
 """A leaf, or a tuple of trees."""
+
+MAX_RESULT = 1 << 256
+"""The largest magnitude of a number that an operation may come to; inputs end at `MAX_INTEGER`."""
 
 MAX_DEPTH = 64
 """Deepest nesting of tuples that is accepted; real layouts stay below 8."""
@@ -65,9 +69,10 @@ class Int(int):
         if isinstance(value, (bool, float, str)) or not hasattr(value, "__index__"):
             raise InvalidTypeError(f"Int takes an integer, got {given(value)}")
         try:
-            return int.__new__(cls, operator.index(value))
+            number = operator.index(value)
         except TypeError:  # a class, a symbol, or an array, which have __index__ and no integer
             raise InvalidTypeError(f"Int takes an integer, got {given(value)}") from None
+        return int.__new__(cls, check_magnitude(number, "a static integer"))
 
     def __repr__(self) -> str:
         return f"Int({int(self)})"
@@ -109,22 +114,49 @@ class Int(int):
         return _combine(operator.mod, other, self)
 
     def __neg__(self) -> Int:
-        return Int(-int(self))
+        return int.__new__(Int, -int(self))
 
     def __pos__(self) -> Int:
         return self
 
     def __abs__(self) -> Int:
-        return Int(abs(int(self)))
+        return int.__new__(Int, abs(int(self)))
+
+
+def check_result(number: int) -> int:
+    """The number itself, if an operation may come to it.
+
+    Raises:
+        LayoutError: it is beyond `MAX_RESULT`.
+    """
+    if not -MAX_RESULT <= number <= MAX_RESULT:
+        raise LayoutError(f"a result is {integer_text(number)}; must be at most 2**256 in magnitude")
+    return number
+
+
+def check_results(tree: Tree) -> None:
+    """`check_result` of every number in an internal tree."""
+    for x in tree if type(tree) is tuple else (tree,):
+        kind = type(x)
+        if kind is int:
+            if not -MAX_RESULT <= x <= MAX_RESULT:
+                check_result(x)
+        elif kind is tuple:
+            check_results(x)
+        elif kind is Dynamic and type(x.value) is int:
+            check_result(x.value)
 
 
 def _combine(op: Any, left: Any, right: Any) -> Any:
     """`left op right` in Python's own arithmetic; static if both are, or if a static 0 decides it."""
     left_static, right_static = isinstance(left, Int), isinstance(right, Int)
     if left_static and right_static:
-        return Int(op(int(left), int(right)))
+        try:
+            return int.__new__(Int, check_result(op(int(left), int(right))))
+        except ZeroDivisionError:
+            raise LayoutError("division by zero", {"dividend": int(left)}) from None
     other = right if left_static else left
-    if isinstance(other, bool) or not (isinstance(other, int) or is_symbolic(other)):
+    if isinstance(other, bool) or not (isinstance(other, int) or (is_symbolic(other) and not never_an_integer(other))):
         return NotImplemented
     if op is operator.mul and ((left_static and left == 0) or (right_static and right == 0)):
         return Int(0)
@@ -132,7 +164,10 @@ def _combine(op: Any, left: Any, right: Any) -> Any:
         return Int(0)
     if op is operator.mod and right_static and abs(int(right)) == 1:
         return Int(0)
-    return op(int(left) if left_static else left, int(right) if right_static else right)
+    try:
+        return op(int(left) if left_static else left, int(right) if right_static else right)
+    except ZeroDivisionError:
+        raise LayoutError("division by zero", {"dividend": given(left)}) from None
 
 
 def is_symbolic(value: object) -> bool:
@@ -229,9 +264,7 @@ def minimum(a: Any, b: Any) -> Any:
     x, y = value_of(a), value_of(b)
     if isinstance(x, int) and isinstance(y, int):
         return Dynamic(min(x, y))
-    import sympy
-
-    return Dynamic(sympy.Min(x, y))
+    return Dynamic(least(x, y))
 
 
 def magnitude(leaf: Any) -> Any:
@@ -279,10 +312,10 @@ def same(a: Any, b: Any) -> bool:
 def internal_leaf(x: Any) -> Any:
     """One public leaf -> internal. Booleans, floats and strings are refused."""
     kind = type(x)
-    if kind is Int:
-        return x.real
-    if kind is int:
-        return Dynamic(x)
+    if kind is Int or kind is int:
+        if not -MAX_INTEGER <= x <= MAX_INTEGER:
+            check_magnitude(int(x), "a size, stride or coordinate")
+        return x.real if kind is Int else Dynamic(x)
     if kind is Dynamic:
         return x
     if isinstance(x, Int):
@@ -291,13 +324,15 @@ def internal_leaf(x: Any) -> Any:
         raise InvalidTypeError(f"a boolean is no size, stride or coordinate: {given(x)}")
     if is_symbolic(x):
         if getattr(x, "is_Integer", False):
-            return Dynamic(int(x))
+            return Dynamic(check_magnitude(int(x), "a size, stride or coordinate"))
         if never_an_integer(x):
             raise InvalidTypeError(f"not an integer: {given(x)}")
+        for number in largest_integers(x):
+            check_magnitude(number, f"a number in the size or stride {type(x).__name__}(...)")
         return Dynamic(x)
     if hasattr(x, "__index__"):
         try:
-            return Dynamic(operator.index(x))
+            return Dynamic(check_magnitude(operator.index(x), "a size, stride or coordinate"))
         except TypeError:  # a numpy array has __index__, and only a single integer uses it
             raise InvalidTypeError(f"expected an integer, got {kind.__name__} {given(x)}") from None
     if hasattr(kind, "with_value"):  # a basis element
@@ -320,9 +355,9 @@ def internal(tree: Tree, depth: int = 0) -> Tree:
         out: list[Any] = []
         for x in tree:
             kind = type(x)
-            if kind is Int:
+            if kind is Int and -MAX_INTEGER <= x <= MAX_INTEGER:
                 out.append(x.real)  # the plain int, without a call
-            elif kind is int:
+            elif kind is int and -MAX_INTEGER <= x <= MAX_INTEGER:
                 out.append(Dynamic(x))
             else:
                 out.append(internal(x, depth + 1))
@@ -348,17 +383,40 @@ def public(tree: Tree) -> Tree:
     if kind is tuple:
         return tuple([public(x) for x in tree])
     if kind is int:
-        return int.__new__(Int, tree)
+        return int.__new__(Int, tree if -MAX_RESULT <= tree <= MAX_RESULT else check_result(tree))
     if kind is Dynamic:
-        return tree.value
+        return check_result(tree.value) if type(tree.value) is int else tree.value
     return tree
+
+
+def equal_values(a: Tree, b: Tree) -> bool:
+    """Same profile, same values? Of internal trees; static and run-time numbers count alike, as `Int(4) == 4`."""
+    if type(a) is tuple:
+        if type(b) is not tuple or len(a) != len(b):
+            return False
+        for x, y in zip(a, b, strict=True):
+            if x is not y and not (x == y if type(x) is int and type(y) is int else equal_values(x, y)):
+                return False
+        return True
+    x = a.value if type(a) is Dynamic else a
+    y = b.value if type(b) is Dynamic else b
+    return bool(x == y)
+
+
+def hashable(tree: Tree) -> Tree:
+    """An internal tree without the difference that `equal_values` does not make."""
+    if type(tree) is tuple:
+        return tuple([x if type(x) is int else hashable(x) for x in tree])
+    return tree.value if type(tree) is Dynamic else tree
 
 
 def leaf_text(leaf: Leaf) -> str:
     """An internal leaf as C++ prints it."""
     if type(leaf) is int:
-        return f"_{leaf}"
-    return str(leaf.value) if type(leaf) is Dynamic else str(leaf)
+        return f"_{leaf}" if -MAX_RESULT <= leaf <= MAX_RESULT else f"_{integer_text(leaf)}"
+    if type(leaf) is Dynamic:
+        return integer_text(leaf.value) if type(leaf.value) is int else str(leaf.value)
+    return str(leaf)
 
 
 def tree_text(tree: Tree) -> str:

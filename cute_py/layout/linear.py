@@ -13,11 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cute_py.errors import InvalidTypeError, LayoutError, given
+from cute_py.argument_checks import expect, expect_integer, expect_integers
+from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, LayoutError, given
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, make
-from cute_py.layout.leaf import Int, Tree, internal, public, tree_text, value_of
+from cute_py.layout.leaf import Int, Tree, internal, tree_text, value_of
 from cute_py.layout.offsets import offsets
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves, map_leaves
@@ -48,8 +49,18 @@ class LinearLayout:
     columns: tuple[int, ...]
     origin: int = 0
 
+    def __post_init__(self) -> None:
+        sizes = [expect_integer(value_of(s), "a size", 1) for s in leaves(internal(self.shape))]
+        if any(s & (s - 1) for s in sizes):
+            raise InvalidValueError(f"the shape is {given(self.shape)}; its sizes must be powers of two")
+        bits = sum(s.bit_length() - 1 for s in sizes)
+        object.__setattr__(self, "columns", expect_integers(self.columns, "columns", 0, count=bits))
+        object.__setattr__(self, "origin", expect_integer(self.origin, "the origin", 0))
+
     def __call__(self, coord: Any) -> int:
-        index = int(Layout(public(self.shape))(coord))
+        index = expect_integer(Layout(self.shape)(coord), "the index of a coordinate", 0)
+        if index >> len(self.columns):
+            raise CoordinateError(f"coordinate {given(coord)} lies outside the domain", {"shape": given(self.shape)})
         value = self.origin
         for k, column in enumerate(self.columns):
             if index >> k & 1:
@@ -76,6 +87,7 @@ class LinearLayout:
         Raises:
             LayoutError: other reaches beyond the domain of self.
         """
+        expect(other, LinearLayout, "the inner map")
         if any(c >> len(self.columns) for c in (*other.columns, other.origin)):
             raise LayoutError("the inner map reaches beyond the domain of the outer", {"bits": len(self.columns)})
         moved = LinearLayout(self.shape, self.columns)
@@ -281,6 +293,6 @@ def _is_integer(thing: Any) -> bool:
 def _evaluated(layout: Any) -> Any:
     import numpy as np
 
-    table = offsets(layout)
+    table = offsets(layout, of="call")
     rank = len(internal(layout.shape)) if type(layout.shape) is tuple else 1
     return np.moveaxis(table, range(rank), range(rank - 1, -1, -1)).reshape(-1, *table.shape[rank:])

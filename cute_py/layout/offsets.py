@@ -17,15 +17,17 @@ from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, giv
 from cute_py.layout.axes import along_axis, axis_paths
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.coprofile import coprofile_of
+from cute_py.layout.domain import domain_of
 from cute_py.layout.evaluate import apply_function, at_coordinates
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Tree, is_symbolic, leaf_text, tree_text, value_of
 from cute_py.layout.module_offsets import has_module_strides, module_offsets
+from cute_py.layout.pointer_flagged import memory_layout
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves, map_leaves, modes
 
-MAX_ELEMENTS = 1 << 31
-"""More elements than this are refused; evaluate such a layout at given coordinates."""
+MAX_ELEMENTS = 1 << 28
+"""More elements than this (2 GiB of 64-bit offsets) are refused; evaluate such a layout at given coordinates."""
 
 
 def numbers(layout: Layout) -> tuple[Tree, Tree]:
@@ -78,6 +80,15 @@ def bounds(shape: Tree, stride: Tree) -> tuple[int, int]:
         reach = (s - 1) * d if s else 0
         low, high = low + min(reach, 0), high + max(reach, 0)
     return low, high
+
+
+def domain_size(thing: Any) -> int:
+    """Elements of a layout, composed layout or tensor of known numbers, without evaluating it.
+
+    >>> domain_size(Layout((4, 8), (0, 0)))
+    32
+    """
+    return _size(numbers(domain_of(thing))[0])
 
 
 def _size(tree: Tree) -> int:
@@ -156,7 +167,7 @@ def _checked_size(shape: Tree, layout: Any) -> tuple[int, ...]:
     return sizes
 
 
-def offsets(layout: Any, coords: Any = None, dtype: Any = None) -> Any:
+def offsets(layout: Any, coords: Any = None, dtype: Any = None, *, of: str = "memory") -> Any:
     """All offsets of a layout, or those at given coordinates, as a numpy array.
 
     Args:
@@ -164,23 +175,29 @@ def offsets(layout: Any, coords: Any = None, dtype: Any = None) -> Any:
         coords: None for the whole domain; an integer array or list of 1-D coordinates; a list of coordinate tuples;
             or a tuple with an integer or an array per mode (nested where the shape is), which broadcast.
         dtype: integer type of the result, default int64; `object` gives exact Python ints.
+        of: where a swizzle on bytes (an offset that is `smem_ptr_flag`, a swizzled shared-memory pointer) has two
+            functions: "memory", the elements that an access reaches, so that `tile[offsets(layout)]` is the tile;
+            or "call", what `layout(coord)` gives, as in C++.
     Returns:
         Without coords, shape (size<0>, size<1>, ...), in elements. With coords, their broadcast shape. Basis strides
         add one trailing axis: the flattened coordinate, one entry per codomain axis. Strides of any other module give
         an array of objects.
     Raises:
         InvalidTypeError: symbols, booleans, floats; InvalidValueError: an offset that dtype can't hold, or more than
-            2**31 elements; CoordinateError: coords that do not fit the shape.
+            2**28 elements; CoordinateError: coords that do not fit the shape; LayoutError: a swizzled pointer whose
+        address is not where its swizzle's pattern starts.
 
     >>> offsets(Layout((2, 3), (3, 1))).tolist()
     [[0, 1, 2], [3, 4, 5]]
     >>> offsets(Layout((4, 8), (8, 1)), ([0, 1, 2], 5)).tolist()
     [5, 13, 21]
+    >>> smem = ComposedLayout(Swizzle(3, 4, 3), smem_ptr_flag(16), static(Layout((8, 64), (64, 1))))
+    >>> int(offsets(smem)[1, 0]), int(offsets(smem, of="call")[1, 0])
+    (72, 64)
     """
     import numpy as np
 
-    if hasattr(layout, "engine") and hasattr(layout, "layout"):
-        layout = layout.layout
+    layout = memory_layout(layout, of)
     if has_module_strides(layout):
         return module_offsets(layout, coords)
     dtype = np.int64 if dtype is None else dtype

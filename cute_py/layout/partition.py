@@ -17,6 +17,7 @@ from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import product_each
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Tree
+from cute_py.layout.pointer_flagged import is_flagged, slice_flagged
 from cute_py.layout.slicing import dice
 from cute_py.layout.trees import check_depth, modes, wholes
 
@@ -24,6 +25,11 @@ from cute_py.layout.trees import check_depth, modes, wholes
 def _halves(thing: Any) -> tuple[int, int]:
     shape = domain_of(thing)._shape
     return len(modes(shape[0])), len(modes(shape[1]))
+
+
+def _sliced(tiled: Any, coord: Tree) -> Any:
+    """The tile; of a layout whose swizzle acts on bytes, its memory with the flag kept."""
+    return slice_flagged(tiled, coord) if is_flagged(tiled) else tiled(coord)
 
 
 def inner_partition(thing: Any, tiler: Any, coord: Tree) -> Any:
@@ -43,7 +49,7 @@ def inner_partition(thing: Any, tiler: Any, coord: Tree) -> Any:
                 f"coordinate of rank {len(coord)} for {rest_rank} tile modes", {"coordinate": coord, "tiled": tiled}
             )
         coord = (*coord, *(None,) * (rest_rank - len(coord)))
-    return tiled((wholes(tile_rank), coord))
+    return _sliced(tiled, (wholes(tile_rank), coord))
 
 
 def outer_partition(thing: Any, tiler: Any, coord: Tree) -> Any:
@@ -60,7 +66,7 @@ def outer_partition(thing: Any, tiler: Any, coord: Tree) -> Any:
                 f"coordinate of rank {len(coord)} for {tile_rank} modes of a tile", {"coordinate": coord}
             )
         coord = (*coord, *(None,) * (tile_rank - len(coord)))
-    return tiled((coord, wholes(rest_rank)))
+    return _sliced(tiled, (coord, wholes(rest_rank)))
 
 
 def local_tile(thing: Any, tiler: Any, coord: Tree, proj: Tree = None) -> Any:

@@ -2,13 +2,14 @@
 
 The result is that of `arithmetic.crd2idx_of`, as a bare number; None where that has to decide (a symbol, a basis
 stride, a static coordinate, a coordinate that does not fit). A run-time coordinate gives a run-time offset unless it
-is 0, where a static 0 may come out: callers take the general way for 0 too.
+is 0, where a static 0 may come out: `is_run_time_zero` says where it does not, callers take the general way for others.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from cute_py.argument_checks import MAX_INTEGER
 from cute_py.errors import LayoutError
 from cute_py.layout.leaf import Dynamic, Tree
 
@@ -64,6 +65,19 @@ def offset_of_int(coord: int, shape: Tree, stride: Tree) -> int | None:
         coord = rest
     inner = offset_of_int(coord, shape[last], stride[last])
     return None if inner is None else total + inner
+
+
+def is_run_time_zero(coord: Any, stride: Tree) -> bool:
+    """Whether an offset of 0 is surely a run-time 0: a run-time coordinate meets a stride that is no static 0 without
+    a modulo before it, as the last mode does of those that one integer is split over."""
+    if type(coord) is tuple:
+        for c, d in zip(coord, stride, strict=True):
+            if type(c) is int and type(d) is not tuple and (type(d) is not int or d != 0):
+                return -MAX_INTEGER <= c <= MAX_INTEGER
+        return False
+    while type(stride) is tuple and stride:
+        stride = stride[-1]
+    return stride not in (0, ()) and -MAX_INTEGER <= coord <= MAX_INTEGER
 
 
 def _size(shape: Tree) -> int | None:

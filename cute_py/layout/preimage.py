@@ -16,7 +16,8 @@ from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.domain import domain_of
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import value_of
-from cute_py.layout.offsets import integer_axes, numbers, offsets
+from cute_py.layout.offsets import bounds, integer_axes, numbers, offsets
+from cute_py.layout.pointer_flagged import memory_layout
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves, modes
 
@@ -38,12 +39,13 @@ def is_chain(flat: list[tuple[int, int]]) -> bool:
     return True
 
 
-def coordinates(layout: Any, values: Any) -> Any:
+def coordinates(layout: Any, values: Any, *, of: str = "memory") -> Any:
     """The coordinate at which a layout has each of the given offsets.
 
     Args:
         layout: an injective Layout or ComposedLayout with known numbers.
         values: integer array of offsets; for basis strides with one trailing axis of codomain coordinates.
+        of: which function of a swizzle on bytes, as in `offsets`.
     Returns:
         int64 array with one trailing axis: one integer per mode of the layout (colexicographic within a nested one),
         so that `offsets(layout, tuple(numpy.moveaxis(result, -1, 0)))` gives `values` back.
@@ -55,12 +57,15 @@ def coordinates(layout: Any, values: Any) -> Any:
     """
     import numpy as np
 
+    layout = memory_layout(layout, of)
     try:
         given = np.asarray(values)
     except (ValueError, TypeError):  # nested lists of unequal lengths
         raise InvalidTypeError(f"offsets are integers, got {text_of(values)}") from None
     if given.dtype.kind not in "iu" and given.size:
         raise InvalidTypeError(f"offsets are integers, got {given.dtype}")
+    if given.dtype == np.uint64 and given.size and int(given.max()) >= 1 << 63:
+        raise InvalidValueError(f"an offset of {int(given.max())}; must be below 2**63", {"layout": layout})
     given = given.astype(np.int64)
     plain, inner = layout, given
     while isinstance(plain, ComposedLayout) and isinstance(plain.outer, Swizzle) and type(_start(plain)) is int:
@@ -68,6 +73,9 @@ def coordinates(layout: Any, values: Any) -> Any:
         plain = plain.inner
     if isinstance(plain, Layout):
         axes = integer_axes(plain)
+        for shape, stride in axes:
+            if any(abs(n) >= 1 << 62 for n in (bounds(shape, stride)[0], *leaves(shape), *leaves(stride))):
+                raise LayoutError("coordinates are computed in 64 bits; this layout reaches beyond", {"layout": layout})
         if all(is_chain([m for m in _flat(*axis) if m[1]]) for axis in axes) and _moves_once(axes):
             return _divided(layout, axes, inner, given)
     return _searched(layout, given)

@@ -40,8 +40,8 @@ def logical_product(block: Any, tiler: Any) -> Any:
         profile = coprofile_of(block._stride)
         target = span if profile == 0 else map_leaves(lambda _: span, profile)
         return joined([block, compose_layouts(complement(block, public(target)), tiler)])
-    if hasattr(tiler, "as_product_tiler"):
-        return tiler.as_product_tiler(block)
+    if hasattr(tiler, "_as_product_tiler"):
+        return tiler._as_product_tiler(block)
     if type(tiler) is tuple:
         rank = len(modes(block._shape))
         if len(tiler) > rank:

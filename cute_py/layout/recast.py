@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from cute_py.argument_checks import is_integer
+from cute_py.argument_checks import expect_integer
 from cute_py.dtypes import as_dtype
-from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
+from cute_py.errors import InvalidTypeError, StaticAssertError, given
 from cute_py.layout.arithmetic import ceil_div_leaf
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, make
@@ -33,9 +33,7 @@ from cute_py.layout.trees import leaves
 
 
 def _factor(n: Any) -> int:
-    if not is_integer(n) or int(n) < 1:
-        raise InvalidValueError(f"a recast factor must be a positive integer, got {given(n)}")
-    return int(n)
+    return expect_integer(n, "the factor of a recast", 1)
 
 
 def _up(shape: Tree, stride: Tree, n: int) -> tuple[Tree, Tree]:
@@ -138,9 +136,7 @@ def _value(stride: Any) -> Any:
 def bits_of(kind: Any) -> int:
     """Bits of an element type, or the number of bits itself."""
     if isinstance(kind, int) and not isinstance(kind, bool):
-        if kind < 1:
-            raise InvalidValueError(f"a width in bits must be positive, got {kind}")
-        return int(kind)
+        return expect_integer(kind, "the width of an element", 1, unit="bits")
     return as_dtype(kind).bits
 
 

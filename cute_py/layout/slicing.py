@@ -13,7 +13,7 @@ from cute_py.errors import InvalidTypeError, given
 from cute_py.layout.composed import ComposedLayout, slice_parts
 from cute_py.layout.layout import Layout, make
 from cute_py.layout.leaf import Tree
-from cute_py.layout.trees import check_depth, dice_tree, slice_tree
+from cute_py.layout.trees import check_depth, dice_tree, has_underscore, slice_tree
 
 
 def slice_(coord: Tree, layout: Any) -> Any:
@@ -69,6 +69,8 @@ def domain_offset(coord: Tree, thing: Any) -> Any:
     >>> print(layout, offset)
     (4,8):(8,1) 10
     """
+    if has_underscore(coord):
+        raise InvalidTypeError("domain_offset takes a coordinate without `_`", {"coordinate": given(coord)})
     if isinstance(thing, Layout):
         return thing, thing(coord)
     if hasattr(thing, "domain_offset"):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from cute_py.argument_checks import expect
 from cute_py.errors import InvalidTypeError, given
 from cute_py.layout.arithmetic import ceil_div_leaf, ceil_div_of, coalesced_shape, compact_left
 from cute_py.layout.coalesce import coalesce, coalesced, coalesced_beyond, without_zeros
@@ -60,6 +61,10 @@ class Step:
     text: str
     values: Mapping[str, Any]
     result: Any = None
+
+    def __post_init__(self) -> None:
+        expect(self.rule, str, "the rule of a step")
+        expect(self.text, str, "the text of a step")
 
     def __str__(self) -> str:
         return f"{self.rule}: {self.text}"

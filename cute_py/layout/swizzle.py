@@ -11,12 +11,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from cute_py.argument_checks import expect_integer, is_integer
+from cute_py.argument_checks import check_magnitude, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, StaticAssertError, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.decay import active_bits, slice_swizzled
-from cute_py.layout.leaf import Dynamic, Int, internal_leaf, public
+from cute_py.layout.leaf import Int, internal_leaf, public
 from cute_py.layout.product import logical_product
+
+MAX_BITS = 128
+"""Bits of the largest offset that is taken (`argument_checks.MAX_INTEGER`): no swizzle reaches beyond them."""
+
+
+def _checked_bits(name: str, value: Any) -> int:
+    return expect_integer(value, f"Swizzle {name}", -MAX_BITS, MAX_BITS, "bits")
 
 
 class Swizzle:
@@ -34,14 +41,22 @@ class Swizzle:
     Sw<2,0,3> 8 _8
     """
 
-    __slots__ = ("base", "bits", "shift")
+    __slots__ = ("base", "bits", "shift", "yyy_mask", "zzz_mask")
+
+    bits: int
+    base: int
+    shift: int
+    yyy_mask: int
+    """The bits that are read."""
+    zzz_mask: int
+    """The bits that are changed."""
 
     def __init__(self, bits: int, base: int, shift: int | None = None) -> None:
         numbers = (bits, base, bits if shift is None else shift)
-        for name, value in zip(("bits", "base", "shift"), numbers, strict=True):
-            if type(value) is not int and not is_integer(value):
-                raise InvalidTypeError(f"Swizzle {name} must be an integer, got {given(value)}")
-        b, m, s = (int(n) for n in numbers)
+        b, m, s = (
+            value if type(value) is int and -MAX_BITS <= value <= MAX_BITS else _checked_bits(name, value)
+            for name, value in zip(("bits", "base", "shift"), numbers, strict=True)
+        )
         if m < 0:
             raise StaticAssertError("MBase must be positive.", {"swizzle": f"Sw<{b},{m},{s}>", "MBase": m})
         if b < 0:
@@ -49,13 +64,9 @@ class Swizzle:
         if abs(s) < b:
             facts = {"swizzle": f"Sw<{b},{m},{s}>", "abs(SShift)": abs(s), "BBits": b}
             raise StaticAssertError("abs(SShift) must be more than BBits.", facts)
-        object.__setattr__(self, "bits", b)
-        object.__setattr__(self, "base", m)
-        object.__setattr__(self, "shift", s)
-
-    bits: int
-    base: int
-    shift: int
+        mask = (1 << b) - 1
+        for put, number in zip(_SLOTS, (b, m, s, mask << m + max(0, s), mask << m - min(0, s)), strict=True):
+            put(self, number)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"Swizzle is immutable; can't set {name}")
@@ -64,30 +75,22 @@ class Swizzle:
     num_base = property(lambda self: self.base)
     num_shft = property(lambda self: self.shift)
 
-    @property
-    def yyy_mask(self) -> int:
-        """The bits that are read."""
-        return ((1 << self.bits) - 1) << (self.base + max(0, self.shift))
-
-    @property
-    def zzz_mask(self) -> int:
-        """The bits that are changed."""
-        return ((1 << self.bits) - 1) << (self.base - min(0, self.shift))
-
     def __call__(self, offset: Any) -> Any:
         if isinstance(offset, int) and not isinstance(offset, bool):
-            swizzled = self.of(int(offset))
+            swizzled = self.of(check_magnitude(int(offset), "an offset"))
             return Int(swizzled) if isinstance(offset, Int) else swizzled
         if hasattr(offset, "dtype") and hasattr(offset, "__array__"):
             return self._of_array(offset)
         if hasattr(offset, "shape"):
-            return self.compose_with(offset, None)
+            return self._compose_with(offset, None)
         if hasattr(offset, "__index__") and not isinstance(offset, bool):
-            return self.of(offset.__index__())
+            return self.of(expect_integer(offset, f"an offset under {self}"))
         raise InvalidTypeError(f"{self} takes an integer, an integer array or a layout, got {given(offset)}")
 
     def of(self, offset: int) -> int:
         """The swizzled offset of a plain int."""
+        if type(offset) is not int:
+            offset = expect_integer(offset, f"an offset under {self}")
         y = offset & self.yyy_mask
         return offset ^ (y >> self.shift if self.shift >= 0 else y << -self.shift)
 
@@ -109,28 +112,20 @@ class Swizzle:
         y = offsets & self.yyy_mask
         return offsets ^ (y >> self.shift if self.shift >= 0 else y << -self.shift)
 
-    def apply_internal(self, offset: Any) -> Any:
-        """On an internal leaf: static stays static."""
-        if type(offset) is Dynamic:
-            if not isinstance(offset.value, int):
-                raise InvalidTypeError(f"{self} of a symbolic offset {offset.value}")
-            return Dynamic(self.of(offset.value))
-        return self.of(offset)
-
-    def compose_with(self, other: Any, offset: Any) -> Any:
+    def _compose_with(self, other: Any, offset: Any) -> Any:
         """`self o other` for a swizzle or a layout; `self o offset o other` when an offset is given."""
         if isinstance(other, Swizzle):
             return self._merged(other)
         if isinstance(other, ComposedLayout) and offset is None:
             if isinstance(other.outer, Swizzle) and other.offset == 0:
-                return self._merged(other.outer).compose_with(other.inner, None)
+                return self._merged(other.outer)._compose_with(other.inner, None)
             return ComposedLayout(self, Int(0), other)
         start = Int(0) if offset is None else offset
         if self.bits == 0 and type(start) is Int and start == 0:
             return other
         return ComposedLayout(self, start, other)
 
-    def composed_after(self, layout: Any) -> Any:
+    def _composed_after(self, layout: Any) -> Any:
         """`layout o self` as `Sw' o layout`: the same bits seen after the layout, where a Swizzle can say it."""
         y = public(internal_leaf(layout(Int(self.yyy_mask))))
         z = public(internal_leaf(layout(Int(self.zzz_mask))))
@@ -138,18 +133,18 @@ class Swizzle:
             raise InvalidTypeError(
                 "a layout of coordinates has no bits to swizzle", {"layout": layout, "swizzle": self}
             )
-        return make_swizzle(int(y), int(z)).compose_with(layout, None)
+        return make_swizzle(int(y), int(z))._compose_with(layout, None)
 
     def _merged(self, other: Swizzle) -> Swizzle:
         if self.shift != other.shift:
             raise StaticAssertError("Can only merge swizzles of the same shift.", {"left": self, "right": other})
         return make_swizzle(self.yyy_mask ^ other.yyy_mask, self.zzz_mask ^ other.zzz_mask)
 
-    def slice_composed(self, coord: Any, offset: Any, inner: Any) -> tuple[Any, Any]:
+    def _slice_composed(self, coord: Any, offset: Any, inner: Any) -> tuple[Any, Any]:
         """Slice `self o offset o inner`: (what is kept, offset); a plain layout where no swizzle is left."""
         return slice_swizzled(self, coord, offset, inner)
 
-    def product_with(self, block: Any, tiler: Any) -> Any:
+    def _product_with(self, block: Any, tiler: Any) -> Any:
         """`logical_product(block, self o 0 o inner)`: the copies are swizzled as self swizzles the tiler's offsets."""
         if not (isinstance(tiler.offset, Int) and tiler.offset == 0):
             raise StaticAssertError("Require Swizzle offset == 0.", {"tiler": tiler})
@@ -159,7 +154,7 @@ class Swizzle:
         def moved(bits: int) -> int:
             return expect_integer(layout(Int(0), Int(tiler.inner(Int(bits)))), "a swizzled offset of the product")
 
-        return make_swizzle(moved(active & self.yyy_mask), moved(active & self.zzz_mask)).compose_with(layout, None)
+        return make_swizzle(moved(active & self.yyy_mask), moved(active & self.zzz_mask))._compose_with(layout, None)
 
     def right_inverse(self) -> Swizzle:
         return self
@@ -193,8 +188,13 @@ class Swizzle:
         return (Swizzle, (self.bits, self.base, self.shift))
 
 
-def _log2(n: int) -> int:
-    if n <= 0 or n & (n - 1):
+_SLOTS = [getattr(Swizzle, name).__set__ for name in ("bits", "base", "shift", "yyy_mask", "zzz_mask")]
+"""What writes an immutable swizzle's slots, once, without the search of object.__setattr__."""
+
+
+def _log2(factor: Any) -> int:
+    n = expect_integer(factor, "the factor of a recast", 1)
+    if n & (n - 1):
         raise StaticAssertError("N must be a power of two", {"N": n})
     return n.bit_length() - 1
 
@@ -206,8 +206,7 @@ def make_swizzle(y: int, z: int) -> Swizzle:
     Sw<2,1,5>
     """
     for name, bits_of_it in (("Y", y), ("Z", z)):
-        if not is_integer(bits_of_it):
-            raise InvalidTypeError(f"make_swizzle takes the {name} bits as an integer, got {given(bits_of_it)}")
+        expect_integer(bits_of_it, f"the {name} bits of a swizzle", 0)
     y, z = int(y), int(z)
     if y.bit_count() != z.bit_count():
         raise StaticAssertError("Number of bits in Y and Z don't match", {"Y": bin(y), "Z": bin(z)})

@@ -12,7 +12,8 @@ from typing import Any
 
 from cute_py.errors import InvalidTypeError, TensorAccessError, given
 from cute_py.layout.composed import ComposedLayout, slice_parts
-from cute_py.layout.layout import Layout
+from cute_py.layout.inverse import max_common_layout, max_common_vector
+from cute_py.layout.layout import Layout, make
 from cute_py.layout.leaf import Int, Tree
 from cute_py.layout.slicing import domain_offset
 from cute_py.layout.trees import has_underscore
@@ -37,6 +38,8 @@ class Tensor:
     def __init__(self, engine: Any, layout: Any) -> None:
         if not isinstance(layout, (Layout, ComposedLayout)):
             raise InvalidTypeError(f"a tensor takes an engine and a layout, got {given(layout)}")
+        if hasattr(engine, "__array__"):
+            raise InvalidTypeError("an array is no engine by itself", hint="use make_tensor(array, layout)")
         plain = isinstance(engine, (str, bytes, tuple, list))
         if plain or not hasattr(engine, "__add__") or not hasattr(engine, "__getitem__"):
             raise InvalidTypeError(f"no engine: {given(engine)} can't be offset and read")
@@ -92,6 +95,21 @@ class Tensor:
         if has_underscore(coord):
             raise TensorAccessError("write one element at a time", {"coordinate": coord})
         store(self.layout(coord), value)
+
+    def _vectorizes_with(self, other: Tensor) -> bool:
+        """Whether elements of both can be moved as they are: equal types, and data on both sides, no iterator."""
+        data = all(getattr(t.engine, "is_memory", False) for t in (self, other))
+        return data and self.element_type == other.element_type
+
+    def max_common_layout(self, other: Any) -> Layout:
+        if isinstance(other, Tensor):
+            return max_common_layout(self.layout, other.layout) if self._vectorizes_with(other) else make(1, 0)
+        return max_common_layout(self.layout, other)
+
+    def max_common_vector(self, other: Any) -> Any:
+        if isinstance(other, Tensor):
+            return max_common_vector(self.layout, other.layout) if self._vectorizes_with(other) else Int(0)
+        return max_common_vector(self.layout, other)
 
     def domain_offset(self, coord: Tree) -> Tensor:
         """The same tensor seen from `coord` on."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, StaticAssertError, given
+from cute_py.argument_checks import expect_integer
+from cute_py.errors import CoordinateError, InvalidValueError, StaticAssertError, integer_text
 from cute_py.layout.leaf import MAX_DEPTH, Dynamic, Tree, Underscore
 
 
@@ -91,8 +92,8 @@ def congruent_trees(a: Tree, b: Tree) -> bool:
 
 def check_mode(mode: Any) -> None:
     """Refuse what is no mode number."""
-    if not isinstance(mode, int) or isinstance(mode, bool):
-        raise InvalidTypeError(f"a mode is an integer, got {given(mode)}")
+    if type(mode) is not int:
+        expect_integer(mode, "a mode")
 
 
 def at(tree: Tree, path: Sequence[int]) -> Tree:
@@ -133,14 +134,21 @@ def is_underscore(x: object) -> bool:
     return x is None or isinstance(x, Underscore)
 
 
-def has_underscore(coord: Tree) -> bool:
-    """Does the coordinate keep any mode whole?"""
+def has_underscore(coord: Tree, depth: int = 0) -> bool:
+    """Does the coordinate keep any mode whole?
+
+    Raises:
+        InvalidValueError: more than `MAX_DEPTH` levels of tuples.
+    """
     if type(coord) is tuple:
-        return any(has_underscore(x) for x in coord)
+        if depth > MAX_DEPTH:
+            raise InvalidValueError(f"nested deeper than {MAX_DEPTH} tuples")
+        return any(has_underscore(x, depth + 1) for x in coord)
     return is_underscore(coord)
 
 
 def all_underscore(coord: Tree) -> bool:
+    """Does the coordinate keep every mode whole? Of a coordinate that `has_underscore` has seen."""
     if type(coord) is tuple:
         return all(all_underscore(x) for x in coord)
     return is_underscore(coord)
@@ -152,7 +160,8 @@ def _shown(tree: Tree) -> str:
         return "(" + ",".join(map(_shown, tree)) + ")"
     if tree is None:
         return "_"
-    return str(tree.value if type(tree) is Dynamic else tree)
+    value = tree.value if type(tree) is Dynamic else tree
+    return integer_text(value) if type(value) is int else str(value)
 
 
 def _check_rank(coord: Tree, tree: Tree) -> None:

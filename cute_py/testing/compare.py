@@ -26,7 +26,7 @@ def assert_same_function(found: Any, expected: Any) -> None:
     if int(size(found)) != int(size(expected)):
         raise AssertionError(f"{found} has {int(size(found))} elements, {expected} has {int(size(expected))}")
     indices = np.arange(int(size(expected)))
-    a, b = (np.asarray(offsets(layout, indices)).reshape(len(indices), -1) for layout in (found, expected))
+    a, b = (np.asarray(offsets(layout, indices, of="call")).reshape(len(indices), -1) for layout in (found, expected))
     differ = np.flatnonzero((a != b).any(axis=1)) if a.shape == b.shape else indices
     if len(differ):
         i = int(differ[0])

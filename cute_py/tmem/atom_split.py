@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cute_py.argument_checks import expect_fields
 from cute_py.errors import LayoutError
 from cute_py.tmem import iters
 from cute_py.tmem.copy_plan import Refusal
 from cute_py.tmem.cp_forms import CpForm
 from cute_py.tmem.iters import Row
 from cute_py.tmem.swizzled_layout import ComposeLayout, Layout
-from cute_py.tmem.tile_layout import Region, TileLayout
+from cute_py.tmem.tile_layout import Region, TileLayout, as_ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,10 @@ class Side:
     layout: Layout
     shape: tuple[int, ...]
     region: Region
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "region", as_ranges(self.region))
+        expect_fields(self)
 
 
 def cut_regions(smem: Side, tmem: Side) -> tuple[TileLayout, TileLayout, ComposeLayout | None] | Refusal:

@@ -9,13 +9,12 @@ Source: the axis names of TVM's TIRx tile layouts (apache-tvm 0.27.0).
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, SupportsIndex, cast
+from typing import Literal
 
-from cute_py.argument_checks import is_integer
-from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.argument_checks import expect, expect_fields, expect_integer, expect_name
+from cute_py.errors import InvalidTypeError, given
 
 AxisKind = Literal["thread", "memory"]
 
@@ -40,17 +39,16 @@ class Axis:
     name: str
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str):
-            raise InvalidTypeError(f"an axis name is a string, got {type(self.name).__name__}")
-        if not self.name.isidentifier():
-            raise InvalidValueError(f"an axis name is an identifier, got {self.name!r}")
+        expect_name(self.name, "the name of an axis")
 
     @property
     def kind(self) -> AxisKind:
         return "thread" if self.name in THREAD_AXES else "memory"
 
+    __array_ufunc__ = None  # numpy's arrays leave `@` to this class
+
     def __rmatmul__(self, steps: object) -> AxisTerm:
-        return AxisTerm(whole(steps, f"steps along {self.name}"), self.name)
+        return AxisTerm(expect_integer(steps, f"steps along {self.name}"), self.name)
 
     def __repr__(self) -> str:
         return self.name
@@ -78,6 +76,9 @@ class AxisTerm:
     value: int
     axis: str
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
     def __add__(self, other: object) -> AxisSum:
         return AxisSum.of(self) + other
 
@@ -98,6 +99,9 @@ class AxisSum:
 
     terms: tuple[AxisTerm, ...]
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
     @classmethod
     def of(cls, value: object) -> AxisSum:
         """The sum that a number, a term, a mapping of axis names, or a sum stands for."""
@@ -106,8 +110,8 @@ class AxisSum:
         if isinstance(value, AxisTerm):
             return cls((value,))
         if isinstance(value, Mapping):
-            return cls(tuple(AxisTerm(whole(steps, f"steps along {name}"), str(name)) for name, steps in value.items()))
-        return cls((AxisTerm(whole(value, "an offset"), "m"),))
+            return cls(tuple([AxisTerm(steps, expect(name, str, "an axis")) for name, steps in value.items()]))
+        return cls((AxisTerm(expect_integer(value, "an offset"), "m"),))
 
     def __add__(self, other: object) -> AxisSum:
         totals = {term.axis: term.value for term in self.terms}
@@ -124,24 +128,13 @@ class AxisSum:
         return " + ".join(map(repr, self.terms)) or "0"
 
 
-def whole(value: object, what: str) -> int:
-    """`value` as an int.
-
-    Raises:
-        InvalidTypeError: it is a bool, a float or anything else that has no `__index__`.
-    """
-    if not is_integer(value):
-        raise InvalidTypeError(f"{what} is a whole number, got {given(value)} of type {type(value).__name__}")
-    return operator.index(cast(SupportsIndex, value))
-
-
 def as_term(value: object) -> AxisTerm:
     """A stride: a term as it is, a bare number on the axis `m`.
 
     >>> as_term(16), as_term(1 @ TLane)
     (16, 1 @ TLane)
     """
-    return value if isinstance(value, AxisTerm) else AxisTerm(whole(value, "a stride"), "m")
+    return value if isinstance(value, AxisTerm) else AxisTerm(expect_integer(value, "a stride"), "m")
 
 
 bx, by, bz = Axis("bx"), Axis("by"), Axis("bz")

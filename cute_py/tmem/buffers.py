@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, expect_fields, expect_integer, expect_integers, expect_name
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, given
-from cute_py.tmem.axes import whole
 from cute_py.tmem.copy_plan import check_columns
 from cute_py.tmem.swizzled_layout import ComposeLayout, Layout
 from cute_py.tmem.tile_layout import TileLayout
@@ -33,7 +32,8 @@ class TmemAllocation:
     name: str = "tmem_addr"
 
     def __post_init__(self) -> None:
-        check_columns(self.n_cols)
+        object.__setattr__(self, "n_cols", check_columns(self.n_cols))
+        expect_name(self.name, "the name of an allocation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +72,13 @@ class Buffer:
             raise InvalidTypeError(f"the layout of a buffer is a TileLayout or a ComposeLayout, got {given(layout)}")
         if not isinstance(shape, (tuple, list)):
             raise InvalidTypeError(f"the shape of a buffer is a tuple of integers, got {given(shape)}")
-        extents = tuple(whole(extent, "an extent") for extent in shape)
-        if not expect(name, str, "the name of a buffer").isidentifier():
-            raise InvalidValueError(f"buffer name {given(name)}; must be an identifier, as it goes into emitted code")
-        if whole(align, "an alignment") < 16 or align & (align - 1):
+        extents = expect_integers(shape, "shape", 1)
+        expect_name(name, "the name of a buffer")
+        expect(scope, str, "the scope of a buffer")
+        if allocated_addr is not None:
+            expect(allocated_addr, TmemAllocation, "allocated_addr")
+        align = expect_integer(align, "align", unit="bytes")
+        if align < 16 or align & (align - 1):
             raise InvalidValueError(f"align = {align} bytes; must be a power of two, at least 16")
         for field, value in (
             ("name", name),
@@ -111,6 +114,9 @@ class BufferRegion:
 
     buffer: Buffer
     region: tuple[tuple[int, int], ...]
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     def __repr__(self) -> str:
         return f"{self.buffer.name}[{', '.join(f'{begin}:{end}' for begin, end in self.region)}]"

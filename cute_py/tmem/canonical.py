@@ -23,6 +23,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from cute_py.argument_checks import expect_fields, expect_integer
 from cute_py.errors import TmemError
 from cute_py.tmem.cp_forms import UNIT_BYTES
 from cute_py.tmem.matrix_descriptor import START_MASK, SWIZZLE_CODES, DescriptorKind, MatrixDescriptor, SmemSwizzle
@@ -54,12 +55,17 @@ class CanonicalOperand:
     stride: int
     starts: tuple[int, ...]
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
     def descriptor(self, address: int = 0, block: int = 0) -> MatrixDescriptor:
         """The descriptor of instruction `block` along K, for a buffer at shared-memory `address` (bytes).
 
         Raises:
             TmemError: the buffer is not aligned to the period of the swizzle.
         """
+        address = expect_integer(address, "address", 0, unit="bytes")
+        block = expect_integer(block, "block", 0, len(self.starts) - 1)
         if address % self.swizzle.period:
             raise TmemError(f"shared buffer at address {address}; must be a multiple of {self.swizzle.period}")
         start = (address // UNIT_BYTES + self.starts[block]) & START_MASK

@@ -12,7 +12,7 @@ import numpy
 from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_integer
-from cute_py.errors import TmemError
+from cute_py.errors import InvalidTypeError, TmemError, given
 from cute_py.tmem.atom_split import Side
 from cute_py.tmem.copy_async import CopyAsync
 from cute_py.tmem.copy_plan import LANE_SHIFT, CopyPlan
@@ -95,6 +95,9 @@ def run_pair(
     expect(copy, CopyAsync, "a copy")
     if copy.plan.cta_group != 2:
         raise TmemError("a pair of CTAs copies with cta_group::2; the plan has cta_group::1")
+    for name, pair in (("tmems", tmems), ("smems", smems)):
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise InvalidTypeError(f"{name} must be the two of a pair of CTAs, got {given(pair)}")
     for tmem, smem in zip(tmems, smems, strict=True):
         run(copy.plan, tmem, taddr, smem, smem_address)
 
@@ -112,17 +115,22 @@ def promised(smem: Side, tmem: Side, bits: int, smem_address: int) -> NDArray[nu
     Computed element by element from the layouts. Elements of less than a byte must come in whole bytes.
 
     Raises:
-        TmemError: the layouts put two elements of different bytes into one byte.
+        TmemError: the layouts put two elements of different bytes into one byte, or leave tensor memory.
     """
     expect(smem, Side, "the shared side")
     expect(tmem, Side, "the tensor-memory side")
-    bits = expect_integer(bits, "bits of an element")
+    bits = expect_integer(bits, "bits of an element", 1, 128)
+    smem_address = expect_integer(smem_address, "the address of the buffer", 0, 1 << 32)
     source = _cut(smem).positions("m") * bits
     target = _cut(tmem)
     if isinstance(target, ComposeLayout):
         raise TmemError("a tensor-memory layout has no swizzle")
     lanes = (target.positions("TLane")[:, None] + target.replica_positions("TLane")[None, :]).reshape(-1)
     column_bits = (target.positions("TCol")[:, None] + target.replica_positions("TCol")[None, :]).reshape(-1) * bits
+    if len(source) != target.size():
+        raise TmemError(f"{len(source)} shared elements, {target.size()} in tensor memory; must be equal")
+    if lanes.min() < 0 or lanes.max() >= LANES or column_bits.min() < 0 or column_bits.max() + bits > COLUMNS * 32:
+        raise TmemError(f"the layout leaves tensor memory; it has {LANES} lanes of {COLUMNS} columns")
     source = numpy.repeat(source, len(target.replica_positions("TLane")))
     out = numpy.full(LANES * COLUMNS * 4, NOT_A_SOURCE, numpy.int64)
     for step in range(0, bits, 8):

@@ -18,18 +18,18 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from cute_py.argument_checks import expect
-from cute_py.arith_tuple.pointers import SmemPtrFlag
+from cute_py.argument_checks import expect, expect_integer
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidTypeError, TmemError, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
+from cute_py.layout.pointer_flagged import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves
 from cute_py.tmem import canonical, iters
 from cute_py.tmem.canonical import CanonicalOperand, Major
 from cute_py.tmem.iters import Iter, Row
-from cute_py.tmem.matrix_descriptor import DescriptorKind, SmemSwizzle
+from cute_py.tmem.matrix_descriptor import DescriptorKind, SmemSwizzle, as_kind, as_swizzle
 from cute_py.tmem.swizzled_layout import ComposeLayout
 from cute_py.tmem.tile_layout import TileLayout
 
@@ -69,7 +69,7 @@ def from_cute(layout: Layout | ComposedLayout) -> TileLayout | ComposeLayout:
         raise TmemError("a tile layout has a swizzle alone in front of it", {"layout": layout})
     if outer.shift < 0:
         raise TmemError(f"Sw<{outer.bits},{outer.base},{outer.shift}>; a tile layout has no negative shift")
-    tile = TileLayout(_shards(inner), (), _number(layout.offset))
+    tile = TileLayout(_shards(inner), (), expect_integer(layout.offset, "the offset"))
     base = outer.base
     if isinstance(layout.offset, SmemPtrFlag):
         base += 3 - (layout.offset.bits.bit_length() - 1)
@@ -79,9 +79,13 @@ def from_cute(layout: Layout | ComposedLayout) -> TileLayout | ComposeLayout:
 
 
 def from_cute_tmem(layout: Layout, dtype: object) -> TileLayout:
-    """The tile layout, on TLane and TCol, of a CuTe tensor-memory layout in elements of `dtype`."""
+    """The tile layout, on TLane and TCol, of a CuTe tensor-memory layout in elements of `dtype`.
+
+    Raises:
+        TmemError: a column of 32 bits holds no whole number of elements, or a stride moves lanes and columns at once.
+    """
     expect(layout, Layout, "a tensor-memory layout")
-    lane = LANE * (32 // as_dtype(dtype).bits)
+    lane = _lane_step(dtype)
     out = []
     for it in _shards(layout):
         in_lanes = it.stride >= lane
@@ -116,7 +120,7 @@ def to_cute(
         raise TmemError("a CuTe layout has one place for each element", {"replicas": list(tile.replica)})
     scale = {"m": 1}
     if dtype is not None:
-        scale = {"TCol": 1, "TLane": LANE * (32 // as_dtype(dtype).bits)}
+        scale = {"TCol": 1, "TLane": _lane_step(dtype)}
     unknown = [axis for axis in tile.axes if axis not in scale]
     if unknown:
         hint = "pass dtype= for a tensor-memory layout" if set(tile.axes) <= {"TLane", "TCol"} else None
@@ -160,6 +164,7 @@ def canonical_operand(
 
     Raises:
         TmemError: the layout has none; the text has the reason for each form that was tried.
+        InvalidTypeError: no layout, element type, descriptor kind, major or swizzle.
 
     >>> from cute_py.tmem.convert import canonical_operand
     >>> from cute_py.layout.swizzle import Swizzle
@@ -170,19 +175,26 @@ def canonical_operand(
     """
     if not isinstance(layout, (Layout, ComposedLayout)):
         raise InvalidTypeError(f"expected a Layout or a ComposedLayout, got {type(layout).__name__} {given(layout)}")
+    kind = as_kind(kind)
+    if major is not None:
+        expect(major, Major, "major")
+    if swizzle is not None:
+        swizzle = as_swizzle(swizzle)
     return canonical.canonical_operand(
         element_bits(layout, dtype), as_dtype(dtype).bits, kind=kind, major=major, swizzle=swizzle
     )
 
 
-def _number(value: Any) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TmemError(f"{value} is no known number; a tile layout has whole extents and strides")
-    return int(value.__index__())
+def _lane_step(dtype: object) -> int:
+    """Elements from one lane to the next in CuTe's tensor-memory layouts."""
+    row = as_dtype(dtype)
+    if 32 % row.bits:
+        raise TmemError(f"{row.name} has {row.bits} bits; a column of 32 bits must hold a whole number of elements")
+    return LANE * (32 // row.bits)
 
 
 def _numbers(tree: Any) -> list[int]:
-    return [_number(leaf) for leaf in leaves(tree)]
+    return [expect_integer(leaf, "an extent or stride") for leaf in leaves(tree)]
 
 
 def _shards(layout: Layout) -> Row:

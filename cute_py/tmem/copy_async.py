@@ -6,10 +6,10 @@ Source: the reference page of copy_async -> tcgen05_cp (variant, priority, predi
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
-from cute_py.argument_checks import expect
-from cute_py.errors import InvalidTypeError, TmemError
+from cute_py.argument_checks import expect, expect_fields
+from cute_py.errors import InvalidTypeError, TmemError, given
 from cute_py.tmem.atom_split import Side
 from cute_py.tmem.buffers import Buffer, BufferRegion
 from cute_py.tmem.copy_plan import CopyPlan, Refusal
@@ -42,6 +42,9 @@ class CopyRequest:
     ldo: int | None = None
     decompress: str | None = None
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
@@ -61,6 +64,9 @@ class Dispatch:
     priority: int
     when: tuple[Predicate, ...]
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
 
 @dataclass(frozen=True, slots=True)
 class CopyAsync:
@@ -68,6 +74,9 @@ class CopyAsync:
 
     request: CopyRequest
     plan: CopyPlan
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @property
     def src(self) -> Buffer:
@@ -181,6 +190,9 @@ def copy_async(dst: BufferRegion | Buffer, src: BufferRegion | Buffer, **setting
     >>> copy.plan.ldo, copy.plan.sdo, int(copy.plan.swizzle), copy.plan.count
     (16, 8, 0, 1)
     """
+    unknown = set(settings) - {field.name for field in fields(CopyRequest)}
+    if unknown:
+        raise InvalidTypeError(f"a copy has no setting {', '.join(sorted(unknown))}")
     request = CopyRequest(_region(dst), _region(src), **settings)  # type: ignore[arg-type]
     found = why_not(request)
     if isinstance(found, CopyPlan):
@@ -205,7 +217,9 @@ def _refusal(copy: str, reasons: list[Refusal]) -> TmemError:
 def _settings(request: CopyRequest) -> list[Refusal]:
     out = []
     if request.compat not in COMPATS:
-        out.append(Refusal("compat", f"compat = {request.compat!r}; must be one of {', '.join(map(repr, COMPATS))}"))
+        out.append(
+            Refusal("compat", f"compat = {given(request.compat)}; must be one of {', '.join(map(repr, COMPATS))}")
+        )
     if request.cta_group not in (1, 2) or isinstance(request.cta_group, bool):
         out.append(Refusal("cta_group", f"cta_group = {request.cta_group!r}; must be 1 or 2"))
     if request.decompress is not None:
@@ -226,7 +240,7 @@ def _forms(request: CopyRequest) -> tuple[CpForm, ...]:
     found = tuple(form for form in allowed if request.multicast in (None, form.multicast))
     if not found:
         raise TmemError(
-            f"no form has the multicast {request.multicast!r}", {"forms": ", ".join(form.name for form in allowed)}
+            f"no form has the multicast {given(request.multicast)}", {"forms": ", ".join(form.name for form in allowed)}
         )
     return found
 

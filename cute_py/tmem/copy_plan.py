@@ -7,11 +7,12 @@ shared address (in 16-byte units) and the tensor-memory address. A tensor-memory
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 
-from cute_py.argument_checks import expect_integer
-from cute_py.errors import TmemError, given
-from cute_py.tmem.cp_forms import COLUMNS, CpForm
+from cute_py.argument_checks import expect_fields, expect_integer, is_integer
+from cute_py.errors import TmemError, given, integer_text
+from cute_py.tmem.cp_forms import COLUMNS, LANES, CpForm
 from cute_py.tmem.matrix_descriptor import MatrixDescriptor, SmemSwizzle, encode_matrix_descriptor
 
 LANE_SHIFT = 16
@@ -24,6 +25,13 @@ class Refusal:
     rule: str
     text: str
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
+
+MAX_INSTRUCTIONS = LANES * COLUMNS // (4 * 8)
+"""Of one copy: the smallest instruction, 4x256b, writes 4 lanes of 8 columns, and each cell is written once."""
+
 
 @dataclass(frozen=True, slots=True)
 class MiddleLoop:
@@ -34,6 +42,9 @@ class MiddleLoop:
     smem_step: int
     taddr_step: int
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Tile:
@@ -41,6 +52,9 @@ class Tile:
 
     taddr_offset: int
     smem_offset: int
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @property
     def column(self) -> int:
@@ -78,6 +92,13 @@ class CopyPlan:
     cta_group: int = 1
     compat: str = "seed"
     notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+        if self.bits not in (4, 8, 16, 32):
+            raise TmemError(f"elements of {self.bits} bits; must be 4, 8, 16 or 32")
+        if any(loop.extent < 1 for loop in self.middle) or self.count > MAX_INSTRUCTIONS:
+            raise TmemError(f"a copy of {integer_text(self.count)} instructions; must be within 1..{MAX_INSTRUCTIONS}")
 
     @property
     def elements_per_atom(self) -> int:
@@ -129,6 +150,7 @@ class CopyPlan:
 
     def capacity_violations(self, columns: int = COLUMNS) -> list[str]:
         """What does not fit into an allocation of `columns` columns, as sentences."""
+        columns = expect_integer(columns, "columns", 0)
         if self.columns <= columns:
             return []
         return [f"the copy writes up to column {self.columns - 1}; the allocation has columns 0..{columns - 1}"]
@@ -156,10 +178,11 @@ def why_not_columns(n_cols: int) -> str | None:
 
     Source: PTX ISA, tcgen05.alloc; ptxas 13.0.88: "out of range, expected to be in range [32..512]".
     """
-    if isinstance(n_cols, bool) or not isinstance(n_cols, int):
+    if not is_integer(n_cols):
         return f"n_cols = {given(n_cols)}; must be a whole number of columns"
+    n_cols = operator.index(n_cols)
     if not ALLOC_MIN <= n_cols <= ALLOC_MAX:
-        return f"n_cols = {n_cols} columns; must be within {ALLOC_MIN}..{ALLOC_MAX}"
+        return f"n_cols = {integer_text(n_cols)} columns; must be within {ALLOC_MIN}..{ALLOC_MAX}"
     if n_cols & (n_cols - 1):
         return f"n_cols = {n_cols} columns; must be a power of two"
     return None
@@ -193,10 +216,10 @@ def check_columns(n_cols: int) -> int:
             "note": "ptxas checks an immediate; a number in a register is not checked",
         }
         hint = None
-        if isinstance(n_cols, int) and 0 < n_cols <= ALLOC_MAX:
+        if is_integer(n_cols) and 0 < n_cols <= ALLOC_MAX:
             hint = f"allocate n_cols={alloc_columns(n_cols)}"
         raise TmemError(reason, facts, hint)
-    return n_cols
+    return operator.index(n_cols)
 
 
 def expected_descriptor(plan: CopyPlan) -> MatrixDescriptor:

@@ -17,10 +17,11 @@ Sources: PTX ISA 8.8, 9.7.16.9.2 (shapes and multicasts); CUTLASS 7107b055, UTCC
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-from cute_py.argument_checks import expect
-from cute_py.errors import TmemError, given
+from cute_py.argument_checks import expect, expect_fields
+from cute_py.errors import TmemError, given, integer_text
 from cute_py.tmem.iters import Iter, Row
 
 LANES = 128
@@ -41,6 +42,15 @@ class CpForm:
     bits: int
     lanes: Row
     copies: Row
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+        counts = [math.prod(it.extent for it in row) for row in (self.lanes, self.copies)]
+        if self.bits not in (128, 256) or counts[0] != self.rows or not 1 <= self.rows * counts[1] <= LANES:
+            raise TmemError(
+                f"a form of {integer_text(self.rows)} rows of {self.bits} bits; must be rows of 128 or 256 bits that "
+                f"its lanes hold, at most {LANES} with its copies"
+            )
 
     @property
     def name(self) -> str:
@@ -89,7 +99,9 @@ def cp_form(shape: str, multicast: str | None = None) -> CpForm:
         shapes = ", ".join(dict.fromkeys(form.shape for form in FORMS))
         raise TmemError(f"unknown tcgen05.cp shape {given(shape)}; must be one of {shapes}")
     allowed = ", ".join(repr(form.multicast) for form in found)
-    if multicast is None:
+    if multicast is not None:
+        expect(multicast, str, "multicast")
+    else:
         if len(found) > 1:
             raise TmemError(f"tcgen05.cp shape {shape} has two multicasts; multicast must be one of {allowed}")
         return found[0]

@@ -43,6 +43,8 @@ def decompress(units: NDArray[numpy.uint8], source_format: str) -> NDArray[numpy
     expect(source_format, str, "source_format")
     if source_format not in DECOMPRESSIONS:
         raise TmemError(f"source format {given(source_format)}; must be one of {', '.join(DECOMPRESSIONS)}")
+    if expect(units, numpy.ndarray, "units").dtype != numpy.uint8:
+        raise TmemError(f"units of {units.dtype}; must be uint8")
     if units.shape[-1:] != (UNIT_BYTES,):
         raise TmemError(f"units of shape {units.shape}; the last extent must be {UNIT_BYTES} bytes")
     width, used = DECOMPRESSIONS[source_format]

@@ -7,12 +7,12 @@ no GPU has; the smallest allocation is 32.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy
 from numpy.typing import NDArray
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, expect_fields
 from cute_py.errors import TmemError
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import TensorMapDataType, TensorMapSwizzle
@@ -47,7 +47,10 @@ class Demonstration:
 
     copy: CopyAsync
     tmem: TensorMemory
-    readback: NDArray[numpy.uint32]
+    readback: NDArray[numpy.uint32] = field(compare=False)
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @property
     def picture(self) -> str:
@@ -100,6 +103,7 @@ def demonstrate(tile: NDArray[numpy.uint8] | None = None, *, n_cols: int = 32, t
     >>> done.readback[33, :4].tobytes() == bytes(range(16, 32))      # lane 33 holds row 1, as lanes 1, 65, 97 do
     True
     """
+    expect(through, str, "through")
     if tile is not None:
         expect(tile, numpy.ndarray, "tile")
     if tile is None:

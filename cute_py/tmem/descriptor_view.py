@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from cute_py.argument_checks import expect_fields, expect_integer
+from cute_py.errors import CoordinateError
 from cute_py.tmem.carry_out import tile_descriptors
 from cute_py.tmem.copy_async import CopyAsync
 from cute_py.tmem.copy_plan import CopyPlan
@@ -24,6 +26,10 @@ class S2TDescriptorView:
 
     plan: CopyPlan
     smem_address: int = 0
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+        self.plan.descriptor(self.smem_address)  # an address that no descriptor holds is refused here
 
     @property
     def base(self) -> int:
@@ -44,6 +50,9 @@ class S2TDescriptorView:
         return self.plan.count
 
     def __getitem__(self, index: int) -> int:
+        index = expect_integer(index, "the number of an instruction")
+        if not -len(self) <= index < len(self):
+            raise CoordinateError(f"instruction {index}; the copy has {len(self)}")
         return self.values[index]
 
     def __iter__(self) -> Iterator[int]:
@@ -61,6 +70,7 @@ def get_copy_s2t_smem_desc(copy: CopyAsync | CopyPlan, smem_address: int = 0) ->
     Args:
         smem_address: address of the shared buffer in bytes; a multiple of 16.
     Raises:
-        TmemError: the address is no multiple of 16 (when a descriptor is asked for).
+        TmemError: the address is no multiple of 16.
+        InvalidTypeError: no plan, or no address.
     """
     return S2TDescriptorView(copy.plan if isinstance(copy, CopyAsync) else copy, smem_address)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, expect_expression
+from cute_py.errors import InvalidValueError, given
 from cute_py.tmem.copy_async import CopyAsync
 from cute_py.tmem.emit_tirx import cache_key, cp_mnemonic, encodings, ptx_line
 from cute_py.tmem.matrix_descriptor import ADDRESS_MASK, START_MASK
@@ -73,6 +74,9 @@ def emit_cuda(*copies: CopyAsync, taddr: str = "tmem_addr", indent: str = "") ->
     """
     for copy in copies:
         expect(copy, CopyAsync, "a copy")
+    expect_expression(taddr, "taddr")
+    if expect(indent, str, "indent").strip(" \t"):
+        raise InvalidValueError(f"indent = {given(indent)}; must be blanks")
     held = encodings(copies)
     lines = []
     for key, encoding in held.items():

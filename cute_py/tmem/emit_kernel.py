@@ -9,7 +9,7 @@ The kernel is assembled for sm_100a and sm_103a by the tests. No Blackwell GPU w
 
 from __future__ import annotations
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, expect_name
 from cute_py.errors import TmemError
 from cute_py.tmem.copy_async import CopyAsync
 from cute_py.tmem.emit_cuda import device_functions, emit_cuda
@@ -58,8 +58,10 @@ def emit_kernel(copy: CopyAsync, name: str = "smem_to_tmem") -> str:
 
     Raises:
         TmemError: the tensor-memory buffer has no allocation, or the shared one is not aligned to its swizzle.
+        InvalidValueError: the name is no identifier.
     """
     expect(copy, CopyAsync, "a copy")
+    expect_name(name, "the kernel's name")
     plan, allocation = copy.plan, copy.dst.allocated_addr
     if allocation is None:
         raise TmemError("tmem buffer must have allocated_addr")

@@ -1,20 +1,32 @@
 """Does an instruction text assemble, where, and is it written in the order of the PTX ISA?
 
-The rows of `instruction_forms` against the words and operands of one text. All reasons are told, not only the first.
+The rows of `instruction_forms` against the modifiers and operands of one text, with every reason, not only the first.
 """
 
 from __future__ import annotations
 
-import re
+import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from cute_py.argument_checks import expect_fields
 from cute_py.errors import UnknownFactError
+from cute_py.tma.lower.architectures import NEWEST_VERSION, Version, architecture, expect_version, version_text
+from cute_py.tma.lower.instruction import holds
 from cute_py.tma.lower.parse import Instruction, OperandKind, WrittenOperand, parse_instruction, register_bits
 from cute_py.tmem.copy_plan import ALLOC_MAX, ALLOC_MIN
 from cute_py.tmem.instruction_forms import FORMS_TABLE, InstructionForm, combination_errors, register_count
 
-Version = tuple[int, int]
+_OPTIONAL = ("disabled lanes", "input scale", "last number", "zero-column mask")
+"""Operands that may be left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """`what` (the instruction, or a combination in it) needs one of these architectures, from these PTX versions on."""
+
+    what: str
+    targets: Mapping[str, Version]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,32 +34,53 @@ class Examination:
     """What the table says of one text.
 
     Args:
+        form: the row that comes nearest; None if there is no such instruction.
         errors: why no architecture takes it; empty if one does.
         canonical: the modifiers stand in the order of the PTX ISA.
-        targets: architecture -> first PTX version; empty with errors.
+        requirements: what it needs; empty with errors.
     """
 
     text: str
-    form: InstructionForm
-    chosen: Mapping[str, str]
+    form: InstructionForm | None = field(hash=False)
+    chosen: Mapping[str, str] = field(hash=False)
     errors: tuple[str, ...]
     canonical: bool
-    targets: Mapping[str, Version]
+    requirements: tuple[Requirement, ...] = field(hash=False)
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
+    @property
+    def targets(self) -> Mapping[str, Version]:
+        """Architecture -> first PTX version; empty with errors."""
+        needs = [need.targets for need in self.requirements]
+        shared = [arch for arch in needs[0] if all(arch in need for need in needs)] if needs else []
+        return {arch: max(need[arch] for need in needs) for arch in shared}
 
     def why_not(self, arch: str, version: Version | None = None) -> list[str]:
-        """Every reason why `arch` does not take it, at PTX `version` if one is given; empty if it does."""
+        """Every reason why `arch` does not take it, at PTX `version` if one is given; empty if it does.
+
+        Raises:
+            InvalidValueError: no such architecture, or no such version.
+        """
+        floor = architecture(arch).floor
+        asked = NEWEST_VERSION if version is None else expect_version(version)
         if self.errors:
             return list(self.errors)
-        if arch not in self.targets:
-            return [f"{self.form.name} needs one of {', '.join(self.targets)}; got {arch}"]
-        since = self.targets[arch]
-        if version is not None and version < since:
-            return [f"{arch} needs PTX {since[0]}.{since[1]} or newer; got {version[0]}.{version[1]}"]
-        return []
+        out = []
+        if floor is not None and asked < floor:
+            out.append(f"{arch} needs PTX {version_text(floor)} or newer; got {version_text(asked)}")
+        for need in self.requirements:
+            since = need.targets.get(arch)
+            if since is None:
+                out.append(f"{need.what} needs one of {', '.join(need.targets)}; got {arch}")
+            elif asked < since and since != floor:
+                out.append(f"{need.what} needs PTX {version_text(since)} or newer; got {version_text(asked)}")
+        return out
 
     def min_version(self, arch: str) -> Version | None:
         """The first PTX version with which it assembles for `arch`, or None."""
-        return None if self.errors else self.targets.get(arch)
+        return self.targets.get(architecture(arch).name)
 
 
 def examine(text: str) -> Examination:
@@ -55,20 +88,21 @@ def examine(text: str) -> Examination:
 
     Raises:
         ParseError: the text is no instruction.
-        UnknownFactError: no row has its opcode, or the row covers only plainer forms.
+        UnknownFactError: it is no tcgen05 instruction.
 
     >>> examine("tcgen05.cp.cta_group::1.32x128b [%r1], %rd2;").errors
     ('no multicast with .32x128b; must be .warpx4',)
+    >>> examine("tcgen05.wait::cp.sync.aligned;").errors
+    ('ptxas 13.0.88 knows no instruction tcgen05.wait::cp.sync.aligned',)
     """
     found = parse_instruction(text)
+    name = ".".join(found.words)
+    if found.words[0] != "tcgen05":
+        raise UnknownFactError(f"{name} is no tcgen05 instruction", {"instruction": text})
     rows = _rows(found.words)
     if not rows:
-        raise UnknownFactError(f"no row has the opcode of {'.'.join(found.words)}", {"instruction": text})
-    judged = [_judge(row, found) for row in rows]
-    best = min(judged, key=lambda examination: len(examination.errors))
-    if best.errors and best.form.opcode == ("tcgen05", "mma"):
-        raise UnknownFactError("the rows of tcgen05.mma cover its plain dense forms alone", {"instruction": text})
-    return best
+        return Examination(text, None, {}, (f"ptxas 13.0.88 knows no instruction {name}",), False, ())
+    return min((_judge(row, found) for row in rows), key=lambda examination: len(examination.errors))
 
 
 def why_not(text: str, arch: str, version: Version | None = None) -> list[str]:
@@ -76,8 +110,22 @@ def why_not(text: str, arch: str, version: Version | None = None) -> list[str]:
 
     >>> why_not("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;", "sm_100a")
     []
+    >>> scaled = "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.{} [%r1], %rd1, %rd2, %r3, [%r4], [%r5], %p1;"
+    >>> why_not(scaled.format("scale_vec::4X"), "sm_103a"), why_not(scaled.format("block16"), "sm_100f")
+    ([], [])
+    >>> why_not(scaled.format("scale_vec::4X"), "sm_100f")
+    ['tcgen05.mma with .scale_vec::4X needs one of sm_100a, sm_103a, sm_110a; got sm_100f']
+
+    Raises:
+        ParseError: the text is no instruction.
+        UnknownFactError: it is no tcgen05 instruction.
+        InvalidValueError: no such architecture, or no such version.
     """
     return examine(text).why_not(arch, version)
+
+
+Names = tuple[str, ...]
+Operands = tuple[Names, list[str]]
 
 
 def _rows(words: tuple[str, ...]) -> list[InstructionForm]:
@@ -105,26 +153,64 @@ def _judge(form: InstructionForm, found: Instruction) -> Examination:
     formats = [slot for slot in chosen if slot in ("dst_format", "src_format")]
     if formats == ["src_format", "dst_format"]:
         errors.append(f".{chosen['src_format']} before .{chosen['dst_format']}; must be after it")
+    named: tuple[str, ...] = ()
     if not errors:
-        errors = _operand_errors(form, chosen, found.operands)
+        named, errors = _operands(form, chosen, found.operands)
+    needs = [Requirement(form.name, form.targets)]
+    for rule in form.rules:
+        if not holds(rule.condition, chosen) or not set(rule.given) <= set(named):
+            continue
+        if rule.targets is not None:
+            needs.append(Requirement(_described(form, dict(rule.condition), chosen, rule.given), rule.targets))
+        elif rule.given:
+            errors.append(rule.forbid)
     ordered = tuple(chosen[slot.name] for slot in form.slots if slot.name in chosen)
-    return Examination(
-        found.text, form, chosen, tuple(errors), not errors and ordered == words, {} if errors else form.targets
-    )
+    canonical = not errors and ordered == words
+    return Examination(found.text, form, chosen, tuple(errors), canonical, () if errors else tuple(needs))
 
 
-def _operand_errors(form: InstructionForm, chosen: Mapping[str, str], written: tuple[WrittenOperand, ...]) -> list[str]:
+def _described(form: InstructionForm, slots: Mapping[str, object], chosen: Mapping[str, str], given: Names) -> str:
+    """The part of the instruction that a rule is about: the modifiers of its slots, its operands."""
+    parts = [f".{chosen[slot.name]}" for slot in form.slots if slot.name in slots and slot.name in chosen]
+    parts += [f"no {name}" for name in slots if name not in chosen]
+    return f"{'.'.join(form.opcode)} with {' and '.join([*parts, *given])}"
+
+
+def _operands(form: InstructionForm, chosen: Mapping[str, str], written: tuple[WrittenOperand, ...]) -> Operands:
+    """Names of the written operands in their order, and what is wrong with them; optional ones may be left out."""
     absent = set()
     if chosen.get("multicast") != "multicast::cluster":
         absent.add("CTA mask")
     if chosen.get("shape") != "16x32bx2":
         absent.add("half split")
+    if "sparse" not in chosen:
+        absent.add("[sparsity metadata]")
     expected = [name for name in form.operands if name not in absent]
-    if len(expected) != len(written):
-        return [f"{len(written)} operands; expected {', '.join(expected) or 'none'}"]
+    optional = [name for name in expected if name in _OPTIONAL]
+    best: Operands | None = None
+    for dropped in itertools.combinations(optional, max(0, min(len(optional), len(expected) - len(written)))):
+        kept = tuple(name for name in expected if name not in dropped)
+        if len(kept) == len(written):
+            errors = _misfits(kept, chosen, written)
+            if best is None or len(errors) < len(best[1]):
+                best = (kept, errors)
+    if best is not None:
+        return best
+    names = ", ".join(f"{name}?" if name in optional else name for name in expected) or "none"
+    return (), [f"{len(written)} operands; expected {names}"]
+
+
+def _misfits(kept: Names, chosen: Mapping[str, str], written: tuple[WrittenOperand, ...]) -> list[str]:
     out = []
-    for name, got in zip(expected, written, strict=True):
-        error = _vector(got, register_count(chosen)) if name == "registers" else _FITS[name](got)
+    for name, got in zip(kept, written, strict=True):
+        if name == "registers":
+            error = _vector(got, register_count(chosen))
+        elif name == "disabled lanes":
+            error = _vector(got, 8 if chosen.get("cta_group") == "cta_group::2" else 4)
+        elif name == "first operand" and "ashift" in chosen:
+            error = _taddr(got)
+        else:
+            error = _FITS[name](got)
         if error:
             out.append(f"{name} {got.text}: {error}")
     return out
@@ -147,8 +233,20 @@ def _register(bits: int) -> Callable[[WrittenOperand], str]:
     return fit
 
 
+def _is_integer(got: WrittenOperand) -> bool:
+    return got.kind is OperandKind.IMMEDIATE and got.value is not None
+
+
 def _descriptor(got: WrittenOperand) -> str:
-    return "" if got.kind is OperandKind.IMMEDIATE else _register(64)(got)
+    return "" if _is_integer(got) else _register(64)(got)
+
+
+def _instruction_descriptor(got: WrittenOperand) -> str:
+    return "" if _is_integer(got) else _register(32)(got)
+
+
+def _input_scale(got: WrittenOperand) -> str:
+    return "" if _is_integer(got) and 0 <= (got.value or 0) <= 15 else "must be an immediate within 0..15"
 
 
 def _columns(got: WrittenOperand) -> str:
@@ -167,7 +265,7 @@ def _freed(got: WrittenOperand) -> str:
 
 
 def _immediate(got: WrittenOperand) -> str:
-    return "" if got.kind is OperandKind.IMMEDIATE else "must be an immediate"
+    return "" if _is_integer(got) else "must be an immediate"
 
 
 def _first(got: WrittenOperand) -> str:
@@ -175,7 +273,7 @@ def _first(got: WrittenOperand) -> str:
 
 
 def _enable(got: WrittenOperand) -> str:
-    return "" if got.kind is OperandKind.IMMEDIATE else _register(1)(got)
+    return "" if got.kind is OperandKind.NEGATED or _is_integer(got) else _register(1)(got)
 
 
 def _scalar(got: WrittenOperand) -> str:
@@ -203,11 +301,12 @@ _FITS: dict[str, Callable[[WrittenOperand], str]] = {
     "half split": _immediate,
     "reduced value": _scalar,
     "first operand": _first,
-    "instruction descriptor": _register(32),
+    "[sparsity metadata]": _taddr,
+    "instruction descriptor": _instruction_descriptor,
+    "[scales of A]": _taddr,
+    "[scales of B]": _taddr,
     "enable": _enable,
+    "input scale": _input_scale,
+    "last number": _immediate,
+    "zero-column mask": _descriptor,
 }
-
-
-def is_tcgen05(text: str) -> bool:
-    """Whether a text is a tcgen05 instruction, with or without a predicate."""
-    return re.match(r"\s*(@!?%\w+\s+)?tcgen05\.", text) is not None

@@ -1,20 +1,21 @@
-"""The tcgen05 instructions that move data to, from and within tensor memory: modifiers, operands, architectures.
+"""The tcgen05 instructions: their modifiers, operands, architectures, and the rules between these.
 
-Each row is one instruction. Slots stand in the order in which the PTX ISA writes them; ptxas takes them in any order
-but for the two formats of a decompression. Operands are named by what they are; `instruction_check` knows what each
-name may look like.
+Each row is one instruction; the matrix instructions have a row for each group of kinds that share their operands.
+Slots stand in the order in which the PTX ISA writes them; ptxas takes them in any order but for the two formats of a
+decompression. Operands are named by what they are; `instruction_check` knows what each name may look like.
 
-Sources: PTX ISA 9.0, tcgen05 instructions; every row and every bound measured with ptxas 13.0.88 (November 2026).
-What ptxas takes says nothing about what is legal at run time.
+Sources: PTX ISA 9.0, tcgen05 instructions; every row, rule and bound measured with ptxas 13.0.88 (November 2026), which
+has no other tcgen05 instruction. What ptxas takes says nothing about what is legal at run time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, expect_fields
 from cute_py.errors import EmissionError, given
+from cute_py.tma.lower.instruction import Condition, holds, when
 from cute_py.tmem.cp_forms import DECOMPRESSIONS, FORMS
 
 FULL: dict[str, tuple[int, int]] = {
@@ -30,6 +31,9 @@ FULL: dict[str, tuple[int, int]] = {
 _NO_F = {arch: version for arch, version in FULL.items() if not arch.endswith("f")}
 _REDUCING = {arch: version for arch, version in FULL.items() if not arch.startswith("sm_100")}
 _INTEGER_MMA = {arch: version for arch, version in FULL.items() if arch in ("sm_100a", "sm_110a")}
+_SCALED_INPUT = {arch: version for arch, version in FULL.items() if not arch.startswith("sm_110")}
+_FROM_8_7 = {arch: max(version, (8, 7)) for arch, version in FULL.items()}
+_FROM_8_8 = {arch: max(version, (8, 8)) for arch, version in FULL.items()}
 
 COUNTS: tuple[str, ...] = tuple(f"x{1 << power}" for power in range(8))
 """`.num`: how often the shape is repeated along the columns."""
@@ -50,6 +54,16 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
+class Rule:
+    """If `condition` holds and the operands `given` are written: only these targets have it, or (`forbid`) none."""
+
+    condition: Condition
+    targets: Mapping[str, tuple[int, int]] | None = None
+    forbid: str = ""
+    given: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class InstructionForm:
     """One instruction.
 
@@ -57,6 +71,7 @@ class InstructionForm:
         opcode: the words before the modifiers.
         operands: names of operands, in order; some are there only with certain modifiers.
         targets: architecture -> first PTX version.
+        rules: which modifiers exclude each other, and which architectures a combination needs.
     """
 
     name: str
@@ -64,7 +79,11 @@ class InstructionForm:
     slots: tuple[Slot, ...]
     operands: tuple[str, ...]
     section: str
-    targets: Mapping[str, tuple[int, int]]
+    targets: Mapping[str, tuple[int, int]] = field(hash=False)
+    rules: tuple[Rule, ...] = field(default=(), hash=False)
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
 
 _GROUP = Slot("cta_group", ("cta_group::1", "cta_group::2"))
@@ -81,6 +100,95 @@ def _moved(name: str, extra: str, operands: tuple[str, ...]) -> InstructionForm:
 
 def _plain(name: str, words: tuple[str, ...], *slots: Slot) -> InstructionForm:
     return InstructionForm(name, words, slots, (), name, FULL)
+
+
+_SPARSE = Slot("sparse", ("sp",), required=False)
+_FLOAT_KINDS, _INTEGER_KINDS = ("kind::f16", "kind::tf32", "kind::f8f6f4"), ("kind::i8",)
+_USES = ("fill", "use", "lastuse", "discard")
+_COLLECTOR_A = Slot("collector", tuple(f"collector::a::{use}" for use in _USES), required=False)
+_COLLECTOR_B = Slot(
+    "collector", tuple(f"collector::b{number}::{use}" for number in range(4) for use in _USES), required=False
+)
+_SCALE_VECTORS = tuple(f"scale_vec::{count}X" for count in (1, 2, 4))
+_FACTORS = (
+    "[tensor-memory address]",
+    "first operand",
+    "matrix descriptor",
+    "[sparsity metadata]",
+    "instruction descriptor",
+)
+
+SCALES: dict[str, tuple[str, ...]] = {
+    "kind::mxf8f6f4": ("", "scale_vec::1X", "block32"),
+    "kind::mxf4": ("", "scale_vec::2X", "block32"),
+    "kind::mxf4nvf4": ("scale_vec::2X", "scale_vec::4X", "block16", "block32"),
+}
+"""Kind with scale factors -> the vector sizes that it takes; '' is the kind's own."""
+
+
+def _dense(name: str, kinds: tuple[str, ...], scale: str, targets: Mapping[str, tuple[int, int]]) -> InstructionForm:
+    """tcgen05.mma without scale factors; `scale` is the name of its last operand."""
+    shifted = tuple(f"collector::a::{use}" for use in ("fill", "use"))
+    return InstructionForm(
+        name,
+        ("tcgen05", "mma"),
+        (_SPARSE, _GROUP, Slot("kind", kinds), Slot("ashift", ("ashift",), required=False), _COLLECTOR_A),
+        (*_FACTORS, "disabled lanes", "enable", scale),
+        "tcgen05.mma",
+        targets,
+        (
+            Rule(
+                when(ashift="ashift", collector=shifted),
+                forbid=".ashift takes .collector::a::lastuse or .collector::a::discard alone",
+            ),
+            Rule(when(kind="kind::f8f6f4"), forbid="kind::f8f6f4 has no input scale", given=("input scale",)),
+            Rule((), _SCALED_INPUT, given=("input scale",)),
+            # ptxas takes any number here, though the ISA gives an input scale to kind::f16 and kind::tf32 alone.
+            Rule(
+                when(sparse="sp"),
+                forbid="a sparse kind::i8 has either disabled lanes or a last number",
+                given=("disabled lanes", "last number"),
+            ),
+        ),
+    )
+
+
+def _weights(name: str, kinds: tuple[str, ...], targets: Mapping[str, tuple[int, int]]) -> InstructionForm:
+    """tcgen05.mma.ws, where B stays in the collector."""
+    slots = (_SPARSE, Slot("cta_group", ("cta_group::1",)), Slot("kind", kinds), _COLLECTOR_B)
+    operands = (*_FACTORS, "enable", "zero-column mask")
+    return InstructionForm(name, ("tcgen05", "mma", "ws"), slots, operands, "tcgen05.mma.ws", targets)
+
+
+def _scaled() -> InstructionForm:
+    every = ("", *_SCALE_VECTORS, "block16", "block32")
+    combinations = []
+    for kind, taken in SCALES.items():
+        wrong = when(kind=kind, scale=tuple(scale for scale in every if scale not in taken))
+        says = "takes" if "" in taken else "needs one of"
+        combinations.append(Rule(wrong, forbid=f"{kind} {says} .{', .'.join(scale for scale in taken if scale)}"))
+    return InstructionForm(
+        "tcgen05.mma.block_scale",
+        ("tcgen05", "mma"),
+        (
+            _SPARSE,
+            _GROUP,
+            Slot("kind", tuple(SCALES)),
+            Slot("block_scale", ("block_scale",)),
+            Slot("scale", every[1:], required=False),
+            _COLLECTOR_A,
+        ),
+        (*_FACTORS, "[scales of A]", "[scales of B]", "enable"),
+        "tcgen05.mma",
+        FULL,
+        (
+            *combinations,
+            Rule(when(scale=_SCALE_VECTORS), _NO_F),
+            Rule(when(kind="kind::mxf4nvf4"), _FROM_8_7),
+            Rule(when(scale=("", "block16", "block32")), _FROM_8_8),
+            Rule(when(sparse="sp", kind=("kind::mxf4", "kind::mxf4nvf4")), _NO_F),
+        ),
+    )
 
 
 FORMS_TABLE: tuple[InstructionForm, ...] = (
@@ -160,28 +268,17 @@ FORMS_TABLE: tuple[InstructionForm, ...] = (
     _plain("tcgen05.wait::st", ("tcgen05", "wait::st"), _SYNC, _ALIGNED),
     _plain("tcgen05.fence::before_thread_sync", ("tcgen05", "fence::before_thread_sync")),
     _plain("tcgen05.fence::after_thread_sync", ("tcgen05", "fence::after_thread_sync")),
-    InstructionForm(
-        "tcgen05.mma",
-        ("tcgen05", "mma"),
-        (_GROUP, Slot("kind", ("kind::f16", "kind::tf32", "kind::f8f6f4"))),
-        ("[tensor-memory address]", "first operand", "matrix descriptor", "instruction descriptor", "enable"),
-        "tcgen05.mma, the plain dense forms only",
-        FULL,
-    ),
-    InstructionForm(
-        "tcgen05.mma.i8",
-        ("tcgen05", "mma"),
-        (_GROUP, Slot("kind", ("kind::i8",))),
-        ("[tensor-memory address]", "first operand", "matrix descriptor", "instruction descriptor", "enable"),
-        "tcgen05.mma, the plain dense forms only",
-        _INTEGER_MMA,
-    ),
+    _dense("tcgen05.mma", _FLOAT_KINDS, "input scale", FULL),
+    _dense("tcgen05.mma.i8", _INTEGER_KINDS, "last number", _INTEGER_MMA),
+    _scaled(),
+    _weights("tcgen05.mma.ws", _FLOAT_KINDS, FULL),
+    _weights("tcgen05.mma.ws.i8", _INTEGER_KINDS, _INTEGER_MMA),
 )
 
 
 def combination_errors(form: InstructionForm, chosen: Mapping[str, str]) -> list[str]:
     """What the chosen modifiers break together, each slot being filled as it must."""
-    out = []
+    out = [rule.forbid for rule in form.rules if rule.forbid and not rule.given and holds(rule.condition, chosen)]
     if form.name == "tcgen05.cp" and "shape" in chosen:
         allowed = [row.multicast for row in FORMS if row.shape == chosen["shape"]]
         if chosen.get("multicast", "") not in allowed:
@@ -225,7 +322,8 @@ def mnemonic(name: str, **modifiers: str) -> str:
     if unknown:
         raise EmissionError(f"{name} has no modifier {', '.join(sorted(unknown))}")
     for slot in form.slots:
-        got = modifiers.get(slot.name, slot.choices[0] if slot.required and len(slot.choices) == 1 else "")
+        only = slot.choices[0] if len(slot.choices) == 1 else ""
+        got = expect(modifiers.get(slot.name, only if slot.required else ""), str, slot.name)
         if got and got not in slot.choices:
             raise EmissionError(f"{name}: {slot.name} = {given(got)}; must be one of {', '.join(slot.choices)}")
         if slot.required and not got:

@@ -17,12 +17,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cute_py.errors import TmemError
+from cute_py.argument_checks import expect_fields
+from cute_py.errors import TmemError, integer_text
 
 if TYPE_CHECKING:
     import numpy
-
-Row = tuple["Iter", ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +36,14 @@ class Iter:
     stride: int
     axis: str
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
     def __repr__(self) -> str:
         return f"{self.extent} : {self.stride}" + ("" if self.axis == "m" else f" @ {self.axis}")
+
+
+Row = tuple[Iter, ...]
 
 
 def size(row: Row) -> int:
@@ -190,8 +195,11 @@ def walk(row: Row, axis: str) -> numpy.ndarray[Any, numpy.dtype[numpy.int64]]:
     count = math.prod([it.extent for it in row])
     if count > MAX_WALKED:
         raise TmemError(f"a layout of {count} elements; at most {MAX_WALKED} are walked one by one")
+    reach = sum((it.extent - 1) * abs(it.stride) for it in row if it.axis == axis)
+    if reach >= 1 << 62:
+        raise TmemError(f"a layout that reaches {integer_text(reach)} steps along {axis}; must be below 2**62")
     total: numpy.ndarray[Any, numpy.dtype[numpy.int64]] = numpy.zeros(1, numpy.int64)
     for it in row:
-        steps = numpy.arange(it.extent, dtype=numpy.int64) * (it.stride if it.axis == axis else 0)
+        steps = numpy.arange(it.extent, dtype=numpy.int64) * (it.stride if it.axis == axis and it.extent > 1 else 0)
         total = (total[:, None] + steps[None, :]).reshape(-1)
     return total

@@ -16,13 +16,12 @@ descriptors; apache-tvm 0.27.0. The three agree.
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 
-from cute_py.argument_checks import expect_integer
+from cute_py.argument_checks import expect, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, TmemError, given
-from cute_py.tmem.axes import whole
+from cute_py.tma.lower.architectures import architecture
 from cute_py.tmem.cp_forms import UNIT_BYTES
 
 ADDRESS_MASK = 0x3FFFF
@@ -68,6 +67,7 @@ class SmemSwizzle(IntEnum):
         >>> SmemSwizzle.B128.of(128)
         144
         """
+        address = expect_integer(address, "address")
         bits, base, shift = self.cute
         return address ^ ((address >> shift) & (((1 << bits) - 1) << base))
 
@@ -145,10 +145,11 @@ class MatrixDescriptor:
     residue: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "kind", _kind(self.kind))
+        object.__setattr__(self, "kind", as_kind(self.kind))
         for name in ("start", "leading", "stride", "base_offset", "version", "residue"):
-            object.__setattr__(self, name, whole(getattr(self, name), name))
-        object.__setattr__(self, "swizzle", _swizzle(self.swizzle))
+            object.__setattr__(self, name, expect_integer(getattr(self, name), name))
+        object.__setattr__(self, "swizzle", as_swizzle(self.swizzle))
+        expect(self.leading_is_address, bool, "leading_is_address")
         reasons = self.violations()
         if reasons:
             raise TmemError(reasons[0], {f"and {n}": reason for n, reason in enumerate(reasons[1:], 2)})
@@ -173,6 +174,8 @@ class MatrixDescriptor:
 
     def restrictions(self, arch: str | None = None) -> list[str]:
         """What the PTX ISA says against these fields although they have bits; `arch` as in `sm_103a`."""
+        if arch is not None:
+            architecture(arch)
         out = []
         if self.kind is DescriptorKind.TCGEN05 and self.version != 1:
             out.append(f"version = {self.version}; must be 1")
@@ -205,10 +208,8 @@ class MatrixDescriptor:
         Raises:
             TmemError: not 64 bits, or a swizzle code that has no meaning (tcgen05: 3, 5, 7).
         """
-        kind = _kind(kind)
-        if isinstance(value, bool) or not hasattr(value, "__index__"):
-            raise InvalidTypeError(f"a matrix descriptor is a 64-bit int, got {given(value)}")
-        value = operator.index(value)
+        kind = as_kind(kind)
+        value = expect_integer(value, "a matrix descriptor")
         if not 0 <= value < 1 << 64:
             raise TmemError(f"matrix descriptor {value:#x}; must have 64 bits")
         raw = {field.name: (value & field.mask) >> field.low for field in BIT_FIELDS[kind]}
@@ -255,22 +256,20 @@ def _held(kind: DescriptorKind) -> int:
     return mask
 
 
-def _kind(kind: object) -> DescriptorKind:
-    try:
-        return DescriptorKind(kind)
-    except ValueError:
-        raise InvalidTypeError(
-            f"kind is a DescriptorKind or its value, 'tcgen05' or 'wgmma', got {given(kind)}"
-        ) from None
+def as_kind(kind: object) -> DescriptorKind:
+    """The kind, or the kind of that value."""
+    for one in DescriptorKind:
+        if kind is one or (isinstance(kind, str) and kind == one.value):
+            return one
+    raise InvalidTypeError(f"kind is a DescriptorKind or its value, 'tcgen05' or 'wgmma', got {given(kind)}")
 
 
-def _swizzle(value: object) -> SmemSwizzle:
-    try:
-        return SmemSwizzle(value)  # type: ignore[arg-type]
-    except ValueError:
-        raise TmemError(
-            f"swizzle {given(value)}; must be 0 (none), 1 (32B), 2 (64B), 3 (128B) or 4 (128B, 32B atom)"
-        ) from None
+def as_swizzle(value: object) -> SmemSwizzle:
+    """The swizzle of that number."""
+    for one in SmemSwizzle:
+        if is_integer(value) and value == one:
+            return one
+    raise TmemError(f"swizzle {given(value)}; must be 0 (none), 1 (32B), 2 (64B), 3 (128B) or 4 (128B, 32B atom)")
 
 
 def encode_matrix_descriptor(address: int, ldo: int, sdo: int, swizzle: int) -> int:
@@ -284,10 +283,10 @@ def encode_matrix_descriptor(address: int, ldo: int, sdo: int, swizzle: int) -> 
     >>> f"{encode_matrix_descriptor(0, 16, 8, 0):#018x}"
     '0x0000400800100000'
     """
-    address = expect_integer(address, "the address of shared memory")
+    address = expect_integer(address, "the address of shared memory", 0)
     if address % UNIT_BYTES:
         raise TmemError(f"shared-memory address {address}; must be a multiple of 16 bytes")
-    return MatrixDescriptor((address & ADDRESS_MASK) // UNIT_BYTES, ldo, sdo, _swizzle(swizzle)).encode()
+    return MatrixDescriptor((address & ADDRESS_MASK) // UNIT_BYTES, ldo, sdo, as_swizzle(swizzle)).encode()
 
 
 def smem_desc_add_16B_offset(descriptor: int, offset: int) -> int:

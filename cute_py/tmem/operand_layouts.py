@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, expect_integer, expect_integers
 from cute_py.dtypes import as_dtype
 from cute_py.errors import LayoutError, given
-from cute_py.tmem.axes import TCol, TLane, whole
+from cute_py.tmem.axes import TCol, TLane
 from cute_py.tmem.spec import S
 from cute_py.tmem.swizzled_layout import ComposeLayout, Layout
 from cute_py.tmem.tile_layout import TileLayout
@@ -31,7 +31,7 @@ def _unit_elements(dtype: object) -> int:
 
 
 def _row_bytes(swizzle: int) -> int:
-    if whole(swizzle, "a swizzle mode") not in range(len(ROW_BYTES)):
+    if expect_integer(swizzle, "a swizzle mode") not in range(len(ROW_BYTES)):
         raise LayoutError(f"swizzle mode {swizzle}; must be 0 (none), 1 (32 bytes), 2 (64 bytes) or 3 (128 bytes)")
     return ROW_BYTES[swizzle]
 
@@ -62,7 +62,7 @@ def mma_shared_layout(dtype: object, swizzle: int, shape: Sequence[int]) -> Layo
     """
     units = _unit_elements(dtype)
     width = _row_bytes(swizzle) // 16 * units
-    extents = tuple(whole(extent, "an extent") for extent in shape)
+    extents = expect_integers(shape, "shape")
     if len(extents) < 2 or min(extents) < 1:
         raise LayoutError(f"shape {extents}; must be (..., rows, columns), each at least 1")
     *lead, rows, columns = extents
@@ -106,7 +106,8 @@ def tmem_datapath_layout(datapath: str, rows: int, cols: int, sub_slab: int = 0)
     if datapath not in DATAPATHS:
         raise LayoutError(f"unknown data path {given(datapath)}", {"known": ", ".join(DATAPATHS)})
     wanted, spread, use = DATAPATHS[datapath]
-    whole(rows, "rows"), whole(cols, "cols")
+    rows, cols = expect_integer(rows, "rows"), expect_integer(cols, "cols")
+    sub_slab = expect_integer(sub_slab, "sub_slab")
     facts = {"data path": f"{datapath}: {use}"}
     if sub_slab not in (0, 1):
         raise LayoutError(f"sub_slab = {sub_slab}; must be 0 or 1", facts)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy
 from numpy.typing import NDArray
 
-from cute_py.argument_checks import expect
-from cute_py.errors import TmemError
+from cute_py.argument_checks import expect, expect_integer
+from cute_py.errors import TmemError, given
 from cute_py.tmem.tensor_memory import NOT_A_SOURCE
 
 SLAB = 32
+MAX_ADDRESS = 1 << 48
 
 Line = tuple[str, "list[str] | str"]
 """A name, and cells in columns or one text."""
@@ -48,11 +49,17 @@ def picture(sources: NDArray[numpy.int64], columns: range | None = None, *, base
      64-127 | as lanes 32-63
     """
     expect(sources, numpy.ndarray, "sources")
-    if sources.ndim != 3:
-        raise TmemError(f"sources of shape {sources.shape}; must be (lanes, columns, bytes)")
+    lanes_shown = expect_integer(lanes_shown, "lanes_shown", 1, SLAB)
+    base = expect_integer(base, "base", -MAX_ADDRESS, MAX_ADDRESS)
+    if sources.ndim != 3 or sources.shape[2] != 4 or not sources.size or sources.shape[0] % SLAB:
+        raise TmemError(f"sources of shape {sources.shape}; must be (lanes, columns, bytes), in slabs of {SLAB} lanes")
+    if sources.dtype.kind not in "iu":
+        raise TmemError(f"sources of {sources.dtype}; must be integers")
     used = (sources != NOT_A_SOURCE).any(axis=(0, 2))
     if columns is None:
         columns = range(int(used.argmax()), len(used) - int(used[::-1].argmax())) if used.any() else range(1)
+    elif not isinstance(columns, range) or columns.step != 1 or not 0 <= columns.start < columns.stop <= len(used):
+        raise TmemError(f"columns = {given(columns)}; must be a range within 0..{len(used)}, in steps of 1")
     shown = numpy.where(sources == NOT_A_SOURCE, NOT_A_SOURCE, sources - base)[:, columns.start : columns.stop]
     lines: list[Line] = [("lane", [str(column) for column in columns])]
     seen: list[int] = []

@@ -10,10 +10,12 @@ element for each cell, shared-memory reach, whole bytes) are ours, and refuse wh
 
 from __future__ import annotations
 
-from cute_py.argument_checks import expect
+import math
+
+from cute_py.argument_checks import expect, expect_choice, expect_integer
 from cute_py.tmem import iters
 from cute_py.tmem.atom_split import Parts, Side, cut_regions, in_one_order, split_parts
-from cute_py.tmem.copy_plan import CopyPlan, MiddleLoop, Refusal
+from cute_py.tmem.copy_plan import MAX_INSTRUCTIONS, CopyPlan, MiddleLoop, Refusal
 from cute_py.tmem.cp_forms import FORMS, LANES, UNIT_BYTES, WARPX4, CpForm
 from cute_py.tmem.iters import Iter, Row
 from cute_py.tmem.matrix_descriptor import ADDRESS_MASK, START_MASK, SmemSwizzle
@@ -40,6 +42,11 @@ def plan_form(
     expect(form, CpForm, "a form of tcgen05.cp")
     expect(smem, Side, "the shared side")
     expect(tmem, Side, "the tensor-memory side")
+    bits = expect_integer(bits, "bits of an element")
+    expect_choice(compat, COMPATS, "compat")
+    cta_group = expect_integer(cta_group, "cta_group", 1, 2)
+    if ldo is not None:
+        ldo = expect_integer(ldo, "ldo")
     if bits not in (4, 8, 16, 32):
         return Refusal("element", f"elements of {bits} bits; must be 4, 8, 16 or 32 (a column holds 32 bits)")
     cut = cut_regions(smem, tmem)
@@ -72,6 +79,9 @@ def plan_form(
     middle = _middle(parts, bits)
     if isinstance(middle, Refusal):
         return middle
+    count = math.prod(loop.extent for loop in middle)
+    if count > MAX_INSTRUCTIONS:
+        return Refusal("reach", f"a copy of {count} instructions; tensor memory holds at most {MAX_INSTRUCTIONS}")
     if form.bits == 128 and compat == "seed":
         leading = SEED_LDO  # A row of one unit has no second one: the field is not read.
     if ldo is not None and not 0 <= ldo <= START_MASK:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import math
 
+from cute_py.argument_checks import expect_integer
 from cute_py.errors import InvalidTypeError, LayoutError
-from cute_py.tmem.axes import AxisTerm, as_term, whole
+from cute_py.tmem.axes import AxisTerm, as_term
 from cute_py.tmem.iters import Iter, Row
 from cute_py.tmem.tile_layout import TileLayout
 
@@ -24,7 +25,7 @@ def _build(spec: object) -> Row:
         extents, strides = spec.start, spec.stop
         if spec.step is not None:
             raise InvalidTypeError("a layout is written shape : strides; a second colon has no meaning")
-    shape = [whole(e, "an extent") for e in (extents if isinstance(extents, tuple | list) else (extents,))]
+    shape = [expect_integer(e, "an extent") for e in (extents if isinstance(extents, tuple | list) else (extents,))]
     if strides is None:
         steps = [AxisTerm(math.prod(shape[d + 1 :]), "m") for d in range(len(shape))]
     else:

@@ -16,12 +16,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from cute_py.errors import InvalidTypeError, LayoutError
+from cute_py.argument_checks import expect_fields, expect_integer
+from cute_py.errors import LayoutError
 from cute_py.tmem.axes import Axis, axis_name
 from cute_py.tmem.tile_layout import Region, TileLayout
 
 if TYPE_CHECKING:
     import numpy
+
+
+MAX_BITS = 20
+"""Of each of the three counts, so that places stay within 64 bits; the hardware's are at most 5."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +54,11 @@ class ComposeLayout:
     swizzle_inner: bool = True
 
     def __post_init__(self) -> None:
-        if not isinstance(self.tile, TileLayout):
-            raise InvalidTypeError(f"the tile of a ComposeLayout is a TileLayout, got {type(self.tile).__name__}")
+        expect_fields(self)
         for name in ("per_element", "swizzle_len", "atom_len"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise InvalidTypeError(f"{name} is a whole number, got {value!r}")
-            if value < 0:
-                raise LayoutError(f"{name} = {value}; must be at least 0")
+            if not 0 <= value <= MAX_BITS:
+                raise LayoutError(f"{name} = {value}; must be within 0..{MAX_BITS}")
         if self.atom_len < self.swizzle_len:
             raise LayoutError(
                 f"atom_len = {self.atom_len}; must be at least swizzle_len = {self.swizzle_len}, "
@@ -75,6 +77,8 @@ class ComposeLayout:
 
     def swizzle(self, place: Any) -> Any:
         """The swizzled place of an int, or of every entry of an integer array, in elements."""
+        if getattr(getattr(place, "dtype", None), "kind", "") not in ("i", "u"):
+            place = expect_integer(place, "a place")
         units = place >> self.per_element
         bits = (1 << self.swizzle_len) - 1
         if self.swizzle_inner:

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy
 from numpy.typing import NDArray
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, expect_having, expect_integer
 from cute_py.errors import RaceError, TmemError, UnknownFactError, WouldHangError
 from cute_py.tmem.copy_plan import check_columns
 from cute_py.tmem.cp_forms import COLUMNS, LANES, UNIT_BYTES, CpForm, cp_form
@@ -68,7 +68,7 @@ class TensorMemory:
             TmemError: the number is not 32, 64, 128, 256 or 512, or allocation was given up.
             WouldHangError: no free columns; the instruction blocks until another CTA frees some.
         """
-        check_columns(n_cols)
+        n_cols = check_columns(n_cols)
         self._group(cta_group)
         if not self._may_allocate:
             raise TmemError("tcgen05.alloc after relinquish_alloc_permit; a CTA may not allocate any more")
@@ -82,7 +82,12 @@ class TensorMemory:
         )
 
     def dealloc(self, taddr: int, n_cols: int) -> None:
-        """Give columns back, as they were allocated."""
+        """Give columns back, as they were allocated.
+
+        Raises:
+            TmemError: they were not. RaceError: a copy into them was not committed.
+        """
+        taddr, n_cols = _address(taddr), expect_integer(n_cols, "n_cols")
         if self._allocated.get(taddr) != n_cols:
             held = ", ".join(f"{count} columns at {first:#x}" for first, count in self._allocated.items()) or "none"
             raise TmemError(f"tcgen05.dealloc of {n_cols} columns at {taddr:#x}; allocated are: {held}")
@@ -133,6 +138,10 @@ class TensorMemory:
         """
         self._group(cta_group)
         form = cp_form(shape, multicast)
+        expect(smem, numpy.ndarray, "smem")
+        if smem.dtype != numpy.uint8 or smem.ndim != 1:
+            raise TmemError(f"smem of shape {smem.shape} and {smem.dtype}; must be one row of uint8")
+        smem_base = expect_integer(smem_base, "smem_base", 0, ADDRESS_MASK, "bytes")
         addresses = source_addresses(form, MatrixDescriptor.decode(descriptor))
         index = addresses - smem_base
         if index.min() < 0 or index.max() >= smem.size:
@@ -155,6 +164,8 @@ class TensorMemory:
     def commit(self, barrier: Barrier | None = None, cta_group: int = 1) -> None:
         """Everything issued before is done when `barrier` completes; the emulator completes it at once."""
         self._group(cta_group)
+        if barrier is not None:
+            expect_having(barrier, ("arrive",), "a barrier")
         self._in_flight[:] = False
         if barrier is not None:
             barrier.arrive()
@@ -193,6 +204,8 @@ class TensorMemory:
         The upper half after an unpacking store is not documented; zero is this emulator's choice.
         """
         lanes, columns = self._transfer(taddr, shape, num, warp, unpack, half_split)
+        if expect(registers, numpy.ndarray, "registers").dtype.kind not in "iu":
+            raise TmemError(f"registers of {registers.dtype}; must be integers")
         if registers.shape != lanes.shape:
             raise TmemError(f"registers of shape {registers.shape}; {shape}.x{num} has {lanes.shape}")
         values = registers.astype(numpy.uint32)
@@ -207,6 +220,7 @@ class TensorMemory:
     # -- addresses ---------------------------------------------------------------------------------------------------
 
     def _cells(self, form: CpForm, taddr: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        taddr = _address(taddr)
         lane, column = taddr >> 16, taddr & 0xFFFF
         self._columns(column, form.columns)
         lanes = _row_lanes(form)
@@ -218,8 +232,13 @@ class TensorMemory:
     def _transfer(
         self, taddr: int, shape: str, num: int, warp: int, halves: bool, half_split: int | None
     ) -> tuple[NDArray[Any], NDArray[Any]]:
+        taddr = _address(taddr)
         lane, column = taddr >> 16, taddr & 0xFFFF
         check_transfer(shape, num)
+        warp = expect_integer(warp, "warp", 0)
+        expect(halves, bool, "pack or unpack")
+        if half_split is not None:
+            half_split = expect_integer(half_split, "half_split", 0, COLUMNS, "columns")
         if (shape == "16x32bx2") != (half_split is not None):
             raise TmemError(f"half split with {shape}; 16x32bx2 has one, no other shape")
         reason = why_not_warp(shape, lane, warp)
@@ -239,6 +258,7 @@ class TensorMemory:
         raise TmemError(f"columns {column}..{column + count - 1} are not allocated", {"allocated": held})
 
     def _group(self, cta_group: int) -> None:
+        cta_group = expect_integer(cta_group, "cta_group")
         if cta_group not in (1, 2):
             raise TmemError(f"cta_group = {cta_group}; must be 1 or 2")
         if self._cta_group not in (0, cta_group):
@@ -246,6 +266,11 @@ class TensorMemory:
                 f"cta_group::{cta_group} after cta_group::{self._cta_group}; a kernel uses one of them throughout"
             )
         self._cta_group = cta_group
+
+
+def _address(taddr: int) -> int:
+    """A tensor-memory address of 32 bits."""
+    return expect_integer(taddr, "the tensor-memory address", 0, (1 << 32) - 1)
 
 
 def _row_lanes(form: CpForm) -> NDArray[numpy.int64]:

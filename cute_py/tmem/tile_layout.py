@@ -18,9 +18,10 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cute_py.errors import CoordinateError, InvalidTypeError, LayoutError, given
+from cute_py.argument_checks import check_magnitude, expect, expect_integer, expect_integers, is_integer
+from cute_py.errors import CoordinateError, InvalidTypeError, LayoutError, TmemError, given
 from cute_py.tmem import iters, tiling
-from cute_py.tmem.axes import Axis, AxisSum, AxisTerm, axis_name, whole
+from cute_py.tmem.axes import Axis, AxisSum, AxisTerm, axis_name
 from cute_py.tmem.iters import Iter, Row
 
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ class TileLayout:
         if isinstance(shard, TileLayout):
             replica, offset = shard.replica, shard.offset
             shard = shard.shard
-        object.__setattr__(self, "shard", _row(shard))
-        object.__setattr__(self, "replica", _row(replica))
+        object.__setattr__(self, "shard", _row(shard, "the shards"))
+        object.__setattr__(self, "replica", _row(replica, "the replicas"))
         object.__setattr__(self, "offset", AxisSum(()) if offset is None else AxisSum.of(offset))
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -136,7 +137,10 @@ class TileLayout:
     def positions(self, axis: Axis | str) -> numpy.ndarray[Any, numpy.dtype[numpy.int64]]:
         """Steps along `axis` of every element, in row-major order: int64 of shape (size,). Replicas not applied."""
         name = axis_name(axis)
-        return iters.walk(self.shard, name) + self.offset.as_dict().get(name, 0)
+        start = self.offset.as_dict().get(name, 0)
+        if abs(start) >= 1 << 62:
+            raise TmemError(f"an offset of {start} steps along {name}; must be below 2**62")
+        return iters.walk(self.shard, name) + start
 
     def replica_positions(self, axis: Axis | str) -> numpy.ndarray[Any, numpy.dtype[numpy.int64]]:
         """Steps along `axis` from the tile to each of its copies, itself among them: int64 of shape (copies,)."""
@@ -146,7 +150,10 @@ class TileLayout:
         """Every copy of every element: int64 of shape (size, copies, len(axes)), in steps along each of `axes`."""
         import numpy
 
-        each = [self.positions(axis)[:, None] + self.replica_positions(axis)[None, :] for axis in axes]
+        names = [axis_name(axis) for axis in expect(axes, Sequence, "axes")]  # type: ignore[type-abstract]
+        if isinstance(axes, str) or not names:
+            raise InvalidTypeError(f"axes must be a sequence of names, at least one; got {given(axes)}")
+        each = [self.positions(axis)[:, None] + self.replica_positions(axis)[None, :] for axis in names]
         return numpy.stack(each, axis=-1)
 
     def span(self, axis: Axis | str | None = None) -> int:
@@ -208,6 +215,8 @@ class TileLayout:
         Raises:
             LayoutError: the sizes differ, or the boundaries do not nest.
         """
+        if not isinstance(shapes, (tuple, list)) or not shapes:
+            raise InvalidTypeError(f"shapes must be a sequence of shapes, at least one; got {given(shapes)}")
         wanted = [_shape(shape) for shape in shapes]
         sizes = [math.prod(shape) for shape in wanted]
         if len(set(sizes)) > 1:
@@ -229,9 +238,9 @@ class TileLayout:
             CoordinateError: the region leaves the shape or is empty.
         """
         extents = _shape(shape)
-        if len(region) != len(extents):
-            raise CoordinateError(f"the region has {len(region)} ranges, the shape {len(extents)} dimensions")
-        ranges = [(whole(begin, "a bound"), whole(end, "a bound")) for begin, end in region]
+        ranges = as_ranges(region)
+        if len(ranges) != len(extents):
+            raise CoordinateError(f"the region has {len(ranges)} ranges, the shape {len(extents)} dimensions")
         for dim, ((begin, end), extent) in enumerate(zip(ranges, extents, strict=True)):
             if not 0 <= begin < end <= extent:
                 raise CoordinateError(f"region[{dim}] = {begin}:{end}; must be within 0:{extent} and not empty")
@@ -258,9 +267,17 @@ class TileLayout:
 
     def permute_by_groups(self, seps: Sequence[int], perm: Sequence[int]) -> TileLayout:
         """Runs of shards in a new order; run g is `shard[seps[g]:seps[g + 1]]`, as `group` returns them."""
-        runs = iters.split(self.shard, list(seps))
+        edges, perm = expect_integers(seps, "seps", 0), expect_integers(perm, "perm")
+        if (
+            not edges
+            or edges[0] != 0
+            or edges[-1] != len(self.shard)
+            or any(a > b for a, b in itertools.pairwise(edges))
+        ):
+            raise LayoutError(f"seps = {given(edges)}; must rise from 0 to {len(self.shard)}, the number of shards")
+        runs = iters.split(self.shard, edges)
         if sorted(perm) != list(range(len(runs))):
-            raise LayoutError(f"perm = {list(perm)}; must be a permutation of 0..{len(runs) - 1}")
+            raise LayoutError(f"perm = {given(list(perm))}; must be a permutation of 0..{len(runs) - 1}")
         return TileLayout(tuple(itertools.chain(*(runs[p] for p in perm))), self.replica, self.offset)
 
     def tile(self, outer: TileLayout, outer_shape: Sequence[int], inner_shape: Sequence[int]) -> TileLayout:
@@ -285,15 +302,18 @@ class TileLayout:
     def _interleave(
         self, outer: TileLayout, outer_shape: Sequence[int], inner_shape: Sequence[int], scale: dict[str, int]
     ) -> TileLayout:
-        if len(outer_shape) != len(inner_shape):
-            raise LayoutError(f"shapes {tuple(outer_shape)} and {tuple(inner_shape)}; must have the same rank")
-        row = tiling.interleave(outer.shard, self.shard, _shape(outer_shape), _shape(inner_shape), scale)
+        expect(outer, TileLayout, "the outer layout")
+        shapes = _shape(outer_shape), _shape(inner_shape)
+        if len(shapes[0]) != len(shapes[1]):
+            raise LayoutError(f"shapes {shapes[0]} and {shapes[1]}; must have the same rank")
+        row = tiling.interleave(outer.shard, self.shard, *shapes, scale)
         if isinstance(row, str):
             raise LayoutError(f"the layouts do not tile: {row}", {"outer": outer, "inner": self})
         return TileLayout(row, self.replica + outer.replica, self.offset + outer.offset).canonicalize()
 
     def outer_of(self, tiled: TileLayout, tiled_shape: Sequence[int], inner_shape: Sequence[int]) -> TileLayout | None:
         """The layout `x` with `self.tile(x, ...) == tiled`, or None if this layout is no inner part of `tiled`."""
+        expect(tiled, TileLayout, "the tiled layout")
         row = tiling.outer_of(tiled.shard, self.shard, _shape(tiled_shape), _shape(inner_shape), self._spans())
         if row is None or any(copy not in tiled.replica for copy in self.replica):
             return None
@@ -309,14 +329,14 @@ class TileLayout:
         Raises:
             LayoutError: the last shard is not `count` or more neighbours, or another stride is no multiple of `count`.
         """
-        row = tiling.pack(self.shard, count)
+        row = tiling.pack(self.shard, expect_integer(count, "count", 1))
         if row is None:
             raise LayoutError(f"the layout can not be packed into {count} elements", {"layout": self})
         return TileLayout(row, self.replica, self.offset)
 
     def unpack(self, count: int) -> TileLayout:
         """Every element as `count` neighbours."""
-        return TileLayout(tiling.unpack(self.shard, count), self.replica, self.offset)
+        return TileLayout(tiling.unpack(self.shard, expect_integer(count, "count", 1)), self.replica, self.offset)
 
 
 def _spec(row: Row) -> str:
@@ -325,38 +345,61 @@ def _spec(row: Row) -> str:
     return f"{extents} : {strides}" if len(row) == 1 else f"({extents}) : ({strides})"
 
 
-def _row(row: Iterable[Iter]) -> Row:
-    out = tuple(row)
+def _row(row: Iterable[Iter], what: str) -> Row:
+    try:
+        out = tuple(row)
+    except Exception:  # no iterable, or one that fails
+        raise InvalidTypeError(f"{what} must be a sequence of Iter, got {type(row).__name__} {given(row)}") from None
     for it in out:
         if not isinstance(it, Iter):
             raise InvalidTypeError(f"a shard is an Iter, got {given(it)}; build layouts with S[...] and R[...]")
         if it.extent < 1:
             raise LayoutError(f"extent {it.extent} in {it}; must be at least 1")
+    check_magnitude(iters.size(out), f"the size of {what}")
     return out
 
 
 def _shape(shape: Sequence[int]) -> tuple[int, ...]:
-    extents = tuple(whole(extent, "an extent") for extent in shape)
+    extents = expect_integers(shape, "shape")
     if any(extent < 1 for extent in extents):
         raise LayoutError(f"shape {extents}; every extent must be at least 1")
+    check_magnitude(math.prod(extents), "the size of the shape")
     return extents
+
+
+def as_ranges(region: Region) -> tuple[tuple[int, int], ...]:
+    """A region as pairs of integers.
+
+    Raises:
+        InvalidTypeError: it is no sequence of pairs.
+    """
+    if not isinstance(region, (tuple, list)):
+        raise InvalidTypeError(f"a region must be a sequence of (begin, end), got {given(region)}")
+    ranges = []
+    for dim, pair in enumerate(region):
+        begin, end = expect_integers(pair, f"region[{dim}]", count=2)
+        ranges.append((begin, end))
+    return tuple(ranges)
 
 
 def _arguments(
     coord: Sequence[int] | int, more: tuple[Sequence[int] | int, ...], shape: Sequence[int] | None
-) -> tuple[Sequence[int] | int, Sequence[int] | None]:
+) -> tuple[tuple[int, ...] | int, tuple[int, ...] | None]:
     """The coordinate and the shape, from the forms that `apply` takes."""
-    if not more:
-        return coord, shape
     if len(more) == 1 and isinstance(more[0], Sequence) and shape is None:
-        return coord, more[0]
-    return tuple(whole(part, "a coordinate") for part in (coord, *more)), shape
+        return _arguments(coord, (), more[0])
+    extents = None if shape is None else _shape(shape)
+    if more:
+        return expect_integers((coord, *more), "the coordinate"), extents
+    if is_integer(coord):
+        return expect_integer(coord, "the coordinate"), extents
+    return expect_integers(coord, "the coordinate"), extents
 
 
-def _flatten(coord: Sequence[int], shape: Sequence[int]) -> int:
+def _flatten(coord: tuple[int, ...], shape: tuple[int, ...]) -> int:
     if len(coord) != len(shape):
-        raise CoordinateError(f"coordinate {tuple(coord)} does not have the rank of the shape {tuple(shape)}")
+        raise CoordinateError(f"coordinate {given(coord)} does not have the rank of the shape {shape}")
     index = 0
     for part, extent in zip(coord, shape, strict=True):
-        index = index * extent + whole(part, "a coordinate")
+        index = index * extent + part
     return index

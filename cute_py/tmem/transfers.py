@@ -41,6 +41,8 @@ def check_transfer(shape: str, num: int) -> int:
     >>> check_transfer("16x256b", 8)
     32
     """
+    expect(shape, str, "shape")
+    num = expect_integer(num, "num")
     if shape not in SHAPE_REGISTERS:
         raise TmemError(f"unknown tcgen05.ld shape {given(shape)}; must be one of {', '.join(SHAPE_REGISTERS)}")
     if f"x{num}" not in COUNTS:
@@ -51,7 +53,6 @@ def check_transfer(shape: str, num: int) -> int:
     return count
 
 
-@functools.cache
 def image(shape: str, num: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """Lane and column, in steps from the address, of every register.
 
@@ -59,9 +60,11 @@ def image(shape: str, num: int) -> tuple[NDArray[Any], NDArray[Any]]:
         two int64 arrays of shape (32 threads, registers); the half split of 16x32bx2 is not added, and where the
         transfer packs, a column stands for two.
     """
-    expect(shape, str, "shape")
-    num = expect_integer(num, "num")
-    count = check_transfer(shape, num)
+    return _image(shape, check_transfer(shape, num))
+
+
+@functools.cache
+def _image(shape: str, count: int) -> tuple[NDArray[Any], NDArray[Any]]:
     thread = numpy.arange(THREADS)[:, None]
     register = numpy.arange(count)[None, :]
     zero = 0 * (thread + register)

@@ -111,8 +111,13 @@ def test_pointers_move_by_integers(bad: Any) -> None:
 
 
 def test_flags_and_swizzles_are_checked() -> None:
-    for bad in (0, -1, True, 1.5):
-        with pytest.raises(InvalidValueError):
+    for bad, kind in (
+        (0, InvalidValueError),
+        (-1, InvalidValueError),
+        (True, InvalidTypeError),
+        (1.5, InvalidTypeError),
+    ):
+        with pytest.raises(kind):
             smem_ptr_flag(bad)  # type: ignore[arg-type]
     with pytest.raises(InvalidTypeError):
         make_smem_ptr(0, "half", "Sw<3,4,3>")  # type: ignore[arg-type]

@@ -252,7 +252,7 @@ InvalidValueError: an element of 8 bits can't start at bit 4 of a byte
     "flag of no width": (
         lambda: smem_ptr_flag(0),
         """\
-InvalidValueError: an element's width must be a positive number of bits, got 0""",
+InvalidValueError: the width of an unset pointer's elements = 0 bits; must be at least 1""",
     ),
     "flagged layout in global memory": (
         lambda: make_tensor(make_gmem_ptr(0, "half"), FLAGGED),

@@ -108,7 +108,7 @@ LayoutError: a composed layout has no strides
   layout : Sw<2,3,3> o _0 o (_4,_8):(_8,_1)
   hint   : take .inner.stride""",
     "offsets(Layout((2**40,2**40)))": """\
-InvalidValueError: the layout has 1208925819614629174706176 elements; at most 2147483648 are evaluated at once
+InvalidValueError: the layout has 1208925819614629174706176 elements; at most 268435456 are evaluated at once
   layout : (1099511627776,1099511627776):(_1,1099511627776)
   hint   : evaluate at given coordinates: offsets(layout, coords)""",
     "offsets(Layout(129),dtype='int8')": """\

@@ -31,7 +31,7 @@ def test_kinds() -> None:
 
 @pytest.mark.parametrize("value", [True, 1.5, "4", None])
 def test_steps_are_whole_numbers(value: object) -> None:
-    with pytest.raises(InvalidTypeError, match="whole number"):
+    with pytest.raises(InvalidTypeError, match="steps along TLane must be an integer"):
         value @ TLane  # type: ignore[operator]
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cute_py.arith_tuple.pointers import smem_ptr_flag
 from cute_py.errors import InvalidTypeError, TmemError
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
+from cute_py.layout.pointer_flagged import smem_ptr_flag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.tmem import (
     R,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cute_py.errors import ParseError, UnknownFactError
+from cute_py.errors import EmissionError, ParseError, UnknownFactError
 from cute_py.tma.lower.assembler import assemble_each, find_ptxas
-from cute_py.tmem import FORMS_TABLE, examine, why_not_instruction
+from cute_py.tmem import FORMS_TABLE, examine, mnemonic, why_not_instruction
 
 ALLOC = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], {};"
 DEALLOC = "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r1, {};"
@@ -43,6 +43,11 @@ TEXTS: list[tuple[str, bool]] = [
     ("tcgen05.st.sync.aligned.16x32bx2.x1.b32 [%r1], 4, {%r10};", True),
     ("tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r3, %p1;", True),
     ("tcgen05.mma.cta_group::2.kind::i8 [%r1], [%r2], %rd2, %r3, %p1;", True),
+    ("tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r3, !%p1;", True),
+    ("tcgen05.wait::cp.sync.aligned;", False),
+    ("tcgen05.wait.sync.aligned;", False),
+    ("tcgen05.free;", False),
+    ("tcgen05;", False),
 ]
 
 
@@ -78,13 +83,46 @@ def test_order() -> None:
     assert examine(decompress.format("b4x16_p64", "b8x16")).errors
 
 
+SCALED = "tcgen05.mma.cta_group::1.kind::{} [%r1], %rd1, %rd2, %r3, [%r4], [%r5], %p1;"
+
+
+def test_the_reason_names_what_is_wrong() -> None:
+    four = SCALED.format("mxf4nvf4.block_scale.scale_vec::4X")
+    assert examine(four).min_version("sm_100a") == (8, 7)
+    assert why_not_instruction(four, "sm_100a", (8, 6)) == [
+        "tcgen05.mma with .kind::mxf4nvf4 needs PTX 8.7 or newer; got 8.6"
+    ]
+    assert why_not_instruction(four, "sm_103f") == [
+        "tcgen05.mma with .scale_vec::4X needs one of sm_100a, sm_103a, sm_110a; got sm_103f"
+    ]
+    assert examine(SCALED.format("mxf4nvf4.block_scale")).errors == (
+        "kind::mxf4nvf4 needs one of .scale_vec::2X, .scale_vec::4X, .block16, .block32",
+    )
+    assert examine(SCALED.format("mxf4.block_scale.block16")).errors == ("kind::mxf4 takes .scale_vec::2X, .block32",)
+    dense = "tcgen05.mma.cta_group::1.kind::{} [%r1], %rd1, %rd2, %r3, %p1{};"
+    assert why_not_instruction(dense.format("f16", ", 3"), "sm_110a") == [
+        "tcgen05.mma with input scale needs one of sm_100a, sm_100f, sm_103a, sm_103f; got sm_110a"
+    ]
+    assert examine(dense.format("f8f6f4", ", 3")).errors == ("kind::f8f6f4 has no input scale",)
+    assert "must be an immediate within 0..15" in examine(dense.format("tf32", ", 16")).errors[0]
+    assert "must be an address in a 32-bit register" in examine(dense.format("f16.ashift", "")).errors[0]
+    assert why_not_instruction("tcgen05.wait::cp.sync.aligned;", "sm_100a") == [
+        "ptxas 13.0.88 knows no instruction tcgen05.wait::cp.sync.aligned"
+    ]
+
+
+def test_the_name_of_a_scaled_instruction() -> None:
+    name = mnemonic(
+        "tcgen05.mma.block_scale", cta_group="cta_group::2", kind="kind::mxf4nvf4", scale="block16", sparse="sp"
+    )
+    assert name == "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block16"
+    with pytest.raises(EmissionError, match="kind::mxf4 takes"):
+        mnemonic("tcgen05.mma.block_scale", cta_group="cta_group::1", kind="kind::mxf4", scale="block16")
+
+
 def test_what_the_table_does_not_cover() -> None:
-    for text in (
-        "tcgen05.mma.cta_group::1.kind::mxf4.block_scale [%r1], %rd1, %rd2, %r3, [%r4], [%r5], %p1;",
-        "mov.b32 %r1, %r2;",
-    ):
-        with pytest.raises(UnknownFactError):
-            examine(text)
+    with pytest.raises(UnknownFactError, match=r"mov\.b32 is no tcgen05 instruction"):
+        examine("mov.b32 %r1, %r2;")
     with pytest.raises(ParseError):
         examine("")
 

@@ -119,7 +119,7 @@ def test_swizzles_are_involutions() -> None:
 
 @pytest.mark.parametrize("value", [1.5, "16", None, True])
 def test_fields_are_whole_numbers(value: object) -> None:
-    with pytest.raises(InvalidTypeError, match="leading is a whole number"):
+    with pytest.raises(InvalidTypeError, match="leading must be an integer"):
         MatrixDescriptor(0, value, 8)  # type: ignore[arg-type]
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
+from cute_py.argument_checks import expect_fields
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 
 
@@ -21,6 +22,9 @@ class L2Policy:
 
     name: str
     value: int
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
 
 EVICT_NORMAL: Final = L2Policy("L2::evict_normal", 0x1000000000000000)

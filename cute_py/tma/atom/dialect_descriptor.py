@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final
 
-from cute_py.argument_checks import expect, expect_having
+from cute_py.argument_checks import expect, expect_fields, expect_having
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaBuildError
 from cute_py.layout.layout import Layout
 from cute_py.layout.tensor import Tensor
@@ -49,6 +49,9 @@ class TmaDescriptorTiled:
     operand_segment_sizes: tuple[int, ...] = (1, 1, 0, 0, 0)
 
     mnemonic = "!cute_nvgpu.tma_descriptor_tiled"
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @property
     def rank(self) -> int:
@@ -89,6 +92,9 @@ class TmaDescriptorIm2col:
     alignment: int = 128
 
     mnemonic = "!cute_nvgpu.tma_descriptor_im2col"
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @property
     def rank(self) -> int:

@@ -10,10 +10,11 @@ groups, and raise no barrier.
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, runtime_checkable
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, expect_fields, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, TmaBuildError, given
 from cute_py.layout.tensor import Tensor
 from cute_py.tma.atom import diagnostics as say
@@ -47,6 +48,9 @@ class ExecTmaAtom:
     cache_mode: CacheMode
     multicast: int | None = None
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
     @property
     def cache_hint(self) -> int | None:
         """The L2 policy operand, or None."""
@@ -69,6 +73,9 @@ class ExpectTx:
 
     nbytes: int
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
     def __str__(self) -> str:
         return f"expect_tx {self.nbytes} bytes"
 
@@ -85,6 +92,9 @@ class BulkTensorCopy:
     cache_hint: int | None = None
     multicast: int | None = None
     reduce_kind: TmaReduceKind | None = None
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     def __str__(self) -> str:
         name = self.kind if self.reduce_kind is None else f"reduce.{self.reduce_kind.ptx}"
@@ -127,8 +137,9 @@ def why_not_mask(atom: NonExecTmaAtom, mask: Any) -> str | None:
         if atom.num_multicast > 1:
             return f"a load shared by {atom.num_multicast} CTAs needs a multicast mask"
         return None
-    if isinstance(mask, bool) or not isinstance(mask, int) or not 0 < mask < 1 << MASK_BITS:
-        return f"multicast mask {mask!r}; must be 1 to {(1 << MASK_BITS) - 1}"
+    if not is_integer(mask) or not 0 < operator.index(mask) < 1 << MASK_BITS:
+        return f"multicast mask {given(mask)}; must be 1 to {(1 << MASK_BITS) - 1}"
+    mask = operator.index(mask)
     if atom.load_mode is None or not atom.load_mode.is_multicast:
         mode = atom.kind if atom.load_mode is None else f"load of mode {atom.load_mode.name}"
         return f"multicast mask {mask:#06x}; a {mode} takes none"
@@ -225,6 +236,7 @@ def lower_tma_load(
     """
     expect(exec_atom, ExecTmaAtom, "an executable atom")
     coord = _whole_coordinate(coord)
+    cta = expect_integer(cta, "cta", 0, exec_atom.atom.num_multicast - 1)
     refuse(why_not_load(exec_atom) + why_not_copy(exec_atom, dst, coord))
     atom = exec_atom.atom
     out: list[PrefetchDescriptor | ExpectTx | BulkTensorCopy] = []

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from cute_py.argument_checks import expect_fields
 from cute_py.errors import InvalidTypeError
 from cute_py.layout.layout import Layout
 from cute_py.layout.trees import leaves
@@ -77,6 +78,9 @@ class TmaOperation:
     operations: tuple[PrefetchDescriptor | ExpectTx | BulkTensorCopy, ...]
     allow_tma: bool = True
     inBounds: bool = False
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @property
     def attributes(self) -> dict[str, bool]:

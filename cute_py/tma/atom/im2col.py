@@ -12,11 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from cute_py.argument_checks import expect, expect_fields, expect_integer, expect_integers
 from cute_py.arith_tuple.arith_tuple import ArithTuple
 from cute_py.arith_tuple.iterators import ArithTupleIterator
 from cute_py.arith_tuple.scaled_basis import E, basis_get, basis_value
 from cute_py.arith_tuple.tensors import make_identity_layout
-from cute_py.errors import GBasisError, InvalidTypeError, InvalidValueError
+from cute_py.errors import GBasisError, InvalidValueError
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
@@ -52,17 +53,19 @@ class Im2colWindow:
     lower_srt: tuple[int, ...]
     stride_srt: tuple[int, ...]
 
+    def __post_init__(self) -> None:
+        for name in self.__slots__:  # as they were given: a static number stays one
+            expect_integers(expect(getattr(self, name), tuple, name), name)
+
     @property
     def spatial(self) -> int:
         return len(self.lower_corner)
 
 
-def _whole(number: Any, name: str) -> int:
-    if not isinstance(number, int) and hasattr(number, "__index__"):
-        number = number.__index__()
-    if isinstance(number, bool) or not isinstance(number, int):
-        raise InvalidTypeError(f"{name} is a tuple of integers, got {number!r}")
-    return number
+def _number(value: Any, name: str) -> int:
+    """A number of a window: an `Int` stays one."""
+    number = expect_integer(value, f"a number of {name}")
+    return value if isinstance(value, Int) else number
 
 
 def window(spatial: int, **given: Any) -> Im2colWindow:
@@ -76,7 +79,7 @@ def window(spatial: int, **given: Any) -> Im2colWindow:
     for name, default in defaults.items():
         value = given.get(name)
         value = tuple(value) if isinstance(value, list) else value
-        numbers = (default,) * spatial if value is None else tuple(_whole(n, name) for n in modes(value))
+        numbers = (default,) * spatial if value is None else tuple(_number(n, name) for n in modes(value))
         if len(numbers) != spatial:
             raise InvalidValueError(f"{name} has {len(numbers)} numbers; must have one for each of {spatial} modes")
         values[name] = numbers
@@ -105,6 +108,9 @@ class Im2colPlan:
     tma_layout: Layout
     tma_tensor: Tensor
     window: Im2colWindow
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
 
 class GemmCoordinates:

@@ -10,9 +10,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from cute_py.argument_checks import expect_fields, expect_integer
 from cute_py.arith_tuple.arith_tuple import as_arith_tuple
 from cute_py.arith_tuple.scaled_basis import ScaledBasis
-from cute_py.errors import InvalidValueError
 from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout
@@ -38,6 +38,9 @@ class TmaTensorType:
     dtype: str
     layout: Layout
     rank: int
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @property
     def tensor(self) -> Tensor:
@@ -87,6 +90,9 @@ class NonExecTmaAtom:
     verified: bool = False
     descriptor: Any = None
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
     @property
     def rank(self) -> int:
         """The descriptor's rank."""
@@ -126,8 +132,7 @@ class NonExecTmaAtom:
             InvalidValueError: no such instruction, or no such CTA.
         """
         for name, value, count in (("instruction", index, self.instructions), ("CTA", cta, self.num_multicast)):
-            if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < count:
-                raise InvalidValueError(f"{name} {value}; must be 0 to {count - 1}")
+            expect_integer(value, f"the number of the {name}", 0, count - 1)
         smem = domain_of(self.smem_layout)
         slots = tile_layout(smem, self.slot_elements)
         element = int(slots((cta * (self.slot_elements // self.num_multicast), index)))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
+from cute_py.argument_checks import expect_fields
 from cute_py.errors import InvalidValueError, given
 
 Direction = Literal["load", "store", "reduce", "prefetch"]
@@ -26,6 +27,9 @@ class OpRow:
     ctas: int = 1
     reduction: str = ""
     arch: int = 90
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
 
 class Op(Enum):

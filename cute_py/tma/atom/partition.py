@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cute_py.errors import InvalidTypeError, StaticAssertError
+from cute_py.errors import InvalidTypeError, StaticAssertError, given
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composition import composition
 from cute_py.layout.coprofile import cosize
@@ -25,6 +25,7 @@ from cute_py.layout.product import tile_to_shape
 from cute_py.layout.slicing import domain_offset
 from cute_py.layout.tensor import Tensor
 from cute_py.layout.trees import has_underscore
+from cute_py.tma.atom.multicast import expect_cta
 
 
 def tma_partition(
@@ -38,7 +39,8 @@ def tma_partition(
             `Layout(Int(1))` without.
         stensor: shared tensor, mode 0 the tile. gtensor: TMA tensor, mode 0 the tile.
     Raises:
-        StaticAssertError: the tiles differ in size. InvalidTypeError: no tensors, or no layout.
+        StaticAssertError: the tiles differ in size. InvalidTypeError: no tensors, or no layout. InvalidValueError: a
+            coordinate outside the layout of the CTAs.
 
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
     >>> smem = cute.tma.make_smem_layout("K", "128B", "float16", (128, 64))
@@ -53,9 +55,10 @@ def tma_partition(
         if not isinstance(tensor, Tensor):
             raise InvalidTypeError(f"tma_partition takes tensors; {name} is {type(tensor).__name__}")
     if not isinstance(cta_layout, Layout):
-        raise InvalidTypeError(f"the CTAs of a multicast are numbered by a layout, got {cta_layout!r}")
+        raise InvalidTypeError(f"the CTAs of a multicast are numbered by a layout, got {given(cta_layout)}")
     if has_underscore(cta_coord):
-        raise InvalidTypeError(f"the coordinate of one CTA has no free modes, got {cta_coord}")
+        raise InvalidTypeError(f"the coordinate of one CTA has no free modes, got {given(cta_coord)}")
+    expect_cta(cta_coord, cta_layout)
     smem = domain_of(stensor)[0]
     if size(smem) != size(gtensor, 0):
         raise StaticAssertError(

@@ -12,11 +12,11 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, expect_fields, expect_integer
 from cute_py.arith_tuple.ratio import ratio
 from cute_py.arith_tuple.scaled_basis import E
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import GBasisError, InvalidTypeError
+from cute_py.errors import GBasisError
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int, Tree, public, value_of
 from cute_py.layout.recast import recast_layout
@@ -30,6 +30,9 @@ class BrokenCondition:
     condition: str
     message: str
     mode: int | None = None
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +55,16 @@ class TmaPlan:
     num_multicast: int
     broken: tuple[BrokenCondition, ...] = field(default=())
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
     @property
     def rank(self) -> int:
         return len(self.dims)
 
 
 def _number(leaf: Any, what: str) -> int:
-    value = value_of(leaf)
-    if not isinstance(value, int):
-        raise InvalidTypeError(f"a tensor map needs known numbers; {what} is {value}", hint="use .subs() first")
-    return value
+    return expect_integer(value_of(leaf), f"{what} of a tensor map", hint="use .subs() first")
 
 
 def _paths(stride: Tree) -> list[tuple[int, ...]]:
@@ -156,6 +159,7 @@ def plan_tiled(
     expect(gmem, Layout, "the global layout")
     expect(gbasis, Layout, "the G-basis")
     dtype, internal_dtype = as_dtype(dtype), as_dtype(internal_dtype)
+    num_multicast, nval = expect_integer(num_multicast, "num_multicast", 1), expect_integer(nval, "nval", 1)
     gmem_t = recast_layout(gmem, dtype, internal_dtype)
     sizes, strides = shape_and_stride(gmem_t, gbasis)
     bits = internal_dtype.bits

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cute_py.arith_tuple.pointers import SmemPtrFlag
+from cute_py.argument_checks import expect_fields
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, InvalidValueError, given
 from cute_py.layout.composed import ComposedLayout
@@ -23,6 +23,7 @@ from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import product_each
 from cute_py.layout.layout import Layout, LayoutLeft, static
 from cute_py.layout.leaf import Int, Tree
+from cute_py.layout.pointer_flagged import SmemPtrFlag
 from cute_py.layout.product import tile_to_shape
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import check_depth, modes
@@ -108,6 +109,9 @@ class SmemChoice:
     box_rows: int
     box_bytes: int
     passes: int
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     def __str__(self) -> str:
         return (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, expect_fields
 from cute_py.errors import StaticAssertError
 from cute_py.layout.swizzle import Swizzle
 
@@ -26,6 +26,9 @@ class SwizzleRow:
     code: int
     span: int
     alignment: int
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
 
 SWIZZLE_MODES: tuple[SwizzleRow, ...] = (

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cute_py.argument_checks import expect, expect_integer
+from cute_py.argument_checks import expect, expect_fields, expect_integer
 from cute_py.errors import InvalidValueError, StaticAssertError
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composition import composition
@@ -23,6 +23,7 @@ from cute_py.layout.leaf import Int, Tree
 from cute_py.layout.product import tile_to_shape
 from cute_py.layout.tensor import Tensor
 from cute_py.layout.trees import wholes
+from cute_py.tma.atom.multicast import expect_cta
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +36,14 @@ class TmaTiledCopy:
     num_val_src: int
     ctas: int = 1
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
     def partition(self, tensor: Tensor, cta: Any) -> Tensor:
         """The values of one CTA: ((atom values, atoms), rest of each mode).
 
         Raises:
-            StaticAssertError: the tensor has fewer modes than the tile.
+            StaticAssertError: the tensor has fewer modes than the tile. InvalidValueError: no such CTA.
         """
         if int(rank(tensor)) < len(self.tiler):
             raise StaticAssertError(
@@ -52,6 +56,7 @@ class TmaTiledCopy:
         values = coalesce(_zipped(selected), (Int(1), (Int(1), Int(1))))
         tensor_tv = composition(tiled, (values, None))
         unfolded = tensor_tv((None, None), None)
+        expect_cta(cta, unfolded.layout[0])
         part: Tensor = unfolded(cta, None, wholes(int(rank(tensor))))
         return part
 

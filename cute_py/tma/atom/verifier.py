@@ -12,9 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cute_py.argument_checks import expect_integer, is_integer
-from cute_py.errors import InvalidTypeError, InvalidValueError, TmaVerifyError, given
-from cute_py.layout.int_tuple import size
+from cute_py.argument_checks import expect_fields
+from cute_py.errors import InvalidValueError, TmaVerifyError
 from cute_py.tma.atom.flags import TmaFlags
 from cute_py.tma.atom.interned import interned_objects
 from cute_py.tma.atom.modes import (
@@ -25,7 +24,7 @@ from cute_py.tma.atom.modes import (
     as_store_mode,
     why_not_modes,
 )
-from cute_py.tma.atom.multicast import MAX_CLUSTER
+from cute_py.tma.atom.multicast import MAX_CLUSTER, multicast_count
 from cute_py.tma.atom.non_exec_atom import NonExecTmaAtom, TmaTensorType
 from cute_py.tma.atom.op import architecture_number
 from cute_py.tma.atom.record import SWIZZLE_MODE_OF, TmaPartitionResult
@@ -46,6 +45,9 @@ class PartitionWalk:
     text: str
     flags: TmaFlags
     results: tuple[TmaPartitionResult, ...] = ()
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     def __str__(self) -> str:
         verdict = "passed" if self.failed is None else f"step {self.failed}: {self.text}"
@@ -187,12 +189,7 @@ def _operands(
 
 
 def _count(num_multicast: Any) -> int | None:
-    if num_multicast is None:
-        return None
-    if isinstance(num_multicast, (bool, float, str)):
-        raise InvalidTypeError(f"num_multicast counts CTAs, got {given(num_multicast)}")
-    count = num_multicast if is_integer(num_multicast) else size(num_multicast)
-    return expect_integer(count, "num_multicast, a count of CTAs,")
+    return None if num_multicast is None else multicast_count(num_multicast)
 
 
 def _operand_flags(op: PartitionOperands, sparse: bool, s2t: bool) -> TmaFlags:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from cute_py.arith_tuple.arrays import ArrayEngine
-from cute_py.arith_tuple.pointers import Pointer, smem_ptr_flag
+from cute_py.arith_tuple.pointers import Pointer
 from cute_py.arith_tuple.tensors import make_tensor
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CuteError, InvalidTypeError
@@ -18,6 +18,7 @@ from cute_py.layout.derived import get_swizzle_portion
 from cute_py.layout.int_tuple import product_each, size
 from cute_py.layout.layout import Layout, static
 from cute_py.layout.leaf import Tree
+from cute_py.layout.pointer_flagged import smem_ptr_flag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.tensor import Tensor
 from cute_py.layout.trees import at, leaves, modes, rank_of

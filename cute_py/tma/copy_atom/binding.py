@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.argument_checks import expect_fields, expect_integer
+from cute_py.errors import InvalidValueError
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,19 +21,19 @@ class ExecutableCopy:
     multicast_mask: int = 0
     cache_hint: int | None = None
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
 
 def bind(atom: Any, barrier: Any, multicast_mask: int, cache_hint: int | None) -> ExecutableCopy:
     """The executable atom.
 
     Raises:
-        InvalidTypeError: a mask that is no integer. InvalidValueError: a mask on an operation without multicast, or of
-            more than 16 bits.
+        InvalidTypeError: a mask or a cache hint that is no integer. InvalidValueError: a mask on an operation without
+            multicast, or of more than 16 bits; a hint of more than 64.
     """
-    if isinstance(multicast_mask, bool) or not hasattr(multicast_mask, "__index__"):
-        raise InvalidTypeError(f"a multicast mask is an integer, got {multicast_mask!r}")
-    mask = multicast_mask.__index__()
+    mask = expect_integer(multicast_mask, "the multicast mask", 0, (1 << 16) - 1)
     if mask and not atom.op.row.multicast:
         raise InvalidValueError(f"{atom.op} takes no multicast mask, got {mask:#x}")
-    if not 0 <= mask < 1 << 16:
-        raise InvalidValueError(f"multicast mask {mask:#x}; must have 16 bits")
-    return ExecutableCopy(atom, barrier, mask, cache_hint)
+    hint = None if cache_hint is None else expect_integer(cache_hint, "the cache hint", 0, (1 << 64) - 1)
+    return ExecutableCopy(atom, barrier, mask, hint)

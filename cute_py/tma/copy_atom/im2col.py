@@ -20,11 +20,12 @@ from cute_py.layout.tensor import Tensor
 from cute_py.layout.trees import leaves, rank_of
 from cute_py.tma.atom.im2col import Im2colPlan, plan_im2col, window
 from cute_py.tma.atom.im2col_basis import Im2colBasis, im2col_basis
+from cute_py.tma.atom.multicast import multicast_count
 from cute_py.tma.atom.op import Op, as_op, why_not_on, why_not_shared
 from cute_py.tma.atom.swizzle_mode import swizzle_row
 from cute_py.tma.copy_atom.explain_im2col import explain_im2col
 from cute_py.tma.copy_atom.formats import tensor_map_format
-from cute_py.tma.copy_atom.make import as_global_tensor, byte_swizzle, multicast_count
+from cute_py.tma.copy_atom.make import as_global_tensor, byte_swizzle
 from cute_py.tma.copy_atom.shared_fit import why_not_fits
 from cute_py.tma.copy_atom.swizzle_units import why_not_units
 from cute_py.tma.copy_atom.tile_atom import TileAtom

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from cute_py.argument_checks import expect_integer
 from cute_py.arith_tuple.arrays import ArrayEngine
 from cute_py.arith_tuple.pointers import Pointer
 from cute_py.arith_tuple.tensors import make_tensor, swizzle_of
@@ -18,13 +17,14 @@ from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
 from cute_py.layout.derived import get_nonswizzle_portion, get_swizzle_portion
 from cute_py.layout.domain import domain_of
-from cute_py.layout.int_tuple import product_each, size
+from cute_py.layout.int_tuple import product_each
 from cute_py.layout.layout import Layout, static
 from cute_py.layout.leaf import Int
 from cute_py.layout.recast import recast_layout
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.tensor import Tensor
 from cute_py.layout.trees import rank_of
+from cute_py.tma.atom.multicast import multicast_count
 from cute_py.tma.atom.op import Op, as_op, why_not_on
 from cute_py.tma.atom.plan import TmaPlan, plan_tiled
 from cute_py.tma.atom.swizzle_mode import swizzle_row
@@ -156,13 +156,6 @@ def make_tma_atom(
             fixes = find_fixes(make_tma_atom, arguments) if suggest and cta_v_map is None else []
             raise refusal(found, plan, gmem, [f.words for f in fixes])
     return TmaAtom(op, tensor, layout, tiler, basis, plan, request, swizzle, dtype, internal, arch)
-
-
-def multicast_count(num_multicast: Any) -> int:
-    """The CTAs of a multicast, from an int, a shape or a layout."""
-    if isinstance(num_multicast, bool):
-        raise InvalidTypeError(f"num_multicast counts CTAs, got {num_multicast!r}")
-    return expect_integer(size(num_multicast), "num_multicast, a count of CTAs,")
 
 
 def _plan(op: Op, gmem: Layout, basis: GBasis, dtype: Any, internal: Any, count: int) -> TmaPlan:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
+from cute_py.argument_checks import expect_fields
 from cute_py.dtypes import DType
 from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import size
@@ -26,6 +27,9 @@ class TileAtom:
     swizzle: Swizzle
     dtype: DType
     arch: str
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @cached_property
     def descriptor(self) -> bytes:

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cute_py.argument_checks import expect_having
+from cute_py.argument_checks import expect_having, expect_integer
 from cute_py.arith_tuple.pointers import make_smem_ptr
 from cute_py.arith_tuple.ratio import Ratio
 from cute_py.arith_tuple.tensors import make_tensor
@@ -67,10 +67,7 @@ def _whole(value: Any) -> int:
             f"an instruction would start {value} elements on; must be a whole number of elements",
             {"rule": "a slot must start at a whole element of the type that TMA counts in"},
         )
-    number = int(value)
-    if abs(number) >= 2**63:
-        raise InvalidValueError(f"coordinate {number}; must fit in 32 bits")
-    return number
+    return expect_integer(value_of(value), "a coordinate", -(1 << 63), (1 << 63) - 1, "elements")
 
 
 def _axis_steps(layout: Layout, rank: int) -> NDArray[Any]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.tma.descriptor.json_form import KINDS, infer_kind
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 
@@ -57,9 +57,9 @@ def columns(arrays: Mapping[str, Any]) -> Columns:
         raise InvalidTypeError(f"fields of tensor maps must be a mapping, not {type(arrays).__name__}")
     kind = KINDS.get(infer_kind(arrays))
     if kind is None:
-        raise InvalidValueError(f"unknown kind {arrays.get('kind')!r}", {"known": ", ".join(KINDS)})
+        raise InvalidValueError(f"unknown kind {given(arrays.get('kind'))}", {"known": ", ".join(KINDS)})
     unknown = sorted(set(map(str, arrays)) - {*kind.FIELDS, "kind"})
-    missing = [name for name in kind.FIELDS if name not in arrays and name not in (*_OPTIONAL, "element_strides")]
+    missing = [name for name in kind.FIELDS if arrays.get(name) is None and name not in (*_OPTIONAL, "element_strides")]
     if unknown or missing:
         facts = {"unknown": ", ".join(unknown) or "none", "missing": ", ".join(missing) or "none"}
         raise InvalidValueError(f"names of fields of kind {kind.KIND!r} do not match", facts)
@@ -71,7 +71,7 @@ def _array(name: str, value: Any) -> Any:
     import numpy
 
     if value is None or isinstance(value, (str, bytes)):
-        raise InvalidTypeError(f"{name} = {value!r}; must be integers")
+        raise InvalidTypeError(f"{name} = {given(value)}; must be integers")
     try:
         array = numpy.asarray(value)
     except (ValueError, TypeError, OverflowError):

@@ -15,7 +15,7 @@ from cute_py.tma.descriptor.formats import (
     TensorMapSwizzle,
 )
 from cute_py.tma.descriptor.read import read_map
-from cute_py.tma.descriptor.request import Residue, TensorMapIm2col, TensorMapTiled
+from cute_py.tma.descriptor.request import Residue, TensorMapIm2col, TensorMapTiled, normal_request
 from cute_py.tma.descriptor.violations import violations
 
 _WORDS: Final = struct.Struct("<8Q")
@@ -119,7 +119,7 @@ def decode(data: Any) -> TensorMapTiled | TensorMapIm2col:
         as_written = note | f.SMEM_ALIGNMENT[swizzle] << 64
         if upper_half != as_written:
             left |= (upper_half ^ as_written) << 512
-    request: TensorMapTiled | TensorMapIm2col = kind.restore(values, None)
+    request: TensorMapTiled | TensorMapIm2col = normal_request(kind, values, None)
     if left or violations(request):
-        request = kind.restore(values, Residue(left, values))
+        request = normal_request(kind, values, Residue(left, values))
     return request

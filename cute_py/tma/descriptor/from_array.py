@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
+from cute_py.argument_checks import expect_integer, expect_integers
 from cute_py.dtypes import as_dtype
 from cute_py.errors import FileFormatError, InvalidTypeError, InvalidValueError, given
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType
 from cute_py.tma.descriptor.request import TensorMapTiled
 
 _FORMAT_OF: Final = {name: row.data_type for row in reversed(FORMATS) if row.code is not None for name in row.dtypes}
+MAX_AXES: Final = 64
+"""Axes of a numpy array, numpy 2; a tensor map of more than 5 is a request that breaks a rule."""
+
 # float32 is moved as float32 unless something else is asked; the variants list it as well
 _NATURAL: Final = {**_FORMAT_OF, "float32": TensorMapDataType.FLOAT32, "tfloat32": TensorMapDataType.TFLOAT32}
 
@@ -67,44 +70,42 @@ def request_of_array(
     >>> request_of_array((1024, 512), "float16", (128, 64), swizzle=3).global_strides
     (1024,)
     """
-    sizes, edges = _numbers("shape", shape), _numbers("box", box)
+    sizes, edges = expect_integers(shape, "shape"), expect_integers(box, "box")
+    given_steps = None if strides is None else expect_integers(strides, "strides")
+    axes = len(sizes) if given_steps is None else len(given_steps)
+    if not len(sizes) == len(edges) == axes or not 1 <= axes <= MAX_AXES:
+        raise InvalidValueError(
+            f"shape has {len(sizes)} axes, box {len(edges)}, strides {axes}; must be the same, and 1 to {MAX_AXES}"
+        )
+    unknown = [name for name in options if name not in TensorMapTiled.FIELDS]
+    if unknown:
+        raise InvalidValueError(f"a tiled tensor map has no field {unknown[0]!r}")
     row = as_dtype(dtype)
     width = row.numpy.itemsize
-    if strides is None:
-        steps = [width]
+    if given_steps is None:
+        dense = [width]
         for size in sizes[:0:-1]:
-            steps.insert(0, steps[0] * size)
-        steps = steps[-len(sizes) :] if sizes else []
+            dense.insert(0, dense[0] * size)
+        steps = expect_integers(dense, "strides of a dense array")
     else:
-        steps = _numbers("strides", strides)
-    if not len(sizes) == len(edges) == len(steps) or not sizes:
-        raise InvalidValueError(
-            f"shape has {len(sizes)} axes, box {len(edges)}, strides {len(steps)}; must be the same, and at least 1"
-        )
+        steps = given_steps
     if min(steps) < 0:
-        raise InvalidValueError(f"strides = {tuple(steps)} bytes; must not be negative")
+        raise InvalidValueError(f"strides = {steps} bytes; must not be negative")
     # An axis of size 1 has no meaningful stride; it goes outermost unless it is the one that is contiguous.
     order = sorted(range(len(sizes)), key=lambda axis: (steps[axis] != width, sizes[axis] == 1, steps[axis], -axis))
     if steps[order[0]] != width:
         raise InvalidValueError(
-            f"no axis is contiguous: strides {tuple(steps)} bytes, elements of {width} bytes",
+            f"no axis is contiguous: strides {steps} bytes, elements of {width} bytes",
             hint="copy the array: numpy.ascontiguousarray(array)",
         )
     return TensorMapTiled(
         format_of(row),
-        address,
+        expect_integer(address, "address"),
         tuple(sizes[axis] for axis in order),
         tuple(steps[axis] if sizes[axis] != 1 else -(-steps[axis] // 16) * 16 for axis in order[1:]),
         tuple(edges[axis] for axis in order),
         **options,
     )
-
-
-def _numbers(name: str, values: Sequence[int]) -> list[int]:
-    try:
-        return [operator.index(value) for value in values]
-    except TypeError:
-        raise InvalidTypeError(f"{name} = {given(values)}; must be a sequence of integers") from None
 
 
 def request_of_npy(path: str | Path, box: Sequence[int], *, address: int = 0, **options: Any) -> TensorMapTiled:

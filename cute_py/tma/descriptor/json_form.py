@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import Any, Final
 
 from cute_py.argument_checks import expect_having
-from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.formats import (
@@ -74,7 +74,7 @@ def from_json(data: Mapping[str, Any]) -> TensorMap:
         raise InvalidTypeError(f"a tensor map request must be a mapping, not {type(data).__name__}")
     kind = KINDS.get(infer_kind(data))
     if kind is None:
-        raise InvalidValueError(f"unknown kind {data.get('kind')!r}", {"known": ", ".join(KINDS)})
+        raise InvalidValueError(f"unknown kind {given(data.get('kind'))}", {"known": ", ".join(KINDS)})
     unknown = sorted(set(map(str, data)) - {*kind.FIELDS, "kind", "map"})
     missing = [name for name in kind.FIELDS if name not in data and name not in _OPTIONAL]
     if unknown or missing:
@@ -97,7 +97,7 @@ def from_json(data: Mapping[str, Any]) -> TensorMap:
 def infer_kind(data: Mapping[str, Any]) -> str:
     """The kind that a mapping of fields names, or that its keys belong to."""
     if "kind" in data:
-        return str(data["kind"])
+        return data["kind"] if isinstance(data["kind"], str) else given(data["kind"])
     if "pixel_box_lower_corner_width" in data or "pixel_box_upper_corner_width" in data:
         return "im2col_wide"
     return "im2col" if "pixel_box_lower_corner" in data or "channels_per_pixel" in data else "tiled"

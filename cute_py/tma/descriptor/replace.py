@@ -6,13 +6,12 @@ stale, which the hardware does not mind. The values are those of PTX: the rank i
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cute_py.argument_checks import expect
-from cute_py.errors import InvalidTypeError, InvalidValueError, TmaBuildError, given
+from cute_py.argument_checks import expect, expect_fields, expect_integer, expect_integers
+from cute_py.errors import InvalidValueError, TmaBuildError, given
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.arch import ADDITIONS, refuse_unknown
 from cute_py.tma.descriptor.decode import decode
@@ -36,6 +35,9 @@ class ReplaceField:
     """Field of `fields.FIELDS` that it writes."""
     quirk: str = ""
     source: str = MEASURED
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
 
 REPLACE_FIELDS: Final[tuple[ReplaceField, ...]] = (
@@ -65,18 +67,6 @@ DEVICE_MUTABLE: Final = ("global_address", "global_dim", "global_stride")
 """The three fields that the TMA Atoms reference pages let a kernel change."""
 
 
-def _number(name: str, value: Any, bits: int) -> int:
-    if isinstance(value, bool):
-        raise InvalidTypeError(f"{name} = {value!r}; must be an integer")
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise InvalidTypeError(f"{name} = {value!r}; must be an integer", {"type": type(value).__name__}) from None
-    if not 0 <= number < 1 << bits:
-        raise InvalidValueError(f"{name} = {number}; must be 0 to 2**{bits} - 1")
-    return number
-
-
 def _row_of(field: str, value: Any) -> tuple[ReplaceField, int]:
     expect(field, str, "the name of a field")
     row = _BY_NAME.get(field)
@@ -85,9 +75,9 @@ def _row_of(field: str, value: Any) -> tuple[ReplaceField, int]:
             if addition.field == field and addition.field == "swizzle_atomicity":
                 raise refuse_unknown(addition)
         raise InvalidValueError(
-            f"tensormap.replace has no field {field!r}", {"fields": ", ".join(row.name for row in REPLACE_FIELDS)}
+            f"tensormap.replace has no field {given(field)}", {"fields": ", ".join(row.name for row in REPLACE_FIELDS)}
         )
-    number = _number(field, value, row.value_bits or 32)
+    number = expect_integer(value, field, 0, (1 << (row.value_bits or 32)) - 1)
     if row.value_bits == 0 and number >= row.values:
         if field == "elemtype" and number < row.values + 3:
             raise refuse_unknown(ADDITIONS[number - row.values])
@@ -121,13 +111,9 @@ def replace(data: Any, field: str, value: int, ordinal: int = 0) -> bytes:
     """
     raw = read_map(data)
     row, number = _row_of(field, value)
-    index = _number("ordinal", ordinal, 32)
-    if index >= max(row.ordinals, 1):
-        raise InvalidValueError(
-            f"ordinal {index} of {field}; must be 0 to {row.ordinals - 1}"
-            if row.ordinals
-            else f"{field} has no ordinals"
-        )
+    index = expect_integer(ordinal, f"ordinal of {field}", 0, row.ordinals - 1 if row.ordinals else None)
+    if index and not row.ordinals:
+        raise InvalidValueError(f"{field} has no ordinals")
     bits = int.from_bytes(raw, "little")
     for target, stored in _stores(row, number, index):
         bits = bits & ~target.mask | (stored << target.position & target.mask)
@@ -156,6 +142,9 @@ class RebindStep:
     value: int
     ordinal: int
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
 
 def rebind_steps(address: int, extents: Sequence[int], strides: Sequence[int]) -> list[RebindStep]:
     """The replacements of a rebind, in the order of the TMA Atoms reference pages: address, sizes, strides.
@@ -167,9 +156,8 @@ def rebind_steps(address: int, extents: Sequence[int], strides: Sequence[int]) -
     Returns:
         2R steps.
     """
-    for name, values in (("extents", extents), ("strides", strides)):
-        if not hasattr(values, "__len__") or getattr(values, "ndim", 1) != 1:
-            raise InvalidTypeError(f"{name} = {given(values)}; must be a sequence of integers")
+    address = expect_integer(address, "address")
+    extents, strides = expect_integers(extents, "extents"), expect_integers(strides, "strides")
     if not 1 <= len(extents) <= f.MAX_RANK:
         raise InvalidValueError(f"rank {len(extents)}; must be 1 to {f.MAX_RANK}")
     if len(strides) != len(extents) - 1:
@@ -199,11 +187,12 @@ def rebind(data: Any, address: int, extents: Sequence[int], strides: Sequence[in
     """
     raw = read_map(data)
     steps = rebind_steps(address, extents, strides)
+    given_rank = len(steps) // 2
     rank = f.field("rank").read(int.from_bytes(raw, "little")) + 1
-    if rank != len(extents):
+    if rank != given_rank:
         raise InvalidValueError(
-            f"rebind with {len(extents)} extents of a map of rank {rank}; a rebind writes no rank",
-            hint=f"replace(map, 'rank', {len(extents) - 1}) first",
+            f"rebind with {given_rank} extents of a map of rank {rank}; a rebind writes no rank",
+            hint=f"replace(map, 'rank', {given_rank - 1}) first",
         )
     for step in steps:
         raw = replace(raw, step.field, step.value, step.ordinal)
@@ -242,9 +231,11 @@ def update_tma_descriptor(data: Any, kind: str, axis: int, value: int) -> bytes:
     name = getattr(kind, "name", kind)
     field = _UPDATES.get(name) if isinstance(name, str) else None
     if field is None:
+        shown = name if isinstance(name, str) else given(name)
         raise TmaBuildError(
-            "TMA descriptor field is not device-mutable", {"field": name, "mutable": ", ".join(DEVICE_MUTABLE)}
+            "TMA descriptor field is not device-mutable", {"field": shown, "mutable": ", ".join(DEVICE_MUTABLE)}
         )
+    axis = expect_integer(axis, "axis", 0)
     if field == "global_address":
         return replace(data, field, value)
     if field == "global_dim":
@@ -271,6 +262,6 @@ def repaired(data: Any, driver: int) -> bytes:
     >>> repaired(bad, 13000) == good, repaired(bad, 13040) == bad
     (True, True)
     """
-    raw = read_map(data)
+    raw, driver = read_map(data), expect_integer(driver, "the driver's version")
     bits = int.from_bytes(raw, "little") & ~clear_mask(decode(raw), driver)
     return bits.to_bytes(len(raw), "little")

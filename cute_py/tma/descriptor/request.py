@@ -11,11 +11,12 @@ gives the map back.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self, TypeVar
 
+from cute_py.argument_checks import MAX_INTEGER, expect, expect_integer, expect_integers, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.tma.descriptor.formats import (
     FORMATS,
@@ -43,31 +44,6 @@ _SHARED: Final = ("data_type", "global_address", "global_dim", "global_strides")
 _TAIL: Final = ("element_strides", "interleave", "swizzle", "l2_promotion", "oob_fill")
 
 
-def _integer(name: str, value: Any) -> int:
-    if type(value) is int:
-        return value
-    if not isinstance(value, bool):
-        try:
-            return operator.index(value)
-        except (TypeError, ValueError):
-            pass
-    raise InvalidTypeError(f"{name} = {given(value)}; must be an integer", {"type": type(value).__name__})
-
-
-def _integers(name: str, values: Any) -> tuple[int, ...]:
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        text = f"{name} = {given(values)}; must be a sequence of integers"
-        raise InvalidTypeError(text, {"type": type(values).__name__})
-    try:
-        items = tuple(values)
-    except TypeError:  # a numpy array of rank 0 says it is iterable, and is not
-        raise InvalidTypeError(f"{name} = {given(values)}; must be a sequence of integers") from None
-    for item in items:
-        if type(item) is not int:
-            return tuple(_integer(f"{name}[{i}]", item) for i, item in enumerate(items))
-    return items
-
-
 @dataclass(frozen=True, slots=True)
 class Residue:
     """What a decoded map holds beyond the fields of its request.
@@ -80,6 +56,17 @@ class Residue:
 
     bits: int
     fields: tuple[object, ...]
+
+    def __post_init__(self) -> None:
+        for value in expect(self.fields, tuple, "fields of a residue"):
+            for number in value if isinstance(value, tuple) else (value,):
+                if number is not None:
+                    expect_integer(number, "a field of a residue")
+        if not is_integer(self.bits):
+            raise InvalidTypeError(f"bits of a residue = {given(self.bits)}; must be an integer")
+        if not 0 <= operator.index(self.bits) < 1 << 1024:
+            raise InvalidValueError(f"bits of a residue = {given(self.bits)}; must be those of a map, 1024 of them")
+        object.__setattr__(self, "bits", operator.index(self.bits))
 
     def __repr__(self) -> str:
         return f"Residue(bits={self.bits:#x}, fields={self.fields!r})"
@@ -111,25 +98,28 @@ class _Request:
 
     def _normalise(self) -> None:
         put = object.__setattr__
-        values: Any
+        numbers: list[Any] = [getattr(self, name) for name in self.NUMBERS]
         for name in self.TUPLES:
-            values = getattr(self, name)
-            if values is None and name == "element_strides":
-                put(self, name, (1,) * len(self.global_dim))
-            elif type(values) is not tuple or not set(map(type, values)) <= _INT:
-                put(self, name, _integers(name, values))
-        for name in self.NUMBERS:
-            value = getattr(self, name)
-            if type(value) is not int:
-                put(self, name, _integer(name, value))
+            values: Any = getattr(self, name)
+            if type(values) is not tuple:
+                unset = values is None and name == "element_strides"
+                values = (1,) * len(self.global_dim) if unset else expect_integers(values, name)
+                put(self, name, values)
+            numbers += values
+        # All at once: plain integers are what nearly every request is made of.
+        if not (_INT.issuperset(map(type, numbers)) and min(numbers) >= -MAX_INTEGER and max(numbers) <= MAX_INTEGER):
+            for name in self.TUPLES:
+                put(self, name, expect_integers(getattr(self, name), name))
+            for name in self.NUMBERS:
+                put(self, name, expect_integer(getattr(self, name), name))
         for name in self.ENUMS:
             kind, members = _ENUMS[name]
             value = getattr(self, name)
             if type(value) is not kind and not (value is None and name == "data_type"):
-                number = _integer(name, value)
+                number = expect_integer(value, name)
                 put(self, name, members.get(number, number))
         if self.residue is not None and type(self.residue) is not Residue:
-            raise InvalidTypeError(f"residue = {self.residue!r}; must be a Residue, as decode gives it, or None")
+            raise InvalidTypeError(f"residue = {given(self.residue)}; must be a Residue, as decode gives it, or None")
 
     @property
     def rank(self) -> int:
@@ -149,10 +139,15 @@ class _Request:
 
     @classmethod
     def restore(cls, values: tuple[object, ...], residue: Residue | None) -> Self:
-        """A request from values that are known to be normal, in the order of `FIELDS`, without looking at them."""
-        request = object.__new__(cls)
-        for put, value in zip(_SETTERS[cls], (*values, residue), strict=True):
-            put(request, value)
+        """A request from the values of all fields, in the order of `FIELDS`, as `field_values` gives them.
+
+        Raises:
+            InvalidTypeError, InvalidValueError: as the class, and another number of values.
+        """
+        if len(expect(values, tuple, "values of fields")) != len(cls.FIELDS):
+            raise InvalidValueError(f"{len(values)} values of fields; must be {len(cls.FIELDS)}")
+        made: Any = cls
+        request: Self = made(*values, residue)
         return request
 
     def field_values(self) -> tuple[Any, ...]:
@@ -336,6 +331,17 @@ class TensorMapIm2colWide(_Request):
 
 TensorMap = TensorMapTiled | TensorMapIm2col | TensorMapIm2colWide
 """Any of the three requests."""
+
+Kind = TypeVar("Kind", bound=_Request)
+
+
+def normal_request(kind: type[Kind], values: tuple[object, ...], residue: Residue | None) -> Kind:
+    """A request from values that are known to be normal, in the order of `FIELDS`, without looking at them."""
+    request = object.__new__(kind)
+    for put, value in zip(_SETTERS[kind], (*values, residue), strict=True):
+        put(request, value)
+    return request
+
 
 _SETTERS: Final[dict[type[_Request], tuple[Callable[[object, object], None], ...]]] = {
     kind: tuple(getattr(kind, name).__set__ for name in (*kind.FIELDS, "residue"))

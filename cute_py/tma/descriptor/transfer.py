@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from cute_py.argument_checks import expect_having
-from cute_py.errors import UnknownFactError
+from cute_py.errors import InvalidValueError, UnknownFactError
 from cute_py.tma.descriptor.formats import FORMATS
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2colWide, TensorMapTiled
 
@@ -87,6 +87,8 @@ def transaction_bytes(request: TensorMap) -> int:
             "the transaction bytes of im2col-wide loads were not measured",
             {"known": "channels x pixels x element bytes without a halo (documented)"},
         )
+    if not is_sound(request):
+        raise InvalidValueError("no bytes of a box whose lengths or element strides make none", {"request": request})
     size = SLICE_BYTES.get(request.interleave) or element_bytes(request)
     if isinstance(request, TensorMapTiled):
         for count in visited(request):

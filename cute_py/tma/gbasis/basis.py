@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, expect_fields
 from cute_py.arith_tuple.scaled_basis import basis_value
 from cute_py.arith_tuple.tensors import make_identity_layout
 from cute_py.dtypes import as_dtype
@@ -44,6 +44,9 @@ class GBasis:
 
     layout: Layout
     trace: GBasisTrace
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     def __str__(self) -> str:
         return str(self.layout)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
+from cute_py.argument_checks import expect_fields
 from cute_py.layout.layout import Layout
 
 
@@ -37,6 +38,9 @@ class GBasisTrace:
     """The G-basis: box shape : global mode(s), the modes that the tile does not move appended with extent 1."""
     notes: tuple[str, ...] = ()
     """What was special: merged, cut or grouped modes."""
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     def steps(self) -> list[tuple[str, Any, str]]:
         """(name, value, reason) of each stage."""

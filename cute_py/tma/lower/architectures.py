@@ -13,8 +13,8 @@ import enum
 import re
 from dataclasses import dataclass
 
-from cute_py.argument_checks import expect
-from cute_py.errors import InvalidValueError, given
+from cute_py.argument_checks import expect, expect_fields, expect_integers, is_integer
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
 
 Version = tuple[int, int]
 """A PTX version: (8, 6) is `.version 8.6`."""
@@ -36,6 +36,9 @@ class Architecture:
     suffix: str
     floor: Version | None
     chip: str
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
 
 def _row(name: str, floor: Version | None, chip: str) -> Architecture:
@@ -110,6 +113,7 @@ class Targets(enum.Enum):
 
     def has(self, target: Architecture) -> bool:
         """Whether `target` is in this set."""
+        expect(target, Architecture, "an architecture")
         number, specific = target.number, target.suffix != ""
         match self:
             case Targets.ANY:
@@ -136,6 +140,21 @@ class Targets(enum.Enum):
                 return number not in (120, 121)
 
 
+def expect_version(value: object) -> Version:
+    """A PTX version as two integers.
+
+    Raises:
+        InvalidTypeError, InvalidValueError: it is none, such as 8.6 or (8,).
+
+    >>> expect_version((8, 6))
+    (8, 6)
+    """
+    if not (isinstance(value, tuple) and len(value) == 2 and all(is_integer(number) for number in value)):
+        raise InvalidTypeError(f"a PTX version is two integers such as (9, 0), got {given(value)}")
+    major, minor = expect_integers(value, "the PTX version", 0)
+    return major, minor
+
+
 def version_text(version: Version) -> str:
     """`8.6` for (8, 6)."""
     return f"{version[0]}.{version[1]}"
@@ -147,7 +166,7 @@ def version_of(text: str) -> Version:
     Raises:
         InvalidValueError: the text is not two numbers with a point between.
     """
-    found = re.fullmatch(r"(\d+)\.(\d+)", text)
+    found = re.fullmatch(r"([0-9]{1,9})\.([0-9]{1,9})", expect(text, str, "a PTX version"))
     if found is None:
         raise InvalidValueError(f"{given(text)} is not a PTX version such as '8.6'")
     return (int(found[1]), int(found[2]))

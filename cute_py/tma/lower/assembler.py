@@ -89,14 +89,15 @@ def assemble_module(source: str, arch: str) -> tuple[bool, str, bytes]:
 def assemble_each(texts: Sequence[str], arch: str, version: Version) -> list[str | None]:
     """For each instruction: None if ptxas takes it for `arch` at `version`, else its messages.
 
-    Each text uses the registers %h, %r, %rd, %rq, %f, %p and the symbols gmap (global), smem (shared), pmap (param).
+    Each text uses the registers %h, %r, %rd, %q, %rq, %f, %p and the symbols gmap (global), smem (shared), pmap
+    (param).
 
     Raises:
         DeviceError: there is no ptxas.
     """
     verdicts: list[str | None] = [None] * len(texts)
     # 128-bit registers came with PTX 8.3 and sm_70.
-    wide = " .reg .b128 %rq<8>;" if version >= (8, 3) else ""
+    wide = " .reg .b128 %q<8>; .reg .b128 %rq<8>;" if version >= (8, 3) else ""
     prelude = _PRELUDE.format(version=version_text(version), arch=arch, wide=wide)
     first = prelude.count("\n") + 1
     live = list(range(len(texts)))

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from cute_py.errors import InvalidValueError
+from cute_py.argument_checks import expect, expect_fields
+from cute_py.errors import InvalidValueError, given
 from cute_py.tma.lower.architectures import ARCHITECTURES, Version, architecture, version_text
 from cute_py.tma.lower.catalog import FORMS
 from cute_py.tma.lower.check import examine
@@ -29,6 +30,9 @@ class Variant:
     form: str
     text: str
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Capability:
@@ -36,6 +40,9 @@ class Capability:
 
     accepted_from: Version | None
     why_not: str | None
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     def __str__(self) -> str:
         return f"PTX {version_text(self.accepted_from)}" if self.accepted_from is not None else f"no: {self.why_not}"
@@ -164,6 +171,8 @@ def capability(variant: str, arch: str) -> Capability:
         InvalidValueError: no such variant or architecture.
     """
     architecture(arch)
-    if variant not in CAPABILITIES:
-        raise InvalidValueError(f"{variant!r} is not a variant of the capability table", {"variants": len(VARIANTS)})
+    if expect(variant, str, "a variant") not in CAPABILITIES:
+        raise InvalidValueError(
+            f"{given(variant)} is not a variant of the capability table", {"variants": len(VARIANTS)}
+        )
     return CAPABILITIES[variant][arch]

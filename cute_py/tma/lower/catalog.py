@@ -36,11 +36,12 @@ ABSENT: dict[str, str] = {
 """Instruction names that the measured assembler refuses on every architecture, with the reason."""
 
 ELSEWHERE: dict[str, str] = {
-    "tcgen05": "tensor-memory instructions are judged by cute_py.tmem",
+    "tcgen05": "tensor-memory instructions are judged by cute_py.tmem.why_not_instruction",
 }
 """Opcode prefixes that another package covers."""
 
 _BY_NAME = {form.name: form for form in FORMS}
+_LONGEST = max(form.opcode.count(".") + 1 for form in FORMS)
 _ALIASES = {
     "cp.async.bulk.tensor.load": "load",
     "cp.async.bulk.tensor.store": "store",
@@ -82,7 +83,7 @@ def form(name: str) -> Form:
 
 def candidates(words: tuple[str, ...]) -> tuple[tuple[Form, ...], int]:
     """The rows whose opcode is the longest beginning of `words`, and how many words the opcode takes."""
-    for length in range(len(words), 0, -1):
+    for length in range(min(len(words), _LONGEST), 0, -1):
         opcode = ".".join(words[:length])
         found = tuple(form for form in FORMS if form.opcode == opcode)
         if found:

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from cute_py.argument_checks import expect, expect_fields
 from cute_py.errors import UnknownFactError
-from cute_py.tma.lower.architectures import NEWEST_VERSION, Targets, Version, architecture, version_text
+from cute_py.tma.lower.architectures import NEWEST_VERSION, Targets, Version, architecture, expect_version, version_text
 from cute_py.tma.lower.catalog import ABSENT, ELSEWHERE, candidates
 from cute_py.tma.lower.instruction import Form, Operand, Rule, holds
 from cute_py.tma.lower.operand_fit import fit
@@ -50,11 +51,14 @@ class Examination:
 
     text: str
     form: Form | None
-    chosen: Mapping[str, str]
+    chosen: Mapping[str, str] = field(hash=False)
     canonical: bool
     canonical_text: str
     errors: tuple[str, ...]
     requirements: tuple[Requirement, ...]
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     def min_version(self, arch: str) -> Version | None:
         """The first `.version` with which it assembles for `arch`; None if none does."""
@@ -67,7 +71,7 @@ class Examination:
 
     def reasons(self, arch: str, version: Version = NEWEST_VERSION) -> tuple[str, ...]:
         """Every reason why it does not assemble for `arch` at `version`; empty if it does."""
-        target = architecture(arch)
+        target, version = architecture(arch), expect_version(version)
         if self.errors:
             return self.errors
         found = []
@@ -99,6 +103,9 @@ class Verdict:
     min_version: Version | None
     reasons: tuple[str, ...]
     advice: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @property
     def why_not(self) -> str | None:
@@ -211,6 +218,12 @@ def _judge(form: Form, words: tuple[str, ...], found: Instruction, symbols: Mapp
     return Examination(found.text, form, chosen, canonical, canonical_text, tuple(errors), tuple(needs))
 
 
+def _spaces(symbols: Mapping[str, str] | None) -> Mapping[str, str]:
+    """The caller's table of symbols, checked."""
+    named: Mapping[str, str] = {} if symbols is None else expect(symbols, Mapping, "symbols")  # type: ignore[type-abstract]
+    return {expect(name, str, "a symbol"): expect(space, str, "the space of a symbol") for name, space in named.items()}
+
+
 def examine(text: str, symbols: Mapping[str, str] | None = None) -> Examination:
     """Everything that the table says of one instruction text.
 
@@ -222,6 +235,7 @@ def examine(text: str, symbols: Mapping[str, str] | None = None) -> Examination:
         UnknownFactError: no row covers the instruction (or another package does).
     """
     found = parse_instruction(text)
+    table = {**DEFAULT_SYMBOLS, **_spaces(symbols)}
     name = ".".join(found.words)
     for prefix, why in ELSEWHERE.items():
         if found.words[0] == prefix:
@@ -232,7 +246,6 @@ def examine(text: str, symbols: Mapping[str, str] | None = None) -> Examination:
     forms, length = candidates(found.words)
     if not forms:
         raise UnknownFactError(f"no row of the instruction table has the opcode of {name}", {"instruction": text})
-    table = {**DEFAULT_SYMBOLS, **(symbols or {})}
     judged = [_judge(form, found.words[length:], found, table) for form in forms]
     best = min(judged, key=lambda examination: len(examination.errors))
     if best.errors and all(form.partial for form in forms):

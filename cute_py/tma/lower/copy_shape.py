@@ -7,14 +7,17 @@ innermost first.
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any
 
-from cute_py.argument_checks import expect_integer
+from cute_py.argument_checks import expect_choice, expect_fields, expect_integer, expect_integers, expect_name
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.errors import InvalidTypeError, InvalidValueError, given, integer_text
 from cute_py.tma.descriptor.formats import TensorMapSwizzle
+from cute_py.tma.lower.forms_tensor import REDUCE_KINDS
 
 SWIZZLE_SPAN_BYTES: dict[TensorMapSwizzle, int] = {
     TensorMapSwizzle.B32: 32,
@@ -25,6 +28,12 @@ SWIZZLE_SPAN_BYTES: dict[TensorMapSwizzle, int] = {
     TensorMapSwizzle.B128_ATOM_64B: 128,
 }
 """Longest innermost box extent in bytes. Source: CUDA 13.0 driver API, cuTensorMapEncodeTiled, swizzle."""
+
+MAX_CLUSTER = 16
+"""CTAs of one cluster. Source: CUDA programming guide, thread block clusters (non-portable size)."""
+
+MAX_BOXES = 232_448 // 16
+"""Boxes of one tile: a box has 16 bytes or more, and a CTA 227 KiB of shared memory."""
 
 MAX_BOX_EXTENT = 256
 """Elements of one box mode. Source: CUDA 13.0 driver API, cuTensorMapEncodeTiled, boxDim."""
@@ -86,23 +95,45 @@ class CopyShape:
         put(self, "tile", _extents(self.tile, "tile"))
         put(self, "swizzle", _swizzle(self.swizzle))
         rank = len(self.tile)
-        if self.direction not in DIRECTIONS:
-            raise InvalidValueError(f"direction {self.direction!r}; expected one of {', '.join(DIRECTIONS)}")
         if not 1 <= rank <= 5:
             raise InvalidValueError(f"a tile of rank {rank}; a tensor map has rank 1 to 5")
+        put(self, "axes", self.axes or AXIS_NAMES[rank] if isinstance(self.axes, tuple) else self.axes)
+        if self.box is not None:
+            put(self, "box", _extents(self.box, "box"))
+        expect_fields(self)
+        if self.direction not in DIRECTIONS:
+            raise InvalidValueError(f"direction {given(self.direction)}; expected one of {', '.join(DIRECTIONS)}")
         if any(extent < 1 for extent in self.tile):
             raise InvalidValueError(f"tile {self.tile}; every extent is at least 1")
         modes = LOAD_MODES if self.direction == "load" else STORE_MODES
         if self.mode not in modes:
-            raise InvalidValueError(f"mode {self.mode!r} of a {self.direction}; expected one of {', '.join(modes)}")
+            raise InvalidValueError(
+                f"mode {given(self.mode)} of a {self.direction}; expected one of {', '.join(modes)}"
+            )
         if self.rows_by_index and (rank != 2 or self.tile[0] != 4):
             raise InvalidValueError(f"tile {self.tile} in mode {self.mode}; expected 4 rows of a matrix")
-        if not self.axes:
-            put(self, "axes", AXIS_NAMES[rank])
-        if self.box is not None:
-            put(self, "box", _extents(self.box, "box"))
-            if len(self.box) != rank or any(extent < 1 for extent in self.box):
-                raise InvalidValueError(f"box {self.box}; expected {rank} extents of at least 1")
+        if self.box is not None and (len(self.box) != rank or any(extent < 1 for extent in self.box)):
+            raise InvalidValueError(f"box {self.box}; expected {rank} extents of at least 1")
+        self._check_rest()
+
+    def _check_rest(self) -> None:
+        """Names, counts, and the boxes against the tile."""
+        for name in (self.tensor, *self.axes):
+            expect_name(name, "the name of a tensor or axis")
+        if len(self.axes) != self.rank:
+            raise InvalidValueError(f"{len(self.axes)} names of axes; the tile has rank {self.rank}")
+        expect_choice(self.reduce_kind, REDUCE_KINDS, "reduce_kind")
+        expect_integer(self.multicast, "multicast", 1, MAX_CLUSTER, "CTAs")
+        expect_integer(self.cta_group, "cta_group", 0, 2)
+        if self.tx_bytes is not None:
+            expect_integer(self.tx_bytes, "tx_bytes", 0, unit="bytes")
+        for origin in self.origins:
+            expect_integers(origin, "an origin", 0, count=self.rank)
+        count = self.num_boxes
+        if count > MAX_BOXES:
+            raise InvalidValueError(f"{integer_text(count)} boxes; shared memory has room for at most {MAX_BOXES}")
+        if self.offsets:
+            expect_integers(self.offsets, "offsets", 0, unit="bytes", count=count)
 
     @property
     def rank(self) -> int:
@@ -116,7 +147,8 @@ class CopyShape:
 
     def instruction_origin(self, box: int) -> tuple[int, ...]:
         """What box number `box` adds to each coordinate of its instruction, innermost first."""
-        origin = tuple(reversed(self.box_origins[box]))
+        origins = self.box_origins
+        origin = origins[expect_integer(box, "the number of a box", 0, len(origins) - 1)][::-1]
         return (origin[0], 0, 0, 0, 0) if self.rows_by_index else origin
 
     @property
@@ -190,12 +222,14 @@ class CopyShape:
 
     def box_offset(self, box: int) -> int:
         """Where box number `box` starts in shared memory, in bytes from the tile's start."""
+        box = expect_integer(box, "the number of a box", 0, self.num_boxes - 1)
         return self.offsets[box] if self.offsets else box * self.box_smem_bytes
 
     @property
     def smem_bytes(self) -> int:
         """Bytes of shared memory that the tile takes."""
-        return max(self.box_offset(box) for box in range(self.num_boxes)) + self.box_smem_bytes
+        last = max(self.offsets) if self.offsets else (self.num_boxes - 1) * self.box_smem_bytes
+        return last + self.box_smem_bytes
 
     @property
     def transaction_bytes(self) -> int:
@@ -213,18 +247,24 @@ class CopyShape:
 
         The boxes lie one after the other in shared memory in this order.
         """
-        if self.origins:
-            return self.origins
-        steps = [range(0, t, b) for t, b in zip(self.tile, self.instruction_box, strict=True)]
-        origins: list[tuple[int, ...]] = [()]
-        for mode in reversed(steps):
-            # The innermost mode is taken first, so that it varies slowest.
-            origins = [(start, *origin) for origin in origins for start in mode]
-        return tuple(origins)
+        return self.origins or _laid(self.tile, self.instruction_box)
+
+
+@functools.lru_cache(maxsize=64)
+def _laid(tile: tuple[int, ...], box: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """Origins of the boxes that cover a tile, the innermost mode slowest."""
+    origins: list[tuple[int, ...]] = [()]
+    for extent, step in zip(reversed(tile), reversed(box), strict=True):
+        # The innermost mode is taken first, so that it varies slowest.
+        origins = [(start, *origin) for origin in origins for start in range(0, extent, step)]
+    return tuple(origins)
 
 
 def copy_shape(direction: str, tile: tuple[int, ...], dtype: object, *, swizzle: int = 0, **fields: Any) -> CopyShape:
     """A `CopyShape` from a dtype's name and a swizzle number."""
+    unknown = set(fields) - {field.name for field in dataclasses.fields(CopyShape)}
+    if unknown:
+        raise InvalidTypeError(f"a copy has no field {', '.join(sorted(unknown))}")
     return CopyShape(direction, tile, as_dtype(dtype), swizzle=_swizzle(swizzle), **fields)
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cute_py.argument_checks import expect
-from cute_py.errors import EmissionError, InvalidValueError
+from cute_py.argument_checks import expect, expect_fields
+from cute_py.errors import EmissionError, InvalidValueError, given
 from cute_py.tma.lower.forms_tensor import REDUCE_KINDS
 from cute_py.tma.lower.inline_asm import InlineAsm, inline_asm
-from cute_py.tma.lower.render import Value, ptx
+from cute_py.tma.lower.render import Value, operand_text, ptx
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,13 @@ class EntryPoint:
     form: str
     modifiers: tuple[tuple[str, object], ...]
     parameters: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+        needed = ("desc", "smem") if "mbar" in self.parameters else ("desc",)
+        missing = [name for name in needed if name not in self.parameters]
+        if missing:
+            raise InvalidValueError(f"{given(self.name)} has no parameter {missing[0]}")
 
     def copy(self, *arguments: str | int) -> str:
         """The instruction with these arguments.
@@ -37,22 +44,23 @@ class EntryPoint:
                 f"{self.name}::copy takes {len(self.parameters)} arguments; got {len(arguments)}",
                 {"parameters": ", ".join(self.parameters)},
             )
-        given = dict(zip(self.parameters, arguments, strict=True))
+        texts = [operand_text(value, name) for name, value in zip(self.parameters, arguments, strict=True)]
+        named = dict(zip(self.parameters, texts, strict=True))
         modifiers = dict(self.modifiers)
-        coords = tuple(value for name, value in given.items() if name.startswith(("crd", "coord", "col", "row")))
-        offsets = tuple(value for name, value in given.items() if name.startswith("offset"))
-        operands: dict[str, Value] = {"tensor": str(given["desc"]), "coords": coords}
-        if "mbar" in given:
-            operands["barrier"] = f"[{given['mbar']}]"
-            operands["destination"] = f"[{given['smem']}]"
-        elif "smem" in given:
-            operands["source"] = f"[{given['smem']}]"
-        if "multicast_mask" in given:
-            operands["mask"] = given["multicast_mask"]
+        coords = tuple(value for name, value in named.items() if name.startswith(("crd", "coord", "col", "row")))
+        offsets = tuple(value for name, value in named.items() if name.startswith("offset"))
+        operands: dict[str, Value] = {"tensor": named["desc"], "coords": coords}
+        if "mbar" in named:
+            operands["barrier"] = f"[{named['mbar']}]"
+            operands["destination"] = f"[{named['smem']}]"
+        elif "smem" in named:
+            operands["source"] = f"[{named['smem']}]"
+        if "multicast_mask" in named:
+            operands["mask"] = arguments[self.parameters.index("multicast_mask")]
         if offsets:
             operands["offsets"] = offsets
-        if given.get("cache_hint", 0) not in (0, "0"):
-            operands["policy"] = given["cache_hint"]
+        if named.get("cache_hint", "0") != "0":
+            operands["policy"] = named["cache_hint"]
             modifiers["cache_hint"] = True
         return ptx(self.form, operands=operands, **modifiers)  # type: ignore[arg-type]
 
@@ -131,7 +139,9 @@ def entry_point(name: str) -> EntryPoint:
     """
     expect(name, str, "a name")
     if name not in _BY_NAME:
-        raise InvalidValueError(f"{name!r} is not an entry point", {"known": f"{len(_BY_NAME)} names in ENTRY_POINTS"})
+        raise InvalidValueError(
+            f"{given(name)} is not an entry point", {"known": f"{len(_BY_NAME)} names in ENTRY_POINTS"}
+        )
     return _BY_NAME[name]
 
 

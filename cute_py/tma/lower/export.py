@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from cute_py.argument_checks import expect
-from cute_py.errors import EmissionError, InvalidValueError, given
+from cute_py.errors import EmissionError, FileFormatError, InvalidTypeError, InvalidValueError, given
 from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.lower.atom_shape import copy_shape_of
 from cute_py.tma.lower.copy_shape import CopyShape
@@ -68,10 +69,18 @@ def write_export(atom: Any, kind: str, path: str | Path, *, request: Any = None,
 
     Raises:
         InvalidValueError, EmissionError: as `export`.
+        FileFormatError: the file can't be written.
     """
     text = export(atom, kind, request=request, arch=arch)
+    if not isinstance(path, (str, PathLike)):
+        raise InvalidTypeError(f"path must be a text or a path, got {type(path).__name__} {given(path)}")
     target = Path(path)
+    if not target.name:
+        raise InvalidValueError(f"path = {given(path)}; must end in the name of a file")
     if not target.suffix:
         target = target.with_name(target.name + KINDS[kind])
-    target.write_text(text if text.endswith("\n") else text + "\n")
+    try:
+        target.write_text(text if text.endswith("\n") else text + "\n")
+    except (OSError, ValueError) as error:  # ValueError: a path with a null character
+        raise FileFormatError(f"{given(str(target))}: can't be written: {error}") from None
     return target

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cute_py.argument_checks import expect, expect_having
+from cute_py.argument_checks import expect, expect_expression, expect_having, expect_name
 from cute_py.errors import EmissionError
 from cute_py.tma.descriptor.formats import (
     Im2ColWideMode,
@@ -77,8 +77,11 @@ def encode_call(request: TensorMap, *, variable: str = "map", address: str = "gl
 
     Raises:
         EmissionError: the request has a number that no enumerator of the driver has.
+        InvalidValueError: the variable is no identifier, or the address no expression.
     """
     expect_having(request, ("KIND", "data_type"), "a request of a tensor map")
+    expect_name(variable, "variable")
+    expect_expression(address, "address")
     try:
         data_type = data_type_name(TensorMapDataType(int(request.data_type if request.data_type is not None else -1)))
         interleave = _INTERLEAVES[Interleave(request.interleave)]
@@ -149,8 +152,10 @@ def cuda_kernel(shape: CopyShape, name: str = "move_tile") -> str:
 
     Raises:
         EmissionError: multicast or a cache hint, which need a cluster or a policy.
+        InvalidValueError: the name is no identifier.
     """
     expect(shape, CopyShape, "the shape of a copy")
+    expect_name(name, "the kernel's name")
     if shape.multicast > 1 or shape.cache_hint:
         raise EmissionError(
             "a single-tile kernel has no cluster and no policy: multicast and cache hints are not in it"

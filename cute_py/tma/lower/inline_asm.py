@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cute_py.argument_checks import expect_integer
+from cute_py.argument_checks import expect, expect_fields, expect_integer
 from cute_py.errors import EmissionError
 from cute_py.tma.lower.catalog import form as find_form
 from cute_py.tma.lower.check import examine
@@ -37,7 +37,7 @@ def mcast_opnum(rank: int, im2col_count: int) -> int:
 
 def ch_opnum(rank: int, im2col_count: int, multicast: bool) -> int:
     """Operand number of the cache policy of a load: one more than the mask's if there is a mask, else the mask's."""
-    return mcast_opnum(rank, im2col_count) + (1 if multicast else 0)
+    return mcast_opnum(rank, im2col_count) + int(expect(multicast, bool, "multicast"))
 
 
 def descriptor_opnum(form: str) -> int:
@@ -68,6 +68,9 @@ class InlineAsm:
 
     template: str
     operands: tuple[AsmOperand, ...]
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @property
     def constraints(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, expect_choice
 from cute_py.errors import EmissionError
 from cute_py.tma.descriptor.formats import TensorMapSwizzle
 from cute_py.tma.lower.architectures import Version, architecture, version_text
@@ -210,7 +210,9 @@ def legacy_ptx(shape: CopyShape, arch: str, kind: str = "") -> str:
     why = why_not_legacy(shape)
     if why is not None:
         raise EmissionError(why)
-    kind = kind or ("cp.async" if target.number >= 80 and shape.direction == "load" else "ldg")
+    kind = expect_choice(kind, ("", "cp.async", "ldg"), "kind") or (
+        "cp.async" if target.number >= 80 and shape.direction == "load" else "ldg"
+    )
     if kind == "cp.async" and (target.number < 80 or shape.direction != "load"):
         raise EmissionError(f"cp.async loads from sm_80 on; got a {shape.direction} for {arch}")
     granule = granule_bytes(shape, kind)

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
-from cute_py.argument_checks import expect_integer
-from cute_py.errors import CoordinateError, TmaBuildError
+from cute_py.argument_checks import expect, expect_fields, expect_having, expect_integer
+from cute_py.errors import CoordinateError, TmaBuildError, given
 from cute_py.tma.lower.architectures import architecture
 from cute_py.tma.lower.atom_shape import copy_shape_of
 from cute_py.tma.lower.copy_shape import CopyShape
@@ -47,16 +47,20 @@ class Lowering:
     phases: PhaseTrace | None
     element_coords: tuple[int, ...] | None = field(default=None)
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
     def stage(self, number: str) -> Stage:
         """The stage of that number ("1", "3a", "6").
 
         Raises:
             CoordinateError: this lowering has no such stage.
         """
+        expect(number, str, "the number of a stage")
         for stage in self.stages:
             if stage.number == number:
                 return stage
-        raise CoordinateError(f"no stage {number!r}", {"stages": " ".join(stage.number for stage in self.stages)})
+        raise CoordinateError(f"no stage {given(number)}", {"stages": " ".join(stage.number for stage in self.stages)})
 
     @property
     def ptx(self) -> str:
@@ -98,14 +102,16 @@ class Lowering:
 
     def print(self, file: TextIO | None = None) -> None:
         """Write the whole trace."""
-        print(self, file=file or sys.stdout)
+        if file is not None:
+            expect_having(file, ("write",), "a file that is open for text")
+        print(self, file=sys.stdout if file is None else file)
 
 
 def _element_coords(shape: CopyShape, tile_coord: tuple[int, ...] | None) -> tuple[int, ...] | None:
     if tile_coord is None:
         return None
     coords = tuple(tile_coord) if isinstance(tile_coord, Sequence) else (tile_coord,)
-    coords = tuple(expect_integer(c, "a coordinate of a tile") for c in coords)
+    coords = tuple([expect_integer(c, "a coordinate of a tile") for c in coords])
     if len(coords) != shape.rank:
         raise CoordinateError(f"expects {shape.rank} coordinates, but got {len(coords)}")
     return tuple(c * t for c, t in zip(coords, shape.tile, strict=True))[::-1]

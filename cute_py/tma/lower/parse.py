@@ -1,7 +1,7 @@
 """Instruction text -> opcode, modifiers in the order written, operands with their kinds.
 
-Registers are told by the names that compilers use: `%rd` 64 bits, `%r` 32, `%h` and `%rs` 16, `%p` predicates,
-`%f` and `%fd` floating point. A name without `%` is a symbol; its state space comes from `symbols`.
+Registers are known by the names that compilers use: `%q` and `%rq` 128 bits, `%rd` 64, `%r` 32, `%h` and `%rs` 16,
+`%p` predicates, `%f` and `%fd` floating point. A name without `%` is a symbol; its state space comes from `symbols`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import struct
 from dataclasses import dataclass
 
 from cute_py.argument_checks import expect
-from cute_py.errors import ParseError
+from cute_py.errors import ParseError, given
 
 STATE_SPACES = ("global", "shared", "shared::cta", "shared::cluster", "param", "const", "local")
 
@@ -27,6 +27,7 @@ class OperandKind(enum.Enum):
     IMMEDIATE = "immediate"
     SINK = "sink"
     PAIR = "register and predicate"
+    NEGATED = "negated predicate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,28 +58,44 @@ class Instruction:
     operands: tuple[WrittenOperand, ...]
 
 
-_REGISTER_BITS = (("%rd", 64), ("%rs", 16), ("%rq", 128), ("%r", 32), ("%h", 16), ("%fd", -64), ("%f", -32), ("%p", 1))
+MAX_CHARACTERS = 1 << 14
+"""Of the text of one instruction: eight times the longest vector of registers."""
+
+_REGISTER_BITS = {"rd": 64, "rs": 16, "rq": 128, "q": 128, "r": 32, "h": 16, "fd": -64, "f": -32, "p": 1}
+_REGISTER = re.compile(rf"%({'|'.join(_REGISTER_BITS)})(?:[0-9]+|_\w+)", re.ASCII)
+_OCTAL = re.compile(r"[-+]?0[0-7]{1,40}U?")
+_INTEGER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]{1,40}|0[bB][01]{1,80}|0|[1-9][0-9]{0,40})U?")
+_ADDRESS = re.compile(r"([-+]?[%$\w.]+) ?(\+(?: ?(?:0[xX][0-9a-fA-F]++U?|[0-9]++U?|[-+*/%()~<>&|^!]))++)?", re.ASCII)
+"""A register, symbol or number, and `+` a constant expression; ptxas takes no `-` there but `+-4`."""
+_SUM = re.compile(r"([0-9]{1,40})\s*([-+])\s*([0-9]{1,40})")
 
 
 def register_bits(name: str) -> int | None:
     """Width of a register by its name: 64, 32, 16, 128; 1 for a predicate; negative for floating point.
 
     None if the name is no register.
+
+    >>> register_bits("%rd1"), register_bits("%q1"), register_bits("%f1"), register_bits("tile")
+    (64, 128, -32, None)
     """
-    for prefix, bits in _REGISTER_BITS:
-        if re.fullmatch(re.escape(prefix) + r"(\d+|_\w+)", name):
-            return bits
-    return None
+    found = _REGISTER.fullmatch(name)
+    return None if found is None else _REGISTER_BITS[found[1]]
 
 
 def immediate(text: str) -> int | None:
-    """The number that `text` writes (decimal, hex, a sign, sums in brackets), or None."""
+    """The number that `text` writes (decimal, octal, hex, binary, a sign, sums in brackets), or None.
+
+    >>> immediate("0x10"), immediate("((1 + 2))"), immediate("017"), immediate("09"), immediate("%r1")
+    (16, 3, 15, None, None)
+    """
     cleaned = text.strip()
-    if re.fullmatch(r"[-+]?(0[xX][0-9a-fA-F]+|\d+)[uU]?", cleaned):
-        return int(cleaned.rstrip("uU"), 0) if not re.fullmatch(r"[-+]?0\d+", cleaned) else int(cleaned, 8)
-    if cleaned.startswith("(") and cleaned.endswith(")"):
-        return immediate(cleaned[1:-1])
-    found = re.fullmatch(r"(\d+)\s*([-+])\s*(\d+)", cleaned)
+    while cleaned.startswith("(") and cleaned.endswith(")"):
+        cleaned = cleaned[1:-1].strip()
+    if _OCTAL.fullmatch(cleaned):
+        return int(cleaned.rstrip("U"), 8)
+    if _INTEGER.fullmatch(cleaned):
+        return int(cleaned.rstrip("U"), 0)
+    found = _SUM.fullmatch(cleaned)
     if found is not None:
         return int(found[1]) + (1 if found[2] == "+" else -1) * int(found[3])
     return None
@@ -92,7 +109,7 @@ def float_immediate(text: str) -> float | None:
     """
     if re.fullmatch(r"0[fF][0-9a-fA-F]{8}", text):
         return float(struct.unpack(">f", bytes.fromhex(text[2:]))[0])
-    return float(text) if re.fullmatch(r"[-+]?\d+\.\d*", text) else None
+    return float(text) if re.fullmatch(r"[-+]?[0-9]+\.[0-9]*", text) else None
 
 
 def _split(text: str) -> list[str]:
@@ -113,29 +130,32 @@ def _split(text: str) -> list[str]:
 def _operand(text: str, whole: str) -> WrittenOperand:
     if text.startswith("[") and text.endswith("]"):
         inner = _split(text[1:-1])
-        found = re.fullmatch(r"(.+?)\s*([-+]\s*\w+)?", inner[0])
-        base = (found[1] if found else inner[0]).strip()
-        offset = bool(found and found[2])
+        found = _ADDRESS.fullmatch(inner[0])
+        if found is None:
+            raise ParseError(f"operand {given(text)} is no address", {"instruction": whole}, position=whole.find(text))
+        base, offset = found[1], bool(found[2])
         if len(inner) == 1:
             return WrittenOperand(text, OperandKind.ADDRESS, base, offset)
         if len(inner) == 2 and inner[1].startswith("{") and inner[1].endswith("}"):
             return WrittenOperand(text, OperandKind.TENSOR, base, offset, tuple(_split(inner[1][1:-1])))
         if len(inner) == 2:
             return WrittenOperand(text, OperandKind.TENSOR, base, offset, ())
-        raise ParseError(f"operand {text!r} is no address", {"instruction": whole}, position=whole.find(text))
+        raise ParseError(f"operand {given(text)} is no address", {"instruction": whole}, position=whole.find(text))
     if text.startswith("{") and text.endswith("}"):
         return WrittenOperand(text, OperandKind.VECTOR, elements=tuple(_split(text[1:-1])))
     if text == "_":
         return WrittenOperand(text, OperandKind.SINK)
     if "|" in text:
         return WrittenOperand(text, OperandKind.PAIR, elements=tuple(part.strip() for part in text.split("|")))
+    if text.startswith("!") and register_bits(text[1:]) == 1:
+        return WrittenOperand(text, OperandKind.NEGATED, text[1:])
     number = immediate(text)
     if number is not None or float_immediate(text) is not None:
         return WrittenOperand(text, OperandKind.IMMEDIATE, value=number)
-    found = re.fullmatch(r"([%\w$.]+)(\s*[-+]\s*\w+)?", text)
+    found = re.fullmatch(r"([%\w$.]+)(\s*[-+]\s*\w+)?", text, re.ASCII)
     if found is not None:
         return WrittenOperand(text, OperandKind.REGISTER, found[1], bool(found[2]))
-    raise ParseError(f"operand {text!r} can't be read", {"instruction": whole}, position=max(0, whole.find(text)))
+    raise ParseError(f"operand {given(text)} can't be read", {"instruction": whole}, position=max(0, whole.find(text)))
 
 
 def parse_instruction(text: str) -> Instruction:
@@ -144,16 +164,17 @@ def parse_instruction(text: str) -> Instruction:
     Raises:
         ParseError: the text is no instruction (an operand that can't be read, unbalanced brackets).
     """
-    expect(text, str, "the text of an instruction")
+    if len(expect(text, str, "the text of an instruction")) > MAX_CHARACTERS:
+        raise ParseError(f"an instruction of {len(text)} characters; must be at most {MAX_CHARACTERS}")
     body = re.sub(r"//[^\n]*", "", text)
     body = " ".join(body.split()).rstrip(";").strip()
     predicate = ""
-    found = re.match(r"(@!?%?\w+)\s+", body)
+    found = re.match(r"(@!?%?\w+) +", body, re.ASCII)
     if found is not None:
         predicate, body = found[1], body[found.end() :]
     name, _, tail = body.partition(" ")
-    if not re.fullmatch(r"[A-Za-z_][\w.:]*", name):
-        raise ParseError(f"{name!r} is no instruction name", {"instruction": text})
+    if not re.fullmatch(r"[A-Za-z_][\w.:]*", name, re.ASCII):
+        raise ParseError(f"{given(name)} is no instruction name", {"instruction": text})
     for opening, closing in ("[]", "{}", "()"):
         if tail.count(opening) != tail.count(closing):
             raise ParseError(f"unbalanced {opening}{closing}", {"instruction": text}, position=len(name))

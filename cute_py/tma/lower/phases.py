@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, expect_fields
 from cute_py.tma.lower.copy_shape import CopyShape
 from cute_py.tma.lower.descriptor_slots import DEVICE_COUNTER, HOST_COUNTER, counter_violations
 from cute_py.tma.lower.stage_verifiers import verify_copy
@@ -44,6 +44,9 @@ class KernelFunction:
     num_host_tmas: int | None = None
     num_device_tmas: int | None = None
     allow_tma: bool = True
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,9 @@ class PhaseTrace:
     num_host_tmas: int
     num_device_tmas: int
     diagnostics: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     def __str__(self) -> str:
         lines = []

@@ -12,7 +12,7 @@ from cute_py.tma.lower.capabilities import VARIANT_BY_NAME, VARIANTS
 from cute_py.tma.lower.catalog import FORMS, forms_named
 from cute_py.tma.lower.check import verdict
 from cute_py.tma.lower.instruction import Form
-from cute_py.tma.lower.render import complete, ptx
+from cute_py.tma.lower.render import check_modifiers, complete, ptx
 
 MODE_NAMES: Final[dict[str, str]] = {
     "tile": "load tile shared::cluster",
@@ -52,6 +52,7 @@ def why_not(form: str, arch: str, version: Version = NEWEST_VERSION, **modifiers
         ParseError, UnknownFactError: the text is no instruction, or none that a row covers.
     """
     expect(form, str, "a form")
+    check_modifiers(modifiers)
     if not modifiers:
         variant = VARIANT_BY_NAME.get(MODE_NAMES.get(form, form))
         if variant is None and form not in OPCODES:

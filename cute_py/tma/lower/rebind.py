@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cute_py.argument_checks import expect, expect_integer, is_integer
-from cute_py.errors import EmissionError, InvalidTypeError, given
+from cute_py.argument_checks import expect, expect_choice, expect_fields, expect_having, expect_integer
+from cute_py.errors import EmissionError
 from cute_py.tma.descriptor.formats import FORMATS
 from cute_py.tma.descriptor.replace import ELEMTYPES
 from cute_py.tma.descriptor.request import TensorMap, TensorMapTiled
-from cute_py.tma.lower.architectures import NEWEST_VERSION, Version, version_text
+from cute_py.tma.lower.architectures import NEWEST_VERSION, Version, architecture, expect_version, version_text
 from cute_py.tma.lower.copy_shape import CopyShape
 from cute_py.tma.lower.render import ptx
 
@@ -50,6 +50,9 @@ class RebindSequence:
     space: str
     scope: str
     steps: tuple[RebindStep, ...]
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @property
     def replacements(self) -> tuple[RebindStep, ...]:
@@ -161,6 +164,8 @@ def rebind_sequence(
     rank = expect_integer(rank, "rank")
     for name, value in (("space", space), ("scope", scope)):
         expect(value, str, name)
+    for name, flag in (("crosses_cta", crosses_cta), ("seed_copy", seed_copy), ("zeroed", zeroed)):
+        expect(flag, bool, name)
     wrong = rebind_violations(
         rank, space=space, scope=scope, crosses_cta=crosses_cta, seed_copy=seed_copy, zeroed=zeroed
     )
@@ -219,7 +224,10 @@ def birth_sequence(request: TensorMapTiled, *, space: str = "global") -> tuple[R
 
     Raises:
         EmissionError: the request is no tiled map with a known format.
+        InvalidValueError: no such space.
     """
+    expect_having(request, ("KIND", "data_type"), "a request of a tensor map")
+    expect_choice(space, SPACES, "space")
     reasons = host_born_reasons(request)
     if reasons:
         raise EmissionError(reasons[0])
@@ -257,9 +265,9 @@ def rebind_ptx(rank: int, arch: str = "sm_90a", *, scope: str = "gpu", version: 
 
     Raises:
         EmissionError: the sequence has violations.
+        InvalidValueError: no such architecture, or no such version.
     """
-    if not (isinstance(version, tuple) and len(version) == 2 and all(is_integer(n) for n in version)):
-        raise InvalidTypeError(f"a PTX version is two integers such as (9, 0), got {given(version)}")
+    version, arch = expect_version(version), architecture(arch).name
     sequence = rebind_sequence(rank, space="global", scope=scope)
     names = [
         ("u64", "map", "%rd_map"),

@@ -6,9 +6,11 @@ unknown modifiers, coordinate and offset counts, mask bits beyond the cluster, a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
-from cute_py.errors import EmissionError
+from cute_py.argument_checks import expect, expect_integer, is_integer
+from cute_py.errors import EmissionError, InvalidTypeError, given
 from cute_py.tma.lower.architectures import NEWEST_VERSION, Version
 from cute_py.tma.lower.catalog import form as find_form
 from cute_py.tma.lower.catalog import forms_named
@@ -64,8 +66,38 @@ _BY_CLASS = {
     OperandClass.PREDICATE: "%p1",
     OperandClass.SINK: "_",
 }
+_PREDICATE = re.compile(r"(@!?%?[A-Za-z_$][\w$]*)?", re.ASCII)
 _SOURCE_BESIDE = {"bulk.peer": "[%r5]", "bulk.reduce.peer": "[%r5]"}
 _SLOT_ALIASES = {"rank": "dim", "space": "spaces", "red_kind": "op", "kind": "op", "load_mode": "mode"}
+
+
+def check_modifiers(modifiers: Mapping[str, object]) -> None:
+    """Modifiers are texts, integers, booleans or None.
+
+    Raises:
+        InvalidTypeError: one is anything else.
+    """
+    for name, value in modifiers.items():
+        if is_integer(value):
+            expect_integer(value, name)
+        elif not (value is None or isinstance(value, bool | str)):
+            raise InvalidTypeError(f"{name} must be a text, an integer or a bool, got {given(value)}")
+
+
+def operand_text(value: object, what: str) -> str:
+    """What is written for an operand: a text as it is, an integer in decimal.
+
+    Raises:
+        InvalidTypeError: neither.
+
+    >>> operand_text("%r1", "cta"), operand_text(4, "cta")
+    ('%r1', '4')
+    """
+    if is_integer(value):
+        return str(expect_integer(value, what))
+    if not isinstance(value, str):
+        raise InvalidTypeError(f"{what} must be a text or an integer, got {type(value).__name__} {given(value)}")
+    return value
 
 
 def _choice(form: Form, slot: Slot, value: object) -> str:
@@ -76,7 +108,7 @@ def _choice(form: Form, slot: Slot, value: object) -> str:
         if len(slot.choices) == 1:
             return slot.choices[0]
         raise EmissionError(f"{form.name}: {slot.name}=True does not say which", {"one of": ", ".join(slot.choices)})
-    text = str(value).removeprefix(".")
+    text = operand_text(value, slot.name).removeprefix(".")
     for candidate in (text, f"{text}d" if slot.name == "dim" else "", f"{slot.name}::{text}"):
         if candidate in slot.choices:
             return candidate
@@ -84,21 +116,21 @@ def _choice(form: Form, slot: Slot, value: object) -> str:
 
 
 def _chosen(form: Form, modifiers: Mapping[str, object]) -> dict[str, str]:
-    given = {_SLOT_ALIASES.get(name, name): value for name, value in modifiers.items()}
-    given = {name: value for name, value in given.items() if form.slot(name) or value not in ("", None, False)}
-    to, source = str(given.pop("dst", "") or ""), str(given.pop("src", "") or "")
+    named = {_SLOT_ALIASES.get(name, name): value for name, value in modifiers.items()}
+    named = {name: value for name, value in named.items() if form.slot(name) or value not in ("", None, False)}
+    to, source = (str(named.pop(name, "") or "") for name in ("dst", "src"))
     if to or source:
         slot = form.slot("spaces")
         fitting = [c for c in (slot.choices if slot else ()) if c.startswith(to) and c.endswith(source)]
-        given["spaces"] = fitting[0] if fitting else f"{to}.{source}".strip(".")
-    unknown = [name for name in given if (slot := form.slot(name)) is None or slot.tolerated]
+        named["spaces"] = fitting[0] if fitting else f"{to}.{source}".strip(".")
+    unknown = [name for name in named if (slot := form.slot(name)) is None or slot.tolerated]
     if unknown:
         known = ", ".join(slot.name for slot in form.slots) or "none"
         raise EmissionError(f"{form.name} has no modifier named {', '.join(unknown)}", {"modifiers": known})
     chosen = {}
     for slot in form.slots:
-        if slot.name in given:
-            chosen[slot.name] = _choice(form, slot, given[slot.name])
+        if slot.name in named:
+            chosen[slot.name] = _choice(form, slot, named[slot.name])
         elif slot.optional:
             chosen[slot.name] = slot.default
         elif slot.default or len(slot.choices) == 1 or slot.name == "spaces":
@@ -138,8 +170,10 @@ def _default(form: Form, operand: Operand, chosen: Mapping[str, str]) -> str:
     return _DEFAULTS.get((operand.name, kind), _BY_CLASS.get(kind, "%r1"))
 
 
-def _sequence(value: Value) -> tuple[str, ...]:
-    return (str(value),) if isinstance(value, str | int) else tuple(str(element) for element in value)
+def _sequence(value: Value, what: str) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return (operand_text(value, what),)
+    return tuple([operand_text(element, f"{what}[{i}]") for i, element in enumerate(value)])
 
 
 def mask_violations(mask: int, cluster_size: int | None) -> tuple[str, ...]:
@@ -164,9 +198,9 @@ def _written(
 ) -> str:
     kind = operand.kinds[0]
     if kind is OperandClass.TENSOR:
-        address = str(operands.get("tensor", "%rd1")).strip("[]")
+        address = operand_text(operands.get("tensor", "%rd1"), "tensor").strip("[]")
         count = coordinate_count(chosen)
-        coordinates = _sequence(operands["coords"]) if "coords" in operands else ()
+        coordinates = _sequence(operands["coords"], "coords") if "coords" in operands else ()
         if not coordinates:
             return f"[{address}, {_vector('%r', 10, count)}]"
         if len(coordinates) != count:
@@ -179,18 +213,19 @@ def _written(
         return _default(form, operand, chosen)
     value = operands[operand.name]
     if kind is OperandClass.OFFSETS:
-        offsets = _sequence(value)
+        offsets = _sequence(value, operand.name)
         if len(offsets) != offset_count(chosen):
             raise EmissionError(
                 f"{form.name}: {len(offsets)} im2col offsets; .{chosen.get('dim')} in mode {chosen.get('mode')} "
                 f"takes {offset_count(chosen)}"
             )
         return "{" + ", ".join(offsets) + "}"
-    if operand.name == "mask" and isinstance(value, int):
-        wrong = mask_violations(value, cluster_size)
+    if operand.name == "mask" and is_integer(value):
+        wrong = mask_violations(expect_integer(value, "mask"), cluster_size)
         if wrong:
             raise EmissionError(wrong[0], {f"also {n}": text for n, text in enumerate(wrong[1:], 1)})
-    text = str(value) if isinstance(value, str | int) else "{" + ", ".join(_sequence(value)) + "}"
+    texts = _sequence(value, operand.name)
+    text = texts[0] if isinstance(value, str) or is_integer(value) else "{" + ", ".join(texts) + "}"
     return f"[{text}]" if "ADDRESS" in kind.name and not text.startswith("[") else text
 
 
@@ -223,10 +258,18 @@ def ptx(
 
     Raises:
         InvalidValueError: no such form.
+        InvalidTypeError: a modifier or an operand is neither text nor integer.
         EmissionError: no such modifier or value, a wrong number of coordinates or offsets, a mask bit beyond the
             cluster, a combination that no target has, or (with `arch`) that this target does not have.
     """
     rows = forms_named(form) or (find_form(form),)
+    check_modifiers(modifiers)
+    if not _PREDICATE.fullmatch(expect(predicate, str, "predicate")):
+        raise EmissionError(f"predicate {given(predicate)}; must be such as @%p1 or @!%p1")
+    if cluster_size is not None:
+        expect_integer(cluster_size, "cluster_size")
+    for name in {} if operands is None else expect(operands, Mapping, "operands"):  # type: ignore[type-abstract]
+        expect(name, str, "the name of an operand")
     for row in rows[:-1]:
         try:
             return _write(row, operands, predicate, cluster_size, arch, version, modifiers)
@@ -246,20 +289,20 @@ def _write(
 ) -> str:
     """The instruction of one row; the errors are those of `ptx`."""
     chosen = _chosen(row, modifiers)
-    given = dict(operands or {})
+    values = dict(operands or {})
     expected = row.expected(chosen)
     names = {operand.name for operand in expected} | (
         {"coords"} if any(o.name == "tensor" for o in expected) else set()
     )
-    extra = [name for name in given if name not in names]
+    extra = [name for name in values if name not in names]
     if extra:
         raise EmissionError(
             f"{row.name} has no operand {', '.join(extra)} here", {"operands": ", ".join(sorted(names))}
         )
     texts = [
-        _written(row, operand, chosen, given, cluster_size)
+        _written(row, operand, chosen, values, cluster_size)
         for operand in expected
-        if not operand.optional or operand.name in given
+        if not operand.optional or operand.name in values
     ]
     mnemonic = ".".join([row.opcode, *(chosen[slot.name] for slot in row.slots if slot.name in chosen)])
     body = f"{mnemonic} {', '.join(texts)}" if texts else mnemonic

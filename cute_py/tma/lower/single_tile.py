@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from cute_py.argument_checks import expect
 from cute_py.errors import EmissionError
-from cute_py.tma.lower.architectures import NEWEST_VERSION, Version, architecture, version_text
+from cute_py.tma.lower.architectures import NEWEST_VERSION, Version, architecture, expect_version, version_text
 from cute_py.tma.lower.copy_shape import CopyShape
 from cute_py.tma.lower.render import ptx
 
@@ -128,6 +128,7 @@ def single_tile_ptx(shape: CopyShape, arch: str = "sm_90a", version: Version = N
     """
     expect(shape, CopyShape, "the shape of a copy")
     architecture(arch)
+    version = expect_version(version)
     if shape.multicast > 1 or shape.cache_hint:
         raise EmissionError(
             "a single-tile module has no cluster and no policy: multicast and cache hints are not in it"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, expect_fields, expect_integer
 from cute_py.dtypes import DType
 from cute_py.errors import InvalidValueError
 from cute_py.tma.descriptor.formats import TensorMapSwizzle
@@ -97,6 +97,9 @@ class Witness:
     swizzle: str
     reasons: tuple[str, ...]
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
 
 SWIZZLE_NAMES: dict[TensorMapSwizzle, str] = {
     TensorMapSwizzle.NONE: "swizzle_none",
@@ -143,6 +146,8 @@ def choose_witness(shape: CopyShape, arch: str, *, address_space: int = 1, allow
         InvalidValueError: no such architecture.
     """
     expect(shape, CopyShape, "the shape of a copy")
+    expect_integer(address_space, "address_space", 0)
+    expect(allow_tma, bool, "allow_tma")
     target = architecture(arch)
     row = _row_for(target.number)
     reasons = [f"{arch}: compute capability {target.number // 10}.{target.number % 10}, {target.chip}"]

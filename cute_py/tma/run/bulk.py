@@ -13,17 +13,18 @@ Source: PTX ISA 9.0, cp.async.bulk, cp.reduce.async.bulk.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, expect_integer
 from cute_py.errors import InvalidValueError, TmaTrap
 from cute_py.tma.descriptor.formats import TensorMapDataType
 from cute_py.tma.run.emulator_forms import DOCUMENTED, TransactionBytes
+from cute_py.tma.run.emulator_operands import reduction
 from cute_py.tma.run.emulator_reduce import executes, reduced
-from cute_py.tma.run.mbarrier import Mbarrier, barrier_at
-from cute_py.tma.run.memory import GlobalMemory, SharedMemory, as_global, as_shared
+from cute_py.tma.run.mbarrier import Mbarrier, told_barrier
+from cute_py.tma.run.memory import ADDRESS_LIMIT, GlobalMemory, SharedMemory, as_global, as_shared
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,13 +40,21 @@ _WHY = "plain bulk copy"
 
 def violations(nbytes: int, **addresses: int) -> list[str]:
     """What is no operand of a bulk copy: every reason at once."""
-    found = [] if nbytes % UNIT == 0 and nbytes >= 0 else [f"size = {nbytes} bytes; must be a multiple of {UNIT}"]
+    found = [] if nbytes % UNIT == 0 else [f"size = {nbytes} bytes; must be a multiple of {UNIT}"]
     found += [
         f"{name} = 0x{address:x}; must be a multiple of {UNIT} bytes"
         for name, address in addresses.items()
         if address % UNIT
     ]
     return found
+
+
+def _size(nbytes: Any) -> int:
+    return expect_integer(nbytes, "size", 0, unit="bytes")
+
+
+def _address(address: Any) -> int:
+    return expect_integer(address, "address", 0, ADDRESS_LIMIT - 1)
 
 
 def _require(nbytes: int, **addresses: int) -> None:
@@ -100,10 +109,11 @@ def bulk_load(
     (16, 16)
     """
     shared = as_shared(smem, writable=True)
+    address, offset, nbytes = _address(address), expect_integer(offset, "offset"), _size(nbytes)
     _require(nbytes, address=address, offset=offset + shared.base)
     source = _global(as_global(gmem, gmem_base, writable=False), address, nbytes)
     target = _shared(shared, offset, nbytes)
-    told = barrier if isinstance(barrier, Mbarrier) or barrier is None else barrier_at(shared, barrier)
+    told = None if barrier is None else told_barrier(barrier, shared)
     target[...] = source
     if told is not None:
         told.complete_tx(nbytes)
@@ -128,13 +138,15 @@ def bulk_store(
         TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS.
     """
     shared = as_shared(smem, writable=False)
+    address, offset, nbytes = _address(address), expect_integer(offset, "offset"), _size(nbytes)
     _require(nbytes, address=address, offset=offset + shared.base)
     source = _shared(shared, offset, nbytes)
     target = _global(as_global(gmem, gmem_base, writable=True), address, nbytes)
     if op is None:
         target[...] = source
     else:
-        if data_type is None or not executes(op, data_type):
+        op, data_type = reduction(op), expect(data_type, TensorMapDataType, "data_type, the type of the elements,")
+        if not executes(op, data_type):
             raise InvalidValueError(f"reduction {op!r} does not exist for {data_type!r}")
         target[...] = reduced(target[None].copy(), source[None].copy(), op, data_type)[0]
     return TransactionBytes(nbytes, DOCUMENTED, _WHY)
@@ -161,10 +173,12 @@ def bulk_to_cta(
     expect(destination, SharedMemory, "destination")
     if not any(peer is destination for peer in source.peers):
         raise InvalidValueError("the two shared memories are not of one cluster")
+    nbytes, offset = _size(nbytes), expect_integer(offset, "offset")
+    destination_offset = expect_integer(destination_offset, "destination_offset")
     _require(nbytes, offset=offset + source.base, destination_offset=destination_offset + destination.base)
     taken = _shared(source, offset, nbytes)
     target = _shared(destination, destination_offset, nbytes)
-    told = barrier if isinstance(barrier, Mbarrier) else barrier_at(destination, barrier)
+    told = told_barrier(barrier, destination)
     target[...] = taken.copy()
     told.complete_tx(nbytes)
     return TransactionBytes(nbytes, DOCUMENTED, _WHY)

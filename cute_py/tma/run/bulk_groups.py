@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from cute_py.errors import InvalidValueError
+from cute_py.argument_checks import expect_integer
 
 
 @dataclass(slots=True)
@@ -56,9 +56,7 @@ class BulkGroups:
         return [op for group in self.committed for op in group] + self.open
 
     def _older(self, newest: int) -> list[BulkOperation]:
-        if newest < 0:
-            raise InvalidValueError(f"wait_group {newest}; must be 0 or more")
-        kept = len(self.committed) - newest
+        kept = len(self.committed) - expect_integer(newest, "wait_group", 0, unit="groups")
         return [op for group in self.committed[: max(kept, 0)] for op in group]
 
     def wait_read(self, newest: int) -> None:

@@ -6,15 +6,12 @@ offset there. With `.cta_group::2` two neighbours are a pair, and the signal for
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator
 
 from cute_py.argument_checks import expect_integer
 from cute_py.errors import InvalidValueError
 from cute_py.tma.run.mbarrier import Mbarrier, init_barrier
-from cute_py.tma.run.memory import POISON, SharedMemory
-
-MAX_CTAS: Final = 16
-"""Source: CUDA C++ programming guide, thread block clusters: 8 portably, 16 on sm_90 and sm_100 by opt-in."""
+from cute_py.tma.run.memory import MAX_CTAS, POISON, SharedMemory
 
 
 class Cluster:
@@ -39,8 +36,11 @@ class Cluster:
     def __len__(self) -> int:
         return len(self.ctas)
 
+    def __iter__(self) -> Iterator[SharedMemory]:
+        return iter(self.ctas)
+
     def __getitem__(self, rank: int) -> SharedMemory:
-        return self.ctas[rank]
+        return self.mapa(rank)
 
     def init_barriers(self, offset: int, arrive_count: int) -> list[Mbarrier]:
         """The same barrier in every CTA."""
@@ -50,8 +50,9 @@ class Cluster:
         """The shared memory of a CTA, as `mapa` gives its address.
 
         Raises:
-            InvalidValueError: there is no such CTA.
+            InvalidTypeError: no integer. InvalidValueError: there is no such CTA.
         """
+        rank = expect_integer(rank, "the number of a CTA")
         if not 0 <= rank < len(self.ctas):
             raise InvalidValueError(f"CTA {rank}; the cluster has {len(self.ctas)}")
         return self.ctas[rank]

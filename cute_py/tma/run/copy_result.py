@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+from cute_py.argument_checks import expect_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,9 @@ class CopyResult:
     warnings: tuple[str, ...] = ()
     difference: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
 
 @dataclass(frozen=True, slots=True)

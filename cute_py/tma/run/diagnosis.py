@@ -17,18 +17,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cute_py.errors import RaceError, TmaTrap, WouldHangError
+from cute_py.argument_checks import expect, expect_fields, expect_having, expect_integer, expect_integers
+from cute_py.errors import InvalidTypeError, InvalidValueError, RaceError, TmaTrap, WouldHangError, given
 from cute_py.tma.run.bulk_groups import BulkGroups, BulkOperation
 from cute_py.tma.run.emulator_im2col import row_count
 from cute_py.tma.run.emulator_image import image
+from cute_py.tma.run.emulator_operands import reduction, require_box
 from cute_py.tma.run.mbarrier import Contribution, Mbarrier, init_barrier
+from cute_py.tma.run.memory import SHARED_LIMIT, SharedMemory, as_bytes, as_global
 from cute_py.tma.run.proxy import Agent, TensormapProxy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cute_py.tma.run.emulator import Emulator
-    from cute_py.tma.run.memory import GlobalMemory, SharedMemory
+    from cute_py.tma.run.memory import GlobalMemory
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,9 @@ class Race:
     stop: int
     first: str
     second: str
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     def __str__(self) -> str:
         where = f" at shared bytes {self.start} to {self.stop - 1}" if self.stop > self.start else ""
@@ -63,6 +69,9 @@ class Outcome:
     arrived: int = 0
     pending: int = 0
     contributions: tuple[Contribution, ...] = ()
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     def __str__(self) -> str:
         lines = [self.status]
@@ -120,8 +129,12 @@ class Run:
         agent: Agent | None = None,
         strict: bool = False,
     ) -> None:
-        self.engine, self.gmem, self.smem, self.strict = engine, gmem, smem, strict
-        self.maps, self.agent = maps, agent or Agent()
+        expect_having(engine, ("geometry", "load", "store"), "an emulator")
+        as_global(gmem, 0, writable=False)
+        self.engine, self.gmem, self.smem = engine, gmem, expect(smem, SharedMemory, "smem")
+        self.strict = expect(strict, bool, "strict")
+        self.maps = None if maps is None else expect(maps, TensormapProxy, "maps")
+        self.agent = Agent() if agent is None else expect(agent, Agent, "agent")
         self.races: list[Race] = []
         self.groups = BulkGroups()
         self.flights: list[Flight] = []
@@ -143,7 +156,7 @@ class Run:
         Raises:
             WouldHangError: nothing that was issued completes the phase.
         """
-        if not barrier.try_wait(parity):
+        if not expect(barrier, Mbarrier, "barrier").try_wait(parity):
             self.stuck_at = barrier
             raise WouldHangError(
                 f"{barrier.name} never completes phase {barrier.phase} (parity {parity})",
@@ -157,11 +170,25 @@ class Run:
 
     # ---- loads -------------------------------------------------------------------------------------------------
 
-    def issue(self, descriptor: Any, coords: Sequence[int], offset: int, barrier: Mbarrier, **operands: Any) -> Flight:
+    def issue(
+        self,
+        descriptor: Any,
+        coords: Sequence[int],
+        offset: int,
+        barrier: Mbarrier,
+        *,
+        mode: str | None = None,
+        im2col_offsets: Sequence[int] = (),
+        multicast_mask: int | None = None,
+        cta_group: int = 1,
+        gmem_base: int = 0,
+    ) -> Flight:
         """Issue a load that has not landed yet; `land` it later. The operands are those of `Emulator.load`."""
-        name = f"load {self._next()} at {tuple(coords)}"
+        coords, offset = expect_integers(coords, "coordinates"), _offset(offset)
+        expect(barrier, Mbarrier, "barrier")
+        name = f"load {self._next()} at {coords}"
         descriptor = self._map(descriptor, name)
-        start, stop = self._footprint(descriptor, offset, operands.get("mode"), operands.get("im2col_offsets", ()))
+        start, stop = self._footprint(descriptor, offset, mode, im2col_offsets)
         for flight in self.flights:
             self._meet("two loads into the same bytes", flight, start, stop, name)
         for span in self._reading:
@@ -170,7 +197,18 @@ class Run:
             self._meet("overwrites the source of a store before its group was read", op, start, stop, name)
 
         def land() -> int:
-            nbytes = self.engine.load(descriptor, self.gmem, coords, self.smem, smem_offset=offset, **operands)
+            nbytes = self.engine.load(
+                descriptor,
+                self.gmem,
+                coords,
+                self.smem,
+                mode=mode,
+                smem_offset=offset,
+                im2col_offsets=im2col_offsets,
+                multicast_mask=multicast_mask,
+                cta_group=cta_group,
+                gmem_base=gmem_base,
+            )
             barrier.complete_tx(nbytes, name)
             return nbytes
 
@@ -182,8 +220,10 @@ class Run:
         """The bytes of an issued load arrive, and its barrier is told.
 
         Raises:
-            TmaTrap: the load traps.
+            TmaTrap: the load traps. InvalidValueError: it has landed before.
         """
+        if expect(flight, Flight, "flight").landed:
+            raise InvalidValueError(f"{flight.name} has landed already")
         flight.landed = True
         return flight.land()
 
@@ -196,12 +236,12 @@ class Run:
     @contextmanager
     def reading(self, offset: int, nbytes: int, who: str = "a reader") -> Iterator[NDArray[np.uint8]]:
         """The bytes of a stage, which are being read as long as the block lasts."""
-        span = _Span(who, offset, offset + nbytes)
+        span = self._span(offset, nbytes, who)
         for flight in self.flights:
             self._meet("read before its barrier completed", flight, span.start, span.stop, who)
         self._reading.append(span)
         try:
-            yield self.smem.array[offset : offset + nbytes]
+            yield self.smem.array[span.start : span.stop]
         finally:
             self._reading.remove(span)
 
@@ -212,13 +252,14 @@ class Run:
 
     def write(self, offset: int, data: NDArray[np.uint8], who: str = "an ordinary write") -> None:
         """Ordinary stores to shared bytes."""
-        stop = offset + len(data)
+        data = as_bytes(data, "data", writable=False)
+        span = self._span(offset, len(data), who)
         for flight in self.flights:
-            self._meet("written while a load is in flight", flight, offset, stop, who)
-        for op in self.groups.unread(offset, stop):
-            self._meet("changes the source of a store before its group was read", op, offset, stop, who)
-        self.smem.array[offset:stop] = data
-        self._ordinary.append(_Span(who, offset, stop))
+            self._meet("written while a load is in flight", flight, span.start, span.stop, who)
+        for op in self.groups.unread(span.start, span.stop):
+            self._meet("changes the source of a store before its group was read", op, span.start, span.stop, who)
+        self.smem.array[span.start : span.stop] = data
+        self._ordinary.append(span)
 
     def fence_proxy_async(self) -> None:
         """fence.proxy.async: ordinary writes so far are visible to bulk copies."""
@@ -226,19 +267,31 @@ class Run:
 
     # ---- stores ------------------------------------------------------------------------------------------------
 
-    def store(self, descriptor: Any, coords: Sequence[int], offset: int, *, op: str | None = None, **more: Any) -> int:
+    def store(
+        self,
+        descriptor: Any,
+        coords: Sequence[int],
+        offset: int,
+        *,
+        op: str | None = None,
+        mode: str | None = None,
+        gmem_base: int = 0,
+    ) -> int:
         """Issue a store, or a reduction `op`. It joins the open bulk group."""
-        name = f"{op or 'store'} {self._next()} at {tuple(coords)}"
+        coords, offset = expect_integers(coords, "coordinates"), _offset(offset)
+        op = None if op is None else reduction(op)
+        name = f"{op or 'store'} {self._next()} at {coords}"
         descriptor = self._map(descriptor, name)
-        start, stop = self._footprint(descriptor, offset, more.get("mode"))
+        start, stop = self._footprint(descriptor, offset, mode)
         for span in self._ordinary:
             self._meet("store without fence.proxy.async after ordinary writes", span, start, stop, name)
         for flight in self.flights:
             self._meet("store before the load of its source was waited for", flight, start, stop, name)
         self.groups.issue(BulkOperation(name, start, stop))
+        more: dict[str, Any] = {"mode": mode, "smem_offset": offset, "gmem_base": gmem_base}
         if op is None:
-            return self.engine.store(descriptor, self.gmem, coords, self.smem, smem_offset=offset, **more)
-        return self.engine.reduce(op, descriptor, self.gmem, coords, self.smem, smem_offset=offset, **more)
+            return self.engine.store(descriptor, self.gmem, coords, self.smem, **more)
+        return self.engine.reduce(op, descriptor, self.gmem, coords, self.smem, **more)
 
     def commit_group(self) -> None:
         """cp.async.bulk.commit_group."""
@@ -279,7 +332,16 @@ class Run:
         self, descriptor: Any, offset: int, mode: str | None, offsets: Sequence[int] = ()
     ) -> tuple[int, int]:
         shape = self.engine.geometry(descriptor, mode)
-        return offset, offset + image(shape, row_count(shape, offsets), self.smem.base + offset).extent
+        rows = row_count(shape, offsets)
+        require_box(shape, rows)
+        return offset, offset + image(shape, rows, self.smem.base + offset).extent
+
+    def _span(self, offset: int, nbytes: int, who: str) -> _Span:
+        """Bytes of shared memory that an ordinary access touches."""
+        size = len(self.smem)
+        start = expect_integer(offset, "the offset in shared memory", 0, size, "bytes")
+        count = expect_integer(nbytes, "the size of an access to shared memory", 0, size - start, "bytes")
+        return _Span(expect(who, str, "who"), start, start + count)
 
     def _meet(self, rule: str, other: Flight | _Span | BulkOperation, start: int, stop: int, name: str) -> None:
         low, high = max(start, other.start), min(stop, other.stop)
@@ -293,6 +355,10 @@ class Run:
             if race.stop > race.start:
                 facts["shared bytes"] = f"{race.start} to {race.stop - 1}"
             raise RaceError(race.rule, facts)
+
+
+def _offset(value: Any) -> int:
+    return expect_integer(value, "the offset in shared memory", 0, SHARED_LIMIT - 1, "bytes")
 
 
 def diagnose(
@@ -317,6 +383,8 @@ def diagnose(
       arrived  : 0 bytes
       pending  : 1 arrivals
     """
+    if not callable(program):
+        raise InvalidTypeError(f"a program must be a function of a Run, got {type(program).__name__} {given(program)}")
     run = Run(engine, gmem, smem, maps=maps)
     try:
         program(run)

@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cute_py.argument_checks import expect, expect_integer, expect_integer_array
 from cute_py.errors import InvalidValueError, TmaTrap, UnknownFactError
 from cute_py.tma.run import emulator_operands as operands
 from cute_py.tma.run.emulator_engine import Batch
 from cute_py.tma.run.emulator_forms import DOCUMENTED, MEASURED, MODES_OF, TransactionBytes, require_form, unmeasured
 from cute_py.tma.run.emulator_geometry import Geometry, geometry
+from cute_py.tma.run.emulator_overlap import require_apart
 from cute_py.tma.run.emulator_traps import Trap, load_trap, store_trap
 from cute_py.tma.run.mbarrier import Mbarrier, signalled
 from cute_py.tma.run.memory import GlobalMemory, SharedMemory, as_global, as_shared
@@ -30,10 +32,6 @@ if TYPE_CHECKING:
 
     Memory = GlobalMemory | NDArray[np.uint8]
     Window = SharedMemory | NDArray[np.uint8]
-
-
-PREFETCH_LIMIT = 1 << 22
-"""Bytes: far above the boxes that the driver accepts, below what would take long to walk here."""
 
 
 class Emulator:
@@ -54,7 +52,7 @@ class Emulator:
 
     def __init__(self, arch: str = "sm_90a", *, strict: bool = False) -> None:
         self.arch = arch
-        self.strict = strict
+        self.strict = expect(strict, bool, "strict")
         require_form(arch, "tile", "load")
 
     def __repr__(self) -> str:
@@ -99,7 +97,7 @@ class Emulator:
             EmissionError: the form does not exist on this architecture.
             UnknownFactError: bits without a known meaning; or, when strict, what was not measured.
         """
-        if cta_group != 1:
+        if expect_integer(cta_group, "cta_group", 1, 2) != 1:
             require_form(self.arch, f"cta_group::{cta_group}", "load")
         offsets = im2col_offsets
         batch, why = self._load_batch(
@@ -188,8 +186,7 @@ class Emulator:
             measured on NVIDIA H200, driver 580.159.04: it traps where a load does.
         """
         shape = self._geometry(descriptor_bytes, mode, "prefetch")
-        if shape.transaction_bytes > PREFETCH_LIMIT:
-            raise InvalidValueError(f"box of {shape.transaction_bytes} bytes; more than any shared memory holds")
+        operands.require_box(shape)
         where = operands.coordinates(shape, [coords])
         _raise(load_trap(shape, where))
         batch = Batch(
@@ -281,8 +278,7 @@ class Emulator:
         """n tiles from one tensor to another: each is loaded, then stored from where it was loaded.
 
         Tile i goes through window i modulo the number of windows, as through a ring; so shared memory stays small, and
-        what it holds at the end are the last tiles. Nothing is done if one of the loads or stores traps. The two
-        tensors must not share bytes.
+        what it holds at the end are the last tiles. Nothing is done if one of the loads or stores traps.
 
         Args:
             load, store: the two descriptors; `mode` is that of the load, and 'tile' or 'im2col' for the store.
@@ -290,10 +286,16 @@ class Emulator:
             smem_offsets: (depth,) bytes: the windows.
         Returns:
             the transaction bytes of one load.
+        Raises:
+            InvalidValueError: a store writes bytes that a load reads: which of them comes first is not known.
+            as `load` and `store`.
         """
-        windows = np.atleast_1d(np.asarray(smem_offsets))
-        depth, n = len(windows), len(load_coords)
-        if not depth or len(store_coords) != n:
+        windows = np.atleast_1d(expect_integer_array(smem_offsets, "shared-memory offsets"))
+        depth = len(windows)
+        load_coords = operands.coordinates(self._geometry(load, mode, "load"), load_coords)
+        store_coords = operands.coordinates(self._geometry(store, None, "store"), store_coords)
+        n = len(load_coords)
+        if windows.ndim != 1 or not depth or len(store_coords) != n:
             raise InvalidValueError(
                 f"{n} loads, {len(store_coords)} stores, {depth} windows; must be n, n and 1 or more"
             )
@@ -304,6 +306,7 @@ class Emulator:
         draining, _ = self._store_batch(store, smem, store_coords, destination, None, offsets, destination_base, None)
         filling.check()
         draining.check()
+        require_apart(filling, draining)
         for start in range(0, n, depth):
             filling.fill(start, min(start + depth, n))
             draining.drain(start, min(start + depth, n))

@@ -182,6 +182,17 @@ def _require_shape(request: TensorMapTiled | TensorMapIm2col) -> None:
         counts += [request.channels_per_pixel, request.pixels_per_column]
     if min(counts) < 1:
         raise InvalidValueError("sizes, boxes and element strides must be 1 or more", {"request": request})
+    corners = () if isinstance(request, TensorMapTiled) else request.pixel_box_lower_corner
+    corners += () if isinstance(request, TensorMapTiled) else request.pixel_box_upper_corner
+    beyond = (
+        max(request.global_dim) > 1 << 32
+        or max(counts[request.rank :]) > 1 << 16
+        or not all(0 <= stride < 1 << 40 for stride in request.global_strides)
+        or not all(-(1 << 15) <= corner < 1 << 15 for corner in corners)
+        or not 0 <= request.global_address < 1 << 64
+    )
+    if beyond:
+        raise InvalidValueError("numbers beyond the fields of a tensor map", {"request": request})
 
 
 def _common(request: Any) -> dict[str, Any]:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from cute_py.argument_checks import expect_integer
-from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap, given
+from cute_py.argument_checks import expect_integer, expect_integer_array
+from cute_py.errors import InvalidValueError, TmaTrap, given
 from cute_py.tma.run.emulator_reduce import OPS
+from cute_py.tma.run.memory import SHARED_LIMIT, SharedMemory
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cute_py.tma.run.emulator_geometry import Geometry
-    from cute_py.tma.run.memory import SharedMemory
 
 SMEM_ALIGNMENT: Final = 128
 """Bytes; other addresses trap. Source: measured on NVIDIA H200, driver 580.159.04; PTX ISA 9.0 says so too."""
@@ -31,20 +31,28 @@ HALO_LIMITS: Final = {"im2col::w": 512, "im2col::w::128": 32}
 W_OFFSET_LIMIT: Final = 32
 
 
+BOX_LIMIT: Final = 1 << 22
+"""Bytes: far above the boxes that the driver accepts, below what would take long to walk here."""
+
+
+def require_box(geometry: Geometry, rows: int | None = None) -> None:
+    """Refuse to walk a box that no shared memory holds, where no shared memory is there that would.
+
+    Raises:
+        InvalidValueError: the rows of one instruction are beyond `BOX_LIMIT` bytes.
+    """
+    nbytes = (geometry.rows if rows is None else rows) * geometry.row_bytes
+    if nbytes > BOX_LIMIT:
+        raise InvalidValueError(f"box of {nbytes} bytes; more than any shared memory holds")
+
+
 def _matrix(values: Any, width: int, what: str) -> NDArray[np.int64]:
-    try:
-        array = np.asarray(values)
-    except (ValueError, TypeError):  # rows of unequal lengths
-        raise InvalidTypeError(f"{what} must be rows of {width} integers, got {given(values)}") from None
-    if array.dtype == object and all(isinstance(v, (int, np.integer)) for v in array.reshape(-1)):
-        raise InvalidValueError(f"{what} = {values}; each must fit a 32-bit signed integer")
-    if array.size and array.dtype.kind not in "iu":
-        raise InvalidTypeError(f"{what} must be integers, not {array.dtype.name}")
+    array = expect_integer_array(values, what)
     if array.ndim == 1:
         array = array[None, :]
     if array.ndim != 2 or array.shape[1] != width:
         raise InvalidValueError(f"{what}: {array.shape[-1] if array.ndim else 0} given; must be {width}")
-    return array.astype(np.int64)
+    return array
 
 
 def coordinates(geometry: Geometry, coords: Any) -> NDArray[np.int64]:
@@ -62,13 +70,22 @@ def coordinates(geometry: Geometry, coords: Any) -> NDArray[np.int64]:
     return array
 
 
+def _present(values: Any, what: str) -> bool:
+    """Whether there is any number in `values`."""
+    return (
+        values is not None
+        and (not isinstance(values, (tuple, list)) or bool(values))
+        and (expect_integer_array(values, what).size > 0)
+    )
+
+
 def im2col_offsets(geometry: Geometry, offsets: Any, n: int) -> NDArray[np.int64]:
     """(n, R-2) offsets of im2col, or (n, 2) wHalo and wOffset of the w modes; zeros if none are given.
 
     Raises:
         InvalidValueError: given for another mode, the wrong number of them, or out of range.
     """
-    given = np.size(offsets) > 0
+    given = _present(offsets, "im2col offsets")
     if not geometry.mode.startswith("im2col"):
         if given:
             raise InvalidValueError(f"im2col offsets with mode {geometry.mode!r}; only the im2col modes take them")
@@ -95,7 +112,7 @@ def reduction(op: Any) -> str:
     """
     name = getattr(op, "name", op)
     if not isinstance(name, str) or name.lower() not in OPS:
-        raise InvalidValueError(f"reduction {op!r}; must be one of {', '.join(OPS)}")
+        raise InvalidValueError(f"reduction {given(op)}; must be one of {', '.join(OPS)}")
     return name.lower()
 
 
@@ -105,12 +122,12 @@ def refuse_load_operands(instruction: str, offsets: Any, barrier: Any, multicast
     Raises:
         InvalidValueError: im2col offsets, a barrier, or a multicast mask.
     """
-    given = {
-        "im2col offsets": np.size(offsets) > 0,
+    there_is = {
+        "im2col offsets": _present(offsets, "im2col offsets"),
         "a barrier": barrier is not None,
         "a multicast mask": multicast_mask is not None,
     }
-    wrong = [name for name, there in given.items() if there]
+    wrong = [name for name, there in there_is.items() if there]
     if wrong:
         raise InvalidValueError(f"{instruction} has no operand for {' and '.join(wrong)}; only loads have")
 
@@ -121,15 +138,10 @@ def offsets_of_windows(offsets: Any, n: int) -> NDArray[np.int64]:
     Raises:
         InvalidTypeError: not integers. InvalidValueError: another number of them.
     """
-    try:
-        array = np.asarray(offsets)
-    except (ValueError, TypeError):
-        raise InvalidTypeError(f"shared-memory offsets must be integers, not {given(offsets)}") from None
-    if array.size and array.dtype.kind not in "iu":
-        raise InvalidTypeError(f"shared-memory offsets must be integers, not {array.dtype.name}")
+    array = expect_integer_array(offsets, "shared-memory offsets")
     if array.shape not in ((), (1,), (n,)):
         raise InvalidValueError(f"shared-memory offsets of shape {array.shape}; must be one, or {n}")
-    return np.broadcast_to(array, (n,)).astype(np.int64)
+    return np.broadcast_to(array, (n,)).astype(np.int64)  # a copy: one offset for all is a view without strides
 
 
 def window_offsets(smem: SharedMemory, offsets: Any, n: int) -> NDArray[np.int64]:
@@ -139,11 +151,13 @@ def window_offsets(smem: SharedMemory, offsets: Any, n: int) -> NDArray[np.int64
         InvalidValueError: negative.
         TmaTrap: CUDA_ERROR_MISALIGNED_ADDRESS: the address is not a multiple of 128.
     """
-    if type(offsets) is int and offsets >= 0 and (offsets + smem.base) % SMEM_ALIGNMENT == 0:
+    if type(offsets) is int and 0 <= offsets < SHARED_LIMIT and (offsets + smem.base) % SMEM_ALIGNMENT == 0:
         return np.full(n, offsets, np.int64)
     array = offsets_of_windows(offsets, n)
     if len(array) and array.min() < 0:
         raise InvalidValueError(f"shared-memory offset = {int(array.min())} bytes; must be 0 or more")
+    if len(array) and array.max() >= SHARED_LIMIT:
+        raise InvalidValueError(f"shared-memory offset = {int(array.max())} bytes; must fit in 32 bits")
     bad = np.flatnonzero((array + smem.base) % SMEM_ALIGNMENT)
     if len(bad):
         offset = int(array[bad[0]])

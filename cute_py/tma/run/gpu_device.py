@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Final
 
+from cute_py.argument_checks import expect_fields
 from cute_py.errors import CuteError, DeviceError
 from cute_py.tma.run.gpu_bindings import call, driver
 
@@ -41,6 +42,9 @@ class Device:
     shared_bytes: int
     driver_version: int
     context: Any = field(repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     def make_current(self) -> None:
         """Make the device's context current for the calling thread."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from cute_py.argument_checks import expect_fields
 from cute_py.errors import TmaLimitError
 from cute_py.tma.descriptor.formats import L2Promotion, TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapTiled
@@ -26,6 +27,9 @@ class Mode:
     size: int
     source: int
     destination: int
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,9 @@ class Tuning:
     early: bool = True
     paired: bool = True
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
 
 @dataclass(frozen=True, slots=True)
 class CopyPlan:
@@ -68,6 +75,9 @@ class CopyPlan:
     bytes: int
     why: str
     tail: tuple[int, int, int] = field(default=(0, 0, 0))
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
 
 def ceil_div(value: int, unit: int) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from cute_py.argument_checks import expect, expect_fields
 from cute_py.tma.run.gpu_arrays import stream_handle
 from cute_py.tma.run.gpu_bindings import call, driver
 from cute_py.tma.run.gpu_copy import PreparedCopy
@@ -39,6 +40,9 @@ class KernelReport:
     origin: str
     compile_seconds: float
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
 
 @dataclass(frozen=True, slots=True)
 class CopyReport:
@@ -50,6 +54,9 @@ class CopyReport:
     memcpy_microseconds: float
     percent_of_memcpy: float
     kernels: tuple[KernelReport, ...]
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     def __str__(self) -> str:
         lines = [
@@ -162,6 +169,7 @@ def kernel_texts(kernel: LoadedKernel) -> dict[str, str]:
     """
     from cute_py.errors import DeviceError
 
+    expect(kernel, LoadedKernel, "a loaded kernel")
     texts = {".cu": kernel.source.text, ".ptx": kernel_ptx(kernel.source, kernel.compiled.arch)}
     try:
         texts[".sass"] = kernel_sass(kernel.compiled)

@@ -15,12 +15,11 @@ Source: PTX ISA 9.0, Phase of the mbarrier object, tx-count of the mbarrier obje
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, SupportsIndex, cast
+from typing import TYPE_CHECKING, Any, Final
 
-from cute_py.argument_checks import expect_having, expect_integer, is_integer
+from cute_py.argument_checks import expect, expect_fields, expect_having, expect_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError, given
 
 if TYPE_CHECKING:
@@ -53,25 +52,15 @@ class BarrierView:
         return f"phase={self.phase} pending={self.pending}/{self.arrive_count} txn={self.txn_count}/{self.expected_txn}"
 
 
-def _whole(value: object, what: str) -> int:
-    if not is_integer(value):
-        raise InvalidTypeError(f"{what} = {given(value)}; must be an integer")
-    return operator.index(cast(SupportsIndex, value))
-
-
-def _expected(nbytes: object) -> int:
-    count = _whole(nbytes, "expect_tx, bytes")
-    if not 0 <= count <= MAX_COUNT:
-        raise InvalidValueError(f"expect_tx of {count} bytes; must be 0 to {MAX_COUNT}")
-    return count
-
-
 @dataclass(frozen=True, slots=True)
 class Contribution:
     """Bytes that something delivered to a phase."""
 
     nbytes: int
     source: str
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
 
 class Mbarrier:
@@ -93,10 +82,8 @@ class Mbarrier:
     space = "smem"
 
     def __init__(self, arrive_count: int, *, name: str = "mbarrier") -> None:
-        arrive_count = _whole(arrive_count, "arrive count")
-        if not 1 <= arrive_count <= MAX_COUNT:
-            raise InvalidValueError(f"arrive count = {arrive_count}; must be 1 to {MAX_COUNT}")
-        self.name = name
+        arrive_count = expect_integer(arrive_count, "arrive count", 1, MAX_COUNT)
+        self.name = expect(name, str, "the name of an mbarrier")
         self.arrive_count = arrive_count
         self.offset: int | None = None
         """Bytes from the start of shared memory, where it lives in one."""
@@ -146,7 +133,7 @@ class Mbarrier:
             TmaLimitError: the transaction count leaves its range.
             InvalidValueError: not 0 to 2**20 - 1 bytes.
         """
-        nbytes = _expected(nbytes)
+        nbytes = expect_integer(nbytes, "expect_tx", 0, MAX_COUNT, "bytes")
         self._count(self.tx_count + nbytes)
         self.expected += nbytes
         self._advance()
@@ -155,9 +142,10 @@ class Mbarrier:
         """Bytes have landed.
 
         Raises:
-            TmaLimitError: the transaction count leaves its range.
+            TmaLimitError: the transaction count leaves its range. InvalidValueError: below 0 bytes.
         """
-        nbytes = _whole(nbytes, "bytes that landed")
+        nbytes = expect_integer(nbytes, "bytes that landed", 0)
+        expect(source, str, "the source of bytes")
         self._count(self.tx_count - nbytes)
         self.contributions.append(Contribution(nbytes, source))
         self._advance()
@@ -168,9 +156,7 @@ class Mbarrier:
         Raises:
             InvalidValueError: more arrivals than are pending (undefined by the PTX ISA).
         """
-        count = _whole(count, "arrive with count")
-        if not 1 <= count <= self.pending:
-            raise InvalidValueError(f"arrive with count {count}; must be 1 to the {self.pending} arrivals pending")
+        count = self._arrivals(count)
         phase = self.phase
         self.pending -= count
         self._advance()
@@ -178,18 +164,15 @@ class Mbarrier:
 
     def arrive_expect_tx(self, nbytes: int) -> int:
         """expect_tx, then arrive, as one operation."""
-        nbytes = _expected(nbytes)
-        if self.pending < 1:
-            raise InvalidValueError("arrive with count 1; must be 1 to the 0 arrivals pending")
+        nbytes = expect_integer(nbytes, "expect_tx", 0, MAX_COUNT, "bytes")
+        self._arrivals(1)
         self._count(self.tx_count + nbytes)
         self.expected += nbytes
         return self.arrive()
 
     def arrive_drop(self, count: int = 1) -> int:
         """Arrive, and lower the arrival count of all later phases by as much."""
-        count = _whole(count, "arrive with count")
-        if not 1 <= count <= self.pending:
-            raise InvalidValueError(f"arrive with count {count}; must be 1 to the {self.pending} arrivals pending")
+        count = self._arrivals(count)
         self._next_count -= count
         return self.arrive(count)
 
@@ -201,11 +184,15 @@ class Mbarrier:
         Raises:
             InvalidValueError: parity is not 0 or 1.
         """
-        if parity not in (0, 1):
-            raise InvalidValueError(f"parity = {parity}; must be 0 or 1")
-        return self.parity != parity
+        return self.parity != expect_integer(parity, "parity", 0, 1)
 
     test_wait = try_wait
+
+    def _arrivals(self, count: int) -> int:
+        count = expect_integer(count, "arrive with count")
+        if not 1 <= count <= self.pending:
+            raise InvalidValueError(f"arrive with count {count}; must be 1 to the {self.pending} arrivals pending")
+        return count
 
     def _advance(self) -> None:
         if self.pending == 0 and self.tx_count == 0:
@@ -226,7 +213,7 @@ def init_barrier(smem: SharedMemory, offset: int, arrive_count: int, *, name: st
     offset = expect_integer(offset, "the offset of an mbarrier")
     if offset % 8 or not 0 <= offset <= len(smem) - 8:
         raise InvalidValueError(f"mbarrier at offset {offset}; must be a multiple of 8 inside {len(smem)} bytes")
-    barrier = Mbarrier(arrive_count, name=name or f"mbarrier[CTA {smem.rank}, {offset}]")
+    barrier = Mbarrier(arrive_count, name=f"mbarrier[CTA {smem.rank}, {offset}]" if name is None else name)
     barrier.offset, barrier.rank = offset, smem.rank
     smem.barriers[offset] = barrier
     return barrier
@@ -236,8 +223,9 @@ def barrier_at(smem: SharedMemory, offset: int) -> Mbarrier:
     """The barrier that was initialised at `offset`.
 
     Raises:
-        InvalidValueError: there is none.
+        InvalidTypeError: the offset is no integer. InvalidValueError: there is none.
     """
+    offset = expect_integer(offset, "the offset of an mbarrier")
     found = smem.barriers.get(offset)
     if not isinstance(found, Mbarrier):
         raise InvalidValueError(
@@ -245,6 +233,15 @@ def barrier_at(smem: SharedMemory, offset: int) -> Mbarrier:
             {"initialised": ", ".join(map(str, sorted(smem.barriers))) or "none"},
         )
     return found
+
+
+def told_barrier(barrier: Any, smem: SharedMemory) -> Mbarrier:
+    """The barrier itself, or the one at this offset of `smem`."""
+    if isinstance(barrier, Mbarrier):
+        return barrier
+    if isinstance(barrier, (str, bytes)) or not hasattr(barrier, "__index__"):
+        raise InvalidTypeError(f"a barrier is an Mbarrier, or its offset in shared memory, got {given(barrier)}")
+    return barrier_at(smem, barrier)
 
 
 def signalled(
@@ -257,18 +254,18 @@ def signalled(
 
     Source: PTX ISA 9.0, cp.async.bulk.tensor; multicast measured on NVIDIA H200, cta_group::2 not.
     """
-    if cta_group not in (1, 2):
-        raise InvalidValueError(f"cta_group = {cta_group}; must be 1 or 2")
     if barrier is None:
         return []
     if not multicast:
-        return [barrier if isinstance(barrier, Mbarrier) else barrier_at(destinations[0], barrier)]
+        return [told_barrier(barrier, destinations[0])]
     offset = barrier.offset if isinstance(barrier, Mbarrier) else barrier
     parity = barrier.rank & 1 if isinstance(barrier, Mbarrier) else 0
     if offset is None:
         raise InvalidValueError("multicast needs a barrier at an offset in shared memory", hint="use init_barrier")
     told = []
     for cta in destinations:
-        target = cta if cta_group == 1 else cta.peers[cta.rank - (cta.rank & 1) + parity]
-        told.append(barrier_at(target, offset))
+        rank = cta.rank if cta_group == 1 else cta.rank - (cta.rank & 1) + parity
+        if rank >= len(cta.peers):
+            raise InvalidValueError(f"CTA {cta.rank} has no pair; the cluster has {len(cta.peers)} CTAs")
+        told.append(barrier_at(cta.peers[rank], offset))
     return told

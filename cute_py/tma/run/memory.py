@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cute_py.argument_checks import expect_integer
-from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.argument_checks import expect, expect_integer, expect_integer_array
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,8 +22,20 @@ if TYPE_CHECKING:
 POISON = 0xCD
 """Byte that fresh shared memory is filled with, so that bytes that nothing wrote are seen."""
 
+MAX_CTAS = 16
+"""Of a cluster: 8 portably, 16 on sm_90 and sm_100 by opt-in. CUDA C++ programming guide, thread block clusters."""
+
+SHARED_LIMIT = 1 << 32
+"""One past the last shared-memory address, which has 32 bits."""
+
 MAX_SHARED = 1 << 28
 """Bytes of emulated shared memory: a thousand times what a GPU has, for programs of many tiles at once."""
+
+MAX_ALLOCATION = 1 << 40
+"""Bytes of one emulated allocation: more than a GPU has; what the host has not is a MemoryError of its own."""
+
+ADDRESS_LIMIT = 1 << 63
+"""One past the last byte address; the engine counts them in 64 bits with a sign. GPUs have 57 bits at most."""
 
 BASE_ALIGNMENT = 1024
 """Bytes: alignment of the start of shared memory, the largest repeat of a swizzle."""
@@ -43,6 +55,11 @@ def as_bytes(array: Any, what: str, *, writable: bool) -> NDArray[np.uint8]:
     if writable and not array.flags.writeable:
         raise InvalidTypeError(f"{what} must be a writable array")
     return array.reshape(-1)
+
+
+def _address(value: Any, what: str, nbytes: int) -> int:
+    """The address of the first of `nbytes` bytes."""
+    return expect_integer(value, what, 0, ADDRESS_LIMIT - nbytes, "bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +100,17 @@ class GlobalMemory:
         """Make `array` the bytes at `address`. The array is used, not copied.
 
         Raises:
-            InvalidValueError: the name is taken, or the range overlaps another.
+            InvalidTypeError: no text as name, no uint8 array, no integer as address.
+            InvalidValueError: the name is taken, an address below 0, or the range overlaps another.
         """
-        entry = Range(name, int(address), as_bytes(array, f"range {name!r}", writable=False))
+        array = as_bytes(array, f"range {given(expect(name, str, 'the name of a range'))}", writable=False)
+        entry = Range(name, _address(address, f"the address of range {given(name)}", len(array)), array)
         for other in self._ranges:
             if other.name == name:
-                raise InvalidValueError(f"a range named {name!r} exists already")
+                raise InvalidValueError(f"a range named {given(name)} exists already")
             if entry.address < other.end and other.address < entry.end:
                 raise InvalidValueError(
-                    f"range {name!r} overlaps {other.name!r}",
+                    f"range {given(name)} overlaps {given(other.name)}",
                     {
                         name: f"0x{entry.address:x} to 0x{entry.end:x}",
                         other.name: f"0x{other.address:x} to 0x{other.end:x}",
@@ -103,19 +122,33 @@ class GlobalMemory:
         return entry
 
     def allocate(self, name: str, nbytes: int, *, alignment: int = 256) -> Range:
-        """A new zeroed range after all others, aligned as a device allocation is."""
+        """A new zeroed range after all others, aligned as a device allocation is.
+
+        Raises:
+            InvalidTypeError, InvalidValueError: as `add`; a size that is none, or is more than the host can give; an
+                alignment below 1.
+        """
+        expect(name, str, "the name of a range")
+        nbytes = expect_integer(nbytes, "the size of a range", 0, MAX_ALLOCATION, "bytes")
+        alignment = expect_integer(alignment, "the alignment of a range", 1, MAX_ALLOCATION, "bytes")
         top = max((r.end for r in self._ranges), default=0x7F00_0000_0000)
         address = -(-(top + 1) // alignment) * alignment if self._ranges else top
-        return self.add(name, np.zeros(nbytes, np.uint8), address)
+        try:
+            array = np.zeros(nbytes, np.uint8)
+        except MemoryError:
+            raise InvalidValueError(f"the size of a range = {nbytes} bytes; the host has not that much free") from None
+        return self.add(name, array, address)
 
     def __getitem__(self, name: str) -> Range:
+        expect(name, str, "the name of a range")
         for entry in self._ranges:
             if entry.name == name:
                 return entry
-        raise InvalidValueError(f"no range named {name!r}", {"known": ", ".join(r.name for r in self._ranges)})
+        raise InvalidValueError(f"no range named {given(name)}", {"known": ", ".join(r.name for r in self._ranges)})
 
     def find(self, address: int) -> Range | None:
         """The range that holds the byte at `address`."""
+        address = expect_integer(address, "an address")
         place = bisect.bisect(self._starts, address) - 1
         if place >= 0 and address < self._ranges[place].end:
             return self._ranges[place]
@@ -124,11 +157,12 @@ class GlobalMemory:
     def name_of(self, address: int) -> str:
         """'range + offset' of a byte, or its address if no range holds it."""
         entry = self.find(address)
-        return f"0x{address:x}" if entry is None else f"{entry.name} + {address - entry.address}"
+        return f"{int(address):#x}" if entry is None else f"{entry.name} + {int(address) - entry.address}"
 
     def index_of(self, addresses: NDArray[np.int64]) -> NDArray[np.int64]:
         """Index into `ranges` of the range that starts at or before each address; -1 for none."""
-        return np.searchsorted(np.asarray(self._starts, np.int64), addresses, side="right").astype(np.int64) - 1
+        wanted = expect_integer_array(addresses, "addresses")
+        return np.searchsorted(np.asarray(self._starts, np.int64), wanted, side="right").astype(np.int64) - 1
 
 
 def as_global(gmem: GlobalMemory | NDArray[np.uint8], gmem_base: int, *, writable: bool) -> GlobalMemory:
@@ -136,7 +170,7 @@ def as_global(gmem: GlobalMemory | NDArray[np.uint8], gmem_base: int, *, writabl
     if isinstance(gmem, GlobalMemory):
         return gmem
     array = as_bytes(gmem, "gmem", writable=writable)
-    start = expect_integer(gmem_base, "gmem_base")
+    start = _address(gmem_base, "gmem_base", len(array))
     memory = GlobalMemory()
     memory._ranges.append(Range("gmem", start, array))
     memory._starts.append(start)
@@ -150,9 +184,9 @@ class SharedMemory:
         nbytes: size in bytes, or the array of bytes to use.
         base: shared-memory address of byte 0; swizzles act on addresses.
         poison: value of every byte that nothing has written.
-        rank: number of the CTA in its cluster.
+        rank: number of the CTA in its cluster, 0 to 15.
     Raises:
-        InvalidValueError: the base is not 16-byte aligned.
+        InvalidTypeError, InvalidValueError: a size, base, poison or rank that is none.
 
     >>> smem = SharedMemory(4096)
     >>> int(smem.array[0]), smem.base
@@ -162,22 +196,18 @@ class SharedMemory:
     space = "smem"
 
     def __init__(self, nbytes: int | NDArray[np.uint8], *, base: int = 0, poison: int = POISON, rank: int = 0) -> None:
-        base = expect_integer(base, "the address of shared memory")
+        base = expect_integer(base, "the address of shared memory", 0, SHARED_LIMIT - 1, "bytes")
+        poison = expect_integer(poison, "poison", 0, 255)
         if base % 16:
             raise InvalidValueError(f"shared memory at address {base}; must be a multiple of 16 bytes")
         if isinstance(nbytes, np.ndarray):
             self.array = as_bytes(nbytes, "smem", writable=True)
         else:
-            count = expect_integer(nbytes, "bytes of shared memory")
-            if not 0 <= count <= MAX_SHARED:
-                raise InvalidValueError(f"{count} bytes of shared memory; must be 0 to {MAX_SHARED}")
-            poison = expect_integer(poison, "poison")
-            if not 0 <= poison <= 255:
-                raise InvalidValueError(f"poison = {poison}; must be a byte, 0 to 255")
+            count = expect_integer(nbytes, "bytes of shared memory", 0, MAX_SHARED)
             self.array = np.full(count, poison, np.uint8)
         self.base = base
         self.poison = poison
-        self.rank = rank
+        self.rank = expect_integer(rank, "the number of a CTA in its cluster", 0, MAX_CTAS - 1)
         self.peers: tuple[SharedMemory, ...] = (self,)
         """The shared memories of all CTAs of the cluster, by rank."""
         self.barriers: dict[int, Any] = {}

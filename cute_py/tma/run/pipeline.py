@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cute_py.argument_checks import expect, expect_having, expect_integer
+from cute_py.argument_checks import expect, expect_having, expect_integer, expect_integer_array
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap, given
 from cute_py.tma.run.diagnosis import Flight, Outcome, Race, Run
 from cute_py.tma.run.emulator_im2col import row_count
 from cute_py.tma.run.emulator_image import image
-from cute_py.tma.run.memory import GlobalMemory, SharedMemory
+from cute_py.tma.run.emulator_operands import require_box
+from cute_py.tma.run.mbarrier import MAX_COUNT
+from cute_py.tma.run.memory import SHARED_LIMIT, GlobalMemory, SharedMemory
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
     from cute_py.tma.run.mbarrier import Mbarrier
 
 BARRIER_BYTES = 8
+
+MAX_TICKS = 10_000
+"""Of one step: a timeline has a character for each tick."""
 
 EMPTY, LOADING, FULL, CONSUMING, STORING = ".", "L", "F", "C", "S"
 """States of a stage, as the timeline prints them."""
@@ -46,6 +51,10 @@ class RingLoad:
     mode: str | None = None
     im2col_offsets: Sequence[int] = ()
 
+    def __post_init__(self) -> None:
+        _require_rows(self.coords, "a load")
+        expect_integer(self.offset, "offset, of a load in its stage,", 0, SHARED_LIMIT - 1, "bytes")
+
 
 @dataclass(frozen=True, slots=True)
 class RingStore:
@@ -54,6 +63,16 @@ class RingStore:
     descriptor: Any
     coords: Sequence[Sequence[int]]
     offset: int = 0
+
+    def __post_init__(self) -> None:
+        _require_rows(self.coords, "a store")
+        expect_integer(self.offset, "offset, of a store in its stage,", 0, SHARED_LIMIT - 1, "bytes")
+
+
+def _require_rows(coords: Any, what: str) -> None:
+    rows = expect_integer_array(coords, f"coords of {what}")
+    if rows.ndim != 2 and (rows.size or not rows.ndim):
+        raise InvalidTypeError(f"coords of {what} must be one row of coordinates an iteration, got {given(coords)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +158,9 @@ class Ring:
         consume: Callable[[NDArray[np.uint8], int], object] | None = None,
     ) -> None:
         depth = expect_integer(depth, "depth")
+        if consume is not None and not callable(consume):
+            raise InvalidTypeError(f"consume must be a function of bytes and iteration, got {given(consume)}")
+        store = None if store is None else expect(store, RingStore, "store")
         if not isinstance(loads, (tuple, list)):
             raise InvalidTypeError(f"loads of a ring must be RingLoads in a list, got {given(loads)}")
         loads = [expect(load, RingLoad, "a load of a ring") for load in loads]
@@ -155,10 +177,14 @@ class Ring:
         for load in loads:
             shape = engine.geometry(load.descriptor, load.mode)
             rows = row_count(shape, load.im2col_offsets)
+            require_box(shape, rows)
             ends.append(load.offset + image(shape, rows, smem.base + load.offset).extent)
             right += rows * shape.row_bytes
-        self.stage_bytes = -(-max(ends) // 1024) * 1024 if stage_bytes is None else stage_bytes
-        self.expect_bytes = right if expect_bytes is None else expect_bytes
+        least = -(-max(ends) // 1024) * 1024
+        self.stage_bytes = least if stage_bytes is None else expect_integer(stage_bytes, "stage_bytes", 1, unit="bytes")
+        self.expect_bytes = expect_integer(
+            right if expect_bytes is None else expect_bytes, "expect_bytes", 0, MAX_COUNT, "bytes"
+        )
         first = -(-depth * self.stage_bytes // BARRIER_BYTES) * BARRIER_BYTES
         need = first + 2 * depth * BARRIER_BYTES
         if need > len(smem):
@@ -176,13 +202,12 @@ class Ring:
         """Run all iterations.
 
         Args:
-            load_ticks, consume_ticks, store_ticks: how long each takes, 1 or more.
+            load_ticks, consume_ticks, store_ticks: how long each takes, 1 to 10,000.
         Returns:
             what happened; the ring hangs where neither actor can move and no load is under way.
         """
-        if min(load_ticks, consume_ticks, store_ticks) < 1:
-            raise InvalidValueError("every step takes 1 tick or more")
-        return _Simulation(self, load_ticks, consume_ticks, store_ticks).run()
+        ticks = {"load_ticks": load_ticks, "consume_ticks": consume_ticks, "store_ticks": store_ticks}
+        return _Simulation(self, *[expect_integer(n, name, 1, MAX_TICKS, "ticks") for name, n in ticks.items()]).run()
 
 
 class _Simulation:

@@ -21,7 +21,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from cute_py.argument_checks import expect, expect_choice, expect_integer
 from cute_py.errors import InvalidValueError
+from cute_py.tma.descriptor.read import read_map
 
 SCOPES: Final = ("cta", "cluster", "gpu", "sys")
 """Scopes of a fence, narrowest first."""
@@ -36,6 +38,10 @@ class Agent:
     cta: int = 0
     cluster: int = 0
     gpu: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("cta", "cluster", "gpu"):
+            object.__setattr__(self, name, expect_integer(getattr(self, name), f"{name} of an agent", 0))
 
 
 _HERE: Final = Agent()
@@ -92,16 +98,17 @@ class TensormapProxy:
     ordered
     """
 
-    _versions: dict[int, list[_Version]] = field(default_factory=dict)
-    _releases: list[_Fence] = field(default_factory=list)
-    _acquires: list[_Fence] = field(default_factory=list)
-    _clock: int = 0
+    _versions: dict[int, list[_Version]] = field(default_factory=dict, init=False)
+    _releases: list[_Fence] = field(default_factory=list, init=False)
+    _acquires: list[_Fence] = field(default_factory=list, init=False)
+    _clock: int = field(default=0, init=False)
 
     def _tick(self) -> int:
         self._clock += 1
         return self._clock
 
     def _latest(self, address: int) -> _Version:
+        address = _address(address)
         if address not in self._versions:
             raise InvalidValueError(f"no tensor map at 0x{address:x}")
         return self._versions[address][-1]
@@ -112,14 +119,15 @@ class TensormapProxy:
         Raises:
             InvalidValueError: not 128 bytes, or the address is not a multiple of 128.
         """
-        _require_map(address, data)
-        self._versions[address] = [_Version(bytes(data), None, self._tick())]
+        address, data = _placed_map(address, data)
+        self._versions[address] = [_Version(data, None, self._tick())]
 
     def write(self, address: int, data: bytes, *, agent: Agent = _HERE) -> None:
         """Ordinary stores: the whole map is written anew by one thread."""
-        _require_map(address, data)
+        address, data = _placed_map(address, data)
+        expect(agent, Agent, "agent")
         self._versions.setdefault(address, [_Version(bytes(MAP_BYTES), None, 0)])
-        self._versions[address].append(_Version(bytes(data), agent, self._tick()))
+        self._versions[address].append(_Version(data, agent, self._tick()))
 
     def replace(self, address: int, field: str, value: Any, ordinal: int = 0, *, agent: Agent = _HERE) -> None:
         """tensormap.replace: one field of the map in memory is written by one thread."""
@@ -129,14 +137,15 @@ class TensormapProxy:
 
     def release(self, scope: str, *, agent: Agent = _HERE) -> None:
         """fence.proxy.tensormap::generic.release.scope by the thread that wrote."""
-        self._releases.append(_Fence(agent, _scope(scope), self._tick()))
+        self._releases.append(_fence(agent, scope, self._tick()))
 
     def acquire(self, address: int, scope: str, *, agent: Agent = _HERE) -> None:
         """fence.proxy.tensormap::generic.acquire.scope [address], 128 by the thread that will copy."""
-        self._acquires.append(_Fence(agent, _scope(scope), self._tick(), address))
+        self._acquires.append(_fence(agent, scope, self._tick(), _address(address)))
 
     def cp_fenceproxy(self, address: int, data: bytes, scope: str, *, agent: Agent = _HERE) -> None:
         """tensormap.cp_fenceproxy: copy a map from shared memory to `address` and release it, in one."""
+        expect_choice(scope, SCOPES, "scope")
         self.write(address, data, agent=agent)
         self.release(scope, agent=agent)
 
@@ -147,6 +156,7 @@ class TensormapProxy:
             the newest map if it is ordered, else the newest one that is.
         """
         self._latest(address)
+        expect(agent, Agent, "agent")
         verdict = Ordering(True)
         for version in reversed(self._versions[address]):
             why = self._why_unordered(address, version, agent)
@@ -175,17 +185,21 @@ class TensormapProxy:
         return None
 
 
-def _require_map(address: int, data: bytes) -> None:
-    if len(data) != MAP_BYTES or address % MAP_BYTES:
+def _address(value: Any) -> int:
+    return expect_integer(value, "the address of a tensor map", 0)
+
+
+def _placed_map(address: int, data: Any) -> tuple[int, bytes]:
+    address, raw = _address(address), read_map(data)
+    if len(raw) != MAP_BYTES or address % MAP_BYTES:
         raise InvalidValueError(
-            f"tensor map of {len(data)} bytes at 0x{address:x}; must be {MAP_BYTES} bytes at a multiple of {MAP_BYTES}"
+            f"tensor map of {len(raw)} bytes at 0x{address:x}; must be {MAP_BYTES} bytes at a multiple of {MAP_BYTES}"
         )
+    return address, raw
 
 
-def _scope(scope: str) -> str:
-    if scope not in SCOPES:
-        raise InvalidValueError(f"scope {scope!r}; must be one of {', '.join(SCOPES)}")
-    return scope
+def _fence(agent: Agent, scope: str, time: int, address: int | None = None) -> _Fence:
+    return _Fence(expect(agent, Agent, "agent"), expect_choice(scope, SCOPES, "scope"), time, address)
 
 
 def _covers(scope: str, needed: str) -> bool:

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cute_py.errors import InvalidValueError
+from cute_py.argument_checks import expect, expect_choice, expect_integer, expect_integers
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.tma.run import emulator_operands as operands
 from cute_py.tma.run.emulator_box import four_rows, row_coordinates, tile_rows
 from cute_py.tma.run.emulator_geometry import Geometry, geometry
 from cute_py.tma.run.emulator_im2col import im2col_bases, im2col_rows, row_count, wide_bases, wide_rows
 from cute_py.tma.run.emulator_image import Image, image
-from cute_py.tma.run.memory import GlobalMemory, SharedMemory
+from cute_py.tma.run.memory import ADDRESS_LIMIT, SHARED_LIMIT, GlobalMemory, SharedMemory, as_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -111,10 +112,13 @@ class Trace:
         self.coords = operands.coordinates(self.geometry, coords)
         self.offsets = operands.im2col_offsets(self.geometry, im2col_offsets, len(self.coords))
         self.starts = operands.offsets_of_windows(smem_offsets, len(self.coords))
-        self.base = 0 if smem is None else smem.base
-        self.gmem = gmem
+        self.base = 0 if smem is None else expect(smem, SharedMemory, "smem").base
+        self.gmem = None if gmem is None else expect(gmem, GlobalMemory, "gmem")
+        if logical is not None and not callable(logical):
+            raise InvalidTypeError(f"logical must be a function of a TMA coordinate, got {given(logical)}")
         self.logical = logical
         self.rows = row_count(self.geometry, self.offsets[0] if len(self.offsets) else ())
+        operands.require_box(self.geometry, self.rows)
 
     # ---- the walk of one instruction -----------------------------------------------------------------------------
 
@@ -174,9 +178,9 @@ class Trace:
         Raises:
             InvalidValueError: the wrong number of coordinates.
         """
-        shape, want = self.geometry, np.asarray(tma_coord, np.int64)
-        if want.shape != (shape.rank,):
-            raise InvalidValueError(f"TMA coordinate {tuple(tma_coord)}; must have {shape.rank} entries")
+        shape = self.geometry
+        numbers = expect_integers(tma_coord, "TMA coordinate", -ADDRESS_LIMIT, ADDRESS_LIMIT - 1, count=shape.rank)
+        want = np.asarray(numbers, np.int64)
         found = []
         per_row = 1 if shape.interleaved else shape.row_bytes * 8 // shape.bits
         for i in range(len(self.coords)):
@@ -191,6 +195,7 @@ class Trace:
     def backward(self, shared_offset: int) -> Step | None:
         """What a byte of shared memory holds after the instructions ran in order; None if none wrote it."""
         shape = self.geometry
+        shared_offset = expect_integer(shared_offset, "the offset in shared memory", 0, SHARED_LIMIT - 1)
         for i in range(len(self.coords) - 1, -1, -1):
             picture = self._image(i)
             inside = shared_offset - int(self.starts[i]) - picture.positions
@@ -203,6 +208,7 @@ class Trace:
 
     def from_global(self, address: int) -> list[Step]:
         """The steps of the byte at a global address: one for each time that an instruction touches it."""
+        address = expect_integer(address, "the address", 0, ADDRESS_LIMIT - 1)
         found = []
         for i in range(len(self.coords)):
             rows, table = self._rows(i)
@@ -214,6 +220,9 @@ class Trace:
 
     def steps(self, instruction: int = 0) -> Iterator[Step]:
         """Every element of one instruction, in the order of the rows."""
+        instruction = expect_integer(instruction, "the number of an instruction")
+        if not 0 <= instruction < len(self.coords):
+            raise InvalidValueError(f"instruction {instruction}; there are {len(self.coords)}")
         rows, table = self._rows(instruction)
         width = self.geometry.row_bytes if self.geometry.interleaved else max(self.geometry.bits // 8, 1)
         for row in range(self.rows):
@@ -231,8 +240,11 @@ class Trace:
         Raises:
             InvalidValueError: different lengths, or no such space.
         """
-        if space not in ("shared", "global") or len(found) != len(expected):
-            raise InvalidValueError(f"space {space!r} with {len(found)} and {len(expected)} bytes")
+        expect_choice(space, ("shared", "global"), "space")
+        base = expect_integer(base, "base", 0, ADDRESS_LIMIT - 1, "bytes")
+        found, expected = (as_bytes(b, name, writable=False) for b, name in ((found, "found"), (expected, "expected")))
+        if len(found) != len(expected):
+            raise InvalidValueError(f"{len(found)} and {len(expected)} bytes; must be as many")
         differ = np.flatnonzero(found != expected)
         if not len(differ):
             return None

@@ -143,10 +143,10 @@ def test_a_whole_collapsed_mode_is_a_run() -> None:
 @pytest.mark.parametrize(
     ("mask", "error", "words"),
     [
-        (1 << 16, InvalidValueError, "multicast mask 0x10000; must have 16 bits"),
-        (-1, InvalidValueError, "multicast mask -0x1; must have 16 bits"),
-        (2.5, InvalidTypeError, "a multicast mask is an integer, got 2.5"),
-        ("3", InvalidTypeError, "a multicast mask is an integer, got '3'"),
+        (1 << 16, InvalidValueError, "the multicast mask = 65536; must be 0 to 65535"),
+        (-1, InvalidValueError, "the multicast mask = -1; must be 0 to 65535"),
+        (2.5, InvalidTypeError, "the multicast mask must be an integer, got float 2.5"),
+        ("3", InvalidTypeError, "the multicast mask must be an integer, got str '3'"),
     ],
 )
 def test_masks_refused(mask: Any, error: type[Exception], words: str) -> None:

@@ -162,7 +162,7 @@ def test_each_cta_of_a_multicast_issues_its_part_and_expects_all() -> None:
         assert (copy.nbytes, copy.multicast) == (4096, 0b1111)  # type: ignore[union-attr]
         places.append((copy.coord, copy.smem_offset))  # type: ignore[union-attr]
     assert places == [((0, 32 * cta), 2048 * cta) for cta in range(4)]
-    with pytest.raises(InvalidValueError, match="CTA 4; must be 0 to 3"):
+    with pytest.raises(InvalidValueError, match="cta = 4; must be 0 to 3"):
         lower_tma_load(make_exec_tma(SHARED_BY_4, Barrier(), multicast=15), TILE_IN_SMEM, (0, 0), cta=4)
 
 

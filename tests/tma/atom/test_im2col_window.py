@@ -94,8 +94,8 @@ def test_the_defaults_are_static() -> None:
         ({"stride_whd": (0, 1)}, InvalidValueError, "stride = (0, 1); must be at least 1"),
         ({"stride_srt": (1, 0)}, InvalidValueError, "stride_srt = (1, 0); must not be 0"),
         ({"stride_whd": (1,)}, InvalidValueError, "stride has 1 numbers; must have one for each of 2 modes"),
-        ({"lower_srt": (0, 1.5)}, InvalidTypeError, "lower_srt is a tuple of integers, got 1.5"),
-        ({"lower_srt": (0, True)}, InvalidTypeError, "lower_srt is a tuple of integers, got True"),
+        ({"lower_srt": (0, 1.5)}, InvalidTypeError, "a number of lower_srt must be an integer, got float 1.5"),
+        ({"lower_srt": (0, True)}, InvalidTypeError, "a number of lower_srt must be an integer, got bool True"),
         ({"upper_corner_whd": (-40, 0)}, CuteError, "a size is -24; must not be negative"),
         ({"num_multicast": 3}, CuteError, "num_multicast"),
         (

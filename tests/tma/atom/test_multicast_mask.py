@@ -57,8 +57,8 @@ def test_a_mode_of_stride_0_names_no_further_cta() -> None:
         (Layout((1 << 40, 2), (1, 1)), (0, 0), (0,), InvalidValueError, "CTA 16 in a multicast mask; must be 0 to 15"),
         (Layout((4, 2), (-1, 1)), (1, 0), (), InvalidValueError, "CTA -1 in a multicast mask; must be 0 to 15"),
         (CLUSTER, (0, 0, 0, 0), (4,), InvalidValueError, "no mode 4 in a coordinate of rank 4"),
-        (CLUSTER, (0, 0, 0, 0), ("m",), InvalidTypeError, "a mode is an integer, got 'm'"),
-        (CLUSTER, (0, 0, 0, 0), (None,), InvalidTypeError, "a mode is an integer, got None"),
+        (CLUSTER, (0, 0, 0, 0), ("m",), InvalidTypeError, "a mode must be an integer, got str 'm'"),
+        (CLUSTER, (0, 0, 0, 0), (None,), InvalidTypeError, "a mode must be an integer, got NoneType None"),
         ((2, 2), (0, 0), (), InvalidTypeError, "the CTAs of a cluster are numbered by a layout, got (2, 2)"),
     ],
 )

@@ -309,7 +309,7 @@ def test_one_direction() -> None:
 
 @pytest.mark.parametrize("count", [True, 1.0, "2"])
 def test_counts_are_integers(count: Any) -> None:
-    with pytest.raises(InvalidTypeError, match="num_multicast counts CTAs"):
+    with pytest.raises(InvalidTypeError, match="num_multicast, a count of CTAs, must be an integer"):
         Operands().partition(num_multicast=count)
 
 

@@ -37,7 +37,7 @@ def test_binding() -> None:
     assert (bound.atom, bound.multicast_mask, bound.cache_hint) == (made, 3, 5)
     with pytest.raises(InvalidValueError, match="takes no multicast mask"):
         atom().with_(0, 3)
-    with pytest.raises(InvalidTypeError, match="a multicast mask is an integer"):
+    with pytest.raises(InvalidTypeError, match="the multicast mask must be an integer"):
         made.with_(0, "3")
 
 

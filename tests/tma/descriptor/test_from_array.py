@@ -89,8 +89,8 @@ def test_files_that_are_no_npy(tmp_path: Path) -> None:
         ((4, 4), (4, 4), {"strides": (16,)}, InvalidValueError, "strides 1"),
         ((4, 4), (4, 4), {"strides": (64, 8)}, InvalidValueError, "no axis is contiguous"),
         ((4, 4), (4, 4), {"strides": (-16, 4)}, InvalidValueError, "must not be negative"),
-        ((4, 4.5), (4, 4), {}, InvalidTypeError, "shape = "),
-        (4, (4, 4), {}, InvalidTypeError, "shape = 4"),
+        ((4, 4.5), (4, 4), {}, InvalidTypeError, "shape\\[1\\] must be an integer, got float 4.5"),
+        (4, (4, 4), {}, InvalidTypeError, "shape must be a sequence of integers, got int 4"),
     ],
 )
 def test_what_is_refused(shape: Any, box: Any, options: dict[str, Any], error: type[CuteError], message: str) -> None:

@@ -78,6 +78,23 @@ def test_the_first_version_of_each_variant(arch: str) -> None:
             assert differences([variant.text for variant in VARIANTS], arch, version) == []
 
 
+WIDE = (
+    "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p1, %q1;",
+    "clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {%r1, %r2, %r3, %r4}, %q1;",
+    "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p1, %rq1;",
+    "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p1, %rd1;",
+)
+
+
+def test_registers_of_128_bits() -> None:
+    """By either name that compilers give them, on every architecture."""
+    for row in ARCHITECTURES:
+        if row.floor is not None:
+            assert differences(list(WIDE), row.name) == []
+    assert verdict(WIDE[0], "sm_100").assembles
+    assert not verdict(WIDE[3], "sm_100").assembles
+
+
 def test_the_floor_of_each_architecture() -> None:
     """An empty kernel assembles from the floor on, and not with the version before."""
     versions = [(6, 0), (6, 3), (7, 0), (7, 1), (7, 4), (7, 8), (8, 0), (8, 6), (8, 7), (8, 8), (9, 0)]

@@ -109,5 +109,5 @@ def test_the_timeline_is_text() -> None:
 def test_bad_input(more: dict[str, Any], text: str) -> None:
     with pytest.raises(InvalidValueError, match=text):
         ring(**more)
-    with pytest.raises(InvalidValueError, match="1 tick"):
+    with pytest.raises(InvalidValueError, match="load_ticks = 0 ticks; must be 1 to 10000"):
         ring(2)[0].simulate(load_ticks=0)

@@ -89,5 +89,5 @@ def test_bad_input() -> None:
         placed().write(AT, OLD[:64])
     with pytest.raises(InvalidValueError, match="no tensor map at 0x2000"):
         placed().read(0x2000)
-    with pytest.raises(InvalidValueError, match="scope 'block'"):
+    with pytest.raises(InvalidValueError, match="scope = 'block'; must be one of 'cta'"):
         placed().release("block")

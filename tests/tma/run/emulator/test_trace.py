@@ -86,7 +86,7 @@ def test_a_filled_element_says_so() -> None:
 
 def test_bad_input() -> None:
     way = Trace(TensorMapTiled(6, 4096, (64, 16), (128,), (64, 8)), [(0, 0)], [0])
-    with pytest.raises(InvalidValueError, match="must have 2 entries"):
+    with pytest.raises(InvalidValueError, match="TMA coordinate has 3 entries; must have 2"):
         way.forward((1, 2, 3))
-    with pytest.raises(InvalidValueError, match="space 'tensor'"):
+    with pytest.raises(InvalidValueError, match="space = 'tensor'; must be one of"):
         way.first_difference(np.zeros(1, np.uint8), np.zeros(1, np.uint8), space="tensor")
