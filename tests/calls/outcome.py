@@ -23,8 +23,10 @@ class Overtime(BaseException):
 
 
 def touch(result: Any, from_a_class: bool = False) -> None:
-    """str, repr, hash and == of a result, as printing it, keeping it in a dict and comparing it do; a record with arrays
-    that the package made (not a class called with anything) is also copied and compared."""
+    """str, repr, hash and == of a result, as printing it, keeping it in a dict and comparing it do.
+
+    A record with arrays that the package made (not a class that was called with anything) is also copied and compared.
+    """
     if type(result).__module__ == "numpy":
         return
     str(result)
