@@ -21,7 +21,7 @@ def numbers(m: Maker, legal: bool = True) -> tuple[int, int, tuple[int, ...], tu
     for extent in dims[1:]:
         strides.append(step)
         step *= extent
-    box = (m.choice((16, 32, 64)), *(m.choice((1, 4, 8)) for _ in range(rank - 1)))
+    box = (m.choice((16, 32, 64)), *(m.choice((1, 4, 8)) if mode < 2 else m.choice((1, 2)) for mode in range(rank - 1)))
     return kind, m.choice((4096, 0x7F0000000000)), dims, tuple(strides), box
 
 

@@ -22,8 +22,11 @@ class Overtime(BaseException):
     """The call is above its time; no handler in the package catches it."""
 
 
-def touch(result: Any) -> None:
-    """str, repr, hash and == of a result, as printing it, keeping it in a dict and comparing it do."""
+def touch(result: Any, from_a_class: bool = False) -> None:
+    """str, repr, hash and == of a result, as printing it, keeping it in a dict and comparing it do.
+
+    A record with arrays that the package made (not a class that was called with anything) is also copied and compared.
+    """
     if type(result).__module__ == "numpy":
         return
     str(result)
@@ -38,7 +41,7 @@ def touch(result: Any) -> None:
     _ = result == result
     _ = result == "x"
     _ = result != (1, None)
-    if dataclasses.is_dataclass(result) and not isinstance(result, type) and _holds_array(result):
+    if dataclasses.is_dataclass(result) and not from_a_class and _holds_array(result):
         _ = result == copy.deepcopy(result)
 
 

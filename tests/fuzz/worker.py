@@ -72,7 +72,7 @@ def attempt(call: Call, namespace: dict[str, Any]) -> Record | None:
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         try:
             with contextlib.redirect_stdout(io.StringIO()):
-                touch(function(*args, **kwargs))
+                touch(function(*args, **kwargs), isinstance(function, type))
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
     except Overtime as error:
