@@ -111,6 +111,22 @@ def expect_integer(
     return check_magnitude(number, what)
 
 
+def expect_items(values: Any, what: str) -> tuple[Any, ...]:
+    """The items of a sequence, whatever they are.
+
+    >>> expect_items(4, "paddings")
+    Traceback (most recent call last):
+    ...
+    cute_py.errors.InvalidTypeError: paddings must be a sequence, got int 4
+    """
+    try:
+        if not isinstance(values, (str, bytes, dict, type)):
+            return tuple(values)
+    except Exception:  # no iterable, or one that fails
+        pass
+    raise InvalidTypeError(f"{what} must be a sequence, got {type(values).__name__} {given(values)}")
+
+
 def expect_integers(
     values: Any, what: str, low: int | None = None, high: int | None = None, unit: str = "", count: int | None = None
 ) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cute_py.argument_checks import expect_integer, expect_integers
+from cute_py.argument_checks import expect_integer, expect_integers, expect_items
 from cute_py.arith_tuple.arrays import ArrayEngine
 from cute_py.arith_tuple.pointers import Pointer
 from cute_py.arith_tuple.scaled_basis import ScaledBasis
@@ -203,6 +203,8 @@ def build_tma_descriptor(
     for name, numbers in (("shapes", shapes), ("strides", strides)):
         if not isinstance(numbers, (tuple, list)):
             raise InvalidTypeError(f"{name} of a TMA descriptor are a tuple of integers, got {given(numbers)}")
+    paddings = expect_items(paddings, "paddings")
+    num_multicast = expect_integer(num_multicast, "num_multicast", 1, unit="CTAs")
     source = _reshaped(source, tuple(shapes), tuple(strides))
     store = None if store_mode is None else as_store_mode(store_mode)
     load = None if store is not None else as_load_mode("tiled" if mode is None else mode)
@@ -287,6 +289,7 @@ def build_tma_descriptor_im2col(
     channels_per_pixel = expect_integer(channels_per_pixel, "channels_per_pixel")
     pixels_per_column = expect_integer(pixels_per_column, "pixels_per_column")
     steps = (1,) * rank if element_strides is None else expect_integers(element_strides, "element_strides")
+    paddings = expect_items(paddings, "paddings")
     number = architecture_number(arch)
     if (reason := why_not_gate(IM2COL_GATE, number)) is not None:
         found.append(Finding(reason))

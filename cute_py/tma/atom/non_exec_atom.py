@@ -167,7 +167,7 @@ def _at(tree: Any, path: tuple[int, ...]) -> int:
     """The number at a path; what a shorter coordinate leaves out is 0, and an integer is its own mode 0."""
     for i in path:
         if type(tree) is not tuple:
-            return int(tree) if i == 0 else 0
+            return expect_integer(tree, "a coordinate") if i == 0 else 0
         if i >= len(tree):
             return 0
         tree = tree[i]

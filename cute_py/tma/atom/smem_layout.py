@@ -172,7 +172,7 @@ def smem_choices(major: str, dtype: Any, tile: Tree) -> list[SmemChoice]:
         found.append(SmemChoice(row.name, layout, alignment, min(other, 256), row.span, passes))
     if not found:
         raise InvalidValueError(
-            f"no canonical {major}-major layout divides a tile of {tile} elements of {kind.bits} bits",
+            f"no canonical {major}-major layout divides a tile of {given(tile)} elements of {kind.bits} bits",
             {"tried": "; ".join(reasons)},
         )
     return sorted(found, key=lambda c: (c.passes, -c.box_bytes))

@@ -6,14 +6,15 @@ that does not fit into shared memory, or whose instructions do not start where t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cute_py.argument_checks import expect, expect_having
+from cute_py.argument_checks import expect
 from cute_py.arith_tuple.tensors import make_tensor
 from cute_py.dtypes import as_dtype
-from cute_py.errors import CuteError, InvalidValueError
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.domain import domain_of, has_numbers
 from cute_py.layout.int_tuple import product_each
@@ -107,7 +108,13 @@ def find_fixes(make: Any, arguments: dict[str, Any], most: int = 2) -> list[Fix]
     """
     found: list[Fix] = []
     expect(arguments, dict, "arguments")
-    expect_having(make, ("__call__",), "a function that makes an atom")
+    parameters: Mapping[str, Any]
+    try:
+        parameters = inspect.signature(make).parameters
+    except (TypeError, ValueError):  # nothing that can be called, or one that doesn't say how
+        parameters = {}
+    if not {"gtensor", "smem_layout"} <= set(parameters):
+        raise InvalidTypeError(f"expected a function that makes an atom, got {type(make).__name__} {given(make)}")
     missing = [name for name in ("gtensor", "smem_layout", "num_multicast") if name not in arguments]
     if missing:
         raise InvalidValueError(f"arguments without {missing[0]}; must be those of make_tma_atom, by name")

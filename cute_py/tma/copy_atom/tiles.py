@@ -33,7 +33,7 @@ SMEM_ALIGNMENT = 128
 """Bytes; shared-memory address of a tensor copy (PTX ISA, cp.async.bulk.tensor)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # arrays have no one equality
 class Instructions:
     """All instructions of a copy.
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 from cute_py.argument_checks import expect_fields
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # arrays have no one equality
 class CopyResult:
     """What a copy did.
 
@@ -38,7 +38,7 @@ class CopyResult:
         expect_fields(self)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # arrays have no one equality
 class TileResult:
     """One tile in shared memory: `smem` (uint8 bytes as the hardware leaves them), and how they came there."""
 
