@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cute_py.argument_checks import expect_having
 from cute_py.errors import InvalidTypeError, StaticAssertError, given
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composition import composition
@@ -51,6 +52,7 @@ def tma_partition(
     >>> print(gmem)
     ArithTuple(_0,_0) o (((_64,_128),_1),(8,8)):(((_1@0,_1@1),_0),(_128@1,_64@0))
     """
+    expect_having(atom, ("num_val_src",), "a TMA atom")
     for name, tensor in (("stensor", stensor), ("gtensor", gtensor)):
         if not isinstance(tensor, Tensor):
             raise InvalidTypeError(f"tma_partition takes tensors; {name} is {type(tensor).__name__}")

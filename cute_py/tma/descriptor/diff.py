@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cute_py.argument_checks import expect_fields
 from cute_py.errors import InvalidValueError
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.encode import encode
@@ -25,6 +26,9 @@ class FieldDifference:
     unit: str
     meaning: str = ""
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
     def __str__(self) -> str:
         values = ["-" if value is None else str(value) for value in (self.first, self.second)]
         unit = f" {self.unit}" if self.unit else ""
@@ -42,6 +46,9 @@ class MapDifference:
     fields: tuple[FieldDifference, ...]
     bits: tuple[tuple[int, int], ...]
     compared: int
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     def __bool__(self) -> bool:
         return bool(self.bits)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from cute_py.argument_checks import expect_fields
 from cute_py.tma.descriptor.formats import MEASURED
 
 Kinds = Literal["all", "tiled", "im2col"]
@@ -42,6 +43,9 @@ class BitField:
     kinds: Kinds = "all"
     mode: int | None = None
     source: str = MEASURED
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @property
     def word(self) -> int:

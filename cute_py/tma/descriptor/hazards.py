@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from cute_py.argument_checks import expect_fields
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.formats import CUDA_H, FORMATS, MEASURED
 from cute_py.tma.descriptor.limits import STORE_UNIT
@@ -34,6 +35,9 @@ class Hazard:
     source: str
     finds: Callable[[TensorMap], str | None]
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Warned:
@@ -43,6 +47,9 @@ class Warned:
     values: str
     effect: str
     source: str
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     def __str__(self) -> str:
         return f"{self.name}: {self.values}; {self.effect}"

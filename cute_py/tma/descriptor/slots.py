@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cute_py.argument_checks import expect_integer
+from cute_py.argument_checks import expect_fields, expect_integer
 from cute_py.errors import InvalidValueError
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.fields import MAX_RANK
@@ -94,6 +94,9 @@ class LogicalSlot:
     device_mutable: bool
     template: str
     measured: str
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     def __str__(self) -> str:
         values = ", ".join(f"{label} {value}" for label, value in self.lanes) or "-"

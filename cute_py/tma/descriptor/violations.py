@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from cute_py.errors import InvalidTypeError, TmaLimitError
+from cute_py.argument_checks import expect, expect_integer, is_integer
+from cute_py.errors import InvalidTypeError, TmaLimitError, given, integer_text
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.arch import Architecture, architecture
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType
@@ -56,6 +57,14 @@ class Violation:
     mode: int | None = None
     detail: str = ""
 
+    def __post_init__(self) -> None:
+        for name in ("rule", "argument", "unit", "requirement", "source", "detail"):
+            expect(getattr(self, name), str, name)
+        if not is_integer(self.value):  # of any size: it may be a product of numbers that were given
+            raise InvalidTypeError(f"value must be an integer, got {type(self.value).__name__} {given(self.value)}")
+        if self.mode is not None:
+            expect_integer(self.mode, "mode")
+
     @property
     def message(self) -> str:
         """One line.
@@ -65,7 +74,7 @@ class Violation:
         """
         unit = f" {self.unit}" if self.unit else ""
         how = f" ({self.detail})" if self.detail else ""
-        return f"{self.argument} = {self.value}{unit}{how}; must {self.requirement}"
+        return f"{self.argument} = {integer_text(self.value)}{unit}{how}; must {self.requirement}"
 
     def __str__(self) -> str:
         return self.message
