@@ -115,9 +115,9 @@ def architecture_number(arch: object) -> int:
     >>> architecture_number("sm_90a")
     90
     """
-    name = arch if isinstance(arch, str) else given(arch)
-    digits = "".join(c for c in name.removeprefix("sm_") if c.isdigit())
-    if not digits:
+    name = arch if isinstance(arch, str) else ""
+    digits = "".join(c for c in name.removeprefix("sm_") if c in "0123456789")
+    if not 1 <= len(digits) <= 4:
         raise InvalidValueError(
             f"unknown architecture {given(arch)}", {"examples": "sm_90a, sm_100a, sm_103a, sm_120a"}
         )

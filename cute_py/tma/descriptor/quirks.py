@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from cute_py.argument_checks import expect_fields
 from cute_py.errors import InvalidTypeError
 from cute_py.tma.descriptor.request import TensorMap
 
@@ -42,6 +43,9 @@ class Quirk:
     condition: str
     effect: str
     source: str
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
 
 SMALL_TENSOR_BYTES: Final = 131_072
