@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from math import gcd
 from typing import Any, Literal
 
-from cute_py.argument_checks import expect, is_integer
+from cute_py.argument_checks import MAX_INTEGER, expect, is_integer
 from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator
 from cute_py.draw.axes import axes_of, coordinate_text, equals, plain, table_of
 from cute_py.draw.picture import Picture
@@ -136,7 +136,7 @@ def _checked_tile(tile: Any) -> tuple[int, int] | None:
     if tile is None:
         return None
     sizes = tile if isinstance(tile, tuple) else (tile,)
-    if not 1 <= len(sizes) <= 2 or not all(is_integer(n) and n > 0 for n in sizes):
+    if not 1 <= len(sizes) <= 2 or not all(is_integer(n) and 0 < n <= MAX_INTEGER for n in sizes):
         raise InvalidValueError(f"tile = {given(tile)}; must be one or two sizes, 1 or more")
     return (1, int(sizes[0])) if len(sizes) == 1 else (int(sizes[0]), int(sizes[1]))
 

@@ -69,18 +69,16 @@ class Cell:
             expect(self.text, str, "the text of a cell")
             expect(self.title, str, "the title of a cell")
         if self.tone is not None:
-            expect_integer(self.tone, "the tone of a cell", 0, TONES - 1)
-        if self.inside != _WHOLE and not _are_fractions(self.inside):
+            object.__setattr__(self, "tone", expect_integer(self.tone, "the tone of a cell", 0, TONES - 1))
+        if not _are_fractions(self.inside):
             raise InvalidValueError(f"inside = {given(self.inside)}; must be two fractions, each 0 to 1")
-        expect_integer(self.span, "the columns of a cell", 1)
+        if type(self.span) is not int or self.span != 1:
+            object.__setattr__(self, "span", expect_integer(self.span, "the columns of a cell", 1))
 
     @property
     def hatched(self) -> bool:
         """Some of the cell lies outside."""
         return self.inside != (1.0, 1.0)
-
-
-_WHOLE = (1.0, 1.0)
 
 
 def _are_fractions(inside: Any) -> bool:
@@ -153,11 +151,12 @@ class Table:
         for name in ("title", "row_axis", "column_axis"):
             expect(getattr(self, name), str, f"{name} of a table")
         for name in ("row_labels", "column_labels", "notes"):
-            expect_entries(getattr(self, name), str, f"{name} of a table")
+            object.__setattr__(self, name, expect_entries(getattr(self, name), str, f"{name} of a table"))
         for name in ("row_brackets", "column_brackets"):
-            expect_entries(getattr(self, name), BracketRow, f"{name} of a table")
-        expect_entries(self.legends, Legend, "legends of a table")
-        for row in expect_entries(self.rows, tuple, "rows of a table"):
+            object.__setattr__(self, name, expect_entries(getattr(self, name), BracketRow, f"{name} of a table"))
+        object.__setattr__(self, "legends", expect_entries(self.legends, Legend, "legends of a table"))
+        object.__setattr__(self, "rows", expect_entries(self.rows, tuple, "rows of a table"))
+        for row in self.rows:
             expect_entries([cell for cell in row if cell is not None], Cell, "cells of a table")
             covered = sum(1 if cell is None else cell.span for cell in row)
             if covered > len(self.column_labels):
