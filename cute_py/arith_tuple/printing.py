@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Any, Final, TextIO
 
+from cute_py.argument_checks import expect
 from cute_py.arith_tuple.cells import cell, dtype_of, slabs
 from cute_py.arith_tuple.layout_table import check_cells, text_file
 from cute_py.arith_tuple.ostream import ostream_tensor
@@ -61,15 +62,14 @@ def format_tensor(tensor: Any, header: bool = True, style: str = "cute") -> str:
         )
     if not isinstance(style, str) or style not in STYLES:
         raise InvalidValueError(f"unknown style {given(style)}", {"known": ", ".join(STYLES)})
-    if not isinstance(header, (bool, int)):
-        raise InvalidTypeError(f"header must be True or False, got {type(header).__name__} {given(header)}")
+    expect(header, bool, "header")
     if style == "python":
-        return python_tensor(tensor, bool(header))
+        return python_tensor(tensor, header)
     if 1 <= len(modes(shape)) <= 4:  # others have no cells
         sizes = [int(product(mode)) for mode in modes(shape)]
         check_cells(sizes, "print_tensor", {"tensor": tensor}, _SHORTER)
     if style == "ostream":
-        return ostream_tensor(tensor, bool(header))
+        return ostream_tensor(tensor, header)
     dtype = dtype_of(tensor)
     head = f"{tensor}:\n" if header else ""
     return head + "".join(slabs(tensor, lambda value: cell(value, dtype), 5))
