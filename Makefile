@@ -1,17 +1,22 @@
 # Two commands on a fresh machine: `make demo` and `make test`. Each creates what it needs in .venv.
 PYTHON ?= python3
 VENV ?= .venv
+LOWEST_VENV ?= .venv-lowest
 BIN := $(VENV)/bin
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test check docs notebooks wheel clean
+.PHONY: demo test lowest check docs notebooks wheel clean
 
 demo: $(VENV)/installed
 	$(BIN)/cute-py demo
 
 test: $(VENV)/installed
 	$(BIN)/python -m pytest -q
+
+# The default tests once more, with the lowest versions that pyproject.toml promises.
+lowest: $(LOWEST_VENV)/installed
+	$(LOWEST_VENV)/bin/python -m pytest -q
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check .
@@ -21,6 +26,12 @@ check: $(VENV)/installed-dev
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) -e ".[test,cli]"
+	touch $@
+
+$(LOWEST_VENV)/installed: pyproject.toml tests/lowest-versions.txt
+	$(PYTHON) -m venv $(LOWEST_VENV)
+	$(LOWEST_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
+		--constraint tests/lowest-versions.txt -e ".[test,cli]"
 	touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed
@@ -44,4 +55,4 @@ wheel: $(VENV)/installed-dev
 	MYPY=$(abspath $(BIN))/mypy .ci/try-wheel dist/*.whl
 
 clean:
-	rm -rf $(VENV) site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST_VENV) site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

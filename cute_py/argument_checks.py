@@ -26,7 +26,7 @@ import typing
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from cute_py.errors import InvalidTypeError, InvalidValueError, given, integer_text
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given, integer_text
 
 if TYPE_CHECKING:
     import numpy
@@ -111,6 +111,22 @@ def expect_integer(
     return check_magnitude(number, what)
 
 
+def expect_items(values: Any, what: str) -> tuple[Any, ...]:
+    """The items of a sequence, whatever they are.
+
+    >>> expect_items(4, "paddings")
+    Traceback (most recent call last):
+    ...
+    cute_py.errors.InvalidTypeError: paddings must be a sequence, got int 4
+    """
+    try:
+        if not isinstance(values, (str, bytes, dict, type)):
+            return tuple(values)
+    except Exception:  # no iterable, or one that fails
+        pass
+    raise InvalidTypeError(f"{what} must be a sequence, got {type(values).__name__} {given(values)}")
+
+
 def expect_integers(
     values: Any, what: str, low: int | None = None, high: int | None = None, unit: str = "", count: int | None = None
 ) -> tuple[int, ...]:
@@ -152,8 +168,9 @@ def expect_integer_array(values: Any, what: str) -> NDArray[numpy.int64]:
 
     try:
         array = numpy.asarray(values)
+        if array.dtype.kind == "f" and not hasattr(values, "dtype"):
+            array = numpy.asarray(values, dtype=object)  # numpy makes floats of integers around 2**63
         kind = array.dtype.kind
-        # numpy keeps integers beyond 64 bits as objects
         listed = array.reshape(-1).tolist() if kind == "O" or array.dtype == numpy.uint64 else []
     except Exception:  # rows of several lengths, or whatever a foreign __array__ raises
         array, kind, listed = numpy.empty(1), "f", []
@@ -316,9 +333,12 @@ def _tuple_check(checks: tuple[Check, ...], many: bool) -> Check:
         if not many and len(items) != len(checks):
             raise InvalidTypeError(f"{what} must have {len(checks)} items, got {given(value)}")
         each = checks * len(items) if many else checks
-        checked = tuple([one(item, f"{what}[{i}]") for i, (one, item) in enumerate(zip(each, items, strict=True))])
-        same = all(new is old for new, old in zip(checked, items, strict=True))
-        return value if same else checked
+        try:
+            checked = [one(item, "") for one, item in zip(each, items, strict=True)]
+        except CuteError:  # once more, with the place in the text
+            checked = [one(item, f"{what}[{i}]") for i, (one, item) in enumerate(zip(each, items, strict=True))]
+        same = all(map(operator.is_, checked, items))
+        return value if same else tuple(checked)
 
     return check
 
@@ -326,8 +346,8 @@ def _tuple_check(checks: tuple[Check, ...], many: bool) -> Check:
 def _mapping_check(key: Check, item: Check) -> Check:
     def check(value: Any, what: str) -> Any:
         for name, one in expect(value, Mapping, what).items():  # type: ignore[type-abstract]
-            key(name, f"a key of {what}")
-            item(one, f"an item of {what}")
+            key(name, what)
+            item(one, what)
         return value
 
     return check

@@ -162,7 +162,7 @@ def as_dtype(value: object) -> DType:
 
     try:
         dtype = numpy.dtype(value)  # type: ignore[call-overload]
-    except Exception:  # whatever a foreign object's `dtype` or repr raises in there
+    except Exception:  # a `dtype` that is none of numpy's, or whatever a foreign object raises when numpy asks it
         raise InvalidTypeError(f"not an element type: {given(value)}") from None
     if dtype.byteorder == ">":
         raise InvalidValueError(

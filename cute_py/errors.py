@@ -102,7 +102,15 @@ def format_report(headline: str, facts: Mapping[str, object] | None = None, hint
     if hint is not None:
         lines["hint"] = hint
     width = max((len(name) for name in lines), default=0)
-    return "\n".join([headline, *(f"  {name:<{width}} : {value}" for name, value in lines.items())])
+    return "\n".join([headline, *(f"  {name:<{width}} : {_fact_text(value)}" for name, value in lines.items())])
+
+
+def _fact_text(value: object) -> str:
+    """A fact as it prints itself, or shortened where it can't."""
+    try:
+        return str(value)
+    except Exception:  # digits beyond Python's limit, lists without end, or a foreign __str__
+        return given(value)
 
 
 class CuteError(Exception):

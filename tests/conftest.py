@@ -1,4 +1,4 @@
-"""Hypothesis profiles: `ci` (the default, small and derandomized), `deep` (100,000 examples, by command)."""
+"""Hypothesis profiles: `ci` (the default, small and derandomized), `deep` (2,000 examples, by command)."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from hypothesis import HealthCheck, settings
 settings.register_profile(
     "ci", max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("deep", max_examples=100_000, deadline=None, suppress_health_check=list(HealthCheck))
+settings.register_profile("deep", max_examples=2_000, deadline=None, suppress_health_check=list(HealthCheck))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))

@@ -4,6 +4,10 @@
 
 Missing modes are zero, at every depth. A static 0 is the zero of all of them; any other integer has no position, so
 adding one is refused, as in C++.
+
+Two coordinates are equal, and hash alike, if they have the same modes with equal numbers in them, static or not, as
+tuples of C++ have it: ArithTuple(1,2), the tuple (1,2) and the sum of the basis elements are one; (1,2,0) has a mode
+more. A basis element is the tuple with static zeros before it.
 """
 
 from __future__ import annotations
@@ -11,9 +15,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from cute_py.arith_tuple.ratio import Ratio
-from cute_py.errors import CoordinateError, InvalidTypeError, LayoutError, StaticAssertError, given
-from cute_py.layout.leaf import Int, Tree, internal_leaf, is_symbolic, leaf_text, public
+from cute_py.argument_checks import MAX_INTEGER, expect_integer, is_integer
+from cute_py.arith_tuple.ratio import Ratio, may_know
+from cute_py.errors import (
+    CoordinateError,
+    InvalidTypeError,
+    InvalidValueError,
+    LayoutError,
+    StaticAssertError,
+    given,
+    integer_text,
+    shortened,
+)
+from cute_py.layout.leaf import MAX_DEPTH, Int, Tree, internal_leaf, is_symbolic, leaf_text, public
 from cute_py.layout.trees import check_depth
 
 
@@ -26,15 +40,27 @@ class ArithTuple:
     (1,(1,2)) (2,4)
     """
 
-    __slots__ = ("items",)
+    __slots__ = ("depth", "items")
     __array_ufunc__ = None  # numpy integers leave the arithmetic to this class
 
     items: tuple[Any, ...]
+    depth: int
+    """Levels of tuples, at most `MAX_DEPTH`."""
 
     def __init__(self, *items: Any) -> None:
-        if any(type(x) is tuple for x in items):
-            check_depth(items)
-        object.__setattr__(self, "items", tuple([_element(x) for x in items]))
+        held: list[Any] = []
+        depth = 1
+        for x in items:
+            kind = type(x)
+            if not ((kind is int or kind is Int) and -MAX_INTEGER <= x <= MAX_INTEGER):
+                x = _element(x)
+                if type(x) is ArithTuple and x.depth >= depth:
+                    depth = x.depth + 1
+            held.append(x)
+        if depth > MAX_DEPTH + 1:
+            raise InvalidValueError(f"nested deeper than {MAX_DEPTH} tuples")
+        object.__setattr__(self, "items", tuple(held))
+        object.__setattr__(self, "depth", depth)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"ArithTuple is immutable; can't set {name}")
@@ -45,9 +71,10 @@ class ArithTuple:
         return all(x.is_static if isinstance(x, ArithTuple) else isinstance(x, Int) for x in self.items)
 
     def __getitem__(self, mode: int) -> Any:
-        if isinstance(mode, int) and not -len(self.items) <= mode < len(self.items):
-            raise CoordinateError(f"no mode {int(mode)} in {self}", {"rank": len(self.items)})
-        return self.items[mode]
+        index = mode if type(mode) is int else expect_integer(mode, "a mode")
+        if not -len(self.items) <= index < len(self.items):
+            raise CoordinateError(f"no mode {integer_text(index)} in {self}", {"rank": len(self.items)})
+        return self.items[index]
 
     def __len__(self) -> int:
         return len(self.items)
@@ -72,7 +99,7 @@ class ArithTuple:
         return self._with(other, "-")
 
     def __rsub__(self, other: Any) -> Any:
-        return (-self)._with(other, "-") if _integer(other) else -self + other
+        return (-self)._with(other, "-") if has_no_position(other) else -self + other
 
     def __neg__(self) -> ArithTuple:
         return ArithTuple(*[-x for x in self.items])
@@ -86,15 +113,15 @@ class ArithTuple:
         """self + other or self - other; a static 0 is the zero of every tuple, other integers have no position."""
         if isinstance(other, Int) and other == 0:
             return self
-        if _integer(other):
+        if has_no_position(other):
             raise refused_integer(f"Arithmetic tuple op{sign} error!", "tuple", self, other)
-        if not isinstance(other, (tuple, ArithTuple)) and not hasattr(other, "as_arith_tuple"):
-            if isinstance(other, _NO_NUMBERS):
-                raise InvalidTypeError(
-                    f"only coordinates are added to an arithmetic tuple, got {type(other).__name__} {given(other)}",
-                    {"tuple": self},
-                )
-            return NotImplemented
+        if not isinstance(other, (tuple, ArithTuple)) and not hasattr(type(other), "as_arith_tuple"):
+            if may_know(other, "__radd__"):
+                return NotImplemented
+            raise InvalidTypeError(
+                f"only coordinates are added to an arithmetic tuple, got {type(other).__name__} {given(other)}",
+                {"tuple": self},
+            )
         right = _element(other)
         right = right if sign == "+" else -right
         return _combined(self, right, (self, sign, right), ())
@@ -127,14 +154,9 @@ def _shown(x: Any) -> str:
     return repr(x.as_tuple()) if isinstance(x, ArithTuple) else repr(x)
 
 
-_NO_NUMBERS = (bool, float, complex, str, bytes, list, dict, set, type(None))
-
-
-def _integer(x: Any) -> bool:
-    """A number without a position: static, run-time, numpy's, symbolic or a ratio."""
-    if isinstance(x, bool):
-        return False
-    return isinstance(x, int) or hasattr(x, "__index__") or is_symbolic(x) or isinstance(x, Ratio)
+def has_no_position(x: Any) -> bool:
+    """A number without a mode: static, run-time, numpy's, symbolic or a ratio."""
+    return isinstance(x, Ratio) or is_integer(x) or is_symbolic(x)
 
 
 def scale(n: Any, element: Any) -> Any:
@@ -145,18 +167,17 @@ def scale(n: Any, element: Any) -> Any:
     """
     if isinstance(n, (int, Ratio)) and not isinstance(n, bool):
         return n
-    if is_symbolic(n):
+    if is_symbolic(n) or is_integer(n):
         return public(internal_leaf(n))
-    if hasattr(n, "__index__") and not isinstance(n, bool):
-        return n.__index__()
-    raise InvalidTypeError(f"{element} can be scaled by integers only, got {type(n).__name__} {n}")
+    shown = n if hasattr(type(n), "as_arith_tuple") else given(n)
+    raise InvalidTypeError(f"{element} can be scaled by integers only, got {type(n).__name__} {shown}")
 
 
 def refused_integer(headline: str, name: str, element: Any, integer: Any) -> LayoutError:
     """The error for an integer that is added to something with positions; C++ asserts where it is static."""
     facts = {
         name: element,
-        "integer": str(integer),
+        "integer": given(integer) if type(integer) is int else shortened(str(integer)),
         "rule": "only a static 0 may be added: it is the zero of all modes",
     }
     if isinstance(integer, Int):
@@ -166,16 +187,17 @@ def refused_integer(headline: str, name: str, element: Any, integer: Any) -> Lay
 
 def _element(x: Any) -> Any:
     if isinstance(x, tuple):
+        check_depth(x)
         return ArithTuple(*x)
     if isinstance(x, ArithTuple):
         return x
-    if hasattr(x, "as_arith_tuple"):
+    if hasattr(type(x), "as_arith_tuple"):
         return _element(x.as_arith_tuple())
     if isinstance(x, Ratio):
         return x
-    if isinstance(x, _NO_NUMBERS) or not (isinstance(x, int) or hasattr(x, "__index__") or is_symbolic(x)):
-        raise InvalidTypeError(f"an arithmetic tuple holds integers and tuples, got {type(x).__name__} {given(x)}")
-    return public(internal_leaf(x))
+    if has_no_position(x):
+        return public(internal_leaf(x))
+    raise InvalidTypeError(f"an arithmetic tuple holds integers and tuples, got {type(x).__name__} {given(x)}")
 
 
 def _combined(a: Any, b: Any, whole: tuple[Any, str, Any], path: tuple[int, ...]) -> Any:
@@ -213,6 +235,6 @@ def as_arith_tuple(value: Any) -> Any:
     """
     if isinstance(value, tuple):
         return ArithTuple(*value)
-    if hasattr(value, "as_arith_tuple"):
+    if hasattr(type(value), "as_arith_tuple"):
         return value.as_arith_tuple()
     return value

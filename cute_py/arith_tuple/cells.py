@@ -17,9 +17,9 @@ from typing import Any
 
 from cute_py.arith_tuple.arith_tuple import ArithTuple
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import InvalidTypeError, given
+from cute_py.errors import InvalidTypeError, given, integer_text
 from cute_py.layout.int_tuple import size
-from cute_py.layout.leaf import Int, internal_leaf, leaf_text
+from cute_py.layout.leaf import Int, internal_leaf, is_symbolic, leaf_text
 from cute_py.layout.trees import check_depth, modes
 
 
@@ -48,11 +48,31 @@ def int32(value: Any) -> int:
     >>> int32(2**31)
     -2147483648
     """
-    return (int(value) + 2**31) % 2**32 - 2**31
+    return (known_integer(value, "an offset") + 2**31) % 2**32 - 2**31
+
+
+def known_integer(value: Any, what: str) -> int:
+    """An integer of Python, numpy or ml_dtypes as a plain int.
+
+    Raises:
+        InvalidTypeError: a symbol, or no number.
+    """
+    if is_symbolic(value):
+        raise InvalidTypeError(
+            f"{what} is not known: {given(value)}", hint="replace the symbols with layout.subs({...}) first"
+        )
+    try:
+        return int(value)
+    except Exception:  # whatever is no number
+        raise InvalidTypeError(f"{what} is no integer: {type(value).__name__} {given(value)}") from None
 
 
 def _float(spec: str) -> Callable[[Any], str]:
     return lambda value: c_float(value, spec)
+
+
+def _decimal(value: Any) -> str:
+    return f"{known_integer(value, 'an element'):5d}"
 
 
 def _rest(value: Any) -> str:
@@ -61,10 +81,10 @@ def _rest(value: Any) -> str:
 
 
 _CELLS: dict[str, Callable[[Any], str]] = {
-    **dict.fromkeys(("int32", "int64", "uint64"), lambda v: f"{int(v):5d}"),
+    **dict.fromkeys(("int32", "int64", "uint64"), _decimal),
     "uint32": lambda v: f"{int32(v):5d}",  # C++ prints it with %d
-    **dict.fromkeys(("int2", "uint2", "int4", "uint4"), lambda v: f"{int(v):5d}"),
-    **dict.fromkeys(("bool", "uint1"), lambda v: f"{int(v):3d}"),
+    **dict.fromkeys(("int2", "uint2", "int4", "uint4"), _decimal),
+    **dict.fromkeys(("bool", "uint1"), lambda v: f"{known_integer(v, 'an element'):3d}"),
     **dict.fromkeys(("float32", "tfloat32"), _float("10.2e")),
     "float64": _float("11.3e"),
     **dict.fromkeys(("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"), _float("8.2f")),
@@ -125,7 +145,10 @@ def text(value: Any) -> str:
         return "(" + ",".join([text(v) for v in value]) + ")"
     if type(value) in (bool, float) or type(value).__module__ in ("numpy", "ml_dtypes"):
         return element_text(value)
-    return str(value)
+    try:
+        return integer_text(value) if type(value) is int else str(value)
+    except Exception:  # a foreign object that can't print itself, or lists without end
+        raise InvalidTypeError(f"{type(value).__name__} has no text: {given(value)}") from None
 
 
 def dtype_of(tensor: Any) -> DType | None:

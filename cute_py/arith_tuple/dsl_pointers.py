@@ -9,16 +9,17 @@ import re
 from typing import Any, Final
 
 from cute_py.arith_tuple.pointers import make_gmem_ptr, make_ptr, make_smem_ptr, make_tmem_ptr
+from cute_py.arith_tuple.scan import read_integer
 from cute_py.dtypes import DType, as_dtype
 from cute_py.layout.swizzle import Swizzle
 
 DSL_POINTER: Final = re.compile(
-    r"ptr<\s*(?P<type>\w+)\s*,\s*(?P<space>gmem|smem|tmem|rmem|generic)(?:\s*,\s*align<\d+>)?"
-    r"(?:\s*,\s*S<\s*(?P<bits>\d+)\s*,\s*(?P<base>\d+)\s*,\s*(?P<shift>-?\d+)\s*>)?\s*>"
+    r"ptr<\s*(?P<type>\w+)\s*,\s*(?P<space>gmem|smem|tmem|rmem|generic)(?:\s*,\s*align<[0-9]+>)?"
+    r"(?:\s*,\s*S<\s*(?P<bits>[0-9]+)\s*,\s*(?P<base>[0-9]+)\s*,\s*(?P<shift>-?[0-9]+)\s*>)?\s*>"
 )
 
-_INTEGER: Final = re.compile(r"i(\d+)")
-_SMALL_FLOAT: Final = re.compile(r"f(\d+)(E\d+M\d+\w*)")
+_INTEGER: Final = re.compile(r"i([0-9]+)")
+_SMALL_FLOAT: Final = re.compile(r"f([0-9]+)(E[0-9]+M[0-9]+\w*)")
 
 
 def dsl_type(name: str) -> DType:
@@ -43,7 +44,8 @@ def dsl_pointer(found: re.Match[str], dtype: DType | None = None) -> Any:
     """The pointer of a match of `DSL_POINTER`, at address 0; `dtype` in place of the type that is written."""
     kind = dsl_type(found["type"]) if dtype is None else dtype
     if found["space"] == "smem":
-        swizzle = Swizzle(*(int(found[n]) for n in ("bits", "base", "shift"))) if found["bits"] else None
+        numbers = [read_integer(found.string, found.start(n), found[n]) for n in ("bits", "base", "shift") if found[n]]
+        swizzle = Swizzle(*numbers) if numbers else None
         return make_smem_ptr(0, kind, swizzle)
     make = {"gmem": make_gmem_ptr, "tmem": make_tmem_ptr}.get(found["space"], make_ptr)
     return make(0, kind)

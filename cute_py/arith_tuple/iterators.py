@@ -6,9 +6,10 @@ A tensor is an iterator and a layout. With `counting_iterator(42)` its elements 
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
-from cute_py.argument_checks import expect_integer
+from cute_py.argument_checks import MAX_INTEGER, expect_integer, is_integer
 from cute_py.arith_tuple.arith_tuple import ArithTuple, as_arith_tuple
 from cute_py.arith_tuple.cells import element_text
 from cute_py.arith_tuple.scaled_basis import ScaledBasis
@@ -28,6 +29,7 @@ class CountingIterator:
     """
 
     __slots__ = ("dtype", "value")
+    __iter__ = None  # there is no last number
 
     value: Any
     dtype: DType
@@ -45,9 +47,9 @@ class CountingIterator:
         return self.value
 
     def __add__(self, offset: Any) -> CountingIterator:
-        if isinstance(offset, bool) or not (hasattr(offset, "__index__") or is_symbolic(offset)):
-            raise InvalidTypeError(f"a counting iterator moves by integers, got {offset}", {"iterator": self})
-        return CountingIterator(self.value + (offset if is_symbolic(offset) else int(offset)), self.dtype)
+        small = type(offset) is int and -MAX_INTEGER <= offset <= MAX_INTEGER
+        step = offset if small else _integer_or_symbol(offset, f"a step of {self}")
+        return CountingIterator(self.value + step, self.dtype)
 
     def __getitem__(self, offset: Any) -> Any:
         return (self + offset).value
@@ -70,16 +72,27 @@ class CountingIterator:
 
 def _held(value: Any, dtype: DType) -> Any:
     """The number as a variable of the type holds it: a run-time one, never static."""
-    if is_symbolic(value):
-        return value
-    if dtype.kind == "float":
-        if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
-            raise InvalidTypeError(f"a counting iterator over {dtype} starts at a number, got {given(value)}")
-        return float(value)
-    if dtype.kind not in ("int", "uint"):
+    what = f"the start of a counting iterator over {dtype}"
+    if dtype.kind == "float" and not is_symbolic(value):
+        if is_integer(value):
+            return float(expect_integer(value, what))
+        no_number = isinstance(value, (bool, str, bytes)) or type(value).__name__ == "bool_"
+        if not no_number and not getattr(value, "ndim", 0) and hasattr(value, "__float__"):
+            with contextlib.suppress(Exception):  # whatever a foreign __float__ raises
+                return float(value)
+        raise InvalidTypeError(f"{what} must be a number, got {type(value).__name__} {given(value)}")
+    if dtype.kind not in ("int", "uint", "float"):
         raise InvalidTypeError(f"a counting iterator counts in integers or floats, not in {dtype}")
-    number = expect_integer(value, f"the start of a counting iterator over {dtype}") % 2**dtype.bits
+    number = _integer_or_symbol(value, what)
+    if is_symbolic(number):
+        return number
+    number %= 2**dtype.bits
     return number - 2**dtype.bits if dtype.kind == "int" and number >= 2 ** (dtype.bits - 1) else number
+
+
+def _integer_or_symbol(value: Any, what: str) -> Any:
+    """A plain int, or a sympy expression that can be an integer."""
+    return public(internal_leaf(value)) if is_symbolic(value) else expect_integer(value, what)
 
 
 class ArithTupleIterator:
@@ -91,6 +104,7 @@ class ArithTupleIterator:
     """
 
     __slots__ = ("coord",)
+    __iter__ = None  # there is no last coordinate
 
     element_type = "coordinate"
 

@@ -7,14 +7,13 @@ Source: cute/util/print_latex.hpp.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any, TextIO
 
 from cute_py.arith_tuple.arith_tuple import ArithTuple, as_arith_tuple
-from cute_py.arith_tuple.cells import int32
-from cute_py.arith_tuple.layout_table import check_integer_offsets, table_sizes
-from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError
+from cute_py.arith_tuple.cells import int32, known_integer
+from cute_py.arith_tuple.layout_table import check_integer_offsets, table_sizes, text_file
+from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
 from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import product_each
 from cute_py.layout.layout import Layout
@@ -53,6 +52,11 @@ def pastel(thread: int, value: int) -> str:
     return f"{{rgb,255:red,{red};green,{green};blue,{blue}}}"
 
 
+def _check_color(color: Any) -> None:
+    if not callable(color):
+        raise InvalidTypeError(f"color must be a function that gives a TikZ colour, got {given(color)}")
+
+
 def _grid_and_labels(rows: int, columns: int) -> list[str]:
     out = [f"\\draw[color=black,thick,shift={{(-0.5,-0.5)}}] (0,0) grid ({rows},{columns});\n\n"]
     out += [f"\\node at ({m},-1) {{\\Large{{\\texttt{{{m}}}}}}};\n" for m in range(rows)]
@@ -67,11 +71,13 @@ def format_latex(layout: Any, color: Callable[[int], str] = grey) -> str:
         layout: layout or composed layout with integer offsets; rank 1 is one column.
         color: offset -> TikZ colour.
     Raises:
-        StaticAssertError: the rank is above 2; InvalidTypeError: the offsets are coordinates.
+        StaticAssertError: the rank is above 2; InvalidTypeError: the offsets are coordinates, or symbols.
+        InvalidValueError: more than 2**20 cells.
 
     >>> print(format_latex(Layout((Int(2), Int(3)))).splitlines()[0])
     % Layout: (_2,_3):(_1,_2)
     """
+    _check_color(color)
     layout = as_position_independent_swizzle_layout(layout)
     rank = len(modes(domain_of(layout)._shape))
     if rank > 2:
@@ -89,7 +95,8 @@ def format_latex(layout: Any, color: Callable[[int], str] = grey) -> str:
 
 def print_latex(layout: Any, file: TextIO | None = None, color: Callable[[int], str] = grey) -> None:
     """Print a layout as a TikZ picture, as C++'s print_latex does."""
-    (file or sys.stdout).write(format_latex(layout, color))
+    out = text_file(file)
+    out.write(format_latex(layout, color))
 
 
 def format_latex_tv(layout_tv: Any, tile_mn: Any, color: Callable[[int, int], str] = pastel) -> str:
@@ -101,12 +108,13 @@ def format_latex_tv(layout_tv: Any, tile_mn: Any, color: Callable[[int, int], st
         color: (thread, value) -> TikZ colour.
     Raises:
         StaticAssertError: layout_tv is not of rank 2; InvalidTypeError: its elements are no pairs (m, n);
-        InvalidValueError: a pair lies outside the tile.
+        InvalidValueError: a pair lies outside the tile, or more than 2**20 cells or pairs.
 
     >>> text = format_latex_tv(Layout((4, 2), (E(1), E(0))), (2, 4))
     >>> print([line for line in text.splitlines() if "T3" in line][0])
     \\node[fill={rgb,255:red,255;green,175;blue,175}] at (0,3) {\\shortstack{T3 \\\\ V0}};
     """
+    _check_color(color)
     rank = len(modes(domain_of(layout_tv)._shape))
     if rank != 2:
         raise StaticAssertError("rank(layout_tv) == Int<2>{}", {"layout_tv": layout_tv, "rank": rank})
@@ -142,11 +150,13 @@ def _cell_of(layout_tv: Any, thread: int, value: int) -> tuple[int, int]:
             {"layout_tv": layout_tv},
             "compose make_identity_layout(tile) with a layout (thread, value) -> offset in the tile",
         )
-    return int(where[0]), int(where[1])
+    m, n = (known_integer(x, "a coordinate") for x in where)
+    return m, n
 
 
 def print_latex_tv(
     layout_tv: Any, tile_mn: Any, file: TextIO | None = None, color: Callable[[int, int], str] = pastel
 ) -> None:
     """Print who holds what of a tile as a TikZ picture, as C++'s print_latex_tv does."""
-    (file or sys.stdout).write(format_latex_tv(layout_tv, tile_mn, color))
+    out = text_file(file)
+    out.write(format_latex_tv(layout_tv, tile_mn, color))

@@ -8,10 +8,13 @@ Source: cute/util/print_tensor.hpp.
 from __future__ import annotations
 
 import sys
-from typing import Any, TextIO
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any, Final, TextIO
 
+from cute_py.argument_checks import expect_having
 from cute_py.arith_tuple.cells import int32
-from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError
+from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, integer_text
 from cute_py.layout.coprofile import cosize
 from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import size
@@ -19,8 +22,32 @@ from cute_py.layout.leaf import is_symbolic
 from cute_py.layout.pointer_flagged import as_position_independent_swizzle_layout
 from cute_py.layout.trees import leaves, modes
 
+_TILE_HINT: Final = "print a tile of it: local_tile(layout, tiler, coordinate)"
 MAX_CELLS = 1 << 20
 """Cells of a printed table; more are a text of hundreds of megabytes that nobody reads."""
+
+
+def text_file(file: Any) -> Any:
+    """The file that a text is printed to: standard output, or what was given.
+
+    Raises:
+        InvalidTypeError: it has no method `write`.
+    """
+    if file is None:
+        return sys.stdout
+    expect_having(file, ("write",), "a file with a method write")
+    return file
+
+
+def check_cells(sizes: Sequence[int], operation: str, facts: Mapping[str, object], hint: str | None = None) -> None:
+    """Refuse a table that nobody reads. A mode without elements counts as one: its headings and rulers are printed.
+
+    Raises:
+        InvalidValueError: more than `MAX_CELLS` cells.
+    """
+    if prod(max(n, 1) for n in sizes) > MAX_CELLS:
+        shown = " x ".join(map(integer_text, sizes))
+        raise InvalidValueError(f"{operation} of {shown} cells; at most {MAX_CELLS} are shown", facts, hint)
 
 
 def table_sizes(layout: Any, operation: str) -> tuple[int, int]:
@@ -38,10 +65,7 @@ def table_sizes(layout: Any, operation: str) -> tuple[int, int]:
                 "replace the symbols with layout.subs({...}) first",
             )
     rows, columns = (int(n) for n in sizes)
-    if rows * columns > MAX_CELLS:
-        raise InvalidValueError(
-            f"{operation} of {rows} x {columns} cells; at most {MAX_CELLS} are shown", {"layout": layout}
-        )
+    check_cells((rows, columns), operation, {"layout": layout}, _TILE_HINT)
     return rows, columns
 
 
@@ -60,7 +84,8 @@ def format_layout(layout: Any) -> str:
     """The text of print_layout: a table of offsets of a rank-2 layout.
 
     Raises:
-        StaticAssertError: the rank is not 2; InvalidTypeError: the offsets are coordinates.
+        StaticAssertError: the rank is not 2; InvalidTypeError: the offsets are coordinates, or symbols.
+        InvalidValueError: more than 2**20 cells; a tile of the layout can be printed.
 
     >>> for line in format_layout(Layout((Int(2), Int(3)))).splitlines():
     ...     print(line.rstrip())
@@ -101,4 +126,5 @@ def print_layout(layout: Any, file: TextIO | None = None) -> None:
      1  | 3 | 4 | 5 |
         +---+---+---+
     """
-    (file or sys.stdout).write(format_layout(layout))
+    out = text_file(file)
+    out.write(format_layout(layout))

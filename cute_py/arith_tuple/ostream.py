@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from cute_py.arith_tuple.arith_tuple import ArithTuple
-from cute_py.arith_tuple.cells import c_float, dtype_of, element_text, is_number, slabs
+from cute_py.arith_tuple.cells import c_float, dtype_of, element_text, is_number, known_integer, slabs, text
 from cute_py.arith_tuple.iterators import CountingIterator
 from cute_py.arith_tuple.pointers import Pointer, TmemPointer
 from cute_py.arith_tuple.ratio import Ratio
@@ -48,7 +48,7 @@ def ostream_text(value: Any) -> str:
         return _pointer(value)
     if isinstance(value, CountingIterator) and value.dtype.kind == "float":
         return f"counting_iter({value.value:g})"
-    return str(value)
+    return text(value)
 
 
 def _pointer(pointer: Pointer | TmemPointer) -> str:
@@ -70,7 +70,7 @@ def _cell(value: Any, dtype: DType | None) -> str:
             return _padded_static(value.value) + tail
         return _padded_static(value)
     if dtype.name in ("int8", "uint8"):
-        return f"{chr(int(value) & 255):>{WIDTH}}"
+        return f"{chr(known_integer(value, 'an element') & 255):>{WIDTH}}"
     if dtype.kind == "float":
         return f"{c_float(value, 'g'):>{WIDTH}}"
     return f"{element_text(value):>{WIDTH}}"
@@ -82,8 +82,8 @@ def _padded_static(value: Any) -> str:
         return f"{'_':>{WIDTH}}{int(value)}"
     if is_number(value):
         return f"{int(value):>{WIDTH}}"
-    text = ostream_text(value)
-    return f"{text[:1]:>{WIDTH}}{text[1:]}"
+    words = ostream_text(value)
+    return f"{words[:1]:>{WIDTH}}{words[1:]}"
 
 
 def ostream_tensor(tensor: Any, header: bool = True) -> str:

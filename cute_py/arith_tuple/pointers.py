@@ -13,12 +13,16 @@ it, and prints `ptr[1b]`; C++'s make_gmem_ptr<bool>(void*) packs eight in a byte
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
-from cute_py.argument_checks import is_integer
+from cute_py.argument_checks import expect, expect_choice, expect_integer
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError, given
+from cute_py.errors import InvalidValueError, TensorAccessError, given
 from cute_py.layout.swizzle import Swizzle
+
+SPACES: Final = ("gmem", "smem", "rmem", "generic")
+"""Memory spaces of a `Pointer`."""
+_MAX_ADDRESS: Final = 2**64 - 1
 
 
 def _hex(address: int) -> str:
@@ -48,22 +52,33 @@ class Pointer:
     address: int
     dtype: DType
     swizzle: Swizzle | None = None
+    """Permutes the bytes of shared memory."""
     bit: int = 0
     is_memory: ClassVar[bool] = True
     owner: Any = field(default=None, compare=False, repr=False)
     """What keeps the memory alive, if this library was given an object and not an address."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dtype", as_dtype(self.dtype))
+        expect_choice(self.space, SPACES, "the memory space of a pointer")
+        dtype = as_dtype(self.dtype)
+        object.__setattr__(self, "dtype", dtype)
+        if type(self.address) is not int or not 0 <= self.address <= _MAX_ADDRESS:
+            address = expect_integer(self.address, "the address of a pointer", 0, _MAX_ADDRESS, "bytes")
+            object.__setattr__(self, "address", address)
+        if self.swizzle is not None:
+            expect(self.swizzle, Swizzle, "the swizzle of a pointer")
+        if type(self.bit) is not int or self.bit:
+            most = 7 if dtype.bits % 8 else 0
+            bit = expect_integer(self.bit, f"the bit in a byte of a pointer to {dtype}", 0, most)
+            object.__setattr__(self, "bit", bit)
 
     @property
     def element_type(self) -> DType:
         return self.dtype
 
     def __add__(self, offset: Any) -> Pointer:
-        if isinstance(offset, bool) or not hasattr(offset, "__index__"):
-            raise InvalidTypeError(f"a pointer moves by integers, got {offset}", {"pointer": self})
-        total = self.address * 8 + self.bit + int(offset) * self.dtype.bits
+        step = offset if type(offset) is int else expect_integer(offset, f"a step of {self}")
+        total = self.address * 8 + self.bit + step * self.dtype.bits
         return replace(self, address=total // 8 % 2**64, bit=total % 8)
 
     def recast(self, dtype: Any) -> Pointer:
@@ -83,7 +98,7 @@ class Pointer:
     def __getitem__(self, offset: Any) -> Any:
         raise TensorAccessError(
             "a pointer's elements can't be read here",
-            {"pointer": self, "offset": offset},
+            {"pointer": self, "offset": given(offset)},
             "make the tensor from a numpy array, or from an object with __dlpack__, to read elements",
         )
 
@@ -117,6 +132,11 @@ class TmemPointer:
 
     space = "tmem"
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", as_dtype(self.dtype))
+        checked = expect_integer(self.address, "a tensor-memory address", 0, 2**32 - 1)
+        object.__setattr__(self, "address", checked)
+
     @property
     def element_type(self) -> DType:
         return self.dtype
@@ -124,10 +144,9 @@ class TmemPointer:
     def __add__(self, offset: Any) -> TmemPointer:
         """Offsets are in elements; the part of a 32-bit cell goes to the unused top bits, as in C++: the offset is
         rotated right by log2(32 / bits), to the left for elements wider than a cell."""
-        if isinstance(offset, bool) or not hasattr(offset, "__index__"):
-            raise InvalidTypeError(f"a pointer moves by integers, got {offset}", {"pointer": self})
         shift = (5 - (self.dtype.bits.bit_length() - 1)) % 32
-        step = int(offset) % 2**32
+        number = offset if type(offset) is int else expect_integer(offset, f"a step of {self}")
+        step = number % 2**32
         rotated = ((step >> shift) | (step << (32 - shift))) % 2**32
         return TmemPointer((self.address + rotated) % 2**32, self.dtype)
 
@@ -136,7 +155,7 @@ class TmemPointer:
 
     def __getitem__(self, offset: Any) -> Any:
         raise TensorAccessError(
-            "a tensor-memory pointer's elements can't be read here", {"pointer": self, "offset": offset}
+            "a tensor-memory pointer's elements can't be read here", {"pointer": self, "offset": given(offset)}
         )
 
     def __str__(self) -> str:
@@ -146,27 +165,13 @@ class TmemPointer:
         return f"make_tmem_ptr({self.address:#x}, {self.dtype.name!r})"
 
 
-def _checked_address(address: Any) -> int:
-    if type(address) is not int and not is_integer(address):
-        raise InvalidTypeError(f"an address is an integer, got {given(address)}")
-    if int(address) < 0:
-        raise InvalidValueError(f"an address is {int(address)}; must not be negative")
-    return int(address)
-
-
-def _pointer(space: str, address: Any, dtype: Any, swizzle: Swizzle | None = None) -> Pointer:
-    if swizzle is not None and not isinstance(swizzle, Swizzle):
-        raise InvalidTypeError(f"a pointer's swizzle is a Swizzle, got {given(swizzle)}")
-    return Pointer(space, _checked_address(address), as_dtype(dtype), swizzle)
-
-
 def make_gmem_ptr(address: int, dtype: Any) -> Pointer:
     """A pointer to global memory; `address` in bytes.
 
     >>> print(make_gmem_ptr(4096, "bfloat16"))
     gmem_ptr[16b](0x1000)
     """
-    return _pointer("gmem", address, dtype)
+    return Pointer("gmem", address, dtype)
 
 
 def make_smem_ptr(address: int, dtype: Any, swizzle: Swizzle | None = None) -> Pointer:
@@ -175,7 +180,7 @@ def make_smem_ptr(address: int, dtype: Any, swizzle: Swizzle | None = None) -> P
     >>> print(make_smem_ptr(0, "float16", Swizzle(3, 4, 3)))
     Sw<3,4,3>_smem_ptr[16b]((nil))
     """
-    return _pointer("smem", address, dtype, swizzle)
+    return Pointer("smem", address, dtype, swizzle)
 
 
 def make_rmem_ptr(address: int, dtype: Any) -> Pointer:
@@ -184,7 +189,7 @@ def make_rmem_ptr(address: int, dtype: Any) -> Pointer:
     >>> print(make_rmem_ptr(0, 'float32'))
     ptr[32b]((nil))
     """
-    return _pointer("rmem", address, dtype)
+    return Pointer("rmem", address, dtype)
 
 
 def make_ptr(address: int, dtype: Any) -> Pointer:
@@ -193,7 +198,7 @@ def make_ptr(address: int, dtype: Any) -> Pointer:
     >>> print(make_ptr(4096, 'float16') + 4)
     ptr[16b](0x1008)
     """
-    return _pointer("generic", address, dtype)
+    return Pointer("generic", address, dtype)
 
 
 def make_tmem_ptr(address: int, dtype: Any) -> TmemPointer:
@@ -202,7 +207,4 @@ def make_tmem_ptr(address: int, dtype: Any) -> TmemPointer:
     >>> print(make_tmem_ptr(0, "float16") + 3)
     tmem_[16b](0x8000.0001)
     """
-    checked = _checked_address(address)
-    if checked >= 2**32:
-        raise InvalidValueError(f"a tensor-memory address is {checked:#x}; must be below 2**32")
-    return TmemPointer(checked, as_dtype(dtype))
+    return TmemPointer(address, dtype)

@@ -11,18 +11,23 @@ Source: cute/util/print_tensor.hpp.
 
 from __future__ import annotations
 
-import sys
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
+from cute_py.argument_checks import expect
 from cute_py.arith_tuple.cells import cell, dtype_of, slabs
+from cute_py.arith_tuple.layout_table import check_cells, text_file
 from cute_py.arith_tuple.ostream import ostream_tensor
 from cute_py.arith_tuple.python_style import python_tensor
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.domain import domain_of
+from cute_py.layout.int_tuple import product
+from cute_py.layout.layout import Layout
 from cute_py.layout.tensor import Tensor
-from cute_py.layout.trees import check_depth, leaves
+from cute_py.layout.trees import check_depth, leaves, modes
 
 STYLES = ("cute", "ostream", "python")
+_SHORTER: Final = 'style="python" leaves out the middle of long modes; tensor(0, None) is one row of a matrix'
 
 
 def format_tensor(tensor: Any, header: bool = True, style: str = "cute") -> str:
@@ -33,7 +38,8 @@ def format_tensor(tensor: Any, header: bool = True, style: str = "cute") -> str:
         header: the first line, which says engine and layout (of style "ostream": the layout).
         style: "cute", "ostream" or "python".
     Raises:
-        InvalidTypeError: no tensor; InvalidValueError: unknown style; TensorAccessError: the engine can't be read.
+        InvalidTypeError: no tensor, or symbols; InvalidValueError: unknown style, or more than 2**20 cells, which only
+            style "python" shortens; TensorAccessError: the engine can't be read.
 
     >>> print(format_tensor(make_tensor(counting_iterator(42), (4, 5))), end="")
     counting_iter(42) o (4,5):(_1,4):
@@ -44,20 +50,26 @@ def format_tensor(tensor: Any, header: bool = True, style: str = "cute") -> str:
     """
     check_depth(tensor)
     if not isinstance(tensor, Tensor):
-        raise InvalidTypeError(f"print_tensor takes a tensor, got {type(tensor).__name__} {tensor}")
-    unknown = [n for n in leaves(domain_of(tensor.layout).shape) if not isinstance(n, int)]
+        shown = tensor if isinstance(tensor, (Layout, ComposedLayout)) else given(tensor)
+        raise InvalidTypeError(f"print_tensor takes a tensor, got {type(tensor).__name__} {shown}")
+    shape = domain_of(tensor.layout).shape
+    unknown = [n for n in leaves(shape) if not isinstance(n, int)]
     if unknown:
         raise InvalidTypeError(
             f"print_tensor needs known sizes, got the symbol {unknown[0]}",
             {"tensor": tensor},
             "print(tensor) shows it without its elements; layout.subs({...}) replaces symbols",
         )
-    if style == "ostream":
-        return ostream_tensor(tensor, header)
+    if not isinstance(style, str) or style not in STYLES:
+        raise InvalidValueError(f"unknown style {given(style)}", {"known": ", ".join(STYLES)})
+    expect(header, bool, "header")
     if style == "python":
         return python_tensor(tensor, header)
-    if style != "cute":
-        raise InvalidValueError(f"unknown style {given(style)}", {"known": ", ".join(STYLES)})
+    if 1 <= len(modes(shape)) <= 4:  # others have no cells
+        sizes = [int(product(mode)) for mode in modes(shape)]
+        check_cells(sizes, "print_tensor", {"tensor": tensor}, _SHORTER)
+    if style == "ostream":
+        return ostream_tensor(tensor, header)
     dtype = dtype_of(tensor)
     head = f"{tensor}:\n" if header else ""
     return head + "".join(slabs(tensor, lambda value: cell(value, dtype), 5))
@@ -74,4 +86,5 @@ def print_tensor(tensor: Any, file: TextIO | None = None, header: bool = True, s
         5    7    9
         6    8   10
     """
-    (file or sys.stdout).write(format_tensor(tensor, header, style))
+    out = text_file(file)
+    out.write(format_tensor(tensor, header, style))

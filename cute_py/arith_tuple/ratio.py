@@ -7,11 +7,20 @@ integer, truncated, because a coordinate is one.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
-from cute_py.argument_checks import is_integer
+from cute_py.argument_checks import expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
-from cute_py.layout.leaf import Int
+from cute_py.layout.leaf import Int, internal_leaf, is_symbolic, public
+
+_NO_NUMBERS = (bool, float, complex, str, bytes, list, tuple, dict, set, frozenset, type(None))
+
+
+def may_know(other: Any, method: str) -> bool:
+    """Whether an operand, by this method, may know an operation that the other one does not: no number, container or
+    array, which know nothing of coordinates and of ratios."""
+    return hasattr(type(other), method) and not isinstance(other, _NO_NUMBERS) and not hasattr(type(other), "__array__")
 
 
 class Ratio:
@@ -30,10 +39,8 @@ class Ratio:
     denominator: int
 
     def __init__(self, numerator: int, denominator: int) -> None:
-        for number in (numerator, denominator):
-            if not is_integer(number):
-                raise InvalidTypeError(f"a ratio is of two integers, got {given(numerator)}/{given(denominator)}")
-        numerator, denominator = int(numerator), int(denominator)
+        numerator = expect_integer(numerator, "the numerator of a ratio")
+        denominator = expect_integer(denominator, "the denominator of a ratio")
         if denominator == 0:
             raise InvalidValueError(f"the denominator of {numerator}/{denominator} must not be 0")
         g = math.gcd(numerator, denominator) * (1 if denominator > 0 else -1)
@@ -48,12 +55,14 @@ class Ratio:
             return ratio(self.numerator * other.numerator, self.denominator * other.denominator)
         if isinstance(other, Int):
             return ratio(self.numerator * int(other), self.denominator)
-        if isinstance(other, int) and not isinstance(other, bool):
-            product = other * self.numerator
+        if is_symbolic(other):
+            return public(internal_leaf(other)) * self.numerator // self.denominator
+        if is_integer(other):
+            product = expect_integer(other, "a factor") * self.numerator
             return product // self.denominator if product >= 0 else -(-product // self.denominator)
-        if hasattr(other, "free_symbols"):
-            return other * self.numerator // self.denominator
-        return NotImplemented
+        if may_know(other, "__rmul__"):
+            return NotImplemented
+        raise self._refused("*", other)
 
     __rmul__ = __mul__
 
@@ -63,19 +72,30 @@ class Ratio:
             return ratio(n, self.denominator * other.denominator)
         if isinstance(other, Int):
             return ratio(self.numerator + int(other) * self.denominator, self.denominator)
-        if isinstance(other, int) or hasattr(other, "free_symbols"):
+        if is_integer(other) or is_symbolic(other):
             raise InvalidTypeError(
-                f"{self} and the run-time number {other} have no sum, which would be static and run-time at once"
+                f"{self} and the run-time number {given(other)} have no sum, which would be static and run-time at once"
             )
-        return NotImplemented
+        if may_know(other, "__radd__"):
+            return NotImplemented
+        raise self._refused("+", other)
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
-        return self + -other
+        if isinstance(other, (Ratio, Int)):
+            return self + -other
+        if is_integer(other) or is_symbolic(other):
+            return self + other  # which refuses it
+        if may_know(other, "__rsub__"):
+            return NotImplemented
+        raise self._refused("-", other)
 
     def __rsub__(self, other: Any) -> Any:
         return -self + other
+
+    def _refused(self, sign: str, other: Any) -> InvalidTypeError:
+        return InvalidTypeError(f"{self} {sign} {type(other).__name__} {given(other)}: a ratio takes integers only")
 
     def __neg__(self) -> Ratio:
         return Ratio(-self.numerator, self.denominator)
@@ -86,10 +106,12 @@ class Ratio:
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Ratio):
             return (self.numerator, self.denominator) == (other.numerator, other.denominator)
-        return False if isinstance(other, int) else NotImplemented
+        if isinstance(other, int):
+            return self.denominator == 1 and self.numerator == other
+        return NotImplemented
 
     def __hash__(self) -> int:
-        return hash((Ratio, self.numerator, self.denominator))
+        return hash(Fraction(self.numerator, self.denominator))  # an integer's own, where it is one
 
     def __str__(self) -> str:
         return f"_{self.numerator}/_{self.denominator}"

@@ -6,23 +6,33 @@
 
 Bases add up to arithmetic tuples: 3*E(0) + 4*E(1) = (3,4). A layout with such strides maps coordinates to
 coordinates, which is what a TMA instruction takes.
+
+A basis element equals, and hashes like, the arithmetic tuple that it is: 2*E(1) + 3*E(1) = 5*E(1) = (0,5).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from cute_py.argument_checks import is_integer
-from cute_py.arith_tuple.arith_tuple import ArithTuple, refused_integer, scale
+from cute_py.argument_checks import expect_integers
+from cute_py.arith_tuple.arith_tuple import ArithTuple, has_no_position, refused_integer, scale
 from cute_py.arith_tuple.ratio import Ratio
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
 from cute_py.layout.arithmetic import ceil_div_of
-from cute_py.layout.leaf import Int, Tree, internal, internal_leaf, is_symbolic, leaf_text, public, trunc_div
+from cute_py.layout.coprofile import MOST_MODES
+from cute_py.layout.layout import Layout
+from cute_py.layout.leaf import MAX_DEPTH, Int, Tree, internal_leaf, leaf_text, public, trunc_div
 from cute_py.layout.trees import at, check_depth
 
 
 class ScaledBasis:
     """`value` at hierarchical position `modes`, zero everywhere else; immutable and hashable.
+
+    Args:
+        value: an integer, static or not, a ratio or a symbol.
+        modes: outermost first; at most 64, each 0 to 4095, as the tuple has an entry for every mode before it.
+    Raises:
+        InvalidTypeError, InvalidValueError: a value or a mode that is none.
 
     >>> print(8 * E(1))         # a run-time 8, as C++ prints 8*E<1>{}
     8@1
@@ -55,7 +65,7 @@ class ScaledBasis:
 
     def at(self, modes: tuple[int, ...], value: Any) -> ScaledBasis:
         """A basis element of the same module at another position."""
-        return ScaledBasis(value, *modes)
+        return ScaledBasis(value, *(modes if type(modes) is tuple else expect_integers(modes, "modes")))
 
     def with_value(self, value: Any) -> ScaledBasis:
         """The same position, another scale."""
@@ -98,35 +108,55 @@ class ScaledBasis:
         """self + other or self - other."""
         if isinstance(other, Int) and other == 0:
             return self
-        mine = self.as_arith_tuple()
-        if not isinstance(mine, ArithTuple):  # E() scaled: a number
-            return mine + other if sign == "+" else mine - other
-        if isinstance(other, (int, Ratio)) or hasattr(other, "__index__") or is_symbolic(other):
-            raise refused_integer(f"ScaledBasis op{sign} error!", "basis", self, other)
         if isinstance(other, ScaledBasis):
             other = other.as_arith_tuple()
+        mine = self.as_arith_tuple()
+        if isinstance(mine, ArithTuple):
+            if has_no_position(other):
+                raise refused_integer(f"ScaledBasis op{sign} error!", "basis", self, other)
+        elif not has_no_position(other):  # E() scaled: a number
+            if isinstance(other, (tuple, ArithTuple)):
+                raise refused_integer(f"ScaledBasis op{sign} error!", "tuple", other, mine)
+            raise InvalidTypeError(f"only numbers are added to {self}, got {type(other).__name__} {given(other)}")
         return mine + other if sign == "+" else mine - other
 
     def ceil_div(self, n: Any) -> ScaledBasis:
         """The value divided, rounded up."""
-        return ScaledBasis(public(ceil_div_of(internal(self.value), internal(n))), *self.modes)
+        return ScaledBasis(public(ceil_div_of(self._divided("ceil_div"), internal_leaf(n))), *self.modes)
 
     def safe_div(self, n: Any) -> ScaledBasis:
         """The value divided; static numbers must divide evenly."""
-        if isinstance(self.value, Int) and isinstance(n, Int) and int(self.value) % int(n):
+        if isinstance(self.value, Int) and isinstance(n, Int) and n and int(self.value) % int(n):
             raise StaticAssertError("Static safe_div requires t % u == 0", {"basis": self, "divisor": n})
-        return ScaledBasis(public(trunc_div(internal(self.value), internal(n))), *self.modes)
+        return ScaledBasis(public(trunc_div(self._divided("safe_div"), internal_leaf(n))), *self.modes)
+
+    def _divided(self, operation: str) -> Any:
+        """The value as a dividend; of a ratio C++ has no quotient."""
+        if isinstance(self.value, Ratio):
+            raise InvalidTypeError(f"{operation} takes integers, and {self} has the scale {self.value}")
+        return internal_leaf(self.value)
 
     def __floordiv__(self, n: Any) -> Any:
         return self.safe_div(n)
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, ScaledBasis):
+        if isinstance(other, ScaledBasis):  # of other modes, it has other modes as a tuple too
             return bool(self.modes == other.modes and self.value == other.value)
-        return False if isinstance(other, int) else NotImplemented
+        if isinstance(other, ArithTuple):
+            return bool(self.modes) and self.as_arith_tuple() == other
+        if isinstance(other, (int, tuple)):
+            return bool(self._as_tuple() == other)
+        return NotImplemented
 
     def __hash__(self) -> int:
-        return hash((self.value, self.modes))
+        return hash(self._as_tuple())
+
+    def _as_tuple(self) -> Any:
+        """The plain tuple; without modes the value."""
+        result = self.value
+        for mode in reversed(self.modes):
+            result = (0,) * mode + (result,)
+        return result
 
     def __str__(self) -> str:
         value = str(self.value) if isinstance(self.value, Ratio) else leaf_text(internal_leaf(self.value))
@@ -143,15 +173,12 @@ class ScaledBasis:
 
 def _checked_modes(modes: tuple[Any, ...]) -> tuple[int, ...]:
     for mode in modes:
-        if type(mode) is not int and not is_integer(mode):
-            raise InvalidTypeError(
-                f"a mode of a basis element is an integer, got {given(mode)}", {"modes": given(modes)}
-            )
-        if int(mode) < 0:
-            raise InvalidValueError(
-                f"a mode of a basis element is {int(mode)}; must not be negative", {"modes": given(modes)}
-            )
-    return tuple([int(mode) for mode in modes])
+        if type(mode) is not int or not 0 <= mode < MOST_MODES:
+            modes = expect_integers(modes, "the basis element's modes", 0, MOST_MODES - 1)
+            break
+    if len(modes) > MAX_DEPTH:
+        raise InvalidValueError(f"a basis element of {len(modes)} modes within each other; must be at most {MAX_DEPTH}")
+    return modes
 
 
 def E(*modes: int) -> Any:
@@ -179,9 +206,10 @@ def basis_get(basis: Any, tree: Any) -> Any:
     5
     """
     if not isinstance(basis, ScaledBasis):
+        internal_leaf(basis)  # refuses what is no integer
         return tree
     check_depth(tree)
-    if hasattr(tree, "_shape"):
+    if isinstance(tree, Layout):
         for mode in basis.modes:
             tree = tree[mode]
         return tree

@@ -1,39 +1,33 @@
 """Leaves of a text: where one ends, and which number, symbol or basis value it is.
 
 _4  Int        4  run-time int        _1/_2  ratio        M, 2*K + 1  symbolic        Int<4>{}, C<4>{}, _4{}  Int
+
+Digits are those of ASCII, as C++ and Python print them.
 """
 
 from __future__ import annotations
 
-import ast
-import operator
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
+from cute_py.argument_checks import MAX_INTEGER
+from cute_py.arith_tuple.expressions import read_expression
 from cute_py.arith_tuple.ratio import ratio
-from cute_py.errors import CuteError, ParseError
+from cute_py.errors import CuteError, ParseError, shortened
 from cute_py.layout.leaf import Int
 
-MAX_SYMBOLIC = 2000
-"""Longest symbolic expression that is read, in characters."""
+_MOST_DIGITS: Final = len(str(MAX_INTEGER))
+_SHOWN: Final = 40
+"""Characters of a part of the text that an error repeats; the window below it has its surroundings."""
 
-_STATIC = re.compile(r"_(-?\d{1,4000})(?:\{\})?\Z")
-_CONSTANT = re.compile(r"(?:Int|C)(?:<\s*(-?\d{1,4000})\s*>(?:\{\}|\(\))?|\(\s*(-?\d{1,4000})\s*\))\Z")
-_PLAIN = re.compile(r"-?\d{1,4000}\Z")
-_RATIO = re.compile(r"_(-?\d{1,4000})/_(\d{1,4000})\Z")
-_RATIO_TYPE = re.compile(r"R<\s*(-?\d{1,4000})\s*,\s*(\d{1,4000})\s*>(?:\{\})?\Z")
-
-_OPERATORS: Mapping[type, Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Pow: operator.pow,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-}
-_FUNCTIONS = ("Min", "Max", "floor", "ceiling", "Mod", "Abs")
+_STATIC = re.compile(r"_(-?[0-9]+)(?:\{\})?\Z")
+_CONSTANT = re.compile(r"(?:Int|C)(?:<\s*(-?[0-9]+)\s*>(?:\{\}|\(\))?|\(\s*(-?[0-9]+)\s*\))\Z")
+_PLAIN = re.compile(r"-?[0-9]+\Z")
+_RATIO = re.compile(r"_(-?[0-9]+)/_([0-9]+)\Z")
+_RATIO_TYPE = re.compile(r"R<\s*(-?[0-9]+)\s*,\s*([0-9]+)\s*>(?:\{\})?\Z")
+_FLOAT = re.compile(r"[-+]?[0-9]*\.[0-9]")
+_BLANKS = re.compile(r"\s+")
 
 
 def failure(text: str, position: int, expected: str) -> ParseError:
@@ -43,6 +37,22 @@ def failure(text: str, position: int, expected: str) -> ParseError:
     window = f"{before}{text[begin:end]}{after}".replace("\n", " ")
     facts = {"text": window, "here": " " * (len(before) + position - begin) + "^"}
     return ParseError(f"at position {position}: {expected}", facts, position=position)
+
+
+def read_integer(text: str, position: int, digits: str) -> int:
+    """The integer of some digits of a text, of whatever length.
+
+    Raises:
+        ParseError: it is beyond 2**128 in magnitude; the text of the error has its first and its last digits.
+    """
+    if len(digits) <= _MOST_DIGITS or len(digits.lstrip("-0")) <= _MOST_DIGITS:
+        number = int(digits)
+        if -MAX_INTEGER <= number <= MAX_INTEGER:
+            return number
+    shown = shortened(digits, _SHOWN)
+    if shown != digits:
+        shown += f" ({len(digits)} characters)"
+    raise failure(text, position, f"an integer is {shown}; must be at most 2**128 in magnitude")
 
 
 def leaf_end(text: str, begin: int) -> int:
@@ -57,8 +67,15 @@ def leaf_end(text: str, begin: int) -> int:
             if depth == 0:
                 break
             depth -= 1
-        elif depth == 0 and (c in ",:@" or (c.isspace() and re.match(r"\s+o\s", text[i:]))):
-            break
+        elif depth == 0:
+            if c in ",:@":
+                break
+            if blanks := _BLANKS.match(text, i):  # all of them at once
+                after = blanks.end()
+                if text.startswith("o", after) and text[after + 1 : after + 2].isspace():
+                    break
+                i = after
+                continue
         i += 1
     return i
 
@@ -67,59 +84,28 @@ def read_number(text: str, begin: int, end: int, symbols: Mapping[str, Any]) -> 
     """The number that a leaf's text says: Int, int, ratio or symbolic.
 
     Raises:
-        ParseError: a `?` (an unknown of the DSL), a float, or no number at all.
+        ParseError: a `?` (an unknown of the DSL), a float, an integer beyond 2**128, or no number at all.
     """
     word = text[begin:end].strip()
+    shown = shortened(word, _SHOWN)
     if not word:
         raise failure(text, begin, "expected a number, found nothing")
     if _PLAIN.match(word):
-        return int(word)
+        return read_integer(text, begin, word)
     if found := _STATIC.match(word) or _CONSTANT.match(word):
-        return Int(int(next(g for g in found.groups() if g is not None)))
+        return Int(read_integer(text, begin, next(g for g in found.groups() if g is not None)))
     if found := _RATIO.match(word) or _RATIO_TYPE.match(word):
-        if int(found[2]) == 0:
-            raise failure(text, begin, f"the ratio {word} has denominator 0")
-        return ratio(int(found[1]), int(found[2]))
+        numerator, denominator = (read_integer(text, begin, part) for part in found.groups())
+        if denominator == 0:
+            raise failure(text, begin, f"the ratio {shown} has denominator 0")
+        return ratio(numerator, denominator)
     if word.startswith("?"):
         raise failure(
-            text, begin, f"{word} is a number that the DSL knows only at run time; write the number, or a symbol"
+            text, begin, f"{shown} is a number that the DSL knows only at run time; write the number, or a symbol"
         )
-    if re.match(r"[-+]?\d*\.\d", word):
-        raise failure(text, begin, f"{word} is no integer")
-    return _symbolic(text, begin, word, symbols)
-
-
-def _symbolic(text: str, begin: int, word: str, symbols: Mapping[str, Any]) -> Any:
-    if len(word) > MAX_SYMBOLIC:
-        raise failure(text, begin, f"an expression of {len(word)} characters; at most {MAX_SYMBOLIC} are read")
+    if _FLOAT.match(word):
+        raise failure(text, begin, f"{shown} is no integer")
     try:
-        tree = ast.parse(word, mode="eval")
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        raise failure(text, begin, f"{word[:40]!r} is no number") from None
-    import sympy
-
-    def value(node: ast.expr) -> Any:
-        if isinstance(node, ast.Constant) and type(node.value) is int:
-            return sympy.Integer(node.value)
-        if isinstance(node, ast.Name) and not node.id.startswith("_"):
-            return symbols.get(node.id, sympy.Symbol(node.id, integer=True, positive=True))
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            return -value(node.operand)
-        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-            left, right = value(node.left), value(node.right)
-            if isinstance(node.op, ast.Pow) and not (right.is_Integer and abs(int(right)) <= 64):
-                raise failure(text, begin, f"the exponent in {word} is no small integer")
-            return _OPERATORS[type(node.op)](left, right)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS:
-            return getattr(sympy, node.func.id)(*[value(a) for a in node.args])
-        raise failure(text, begin, f"{word[:40]!r} is no number")
-
-    try:
-        result = value(tree.body)
-        if result.is_integer is False or result.is_finite is False:
-            raise failure(text, begin, f"{word[:40]!r} is no integer")
-        return result
-    except CuteError:
-        raise
-    except Exception as error:  # sympy refuses with errors of many kinds
-        raise failure(text, begin, f"{word[:40]!r} is no number ({error})") from None
+        return read_expression(word, symbols)
+    except CuteError as error:
+        raise failure(text, begin, error.headline) from None

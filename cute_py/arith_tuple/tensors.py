@@ -10,7 +10,7 @@ from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator, 
 from cute_py.arith_tuple.pointers import Pointer, TmemPointer, make_smem_ptr
 from cute_py.arith_tuple.scaled_basis import make_basis_like
 from cute_py.dtypes import as_dtype
-from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.coprofile import coprofile
 from cute_py.layout.domain import domain_of
@@ -125,7 +125,7 @@ def recast(tensor: Tensor, dtype: Any) -> Tensor:
     """
     check_depth(tensor)
     if not isinstance(tensor, Tensor):
-        raise InvalidTypeError(f"recast takes a tensor, got {type(tensor).__name__} {tensor}")
+        raise InvalidTypeError(f"recast takes a tensor, got {type(tensor).__name__} {given(tensor)}")
     engine: Any = tensor.engine
     if not isinstance(engine, (Pointer, TmemPointer, ArrayEngine)):
         raise InvalidTypeError(

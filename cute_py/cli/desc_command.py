@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from cute_py.cli.argument_types import driver_version, integer, sizes, standard_input, standard_text
+from cute_py.cli.argument_types import MAX_TEXT, driver_version, integer, sizes, standard_input, standard_text
 from cute_py.cli.colours import tell
 from cute_py.cli.files import check_output
 from cute_py.cli.standard_input import file_of, only_one
@@ -94,7 +94,13 @@ def _text(name: str) -> str:
     if name == "-":
         return standard_text()
     try:
-        return Path(name).read_text()
+        with open(name, "rb") as file:
+            data = file.read(MAX_TEXT + 1)
+        if len(data) > MAX_TEXT:
+            raise FileFormatError(f"{name}: larger than {MAX_TEXT} bytes; no request is")
+        return data.decode()
+    except FileFormatError:
+        raise
     except UnicodeDecodeError:
         raise FileFormatError(f"{name}: holds no text (it is not UTF-8)") from None
     except (OSError, ValueError) as error:

@@ -53,7 +53,7 @@ def register(commands: Any) -> None:
     p.add_argument("--at", default="0", help="which tile is drawn in shared memory, an index or a coordinate")
     p.add_argument("--dtype", default="float16", help="element type; also the width that banks count in")
     p.add_argument("--op", default="SM90_TMA_LOAD", help="operation, such as SM90_TMA_LOAD_MULTICAST")
-    p.add_argument("--multicast", type=int, default=1, help="CTAs that share the tile")
+    p.add_argument("--multicast", type=integer, default=1, help="CTAs that share the tile")
     p.add_argument("--address", type=integer, default=4096, help="global address")
     p.add_argument("--arch", default="sm_90a")
     p.add_argument("--color", choices=COLORS, default="value", help="what the colours of a layout say")

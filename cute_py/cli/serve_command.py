@@ -6,6 +6,7 @@ import argparse
 import json
 from typing import Any
 
+from cute_py.cli.argument_types import integer
 from cute_py.cli.serve_http import HOST, PORT, make_server
 
 
@@ -18,7 +19,7 @@ def register(commands: Any) -> None:
         "typed; the page says whether the two agree. It answers requests that name it as it was started and that come "
         "from its own page. Stop with Ctrl-C.",
     )
-    p.add_argument("--port", type=int, default=PORT, help="0 takes a free one; default %(default)s")
+    p.add_argument("--port", type=integer, default=PORT, help="0 takes a free one; default %(default)s")
     p.add_argument("--host", default=HOST, help="address to listen at, such as ::1; default %(default)s, this machine")
     p.add_argument("--json", action="store_true", help="where it listens, as JSON")
     p.set_defaults(run=run)

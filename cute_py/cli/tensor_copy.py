@@ -15,11 +15,12 @@ from cute_py.layout.leaf import Int
 from cute_py.tma.copy_atom.copy_atom import TmaAtom
 from cute_py.tma.copy_atom.formats import movable_type
 from cute_py.tma.copy_atom.make import make_tma_copy
+from cute_py.tma.copy_atom.shared_fit import expect_fits
+from cute_py.tma.descriptor.arch import architecture
 
 SWIZZLES = {"none": 0, "32B": 1, "64B": 2, "128B": 3}
 """Name -> B of Sw<B,4,3> on bytes."""
-SHARED_MEMORY = 232448
-"""Bytes of shared memory that one block can have on sm_90 (CUDA C++ Programming Guide, compute capabilities)."""
+SHARED_MEMORY = architecture("sm_90a").block_shared_memory_bytes
 BASE_ADDRESS = 0x10_0000_0000
 """Where the emulated global tensor lies."""
 
@@ -182,7 +183,7 @@ def _working(bits: Any, dtype: DType, tile: tuple[int, ...], swizzle: str, order
         if label in works or (box == tile and name == swizzle) or width * math.prod(box) > SHARED_MEMORY:
             continue
         try:
-            _atom(bits, dtype, box, name, order)
+            expect_fits(_atom(bits, dtype, box, name, order))
         except CuteError:
             continue
         works.append(label)

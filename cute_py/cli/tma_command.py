@@ -52,7 +52,7 @@ def register(commands: Any) -> None:
     p.add_argument("operands", nargs="+", metavar="[VIEW] GMEM SMEM [TILE]", help="see above; VIEW as --show")
     p.add_argument("--dtype", default="float16", help="element type")
     p.add_argument("--op", default="SM90_TMA_LOAD", help="operation, such as SM90_TMA_LOAD_MULTICAST")
-    p.add_argument("--multicast", type=int, default=1, help="CTAs that share the tile")
+    p.add_argument("--multicast", type=integer, default=1, help="CTAs that share the tile")
     p.add_argument("--internal-dtype", help="the type that TMA counts in")
     p.add_argument("--address", type=integer, help="global address; default 4096")
     p.add_argument("--arch", default="sm_90a")

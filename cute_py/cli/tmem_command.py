@@ -9,6 +9,7 @@ from typing import Any
 from cute_py.cli.argument_types import integer
 from cute_py.cli.colours import tell
 from cute_py.cli.standard_input import text_of
+from cute_py.errors import InvalidValueError
 from cute_py.tmem.cp_forms import FORMS
 from cute_py.tmem.demonstration import demonstrate
 from cute_py.tmem.matrix_descriptor import DescriptorKind, MatrixDescriptor
@@ -27,7 +28,7 @@ def register(commands: Any) -> None:
 
     d = actions.add_parser("demo", help="a 32 x 16 tile of bytes to all four warps' lanes, and back")
     d.add_argument("--through", choices=["plain", "tma"], default="plain", help="how the tile gets to shared memory")
-    d.add_argument("--columns", type=int, default=32, help="columns allocated: 32 to 512, a power of two")
+    d.add_argument("--columns", type=integer, default=32, help="columns allocated: 32 to 512, a power of two")
     d.add_argument("--show", choices=VIEWS, default="all", help="which view of the copy")
     d.set_defaults(run=run_demo)
 
@@ -35,7 +36,7 @@ def register(commands: Any) -> None:
     f.set_defaults(run=run_forms)
 
     m = actions.add_parser("descriptor", help="what a 64-bit matrix descriptor says")
-    m.add_argument("value", type=value, help="the descriptor, such as 0x4000404000010000; - reads standard input")
+    m.add_argument("value", help="the descriptor, such as 0x4000404000010000; - reads standard input")
     m.add_argument("--kind", choices=["tcgen05", "wgmma"], default="tcgen05", help="the instructions that read it")
     m.set_defaults(run=run_descriptor)
     for action in (d, f, m):
@@ -46,13 +47,12 @@ def value(text: str) -> int:
     """A number, or the one on standard input for -.
 
     Raises:
-        argparse.ArgumentTypeError: no number.
+        InvalidValueError: no number.
     """
-    given = text_of(text)
     try:
-        return integer(given)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{given!r}; must be a number such as 0x4000404000010000") from None
+        return integer(text_of(text))
+    except argparse.ArgumentTypeError as error:
+        raise InvalidValueError(f"a matrix descriptor: {error}") from None
 
 
 def run_demo(options: argparse.Namespace) -> int:
@@ -89,7 +89,7 @@ def run_forms(options: argparse.Namespace) -> int:
 
 def run_descriptor(options: argparse.Namespace) -> int:
     """Decode a matrix descriptor. Exit status 1 if it breaks a rule."""
-    descriptor = MatrixDescriptor.decode(options.value, DescriptorKind(options.kind))
+    descriptor = MatrixDescriptor.decode(value(options.value), DescriptorKind(options.kind))
     broken = descriptor.violations() + descriptor.restrictions()
     if options.json:
         print(json.dumps({"text": descriptor.explain(), "violations": broken}, indent=2))

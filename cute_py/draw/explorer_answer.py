@@ -332,9 +332,13 @@ def _tile_start(work: TileWork, which: int, rank: int) -> Any:
 
 def _samples(atom: TmaAtom, work: TileWork, which: int) -> list[Any] | None:
     """[byte, TMA coordinate, inside, global address, instruction, bank] of a few bytes of the tile."""
+    import numpy as np
+
     if len(work.coords) > LIMITS["most_traced"] or atom.op.row.mode != "tile" or atom.internal_dtype.bits < 8:
         return None
     coords = work.coords + _tile_start(work, which, atom.plan.rank)
+    if (coords != coords.astype(np.int32)).any():  # no instruction takes such a coordinate
+        return None
     trace = Trace(atom.descriptor, coords, work.offsets // 8)
     shape = trace.geometry
     end = int(trace.starts.max()) + (trace.rows - 1) * shape.pitch + shape.row_bytes

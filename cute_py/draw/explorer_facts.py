@@ -15,6 +15,7 @@ from cute_py.tma.atom.smem_layout import ROWS, SPANS
 from cute_py.tma.atom.swizzle_mode import SWIZZLE_MODES, why_not_swizzle
 from cute_py.tma.copy_atom.formats import FORMAT_OF, SAME_WIDTH
 from cute_py.tma.copy_atom.make import make_tma_atom
+from cute_py.tma.copy_atom.shared_fit import BARRIER_BYTES
 from cute_py.tma.copy_atom.tiles import SMEM_ALIGNMENT
 from cute_py.tma.descriptor import fields
 from cute_py.tma.descriptor.arch import ADDITIONS, ARCHITECTURES
@@ -174,6 +175,7 @@ def facts() -> dict[str, Any]:
             {
                 "name": r.name,
                 "shared_memory_bytes": r.shared_memory_bytes,
+                "block_shared_memory_bytes": r.block_shared_memory_bytes,
                 "swizzles": sorted(r.swizzles),
                 "swizzle_requirement": r.swizzle_requirement,
             }
@@ -196,6 +198,7 @@ def facts() -> dict[str, Any]:
         "payload_bytes": fields.PAYLOAD_BYTES,
         "hazards": [{"name": r.name, "effect": r.effect} for r in HAZARDS],
         "stages": _stage_reasons(),
+        "barrier_bytes": BARRIER_BYTES,
         "max_box": MAX_BOX_EXTENT,
         "max_rank": MAX_TMA_RANK,
         "smem_alignment": SMEM_ALIGNMENT,

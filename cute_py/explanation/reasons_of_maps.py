@@ -116,7 +116,8 @@ MAP_REASONS: Final[tuple[Reason, ...]] = (
     Reason(
         "box",
         "A map holds the size of the box less 1 in 8 bits of each mode.",
-        "Take a smaller tile, or make_tma_copy(..., split_oversize=True): several instructions for one tile.",
+        "Take a smaller tile, or, if it fits into shared memory, make_tma_copy(..., split_oversize=True): several "
+        "instructions for one tile.",
     ),
     Reason(
         "inner_bytes",

@@ -130,6 +130,8 @@ def bank_conflicts(layout: Any, dtype: Any, *, vector_bits: int | None = None, b
     import numpy as np
 
     bits = bits_of(dtype)
+    if vector_bits is not None:
+        expect_integer(vector_bits, "vector_bits")
     table = _element_offsets(layout, base, bits)
     if bits % 8:
         raise InvalidValueError(f"bank conflicts count bytes; an element has {bits} bits")

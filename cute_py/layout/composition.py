@@ -14,7 +14,7 @@ A(B(i)) everywhere. `strict=True` checks the function itself.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 from cute_py.errors import CompositionMismatchError, InvalidTypeError, LayoutError, StaticAssertError, given
 from cute_py.layout.arithmetic import as_python_int, ceil_div_leaf, crd2idx_of, product_of
@@ -37,13 +37,14 @@ from cute_py.layout.leaf import (
     trunc_div,
     value_of,
 )
+from cute_py.layout.symbolic import divides, divides_or_exceeds, is_short
 from cute_py.layout.trees import at, check_depth, is_underscore, modes, unwrap
 
-MOST_SIMPLIFIED = 40
-"""Operations of an assumption that is simplified when it is noted."""
+Notes: TypeAlias = dict[Any, None]
+"""Conditions on symbols, each once, in the order in which they came up."""
 
 
-def compose_trees(lhs_shape: Tree, lhs_stride: Tree, shape: Tree, stride: Tree, notes: list[Any]) -> tuple[Tree, Tree]:
+def compose_trees(lhs_shape: Tree, lhs_stride: Tree, shape: Tree, stride: Tree, notes: Notes) -> tuple[Tree, Tree]:
     """The composition of a flattened left side with shape:stride; conditions on symbols are appended to `notes`."""
     if type(shape) is tuple:
         pairs = [compose_trees(lhs_shape, lhs_stride, s, d, notes) for s, d in zip(shape, stride, strict=True)]
@@ -61,7 +62,7 @@ def compose_trees(lhs_shape: Tree, lhs_stride: Tree, shape: Tree, stride: Tree, 
     return _walk(lhs_shape, lhs_stride, shape, stride, notes)
 
 
-def _walk(lhs_shape: tuple[Any, ...], lhs_stride: Any, size: Any, step: Any, notes: list[Any]) -> tuple[Tree, Tree]:
+def _walk(lhs_shape: tuple[Any, ...], lhs_stride: Any, size: Any, step: Any, notes: Notes) -> tuple[Tree, Tree]:
     """The general case: a flat left side of rank > 1, an integer mode size:step.
 
     Numbers are held bare, each with a flag that says whether it is static; symbols take `_walk_symbols`.
@@ -128,20 +129,21 @@ def _refuse_size(size: int, take: int, mode: int, shape: Tree, stride: Tree) -> 
     )
 
 
-def _walk_symbols(
-    lhs_shape: tuple[Any, ...], lhs_stride: Any, size: Any, step: Any, notes: list[Any]
-) -> tuple[Tree, Tree]:
+def _walk_symbols(lhs_shape: tuple[Any, ...], lhs_stride: Any, size: Any, step: Any, notes: Notes) -> tuple[Tree, Tree]:
     """`_walk` where a number is a symbol: what C++ asserts becomes an assumption, unless it is known to fail."""
     out_shape: list[Any] = []
     out_stride: list[Any] = []
     last = len(lhs_shape) - 1
+    whole, taken = size, 1
+    over = magnitude(step)
     for i in range(last):
         have = lhs_shape[i]
         if type(have) is int and type(step) is int and have and step % have and step >= have:
             _refuse_stride(step, have, i, lhs_shape, lhs_stride)
         _note_stride(step, have, notes)
-        over = magnitude(step)
-        left, following = ceil_div_leaf(have, over), ceil_div_leaf(over, have) * sign(step)
+        left, rest_of_step = ceil_div_leaf(have, over), ceil_div_leaf(over, have)
+        following = rest_of_step * sign(step)
+        over = magnitude(following) if is_short(value_of(following)) else rest_of_step
         if left == 1 or size == 1:
             step = following
             continue
@@ -151,7 +153,12 @@ def _walk_symbols(
         _note_shape(size, take, notes)
         out_shape.append(take)
         out_stride.append(times(step, lhs_stride[i]))
-        size, step = trunc_div(size, take), following
+        taken = taken * left
+        if is_short(value_of(size), value_of(take)):
+            size = trunc_div(size, take)
+        else:  # the same number, 1 where `taken` exceeds the whole, without what every mode before left
+            size = trunc_div(whole, minimum(taken, whole))
+        step = following
     if not out_shape:
         return size, times(step, lhs_stride[last])
     if size == 1:
@@ -167,38 +174,26 @@ def _symbolic(*numbers: Any) -> bool:
     return any(not isinstance(value_of(n), int) for n in numbers)
 
 
-def _note_stride(step: Any, have: Any, notes: list[Any]) -> None:
+def _note_stride(step: Any, have: Any, notes: Notes) -> None:
     if _symbolic(step, have):
-        import sympy
-
         d, s = value_of(step), value_of(have)
         if s == 0:
             raise LayoutError("division by zero", {"dividend": d})
-        _note(sympy.Or(_divides(d, s), sympy.Lt(d, s)), notes, "Stride Divisibility Condition")
+        _note(divides_or_exceeds(s, d), notes, "Stride Divisibility Condition")
 
 
-def _divides(a: Any, b: Any) -> Any:
-    """The relation a % b == 0; long expressions as they stand, for sympy would look for a common divisor by minutes."""
-    import sympy
-
-    short = sympy.count_ops(a) + sympy.count_ops(b) <= MOST_SIMPLIFIED
-    return sympy.Eq(sympy.Mod(a, b, evaluate=short), 0, evaluate=short)
-
-
-def _note_shape(size: Any, take: Any, notes: list[Any]) -> None:
+def _note_shape(size: Any, take: Any, notes: Notes) -> None:
     if _symbolic(size, take):
         if value_of(take) == 0:
             raise LayoutError("division by zero", {"dividend": value_of(size)})
-        condition = _divides(value_of(size), value_of(take))
-        _note(condition, notes, "Shape Divisibility Condition")
+        _note(divides(value_of(take), value_of(size)), notes, "Shape Divisibility Condition")
 
 
-def _note(condition: Any, notes: list[Any], name: str) -> None:
-    text = str(condition)
-    if text == "False":
+def _note(condition: Any, notes: Notes, name: str) -> None:
+    if condition == False:  # noqa: E712  (sympy's own, which is no Python False)
         raise StaticAssertError(name, {"condition": "never holds for these symbols"})
-    if text != "True" and condition not in notes:
-        notes.append(condition)
+    if condition != True:  # noqa: E712
+        notes[condition] = None
 
 
 def compose_layouts(lhs: Layout, rhs: Layout) -> Layout:
@@ -208,7 +203,7 @@ def compose_layouts(lhs: Layout, rhs: Layout) -> Layout:
         shape, stride = coalesced_beyond(lhs._shape, lhs._stride)
     else:
         shape, stride = coalesced_beyond_by(lhs._shape, lhs._stride, profile)
-    notes = [*lhs._assumptions, *rhs._assumptions]
+    notes = dict.fromkeys((*lhs._assumptions, *rhs._assumptions))
     shape, stride = compose_trees(shape, stride, rhs._shape, rhs._stride, notes)
     return make(shape, stride, tuple(notes))
 
@@ -236,7 +231,7 @@ def compose_tiler(lhs: Layout, tiler: Any) -> Layout:
         return joined([compose_tiler(lhs[i], t) for i, t in enumerate(tiler)])
     if is_underscore(tiler):
         return lhs
-    notes = list(lhs._assumptions)
+    notes = dict.fromkeys(lhs._assumptions)
     size = internal_leaf(tiler)
     if type(size) not in (int, Dynamic):
         raise InvalidTypeError(f"a tiler holds sizes, layouts and `_`, got {given(tiler)}", {"layout": lhs})

@@ -141,7 +141,7 @@ def _indices(coords: Tree, shape: Tree, stride: Tree, kind: Any) -> Any:
         for value in (total.min(), total.max()):
             if not limits.min <= value <= limits.max:
                 raise InvalidValueError(
-                    f"an offset of {value} does not fit {kind}", None, "use dtype=object for exact integers"
+                    f"an offset of {given(value)} does not fit {kind}", None, "use dtype=object for exact integers"
                 )
     return total.astype(kind)
 

@@ -34,6 +34,7 @@ from cute_py.layout.leaf import (
     tree_text,
 )
 from cute_py.layout.plain_offset import is_run_time_zero, offset_of_int, offset_of_tuple
+from cute_py.layout.symbolic import substituted
 from cute_py.layout.trees import check_depth, congruent_trees, has_underscore, slice_tree
 
 
@@ -184,10 +185,11 @@ class Layout:
                 raise InvalidTypeError(f"subs replaces symbols, got {given(symbol)}", {"layout": self})
             internal_leaf(value)
         exact = {k: (int(v) if isinstance(v, Int) else v) for k, v in values.items()}
+        known: dict[Any, Any] = {}
 
         def replaced(leaf: Any) -> Any:
             if type(leaf) is Dynamic and not isinstance(leaf.value, int):
-                number = internal_leaf(leaf.value.subs(exact).doit())
+                number = internal_leaf(substituted(leaf.value, exact, known))
                 free = leaf.value.free_symbols
                 static = free and all(type(values.get(symbol)) is Int for symbol in free)
                 return number.value if static and type(number.value) is int else number
@@ -196,7 +198,7 @@ class Layout:
             return leaf
 
         try:
-            left = tuple(a for a in (x.subs(exact) for x in self._assumptions) if str(a) != "True")
+            left = tuple(a for a in (substituted(x, exact, known) for x in self._assumptions) if str(a) != "True")
             shape, stride = _mapped(replaced, self._shape), _mapped(replaced, self._stride)
         except ZeroDivisionError:
             raise LayoutError("division by zero", {"layout": self, "values": values}) from None

@@ -26,7 +26,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from cute_py.argument_checks import MAX_INTEGER, check_magnitude
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given, integer_text
-from cute_py.layout.symbolic import divided, largest_integers, never_an_integer
+from cute_py.layout.symbolic import divided, largest_integers, least, never_an_integer
 
 Leaf: TypeAlias = Any
 """A leaf in either representation; which one, each function says."""
@@ -264,9 +264,7 @@ def minimum(a: Any, b: Any) -> Any:
     x, y = value_of(a), value_of(b)
     if isinstance(x, int) and isinstance(y, int):
         return Dynamic(min(x, y))
-    import sympy
-
-    return Dynamic(sympy.Min(x, y))
+    return Dynamic(least(x, y))
 
 
 def magnitude(leaf: Any) -> Any:

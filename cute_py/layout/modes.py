@@ -102,7 +102,7 @@ def select(thing: Any, *indices: Any) -> Any:
         parts = modes(tree)
         for i in indices:
             if not isinstance(i, int) or not -len(parts) <= i < len(parts):
-                raise CoordinateError(f"no mode {i if isinstance(i, int) else given(i)}", {"rank": len(parts)})
+                raise CoordinateError(f"no mode {given(i)}", {"rank": len(parts)})
         return tuple([parts[i] for i in indices])
 
     return _on_trees(pick, thing)

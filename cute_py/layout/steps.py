@@ -353,4 +353,4 @@ def steps(operation: Callable[..., Any], *operands: Any) -> tuple[Step, ...]:
     if operation in _PRODUCTS:
         return tuple(_product_steps(operation, *operands))
     result = operation(*operands)
-    return (_step("result", f"{operation.__name__} of {', '.join(map(str, operands))} = {result}", result),)
+    return (_step("result", f"{operation.__name__} of {', '.join(map(given, operands))} = {result}", result),)

@@ -79,7 +79,7 @@ class Swizzle:
         if isinstance(offset, int) and not isinstance(offset, bool):
             swizzled = self.of(check_magnitude(int(offset), "an offset"))
             return Int(swizzled) if isinstance(offset, Int) else swizzled
-        if hasattr(offset, "dtype") and hasattr(offset, "__array__"):
+        if hasattr(offset, "dtype") and hasattr(offset, "__array__") and not isinstance(offset, type):
             return self._of_array(offset)
         if hasattr(offset, "shape"):
             return self._compose_with(offset, None)
@@ -95,7 +95,7 @@ class Swizzle:
         return offset ^ (y >> self.shift if self.shift >= 0 else y << -self.shift)
 
     def _of_array(self, offsets: Any) -> Any:
-        if offsets.dtype.kind not in "iuO":
+        if offsets.dtype.kind not in "iuO" or (offsets.dtype.kind == "O" and not all(map(is_integer, offsets.flat))):
             raise InvalidTypeError(f"{self} takes integers, got an array of {offsets.dtype}")
         if self.bits == 0:
             return offsets.copy()

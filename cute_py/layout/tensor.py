@@ -126,6 +126,9 @@ class Tensor:
     def __hash__(self) -> int:
         return hash((self.engine, self.layout))
 
+    def __reduce__(self) -> Any:
+        return (Tensor, (self.engine, self.layout))
+
     def __str__(self) -> str:
         return f"{self.engine} o {self.layout}"
 

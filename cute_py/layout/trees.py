@@ -106,10 +106,10 @@ def at(tree: Tree, path: Sequence[int]) -> Tree:
         check_mode(i)
         if type(tree) is tuple:
             if not -len(tree) <= i < len(tree):
-                raise CoordinateError(f"no mode {i}", {"rank": len(tree)})
+                raise CoordinateError(f"no mode {integer_text(i)}", {"rank": len(tree)})
             tree = tree[i]
         elif i not in (0, -1):
-            raise CoordinateError(f"no mode {i} in an integer", {"value": tree})
+            raise CoordinateError(f"no mode {integer_text(i)} in an integer", {"value": tree})
     return tree
 
 

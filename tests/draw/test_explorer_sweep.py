@@ -199,6 +199,13 @@ EDGES: list[dict[str, str]] = [
     {"gmem": "((_16,_24),64):((_1,_16),384)", "smem": "((_16,_24),_8):((_1,_16),_384)", "dtype": "uint8", "split": "1"},
     {"gmem": "((_16,_16,_3),64):((_1,_16,_256),768)", "smem": "(_768,_4):(_1,_768)", "dtype": "uint8", "split": "1"},
     {"gmem": "(4096,64):(_1,4096)", "smem": "(_384,_4):(_1,_384)", "dtype": "uint8", "split": "1"},
+    # a tile that is larger than shared memory, and one that only just fits; a coordinate beyond 32 bits
+    *(
+        {"gmem": "(4096,4096):(4096,_1)", "smem": f"(_{n},_128):(_128,_1)", "dtype": "uint8", "split": split}
+        for n in (1815, 1816, 2048)
+        for split in ("", "1")
+    ),
+    {"gmem": f"({2**32},64):(64,_1)", "smem": "(_2,_64):(_64,_1)", "at": str(2**31 - 1)},
     # a box of 256 and one above, of 255 multiples of 16 bytes; the last stride and size that are legal
     *(
         {"gmem": "(4096,4096):(4096,_1)", "smem": f"(_{n},_16):(_16,_1)", "dtype": "uint8"}

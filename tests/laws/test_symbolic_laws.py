@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sympy.core.cache import clear_cache
 
 import cute_py as cute
 from cute_py import Int, Layout
@@ -88,3 +92,63 @@ def test_what_cannot_be_decided_is_an_assumption() -> None:
     assert r.subs({M: 8}).assumptions == ()
     with pytest.raises(LayoutError, match="break an assumption"):
         r.subs({M: 5})
+
+
+def of_modes(n: int) -> dict[str, Any]:
+    """Operations on a layout of n symbolic modes."""
+    sizes = sympy.symbols(f"M0:{n}", integer=True, positive=True)
+    tile, step = sympy.symbols("T D", integer=True, positive=True)
+    left, right = Layout(sizes), Layout(sizes, cute.LayoutRight)
+    return {
+        "composition with a size": lambda: cute.composition(left, tile),
+        "composition with a mode": lambda: cute.composition(right, Layout(tile, step)),
+        "composition by mode": lambda: cute.composition(left, (tile,) * n),
+        "logical_divide by a size": lambda: cute.logical_divide(right, Int(4)),
+        "logical_divide by a mode": lambda: cute.logical_divide(left, Layout(Int(4), Int(2))),
+        "logical_divide by mode": lambda: cute.logical_divide(left, (tile,) * n),
+    }
+
+
+@pytest.mark.parametrize("name", of_modes(2))
+def test_time_grows_no_faster_than_the_square_of_the_modes(name: str) -> None:
+    """Where every mode's expression holds the one before twice, 7 modes take 13 s, and the exponent is above 5."""
+    seconds_of(of_modes(2)[name])  # imports
+    modes = (2, 4, 8, 16, 32)
+    exponent, _ = np.polyfit(np.log(modes), np.log([seconds_of(of_modes(n)[name]) for n in modes]), 1)
+    assert exponent < 2.2
+
+
+def seconds_of(operation: Callable[[], Any]) -> float:
+    clear_cache()  # sympy's own, of results
+    start = time.process_time()
+    operation()
+    return time.process_time() - start
+
+
+MANY = sympy.symbols("P0:5", integer=True, positive=True)
+POWERS = st.sampled_from([1, 2, 4, 8, 16])
+
+
+@given(
+    sizes=st.lists(POWERS, min_size=5, max_size=5),
+    tile=POWERS,
+    step=POWERS,
+    known=st.sets(st.integers(0, 4)),
+    right=st.booleans(),
+)
+@settings(max_examples=8)
+def test_long_expressions_have_the_values_of_the_numbers(
+    sizes: list[int], tile: int, step: int, known: set[int], right: bool
+) -> None:
+    """Five modes: beyond what sympy simplifies. Replacing some symbols first changes nothing."""
+    major = cute.LayoutRight if right else cute.LayoutLeft
+    values = dict(zip(MANY, sizes, strict=True))
+    for operation in (cute.composition, cute.logical_divide):
+        symbolic = operation(Layout(MANY, major), Layout(tile, step))
+        try:
+            concrete = operation(Layout(tuple(sizes), major), Layout(tile, step))
+            assert str(symbolic.subs(values)) == str(concrete)
+            if operation is cute.composition:
+                assert str(symbolic.subs({MANY[i]: sizes[i] for i in known}).subs(values)) == str(concrete)
+        except LayoutError:  # the numbers break a condition that the symbols carried along
+            continue

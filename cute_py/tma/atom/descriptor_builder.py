@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from cute_py.argument_checks import expect_integer, expect_integers, expect_items
 from cute_py.arith_tuple.arrays import ArrayEngine
 from cute_py.arith_tuple.pointers import Pointer
 from cute_py.arith_tuple.scaled_basis import ScaledBasis
@@ -113,12 +114,14 @@ def _padding(paddings: tuple[Any, ...], is_store: bool) -> list[Finding]:
 
 
 def _pointer(alignment: int) -> list[Finding]:
+    alignment = expect_integer(alignment, "alignment", unit="bytes")
     if alignment >= DESCRIPTOR_BYTES and alignment % DESCRIPTOR_BYTES == 0:
         return []
     return [Finding(say.DESCRIPTOR_ALIGNMENT, f"{alignment} bytes")]
 
 
 def _box_row(elements: int, bits: int) -> list[Finding]:
+    elements = expect_integer(elements, "the inner side of the box", unit="elements")
     if elements * bits % GRANULARITY_BITS == 0:
         return []
     return [Finding(say.BOX_GRANULARITY, f"{elements} elements x {bits} bits = {elements * bits / 8:g} bytes")]
@@ -200,6 +203,8 @@ def build_tma_descriptor(
     for name, numbers in (("shapes", shapes), ("strides", strides)):
         if not isinstance(numbers, (tuple, list)):
             raise InvalidTypeError(f"{name} of a TMA descriptor are a tuple of integers, got {given(numbers)}")
+    paddings = expect_items(paddings, "paddings")
+    num_multicast = expect_integer(num_multicast, "num_multicast", 1, unit="CTAs")
     source = _reshaped(source, tuple(shapes), tuple(strides))
     store = None if store_mode is None else as_store_mode(store_mode)
     load = None if store is not None else as_load_mode("tiled" if mode is None else mode)
@@ -279,12 +284,12 @@ def build_tma_descriptor_im2col(
         raise InvalidTypeError(f"a TMA descriptor takes a tensor, got {given(tensor)}")
     shape, strides = _flat_numbers(source.layout)
     rank, bits = len(shape), source.dtype.bits
-    for name, numbers in (("lower_corner", lower_corner), ("upper_corner", upper_corner)):
-        if not isinstance(numbers, (tuple, list)):
-            raise InvalidTypeError(f"{name} is a tuple of integers, got {given(numbers)}")
-    if element_strides is not None and not isinstance(element_strides, (tuple, list)):
-        raise InvalidTypeError(f"element_strides is a tuple of integers, got {given(element_strides)}")
-    steps = (1,) * rank if element_strides is None else tuple(element_strides)
+    lower_corner = expect_integers(lower_corner, "lower_corner")
+    upper_corner = expect_integers(upper_corner, "upper_corner")
+    channels_per_pixel = expect_integer(channels_per_pixel, "channels_per_pixel")
+    pixels_per_column = expect_integer(pixels_per_column, "pixels_per_column")
+    steps = (1,) * rank if element_strides is None else expect_integers(element_strides, "element_strides")
+    paddings = expect_items(paddings, "paddings")
     number = architecture_number(arch)
     if (reason := why_not_gate(IM2COL_GATE, number)) is not None:
         found.append(Finding(reason))
@@ -322,8 +327,8 @@ def build_tma_descriptor_im2col(
         bits,
         shape,
         tuple(d * bits // 8 for d in strides[1:]),
-        tuple(lower_corner),
-        tuple(upper_corner),
+        lower_corner,
+        upper_corner,
         channels_per_pixel,
         pixels_per_column,
         steps,

@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 from cute_py.argument_checks import expect, expect_fields, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, TmaBuildError, given
+from cute_py.layout.leaf import coordinate, public
 from cute_py.layout.tensor import Tensor
 from cute_py.tma.atom import diagnostics as say
 from cute_py.tma.atom.cache_mode import CacheMode, as_cache_mode, why_not_cache_mode
@@ -204,6 +205,9 @@ def why_not_load(exec_atom: ExecTmaAtom) -> list[Finding]:
 
 def _copies(exec_atom: ExecTmaAtom, coord: tuple[Any, ...], cta: int) -> list[BulkTensorCopy]:
     atom = exec_atom.atom
+    coord = public(coordinate(coord))
+    if any(isinstance(c, tuple) for c in coord):
+        raise InvalidTypeError(f"a coordinate of a tile has one number a mode, got {given(coord)}")
     out = []
     for index in range(atom.instructions):
         part = atom.instruction(index, cta)
@@ -240,7 +244,7 @@ def lower_tma_load(
     refuse(why_not_load(exec_atom) + why_not_copy(exec_atom, dst, coord))
     atom = exec_atom.atom
     out: list[PrefetchDescriptor | ExpectTx | BulkTensorCopy] = []
-    if prefetch:
+    if expect(prefetch, bool, "prefetch"):
         out.append(PrefetchDescriptor(atom.descriptor))
     copies = _copies(exec_atom, coord, cta)
     if isinstance(exec_atom.barrier, TransactionBarrier):
@@ -265,5 +269,5 @@ def lower_tma_store(
     if atom.reduce_kind is not None and (reason := why_not_reduction(atom.reduce_kind, atom.dtype)) is not None:
         found.append(Finding(reason))
     refuse(found + why_not_copy(exec_atom, src, coord))
-    first = (PrefetchDescriptor(atom.descriptor),) if prefetch else ()
+    first = (PrefetchDescriptor(atom.descriptor),) if expect(prefetch, bool, "prefetch") else ()
     return (*first, *_copies(exec_atom, coord, 0))

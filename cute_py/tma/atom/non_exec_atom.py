@@ -16,7 +16,7 @@ from cute_py.arith_tuple.scaled_basis import ScaledBasis
 from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout
-from cute_py.layout.leaf import Tree, is_symbolic, public, value_of
+from cute_py.layout.leaf import Tree, coordinate, is_symbolic, public, value_of
 from cute_py.layout.tensor import Tensor
 from cute_py.layout.trees import leaves, modes, rank_of
 from cute_py.tma.atom.mlir_text import layout_text, tree_text
@@ -41,6 +41,7 @@ class TmaTensorType:
 
     def __post_init__(self) -> None:
         expect_fields(self)
+        expect_integer(self.rank, "TmaTensorType.rank", 1, 5, "modes")
 
     @property
     def tensor(self) -> Tensor:
@@ -106,7 +107,7 @@ class NonExecTmaAtom:
     @property
     def slot_elements(self) -> int:
         """Elements of one instruction slot: what all CTAs of a multicast deliver together with one instruction each."""
-        return math.prod(int(s) for s in leaves(self.gbasis._shape))
+        return math.prod(expect_integer(s, "a size of the G-basis") for s in leaves(self.gbasis.shape))
 
     @property
     def instructions(self) -> int:
@@ -140,8 +141,7 @@ class NonExecTmaAtom:
 
     def tma_coord(self, coord: Any) -> tuple[Any, ...]:
         """The instruction's coordinates of a coordinate of the global tensor, innermost first."""
-        tree = as_arith_tuple(coord)
-        tree = tree.as_tuple() if hasattr(tree, "as_tuple") else tree
+        tree = public(coordinate(as_arith_tuple(coord)))
         out: list[Any] = [0] * self.rank
         for path, stride in _paths_and_leaves(self.tensor_type.layout._stride, ()):
             if isinstance(stride, ScaledBasis):
@@ -167,7 +167,7 @@ def _at(tree: Any, path: tuple[int, ...]) -> int:
     """The number at a path; what a shorter coordinate leaves out is 0, and an integer is its own mode 0."""
     for i in path:
         if type(tree) is not tuple:
-            return int(tree) if i == 0 else 0
+            return expect_integer(tree, "a coordinate") if i == 0 else 0
         if i >= len(tree):
             return 0
         tree = tree[i]

@@ -22,6 +22,7 @@ from cute_py.tma.atom.tiled_copy import TmaTiledCopy, make_tiled_copy
 from cute_py.tma.atom.tma_tensor import tma_tensor
 from cute_py.tma.copy_atom.explain import explain_atom
 from cute_py.tma.copy_atom.overhang import why_not_filled
+from cute_py.tma.copy_atom.shared_fit import why_not_fits
 from cute_py.tma.copy_atom.swizzle_units import why_not_units
 from cute_py.tma.copy_atom.tile_atom import TileAtom
 from cute_py.tma.descriptor.request import TensorMapTiled
@@ -97,11 +98,13 @@ class TmaAtom(TileAtom):
     def why_not(self) -> str | None:
         """What about this atom does not do what its layouts say, or None.
 
-        Of tiles that hang over a mode where the engine fills no zeros, see `overhang`; of swizzles that count
-        elements, see `swizzle_units`; of CTAs that get a slice of the tile alone, see `why_not_shared`.
+        Of tiles that fit into no block's shared memory, see `shared_fit`; of tiles that hang over a mode where the
+        engine fills no zeros, see `overhang`; of swizzles that count elements, see `swizzle_units`; of CTAs that get a
+        slice of the tile alone, see `why_not_shared`.
         """
         return (
-            why_not_filled(self)
+            why_not_fits(self)
+            or why_not_filled(self)
             or why_not_units(self.smem_layout, self.dtype.bits)
             or why_not_shared(self.op, self.num_multicast)
         )

@@ -1,18 +1,20 @@
 """Ways out of a refusal, each tried before it is told: pad the tensor, lay the tile out otherwise, cut the tile.
 
-A fix is a change of one argument of `make_tma_atom` that makes the atom legal. Nothing is suggested that was not made.
+A fix is a change of one argument of `make_tma_atom` that makes the atom legal. Nothing is suggested that was not made,
+that does not fit into shared memory, or whose instructions do not start where they may.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from cute_py.argument_checks import expect
 from cute_py.arith_tuple.tensors import make_tensor
 from cute_py.dtypes import as_dtype
-from cute_py.errors import CuteError, InvalidValueError
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.domain import domain_of, has_numbers
 from cute_py.layout.int_tuple import product_each
@@ -21,6 +23,8 @@ from cute_py.layout.leaf import Int
 from cute_py.layout.tensor import Tensor
 from cute_py.layout.trees import leaves, map_leaves
 from cute_py.tma.atom.smem_layout import SPANS, make_smem_layout
+from cute_py.tma.copy_atom.shared_fit import expect_fits
+from cute_py.tma.copy_atom.tiles import tile_work
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,7 @@ def _smaller(tile: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
 
 
 def find_fixes(make: Any, arguments: dict[str, Any], most: int = 2) -> list[Fix]:
-    """Up to `most` single changes of `arguments` for which `make(**arguments)` succeeds.
+    """Up to `most` single changes of `arguments` for which `make(**arguments)` gives an atom that can copy.
 
     Args:
         make: `make_tma_atom`; arguments: its arguments by name, with `gtensor` a tensor.
@@ -104,6 +108,13 @@ def find_fixes(make: Any, arguments: dict[str, Any], most: int = 2) -> list[Fix]
     """
     found: list[Fix] = []
     expect(arguments, dict, "arguments")
+    parameters: Mapping[str, Any]
+    try:
+        parameters = inspect.signature(make).parameters
+    except (TypeError, ValueError):  # nothing that can be called, or one that doesn't say how
+        parameters = {}
+    if not {"gtensor", "smem_layout"} <= set(parameters):
+        raise InvalidTypeError(f"expected a function that makes an atom, got {type(make).__name__} {given(make)}")
     missing = [name for name in ("gtensor", "smem_layout", "num_multicast") if name not in arguments]
     if missing:
         raise InvalidValueError(f"arguments without {missing[0]}; must be those of make_tma_atom, by name")
@@ -116,7 +127,9 @@ def find_fixes(make: Any, arguments: dict[str, Any], most: int = 2) -> list[Fix]
         if any(value is None for value in fix.arguments.values()):
             continue
         try:
-            make(**{**arguments, **fix.arguments})
+            atom = make(**{**arguments, **fix.arguments})
+            expect_fits(atom)
+            tile_work(atom)
         except CuteError:
             continue
         found.append(fix)

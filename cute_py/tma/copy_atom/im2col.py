@@ -27,6 +27,7 @@ from cute_py.tma.atom.swizzle_mode import swizzle_row
 from cute_py.tma.copy_atom.explain_im2col import explain_im2col
 from cute_py.tma.copy_atom.formats import tensor_map_format
 from cute_py.tma.copy_atom.make import as_global_tensor, byte_swizzle
+from cute_py.tma.copy_atom.shared_fit import why_not_fits
 from cute_py.tma.copy_atom.swizzle_units import why_not_units
 from cute_py.tma.copy_atom.tile_atom import TileAtom
 from cute_py.tma.descriptor.formats import Interleave, L2Promotion, OobFill, TensorMapSwizzle
@@ -80,8 +81,15 @@ class Im2colAtom(TileAtom):
         return stride
 
     def why_not(self) -> str | None:
-        """What about this atom does not do what its layouts say, or None; see `swizzle_units`, `why_not_shared`."""
-        return why_not_units(self.smem_layout, self.dtype.bits) or why_not_shared(self.op, self.num_multicast)
+        """What about this atom does not do what its layouts say, or None, as of a `TmaAtom`.
+
+        See `shared_fit`, `swizzle_units`, `why_not_shared`.
+        """
+        return (
+            why_not_fits(self)
+            or why_not_units(self.smem_layout, self.dtype.bits)
+            or why_not_shared(self.op, self.num_multicast)
+        )
 
     def explain(self) -> str:
         """Operands, stages with values, the window, the tensor map, instructions, bytes and alignment."""

@@ -14,7 +14,7 @@ from cute_py.argument_checks import expect, expect_having, expect_integer, expec
 from cute_py.arith_tuple.pointers import make_smem_ptr
 from cute_py.arith_tuple.ratio import Ratio
 from cute_py.arith_tuple.tensors import make_tensor
-from cute_py.errors import InvalidValueError
+from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.layout.divide import zipped_divide
 from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout
@@ -33,7 +33,7 @@ SMEM_ALIGNMENT = 128
 """Bytes; shared-memory address of a tensor copy (PTX ISA, cp.async.bulk.tensor)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # arrays have no one equality
 class Instructions:
     """All instructions of a copy.
 
@@ -160,6 +160,9 @@ def tile_work(atom: TmaAtom) -> TileWork:
     """
     import numpy as np
 
+    expect_having(atom, ("gbasis", "plan", "num_val_src"), "a TMA atom")
+    if not hasattr(atom.plan, "rank"):
+        raise InvalidTypeError("the instructions of an im2col atom are not listed by tiles", {"atom": atom})
     smem, tiled = tile_tensors(atom)
     rank = atom.plan.rank
     ctas = Layout(Int(atom.num_multicast))

@@ -19,13 +19,17 @@ PTXAS: Final = "ptxas 13.0.88"
 _GUIDE: Final = "CUDA 13.0 programming guide, compute capabilities; not measured"
 
 
+RESERVED_SHARED_BYTES: Final = 1024
+"""Shared memory that the system takes of each block."""
+
+
 @dataclass(frozen=True, slots=True)
 class Architecture:
     """One GPU family, as far as tensor maps go."""
 
     name: str
     shared_memory_bytes: int
-    """The most that the driver lets a box hold: the shared memory of one SM, in bytes."""
+    """Shared memory of one SM, in bytes. The driver lets a box hold so much, although no block can have it."""
     data_types: frozenset[int]
     """Formats beyond 0..12 that the family has."""
     swizzles: frozenset[int]
@@ -34,6 +38,15 @@ class Architecture:
 
     def __post_init__(self) -> None:
         expect_fields(self)
+
+    @property
+    def block_shared_memory_bytes(self) -> int:
+        """The most that one block can have, static and dynamic: a tile and its barriers.
+
+        Source: CUDA programming guide, technical specifications per compute capability; on an H200 it is what
+        cuDeviceGetAttribute gives as MAX_SHARED_MEMORY_PER_BLOCK_OPTIN.
+        """
+        return self.shared_memory_bytes - RESERVED_SHARED_BYTES
 
     @property
     def format_requirement(self) -> str:
@@ -177,8 +190,8 @@ def architecture(name: str) -> Architecture:
     Raises:
         InvalidValueError: no such GPU, or one without TMA.
 
-    >>> architecture("sm_90a").shared_memory_bytes
-    233472
+    >>> architecture("sm_90a").shared_memory_bytes, architecture("sm_90a").block_shared_memory_bytes
+    (233472, 232448)
     """
     if not isinstance(name, str):
         raise InvalidTypeError(f"arch = {given(name)}; must be a name such as 'sm_90a'")

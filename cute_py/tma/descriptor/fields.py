@@ -10,10 +10,12 @@ Source of every row: the arguments of 12,746 calls that the driver accepted, com
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-from cute_py.argument_checks import expect_fields
+from cute_py.argument_checks import expect_fields, is_integer
+from cute_py.errors import InvalidTypeError, InvalidValueError, given, integer_text
 from cute_py.tma.descriptor.formats import MEASURED
 
 Kinds = Literal["all", "tiled", "im2col"]
@@ -23,6 +25,20 @@ PAYLOAD_BYTES: Final = 64
 ALIGNMENT_BYTES: Final = 128
 """What a map in memory must be aligned to (CUDA 13; 64 before)."""
 MAX_RANK: Final = 5
+
+
+def expect_bits(bits: Any) -> int:
+    """A map as one little-endian integer, of 64 or 128 bytes.
+
+    Raises:
+        InvalidTypeError: no integer. InvalidValueError: more bits than a map has.
+    """
+    if not is_integer(bits):
+        raise InvalidTypeError(f"a map's bits must be an integer, got {type(bits).__name__} {given(bits)}")
+    number: int = operator.index(bits)
+    if not 0 <= number < 1 << 1024:
+        raise InvalidValueError(f"a map's bits = {integer_text(number)}; must be 0 to 2**1024 - 1")
+    return number
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +80,7 @@ class BitField:
 
     def read(self, bits: int) -> int:
         """The raw value, from the map as one little-endian integer."""
-        return (bits >> self.position) & ((1 << self.width) - 1)
+        return (expect_bits(bits) >> self.position) & ((1 << self.width) - 1)
 
     @property
     def label(self) -> str:

@@ -162,7 +162,7 @@ def construct_tma_gbasis(
     )
     tma_gbasis = group_modes(full, min(rank_of(full._shape), MAX_TMA_RANK - 1), -1)
     notes = _notes(tile_gstride, tma_gstride, full, smem_rank, sidx2gmode_full)
-    if split_oversize:
+    if expect(split_oversize, bool, "split_oversize"):
         tma_gbasis, note = split_basis(tma_gbasis, gmem_t)
         notes += note
     return GBasis(

@@ -13,6 +13,8 @@ from typing import Any
 from cute_py.dtypes import as_dtype
 from cute_py.errors import TmaBuildError
 from cute_py.tma.copy_atom.copy_atom import TmaAtom
+from cute_py.tma.copy_atom.shared_fit import expect_fits
+from cute_py.tma.copy_atom.tile_atom import TileAtom
 from cute_py.tma.copy_atom.tiles import instructions
 from cute_py.tma.descriptor.formats import FORMATS
 from cute_py.tma.descriptor.request import TensorMapTiled
@@ -83,9 +85,12 @@ def copy_shape_of(atom: Any, *, tensor: str = "A") -> CopyShape:
     Raises:
         TmaBuildError: the atom has no request, its numbers contradict each other, or it is a prefetch.
         InvalidValueError: an instruction of the atom starts at an address that TMA does not take.
+        TmaLimitError: its tile fits into no block's shared memory.
     """
     if isinstance(atom, CopyShape):
         return atom
+    if isinstance(atom, TileAtom):
+        expect_fits(atom)
     missing = [name for name in ("op", "request") if not hasattr(atom, name)]
     if missing:
         raise TmaBuildError(f"not an atom: no attribute {', '.join(missing)}", {"got": type(atom).__name__})

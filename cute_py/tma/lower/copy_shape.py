@@ -7,6 +7,7 @@ innermost first.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from dataclasses import dataclass
@@ -261,6 +262,9 @@ def _laid(tile: tuple[int, ...], box: tuple[int, ...]) -> tuple[tuple[int, ...],
 
 def copy_shape(direction: str, tile: tuple[int, ...], dtype: object, *, swizzle: int = 0, **fields: Any) -> CopyShape:
     """A `CopyShape` from a dtype's name and a swizzle number."""
+    unknown = set(fields) - {field.name for field in dataclasses.fields(CopyShape)}
+    if unknown:
+        raise InvalidTypeError(f"a copy has no field {', '.join(sorted(unknown))}")
     return CopyShape(direction, tile, as_dtype(dtype), swizzle=_swizzle(swizzle), **fields)
 
 

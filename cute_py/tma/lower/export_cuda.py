@@ -168,7 +168,10 @@ def cuda_kernel(shape: CopyShape, name: str = "move_tile") -> str:
         coords = [f"c{i} + {start}" if start else f"c{i}" for i, start in enumerate(shape.instruction_origin(box))]
         at = f"base + {shape.box_offset(box)}" if shape.box_offset(box) else "base"
         head = [at, "desc", "barrier"] if is_load else ["desc", at]
-        values = [*head, *coords, *(str(offset) for offset in shape.im2col_offsets)]
+        fixed = [*head, *coords]
+        # of an im2col load whose filter position is not given: the first one
+        offsets = shape.im2col_offsets or (0,) * (len(letters) - len(fixed))
+        values = [*fixed, *map(str, offsets)]
         inputs = ", ".join(
             f'"{letter}"((short){value})' if letter == "h" else f'"{letter}"({value})'
             for letter, value in zip(letters, values, strict=True)

@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from cute_py.tma.descriptor.arch import architecture
+
 WAIT_CYCLES: Final = 4_000_000_000
 """Bound of one wait on a barrier, in SM clock cycles: about 2 s at 1.98 GHz."""
 
@@ -24,9 +26,8 @@ ERROR_RECORD: Final = struct.Struct("<8IQ")
 
 ERROR_RECORD_BYTES: Final = 64
 
-MAX_SHARED_BYTES: Final = 232_448
-"""Dynamic and static shared memory of one block on sm_90 and sm_100: 227 KiB. CUDA programming guide, table of
-technical specifications per compute capability."""
+MAX_SHARED_BYTES: Final = architecture("sm_90").block_shared_memory_bytes
+"""Dynamic and static shared memory of one block on sm_90 and sm_100: 227 KiB."""
 
 PRELUDE: Final = r"""
 typedef unsigned char u8;

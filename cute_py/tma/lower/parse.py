@@ -63,8 +63,10 @@ MAX_CHARACTERS = 1 << 14
 
 _REGISTER_BITS = {"rd": 64, "rs": 16, "rq": 128, "q": 128, "r": 32, "h": 16, "fd": -64, "f": -32, "p": 1}
 _REGISTER = re.compile(rf"%({'|'.join(_REGISTER_BITS)})(?:[0-9]+|_\w+)", re.ASCII)
-_OCTAL = re.compile(r"[-+]?0[0-7]{1,40}[uU]?")
-_INTEGER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]{1,40}|0|[1-9][0-9]{0,40})[uU]?")
+_OCTAL = re.compile(r"[-+]?0[0-7]{1,40}U?")
+_INTEGER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]{1,40}|0[bB][01]{1,80}|0|[1-9][0-9]{0,40})U?")
+_ADDRESS = re.compile(r"([-+]?[%$\w.]+) ?(\+(?: ?(?:0[xX][0-9a-fA-F]++U?|[0-9]++U?|[-+*/%()~<>&|^!]))++)?", re.ASCII)
+"""A register, symbol or number, and `+` a constant expression; ptxas takes no `-` there but `+-4`."""
 _SUM = re.compile(r"([0-9]{1,40})\s*([-+])\s*([0-9]{1,40})")
 
 
@@ -81,7 +83,7 @@ def register_bits(name: str) -> int | None:
 
 
 def immediate(text: str) -> int | None:
-    """The number that `text` writes (decimal, octal, hex, a sign, sums in brackets), or None.
+    """The number that `text` writes (decimal, octal, hex, binary, a sign, sums in brackets), or None.
 
     >>> immediate("0x10"), immediate("((1 + 2))"), immediate("017"), immediate("09"), immediate("%r1")
     (16, 3, 15, None, None)
@@ -90,9 +92,9 @@ def immediate(text: str) -> int | None:
     while cleaned.startswith("(") and cleaned.endswith(")"):
         cleaned = cleaned[1:-1].strip()
     if _OCTAL.fullmatch(cleaned):
-        return int(cleaned.rstrip("uU"), 8)
+        return int(cleaned.rstrip("U"), 8)
     if _INTEGER.fullmatch(cleaned):
-        return int(cleaned.rstrip("uU"), 0)
+        return int(cleaned.rstrip("U"), 0)
     found = _SUM.fullmatch(cleaned)
     if found is not None:
         return int(found[1]) + (1 if found[2] == "+" else -1) * int(found[3])
@@ -125,18 +127,13 @@ def _split(text: str) -> list[str]:
     return parts
 
 
-def _base(text: str) -> tuple[str, bool]:
-    """An address without its `+n` or `-n`, and whether it has one."""
-    found = re.search(r"[-+] *\w+$", text, re.ASCII)
-    if found is None or not text[: found.start()].strip():
-        return text.strip(), False
-    return text[: found.start()].strip(), True
-
-
 def _operand(text: str, whole: str) -> WrittenOperand:
     if text.startswith("[") and text.endswith("]"):
         inner = _split(text[1:-1])
-        base, offset = _base(inner[0])
+        found = _ADDRESS.fullmatch(inner[0])
+        if found is None:
+            raise ParseError(f"operand {given(text)} is no address", {"instruction": whole}, position=whole.find(text))
+        base, offset = found[1], bool(found[2])
         if len(inner) == 1:
             return WrittenOperand(text, OperandKind.ADDRESS, base, offset)
         if len(inner) == 2 and inner[1].startswith("{") and inner[1].endswith("}"):

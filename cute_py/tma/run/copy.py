@@ -16,6 +16,7 @@ from cute_py.argument_checks import expect, expect_having, expect_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Tree
+from cute_py.tma.copy_atom.shared_fit import expect_fits
 from cute_py.tma.copy_atom.tiles import instructions, known
 from cute_py.tma.run.copy_result import CopyResult, TileResult
 from cute_py.tma.run.emulated_copy import emulated_copy, emulated_tile
@@ -56,8 +57,8 @@ def copy(
             hints (L2 policies), verify (compare on the host, default True), report (measure against a
             memcpy: `details["report"]`); without an atom also tune (keep the fastest of a few tilings).
     Raises:
-        InvalidTypeError: no atom; InvalidValueError: the arrays are not the atom's tensor; TmaTrap: an instruction
-        would trap.
+        InvalidTypeError: no atom; InvalidValueError: the arrays are not the atom's tensor; TmaLimitError: the tile fits
+        into no block's shared memory; TmaTrap: an instruction would trap.
 
     >>> import numpy as np
     >>> x = np.arange(64 * 64, dtype=np.float16).reshape(64, 64)
@@ -76,6 +77,7 @@ def copy(
     expect_having(atom, ("gbasis", "plan", "op"), "a TMA atom of tiles")
     if atom.op.row.direction != "load" or atom.op.row.mode != "tile":
         raise InvalidValueError(f"copy takes an atom of a tile load, not {atom.op}")
+    expect_fits(atom)
     if backend == "emulator":
         return emulated_copy(atom, source, destination, progress)
     from cute_py.tma.run.device_copy import copy_on_device
@@ -94,8 +96,9 @@ def execute(
         options: of the CUDA executor: isolate (in a child process: a trap leaves this one's context as it is),
             seconds (of the child, default 60).
     Raises:
-        InvalidTypeError: no atom; InvalidValueError: not the atom's tensor, no such tile; TmaTrap: an instruction
-        would trap; DeviceError: no GPU, a barrier that did not complete, or (backend "both") a byte that differs.
+        InvalidTypeError: no atom; InvalidValueError: not the atom's tensor, no such tile; TmaLimitError: the tile fits
+        into no block's shared memory; TmaTrap: an instruction would trap; DeviceError: no GPU, a barrier that did not
+        complete, or (backend "both") a byte that differs.
 
     >>> import numpy as np
     >>> x = np.arange(64 * 64, dtype=np.uint8).reshape(64, 64)
@@ -106,6 +109,7 @@ def execute(
     _require_backend(backend, options)
     poison = expect_integer(poison, "poison", 0, 255)
     work = instructions(atom)
+    expect_fits(atom)
     shape = known(work.tile_shape)
     index = Layout(shape)(tile_coord) if isinstance(tile_coord, tuple) else tile_coord
     number = expect_integer(index, "the number of a tile")

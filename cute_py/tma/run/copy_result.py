@@ -11,7 +11,7 @@ from cute_py.argument_checks import expect, expect_fields, expect_integer, expec
 from cute_py.tma.run.memory import as_bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # arrays have no one equality
 class CopyResult:
     """What a copy did.
 
@@ -39,7 +39,7 @@ class CopyResult:
         expect_fields(self)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # arrays have no one equality
 class TileResult:
     """One tile in shared memory: `smem` (uint8 bytes as the hardware leaves them), and how they came there."""
 

@@ -1,0 +1,216 @@
+"""Symbolic expressions in texts: what str() of a sympy expression prints, read without eval, in bounded time.
+
+    2*M + 1     Min(K, 64 // N)     Mod(N, 4)**2     floor(N/8)
+
+Python's own parser makes the tree; this module walks it. What would make sympy's work grow beyond the text is bounded
+by its result: integers by 2**128, exponents of symbols by `MAX_EXPONENT`, and an operand of `//`, `%`, Min, Max, floor
+and their like by the terms that it has when it is expanded, as sympy looks for common factors of operands. Min and Max
+of many terms, or deep within each other, are taken as they are written: sympy compares each term with each.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Mapping
+from math import comb
+from typing import Any, Final, NamedTuple
+
+from cute_py.argument_checks import MAX_INTEGER, expect, expect_integer
+from cute_py.errors import InvalidValueError, integer_text
+from cute_py.layout.leaf import MAX_DEPTH, internal_leaf, is_symbolic
+
+MAX_CHARACTERS: Final = 2000
+"""Longest symbolic expression that is read."""
+MAX_EXPONENT: Final = 64
+"""Largest exponent of a symbol."""
+MAX_TERMS: Final = 64
+"""Terms that an operand of // and % and an argument of a function may have when it is expanded."""
+MAX_LEVELS: Final = 32
+"""Levels of //, % and functions within each other."""
+COMPARED_TERMS: Final = 8
+"""Min and Max of more terms are taken as written."""
+COMPARED_LEVELS: Final = 4
+"""Min and Max with more levels of //, % and functions inside are taken as written."""
+
+_FUNCTIONS: Final = ("Min", "Max", "floor", "ceiling", "Mod", "Abs")
+
+
+class _Read(NamedTuple):
+    """An expression, the most terms that it can have when it is expanded, and its levels of functions."""
+
+    value: Any
+    terms: int
+    levels: int
+
+
+def checked_symbols(symbols: Any) -> dict[str, Any]:
+    """Names and what they stand for, as sympy objects.
+
+    Raises:
+        InvalidTypeError, InvalidValueError: no mapping of names to symbols or integers.
+    """
+    found = {}
+    for name, value in expect(symbols, Mapping, "symbols").items():  # type: ignore[type-abstract]
+        key = expect(name, str, "the name of a symbol")
+        if is_symbolic(value):
+            internal_leaf(value)  # refuses what is no integer
+            found[key] = value
+        else:
+            import sympy
+
+            found[key] = sympy.Integer(expect_integer(value, f"symbols[{key!r}]"))
+    return found
+
+
+def read_expression(text: str, symbols: Mapping[str, Any]) -> Any:
+    """The integer or sympy expression of a text of at most `MAX_CHARACTERS` characters.
+
+    Raises:
+        InvalidValueError: the text is none, or beyond a bound; the headline says why, in the manner of "... is ...".
+
+    >>> read_expression("2*(M + 1) - M", {})
+    M + 2
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise InvalidValueError(f"an expression of {len(text)} characters; at most {MAX_CHARACTERS} are read")
+    shown = repr(text[:40])
+    try:
+        tree = ast.parse(text, mode="eval").body
+        result = _Reader(symbols).read(tree).value
+        no_integer = result.is_integer is False or result.is_finite is False
+    except InvalidValueError:
+        raise
+    except (SyntaxError, MemoryError, RecursionError):
+        raise InvalidValueError(f"{shown} is no number") from None
+    except Exception as error:  # sympy refuses with errors of many kinds
+        raise InvalidValueError(f"{shown} is no number ({error})") from None
+    if no_integer:
+        raise InvalidValueError(f"{shown} is no integer")
+    if result.is_Integer:
+        return int(result)
+    _check_depth(result)
+    return result
+
+
+def _check_depth(expression: Any) -> None:
+    """Refuse what is nested deeper than sympy can print; level by level, as this must not recurse itself."""
+    level = [expression]
+    for _ in range(MAX_DEPTH):
+        level = list({part for node in level for part in node.args})
+        if not level:
+            return
+    raise InvalidValueError(f"an expression nested deeper than {MAX_DEPTH} levels")
+
+
+class _Reader:
+    """Python's tree -> a sympy expression, each node with a bound of what sympy has to do for it."""
+
+    def __init__(self, symbols: Mapping[str, Any]) -> None:
+        import sympy
+
+        self.sympy = sympy
+        self.symbols = symbols
+
+    def read(self, node: ast.expr) -> _Read:
+        if isinstance(node, ast.Constant) and type(node.value) is int:
+            return self.bounded(_Read(self.sympy.Integer(node.value), 1, 0))
+        if isinstance(node, ast.Name) and not node.id.startswith("_"):
+            found = self.symbols.get(node.id)
+            return _Read(self.sympy.Symbol(node.id, integer=True, positive=True) if found is None else found, 1, 0)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
+            part = self.read(node.operand)
+            return part if isinstance(node.op, ast.UAdd) else part._replace(value=-part.value)
+        if isinstance(node, ast.BinOp):
+            return self.bounded(self.binary(node))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS:
+            if node.keywords:
+                raise InvalidValueError(f"{node.func.id} takes no names of arguments")
+            return self.bounded(self.function(node.func.id, [self.read(a) for a in node.args]))
+        raise InvalidValueError(f"{ast.unparse(node)[:40]!r} is no number")
+
+    def binary(self, node: ast.BinOp) -> _Read:
+        if isinstance(node.op, (ast.Add, ast.Sub)):
+            parts = self.chain(node, (ast.Add, ast.Sub), ast.Sub, operator.neg)
+            terms = sum(part.terms for part in parts)
+            return _Read(self.sympy.Add(*[p.value for p in parts]), terms, max(p.levels for p in parts))
+        if isinstance(node.op, (ast.Mult, ast.Div)):
+            parts = self.chain(node, (ast.Mult, ast.Div), ast.Div, self.inverse)
+            terms = 1
+            for part in parts:
+                terms = min(terms * part.terms, MAX_TERMS + 1)
+            return _Read(self.sympy.Mul(*[p.value for p in parts]), terms, max(p.levels for p in parts))
+        left, right = self.read(node.left), self.read(node.right)
+        if isinstance(node.op, ast.Pow):
+            return self.power(left, right)
+        if isinstance(node.op, (ast.FloorDiv, ast.Mod)):
+            if right.value.is_zero:
+                raise InvalidValueError("division by zero")
+            divide, sign = (operator.floordiv, "//") if isinstance(node.op, ast.FloorDiv) else (operator.mod, "%")
+            return self.function(sign, [left, right], divide)
+        raise InvalidValueError(f"{ast.unparse(node)[:40]!r} is no number")
+
+    def chain(self, node: ast.expr, kinds: tuple[type, ...], second: type, opposite: Any) -> list[_Read]:
+        """The parts of a + b - c + ..., or of a * b / c * ..., all at once: one by one their sums would be made anew
+        for each."""
+        parts = []
+        while isinstance(node, ast.BinOp) and isinstance(node.op, kinds):
+            part = self.read(node.right)
+            parts.append(part._replace(value=opposite(part.value)) if isinstance(node.op, second) else part)
+            node = node.left
+        return [self.read(node), *reversed(parts)]
+
+    def inverse(self, value: Any) -> Any:
+        if value.is_zero:
+            raise InvalidValueError("division by zero")
+        return 1 / value
+
+    def power(self, base: _Read, exponent: _Read) -> _Read:
+        number = exponent.value
+        if not number.is_Integer:
+            raise InvalidValueError("an exponent is no integer")
+        if base.value.is_Rational:
+            largest = max(abs(base.value.p), base.value.q)
+            if largest > 1 and abs(int(number)) * (largest.bit_length() - 1) > MAX_INTEGER.bit_length():
+                raise InvalidValueError("a power has a result beyond 2**128")
+            if base.value.is_zero and number < 0:
+                raise InvalidValueError("division by zero")
+        elif abs(number) > MAX_EXPONENT:
+            raise InvalidValueError(f"an exponent is {integer_text(int(number))}; must be at most {MAX_EXPONENT}")
+        size = abs(int(number)) if base.terms > 1 else 1
+        return _Read(base.value**number, min(comb(base.terms + size - 1, size), MAX_TERMS + 1), base.levels)
+
+    def function(self, name: str, parts: list[_Read], make: Any = None) -> _Read:
+        """A function whose arguments sympy compares, or expands to find common factors."""
+        if not parts:
+            raise InvalidValueError(f"{name} of nothing")
+        large = max(part.terms for part in parts)
+        if large > MAX_TERMS:
+            raise InvalidValueError(f"an operand of {name} expands to more than {MAX_TERMS} terms")
+        levels = max(part.levels for part in parts)
+        if levels >= MAX_LEVELS:
+            raise InvalidValueError(f"{name} within more than {MAX_LEVELS} levels of //, % and functions")
+        values = [part.value for part in parts]
+        if make is None:
+            make = getattr(self.sympy, name)
+            if name in ("Min", "Max"):
+                values = list(dict.fromkeys(x for v in values for x in (v.args if isinstance(v, make) else (v,))))
+                if len(values) > COMPARED_TERMS or levels > COMPARED_LEVELS:
+                    return _Read(self.as_written(make, values), 1, levels + 1)
+        return _Read(make(*values), large, levels + 1)
+
+    def as_written(self, kind: Any, values: list[Any]) -> Any:
+        """Min or Max of these terms; only the numbers among them are compared."""
+        numbers = [v for v in values if v.is_number]
+        others = [v for v in values if not v.is_number]
+        return kind(*others, *([kind(*numbers)] if numbers else []), evaluate=False)
+
+    def bounded(self, read: _Read) -> _Read:
+        """The same, if no number in it is beyond 2**128 and no exponent beyond `MAX_EXPONENT`."""
+        for part in (read.value, *read.value.args):
+            if part.is_Rational and max(abs(part.p), part.q) > MAX_INTEGER:
+                shown = integer_text(int(part.p if abs(part.p) > MAX_INTEGER else part.q))
+                raise InvalidValueError(f"a number is {shown}; must be at most 2**128 in magnitude")
+            if part.is_Pow and part.exp.is_Integer and abs(part.exp) > MAX_EXPONENT:
+                raise InvalidValueError(f"an exponent is {integer_text(int(part.exp))}; must be at most {MAX_EXPONENT}")
+        return read

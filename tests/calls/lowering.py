@@ -1,0 +1,260 @@
+"""Calls of instructions, stages, kernels and exports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.calls.call import add, calls_of, method
+from tests.calls.instances import INSTANCES
+from tests.calls.text import Maker
+
+SHAPES = (
+    "shape_of()",
+    "shape_of('store')",
+    "shape_of('reduce')",
+    "tma.copy_shape('load', (128, 128), 'bf16', swizzle=3)",
+    "tma.copy_shape('load', (64, 64), 'float32', multicast=2)",
+    "tma.copy_shape('load', (4, 8, 64), 'uint8')",
+    "tma.copy_shape('load', (2, 4, 4, 32), 'float16', mode='im2col')",
+    "tma.copy_shape('load', (4, 64), 'float16', mode='tile::gather4')",
+    "tma.copy_shape('load', (64,), 'int32', cache_hint=True)",
+)
+ATOMS = (
+    "load_atom()",
+    "load_atom('SM90_TMA_STORE')",
+    "load_atom('SM90_TMA_REDUCE_ADD')",
+    "load_atom('SM90_TMA_LOAD_MULTICAST', 64, 64, '128B', 2)",
+    "im2col_atom()",
+)
+INSTRUCTIONS = (
+    "'cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r10}], [%r2];'",
+    "'prefetch.tensormap [%rd1];'",
+    "'mbarrier.try_wait.parity.shared.b64 %p1, [%r1], %r2;'",
+    "'tensormap.replace.tile.global_dim.global.b1024.b32 [%rd1], 1, %r2;'",
+    "'cp.async.bulk.commit_group;'",
+    "'fence.proxy.async;'",
+    "'wgmma.fence.sync.aligned;'",
+)
+FORM_CALLS = (
+    ("'load'", {"dim": "2", "multicast": "True"}),
+    ("'load'", {"dim": "3", "mode": "'im2col'"}),
+    ("'load'", {"dim": "2", "operands": "{'coords': (0, 64)}"}),
+    ("'store'", {"dim": "2"}),
+    ("'reduce'", {"dim": "1", "op": "'add'"}),
+    ("'prefetch'", {"dim": "2"}),
+    ("'bulk.load'", {}),
+    ("'bulk.store'", {"cp_mask": "True"}),
+    ("'tensormap.replace'", {"field": "'global_dim'", "spaces": "'global'"}),
+    ("'mbarrier.init'", {}),
+    ("'mbarrier.arrive.expect_tx'", {}),
+    ("'mbarrier.try_wait.parity'", {}),
+    ("'elect.sync'", {}),
+    ("'bulk.commit_group'", {}),
+)
+
+
+def shape(m: Maker) -> str:
+    return m.choice(SHAPES)
+
+
+def plain_shape(m: Maker) -> str:
+    return m.choice(SHAPES[:3])
+
+
+def atom(m: Maker) -> str:
+    return m.choice(ATOMS)
+
+
+def sm(m: Maker) -> str:
+    return m.one_of("'sm_90a'", "'sm_90'", "'sm_100a'", "'sm_80'")
+
+
+def damaged(m: Maker) -> str:
+    text = m.choice(INSTRUCTIONS)[1:-1]
+    at = m.integer(0, len(text))
+    return repr(text[:at] + m.choice(("", ".", "[", "}", "%", "::", "x", ";")) + text[at + m.integer(0, 3) :])
+
+
+def instruction(m: Maker) -> str:
+    return damaged(m) if m.chance(0.3) else m.choice(INSTRUCTIONS)
+
+
+INSTANCES.update(
+    {
+        "tma.lower.Architecture": lambda m: f"tma.lower.architecture({sm(m)})",
+        "tma.Capability": "tma.capability('load tile shared::cta', 'sm_90a')",
+        "tma.CopyShape": shape,
+        "tma.EntryPoint": lambda m: f"tma.ENTRY_POINTS[{m.integer(0, 80)}]",
+        "tma.Examination": lambda m: f"tma.examine({m.choice(INSTRUCTIONS)})",
+        "tma.InlineAsm": "tma.inline_asm('load', dim=2, multicast=True)",
+        "tma.KernelFunction": "tma.KernelFunction('sm_90a', (shape_of(), shape_of('store')))",
+        "tma.Lowering": lambda m: f"tma.lower({plain_shape(m)})",
+        "tma.PhaseTrace": "tma.run_phases(tma.KernelFunction('sm_90a', (shape_of(),)))",
+        "tma.RebindSequence": "tma.rebind_sequence(2)",
+        "tma.Variant": lambda m: f"tma.VARIANTS[{m.integer(0, 30)}]",
+        "tma.Verdict": lambda m: f"tma.verdict({m.choice(INSTRUCTIONS)}, {sm(m)})",
+        "tma.Witness": lambda m: f"tma.choose_witness({plain_shape(m)}, 'sm_90a')",
+    }
+)
+
+add("tma.lower.architecture", Maker.arch)
+add("tma.lower.Architecture", "'sm_90a'", "90", "'a'", "(8, 0)", "'Hopper'")
+add("tma.birth_sequence", "request()", named={"space": lambda m: m.one_of("'global'", "'shared'")})
+add(
+    "tma.capability",
+    lambda m: f"tma.VARIANTS[{m.integer(0, 60)}].name",
+    lambda m: m.one_of("'sm_90a'", "'sm_100a'", "'sm_120a'"),
+)
+add("tma.Capability", "(8, 6)", "None")
+add("tma.ch_opnum", "2", "0", "True")
+add("tma.mcast_opnum", "4", "2")
+add("tma.choose_witness", shape, sm, named={"address_space": lambda m: m.one_of("1", "3"), "allow_tma": "True"})
+
+
+@calls_of("tma.copy_shape", weight=2)
+def _copy_shape(m: Maker) -> Any:
+    options = {
+        "swizzle": str(m.integer(0, 3)),
+        "multicast": m.one_of("1", "2", "4"),
+        "tensor": "'B'",
+        "cache_hint": "True",
+        "box": "(64, 32)",
+        "device_descriptor": "True",
+        "axes": "('M', 'K')",
+    }
+    kwargs = {k: v for k, v in options.items() if m.chance(0.2)}
+    return (m.one_of("'load'", "'store'", "'reduce'"), m.one_of("(128, 64)", "(64, 64)"), m.dtype()), kwargs
+
+
+add(
+    "tma.CopyShape",
+    "'load'",
+    "(128, 64)",
+    "make_gmem_ptr(0, 'bfloat16').dtype",
+    named={
+        "box": "(64, 64)",
+        "mode": "'tile'",
+        "origins": "((0, 0),)",
+        "offsets": "(0,)",
+        "tx_bytes": "16384",
+        "cta_group": "0",
+        "im2col_offsets": "()",
+        "reduce_kind": "'add'",
+    },
+)
+method(
+    "tma.CopyShape.box_offset", "tma.copy_shape('load', (128, 128), 'bf16', swizzle=3)", lambda m: str(m.integer(0, 1))
+)
+method(
+    "tma.CopyShape.instruction_origin",
+    "tma.copy_shape('load', (128, 128), 'bf16', swizzle=3)",
+    lambda m: str(m.integer(0, 1)),
+)
+add("tma.copy_shape_of", atom, named={"tensor": "'B'"})
+add("tma.copy_shape_of", "im2col_atom()")
+add("tma.cuda_kernel", lambda m: m.one_of("shape_of()", "shape_of('store')"), named={"name": "'kernel'"})
+add("tma.cute_cpp", "shape_of()", "request()")
+add("tma.triton", "shape_of()", "request()")
+add(
+    "tma.encode_call",
+    lambda m: m.one_of("request()", "im2col_request()"),
+    named={"variable": "'map_a'", "address": "'pointer'"},
+)
+add("tma.entry_point", lambda m: f"tma.ENTRY_POINTS[{m.integer(0, 80)}].name")
+add("tma.EntryPoint", "'SM90_TMA_LOAD_1D'", "'load'", "(('dim', 1),)", "('desc_ptr',)")
+method("tma.EntryPoint.copy", "tma.entry_point('SM90_TMA_STORE_3D')", "'%rd1'", "'%r1'", "'%r2'", "'%r3'", "'%r4'")
+add("tma.examine", instruction, named={"symbols": "{'smem': 'shared'}"})
+add("tma.verdict", instruction, sm, named={"version": lambda m: m.one_of("(9, 0)", "(8, 0)")})
+method("tma.Examination.min_version", f"tma.examine({INSTRUCTIONS[0]})", sm)
+method("tma.Examination.reasons", f"tma.examine({INSTRUCTIONS[0]})", sm, named={"version": "(8, 0)"})
+for name, given in (
+    ("Examination", ("text", "form", "chosen", "canonical", "canonical_text", "errors", "requirements")),
+    ("Verdict", ("text", "arch", "assembles", "canonical", "canonical_text", "min_version", "reasons", "advice")),
+    ("Witness", ("name", "is_tma", "row", "swizzle", "reasons")),
+    ("PhaseTrace", ("phases", "rewritten", "num_host_tmas", "num_device_tmas", "diagnostics")),
+    ("Lowering", ("shape", "arch", "witness", "stages", "flow", "orders", "spaces", "phases")),
+    ("InlineAsm", ("template", "operands")),
+    ("RebindSequence", ("rank", "space", "scope", "steps")),
+    ("Variant", ("name", "form", "text")),
+):
+    instances = {
+        "Examination": f"tma.examine({INSTRUCTIONS[0]})",
+        "Verdict": f"tma.verdict({INSTRUCTIONS[0]}, 'sm_90a')",
+        "Witness": "tma.choose_witness(shape_of(), 'sm_90a')",
+        "PhaseTrace": "tma.run_phases(tma.KernelFunction('sm_90a', (shape_of(),)))",
+        "Lowering": "tma.lower(shape_of())",
+        "InlineAsm": "tma.inline_asm('load', dim=2)",
+        "RebindSequence": "tma.rebind_sequence(2)",
+        "Variant": "tma.VARIANTS[0]",
+    }
+    add(f"tma.{name}", *(f"{instances[name]}.{f}" for f in given), weight=0.3)
+add(
+    "tma.export",
+    lambda m: m.choice((atom, atom, shape))(m),
+    lambda m: m.one_of("'cu'", "'ptx'", "'c'", "'cute'", "'triton'"),
+    named={"arch": sm, "request": "request()"},
+)
+add("tma.write_export", "load_atom()", lambda m: m.one_of("'ptx'", "'c'"), "'exported'", weight=0.3)
+add("tma.form", lambda m: f"tma.FORMS[{m.integer(0, 60)}].name")
+
+
+@calls_of("tma.ptx", weight=2)
+def _ptx(m: Maker) -> Any:
+    name, modifiers = m.choice(FORM_CALLS)
+    more = {"predicate": "'@%p1'"} if m.chance(0.2) else {}
+    more.update({"arch": sm(m)} if m.chance(0.2) else {})
+    return (name,), {**modifiers, **more}
+
+
+@calls_of("tma.inline_asm")
+def _asm(m: Maker) -> Any:
+    name, modifiers = m.choice(FORM_CALLS[:2] + FORM_CALLS[3:6])
+    return (name,), modifiers
+
+
+@calls_of("tma.why_not")
+def _why_not(m: Maker) -> Any:
+    if m.chance(0.4):
+        return (instruction(m), sm(m)), {}
+    name, modifiers = m.choice(FORM_CALLS)
+    return (name, sm(m)), {k: v for k, v in modifiers.items() if k != "operands"}
+
+
+add(
+    "tma.KernelFunction",
+    "'sm_90a'",
+    "(shape_of(), shape_of('store'))",
+    named={"num_host_tmas": "2", "allow_tma": "False"},
+)
+add(
+    "tma.run_phases",
+    lambda m: m.one_of(
+        "tma.KernelFunction('sm_90a', (shape_of(),))",
+        "tma.KernelFunction(None, ())",
+        "tma.KernelFunction('sm_80', (shape_of(), shape_of('store')))",
+    ),
+)
+add("tma.legacy_ptx", "shape_of()", "'sm_80'", named={"kind": "''"})
+add(
+    "tma.single_tile_ptx", plain_shape, named={"arch": lambda m: m.one_of("'sm_90a'", "'sm_100a'"), "version": "(9, 0)"}
+)
+add(
+    "tma.lower",
+    lambda m: m.choice((shape, atom))(m),
+    named={"tile_coord": "(0, 1)", "arch": lambda m: m.one_of("'sm_90a'", "'sm_100a'", "'sm_80'"), "allow_tma": "True"},
+)
+method("tma.Lowering.stage", "tma.lower(shape_of())", lambda m: m.one_of("'1'", "'3a'", "'7'"))
+method("tma.Lowering.print", "tma.lower(shape_of())", named={"file": "io.StringIO()"})
+add(
+    "tma.rebind_ptx", lambda m: str(m.integer(1, 5)), named={"arch": "'sm_100a'", "scope": "'sys'", "version": "(9, 0)"}
+)
+add(
+    "tma.rebind_sequence",
+    lambda m: str(m.integer(1, 5)),
+    named={
+        "space": lambda m: m.one_of("'global'", "'shared'"),
+        "scope": lambda m: m.one_of("'cta'", "'gpu'"),
+        "seed_copy": "False",
+    },
+)
+method("tma.Targets.has", "tma.Targets.FROM_90", lambda m: f"tma.lower.architecture({sm(m)})")

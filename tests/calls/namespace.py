@@ -1,0 +1,37 @@
+"""What the text of a call may name: the public names, numpy, sympy, and the objects that calls are made on."""
+
+from __future__ import annotations
+
+import io
+import operator
+from typing import Any
+
+import cute_py
+from tests.calls import objects
+
+
+def reflected(operation: Any) -> Any:
+    """The operator with its two operands exchanged, so that the second one is asked first to deal with it."""
+    return lambda a, b: operation(b, a)
+
+
+def names() -> dict[str, Any]:
+    """A fresh namespace; every name of `cute_py` by itself, the other packages by theirs."""
+    import numpy
+    import sympy
+
+    return {
+        **{name: getattr(cute_py, name) for name in cute_py.__all__},
+        **{name: getattr(objects, name) for name in objects.__all__},
+        "explain": cute_py.explain,
+        "cute_py": cute_py,
+        "tma": cute_py.tma,
+        "tmem": cute_py.tmem,
+        "draw": cute_py.draw,
+        "testing": cute_py.testing,
+        "numpy": numpy,
+        "sympy": sympy,
+        "operator": operator,
+        "reflected": reflected,
+        "io": io,
+    }

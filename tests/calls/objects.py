@@ -1,0 +1,274 @@
+"""Objects that the texts of calls name: arrays, memories, atoms, descriptors. Each call makes its own."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+from typing import Any
+
+import numpy as np
+
+import cute_py as cute
+from cute_py import Int, Layout, LayoutRight, tma, tmem
+from cute_py.cli import main
+from tests.calls.arena import placed
+
+__all__ = [
+    "ROW_MAJOR_TILE",
+    "array",
+    "atom_arguments",
+    "barrier_in",
+    "cluster",
+    "command",
+    "copied",
+    "copy_request",
+    "exec_load",
+    "exec_store",
+    "global_memory",
+    "gmem_bytes",
+    "good_program",
+    "gtensor",
+    "im2col_atom",
+    "im2col_descriptor",
+    "im2col_request",
+    "load_atom",
+    "load_parts",
+    "loaded_tmem",
+    "nested",
+    "non_exec",
+    "one_tile",
+    "program",
+    "proxy",
+    "request",
+    "ring",
+    "saved",
+    "shape_of",
+    "small_request",
+    "stile",
+    "timeline",
+    "tmem_copy",
+    "trace",
+]
+
+ROW_MAJOR_TILE = Layout((Int(128), Int(64)), LayoutRight)
+
+
+def nested(depth: int) -> Any:
+    """A tuple in a tuple in a tuple ..."""
+    tree: Any = 1
+    for _ in range(depth):
+        tree = (tree,)
+    return tree
+
+
+def array(shape: Any, dtype: str = "float32") -> Any:
+    """0, 1, 2, ... in C order, as numpy or ml_dtypes holds them."""
+    made = cute.make_gmem_ptr(0, dtype).dtype.numpy
+    return placed((np.arange(int(np.prod(shape))) % 100).reshape(shape).astype(made))
+
+
+def saved(shape: Any, dtype: str = "float32", name: str = "input.npy") -> str:
+    """The name of a file of an array in the current folder, which is a folder of its own."""
+    np.save(name, array(shape, dtype))
+    return name
+
+
+def gmem_bytes(count: int) -> Any:
+    return placed((np.arange(count) * 7 % 251).astype(np.uint8))
+
+
+# ---- atoms
+
+
+def gtensor(rows: int = 256, columns: int = 128, dtype: str = "float16") -> Any:
+    """A row-major matrix in global memory."""
+    return cute.make_tensor(cute.make_gmem_ptr(4096, dtype), Layout((rows, columns), (columns, Int(1))))
+
+
+def load_atom(op: str = "SM90_TMA_LOAD", rows: int = 64, columns: int = 32, swizzle: str = "64B", ctas: int = 1) -> Any:
+    """An atom over `gtensor()`."""
+    smem = tma.make_smem_layout("K", swizzle, "float16", (rows, columns))
+    return tma.make_tma_copy(op, gtensor(), smem, num_multicast=ctas)
+
+
+def im2col_atom() -> Any:
+    images = Layout(((16, 16, 2), 64), ((64, 1024, 16384), Int(1)))
+    gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), images)
+    smem = tma.make_smem_layout("K", "128B", "float16", (128, 64))
+    corners = ((-1, -1), (-1, -1), (1, 1), (1, 1))
+    return tma.make_im2col_tma_copy("SM90_TMA_LOAD_IM2COL", gmem, smem, (Int(128), Int(64)), 1, *corners)
+
+
+def im2col_descriptor() -> Any:
+    """A descriptor of the dialect, for images with their channels innermost."""
+    images = Layout((64, 16, 16, 2), (Int(1), 64, 1024, 16384))
+    tensor = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), images)
+    return tma.tma_descriptor_im2col(tensor, (-1, -1), (-1, -1), 64, 128)
+
+
+def atom_arguments() -> dict[str, Any]:
+    """Arguments of `make_tma_atom` that it refuses: rows of 128 bytes with a swizzle of 64."""
+    square = Layout((Int(64), Int(64)), LayoutRight)
+    wide = cute.ComposedLayout(cute.Swizzle(2, 4, 3), cute.smem_ptr_flag(16), square)
+    return {"op": "SM90_TMA_LOAD", "gtensor": gtensor(), "smem_layout": wide, "num_multicast": 1, "suggest": False}
+
+
+def _square_atom(source: Any) -> Any:
+    return tma.make_tma_copy("SM90_TMA_LOAD", source, Layout((Int(32), Int(32)), LayoutRight))
+
+
+def copied() -> Any:
+    """The result of a copy of 4 tiles."""
+    source = array((64, 64), "float16")
+    return tma.copy(_square_atom(source), source)
+
+
+def one_tile() -> Any:
+    """The result of one tile."""
+    source = array((64, 64), "uint8")
+    return tma.execute(_square_atom(source), source, (0, 1))
+
+
+def stile(atom: Any) -> Any:
+    """The tile of an atom in shared memory."""
+    return cute.make_tensor(cute.make_smem_ptr(0, "float16"), ROW_MAJOR_TILE if atom is None else atom.tile)
+
+
+def non_exec(**options: Any) -> Any:
+    """A non-exec atom that the partition verifier accepted."""
+    return tma.partition(ROW_MAJOR_TILE, gtensor(1024, 512), (128, 64), **options)[0].body
+
+
+def exec_load() -> Any:
+    return tma.make_exec_tma(non_exec(), tma.Mbarrier(1))
+
+
+def exec_store(**options: Any) -> Any:
+    return tma.make_exec_tma(non_exec(**(options or {"store_mode": 0})))
+
+
+# ---- tensor maps
+
+
+def request(swizzle: int = 3) -> Any:
+    return tma.TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128), swizzle=swizzle)
+
+
+def small_request(address: int = 4096) -> Any:
+    """A map of 64 x 8 bytes, boxes of 32 x 4."""
+    return tma.TensorMapTiled(0, address, (64, 8), (64,), (32, 4))
+
+
+def im2col_request() -> Any:
+    return tma.TensorMapIm2col(0, 4096, (16, 4, 3, 1), (16, 64, 192), (-1, -1), (-1, -1), 16, 6)
+
+
+def shape_of(direction: str = "load") -> Any:
+    return tma.copy_shape(direction, (128, 64), "bf16", swizzle=3)
+
+
+# ---- memories and programs
+
+
+def global_memory() -> Any:
+    memory = tma.GlobalMemory()
+    memory.add("A", gmem_bytes(512), 4096)
+    memory.allocate("B", 256)
+    return memory
+
+
+def cluster() -> Any:
+    made = tma.Cluster(2, 2048)
+    made.init_barriers(1024, 1)
+    return made
+
+
+def barrier_in(smem: Any, offset: int = 1024) -> Any:
+    """Shared memory with a barrier."""
+    tma.init_barrier(smem, offset, 1)
+    return smem
+
+
+def program() -> Any:
+    return tma.Run(tma.Emulator(), global_memory(), tma.SharedMemory(2048))
+
+
+def good_program(run: Any) -> None:
+    barrier = run.barrier(1024)
+    barrier.arrive_expect_tx(128)
+    run.load(tma.encode(small_request()), (0, 0), 0, barrier)
+    run.wait(barrier, 0)
+    run.store(tma.encode(small_request()), (0, 4), 0)
+    run.commit_group()
+    run.wait_group()
+
+
+def load_parts(land: bool = False) -> Any:
+    """A program with a load in flight, or landed: (run, its barrier, the flight)."""
+    run = program()
+    barrier = run.barrier(1024)
+    barrier.arrive_expect_tx(128)
+    flight = run.issue(tma.encode(small_request()), (0, 0), 0, barrier)
+    if land:
+        run.land(flight)
+    return run, barrier, flight
+
+
+def ring(depth: int = 2, tiles: int = 4) -> Any:
+    gmem = tma.GlobalMemory()
+    gmem.add("A", np.arange(4096, dtype=np.uint32).view(np.uint8), 4096)
+    tile = tma.TensorMapTiled(2, 4096, (4096,), (), (128,))
+    loads = [tma.RingLoad(tile, [(128 * i,) for i in range(tiles)])]
+    return tma.Ring(tma.Emulator(), gmem, tma.SharedMemory(4096), loads, depth=depth)
+
+
+def timeline() -> Any:
+    return ring().simulate()
+
+
+def proxy() -> Any:
+    made = tma.TensormapProxy()
+    made.place(0x1000, bytes(128))
+    return made
+
+
+def trace() -> Any:
+    tile = tma.TensorMapTiled(6, 4096, (64, 16), (128,), (64, 8), swizzle=3)
+    return tma.Trace(tile, [(0, 0), (0, 8)], [0, 1024])
+
+
+# ---- tensor memory
+
+
+def tmem_copy() -> Any:
+    return tmem.demonstration_copy()
+
+
+def copy_request() -> Any:
+    return tmem_copy().request
+
+
+def loaded_tmem(cta_group: int = 1) -> Any:
+    made = tmem.TensorMemory()
+    made.alloc(64, cta_group)
+    return made
+
+
+# ---- the command line
+
+
+def command(*arguments: str, stdin: str = "") -> tuple[object, str, str]:
+    """Exit status, standard output and standard error of `cute-py` with these arguments, in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    before = sys.stdin
+    sys.stdin = io.TextIOWrapper(io.BytesIO(stdin.encode()), encoding="utf-8")
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                status: object = main(list(arguments))
+            except SystemExit as end:
+                status = end.code
+    finally:
+        sys.stdin = before
+    return status, out.getvalue(), err.getvalue()

@@ -1,0 +1,122 @@
+"""Every public name has a call, the calls are valid, and they are the same in every process."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.calls import arena, surface
+from tests.calls.call import Call, Entry
+from tests.calls.mutations import JUNK, mutated
+from tests.calls.namespace import names
+from tests.calls.outcome import is_refusal
+from tests.calls.registry import EXCEPTIONS, registry
+
+ROOT = Path(__file__).parents[2]
+
+ALWAYS_REFUSED = {
+    "ComposedLayout.max_common_layout": "not defined in CuTe",
+    "ComposedLayout.stride": "a composed layout has none",
+    "Pointer.__getitem__": "a bare pointer has no elements",
+    "SmemPtrFlag.__rfloordiv__": "its value is 0",
+    "SmemPtrFlag.__rmod__": "its value is 0",
+    "TmemPointer.__getitem__": "a bare pointer has no elements",
+}
+"""Names whose calls are right to be refused, and why."""
+
+
+def test_every_public_name_has_a_call() -> None:
+    missing = [name for name in surface.public_names() if name not in registry() and name not in EXCEPTIONS]
+    assert not missing, "tests/calls needs a call of each of these"
+
+
+def test_no_call_is_of_another_name() -> None:
+    public = set(surface.public_names())
+    assert not [name for name in registry() if name not in public and not name.endswith(".__eq__")]
+    assert not [name for name in EXCEPTIONS if name not in public]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    before = Path.cwd()
+    os.chdir(tmp_path)
+    yield tmp_path
+    os.chdir(before)
+
+
+def _made(call: Call, namespace: dict[str, object]) -> BaseException | None:
+    arena.reset()
+    function, args, kwargs = call.made(namespace)
+    try:
+        function(*args, **kwargs)
+    except Exception as error:
+        return error
+    return None
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("room", sorted({entry.room for entry in registry().values()}))
+def test_the_calls_of_a_room_are_valid(room: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They return, or are refused by an error that a user may see; each name has one that returns."""
+    namespace = names()
+    foreign, never = [], []
+    for name, entry in registry().items():
+        if entry.room != room or entry.device:
+            continue
+        errors = []
+        for number in range(3 if entry.weight < 0.3 else 12):
+            call = entry.call(f"valid/{number}")
+            errors.append(_made(call, namespace))
+            if errors[-1] is not None and not is_refusal(errors[-1], call.text):
+                foreign.append(f"{call.text}: {errors[-1]!r}"[:500])
+        if None not in errors and name not in ALWAYS_REFUSED:
+            never.append(f"{name}: {errors[0]!r}"[:500])
+    capsys.readouterr()
+    assert not foreign
+    assert not never
+
+
+def test_calls_are_the_same_in_every_process() -> None:
+    code = (
+        "import hashlib; from tests.calls.registry import registry; from tests.fuzz.worker import call_of;"
+        "text = ''.join(call_of(e, 1, n).text for e in registry().values() for n in range(6));"
+        "print(hashlib.sha256(text.encode()).hexdigest())"
+    )
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env=dict(os.environ, PYTHONHASHSEED=seed),
+            cwd=ROOT,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert found[0] == found[1]
+
+
+def test_a_mutation_changes_one_argument() -> None:
+    call = Call("f", "f", ("(4, 8)", "'text'"), (("key", "{'a': 1}"),))
+    for seed in range(200):
+        other = mutated(call, random.Random(seed))
+        before, after = ((*(made.args or ()), *made.kwargs) for made in (call, other))
+        assert sum(a != b for a, b in zip(before, after, strict=True)) <= 1
+        assert other.target == call.target
+
+
+def test_what_an_operator_is_applied_to_is_not_mutated() -> None:
+    call = Call("f", "operator.add", ("E(0)", "E(1)"), (), 1)
+    assert all((mutated(call, random.Random(seed)).args or ())[0] == "E(0)" for seed in range(50))
+
+
+def test_every_mutation_can_be_evaluated() -> None:
+    namespace = names()
+    entry = Entry("f", [lambda maker: Call("f", "list", (maker.choice(JUNK),))])
+    assert all(entry.call(seed).made(namespace) for seed in range(300))

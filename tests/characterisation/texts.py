@@ -1,0 +1,56 @@
+"""All texts that are recorded one by one: kernels, instructions, exports, and what each command prints as JSON."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+from tests.calls import surface
+from tests.calls.described import normalised
+from tests.calls.objects import command, saved
+from tests.characterisation import kernels
+
+GMEM = "(1024,512):(512,_1)"
+SMEM = "Sw<3,4,3> o smem_ptr[16b](unset) o (_128,_64):(_64,_1)"
+SIZES = ("--dtype", "float16", "--dims", "512,1024", "--strides", "1024", "--box", "64,128")
+MAP = "0010000000000000" + "1063000040000000" + "00" * 16 + "ff010000ff030000" + "00" * 16 + "0000000000003f7f"
+
+COMMANDS: dict[str, list[tuple[str, ...]]] = {
+    "demo": [()],
+    "print": [("(4,8):(8,1)",), ("ArithTuple(0,0) o (4,5):(_1@0,_1@1)",), ("(4,8):(8,1)", "--latex")],
+    "copy": [("copied.npy", "--tile", "32x32")],
+    "tma": [
+        (GMEM, SMEM, "--show", view) for view in ("explain", "box", "partition", "check", "lower", "ptx", "cu", "c")
+    ],
+    "desc": [("encode", *SIZES), *((action, MAP) for action in ("decode", "check", "slots")), ("diff", MAP, MAP)],
+    "tmem": [("demo",), ("forms",), ("descriptor", "0x0000400800100000")],
+    "draw": [("(4,8):(8,1)",), (GMEM, "--smem", SMEM), ("Sw<3,4,3>",)],
+    "completion": [(shell,) for shell in ("bash", "zsh", "fish")],
+}
+"""Command -> arguments. The other commands do not end, or say what is installed here."""
+
+NOT_PRINTED = {"cute-py serve", "cute-py doctor"}
+
+
+def command_texts() -> dict[str, str]:
+    """Label -> exit status, standard output and standard error."""
+    if {f"cute-py {name}" for name in COMMANDS} | NOT_PRINTED != set(surface.commands()):
+        raise ValueError("a command without a line in COMMANDS")
+    found = {}
+    before = os.getcwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            saved((64, 64), "float16", "copied.npy")
+            for name, lines in COMMANDS.items():
+                for line in lines:
+                    said = repr(command(name, *line, "--json"))
+                    found[" ".join(["command", name, *line])] = normalised(said)
+        finally:
+            os.chdir(before)
+    return found
+
+
+def texts() -> dict[str, str]:
+    """Label -> text."""
+    return {**kernels.texts(), **command_texts()}

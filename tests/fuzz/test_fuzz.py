@@ -1,0 +1,65 @@
+"""A seeded sample of calls of every public name, half of them with one wrong argument; and what the fuzzer finds."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.calls.registry import registry
+from tests.fuzz.findings import report
+
+ROOT = Path(__file__).parents[2]
+CALLS, SEED = 5_000, "sample"
+
+ROOMS = sorted({entry.room for entry in registry().values()})
+
+
+@pytest.fixture(scope="session")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """The findings of the sample: made in processes of their own, which may hang or die."""
+    out = tmp_path_factory.mktemp("fuzz") / "findings.json"
+    command = [sys.executable, "-m", "tests.fuzz", "--calls", str(CALLS), "--seed", SEED, "--json", str(out)]
+    subprocess.run(command, cwd=ROOT, env=dict(os.environ), capture_output=True, timeout=600, check=False)
+    found: list[dict[str, Any]] = json.loads(out.read_text(encoding="utf-8"))
+    return found
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_wrong_arguments_end_in_typed_errors_at_once(room: str, sample: list[dict[str, Any]]) -> None:
+    found = [finding for finding in sample if registry()[finding["name"]].room == room]
+    assert not found, report(found)
+
+
+PLANTED = """
+import time, os
+from tests.calls.call import Call, Entry
+from tests.fuzz import worker
+from tests.fuzz.worker import Task, carried_out
+
+worker.SECONDS, worker.HARD_SECONDS = 0.3, 2.0
+loop, loop_in_c = "[0 for _ in iter(int, 1)]", "sum(range(10 ** 15))"
+texts = ["{'a': 1}['b']", loop, loop_in_c, "bytearray(8 << 30)", "os._exit(3)", "1 + 1"]
+entries = {text: Entry(text, [lambda maker, text=text: Call(text, text)], mutable=False) for text in texts}
+names = worker.names
+worker.names = lambda: {**names(), "os": os}
+for record in carried_out([Task(text, 0) for text in texts], 1, entries):
+    print(record["name"], "->", record["type"])
+"""
+
+
+def test_what_is_planted_is_found() -> None:
+    """A foreign exception, a loop in Python, one in C, a lack of memory, a death; and a call that is right."""
+    done = subprocess.run([sys.executable, "-c", PLANTED], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert set(done.stdout.splitlines()) == {
+        "{'a': 1}['b'] -> KeyError",
+        "[0 for _ in iter(int, 1)] -> Overtime",
+        "sum(range(10 ** 15)) -> hangs (killed after 2 s)",
+        "bytearray(8 << 30) -> MemoryError",
+        "os._exit(3) -> process died (3)",
+    }

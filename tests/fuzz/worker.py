@@ -1,0 +1,192 @@
+"""Calls made one after the other in a process of their own, which may be killed at any of them."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import io
+import json
+import os
+import random
+import resource
+import signal
+import struct
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from mmap import mmap
+from typing import Any
+
+from tests.calls import arena
+from tests.calls.call import Call, Entry
+from tests.calls.mutations import mutated
+from tests.calls.namespace import names
+from tests.calls.outcome import Overtime, is_refusal, place_of, touch
+
+SECONDS = 2.0
+"""CPU time that a call may take."""
+
+HARD_SECONDS = 20.0
+"""Wall time after which the process is killed."""
+
+MEMORY = 4 << 30
+"""Bytes of address space."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """The `number`th call of a name; odd ones are mutated."""
+
+    name: str
+    number: int
+
+
+def call_of(entry: Entry, seed: object, number: int) -> Call:
+    """The call of a task; the same in every process."""
+    call = entry.call(f"{seed}/{number}")
+    if number % 2 and entry.mutable:
+        return mutated(call, random.Random(f"{seed}/{number}/{entry.name}/mutation"))
+    return call
+
+
+def _ring(signum: int, frame: Any) -> None:
+    raise Overtime
+
+
+Record = dict[str, Any]
+Perform = Callable[[Call, dict[str, Any]], Record | None]
+"""Makes a call, and says what is to be kept of it."""
+
+
+def attempt(call: Call, namespace: dict[str, Any]) -> Record | None:
+    """What is wrong with a call; None where it returns or is refused as it should."""
+    try:
+        function, args, kwargs = call.made(namespace)
+    except Exception as error:
+        return finding(call, error, "arguments: ")
+    begin = time.process_time()
+    try:
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                touch(function(*args, **kwargs), isinstance(function, type))
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+    except Overtime as error:
+        return finding(call, error, "")
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        if time.process_time() - begin > SECONDS:
+            return finding(call, Overtime(), f"{time.process_time() - begin:.1f} s, then {type(error).__name__}")
+        if not is_refusal(error, call.text):
+            return finding(call, error, "")
+    if time.process_time() - begin > SECONDS:
+        return finding(call, Overtime(), f"{time.process_time() - begin:.1f} s")
+    return None
+
+
+def finding(call: Call, error: BaseException, prefix: str) -> Record:
+    """One thing that is wrong, as plain data."""
+    try:
+        said = str(error)
+    except Exception as second:
+        said = f"(no text: {type(second).__name__})"
+    return {
+        "name": call.name,
+        "type": prefix + type(error).__name__,
+        "said": " ".join(said.split())[:160],
+        "place": place_of(error),
+        "text": call.text,
+    }
+
+
+def restrict(folder: str) -> None:
+    """This process from now on: no terminal, a folder of its own, bounded memory and files."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    sys.stdin = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    os.chdir(folder)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 28, 1 << 28))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    signal.signal(signal.SIGPROF, _ring)
+    warnings.simplefilter("ignore")
+
+
+def work(
+    tasks: list[Task],
+    begin: int,
+    seed: object,
+    registry: dict[str, Entry],
+    clock: mmap,
+    results: str,
+    perform: Perform,
+) -> None:
+    """The child's life: every task from `begin` on; `clock` holds the number of the task that is being done."""
+    with tempfile.TemporaryDirectory() as folder, open(results, "a", encoding="utf-8") as out:
+        restrict(folder)
+        namespace = names()
+        for at in range(begin, len(tasks)):
+            clock[:8] = struct.pack("q", at)
+            task = tasks[at]
+            arena.reset()
+            found = perform(call_of(registry[task.name], seed, task.number), namespace)
+            if found:
+                out.write(json.dumps({"number": task.number, **found}) + "\n")
+                out.flush()
+        clock[:8] = struct.pack("q", len(tasks))
+        os.chdir(os.sep)
+
+
+def carried_out(
+    tasks: list[Task], seed: object, registry: dict[str, Entry], perform: Perform = attempt
+) -> Iterator[Record]:
+    """The records of all tasks; a process that hangs or dies is one too, and the next task goes on in a fresh one."""
+    clock = mmap(-1, 8)
+    begin = 0
+    with tempfile.TemporaryDirectory() as folder:
+        results = os.path.join(folder, "findings")
+        while begin < len(tasks):
+            gc.collect()
+            gc.freeze()
+            clock[:8] = struct.pack("q", begin)
+            child = os.fork()
+            if child == 0:
+                try:
+                    work(tasks, begin, seed, registry, clock, results, perform)
+                finally:
+                    os._exit(0)
+            ended = _watched(child, clock)
+            at = struct.unpack("q", clock[:8])[0]
+            if at >= len(tasks):
+                break
+            task = tasks[at]
+            call = call_of(registry[task.name], seed, task.number)
+            yield {"number": task.number, "name": call.name, "type": ended, "said": "", "place": "", "text": call.text}
+            begin = at + 1
+        if os.path.exists(results):
+            with open(results, encoding="utf-8") as lines:
+                yield from map(json.loads, lines)
+
+
+def _watched(child: int, clock: mmap) -> str:
+    """Wait for a child; kill it where one call takes too long. Returns how it ended."""
+    last, since = -1, time.monotonic()
+    while True:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return f"process died ({os.waitstatus_to_exitcode(status)})"
+        at = struct.unpack("q", clock[:8])[0]
+        if at != last:
+            last, since = at, time.monotonic()
+        elif time.monotonic() - since > HARD_SECONDS:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return f"hangs (killed after {HARD_SECONDS:.0f} s)"
+        time.sleep(0.02)

@@ -1,0 +1,76 @@
+"""Fields of records against their annotations, and texts that go into sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+
+from cute_py import Int
+from cute_py.argument_checks import expect_expression, expect_fields
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError
+from tests.refusals import Refusal, assert_refused, nested, refusals
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One field of each kind that records have."""
+
+    name: str = "a"
+    extents: tuple[int, ...] = ()
+    pair: tuple[int, str] = (1, "b")
+    parent: Row | None = None
+    known: Mapping[str, int] | None = None
+    share: float = 0.5
+    call: Callable[[int], int] = abs
+    side: Literal["left", "right"] = "left"
+    other: Any = None
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
+
+class Unprintable:
+    def __repr__(self) -> str:
+        raise RuntimeError("no repr")
+
+
+REFUSED: list[Refusal] = [
+    ("name", lambda: Row(4), InvalidTypeError, "Row.name must be a str, got int 4"),
+    ("no tuple", lambda: Row(extents=[1]), InvalidTypeError, "Row.extents must be a tuple, got list [1]"),
+    ("item", lambda: Row(extents=(1, True)), InvalidTypeError, "Row.extents[1] must be an int, got bool True"),
+    ("count", lambda: Row(pair=(1,)), InvalidTypeError, "Row.pair must have 2 items, got (1,)"),
+    ("second", lambda: Row(pair=(1, 2)), InvalidTypeError, "Row.pair[1] must be a str, got int 2"),
+    ("union", lambda: Row(parent=Unprintable()), InvalidTypeError, "Row.parent must be Row or None, got Unprintable"),
+    ("key", lambda: Row(known={1: 1}), InvalidTypeError, "Row.known must be Mapping or None"),
+    ("float", lambda: Row(share="1"), InvalidTypeError, "Row.share must be an int, got str '1'"),
+    ("call", lambda: Row(call=4), InvalidTypeError, "Row.call must be a Callable, got int 4"),
+    ("literal", lambda: Row(side="up"), InvalidValueError, "Row.side = 'up'; must be one of 'left', 'right'"),
+    ("huge", lambda: Row(extents=(1 << 129,)), InvalidValueError, "Row.extents[0] = "),
+    ("deep", lambda: Row(extents=nested(5000)), InvalidTypeError, "Row.extents[0] must be an int"),
+    ("empty", lambda: expect_expression(" ", "taddr"), InvalidValueError, "taddr = ' '; must be an expression"),
+    ("two lines", lambda: expect_expression("a\nb", "taddr"), InvalidValueError, "in one line"),
+    ("no text", lambda: expect_expression(4, "taddr"), InvalidTypeError, "taddr must be a str"),
+]  # fmt: skip
+
+
+@refusals(REFUSED)
+def test_refused(call: Callable[[], Any], kind: type[CuteError], words: str) -> None:
+    assert_refused(call, kind, words)
+
+
+def test_integers_are_stored_as_plain_ones() -> None:
+    row = Row(extents=(np.int32(4), Int(2)), share=1, parent=Row(), known={"a": 1}, side="right", other=object())
+    assert row.extents == (4, 2)
+    assert {type(extent) for extent in row.extents} == {int}
+    assert row.share == 1.0 and type(row.share) is float
+    same = (1, 2)
+    assert Row(extents=same).extents is same
+
+
+@pytest.mark.parametrize("text", ["taddr", "slot[0] + 4u", "*pointer", "f(a, b)"])
+def test_expressions(text: str) -> None:
+    assert expect_expression(text, "taddr") == text

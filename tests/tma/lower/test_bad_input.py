@@ -1,0 +1,169 @@
+"""Names, versions, texts and records that make no instruction or kernel end in a typed error, and at once."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sympy
+
+import cute_py.tma as tma
+import cute_py.tma.lower as lower
+from cute_py import Int, Layout, LayoutRight
+from cute_py.errors import (
+    CuteError,
+    EmissionError,
+    FileFormatError,
+    InvalidTypeError,
+    InvalidValueError,
+    ParseError,
+)
+from cute_py.tma.lower.assembler import assemble_each, find_ptxas
+from cute_py.tma.lower.parse import parse_instruction
+from cute_py.tma.run import kernel_texts
+from tests.refusals import Refusal, assert_refused, nested, refusals
+
+X = np.zeros((64, 64), np.uint8)
+ATOM = tma.make_tma_copy("SM90_TMA_LOAD", X, Layout((Int(32), Int(32)), LayoutRight))
+SHAPE = lower.copy_shape("load", (64, 64), "bf16", swizzle=3)
+LOAD = lower.entry_point("SM90_TMA_LOAD_MULTICAST_2D")
+FENCE = "prefetch.tensormap [%rd1];"
+N = sympy.Symbol("N", integer=True, positive=True)
+
+
+class Unprintable:
+    def __repr__(self) -> str:
+        raise RuntimeError("no repr")
+
+
+def shape(**fields: Any) -> lower.CopyShape:
+    return lower.copy_shape("load", (64, 64), "bf16", **fields)
+
+
+REFUSED: list[Refusal] = [
+    ("box number", lambda: SHAPE.instruction_origin(99), InvalidValueError, "the number of a box = 99; must be 0 to 0"),
+    ("box name", lambda: SHAPE.instruction_origin("0"), InvalidTypeError, "the number of a box must be an integer"),
+    ("box offset", lambda: SHAPE.box_offset(-1), InvalidValueError, "must be 0 to 0"),
+    ("boxes", lambda: lower.copy_shape("load", (2**40, 2**40), "f16"), InvalidValueError, "at most 14528"),
+    ("multicast", lambda: shape(multicast=17), InvalidValueError, "multicast = 17 CTAs; must be 1 to 16"),
+    ("group", lambda: shape(cta_group=3), InvalidValueError, "cta_group = 3; must be 0 to 2"),
+    ("flag", lambda: shape(cache_hint="yes"), InvalidTypeError, "CopyShape.cache_hint must be a bool"),
+    ("tensor", lambda: shape(tensor="a b"), InvalidValueError, "must be an identifier"),
+    ("axis", lambda: shape(axes=("M", "%")), InvalidValueError, "the name of a tensor or axis = '%'"),
+    ("one axis", lambda: shape(axes=("M",)), InvalidValueError, "1 names of axes; the tile has rank 2"),
+    ("reduction", lambda: shape(reduce_kind="sub"), InvalidValueError, "reduce_kind = 'sub'; must be one of"),
+    ("field", lambda: shape(boxes=2), InvalidTypeError, "a copy has no field boxes"),
+    ("origin", lambda: shape(origins=((0,),)), InvalidValueError, "an origin has 1 entries; must have 2"),
+    ("offsets", lambda: shape(offsets=(0, 1)), InvalidValueError, "offsets has 2 entries; must have 1"),
+    ("direction", lambda: lower.copy_shape(Unprintable(), (8,), "int8"), InvalidTypeError, "CopyShape.direction"),
+    ("kernel name", lambda: lower.cuda_kernel(SHAPE, "a; b"), InvalidValueError, "the kernel's name = 'a; b'"),
+    ("unicode name", lambda: lower.cuda_kernel(SHAPE, "\u00e9"), InvalidValueError, "must be an identifier"),
+    ("variable", lambda: lower.encode_call(ATOM.request, variable="x y"), InvalidValueError, "variable = 'x y'"),
+    ("address", lambda: lower.encode_call(ATOM.request, address="a; b"), InvalidValueError, "must be an expression"),
+    ("path", lambda: lower.write_export(ATOM, "cu", 5), InvalidTypeError, "path must be a text or a path"),
+    ("no path", lambda: lower.write_export(ATOM, "cu", ""), InvalidValueError, "the name of a file"),
+    ("folder", lambda: lower.write_export(ATOM, "cu", "/no/such/folder/x.cu"), FileFormatError, "can't be written"),
+    ("version", lambda: lower.verdict(FENCE, "sm_90", 8.0), InvalidTypeError, "a PTX version is two integers"),
+    ("one number", lambda: lower.why_not("load", "sm_90", (8,)), InvalidTypeError, "a PTX version is two integers"),
+    ("module", lambda: lower.single_tile_ptx(SHAPE, version=()), InvalidTypeError, "a PTX version is two integers"),
+    ("symbols", lambda: lower.examine(FENCE, 5), InvalidTypeError, "symbols must be a Mapping"),
+    ("space of", lambda: lower.examine(FENCE, {"a": 1}), InvalidTypeError, "the space of a symbol must be a str"),
+    ("variant", lambda: lower.capability([], "sm_90"), InvalidTypeError, "a variant must be a str"),
+    ("target", lambda: lower.Targets.FROM_90.has("sm_90"), InvalidTypeError, "an architecture must be an Architecture"),
+    ("mask", lambda: LOAD.copy("%rd1", "%r1", None, 0, "%r2", 1, 2), InvalidTypeError, "multicast_mask must be a text"),
+    ("desc", lambda: LOAD.copy([], "%r1", 3, 0, "%r2", 1, 2), InvalidTypeError, "desc must be a text or an integer"),
+    ("entry point", lambda: lower.EntryPoint("n", "load", (), ()), InvalidValueError, "'n' has no parameter desc"),
+    ("modifier", lambda: lower.ptx("load", dim=np.zeros(3)), InvalidTypeError, "dim must be a text, an integer"),
+    ("modifier asked", lambda: lower.why_not("load", "sm_90", mode=[]), InvalidTypeError, "mode must be a text"),
+    ("operand", lambda: lower.ptx("load", dim=1, operands={"coords": None}), InvalidTypeError, "coords must be a text"),
+    ("operands", lambda: lower.ptx("load", dim=1, operands=5), InvalidTypeError, "operands must be a Mapping"),
+    ("predicate", lambda: lower.ptx("load", dim=1, predicate="@%p1 x;"), EmissionError, "must be such as @%p1"),
+    ("cluster", lambda: lower.ptx("load", dim=1, cluster_size="4"), InvalidTypeError, "cluster_size must be"),
+    ("flag of", lambda: lower.ch_opnum(2, 0, np.zeros(3)), InvalidTypeError, "multicast must be a bool"),
+    ("space", lambda: lower.choose_witness(SHAPE, "sm_90a", address_space=N), InvalidTypeError, "address_space"),
+    ("no TMA", lambda: lower.lower(SHAPE, allow_tma=[]), InvalidTypeError, "allow_tma must be a bool"),
+    ("stage", lambda: lower.lower(SHAPE).stage(6), InvalidTypeError, "the number of a stage must be a str"),
+    ("file", lambda: lower.lower(SHAPE).print("x"), InvalidTypeError, "expected a file that is open for text"),
+    ("kind", lambda: lower.legacy_ptx(SHAPE, "sm_80", "bulk"), InvalidValueError, "kind = 'bulk'; must be one of"),
+    ("birth", lambda: lower.birth_sequence(8), InvalidTypeError, "expected a request of a tensor map"),
+    ("birth space", lambda: lower.birth_sequence(ATOM.request, space="x"), InvalidValueError, "space = 'x'"),
+    ("rebind", lambda: lower.rebind_ptx(2, "sm_1"), InvalidValueError, "not a known architecture"),
+    ("rebind flag", lambda: lower.rebind_sequence(2, zeroed=1), InvalidTypeError, "zeroed must be a bool"),
+    ("kernel", lambda: lower.KernelFunction("sm_90a", (1,)), InvalidTypeError, "KernelFunction.copies[0] must be"),
+    ("counters", lambda: lower.KernelFunction("sm_90a", (), "1"), InvalidTypeError, "KernelFunction.num_host_tmas"),
+    ("witness record", lambda: lower.Witness(*[0] * 5), InvalidTypeError, "Witness.name must be a str"),
+    ("lowering record", lambda: lower.Lowering(*[0] * 8), InvalidTypeError, "Lowering.shape must be a CopyShape"),
+    ("verdict record", lambda: lower.Verdict(*[None] * 8), InvalidTypeError, "Verdict.text must be a str"),
+    ("statement", lambda: lower.InlineAsm("x", None), InvalidTypeError, "InlineAsm.operands must be a tuple"),
+    ("rebind record", lambda: lower.RebindSequence(2, "global", "cta", 5), InvalidTypeError, "RebindSequence.steps"),
+    ("texts", lambda: kernel_texts(8), InvalidTypeError, "a loaded kernel must be a LoadedKernel, got int 8"),
+    ("long text", lambda: lower.examine("a " + "(" * 20000), ParseError, "must be at most 16384"),
+    ("deep tile", lambda: lower.copy_shape("load", nested(5000), "int8"), InvalidTypeError, "an extent of the tile"),
+]  # fmt: skip
+
+
+@refusals(REFUSED)
+def test_refused(call: Callable[[], Any], kind: type[CuteError], words: str) -> None:
+    assert_refused(call, kind, words)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"prefetch.tensormap [{'(' * 4000}{')' * 4000}];",
+        f"mbarrier.init.shared::cta.b64 [%r1], {'9' * 6000};",
+        "mbarrier.init.shared::cta.b64 [%r1], 09;",
+        "mbarrier.init.shared::cta.b64 [%r1], \u0663;",
+        "prefetch.tensormap [x" + " -1" * 4000 + "];",
+        f"prefetch.tensormap [x+{'1' * 4000}x];",
+        f"prefetch.tensormap [x+{'1 ' * 4000}x];",
+        "a" + ".a" * 8000,
+    ],
+)
+def test_odd_texts_have_an_answer_at_once(text: str) -> None:
+    start = time.perf_counter()
+    with contextlib.suppress(CuteError):
+        assert not lower.verdict(text, "sm_90").assembles
+    assert time.perf_counter() - start < 1
+
+
+def test_numbers_of_an_instruction() -> None:
+    texts = {"0x10": 16, "((1 + 2))": 3, "017": 15, "0b11": 3, "09": None, "4U": 4, "4u": None, "-4": -4}
+    assert {text: parse_instruction(f"x {text};").operands[0].value for text in texts} == texts
+    operand = parse_instruction("x [%r1 + 16], !%p1;").operands
+    assert (operand[0].base, operand[0].offset, operand[1].base) == ("%r1", True, "%p1")
+
+
+ADDRESSES: dict[str, bool] = {
+    "%rd1": True, "gmap": True, "%rd1 + 16": True, "%rd1+-16": True, "gmap+4*2": True, "gmap+(1+2)": True,
+    "%rd1-16": False, "%rd1+x": False, "%rd1 %rd2": False, "(gmap)": False, "gmap gmap": False, "a!": False, "": False,
+}  # fmt: skip
+
+
+def taken(address: str) -> bool:
+    try:
+        return lower.verdict(f"prefetch.tensormap [{address}];", "sm_90").assembles
+    except ParseError:
+        return False
+
+
+def test_addresses() -> None:
+    """A base and `+` a constant; what ptxas says of each, where it is there."""
+    assert {address: taken(address) for address in ADDRESSES} == ADDRESSES
+    if find_ptxas() is not None:
+        said = assemble_each([f"prefetch.tensormap [{address}];" for address in ADDRESSES], "sm_90", (9, 0))
+        assert [message is None for message in said] == list(ADDRESSES.values())
+
+
+def test_what_was_taken_is_still_taken(tmp_path: Path) -> None:
+    assert lower.ptx("load", dim=2, operands={"coords": (np.int64(1), Int(2))}).count("{1, 2}") == 1
+    assert lower.EntryPoint(*(getattr(LOAD, name) for name in ("name", "form", "modifiers", "parameters"))) == LOAD
+    assert lower.write_export(ATOM, "cu", str(tmp_path / "x")).suffix == ".cu"
+    big = lower.copy_shape("load", (4096, 4096), "bf16", swizzle=3)
+    assert big.instruction_origin(1023) == (63 * 64, 15 * 256)
+    assert "move_it(" in lower.cuda_kernel(SHAPE, "move_it")
