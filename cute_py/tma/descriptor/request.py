@@ -39,6 +39,9 @@ _ENUMS: Final[dict[str, tuple[type[IntEnum], dict[int, IntEnum]]]] = {
         ("mode", Im2ColWideMode),
     )
 }
+MAX_ENTRIES: Final = 64
+"""Of a sequence: axes of a numpy array. More than 5 modes is a rule that a request may break; a text is no request."""
+
 _INT: Final = frozenset((int,))
 _SHARED: Final = ("data_type", "global_address", "global_dim", "global_strides")
 _TAIL: Final = ("element_strides", "interleave", "swizzle", "l2_promotion", "oob_fill")
@@ -106,6 +109,8 @@ class _Request:
                 values = (1,) * len(self.global_dim) if unset else expect_integers(values, name)
                 put(self, name, values)
             numbers += values
+            if len(values) > MAX_ENTRIES:
+                raise InvalidValueError(f"{name} has {len(values)} entries; must have at most {MAX_ENTRIES}")
         # All at once: plain integers are what nearly every request is made of.
         if not (_INT.issuperset(map(type, numbers)) and min(numbers) >= -MAX_INTEGER and max(numbers) <= MAX_INTEGER):
             for name in self.TUPLES:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from cute_py.argument_checks import expect, expect_integer, is_integer
-from cute_py.errors import InvalidTypeError, TmaLimitError, given, integer_text
+from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError, given, integer_text
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.arch import Architecture, architecture
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType
@@ -40,6 +40,10 @@ FUNCTIONS: Final = {
 }
 
 
+MAX_BITS = 14_000
+"""Of the value of a violation, which may be a product of all numbers of a request; Python prints no more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Violation:
     """One broken rule.
@@ -60,8 +64,10 @@ class Violation:
     def __post_init__(self) -> None:
         for name in ("rule", "argument", "unit", "requirement", "source", "detail"):
             expect(getattr(self, name), str, name)
-        if not is_integer(self.value):  # of any size: it may be a product of numbers that were given
+        if not is_integer(self.value):
             raise InvalidTypeError(f"value must be an integer, got {type(self.value).__name__} {given(self.value)}")
+        if int(self.value).bit_length() > MAX_BITS:
+            raise InvalidValueError(f"value = {integer_text(int(self.value))}; must have at most {MAX_BITS} bits")
         if self.mode is not None:
             expect_integer(self.mode, "mode")
 
