@@ -43,7 +43,7 @@ def format_tensor(tensor: Any, header: bool = True, style: str = "cute") -> str:
         style: "cute", "ostream" or "python".
     Raises:
         InvalidTypeError: no tensor, or symbols. TensorAccessError: the engine can't be read.
-        InvalidValueError: unknown style, or more than 2**18 cells (2**16 of coordinates), which style "python" shortens.
+        InvalidValueError: unknown style, or more than 2**18 cells (2**16 of coordinates); style "python" shortens.
 
     >>> print(format_tensor(make_tensor(counting_iterator(42), (4, 5))), end="")
     counting_iter(42) o (4,5):(_1,4):

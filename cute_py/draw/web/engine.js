@@ -3,6 +3,7 @@
    cute_py/draw/explorer_answer.py        answer: the same dictionary, made by the library
    cute_py/tma/copy_atom/make.py          inspect: the order of the checks of make_tma_atom
    cute_py/tma/copy_atom/copy_atom.py     the numbers of an atom
+   cute_py/tma/copy_atom/shared_fit.py    whyNotFits
    cute_py/tma/atom/op.py                 whyNotOn, receivesSlices, whyNotShared
 
    Load after facts, leaf, algebra, parse, gbasis, plan, descriptor, tile and fixes. */
@@ -83,6 +84,18 @@ function whyNotShared(atom) {
   if (!receivesSlices(atom)) return null;
   const name = atom.query.op ?? FACTS.defaults.op;
   return `${name} sends nothing to other CTAs: each of the ${atom.count} receives its slice of the tile alone`;
+}
+
+/** Why the tile can't lie in the shared memory of one block, or null. */
+function whyNotFits({ tile, bits, op, fields }) {
+  if (op.direction === "prefetch") return null;
+  const gpu = archRow(fields.arch);
+  const taken = ceilQuotient(number(cosizeOf(tile)) * bits, 8n);
+  const barrier = op.direction === "load" ? BigInt(FACTS.barrier_bytes) : 0n;
+  if (taken + barrier <= BigInt(gpu.block_shared_memory_bytes)) return null;
+  const beside = barrier ? ` and a barrier of ${barrier}` : "";
+  const limit = `a block has at most ${gpu.block_shared_memory_bytes} bytes of shared memory on ${gpu.name}`;
+  return `a tile of ${taken} bytes${beside}; ${limit}`;
 }
 
 /** What the fields say, problems of single fields, and what is not covered. */
@@ -183,10 +196,10 @@ function inspect(query) {
 
 const accepted = (atom) => !atom.problems.length && !atom.notCovered.length;
 
-/** Does make_tma_atom accept it? (It does not look at single instructions.) */
+/** Does make_tma_atom accept it, and can it copy? */
 const made = (query) => {
   const atom = inspect(query);
-  return !atom.notCovered.length && atom.problems.every((p) => p.rule === "work");
+  return accepted(atom) && !whyNotFits(atom);
 };
 
 function parsedOf(atom) {
@@ -241,6 +254,7 @@ function samplePart(atom, which) {
   if (Number(atom.work.total) > FACTS.most_traced || !FACTS.engine_swizzles[atom.request.swizzle]) return null;
   const rows = rowsOf(atom.plan, atom.request.swizzle);
   const instructions = tileInstructions(atom.work, which);
+  if (instructions.some((i) => i.coord.some((c) => BigInt.asIntN(32, c) !== c))) return null; // no instruction takes it
   const end = tileExtent(instructions, rows);
   return FACTS.sample_bytes
     .map(BigInt)
@@ -266,7 +280,8 @@ function descriptorPart(atom) {
 }
 
 function warningsOf(atom) {
-  const reason = whyNotFilled(atom.plan, atom.basis.vMap) ?? whyNotUnits(atom.smem, atom.bits) ?? whyNotShared(atom);
+  const layouts = whyNotFilled(atom.plan, atom.basis.vMap) ?? whyNotUnits(atom.smem, atom.bits);
+  const reason = whyNotFits(atom) ?? layouts ?? whyNotShared(atom);
   const found = hazards(atom.request);
   return reason ? [...found, ["layouts", "", reason]] : found;
 }
