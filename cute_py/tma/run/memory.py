@@ -62,7 +62,7 @@ def _address(value: Any, what: str, nbytes: int) -> int:
     return expect_integer(value, what, 0, ADDRESS_LIMIT - nbytes, "bytes")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # arrays have no one equality
 class Range:
     """A named stretch of global memory: `array[0]` is at `address`."""
 
