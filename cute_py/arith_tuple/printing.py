@@ -27,6 +27,10 @@ from cute_py.layout.tensor import Tensor
 from cute_py.layout.trees import check_depth, leaves, modes
 
 STYLES = ("cute", "ostream", "python")
+MAX_ELEMENTS: Final = 1 << 18
+"""Elements of a tensor that are printed; each is a call of the layout, so that these take seconds."""
+MAX_COORDINATES: Final = 1 << 16
+"""Coordinates that are printed; they take longer than numbers."""
 _SHORTER: Final = 'style="python" leaves out the middle of long modes; tensor(0, None) is one row of a matrix'
 
 
@@ -38,8 +42,8 @@ def format_tensor(tensor: Any, header: bool = True, style: str = "cute") -> str:
         header: the first line, which says engine and layout (of style "ostream": the layout).
         style: "cute", "ostream" or "python".
     Raises:
-        InvalidTypeError: no tensor, or symbols; InvalidValueError: unknown style, or more than 2**20 cells, which only
-            style "python" shortens; TensorAccessError: the engine can't be read.
+        InvalidTypeError: no tensor, or symbols. TensorAccessError: the engine can't be read.
+        InvalidValueError: unknown style, or more than 2**18 cells (2**16 of coordinates), which style "python" shortens.
 
     >>> print(format_tensor(make_tensor(counting_iterator(42), (4, 5))), end="")
     counting_iter(42) o (4,5):(_1,4):
@@ -67,7 +71,8 @@ def format_tensor(tensor: Any, header: bool = True, style: str = "cute") -> str:
         return python_tensor(tensor, header)
     if 1 <= len(modes(shape)) <= 4:  # others have no cells
         sizes = [int(product(mode)) for mode in modes(shape)]
-        check_cells(sizes, "print_tensor", {"tensor": tensor}, _SHORTER)
+        most = MAX_COORDINATES if dtype_of(tensor) is None else MAX_ELEMENTS
+        check_cells(sizes, "print_tensor", {"tensor": tensor}, _SHORTER, most)
     if style == "ostream":
         return ostream_tensor(tensor, header)
     dtype = dtype_of(tensor)

@@ -15,9 +15,9 @@ from cute_py.layout.arithmetic import ceil_div_of, coalesced_shape, compact_left
 from cute_py.layout.axes import along_axis, axis_paths, on_axis
 from cute_py.layout.coalesce import coalesced, without_zeros
 from cute_py.layout.coprofile import coprofile_of, coshape_of
-from cute_py.layout.domain import domain_of
+from cute_py.layout.domain import domain_of, shape_of
 from cute_py.layout.layout import Layout, make
-from cute_py.layout.leaf import Int, Tree, internal, tree_text, trunc_div
+from cute_py.layout.leaf import Int, Tree, tree_text, trunc_div
 from cute_py.layout.trees import at, is_underscore, leaves, modes, unwrap
 
 
@@ -113,7 +113,7 @@ def complement(layout: Any, cotarget: Any = None) -> Any:
     if cotarget is None:
         target = coshape_of(shape, stride)
     else:
-        target = domain_of(cotarget)._shape if hasattr(cotarget, "shape") else internal(cotarget)
+        target = shape_of(cotarget)
     if profile == 0:
         target = target if cotarget is not None else product_of(target)
         return make(*complement_trees(shape, stride, target), inner._assumptions)

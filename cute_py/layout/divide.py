@@ -18,7 +18,7 @@ from cute_py.layout.arithmetic import ceil_div_of
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.complement import complement
 from cute_py.layout.composition import compose_layouts, tiler_text
-from cute_py.layout.domain import domain_of, on_domain
+from cute_py.layout.domain import on_domain, shape_of
 from cute_py.layout.layout import Layout, joined, make
 from cute_py.layout.leaf import internal, public
 from cute_py.layout.trees import check_depth, is_underscore, modes, rank_of, zip2_by
@@ -117,5 +117,4 @@ def ceil_div(a: Any, b: Any) -> Any:
         return complement(b, a).shape
     if hasattr(a, "ceil_div"):
         return a.ceil_div(b)
-    a = domain_of(a).shape if hasattr(a, "shape") and not isinstance(a, int) else a
-    return public(ceil_div_of(internal(a), internal(b)))
+    return public(ceil_div_of(shape_of(a), internal(b)))

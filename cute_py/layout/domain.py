@@ -15,6 +15,7 @@ from typing import Any
 from cute_py.argument_checks import is_integer
 from cute_py.errors import InvalidTypeError, given
 from cute_py.layout.layout import Layout
+from cute_py.layout.leaf import Tree, internal
 from cute_py.layout.trees import leaves
 
 
@@ -35,6 +36,13 @@ def domain_of(thing: Any) -> Layout:
             raise InvalidTypeError(f"expected a layout or a tensor, got {type(thing).__name__} {given(thing)}")
         thing = thing.domain
     return thing
+
+
+def shape_of(thing: Any) -> Tree:
+    """The internal shape of a layout or a tensor; anything else is a shape itself."""
+    if isinstance(thing, Layout) or hasattr(thing, "domain"):
+        return domain_of(thing)._shape
+    return internal(thing)
 
 
 def has_numbers(layout: Layout) -> bool:

@@ -1,7 +1,7 @@
 """Inverses: from offsets back to coordinates.
 
     right_inverse(L)   L(R(i)) == i            as far as the offsets 0, 1, 2, ... are reached without a gap
-    left_inverse(L)    L(R(L(i))) == L(i)      for every i in the domain
+    left_inverse(L)    L(R(L(i))) == L(i)      for every i in the domain, where filter(L) is one-to-one
 
 Both follow the strides in ascending order: the mode of stride 1 first, then the mode whose stride is where the last
 one ended. The result's strides say where in L's domain each of them starts. Only static strides take part. As in CuTe
@@ -148,7 +148,9 @@ def right_inverse(layout: Any) -> Any:
 
 
 def left_inverse(layout: Any) -> Any:
-    """R with layout(R(layout(i))) == layout(i) for all i in the domain; layout(R(...)) is the identity if injective.
+    """R with layout(R(layout(i))) == layout(i) for all i in the domain, where the modes that move are one-to-one;
+    R(layout(i)) is i if the layout is. Of other layouts it is, as in C++, what the same steps give: _2:_2 of
+    (_2,_2):(_1,_1).
 
     Raises:
         StaticAssertError: 'Left inverse divisibility condition', 'Left inverse requires static strides.'

@@ -16,7 +16,7 @@ from cute_py.layout.complement import complement
 from cute_py.layout.composition import compose_layouts, tiler_text
 from cute_py.layout.coprofile import coprofile_of, coshape_of
 from cute_py.layout.divide import unpacked, zipped
-from cute_py.layout.domain import domain_of, on_domain
+from cute_py.layout.domain import domain_of, on_domain, shape_of
 from cute_py.layout.layout import Layout, LayoutLeft, joined, make
 from cute_py.layout.leaf import internal, public, tree_text, trunc_mod
 from cute_py.layout.modes import append
@@ -134,7 +134,7 @@ def tile_to_shape(block: Any, shape: Any, order: Any = LayoutLeft) -> Any:
     """
     if type(block) is not Layout:
         return on_domain(tile_to_shape, block, shape, order)
-    target = internal(domain_of(shape).shape if hasattr(shape, "shape") and not isinstance(shape, int) else shape)
+    target = shape_of(shape)
     rank = len(modes(target))
     if len(modes(block._shape)) > rank:
         raise StaticAssertError(

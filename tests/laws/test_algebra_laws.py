@@ -119,6 +119,8 @@ def test_right_inverse_of_a_bijection_is_whole(a: Layout) -> None:
 
 @given(layouts())
 def test_left_inverse(a: Layout) -> None:
+    """Where what moves is one-to-one; C++ has results for other layouts too, which invert nothing."""
+    assume(cute.is_injective(cute.filter(a)))
     try:
         r = cute.left_inverse(a)
     except StaticAssertError:

@@ -287,13 +287,11 @@ def _check_corners(request: TensorMapIm2col | TensorMapIm2colWide, found: list[V
     first = 0 if request.interleave in (1, 2) else 1
     sizes = request.global_dim[first : first + rank - 2] if rank > 2 else ()
     for mode, (size, low, high) in enumerate(zip(sizes, lower, upper, strict=False), first):
-        room = size - 1 + high - low
-        if size > 0x80000000 or not 0 <= room < 0x80000000:
-            room = _int32(_int32(size - 1) + high - low)
-            if room < 0:
-                detail = f"{size} - 1 + {high} - {low}"
-                rule = BY_NAME["bounding_box"]
-                found.append(_broken(rule, f"pixels of mode {mode} after the first", room, mode, detail))
+        room = _int32(size - 1 + high - low)
+        if room < 0:
+            detail = f"{size} - 1 + {high} - {low}"
+            rule = BY_NAME["bounding_box"]
+            found.append(_broken(rule, f"pixels of mode {mode} after the first", room, mode, detail))
     if len(lower) >= len(sizes):
         return
     for mode in range(first + len(lower), first + len(sizes)):

@@ -122,6 +122,39 @@ def test_what_replace_refuses(field: str, value: Any, ordinal: int, error: type[
         replace(MAP, field, value, ordinal)
 
 
+FIELDS_OF_PTX = [
+    # field, ordinals, largest value: of a register, or the last immediate that was measured
+    ("global_address", 0, (1 << 64) - 1),
+    ("rank", 0, (1 << 32) - 1),
+    ("box_dim", 5, (1 << 32) - 1),
+    ("global_dim", 5, (1 << 32) - 1),
+    ("global_stride", 4, (1 << 64) - 1),
+    ("element_stride", 5, (1 << 32) - 1),
+    ("elemtype", 0, 12),
+    ("interleave_layout", 0, 2),
+    ("swizzle_mode", 0, 3),
+    ("fill_mode", 0, 1),
+]
+
+
+@pytest.mark.parametrize(("field", "ordinals", "largest"), FIELDS_OF_PTX)
+def test_a_field_takes_its_ordinals_and_values_and_no_more(field: str, ordinals: int, largest: int) -> None:
+    row = next(row for row in REPLACE_FIELDS if row.name == field)
+    assert (row.ordinals, row.values) == (ordinals, largest + 1 if row.value_bits == 0 else 0)
+    last = max(ordinals - 1, 0)
+    for value in (0, largest):
+        replace(MAP, field, value, last)
+    with pytest.raises(CuteError):
+        replace(MAP, field, largest + 1, last)
+    beyond = f"must be 0 to {last}" if ordinals else f"{field} has no ordinals"
+    with pytest.raises(InvalidValueError, match=beyond):
+        replace(MAP, field, 0, last + 1)
+
+
+def test_every_field_is_tried_at_its_ends() -> None:
+    assert [field for field, _, _ in FIELDS_OF_PTX] == [row.name for row in REPLACE_FIELDS]
+
+
 def test_rebind_is_address_sizes_strides() -> None:
     assert rebind_steps(0x2000, (64, 32, 2), (128, 4096)) == [
         RebindStep("global_address", 0x2000, 0),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError
 from cute_py.tma.descriptor.encode import encode
@@ -166,6 +168,46 @@ def test_all_violations_are_told_together() -> None:
 def test_any_request_has_an_answer(request: TensorMap) -> None:
     for violation in violations(request):
         assert violation.message and violation.source and violation.rule in BY_NAME
+
+
+@given(st.one_of(wild(), near_legal))
+def test_a_violation_names_the_mode_of_its_argument(request: TensorMap) -> None:
+    """`globalStrides` begins at mode 1, everything else at mode 0; corners are of pixels and name none."""
+    for violation in violations(request, arch="sm_100a"):
+        indexed = re.match(r"(globalDim|globalStrides|elementStrides|boxDim)\[(\d)\]", violation.argument)
+        if indexed:
+            assert violation.mode == int(indexed[2]) + (indexed[1] == "globalStrides")
+
+
+@pytest.mark.parametrize(
+    ("change", "argument", "mode"),
+    [
+        ({"global_strides": (128, 1 << 40)}, "globalStrides[1]", 2),
+        ({"global_strides": (-16, 128)}, "globalStrides[0]", 1),
+        ({"global_dim": (130, 8, 2)}, "globalDim[0]", 0),
+        ({"box_dim": (64, 8, 2)}, "boxDim[0]", 0),
+        ({"global_strides": (128, 48)}, "globalStrides[1]", 2),
+    ],
+)
+def test_the_mode_of_a_violation_of_a_packed_map(change: dict[str, Any], argument: str, mode: int) -> None:
+    packed = TensorMapTiled(14, 0x1000, (256, 8, 2), (128, 1024), (128, 8, 2))
+    assert violations(packed, arch="sm_100a") == []
+    found = violations(replace(packed, **change), arch="sm_100a")
+    assert (argument, mode) in [(violation.argument, violation.mode) for violation in found]
+
+
+@given(
+    st.integers(0, 1 << 32),
+    st.integers(-(1 << 15), (1 << 15) - 1),
+    st.integers(-(1 << 15), (1 << 15) - 1),
+)
+def test_the_bounding_box_is_counted_in_32_bits(size: int, low: int, high: int) -> None:
+    """size - 1 + high - low, wrapped to 32 bits with a sign, must not be negative."""
+    request = replace(IM3, global_dim=(64, size, 2), pixel_box_lower_corner=(low,), pixel_box_upper_corner=(high,))
+    wrapped = (size - 1 + high - low) % (1 << 32)
+    found = [violation for violation in violations(request) if violation.rule == "bounding_box"]
+    assert bool(found) == (wrapped >= 1 << 31)
+    assert [violation.mode for violation in found] == [1] * len(found)
 
 
 @given(near_legal)

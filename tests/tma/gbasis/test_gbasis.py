@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy
 import pytest
+import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
 import cute_py as cute
 from cute_py import E, Int, Layout, LayoutLeft, LayoutRight
 from cute_py.errors import GBasisError, InvalidTypeError, StaticAssertError
-from cute_py.tma.gbasis.basis import construct_tma_gbasis, make_cta_v_map
+from cute_py.tma.gbasis.basis import construct_tma_gbasis, make_cta_v_map, split_basis
 from cute_py.tma.gbasis.coalesce_256 import coalesce_256
 from tests.oracle import gbasis_rows
 
@@ -40,11 +42,15 @@ def pairs(layout: Layout) -> list[tuple[int, int]]:
 
 @given(static_layouts())
 def test_coalesce_256_is_the_same_function(layout: Layout) -> None:
+    """At the start and the end of every mode, and in between."""
     merged = coalesce_256(layout)
     size = int(cute.size(layout))
     assert int(cute.size(merged)) == size
-    for i in {0, 1, size // 3, size // 2, size - 1} & set(range(size)):
-        assert int(merged(i)) == int(layout(i))
+    starts = [math.prod(n for n, _ in pairs(layout)[:k]) for k in range(6)]
+    points = {0, 1, size // 3, size // 2, size - 1, *starts, *(start - 1 for start in starts)}
+    for i in points:
+        if i < size:
+            assert int(merged(i)) == int(layout(i))
 
 
 @given(static_layouts())
@@ -146,3 +152,39 @@ def test_a_tile_of_run_time_sizes_is_told_how_to_be_static() -> None:
     assert error.value.hint is not None
     assert "Int(128)" in error.value.hint
     assert cute.tma.make_tma_atom("SM90_TMA_LOAD", x, smem, cute.static((128, 64))).transaction_bytes == 16384
+
+
+N = sympy.Symbol("N", integer=True, positive=True)
+
+
+@pytest.mark.parametrize(
+    ("tile", "smem", "hinted"),
+    [
+        ((128, 64), (Int(128), Int(64)), True),
+        ((Int(128), Int(64)), (128, 64), True),
+        ((128, 64), (Int(128), Int(32)), False),
+        ((Int(128), Int(64)), (Int(128), Int(32)), False),
+        ((N, Int(64)), (Int(128), Int(64)), False),
+        ((Int(128), Int(64)), (N, Int(64)), False),
+    ],
+)
+def test_static_sizes_are_advised_where_only_they_are_missing(tile: Any, smem: Any, hinted: bool) -> None:
+    gmem = Layout((1024, 512), (512, Int(1)))
+    with pytest.raises(GBasisError, match="top-level size equivalence") as refusal:
+        construct_tma_gbasis(gmem, Layout(smem, LayoutRight), Layout(tile, (E(0), E(1))))
+    assert (refusal.value.hint is not None and "Int(128)" in refusal.value.hint) == hinted
+
+
+@pytest.mark.parametrize(
+    ("outer_stride", "shape"),
+    [
+        (128, "((_2,_2),_8,_256)"),  # the two steps of mode 0 continue each other: only mode 2 is cut
+        (256, "((_2,_1),_1,_1)"),  # they don't: modes after the part that does are cut to 1
+    ],
+)
+def test_what_follows_a_cut_mode_is_cut_to_one(outer_stride: int, shape: str) -> None:
+    gmem = Layout((64, 512, 8, 2), (64, 1, 4096, outer_stride))
+    gbasis = Layout(((Int(2), Int(2)), Int(8), Int(512)), ((E(0), E(3)), E(2), E(1)))
+    cut, notes = split_basis(gbasis, gmem)
+    assert str(cut).startswith(shape)
+    assert len(notes) == 1

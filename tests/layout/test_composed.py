@@ -1,0 +1,100 @@
+"""Composed layouts: equality, slices, and swizzles of arrays of every type."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cute_py as cute
+from cute_py import ComposedLayout, Int, Layout, Swizzle
+from cute_py.layout.swizzle import make_swizzle
+from cute_py.testing.strategies import layouts, slices_of
+
+PARTS = [
+    (Swizzle(2, 0, 3), Int(0), Layout((8, 8), (8, 1))),
+    (Swizzle(2, 0, 2), Int(1), Layout((8, 8), (1, 8))),
+]
+
+
+def test_equal_where_all_three_parts_are() -> None:
+    """Of two values of every part: the eight composed layouts differ."""
+    made = [ComposedLayout(*parts) for parts in itertools.product(*zip(*PARTS, strict=True))]
+    again = [ComposedLayout(*parts) for parts in itertools.product(*zip(*PARTS, strict=True))]
+    for i, a in enumerate(made):
+        assert [a == b for b in again] == [i == j for j in range(len(again))]
+    assert len(set(made)) == len(made)
+    assert set(made) == set(again)
+    assert made[0] != "Sw<2,0,3> o _0 o (8,8):(8,1)"
+
+
+@given(layouts(kinds=("compact", "wild")), layouts(kinds=("gaps", "wild")), st.integers(0, 9), st.data())
+def test_a_slice_of_a_composition_of_layouts_has_its_elements(
+    outer: Layout, inner: Layout, start: int, data: st.DataObject
+) -> None:
+    if not isinstance(inner.shape, tuple):
+        return
+    whole = ComposedLayout(outer, start, inner)
+    coord = data.draw(slices_of(inner.shape))
+    kept, offset = cute.slice_and_offset(coord, whole)
+    assert offset == 0
+    sizes = tuple(int(cute.size(s)) for s in cute.slice_(coord, inner.shape))
+    for k in range(int(cute.size(kept))):
+        free = iter(cute.idx2crd(k, sizes))
+        there = tuple(int(next(free)) if c is None else c for c in coord)
+        assert int(kept(k)) == int(whole(there)) == int(outer(start + int(inner(there))))
+
+
+TYPES = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+
+
+def corners(dtype: str) -> list[int]:
+    low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    numbers = {low, low + 1, low // 3, -1, 0, 1, high // 3, high // 2, high // 2 + 1, high}
+    return sorted(n for n in numbers if low <= n <= high)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_arrays_of_every_type_are_swizzled_as_integers_are(dtype: str) -> None:
+    """Swizzles whose bits lie below, across and beyond the ends of the type; values at its ends."""
+    width = np.iinfo(dtype).bits
+    values = corners(dtype)
+    array = np.array(values, dtype)
+    for low, bits, gap, down in itertools.product(
+        (0, 1, width - 4, width - 3, width - 2, width - 1, width, width + 1), (0, 1, 2), (0, 1, 2), (True, False)
+    ):
+        shift = (bits + gap) * (1 if down else -1)
+        swizzle = Swizzle(bits, low, shift)
+        swizzled = swizzle(array)
+        assert swizzled.tolist() == [swizzle(v) for v in values], swizzle
+        if all(v >= 0 for v in values) and swizzle.zzz_mask <= np.iinfo(dtype).max:
+            assert swizzled.dtype == array.dtype, swizzle
+    assert array.tolist() == values
+
+
+@pytest.mark.parametrize("swizzle", [Swizzle(1, 20, 50), Swizzle(2, 62, 2), Swizzle(2, 61, -3), Swizzle(1, 62, -2)])
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "uint64", object])
+def test_bits_beyond_64_are_swizzled_exactly(swizzle: Swizzle, dtype: Any) -> None:
+    values = [0, 1, 127] if dtype == "uint8" else [0, 1, 1 << 20, 1 << 61, 3 << 61, (1 << 63) - 1]
+    assert swizzle(np.array(values, dtype)).tolist() == [swizzle(v) for v in values]
+
+
+def test_the_type_of_a_swizzled_array() -> None:
+    """It stays where the changed bits have room; otherwise 64 bits, otherwise Python integers."""
+    array = np.array([1, 2], "int8")
+    assert Swizzle(1, 6, 1)(array).dtype == "int8"
+    assert Swizzle(1, 7, 1)(array).dtype == "int64"
+    assert Swizzle(1, 61, 1)(array).dtype == "int64"
+    assert Swizzle(1, 62, 1)(array).dtype == object
+    assert Swizzle(1, 7, 1)(array.astype("uint8")).dtype == "uint8"
+    assert Swizzle(1, 8, 1)(array.astype("uint8")).dtype == "int64"
+
+
+@given(st.integers(1, 6), st.integers(0, 40), st.integers(0, 9), st.booleans())
+def test_a_swizzle_comes_back_from_its_bits(bits: int, base: int, gap: int, down: bool) -> None:
+    swizzle = Swizzle(bits, base, (bits + gap) * (1 if down else -1))
+    assert make_swizzle(swizzle.yyy_mask, swizzle.zzz_mask) == swizzle
