@@ -138,7 +138,7 @@ REFUSED: list[Refusal] = [
     ("fields", lambda: REQUEST.restore(8, {}), InvalidTypeError, "values of fields must be a tuple, got int 8"),
     ("few fields", lambda: REQUEST.restore((), None), InvalidValueError, "0 values of fields; must be 10"),
     ("digits", lambda: tma.TensorMapTiled(0, 10**5000, (1,), (), (1,)), InvalidValueError, "must be at most 2**128"),
-    ("entries", lambda: tma.TensorMapTiled(0, 0, (1,) * 65, (), (1,)), InvalidValueError, "must have at most 64"),
+    ("entries", lambda: tma.TensorMapTiled(0, 0, (1,) * 65, (), (1,)), InvalidValueError, "must have at most 100"),
     ("field of none", lambda: tma.request_of_array((4,), "int8", (4,), of=1), InvalidValueError, "no field 'of'"),
     ("hint", lambda: ATOM.with_(None, 0, "evict_first"), InvalidTypeError, "the cache hint must be an integer"),
     ("switch", lambda: tma.make_tma_copy("SM90_TMA_LOAD", X, ATOM.tile, check=1), InvalidTypeError, "check must be a"),
