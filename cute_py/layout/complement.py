@@ -2,8 +2,9 @@
 
     complement(4:2, 24)  ->  (2,3):(1,8)       4:2 visits 0 2 4 6; the copies of it start at 0 1 8 9 16 17
 
-Guarantee: (L, complement(L, n)) visits every offset below n at least once, each exactly once if L is injective and n
-is divided; the strides of the complement ascend.
+Guarantee: (filter(L), complement(L, n)) visits no offset twice, and the strides of the complement ascend. Where every
+stride of L is a multiple of the end (stride * size) of the modes below it, every offset is visited up to the first
+multiple of the last end that holds n; otherwise, as in C++, those between are left out: 32 by (2,3):(1,33).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError, given
-from cute_py.layout.arithmetic import crd2idx_of, product_of
+from cute_py.layout.arithmetic import as_python_int, crd2idx_of, product_of
 from cute_py.layout.composition import compose_tiler, composition
 from cute_py.layout.coprofile import cosize
 from cute_py.layout.inverse import left_inverse, max_common_layout, max_common_vector, right_inverse
@@ -137,7 +137,7 @@ class ComposedLayout:
             raise InvalidTypeError("max_common_layout of two composed layouts is not defined in CuTe")
         common = max_common_layout(self.inner, other)
         base = 1 << getattr(self.outer, "base", 0)
-        if isinstance(public(product_of(common._shape)), Int) and base < int(public(product_of(common._shape))):
+        if base < as_python_int(product_of(common._shape)):
             return compose_tiler(common, Int(base))
         return common
 

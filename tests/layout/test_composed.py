@@ -49,6 +49,12 @@ def test_a_slice_of_a_composition_of_layouts_has_its_elements(
         assert int(kept(k)) == int(whole(there)) == int(outer(start + int(inner(there))))
 
 
+def test_through_another_outer_function_no_run_is_known() -> None:
+    rows = ComposedLayout(Layout((Int(8), Int(8)), (Int(8), Int(1))), Int(0), Layout(Int(64)))
+    assert str(cute.max_common_layout(rows, Layout(Int(64)))) == "_1:_1"
+    assert cute.max_common_vector(rows, Layout(Int(64))) == 1
+
+
 TYPES = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 
 

@@ -170,13 +170,23 @@ def test_any_request_has_an_answer(request: TensorMap) -> None:
         assert violation.message and violation.source and violation.rule in BY_NAME
 
 
+FIELD_OF = {
+    "globalDim": "global_dim",
+    "globalStrides": "global_strides",
+    "elementStrides": "element_strides",
+    "boxDim": "box_dim",
+}
+
+
 @given(st.one_of(wild(), near_legal))
 def test_a_violation_names_the_mode_of_its_argument(request: TensorMap) -> None:
-    """`globalStrides` begins at mode 1, everything else at mode 0; corners are of pixels and name none."""
+    """And its value. `globalStrides` begins at mode 1, everything else at mode 0."""
     for violation in violations(request, arch="sm_100a"):
-        indexed = re.match(r"(globalDim|globalStrides|elementStrides|boxDim)\[(\d)\]", violation.argument)
-        if indexed:
-            assert violation.mode == int(indexed[2]) + (indexed[1] == "globalStrides")
+        indexed = re.fullmatch(r"(\w+)\[(\d)\]", violation.argument)
+        if indexed and indexed[1] in FIELD_OF:
+            index = int(indexed[2])
+            assert violation.mode == index + (indexed[1] == "globalStrides")
+            assert violation.value == getattr(request, FIELD_OF[indexed[1]])[index]
 
 
 @pytest.mark.parametrize(
@@ -193,7 +203,8 @@ def test_the_mode_of_a_violation_of_a_packed_map(change: dict[str, Any], argumen
     packed = TensorMapTiled(14, 0x1000, (256, 8, 2), (128, 1024), (128, 8, 2))
     assert violations(packed, arch="sm_100a") == []
     found = violations(replace(packed, **change), arch="sm_100a")
-    assert (argument, mode) in [(violation.argument, violation.mode) for violation in found]
+    value = change[FIELD_OF[argument[:-3]]][int(argument[-2])]
+    assert (argument, mode, value) in [(violation.argument, violation.mode, violation.value) for violation in found]
 
 
 @given(
