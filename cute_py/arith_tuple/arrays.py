@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from cute_py.argument_checks import expect_integer, is_integer
 from cute_py.arith_tuple.pointers import pointer_text
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError, given
+from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError, given, integer_text
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int
 
@@ -54,12 +54,12 @@ class ArrayEngine:
         return int(self.flat.ctypes.data) + self.origin * int(self.flat.dtype.itemsize)
 
     def _index(self, offset: Any) -> int:
-        if isinstance(offset, bool) or not hasattr(offset, "__index__"):
-            raise InvalidTypeError(f"an array is addressed by integer offsets, got {offset}", {"engine": self})
-        i = self.origin + int(offset)
+        if not is_integer(offset):
+            raise InvalidTypeError(f"an array is addressed by integer offsets, got {_shown(offset)}", {"engine": self})
+        i = self.origin + operator.index(offset)
         if not 0 <= i < len(self.flat):
             raise TensorAccessError(
-                f"element offset {int(offset)} lies outside the array",
+                f"element offset {integer_text(operator.index(offset))} lies outside the array",
                 {"offsets": f"{-self.origin} .. {len(self.flat) - self.origin - 1}", "engine": self},
             )
         return i
@@ -89,9 +89,9 @@ class ArrayEngine:
             raise TensorAccessError(f"{given(value)} is no {self.dtype}: {refusal}", {"engine": self}) from None
 
     def __add__(self, offset: Any) -> ArrayEngine:
-        if isinstance(offset, bool) or not hasattr(offset, "__index__"):
-            raise InvalidTypeError(f"an array engine moves by integers, got {offset}", {"engine": self})
-        return ArrayEngine(self.flat, self.origin + int(offset), self.dtype)
+        if not is_integer(offset):
+            raise InvalidTypeError(f"an array engine moves by integers, got {_shown(offset)}", {"engine": self})
+        return ArrayEngine(self.flat, self.origin + operator.index(offset), self.dtype)
 
     def recast(self, dtype: Any) -> ArrayEngine:
         """The same bytes as elements of another type, through a numpy view.
@@ -132,6 +132,11 @@ class ArrayEngine:
 
     def __repr__(self) -> str:
         return f"ArrayEngine({self.dtype.name!r}, {len(self.flat)} elements, origin {self.origin})"
+
+
+def _shown(offset: Any) -> str:
+    """Coordinates as CuTe prints them, anything else as Python does."""
+    return str(offset) if hasattr(offset, "as_tuple") else given(offset)
 
 
 def _beyond_range(dtype: DType, value: Any) -> str | None:

@@ -51,7 +51,7 @@ ANYTHING: dict[str, Any] = {
     "('x',)": ("x",),
     "{}": {},
     "object": object(),
-    "class": type,
+    "class": float,
     "int64": np.int64(3),
     "uint64": np.uint64(2**64 - 1),
     "float32": np.float32(1.5),

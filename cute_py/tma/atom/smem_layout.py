@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cute_py.argument_checks import expect_fields
+from cute_py.argument_checks import expect_fields, expect_having
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, InvalidValueError, given
 from cute_py.layout.composed import ComposedLayout
@@ -116,6 +116,7 @@ class SmemChoice:
 
     def __post_init__(self) -> None:
         expect_fields(self)
+        expect_having(self.layout, ("shape", "stride"), "a layout")
 
     def __str__(self) -> str:
         return (

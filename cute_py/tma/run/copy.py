@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from cute_py.argument_checks import expect, expect_having, expect_integer
-from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.argument_checks import expect, expect_function, expect_having, expect_integer
+from cute_py.errors import InvalidValueError, given
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Tree
 from cute_py.tma.copy_atom.shared_fit import expect_fits
@@ -68,8 +68,8 @@ def copy(
     (True, 4, 2048)
     """
     _require_backend(backend, options)
-    if progress is not None and not callable(progress):
-        raise InvalidTypeError(f"progress must be a function of two counts, got {given(progress)}")
+    if progress is not None:
+        expect_function(progress, "progress, called with two counts,")
     if atom is None:
         from cute_py.tma.run.array_copy import copy_without_atom
 

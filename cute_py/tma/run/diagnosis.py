@@ -17,8 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cute_py.argument_checks import expect, expect_fields, expect_having, expect_integer, expect_integers
-from cute_py.errors import InvalidTypeError, InvalidValueError, RaceError, TmaTrap, WouldHangError, given
+from cute_py.argument_checks import (
+    expect,
+    expect_fields,
+    expect_function,
+    expect_having,
+    expect_integer,
+    expect_integers,
+)
+from cute_py.errors import InvalidValueError, RaceError, TmaTrap, WouldHangError
 from cute_py.tma.run import emulator_operands as operands
 from cute_py.tma.run.bulk_groups import BulkGroups, BulkOperation
 from cute_py.tma.run.emulator_im2col import row_count
@@ -385,8 +392,7 @@ def diagnose(
       arrived  : 0 bytes
       pending  : 1 arrivals
     """
-    if not callable(program):
-        raise InvalidTypeError(f"a program must be a function of a Run, got {type(program).__name__} {given(program)}")
+    expect_function(program, "a program, called with a Run,")
     run = Run(engine, gmem, smem, maps=maps)
     try:
         program(run)
