@@ -116,7 +116,7 @@ class SmemChoice:
 
     def __post_init__(self) -> None:
         expect_fields(self)
-        expect_having(self.layout, ("shape", "stride"), "a layout")
+        expect_having(self.layout, ("shape",), "a layout")
 
     def __str__(self) -> str:
         return (
