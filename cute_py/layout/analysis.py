@@ -60,7 +60,7 @@ def entangled(modes: list[Mode]) -> list[Mode]:
             rest.pop()
             continue
         size, step = rest[0]
-        if len(rest) > 1 and (size - 1) * step < math.gcd(*[d for _, d in rest[1:]]):
+        if (size - 1) * step < math.gcd(*[d for _, d in rest[1:]]):
             rest.pop(0)
             continue
         return rest

@@ -185,3 +185,10 @@ def test_make_layout_tv_is_the_one_of_make_tiled_copy() -> None:
     tile, tv = cute.make_layout_tv(Layout((Int(32), Int(8))), Layout((Int(4), Int(1))))
     assert tile == (128, 8)
     assert str(tv) == "(_256,_4):(_4,_1)"
+
+
+@pytest.mark.parametrize("coords", [[(0, 0), (1, 2, 3)], [(0, 0), (1,)], [(0, 0), 5], [(0, (0, 1)), (0, 1)]])
+def test_a_list_of_coordinates_has_one_profile(coords: list[object]) -> None:
+    with pytest.raises(CoordinateError, match=r"must have one profile|Mismatched Ranks"):
+        cute.offsets(Layout((4, (2, 4))), coords)
+    assert cute.offsets(Layout((4, (2, 4))), [(0, (0, 1)), (3, (1, 2))]).tolist() == [8, 23]

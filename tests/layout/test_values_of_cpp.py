@@ -120,3 +120,9 @@ def test_downcast_of_an_offset(offset: int, result: str) -> None:
 
 def test_downcast_of_a_vector() -> None:
     assert str(cute.downcast(Layout(Int(8), Int(1)), 4)) == "_32:_1"
+
+
+@pytest.mark.parametrize(("a", "b", "result"), [(7, 2, 4), (8, 2, 4), (0, 3, 0), (-4, 3, 0), (-5, 3, -1), (-7, 3, -1)])
+def test_ceil_div_truncates_below_zero(a: int, b: int, result: int) -> None:
+    """(a + b - 1) / b, as C++ divides; static or not."""
+    assert cute.ceil_div(a, b) == cute.ceil_div(Int(a), Int(b)) == result
