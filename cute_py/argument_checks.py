@@ -7,6 +7,7 @@
     expect_name(value, what)                                  an identifier, for texts that a compiler reads
     expect_expression(value, what)                            an expression, for the same texts
     expect_choice(value, choices, what)                       one of a few values
+    expect_function(value, what)                              what can be called
     expect_fields(record)                                     every field of a dataclass, by its annotation
 
 `what` names the argument as its user does ("num_multicast", "boxDim[0]"). A wrong type is an InvalidTypeError, a value
@@ -225,6 +226,22 @@ def expect_choice(value: Any, choices: Collection[Kind], what: str) -> Kind:
             return choice
     kind = InvalidValueError if any(type(value) is type(choice) for choice in choices) else InvalidTypeError
     raise kind(f"{what} = {given(value)}; must be one of {', '.join(map(repr, choices))}")
+
+
+def expect_function(value: Any, what: str) -> Any:
+    """The value, if it can be called and is no class.
+
+    Raises:
+        InvalidTypeError: it can't be called; or it is a class, which makes an object of what it is given.
+
+    >>> expect_function(5, "progress")
+    Traceback (most recent call last):
+    ...
+    cute_py.errors.InvalidTypeError: progress must be a function, got int 5
+    """
+    if not callable(value) or isinstance(value, type):
+        raise InvalidTypeError(f"{what} must be a function, got {type(value).__name__} {given(value)}")
+    return value
 
 
 def expect_having(value: Any, names: tuple[str, ...], what: str) -> None:

@@ -158,6 +158,8 @@ def as_dtype(value: object) -> DType:
                 f"unknown element type {given(value)}", {"known": ", ".join(r.name for r in DTYPES)}
             )
         return row
+    if value is None:  # which numpy takes for its default, float64
+        raise InvalidTypeError("not an element type: None")
     import numpy
 
     try:

@@ -47,3 +47,9 @@ def test_what_is_no_type_is_refused(name: str) -> None:
 def test_what_is_no_name_is_refused() -> None:
     with pytest.raises(InvalidTypeError, match="not an element type"):
         as_dtype(object())
+
+
+def test_nothing_is_no_type() -> None:
+    """numpy takes None for float64, and no pointer is meant to be one of those."""
+    with pytest.raises(InvalidTypeError, match="not an element type: None"):
+        as_dtype(None)

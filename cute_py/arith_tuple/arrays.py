@@ -8,12 +8,15 @@ objects (`__dlpack__`, `__cuda_array_interface__`) come in is in `array_sources`
 
 from __future__ import annotations
 
+import functools
+import math
+import operator
 from typing import Any, ClassVar
 
-from cute_py.argument_checks import expect_integer
+from cute_py.argument_checks import expect_integer, is_integer
 from cute_py.arith_tuple.pointers import pointer_text
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError, given
+from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError, given, integer_text
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int
 
@@ -51,12 +54,12 @@ class ArrayEngine:
         return int(self.flat.ctypes.data) + self.origin * int(self.flat.dtype.itemsize)
 
     def _index(self, offset: Any) -> int:
-        if isinstance(offset, bool) or not hasattr(offset, "__index__"):
-            raise InvalidTypeError(f"an array is addressed by integer offsets, got {offset}", {"engine": self})
-        i = self.origin + int(offset)
+        if not is_integer(offset):
+            raise InvalidTypeError(f"an array is addressed by integer offsets, got {_shown(offset)}", {"engine": self})
+        i = self.origin + operator.index(offset)
         if not 0 <= i < len(self.flat):
             raise TensorAccessError(
-                f"element offset {int(offset)} lies outside the array",
+                f"element offset {integer_text(operator.index(offset))} lies outside the array",
                 {"offsets": f"{-self.origin} .. {len(self.flat) - self.origin - 1}", "engine": self},
             )
         return i
@@ -71,20 +74,24 @@ class ArrayEngine:
         """Write the element at an offset; it goes to the array that the engine was made of.
 
         Raises:
-            TensorAccessError: the array is read-only, the offset outside it, or the value none of its type.
+            TensorAccessError: the array is read-only, the offset outside it, or the value none of its type; a number
+                beyond the type's range is none, and is neither wrapped nor made infinite.
         """
         if not self.flat.flags.writeable:
             raise TensorAccessError("the array is read-only", {"engine": self, "value": value})
         index = self._index(offset)
+        reason = _beyond_range(self.dtype, value)
+        if reason is not None:
+            raise TensorAccessError(f"{given(value)} is no {self.dtype}: {reason}", {"engine": self})
         try:
             self.flat[index] = value
         except (ValueError, TypeError, OverflowError) as refusal:
             raise TensorAccessError(f"{given(value)} is no {self.dtype}: {refusal}", {"engine": self}) from None
 
     def __add__(self, offset: Any) -> ArrayEngine:
-        if isinstance(offset, bool) or not hasattr(offset, "__index__"):
-            raise InvalidTypeError(f"an array engine moves by integers, got {offset}", {"engine": self})
-        return ArrayEngine(self.flat, self.origin + int(offset), self.dtype)
+        if not is_integer(offset):
+            raise InvalidTypeError(f"an array engine moves by integers, got {_shown(offset)}", {"engine": self})
+        return ArrayEngine(self.flat, self.origin + operator.index(offset), self.dtype)
 
     def recast(self, dtype: Any) -> ArrayEngine:
         """The same bytes as elements of another type, through a numpy view.
@@ -125,6 +132,55 @@ class ArrayEngine:
 
     def __repr__(self) -> str:
         return f"ArrayEngine({self.dtype.name!r}, {len(self.flat)} elements, origin {self.origin})"
+
+
+def _shown(offset: Any) -> str:
+    """Coordinates as CuTe prints them, anything else as Python does."""
+    return str(offset) if hasattr(offset, "as_tuple") else given(offset)
+
+
+def _beyond_range(dtype: DType, value: Any) -> str | None:
+    """Why a number does not fit the type, or None; numpy wraps some of them, and which depends on its version.
+
+    >>> _beyond_range(as_dtype("uint8"), 300), _beyond_range(as_dtype("float16"), 65519.0)
+    ('must be 0 to 255', None)
+    """
+    number: Any = value
+    if is_integer(value):
+        number = operator.index(value)
+    elif isinstance(value, (complex, str, bytes)) or not hasattr(value, "__float__") or bool(getattr(value, "ndim", 0)):
+        return None  # numpy knows whether it takes that
+    elif not isinstance(value, float):
+        try:
+            number = float(value)
+        except Exception:  # a symbol, a complex scalar that warns
+            return None
+    finite = isinstance(number, int) or math.isfinite(number)
+    if dtype.kind in ("int", "uint"):
+        signed = dtype.kind == "int"
+        low, high = -(1 << (dtype.bits - 1)) if signed else 0, (1 << (dtype.bits - signed)) - 1
+        return None if finite and low <= int(number) <= high else f"must be {low} to {high}"
+    if dtype.kind != "float" or not finite:
+        return None
+    least, limit = _float_range(dtype)
+    return None if least < number < limit else f"must be above {least:g} and below {limit:g}"
+
+
+@functools.cache
+def _float_range(dtype: DType) -> tuple[float, float]:
+    """Between which two a number is rounded to a finite number of a float type."""
+    import numpy
+
+    finfo: Any = numpy.finfo
+    if not hasattr(numpy, dtype.storage):
+        import ml_dtypes
+
+        finfo = ml_dtypes.finfo
+    info = finfo(dtype.numpy)
+    largest, least = float(info.max), float(info.min)
+    half_step = math.ldexp(1.0, math.frexp(largest)[1] - 2 - int(info.nmant))
+    limit = largest + half_step if largest < 1e300 else math.inf
+    return (0.0 if least >= 0 else -limit), limit
 
 
 def flat_view(array: Any) -> tuple[Any, int]:

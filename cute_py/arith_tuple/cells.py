@@ -57,7 +57,7 @@ def known_integer(value: Any, what: str) -> int:
     Raises:
         InvalidTypeError: a symbol, or no number.
     """
-    if is_symbolic(value):
+    if is_symbolic(value) and not value.is_Integer:
         raise InvalidTypeError(
             f"{what} is not known: {given(value)}", hint="replace the symbols with layout.subs({...}) first"
         )
@@ -165,13 +165,19 @@ def slabs(tensor: Any, show: Callable[[Any], str], column: int) -> list[str]:
     rank = len(modes(tensor.shape))
     if rank == 1:
         return [show(tensor(m)) + "\n" for m in range(int(size(tensor)))]
-    if rank == 2:
-        columns = range(int(size(tensor, 1)))
-        return ["".join([show(tensor(m, n)) for n in columns]) + "\n" for m in range(int(size(tensor, 0)))]
-    out: list[str] = []
-    if rank in (3, 4):
-        for k in range(max(1, int(size(tensor, rank - 1)))):
-            if k:
-                out.append(("-" if rank == 3 else "=") * (column * int(size(tensor, 1))) + "\n")
-            out += slabs(tensor((None,) * (rank - 1) + (k,)), show, column)
-    return out
+    if not 2 <= rank <= 4:
+        return []
+    rows, columns, *outer = [range(int(size(tensor, mode))) for mode in range(rank)]
+    ruler = column * len(columns)
+
+    def slab(place: tuple[int, ...]) -> list[str]:
+        """The slab at a place in the outer modes, fixed from the last one on."""
+        if len(place) < len(outer):
+            mark = "-" if rank - len(place) == 3 else "="
+            out: list[str] = []
+            for k in range(max(1, len(outer[len(outer) - 1 - len(place)]))):
+                out += [mark * ruler + "\n"] * bool(k) + slab((k, *place))
+            return out
+        return ["".join([show(tensor(m, n, *place)) for n in columns]) + "\n" for m in rows]
+
+    return slab(())

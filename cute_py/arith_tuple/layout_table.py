@@ -39,15 +39,17 @@ def text_file(file: Any) -> Any:
     return file
 
 
-def check_cells(sizes: Sequence[int], operation: str, facts: Mapping[str, object], hint: str | None = None) -> None:
+def check_cells(
+    sizes: Sequence[int], operation: str, facts: Mapping[str, object], hint: str, most: int = MAX_CELLS
+) -> None:
     """Refuse a table that nobody reads. A mode without elements counts as one: its headings and rulers are printed.
 
     Raises:
-        InvalidValueError: more than `MAX_CELLS` cells.
+        InvalidValueError: more than `most` cells.
     """
-    if prod(max(n, 1) for n in sizes) > MAX_CELLS:
+    if prod(max(n, 1) for n in sizes) > most:
         shown = " x ".join(map(integer_text, sizes))
-        raise InvalidValueError(f"{operation} of {shown} cells; at most {MAX_CELLS} are shown", facts, hint)
+        raise InvalidValueError(f"{operation} of {shown} cells; at most {most} are shown", facts, hint)
 
 
 def table_sizes(layout: Any, operation: str) -> tuple[int, int]:

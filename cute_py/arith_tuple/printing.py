@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Any, Final, TextIO
 
+from cute_py.argument_checks import expect
 from cute_py.arith_tuple.cells import cell, dtype_of, slabs
 from cute_py.arith_tuple.layout_table import check_cells, text_file
 from cute_py.arith_tuple.ostream import ostream_tensor
@@ -26,6 +27,10 @@ from cute_py.layout.tensor import Tensor
 from cute_py.layout.trees import check_depth, leaves, modes
 
 STYLES = ("cute", "ostream", "python")
+MAX_ELEMENTS: Final = 1 << 18
+"""Elements of a tensor that are printed; each is a call of the layout, so that these take seconds."""
+MAX_COORDINATES: Final = 1 << 16
+"""Coordinates that are printed; they take longer than numbers."""
 _SHORTER: Final = 'style="python" leaves out the middle of long modes; tensor(0, None) is one row of a matrix'
 
 
@@ -37,8 +42,8 @@ def format_tensor(tensor: Any, header: bool = True, style: str = "cute") -> str:
         header: the first line, which says engine and layout (of style "ostream": the layout).
         style: "cute", "ostream" or "python".
     Raises:
-        InvalidTypeError: no tensor, or symbols; InvalidValueError: unknown style, or more than 2**20 cells, which only
-            style "python" shortens; TensorAccessError: the engine can't be read.
+        InvalidTypeError: no tensor, or symbols. TensorAccessError: the engine can't be read.
+        InvalidValueError: unknown style, or more than 2**18 cells (2**16 of coordinates); style "python" shortens.
 
     >>> print(format_tensor(make_tensor(counting_iterator(42), (4, 5))), end="")
     counting_iter(42) o (4,5):(_1,4):
@@ -61,15 +66,15 @@ def format_tensor(tensor: Any, header: bool = True, style: str = "cute") -> str:
         )
     if not isinstance(style, str) or style not in STYLES:
         raise InvalidValueError(f"unknown style {given(style)}", {"known": ", ".join(STYLES)})
-    if not isinstance(header, (bool, int)):
-        raise InvalidTypeError(f"header must be True or False, got {type(header).__name__} {given(header)}")
+    expect(header, bool, "header")
     if style == "python":
-        return python_tensor(tensor, bool(header))
+        return python_tensor(tensor, header)
     if 1 <= len(modes(shape)) <= 4:  # others have no cells
         sizes = [int(product(mode)) for mode in modes(shape)]
-        check_cells(sizes, "print_tensor", {"tensor": tensor}, _SHORTER)
+        most = MAX_COORDINATES if dtype_of(tensor) is None else MAX_ELEMENTS
+        check_cells(sizes, "print_tensor", {"tensor": tensor}, _SHORTER, most)
     if style == "ostream":
-        return ostream_tensor(tensor, bool(header))
+        return ostream_tensor(tensor, header)
     dtype = dtype_of(tensor)
     head = f"{tensor}:\n" if header else ""
     return head + "".join(slabs(tensor, lambda value: cell(value, dtype), 5))

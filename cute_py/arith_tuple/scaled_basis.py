@@ -114,10 +114,12 @@ class ScaledBasis:
         if isinstance(mine, ArithTuple):
             if has_no_position(other):
                 raise refused_integer(f"ScaledBasis op{sign} error!", "basis", self, other)
+        elif isinstance(other, (tuple, ArithTuple)):
+            raise refused_integer(f"ScaledBasis op{sign} error!", "tuple", other, mine)
         elif not has_no_position(other):  # E() scaled: a number
-            if isinstance(other, (tuple, ArithTuple)):
-                raise refused_integer(f"ScaledBasis op{sign} error!", "tuple", other, mine)
             raise InvalidTypeError(f"only numbers are added to {self}, got {type(other).__name__} {given(other)}")
+        elif not isinstance(other, Ratio):
+            other = public(internal_leaf(other))
         return mine + other if sign == "+" else mine - other
 
     def ceil_div(self, n: Any) -> ScaledBasis:

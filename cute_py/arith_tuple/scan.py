@@ -45,10 +45,9 @@ def read_integer(text: str, position: int, digits: str) -> int:
     Raises:
         ParseError: it is beyond 2**128 in magnitude; the text of the error has its first and its last digits.
     """
-    if len(digits) <= _MOST_DIGITS or len(digits.lstrip("-0")) <= _MOST_DIGITS:
-        number = int(digits)
-        if -MAX_INTEGER <= number <= MAX_INTEGER:
-            return number
+    significant = digits.lstrip("-0")
+    if len(significant) <= _MOST_DIGITS and int(significant or "0") <= MAX_INTEGER:
+        return -int(significant or "0") if digits.startswith("-") else int(significant or "0")
     shown = shortened(digits, _SHOWN)
     if shown != digits:
         shown += f" ({len(digits)} characters)"

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy
 
+from cute_py.argument_checks import expect_integer
 from cute_py.arith_tuple.scaled_basis import ScaledBasis
-from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, UnknownFactError
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, UnknownFactError, given
 from cute_py.layout.leaf import value_of
-from cute_py.layout.trees import leaves
+from cute_py.layout.trees import check_depth, leaves
 from cute_py.tma.copy_atom.copy_atom import TmaAtom
 from cute_py.tma.copy_atom.tiles import tile_work
 from cute_py.tma.run.trace import Step, Trace
@@ -62,22 +63,19 @@ def tile_trace(atom: TmaAtom, tile_coord: Any = 0) -> Trace:
         TmaLimitError: the atom has no descriptor, because the driver would refuse it.
     """
     work = tile_work(atom)
-    if isinstance(tile_coord, bool):
-        raise InvalidValueError(f"tile_coord = {tile_coord!r}; must be an index or a coordinate")
-    numbers = leaves(tile_coord) if isinstance(tile_coord, tuple) else [tile_coord]
     try:
-        start = work.rest(tile_coord)
-        known = all(int(n) >= 0 for n in numbers)
-    except (CuteError, TypeError, ValueError) as error:
+        check_depth(tile_coord)
+        numbers = leaves(tile_coord) if isinstance(tile_coord, tuple) else [tile_coord]
+        known = min([expect_integer(n, "tile_coord") for n in numbers], default=0) >= 0
+        start = _padded(work.rest(tile_coord), atom.plan.rank)
+    except CuteError as error:
         raise InvalidValueError(
-            f"tile_coord = {tile_coord!r}; must be an index or a coordinate in the tiles {work.rest.shape}"
+            f"tile_coord = {given(tile_coord)}; must be an index or a coordinate in the tiles {work.rest.shape}"
         ) from error
-    coords = work.coords.copy()
-    for mode, value in enumerate(_padded(start, atom.plan.rank)):
-        coords[:, mode] += value
-    last = work.last
-    if not known or any(int(c) > end for c, end in zip(coords[-1], last, strict=True)):
-        raise InvalidValueError(f"tile_coord = {tile_coord!r}; the tensor has {work.rest.shape} tiles")
+    moved = [int(c) + by for c, by in zip(work.coords[-1], start, strict=True)]
+    if not known or any(c > end for c, end in zip(moved, work.last, strict=True)):
+        raise InvalidValueError(f"tile_coord = {given(tile_coord)}; the tensor has {work.rest.shape} tiles")
+    coords = work.coords + numpy.array(start, work.coords.dtype)
     form, logical = atom.op.row.mode, logical_of(atom)
     try:
         tensor_map: Any = atom.descriptor

@@ -15,7 +15,7 @@ from cute_py.draw.picture import Picture
 from cute_py.draw.swizzles import draw_swizzle
 from cute_py.draw.tensor_memory import draw_tmem
 from cute_py.draw.timeline import draw_pipeline
-from cute_py.errors import InvalidTypeError, given
+from cute_py.errors import InvalidTypeError, given, shortened
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.coprofile import coprofile
 from cute_py.layout.layout import Layout
@@ -88,10 +88,6 @@ def draw(thing: Any, **options: Any) -> Picture:
                     raise
                 raise InvalidTypeError(f"draw of {type(thing).__name__}: {error}") from None
     raise InvalidTypeError(
-        f"there is no picture of {type(thing).__name__} {_told(thing)}",
+        f"there is no picture of {type(thing).__name__} {shortened(given(thing), 80)}",
         {"takes": "layouts, swizzles, tensors, TMA atoms, tensor maps, timelines of a ring, copies to tensor memory"},
     )
-
-
-def _told(thing: Any) -> str:
-    return str(thing)[:80] if not isinstance(thing, tuple) else given(thing)[:80]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from cute_py.argument_checks import expect_integers
 from cute_py.draw.copy_way import tuple_text, way_of
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import (
@@ -38,7 +39,8 @@ def draw_im2col(what: Any, coords: Sequence[int] | None = None, offsets: Sequenc
         coords: of the instruction, (C, W, H, D, N) as far as the rank goes; default: the first base pixel.
         offsets: of the filter position, (W, H, D); of a wide map (halo, offset), both along W; default 0.
     Raises:
-        InvalidTypeError: no im2col map; InvalidValueError: the wrong number of coordinates or offsets.
+        InvalidTypeError: no im2col map, or coordinates that are no integers.
+        InvalidValueError: the wrong number of coordinates or offsets.
 
     Pixels outside the image are hatched: they are filled. Of pixels in other planes the picture says how many. Of a
     large image what is around the visited pixels is drawn, and its edges.
@@ -90,9 +92,9 @@ def im2col_trace(what: Any, coords: Sequence[int] | None, offsets: Sequence[int]
     if not isinstance(request, (TensorMapIm2col, TensorMapIm2colWide)):
         raise InvalidTypeError(f"{operation} takes an im2col atom or request, got {type(what).__name__}")
     shape = geometry(request, _mode(request))
-    start = _first_pixel(shape) if coords is None else tuple(coords)
+    start = _first_pixel(shape) if coords is None else expect_integers(coords, "coords")
     wanted = shape.rank - 2 if shape.mode == "im2col" else 2
-    by = tuple(offsets) or (0,) * wanted
+    by = expect_integers(offsets, "offsets") or (0,) * wanted
     if len(start) != shape.rank or len(by) != wanted:
         raise InvalidValueError(f"{len(start)} coordinates and {len(by)} offsets; must be {shape.rank} and {wanted}")
     return Trace(request, [start], [0], mode=shape.mode, im2col_offsets=[by])

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from math import gcd
 from typing import Any, Literal
 
+from cute_py.argument_checks import MAX_INTEGER, expect, is_integer
 from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator
 from cute_py.draw.axes import axes_of, coordinate_text, equals, plain, table_of
 from cute_py.draw.picture import Picture
@@ -70,7 +71,7 @@ def check_bits(bits: Any) -> int:
     Raises:
         InvalidValueError: none was given, or not 1 to 128 bits.
     """
-    if not isinstance(bits, int) or isinstance(bits, bool) or not 1 <= bits <= 128:
+    if not is_integer(bits) or not 1 <= bits <= 128:
         raise InvalidValueError(f"bits = {given(bits)}; banks need the width of an element, 1 to 128 bits")
     return int(bits)
 
@@ -135,7 +136,7 @@ def _checked_tile(tile: Any) -> tuple[int, int] | None:
     if tile is None:
         return None
     sizes = tile if isinstance(tile, tuple) else (tile,)
-    if not 1 <= len(sizes) <= 2 or not all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in sizes):
+    if not 1 <= len(sizes) <= 2 or not all(is_integer(n) and 0 < n <= MAX_INTEGER for n in sizes):
         raise InvalidValueError(f"tile = {given(tile)}; must be one or two sizes, 1 or more")
     return (1, int(sizes[0])) if len(sizes) == 1 else (int(sizes[0]), int(sizes[1]))
 
@@ -227,6 +228,8 @@ def draw_layout(
         raise InvalidTypeError(f"draw_layout takes a layout, got {type(layout).__name__} {given(layout)}")
     if not isinstance(color, str) or color not in COLORS:
         raise InvalidValueError(f"color = {given(color)}; must be one of {', '.join(COLORS)}")
+    if title is not None:
+        expect(title, str, "the title of a picture")
     width = element_bits(layout) if bits is None else check_bits(bits)
     table = layout_table("", layout, color, width, _checked_tile(tile))
     return Picture(str(layout) if title is None else title, (table,))
@@ -262,6 +265,7 @@ def draw_compare(*layouts: Any, names: Sequence[str] = (), bits: int | None = No
         raise InvalidValueError(f"{len(layouts)} layouts; must be 1 to {MOST_LAYOUTS}")
     if not isinstance(names, (tuple, list)):
         raise InvalidTypeError(f"names are a list of texts, got {given(names)}")
+    names = [expect(name, str, f"names[{i}]") for i, name in enumerate(names)]
     bits = None if bits is None else check_bits(bits)
     if names and len(names) != len(layouts):
         raise InvalidValueError(f"{len(names)} names for {len(layouts)} layouts")

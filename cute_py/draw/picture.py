@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from cute_py.argument_checks import expect
 from cute_py.draw.page import html_page
 from cute_py.draw.png import SCALE, png
 from cute_py.draw.render_svg import render
-from cute_py.draw.table import SVG_BYTES, Cell, Table
+from cute_py.draw.table import SVG_BYTES, Cell, Table, expect_entries
 from cute_py.draw.text_twin import picture_text
 from cute_py.draw.whole_file import write_whole
-from cute_py.errors import InvalidValueError
+from cute_py.errors import InvalidTypeError, InvalidValueError, given, shortened
 
 TITLES_LEFT_OUT = "the titles of the cells are left out: there is too much of them"
 
@@ -24,6 +25,9 @@ TITLES_LEFT_OUT = "the titles of the cells are left out: there is too much of th
 @dataclass(frozen=True)
 class Picture:
     """Tables side by side, with a title and notes.
+
+    Raises:
+        InvalidTypeError, InvalidValueError: a title or a note that is no text, or something else than tables.
 
     >>> from cute_py.draw.table import Cell
     >>> p = Picture("two cells", (Table("", ((Cell("7"), Cell("8")),), ("0",), ("0", "1")),))
@@ -40,6 +44,12 @@ class Picture:
     title: str
     tables: tuple[Table, ...]
     notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        expect(self.title, str, "the title of a picture")
+        tables = expect_entries(self.tables, Table, "the tables of a picture")
+        object.__setattr__(self, "tables", tables)
+        object.__setattr__(self, "notes", expect_entries(self.notes, str, "the notes of a picture"))
 
     @cached_property
     def svg(self) -> str:
@@ -88,15 +98,18 @@ class Picture:
         Args:
             scale, dark: of a .png, as for `png`; the others are drawn to the reader's own size and colours.
         Raises:
-            InvalidValueError: another ending.
+            InvalidTypeError: no path. InvalidValueError: another ending.
             FileFormatError: the file can't be written.
             MissingPackageError: a .png without the extra `png`.
         """
+        if not isinstance(path, (str, os.PathLike)) or not isinstance(os.fspath(path), str):
+            raise InvalidTypeError(f"a picture is saved to a path, got {type(path).__name__} {given(path)}")
         target = Path(path)
         forms = {".svg": "svg", ".png": "png", ".html": "html", ".txt": "text"}
         form = forms.get(target.suffix.lower())
         if form is None:
-            raise InvalidValueError(f"{target}: a picture is saved as {', '.join(forms)}, not {target.suffix!r}")
+            shown = shortened(ascii(str(target))[1:-1])
+            raise InvalidValueError(f"{shown}: a picture is saved as {', '.join(forms)}, not {given(target.suffix)}")
         return write_whole(target, self.png(scale, dark) if form == "png" else str(getattr(self, form)) + "\n")
 
     def _repr_svg_(self) -> str:

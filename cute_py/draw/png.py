@@ -13,8 +13,9 @@ import math
 import re
 from typing import Any, Final
 
+from cute_py.argument_checks import expect
 from cute_py.draw.style import FONT
-from cute_py.errors import InvalidTypeError, InvalidValueError, MissingPackageError
+from cute_py.errors import InvalidTypeError, InvalidValueError, MissingPackageError, given
 
 SCALE: Final = 2.0
 """Pixels of the PNG for one of the SVG, each way, if nothing else is said: sharp on screens of high density."""
@@ -96,9 +97,11 @@ def png(svg: str, scale: float = SCALE, dark: bool = False) -> bytes:
             pixels, or of none.
     """
     if isinstance(scale, bool) or not isinstance(scale, (int, float)):
-        raise InvalidTypeError(f"scale = {scale!r}; must be a number such as 2")
-    if not (math.isfinite(scale) and scale > 0):
-        raise InvalidValueError(f"scale = {scale}; must be a positive number")
+        raise InvalidTypeError(f"scale = {given(scale)}; must be a number such as 2")
+    if not 0 < scale < MOST_PIXELS:  # no nan, no infinity, nothing that is no float
+        bound = "a positive number" if not 0 < scale < math.inf else f"below {MOST_PIXELS}"
+        raise InvalidValueError(f"scale = {given(scale)}; must be {bound}")
+    expect(dark, bool, "dark")
     found = _SIZE.search(svg)
     wide, high = (float(found[1]), float(found[2])) if found else (0.0, 0.0)
     if min(wide, high) * scale < 1:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from cute_py.argument_checks import is_integer
 from cute_py.draw.copy_way import OUTSIDE, RAGGED, checked_atom, tile_trace, tuple_text, way_of
 from cute_py.draw.im2col_window import im2col_trace
 from cute_py.draw.picture import Picture
@@ -53,7 +54,8 @@ def draw_smem(atom: Any, tile_coord: Any = 0, offsets: Sequence[int] = ()) -> Pi
     written to is empty.
     """
     if isinstance(atom, (Im2colAtom, TensorMapIm2col, TensorMapIm2colWide)):
-        trace = im2col_trace(atom, None if tile_coord == 0 else tile_coord, offsets, "draw_smem")
+        left_out = is_integer(tile_coord) and tile_coord == 0
+        trace = im2col_trace(atom, None if left_out else tile_coord, offsets, "draw_smem")
         direction = atom.op.row.direction if isinstance(atom, Im2colAtom) else "load"
         where = f"pixels from {tuple_text(trace.coords[0].tolist())}"
         name = str(atom.op) if isinstance(atom, Im2colAtom) else trace.geometry.mode

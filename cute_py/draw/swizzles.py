@@ -68,8 +68,8 @@ def draw_swizzle(swizzle: Any, layout: Any = None, bits: int = 16, *, on: On = "
     else:
         bits = check_bits(bits)
     if not isinstance(layout, Layout) or coprofile(layout) != 0:
-        raise InvalidTypeError(f"draw_swizzle takes a layout with integer strides, got {layout}")
-    if on not in ("bytes", "elements"):
+        raise InvalidTypeError(f"draw_swizzle takes a layout with integer strides, got {_shown(layout)}")
+    if not isinstance(on, str) or on not in ("bytes", "elements"):
         raise InvalidValueError(f"on = {given(on)}; must be 'bytes' or 'elements'")
     move = _mover(swizzle, bits, on)
     tables = (
@@ -77,6 +77,10 @@ def draw_swizzle(swizzle: Any, layout: Any = None, bits: int = 16, *, on: On = "
         _table(f"after {swizzle} on {on}", layout, bits, move),
     )
     return Picture(f"{swizzle} on {on}, {layout}, {bits} bits", tables, _passes(layout, bits, move))
+
+
+def _shown(layout: Any) -> str:
+    return str(layout) if isinstance(layout, Layout) else given(layout)
 
 
 def _mover(swizzle: Swizzle, bits: int, on: str) -> Callable[[int], int]:

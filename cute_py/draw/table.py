@@ -10,6 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from cute_py.argument_checks import expect, expect_integer
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
 
 AXIS_LIMIT = 64
 """Rows or columns that one table shows at most; 64 x 64 cells make an SVG of about one megabyte."""
@@ -25,6 +29,22 @@ OUTSIDE = "outside"
 """The swatch of what is hatched."""
 
 
+Kind = TypeVar("Kind")
+
+
+def expect_entries(values: Any, kind: type[Kind], what: str) -> tuple[Kind, ...]:
+    """The values as a tuple, if they are a list or tuple of this class.
+
+    Raises:
+        InvalidTypeError: they are not.
+    """
+    if not isinstance(values, (tuple, list)):
+        raise InvalidTypeError(
+            f"{what} must be a tuple of {kind.__name__}, got {type(values).__name__} {given(values)}"
+        )
+    return tuple([expect(value, kind, f"{what}, entry {i},") for i, value in enumerate(values)])
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
     """One cell. `text` may have several lines.
@@ -34,6 +54,8 @@ class Cell:
         tone: 0..7, its colour; None: no colour.
         inside: fractions of its width and height that are inside the tensor; the rest is hatched.
         span: columns that it covers.
+    Raises:
+        InvalidTypeError, InvalidValueError: one of them is none.
     """
 
     text: str = ""
@@ -42,10 +64,27 @@ class Cell:
     inside: tuple[float, float] = (1.0, 1.0)
     span: int = 1
 
+    def __post_init__(self) -> None:
+        if type(self.text) is not str or type(self.title) is not str:
+            expect(self.text, str, "the text of a cell")
+            expect(self.title, str, "the title of a cell")
+        if self.tone is not None:
+            object.__setattr__(self, "tone", expect_integer(self.tone, "the tone of a cell", 0, TONES - 1))
+        if not _are_fractions(self.inside):
+            raise InvalidValueError(f"inside = {given(self.inside)}; must be two fractions, each 0 to 1")
+        if type(self.span) is not int or self.span != 1:
+            object.__setattr__(self, "span", expect_integer(self.span, "the columns of a cell", 1))
+
     @property
     def hatched(self) -> bool:
         """Some of the cell lies outside."""
         return self.inside != (1.0, 1.0)
+
+
+def _are_fractions(inside: Any) -> bool:
+    if type(inside) is not tuple or len(inside) != 2:
+        return False
+    return all(isinstance(part, (int, float)) and 0 <= part <= 1 for part in inside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +129,8 @@ class Table:
         legends: what the colours and the hatch say; only what some cell of the table has is drawn.
         twin: the text form of cells and notes, where the cells in columns are not the best one.
         cell_width, cell_height: pixels; None: as large as the texts.
+    Raises:
+        InvalidTypeError, InvalidValueError: something else, or rows with more cells than there are columns.
     """
 
     title: str
@@ -105,6 +146,23 @@ class Table:
     twin: str | None = None
     cell_width: float | None = None
     cell_height: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("title", "row_axis", "column_axis"):
+            expect(getattr(self, name), str, f"{name} of a table")
+        for name in ("row_labels", "column_labels", "notes"):
+            object.__setattr__(self, name, expect_entries(getattr(self, name), str, f"{name} of a table"))
+        for name in ("row_brackets", "column_brackets"):
+            object.__setattr__(self, name, expect_entries(getattr(self, name), BracketRow, f"{name} of a table"))
+        object.__setattr__(self, "legends", expect_entries(self.legends, Legend, "legends of a table"))
+        object.__setattr__(self, "rows", expect_entries(self.rows, tuple, "rows of a table"))
+        for row in self.rows:
+            expect_entries([cell for cell in row if cell is not None], Cell, "cells of a table")
+            covered = sum(1 if cell is None else cell.span for cell in row)
+            if covered > len(self.column_labels):
+                raise InvalidValueError(f"a row of {covered} columns in a table of {len(self.column_labels)}")
+        if len(self.rows) != len(self.row_labels):
+            raise InvalidValueError(f"{len(self.rows)} rows and {len(self.row_labels)} row_labels; must be as many")
 
     @property
     def cells(self) -> list[Cell]:

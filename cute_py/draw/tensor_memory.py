@@ -40,7 +40,11 @@ def draw_tmem(copy: Any) -> Picture:
     elif isinstance(copy, Demonstration):
         sources, base, title = copy.tmem.sources, SMEM_ADDRESS, copy.copy.explain().splitlines()[0]
     elif isinstance(copy, numpy.ndarray) and copy.ndim == 3 and copy.shape[2] == 4:
-        sources, base, title = copy, 0, "tensor memory"
+        if copy.dtype.kind not in "iu" or not copy.size:
+            raise InvalidTypeError(
+                f"sources of {copy.shape} {copy.dtype}; must be byte offsets, integers of (lanes, columns, 4)"
+            )
+        sources, base, title = copy.astype(numpy.int64), 0, "tensor memory"
     else:
         raise InvalidTypeError(f"draw_tmem takes a copy, a demonstration or sources, got {type(copy).__name__}")
     held = numpy.where(sources == NOT_A_SOURCE, NOT_A_SOURCE, sources - base)

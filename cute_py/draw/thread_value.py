@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from cute_py.argument_checks import expect_integers
+from cute_py.arith_tuple.cells import known_integer
 from cute_py.draw.axes import axes_of, equals
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import TONES, Cell, Table, axis_limit, cut_note, hatch_legend, labels, shown, tone_legend
@@ -43,16 +45,16 @@ def draw_tv(layout: Any, tile: Any) -> Picture:
     1 | T2 V0  T2 V1  T3 V0  T3 V1
     """
     if not isinstance(layout, Layout) or coprofile(layout) != 0:
-        got = given(layout) if isinstance(layout, tuple) else layout
+        got = layout if isinstance(layout, Layout) else given(layout)
         raise InvalidTypeError(f"draw_tv takes a layout (thread, value) -> index, got {got}")
     if len(modes(layout.shape)) != 2:
         raise InvalidValueError(f"{layout} has {len(modes(layout.shape))} modes; must be 2, threads and values")
     try:
-        sizes = tuple(int(n) for n in modes(product_each(tile)))
-    except (TypeError, ValueError):
+        sizes = expect_integers(modes(product_each(tile)), "tile")
+    except (InvalidTypeError, InvalidValueError):
         raise InvalidTypeError(f"tile = {given(tile)}; must be a shape of known sizes") from None
     if not 1 <= len(sizes) <= 2 or any(n < 1 for n in sizes):
-        raise InvalidValueError(f"tile = {tile}; must have one or two modes of size 1 or more")
+        raise InvalidValueError(f"tile = {given(tile)}; must have one or two modes of size 1 or more")
     rows, columns = sizes if len(sizes) == 2 else (1, sizes[0])
     holders = _holders(layout, rows * columns)
     limit = axis_limit(rows, columns)
@@ -80,12 +82,12 @@ def draw_tv(layout: Any, tile: Any) -> Picture:
 
 def _holders(layout: Layout, count: int) -> dict[int, list[tuple[int, int]]]:
     _, threads, values = axes_of(layout)
-    if threads.size * values.size > MOST_PAIRS:
+    if max(threads.size, 1) * max(values.size, 1) > MOST_PAIRS:
         raise InvalidValueError(f"{threads.size} threads x {values.size} values; must be at most {MOST_PAIRS} pairs")
     holders: dict[int, list[tuple[int, int]]] = {}
     for value in range(values.size):
         for thread in range(threads.size):
-            index = int(layout(thread, value))
+            index = known_integer(layout(thread, value), "an index in the tile")
             if not 0 <= index < count:
                 raise InvalidValueError(
                     f"value {value} of thread {thread} is element {index}; the tile has {count}",

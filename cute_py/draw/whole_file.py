@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cute_py.errors import FileFormatError, given
+from cute_py.errors import FileFormatError, InvalidTypeError, given
 
 
 def why_not_written(path: str | os.PathLike[str]) -> str | None:
@@ -43,8 +43,10 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes | Callable[[A
         path: the name; of a symbolic link what it points to is written.
         content: a text, bytes, or what writes them into an open file.
     Raises:
-        FileFormatError: it can't be written there.
+        FileFormatError: it can't be written there. InvalidTypeError: the name is no text and no path.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidTypeError(f"path must be a text or a path, got {type(path).__name__} {given(path)}")
     shown = os.fspath(path) if os.fspath(path).isprintable() else given(os.fspath(path))
     reason = why_not_written(path)
     if reason is not None:

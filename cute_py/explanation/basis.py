@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cute_py.arith_tuple.scaled_basis import ScaledBasis
+from cute_py.errors import shortened
 from cute_py.layout.leaf import Int
 
 
@@ -15,6 +16,7 @@ def basis_words(element: ScaledBasis) -> str:
     """
     where = " of ".join(f"mode {mode}" for mode in reversed(element.modes)) or "the only mode"
     known = "known at compile time" if isinstance(element.value, Int) else "known at run time"
+    step = shortened(str(element.as_arith_tuple()))
     lines = [
         str(element),
         "",
@@ -26,7 +28,7 @@ def basis_words(element: ScaledBasis) -> str:
     lines += [
         "",
         "As a stride",
-        f"  one step along its mode adds {element.as_arith_tuple()} to the coordinate. A layout with such strides",
+        f"  one step along its mode adds {step} to the coordinate. A layout with such strides",
         "  gives coordinates in place of offsets, which is what a TMA instruction is given.",
     ]
     return "\n".join(lines)

@@ -1,13 +1,13 @@
 """The words for coordinate tensors and layouts with basis strides.
 
-They tell what the iterator is, what each stride means and why it has the value that it has, and which logical
-coordinate gives which element.
+They say what the iterator is, what each stride means and why it has the value that it has, and which logical
+coordinate gives which element. Of more than `MOST_MODES` modes the first ones are explained and the others counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from cute_py.arith_tuple.arith_tuple import ArithTuple
 from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator
@@ -19,6 +19,9 @@ from cute_py.layout.leaf import Int
 from cute_py.layout.tensor import Tensor
 
 Path = tuple[int, ...]
+
+MOST_MODES: Final = 32
+"""Modes that are explained one by one. A coordinate of more is longer than a line, and each line would have one."""
 
 
 def is_coordinates(thing: Any) -> bool:
@@ -113,9 +116,10 @@ def _reason(mode: tuple[Path, Any, Path | None, Any], flat: list[tuple[Path, Any
 def mode_lines(layout: Layout, scalar: str) -> list[str]:
     """One mode a line: size, stride, what a step does; then why it is as large as it is."""
     flat = _flat_modes(layout)
-    width = max((len(_dotted(path)) for path, *_ in flat), default=0)
+    explained = flat[:MOST_MODES]
+    width = max((len(_dotted(path)) for path, *_ in explained), default=0)
     lines = []
-    for mode in flat:
+    for mode in explained:
         path, size, axis, step = mode
         name = f"  mode {_dotted(path):<{width}} : "
         meaning = _meaning(size, axis, step, scalar)
@@ -123,6 +127,8 @@ def mode_lines(layout: Layout, scalar: str) -> list[str]:
         reason = _reason(mode, flat)
         if reason:
             lines.append(" " * len(name) + reason)
+    if len(flat) > len(explained):
+        lines.append(f"  ... and {len(flat) - len(explained)} modes more")
     return lines
 
 
@@ -148,10 +154,16 @@ def _samples(layout: Layout) -> list[tuple[str, Any]]:
 
 def sample_lines(layout: Layout, element: Callable[[Any], Any]) -> list[str]:
     """The first element, one step along each mode, the last element."""
+    if _has_many_modes(layout):
+        return [f"  left out: a coordinate has more than {MOST_MODES} numbers"]
     samples = _samples(layout)
     width = max(len(name) for name, _ in samples)
     places = max(len(_plain(c)) for _, c in samples)
     return [f"  {name:<{width}} : {_plain(c):<{places}} -> {_plain(element(c))}" for name, c in samples]
+
+
+def _has_many_modes(layout: Layout) -> bool:
+    return len(_flat_modes(layout)) > MOST_MODES
 
 
 def _formula(layout: Layout, start: Any) -> list[str]:
@@ -198,14 +210,13 @@ def coordinates(tensor: Any) -> str:
         out.append(_INTEGERS)
     out += ["", f"The iterator {tensor.engine}"]
     out.append(f"  stands at {_plain(start)}; an element is this plus the value of the layout at its coordinate.")
-    moved = [p for p in _leaf_paths(start) if not _is_zero(_at(start, p))]
-    if moved:
+    if not all(_is_zero(_at(start, p)) for p in _leaf_paths(start)):
         out.append("  It is not the origin: the tensor begins there, as a slice or a tile of a larger one does.")
     out.append("  Numbers with an underscore are known at compile time, the others at run time.")
     out += _through(tensor.layout)
     out += ["", f"The strides {tree_text(layout)}", *mode_lines(layout, "the integer")]
     out += ["", "Logical coordinate -> element", *sample_lines(layout, tensor)]
-    if isinstance(start, ArithTuple) and not isinstance(tensor.layout, ComposedLayout):
+    if isinstance(start, ArithTuple) and not isinstance(tensor.layout, ComposedLayout) and not _has_many_modes(layout):
         out += ["", "With cI the index in mode I", *_formula(layout, tensor(_coordinate(layout.shape, {})))]
     return "\n".join(out)
 

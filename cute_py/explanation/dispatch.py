@@ -6,7 +6,6 @@ stride means and why it has the value that it has, and which logical coordinate 
 
 from __future__ import annotations
 
-import contextlib
 import enum
 from collections.abc import Callable
 from types import ModuleType
@@ -15,7 +14,7 @@ from typing import Any
 from cute_py.arith_tuple.parse import parse
 from cute_py.arith_tuple.scaled_basis import ScaledBasis
 from cute_py.draw.picture import Picture
-from cute_py.errors import CuteError, InvalidTypeError, given
+from cute_py.errors import CuteError, InvalidTypeError, ParseError, given
 from cute_py.explanation.basis import basis_words
 from cute_py.explanation.coordinates import (
     basis_layout,
@@ -62,7 +61,7 @@ def explain(thing: Any, *operands: Any) -> Explanation:
     Returns:
         a string; a notebook shows it as HTML.
     Raises:
-        InvalidTypeError: nothing is known about such an object.
+        InvalidTypeError: nothing is known about such an object; of a text, why `parse` can't read it.
 
     >>> print(explain(coalesce, Layout((Int(2), Int(6)), (Int(1), Int(2)))))
     merge: _2:_1 and _6:_2 are one mode _12:_1: _2 * _1 = _2
@@ -78,16 +77,18 @@ def explain(thing: Any, *operands: Any) -> Explanation:
     for takes, text in _KINDS:
         if takes(thing):
             return Explanation(text(thing))
+    facts = {
+        "takes": "layouts, swizzles, tensors, atoms, tensor maps, errors of this library, objects with explain(), "
+        "names of this library, texts that `parse` reads"
+    }
     if isinstance(thing, str):
-        with contextlib.suppress(CuteError):
+        try:
             return explain(parse(thing))
-    raise InvalidTypeError(
-        f"explain has no words for {type(thing).__name__} {given(thing)}",
-        {
-            "takes": "layouts, swizzles, tensors, atoms, tensor maps, errors of this library, objects with explain(), "
-            "names of this library, texts that `parse` reads"
-        },
-    )
+        except ParseError as error:
+            facts["parse"] = error.headline
+        except CuteError:
+            pass
+    raise InvalidTypeError(f"explain has no words for {type(thing).__name__} {given(thing)}", facts)
 
 
 def _own_words(thing: Any) -> str:
@@ -128,6 +129,6 @@ _KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any], str]], ...] = (
 
 def _no_words(thing: Any) -> str:
     raise InvalidTypeError(
-        f"explain has no words for {type(thing).__name__} {thing}",
+        f"explain has no words for {type(thing).__name__} {given(thing)}",
         {"takes": "layouts, swizzles, tensors, atoms, tensor maps, errors of this library, objects with explain()"},
     )

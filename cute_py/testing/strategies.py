@@ -1,25 +1,33 @@
 """Layouts for property tests: nested shapes, strides of every kind, static and run-time numbers, swizzles.
 
-Sizes stay small (at most a few thousand elements), so that every law can be checked against arrays.
+Sizes stay small (at most a few thousand elements), so that every law can be checked against arrays. Arguments are
+checked where a strategy is made; hypothesis would report them from within a test.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 from hypothesis import strategies as st
 
+from cute_py.argument_checks import expect, expect_choice, expect_integer, expect_integers
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.layout.composed import make_composed_layout
 from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout
 from cute_py.layout.layout import static as static_of
 from cute_py.layout.leaf import Int
 from cute_py.layout.swizzle import Swizzle
+from cute_py.layout.trees import check_depth
 
 SIZES = (1, 2, 3, 4, 5, 6, 8)
 POWERS = (1, 2, 4, 8)
 MAX_SIZE = 2048
+KINDS: Final = ("compact", "gaps", "zeros", "wild", "negative")
+"""Kinds of strides, see `strides_for`."""
+MAX_LEAVES: Final = 64
+"""Most sizes of a shape that coordinates, slices or strides are made for."""
 
 
 def flat(tree: Any) -> list[Any]:
@@ -30,14 +38,47 @@ def filled(tree: Any, items: Any) -> Any:
     return tuple(filled(t, items) for t in tree) if isinstance(tree, tuple) else next(items)
 
 
+def _checked_sizes(sizes: Any, max_rank: Any, depth: Any) -> tuple[tuple[int, ...], int, int]:
+    """What `shapes` chooses from."""
+    checked = expect_integers(sizes, "sizes", 0, MAX_SIZE)
+    if not checked:
+        raise InvalidValueError("sizes has no entries; must have a size to choose")
+    return checked, expect_integer(max_rank, "max_rank", 1, 8), expect_integer(depth, "depth", 0, 8)
+
+
+def _checked_shape(shape: Any) -> Any:
+    """A shape of known sizes, as plain ints."""
+    check_depth(shape)
+    sizes = expect_integers(flat(shape), "the sizes of the shape", 0)
+    if len(sizes) > MAX_LEAVES:
+        raise InvalidValueError(f"a shape of {len(sizes)} sizes; must have at most {MAX_LEAVES}")
+    return filled(shape, iter(sizes))
+
+
+def _check_static(static: Any) -> None:
+    if static is not None:
+        expect(static, bool, "static")
+
+
+def shapes(sizes: tuple[int, ...] = SIZES, max_rank: int = 3, depth: int = 2, scalar: bool = True) -> Any:
+    """A shape as plain ints: an integer, or nested tuples.
+
+    Args:
+        sizes: to choose from, each 0 to 2048; max_rank: 1 to 8; depth: of tuples in tuples, 0 to 8.
+        scalar: whether it may be an integer.
+    Raises:
+        InvalidTypeError, InvalidValueError: something else.
+    """
+    return _shapes(*_checked_sizes(sizes, max_rank, depth), expect(scalar, bool, "scalar"))
+
+
 @st.composite
-def shapes(draw: Any, sizes: tuple[int, ...] = SIZES, max_rank: int = 3, depth: int = 2, scalar: bool = True) -> Any:
-    """A shape as plain ints: an integer, or nested tuples."""
+def _shapes(draw: Any, sizes: tuple[int, ...], max_rank: int, depth: int, scalar: bool) -> Any:
     if depth == 0 or (scalar and draw(st.integers(0, 5)) == 0):
         return draw(st.sampled_from(sizes))
     rank = draw(st.integers(1, max_rank))
     shape = tuple(
-        draw(shapes(sizes, 2, depth - 1, False))
+        draw(_shapes(sizes, 2, depth - 1, False))
         if depth > 1 and draw(st.integers(0, 3)) == 0
         else draw(st.sampled_from(sizes))
         for _ in range(rank)
@@ -45,9 +86,17 @@ def shapes(draw: Any, sizes: tuple[int, ...] = SIZES, max_rank: int = 3, depth: 
     return shape if math.prod(flat(shape)) <= MAX_SIZE else draw(st.sampled_from(sizes))
 
 
+def strides_for(shape: Any, kind: str) -> Any:
+    """Strides of a kind: 'compact' (in any order of modes), 'gaps', 'zeros', 'wild', 'negative'.
+
+    Raises:
+        InvalidTypeError, InvalidValueError: no shape of at most 64 known sizes, or another kind.
+    """
+    return _strides_for(_checked_shape(shape), expect_choice(kind, KINDS, "the kind of strides"))
+
+
 @st.composite
-def strides_for(draw: Any, shape: Any, kind: str) -> Any:
-    """Strides of a kind: 'compact' (in any order of modes), 'gaps', 'zeros', 'wild', 'negative'."""
+def _strides_for(draw: Any, shape: Any, kind: str) -> Any:
     sizes = flat(shape)
     if kind == "wild":
         steps = [draw(st.integers(0, 40)) for _ in sizes]
@@ -70,18 +119,31 @@ def as_static(tree: Any) -> Any:
     return static_of(tree)
 
 
-@st.composite
 def layouts(
-    draw: Any,
     kinds: tuple[str, ...] = ("compact", "gaps", "zeros", "wild"),
     sizes: tuple[int, ...] = SIZES,
     static: bool | None = True,
     max_rank: int = 3,
     depth: int = 2,
-) -> Layout:
-    """A layout; `static` None mixes Int and plain int leaves."""
-    shape = draw(shapes(sizes, max_rank, depth))
-    stride = draw(strides_for(shape, draw(st.sampled_from(kinds))))
+) -> Any:
+    """A layout; `static` None mixes Int and plain int leaves.
+
+    Args:
+        kinds: of strides, as of `strides_for`; sizes, max_rank, depth: as of `shapes`.
+    Raises:
+        InvalidTypeError, InvalidValueError: something else.
+    """
+    if not isinstance(kinds, (tuple, list)) or not kinds:
+        raise InvalidTypeError(f"kinds must be a tuple of kinds of strides, got {given(kinds)}")
+    checked = tuple([expect_choice(kind, KINDS, f"kinds[{i}]") for i, kind in enumerate(kinds)])
+    _check_static(static)
+    return _layouts(checked, _shapes(*_checked_sizes(sizes, max_rank, depth), True), static)
+
+
+@st.composite
+def _layouts(draw: Any, kinds: tuple[str, ...], shaped: Any, static: bool | None) -> Layout:
+    shape = draw(shaped)
+    stride = draw(_strides_for(shape, draw(st.sampled_from(kinds))))
     if static:
         return Layout(as_static(shape), as_static(stride))
     if static is None:
@@ -95,33 +157,68 @@ def injective_layouts(**options: Any) -> Any:
     return layouts(kinds=("compact", "gaps"), **options)
 
 
+def swizzles(max_bits: int = 3) -> Any:
+    """A swizzle of up to `max_bits` bits, 0 to 4, and base 0 to 4.
+
+    Raises:
+        InvalidTypeError, InvalidValueError: another `max_bits`.
+    """
+    return _swizzles(expect_integer(max_bits, "max_bits", 0, 4))
+
+
 @st.composite
-def swizzles(draw: Any, max_bits: int = 3) -> Swizzle:
-    """A swizzle of up to `max_bits` bits, base 0 to 4."""
+def _swizzles(draw: Any, max_bits: int) -> Swizzle:
     bits = draw(st.integers(0, max_bits))
     shift = draw(st.integers(max(bits, 1), 4)) * draw(st.sampled_from((1, 1, 1, -1)))
     return Swizzle(bits, draw(st.integers(0, 4)), shift)
 
 
+def swizzled_layouts(static: bool | None = True) -> Any:
+    """A composed layout of a swizzle and a layout of power-of-two sizes, mostly compact.
+
+    Raises:
+        InvalidTypeError: `static` is no bool, nor None.
+    """
+    _check_static(static)
+    return _swizzled_layouts(static)
+
+
 @st.composite
-def swizzled_layouts(draw: Any, static: bool | None = True) -> Any:
-    """A composed layout of a swizzle and a layout of power-of-two sizes, mostly compact."""
+def _swizzled_layouts(draw: Any, static: bool | None) -> Any:
     inner = draw(layouts(kinds=("compact", "compact", "zeros"), sizes=(2, 4, 8, 16), static=static, max_rank=2))
-    return make_composed_layout(draw(swizzles()), Int(0), inner)
+    return make_composed_layout(draw(_swizzles(3)), Int(0), inner)
+
+
+def coordinates_of(shape: Any) -> Any:
+    """A coordinate of plain ints within a shape: natural, or integers for whole modes.
+
+    Raises:
+        InvalidTypeError, InvalidValueError: no shape of at most 64 known sizes.
+    """
+    return _coordinates_of(_checked_shape(shape))
 
 
 @st.composite
-def coordinates_of(draw: Any, shape: Any) -> Any:
-    """A coordinate of plain ints within a shape: natural, or integers for whole modes."""
+def _coordinates_of(draw: Any, shape: Any) -> Any:
     if isinstance(shape, tuple) and draw(st.integers(0, 3)):
-        return tuple(draw(coordinates_of(s)) for s in shape)
+        return tuple(draw(_coordinates_of(s)) for s in shape)
     return draw(st.integers(0, max(math.prod(int(s) for s in flat(shape)) - 1, 0)))
 
 
+def slices_of(shape: Any) -> Any:
+    """A coordinate with at least one `_` for a tuple shape.
+
+    Raises:
+        InvalidTypeError, InvalidValueError: no tuple of at most 64 known sizes.
+    """
+    if not isinstance(shape, tuple) or not shape:
+        raise InvalidTypeError(f"slices_of takes a shape with modes, got {type(shape).__name__} {given(shape)}")
+    return _slices_of(_checked_shape(shape))
+
+
 @st.composite
-def slices_of(draw: Any, shape: Any) -> Any:
-    """A coordinate with at least one `_` for a tuple shape."""
-    parts = [None if draw(st.booleans()) else draw(coordinates_of(s)) for s in shape]
+def _slices_of(draw: Any, shape: Any) -> Any:
+    parts = [None if draw(st.booleans()) else draw(_coordinates_of(s)) for s in shape]
     if all(p is not None for p in parts):
         parts[draw(st.integers(0, len(parts) - 1))] = None
     return tuple(parts)

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 import cute_py as cute
 from cute_py import Int, Layout, LayoutRight, local_tile, make_tensor, recast
+from cute_py.arith_tuple.arrays import ArrayEngine
+from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError
 
 BASE = np.arange(2 * 3 * 4, dtype=np.int32).reshape(2, 3, 4)
@@ -73,6 +75,56 @@ def test_bad_values_and_offsets() -> None:
         by_coordinates(1, 2)
     with pytest.raises(InvalidTypeError, match="moves by integers"):
         by_coordinates(1, None)
+
+
+BEYOND: list[tuple[str, Any, str]] = [
+    ("uint8", 300, "300 is no uint8: must be 0 to 255"),
+    ("uint8", -1, "-1 is no uint8: must be 0 to 255"),
+    ("uint8", np.int64(300), "is no uint8: must be 0 to 255"),
+    ("uint8", np.array(300), "is no uint8: must be 0 to 255"),
+    ("uint8", np.array(300.0), "is no uint8: must be 0 to 255"),
+    ("uint8", 256.0, "256.0 is no uint8: must be 0 to 255"),
+    ("uint8", float("nan"), "nan is no uint8: must be 0 to 255"),
+    ("int8", Int(128), "is no int8: must be -128 to 127"),
+    ("int64", 2**63, "is no int64: must be -9223372036854775808 to 9223372036854775807"),
+    ("int4", 8, "8 is no int4: must be -8 to 7"),
+    ("int32", float("inf"), "inf is no int32: must be -2147483648 to 2147483647"),
+    ("float16", 65520, "65520 is no float16: must be above -65520 and below 65520"),
+    ("float16", -1e6, "-1000000.0 is no float16"),
+    ("float32", 10**400, "is no float32"),
+    ("bfloat16", 3.4e38, "is no bfloat16"),
+    ("float8_e4m3fn", 464, "464 is no float8_e4m3fn: must be above -464 and below 464"),
+    ("float4_e2m1fn", np.float32(7), "is no float4_e2m1fn: must be above -7 and below 7"),
+    ("float8_e8m0fnu", 0, "0 is no float8_e8m0fnu: must be above 0 and below"),
+]
+WITHIN: list[tuple[str, Any]] = [
+    ("uint8", 255), ("uint8", 255.9), ("uint8", True), ("int8", -128), ("int64", -(2**63)), ("int4", -8),
+    ("float16", 65519), ("float16", float("inf")), ("float32", 1e300 * 0), ("bfloat16", 3.38e38),
+    ("float8_e4m3fn", -463), ("float4_e2m1fn", 6.9), ("float8_e8m0fnu", 0.5), ("complex64", 1e300j * 0),
+]  # fmt: skip
+
+
+def _engine(kind: str) -> ArrayEngine:
+    dtype = as_dtype(kind)
+    return ArrayEngine(np.ones(1, dtype.numpy), 0, dtype)
+
+
+@pytest.mark.parametrize(("kind", "value", "words"), BEYOND, ids=[f"{kind} {value}" for kind, value, _ in BEYOND])
+def test_a_value_beyond_the_type_is_not_stored(kind: str, value: Any, words: str) -> None:
+    """Whatever numpy does with it: version 1.26 wraps 300 to 44, and all versions wrap scalars and small types."""
+    engine = _engine(kind)
+    with pytest.raises(TensorAccessError) as refusal:
+        engine.store(0, value)
+    assert words in str(refusal.value)
+    assert engine[0] == 1
+
+
+@pytest.mark.parametrize(("kind", "value"), WITHIN)
+def test_a_value_within_the_type_is_stored(kind: str, value: Any) -> None:
+    engine = _engine(kind)
+    engine.store(0, value)
+    stored = complex(engine[0])
+    assert stored == complex(value) or abs(stored - complex(value)) <= max(abs(stored) / 8, 1)
 
 
 def test_a_read_only_array_is_not_written() -> None:

@@ -161,7 +161,7 @@ add(
     named={"variable": "'map_a'", "address": "'pointer'"},
 )
 add("tma.entry_point", lambda m: f"tma.ENTRY_POINTS[{m.integer(0, 80)}].name")
-add("tma.EntryPoint", "'SM90_TMA_LOAD_1D'", "'load'", "(('dim', 1),)", "('desc_ptr',)")
+add("tma.EntryPoint", "'SM90_TMA_LOAD_1D'", "'load'", "(('dim', 1),)", "('desc', 'mbar', 'smem', 'crd0')")
 method("tma.EntryPoint.copy", "tma.entry_point('SM90_TMA_STORE_3D')", "'%rd1'", "'%r1'", "'%r2'", "'%r3'", "'%r4'")
 add("tma.examine", instruction, named={"symbols": "{'smem': 'shared'}"})
 add("tma.verdict", instruction, sm, named={"version": lambda m: m.one_of("(9, 0)", "(8, 0)")})

@@ -302,7 +302,7 @@ method("tma.Trace.steps", "trace()", lambda m: m.one_of("0", "1"))
 add("tma.Outcome", "'completed'", named={"cause": "'text'", "barrier": "'full'", "expected": "128"})
 add("tma.CopyResult", "array(4)", "True", "4", "4", "2048", "8192", "0.1", "'emulator'")
 add("tma.CopyReport", "1.0", "64", "2.0", "3.0", "50.0", "()")
-add("tma.TileResult", "array(4)", "array(4)", "array(4)", "128", "'emulator'")
+add("tma.TileResult", "array(4, 'uint8')", "array(4, 'int64')", "array(4, 'int64')", "128", "'emulator'")
 
 # ---- copies
 

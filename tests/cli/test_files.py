@@ -16,7 +16,7 @@ import pytest
 from cute_py.cli.files import check_output, read_array, write_array
 from cute_py.draw import draw
 from cute_py.draw.whole_file import write_whole
-from cute_py.errors import FileFormatError
+from cute_py.errors import FileFormatError, InvalidTypeError
 from cute_py.layout.layout import Layout
 from tests.cli.test_commands import shell
 
@@ -177,3 +177,5 @@ def test_pictures_of_links_and_bad_names(tmp_path: Path) -> None:
         with pytest.raises(FileFormatError, match=r"can't be written") as error:
             write_whole(name, "x")
         assert words in str(error.value)
+    with pytest.raises(InvalidTypeError, match="path must be a text or a path, got int 0"):
+        write_whole(0, "x")  # type: ignore[arg-type]

@@ -239,6 +239,8 @@ def test_several_are_wrong(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
         ["tmem", "demo", "--columns", "\uff13\uff12"],
         ["serve", "--port", "\u0668\u0660"],
         ["serve", "--host", ""],
+        ["tma", GMEM, SMEM, "--arch", "9" * 5000],
+        ["tma", GMEM, SMEM, "--arch", "sm_9\u00b2"],
     ],
 )
 def test_what_was_taken_or_went_wrong(folder: Path, capsys: pytest.CaptureFixture[str], words: list[str]) -> None:

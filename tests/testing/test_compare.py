@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+import sympy
 from hypothesis import given
 
 import cute_py as cute
 from cute_py import Int, Layout, LayoutRight
 from cute_py import testing as helpers
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError
+from tests.refusals import Refusal, assert_refused, nested, refusals
+
+N = sympy.Symbol("N", integer=True, positive=True)
 
 
 @given(helpers.layouts(), helpers.swizzles())
@@ -58,3 +64,45 @@ def test_unknown_names_are_refused() -> None:
     with pytest.raises(AttributeError):
         _ = helpers.nothing
     assert "layouts" in dir(helpers)
+
+
+REFUSED: list[Refusal] = [
+    ("no layout", lambda: helpers.assert_same_function(3, Layout(3)), InvalidTypeError, "are compared of layouts"),
+    ("class", lambda: helpers.assert_same_function(Layout, Layout), InvalidTypeError, "are compared of layouts"),
+    ("symbol", lambda: helpers.assert_same_function(Layout(N), Layout(N)), InvalidTypeError, "the elements of N:_1"),
+    ("billions", lambda: helpers.assert_same_function(Layout(10**9), Layout(10**9)), InvalidValueError, "67108864"),
+    ("bytes of floats", lambda: helpers.assert_same_bytes([1.5], [1]), InvalidTypeError, "found must be an array"),
+    ("no bytes", lambda: helpers.assert_same_bytes([1], [256]), InvalidValueError, "expected holds 256 to 256"),
+    ("ragged", lambda: helpers.assert_same_bytes([[1], [1, 2]], [1]), InvalidTypeError, "an array of bytes"),
+    ("sizes", lambda: helpers.shapes(3), InvalidTypeError, "sizes must be a sequence of integers"),
+    ("no sizes", lambda: helpers.shapes(()), InvalidValueError, "must have a size to choose"),
+    ("large sizes", lambda: helpers.layouts(sizes=(2**40,)), InvalidValueError, "sizes[0] = 1099511627776; must be 0"),
+    ("rank", lambda: helpers.injective_layouts(max_rank=0), InvalidValueError, "max_rank = 0; must be 1 to 8"),
+    ("depth", lambda: helpers.shapes(depth=None), InvalidTypeError, "depth must be an integer"),
+    ("scalar", lambda: helpers.shapes(scalar=1), InvalidTypeError, "scalar must be a bool"),
+    ("kinds", lambda: helpers.layouts(kinds="wild"), InvalidTypeError, "kinds must be a tuple of kinds of strides"),
+    ("kind", lambda: helpers.layouts(kinds=("tidy",)), InvalidValueError, "kinds[0] = 'tidy'; must be one of"),
+    ("static", lambda: helpers.swizzled_layouts(3), InvalidTypeError, "static must be a bool"),
+    ("bits", lambda: helpers.swizzles(5), InvalidValueError, "max_bits = 5; must be 0 to 4"),
+    ("shape", lambda: helpers.coordinates_of((4, "x")), InvalidTypeError, "the sizes of the shape[1] must be"),
+    ("long shape", lambda: helpers.coordinates_of((1,) * 100), InvalidValueError, "a shape of 100 sizes; must have"),
+    ("deep shape", lambda: helpers.slices_of(nested(2000)), InvalidValueError, "nested deeper than 64"),
+    ("no modes", lambda: helpers.slices_of(4), InvalidTypeError, "takes a shape with modes"),
+    ("kind of strides", lambda: helpers.strides_for((4, 2), 3), InvalidTypeError, "the kind of strides = 3"),
+]  # fmt: skip
+
+
+@refusals(REFUSED)
+def test_refused(call: Callable[[], Any], kind: type[CuteError], words: str) -> None:
+    assert_refused(call, kind, words)
+
+
+def test_nothing_is_the_same() -> None:
+    helpers.assert_same_function(Layout(0), Layout((0, 3)))
+    helpers.assert_same_bytes(b"", [])
+    helpers.assert_same_bytes(b"ab", np.array([97, 98], np.int64))
+
+
+@given(helpers.slices_of((4, (2, 3))), helpers.strides_for((4, (2, 3)), "gaps"))
+def test_strategies_of_a_shape(part: Any, strides: Any) -> None:
+    assert Layout((4, (2, 3)), strides)(part).shape

@@ -22,12 +22,25 @@ ATOM = tma.make_tma_copy("SM90_TMA_LOAD", X, Layout((Int(32), Int(32)), LayoutRi
 MAP = ATOM.descriptor
 SMEM = np.zeros(4096, np.uint8)
 CTA = run.SharedMemory(4096)
+HOST = run.GlobalMemory()
+CTA_RUN = run.Run(run.Emulator(), X.reshape(-1), run.SharedMemory(4096))
+REQUEST = tma.TensorMapTiled(0, 4096, (64, 64), (64,), (32, 32))
+LANDED = CTA_RUN.issue(MAP, (0, 0), 0, run.Mbarrier(1), gmem_base=int(ATOM.request.global_address))
+CTA_RUN.land(LANDED)
+TRACE = run.Trace(MAP, [(0, 0)], [0])
+HUGE = tma.TensorMapTiled(0, 4096, (1 << 16, 1 << 16), (1 << 16,), (1 << 16, 1 << 16))
 N = sympy.Symbol("N", integer=True, positive=True)
 
 
 def load(*coords: Any, **options: Any) -> Any:
     base = int(ATOM.request.global_address)
-    return run.Emulator().load(MAP, X.reshape(-1), coords or (0, 0), SMEM, **{"gmem_base": base} | options)
+    options = {"gmem_base": base, "gmem": X.reshape(-1)} | options
+    return run.Emulator().load(MAP, coords=coords or (0, 0), smem=SMEM, **options)
+
+
+def ring() -> Any:
+    loads = [run.RingLoad(tma.TensorMapTiled(2, 4096, (1024,), (), (128,)), [(0,)])]
+    return run.Ring(run.Emulator(), HOST, run.SharedMemory(4096), loads, depth=1)
 
 
 REFUSED: list[Refusal] = [
@@ -82,6 +95,54 @@ REFUSED: list[Refusal] = [
     ("no memory", lambda: run.init_barrier(8, 0, 1), InvalidTypeError, "the shared memory of a CTA"),
     ("arrivals", lambda: run.Mbarrier(int), InvalidTypeError, "must be an integer"),
     ("to a CTA", lambda: run.bulk_to_cta(b"", 0, CTA, 0, 16, barrier=0), InvalidTypeError, "source must be"),
+    ("address", lambda: HOST.add("a", SMEM, 1.9), InvalidTypeError, "the address of range 'a' must be an integer"),
+    ("text address", lambda: HOST.add("a", SMEM, "12"), InvalidTypeError, "got str '12'"),
+    ("low address", lambda: HOST.add("a", SMEM, -5), InvalidValueError, "the address of range 'a' = -5 bytes"),
+    ("high address", lambda: HOST.add("a", SMEM, 2**63), InvalidValueError, "must be 0 to 9223372036854771712"),
+    ("range", lambda: HOST.add(3, SMEM, 0), InvalidTypeError, "the name of a range must be a str, got int 3"),
+    ("unknown range", lambda: HOST["b"], InvalidValueError, "no range named 'b'"),
+    ("two axes", lambda: HOST.allocate("a", [2, 3]), InvalidTypeError, "the size of a range must be an integer"),
+    ("no size", lambda: HOST.allocate("a", None), InvalidTypeError, "got NoneType None"),
+    ("below", lambda: HOST.allocate("a", -1), InvalidValueError, "the size of a range = -1 bytes; must be 0 to"),
+    ("ten terabytes", lambda: HOST.allocate("a", 10**13), InvalidValueError, "must be 0 to 1099511627776"),
+    ("alignment", lambda: HOST.allocate("a", 1, alignment=0), InvalidValueError, "alignment of a range = 0 bytes"),
+    ("high base", lambda: load(gmem_base=2**63), InvalidValueError, "gmem_base = 9223372036854775808 bytes"),
+    ("base of none", lambda: load(gmem=HOST, gmem_base=1.5), InvalidTypeError, "gmem_base must be an integer"),
+    ("listed barrier", lambda: load(barrier=[1]), InvalidTypeError, "a barrier is an Mbarrier, or its offset"),
+    ("half a barrier", lambda: load(barrier=1.5), InvalidTypeError, "a barrier is an Mbarrier, or its offset"),
+    ("one coordinate", lambda: load(5), InvalidValueError, "coordinates: 1 given; must be 2"),
+    ("group", lambda: load(cta_group=3), InvalidValueError, "cta_group = 3; must be 1 to 2"),
+    ("far window", lambda: load(smem_offset=2**200), InvalidValueError, "each must fit in 64 bits"),
+    ("sixth CTA", lambda: run.Cluster(2, 128)[5], InvalidValueError, "CTA 5; the cluster has 2"),
+    ("slice", lambda: run.Cluster(2, 128)[0:1], InvalidTypeError, "the number of a CTA must be an integer"),
+    ("rank of a CTA", lambda: run.SharedMemory(16, rank=16), InvalidValueError, "must be 0 to 15"),
+    ("bulk size", lambda: run.bulk_load(SMEM, 0, SMEM, 0, -16), InvalidValueError, "size = -16 bytes; must be"),
+    ("bulk address", lambda: run.bulk_load(SMEM, 1.5, SMEM, 0, 16), InvalidTypeError, "address must be an integer"),
+    ("bulk type", lambda: run.bulk_store(SMEM, 0, SMEM, 0, 16, op="add"), InvalidTypeError, "data_type, the type"),
+    ("bulk op", lambda: run.bulk_store(SMEM, 0, SMEM, 0, 16, op=[]), InvalidValueError, "reduction []; must be one"),
+    ("landed", lambda: run.Mbarrier(1).complete_tx(-1), InvalidValueError, "bytes that landed = -1; must be"),
+    ("parity", lambda: run.Mbarrier(1).try_wait(2), InvalidValueError, "parity = 2; must be 0 to 1"),
+    ("numbers", lambda: run.diagnose(3, 4, 5, 6), InvalidTypeError, "must be a function, got int 3"),
+    ("no emulator", lambda: run.Run(4, HOST, CTA), InvalidTypeError, "expected an emulator, got int 4"),
+    ("no gmem", lambda: run.Run(run.Emulator(), 5, CTA), InvalidTypeError, "gmem must be a numpy array of uint8"),
+    ("array", lambda: run.Run(run.Emulator(), HOST, SMEM), InvalidTypeError, "smem must be a SharedMemory"),
+    ("end of smem", lambda: CTA_RUN.read(4090, 16), InvalidValueError, "shared memory = 16 bytes; must be 0 to 6"),
+    ("words", lambda: CTA_RUN.write(0, np.zeros(4)), InvalidTypeError, "data must be a numpy array of uint8"),
+    ("again", lambda: CTA_RUN.land(LANDED), InvalidValueError, "load 0 at (0, 0) has landed already"),
+    ("ticks", lambda: ring().simulate(load_ticks=2**200), InvalidValueError, "must be 1 to 10000"),
+    ("ring", lambda: run.RingLoad(MAP, 5), InvalidTypeError, "coords of a load must be one row of coordinates"),
+    ("progress", lambda: run.copy(ATOM, X, progress=5), InvalidTypeError, "progress, called with two"),
+    ("prepared", lambda: run.PreparedCopy(16, 0, 3), InvalidTypeError, "device must be a Device, got int 16"),
+    ("steps", lambda: list(TRACE.steps(1)), InvalidValueError, "instruction 1; there are 1"),
+    ("huge box", lambda: run.Trace(HUGE, [(0, 0)], [0]), InvalidValueError, "box of 4294967296 bytes; more than any"),
+    ("fields", lambda: REQUEST.restore(8, {}), InvalidTypeError, "values of fields must be a tuple, got int 8"),
+    ("few fields", lambda: REQUEST.restore((), None), InvalidValueError, "0 values of fields; must be 10"),
+    ("digits", lambda: tma.TensorMapTiled(0, 10**5000, (1,), (), (1,)), InvalidValueError, "must be at most 2**128"),
+    ("entries", lambda: tma.TensorMapTiled(0, 0, (1,) * 65, (), (1,)), InvalidValueError, "must have at most 100"),
+    ("field of none", lambda: tma.request_of_array((4,), "int8", (4,), of=1), InvalidValueError, "no field 'of'"),
+    ("hint", lambda: ATOM.with_(None, 0, "evict_first"), InvalidTypeError, "the cache hint must be an integer"),
+    ("switch", lambda: tma.make_tma_copy("SM90_TMA_LOAD", X, ATOM.tile, check=1), InvalidTypeError, "check must be a"),
+    ("sizes", lambda: tma.make_tma_copy("SM90_TMA_LOAD", X, ATOM.tile, None, (-1, -1)), CuteError, "-1"),
     ("text", lambda: lower.examine(6), InvalidTypeError, "the text of an instruction"),
     ("name", lambda: lower.architecture([]), InvalidTypeError, "a name must be a str"),
     ("form", lambda: lower.why_not(2, "sm_90a"), InvalidTypeError, "a form must be a str"),

@@ -19,7 +19,11 @@ function integerOf(text, what) {
 
 function addressOf(text) {
   const address = integerOf(text, FACTS.wanted.address);
-  if (address < 0n) throw new Refusal("InvalidValueError", `the address of a pointer = ${address} bytes; must be 0 to 18446744073709551615`);
+  if (address < 0n || address >= 1n << 64n)
+    throw new Refusal(
+      "InvalidValueError",
+      `the address of a pointer = ${address} bytes; must be 0 to 18446744073709551615`,
+    );
   return address;
 }
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cute_py.argument_checks import expect_integer, expect_integers, expect_items
+from cute_py.argument_checks import expect_integer, expect_integers, expect_items, is_integer
 from cute_py.arith_tuple.arrays import ArrayEngine
 from cute_py.arith_tuple.pointers import Pointer
 from cute_py.arith_tuple.scaled_basis import ScaledBasis
@@ -107,10 +107,10 @@ def _reshaped(source: _Source, shapes: tuple[Any, ...], strides: tuple[Any, ...]
 
 def _padding(paddings: tuple[Any, ...], is_store: bool) -> list[Finding]:
     """Only zeros: no mode of this dialect supports another fill."""
-    bad = [p for p in paddings if isinstance(p, (bool, str)) or p != 0]
+    bad = [p for p in paddings if not (is_integer(p) or isinstance(p, float)) or p != 0]
     if not bad:
         return []
-    return [Finding(say.STORE_PADDING if is_store else say.ZERO_PADDING_ONLY, f"paddings({bad[0]})")]
+    return [Finding(say.STORE_PADDING if is_store else say.ZERO_PADDING_ONLY, f"paddings({given(bad[0])})")]
 
 
 def _pointer(alignment: int) -> list[Finding]:
@@ -127,10 +127,10 @@ def _box_row(elements: int, bits: int) -> list[Finding]:
     return [Finding(say.BOX_GRANULARITY, f"{elements} elements x {bits} bits = {elements * bits / 8:g} bytes")]
 
 
-def _width(given: int | None, dtype: DType) -> list[Finding]:
-    if given is None or given == dtype.bits:
+def _width(bits: int | None, dtype: DType) -> list[Finding]:
+    if bits is None or expect_integer(bits, "elementBitWidth") == dtype.bits:
         return []
-    return [Finding(f"elementBitWidth = {given} bits; must be the {dtype.bits} of {dtype.name}")]
+    return [Finding(f"elementBitWidth = {bits} bits; must be the {dtype.bits} of {dtype.name}")]
 
 
 def box_basis(gmem: Layout, layout: Layout) -> Layout:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final
 
-from cute_py.argument_checks import expect, expect_fields, expect_having
-from cute_py.errors import InvalidTypeError, InvalidValueError, TmaBuildError
+from cute_py.argument_checks import expect, expect_fields, expect_having, expect_integer
+from cute_py.errors import InvalidValueError, TmaBuildError, given
 from cute_py.layout.layout import Layout
 from cute_py.layout.tensor import Tensor
 from cute_py.tma.atom.cache_mode import CacheMode
@@ -141,12 +141,14 @@ class TmaUpdate:
             object.__setattr__(self, "kind", TmaUpdateKind[kind])
         elif not isinstance(kind, TmaUpdateKind):
             raise TmaBuildError(
-                NOT_DEVICE_MUTABLE, {"update": kind, "device-mutable": ", ".join(TmaUpdateKind.__members__)}
+                NOT_DEVICE_MUTABLE,
+                {
+                    "update": kind if isinstance(kind, str) else given(kind),
+                    "device-mutable": ", ".join(TmaUpdateKind.__members__),
+                },
             )
         for name in ("axis", "value"):
-            number = getattr(self, name)
-            if isinstance(number, bool) or not isinstance(number, int):
-                raise InvalidTypeError(f"{name} = {number!r}; must be an integer")
+            object.__setattr__(self, name, expect_integer(getattr(self, name), name))
         if self.kind is TmaUpdateKind.UPDATE_STRIDE and self.axis == 0:
             raise TmaBuildError(
                 NOT_DEVICE_MUTABLE, {"update": "UPDATE_STRIDE of axis 0", "rule": "it is the size of one element"}

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from cute_py.argument_checks import expect_fields
+from cute_py.argument_checks import expect, expect_fields
 from cute_py.errors import InvalidTypeError
 from cute_py.layout.layout import Layout
 from cute_py.layout.trees import leaves
@@ -115,6 +115,8 @@ def _checked(name: str, kind: str, exec_atom: Any, coord: Any, allow_tma: bool, 
     """The coordinate as a tuple, once atom and attributes fit the operation."""
     if not isinstance(exec_atom, ExecTmaAtom):
         raise InvalidTypeError(f"{name} takes what make_exec_tma gives, got {type(exec_atom).__name__}")
+    expect(allow_tma, bool, "allow_tma")
+    expect(in_bounds, bool, "inBounds")
     place = tuple(coord) if isinstance(coord, (tuple, list)) or hasattr(coord, "items") else (coord,)
     found = [] if allow_tma else [Finding(say.NO_TMA)]
     if kind == "load":

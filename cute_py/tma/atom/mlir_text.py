@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cute_py.argument_checks import expect
 from cute_py.arith_tuple.pointers import Pointer, TmemPointer
 from cute_py.errors import integer_text
 from cute_py.layout.composed import ComposedLayout
@@ -29,7 +30,7 @@ def leaf_text(leaf: Any, known: bool = True) -> str:
     ('64', '64', '?')
     """
     if isinstance(leaf, Int):
-        return str(int(leaf))
+        return integer_text(int(leaf))
     if isinstance(leaf, int):
         return integer_text(leaf) if known else "?"
     if hasattr(leaf, "modes") and hasattr(leaf, "value"):
@@ -79,6 +80,7 @@ def type_text(value: Any, known: bool = True) -> str:
     >>> type_text(make_identity_tensor((1024, 256)))
     '!cute.coord_tensor<"(0,0)", "(1024,256):(1@0,1@1)">'
     """
+    expect(known, bool, "known")
     if isinstance(value, Layout):
         return f'!cute.layout<"{layout_text(value, known)}">'
     if isinstance(value, ComposedLayout):

@@ -29,8 +29,9 @@ def multicast_count(num_multicast: Any) -> int:
     >>> multicast_count(2), multicast_count((2, 1)), multicast_count(Layout(Int(4)))
     (2, 2, 4)
     """
-    plain = is_integer(num_multicast) or isinstance(num_multicast, (bool, float, str))
-    return expect_integer(num_multicast if plain else size(num_multicast), "num_multicast, a count of CTAs,")
+    shaped = Layout(num_multicast) if isinstance(num_multicast, tuple) else num_multicast  # sizes are 1 or more
+    count = size(shaped) if hasattr(shaped, "shape") and not is_integer(shaped) else shaped
+    return expect_integer(count, "num_multicast, a count of CTAs,")
 
 
 def expect_cta(coord: Any, layout: Layout, what: str = "the coordinate of a CTA") -> None:

@@ -173,4 +173,4 @@ def _at(tree: Any, path: tuple[int, ...]) -> int:
         tree = tree[i]
     while type(tree) is tuple:
         tree = tree[0] if tree else 0
-    return int(value_of(tree))
+    return expect_integer(value_of(tree), "a coordinate")

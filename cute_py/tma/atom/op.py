@@ -6,9 +6,10 @@ Source: cute/arch/copy_sm90_tma.hpp, copy_sm100_tma.hpp; PTX ISA, cp.async.bulk.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal
+from typing import Final, Literal
 
 from cute_py.argument_checks import expect_fields
 from cute_py.errors import InvalidValueError, given
@@ -109,19 +110,21 @@ def as_op(op: object) -> Op:
     raise InvalidValueError(f"unknown TMA operation {given(op)}", {"known": ", ".join(Op.__members__)})
 
 
+_ARCHITECTURE: Final = re.compile(r"(?:sm_|compute_)?([0-9]{1,4})[af]?")
+
+
 def architecture_number(arch: object) -> int:
     """90 of 'sm_90a', 103 of 'sm_103f'.
 
     >>> architecture_number("sm_90a")
     90
     """
-    name = arch if isinstance(arch, str) else given(arch)
-    digits = "".join(c for c in name.removeprefix("sm_") if c.isdigit())
-    if not digits:
+    found = _ARCHITECTURE.fullmatch(arch) if isinstance(arch, str) else None
+    if found is None:
         raise InvalidValueError(
             f"unknown architecture {given(arch)}", {"examples": "sm_90a, sm_100a, sm_103a, sm_120a"}
         )
-    return int(digits)
+    return int(found[1])
 
 
 def why_not_on(op: Op, arch: object, num_multicast: int = 1) -> str | None:

@@ -16,7 +16,8 @@ import struct
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.argument_checks import expect_integer, is_integer
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.tma.atom.flags import RESERVED_BITS, TmaFlags
 from cute_py.tma.atom.interned import interned_objects
 
@@ -60,14 +61,10 @@ class TmaPartitionResult:
 
     def __post_init__(self) -> None:
         for name, low, high in _LIMITS:
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise InvalidTypeError(f"{name} = {value!r}; must be an integer")
-            if not low <= value <= high:
-                raise InvalidValueError(f"{name} = {int(value)}; must be {low} to {high}")
-        if self.swizzle_mode not in (0, 2, 3):
+            object.__setattr__(self, name, expect_integer(getattr(self, name), name, low, high))
+        if not is_integer(self.swizzle_mode) or self.swizzle_mode not in (0, 2, 3):
             raise InvalidValueError(
-                f"swizzle_mode = {self.swizzle_mode}; must be 0 (none), 2 (128 bytes) or 3 (32 or 64 bytes)"
+                f"swizzle_mode = {given(self.swizzle_mode)}; must be 0 (none), 2 (128 bytes) or 3 (32 or 64 bytes)"
             )
         if int(self.flags) & RESERVED_BITS:
             raise InvalidValueError(f"flags = {int(self.flags):#06x}; bits 14 and 15 are reserved and must be 0")

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cute_py.argument_checks import expect_choice, expect_fields
+from cute_py.argument_checks import expect_fields, expect_having
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, InvalidValueError, given
 from cute_py.layout.composed import ComposedLayout
@@ -69,6 +69,11 @@ def span_row(swizzle: Any) -> SpanRow:
     raise InvalidValueError(f"swizzle {given(swizzle)}; must be one of {', '.join(r.name for r in SPANS)}")
 
 
+def _require_major(major: Any) -> None:
+    if not isinstance(major, str) or major not in ("K", "MN"):
+        raise InvalidValueError(f"major {given(major)}; must be 'K' or 'MN'")
+
+
 def smem_atom(major: str, swizzle: Any, dtype: Any) -> ComposedLayout:
     """The atom that a canonical layout repeats.
 
@@ -76,7 +81,7 @@ def smem_atom(major: str, swizzle: Any, dtype: Any) -> ComposedLayout:
     Sw<1,4,3> o smem_ptr[16b](unset) o (_16,_8):(_1,_16)
     """
     row, kind = span_row(swizzle), as_dtype(dtype)
-    expect_choice(major, ("K", "MN"), "major")
+    _require_major(major)
     n = row.span * 8 // kind.bits
     shape, stride = ((n, ROWS), (1, n)) if major == "MN" else ((ROWS, n), (n, 1))
     return ComposedLayout(Swizzle(row.bits, 4, 3), SmemPtrFlag(kind.bits), static(Layout(shape, stride)))
@@ -111,6 +116,7 @@ class SmemChoice:
 
     def __post_init__(self) -> None:
         expect_fields(self)
+        expect_having(self.layout, ("shape",), "a layout")
 
     def __str__(self) -> str:
         return (
@@ -155,6 +161,7 @@ def smem_choices(major: str, dtype: Any, tile: Tree) -> list[SmemChoice]:
     ['64B', '32B', 'none']
     """
     kind = as_dtype(dtype)
+    _require_major(major)
     check_depth(tile)
     # Atoms that follow each other across the rows of a span are one box: repeat along that mode first.
     rank = len(modes(tile))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cute_py.argument_checks import expect, expect_fields, expect_integer
+from cute_py.argument_checks import expect, expect_fields, expect_integer, is_integer
 from cute_py.errors import InvalidValueError, StaticAssertError
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composition import composition
@@ -22,7 +22,7 @@ from cute_py.layout.layout import Layout, joined, make
 from cute_py.layout.leaf import Int, Tree
 from cute_py.layout.product import tile_to_shape
 from cute_py.layout.tensor import Tensor
-from cute_py.layout.trees import wholes
+from cute_py.layout.trees import check_depth, leaves, wholes
 from cute_py.tma.atom.multicast import expect_cta
 
 
@@ -37,6 +37,10 @@ class TmaTiledCopy:
     ctas: int = 1
 
     def __post_init__(self) -> None:
+        check_depth(self.tiler)
+        for extent in leaves(self.tiler):
+            if is_integer(extent):
+                expect_integer(extent, "an extent of the tile", 1)
         expect_fields(self)
 
     def partition(self, tensor: Tensor, cta: Any) -> Tensor:
@@ -56,7 +60,7 @@ class TmaTiledCopy:
         values = coalesce(_zipped(selected), (Int(1), (Int(1), Int(1))))
         tensor_tv = composition(tiled, (values, None))
         unfolded = tensor_tv((None, None), None)
-        expect_cta(cta, unfolded.layout[0])
+        expect_cta(cta, domain_of(unfolded)[0])
         part: Tensor = unfolded(cta, None, wholes(int(rank(tensor))))
         return part
 

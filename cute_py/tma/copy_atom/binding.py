@@ -9,7 +9,7 @@ from cute_py.argument_checks import expect_fields, expect_integer
 from cute_py.errors import InvalidValueError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # a barrier may be an array, which has no one equality
 class ExecutableCopy:
     """An atom bound to the state of one execution: `barrier`, `multicast_mask` (0: none), `cache_hint` (None: none).
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from cute_py.argument_checks import expect
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import InvalidValueError, TmaLimitError
 from cute_py.layout.domain import domain_of
@@ -128,6 +129,7 @@ def make_im2col_tma_copy(
         GBasisError, StaticAssertError, TmaLimitError, InvalidValueError: as `make_tma_atom`.
     """
     op = as_op(op)
+    expect(check, bool, "check")
     count = multicast_count(num_multicast)
     reason = why_not_on(op, arch, count)
     if reason is None and op.row.mode != "im2col":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cute_py.argument_checks import expect
 from cute_py.arith_tuple.arrays import ArrayEngine
 from cute_py.arith_tuple.pointers import Pointer
 from cute_py.arith_tuple.tensors import make_tensor, swizzle_of
@@ -110,6 +111,8 @@ def make_tma_atom(
     (_64,_128):(_1@1,_1@0) 16384
     """
     op = as_op(op)
+    for name, switch in (("check", check), ("split_oversize", split_oversize), ("suggest", suggest)):
+        expect(switch, bool, name)
     count = multicast_count(num_multicast)
     reason = why_not_on(op, arch, count)
     if reason is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from cute_py.argument_checks import expect_fields
+from cute_py.argument_checks import expect_fields, expect_having
 from cute_py.dtypes import DType
 from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import size
@@ -30,6 +30,7 @@ class TileAtom:
 
     def __post_init__(self) -> None:
         expect_fields(self)
+        expect_having(self.smem_layout, ("shape",), "the layout of a tile in shared memory")
 
     @cached_property
     def descriptor(self) -> bytes:

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cute_py.argument_checks import expect_having, expect_integer
+from cute_py.argument_checks import expect, expect_having, expect_integer, expect_integer_array
 from cute_py.arith_tuple.pointers import make_smem_ptr
 from cute_py.arith_tuple.ratio import Ratio
 from cute_py.arith_tuple.tensors import make_tensor
@@ -54,6 +54,14 @@ class Instructions:
     smem_bytes: int
     gmem_partition: Tensor
     smem_partition: Tensor
+
+    def __post_init__(self) -> None:
+        for name in ("coords", "smem_offsets"):
+            expect_integer_array(getattr(self, name), name)
+        for name in ("tiles", "per_tile", "smem_bytes"):
+            expect_integer(getattr(self, name), name, 0)
+        for name in ("gmem_partition", "smem_partition"):
+            expect(getattr(self, name), Tensor, name)
 
 
 def _whole(value: Any) -> int:

@@ -10,6 +10,7 @@ import functools
 from dataclasses import dataclass
 from typing import Final
 
+from cute_py.argument_checks import expect_fields
 from cute_py.errors import InvalidTypeError, InvalidValueError, UnknownFactError, given
 from cute_py.tma.descriptor.formats import CUDA_H, MEASURED, TensorMapDataType, TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMap
@@ -34,6 +35,9 @@ class Architecture:
     swizzles: frozenset[int]
     """Swizzles beyond 0..3 that the family has."""
     source: str
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @property
     def block_shared_memory_bytes(self) -> int:
@@ -69,6 +73,9 @@ class Addition:
     bits: str | None
     known: str
     source: str
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
 
 _BLACKWELL: Final = ("sm_100", "sm_103", "sm_110", "sm_120", "sm_121")

@@ -14,7 +14,7 @@ import operator
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from cute_py.argument_checks import is_integer
+from cute_py.argument_checks import expect_fields, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, given, integer_text
 from cute_py.tma.descriptor.formats import MEASURED
 
@@ -59,6 +59,9 @@ class BitField:
     kinds: Kinds = "all"
     mode: int | None = None
     source: str = MEASURED
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @property
     def word(self) -> int:

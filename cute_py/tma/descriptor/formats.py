@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, TypeVar
 
-from cute_py.argument_checks import expect_integer
+from cute_py.argument_checks import expect_fields, expect_integer
 
 MEASURED: Final = "measured on NVIDIA H200, driver 580.159.04"
 CUDA_H: Final = "CUDA 13.0 driver API, Tensor Map Object Management"
@@ -107,6 +107,9 @@ class FormatRow:
     """Names of element types (`cute_py.dtypes`) that this format moves, the natural one first."""
     source: str = MEASURED
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
     @property
     def bytes(self) -> int:
         """Width of one element in bytes (whole for every format whose code is known).
@@ -155,7 +158,7 @@ def format_row(data_type: int) -> FormatRow:
     1
     """
     try:
-        if 0 <= data_type < len(FORMATS):
+        if type(data_type) is not bool and 0 <= data_type < len(FORMATS):
             return FORMATS[data_type]
     except (TypeError, ValueError):  # no number, or an array of them
         pass

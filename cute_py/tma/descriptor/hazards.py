@@ -35,6 +35,9 @@ class Hazard:
     source: str
     finds: Callable[[TensorMap], str | None]
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Warned:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
 
-from cute_py.argument_checks import expect_having
+from cute_py.argument_checks import expect_fields, expect_having
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.decode import decode
@@ -132,6 +132,9 @@ class FieldValue:
     value: int
     unit: str
     meaning: str
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @property
     def where(self) -> str:

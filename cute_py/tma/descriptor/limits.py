@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from cute_py.argument_checks import expect_fields
 from cute_py.errors import InvalidValueError
 from cute_py.tma.descriptor.formats import CUDA_H, MEASURED
 
@@ -34,6 +35,9 @@ class Rule:
     minimum: int | None = None
     maximum: int | None = None
     multiple: int = 1
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
 
 RULES: Final[tuple[Rule, ...]] = (

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from cute_py.errors import InvalidTypeError
+from cute_py.argument_checks import expect_fields, expect_integer
 from cute_py.tma.descriptor.request import TensorMap
 
 
@@ -43,6 +43,9 @@ class Quirk:
     effect: str
     source: str
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
 
 SMALL_TENSOR_BYTES: Final = 131_072
 
@@ -69,8 +72,7 @@ def active_quirks(request: TensorMap, driver: int) -> tuple[Quirk, ...]:
     Raises:
         InvalidTypeError: not an integer.
     """
-    if isinstance(driver, bool) or not isinstance(driver, int):
-        raise InvalidTypeError(f"driver = {driver!r}; must be a version number such as 13000")
+    driver = expect_integer(driver, "driver, a version such as 13000,")
     return tuple(row for row in QUIRKS if driver <= row.last_driver and row.applies(request))
 
 

@@ -156,8 +156,8 @@ def rebind_steps(address: int, extents: Sequence[int], strides: Sequence[int]) -
     Returns:
         2R steps.
     """
-    address = expect_integer(address, "address")
-    extents, strides = expect_integers(extents, "extents"), expect_integers(strides, "strides")
+    address = expect_integer(address, "address", 0)
+    extents, strides = expect_integers(extents, "extents", 0), expect_integers(strides, "strides", 0)
     if not 1 <= len(extents) <= f.MAX_RANK:
         raise InvalidValueError(f"rank {len(extents)}; must be 1 to {f.MAX_RANK}")
     if len(strides) != len(extents) - 1:
@@ -262,6 +262,6 @@ def repaired(data: Any, driver: int) -> bytes:
     >>> repaired(bad, 13000) == good, repaired(bad, 13040) == bad
     (True, True)
     """
-    raw, driver = read_map(data), expect_integer(driver, "the driver's version")
+    raw, driver = read_map(data), expect_integer(driver, "the driver's version", 0)
     bits = int.from_bytes(raw, "little") & ~clear_mask(decode(raw), driver)
     return bits.to_bytes(len(raw), "little")

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from cute_py.argument_checks import expect, expect_integer
-from cute_py.errors import InvalidTypeError, TmaLimitError, integer_text
+from cute_py.argument_checks import expect, expect_integer, is_integer
+from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError, given, integer_text
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.arch import Architecture, architecture
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType
@@ -40,6 +40,10 @@ FUNCTIONS: Final = {
 }
 
 
+MAX_BITS = 14_000
+"""Of the value of a violation, which may be a product of all numbers of a request; Python prints no more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Violation:
     """One broken rule.
@@ -59,11 +63,13 @@ class Violation:
 
     def __post_init__(self) -> None:
         for name in ("rule", "argument", "unit", "requirement", "source", "detail"):
-            expect(getattr(self, name), str, f"Violation.{name}")
-        if type(self.value) is not int:  # of any size: a product of what a request asks for
-            object.__setattr__(self, "value", expect_integer(self.value, "Violation.value"))
+            expect(getattr(self, name), str, name)
+        if not is_integer(self.value):
+            raise InvalidTypeError(f"value must be an integer, got {type(self.value).__name__} {given(self.value)}")
+        if int(self.value).bit_length() > MAX_BITS:
+            raise InvalidValueError(f"value = {integer_text(int(self.value))}; must have at most {MAX_BITS} bits")
         if self.mode is not None:
-            expect_integer(self.mode, "Violation.mode", 0)
+            expect_integer(self.mode, "mode")
 
     @property
     def message(self) -> str:

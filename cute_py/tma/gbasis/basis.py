@@ -123,7 +123,7 @@ def construct_tma_gbasis(
     gmem, smem = domain_of(gmem_layout), domain_of(smem_layout)
     kind = gmem_layout.element_type if isinstance(gmem_layout, Tensor) and dtype is None else dtype
     old, new = _types(kind, internal_dtype)
-    reason = why_not_tile(smem, cta_v_map)
+    reason = why_not_tile(smem, expect(cta_v_map, Layout, "the CTA V-map"))
     if reason is not None:
         raise GBasisError(
             reason,

@@ -12,7 +12,7 @@ from cute_py.tma.run.copy_result import CopyResult
 from cute_py.tma.run.device_copy import host_copy, new_array_like, require_options
 from cute_py.tma.run.gpu_arrays import array_view, stream_handle
 from cute_py.tma.run.gpu_copy import PreparedCopy, prepare_copy
-from cute_py.tma.run.gpu_device import open_device
+from cute_py.tma.run.gpu_device import common_device, open_device
 from cute_py.tma.run.gpu_host import copy_array
 from cute_py.tma.run.gpu_report import measure_copy
 from cute_py.tma.run.gpu_tune import tuned_copy
@@ -29,15 +29,15 @@ def copy_without_atom(
 
     Raises:
         InvalidTypeError: another backend; only the GPU executor plans copies by itself.
-        DeviceError: no GPU with TMA. TmaLimitError: no box moves these arrays.
+        DeviceError: no GPU with TMA, or arrays of two devices. TmaLimitError: no box moves these arrays.
     """
     if backend != "cuda":
         raise InvalidTypeError(f"no atom, and backend {backend!r}; only backend='cuda' plans a copy by itself")
     require_options(options, OPTIONS)
-    device = open_device()
     if destination is None:
         destination = new_array_like(source)
     a, b = array_view(source), array_view(destination)
+    device = open_device(common_device({"source": a.device, "destination": b.device}))
     stream = options.get("stream")
     hints = bool(options.get("hints", False))
     on_host = a.device is None or b.device is None

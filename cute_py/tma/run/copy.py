@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from cute_py.argument_checks import expect, expect_having, expect_integer
+from cute_py.argument_checks import expect, expect_function, expect_having, expect_integer
 from cute_py.errors import InvalidValueError, given
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Tree
@@ -68,6 +68,8 @@ def copy(
     (True, 4, 2048)
     """
     _require_backend(backend, options)
+    if progress is not None:
+        expect_function(progress, "progress, called with two counts,")
     if atom is None:
         from cute_py.tma.run.array_copy import copy_without_atom
 
@@ -105,16 +107,14 @@ def execute(
     [32, 33, 34]
     """
     _require_backend(backend, options)
-    poison = expect_integer(poison, "poison")
-    if not 0 <= poison <= 255:
-        raise InvalidValueError(f"poison = {poison}; must be a byte, 0 to 255")
+    poison = expect_integer(poison, "poison", 0, 255)
     work = instructions(atom)
     expect_fits(atom)
     shape = known(work.tile_shape)
     index = Layout(shape)(tile_coord) if isinstance(tile_coord, tuple) else tile_coord
     number = expect_integer(index, "the number of a tile")
     if not 0 <= number < work.tiles:
-        raise InvalidValueError(f"tile {tile_coord}: there are {work.tiles} tiles", {"tile modes": shape})
+        raise InvalidValueError(f"tile {given(tile_coord)}: there are {work.tiles} tiles", {"tile modes": shape})
     coords = work.coords[number * work.per_tile : (number + 1) * work.per_tile]
     if backend != "emulator":
         from cute_py.tma.run.device_copy import execute_on_device

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-from cute_py.argument_checks import expect_fields
+from cute_py.argument_checks import expect, expect_fields, expect_integer, expect_integer_array
+from cute_py.tma.run.memory import as_bytes
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # arrays have no one equality
@@ -47,3 +48,10 @@ class TileResult:
     smem_offsets: NDArray[Any]
     transaction_bytes: int
     backend: str
+
+    def __post_init__(self) -> None:
+        as_bytes(self.smem, "smem", writable=False)
+        for name in ("coords", "smem_offsets"):
+            expect_integer_array(getattr(self, name), name)
+        expect_integer(self.transaction_bytes, "transaction_bytes", 0, unit="bytes")
+        expect(self.backend, str, "backend")

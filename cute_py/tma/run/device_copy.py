@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from cute_py.argument_checks import expect, expect_integer
 from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, TmaLimitError
 from cute_py.tma.atom.op import why_not_on
 from cute_py.tma.copy_atom.tiles import Instructions, instructions
@@ -25,8 +26,8 @@ from cute_py.tma.run.copy_checks import (
 from cute_py.tma.run.copy_result import CopyResult, TileResult
 from cute_py.tma.run.emulated_copy import emulated_copy
 from cute_py.tma.run.emulator import Emulator
-from cute_py.tma.run.gpu_arrays import ArrayView, array_view, require_pair, stream_handle
-from cute_py.tma.run.gpu_device import Device, DeviceBuffer, open_device
+from cute_py.tma.run.gpu_arrays import ArrayView, array_view, device_of_array, require_pair, stream_handle
+from cute_py.tma.run.gpu_device import Device, DeviceBuffer, common_device, open_device
 from cute_py.tma.run.gpu_host import host_bytes, moved_to_device, span
 from cute_py.tma.run.gpu_isolate import call_isolated
 from cute_py.tma.run.gpu_listed import load_windows, prepare_listed
@@ -40,15 +41,31 @@ if TYPE_CHECKING:
 
 COPY_OPTIONS = ("stream", "hints", "verify", "report")
 EXECUTE_OPTIONS = ("stream", "isolate", "seconds")
+SWITCHES = ("hints", "verify", "report", "tune", "isolate")
+"""Options that are True or False."""
+MAX_SECONDS = 86_400.0
 PLACE_UNIT = 128
 """Bytes; how an array lies within these is kept when it moves to the device, so that alignment rules still bite."""
 
 
 def require_options(options: dict[str, Any], names: tuple[str, ...]) -> None:
-    """Refuse an option that is not one of `names`."""
+    """Refuse an option that is not one of `names`, or has no such value.
+
+    Raises:
+        InvalidValueError: no such option, or a time that is none. InvalidTypeError: a value of another kind.
+    """
     wrong = [name for name in options if name not in names]
     if wrong:
         raise InvalidValueError(f"unknown option {wrong[0]!r}", {"options": ", ".join(names)})
+    for name, value in options.items():
+        if name in SWITCHES:
+            expect(value, bool, f"option {name}")
+    stream_handle(options.get("stream"))
+    seconds = options.get("seconds", 1)
+    if not isinstance(seconds, float):
+        seconds = expect_integer(seconds, "option seconds", hint="the time of the child process, in seconds")
+    if not 0 < seconds <= MAX_SECONDS:
+        raise InvalidValueError(f"option seconds = {seconds}; must be above 0 and at most {MAX_SECONDS:g}")
 
 
 def _require_architecture(atom: TmaAtom, device: Device) -> None:
@@ -88,14 +105,15 @@ def _at(atom: TmaAtom, view: ArrayView) -> bytes:
 
 
 def new_array_like(source: Any) -> Any:
-    """An array like `source`, of the library that it is from, filled with zeros."""
+    """An array like `source`, of the library and on the device that it is from, filled with zeros."""
     library = type(source).__module__.partition(".")[0]
     if library == "numpy":
         return new_destination(source)
     if library in ("torch", "cupy"):
         import sys
 
-        return sys.modules[library].zeros_like(source)
+        with device_of_array(source, array_view(source).device):
+            return sys.modules[library].zeros_like(source)
     raise InvalidTypeError(f"no destination given, and none can be made like {type(source).__name__}")
 
 
@@ -119,16 +137,16 @@ def copy_on_device(
     policies), verify (default True: compare on the host), report (measure against a memcpy: `details["report"]`).
 
     Raises:
-        DeviceError: no GPU with TMA, a barrier that did not complete, arrays on the wrong device.
+        DeviceError: no GPU with TMA, a barrier that did not complete, arrays on two devices.
         InvalidValueError: not the atom's tensor, overlap, unknown option; TmaLimitError: a misaligned address.
     """
     require_options(options, COPY_OPTIONS)
-    device = open_device()
-    _require_architecture(atom, device)
     a = _checked(atom, source, "source")
     if destination is None:
         destination = new_array_like(source)
     b = array_view(destination)
+    device = open_device(common_device({"source": a.device, "destination": b.device}))
+    _require_architecture(atom, device)
     host = a.device is None, b.device is None
     if b.readonly:
         raise InvalidValueError("destination is read-only")
@@ -234,9 +252,10 @@ def _device_windows(
     box_bytes: int,
     window_bytes: int,
     poison: int,
+    ordinal: int,
 ) -> bytes:
     """One tile's window, from global memory given as bytes; `base` is the map's address of content[0]."""
-    device = open_device()
+    device = open_device(ordinal)
     offset = base % PLACE_UNIT
     with DeviceBuffer(device, offset + len(content)) as buffer:
         buffer.write(content, offset)
@@ -266,9 +285,9 @@ def execute_on_device(
     import numpy as np
 
     require_options(options, EXECUTE_OPTIONS)
-    device = open_device()
-    _require_architecture(atom, device)
     view = _checked(atom, source, "source")
+    device = open_device(view.device)
+    _require_architecture(atom, device)
     image = host_copy(view)
     low, size = span(array_view(image))
     base = int(atom.request.global_address) - (array_view(image).address - low)
@@ -294,6 +313,7 @@ def execute_on_device(
         atom.bytes_per_instruction,
         work.smem_bytes,
         poison,
+        device.ordinal,
     )
     if isolate:
         window = call_isolated(_device_windows, *arguments, seconds=float(options.get("seconds", 60.0)))

@@ -17,12 +17,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cute_py.argument_checks import expect, expect_fields, expect_having, expect_integer, expect_integers
-from cute_py.errors import InvalidTypeError, InvalidValueError, RaceError, TmaTrap, WouldHangError, given
+from cute_py.argument_checks import (
+    expect,
+    expect_fields,
+    expect_function,
+    expect_having,
+    expect_integer,
+    expect_integers,
+)
+from cute_py.errors import InvalidValueError, RaceError, TmaTrap, WouldHangError
+from cute_py.tma.run import emulator_operands as operands
 from cute_py.tma.run.bulk_groups import BulkGroups, BulkOperation
 from cute_py.tma.run.emulator_im2col import row_count
 from cute_py.tma.run.emulator_image import image
-from cute_py.tma.run.emulator_operands import reduction, require_box
 from cute_py.tma.run.mbarrier import Contribution, Mbarrier, init_barrier
 from cute_py.tma.run.memory import SHARED_LIMIT, SharedMemory, as_bytes, as_global
 from cute_py.tma.run.proxy import Agent, TensormapProxy
@@ -188,7 +195,7 @@ class Run:
         expect(barrier, Mbarrier, "barrier")
         name = f"load {self._next()} at {coords}"
         descriptor = self._map(descriptor, name)
-        start, stop = self._footprint(descriptor, offset, mode, im2col_offsets)
+        start, stop = self._footprint(descriptor, coords, offset, mode, im2col_offsets)
         for flight in self.flights:
             self._meet("two loads into the same bytes", flight, start, stop, name)
         for span in self._reading:
@@ -279,10 +286,10 @@ class Run:
     ) -> int:
         """Issue a store, or a reduction `op`. It joins the open bulk group."""
         coords, offset = expect_integers(coords, "coordinates"), _offset(offset)
-        op = None if op is None else reduction(op)
+        op = None if op is None else operands.reduction(op)
         name = f"{op or 'store'} {self._next()} at {coords}"
         descriptor = self._map(descriptor, name)
-        start, stop = self._footprint(descriptor, offset, mode)
+        start, stop = self._footprint(descriptor, coords, offset, mode)
         for span in self._ordinary:
             self._meet("store without fence.proxy.async after ordinary writes", span, start, stop, name)
         for flight in self.flights:
@@ -329,11 +336,13 @@ class Run:
         return data
 
     def _footprint(
-        self, descriptor: Any, offset: int, mode: str | None, offsets: Sequence[int] = ()
+        self, descriptor: Any, coords: Sequence[int], offset: int, mode: str | None, offsets: Sequence[int] = ()
     ) -> tuple[int, int]:
         shape = self.engine.geometry(descriptor, mode)
+        operands.coordinates(shape, [coords])
+        offsets = operands.im2col_offsets(shape, offsets, 1)[0].tolist()
         rows = row_count(shape, offsets)
-        require_box(shape, rows)
+        operands.require_box(shape, rows)
         return offset, offset + image(shape, rows, self.smem.base + offset).extent
 
     def _span(self, offset: int, nbytes: int, who: str) -> _Span:
@@ -383,8 +392,7 @@ def diagnose(
       arrived  : 0 bytes
       pending  : 1 arrivals
     """
-    if not callable(program):
-        raise InvalidTypeError(f"a program must be a function of a Run, got {type(program).__name__} {given(program)}")
+    expect_function(program, "a program, called with a Run,")
     run = Run(engine, gmem, smem, maps=maps)
     try:
         program(run)

@@ -14,7 +14,8 @@ import struct
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from cute_py.errors import InvalidTypeError, InvalidValueError, TmaError, TmaLimitError
+from cute_py.argument_checks import expect_integer
+from cute_py.errors import InvalidTypeError, TmaError, TmaLimitError
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import FORMATS
 from cute_py.tma.descriptor.read import read_map
@@ -82,14 +83,14 @@ def driver_encode(request: TensorMap) -> bytes:
     if not isinstance(request, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)):
         raise InvalidTypeError(f"not a tensor map request: {type(request).__name__}")
     device = open_device()
-    device.make_current()
     found = violations(request, arch=device.arch)
     # The driver reads as many entries as the rank says: a shorter array would be read beyond its end.
     if any(violation.rule in ("length", "rank", "rank_im2col") for violation in found):
         raise _refusal(request, "its lengths do not fit its rank, so the driver was not asked", found)
     try:
         function, arguments = _arguments(request)
-        code, written = function(*arguments)
+        with device.current():
+            code, written = function(*arguments)
     except (ValueError, OverflowError, TypeError) as problem:
         raise _refusal(request, f"a value does not fit the driver's argument ({problem})", found) from None
     if int(code) == _REFUSED:
@@ -168,8 +169,8 @@ def sweep(count: int = 2_000, seed: int = 0) -> Sweep:
         As `driver_encode`, where it can't ask at all.
         InvalidValueError: count below 1.
     """
-    if count < 1:
-        raise InvalidValueError(f"count = {count}; must be at least 1")
+    count = expect_integer(count, "count", 1)
+    seed = expect_integer(seed, "seed")
     arch = open_device().arch
     generator = random.Random(seed)
     same = refused = 0

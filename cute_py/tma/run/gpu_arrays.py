@@ -3,16 +3,25 @@
 An array comes by DLPack, else by `__cuda_array_interface__`; a numpy array by `__array_interface__`, and is on the
 host. Nothing is synchronised: who passes a stream orders the work on it. Shapes are in the array's own order (the
 last mode innermost for row-major arrays), strides in elements.
+
+An array may be on any device, whichever is current: its own is made current while it gives its memory, and the one
+before it again afterwards.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from cute_py.argument_checks import expect_integer, is_integer
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError
+from cute_py.errors import CuteError, DeviceError, InvalidTypeError, InvalidValueError, given
+from cute_py.tma.run.gpu_bindings import driver
+from cute_py.tma.run.gpu_device import open_device
 
 _DLPACK_KINDS: Final[dict[int, str]] = {
     7: "float8_e3m4",
@@ -117,18 +126,53 @@ def _dlpack_dtype(code: int, bits: int, lanes: int) -> DType:
     return as_dtype(f"{_DLPACK_FAMILIES[code]}{bits}")
 
 
+def _libraries(array: Any) -> set[str]:
+    """The top-level modules that the classes of an object are from."""
+    return {kind.__module__.partition(".")[0] for kind in type(array).__mro__}
+
+
+@contextlib.contextmanager
+def device_of_array(array: Any, ordinal: int | None) -> Iterator[None]:
+    """The device of an array is current in the block, for the driver and for the array's own library.
+
+    PyTorch keeps a current device of its own beside the driver's (it need not have a context yet), and refuses to
+    export an array of another one; CuPy allocates on the driver's. Where the driver does not know the device, nothing
+    changes. None: host memory.
+    """
+    with contextlib.ExitStack() as stack:
+        torch = sys.modules.get("torch") if "torch" in _libraries(array) else None
+        if ordinal is not None and torch is not None:
+            stack.enter_context(torch.cuda.device(ordinal))
+        if ordinal is not None:
+            try:
+                device = open_device(ordinal)
+            except CuteError:  # no cuda-python, no driver, or a device without TMA: a copy will say so
+                device = None
+            if device is not None:
+                stack.enter_context(device.current())
+        yield
+
+
+def _first_line(problem: Exception) -> str:
+    text = str(problem).strip()
+    return text.splitlines()[0] if text else type(problem).__name__
+
+
 def _from_dlpack(array: Any) -> ArrayView:
     try:
-        kind, _ = array.__dlpack_device__()
-        capsule = array.__dlpack__(stream=-1) if int(kind) in (CUDA, CUDA_MANAGED) else array.__dlpack__()
-    except (BufferError, RuntimeError, ValueError, TypeError) as problem:
+        kind, ordinal = array.__dlpack_device__()
+        if int(kind) in (CUDA, CUDA_MANAGED):
+            with device_of_array(array, int(ordinal)):
+                capsule = array.__dlpack__(stream=-1)
+        else:
+            capsule = array.__dlpack__()
+        get = ctypes.pythonapi.PyCapsule_GetPointer
+        get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        tensor = _DlTensor.from_address(get(capsule, b"dltensor"))
+    except Exception as problem:  # a library refuses with whatever it likes
         raise InvalidValueError(
-            f"{type(array).__name__} does not give its memory by DLPack",
-            {"cause": str(problem).strip().splitlines()[0] if str(problem).strip() else type(problem).__name__},
+            f"{type(array).__name__} does not give its memory by DLPack", {"cause": _first_line(problem)}
         ) from None
-    get = ctypes.pythonapi.PyCapsule_GetPointer
-    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    tensor = _DlTensor.from_address(get(capsule, b"dltensor"))
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else compact_strides(shape)
     device = tensor.device_id if tensor.device_type in (CUDA, CUDA_MANAGED) else None
@@ -148,12 +192,28 @@ def _typestr_dtype(text: str) -> DType:
     return as_dtype(f"{_TYPESTR[kind]}{8 * size}")
 
 
+def _device_at(address: int) -> int:
+    """The device whose memory is at an address, as the driver knows; 0 where it knows none, or there is no driver.
+
+    `__cuda_array_interface__` has no word for the device. Source: CUDA driver API, cuPointerGetAttribute.
+    """
+    try:
+        open_device()  # The driver must be started, and have a context.
+        api = driver()
+        kind = api.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+        code, ordinal = api.cuPointerGetAttribute(kind, address)
+    except (CuteError, RuntimeError):
+        return 0
+    return int(ordinal) if not int(code) else 0
+
+
 def _from_interface(array: Any, table: dict[str, Any], on_device: bool) -> ArrayView:
     shape = tuple(int(size) for size in table["shape"])
     dtype = as_dtype(array.dtype) if not on_device else _typestr_dtype(table["typestr"])
     address, readonly = table["data"]
+    place = int(address or 0)
     view = ArrayView(
-        int(address or 0), shape, compact_strides(shape), dtype, 0 if on_device else None, bool(readonly), array
+        place, shape, compact_strides(shape), dtype, _device_at(place) if on_device else None, bool(readonly), array
     )
     if table.get("strides") is None:
         return view
@@ -187,11 +247,23 @@ def array_view(array: Any) -> ArrayView:
         return _from_dlpack(array)
     table = getattr(array, "__cuda_array_interface__", None)
     if table is not None:
-        return _from_interface(array, table, True)
+        try:
+            return _from_interface(array, table, True)
+        except CuteError:
+            raise
+        except Exception as problem:  # a table without a key, or with another kind of value
+            raise InvalidTypeError(
+                f"{type(array).__name__} has a __cuda_array_interface__ that describes no array",
+                {"cause": _first_line(problem)},
+            ) from None
     raise InvalidTypeError(
         f"{type(array).__name__} is no array",
         {"wanted": "__dlpack__, __cuda_array_interface__, or a numpy array"},
     )
+
+
+def _handle(value: Any) -> int:
+    return expect_integer(value, "a CUstream", 0, (1 << 64) - 1)
 
 
 def stream_handle(stream: Any) -> int:
@@ -204,18 +276,20 @@ def stream_handle(stream: Any) -> int:
     """
     if stream is None:
         return 0
-    if isinstance(stream, int) and not isinstance(stream, bool):
-        return stream
+    if is_integer(stream):
+        return _handle(stream)
     protocol = getattr(stream, "__cuda_stream__", None)
     if protocol is not None:
-        version, handle = protocol() if callable(protocol) else protocol
-        if version != 0:
-            raise InvalidTypeError(f"__cuda_stream__ version {version}; must be 0")
-        return int(handle)
+        found = protocol() if callable(protocol) else protocol
+        if not isinstance(found, tuple) or len(found) != 2:
+            raise InvalidTypeError(f"__cuda_stream__ of {type(stream).__name__} gives no version and handle")
+        if found[0] != 0:
+            raise InvalidTypeError(f"__cuda_stream__ version {given(found[0])}; must be 0")
+        return _handle(found[1])
     for name in ("cuda_stream", "ptr"):
         value = getattr(stream, name, None)
-        if isinstance(value, int):
-            return value
+        if is_integer(value):
+            return _handle(value)
     raise InvalidTypeError(f"{type(stream).__name__} is no CUDA stream", {"wanted": "__cuda_stream__, an int or None"})
 
 

@@ -10,14 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cute_py.errors import DeviceError, InvalidValueError
+from cute_py.argument_checks import expect, expect_integer
+from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, given
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.lower.kernel_copy import BARRIER_BYTES, copy_once, stage_bytes
 from cute_py.tma.lower.kernel_ring import COUNTER_BYTES, copy_ring
 from cute_py.tma.lower.kernel_source import KernelSource
 from cute_py.tma.lower.kernel_walk import TileWalk
 from cute_py.tma.run.gpu_arrays import array_view, require_pair, stream_handle
-from cute_py.tma.run.gpu_device import Device, DeviceBuffer, open_device
+from cute_py.tma.run.gpu_device import Device, DeviceBuffer, as_device, common_device
 from cute_py.tma.run.gpu_launch import LoadedKernel, Parameters, PreparedLaunch, WaitRecord, load_kernel
 from cute_py.tma.run.gpu_modes import HINTS, CopyPlan, Tuning
 from cute_py.tma.run.gpu_plan import CROSSOVER, plan_copy
@@ -49,14 +50,18 @@ class PreparedCopy:
     def __init__(
         self, device: Device, work: Sequence[Work], size: int, plans: tuple[CopyPlan, ...] = (), keep: object = None
     ) -> None:
-        self.device = device
-        self.bytes = size
-        self.plans = plans
+        self.device = expect(device, Device, "device")
+        self.bytes = expect_integer(size, "size, of what is copied,", 0, unit="bytes")
+        self.plans = tuple(expect(plan, CopyPlan, "a plan") for plan in expect(plans, tuple, "plans"))
         self._keep = keep
-        self._work = tuple(work)
+        if not isinstance(work, (list, tuple)):
+            raise InvalidTypeError(f"work must be a list of Work, got {type(work).__name__} {given(work)}")
+        self._work = tuple(expect(one, Work, "work of a copy") for one in work)
         self._memory: list[DeviceBuffer] = []
         self._records = [WaitRecord(device) for _ in self._work]
-        self._counters = [self._more_counters() if "counter" in one.kernel.source.parameters else [] for one in work]
+        self._counters = [
+            self._more_counters() if "counter" in one.kernel.source.parameters else [] for one in self._work
+        ]
         self._launches: dict[int, tuple[PreparedLaunch, ...]] = {}
         self._default = self._prepare(0)
         self._single = self._default[0].launch if len(self._default) == 1 else None
@@ -118,7 +123,6 @@ class PreparedCopy:
 
     def check(self, stream: Any = None) -> None:
         """Wait for the stream, and raise DeviceError if a barrier of this copy did not complete or a kernel trapped."""
-        self.device.make_current()
         handle = stream_handle(stream)
         for work, record in zip(self._work, self._records, strict=True):
             load_map = work.maps[0] if work.maps else None
@@ -141,14 +145,15 @@ def prepare_copy(
             kernels that follow.
         tuning: fixes form and tiles; by default those measured best for the size.
     Raises:
-        DeviceError: no device, or an array that is not on it.
+        DeviceError: no device, an array that is not on it, or arrays of two devices.
         InvalidValueError: shapes or dtypes differ, the arrays overlap, the destination is read-only.
         TmaLimitError: no TMA box moves these arrays.
     """
     a, b = array_view(source), array_view(destination)
-    device = device or open_device(b.device)
+    device = as_device(device, common_device({"source": a.device, "destination": b.device}))
     require_pair(a, b, device.ordinal)
-    chosen = tuning or Tuning(hints=hints)
+    expect(hints, bool, "hints")
+    chosen = Tuning(hints=hints) if tuning is None else expect(tuning, Tuning, "tuning")
     plans = plan_copy(a, b, multiprocessors=device.multiprocessors, tuning=chosen)
     work = [
         Work(
@@ -186,7 +191,7 @@ def prepare_tiles(
         InvalidValueError: a map is not 128 bytes, or a reduction is asked of the ring.
         DeviceError: no device, or the tile does not fit into shared memory.
     """
-    device = device or open_device()
+    device = as_device(device)
     size = walk.tiles * tile_bytes
     form = form or ("ring" if size >= CROSSOVER and not reduction else "once")
     load, store = HINTS if hints else (None, None)

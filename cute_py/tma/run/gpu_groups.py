@@ -15,7 +15,7 @@ from cute_py.tma.descriptor.formats import L2Promotion, TensorMapDataType
 from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.lower.kernel_rebind import GROUP, SLOT_BYTES, copy_groups
 from cute_py.tma.run.gpu_arrays import ArrayView, array_view, require_pair, stream_handle
-from cute_py.tma.run.gpu_device import Device, DeviceBuffer, open_device
+from cute_py.tma.run.gpu_device import Device, DeviceBuffer, as_device, common_device
 from cute_py.tma.run.gpu_launch import Parameters, PreparedLaunch, WaitRecord, load_kernel
 
 _UNSIGNED = {
@@ -107,7 +107,6 @@ class PreparedGroups:
 
     def check(self, stream: Any = None) -> None:
         """Wait for the stream, and raise DeviceError if a barrier did not complete or the kernel trapped."""
-        self.device.make_current()
         self._record.check(self.kernel.source.name, stream_handle(stream), self._values[0])
 
 
@@ -131,7 +130,9 @@ def prepare_groups(
     views = [(array_view(a), array_view(b)) for a, b in pairs]
     if not views:
         raise InvalidValueError("no pairs to copy; at least one is needed")
-    device = device or open_device(views[0][1].device)
+    ordinals = {f"source of pair {number}": a.device for number, (a, _) in enumerate(views)}
+    ordinals |= {f"destination of pair {number}": b.device for number, (_, b) in enumerate(views)}
+    device = as_device(device, common_device(ordinals))
     width, rank = views[0][0].element_bytes, len(views[0][0].shape)
     if width not in _UNSIGNED or not 1 <= rank <= 5:
         raise InvalidValueError(

@@ -8,7 +8,7 @@ from typing import Any
 from cute_py.errors import DeviceError, InvalidValueError
 from cute_py.tma.run.gpu_arrays import ArrayView, array_view, require_pair, stream_handle
 from cute_py.tma.run.gpu_copy import PreparedCopy, prepare_copy
-from cute_py.tma.run.gpu_device import Device, DeviceBuffer, open_device
+from cute_py.tma.run.gpu_device import Device, DeviceBuffer, common_device, open_device
 
 
 def span(view: ArrayView) -> tuple[int, int]:
@@ -54,7 +54,7 @@ def _copy_through_device(
 ) -> PreparedCopy:
     if b.readonly:
         raise InvalidValueError("the destination is read-only")
-    device = open_device(a.device if a.device is not None else b.device)
+    device = open_device(common_device({"source": a.device, "destination": b.device}))
     there, first = moved_to_device(source, a, device)
     here, second = moved_to_device(destination, b, device)
     require_pair(there, here, device.ordinal)

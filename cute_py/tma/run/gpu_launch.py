@@ -16,7 +16,7 @@ from typing import Any, Final
 from cute_py.errors import DeviceError, InvalidValueError
 from cute_py.tma.lower.kernel_source import ERROR_RECORD, ERROR_RECORD_BYTES, KernelSource
 from cute_py.tma.run.gpu_bindings import call, driver, failure
-from cute_py.tma.run.gpu_device import Device, DeviceBuffer
+from cute_py.tma.run.gpu_device import DEFAULT_STREAMS, Device, DeviceBuffer, device_count, require_stream
 from cute_py.tma.run.nvrtc import CompiledKernel, compile_kernel
 
 MAP_BYTES: Final = 128
@@ -60,21 +60,26 @@ class LoadedKernel:
         """How many blocks fit on one SM, by registers, threads and shared memory."""
         api = driver()
         source = self.source
-        return int(
-            call(
-                "asking for the occupancy",
-                api.cuOccupancyMaxActiveBlocksPerMultiprocessor,
-                call("asking for the function", api.cuKernelGetFunction, self.handle),
-                source.threads,
-                source.shared_bytes,
+        with self.device.current():
+            return int(
+                call(
+                    "asking for the occupancy",
+                    api.cuOccupancyMaxActiveBlocksPerMultiprocessor,
+                    call("asking for the function", api.cuKernelGetFunction, self.handle),
+                    source.threads,
+                    source.shared_bytes,
+                )
             )
-        )
 
 
 @functools.lru_cache(maxsize=512)
 def _load(device: Device, compiled: CompiledKernel) -> LoadedKernel:
+    with device.current():
+        return _loaded(device, compiled)
+
+
+def _loaded(device: Device, compiled: CompiledKernel) -> LoadedKernel:
     api = driver()
-    device.make_current()
     source = compiled.source
     doing = f"loading the kernel {source.name!r}"
     library = call(doing, api.cuLibraryLoadData, compiled.cubin, [], [], 0, [], [], 0)
@@ -151,14 +156,16 @@ class Parameters:
 class PreparedLaunch:
     """One launch of a kernel with its grid and parameters, repeatable: `launch()` is one driver call.
 
-    It goes to the stream that it was prepared for. A launch in a capturing stream becomes a node of the graph.
+    It goes to the stream that it was prepared for. A launch in a capturing stream becomes a node of the graph. The
+    default streams are those of the current device: with several devices it is asked which that is, and the kernel's
+    is made current for the launch.
     """
 
     def __init__(
         self, kernel: LoadedKernel, blocks: int | tuple[int, int], parameters: Parameters, stream: int = 0
     ) -> None:
         api = driver()
-        kernel.device.make_current()
+        require_stream(kernel.device, stream)
         x, y = blocks if isinstance(blocks, tuple) else (blocks, 1)
         source = kernel.source
         if x < 1 or y < 1 or x % source.cluster:
@@ -182,21 +189,26 @@ class PreparedLaunch:
             config.attrs = [attribute]
             config.numAttrs = 1
         self._config = config
+        self._follows_current = stream in DEFAULT_STREAMS and device_count() > 1
         self._launch: Callable[..., tuple[Any]] = api.cuLaunchKernelEx
         self._handle = api.CUfunction(int(kernel.handle))
         self._pointers = parameters.address
 
     def launch(self) -> None:
         """Enqueue the kernel. Raises DeviceError if the driver refuses it."""
-        code = self._launch(self._config, self._handle, self._pointers, 0)[0]
+        if self._follows_current:
+            with self.kernel.device.current():
+                code = self._launch(self._config, self._handle, self._pointers, 0)[0]
+        else:
+            code = self._launch(self._config, self._handle, self._pointers, 0)[0]
         if code:
             self._again(code)
 
     def _again(self, code: Any) -> None:
         """A thread that never used the device has no context: give it one, and launch once more."""
         if code.name in ("CUDA_ERROR_INVALID_CONTEXT", "CUDA_ERROR_CONTEXT_IS_DESTROYED", "CUDA_ERROR_NOT_INITIALIZED"):
-            self.kernel.device.make_current()
-            (code,) = self._launch(self._config, self._handle, self._pointers, 0)
+            with self.kernel.device.current():
+                (code,) = self._launch(self._config, self._handle, self._pointers, 0)
         if code:
             raise failure(code, f"launching {self.kernel.source.name!r} with {self.blocks} blocks")
 

@@ -17,7 +17,7 @@ from cute_py.tma.lower.kernel_listed import copy_listed
 from cute_py.tma.lower.kernel_walk import TileWalk
 from cute_py.tma.run.gpu_arrays import stream_handle
 from cute_py.tma.run.gpu_copy import PreparedCopy, Work, prepare_tiles
-from cute_py.tma.run.gpu_device import Device, DeviceBuffer, open_device
+from cute_py.tma.run.gpu_device import Device, DeviceBuffer, as_device
 from cute_py.tma.run.gpu_launch import Parameters, PreparedLaunch, WaitRecord, load_kernel
 from cute_py.tma.run.gpu_modes import HINTS
 
@@ -122,7 +122,7 @@ def prepare_listed(
         InvalidValueError: coordinates, places or sizes that do not fit together.
         DeviceError: no device, or the window does not fit into shared memory.
     """
-    device = device or open_device()
+    device = as_device(device)
     content = packed(coords, rank)
     tiles, rest = divmod(len(content) // (4 * rank), len(places))
     if rest or not tiles:
@@ -167,7 +167,7 @@ def load_windows(
 
     Arguments and errors as `prepare_listed`; DeviceError also if a barrier did not complete.
     """
-    device = device or open_device()
+    device = as_device(device)
     content = packed(coords, rank)
     tiles, rest = divmod(len(content) // (4 * rank), len(places))
     if rest or not tiles:

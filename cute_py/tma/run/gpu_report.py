@@ -11,13 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from cute_py.argument_checks import expect, expect_fields
+from cute_py.argument_checks import expect, expect_fields, expect_integer
 from cute_py.tma.run.gpu_arrays import stream_handle
 from cute_py.tma.run.gpu_bindings import call, driver
 from cute_py.tma.run.gpu_copy import PreparedCopy
 from cute_py.tma.run.gpu_device import Device, DeviceBuffer
 from cute_py.tma.run.gpu_launch import LoadedKernel
 from cute_py.tma.run.nvrtc import kernel_ptx, kernel_sass
+
+MANY = 1 << 20
+"""Rounds of a measurement, and launches of a round, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,25 +107,28 @@ class Stopwatch:
     """Pairs of CUDA events on one stream."""
 
     def __init__(self, device: Device, stream: int) -> None:
-        device.make_current()
         self._api = driver()
+        self._device = device
         self._stream = stream
-        self._events = [call("creating an event", self._api.cuEventCreate, 0) for _ in range(2)]
+        with device.current():
+            self._events = [call("creating an event", self._api.cuEventCreate, 0) for _ in range(2)]
 
     def microseconds(self, work: Callable[[], object], launches: int) -> float:
         """Time of one of `launches` launches, in microseconds. Waits for them."""
         start, end = self._events
-        call("recording an event", self._api.cuEventRecord, start, self._stream)
-        for _ in range(launches):
-            work()
-        call("recording an event", self._api.cuEventRecord, end, self._stream)
-        call("waiting for an event", self._api.cuEventSynchronize, end)
-        return 1000 * float(call("reading events", self._api.cuEventElapsedTime, start, end)) / launches
+        with self._device.current():
+            call("recording an event", self._api.cuEventRecord, start, self._stream)
+            for _ in range(launches):
+                work()
+            call("recording an event", self._api.cuEventRecord, end, self._stream)
+            call("waiting for an event", self._api.cuEventSynchronize, end)
+            return 1000 * float(call("reading events", self._api.cuEventElapsedTime, start, end)) / launches
 
     def close(self) -> None:
         """Give the events back."""
-        for event in self._events:
-            self._api.cuEventDestroy(event)
+        with self._device.current():
+            for event in self._events:
+                self._api.cuEventDestroy(event)
 
 
 def measure_copy(prepared: PreparedCopy, *, rounds: int = 11, launches: int = 4, stream: Any = None) -> CopyReport:
@@ -131,11 +137,13 @@ def measure_copy(prepared: PreparedCopy, *, rounds: int = 11, launches: int = 4,
     Raises:
         DeviceError: a launch failed, or there is no memory for the memcpy's two buffers.
     """
+    expect(prepared, PreparedCopy, "a prepared copy")
+    rounds, launches = expect_integer(rounds, "rounds", 1, MANY), expect_integer(launches, "launches", 1, MANY)
     handle = stream_handle(stream)
     device, size = prepared.device, prepared.bytes
     watch = Stopwatch(device, handle)
     api = driver()
-    with DeviceBuffer(device, size) as a, DeviceBuffer(device, size) as b:
+    with device.current(), DeviceBuffer(device, size) as a, DeviceBuffer(device, size) as b:
         a.fill(0x5A, handle)
 
         def memcpy() -> None:
@@ -169,7 +177,7 @@ def kernel_texts(kernel: LoadedKernel) -> dict[str, str]:
     """
     from cute_py.errors import DeviceError
 
-    expect(kernel, LoadedKernel, "a loaded kernel")
+    expect(kernel, LoadedKernel, "a kernel")
     texts = {".cu": kernel.source.text, ".ptx": kernel_ptx(kernel.source, kernel.compiled.arch)}
     try:
         texts[".sass"] = kernel_sass(kernel.compiled)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from cute_py.errors import DeviceError, InvalidValueError
 from cute_py.tma.lower.kernel_single import JOB, JOB_STATUS_OFFSET, STATUS, single_instructions
 from cute_py.tma.lower.kernel_wrappers import Wrapper
-from cute_py.tma.run.gpu_device import Device, DeviceBuffer, open_device
+from cute_py.tma.run.gpu_device import Device, DeviceBuffer, as_device
 from cute_py.tma.run.gpu_launch import Parameters, PreparedLaunch, load_kernel
 
 PAGE = 4096
@@ -160,7 +160,7 @@ def run_instructions(
         _require(instructions)
     if not instructions:
         return []
-    device = device or open_device()
+    device = as_device(device)
     forms = tuple(dict.fromkeys(one.wrapper for one in instructions))
     number = {form: index for index, form in enumerate(forms)}
     largest = _up(max(len(one.window) for one in instructions), 1024)

@@ -19,7 +19,7 @@ from typing import Any
 from cute_py.errors import CuteError
 from cute_py.tma.run.gpu_arrays import ArrayView, array_view
 from cute_py.tma.run.gpu_copy import PreparedCopy, prepare_copy
-from cute_py.tma.run.gpu_device import Device, open_device
+from cute_py.tma.run.gpu_device import Device, as_device, common_device
 from cute_py.tma.run.gpu_modes import Tuning, merged_modes
 from cute_py.tma.run.gpu_plan import plan_copy
 from cute_py.tma.run.gpu_report import Stopwatch
@@ -93,7 +93,7 @@ def tuned_copy(
         as `prepare_copy`.
     """
     a, b = array_view(source), array_view(destination)
-    device = device or open_device(b.device)
+    device = as_device(device, common_device({"source": a.device, "destination": b.device}))
     first = prepare_copy(a, b, hints=hints, device=device)
     if len(first.plans) != 1 or first.plans[0].form not in ("once", "ring"):
         return first

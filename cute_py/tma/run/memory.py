@@ -62,7 +62,7 @@ def _address(value: Any, what: str, nbytes: int) -> int:
     return expect_integer(value, what, 0, ADDRESS_LIMIT - nbytes, "bytes")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # arrays have no one equality
 class Range:
     """A named stretch of global memory: `array[0]` is at `address`."""
 
@@ -168,6 +168,7 @@ class GlobalMemory:
 def as_global(gmem: GlobalMemory | NDArray[np.uint8], gmem_base: int, *, writable: bool) -> GlobalMemory:
     """Global memory from either form that the instructions take."""
     if isinstance(gmem, GlobalMemory):
+        _address(gmem_base, "gmem_base", 0)  # that of an array; a `GlobalMemory` has addresses of its own
         return gmem
     array = as_bytes(gmem, "gmem", writable=writable)
     start = _address(gmem_base, "gmem_base", len(array))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cute_py.argument_checks import expect, expect_having, expect_integer, expect_integer_array
+from cute_py.argument_checks import expect, expect_function, expect_having, expect_integer, expect_integer_array
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap, given
 from cute_py.tma.run.diagnosis import Flight, Outcome, Race, Run
 from cute_py.tma.run.emulator_im2col import row_count
@@ -158,8 +158,8 @@ class Ring:
         consume: Callable[[NDArray[np.uint8], int], object] | None = None,
     ) -> None:
         depth = expect_integer(depth, "depth")
-        if consume is not None and not callable(consume):
-            raise InvalidTypeError(f"consume must be a function of bytes and iteration, got {given(consume)}")
+        if consume is not None:
+            expect_function(consume, "consume, called with bytes and iteration,")
         store = None if store is None else expect(store, RingStore, "store")
         if not isinstance(loads, (tuple, list)):
             raise InvalidTypeError(f"loads of a ring must be RingLoads in a list, got {given(loads)}")

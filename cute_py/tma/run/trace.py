@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cute_py.argument_checks import expect, expect_choice, expect_integer, expect_integers
-from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.argument_checks import expect, expect_choice, expect_function, expect_integer, expect_integers
+from cute_py.errors import InvalidValueError
 from cute_py.tma.run import emulator_operands as operands
 from cute_py.tma.run.emulator_box import four_rows, row_coordinates, tile_rows
 from cute_py.tma.run.emulator_geometry import Geometry, geometry
@@ -114,8 +114,8 @@ class Trace:
         self.starts = operands.offsets_of_windows(smem_offsets, len(self.coords))
         self.base = 0 if smem is None else expect(smem, SharedMemory, "smem").base
         self.gmem = None if gmem is None else expect(gmem, GlobalMemory, "gmem")
-        if logical is not None and not callable(logical):
-            raise InvalidTypeError(f"logical must be a function of a TMA coordinate, got {given(logical)}")
+        if logical is not None:
+            expect_function(logical, "logical, called with a TMA coordinate,")
         self.logical = logical
         self.rows = row_count(self.geometry, self.offsets[0] if len(self.offsets) else ())
         operands.require_box(self.geometry, self.rows)

@@ -14,6 +14,7 @@ import cute_py as cute
 from cute_py import Int, Layout
 from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.tma.atom.multicast import create_tma_multicast_mask
+from cute_py.tma.copy_atom.tiles import tile_tensors
 
 CLUSTER = Layout((Int(2), Int(2), Int(4), Int(1)), (Int(1), Int(2), Int(4), Int(0)))
 
@@ -59,6 +60,13 @@ def test_a_mode_of_stride_0_names_no_further_cta() -> None:
         (CLUSTER, (0, 0, 0, 0), (4,), InvalidValueError, "no mode 4 in a coordinate of rank 4"),
         (CLUSTER, (0, 0, 0, 0), ("m",), InvalidTypeError, "a mode must be an integer, got str 'm'"),
         (CLUSTER, (0, 0, 0, 0), (None,), InvalidTypeError, "a mode must be an integer, got NoneType None"),
+        (Layout((1, 2, 1, 1)), (1, 1, 0, 0), (1,), InvalidValueError, "a CTA = (1, 1, 0, 0); must lie in (1,2,1,1)"),
+        (CLUSTER, (0, 0, -1, 0), (1,), InvalidValueError, "a CTA = (0, 0, -1, 0); must lie in (_2,_2,_4,_1)"),
+        (CLUSTER, (0, 2, 0, 0), (1,), InvalidValueError, "a CTA = (0, 2, 0, 0); must lie in"),
+        (CLUSTER, (0, None, 4, 0), (), InvalidValueError, "a CTA = (0, None, 4, 0); must lie in"),
+        (Layout(((2, 2), 4)), ((1, 2), 0), (1,), InvalidValueError, "a CTA = ((1, 2), 0); must lie in ((2,2),4)"),
+        (Layout(((2, 2), 4)), (4, 0), (1,), InvalidValueError, "a CTA = (4, 0); must lie in ((2,2),4)"),
+        (Layout(4), 4, (), InvalidValueError, "a CTA = 4; must lie in 4:_1"),
         ((2, 2), (0, 0), (), InvalidTypeError, "the CTAs of a cluster are numbered by a layout, got (2, 2)"),
     ],
 )
@@ -66,6 +74,35 @@ def test_refused(layout: Any, coord: Any, modes: Any, error: type[Exception], wo
     with pytest.raises(error) as refusal:
         create_tma_multicast_mask(layout, coord, *modes)
     assert words in str(refusal.value)
+
+
+@given(st.data())
+def test_no_mask_names_a_cta_that_is_not_there(data: Any) -> None:
+    """With a compact layout every coordinate gives CTAs of the cluster, or is refused."""
+    sizes = data.draw(st.sampled_from([(1, 2, 1, 1), (2, 2, 2, 1), (1, 4, 2, 2), (2, 1, 1, 1)]))
+    coord = tuple(data.draw(st.integers(-1, 4)) for _ in sizes)
+    try:
+        mask = create_tma_multicast_mask(Layout(sizes), coord, *data.draw(st.sets(st.integers(0, 3))))
+    except InvalidValueError:
+        assert any(not 0 <= c < n for c, n in zip(coord, sizes, strict=True))
+    else:
+        assert 0 < mask < 1 << numpy.prod(sizes)
+
+
+def test_a_partition_is_of_a_cta_that_is_there() -> None:
+    array = numpy.zeros((64, 64), numpy.uint8)
+    tile = Layout((Int(32), Int(32)), cute.LayoutRight)
+    atom = cute.tma.make_tma_copy("SM90_TMA_LOAD_MULTICAST", array, tile, None, 2)
+    smem, tiles = tile_tensors(atom)
+    for cta in (-1, 2, 5):
+        with pytest.raises(InvalidValueError, match=f"a CTA = {cta}; must lie in _2:_1"):
+            cute.tma.tma_partition(atom, cta, Layout(Int(2)), smem, tiles)
+        with pytest.raises(InvalidValueError, match=f"a CTA = {cta}; must lie in _2:"):
+            atom.tiled_copy.partition(atom.get_tma_tensor(), cta)
+    assert [str(cute.tma.tma_partition(atom, cta, Layout(Int(2)), smem, tiles)[0].engine) for cta in (0, 1)] == [
+        "ArithTuple(0,0)",
+        "ArithTuple(0,16)",
+    ]
 
 
 def test_coordinates_as_lists_and_modes_of_numpy() -> None:

@@ -214,7 +214,7 @@ def test_bit_85_is_cleared_for_small_tensors_and_old_drivers() -> None:
         assert encode(decode(bad)) == bad
     assert encode(TILED, driver=12080) == encode(TILED)
     for driver in ("13", 13.0, True):
-        with pytest.raises(InvalidTypeError, match="must be a version number"):
+        with pytest.raises(InvalidTypeError, match="driver, a version such as 13000, must be an integer"):
             encode(TILED, driver=driver)  # type: ignore[arg-type]
 
 

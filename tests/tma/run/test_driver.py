@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import namedtuple
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from enum import IntEnum
 from types import SimpleNamespace
@@ -95,7 +96,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> Callable[..., StandIn]:
     def use(*arguments: Any, **named: Any) -> StandIn:
         api = StandIn(*arguments, **named)
         monkeypatch.setattr(module, "driver", lambda: api)
-        device = SimpleNamespace(arch="sm_90a", make_current=lambda: None)
+        device = SimpleNamespace(arch="sm_90a", current=nullcontext)
         monkeypatch.setattr(module, "open_device", lambda: device)
         return api
 
