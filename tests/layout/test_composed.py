@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import cute_py as cute
 from cute_py import ComposedLayout, Int, Layout, Swizzle
+from cute_py.errors import StaticAssertError
 from cute_py.layout.swizzle import make_swizzle
 from cute_py.testing.strategies import layouts, slices_of
 
@@ -47,6 +48,30 @@ def test_a_slice_of_a_composition_of_layouts_has_its_elements(
         free = iter(cute.idx2crd(k, sizes))
         there = tuple(int(next(free)) if c is None else c for c in coord)
         assert int(kept(k)) == int(whole(there)) == int(outer(start + int(inner(there))))
+
+
+@pytest.mark.parametrize("offset", [Int(1), Int(-1), 0, 1])
+def test_only_a_static_offset_of_zero_goes_behind_a_layout(offset: int) -> None:
+    left, swizzle, inner = Layout((Int(8), Int(8))), Swizzle(2, 0, 3), Layout(Int(32))
+    assert str(cute.composition(left, ComposedLayout(swizzle, Int(0), inner))) == "Sw<2,0,3> o _0 o _32:_1"
+    with pytest.raises(StaticAssertError, match="Require offset == 0"):
+        cute.composition(left, ComposedLayout(swizzle, offset, inner))
+
+
+@pytest.mark.parametrize(
+    ("offset", "text"),
+    [
+        (Int(0), "Sw<2,0,3> o _0 o _32:_1"),
+        (Int(2), "_32:_1 o _-2 o Sw<2,0,3>"),
+        (0, "_32:_1 o 0 o Sw<2,0,3>"),
+    ],
+)
+def test_a_right_inverse_keeps_an_offset_between(offset: int, text: str) -> None:
+    whole = ComposedLayout(Swizzle(2, 0, 3), offset, Layout((Int(8), Int(4)), (Int(1), Int(8))))
+    inverse = cute.right_inverse(whole)
+    for i in range(int(offset), 32):
+        assert whole(int(inverse(whole(i)))) == whole(i)
+    assert str(inverse) == text
 
 
 def test_through_another_outer_function_no_run_is_known() -> None:
