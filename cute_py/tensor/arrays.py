@@ -49,7 +49,7 @@ class ArrayEngine:
     dtype: DType
 
     def __init__(self, flat: Any, origin: int, dtype: Any = None) -> None:
-        if not hasattr(flat, "dtype") or getattr(flat, "ndim", 1) != 1:
+        if not hasattr(flat, "ctypes") or getattr(flat, "ndim", 0) != 1:
             raise InvalidTypeError(f"an array engine takes a one-dimensional array, got {given(flat)}")
         self.flat = flat
         self.origin = expect_integer(origin, "the index of offset 0")
