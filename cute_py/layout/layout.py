@@ -267,7 +267,8 @@ class Layout:
         for symbol, value in values.items():
             if not is_symbolic(symbol):
                 raise InvalidTypeError(f"subs replaces symbols, got {given(symbol)}", {"layout": self})
-            internal_leaf(value)
+            if type(internal_leaf(value)) not in (int, Dynamic):
+                raise InvalidTypeError(f"subs puts in numbers and expressions, got {given(value)}", {"layout": self})
         exact = {k: (int(v) if isinstance(v, Int) else v) for k, v in values.items()}
         known: dict[Any, Any] = {}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cute_py.argument_checks import expect_integer
+from cute_py.argument_checks import MAX_INTEGER, expect_integer
 from cute_py.errors import CoordinateError, InvalidValueError, StaticAssertError, integer_text
 from cute_py.layout.leaf import MAX_DEPTH, Dynamic, Tree, Underscore
 
@@ -92,7 +92,7 @@ def congruent_trees(a: Tree, b: Tree) -> bool:
 
 def check_mode(mode: Any) -> None:
     """Refuse what is no mode number."""
-    if type(mode) is not int:
+    if type(mode) is not int or not -MAX_INTEGER <= mode <= MAX_INTEGER:
         expect_integer(mode, "a mode")
 
 
@@ -154,10 +154,10 @@ def all_underscore(coord: Tree) -> bool:
     return is_underscore(coord)
 
 
-def _shown(tree: Tree) -> str:
+def _shown(tree: Tree, depth: int = 0) -> str:
     """A coordinate or shape in an error: plain numbers, `_` for what is kept."""
     if type(tree) is tuple:
-        return "(" + ",".join(map(_shown, tree)) + ")"
+        return "(" + ",".join([_shown(x, depth + 1) for x in tree]) + ")" if depth < MAX_DEPTH else "(...)"
     if tree is None:
         return "_"
     value = tree.value if type(tree) is Dynamic else tree

@@ -13,7 +13,7 @@ import sympy
 import cute_py as cute
 from cute_py import ComposedLayout, Int, Layout, Swizzle
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, LayoutError
-from tests.refusals import Refusal, assert_refused, refusals
+from tests.refusals import Refusal, assert_refused, nested, refusals
 
 HUGE = 10**5000
 EDGE = 2**128
@@ -92,6 +92,14 @@ REFUSED: list[Refusal] = [
     ),
     ("subs of a text", lambda: Layout(N).subs({"N": 4}), InvalidTypeError, "subs replaces symbols, got 'N'"),
     ("subs by a list", lambda: Layout(N).subs({N: []}), InvalidTypeError, "expected an integer, got list"),
+    (
+        "subs by a tuple",
+        lambda: Layout(N).subs({N: cute.ArithTuple(1, 2)}),
+        InvalidTypeError,
+        "numbers and expressions",
+    ),
+    ("a huge mode", lambda: cute.replace(L, HUGE, L), InvalidValueError, "a mode = 0x31e2080103..."),
+    ("a deep tree", lambda: cute.slice_(((None, 0),), nested(3000)), CuteError, "Mismatched Ranks"),
     ("a matrix", lambda: Layout(sympy.Matrix([[1]])), InvalidTypeError, "not an integer: Matrix([[1]])"),
     ("upcast by bytes", lambda: Swizzle(1, 2, 3).upcast(b""), InvalidTypeError, "the factor of a recast must be"),
     ("a shape of none", lambda: ComposedLayout(L, 0, Swizzle(1, 0, 1)).shape, LayoutError, "no shape"),

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, expect_integer
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given
 from cute_py.layout.composed import ComposedLayout
@@ -108,6 +108,7 @@ def find_fixes(make: Any, arguments: dict[str, Any], most: int = 2) -> list[Fix]
     """
     found: list[Fix] = []
     expect(arguments, dict, "arguments")
+    most = expect_integer(most, "most", 0, unit="fixes")
     parameters: Mapping[str, Any]
     try:
         parameters = inspect.signature(make).parameters

@@ -93,6 +93,7 @@ class NonExecTmaAtom:
 
     def __post_init__(self) -> None:
         expect_fields(self)
+        expect_integer(self.num_multicast, "NonExecTmaAtom.num_multicast", 1, unit="CTAs")
 
     @property
     def rank(self) -> int:
