@@ -1,0 +1,82 @@
+"""Where names are found: all in `cute_py.tma`, imported when first asked for; old packages forward with a warning."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+import cute_py as cute
+from cute_py import tma
+
+ON_FIRST_USE = ("cute_py.copies", "cute_py.gpu", "cute_py.ptx", "cute_py.tma.emulator", "cute_py.tma.exports")
+
+
+def test_every_name_is_listed_and_found() -> None:
+    for name in (
+        "copy",
+        "execute",
+        "Emulator",
+        "Mbarrier",
+        "SharedMemory",
+        "lower",
+        "ptx",
+        "export",
+        "Trace",
+        "diagnose",
+    ):
+        assert name in dir(tma), name
+        assert name in tma.__all__, name
+    for name in tma.__all__:
+        assert getattr(tma, name) is not None
+    assert not [name for name in dir(tma) if name.startswith("_") or inspect.ismodule(getattr(tma, name))]
+
+
+@pytest.mark.parametrize("package", [*ON_FIRST_USE, "cute_py.tma.simulate"])
+def test_what_a_package_gives_is_given_here_too(package: str) -> None:
+    module = importlib.import_module(package)
+    for name in module.__all__:
+        assert getattr(tma, name) is getattr(module, name), name
+
+
+def test_a_misspelled_name_lists_the_nearest_and_imports_nothing() -> None:
+    program = (
+        "import sys, cute_py.tma as tma; before = set(sys.modules)\n"
+        "assert not hasattr(tma, 'emulater') and not (set(sys.modules) - before), set(sys.modules) - before\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+    with pytest.raises(AttributeError, match="has no attribute 'emulater'; did you mean Emulator"):
+        tma.emulater  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("old", "name"), [("run", "Emulator"), ("copy_atom", "make_tma_copy"), ("gbasis", "GBasis"), ("atom", "TmaFlags")]
+)
+def test_old_packages_forward_with_a_warning(old: str, name: str) -> None:
+    module = importlib.import_module(f"cute_py.tma.{old}")
+    with pytest.warns(DeprecationWarning, match=rf"cute_py\.tma\.{old}\.{name} is cute_py\.tma\.{name}"):
+        assert getattr(module, name) is getattr(tma, name)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        getattr(module, "nothing")  # noqa: B009
+
+
+@pytest.mark.parametrize(("old", "name"), [("layout", "local_tile"), ("arith_tuple", "make_gmem_ptr")])
+def test_old_places_of_tensors_forward_with_a_warning(old: str, name: str) -> None:
+    module = importlib.import_module(f"cute_py.{old}")
+    with pytest.warns(DeprecationWarning, match=f"{name} is cute_py.{name}"):
+        assert getattr(module, name) is getattr(cute, name)
+
+
+def test_no_package_has_the_path_of_a_function() -> None:
+    for name in tma.__all__:
+        value = getattr(tma, name)
+        if inspect.isroutine(value) or inspect.isclass(value):
+            with pytest.raises(ModuleNotFoundError):
+                importlib.import_module(f"cute_py.tma.{name}")
+    for name in cute.__all__:
+        if name != "__version__":
+            with pytest.raises(ModuleNotFoundError):
+                importlib.import_module(f"cute_py.{name}")
