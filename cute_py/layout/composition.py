@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+from cute_py.argument_checks import expect
 from cute_py.errors import CompositionMismatchError, InvalidTypeError, LayoutError, StaticAssertError, given
 from cute_py.layout.arithmetic import as_python_int, ceil_div_leaf, crd2idx_of, product_of
 from cute_py.layout.coalesce import coalesced_beyond, coalesced_beyond_by
@@ -261,6 +262,8 @@ def composition(lhs: Any, rhs: Any, *rest: Any, strict: bool = False) -> Any:
     (_2,_8):(_1,_4)
     """
     check_depth(rhs)
+    if type(strict) is not bool:
+        expect(strict, bool, "strict")
     if rest:
         if len(rest) != 1 or not hasattr(lhs, "_compose_with"):
             raise InvalidTypeError(

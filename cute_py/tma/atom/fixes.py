@@ -112,7 +112,7 @@ def find_fixes(make: Any, arguments: dict[str, Any], most: int = 2) -> list[Fix]
     parameters: Mapping[str, Any]
     try:
         parameters = inspect.signature(make).parameters
-    except (TypeError, ValueError):  # nothing that can be called, or one that doesn't say how
+    except (TypeError, ValueError, RecursionError):  # nothing that can be called, or one that doesn't say how
         parameters = {}
     if not {"gtensor", "smem_layout"} <= set(parameters):
         raise InvalidTypeError(f"expected a function that makes an atom, got {type(make).__name__} {given(make)}")

@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 from cute_py.argument_checks import expect, expect_fields, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, TmaBuildError, given
-from cute_py.layout.leaf import coordinate, public
+from cute_py.layout.leaf import Dynamic, coordinate, internal_leaf, public
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.dialect import diagnostics as say
 from cute_py.tma.dialect.cache_mode import CacheMode, as_cache_mode, why_not_cache_mode
@@ -139,6 +139,9 @@ class BulkTensorCopy:
 
     def __post_init__(self) -> None:
         expect_fields(self)
+        for c in self.coord:
+            if type(internal_leaf(c)) not in (int, Dynamic):
+                raise InvalidTypeError(f"a coordinate is a number or an expression, got {given(c)}")
 
     def __str__(self) -> str:
         name = self.kind if self.reduce_kind is None else f"reduce.{self.reduce_kind.ptx}"
