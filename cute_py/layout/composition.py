@@ -262,8 +262,7 @@ def composition(lhs: Any, rhs: Any, *rest: Any, strict: bool = False) -> Any:
     (_2,_8):(_1,_4)
     """
     check_depth(rhs)
-    if type(strict) is not bool:
-        expect(strict, bool, "strict")
+    expect(strict, bool, "strict")
     if rest:
         if len(rest) != 1 or not hasattr(lhs, "_compose_with"):
             raise InvalidTypeError(
