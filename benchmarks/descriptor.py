@@ -78,8 +78,8 @@ def batches() -> dict[str, float]:
 
 def of_the_driver() -> dict[str, float] | str:
     """Microseconds of the driver's call, arguments made beforehand; or why there is none."""
-    from cute_py.tma.run.driver import _arguments
-    from cute_py.tma.run.gpu_device import open_device
+    from cute_py.gpu.device import open_device
+    from cute_py.gpu.driver import _arguments
 
     try:
         open_device().make_current()

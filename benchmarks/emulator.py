@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 import cute_py as cute
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapTiled
-from cute_py.tma.run.emulator import Emulator
+from cute_py.tma.emulator.emulator import Emulator
 
 ROWS, COLUMNS, TILE_ROWS, TILE_COLUMNS = 8192, 4096, 128, 64
 TILE_BYTES = TILE_ROWS * TILE_COLUMNS * 2

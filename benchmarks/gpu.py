@@ -19,17 +19,17 @@ from typing import Any
 from benchmarks.gpu_host_cost import first_copies, launches
 from benchmarks.gpu_peers import cute_cpp, memcpy, triton_tma, triton_transpose
 from benchmarks.gpu_timing import Candidate, document, markdown, table, time_events, time_graphs, verify_all
+from cute_py.copies.plan import Tuning
+from cute_py.copies.prepared import prepare_copy
 from cute_py.errors import CuteError
+from cute_py.gpu.device import Device, open_device
+from cute_py.gpu.kernels.bandwidth_probe import load_only, store_only
+from cute_py.gpu.kernels.multicast import load_cluster
+from cute_py.gpu.kernels.source import KernelSource
+from cute_py.gpu.kernels.walk import cover
+from cute_py.gpu.launch import Parameters, PreparedLaunch, WaitRecord, load_kernel
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapTiled
-from cute_py.tma.lower.kernel_multicast import load_cluster
-from cute_py.tma.lower.kernel_oneway import load_only, store_only
-from cute_py.tma.lower.kernel_source import KernelSource
-from cute_py.tma.lower.kernel_walk import cover
-from cute_py.tma.run.gpu_copy import prepare_copy
-from cute_py.tma.run.gpu_device import Device, open_device
-from cute_py.tma.run.gpu_launch import Parameters, PreparedLaunch, WaitRecord, load_kernel
-from cute_py.tma.run.gpu_modes import Tuning
 
 GIB, MIB = 2**30, 2**20
 LIMIT = 4800.0

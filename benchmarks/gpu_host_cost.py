@@ -17,8 +17,8 @@ from typing import Any
 
 def launches(torch: Any, batches: int = 21, count: int = 400) -> dict[str, float]:
     """Microseconds a call, medians of batches: a prepared copy, cuLaunchKernelEx of the same kernel, an empty loop."""
-    from cute_py.tma.run.gpu_bindings import driver
-    from cute_py.tma.run.gpu_copy import prepare_copy
+    from cute_py.copies.prepared import prepare_copy
+    from cute_py.gpu.bindings import driver
 
     a = torch.zeros(64, 512, device="cuda", dtype=torch.uint8)
     b = torch.zeros_like(a)
@@ -93,9 +93,9 @@ def first_copies(runs: int = 3) -> dict[str, dict[str, float]]:
 def measure_first() -> dict[str, float]:
     """This process: import, context creation, then everything up to the end of the first copy."""
     started = time.perf_counter()
-    from cute_py.tma.run.gpu_arrays import ArrayView
-    from cute_py.tma.run.gpu_copy import prepare_copy
-    from cute_py.tma.run.gpu_device import DeviceBuffer, open_device
+    from cute_py.copies.prepared import prepare_copy
+    from cute_py.gpu.arrays import ArrayView
+    from cute_py.gpu.device import DeviceBuffer, open_device
 
     imported = time.perf_counter()
     device = open_device()

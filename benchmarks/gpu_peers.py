@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cute_py.tma.run.gpu_bindings import call, driver
+from cute_py.gpu.bindings import call, driver
 
 
 def memcpy(destination: Any, source: Any, size: int, torch: Any) -> None:

@@ -13,11 +13,11 @@ from typing import Any
 from benchmarks.gpu import GIB, MIB, Bench
 from benchmarks.gpu_peers import memcpy
 from benchmarks.gpu_timing import Candidate, time_events, verify_all
+from cute_py.copies.plan import Tuning
+from cute_py.copies.prepared import PreparedCopy, Work
+from cute_py.gpu.kernels.transpose import copy_transposed
+from cute_py.gpu.launch import load_kernel
 from cute_py.tma.descriptor.encode import encode
-from cute_py.tma.lower.kernel_transpose import copy_transposed
-from cute_py.tma.run.gpu_copy import PreparedCopy, Work
-from cute_py.tma.run.gpu_launch import load_kernel
-from cute_py.tma.run.gpu_modes import Tuning
 
 
 def named(t: Tuning) -> str:

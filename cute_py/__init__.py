@@ -15,15 +15,19 @@ from cute_py.arith_tuple import __all__ as _arith_tuple
 from cute_py.errors import CuteError
 from cute_py.layout import *  # noqa: F403
 from cute_py.layout import __all__ as _layout
+from cute_py.notation import *  # noqa: F403
+from cute_py.notation import __all__ as _notation
 from cute_py.notebook import register as _register
 from cute_py.notebook import register_where_running as _register_where_running
 from cute_py.notebook import unregister as _unregister
+from cute_py.tensor import *  # noqa: F403
+from cute_py.tensor import __all__ as _tensor
 
 __version__ = "0.1.0"
 
 _ON_FIRST_USE = ("tma", "tmem", "draw", "testing")
 
-__all__ = ["CuteError", "__version__", *_layout, *_arith_tuple]
+__all__ = ["CuteError", "__version__", *_layout, *_arith_tuple, *_tensor, *_notation]
 
 _register_where_running()
 

@@ -29,9 +29,9 @@ from cute_py import (
     make_tensor,
     ratio,
 )
-from cute_py.arith_tuple.parse import parse
 from cute_py.errors import InvalidTypeError
 from cute_py.explanation import Explanation, explain
+from cute_py.notation.parse import parse
 from tests.arith_tuple.strategies import basis_layouts, coordinates
 
 
@@ -164,7 +164,7 @@ def test_an_operation_is_explained_by_its_steps() -> None:
 
 # ---- every public name ---------------------------------------------------------------------------------------------
 
-PACKAGES = ("", "tma", "tma.run", "tma.lower", "tmem", "draw", "testing", "errors")
+PACKAGES = ("", "tma", "targets", "tmem", "draw", "testing", "errors")
 
 
 def public() -> list[tuple[str, Any]]:
@@ -230,7 +230,7 @@ def test_rows_of_tables_say_their_values() -> None:
         ("tmem.COLUMNS", "Columns of tensor memory, 32 bits each."),
         ("cute.composition", "The steps with their values: explain(composition, a, b)"),
         ("tma.RULES", "The rules that a tensor map must keep"),
-        ("cute_py.tma.run.Trace", "n instructions of one descriptor, to be asked where elements go."),
+        ("cute_py.tma.Trace", "n instructions of one descriptor, to be asked where elements go."),
         ("tma.TensorMap", "  TensorMapIm2colWide"),
         ("tmem.LANES", "cute_py.tmem.LANES = 128"),
     ],

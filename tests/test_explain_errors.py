@@ -12,10 +12,14 @@ import pytest
 
 import cute_py as cute
 from cute_py import Int, Layout, Swizzle, errors, make_tensor
-from cute_py.explanation.reasons_of_classes import CLASS_REASONS
-from cute_py.explanation.reasons_of_copies import GBASIS_REASONS, RACE_REASONS, TRAP_REASONS, VERIFIER_REASONS
-from cute_py.explanation.reasons_of_layouts import LAYOUT_REASONS
-from cute_py.explanation.reasons_of_maps import MAP_REASONS
+from cute_py.explanation.reasons_of_copies import (
+    GBASIS_REASONS,
+    MAP_REASONS,
+    RACE_REASONS,
+    TRAP_REASONS,
+    VERIFIER_REASONS,
+)
+from cute_py.explanation.refusals import CLASS_REASONS, LAYOUT_REASONS
 
 
 def test_every_class_of_errors_has_a_reason_and_what_to_do() -> None:
@@ -82,8 +86,8 @@ def test_a_trap_tells_its_rule() -> None:
 
 
 def test_every_cause_of_a_trap_and_every_race_has_a_reason() -> None:
-    folder = Path(cute.__file__).parent / "tma" / "run"
-    sources = "".join(path.read_text() for path in sorted(folder.glob("*.py")))
+    folder = Path(cute.__file__).parent / "tma"
+    sources = "".join(path.read_text() for path in sorted(folder.glob("[es]*/*.py")))
     causes = re.findall(r"\bTrap\(\s*f?\"([^\"{]+)", sources)
     causes += re.findall(r"\bTmaTrap\(\s*[\w.\"]+,\s*f?\"([^\"{]+)", sources)
     assert len(causes) >= 9

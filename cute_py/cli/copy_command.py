@@ -7,18 +7,18 @@ import json
 from typing import Any
 
 import cute_py as cute
-from cute_py.arith_tuple.printing import format_tensor
 from cute_py.cli.colours import tell
 from cute_py.cli.files import SUFFIXES, check_output, read_array, write_array
 from cute_py.cli.progress import progress_bar
 from cute_py.cli.standard_input import file_of
 from cute_py.cli.tensor_copy import SWIZZLES, TensorCopy, make_copy, parse_tile
+from cute_py.copies.checks import CopyResult
+from cute_py.copies.copy import copy
 from cute_py.errors import counted
-from cute_py.tma.copy_atom.copy_atom import TmaAtom
-from cute_py.tma.copy_atom.tiles import instructions
+from cute_py.tensor.printing import format_tensor
+from cute_py.tma.atom.atom import TmaAtom
+from cute_py.tma.atom.tiles import instructions
 from cute_py.tma.descriptor.describe import describe
-from cute_py.tma.run.copy import copy
-from cute_py.tma.run.copy_result import CopyResult
 
 SHOWN_ELEMENTS = 64
 """A TMA tensor of at most so many elements is printed whole, of a larger one its first corner."""

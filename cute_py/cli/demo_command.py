@@ -8,16 +8,16 @@ from textwrap import indent
 from typing import Any
 
 import cute_py as cute
-from cute_py.arith_tuple.printing import format_tensor
 from cute_py.cli.colours import tell
 from cute_py.cli.copy_command import report
 from cute_py.cli.files import read_array
 from cute_py.cli.progress import progress_bar
 from cute_py.cli.standard_input import file_of
 from cute_py.cli.tensor_copy import SWIZZLES, make_copy, parse_tile
+from cute_py.copies.copy import copy, execute
 from cute_py.errors import counted
+from cute_py.tensor.printing import format_tensor
 from cute_py.tma.descriptor.describe import describe
-from cute_py.tma.run.copy import copy, execute
 
 
 def register(commands: Any) -> None:

@@ -1,15 +1,457 @@
-"""`cute-py doctor`: what is here, what works and what not, and why; and what is known to go wrong with this driver."""
+"""`cute-py doctor`: what is here, what works and what not, and why; and what is known to go wrong with this driver.
+
+What is known to go wrong with a driver, by its version, the GPU and the compiler, as a table with sources.
+
+Versions are those of cuDriverGetVersion: 1000 x major + 10 x minor of the CUDA version that the driver supports.
+
+What the doctor looks at: packages, compilers, the driver and its GPU, and what works here, tried and not guessed.
+"""
 
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
+import importlib.util
 import json
+import platform
+import re
 import sys
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
 
+import cute_py as cute
 from cute_py.cli.argument_types import driver_version
 from cute_py.cli.colours import ERROR, HINT, painted, tell, wants_colour
-from cute_py.cli.findings import PACKAGES, findings
+from cute_py.cli.progress import spinner
+from cute_py.errors import CuteError
+from cute_py.gpu.device import MIN_DRIVER
+from cute_py.tma.descriptor.formats import CUDA_H, MEASURED
+from cute_py.tma.descriptor.quirks import QUIRKS
+
+MEASURED_DRIVER: Final = 13000
+"""The version of the driver that was measured: 580.159.04."""
+MEASURED_CAPABILITY: Final = (9, 0)
+
+_COMPATIBILITY: Final = "CUDA Compatibility guide, minor version compatibility; documented, not measured"
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """What the rows are asked about; None: not known.
+
+    `driver` and `compiler` (NVRTC) as 1000 x major + 10 x minor, `capability` of the GPU as (major, minor).
+    """
+
+    driver: int
+    capability: tuple[int, int] | None = None
+    compiler: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DriverTrap:
+    """One row: with drivers `first` to `last` (None: no bound is known) on GPUs below `below`, `what` happens.
+
+    `measured` says that it was seen with driver 580.159.04 on an NVIDIA H200; other versions may differ.
+    """
+
+    name: str
+    what: str
+    remedy: str
+    source: str
+    first: int | None = None
+    last: int | None = None
+    below: tuple[int, int] | None = None
+    from_capability: tuple[int, int] | None = None
+    newer_compiler: str | None = None
+    """'minor': NVRTC is of a newer release than the driver, same major; 'major': of a newer major."""
+    measured: bool = False
+
+    def applies(self, here: Installation) -> bool:
+        """Whether the row is about such an installation; what is not known of it is no reason against."""
+        if (self.first is not None and here.driver < self.first) or (self.last is not None and here.driver > self.last):
+            return False
+        if here.capability is not None:
+            if self.below is not None and here.capability >= self.below:
+                return False
+            if self.from_capability is not None and here.capability < self.from_capability:
+                return False
+        if self.newer_compiler is not None:
+            if here.compiler is None or here.compiler <= here.driver:
+                return False
+            major = here.compiler // 1000 > here.driver // 1000
+            return major == (self.newer_compiler == "major")
+        return True
+
+
+TRAPS: Final[tuple[DriverTrap, ...]] = (
+    DriverTrap(
+        "no tensor maps",
+        "the driver's API has no cuTensorMapEncode",
+        "a driver for CUDA 12.0 or newer; the emulator and the encoder here need none",
+        "CUDA driver API, cuTensorMapEncodeTiled",
+        last=MIN_DRIVER - 10,
+    ),
+    DriverTrap(
+        QUIRKS[0].name,
+        f"{QUIRKS[0].condition}: {QUIRKS[0].effect}",
+        "cute.tma.encode(request, driver=version) clears it in a map that the driver wrote",
+        QUIRKS[0].source,
+        last=QUIRKS[0].last_driver,
+        from_capability=(10, 0),
+    ),
+    DriverTrap(
+        "no reasons",
+        "every refusal of a tensor map is CUDA_ERROR_INVALID_VALUE",
+        "cute-py desc check lists every broken rule",
+        MEASURED,
+        first=MIN_DRIVER,
+        measured=True,
+    ),
+    DriverTrap(
+        "null address",
+        "a map of address 0 is accepted; a copy through it faults",
+        "cute-py desc check warns",
+        MEASURED,
+        first=MIN_DRIVER,
+        measured=True,
+    ),
+    DriverTrap(
+        "overlapping strides",
+        "strides that do not nest are accepted, also 0 and less than a row",
+        "cute-py desc check warns",
+        MEASURED,
+        first=MIN_DRIVER,
+        measured=True,
+    ),
+    DriverTrap(
+        "accepted against the manual",
+        "interleave 32B with a swizzle other than 32B, and im2col-wide maps with none or 32B, are accepted",
+        "keep to the manual: other drivers may refuse them",
+        f"{CUDA_H}; {MEASURED}",
+        first=MIN_DRIVER,
+        measured=True,
+    ),
+    DriverTrap(
+        "byte note",
+        "with element strides, word 8 of a map is not what the hardware delivers: a barrier that expects it hangs",
+        "atom.transaction_bytes, or transaction_bytes(request)",
+        MEASURED,
+        first=MIN_DRIVER,
+        measured=True,
+    ),
+    DriverTrap(
+        "coordinates",
+        "an inner coordinate that is no multiple of 16 bytes, a negative coordinate of a store, or an im2col base "
+        "outside the bounding box is an illegal instruction, and ends the CUDA context",
+        "the emulator raises TmaTrap in its place; isolate=True runs in a process of its own",
+        MEASURED,
+        first=MIN_DRIVER,
+        measured=True,
+    ),
+    DriverTrap(
+        "reductions",
+        "add, min, max, inc, dec, and, or, xor are illegal instructions with some element formats, though the map and "
+        "the PTX are accepted",
+        "the emulator raises TmaTrap in their place",
+        MEASURED,
+        first=MIN_DRIVER,
+        measured=True,
+    ),
+    DriverTrap(
+        "row ends",
+        "a store overwrites up to the next 16 bytes past the end of a row whose bytes are no multiple of 16",
+        "rows of a multiple of 16 bytes, or a pitch with room behind them",
+        MEASURED,
+        first=MIN_DRIVER,
+        measured=True,
+    ),
+    DriverTrap(
+        "FLOAT32_FTZ",
+        "loads through a map of this type do not flush denormals",
+        "flush them in the kernel",
+        MEASURED,
+        first=MIN_DRIVER,
+        measured=True,
+    ),
+    DriverTrap(
+        "replaced element type",
+        "tensormap.replace of a tf32 element type by another one keeps the rounding to tf32",
+        "encode the map anew, or start from one that is not tf32",
+        MEASURED,
+        first=MIN_DRIVER,
+        measured=True,
+    ),
+    DriverTrap(
+        "formats of sm_100",
+        "data types 13 to 15 (packed 4 and 6 bits) and swizzles 4 to 6 are refused on this GPU",
+        "a GPU of compute capability 10.0 or newer",
+        MEASURED,
+        first=MIN_DRIVER,
+        below=(10, 0),
+        measured=True,
+    ),
+    DriverTrap(
+        "alignment of a map",
+        "a map must lie at a multiple of 128 bytes since CUDA 13.0 (64 before); cuda-python's CUtensorMap does not",
+        "copy the bytes into memory of your own; this library does",
+        "CUDA 13.0 driver API, CUtensorMap; cuda-bindings 13.3: 12 of 12 objects at 48 modulo 64",
+        first=13000,
+    ),
+    DriverTrap(
+        "empty strides",
+        "cuda-python passes an empty list of strides as a null pointer, which the driver refuses even for rank 1",
+        "pass one unused stride; this library does",
+        MEASURED,
+        first=MIN_DRIVER,
+        measured=True,
+    ),
+    DriverTrap(
+        "newer NVRTC",
+        "NVRTC is newer than the driver: its cubins run, its PTX is refused (CUDA_ERROR_UNSUPPORTED_PTX_VERSION)",
+        "compile to a cubin, as this library does, or update the driver",
+        _COMPATIBILITY,
+        newer_compiler="minor",
+    ),
+    DriverTrap(
+        "NVRTC of a newer CUDA",
+        "NVRTC is of a newer major version than the driver: neither its cubins nor its PTX are sure to load",
+        "update the driver, or install an NVRTC of the driver's major version",
+        _COMPATIBILITY,
+        newer_compiler="major",
+    ),
+)
+"""Every row, in the order in which they are told."""
+
+
+def traps(here: Installation) -> list[DriverTrap]:
+    """The rows about an installation.
+
+    >>> [row.name for row in traps(Installation(11080))][0]
+    'no tensor maps'
+    >>> "newer NVRTC" in [row.name for row in traps(Installation(13000, (9, 0), 13030))]
+    True
+    """
+    return [row for row in TRAPS if row.applies(here)]
+
+
+SWEEP: Final = 2_000
+"""Random requests on which the encoder is compared with the driver."""
+KERNEL_MODULE: Final = Path("/proc/driver/nvidia/version")
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """One optional or required package: what it is for, and the extra of cute-py that brings it."""
+
+    name: str
+    purpose: str
+    extra: str = ""
+
+
+PACKAGES: Final = (
+    Package("numpy", "arrays"),
+    Package("sympy", "symbolic sizes"),
+    Package("ml_dtypes", "bfloat16, 8-bit and smaller floats"),
+    Package("safetensors", ".safetensors files", "cli"),
+    Package("rich", "colour and progress bars", "cli"),
+    Package("shtab", "shell completion", "cli"),
+    Package("resvg-py", "pictures as .png", "png"),
+    Package("ipython", "pictures in notebooks"),
+    Package("cuda-bindings", "the driver, and NVRTC's calls", "gpu"),
+    Package("cuda-core", "streams and memory of cuda.core", "gpu"),
+    Package("nvidia-cuda-nvrtc", "the compiler of kernels", "gpu"),
+    Package("hypothesis", "cute_py.testing.strategies", "test"),
+    Package("torch", "its tensors on the GPU"),
+    Package("cupy-cuda13x", "its arrays on the GPU"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ability:
+    """Something that this library can do, whether it does so here, and how that is known or why not."""
+
+    name: str
+    works: bool
+    told: str
+
+
+def version_of(package: str) -> str | None:
+    """The installed version of a package; None if there is none."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def findings(driver: int | None = None) -> dict[str, Any]:
+    """Everything that the doctor looks at, as data.
+
+    Args:
+        driver: list the traps of this driver version in place of the one that is here.
+    """
+    device, absent = _device()
+    sweep_told, agrees = (None, True) if device is None else _codec()
+    abilities = _abilities(device, absent)
+    data: dict[str, Any] = {
+        "cute_py": cute.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": {row.name: version_of(row.name) for row in PACKAGES},
+        "ptxas": _ptxas(),
+        "kernel_module": kernel_module(),
+        "driver": "present" if device is not None else f"none: {absent}",
+    }
+    if device is not None:
+        data |= {
+            "driver_version": device.driver_version,
+            "gpu": device.name,
+            "compute_capability": list(device.capability),
+            "architecture": device.arch,
+            "multiprocessors": device.multiprocessors,
+            "shared_memory": device.shared_bytes,
+            "l2": device.l2_bytes,
+            "codec": sweep_told,
+        }
+    data["emulator"] = abilities[0].told
+    data["works"] = [{"name": a.name, "works": a.works, "told": a.told} for a in abilities]
+    asked = driver if driver is not None else None if device is None else device.driver_version
+    data["traps_for"] = asked
+    data["traps"] = [] if asked is None else _traps(asked, device if driver is None else None)
+    data["healthy"] = agrees and abilities[0].works
+    return data
+
+
+def _device() -> tuple[Any, str]:
+    """The GPU, or None and why there is none."""
+    try:
+        from cute_py.gpu.device import open_device
+
+        return open_device(), ""
+    except CuteError as error:
+        return None, error.headline
+
+
+def _codec() -> tuple[str, bool]:
+    """The encoder against the driver: what is told, and whether they agree."""
+    from cute_py.gpu.driver import sweep
+
+    try:
+        with spinner("comparing the encoder with the driver"):
+            outcome = sweep(SWEEP)
+    except CuteError as error:
+        return f"could not be compared: {error.headline}", False
+    return f"compared with the driver: {outcome}", bool(outcome)
+
+
+def _traps(driver: int, device: Any) -> list[dict[str, Any]]:
+    capability = None if device is None else device.capability
+    here = Installation(driver, capability, compiler_release())
+    known = driver == MEASURED_DRIVER and capability in (None, MEASURED_CAPABILITY)
+    return [
+        {
+            "name": row.name,
+            "what": row.what,
+            "remedy": row.remedy,
+            "source": row.source,
+            "measured_here": row.measured and known,
+        }
+        for row in traps(here)
+    ]
+
+
+def compiler_release() -> int | None:
+    """The version of the installed NVRTC as 1000 x major + 10 x minor; None without it."""
+    found = re.match(r"(\d+)\.(\d+)", version_of("nvidia-cuda-nvrtc") or "")
+    return int(found[1]) * 1000 + int(found[2]) * 10 if found else None
+
+
+def kernel_module() -> str | None:
+    """The version of the NVIDIA kernel module, such as '580.159.04'; None where there is none."""
+    try:
+        found = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", KERNEL_MODULE.read_text())
+    except OSError:
+        return None
+    return found[1] if found else None
+
+
+def _ptxas() -> str | None:
+    from cute_py.ptx.assembler import find_ptxas, ptxas_version
+
+    place = find_ptxas()
+    try:
+        return None if place is None else f"{ptxas_version()} at {place}"
+    except (CuteError, OSError):
+        return f"{place}, which does not run"
+
+
+def _tried(name: str, attempt: Callable[[], str]) -> Ability:
+    """Do it; a refusal of this library is the reason why it does not work."""
+    try:
+        return Ability(name, True, attempt())
+    except CuteError as error:
+        fix = f" ({error.hint})" if error.hint else ""
+        return Ability(name, False, error.headline + fix)
+
+
+def _abilities(device: Any, absent: str) -> list[Ability]:
+    emulated = _copied("emulator")
+    return [
+        Ability("emulator", *emulated),
+        Ability("maps", *_mapped()),
+        _tried("safetensors files", lambda: _needs("safetensors", "read and written", "cli")),
+        _tried("colour and progress", lambda: _needs("rich", "on a terminal", "cli")),
+        _tried("shell completion", lambda: _needs("shtab", "cute-py completion SHELL", "cli")),
+        _tried("pictures as .png", _png),
+        _tried("notebooks", lambda: _needs("IPython", "objects show themselves")),
+        _tried("compiling kernels", _compiled),
+        Ability("GPU copies", False, absent) if device is None else Ability("GPU copies", *_copied("cuda")),
+        Ability("tensor memory on a GPU", False, "emulated, and assembled as text; never executed on a GPU"),
+    ]
+
+
+def _copied(backend: str) -> tuple[bool, str]:
+    import numpy as np
+
+    array = np.arange(64 * 64, dtype=np.float16).reshape(64, 64)
+    tile = cute.Layout((cute.Int(32), cute.Int(32)), cute.LayoutRight)
+    try:
+        atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", array, tile)
+        equal = bool(cute.tma.copy(atom, array, backend=backend).equal)
+    except CuteError as error:
+        return False, error.headline
+    return equal, f"a copy of 64 x 64 float16 is {'equal' if equal else 'NOT equal'}"
+
+
+def _mapped() -> tuple[bool, str]:
+    from cute_py.tma.descriptor.request import TensorMapTiled
+
+    request = TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128), swizzle=3)
+    same = cute.tma.encode(cute.tma.decode(cute.tma.encode(request))) == cute.tma.encode(request)
+    return same, f"a map that is encoded, decoded and encoded again is {'the same' if same else 'NOT the same'}"
+
+
+def _needs(module: str, told: str, extra: str = "") -> str:
+    if importlib.util.find_spec(module) is None:
+        raise CuteError(f"{module} is not installed", hint=f"pip install 'cute-py[{extra}]'" if extra else None)
+    return told
+
+
+def _png() -> str:
+    from cute_py.draw.png import monospace_family
+
+    family = monospace_family()
+    return "with the fonts of the style sheet" if family is None else f"with the font {family}"
+
+
+def _compiled() -> str:
+    from cute_py.gpu.nvrtc import compiler_version, run_nvrtc
+
+    text = 'extern "C" __global__ void nothing() {}'
+    cubin = run_nvrtc(text, "nothing", ["--gpu-architecture=sm_90a", "-minimal"], "cubin")
+    return f"{compiler_version()}: an empty kernel is {len(cubin)} bytes for sm_90a"
+
 
 NAMES = {
     "cute_py": "cute_py",

@@ -29,7 +29,7 @@ from cute_py.draw.thread_value import draw_tv
 from cute_py.draw.whole_file import write_whole
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, InvalidValueError
-from cute_py.tma.copy_atom.make import make_tma_copy
+from cute_py.tma.atom.make import make_tma_copy
 from cute_py.tmem.demonstration import demonstrate
 
 OF_ATOM = ("boxes", "smem", "multicast", "descriptor")

@@ -8,12 +8,12 @@ import os
 from typing import Any
 
 import cute_py as cute
-from cute_py.arith_tuple.latex import format_latex
-from cute_py.arith_tuple.printing import format_tensor
 from cute_py.cli.colours import tell
 from cute_py.cli.standard_input import text_of
 from cute_py.errors import FileFormatError, InvalidValueError, ParseError, TensorAccessError
 from cute_py.layout.trees import modes
+from cute_py.tensor.latex import format_latex
+from cute_py.tensor.printing import format_tensor
 
 SHOWN_ELEMENTS = 1 << 16
 """A layout of more elements is told by its text and size; a tensor or picture of more is refused."""

@@ -1,13 +1,300 @@
-"""`cute-py serve`: the explorer in a browser, its answers checked by the library while one types."""
+"""`cute-py serve`: the explorer in a browser, its answers checked by the library while one types.
+
+The server of `cute-py serve`: who may ask, what, and how much; the answers come from `serve_workers`.
+
+It is meant for one person at one machine, and any web page in that person's browser can send requests to it. So a
+request must name this server in `Host` (a foreign name that resolves to this machine is refused), come from its own
+page where the browser says from where (`Origin`, `Sec-Fetch-Site`), and be of a size that a person types. Threads, the
+time for which a connection may stay silent, and the time of an answer are bounded.
+"""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import errno
+import functools
+import ipaddress
 import json
-from typing import Any
+import socket
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
 
+from cute_py.argument_checks import expect, expect_integer
 from cute_py.cli.argument_types import integer
-from cute_py.cli.serve_http import HOST, PORT, make_server
+from cute_py.cli.serve_worker import plain_error, refusal
+from cute_py.cli.serve_workers import ANSWER_SECONDS, NoAnswer, Workers
+from cute_py.draw.explorer import explorer_page
+from cute_py.errors import CuteError, InvalidValueError, given
+
+PORT: Final = 8321
+HOST: Final = "127.0.0.1"
+ANSWER: Final = "cute_py.draw.explorer_answer:answer"
+POLICY: Final = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'"
+)
+"""What the page may load: nothing but itself, and answers from here."""
+MAX_QUERY: Final = 32_768
+"""Characters: three layouts of 2,000, all of their characters escaped, and room."""
+MAX_FIELDS: Final = 32
+MAX_CONNECTIONS: Final = 32
+"""Each has a thread."""
+_TAKEN: Final = (errno.EADDRINUSE, errno.EACCES)
+REQUEST_SECONDS: Final = 10.0
+"""For a whole request to arrive."""
+
+
+def query_of(text: str) -> dict[str, str]:
+    """The fields of a query string.
+
+    Raises:
+        InvalidValueError: a field that is given twice, too many of them, or bytes that are no UTF-8.
+
+    >>> query_of("gmem=8%3A_1&tile=")
+    {'gmem': '8:_1', 'tile': ''}
+    """
+    if len(text) > MAX_QUERY:
+        raise InvalidValueError(f"a query of {len(text)} characters; must be at most {MAX_QUERY}")
+    try:
+        lists = parse_qs(
+            text, keep_blank_values=True, strict_parsing=bool(text), max_num_fields=MAX_FIELDS, errors="strict"
+        )
+    except ValueError as error:
+        raise InvalidValueError(f"no query string: {error}") from None
+    twice = [name for name, values in lists.items() if len(values) > 1]
+    if twice:
+        raise InvalidValueError(f"field {given(twice[0])} is given {len(lists[twice[0]])} times")
+    return {name: values[0] for name, values in lists.items()}
+
+
+@functools.cache
+def _page() -> str:
+    return explorer_page(served=True)
+
+
+class ExplorerHandler(BaseHTTPRequestHandler):
+    """Answers GET of `/` with the page and of `/answer?...` with the library's answer."""
+
+    server: ExplorerServer
+    server_version = "cute-py"
+    default_request_version = "HTTP/1.0"  # what can't be read gets headers too
+    sys_version = ""
+    timeout = REQUEST_SECONDS
+
+    def parse_request(self) -> bool:
+        """The request line and the headers; from then on the connection waits for its answer."""
+        try:
+            return super().parse_request()
+        finally:
+            self.server.arrived(self.connection)
+
+    def do_GET(self) -> None:
+        """The page, an answer, or a refusal."""
+        try:
+            parts = urlsplit(self.path)
+            path, query, netloc = parts.path, parts.query, parts.netloc
+        except ValueError as error:  # no address: http://[
+            self._json(
+                HTTPStatus.BAD_REQUEST, plain_error("InvalidValueError", f"no address {given(self.path)}: {error}")
+            )
+            return
+        status, reason = self._stranger(netloc, path == "/answer")
+        if reason:
+            self._json(status, plain_error("InvalidValueError", reason))
+        elif path in ("/", "/index.html"):
+            self._send(HTTPStatus.OK, "text/html; charset=utf-8", _page())
+        elif path == "/answer":
+            self._answer(query)
+        else:
+            self._json(HTTPStatus.NOT_FOUND, refusal(InvalidValueError(f"no page {given(path)}")))
+
+    do_HEAD = do_GET
+
+    def _stranger(self, netloc: str, answer: bool) -> tuple[HTTPStatus, str]:
+        """Why this request is none for this server, or an empty text."""
+        hosts = self.headers.get_all("Host", [])
+        if len(hosts) != 1:
+            return HTTPStatus.BAD_REQUEST, f"{len(hosts)} Host headers; must be one"
+        for host in (hosts[0], netloc or hosts[0]):
+            if not self.server.is_named(host):
+                return HTTPStatus.FORBIDDEN, f"Host {given(host)}; this server is {self.server.url}"
+        for origin in self.headers.get_all("Origin", []):
+            scheme, _, host = origin.strip().partition("://")
+            if scheme.lower() != "http" or not self.server.is_named(host):
+                return HTTPStatus.FORBIDDEN, f"Origin {given(origin)}; this server answers its own page alone"
+        site = self.headers.get("Sec-Fetch-Site", "none").strip()
+        if answer and site not in ("same-origin", "none"):  # an <img> of another page sends no Origin
+            return HTTPStatus.FORBIDDEN, f"a request from another page ({given(site)}); must be from this server's own"
+        return HTTPStatus.OK, ""
+
+    def _answer(self, query: str) -> None:
+        try:
+            status, data = self.server.workers.ask(query_of(query))
+        except CuteError as error:
+            status, data = HTTPStatus.BAD_REQUEST, refusal(error)
+        except NoAnswer as error:
+            status, data = error.status, plain_error("TimeoutError" if error.status == 504 else "NoAnswer", str(error))
+        self._json(HTTPStatus(status), data)
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """What http.server refuses by itself, such as another method, as all other refusals."""
+        self.close_connection = True
+        self._json(HTTPStatus(code), plain_error("InvalidValueError", message or HTTPStatus(code).phrase))
+
+    def _json(self, status: HTTPStatus, data: Mapping[str, Any]) -> None:
+        self._send(status, "application/json", json.dumps(data))
+
+    def _send(self, status: HTTPStatus, kind: str, text: str) -> None:
+        body = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Security-Policy", POLICY)
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Requests are not logged."""
+
+
+class ExplorerServer(ThreadingHTTPServer):
+    """A server whose threads end with it; a reader who goes away is no error."""
+
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self, family: int, address: Any, name: str, answer: str, seconds: float) -> None:
+        self.address_family = family
+        self._seats = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        self._arriving: dict[Any, float] = {}
+        self._name = name.lower()
+        self.workers = Workers(answer, seconds=seconds)
+        super().__init__(address, ExplorerHandler)
+        self.workers.start()
+
+    def server_bind(self) -> None:
+        """As HTTPServer, without asking the network for this machine's name, which can take long."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = self._name, int(self.server_address[1])
+
+    @property
+    def _address(self) -> Any:
+        return ipaddress.ip_address(str(self.server_address[0]))
+
+    @property
+    def url(self) -> str:
+        """Where the page is."""
+        name = self._name if self._name == "localhost" else str(self._address)
+        return f"http://{f'[{name}]' if ':' in name else name}:{self.server_port}/"
+
+    def is_named(self, host: str) -> bool:
+        """Whether a `Host` is this server: the name or address that it was started with, and its port.
+
+        A server on a loopback address is localhost too. One on all interfaces takes every address, and of names only
+        its machine's: a foreign name is how a web page reaches a server that it must not reach.
+        """
+        try:
+            parts = urlsplit(f"//{host.strip()}")
+            name, port = parts.hostname or "", parts.port
+        except ValueError:
+            return False
+        if parts.netloc != host.strip() or "@" in host or (80 if port is None else port) != self.server_port:
+            return False
+        names = {self._name}
+        if self._address.is_loopback or self._address.is_unspecified:
+            names.add("localhost")
+        if self._address.is_unspecified:
+            names.add(socket.gethostname().lower())
+        try:
+            literal = ipaddress.ip_address(name)
+        except ValueError:
+            return name in names
+        return bool(literal == self._address or self._address.is_unspecified)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """A thread for a request, if there is a seat."""
+        if not self._seats.acquire(blocking=False):
+            with contextlib.suppress(OSError):
+                request.settimeout(1)
+                request.sendall(b"HTTP/1.0 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n")
+            self.shutdown_request(request)
+            return
+        self._arriving[request] = time.monotonic() + REQUEST_SECONDS
+        try:
+            super().process_request(request, client_address)
+        except BaseException:
+            self._leave(request)
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """In the thread."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._leave(request)
+
+    def _leave(self, request: Any) -> None:
+        self.arrived(request)
+        self._seats.release()
+
+    def arrived(self, request: Any) -> None:
+        """A request is complete, or will never be."""
+        self._arriving.pop(request, None)
+
+    def service_actions(self) -> None:
+        """Now and then: end connections whose request does not arrive."""
+        now = time.monotonic()
+        for request, end in list(self._arriving.items()):
+            if now > end:
+                with contextlib.suppress(OSError):
+                    request.shutdown(socket.SHUT_RDWR)
+
+    def server_close(self) -> None:
+        """Listen no more, and end the workers."""
+        super().server_close()
+        self.workers.close()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A broken connection is no error; anything else is reported as usual."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
+
+
+def make_server(
+    host: str = HOST, port: int = PORT, *, answer: str = ANSWER, seconds: float = ANSWER_SECONDS
+) -> ExplorerServer:
+    """The server, listening and not yet answering; `serve_forever` answers.
+
+    Args:
+        host: an address of this machine, of IPv4 or IPv6, or a name of it.
+        port: 0 takes a free one, see `.server_port`.
+        answer: `module:function` that its workers call; seconds: for one answer.
+    Raises:
+        InvalidValueError: no such port or address, or another program has it.
+    """
+    name = expect(host, str, "host").strip()
+    if not name:
+        raise InvalidValueError(f"host = {given(host)}; must be an address such as {HOST} or ::1, or a name")
+    expect_integer(port, "port", 0, 65_535)
+    try:
+        found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+        family, _, _, _, address = sorted(found, key=lambda row: row[0] != socket.AF_INET)[0]
+        return ExplorerServer(family, address, name, answer, seconds)
+    except (OSError, ValueError) as error:  # ValueError: a name that can't be asked for
+        reason = getattr(error, "strerror", None) or error
+        hint = "--port 0 takes a free one" if getattr(error, "errno", 0) in _TAKEN else None
+        raise InvalidValueError(f"can't listen at {given(name)[1:-1]} port {port}: {reason}", hint=hint) from None
 
 
 def register(commands: Any) -> None:

@@ -12,10 +12,10 @@ from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CuteError, GBasisError, InvalidValueError, TmaLimitError, shortened
 from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight
 from cute_py.layout.leaf import Int
-from cute_py.tma.copy_atom.copy_atom import TmaAtom
-from cute_py.tma.copy_atom.formats import movable_type
-from cute_py.tma.copy_atom.make import make_tma_copy
-from cute_py.tma.copy_atom.shared_fit import expect_fits
+from cute_py.tma.atom.atom import TmaAtom
+from cute_py.tma.atom.check import expect_fits
+from cute_py.tma.atom.formats import movable_type
+from cute_py.tma.atom.make import make_tma_copy
 from cute_py.tma.descriptor.arch import architecture
 
 SWIZZLES = {"none": 0, "32B": 1, "64B": 2, "128B": 3}

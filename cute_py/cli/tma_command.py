@@ -8,15 +8,15 @@ import re
 from typing import Any
 
 import cute_py as cute
-from cute_py.arith_tuple.pointers import Pointer
 from cute_py.cli.argument_types import integer
 from cute_py.cli.colours import tell
 from cute_py.cli.standard_input import only_one, text_of
 from cute_py.errors import CuteError, GBasisError, InvalidTypeError, InvalidValueError, counted
+from cute_py.tensor.pointers import Pointer
+from cute_py.tma.atom.atom import TmaAtom
+from cute_py.tma.atom.make import make_tma_copy
 from cute_py.tma.atom.partition import tma_partition
-from cute_py.tma.copy_atom.copy_atom import TmaAtom
-from cute_py.tma.copy_atom.make import make_tma_copy
-from cute_py.tma.copy_atom.tiles import instructions, tile_tensors
+from cute_py.tma.atom.tiles import instructions, tile_tensors
 from cute_py.tma.descriptor.hazards import hazards
 from cute_py.tma.descriptor.violations import violations
 

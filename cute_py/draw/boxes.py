@@ -16,8 +16,8 @@ from cute_py.draw.style import CHARACTER
 from cute_py.draw.table import TONES, Cell, Legend, Table, hatch_legend, labels, shown, tone_legend
 from cute_py.layout.leaf import value_of
 from cute_py.layout.trees import leaves
-from cute_py.tma.copy_atom.copy_atom import TmaAtom
-from cute_py.tma.copy_atom.tiles import TileWork, tile_work
+from cute_py.tma.atom.atom import TmaAtom
+from cute_py.tma.atom.tiles import TileWork, tile_work
 
 BOXES = 16
 """Boxes that are drawn along one mode."""

@@ -15,9 +15,9 @@ from cute_py.arith_tuple.scaled_basis import ScaledBasis
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, UnknownFactError, given
 from cute_py.layout.leaf import value_of
 from cute_py.layout.trees import check_depth, leaves
-from cute_py.tma.copy_atom.copy_atom import TmaAtom
-from cute_py.tma.copy_atom.tiles import tile_work
-from cute_py.tma.run.trace import Step, Trace
+from cute_py.tma.atom.atom import TmaAtom
+from cute_py.tma.atom.tiles import tile_work
+from cute_py.tma.simulate.trace import Step, Trace
 
 NAMED_ROWS = 4
 """Rows that one gather4 or scatter4 names, one by one."""

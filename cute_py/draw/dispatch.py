@@ -21,11 +21,11 @@ from cute_py.layout.coprofile import coprofile
 from cute_py.layout.layout import Layout
 from cute_py.layout.pointer_flagged import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
-from cute_py.layout.tensor import Tensor
-from cute_py.tma.copy_atom.copy_atom import TmaAtom
-from cute_py.tma.copy_atom.im2col import Im2colAtom
+from cute_py.tensor.tensor import Tensor
+from cute_py.tma.atom.atom import TmaAtom
+from cute_py.tma.atom.im2col_atom import Im2colAtom
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
-from cute_py.tma.run.pipeline import Timeline
+from cute_py.tma.simulate.pipeline import Timeline
 from cute_py.tmem.copy_async import CopyAsync
 from cute_py.tmem.demonstration import Demonstration
 

@@ -7,10 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from cute_py.arith_tuple.cells import text
-from cute_py.arith_tuple.parse import parse
-from cute_py.arith_tuple.pointers import make_gmem_ptr
 from cute_py.arith_tuple.scaled_basis import ScaledBasis
-from cute_py.arith_tuple.tensors import make_tensor
 from cute_py.draw.explorer_facts import DEFAULTS, LIMITS, SAMPLE_BYTES, WANTED
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, GBasisError, InvalidTypeError, InvalidValueError, given
@@ -20,22 +17,25 @@ from cute_py.layout.int_tuple import product_each
 from cute_py.layout.layout import Layout, static
 from cute_py.layout.recast import recast_layout
 from cute_py.layout.trees import leaves
+from cute_py.notation.parse import parse
+from cute_py.tensor.pointers import make_gmem_ptr
+from cute_py.tensor.tensors import make_tensor
+from cute_py.tma.atom.atom import TmaAtom
+from cute_py.tma.atom.check import layout_modes, reasons
+from cute_py.tma.atom.collapsed import why_not_collapsed
+from cute_py.tma.atom.fixes import find_fixes
+from cute_py.tma.atom.formats import tensor_map_format
+from cute_py.tma.atom.gbasis import construct_tma_gbasis, make_cta_v_map
+from cute_py.tma.atom.make import byte_swizzle, make_tma_atom
 from cute_py.tma.atom.op import Op, as_op, why_not_on
 from cute_py.tma.atom.swizzle_mode import why_not_swizzle
-from cute_py.tma.copy_atom.check import layout_modes, reasons
-from cute_py.tma.copy_atom.copy_atom import TmaAtom
-from cute_py.tma.copy_atom.fixes import find_fixes
-from cute_py.tma.copy_atom.formats import tensor_map_format
-from cute_py.tma.copy_atom.make import byte_swizzle, make_tma_atom
-from cute_py.tma.copy_atom.tiles import TileWork, tile_work
+from cute_py.tma.atom.tiles import TileWork, tile_work
 from cute_py.tma.descriptor.arch import architecture, unknown_addition
 from cute_py.tma.descriptor.fields import PAYLOAD_BYTES
 from cute_py.tma.descriptor.hazards import hazards
 from cute_py.tma.descriptor.json_form import field_table
 from cute_py.tma.descriptor.violations import Violation, violations
-from cute_py.tma.gbasis.basis import construct_tma_gbasis, make_cta_v_map
-from cute_py.tma.gbasis.collapsed import why_not_collapsed
-from cute_py.tma.run.trace import Trace
+from cute_py.tma.simulate.trace import Trace
 
 T = TypeVar("T")
 Problem = dict[str, Any]

@@ -5,26 +5,25 @@ from __future__ import annotations
 import functools
 from typing import Any, Final
 
-from cute_py.arith_tuple.pointers import make_gmem_ptr
-from cute_py.arith_tuple.tensors import make_tensor
 from cute_py.dtypes import DTYPES
 from cute_py.layout.layout import Layout, LayoutRight, static
 from cute_py.layout.swizzle import Swizzle
+from cute_py.tensor.pointers import make_gmem_ptr
+from cute_py.tensor.tensors import make_tensor
+from cute_py.tma.atom.check import BARRIER_BYTES
+from cute_py.tma.atom.formats import FORMAT_OF, SAME_WIDTH
+from cute_py.tma.atom.gbasis import MAX_BOX_EXTENT, MAX_TMA_RANK
+from cute_py.tma.atom.make import make_tma_atom
 from cute_py.tma.atom.op import OPS
 from cute_py.tma.atom.smem_layout import ROWS, SPANS
 from cute_py.tma.atom.swizzle_mode import SWIZZLE_MODES, why_not_swizzle
-from cute_py.tma.copy_atom.formats import FORMAT_OF, SAME_WIDTH
-from cute_py.tma.copy_atom.make import make_tma_atom
-from cute_py.tma.copy_atom.shared_fit import BARRIER_BYTES
-from cute_py.tma.copy_atom.tiles import SMEM_ALIGNMENT
+from cute_py.tma.atom.tiles import SMEM_ALIGNMENT
 from cute_py.tma.descriptor import fields
 from cute_py.tma.descriptor.arch import ADDITIONS, ARCHITECTURES
 from cute_py.tma.descriptor.formats import FORMATS, Interleave, L2Promotion, OobFill, TensorMapSwizzle
 from cute_py.tma.descriptor.hazards import HAZARDS
 from cute_py.tma.descriptor.limits import RULES, SWIZZLE_SPAN
-from cute_py.tma.gbasis.basis import MAX_TMA_RANK
-from cute_py.tma.gbasis.coalesce_256 import MAX_BOX_EXTENT
-from cute_py.tma.run.emulator_swizzle import LINE_SHIFT, SWIZZLES
+from cute_py.tma.emulator.swizzle import LINE_SHIFT, SWIZZLES
 
 DEFAULTS: Final = {
     "gmem": "",

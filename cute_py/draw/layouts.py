@@ -21,8 +21,8 @@ from cute_py.layout.domain import domain_of
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import value_of
 from cute_py.layout.pointer_flagged import SmemPtrFlag, as_position_independent_swizzle_layout, memory_layout
-from cute_py.layout.tensor import Tensor
 from cute_py.layout.trees import leaves, modes
+from cute_py.tensor.tensor import Tensor
 
 Color = Literal["value", "bank", "thread", "tile"]
 COLORS = ("value", "bank", "thread", "tile")

@@ -33,7 +33,7 @@ def draw_tv(layout: Any, tile: Any) -> Picture:
     An element that no pair reaches is hatched; one that several reach shows the first, and how many more there are.
 
     >>> from cute_py.layout.leaf import Int
-    >>> from cute_py.layout.tv import make_layout_tv
+    >>> from cute_py.tensor.thread_value import make_layout_tv
     >>> tile, tv = make_layout_tv(Layout((Int(2), Int(2)), (Int(2), Int(1))), Layout((Int(1), Int(2))))
     >>> print(draw_tv(tv, tile))
     ((_2,_2),_2):((_4,_1),_2) on a tile of (2,4)

@@ -7,7 +7,7 @@ from typing import Any
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import PICTURE_CELLS, Cell, Legend, Table, labels, shown
 from cute_py.errors import InvalidTypeError
-from cute_py.tma.run.pipeline import CONSUMING, EMPTY, FULL, LOADING, STORING, Timeline
+from cute_py.tma.simulate.pipeline import CONSUMING, EMPTY, FULL, LOADING, STORING, Timeline
 
 STATES: dict[str, tuple[str, int | None]] = {
     EMPTY: ("empty", None),

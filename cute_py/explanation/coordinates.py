@@ -16,7 +16,7 @@ from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.domain import domain_of
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int
-from cute_py.layout.tensor import Tensor
+from cute_py.tensor.tensor import Tensor
 
 Path = tuple[int, ...]
 

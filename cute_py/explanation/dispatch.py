@@ -2,20 +2,23 @@
 
 `explain(tensor)` of a coordinate tensor answers what its printed form leaves open: what the iterator is, what each
 stride means and why it has the value that it has, and which logical coordinate gives which element.
+
+Words for one basis element, such as 1@0.
+
+Explanation: a text that a terminal prints and a notebook shows with headings, lists of facts and code apart.
 """
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Callable
+from html import escape
 from types import ModuleType
 from typing import Any
 
-from cute_py.arith_tuple.parse import parse
 from cute_py.arith_tuple.scaled_basis import ScaledBasis
 from cute_py.draw.picture import Picture
-from cute_py.errors import CuteError, InvalidTypeError, ParseError, given
-from cute_py.explanation.basis import basis_words
+from cute_py.errors import CuteError, InvalidTypeError, ParseError, given, shortened
 from cute_py.explanation.coordinates import (
     basis_layout,
     coordinates,
@@ -25,7 +28,6 @@ from cute_py.explanation.coordinates import (
     is_counting,
 )
 from cute_py.explanation.definitions import class_words, function_words, is_function, module_words
-from cute_py.explanation.html_form import Explanation
 from cute_py.explanation.instances import instance_words, member_words, picture_words
 from cute_py.explanation.layouts import (
     composed_words,
@@ -40,9 +42,78 @@ from cute_py.explanation.public_names import constant_words, found_by_name, is_c
 from cute_py.explanation.refusals import error_class_words, error_words
 from cute_py.explanation.wording import is_ours
 from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.leaf import Int
 from cute_py.layout.steps import explained, steps
 from cute_py.layout.swizzle import Swizzle
-from cute_py.layout.tensor import Tensor
+from cute_py.notation.parse import parse
+from cute_py.tensor.tensor import Tensor
+
+
+def basis_words(element: ScaledBasis) -> str:
+    """What a basis element is, and what it does as a stride.
+
+    >>> from cute_py.arith_tuple.scaled_basis import E
+    >>> print(basis_words(8 * E(1)).splitlines()[2])
+    A basis element: 8 in mode 1 of a coordinate, 0 in every other mode.
+    """
+    where = " of ".join(f"mode {mode}" for mode in reversed(element.modes)) or "the only mode"
+    known = "known at compile time" if isinstance(element.value, Int) else "known at run time"
+    step = shortened(str(element.as_arith_tuple()))
+    lines = [
+        str(element),
+        "",
+        f"A basis element: {element.value} in {where} of a coordinate, 0 in every other mode.",
+        f"Before the first @ stands how far ({known}), after it where, modes counted from 0.",
+    ]
+    if len(element.modes) > 1:
+        lines.append("Modes within modes are written from the inside out.")
+    lines += [
+        "",
+        "As a stride",
+        f"  one step along its mode adds {step} to the coordinate. A layout with such strides",
+        "  gives coordinates in place of offsets, which is what a TMA instruction is given.",
+    ]
+    return "\n".join(lines)
+
+
+_PROSE = 'style="margin-top:.4em;white-space:pre-wrap"'
+_PRE = 'style="margin:.2em 0 .6em 1em;white-space:pre-wrap;overflow-wrap:anywhere;font-family:monospace"'
+
+
+class Explanation(str):
+    """The words of `explain`. It is a string; a notebook shows its HTML form.
+
+    >>> words = Explanation("4:1\\n\\nAs a whole\\n  4 elements")
+    >>> print(words.splitlines()[0], len(words) == len(str(words)))
+    4:1 True
+    >>> words._repr_html_().count("<pre")
+    1
+    """
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        first, *rest = str(self).split("\n\n")
+        parts = [f'<div style="font-weight:bold;font-family:monospace;white-space:pre-wrap">{escape(first)}</div>']
+        return f'<div class="cute-explanation">{"".join([*parts, *map(_block, rest)])}</div>'
+
+
+def _block(text: str) -> str:
+    """A paragraph: lines without indent are prose, the others, and all from the first `>>>` on, stay as they are."""
+    out: list[str] = []
+    kept: list[str] = []
+    code = is_code = False
+    for line in [*text.split("\n"), None]:
+        code = code or (line is not None and line.startswith(">>> "))
+        of_code = code or (line is not None and line.startswith(" "))
+        if kept and (line is None or of_code != is_code):
+            words = escape("\n".join(kept))
+            out.append(f"<pre {_PRE}>{words}</pre>" if is_code else f"<div {_PROSE}>{words}</div>")
+            kept = []
+        if line is not None:
+            kept.append(line)
+        is_code = of_code
+    return "".join(out)
 
 
 def explain(thing: Any, *operands: Any) -> Explanation:

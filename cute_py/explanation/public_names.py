@@ -19,8 +19,7 @@ from cute_py.explanation.wording import MOST, is_ours, one_line, shortened
 PACKAGES = (
     "cute_py",
     "cute_py.tma",
-    "cute_py.tma.run",
-    "cute_py.tma.lower",
+    "cute_py.targets",
     "cute_py.tmem",
     "cute_py.draw",
     "cute_py.testing",
@@ -30,8 +29,6 @@ PACKAGES = (
 """Where public names are looked for, in this order."""
 KNOWN = {"__version__": "The version of this library, as a release has it; docs/changes tells what each brought."}
 """Words for names that have none in the source."""
-SHORT = {"cute_py.tma.run": "tma", "cute_py.tma.lower": "tma"}
-"""Packages whose names are found in a shorter place."""
 
 
 def names_of(package: str) -> list[str]:
@@ -52,7 +49,7 @@ def public_objects() -> Iterator[tuple[str, Any]]:
         except ImportError:
             continue
         module = importlib.import_module(package)
-        short = SHORT.get(package, package).removeprefix("cute_py").lstrip(".")
+        short = package.removeprefix("cute_py").lstrip(".")
         for name in names:
             try:
                 value = getattr(module, name)

@@ -1,5 +1,7 @@
 """Layout algebra: CuTe's, value for value and text for text. Read `leaf`, `layout`, `coalesce`, `composition` first."""
 
+from __future__ import annotations
+
 from cute_py.layout.access import BankConflicts, Coalescing, bank_conflicts, coalescing
 from cute_py.layout.analysis import Footprint, footprint, is_bijective, is_injective, overlaps
 from cute_py.layout.coalesce import coalesce, filter, filter_zeros
@@ -43,7 +45,6 @@ from cute_py.layout.leaf import underscore as _
 from cute_py.layout.linear import LinearLayout, linear, same_function
 from cute_py.layout.modes import append, flatten, group, group_modes, prepend, replace, select, take, unflatten
 from cute_py.layout.offsets import offsets
-from cute_py.layout.partition import inner_partition, local_partition, local_tile, outer_partition
 from cute_py.layout.pointer_flagged import (
     SmemPtrFlag,
     as_position_independent_swizzle_layout,
@@ -65,8 +66,9 @@ from cute_py.layout.recast import downcast, recast_layout, upcast
 from cute_py.layout.slicing import dice, domain_offset, slice_, slice_and_offset
 from cute_py.layout.steps import Step, explained, steps
 from cute_py.layout.swizzle import Swizzle, make_swizzle
-from cute_py.layout.tensor import Tensor
-from cute_py.layout.tv import make_layout_tv, thread_value_view, thread_view
+from cute_py.moved import forward
+
+__getattr__ = forward(__name__, "cute_py")
 
 __all__ = [
     "BankConflicts",
@@ -82,7 +84,6 @@ __all__ = [
     "SmemPtrFlag",
     "Step",
     "Swizzle",
-    "Tensor",
     "_",
     "append",
     "as_position_independent_swizzle_layout",
@@ -123,21 +124,17 @@ __all__ = [
     "group",
     "group_modes",
     "idx2crd",
-    "inner_partition",
     "inner_product",
     "is_bijective",
     "is_injective",
     "is_static",
     "left_inverse",
     "linear",
-    "local_partition",
-    "local_tile",
     "logical_divide",
     "logical_product",
     "make_composed_layout",
     "make_layout",
     "make_layout_like",
-    "make_layout_tv",
     "make_ordered_layout",
     "make_swizzle",
     "max_alignment",
@@ -145,7 +142,6 @@ __all__ = [
     "max_common_vector",
     "nullspace",
     "offsets",
-    "outer_partition",
     "overlaps",
     "prepend",
     "product",
@@ -168,8 +164,6 @@ __all__ = [
     "steps",
     "stride",
     "take",
-    "thread_value_view",
-    "thread_view",
     "tile_to_shape",
     "tiled_divide",
     "tiled_product",

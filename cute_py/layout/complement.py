@@ -13,9 +13,8 @@ from typing import Any
 
 from cute_py.errors import StaticAssertError
 from cute_py.layout.arithmetic import ceil_div_of, coalesced_shape, compact_left, product_of, smallest
-from cute_py.layout.axes import along_axis, axis_paths, on_axis
 from cute_py.layout.coalesce import coalesced, without_zeros
-from cute_py.layout.coprofile import coprofile_of, coshape_of
+from cute_py.layout.coprofile import along_axis, axis_paths, coprofile_of, coshape_of, on_axis
 from cute_py.layout.domain import domain_of, shape_of
 from cute_py.layout.layout import Layout, make
 from cute_py.layout.leaf import Int, Tree, tree_text, trunc_div

@@ -26,7 +26,10 @@ from cute_py.layout.leaf import (
     Dynamic,
     Int,
     Tree,
+    divides,
+    divides_or_exceeds,
     internal_leaf,
+    is_short,
     leaf_text,
     magnitude,
     minimum,
@@ -37,7 +40,6 @@ from cute_py.layout.leaf import (
     trunc_div,
     value_of,
 )
-from cute_py.layout.symbolic import divides, divides_or_exceeds, is_short
 from cute_py.layout.trees import at, check_depth, is_underscore, modes, unwrap
 
 Notes: TypeAlias = dict[Any, None]

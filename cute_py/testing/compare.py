@@ -10,7 +10,7 @@ from cute_py.layout.analysis import MAX_COUNTED
 from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout
 from cute_py.layout.offsets import offsets
-from cute_py.tma.run.trace import Trace
+from cute_py.tma.simulate.trace import Trace
 
 
 def assert_same_function(found: Any, expected: Any) -> None:

@@ -1,13 +1,14 @@
 """TMA: from layouts to boxes, atoms, tensor maps, instructions and copies.
 
-`gbasis` finds the box, `atom` the numbers, `descriptor` the bytes, `copy_atom` holds them together, `lower` gives the
-words for the assembler, `run` executes them: emulated, or on a GPU.
+`descriptor` holds the bytes of a tensor map and its rules, `atom` the way from layouts to it, `dialect` the surface of
+the reference pages, `emulator` and `simulate` run copies without a GPU, `export` writes them for other programs.
 """
 
 from __future__ import annotations
 
+import difflib
 import importlib
-from typing import Any
+from typing import Any, Final
 
 from cute_py.errors import (
     EmissionError,
@@ -23,14 +24,97 @@ from cute_py.errors import (
 )
 from cute_py.tma.atom import *  # noqa: F403
 from cute_py.tma.atom import __all__ as _atom
-from cute_py.tma.copy_atom import *  # noqa: F403
-from cute_py.tma.copy_atom import __all__ as _copy_atom
 from cute_py.tma.descriptor import *  # noqa: F403
 from cute_py.tma.descriptor import __all__ as _descriptor
-from cute_py.tma.gbasis import *  # noqa: F403
-from cute_py.tma.gbasis import __all__ as _gbasis
+from cute_py.tma.dialect import *  # noqa: F403
+from cute_py.tma.dialect import __all__ as _dialect
 
-_PACKAGES_ON_FIRST_USE = ("cute_py.tma.run", "cute_py.tma.lower")
+_ON_FIRST_USE: Final = {
+    "cute_py.copies": (
+        "CopyReport",
+        "CopyResult",
+        "PreparedCopy",
+        "TileResult",
+        "copy",
+        "copy_array",
+        "execute",
+        "first_difference",
+        "kernel_texts",
+        "measure_copy",
+        "prepare_copy",
+        "tuned_copy",
+    ),
+    "cute_py.gpu": (
+        "Device",
+        "device_available",
+        "driver_encode",
+        "open_device",
+    ),
+    "cute_py.ptx": (
+        "CAPABILITIES",
+        "Capability",
+        "ENTRY_POINTS",
+        "EntryPoint",
+        "Examination",
+        "FORMS",
+        "InlineAsm",
+        "VARIANTS",
+        "Variant",
+        "Verdict",
+        "capability",
+        "ch_opnum",
+        "entry_point",
+        "examine",
+        "form",
+        "inline_asm",
+        "mcast_opnum",
+        "ptx",
+        "verdict",
+        "why_not",
+    ),
+    "cute_py.targets": (
+        "NEWEST_VERSION",
+        "Targets",
+    ),
+    "cute_py.tma.emulator": (
+        "Emulator",
+        "GlobalMemory",
+        "Mbarrier",
+        "SharedMemory",
+        "init_barrier",
+    ),
+    "cute_py.tma.exports": (
+        "RebindSequence",
+        "birth_sequence",
+        "cuda_kernel",
+        "cute_cpp",
+        "encode_call",
+        "export",
+        "rebind_ptx",
+        "rebind_sequence",
+        "single_tile_ptx",
+        "triton",
+        "write_export",
+    ),
+    "cute_py.tma.simulate": (
+        "Agent",
+        "Cluster",
+        "Outcome",
+        "Ring",
+        "RingLoad",
+        "RingStore",
+        "Run",
+        "TensormapProxy",
+        "Trace",
+        "bulk_load",
+        "bulk_store",
+        "bulk_to_cta",
+        "diagnose",
+    ),
+}
+"""Package -> its names that are given here too, imported when one is first asked for."""
+
+_HOME: Final = {name: package for package, names in _ON_FIRST_USE.items() for name in names}
 
 __all__ = [
     "EmissionError",
@@ -44,17 +128,26 @@ __all__ = [
     "UnknownFactError",
     "WouldHangError",
     *_atom,
-    *_copy_atom,
     *_descriptor,
-    *_gbasis,
+    *_dialect,
+    *_HOME,
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """Names of the packages that run and lower copies, imported when first asked for."""
-    if not name.startswith("__"):
-        for package in _PACKAGES_ON_FIRST_USE:
-            module = importlib.import_module(package)
-            if name in getattr(module, "__all__", ()):
-                return getattr(module, name)
-    raise AttributeError(f"module 'cute_py.tma' has no attribute {name!r}")
+    """A name that is imported when it is first asked for.
+
+    Raises:
+        AttributeError: no such name; the text lists the nearest ones.
+    """
+    if name in _HOME:
+        value = getattr(importlib.import_module(_HOME[name]), name)
+        globals()[name] = value
+        return value
+    near = difflib.get_close_matches(name, __all__, 3) if not name.startswith("_") else []
+    meant = f"; did you mean {' or '.join(near)}?" if near else ""
+    raise AttributeError(f"module 'cute_py.tma' has no attribute {name!r}{meant}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

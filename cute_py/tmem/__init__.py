@@ -36,11 +36,9 @@ from cute_py.tmem.convert import canonical_operand, from_cute, from_cute_tmem, t
 from cute_py.tmem.copy_async import DISPATCHES, CopyAsync, CopyRequest, Dispatch, copy_async, why_not
 from cute_py.tmem.copy_plan import CopyPlan, MiddleLoop, Refusal, Tile, alloc_columns, check_columns, why_not_columns
 from cute_py.tmem.cp_forms import COLUMNS, FORMS, LANES, CpForm, cp_form
-from cute_py.tmem.decompression import decompress
-from cute_py.tmem.demonstration import Demonstration, demonstrate, demonstration_copy
+from cute_py.tmem.demonstration import Demonstration, demonstrate, demonstration_copy, dynamic_shared_bytes, emit_kernel
 from cute_py.tmem.descriptor_view import S2TDescriptorView, get_copy_s2t_smem_desc
 from cute_py.tmem.emit_cuda import device_functions, emit_cuda
-from cute_py.tmem.emit_kernel import dynamic_shared_bytes, emit_kernel
 from cute_py.tmem.emit_tirx import emit_tirx, ptx_line
 from cute_py.tmem.instruction_check import examine
 from cute_py.tmem.instruction_check import why_not as why_not_instruction
@@ -59,7 +57,7 @@ from cute_py.tmem.picture import picture
 from cute_py.tmem.planner import COMPATS, plan_form
 from cute_py.tmem.spec import R, S
 from cute_py.tmem.swizzled_layout import ComposeLayout
-from cute_py.tmem.tensor_memory import TensorMemory, source_addresses
+from cute_py.tmem.tensor_memory import TensorMemory, decompress, source_addresses
 from cute_py.tmem.tile_layout import TileLayout
 from cute_py.tmem.transfers import image
 

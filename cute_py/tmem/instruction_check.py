@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from cute_py.argument_checks import expect_fields
 from cute_py.errors import UnknownFactError
-from cute_py.tma.lower.architectures import NEWEST_VERSION, Version, architecture, expect_version, version_text
-from cute_py.tma.lower.instruction import holds
-from cute_py.tma.lower.parse import Instruction, OperandKind, WrittenOperand, parse_instruction, register_bits
+from cute_py.ptx.instruction import holds
+from cute_py.ptx.parse import Instruction, OperandKind, WrittenOperand, parse_instruction, register_bits
+from cute_py.targets import NEWEST_VERSION, Version, architecture, expect_version, version_text
 from cute_py.tmem.copy_plan import ALLOC_MAX, ALLOC_MIN
 from cute_py.tmem.instruction_forms import FORMS_TABLE, InstructionForm, combination_errors, register_count
 

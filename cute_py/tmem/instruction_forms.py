@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from cute_py.argument_checks import expect, expect_fields
 from cute_py.errors import EmissionError, given
-from cute_py.tma.lower.instruction import Condition, holds, when
+from cute_py.ptx.instruction import Condition, holds, when
 from cute_py.tmem.cp_forms import DECOMPRESSIONS, FORMS
 
 FULL: dict[str, tuple[int, int]] = {

@@ -21,7 +21,7 @@ from enum import Enum, IntEnum
 
 from cute_py.argument_checks import expect, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, TmemError, given
-from cute_py.tma.lower.architectures import architecture
+from cute_py.targets import architecture
 from cute_py.tmem.cp_forms import UNIT_BYTES
 
 ADDRESS_MASK = 0x3FFFF

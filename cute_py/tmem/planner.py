@@ -6,6 +6,11 @@ neighbours on both sides, and what is left are loops.
 
 Source: semantics measured on apache-tvm 0.27.0 and on the version before it (`compat`); the rules beyond it (one
 element for each cell, shared-memory reach, whole bytes) are ours, and refuse what would be copied wrongly.
+
+Does a plan write a cell of tensor memory twice?
+
+Two instructions that write the same cell would leave the one that comes later; the layout then has two elements in
+one place, and no copy can be right.
 """
 
 from __future__ import annotations
@@ -19,8 +24,23 @@ from cute_py.tmem.copy_plan import MAX_INSTRUCTIONS, CopyPlan, MiddleLoop, Refus
 from cute_py.tmem.cp_forms import FORMS, LANES, UNIT_BYTES, WARPX4, CpForm
 from cute_py.tmem.iters import Iter, Row
 from cute_py.tmem.matrix_descriptor import ADDRESS_MASK, START_MASK, SmemSwizzle
-from cute_py.tmem.overlap import overlapping
 from cute_py.tmem.swizzled_layout import ComposeLayout
+
+
+def overlapping(plan: CopyPlan) -> tuple[int, int] | None:
+    """(lane, column) of a cell that two instructions write, or None.
+
+    Every instruction of a plan writes the same pattern of lanes, moved by less than the distance of its lanes, and
+    the same number of columns in each; so two of them meet where their first lanes are equal and columns meet.
+    """
+    seen: set[tuple[int, int]] = set()
+    for tile in plan.tiles:
+        for column in range(tile.column, tile.column + plan.form.columns):
+            if (tile.lane, column) in seen:
+                return tile.lane, column
+            seen.add((tile.lane, column))
+    return None
+
 
 COMPATS: tuple[str, ...] = ("seed", "tvm-0.27")
 """`seed`: 32x128b.warpx4 alone, ldo 16, as on the reference page.

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import cute_py as cute
 from cute_py import Int, Layout, LayoutRight, local_tile, make_tensor, recast
-from cute_py.arith_tuple.arrays import ArrayEngine
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError
+from cute_py.tensor.arrays import ArrayEngine
 
 BASE = np.arange(2 * 3 * 4, dtype=np.int32).reshape(2, 3, 4)
 

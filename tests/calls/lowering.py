@@ -81,7 +81,7 @@ def instruction(m: Maker) -> str:
 
 INSTANCES.update(
     {
-        "tma.lower.Architecture": lambda m: f"tma.lower.architecture({sm(m)})",
+        "targets.Architecture": lambda m: f"targets.architecture({sm(m)})",
         "tma.Capability": "tma.capability('load tile shared::cta', 'sm_90a')",
         "tma.CopyShape": shape,
         "tma.EntryPoint": lambda m: f"tma.ENTRY_POINTS[{m.integer(0, 80)}]",
@@ -97,8 +97,8 @@ INSTANCES.update(
     }
 )
 
-add("tma.lower.architecture", Maker.arch)
-add("tma.lower.Architecture", "'sm_90a'", "90", "'a'", "(8, 0)", "'Hopper'")
+add("targets.architecture", Maker.arch)
+add("targets.Architecture", "'sm_90a'", "90", "'a'", "(8, 0)", "'Hopper'")
 add("tma.birth_sequence", "request()", named={"space": lambda m: m.one_of("'global'", "'shared'")})
 add(
     "tma.capability",
@@ -257,4 +257,4 @@ add(
         "seed_copy": "False",
     },
 )
-method("tma.Targets.has", "tma.Targets.FROM_90", lambda m: f"tma.lower.architecture({sm(m)})")
+method("tma.Targets.has", "tma.Targets.FROM_90", lambda m: f"targets.architecture({sm(m)})")

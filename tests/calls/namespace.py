@@ -7,6 +7,7 @@ import operator
 from typing import Any
 
 import cute_py
+from cute_py import targets
 from tests.calls import objects
 
 
@@ -27,6 +28,7 @@ def names() -> dict[str, Any]:
         "cute_py": cute_py,
         "tma": cute_py.tma,
         "tmem": cute_py.tmem,
+        "targets": targets,
         "draw": cute_py.draw,
         "testing": cute_py.testing,
         "numpy": numpy,

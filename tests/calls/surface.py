@@ -23,11 +23,6 @@ PACKAGES = {
 }
 """Prefix in the texts of calls -> package. A package that is added here needs its calls in the registry."""
 
-LOWER = "cute_py.tma.lower"
-"""Whose names `tma` gives too, except those that a lower floor has: these are `tma.lower.architecture` and so on."""
-
-TMA_ON_FIRST_USE = ("cute_py.tma.run", LOWER)
-
 OWN_OF_PYTHON = {
     "__class_getitem__",
     "__delattr__",
@@ -54,9 +49,6 @@ def exported() -> dict[str, Any]:
     for prefix, package in PACKAGES.items():
         module = importlib.import_module(package)
         names = list(module.__all__)
-        if package == "cute_py.tma":
-            for other in TMA_ON_FIRST_USE:
-                names += importlib.import_module(other).__all__
         if package == "cute_py":
             names.append("explain")
         if package == "cute_py.testing":
@@ -64,10 +56,9 @@ def exported() -> dict[str, Any]:
             names = [name for name in names if not _is_plumbing(getattr(module, name))]
         for name in names:
             found[prefix + name] = getattr(module, name)
-    lower = importlib.import_module(LOWER)
-    for name in lower.__all__:
-        if found.get("tma." + name) is not getattr(lower, name) and name != "lower":
-            found["tma.lower." + name] = getattr(lower, name)
+    targets = importlib.import_module("cute_py.targets")
+    for name in ("Architecture", "architecture"):  # of ptxas; `tma` has those of tensor maps
+        found[f"targets.{name}"] = getattr(targets, name)
     return found
 
 

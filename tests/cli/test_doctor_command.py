@@ -9,10 +9,18 @@ from typing import Any
 
 import pytest
 
-from cute_py.cli import findings as findings_module
-from cute_py.cli.doctor_command import report
-from cute_py.cli.driver_traps import MEASURED_DRIVER, TRAPS, Installation, traps
-from cute_py.cli.findings import PACKAGES, compiler_release, findings, kernel_module
+from cute_py.cli import doctor_command as findings_module
+from cute_py.cli.doctor_command import (
+    MEASURED_DRIVER,
+    PACKAGES,
+    TRAPS,
+    Installation,
+    compiler_release,
+    findings,
+    kernel_module,
+    report,
+    traps,
+)
 from cute_py.cli.main import main
 from cute_py.errors import DeviceError
 from tests.cli.test_commands import shell
@@ -114,7 +122,7 @@ def test_a_missing_package_is_named_with_its_extra(
     monkeypatch: pytest.MonkeyPatch, module: str, ability: str, words: str
 ) -> None:
     from cute_py.draw.png import monospace_family
-    from cute_py.tma.run.gpu_bindings import nvrtc
+    from cute_py.gpu.bindings import nvrtc
 
     found = findings_module.importlib.util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == module else found(name))
@@ -131,7 +139,7 @@ def test_a_driver_that_fails_while_it_is_asked_is_told(monkeypatch: pytest.Monke
     def broken(count: int) -> Any:
         raise DeviceError("waiting for the device: CUDA_ERROR_UNKNOWN")
 
-    monkeypatch.setattr("cute_py.tma.run.driver.sweep", broken)
+    monkeypatch.setattr("cute_py.gpu.driver.sweep", broken)
     assert findings_module._codec() == (
         "could not be compared: waiting for the device: CUDA_ERROR_UNKNOWN",
         False,

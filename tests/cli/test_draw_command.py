@@ -11,10 +11,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from cute_py.arith_tuple.parse import parse
 from cute_py.cli.main import main
 from cute_py.draw.dispatch import draw
 from cute_py.draw.png import monospace_family
+from cute_py.notation.parse import parse
 from tests.cli.test_commands import shell
 
 GMEM, SMEM = "(100,200):(200,_1)", "Sw<3,4,3> o smem_ptr[16b](unset) o (_32,_64):(_64,_1)"

@@ -21,8 +21,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from cute_py.cli import serve_http
-from cute_py.cli.serve_http import make_server, query_of
+from cute_py.cli import serve_command as serve_http
+from cute_py.cli.serve_command import make_server, query_of
 from cute_py.draw.explorer import explorer_page
 from cute_py.draw.explorer_answer import answer
 from cute_py.draw.explorer_facts import EXAMPLES
@@ -182,7 +182,7 @@ def test_a_worker_that_ends_prints_or_asks_for_all_memory() -> None:
 
 def test_workers_end_with_a_server_that_is_killed() -> None:
     script = (
-        "from cute_py.cli.serve_http import make_server; import threading; s = make_server(port=0, "
+        "from cute_py.cli.serve_command import make_server; import threading; s = make_server(port=0, "
         "answer='tests.cli.served:freezing', seconds=1); print(s.server_port, flush=True); s.serve_forever()"
     )
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:

@@ -11,11 +11,11 @@ import pytest
 import cute_py as cute
 from cute_py.draw import draw, draw_boxes, draw_descriptor, draw_multicast, draw_smem
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError
-from cute_py.tma.copy_atom.make import make_tma_copy
-from cute_py.tma.copy_atom.tiles import instructions
+from cute_py.tma.atom.make import make_tma_copy
+from cute_py.tma.atom.tiles import instructions
 from cute_py.tma.descriptor.fields import field, live_fields
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
-from cute_py.tma.run.emulator import Emulator
+from cute_py.tma.emulator.emulator import Emulator
 from tests.draw.structure import cells, words
 
 SWIZZLED = "Sw<3,4,3> o smem_ptr[16b](unset) o (_32,_64):(_64,_1)"

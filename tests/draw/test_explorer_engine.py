@@ -14,9 +14,9 @@ from cute_py.draw.explorer import DOM, ENGINE, engine_source, web_file
 from cute_py.draw.explorer_answer import answer, covered
 from cute_py.draw.explorer_facts import EXAMPLES
 from cute_py.layout.trees import leaves
-from cute_py.tma.copy_atom.make import make_tma_copy
-from cute_py.tma.copy_atom.tiles import instructions
-from cute_py.tma.run.trace import Trace
+from cute_py.tma.atom.make import make_tma_copy
+from cute_py.tma.atom.tiles import instructions
+from cute_py.tma.simulate.trace import Trace
 from tests.draw.explorer_node import ask, run
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,9 +12,9 @@ from cute_py.draw import draw, draw_im2col, draw_pipeline, draw_smem, draw_tmem
 from cute_py.draw.picture import Picture
 from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
-from cute_py.tma.run.emulator import Emulator
-from cute_py.tma.run.memory import GlobalMemory, SharedMemory
-from cute_py.tma.run.pipeline import Ring, RingLoad, RingStore, Timeline
+from cute_py.tma.emulator.emulator import Emulator
+from cute_py.tma.emulator.memory import GlobalMemory, SharedMemory
+from cute_py.tma.simulate.pipeline import Ring, RingLoad, RingStore, Timeline
 from cute_py.tmem.demonstration import demonstrate, demonstration_copy
 from tests.draw.structure import cells
 

@@ -22,7 +22,7 @@ from cute_py.draw import (
     draw_tv,
 )
 from cute_py.draw.table import SVG_BYTES, Cell, Table
-from cute_py.tma.copy_atom.make import make_tma_copy
+from cute_py.tma.atom.make import make_tma_copy
 from tests.draw.structure import cells, words
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "guide" / "pictures"

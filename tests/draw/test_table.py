@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cute_py.arith_tuple.parse import parse
 from cute_py.draw.layouts import draw_layout
 from cute_py.draw.picture import Picture
 from cute_py.draw.style import CHARACTER
@@ -30,6 +29,7 @@ from cute_py.draw.table import (
 from cute_py.draw.text_twin import WIDTH
 from cute_py.errors import FileFormatError, InvalidValueError
 from cute_py.layout.layout import Layout
+from cute_py.notation.parse import parse
 from tests.draw.structure import SVG, cells, words
 
 

@@ -25,12 +25,12 @@ from typing import Any
 import numpy as np
 
 from cute_py.errors import CuteError, DeviceError, TmaTrap
+from cute_py.gpu.kernels.wrappers import REDUCTIONS, Wrapper
+from cute_py.gpu.single import Instruction, run_instructions
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import format_row
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
 from cute_py.tma.descriptor.violations import violations
-from cute_py.tma.lower.kernel_wrappers import REDUCTIONS, Wrapper
-from cute_py.tma.run.gpu_single import Instruction, run_instructions
 from tests.gpu.recorded_jobs import run_unchecked
 from tests.tma.run.emulator.recorded import filled
 
@@ -143,7 +143,7 @@ def random_coords(rng: np.random.Generator, request: TensorMapTiled | TensorMapI
 
 def random_case(number: int) -> Case | None:
     """The case of one seed, with the emulator's answer; None if the emulator does not cover it."""
-    from cute_py.tma.run.emulator import Emulator
+    from cute_py.tma.emulator.emulator import Emulator
 
     rng = np.random.default_rng(number)
     kind = str(rng.choice(KINDS))
@@ -223,7 +223,7 @@ def difference(case: Case, windows: tuple[bytes, ...], gmem: bytes | None, compl
 
 def confirm_traps(cases: list[Case], most: int) -> list[dict[str, Any]]:
     """One trap of each cause and instruction, launched in a process of its own."""
-    from cute_py.tma.run.gpu_isolate import call_isolated
+    from cute_py.gpu.isolate import call_isolated
 
     chosen: dict[str, Case] = {}
     for case in cases:
@@ -267,7 +267,7 @@ def main() -> int:
     }
     wrong: list[dict[str, Any]] = []
     if not options.dry:
-        from cute_py.tma.run.gpu_device import open_device
+        from cute_py.gpu.device import open_device
 
         device = open_device()
         started = time.perf_counter()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cute_py.tma.run.gpu_device import Device, device_available, open_device
+from cute_py.gpu.device import Device, device_available, open_device
 
 HERE = Path(__file__).parent
 

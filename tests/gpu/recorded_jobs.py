@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from cute_py.gpu.kernels.wrappers import Wrapper
+from cute_py.gpu.single import Instruction, Outcome, run_instructions
 from cute_py.tma.descriptor.encode import encode
-from cute_py.tma.lower.kernel_wrappers import Wrapper
-from cute_py.tma.run.gpu_single import Instruction, Outcome, run_instructions
 from tests.tma.run.emulator.recorded import BASE, filled, tensor_map
 
 T = TypeVar("T")

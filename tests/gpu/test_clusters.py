@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from cute_py.dtypes import as_dtype
+from cute_py.gpu.arrays import ArrayView, compact_strides
+from cute_py.gpu.device import Device, DeviceBuffer
+from cute_py.gpu.groups import prepare_groups
+from cute_py.gpu.kernels.bulk import copy_bulk, exchange_bulk
+from cute_py.gpu.kernels.multicast import load_cluster
+from cute_py.gpu.kernels.walk import cover
+from cute_py.gpu.kernels.wrappers import Wrapper
+from cute_py.gpu.launch import Parameters, PreparedLaunch, WaitRecord, load_kernel
+from cute_py.gpu.single import Instruction, run_instructions
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapTiled
-from cute_py.tma.lower.kernel_bulk import copy_bulk, exchange_bulk
-from cute_py.tma.lower.kernel_multicast import load_cluster
-from cute_py.tma.lower.kernel_walk import cover
-from cute_py.tma.lower.kernel_wrappers import Wrapper
-from cute_py.tma.run.gpu_arrays import ArrayView, compact_strides
-from cute_py.tma.run.gpu_device import Device, DeviceBuffer
-from cute_py.tma.run.gpu_groups import prepare_groups
-from cute_py.tma.run.gpu_launch import Parameters, PreparedLaunch, WaitRecord, load_kernel
-from cute_py.tma.run.gpu_single import Instruction, run_instructions
 
 
 def fresh(count: int, seed: int = 1) -> bytes:
@@ -163,7 +163,7 @@ def test_groups_are_rebound_on_the_device(device: Device, rank: int, split: int)
 def test_a_barrier_that_expects_too_much_is_reported(device: Device) -> None:
     """The wait ends, the record names the bytes, and the device goes on working."""
     from cute_py.errors import DeviceError
-    from cute_py.tma.lower.kernel_copy import copy_once
+    from cute_py.gpu.kernels.copy import copy_once
 
     record = WaitRecord(device)
     with DeviceBuffer(device, 65536) as a:

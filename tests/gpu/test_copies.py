@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from cute_py.copies.host_arrays import copy_array
+from cute_py.copies.plan import Tuning
+from cute_py.copies.prepared import prepare_copy, prepare_tiles
 from cute_py.dtypes import as_dtype
 from cute_py.errors import DeviceError, InvalidValueError, TmaLimitError
-from cute_py.tma.run.gpu_arrays import ArrayView, compact_strides
-from cute_py.tma.run.gpu_copy import prepare_copy, prepare_tiles
-from cute_py.tma.run.gpu_device import Device, DeviceBuffer
-from cute_py.tma.run.gpu_host import copy_array
-from cute_py.tma.run.gpu_modes import Tuning
+from cute_py.gpu.arrays import ArrayView, compact_strides
+from cute_py.gpu.device import Device, DeviceBuffer
 
 POISON = 0xA5
 GUARD = 4096
@@ -181,9 +181,9 @@ def test_a_large_copy_takes_the_ring(device: Device) -> None:
 
 @pytest.mark.parametrize(("op", "combine"), [("add", np.add), ("xor", np.bitwise_xor), ("max", np.maximum)])
 def test_whole_tensors_can_be_reduced(device: Device, op: str, combine: Any) -> None:
+    from cute_py.gpu.kernels.walk import cover
     from cute_py.tma.descriptor.encode import encode
     from cute_py.tma.descriptor.request import TensorMapTiled
-    from cute_py.tma.lower.kernel_walk import cover
 
     a, b = Place(device, fresh(64 * 1024, 1)), Place(device, fresh(64 * 1024, 2))
     maps = [encode(TensorMapTiled(2, p.buffer.address + GUARD, (128, 128), (512,), (32, 16))) for p in (a, b)]

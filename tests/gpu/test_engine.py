@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from cute_py.errors import DeviceError, InvalidValueError
+from cute_py.gpu.device import Device
+from cute_py.gpu.engine import GpuEngine
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
-from cute_py.tma.run.emulator import Emulator
-from cute_py.tma.run.gpu_device import Device
-from cute_py.tma.run.gpu_engine import GpuEngine
+from cute_py.tma.emulator.emulator import Emulator
 
 BASE = 0x7F00_0000_0000
 

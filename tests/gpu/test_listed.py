@@ -7,20 +7,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cute_py.copies.coordinate_list import load_windows, prepare_listed
+from cute_py.copies.prepared import prepare_copy, prepare_tiles
+from cute_py.copies.report import kernel_texts, measure_copy
+from cute_py.copies.tune import candidates, tuned_copy
 from cute_py.dtypes import as_dtype
 from cute_py.errors import DeviceError, InvalidValueError
+from cute_py.gpu.arrays import ArrayView, compact_strides
+from cute_py.gpu.device import Device, DeviceBuffer
+from cute_py.gpu.engine import run_isolated, unwritten_bytes
+from cute_py.gpu.kernels.walk import cover
+from cute_py.gpu.kernels.wrappers import Wrapper
+from cute_py.gpu.single import Instruction
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapTiled
-from cute_py.tma.lower.kernel_walk import cover
-from cute_py.tma.lower.kernel_wrappers import Wrapper
-from cute_py.tma.run.gpu_arrays import ArrayView, compact_strides
-from cute_py.tma.run.gpu_copy import prepare_copy, prepare_tiles
-from cute_py.tma.run.gpu_debug import run_isolated, unwritten_bytes
-from cute_py.tma.run.gpu_device import Device, DeviceBuffer
-from cute_py.tma.run.gpu_listed import load_windows, prepare_listed
-from cute_py.tma.run.gpu_report import kernel_texts, measure_copy
-from cute_py.tma.run.gpu_single import Instruction
-from cute_py.tma.run.gpu_tune import candidates, tuned_copy
 
 
 def fresh(count: int, seed: int = 1) -> bytes:

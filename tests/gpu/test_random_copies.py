@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from cute_py.errors import TmaLimitError
-from cute_py.tma.run.gpu_arrays import ArrayView
-from cute_py.tma.run.gpu_device import Device
+from cute_py.gpu.arrays import ArrayView
+from cute_py.gpu.device import Device
 from tests.gpu.test_copies import Place, fresh, run
 
 WIDTHS = {1: "uint8", 2: "bfloat16", 4: "float32", 8: "int64"}

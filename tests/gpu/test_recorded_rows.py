@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cute_py.tma.run.gpu_device import Device
-from cute_py.tma.run.gpu_single import run_instructions
+from cute_py.gpu.device import Device
+from cute_py.gpu.single import run_instructions
 from tests.gpu.recorded_jobs import batches, load_job, store_job, wanted_gmem, wanted_window
 from tests.oracle.records import rows, tally
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from cute_py.errors import DeviceError, InvalidValueError
+from cute_py.gpu.device import Device
+from cute_py.gpu.isolate import call_isolated
+from cute_py.gpu.single import Facts, Instruction, run_instruction, why_not_run
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import format_row
-from cute_py.tma.run.gpu_device import Device
-from cute_py.tma.run.gpu_isolate import call_isolated
-from cute_py.tma.run.gpu_single import Facts, Instruction, run_instruction, why_not_run
 from tests.gpu.recorded_jobs import run_unchecked, wrapper_of
 from tests.oracle.records import rows
 from tests.tma.run.emulator.recorded import BASE, tensor_map

@@ -10,11 +10,11 @@ import pytest
 
 import cute_py as cute
 from cute_py import Int, Layout, LayoutRight
+from cute_py.copies.prepared import prepare_copy
 from cute_py.errors import DeviceError
-from cute_py.tma.run.gpu_arrays import array_view
-from cute_py.tma.run.gpu_copy import prepare_copy
-from cute_py.tma.run.gpu_device import Device, device_count, open_device
-from cute_py.tma.run.gpu_groups import prepare_groups
+from cute_py.gpu.arrays import array_view
+from cute_py.gpu.device import Device, device_count, open_device
+from cute_py.gpu.groups import prepare_groups
 
 SHAPE = (1024, 512)
 
@@ -96,7 +96,7 @@ def test_launches_on_default_and_own_streams(other: Device, torch: Any) -> None:
 
 
 def test_a_ring_on_the_other_device(other: Device, torch: Any) -> None:
-    from cute_py.tma.run.gpu_modes import Tuning
+    from cute_py.copies.plan import Tuning
 
     a = torch.randint(0, 1 << 30, (4096, 1024), device="cuda:1", dtype=torch.int32)
     b = torch.zeros_like(a)

@@ -11,7 +11,7 @@ import pytest
 
 import cute_py as cute
 from cute_py import Int, Layout, LayoutRight
-from cute_py.tma.run.gpu_device import device_available
+from cute_py.gpu.device import device_available
 
 pytestmark = [
     pytest.mark.gpu,

@@ -13,8 +13,8 @@ import pytest
 import cute_py as cute
 from cute_py import Int, Layout, LayoutRight
 from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError
-from cute_py.tma.run.gpu_arrays import array_view
-from cute_py.tma.run.gpu_device import device_available
+from cute_py.gpu.arrays import array_view
+from cute_py.gpu.device import device_available
 
 torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -127,7 +127,7 @@ def test_the_page_without_a_gpu() -> None:
 
 
 def test_streams_of_torch_are_known() -> None:
-    from cute_py.tma.run.gpu_arrays import stream_handle
+    from cute_py.gpu.arrays import stream_handle
 
     class Stand:
         """What torch.cuda.Stream has, on a machine that has none."""

@@ -109,7 +109,7 @@ REFUSED: list[Refusal] = [
     ("sectors of a text", lambda: cute.Coalescing("4", 1, 1), InvalidTypeError, "sectors must be an integer"),  # type: ignore[arg-type]
     ("a footprint of None", lambda: cute.Footprint(None, 0, 0), InvalidTypeError, "lowest must be an integer"),  # type: ignore[arg-type]
     ("a wide swizzle", lambda: Swizzle(HUGE, 0, HUGE), InvalidValueError, "must be -128 to 128"),
-    ("an array as engine", lambda: cute.layout.tensor.Tensor(np.zeros(4), L), InvalidTypeError, "no engine by itself"),
+    ("an array as engine", lambda: cute.tensor.tensor.Tensor(np.zeros(4), L), InvalidTypeError, "no engine by itself"),
     (
         "strict over a million",
         lambda: cute.composition(Layout(2**20), Layout(2**20), strict=True),

@@ -11,12 +11,12 @@ import pytest
 from cute_py.errors import CuteError
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
-from cute_py.tma.run.bulk import bulk_load
-from cute_py.tma.run.diagnosis import Run, diagnose
-from cute_py.tma.run.emulator import Emulator
-from cute_py.tma.run.mbarrier import Mbarrier
-from cute_py.tma.run.memory import GlobalMemory, SharedMemory
-from cute_py.tma.run.pipeline import Ring, RingLoad
+from cute_py.tma.emulator.emulator import Emulator
+from cute_py.tma.emulator.mbarrier import Mbarrier
+from cute_py.tma.emulator.memory import GlobalMemory, SharedMemory
+from cute_py.tma.simulate.bulk import bulk_load
+from cute_py.tma.simulate.diagnosis import Run, diagnose
+from cute_py.tma.simulate.pipeline import Ring, RingLoad
 
 TILE = encode(TensorMapTiled(9, 4096, (40, 12), (96,), (16, 4)))
 COLUMN = encode(TensorMapIm2col(9, 4096, (16, 7, 6, 3), (32, 224, 1344), (-1, 2), (1, -1), 16, 4))

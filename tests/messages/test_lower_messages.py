@@ -6,16 +6,16 @@ import pytest
 
 from cute_py.dtypes import as_dtype
 from cute_py.errors import EmissionError, InvalidValueError, ParseError, UnknownFactError
-from cute_py.tma.lower.check import examine, verdict
-from cute_py.tma.lower.copy_shape import copy_shape
-from cute_py.tma.lower.entry_points import entry_point
-from cute_py.tma.lower.lowering import lower
-from cute_py.tma.lower.phases import PHASES
-from cute_py.tma.lower.reasons import why_not
-from cute_py.tma.lower.rebind import rebind_sequence
-from cute_py.tma.lower.render import ptx
-from cute_py.tma.lower.stage_verifiers import verify_async_copy, verify_descriptor
-from cute_py.tma.lower.templates import (
+from cute_py.ptx.check import examine, verdict
+from cute_py.ptx.entry_points import entry_point
+from cute_py.ptx.reasons import why_not
+from cute_py.ptx.render import ptx
+from cute_py.tma.dialect.copy_shape import copy_shape
+from cute_py.tma.dialect.lowering import lower
+from cute_py.tma.dialect.phases import PHASES
+from cute_py.tma.dialect.stage_verifiers import verify_async_copy, verify_descriptor
+from cute_py.tma.exports.rebind import rebind_sequence
+from cute_py.tma.exports.templates import (
     ACQUIRE_FENCE,
     COPY_TEMPLATES,
     MUTATORS,

@@ -9,15 +9,13 @@ import pytest
 import cute_py as cute
 from cute_py import ComposedLayout, E, Int, Layout, LayoutRight, Swizzle
 from cute_py.errors import TmaBuildError, TmaVerifyError
-from cute_py.tma.atom import diagnostics
-from cute_py.tma.atom.family import tma_descriptor_tiled
-from cute_py.tma.atom.flags import TmaFlags
-from cute_py.tma.atom.modes import TmaLoadMode
-from cute_py.tma.atom.record import TmaPartitionResult
-from cute_py.tma.atom.verifier import partition, walk_steps
-from cute_py.tma.atom.verifier_dialects import SEED
-from cute_py.tma.atom.verifier_operands import PartitionOperands
-from cute_py.tma.atom.verifier_steps import COMPANION_TEXT, STEPS
+from cute_py.tma.dialect import diagnostics
+from cute_py.tma.dialect.family import tma_descriptor_tiled
+from cute_py.tma.dialect.modes import TmaLoadMode
+from cute_py.tma.dialect.record import TmaFlags, TmaPartitionResult
+from cute_py.tma.dialect.verifier import SEED, partition, walk_steps
+from cute_py.tma.dialect.verifier_operands import PartitionOperands
+from cute_py.tma.dialect.verifier_steps import COMPANION_TEXT, STEPS
 from tests.tma.atom.partition_operands import (
     COMPOSED_GMEM,
     NOT_A_SWIZZLE,

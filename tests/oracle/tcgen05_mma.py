@@ -14,8 +14,8 @@ import lzma
 from collections.abc import Iterator
 from typing import Any
 
-from cute_py.tma.lower.architectures import ARCHITECTURES, Version, version_text
-from cute_py.tma.lower.assembler import assemble_each
+from cute_py.ptx.assembler import assemble_each
+from cute_py.targets import ARCHITECTURES, Version, version_text
 from tests.oracle.records import DATA
 
 NAME = "ptx_tcgen05_mma"

@@ -9,7 +9,7 @@ import pytest
 
 from cute_py.errors import TmaTrap
 from cute_py.tma.descriptor.encode import encode
-from cute_py.tma.run.emulator import Emulator
+from cute_py.tma.emulator.emulator import Emulator
 from tests.oracle.records import rows, tally
 from tests.tma.run.emulator.recorded import BASE, filled, pattern, tensor_map
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from cute_py.errors import UnknownFactError
-from cute_py.tma.lower.architectures import version_of
-from cute_py.tma.lower.check import examine, verdict
+from cute_py.ptx.check import examine, verdict
+from cute_py.targets import version_of
 from tests.oracle.records import rows, tally
 
 ELSEWHERE = "tcgen05"

@@ -14,13 +14,13 @@ import pytest
 import sympy
 
 import cute_py as cute
+import cute_py.tma as run
 import cute_py.tma as tma
-import cute_py.tma.run as run
 from cute_py import Int, Layout, LayoutRight
+from cute_py.copies.checks import CopyResult, TileResult
+from cute_py.copies.plan import CopyPlan
 from cute_py.errors import CuteError
-from cute_py.tma.copy_atom.tiles import tile_tensors
-from cute_py.tma.run.copy_result import CopyResult, TileResult
-from cute_py.tma.run.gpu_modes import CopyPlan
+from cute_py.tma.atom.tiles import tile_tensors
 
 SECONDS = 2.0
 

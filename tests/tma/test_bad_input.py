@@ -10,10 +10,10 @@ import pytest
 import sympy
 
 import cute_py as cute
+import cute_py.tma as lower
+import cute_py.tma as run
 import cute_py.tma as tma
-import cute_py.tma.lower as lower
-import cute_py.tma.run as run
-from cute_py import Int, Layout, LayoutRight
+from cute_py import Int, Layout, LayoutRight, targets
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError
 from tests.refusals import Refusal, assert_refused, nested, refusals
 
@@ -144,7 +144,7 @@ REFUSED: list[Refusal] = [
     ("switch", lambda: tma.make_tma_copy("SM90_TMA_LOAD", X, ATOM.tile, check=1), InvalidTypeError, "check must be a"),
     ("sizes", lambda: tma.make_tma_copy("SM90_TMA_LOAD", X, ATOM.tile, None, (-1, -1)), CuteError, "-1"),
     ("text", lambda: lower.examine(6), InvalidTypeError, "the text of an instruction"),
-    ("name", lambda: lower.architecture([]), InvalidTypeError, "a name must be a str"),
+    ("name", lambda: targets.architecture([]), InvalidTypeError, "a name must be a str"),
     ("form", lambda: lower.why_not(2, "sm_90a"), InvalidTypeError, "a form must be a str"),
     ("kernel", lambda: lower.cuda_kernel(0), InvalidTypeError, "the shape of a copy must be a CopyShape"),
     ("phases", lambda: lower.run_phases(2), InvalidTypeError, "a kernel must be a KernelFunction"),

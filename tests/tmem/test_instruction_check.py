@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cute_py.errors import EmissionError, ParseError, UnknownFactError
-from cute_py.tma.lower.assembler import assemble_each, find_ptxas
+from cute_py.ptx.assembler import assemble_each, find_ptxas
 from cute_py.tmem import FORMS_TABLE, examine, mnemonic, why_not_instruction
 
 ALLOC = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], {};"

@@ -1,9 +1,9 @@
 /* From the texts of a form to everything that the page shows. Pure: no document, no network.
 
    cute_py/draw/explorer_answer.py        answer: the same dictionary, made by the library
-   cute_py/tma/copy_atom/make.py          inspect: the order of the checks of make_tma_atom
-   cute_py/tma/copy_atom/copy_atom.py     the numbers of an atom
-   cute_py/tma/copy_atom/shared_fit.py    whyNotFits
+   cute_py/tma/atom/make.py          inspect: the order of the checks of make_tma_atom
+   cute_py/tma/atom/atom.py     the numbers of an atom
+   cute_py/tma/atom/check.py    whyNotFits
    cute_py/tma/atom/op.py                 whyNotOn, receivesSlices, whyNotShared
 
    Load after facts, leaf, algebra, parse, gbasis, plan, descriptor, tile and fixes. */

@@ -1,6 +1,6 @@
 /* Reading and printing of what the page is given.
 
-   cute_py/arith_tuple/parse.py, scan.py     parseText: layouts, trees, swizzles, unset shared pointers, composed layouts
+   cute_py/notation/parse.py, scan.py     parseText: layouts, trees, swizzles, unset shared pointers, composed layouts
    cute_py/layout/layout.py                  checkedLayout
    cute_py/layout/swizzle.py                 Swizzle
 

@@ -3,9 +3,9 @@
    cute_py/tma/atom/plan.py               planTiled, multicastBox, tmaStrides
    cute_py/tma/atom/tma_tensor.py         tmaTensorText
    cute_py/tma/atom/swizzle_mode.py       whyNotSwizzle, swizzleRow
-   cute_py/tma/copy_atom/check.py         layoutModes, reasons
-   cute_py/tma/copy_atom/overhang.py      whyNotFilled
-   cute_py/tma/copy_atom/swizzle_units.py     whyNotUnits */
+   cute_py/tma/atom/check.py         layoutModes, reasons
+   cute_py/tma/atom/check.py      whyNotFilled
+   cute_py/tma/atom/check.py     whyNotUnits */
 
 /** Python's format(x, "g") of a number of 8ths. */
 function general(numerator, denominator) {

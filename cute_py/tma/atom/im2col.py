@@ -1,4 +1,10 @@
-"""im2col: a convolution's input read as the matrix of its patches.
+"""The box of an im2col copy by global mode, with the stages that lead to it, as `GBasis` is for a tiled copy.
+
+An im2col box has two modes, channels and pixels: the first two of the walk through shared memory, each of which must
+step by one through a mode of the ((w,h,d,n), c) tensor.
+Source: cute/atom/copy_traits_sm90_im2col.hpp, make_tma_atom_im2col.
+
+im2col: a convolution's input read as the matrix of its patches.
 
 The global tensor is ((w,h,d,n), c) or (c, (w,h,d,n)). One instruction moves `range_c` channels of `range_whdn` pixels:
 those of a bounding box that the corners cut out of the image, walked W first. An offset (s,r,t) moves the
@@ -16,7 +22,6 @@ from cute_py.argument_checks import expect, expect_fields, expect_integer, expec
 from cute_py.arith_tuple.arith_tuple import ArithTuple
 from cute_py.arith_tuple.iterators import ArithTupleIterator
 from cute_py.arith_tuple.scaled_basis import E, basis_get, basis_value
-from cute_py.arith_tuple.tensors import make_identity_layout
 from cute_py.errors import GBasisError, InvalidValueError
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composed import ComposedLayout
@@ -28,8 +33,9 @@ from cute_py.layout.inverse import right_inverse
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int, Tree, internal, public, trunc_div
 from cute_py.layout.modes import flatten, take
-from cute_py.layout.tensor import Tensor
 from cute_py.layout.trees import leaves, modes, rank_of
+from cute_py.tensor.tensor import Tensor
+from cute_py.tensor.tensors import make_identity_layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,3 +229,49 @@ def _tma_tensor(sizes: tuple[Any, ...], win: Im2colWindow, outer: Any, inner: An
     zero = ArithTuple(*ordered(Int(0), (Int(0),) * (win.spatial + 1)))
     start = ArithTuple(Int(0), win.lower_corner, Int(0), win.lower_srt)
     return Tensor(ArithTupleIterator(start), ComposedLayout(GemmCoordinates(gemm), zero, linear))
+
+
+@dataclass(frozen=True, slots=True)
+class Im2colTrace:
+    """The stages on the way to the box; `steps()` gives (name, value, reason), as `GBasisTrace.steps`."""
+
+    cta_v_map: Layout
+    inv_smem_layout: Layout
+    sidx2gmode_full: Layout
+    tma_gbasis: Layout
+
+    def steps(self) -> list[tuple[str, Any, str]]:
+        """(name, value, reason) of each stage."""
+        return [
+            ("cta_v_map", self.cta_v_map, "which global mode each value of the tile comes from"),
+            ("inv_smem_layout", self.inv_smem_layout, "right inverse of the shared layout: its longest contiguous run"),
+            ("sidx2gmode_full", self.sidx2gmode_full, "composed: where in global memory the run goes"),
+            ("tma_gbasis", self.tma_gbasis, "its first two modes: channels and pixels of one box"),
+        ]
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name:<15} : {value}\n{'':<15}   {why}" for name, value, why in self.steps())
+
+
+@dataclass(frozen=True, slots=True)
+class Im2colBasis:
+    """`layout`: the box, of all CTAs of a multicast together, by global mode. `trace`: how it came about."""
+
+    layout: Layout
+    trace: Im2colTrace
+
+    def __str__(self) -> str:
+        return str(self.layout)
+
+
+def im2col_basis(smem: Layout, cta_v_map: Layout, shape: Tree) -> Im2colBasis:
+    """The box of a tile.
+
+    Args:
+        smem: plain layout of the tile in shared memory. cta_v_map: CTA value -> mode of the tensor.
+        shape: that of the global tensor, ((w,h,d,n), c) or (c, (w,h,d,n)).
+    """
+    inverse = right_inverse(smem)
+    walk = coalesce(composition(cta_v_map, inverse))
+    box = take(flatten(composition(make_identity_layout(product_each(shape)), walk)), 0, 2)
+    return Im2colBasis(box, Im2colTrace(cta_v_map, inverse, walk, box))

@@ -24,8 +24,8 @@ from cute_py.layout.layout import Layout, joined
 from cute_py.layout.leaf import Int, Tree
 from cute_py.layout.product import tile_to_shape
 from cute_py.layout.slicing import domain_offset
-from cute_py.layout.tensor import Tensor
 from cute_py.layout.trees import has_underscore
+from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.multicast import expect_cta
 
 

@@ -21,8 +21,8 @@ from cute_py.layout.inverse import right_inverse
 from cute_py.layout.layout import Layout, joined, make
 from cute_py.layout.leaf import Int, Tree
 from cute_py.layout.product import tile_to_shape
-from cute_py.layout.tensor import Tensor
 from cute_py.layout.trees import check_depth, leaves, wholes
+from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.multicast import expect_cta
 
 

@@ -17,7 +17,7 @@ from cute_py.errors import InvalidValueError, StaticAssertError
 from cute_py.layout.int_tuple import congruent
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int, Tree
-from cute_py.layout.tensor import Tensor
+from cute_py.tensor.tensor import Tensor
 
 
 def tma_tensor(shape: Any, g_stride: Tree, rank: int) -> Tensor:

@@ -7,8 +7,8 @@ from typing import Any
 
 import cute_py as cute
 from cute_py import ComposedLayout, E, Int, Layout, LayoutRight, Swizzle
-from cute_py.tma.atom.record import TmaPartitionResult
-from cute_py.tma.atom.verifier import partition, verify_partition
+from cute_py.tma.dialect.record import TmaPartitionResult
+from cute_py.tma.dialect.verifier import partition, verify_partition
 
 ROW_MAJOR = (512, Int(1))
 

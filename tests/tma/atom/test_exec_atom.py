@@ -10,10 +10,10 @@ import pytest
 import cute_py as cute
 from cute_py import Int, Layout, LayoutRight
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TmaBuildError, TmaVerifyError
-from cute_py.tma.atom import exec_atom, family
-from cute_py.tma.atom.cache_mode import CacheMode
-from cute_py.tma.atom.descriptor_builder import build_tma_descriptor
-from cute_py.tma.atom.exec_atom import (
+from cute_py.tma.dialect import exec_atom, family
+from cute_py.tma.dialect.cache_mode import CacheMode
+from cute_py.tma.dialect.descriptor_builder import build_tma_descriptor
+from cute_py.tma.dialect.exec_atom import (
     BulkTensorCopy,
     ExpectTx,
     PrefetchDescriptor,
@@ -21,7 +21,7 @@ from cute_py.tma.atom.exec_atom import (
     lower_tma_store,
     make_exec_tma,
 )
-from cute_py.tma.atom.family import (
+from cute_py.tma.dialect.family import (
     ATOM_FAMILY,
     non_exec_tiled_tma_load,
     non_exec_tiled_tma_reduce,
@@ -32,8 +32,8 @@ from cute_py.tma.atom.family import (
     tma_reduce,
     tma_store,
 )
-from cute_py.tma.atom.modes import TmaReduceKind
-from cute_py.tma.run.mbarrier import Mbarrier
+from cute_py.tma.dialect.modes import TmaReduceKind
+from cute_py.tma.emulator.mbarrier import Mbarrier
 from tests.tma.atom.partition_operands import SIX, SIX_STRIDES, SMEM, SWIZZLED, TILE, Operands, gmem, ints
 
 TILE_IN_SMEM = cute.make_tensor(cute.make_smem_ptr(0, "float16"), SMEM)

@@ -8,7 +8,7 @@ import pytest
 
 import cute_py as cute
 from cute_py import ComposedLayout, E, Int, Layout, Swizzle
-from cute_py.tma.atom.mlir_text import layout_text, tile_text, type_text
+from cute_py.tma.dialect.mlir_text import layout_text, tile_text, type_text
 from tests.tma.atom.partition_operands import COMPOSED_GMEM, NOT_A_SWIZZLE, SMEM, gmem, ints
 
 TEXTS: list[tuple[Any, str, str]] = [

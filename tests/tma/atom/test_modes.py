@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from cute_py.errors import InvalidTypeError, InvalidValueError
-from cute_py.tma.atom.cache_mode import CACHE_MODES, CacheMode, as_cache_mode, why_not_cache_mode
-from cute_py.tma.atom.modes import (
+from cute_py.tma.dialect.cache_mode import CACHE_MODES, CacheMode, as_cache_mode, why_not_cache_mode
+from cute_py.tma.dialect.modes import (
     TmaLoadMode,
     TmaReduceKind,
     TmaStoreMode,

@@ -10,9 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cute_py.errors import InvalidTypeError, InvalidValueError
-from cute_py.tma.atom.flags import FLAG_ROWS, RESERVED_BITS, TmaFlags
-from cute_py.tma.atom.interned import InternTable, interned_objects
-from cute_py.tma.atom.record import RECORD_BYTES, SWIZZLE_MODE_OF, TmaPartitionResult
+from cute_py.tma.dialect.record import (
+    FLAG_ROWS,
+    RECORD_BYTES,
+    RESERVED_BITS,
+    SWIZZLE_MODE_OF,
+    InternTable,
+    TmaFlags,
+    TmaPartitionResult,
+    interned_objects,
+)
 from tests.tma.atom.partition_operands import SWIZZLED, Operands
 
 U64 = st.integers(0, 2**64 - 1)

@@ -11,13 +11,12 @@ import pytest
 import cute_py as cute
 from cute_py import ComposedLayout, Int, Layout, LayoutRight, Swizzle
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaVerifyError
-from cute_py.tma.atom import verifier_operands
-from cute_py.tma.atom.flags import TmaFlags
-from cute_py.tma.atom.modes import TmaLoadMode, TmaReduceKind, TmaStoreMode
-from cute_py.tma.atom.verifier import partition, verify_partition, walk_steps
-from cute_py.tma.atom.verifier_dialects import DSL, SEED, step_order
-from cute_py.tma.atom.verifier_operands import PartitionOperands
-from cute_py.tma.atom.verifier_steps import STEPS
+from cute_py.tma.dialect import verifier_operands
+from cute_py.tma.dialect.modes import TmaLoadMode, TmaReduceKind, TmaStoreMode
+from cute_py.tma.dialect.record import TmaFlags
+from cute_py.tma.dialect.verifier import DSL, SEED, partition, step_order, verify_partition, walk_steps
+from cute_py.tma.dialect.verifier_operands import PartitionOperands
+from cute_py.tma.dialect.verifier_steps import STEPS
 from tests.tma.atom.partition_operands import FAILING, SMEM, SWIZZLED, TILE, Operands, gmem, ints
 
 CASES = [(step, i) for step, cases in FAILING.items() for i in range(len(cases))]

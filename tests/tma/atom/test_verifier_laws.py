@@ -14,7 +14,7 @@ import cute_py as cute
 from cute_py import ComposedLayout, E, Int, Layout, Swizzle, make_ordered_layout
 from cute_py.arith_tuple.arith_tuple import as_arith_tuple
 from cute_py.errors import CuteError
-from cute_py.tma.atom.verifier import partition, verify_partition
+from cute_py.tma.dialect.verifier import partition, verify_partition
 from tests.tma.atom.partition_operands import NOT_A_SWIZZLE, SMEM, SWIZZLED, TILE, gmem, ints
 
 

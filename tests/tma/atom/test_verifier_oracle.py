@@ -11,7 +11,7 @@ import cute_py as cute
 from cute_py.dtypes import as_dtype
 from cute_py.layout.trees import leaves
 from cute_py.tma.atom.op import receives_slices
-from cute_py.tma.atom.verifier import verify_partition
+from cute_py.tma.dialect.verifier import verify_partition
 from tests.oracle import gbasis_rows
 from tests.oracle.records import rows, tally
 

@@ -16,7 +16,7 @@ WIDE = TensorMapIm2colWide(6, 0x1000, (64, 16, 16, 2), (128, 2048, 32768), -1, -
 
 
 def _generated(seed: int) -> TensorMap:
-    from cute_py.tma.run.driver import random_request
+    from cute_py.gpu.driver import random_request
 
     return random_request(random.Random(seed))
 

@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TmaLimitError, UnknownFactError
 from cute_py.tma.descriptor.arch import architecture
-from cute_py.tma.descriptor.batch import CHUNK, encode_many
-from cute_py.tma.descriptor.batch_rules import broken_rows
-from cute_py.tma.descriptor.columns import columns_of
+from cute_py.tma.descriptor.batch import CHUNK, broken_rows, columns_of, encode_many
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMap
 from cute_py.tma.descriptor.violations import violations

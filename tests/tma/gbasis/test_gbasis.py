@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 import cute_py as cute
 from cute_py import E, Int, Layout, LayoutLeft, LayoutRight
 from cute_py.errors import GBasisError, InvalidTypeError, StaticAssertError
-from cute_py.tma.gbasis.basis import construct_tma_gbasis, make_cta_v_map, split_basis
-from cute_py.tma.gbasis.coalesce_256 import coalesce_256
+from cute_py.tma.atom.gbasis import coalesce_256, construct_tma_gbasis, make_cta_v_map, split_basis
 from tests.oracle import gbasis_rows
 
 

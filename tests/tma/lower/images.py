@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 
 from cute_py.tma.descriptor.formats import TensorMapSwizzle
-from cute_py.tma.lower.copy_shape import CopyShape
+from cute_py.tma.dialect.copy_shape import CopyShape
 
 PHASES = {TensorMapSwizzle.NONE: 0, TensorMapSwizzle.B32: 1, TensorMapSwizzle.B64: 3, TensorMapSwizzle.B128: 7}
 

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from cute_py.errors import UnknownFactError
-from cute_py.tma.lower.architectures import ARCHITECTURES, NEWEST_VERSION, Version, architecture, version_text
-from cute_py.tma.lower.assembler import assemble_each, find_ptxas, ptxas_version
-from cute_py.tma.lower.capabilities import VARIANTS
-from cute_py.tma.lower.check import Examination, examine
-from cute_py.tma.lower.forms_tensormap import ORDINAL_FIELDS, REPLACE_FIELDS, WIDE_FIELDS
+from cute_py.ptx.assembler import assemble_each, find_ptxas, ptxas_version
+from cute_py.ptx.check import Examination, examine
+from cute_py.ptx.forms_tensormap import ORDINAL_FIELDS, REPLACE_FIELDS, WIDE_FIELDS
+from cute_py.ptx.reasons import VARIANTS
+from cute_py.targets import ARCHITECTURES, NEWEST_VERSION, Version, architecture, version_text
 from tests.tma.lower.refusals import REFUSALS
 from tests.tma.lower.texts import MODES, random_texts
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import pytest
 
 from cute_py.errors import UnknownFactError
-from cute_py.tma.lower.architectures import ARCHITECTURES, NEWEST_VERSION, Version, architecture
-from cute_py.tma.lower.assembler import assemble_each, assemble_module, find_ptxas, ptxas_version
-from cute_py.tma.lower.capabilities import VARIANTS
-from cute_py.tma.lower.catalog import ABSENT, FORMS
-from cute_py.tma.lower.catalog import form as find_form
-from cute_py.tma.lower.check import examine, verdict
-from cute_py.tma.lower.stages_ptx import module_of
+from cute_py.ptx.assembler import assemble_each, assemble_module, find_ptxas, ptxas_version
+from cute_py.ptx.catalog import ABSENT, FORMS
+from cute_py.ptx.catalog import form as find_form
+from cute_py.ptx.check import examine, verdict
+from cute_py.ptx.reasons import VARIANTS
+from cute_py.targets import ARCHITECTURES, NEWEST_VERSION, Version, architecture
+from cute_py.tma.dialect.lowering import module_of
 from tests.tma.lower.refusals import REFUSALS
 from tests.tma.lower.texts import random_texts
 

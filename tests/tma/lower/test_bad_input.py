@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 import sympy
 
+import cute_py.tma as lower
 import cute_py.tma as tma
-import cute_py.tma.lower as lower
 from cute_py import Int, Layout, LayoutRight
+from cute_py.copies import kernel_texts
 from cute_py.errors import (
     CuteError,
     EmissionError,
@@ -23,9 +24,8 @@ from cute_py.errors import (
     InvalidValueError,
     ParseError,
 )
-from cute_py.tma.lower.assembler import assemble_each, find_ptxas
-from cute_py.tma.lower.parse import parse_instruction
-from cute_py.tma.run import kernel_texts
+from cute_py.ptx.assembler import assemble_each, find_ptxas
+from cute_py.ptx.parse import parse_instruction
 from tests.refusals import Refusal, assert_refused, nested, refusals
 
 X = np.zeros((64, 64), np.uint8)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cute_py.errors import InvalidValueError
-from cute_py.tma.lower.architectures import ARCHITECTURES, Targets, architecture, version_of, version_text
-from cute_py.tma.lower.capabilities import CAPABILITIES, VARIANTS, capability
-from cute_py.tma.lower.check import verdict
+from cute_py.ptx.check import verdict
+from cute_py.ptx.reasons import CAPABILITIES, VARIANTS, capability
+from cute_py.targets import ARCHITECTURES, Targets, architecture, version_of, version_text
 
 
 def test_every_cell_is_the_verdict() -> None:

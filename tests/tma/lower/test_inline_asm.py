@@ -7,8 +7,8 @@ import re
 import pytest
 
 from cute_py.errors import EmissionError
-from cute_py.tma.lower.check import examine
-from cute_py.tma.lower.inline_asm import (
+from cute_py.ptx.check import examine
+from cute_py.ptx.inline_asm import (
     LOAD_MODE_GATES,
     STORE_MODE_EMITTERS,
     ch_opnum,

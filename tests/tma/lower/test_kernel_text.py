@@ -11,24 +11,24 @@ import re
 import pytest
 
 from cute_py.errors import InvalidValueError, UnknownFactError
-from cute_py.tma.lower import kernel_blackwell
-from cute_py.tma.lower.check import examine
-from cute_py.tma.lower.kernel_bulk import copy_bulk, exchange_bulk
-from cute_py.tma.lower.kernel_copy import copy_once
-from cute_py.tma.lower.kernel_edges import copy_edges
-from cute_py.tma.lower.kernel_listed import copy_listed
-from cute_py.tma.lower.kernel_multicast import load_cluster
-from cute_py.tma.lower.kernel_oneway import load_only, store_only
-from cute_py.tma.lower.kernel_realign import copy_realigned
-from cute_py.tma.lower.kernel_rebind import copy_groups
-from cute_py.tma.lower.kernel_replace import IMMEDIATE_FIELDS, ORDINAL_FIELDS, PLAIN_FIELDS, ReplaceCase, replace_fields
-from cute_py.tma.lower.kernel_ring import copy_ring
-from cute_py.tma.lower.kernel_single import JOB, JOB_STATUS_OFFSET, STATUS, single_instructions
-from cute_py.tma.lower.kernel_source import ERROR_RECORD, ERROR_RECORD_BYTES, MAX_SHARED_BYTES, KernelSource, fold
-from cute_py.tma.lower.kernel_transpose import TILES, copy_transposed
-from cute_py.tma.lower.kernel_walk import cover
-from cute_py.tma.lower.kernel_wrappers import REDUCTIONS, Wrapper
-from cute_py.tma.lower.render import ptx
+from cute_py.gpu.kernels import blackwell as kernel_blackwell
+from cute_py.gpu.kernels.bandwidth_probe import load_only, store_only
+from cute_py.gpu.kernels.bulk import copy_bulk, exchange_bulk
+from cute_py.gpu.kernels.copy import copy_once
+from cute_py.gpu.kernels.edges import copy_edges
+from cute_py.gpu.kernels.listed import copy_listed
+from cute_py.gpu.kernels.multicast import load_cluster
+from cute_py.gpu.kernels.realign import copy_realigned
+from cute_py.gpu.kernels.rebind import copy_groups
+from cute_py.gpu.kernels.replace import IMMEDIATE_FIELDS, ORDINAL_FIELDS, PLAIN_FIELDS, ReplaceCase, replace_fields
+from cute_py.gpu.kernels.ring import copy_ring
+from cute_py.gpu.kernels.single import JOB, JOB_STATUS_OFFSET, STATUS, single_instructions
+from cute_py.gpu.kernels.source import ERROR_RECORD, ERROR_RECORD_BYTES, MAX_SHARED_BYTES, KernelSource, fold
+from cute_py.gpu.kernels.transpose import TILES, copy_transposed
+from cute_py.gpu.kernels.walk import cover
+from cute_py.gpu.kernels.wrappers import REDUCTIONS, Wrapper
+from cute_py.ptx.check import examine
+from cute_py.ptx.render import ptx
 
 WALK = cover((16384, 32768), (256, 32))
 
@@ -254,7 +254,7 @@ def test_refusals_in_words(make: object, words: str) -> None:
 @pytest.mark.parametrize("name", [*hopper(), *blackwell()])
 def test_kernels_compile(name: str) -> None:
     pytest.importorskip("cuda.bindings.nvrtc")
-    from cute_py.tma.run.nvrtc import KernelCompiler
+    from cute_py.gpu.nvrtc import KernelCompiler
 
     source = {**hopper(), **blackwell()}[name]
     kernel = KernelCompiler(None).compile(source)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cute_py.errors import InvalidValueError
-from cute_py.tma.lower.kernel_walk import TileWalk, cover
+from cute_py.gpu.kernels.walk import TileWalk, cover
 
 
 @st.composite

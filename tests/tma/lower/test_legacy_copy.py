@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cute_py.errors import EmissionError
-from cute_py.tma.lower.assembler import assemble_module, find_ptxas
-from cute_py.tma.lower.copy_shape import CopyShape, copy_shape
-from cute_py.tma.lower.legacy_copy import THREADS, granule_bytes, legacy_ptx, why_not_legacy
+from cute_py.ptx.assembler import assemble_module, find_ptxas
+from cute_py.tma.dialect.copy_shape import CopyShape, copy_shape
+from cute_py.tma.dialect.legacy_copy import THREADS, granule_bytes, legacy_ptx, why_not_legacy
 from tests.tma.lower.images import tile_image
 from tests.tma.lower.ptx_interpreter import Machine
 

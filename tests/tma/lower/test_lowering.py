@@ -11,17 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cute_py.errors import CoordinateError, EmissionError, InvalidValueError, TmaBuildError
+from cute_py.ptx.assembler import assemble_module, find_ptxas
+from cute_py.ptx.check import examine
 from cute_py.tma.descriptor.formats import TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.descriptor.violations import violations
-from cute_py.tma.lower.assembler import assemble_module, find_ptxas
-from cute_py.tma.lower.atom_shape import copy_shape_of
-from cute_py.tma.lower.check import examine
-from cute_py.tma.lower.copy_shape import CopyShape, copy_shape
-from cute_py.tma.lower.lowering import lower
-from cute_py.tma.lower.stages import INNER_FIRST, OUTER_FIRST
-from cute_py.tma.lower.stages_ptx import SASS_OPCODES, find_disassembler, module_of, wait_text
-from cute_py.tma.lower.witness import choose_witness
+from cute_py.tma.dialect.copy_shape import CopyShape, choose_witness, copy_shape, copy_shape_of
+from cute_py.tma.dialect.lowering import SASS_OPCODES, find_disassembler, lower, module_of, wait_text
+from cute_py.tma.dialect.stages import INNER_FIRST, OUTER_FIRST
 
 EXAMPLE = copy_shape("load", (128, 128), "bf16", swizzle=3)
 needs_ptxas = pytest.mark.skipif(find_ptxas() is None, reason="no ptxas on PATH or in an nvidia-cuda-nvcc wheel")

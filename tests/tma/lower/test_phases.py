@@ -7,11 +7,18 @@ import pytest
 from cute_py.dtypes import as_dtype
 from cute_py.errors import TmaBuildError
 from cute_py.tma.descriptor.formats import OobFill
-from cute_py.tma.lower.copy_shape import copy_shape
-from cute_py.tma.lower.descriptor_slots import check_counters, counter_violations, descriptor_slots
-from cute_py.tma.lower.lowering import lower
-from cute_py.tma.lower.phases import MISSING_SPEC, PHASES, KernelFunction, run_phases
-from cute_py.tma.lower.stage_verifiers import (
+from cute_py.tma.dialect.copy_shape import copy_shape
+from cute_py.tma.dialect.lowering import lower
+from cute_py.tma.dialect.phases import (
+    MISSING_SPEC,
+    PHASES,
+    KernelFunction,
+    check_counters,
+    counter_violations,
+    descriptor_slots,
+    run_phases,
+)
+from cute_py.tma.dialect.stage_verifiers import (
     verify_async_copy,
     verify_copy,
     verify_descriptor,
@@ -20,7 +27,7 @@ from cute_py.tma.lower.stage_verifiers import (
     verify_tiled_copy,
     verify_tiled_memop,
 )
-from cute_py.tma.lower.stages_tile import MAX_TILE_ELEMENTS
+from cute_py.tma.dialect.stages import MAX_TILE_ELEMENTS
 
 BF16, F32 = as_dtype("bf16"), as_dtype("f32")
 A = copy_shape("load", (128, 64), "bf16", swizzle=3, tensor="A")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cute_py.tma.lower.architectures import ARCHITECTURES
-from cute_py.tma.lower.capabilities import CAPABILITIES, VARIANTS
-from cute_py.tma.lower.catalog import FORMS
-from cute_py.tma.lower.reasons import MODE_NAMES, why_not
+from cute_py.ptx.catalog import FORMS
+from cute_py.ptx.reasons import CAPABILITIES, MODE_NAMES, VARIANTS, why_not
+from cute_py.targets import ARCHITECTURES
 
 
 @pytest.mark.parametrize("arch", [target.name for target in ARCHITECTURES])

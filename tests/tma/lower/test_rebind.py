@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cute_py.errors import EmissionError
+from cute_py.ptx.assembler import assemble_module, find_ptxas
+from cute_py.ptx.check import examine
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.replace import replace
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
-from cute_py.tma.lower.assembler import assemble_module, find_ptxas
-from cute_py.tma.lower.check import examine
-from cute_py.tma.lower.copy_shape import copy_shape
-from cute_py.tma.lower.rebind import (
+from cute_py.tma.dialect.copy_shape import copy_shape
+from cute_py.tma.dialect.lowering import module_of
+from cute_py.tma.exports.rebind import (
     RebindStep,
     birth_sequence,
     consumer_acquire,
@@ -26,7 +27,6 @@ from cute_py.tma.lower.rebind import (
     rebind_violations,
     scope_for,
 )
-from cute_py.tma.lower.stages_ptx import module_of
 
 needs_ptxas = pytest.mark.skipif(find_ptxas() is None, reason="no ptxas on PATH or in an nvidia-cuda-nvcc wheel")
 

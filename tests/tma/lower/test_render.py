@@ -7,12 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cute_py.errors import EmissionError, InvalidValueError, ParseError, UnknownFactError
-from cute_py.tma.lower.architectures import ARCHITECTURES
-from cute_py.tma.lower.capabilities import VARIANTS
-from cute_py.tma.lower.catalog import FORMS
-from cute_py.tma.lower.check import examine, verdict
-from cute_py.tma.lower.reasons import why_not
-from cute_py.tma.lower.render import complete, mask_violations, ptx
+from cute_py.ptx.catalog import FORMS
+from cute_py.ptx.check import examine, verdict
+from cute_py.ptx.reasons import VARIANTS, why_not
+from cute_py.ptx.render import complete, mask_violations, ptx
+from cute_py.targets import ARCHITECTURES
 from tests.oracle.records import rows
 from tests.tma.lower.texts import random_texts
 

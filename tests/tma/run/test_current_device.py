@@ -12,18 +12,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-import cute_py.tma.run as run
+import cute_py.tma as run
+from cute_py.copies.report import Stopwatch
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, DeviceError, InvalidTypeError, InvalidValueError
-from cute_py.tma.lower.kernel_copy import copy_once
-from cute_py.tma.lower.kernel_walk import cover
-from cute_py.tma.run import gpu_arrays, gpu_device, gpu_launch
-from cute_py.tma.run.gpu_arrays import CUDA, ArrayView, array_view, device_of_array
-from cute_py.tma.run.gpu_device import DeviceBuffer, common_device, open_device, require_stream
-from cute_py.tma.run.gpu_groups import prepare_groups
-from cute_py.tma.run.gpu_launch import LoadedKernel, Parameters, PreparedLaunch
-from cute_py.tma.run.gpu_report import Stopwatch
-from cute_py.tma.run.nvrtc import CompiledKernel
+from cute_py.gpu import arrays as gpu_arrays
+from cute_py.gpu import device as gpu_device
+from cute_py.gpu import launch as gpu_launch
+from cute_py.gpu.arrays import CUDA, ArrayView, array_view, device_of_array
+from cute_py.gpu.device import DeviceBuffer, common_device, open_device, require_stream
+from cute_py.gpu.groups import prepare_groups
+from cute_py.gpu.kernels.copy import copy_once
+from cute_py.gpu.kernels.walk import cover
+from cute_py.gpu.launch import LoadedKernel, Parameters, PreparedLaunch
+from cute_py.gpu.nvrtc import CompiledKernel
 from tests.tma.run.test_gpu_arrays import OnDevice, OverDlpack
 
 CONTEXTS = (100, 101)
@@ -43,7 +45,7 @@ class TwoDevices:
         self.streams = {7: CONTEXTS[0], 8: CONTEXTS[1], 9: 555}
         numbers = {"MAJOR": 9, "MINOR": 0, "MULTIPROCESSOR_COUNT": 132, "SIZE": 1 << 26, "OPTIN": 232_448}
         self.numbers = numbers
-        self.CUpointer_attribute = SimpleNamespace(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL=9)
+        self.CUpointer_attribute = SimpleNamespace(CU_POINTER_ATTRIBUTE_CONTEXT=1)
         self.CUlaunchConfig = SimpleNamespace
         self.CUstream = self.CUfunction = int
 
@@ -99,13 +101,13 @@ class TwoDevices:
         return (Code(0), self.streams[stream]) if stream in self.streams else (Code(400), 0)
 
     def cuPointerGetAttribute(self, kind: int, address: int) -> tuple[Code, int]:
-        return (Code(0), 1) if address >= 1 << 40 else (Code(1), 0)
+        return (Code(0), CONTEXTS[1]) if address >= 1 << 40 else (Code(1), 0)
 
 
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[TwoDevices]:
     made = TwoDevices()
-    for module in (gpu_device, gpu_arrays, gpu_launch, sys.modules["cute_py.tma.run.gpu_report"]):
+    for module in (gpu_device, gpu_arrays, gpu_launch, sys.modules["cute_py.copies.report"]):
         monkeypatch.setattr(module, "driver", lambda: made)
     gpu_device._open.cache_clear()
     yield made

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, TmaLimitError
+from cute_py.gpu import driver as module
+from cute_py.gpu.driver import as_cuda_python, driver_encode, random_request, sweep
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.read import read_map
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 from cute_py.tma.descriptor.violations import violations
-from cute_py.tma.run import driver as module
-from cute_py.tma.run.driver import as_cuda_python, driver_encode, random_request, sweep
 from tests.tma.descriptor.requests import IM2COL, TILED, WIDE
 
 

@@ -14,20 +14,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cute_py.copies.coordinate_list import packed, regular_walk
 from cute_py.dtypes import as_dtype
 from cute_py.errors import DeviceError, InvalidValueError, TmaLimitError
-from cute_py.tma.lower.kernel_blackwell import load_pair
-from cute_py.tma.lower.kernel_copy import copy_once
-from cute_py.tma.lower.kernel_walk import TileWalk, cover
-from cute_py.tma.lower.kernel_wrappers import Wrapper
-from cute_py.tma.run import gpu_bindings, gpu_device
-from cute_py.tma.run.gpu_arrays import ArrayView, compact_strides
-from cute_py.tma.run.gpu_device import Device, device_available, open_device
-from cute_py.tma.run.gpu_groups import group_row
-from cute_py.tma.run.gpu_isolate import call_isolated
-from cute_py.tma.run.gpu_launch import Parameters, target_arch
-from cute_py.tma.run.gpu_listed import packed, regular_walk
-from cute_py.tma.run.gpu_single import Facts, Instruction, run_instructions, why_not_run
+from cute_py.gpu import bindings as gpu_bindings
+from cute_py.gpu import device as gpu_device
+from cute_py.gpu.arrays import ArrayView, compact_strides
+from cute_py.gpu.device import Device, device_available, open_device
+from cute_py.gpu.groups import group_row
+from cute_py.gpu.isolate import call_isolated
+from cute_py.gpu.kernels.blackwell import load_pair
+from cute_py.gpu.kernels.copy import copy_once
+from cute_py.gpu.kernels.walk import TileWalk, cover
+from cute_py.gpu.kernels.wrappers import Wrapper
+from cute_py.gpu.launch import Parameters, target_arch
+from cute_py.gpu.single import Facts, Instruction, run_instructions, why_not_run
 
 
 class Code(int):

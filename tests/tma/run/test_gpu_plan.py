@@ -10,14 +10,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from cute_py.copies.plan import CROSSOVER, CopyPlan, Mode, Tuning, merged_modes, plan_copy
 from cute_py.dtypes import as_dtype
 from cute_py.errors import TmaLimitError
+from cute_py.gpu.arrays import ArrayView, compact_strides
+from cute_py.gpu.kernels.walk import TileWalk
 from cute_py.tma.descriptor.encode import encode
-from cute_py.tma.lower.kernel_walk import TileWalk
-from cute_py.tma.run.emulator import Emulator
-from cute_py.tma.run.gpu_arrays import ArrayView, compact_strides
-from cute_py.tma.run.gpu_modes import CopyPlan, Mode, Tuning, merged_modes
-from cute_py.tma.run.gpu_plan import CROSSOVER, plan_copy
+from cute_py.tma.emulator.emulator import Emulator
 
 SOURCE, DESTINATION = 0x7F00_0000_0000, 0x7F80_0000_0000
 GUARD = 512

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from cute_py.errors import DeviceError, MissingPackageError
-from cute_py.tma.lower.kernel_copy import copy_once
-from cute_py.tma.lower.kernel_source import KernelSource
-from cute_py.tma.lower.kernel_walk import cover
-from cute_py.tma.run import nvrtc
-from cute_py.tma.run.nvrtc import MAGIC, KernelCompiler, cache_directory, compile_kernel
+from cute_py.gpu import nvrtc
+from cute_py.gpu.kernels.copy import copy_once
+from cute_py.gpu.kernels.source import KernelSource
+from cute_py.gpu.kernels.walk import cover
+from cute_py.gpu.nvrtc import MAGIC, KernelCompiler, cache_directory, compile_kernel
 
 SOURCE = copy_once(cover((1024, 64), (256, 8)), 4096)
 

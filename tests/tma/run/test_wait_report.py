@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from cute_py.gpu.barrier_timeout import emulated_arrival
+from cute_py.gpu.kernels.listed import copy_listed
+from cute_py.gpu.kernels.transpose import copy_transposed
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
-from cute_py.tma.lower.kernel_listed import copy_listed
-from cute_py.tma.lower.kernel_transpose import copy_transposed
-from cute_py.tma.run.emulator import Emulator
-from cute_py.tma.run.wait_report import emulated_arrival
+from cute_py.tma.emulator.emulator import Emulator
 
 TILE = TensorMapTiled(2, 4096, (24, 20), (112,), (16, 8), swizzle=2)
 PIXELS = TensorMapIm2col(6, 4096, (32, 9, 8), (64, 640), (-1,), (-1,), 16, 12, swizzle=1)

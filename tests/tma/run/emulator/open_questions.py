@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from cute_py.errors import CuteError
+from cute_py.gpu.isolate import call_isolated
+from cute_py.gpu.kernels.wrappers import Wrapper
+from cute_py.gpu.single import Instruction, run_instructions
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
-from cute_py.tma.lower.kernel_wrappers import Wrapper
-from cute_py.tma.run.gpu_isolate import call_isolated
-from cute_py.tma.run.gpu_single import Instruction, run_instructions
 from tests.gpu.recorded_jobs import run_unchecked
 
 BASE = 0x7F00_0000_0000
@@ -92,7 +92,7 @@ def float32_sums() -> dict[str, dict[str, str]]:
 
 def swizzled_offsets() -> dict[str, str]:
     """The bytes of a swizzled tile at offsets that are no multiple of the swizzle's repeat."""
-    from cute_py.tma.run.emulator import Emulator
+    from cute_py.tma.emulator.emulator import Emulator
 
     gmem = (np.arange(4096, dtype=np.uint32) * 7 >> 2).astype(np.uint8)
     answers = {}
@@ -153,7 +153,7 @@ def im2col_bounds() -> dict[str, str]:
 
 def unrecorded_writes() -> dict[str, str]:
     """im2col reductions, and interleaved im2col stores and reductions, on random operands."""
-    from cute_py.tma.run.emulator import Emulator
+    from cute_py.tma.emulator.emulator import Emulator
 
     rng, jobs, wanted, kinds = np.random.default_rng(5), [], [], []
     for _ in range(600):

@@ -7,11 +7,11 @@ import pytest
 
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap
 from cute_py.tma.descriptor.formats import TensorMapDataType
-from cute_py.tma.run.bulk import bulk_load, bulk_store, bulk_to_cta, violations
-from cute_py.tma.run.bulk_groups import BulkGroups, BulkOperation
-from cute_py.tma.run.cluster import Cluster
-from cute_py.tma.run.mbarrier import Mbarrier
-from cute_py.tma.run.memory import GlobalMemory, SharedMemory
+from cute_py.tma.emulator.mbarrier import Mbarrier
+from cute_py.tma.emulator.memory import GlobalMemory, SharedMemory
+from cute_py.tma.simulate.bulk import bulk_load, bulk_store, bulk_to_cta, violations
+from cute_py.tma.simulate.cluster import Cluster
+from cute_py.tma.simulate.diagnosis import BulkGroups, BulkOperation
 
 
 def test_load_and_store() -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from cute_py.errors import InvalidValueError
 from cute_py.tma.descriptor.request import TensorMapTiled
-from cute_py.tma.run.emulator import Emulator
-from cute_py.tma.run.memory import GlobalMemory
+from cute_py.tma.emulator.emulator import Emulator
+from cute_py.tma.emulator.memory import GlobalMemory
 
 BASE = 1 << 20
 ROWS, PITCH = 16, 64

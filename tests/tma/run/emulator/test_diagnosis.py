@@ -11,10 +11,10 @@ import pytest
 from cute_py.errors import RaceError, WouldHangError
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapTiled
-from cute_py.tma.run.diagnosis import Outcome, Run, diagnose
-from cute_py.tma.run.emulator import Emulator
-from cute_py.tma.run.memory import GlobalMemory, SharedMemory
-from cute_py.tma.run.proxy import TensormapProxy
+from cute_py.tma.emulator.emulator import Emulator
+from cute_py.tma.emulator.memory import GlobalMemory, SharedMemory
+from cute_py.tma.simulate.diagnosis import Outcome, Run, diagnose
+from cute_py.tma.simulate.proxy import TensormapProxy
 
 TILE = encode(TensorMapTiled(0, 4096, (64, 8), (64,), (32, 4)))  # 128 bytes
 BYTES = 128

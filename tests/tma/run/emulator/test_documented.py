@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from cute_py.errors import EmissionError, InvalidValueError, TmaTrap, UnknownFactError
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
-from cute_py.tma.run.emulator import Emulator
-from cute_py.tma.run.emulator_forms import why_not_on
+from cute_py.tma.emulator.emulator import Emulator
+from cute_py.tma.emulator.forms import why_not_on
 from tests.tma.run.emulator.slow_model import physical
 
 NEW = Emulator("sm_100a")

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from cute_py.errors import InvalidValueError
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
-from cute_py.tma.run.emulator import Emulator
-from cute_py.tma.run.memory import SharedMemory
+from cute_py.tma.emulator.emulator import Emulator
+from cute_py.tma.emulator.memory import SharedMemory
 from tests.tma.run.emulator.instructions import BASE, Instruction, tiles
 
 ENGINE = Emulator()

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from cute_py.errors import InvalidValueError
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
-from cute_py.tma.run.emulator import Emulator
-from cute_py.tma.run.memory import GlobalMemory, SharedMemory
-from cute_py.tma.run.pipeline import Ring, RingLoad, RingStore, Timeline
+from cute_py.tma.emulator.emulator import Emulator
+from cute_py.tma.emulator.memory import GlobalMemory, SharedMemory
+from cute_py.tma.simulate.pipeline import Ring, RingLoad, RingStore, Timeline
 
 SOURCE, TARGET = 0x10000, 0x20000
 A = encode(TensorMapTiled(9, SOURCE, (128, 64), (256,), (64, 8), swizzle=3))

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.violations import violations
-from cute_py.tma.run.emulator import Emulator
-from cute_py.tma.run.emulator_reduce import REDUCTIONS
+from cute_py.tma.emulator.emulator import Emulator
+from cute_py.tma.emulator.reduce import REDUCTIONS
 from tests.tma.run.emulator.instructions import BASE, Instruction, columns, tiles
 from tests.tma.run.emulator.slow_model import slow_load, slow_store
 

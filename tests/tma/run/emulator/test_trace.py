@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from cute_py.errors import InvalidValueError
 from cute_py.tma.descriptor.request import TensorMapTiled
-from cute_py.tma.run.emulator import Emulator
-from cute_py.tma.run.memory import GlobalMemory, SharedMemory
-from cute_py.tma.run.trace import Trace
+from cute_py.tma.emulator.emulator import Emulator
+from cute_py.tma.emulator.memory import GlobalMemory, SharedMemory
+from cute_py.tma.simulate.trace import Trace
 from tests.tma.run.emulator.instructions import BASE, Instruction, columns, tiles
 from tests.tma.run.emulator.slow_model import WIDTH
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap, UnknownFactError
-from cute_py.tma.atom.modes import TmaReduceKind
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import TensorMapDataType
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
-from cute_py.tma.run.emulator import Emulator
-from cute_py.tma.run.emulator_reduce import OPS, executes
-from cute_py.tma.run.mbarrier import Mbarrier
-from cute_py.tma.run.memory import GlobalMemory
+from cute_py.tma.dialect.modes import TmaReduceKind
+from cute_py.tma.emulator.emulator import Emulator
+from cute_py.tma.emulator.mbarrier import Mbarrier
+from cute_py.tma.emulator.memory import GlobalMemory
+from cute_py.tma.emulator.reduce import OPS, executes
 
 ENGINE = Emulator()
 TILE = encode(TensorMapTiled(9, 4096, (40, 12), (96,), (16, 4)))

@@ -11,10 +11,10 @@ import pytest
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import TensorMapDataType
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
-from cute_py.tma.run.emulator import Emulator
-from cute_py.tma.run.emulator_formats import round_to_tf32
-from cute_py.tma.run.emulator_geometry import geometry
-from cute_py.tma.run.emulator_reduce import reduced
+from cute_py.tma.emulator.emulator import Emulator
+from cute_py.tma.emulator.formats import round_to_tf32
+from cute_py.tma.emulator.geometry import geometry
+from cute_py.tma.emulator.reduce import reduced
 
 T = TensorMapDataType
 

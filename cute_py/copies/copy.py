@@ -1,0 +1,123 @@
+"""copy and execute: an atom on real data.
+
+`copy` moves a whole tensor tile by tile through shared memory into another tensor of the same layout: every tile is
+loaded by the atom's instructions and stored by the store of the same box. `execute` does one tile and gives back what
+lies in shared memory.
+
+backend="emulator" runs the descriptor's bytes in numpy, "cuda" on the GPU, "both" compares the two byte by byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from cute_py.argument_checks import expect, expect_function, expect_having, expect_integer
+from cute_py.copies.checks import CopyResult, TileResult
+from cute_py.copies.emulated_copy import emulated_copy, emulated_tile
+from cute_py.errors import InvalidValueError, given
+from cute_py.layout.layout import Layout
+from cute_py.layout.leaf import Tree
+from cute_py.tma.atom.check import expect_fits
+from cute_py.tma.atom.tiles import instructions, known
+
+if TYPE_CHECKING:
+    from cute_py.tma.atom.atom import TmaAtom
+
+BACKENDS = ("emulator", "cuda", "both")
+
+
+def _require_backend(backend: str, options: dict[str, Any]) -> None:
+    expect(backend, str, "backend")
+    if backend not in BACKENDS:
+        raise InvalidValueError(f"backend {given(backend)}; must be 'emulator', 'cuda' or 'both'")
+    if backend == "emulator" and options:
+        raise InvalidValueError(f"option {next(iter(options))!r} is of the CUDA executor; the backend is 'emulator'")
+
+
+def copy(
+    atom: TmaAtom | None,
+    source: Any,
+    destination: Any = None,
+    backend: str = "emulator",
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    **options: Any,
+) -> CopyResult:
+    """Copy a whole tensor through the atom's tiles.
+
+    Args:
+        atom: a load atom made for `source` (or for a tensor of its shape and strides). None, with backend "cuda":
+            the executor chooses boxes and kernel itself, for any order and strides of source and destination.
+        source: the array; destination: an array of the same shape, and of strides that the same boxes serve (a
+            compact copy of a view, say); default a new one with the source's strides.
+        backend: 'emulator', 'cuda' or 'both'.
+        progress: called with (tiles done, tiles) now and then.
+        options: of the CUDA executor: stream (enqueue there; device arrays are then neither waited for nor verified),
+            hints (L2 policies), verify (compare on the host, default True), report (measure against a
+            memcpy: `details["report"]`); without an atom also tune (keep the fastest of a few tilings).
+    Raises:
+        InvalidTypeError: no atom; InvalidValueError: the arrays are not the atom's tensor; TmaLimitError: the tile fits
+        into no block's shared memory; TmaTrap: an instruction would trap.
+
+    >>> import numpy as np
+    >>> x = np.arange(64 * 64, dtype=np.float16).reshape(64, 64)
+    >>> atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", x, Layout((Int(32), Int(32)), LayoutRight))
+    >>> result = cute.tma.copy(atom, x)
+    >>> result.equal, result.tiles, result.transaction_bytes
+    (True, 4, 2048)
+    """
+    _require_backend(backend, options)
+    if progress is not None:
+        expect_function(progress, "progress, called with two counts,")
+    if atom is None:
+        from cute_py.copies.array_copy import copy_without_atom
+
+        return copy_without_atom(source, destination, backend, progress, options)
+    expect_having(atom, ("gbasis", "plan", "op"), "a TMA atom of tiles")
+    if atom.op.row.direction != "load" or atom.op.row.mode != "tile":
+        raise InvalidValueError(f"copy takes an atom of a tile load, not {atom.op}")
+    expect_fits(atom)
+    if backend == "emulator":
+        return emulated_copy(atom, source, destination, progress)
+    from cute_py.copies.device_copy import copy_on_device
+
+    return copy_on_device(atom, source, destination, backend, progress, options)
+
+
+def execute(
+    atom: TmaAtom, source: Any, tile_coord: Tree = 0, *, backend: str = "emulator", poison: int = 0, **options: Any
+) -> TileResult:
+    """Load one tile and give back shared memory.
+
+    Args:
+        tile_coord: which tile: an index, or a coordinate in the tile modes.
+        poison: byte that shared memory is filled with before.
+        options: of the CUDA executor: isolate (in a child process: a trap leaves this one's context as it is),
+            seconds (of the child, default 60).
+    Raises:
+        InvalidTypeError: no atom; InvalidValueError: not the atom's tensor, no such tile; TmaLimitError: the tile fits
+        into no block's shared memory; TmaTrap: an instruction would trap; DeviceError: no GPU, a barrier that did not
+        complete, or (backend "both") a byte that differs.
+
+    >>> import numpy as np
+    >>> x = np.arange(64 * 64, dtype=np.uint8).reshape(64, 64)
+    >>> atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", x, Layout((Int(32), Int(32)), LayoutRight))
+    >>> cute.tma.execute(atom, x, (0, 1)).smem[:3].tolist()
+    [32, 33, 34]
+    """
+    _require_backend(backend, options)
+    poison = expect_integer(poison, "poison", 0, 255)
+    work = instructions(atom)
+    expect_fits(atom)
+    shape = known(work.tile_shape)
+    index = Layout(shape)(tile_coord) if isinstance(tile_coord, tuple) else tile_coord
+    number = expect_integer(index, "the number of a tile")
+    if not 0 <= number < work.tiles:
+        raise InvalidValueError(f"tile {given(tile_coord)}: there are {work.tiles} tiles", {"tile modes": shape})
+    coords = work.coords[number * work.per_tile : (number + 1) * work.per_tile]
+    if backend != "emulator":
+        from cute_py.copies.device_copy import execute_on_device
+
+        return execute_on_device(atom, source, coords, work, backend, poison, options)
+    return emulated_tile(atom, source, coords, work, poison)

@@ -1,0 +1,186 @@
+"""What a copy did and what it ran: time, rate, share of a memcpy of the same bytes, instructions, registers, text.
+
+Times are of CUDA events around several launches, medians; the copy and the memcpy take turns. A memcpy of the same
+number of bytes needs two buffers of its own, which are freed again.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from cute_py.argument_checks import expect, expect_fields, expect_integer
+from cute_py.copies.prepared import PreparedCopy
+from cute_py.gpu.arrays import stream_handle
+from cute_py.gpu.bindings import call, driver
+from cute_py.gpu.device import Device, DeviceBuffer
+from cute_py.gpu.launch import LoadedKernel
+from cute_py.gpu.nvrtc import kernel_ptx, kernel_sass
+
+MANY = 1 << 20
+"""Rounds of a measurement, and launches of a round, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelReport:
+    """One kernel of a copy. `bytes_per_barrier` is what one wait counts, 0 where threads move the bytes.
+
+    Sizes in bytes; blocks on an SM by occupancy.
+    """
+
+    name: str
+    form: str
+    blocks: int
+    threads: int
+    registers: int
+    local_bytes: int
+    shared_bytes: int
+    blocks_per_multiprocessor: int
+    loads: int
+    bytes_per_barrier: int
+    origin: str
+    compile_seconds: float
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
+
+@dataclass(frozen=True, slots=True)
+class CopyReport:
+    """A copy, measured. `gigabytes_per_second` counts bytes read plus written; percent of a memcpy's rate."""
+
+    microseconds: float
+    bytes: int
+    gigabytes_per_second: float
+    memcpy_microseconds: float
+    percent_of_memcpy: float
+    kernels: tuple[KernelReport, ...]
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.bytes} bytes in {self.microseconds:.2f} us: {self.gigabytes_per_second:.0f} GB/s read + written, "
+            f"{self.percent_of_memcpy:.1f} % of a memcpy ({self.memcpy_microseconds:.2f} us)"
+        ]
+        lines += [
+            f"  {k.name} ({k.form}): {k.blocks} blocks of {k.threads} threads, {_work(k)}, {k.registers} registers, "
+            f"{k.shared_bytes} B shared, {k.blocks_per_multiprocessor} blocks an SM, {k.origin}"
+            for k in self.kernels
+        ]
+        return "\n".join(lines)
+
+
+def _work(kernel: KernelReport) -> str:
+    if not kernel.bytes_per_barrier:
+        return "no loads: threads move the bytes"
+    return f"{kernel.loads} loads, {kernel.bytes_per_barrier} bytes a barrier"
+
+
+def kernel_report(kernel: LoadedKernel, form: str, blocks: int) -> KernelReport:
+    """What the driver and the compiler say of a kernel."""
+    facts = kernel.source.facts
+
+    def number(*names: str) -> int:
+        return next((int(str(facts[name])) for name in names if name in facts), 0)
+
+    return KernelReport(
+        kernel.source.name,
+        form,
+        blocks,
+        kernel.source.threads,
+        kernel.registers,
+        kernel.local_bytes,
+        kernel.source.shared_bytes + kernel.static_shared_bytes,
+        kernel.blocks_per_multiprocessor(),
+        (number("TILES") or blocks) * kernel.source.loads,
+        number("TILE_BYTES", "LOAD_BYTES") or number("BOX_BYTES") * kernel.source.loads,
+        kernel.compiled.origin,
+        kernel.compiled.seconds,
+    )
+
+
+class Stopwatch:
+    """Pairs of CUDA events on one stream."""
+
+    def __init__(self, device: Device, stream: int) -> None:
+        self._api = driver()
+        self._device = device
+        self._stream = stream
+        with device.current():
+            self._events = [call("creating an event", self._api.cuEventCreate, 0) for _ in range(2)]
+
+    def microseconds(self, work: Callable[[], object], launches: int) -> float:
+        """Time of one of `launches` launches, in microseconds. Waits for them."""
+        start, end = self._events
+        with self._device.current():
+            call("recording an event", self._api.cuEventRecord, start, self._stream)
+            for _ in range(launches):
+                work()
+            call("recording an event", self._api.cuEventRecord, end, self._stream)
+            call("waiting for an event", self._api.cuEventSynchronize, end)
+            return 1000 * float(call("reading events", self._api.cuEventElapsedTime, start, end)) / launches
+
+    def close(self) -> None:
+        """Give the events back."""
+        with self._device.current():
+            for event in self._events:
+                self._api.cuEventDestroy(event)
+
+
+def measure_copy(prepared: PreparedCopy, *, rounds: int = 11, launches: int = 4, stream: Any = None) -> CopyReport:
+    """Launch the copy `rounds` x `launches` times, in turn with a memcpy of the same bytes.
+
+    Raises:
+        DeviceError: a launch failed, or there is no memory for the memcpy's two buffers.
+    """
+    expect(prepared, PreparedCopy, "a prepared copy")
+    rounds, launches = expect_integer(rounds, "rounds", 1, MANY), expect_integer(launches, "launches", 1, MANY)
+    handle = stream_handle(stream)
+    device, size = prepared.device, prepared.bytes
+    watch = Stopwatch(device, handle)
+    api = driver()
+    with device.current(), DeviceBuffer(device, size) as a, DeviceBuffer(device, size) as b:
+        a.fill(0x5A, handle)
+
+        def memcpy() -> None:
+            call("memcpy", api.cuMemcpyDtoDAsync, b.address, a.address, max(size, 1), handle)
+
+        def ours() -> None:
+            prepared.launch(handle)
+
+        samples: dict[str, list[float]] = {"copy": [], "memcpy": []}
+        for work in (ours, memcpy):
+            work()
+        for _ in range(rounds):
+            samples["copy"].append(watch.microseconds(ours, launches))
+            samples["memcpy"].append(watch.microseconds(memcpy, launches))
+    watch.close()
+    prepared.check(handle)
+    time, other = (statistics.median(samples[name]) for name in ("copy", "memcpy"))
+    forms = [plan.form for plan in prepared.plans] or ["tiles"] * len(prepared.kernels)
+    kernels = tuple(
+        kernel_report(kernel, form, blocks)
+        for kernel, form, blocks in zip(prepared.kernels, forms, prepared.blocks, strict=True)
+    )
+    return CopyReport(time, size, 2 * size / time / 1000, other, 100 * other / time, kernels)
+
+
+def kernel_texts(kernel: LoadedKernel) -> dict[str, str]:
+    """The kernel as ".cu", ".ptx" and ".sass" text; SASS is left out where nvdisasm is not found.
+
+    Raises:
+        DeviceError: NVRTC refuses the text.
+    """
+    from cute_py.errors import DeviceError
+
+    expect(kernel, LoadedKernel, "a kernel")
+    texts = {".cu": kernel.source.text, ".ptx": kernel_ptx(kernel.source, kernel.compiled.arch)}
+    try:
+        texts[".sass"] = kernel_sass(kernel.compiled)
+    except DeviceError:
+        return texts
+    return texts

@@ -1,0 +1,132 @@
+"""`tune=True`: time a few tilings of one copy on the device and keep the fastest.
+
+What was found is kept in memory and in one small file beside the kernels, under the device's name and the geometry of
+the copy (sizes and strides, not addresses). The search writes the destination, as the copy itself would.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from cute_py.copies.plan import Tuning, merged_modes, plan_copy
+from cute_py.copies.prepared import PreparedCopy, prepare_copy
+from cute_py.copies.report import Stopwatch
+from cute_py.errors import CuteError
+from cute_py.gpu.arrays import ArrayView, array_view
+from cute_py.gpu.device import Device, as_device, common_device
+from cute_py.gpu.nvrtc import cache_directory
+
+
+def candidates(hints: bool) -> tuple[Tuning, ...]:
+    """The tilings that a search tries; the first is the default."""
+    return (
+        Tuning(hints=hints),
+        Tuning("once", rows=4, hints=hints),
+        Tuning("once", rows=8, hints=hints),
+        Tuning("once", rows=4, per_block=2, hints=hints),
+        Tuning("once", rows=4, pad_shared=4096, hints=hints),
+        Tuning("once", row_bytes=2048, rows=1, hints=hints),
+        Tuning("ring", rows=32, hints=hints),
+        Tuning("ring", rows=32, stages=4, stores=1, hints=hints),
+        Tuning("ring", rows=32, stages=3, stores=1, per_multiprocessor=2, hints=hints),
+        Tuning("ring", row_bytes=2048, rows=8, hints=hints),
+    )
+
+
+def geometry_key(source: ArrayView, destination: ArrayView, device: Device, hints: bool) -> str:
+    """The name under which the tuning of a copy is kept."""
+    modes = [(mode.size, mode.source, mode.destination) for mode in merged_modes(source, destination)]
+    text = json.dumps([device.name, device.multiprocessors, modes, source.element_bytes, source.address % 16, hints])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class TuningStore:
+    """Tunings by key, in memory and in `directory` (None: in memory only)."""
+
+    def __init__(self, directory: Path | None) -> None:
+        self.directory = directory
+        self._memory: dict[str, Tuning] = {}
+
+    def get(self, key: str) -> Tuning | None:
+        """The tuning kept under `key`; a file that can't be understood counts as none."""
+        if key not in self._memory and self.directory is not None:
+            with contextlib.suppress(OSError, ValueError, TypeError):
+                self._memory[key] = Tuning(**json.loads((self.directory / f"{key}.tuning.json").read_text()))
+        return self._memory.get(key)
+
+    def put(self, key: str, tuning: Tuning) -> None:
+        """Keep a tuning; a directory that can't be written is no error."""
+        self._memory[key] = tuning
+        if self.directory is None:
+            return
+        with contextlib.suppress(OSError):
+            self.directory.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=self.directory, prefix=".tuning-")
+            with os.fdopen(handle, "w") as file:
+                json.dump(asdict(tuning), file)
+            os.replace(name, self.directory / f"{key}.tuning.json")
+
+
+@functools.cache
+def tuning_store(directory: Path | None) -> TuningStore:
+    """The store of a directory; one for each."""
+    return TuningStore(directory)
+
+
+def tuned_copy(
+    source: Any, destination: Any, *, hints: bool = False, rounds: int = 7, device: Device | None = None
+) -> PreparedCopy:
+    """Prepare a copy with the fastest of a few tilings; measured once for a geometry, then taken from the store.
+
+    Copies that have only one kernel (transposing, realigning) are prepared as they are.
+
+    Raises:
+        as `prepare_copy`.
+    """
+    a, b = array_view(source), array_view(destination)
+    device = as_device(device, common_device({"source": a.device, "destination": b.device}))
+    first = prepare_copy(a, b, hints=hints, device=device)
+    if len(first.plans) != 1 or first.plans[0].form not in ("once", "ring"):
+        return first
+    store, key = tuning_store(cache_directory()), geometry_key(a, b, device, hints)
+    known = store.get(key)
+    if known is not None:
+        return prepare_copy(a, b, tuning=known, device=device)
+    tried: list[tuple[Tuning, PreparedCopy]] = []
+    seen = set()
+    for tuning in candidates(hints):
+        try:
+            plans = plan_copy(a, b, multiprocessors=device.multiprocessors, tuning=tuning)
+            if plans[0].kernel.digest in seen:
+                continue
+            seen.add(plans[0].kernel.digest)
+            tried.append((tuning, prepare_copy(a, b, tuning=tuning, device=device)))
+        except CuteError:
+            continue  # A tiling that does not fit this copy or this device is no candidate.
+    best = fastest(device, [prepared for _, prepared in tried], rounds)
+    store.put(key, tried[best][0])
+    return tried[best][1]
+
+
+def fastest(device: Device, copies: list[PreparedCopy], rounds: int) -> int:
+    """Index of the copy with the smallest median time; they take turns."""
+    watch = Stopwatch(device, 0)
+    samples: list[list[float]] = [[] for _ in copies]
+    for prepared in copies:
+        prepared.launch()
+    for _ in range(rounds):
+        for index, prepared in enumerate(copies):
+            samples[index].append(watch.microseconds(prepared.launch, 4))
+    watch.close()
+    for prepared in copies:
+        prepared.check()
+    medians = [sorted(times)[len(times) // 2] for times in samples]
+    return medians.index(min(medians))

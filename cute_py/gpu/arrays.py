@@ -1,0 +1,334 @@
+"""Arrays and streams of other libraries, as plain numbers.
+
+An array comes by DLPack, else by `__cuda_array_interface__`; a numpy array by `__array_interface__`, and is on the
+host. Nothing is synchronised: who passes a stream orders the work on it. Shapes are in the array's own order (the
+last mode innermost for row-major arrays), strides in elements.
+
+An array may be on any device, whichever is current: its own is made current while it gives its memory, and the one
+before it again afterwards.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from cute_py.argument_checks import expect_integer, is_integer
+from cute_py.dtypes import DType, as_dtype
+from cute_py.errors import CuteError, DeviceError, InvalidTypeError, InvalidValueError, given
+from cute_py.gpu.bindings import call, driver
+from cute_py.gpu.device import open_device
+
+_DLPACK_KINDS: Final[dict[int, str]] = {
+    7: "float8_e3m4",
+    8: "float8_e4m3",
+    9: "float8_e4m3b11fnuz",
+    10: "float8_e4m3fn",
+    11: "float8_e4m3fnuz",
+    12: "float8_e5m2",
+    13: "float8_e5m2fnuz",
+    14: "float8_e8m0fnu",
+    15: "float6_e2m3fn",
+    16: "float6_e3m2fn",
+    17: "float4_e2m1fn",
+}
+_DLPACK_FAMILIES: Final[dict[int, str]] = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex"}
+_TYPESTR: Final[dict[str, str]] = {"i": "int", "u": "uint", "f": "float", "c": "complex"}
+
+CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
+"""DLPack's numbers of device types."""
+
+
+class _DlTensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayView:
+    """Where an array lies: address of its first element, shape, strides in elements, element type, device.
+
+    `device` is None for host memory. `owner` keeps the memory alive.
+    """
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: DType
+    device: int | None
+    readonly: bool = False
+    owner: object = field(default=None, repr=False, compare=False)
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of one element. Raises InvalidValueError for elements narrower than a byte."""
+        if self.dtype.bits % 8:
+            raise InvalidValueError(
+                f"{self.dtype} has {self.dtype.bits} bits an element; a copy moves whole bytes",
+                hint="pass a view of dtype uint8",
+            )
+        return self.dtype.bits // 8
+
+    @property
+    def count(self) -> int:
+        """Number of elements."""
+        total = 1
+        for size in self.shape:
+            total *= size
+        return total
+
+    def extent(self) -> tuple[int, int]:
+        """First address and one past the last address that the array touches, in bytes."""
+        low = high = 0
+        for size, stride in zip(self.shape, self.strides, strict=True):
+            reach = (size - 1) * stride * self.element_bytes
+            low, high = low + min(reach, 0), high + max(reach, 0)
+        return self.address + low, self.address + high + self.element_bytes
+
+
+def compact_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Row-major strides in elements.
+
+    >>> compact_strides((2, 3, 4))
+    (12, 4, 1)
+    """
+    strides: list[int] = []
+    step = 1
+    for size in reversed(shape):
+        strides.insert(0, step)
+        step *= size
+    return tuple(strides)
+
+
+def _dlpack_dtype(code: int, bits: int, lanes: int) -> DType:
+    if lanes != 1:
+        raise InvalidTypeError(f"DLPack elements of {lanes} lanes; must be 1")
+    if code == 6:
+        return as_dtype("bool")
+    if code in _DLPACK_KINDS:
+        return as_dtype(_DLPACK_KINDS[code])
+    if code not in _DLPACK_FAMILIES:
+        raise InvalidTypeError(f"DLPack element code {code} with {bits} bits is not known")
+    return as_dtype(f"{_DLPACK_FAMILIES[code]}{bits}")
+
+
+def _libraries(array: Any) -> set[str]:
+    """The top-level modules that the classes of an object are from."""
+    return {kind.__module__.partition(".")[0] for kind in type(array).__mro__}
+
+
+@contextlib.contextmanager
+def device_of_array(array: Any, ordinal: int | None) -> Iterator[None]:
+    """The device of an array is current in the block, for the driver and for the array's own library.
+
+    PyTorch keeps a current device of its own beside the driver's (it need not have a context yet), and refuses to
+    export an array of another one; CuPy allocates on the driver's. Where the driver does not know the device, nothing
+    changes. None: host memory.
+    """
+    with contextlib.ExitStack() as stack:
+        torch = sys.modules.get("torch") if "torch" in _libraries(array) else None
+        if ordinal is not None and torch is not None:
+            stack.enter_context(torch.cuda.device(ordinal))
+        if ordinal is not None:
+            try:
+                device = open_device(ordinal)
+            except CuteError:  # no cuda-python, no driver, or a device without TMA: a copy will say so
+                device = None
+            if device is not None:
+                stack.enter_context(device.current())
+        yield
+
+
+def _first_line(problem: Exception) -> str:
+    text = str(problem).strip()
+    return text.splitlines()[0] if text else type(problem).__name__
+
+
+def _from_dlpack(array: Any) -> ArrayView:
+    try:
+        kind, ordinal = array.__dlpack_device__()
+        if int(kind) in (CUDA, CUDA_MANAGED):
+            with device_of_array(array, int(ordinal)):
+                capsule = array.__dlpack__(stream=-1)
+        else:
+            capsule = array.__dlpack__()
+        get = ctypes.pythonapi.PyCapsule_GetPointer
+        get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        tensor = _DlTensor.from_address(get(capsule, b"dltensor"))
+    except Exception as problem:  # a library refuses with whatever it likes
+        raise InvalidValueError(
+            f"{type(array).__name__} does not give its memory by DLPack", {"cause": _first_line(problem)}
+        ) from None
+    shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
+    strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else compact_strides(shape)
+    device = tensor.device_id if tensor.device_type in (CUDA, CUDA_MANAGED) else None
+    address = (tensor.data or 0) + tensor.byte_offset
+    dtype = _dlpack_dtype(tensor.code, tensor.bits, tensor.lanes)
+    return ArrayView(address, shape, strides, dtype, device, owner=(array, capsule))
+
+
+def _typestr_dtype(text: str) -> DType:
+    order, kind, size = text[0], text[1], int(text[2:])
+    if order == ">":
+        raise InvalidValueError(f"element type {text!r} is big-endian; GPUs are little-endian")
+    if kind == "b":
+        return as_dtype("bool")
+    if kind not in _TYPESTR:
+        raise InvalidTypeError(f"element type {text!r} is not known", hint="pass a view of an unsigned integer dtype")
+    return as_dtype(f"{_TYPESTR[kind]}{8 * size}")
+
+
+def _device_at(address: int) -> int:
+    """The device whose memory is at an address, as the driver knows; 0 where it knows none, or there is no driver.
+
+    `__cuda_array_interface__` has no word for the device. The pointer's context is asked: its device ordinal comes back
+    from cuda-bindings 13 as 0 always (measured on two H200, driver 580.159.04).
+    Source: CUDA driver API, cuPointerGetAttribute.
+    """
+    try:
+        open_device()  # The driver must be started, and have a context.
+        api = driver()
+        code, context = api.cuPointerGetAttribute(api.CUpointer_attribute.CU_POINTER_ATTRIBUTE_CONTEXT, address)
+        if int(code) or not int(context):
+            return 0
+        before = call("reading the current context", api.cuCtxGetCurrent)
+        call("asking for a pointer's device", api.cuCtxSetCurrent, context)
+        try:
+            return int(call("asking for a pointer's device", api.cuCtxGetDevice))
+        finally:
+            call("making a context current again", api.cuCtxSetCurrent, before)
+    except (CuteError, RuntimeError):
+        return 0
+
+
+def _from_interface(array: Any, table: dict[str, Any], on_device: bool) -> ArrayView:
+    shape = tuple(int(size) for size in table["shape"])
+    dtype = as_dtype(array.dtype) if not on_device else _typestr_dtype(table["typestr"])
+    address, readonly = table["data"]
+    place = int(address or 0)
+    view = ArrayView(
+        place, shape, compact_strides(shape), dtype, _device_at(place) if on_device else None, bool(readonly), array
+    )
+    if table.get("strides") is None:
+        return view
+    strides = []
+    for stride in table["strides"]:
+        if stride % view.element_bytes:
+            raise InvalidValueError(
+                f"stride = {stride} bytes; must be a multiple of the element, {view.element_bytes} bytes"
+            )
+        strides.append(int(stride) // view.element_bytes)
+    return ArrayView(view.address, shape, tuple(strides), dtype, view.device, view.readonly, array)
+
+
+def array_view(array: Any) -> ArrayView:
+    """Where `array` lies: anything with `__dlpack__` or `__cuda_array_interface__`, a numpy array, or an `ArrayView`.
+
+    Raises:
+        InvalidTypeError: none of these, or an element type without a row in `cute_py.dtypes`.
+        InvalidValueError: the array does not give its memory (it needs a gradient, is not dense), is big-endian, or
+            has strides that are no multiple of an element.
+
+    >>> import numpy
+    >>> array_view(numpy.zeros((4, 6), "float32")[::2]).strides
+    (12, 1)
+    """
+    if isinstance(array, ArrayView):
+        return array
+    if type(array).__module__ == "numpy" and hasattr(array, "__array_interface__"):
+        return _from_interface(array, array.__array_interface__, False)
+    if hasattr(array, "__dlpack__") and hasattr(array, "__dlpack_device__"):
+        return _from_dlpack(array)
+    table = getattr(array, "__cuda_array_interface__", None)
+    if table is not None:
+        try:
+            return _from_interface(array, table, True)
+        except CuteError:
+            raise
+        except Exception as problem:  # a table without a key, or with another kind of value
+            raise InvalidTypeError(
+                f"{type(array).__name__} has a __cuda_array_interface__ that describes no array",
+                {"cause": _first_line(problem)},
+            ) from None
+    raise InvalidTypeError(
+        f"{type(array).__name__} is no array",
+        {"wanted": "__dlpack__, __cuda_array_interface__, or a numpy array"},
+    )
+
+
+def _handle(value: Any) -> int:
+    return expect_integer(value, "a CUstream", 0, (1 << 64) - 1)
+
+
+def stream_handle(stream: Any) -> int:
+    """The CUstream of `stream`: None is the legacy default stream; an int; or an object with `__cuda_stream__`.
+
+    PyTorch's `.cuda_stream` and CuPy's `.ptr` are understood as well.
+
+    Raises:
+        InvalidTypeError: nothing of these.
+    """
+    if stream is None:
+        return 0
+    if is_integer(stream):
+        return _handle(stream)
+    protocol = getattr(stream, "__cuda_stream__", None)
+    if protocol is not None:
+        found = protocol() if callable(protocol) else protocol
+        if not isinstance(found, tuple) or len(found) != 2:
+            raise InvalidTypeError(f"__cuda_stream__ of {type(stream).__name__} gives no version and handle")
+        if found[0] != 0:
+            raise InvalidTypeError(f"__cuda_stream__ version {given(found[0])}; must be 0")
+        return _handle(found[1])
+    for name in ("cuda_stream", "ptr"):
+        value = getattr(stream, name, None)
+        if is_integer(value):
+            return _handle(value)
+    raise InvalidTypeError(f"{type(stream).__name__} is no CUDA stream", {"wanted": "__cuda_stream__, an int or None"})
+
+
+def require_pair(source: ArrayView, destination: ArrayView, device: int) -> None:
+    """Refuse a pair of arrays that no copy can join.
+
+    Raises:
+        DeviceError: an array is on the host, or on another device.
+        InvalidValueError: shapes or element types differ, the destination is read-only, or the two overlap.
+    """
+    for role, view in (("source", source), ("destination", destination)):
+        if view.device is None:
+            raise DeviceError(
+                f"the {role} is in host memory; a GPU copy needs device memory", hint="move it to the device"
+            )
+        if view.device != device:
+            raise DeviceError(f"the {role} is on device {view.device}, the copy runs on device {device}")
+        if not view.address and view.count:
+            raise DeviceError(f"the {role} has no memory (a null address)")
+    if source.shape != destination.shape:
+        raise InvalidValueError(f"source shape {source.shape} is not destination shape {destination.shape}")
+    if source.dtype != destination.dtype:
+        raise InvalidValueError(
+            f"source dtype {source.dtype} is not destination dtype {destination.dtype}; a TMA copy does not convert"
+        )
+    if destination.readonly:
+        raise InvalidValueError("the destination is read-only")
+    if source.count:
+        a, b = source.extent(), destination.extent()
+        if a[0] < b[1] and b[0] < a[1]:
+            raise InvalidValueError(
+                "source and destination overlap; their tiles are copied in no fixed order",
+                {"source": f"{a[0]:#x} to {a[1]:#x}", "destination": f"{b[0]:#x} to {b[1]:#x}"},
+            )

@@ -1,0 +1,303 @@
+"""The GPU: whether there is one that can run TMA copies, what it is, and its memory.
+
+The context of a device is the one that was current when the device was first opened, if that was of this device
+(PyTorch's and CuPy's are the primary context), else its primary context. It is kept for the life of the process.
+
+A thread has one current context. What is done here on a device is done with the device's context current, and the one
+before it is current again afterwards; where none was, the device's stays.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Final
+
+from cute_py.argument_checks import expect, expect_fields, expect_integer
+from cute_py.errors import CuteError, DeviceError
+from cute_py.gpu.bindings import call, driver
+
+MIN_DRIVER: Final = 12000
+"""CUDA 12.0: the first driver whose API has tensor maps. CUDA driver API, cuTensorMapEncodeTiled."""
+
+DEFAULT_STREAMS: Final = (0, 1, 2)
+"""The streams that every device has, and that are those of the current one: NULL, CU_STREAM_LEGACY and
+CU_STREAM_PER_THREAD. CUDA driver API, stream management."""
+
+ARCHITECTURES: Final[dict[tuple[int, int], str]] = {
+    (9, 0): "sm_90a",
+    (10, 0): "sm_100a",
+    (10, 3): "sm_103a",
+    (11, 0): "sm_110a",
+    (12, 0): "sm_120a",
+    (12, 1): "sm_121a",
+}
+"""Compute capability -> the architecture that kernels are compiled for. Only sm_90a has been executed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One GPU with TMA. Sizes in bytes; `capability` is (major, minor)."""
+
+    ordinal: int
+    name: str
+    capability: tuple[int, int]
+    arch: str
+    multiprocessors: int
+    l2_bytes: int
+    shared_bytes: int
+    driver_version: int
+    context: Any = field(repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
+    def make_current(self) -> None:
+        """Make the device's context current for the calling thread."""
+        api = driver()
+        if int(call("asking for the context", api.cuCtxGetCurrent)) != int(self.context):
+            call("making the context current", api.cuCtxSetCurrent, self.context)
+
+    @contextlib.contextmanager
+    def current(self) -> Iterator[None]:
+        """The device's context is current in the block, and the one before it, if there was one, after the block."""
+        with _current(self.context):
+            yield
+
+    def synchronize(self) -> None:
+        """Wait for everything on the device. Raises DeviceError if a kernel failed."""
+        with self.current():
+            call("waiting for the device", driver().cuCtxSynchronize)
+
+
+@contextlib.contextmanager
+def _current(context: Any) -> Iterator[None]:
+    api = driver()
+    before = call("asking for the context", api.cuCtxGetCurrent)
+    if int(before) == int(context):
+        yield
+        return
+    call("making the context current", api.cuCtxSetCurrent, context)
+    try:
+        yield
+    finally:
+        if int(before):
+            api.cuCtxSetCurrent(before)  # That can fail after a kernel that failed; the kernel's error is the one told.
+
+
+def _current_ordinal() -> int | None:
+    api = driver()
+    context = call("asking for the context", api.cuCtxGetCurrent)
+    if int(context) == 0:
+        return None
+    return int(call("asking for the device", api.cuCtxGetDevice))
+
+
+def open_device(ordinal: int | None = None) -> Device:
+    """The device with this number, by default that of the current context, else 0.
+
+    A context that is current stays so; where there is none, the device's is made current.
+
+    Raises:
+        InvalidTypeError: a number that is none.
+        MissingPackageError: cuda-python is not installed.
+        DeviceError: no driver, a driver older than CUDA 12.0, no such device, or one without TMA.
+    """
+    api = driver()
+    call("starting the driver", api.cuInit, 0)
+    number = (_current_ordinal() or 0) if ordinal is None else expect_integer(ordinal, "the number of a device")
+    device = _open(number)
+    if int(call("asking for the context", api.cuCtxGetCurrent)) == 0:
+        device.make_current()
+    return device
+
+
+def as_device(device: Device | None, ordinal: int | None = None) -> Device:
+    """The device that was given, else the one with this number, else the current one.
+
+    Raises:
+        InvalidTypeError: no `Device`. As `open_device`.
+    """
+    return open_device(ordinal) if device is None else expect(device, Device, "device")
+
+
+def common_device(ordinals: Mapping[str, int | None]) -> int | None:
+    """The one device that arrays are on; None if all of them are in host memory.
+
+    Args:
+        ordinals: what the arrays are called -> their devices, None for those in host memory.
+    Raises:
+        DeviceError: they are on two devices or more; the text names an array on each.
+
+    >>> common_device({"source": 1, "destination": None})
+    1
+    """
+    found = {number: name for name, number in reversed(list(ordinals.items())) if number is not None}
+    if len(found) > 1:
+        (first, one), (second, other), *_ = sorted(found.items())
+        raise DeviceError(
+            f"the {one} is on device {first}, the {other} on device {second}; a copy runs on one device",
+            {f"device {number}": _name_of(number) for number in (first, second)},
+            hint="move one of them first, with the library that it is from",
+        )
+    return next(iter(found), None)
+
+
+def _name_of(ordinal: int) -> str:
+    try:
+        return _open(ordinal).name
+    except CuteError as reason:
+        return reason.headline
+
+
+def require_stream(device: Device, stream: int) -> None:
+    """Refuse a stream that was made on another device: a kernel would run there.
+
+    Raises:
+        DeviceError: it was.
+    """
+    if stream in DEFAULT_STREAMS or device_count() < 2:
+        return
+    api = driver()
+    code, context = api.cuStreamGetCtx(stream)
+    if int(code) or int(context) == int(device.context):
+        return  # what the driver knows as no stream is refused by the launch
+    with _current(context):
+        ordinal = _current_ordinal()
+    if ordinal != device.ordinal:
+        raise DeviceError(
+            f"the stream is of device {ordinal}, the copy runs on device {device.ordinal}",
+            hint="make the stream on the device of the arrays",
+        )
+
+
+def device_count() -> int:
+    """How many devices the driver shows."""
+    return int(call("counting devices", driver().cuDeviceGetCount))
+
+
+@functools.cache
+def _open(ordinal: int) -> Device:
+    api = driver()
+    version = int(call("asking for the driver's version", api.cuDriverGetVersion))
+    if version < MIN_DRIVER:
+        raise DeviceError(
+            f"driver supports CUDA {version // 1000}.{version % 1000 // 10}; TMA needs 12.0 or newer",
+            hint="update the NVIDIA driver",
+        )
+    count = device_count()
+    if not 0 <= ordinal < count:
+        raise DeviceError(f"device {ordinal} does not exist; the driver shows {count}", {"devices": count})
+    handle = call("opening the device", api.cuDeviceGet, ordinal)
+    attribute = api.CUdevice_attribute
+    get = {
+        key: int(call("asking the device", api.cuDeviceGetAttribute, getattr(attribute, name), handle))
+        for key, name in {
+            "major": "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR",
+            "minor": "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR",
+            "multiprocessors": "CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT",
+            "l2": "CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE",
+            "shared": "CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN",
+        }.items()
+    }
+    name = bytes(call("asking for the name", api.cuDeviceGetName, 100, handle)).split(b"\0")[0].decode()
+    capability = (get["major"], get["minor"])
+    arch = ARCHITECTURES.get(capability)
+    if arch is None:
+        raise DeviceError(
+            f"{name} has compute capability {capability[0]}.{capability[1]}; TMA needs 9.0 or newer",
+            {"known": ", ".join(f"{a}.{b}" for a, b in ARCHITECTURES)},
+            hint="use backend='emulator'",
+        )
+    if _current_ordinal() == ordinal:
+        context = call("asking for the context", api.cuCtxGetCurrent)
+    else:
+        context = call("retaining the primary context", api.cuDevicePrimaryCtxRetain, handle)
+    return Device(ordinal, name, capability, arch, get["multiprocessors"], get["l2"], get["shared"], version, context)
+
+
+def device_available() -> bool:
+    """Whether `open_device()` finds a GPU with TMA. It never raises."""
+    try:
+        open_device()
+    except CuteError:
+        return False
+    return True
+
+
+class DeviceBuffer:
+    """Device memory that this library allocated; freed when it is closed or no longer referenced.
+
+    `address` is aligned to 256 bytes at least. Usable as a context manager.
+    """
+
+    def __init__(self, device: Device, size: int) -> None:
+        self.device = device
+        self.size = size
+        self.address = 0
+        with device.current():
+            self.address = int(call(f"allocating {size} bytes", driver().cuMemAlloc, max(size, 1)))
+
+    def close(self) -> None:
+        """Free the memory now."""
+        address, self.address = self.address, 0
+        if address:
+            with self.device.current():
+                driver().cuMemFree(address)
+
+    def __enter__(self) -> DeviceBuffer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        try:
+            self.close()
+        except Exception:  # At interpreter exit the bindings may be gone; the driver frees everything anyway.
+            return
+
+    def write(self, content: bytes | bytearray | memoryview, offset: int = 0, stream: int = 0) -> None:
+        """Copy bytes from the host; returns when the host bytes may be changed."""
+        import ctypes
+
+        view = memoryview(content).cast("B")
+        if offset + view.nbytes > self.size:
+            raise DeviceError(f"{view.nbytes} bytes at {offset} do not fit in a buffer of {self.size} bytes")
+        if not view.nbytes:
+            return
+        if view.readonly:
+            held = bytes(view)
+            pointer = ctypes.cast(ctypes.c_char_p(held), ctypes.c_void_p).value
+        else:
+            pointer = ctypes.addressof((ctypes.c_char * view.nbytes).from_buffer(view))
+        api = driver()
+        with self.device.current():
+            call("copying to the device", api.cuMemcpyHtoDAsync, self.address + offset, pointer, view.nbytes, stream)
+            call("copying to the device", api.cuStreamSynchronize, stream)
+
+    def read(self, size: int | None = None, offset: int = 0, stream: int = 0) -> bytearray:
+        """Copy bytes to the host, after what the stream holds. Raises DeviceError if a kernel before it failed."""
+        import ctypes
+
+        length = self.size - offset if size is None else size
+        if offset + length > self.size:
+            raise DeviceError(f"{length} bytes at {offset} are not in a buffer of {self.size} bytes")
+        content = bytearray(length)
+        if length:
+            pointer = ctypes.addressof((ctypes.c_char * length).from_buffer(content))
+            api = driver()
+            with self.device.current():
+                call("copying from the device", api.cuMemcpyDtoHAsync, pointer, self.address + offset, length, stream)
+                call("copying from the device", api.cuStreamSynchronize, stream)
+        return content
+
+    def fill(self, value: int, stream: int = 0) -> None:
+        """Set every byte to `value`."""
+        with self.device.current():
+            call("filling device memory", driver().cuMemsetD8Async, self.address, value, self.size, stream)

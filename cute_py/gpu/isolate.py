@@ -1,0 +1,97 @@
+"""A call in a process of its own, so that a trap on the GPU ends that process's context and not the user's.
+
+The function and its arguments travel by pickle over a pipe; so does the result, or the exception. The child is ended
+when it takes longer than its time.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from cute_py.errors import CuteError, DeviceError, InvalidValueError
+
+Result = TypeVar("Result")
+
+_MARK = b"cute_py result\n"
+
+
+def call_isolated(function: Callable[..., Result], *arguments: Any, seconds: float = 60.0, **options: Any) -> Result:
+    """`function(*arguments, **options)` in a child process.
+
+    Args:
+        function: importable by its module and name. arguments, options and the result must be picklable.
+        seconds: wall time after which the child is ended.
+    Raises:
+        what the function raised, if it is one of this library's errors; its facts say that it was isolated.
+        InvalidValueError: the function is defined in the main script, where no other process finds it.
+        DeviceError: the child took too long, or ended without a result.
+    """
+    if function.__module__ == "__main__":
+        raise InvalidValueError(
+            f"{function.__name__} is defined in the main script; a process of its own can't import it from there",
+            hint="move it into a module",
+        )
+    root = str(Path(__file__).resolve().parents[3])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, *sys.path[1:]])}
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "cute_py.gpu.isolate"],
+            input=pickle.dumps((function, arguments, options)),
+            capture_output=True,
+            timeout=seconds,
+            env=environment,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise DeviceError(
+            f"{function.__name__} took more than {seconds:g} s in a process of its own, which was ended"
+        ) from None
+    _, mark, content = done.stdout.partition(_MARK)
+    if not mark:
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        raise DeviceError(
+            f"{function.__name__} ended its process without a result",
+            {"exit status": done.returncode, "last line": lines[-1] if lines else "none"},
+        )
+    kind, value = pickle.loads(content)
+    if kind == "result":
+        result: Result = value
+        return result
+    name, headline, facts, hint = value
+    raise _rebuilt(name, headline, {**facts, "process": "isolated; this one's context is untouched"}, hint)
+
+
+def _rebuilt(name: str, headline: str, facts: dict[str, object], hint: str | None) -> CuteError:
+    from cute_py import errors
+
+    kind = getattr(errors, name, None)
+    try:
+        if isinstance(kind, type) and issubclass(kind, CuteError):
+            return kind(headline, facts, hint)
+    except TypeError:
+        pass  # An error whose constructor takes more than the three parts of its text.
+    return DeviceError(f"{name}: {headline}", facts, hint)
+
+
+def _serve() -> None:
+    """What the child does: read a call, make it, write the outcome."""
+    function, arguments, options = pickle.load(sys.stdin.buffer)
+    try:
+        outcome: tuple[str, Any] = ("result", function(*arguments, **options))
+    except CuteError as problem:
+        facts = {name: str(value) for name, value in problem.facts.items()}
+        hint = None if problem.hint and "isolate" in problem.hint else problem.hint
+        outcome = ("error", (type(problem).__name__, problem.headline, facts, hint))
+    sys.stdout.buffer.write(_MARK + pickle.dumps(outcome))
+    sys.stdout.buffer.flush()
+    os._exit(0)  # A context that trapped may not let the interpreter end in an orderly way.
+
+
+if __name__ == "__main__":
+    _serve()

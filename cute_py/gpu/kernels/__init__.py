@@ -1,0 +1,1 @@
+"""The kernels, as CUDA C++ sources with all sizes folded."""

@@ -1,0 +1,123 @@
+"""The one-shot copy: a grid of blocks, each moves a few tiles once and ends.
+
+The hardware hands blocks out in order, so the front of addresses that the whole GPU touches stays narrow; nothing is
+left over at the end. It is the better form below about 128 MiB, where a ring does not pay for its start. One thread
+of a block works: it issues all loads, fetches the map of the stores meanwhile, and stores each tile as it arrives.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cute_py.errors import InvalidValueError
+from cute_py.gpu.kernels.source import KernelSource, assemble
+from cute_py.gpu.kernels.walk import TileWalk
+from cute_py.gpu.kernels.wrappers import Wrapper, wrappers
+
+BARRIER_BYTES: Final = 128
+"""Shared memory behind the tiles: up to 16 barriers of 8 bytes."""
+
+TAIL: Final = r"""
+__device__ __forceinline__ void copy_tail(const u8* source, u8* destination) {
+  if (TAIL_BYTES && blockIdx.x == 0) {
+    for (u32 i = threadIdx.x; i < TAIL_BYTES; i += THREADS) destination[i] = source[i];
+  }
+}
+"""
+
+_BODY: Final = r"""
+__device__ __forceinline__ void load_tile(u32 tile, u32 shared, u32 barrier, const TensorMap* map) {
+  expect_bytes(barrier, TILE_BYTES);
+  %(load)s(shared, map, barrier, %(coordinates)s);
+}
+__device__ __forceinline__ void store_tile(u32 tile, u32 shared, const TensorMap* map) {
+  %(store)s(shared, map, %(coordinates)s);
+}
+extern "C" __global__ void __launch_bounds__(THREADS) copy_once(
+    const __grid_constant__ TensorMap source, const __grid_constant__ TensorMap destination,
+    const u8* tail_source, u8* tail_destination, ErrorRecord* record) {
+  extern __shared__ __align__(1024) u8 stages[];
+  copy_tail(tail_source, tail_destination);
+  if (threadIdx.x) return;
+  const u32 base = shared_address(stages), barriers = base + STAGE_BYTES * PER_BLOCK;
+  const u32 first = blockIdx.x * PER_BLOCK;
+#pragma unroll
+  for (u32 i = 0; i < PER_BLOCK; ++i) barrier_init(barriers + 8 * i, 1);
+  barrier_init_done();
+#pragma unroll
+  for (u32 i = 0; i < PER_BLOCK; ++i)
+    if (TILES %% PER_BLOCK == 0 || first + i < TILES)
+      load_tile(first + i, base + i * STAGE_BYTES, barriers + 8 * i, &source);
+  prefetch_map(&destination);
+#pragma unroll
+  for (u32 i = 0; i < PER_BLOCK; ++i)
+    if (TILES %% PER_BLOCK == 0 || first + i < TILES) {
+      if (!wait(barriers + 8 * i, 0, i, TILE_BYTES, record)) return;
+      store_tile(first + i, base + i * STAGE_BYTES, &destination);
+      commit_group();
+    }
+  wait_group_read<0>();
+}
+"""
+
+
+def tile_functions(load: Wrapper, store: Wrapper, walk: TileWalk) -> dict[str, str]:
+    """What the bodies of copies fill in: names of the wrappers and the coordinates of `tile`."""
+    return {"load": load.name, "store": store.name, "coordinates": ", ".join(walk.expressions("tile"))}
+
+
+def stage_bytes(window_bytes: int) -> int:
+    """Shared memory of one stage: the tile's window rounded up to 1024 bytes, where every swizzle pattern starts."""
+    return -(-window_bytes // 1024) * 1024
+
+
+def copy_once(
+    walk: TileWalk,
+    tile_bytes: int,
+    *,
+    window_bytes: int | None = None,
+    per_block: int = 1,
+    tail_bytes: int = 0,
+    load_hint: str | None = None,
+    store_hint: str | None = None,
+    reduction: str | None = None,
+    pad_shared: int = 0,
+) -> KernelSource:
+    """The one-shot copy of the tiles of `walk`; blocks = ceil(tiles / per_block).
+
+    Args:
+        walk: tiles and their coordinates, the same for source and destination.
+        tile_bytes: bytes that the barrier of one load counts.
+        window_bytes: shared memory that a tile covers; more than `tile_bytes` where swizzled rows are narrower than
+            their pitch.
+        per_block: tiles of one block, 1..16.
+        tail_bytes: bytes that threads copy one by one, at the two extra pointers.
+        load_hint, store_hint: names of cache policies, or None.
+        reduction: combine with the destination in place of a store: "add", "min", ...
+        pad_shared: shared memory to ask for beyond the need, in bytes, to have fewer blocks on an SM.
+    Raises:
+        InvalidValueError: `per_block` out of range.
+    """
+    if not 1 <= per_block <= 16:
+        raise InvalidValueError(f"per_block = {per_block}; must be 1 to 16")
+    rank = len(walk.counts)
+    load = Wrapper("load", rank, hint=load_hint)
+    store = Wrapper("reduce" if reduction else "store", rank, op=reduction or "", hint=store_hint)
+    stage = stage_bytes(window_bytes or tile_bytes)
+    constants = {
+        "THREADS": 32,
+        "TILES": walk.tiles,
+        "TILE_BYTES": tile_bytes,
+        "STAGE_BYTES": stage,
+        "PER_BLOCK": per_block,
+        "TAIL_BYTES": tail_bytes,
+    }
+    text = assemble(TAIL + _BODY % tile_functions(load, store, walk), constants, header=wrappers(load, store))
+    return KernelSource(
+        "copy_once",
+        text,
+        threads=32,
+        shared_bytes=stage * per_block + BARRIER_BYTES + pad_shared,
+        parameters=("source", "destination", "tail_source", "tail_destination", "record"),
+        facts={**constants, "walk": walk, "load_hint": load_hint, "store_hint": store_hint, "reduction": reduction},
+    )

@@ -1,0 +1,54 @@
+"""Bytes that no tensor copy can move, one thread each: the last part of a row that is not whole 16 bytes.
+
+A tensor store writes up to the next 16 bytes, and would write over what lies behind a ragged row. The whole 16 bytes
+of such rows go through the copy engine, and what is left goes this way; so does a run of less than 16 bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from cute_py.errors import InvalidValueError
+from cute_py.gpu.kernels.source import KernelSource, assemble
+
+EDGE_THREADS: Final = 256
+
+_BODY: Final = r"""
+extern "C" __global__ void __launch_bounds__(THREADS) copy_edges(const u8* source, u8* destination) {
+  u64 rest = (u64)blockIdx.x * THREADS + threadIdx.x, from = 0, to = 0;
+  if (rest >= TOTAL) return;
+%(steps)s
+  destination[to] = source[from];
+}
+"""
+
+
+def copy_edges(modes: tuple[tuple[int, int, int], ...]) -> KernelSource:
+    """The copy of the bytes that `modes` visit: (size, byte stride of the source, of the destination) of each.
+
+    Raises:
+        InvalidValueError: a size that is not positive, or a stride that is negative.
+
+    >>> copy_edges(((4, 1, 1), (100, 132, 160))).facts["TOTAL"]
+    400
+    """
+    for number, (size, source, destination) in enumerate(modes):
+        if size < 1 or source < 0 or destination < 0:
+            raise InvalidValueError(
+                f"mode {number}: size {size}, strides {source} and {destination}; "
+                "a size must be positive, strides not negative"
+            )
+    constants = {"THREADS": EDGE_THREADS, "TOTAL": math.prod(size for size, _, _ in modes)}
+    steps = [
+        f"  from += rest % {size}ull * {source}ull; to += rest % {size}ull * {destination}ull; rest /= {size}ull;"
+        for size, source, destination in modes
+    ]
+    return KernelSource(
+        "copy_edges",
+        assemble(_BODY % {"steps": "\n".join(steps)}, constants),
+        threads=EDGE_THREADS,
+        shared_bytes=0,
+        parameters=("tail_source", "tail_destination"),
+        facts={**constants, "modes": modes},
+    )

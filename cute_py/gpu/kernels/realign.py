@@ -1,0 +1,108 @@
+"""The window copy whose source does not start at a multiple of 16 bytes.
+
+A tensor map can't start there and an inner coordinate can't point there (the instruction traps), so a tile is loaded
+from the 16-byte boundary below, 16 bytes wider than it is; the threads of the block shift it into place, and the
+result leaves as a tile of its own. The shift is a constant of the text: whole words by choosing registers, the rest by
+one funnel shift a word.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cute_py.errors import InvalidValueError
+from cute_py.gpu.kernels.copy import BARRIER_BYTES
+from cute_py.gpu.kernels.source import KernelSource, assemble
+from cute_py.gpu.kernels.walk import TileWalk
+from cute_py.gpu.kernels.wrappers import Wrapper, wrappers
+
+_BODY: Final = r"""
+extern "C" __global__ void __launch_bounds__(THREADS) copy_realigned(
+    const __grid_constant__ TensorMap source, const __grid_constant__ TensorMap destination, ErrorRecord* record) {
+  extern __shared__ __align__(128) u8 stages[];
+  const u32 from = shared_address(stages), to = from + LOAD_BYTES, barrier = to + STORE_BYTES;
+  const u32 tile = blockIdx.x;
+  if (threadIdx.x == 0) {
+    barrier_init(barrier, 1);
+    barrier_init_done();
+    expect_bytes(barrier, LOAD_BYTES);
+    %(load)s(from, &source, barrier, %(from)s);
+    prefetch_map(&destination);
+  }
+  __syncthreads();
+  if (!wait(barrier, 0, 0, LOAD_BYTES, record)) return;
+#pragma unroll
+  for (u32 i = threadIdx.x; i < STORE_BYTES / 16; i += THREADS) {
+    const u32 row = i / (ROW_BYTES / 16), chunk = i %% (ROW_BYTES / 16);
+    const uint4* near = reinterpret_cast<const uint4*>(stages + row * (ROW_BYTES + 16) + chunk * 16);
+    const uint4 a = near[0], b = near[1];
+    const u32 w[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+    constexpr u32 word = SHIFT / 4, bits = SHIFT %% 4 * 8;
+    uint4 v;
+    v.x = __funnelshift_r(w[word], w[word + 1], bits);
+    v.y = __funnelshift_r(w[word + 1], w[word + 2], bits);
+    v.z = __funnelshift_r(w[word + 2], w[word + 3], bits);
+    v.w = __funnelshift_r(w[word + 3], w[word + 4], bits);
+    reinterpret_cast<uint4*>(stages + LOAD_BYTES)[i] = v;
+  }
+  fence_async_shared();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    %(store)s(to, &destination, %(to)s);
+    commit_group();
+    wait_group_read<0>();
+  }
+}
+"""
+
+
+def copy_realigned(
+    walk: TileWalk,
+    row_bytes: int,
+    rows: int,
+    shift: int,
+    *,
+    element_bytes: int,
+    threads: int = 128,
+    load_hint: str | None = None,
+    store_hint: str | None = None,
+) -> KernelSource:
+    """The copy of a window that starts `shift` bytes after a 16-byte boundary; blocks = tiles of `walk`.
+
+    Args:
+        walk: tiles of the destination, in elements of the destination map.
+        row_bytes, rows: of one tile of the destination; row_bytes a multiple of 16. The load box is 16 bytes wider.
+        shift: 1..15.
+        element_bytes: of both maps; it need not divide `shift`, since the source map starts at the boundary below.
+    Raises:
+        InvalidValueError: a shift or a row that is out of range.
+    """
+    if not 1 <= shift <= 15:
+        raise InvalidValueError(f"shift = {shift} bytes; must be 1 to 15")
+    if row_bytes % 16 or row_bytes % element_bytes:
+        raise InvalidValueError(f"row = {row_bytes} bytes; must be a multiple of 16 and of {element_bytes}")
+    rank = len(walk.counts)
+    load, store = Wrapper("load", rank, hint=load_hint), Wrapper("store", rank, hint=store_hint)
+    load_bytes = -(-(row_bytes + 16) * rows // 128) * 128
+    if load_bytes != (row_bytes + 16) * rows:
+        raise InvalidValueError(
+            f"tile = {rows} rows of {row_bytes} + 16 bytes = {(row_bytes + 16) * rows} bytes; must be a multiple of 128"
+        )
+    constants = {
+        "THREADS": threads,
+        "ROW_BYTES": row_bytes,
+        "LOAD_BYTES": load_bytes,
+        "STORE_BYTES": row_bytes * rows,
+        "SHIFT": shift,
+    }
+    coordinates = ", ".join(walk.expressions("tile"))
+    names = {"load": load.name, "store": store.name, "from": coordinates, "to": coordinates}
+    text = assemble(_BODY % names, constants, header=wrappers(load, store))
+    return KernelSource(
+        "copy_realigned",
+        text,
+        threads=threads,
+        shared_bytes=load_bytes + row_bytes * rows + BARRIER_BYTES,
+        parameters=("source", "destination", "record"),
+        facts={**constants, "walk": walk},
+    )

@@ -1,0 +1,143 @@
+"""The ring: a few blocks that stay, each with a ring of stages, and tiles handed out in order by one counter.
+
+A block that takes every n-th tile (static order) falls behind or runs ahead of the others, because SMs differ in
+speed; the front of addresses widens and a rest is left at the end, which costs 5 % of a large copy. So only the first
+tiles are handed out by number, and every stage that becomes free takes the next tile from a counter in global memory.
+The last block to end sets the counter back, so the next launch finds it at zero.
+
+One thread of a block works. For a tile: wait until it is there, store it, ask for the next number meanwhile, then
+wait until the store of the tile before has left its stage and load the next tile into that one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cute_py.errors import InvalidValueError
+from cute_py.gpu.kernels.copy import BARRIER_BYTES, TAIL, stage_bytes, tile_functions
+from cute_py.gpu.kernels.source import KernelSource, assemble
+from cute_py.gpu.kernels.walk import TileWalk
+from cute_py.gpu.kernels.wrappers import Wrapper, wrappers
+
+COUNTER_BYTES: Final = 256
+"""The counter of tiles at byte 0, the count of blocks that ended at byte 128; both 0 between launches."""
+
+_BODY: Final = r"""
+__device__ __forceinline__ void load_tile(u32 tile, u32 shared, u32 barrier, const TensorMap* map) {
+  expect_bytes(barrier, TILE_BYTES);
+  %(load)s(shared, map, barrier, %(coordinates)s);
+}
+__device__ __forceinline__ void store_tile(u32 tile, u32 shared, const TensorMap* map) {
+  %(store)s(shared, map, %(coordinates)s);
+}
+extern "C" __global__ void __launch_bounds__(THREADS) copy_ring(
+    const __grid_constant__ TensorMap source, const __grid_constant__ TensorMap destination,
+    const u8* tail_source, u8* tail_destination, u32* counter, ErrorRecord* record) {
+  extern __shared__ __align__(1024) u8 stages[];
+  copy_tail(tail_source, tail_destination);
+  if (threadIdx.x) return;
+  const u32 base = shared_address(stages), barriers = base + STAGE_BYTES * STAGES;
+  u32 tile[STAGES];
+#pragma unroll
+  for (u32 s = 0; s < STAGES; ++s) barrier_init(barriers + 8 * s, 1);
+  barrier_init_done();
+#pragma unroll
+  for (u32 s = 0; s < STAGES; ++s) {
+    tile[s] = blockIdx.x + s * BLOCKS;
+    if (tile[s] < TILES) load_tile(tile[s], base + s * STAGE_BYTES, barriers + 8 * s, &source);
+  }
+  prefetch_map(&destination);
+  u32 phase = 0, turn = 0;
+  bool more = true;
+  while (more) {
+#pragma unroll
+    for (u32 s = 0; s < STAGES; ++s) {
+      if (more && tile[s] < TILES) {
+        const u32 freed = (s + STAGES - STORES) %% STAGES;
+        const bool refill = turn != 0 || s >= STORES;
+        u32 ticket = 0;
+        if (EARLY && DYNAMIC && refill) ticket = atomicAdd(counter, 1u);
+        if (!wait(barriers + 8 * s, phase, s, TILE_BYTES, record)) {
+          more = false;
+        } else {
+          store_tile(tile[s], base + s * STAGE_BYTES, &destination);
+          commit_group();
+          if (refill) {
+            if (!EARLY && DYNAMIC) ticket = atomicAdd(counter, 1u);
+            wait_group_read<STORES>();
+            const u32 next = BLOCKS * STAGES + (DYNAMIC ? ticket : tile[freed]);
+            tile[freed] = next;
+            if (next < TILES) load_tile(next, base + freed * STAGE_BYTES, barriers + 8 * freed, &source);
+          }
+        }
+      } else {
+        more = false;
+      }
+    }
+    phase ^= 1;
+    turn = 1;
+  }
+  wait_group_read<0>();
+  if (DYNAMIC && atomicAdd(counter + 32, 1u) == BLOCKS - 1) {
+    counter[0] = 0;
+    counter[32] = 0;
+  }
+}
+"""
+
+
+def copy_ring(
+    walk: TileWalk,
+    tile_bytes: int,
+    *,
+    blocks: int,
+    window_bytes: int | None = None,
+    stages: int = 4,
+    stores: int = 1,
+    dynamic: bool = True,
+    early: bool = False,
+    tail_bytes: int = 0,
+    load_hint: str | None = None,
+    store_hint: str | None = None,
+) -> KernelSource:
+    """The ring copy of the tiles of `walk` with `blocks` blocks that stay.
+
+    Args:
+        walk, tile_bytes, window_bytes, tail_bytes, load_hint, store_hint: as for the one-shot copy.
+        blocks: of the grid; the number of SMs times the blocks that fit on one.
+        stages: tiles in flight in a block, 1..16.
+        stores: stores that may still be reading shared memory when the next load is issued, below `stages`.
+        dynamic: hand tiles out by the counter; else every `blocks * stages`-th tile of a stage.
+        early: ask for the next tile before the wait for this one, not after its store. The number is there sooner,
+            and older when it is used.
+    Raises:
+        InvalidValueError: `stages` or `stores` out of range.
+    """
+    if not 1 <= stages <= 16:
+        raise InvalidValueError(f"stages = {stages}; must be 1 to 16")
+    if not 0 <= stores < stages:
+        raise InvalidValueError(f"stores = {stores}; must be 0 to stages - 1 = {stages - 1}")
+    rank = len(walk.counts)
+    load, store = Wrapper("load", rank, hint=load_hint), Wrapper("store", rank, hint=store_hint)
+    stage = stage_bytes(window_bytes or tile_bytes)
+    constants = {
+        "THREADS": 32,
+        "TILES": walk.tiles,
+        "TILE_BYTES": tile_bytes,
+        "STAGE_BYTES": stage,
+        "STAGES": stages,
+        "STORES": stores,
+        "BLOCKS": blocks,
+        "DYNAMIC": int(dynamic),
+        "EARLY": int(early),
+        "TAIL_BYTES": tail_bytes,
+    }
+    text = assemble(TAIL + _BODY % tile_functions(load, store, walk), constants, header=wrappers(load, store))
+    return KernelSource(
+        "copy_ring",
+        text,
+        threads=32,
+        shared_bytes=stage * stages + BARRIER_BYTES,
+        parameters=("source", "destination", "tail_source", "tail_destination", "counter", "record"),
+        facts={**constants, "walk": walk, "load_hint": load_hint, "store_hint": store_hint},
+    )

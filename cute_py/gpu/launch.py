@@ -1,0 +1,257 @@
+"""Kernels on a device and their prepared launches.
+
+A launch is prepared once: the kernel is loaded, its parameters lie in one block of host memory (tensor maps at
+128-byte boundaries, as the copy engine's documentation asks since CUDA 13), and the launch configuration is made. What
+is left for each launch is one driver call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from cute_py.errors import DeviceError, InvalidValueError
+from cute_py.gpu.bindings import call, driver, failure
+from cute_py.gpu.device import DEFAULT_STREAMS, Device, DeviceBuffer, device_count, require_stream
+from cute_py.gpu.kernels.source import ERROR_RECORD, ERROR_RECORD_BYTES, KernelSource
+from cute_py.gpu.nvrtc import CompiledKernel, compile_kernel
+
+MAP_BYTES: Final = 128
+DEFAULT_SHARED: Final = 49_152
+"""Dynamic shared memory that a block gets without asking, in bytes. CUDA programming guide."""
+PORTABLE_CLUSTER: Final = 8
+"""CTAs in a cluster that every device with clusters runs; up to 16 by opt-in. CUDA programming guide."""
+
+
+def target_arch(source: KernelSource, device: Device) -> str:
+    """The architecture to compile `source` for, to run on `device`.
+
+    Raises:
+        DeviceError: the kernel needs a newer architecture.
+    """
+    if source.arch != "sm_90a" and source.arch != device.arch:
+        raise DeviceError(
+            f"kernel {source.name!r} is for {source.arch}; device {device.ordinal} ({device.name}) is {device.arch}",
+            {"evidence": "forms of sm_100 are assembled here, not executed"},
+        )
+    return device.arch
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedKernel:
+    """A kernel on a device: its handle for launches, and what the driver says of it."""
+
+    device: Device
+    compiled: CompiledKernel
+    handle: Any = field(repr=False, compare=False)
+    registers: int = 0
+    local_bytes: int = 0
+    static_shared_bytes: int = 0
+    library: Any = field(default=None, repr=False, compare=False)
+
+    @property
+    def source(self) -> KernelSource:
+        return self.compiled.source
+
+    def blocks_per_multiprocessor(self) -> int:
+        """How many blocks fit on one SM, by registers, threads and shared memory."""
+        api = driver()
+        source = self.source
+        with self.device.current():
+            return int(
+                call(
+                    "asking for the occupancy",
+                    api.cuOccupancyMaxActiveBlocksPerMultiprocessor,
+                    call("asking for the function", api.cuKernelGetFunction, self.handle),
+                    source.threads,
+                    source.shared_bytes,
+                )
+            )
+
+
+@functools.lru_cache(maxsize=512)
+def _load(device: Device, compiled: CompiledKernel) -> LoadedKernel:
+    with device.current():
+        return _loaded(device, compiled)
+
+
+def _loaded(device: Device, compiled: CompiledKernel) -> LoadedKernel:
+    api = driver()
+    source = compiled.source
+    doing = f"loading the kernel {source.name!r}"
+    library = call(doing, api.cuLibraryLoadData, compiled.cubin, [], [], 0, [], [], 0)
+    kernel = call(doing, api.cuLibraryGetKernel, library, source.name.encode())
+    attribute = api.CUfunction_attribute
+    number = call(doing, api.cuDeviceGet, device.ordinal)
+
+    def ask(name: str) -> int:
+        return int(call(doing, api.cuKernelGetAttribute, getattr(attribute, name), kernel, number))
+
+    def demand(name: str, value: int) -> None:
+        call(doing, api.cuKernelSetAttribute, getattr(attribute, name), value, kernel, number)
+
+    static = ask("CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES")
+    if source.shared_bytes + static > device.shared_bytes:
+        raise DeviceError(
+            f"kernel {source.name!r} wants {source.shared_bytes + static} bytes of shared memory; "
+            f"{device.name} has {device.shared_bytes} a block",
+            hint="use fewer stages or a smaller tile",
+        )
+    if source.shared_bytes + static > DEFAULT_SHARED:
+        demand("CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES", source.shared_bytes)
+    if source.cluster > PORTABLE_CLUSTER:
+        demand("CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED", 1)
+    call(doing, api.cuKernelGetFunction, kernel)  # Loads now what would else be loaded at the first launch.
+    return LoadedKernel(
+        device,
+        compiled,
+        kernel,
+        ask("CU_FUNC_ATTRIBUTE_NUM_REGS"),
+        ask("CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES"),
+        static,
+        library,
+    )
+
+
+def load_kernel(source: KernelSource, device: Device) -> LoadedKernel:
+    """The kernel, compiled for the device and loaded.
+
+    Raises:
+        MissingPackageError, DeviceError: no compiler, the wrong architecture, too much shared memory, or the driver
+            refuses the cubin (a compiler newer than the driver).
+    """
+    return _load(device, compile_kernel(source, target_arch(source, device)))
+
+
+class Parameters:
+    """The parameters of a kernel in host memory, and the array of pointers to them that a launch takes.
+
+    bytes are a tensor map (128 of them, laid at a multiple of 128); an int is 64 bits, a ctypes number itself.
+    """
+
+    def __init__(self, values: Sequence[bytes | int | ctypes.c_uint32]) -> None:
+        self.values = tuple(values)
+        maps = sum(isinstance(value, bytes) for value in values)
+        size = MAP_BYTES * (maps + 1) + 8 * len(values)
+        self._memory = (ctypes.c_char * (size + MAP_BYTES))()
+        base = -(-ctypes.addressof(self._memory) // MAP_BYTES) * MAP_BYTES
+        scalar, map_at = base, base + -(-8 * len(values) // MAP_BYTES) * MAP_BYTES
+        self._pointers = (ctypes.c_void_p * max(len(values), 1))()
+        for index, value in enumerate(values):
+            if isinstance(value, bytes):
+                if len(value) != MAP_BYTES:
+                    raise InvalidValueError(f"tensor map = {len(value)} bytes; must be {MAP_BYTES}")
+                ctypes.memmove(map_at, value, MAP_BYTES)
+                self._pointers[index], map_at = map_at, map_at + MAP_BYTES
+            else:
+                number = value if isinstance(value, ctypes.c_uint32) else ctypes.c_uint64(value)
+                ctypes.memmove(scalar, ctypes.byref(number), ctypes.sizeof(number))
+                self._pointers[index], scalar = scalar, scalar + 8
+        self.address = ctypes.addressof(self._pointers)
+
+
+class PreparedLaunch:
+    """One launch of a kernel with its grid and parameters, repeatable: `launch()` is one driver call.
+
+    It goes to the stream that it was prepared for. A launch in a capturing stream becomes a node of the graph. The
+    default streams are those of the current device: with several devices it is asked which that is, and the kernel's
+    is made current for the launch.
+    """
+
+    def __init__(
+        self, kernel: LoadedKernel, blocks: int | tuple[int, int], parameters: Parameters, stream: int = 0
+    ) -> None:
+        api = driver()
+        require_stream(kernel.device, stream)
+        x, y = blocks if isinstance(blocks, tuple) else (blocks, 1)
+        source = kernel.source
+        if x < 1 or y < 1 or x % source.cluster:
+            raise InvalidValueError(f"grid = {x} x {y} blocks; must be positive, and a multiple of {source.cluster}")
+        self.kernel = kernel
+        self.blocks = x * y
+        self.parameters = parameters
+        self.stream = stream
+        config = api.CUlaunchConfig()
+        config.gridDimX, config.gridDimY, config.gridDimZ = x, y, 1
+        config.blockDimX, config.blockDimY, config.blockDimZ = source.threads, 1, 1
+        config.sharedMemBytes = source.shared_bytes
+        config.hStream = api.CUstream(stream)
+        config.numAttrs = 0
+        if source.cluster > 1:
+            attribute = api.CUlaunchAttribute()
+            attribute.id = api.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+            attribute.value.clusterDim.x = source.cluster
+            attribute.value.clusterDim.y = 1
+            attribute.value.clusterDim.z = 1
+            config.attrs = [attribute]
+            config.numAttrs = 1
+        self._config = config
+        self._follows_current = stream in DEFAULT_STREAMS and device_count() > 1
+        self._launch: Callable[..., tuple[Any]] = api.cuLaunchKernelEx
+        self._handle = api.CUfunction(int(kernel.handle))
+        self._pointers = parameters.address
+
+    def launch(self) -> None:
+        """Enqueue the kernel. Raises DeviceError if the driver refuses it."""
+        if self._follows_current:
+            with self.kernel.device.current():
+                code = self._launch(self._config, self._handle, self._pointers, 0)[0]
+        else:
+            code = self._launch(self._config, self._handle, self._pointers, 0)[0]
+        if code:
+            self._again(code)
+
+    def _again(self, code: Any) -> None:
+        """A thread that never used the device has no context: give it one, and launch once more."""
+        if code.name in ("CUDA_ERROR_INVALID_CONTEXT", "CUDA_ERROR_CONTEXT_IS_DESTROYED", "CUDA_ERROR_NOT_INITIALIZED"):
+            with self.kernel.device.current():
+                (code,) = self._launch(self._config, self._handle, self._pointers, 0)
+        if code:
+            raise failure(code, f"launching {self.kernel.source.name!r} with {self.blocks} blocks")
+
+
+class WaitRecord:
+    """The place where a kernel notes that a wait on a barrier ran out; `check` reads it."""
+
+    def __init__(self, device: Device) -> None:
+        self._buffer = DeviceBuffer(device, ERROR_RECORD_BYTES)
+        self._buffer.fill(0)
+
+    @property
+    def address(self) -> int:
+        return self._buffer.address
+
+    def check(self, kernel: str, stream: int = 0, load_map: bytes | None = None, loads: int = 1) -> None:
+        """Wait for the stream; raise if a wait ran out, and clear the record.
+
+        Args:
+            kernel: its name. load_map: the map that it loads through, if it has one; for the words of the error alone.
+            loads: how many of them one barrier waits for.
+
+        Raises:
+            DeviceError: a barrier did not complete within its bound; it names barrier, phase, the bytes that it
+                expected and those that the emulator says its loads bring.
+        """
+        state, barrier, phase, expected, x, y, thread, stage, cycles = ERROR_RECORD.unpack(
+            bytes(self._buffer.read(ERROR_RECORD.size, stream=stream))
+        )
+        if not state:
+            return
+        self._buffer.fill(0)
+        facts: dict[str, object] = {}
+        if load_map is not None:
+            from cute_py.gpu.barrier_timeout import emulated_arrival  # Nothing but a failure needs it.
+
+            facts["emulator"] = emulated_arrival(load_map, loads)
+        raise DeviceError(
+            f"{kernel}: a barrier was not complete after {cycles} clock cycles",
+            {
+                "barrier": f"shared address {barrier:#x}, stage {stage}, phase {phase}",
+                "expected": f"{expected} bytes",
+                **facts,
+                "block": f"({x}, {y}), thread {thread}",
+            },
+        )

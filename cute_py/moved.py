@@ -1,0 +1,34 @@
+"""Import paths of earlier versions: they still work, with a warning, for one release."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+
+def forward(old: str, public: str) -> Callable[[str], Any]:
+    """The `__getattr__` of the module `old`, whose public names are found in the module `public` now.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     forward("cute_py.tma.run", "cute_py.tma")("Emulator").__name__
+    'Emulator'
+    >>> print(caught[0].message)
+    cute_py.tma.run.Emulator is cute_py.tma.Emulator; the old path ends with the next release
+    """
+
+    def find(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(f"module {old!r} has no attribute {name!r}")
+        try:
+            value = getattr(importlib.import_module(public), name)
+        except AttributeError:
+            raise AttributeError(f"module {old!r} has no attribute {name!r}") from None
+        text = f"{old}.{name} is {public}.{name}; the old path ends with the next release"
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        return value
+
+    return find

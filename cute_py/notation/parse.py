@@ -1,0 +1,469 @@
+"""parse(text): the object whose str() is the text.
+
+    text    :=  part (' o ' part)*                     two parts: engine o layout; three: outer o offset o inner
+    part    :=  tree | tree ':' tree | swizzle | engine
+    tree    :=  '(' part, ... ')' | number | number '@' mode '@' mode ... | '_'
+    swizzle :=  Sw<3,4,3> | S<3,4,3> | SW_3_4_3 | Swizzle<3,4,3>
+    engine  :=  gmem_ptr[16b](0x1000) | ptr<f16, gmem, align<16>> | counting_iter(3) | ArithTuple(0,_0) | ...
+
+C++ source spellings are read too: Int<4>{}, Layout<Shape<_4,_8>,Stride<_1,_4>>, make_layout(...), E<0,1>{}.
+
+Leaves of a text: where one ends, and which number, symbol or basis value it is.
+
+_4  Int        4  run-time int        _1/_2  ratio        M, 2*K + 1  symbolic        Int<4>{}, C<4>{}, _4{}  Int
+
+Digits are those of ASCII, as C++ and Python print them.
+
+Pointers as the CuTe DSL prints them: `ptr<f16, smem, align<128>, S<3,4,3>>`. The address is not in the text.
+
+Read off CuTe DSL 4.8. Integers have no sign there; int8 and uint8 are both `i8`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from cute_py.argument_checks import MAX_INTEGER
+from cute_py.arith_tuple.iterators import counting_iterator, make_inttuple_iter
+from cute_py.arith_tuple.ratio import ratio
+from cute_py.arith_tuple.scaled_basis import E, ScaledBasis
+from cute_py.dtypes import DTYPES, DType, as_dtype
+from cute_py.errors import CuteError, InvalidTypeError, ParseError, given, shortened
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight, make_layout
+from cute_py.layout.leaf import MAX_DEPTH, Int, underscore
+from cute_py.layout.pointer_flagged import smem_ptr_flag
+from cute_py.layout.swizzle import Swizzle
+from cute_py.notation.expressions import checked_symbols, read_expression
+from cute_py.tensor.pointers import make_gmem_ptr, make_ptr, make_smem_ptr, make_tmem_ptr
+from cute_py.tensor.tensor import Tensor
+
+_MOST_DIGITS: Final = len(str(MAX_INTEGER))
+_SHOWN: Final = 40
+"""Characters of a part of the text that an error repeats; the window below it has its surroundings."""
+
+_STATIC = re.compile(r"_(-?[0-9]+)(?:\{\})?\Z")
+_CONSTANT = re.compile(r"(?:Int|C)(?:<\s*(-?[0-9]+)\s*>(?:\{\}|\(\))?|\(\s*(-?[0-9]+)\s*\))\Z")
+_PLAIN = re.compile(r"-?[0-9]+\Z")
+_RATIO = re.compile(r"_(-?[0-9]+)/_([0-9]+)\Z")
+_RATIO_TYPE = re.compile(r"R<\s*(-?[0-9]+)\s*,\s*([0-9]+)\s*>(?:\{\})?\Z")
+_FLOAT = re.compile(r"[-+]?[0-9]*\.[0-9]")
+_BLANKS = re.compile(r"\s+")
+
+
+def failure(text: str, position: int, expected: str) -> ParseError:
+    """The error of a text that can't be read on: the rule, and a mark below the place."""
+    begin, end = max(0, position - 30), position + 30
+    before, after = "..." if begin else "", "..." if end < len(text) else ""
+    window = f"{before}{text[begin:end]}{after}".replace("\n", " ")
+    facts = {"text": window, "here": " " * (len(before) + position - begin) + "^"}
+    return ParseError(f"at position {position}: {expected}", facts, position=position)
+
+
+def read_integer(text: str, position: int, digits: str) -> int:
+    """The integer of some digits of a text, of whatever length.
+
+    Raises:
+        ParseError: it is beyond 2**128 in magnitude; the text of the error has its first and its last digits.
+    """
+    significant = digits.lstrip("-0")
+    if len(significant) <= _MOST_DIGITS and int(significant or "0") <= MAX_INTEGER:
+        return -int(significant or "0") if digits.startswith("-") else int(significant or "0")
+    shown = shortened(digits, _SHOWN)
+    if shown != digits:
+        shown += f" ({len(digits)} characters)"
+    raise failure(text, position, f"an integer is {shown}; must be at most 2**128 in magnitude")
+
+
+def leaf_end(text: str, begin: int) -> int:
+    """The index after a leaf: before a comma, colon, @, closing bracket, a composition ` o `, or the end."""
+    depth = 0
+    i = begin
+    while i < len(text):
+        c = text[i]
+        if c in "([{<":
+            depth += 1
+        elif c in ")]}>":
+            if depth == 0:
+                break
+            depth -= 1
+        elif depth == 0:
+            if c in ",:@":
+                break
+            if blanks := _BLANKS.match(text, i):  # all of them at once
+                after = blanks.end()
+                if text.startswith("o", after) and text[after + 1 : after + 2].isspace():
+                    break
+                i = after
+                continue
+        i += 1
+    return i
+
+
+def read_number(text: str, begin: int, end: int, symbols: Mapping[str, Any]) -> Any:
+    """The number that a leaf's text says: Int, int, ratio or symbolic.
+
+    Raises:
+        ParseError: a `?` (an unknown of the DSL), a float, an integer beyond 2**128, or no number at all.
+    """
+    word = text[begin:end].strip()
+    shown = shortened(word, _SHOWN)
+    if not word:
+        raise failure(text, begin, "expected a number, found nothing")
+    if _PLAIN.match(word):
+        return read_integer(text, begin, word)
+    if found := _STATIC.match(word) or _CONSTANT.match(word):
+        return Int(read_integer(text, begin, next(g for g in found.groups() if g is not None)))
+    if found := _RATIO.match(word) or _RATIO_TYPE.match(word):
+        numerator, denominator = (read_integer(text, begin, part) for part in found.groups())
+        if denominator == 0:
+            raise failure(text, begin, f"the ratio {shown} has denominator 0")
+        return ratio(numerator, denominator)
+    if word.startswith("?"):
+        raise failure(
+            text, begin, f"{shown} is a number that the DSL knows only at run time; write the number, or a symbol"
+        )
+    if _FLOAT.match(word):
+        raise failure(text, begin, f"{shown} is no integer")
+    try:
+        return read_expression(word, symbols)
+    except CuteError as error:
+        raise failure(text, begin, error.headline) from None
+
+
+DSL_POINTER: Final = re.compile(
+    r"ptr<\s*(?P<type>\w+)\s*,\s*(?P<space>gmem|smem|tmem|rmem|generic)(?:\s*,\s*align<[0-9]+>)?"
+    r"(?:\s*,\s*S<\s*(?P<bits>[0-9]+)\s*,\s*(?P<base>[0-9]+)\s*,\s*(?P<shift>-?[0-9]+)\s*>)?\s*>"
+)
+
+_INTEGER: Final = re.compile(r"i([0-9]+)")
+_SMALL_FLOAT: Final = re.compile(r"f([0-9]+)(E[0-9]+M[0-9]+\w*)")
+
+
+def dsl_type(name: str) -> DType:
+    """The element type of an MLIR name.
+
+    Raises:
+        InvalidValueError: an unknown one.
+
+    >>> dsl_type("f8E4M3FN"), dsl_type("bf16"), dsl_type("i1")
+    (DType('float8_e4m3fn'), DType('bfloat16'), DType('bool'))
+    """
+    if name == "i1":
+        return as_dtype("bool")
+    if found := _INTEGER.fullmatch(name):
+        return as_dtype(f"int{found[1]}")
+    if found := _SMALL_FLOAT.fullmatch(name):
+        return as_dtype(f"float{found[1]}_{found[2].lower()}")
+    return as_dtype(name)
+
+
+def dsl_pointer(found: re.Match[str], dtype: DType | None = None) -> Any:
+    """The pointer of a match of `DSL_POINTER`, at address 0; `dtype` in place of the type that is written."""
+    kind = dsl_type(found["type"]) if dtype is None else dtype
+    if found["space"] == "smem":
+        numbers = [read_integer(found.string, found.start(n), found[n]) for n in ("bits", "base", "shift") if found[n]]
+        swizzle = Swizzle(*numbers) if numbers else None
+        return make_smem_ptr(0, kind, swizzle)
+    make = {"gmem": make_gmem_ptr, "tmem": make_tmem_ptr}.get(found["space"], make_ptr)
+    return make(0, kind)
+
+
+_SWIZZLE = re.compile(
+    r"(?:Sw|S|Swizzle)<\s*([0-9]+)\s*,\s*([0-9]+)\s*,\s*(-?[0-9]+)\s*>(?:\{\})?|SW_([0-9]+)_([0-9]+)_(-?[0-9]+)"
+)
+_AFTER_SWIZZLE = re.compile(r"_(gmem_|smem_)?(sub)?ptr\[")
+_POINTER = re.compile(
+    r"_?(?P<space>gmem_|smem_|)(?P<sub>sub)?ptr\[(?P<bits>[0-9]+)b\]\((?P<address>[^()]*|\(nil\)[^()]*)\)"
+)
+_ADDRESS = re.compile(r"(?:(?P<nil>\(nil\))|(?:0x)?(?P<byte>[0-9a-fA-F]+))(?:\.(?P<bit>[0-9]))?")
+_TMEM = re.compile(r"tmem_\[([0-9]+)b\]\(0x([0-9a-fA-F]+)\.([0-9a-fA-F]+)\)")
+_FLAG_OFFSET = re.compile(r"\+([0-9]+)")
+_COUNTING = re.compile(r"counting_iter\((-?[0-9]+)(\.[0-9]+)?\)")
+_E = re.compile(r"E<\s*((?:[0-9]+\s*(?:,\s*[0-9]+\s*)*)?)>(?:\{\})?")
+_MODE = re.compile(r"[0-9]+")
+_TUPLE_WORD = re.compile(
+    r"(?:make_(?:tuple|shape|stride|coord|tile|step|arithmetic_tuple))\(|(?:Shape|Stride|Coord|Tile|Step|tuple|ArithmeticTuple)<"
+)
+_LAYOUT_WORD = re.compile(r"make_layout\(|Layout<")
+_ORDER_WORD = re.compile(r"(?:Gen(?:Col|Row)Major|Layout(?:Left|Right))(?:\{\})?")
+_OPERATOR = re.compile(r"\s*[-*/+%]")
+_COMPOSE = re.compile(r"\s+o\s+")
+_ANY_BLANKS = re.compile(r"\s*")
+
+
+def parse(text: str, *, dtype: Any = None, symbols: Mapping[str, Any] | None = None) -> Any:
+    """The layout, composed layout, swizzle, basis, tuple, pointer or tensor that a text shows.
+
+    Args:
+        text: what str() of any of them prints, or the C++ or DSL spelling.
+        dtype: element type of pointers; default the unsigned integer of the printed width (a text says only the
+            width).
+        symbols: name -> sympy symbol or integer; other names become positive integer symbols.
+    Raises:
+        ParseError: `position` is where the text could not be read on. A `?` is refused: its number is not in the text.
+            So are integers beyond 2**128, a mode of a basis beyond 4095 (as a tuple it has an entry for every mode up
+            to that one), and what is nested deeper than 64 levels. The time grows with the length of the text only.
+        InvalidTypeError, InvalidValueError: no text, no element type, or symbols that stand for no integers.
+
+    >>> parse("((_2,_2),_3):((_24,_2),_8)")
+    Layout(((Int(2), Int(2)), Int(3)), ((Int(24), Int(2)), Int(8)))
+    >>> print(parse("Sw<3,4,3> o _0 o (8,64):(64,_1)"), parse("ArithTuple(0,_0) o (4,5):(_1@0,_1@1)"))
+    Sw<3,4,3> o _0 o (8,64):(64,_1) ArithTuple(0,_0) o (4,5):(_1@0,_1@1)
+    """
+    if not isinstance(text, str):
+        raise InvalidTypeError(f"parse takes a text, got {type(text).__name__} {given(text)}")
+    known = {} if symbols is None else checked_symbols(symbols)
+    reader = _Reader(text, None if dtype is None else as_dtype(dtype), known)
+    reader.blanks()
+    result = reader.expression()
+    reader.blanks()
+    if reader.at < len(text):
+        raise failure(text, reader.at, "expected the end of the text")
+    return result
+
+
+class _Reader:
+    """A text and the place in it that is read next."""
+
+    def __init__(self, text: str, dtype: Any, symbols: Mapping[str, Any]) -> None:
+        self.text = text
+        self.at = 0
+        self.dtype = dtype
+        self.symbols = symbols
+        self.depth = 0
+
+    def blanks(self) -> None:
+        self.found(_ANY_BLANKS)
+
+    def found(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        match = pattern.match(self.text, self.at)
+        if match:
+            self.at = match.end()
+        return match
+
+    def taken(self, word: str) -> bool:
+        if self.text.startswith(word, self.at):
+            self.at += len(word)
+            return True
+        return False
+
+    def need(self, word: str) -> None:
+        self.blanks()
+        if not self.taken(word):
+            raise failure(self.text, self.at, f"expected {word!r}")
+
+    def number(self, found: re.Match[str], group: int | str) -> int:
+        """The integer that a group of a match has."""
+        return read_integer(self.text, found.start(group), found[group])
+
+    def deeper(self) -> None:
+        """One level more, of brackets or of compositions."""
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise failure(self.text, self.at, f"nested deeper than {MAX_DEPTH} levels")
+
+    def expression(self) -> Any:
+        """part (' o ' part)*"""
+        begin, depth = self.at, self.depth
+        if self.taken("tensor<"):
+            self.deeper()
+            inner = self.expression()
+            self.need(">")
+            self.depth = depth
+            return inner
+        parts = [self.part()]
+        while self.found(_COMPOSE):
+            self.deeper()
+            parts.append(self.part())
+        self.depth = depth
+        try:
+            return _joined(parts, self)
+        except ParseError:
+            raise
+        except CuteError as error:
+            raise failure(self.text, begin, error.headline) from error
+
+    def part(self) -> Any:
+        """One part, with its `:stride` if it has one."""
+        self.blanks()
+        begin = self.at
+        head = self.engine_or_swizzle()
+        if head is not None:
+            return head
+        if word := self.found(_LAYOUT_WORD):
+            return self.layout_call(word[0][-1], begin)
+        shape = self.tree()
+        mark = self.at
+        self.blanks()
+        if not self.taken(":"):
+            self.at = mark
+            return shape
+        self.blanks()
+        stride = self.tree()
+        return self.built(lambda: Layout(shape, stride), begin)
+
+    def built(self, make: Any, begin: int) -> Any:
+        """What `make()` gives; its refusal becomes a parse error at `begin`."""
+        try:
+            return make()
+        except ParseError:
+            raise
+        except CuteError as error:
+            raise failure(self.text, begin, error.headline) from error
+
+    def layout_call(self, opening: str, begin: int) -> Any:
+        """make_layout(...) or Layout<...>, after the opening bracket."""
+        parts = self.items({"(": ")", "<": ">"}[opening])
+        self.taken("{}")
+        return self.built(lambda: make_layout(*parts), begin)
+
+    def items(self, closing: str) -> list[Any]:
+        """part, part, ... up to the closing bracket."""
+        self.deeper()
+        out: list[Any] = []
+        self.blanks()
+        while not self.taken(closing):
+            if out:
+                if not self.taken(","):
+                    raise failure(self.text, self.at, f"expected ',' or {closing!r}")
+                self.blanks()
+                if self.taken(closing):  # Python's (4,)
+                    break
+            if self.at >= len(self.text):
+                raise failure(self.text, self.at, f"expected {closing!r}")
+            out.append(self.expression())
+            self.blanks()
+        self.depth -= 1
+        return out
+
+    def tree(self) -> Any:
+        """A tuple, or a leaf."""
+        begin = self.at
+        if self.taken("("):
+            items = self.items(")")
+            if not (len(items) == 1 and _OPERATOR.match(self.text, self.at)):
+                return tuple(items)
+            self.at = begin  # the bracket of a symbolic expression
+        elif word := self.found(_TUPLE_WORD):
+            items = self.items({"(": ")", "<": ">"}[word[0][-1]])
+            self.taken("{}")
+            return tuple(items)
+        elif word := self.found(_ORDER_WORD):
+            return LayoutRight if "R" in word[0][3:7] or "Right" in word[0] else LayoutLeft
+        return self.leaf()
+
+    def leaf(self) -> Any:
+        """A number, a basis element, or `_`."""
+        begin = self.at
+        if found := self.found(_E):
+            modes = self.modes(found)
+            return self.built(lambda: E(*modes), begin)
+        end = leaf_end(self.text, self.at)
+        word = self.text[begin:end].strip()
+        if word in ("_", "None", "_{}", "Underscore{}"):
+            self.at = begin + self.text[begin:end].index(word) + len(word)
+            return underscore
+        product = _E.fullmatch(word, max(word.rfind("E<"), 0))
+        before = word[: product.start()].rstrip() if product else ""
+        if product and before.endswith("*"):
+            value = read_number(self.text, begin, begin + len(before) - 1, self.symbols)
+            modes = self.modes(product)
+            self.at = end
+        else:
+            value = read_number(self.text, begin, end, self.symbols)
+            self.at = begin + len(self.text[begin:end].rstrip())
+            modes = []
+            while self.taken("@"):
+                digits = self.found(_MODE)
+                if digits is None:
+                    raise failure(self.text, self.at, "expected the number of a mode after @")
+                modes.append(self.number(digits, 0))
+            modes.reverse()
+        return self.built(lambda: ScaledBasis(value, *modes), begin) if modes else value
+
+    def modes(self, found: re.Match[str]) -> list[int]:
+        """The modes between E< and >, outermost first."""
+        return [read_integer(self.text, self.at, digits) for digits in _MODE.findall(found[1])]
+
+    def engine_or_swizzle(self) -> Any:
+        begin = self.at
+        swizzle = None
+        if found := self.found(_SWIZZLE):
+            match = found
+            bits, base, shift = (self.number(match, group) for group in ((1, 2, 3) if match[1] else (4, 5, 6)))
+            swizzle = self.built(lambda: Swizzle(bits, base, shift), begin)
+            if not _AFTER_SWIZZLE.match(self.text, self.at):
+                return swizzle
+        if found := self.found(_POINTER):
+            return self.pointer(found, swizzle, begin)
+        if found := self.found(DSL_POINTER):
+            dsl = found
+            return self.built(lambda: dsl_pointer(dsl, self.dtype), begin)
+        if found := self.found(_TMEM):
+            lane, column = int(found[2], 16), int(found[3], 16)
+            if column >= 1 << 16:
+                raise failure(self.text, begin, "a column of tensor memory is beyond 16 bits")
+            kind = self.dtype or self.type_of(self.number(found, 1), begin)
+            return self.built(lambda: make_tmem_ptr(lane << 16 | column, kind), begin)
+        if found := self.found(_COUNTING):
+            start = self.number(found, 1)
+            if found[2]:  # print() writes a float and a double alike.
+                real = float(found[1] + found[2])
+                return self.built(lambda: counting_iterator(real, self.dtype or "float32"), begin)
+            return counting_iterator(start)
+        if self.taken("ArithTuple"):
+            coord = self.tree()
+            return self.built(lambda: make_inttuple_iter(coord), begin)
+        return None
+
+    def type_of(self, bits: int, begin: int) -> Any:
+        """The unsigned integer of a width, or the first type that has it."""
+        rows = sorted([d for d in DTYPES if d.bits == bits], key=lambda d: d.kind != "uint")
+        if not rows:
+            raise failure(self.text, begin, f"no element type has {bits} bits")
+        return rows[0]
+
+    def pointer(self, found: re.Match[str], swizzle: Swizzle | None, begin: int) -> Any:
+        bits, inside = self.number(found, "bits"), found["address"]
+        if inside == "unset":
+            match = self.found(_FLAG_OFFSET)
+            moved = self.number(match, 1) if match else 0
+            return self.built(lambda: smem_ptr_flag(bits, moved), begin)
+        # whole-byte text of one bit is a bool's
+        dtype = self.dtype or (as_dtype("bool") if bits == 1 and not found["sub"] else self.type_of(bits, begin))
+        place = _ADDRESS.fullmatch(inside)
+        if place is None:
+            raise failure(self.text, begin, f"{given(inside)} is no address")
+        address, bit = 0 if place["nil"] else int(place["byte"], 16), int(place["bit"] or 0)
+        if found["space"] == "smem_":
+            made = self.built(lambda: make_smem_ptr(address, dtype, swizzle), begin)
+        elif found["space"] == "gmem_":
+            made = self.built(lambda: make_gmem_ptr(address, dtype), begin)
+        else:
+            made = self.built(lambda: make_ptr(address, dtype), begin)
+        return self.built(lambda: dataclasses.replace(made, bit=bit), begin) if bit else made
+
+
+def _is_engine(part: Any) -> bool:
+    return hasattr(part, "__getitem__") and hasattr(part, "element_type")
+
+
+def _joined(parts: list[Any], reader: _Reader) -> Any:
+    """engine o layout, outer o offset o inner (right to left), or one part."""
+    if len(parts) == 1:
+        return parts[0]
+    if _is_engine(parts[0]) or (len(parts) % 2 == 0 and isinstance(parts[0], (tuple, int))):
+        engine = parts[0] if _is_engine(parts[0]) else make_inttuple_iter(parts[0])
+        return Tensor(engine, _joined(parts[1:], reader))
+    if len(parts) % 2 == 0:
+        raise failure(reader.text, reader.at, "a composed layout has three parts: outer o offset o inner")
+    offset = parts[1]
+    if isinstance(offset, tuple):
+        offset = make_inttuple_iter(offset).coord
+    elif not isinstance(offset, (int, Int)) and not hasattr(offset, "free_symbols"):
+        raise failure(reader.text, reader.at, f"the offset between two functions is an integer, got {given(offset)}")
+    return ComposedLayout(parts[0], offset, _joined(parts[2:], reader))

@@ -1,0 +1,127 @@
+"""Ask ptxas: find it, and assemble many single instructions in few calls.
+
+ptxas reports every semantic error of a file with its line, so a batch is one file with one instruction a line; the
+lines with errors are taken out and the rest assembled again until it passes (some errors appear only then).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from cute_py.errors import DeviceError
+from cute_py.targets import Version, version_text
+
+TIME_LIMIT_SECONDS = 120
+"""For one call of ptxas: malformed operands are known to crash it, and some to keep it busy for ever."""
+
+_PRELUDE = """.version {version}
+.target {arch}
+.address_size 64
+.extern .global .align 128 .b8 gmap[128];
+.extern .shared .align 1024 .b8 smem[];
+.visible .entry one_instruction_a_line(.param .align 64 .b8 pmap[128]) {{
+.reg .b16 %h<32>; .reg .b32 %r<300>; .reg .b64 %rd<64>; .reg .f32 %f<16>; .reg .pred %p<8>;{wide}
+"""
+
+
+@cache
+def find_ptxas() -> Path | None:
+    """The assembler: `ptxas` on PATH, else in the nvidia-cuda-nvcc wheel; None if there is none."""
+    on_path = shutil.which("ptxas")
+    if on_path is not None:
+        return Path(on_path)
+    spec = importlib.util.find_spec("nvidia")
+    for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
+        for found in sorted(Path(folder).glob("*/bin/ptxas")):
+            return found
+    return None
+
+
+@cache
+def ptxas_version() -> str:
+    """The release that the assembler reports, such as '13.0.88'.
+
+    Raises:
+        DeviceError: there is no ptxas.
+    """
+    text = _run(["--version"]).stdout
+    found = re.search(r"V(\d+\.\d+\.\d+)", text)
+    return found[1] if found else text.strip().splitlines()[-1]
+
+
+def _run(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    ptxas = find_ptxas()
+    if ptxas is None:
+        raise DeviceError(
+            "no ptxas: neither on PATH nor in an nvidia-cuda-nvcc wheel", {"needed for": "assembling PTX"}
+        )
+    try:
+        return subprocess.run(
+            [str(ptxas), *arguments], capture_output=True, text=True, check=False, timeout=TIME_LIMIT_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        raise DeviceError(
+            f"ptxas did not end within {TIME_LIMIT_SECONDS} s", {"arguments": " ".join(arguments)}
+        ) from None
+
+
+def assemble_module(source: str, arch: str) -> tuple[bool, str, bytes]:
+    """Assemble one whole PTX module: (accepted, ptxas's messages, the cubin or b'').
+
+    Raises:
+        DeviceError: there is no ptxas.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path, cubin = Path(folder) / "module.ptx", Path(folder) / "module.cubin"
+        path.write_text(source)
+        done = _run([f"-arch={arch}", str(path), "-o", str(cubin)])
+        accepted = done.returncode == 0
+        return accepted, (done.stderr + done.stdout).strip(), cubin.read_bytes() if accepted else b""
+
+
+def assemble_each(texts: Sequence[str], arch: str, version: Version) -> list[str | None]:
+    """For each instruction: None if ptxas takes it for `arch` at `version`, else its messages.
+
+    Each text uses the registers %h, %r, %rd, %q, %rq, %f, %p and the symbols gmap (global), smem (shared), pmap
+    (param).
+
+    Raises:
+        DeviceError: there is no ptxas.
+    """
+    verdicts: list[str | None] = [None] * len(texts)
+    # 128-bit registers came with PTX 8.3 and sm_70.
+    wide = " .reg .b128 %q<8>; .reg .b128 %rq<8>;" if version >= (8, 3) else ""
+    prelude = _PRELUDE.format(version=version_text(version), arch=arch, wide=wide)
+    first = prelude.count("\n") + 1
+    live = list(range(len(texts)))
+    while live:
+        body = "\n".join(" ".join(texts[index].split()) for index in live)
+        accepted, messages, _ = assemble_module(f"{prelude}{body}\nret;\n}}\n", arch)
+        if accepted:
+            break
+        found: dict[int, list[str]] = {}
+        for line, message in re.findall(r"line (\d+); (?:error|fatal)\s*: (.*)", messages):
+            position = int(line) - first
+            if 0 <= position < len(live):
+                found.setdefault(live[position], []).append(message.strip())
+        if not found:
+            # No line named: look at each half alone.
+            if len(live) == 1:
+                verdicts[live[0]] = messages or "ptxas failed without a message"
+                break
+            middle = len(live) // 2
+            for part in (live[:middle], live[middle:]):
+                for index, verdict in zip(part, assemble_each([texts[i] for i in part], arch, version), strict=True):
+                    verdicts[index] = verdict
+            break
+        for index, lines in found.items():
+            verdicts[index] = " | ".join(lines)
+        live = [index for index in live if index not in found]
+    return verdicts

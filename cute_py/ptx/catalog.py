@@ -1,0 +1,89 @@
+"""All rows of the instruction table, by name and by opcode, and the instructions that no assembler has."""
+
+from __future__ import annotations
+
+from cute_py.argument_checks import expect
+from cute_py.errors import InvalidValueError, given
+from cute_py.ptx.forms_bulk import BULK_FORMS
+from cute_py.ptx.forms_fence import FENCE_FORMS
+from cute_py.ptx.forms_legacy import LEGACY_FORMS
+from cute_py.ptx.forms_mbarrier import MBARRIER_FORMS
+from cute_py.ptx.forms_sync import CACHE_FORMS, SYNC_FORMS, WARPGROUP_FORMS
+from cute_py.ptx.forms_tensor import TENSOR_FORMS
+from cute_py.ptx.forms_tensormap import TENSORMAP_FORMS
+from cute_py.ptx.instruction import Form
+
+FORMS: tuple[Form, ...] = (
+    *TENSOR_FORMS,
+    *BULK_FORMS,
+    *TENSORMAP_FORMS,
+    *MBARRIER_FORMS,
+    *FENCE_FORMS,
+    *SYNC_FORMS,
+    *CACHE_FORMS,
+    *WARPGROUP_FORMS,
+    *LEGACY_FORMS,
+)
+"""Every row of the table."""
+
+ABSENT: dict[str, str] = {
+    "multimem.cp.async.bulk": "ptxas 13.0.88 knows no instruction of that name (PTX ISA 9.1 documents it)",
+    "multimem.cp.reduce.async.bulk": "ptxas 13.0.88 knows no instruction of that name (PTX ISA 9.1 documents it)",
+    "barrier.cluster.sync": "there is no barrier.cluster.sync: arrive, then wait",
+}
+"""Instruction names that the measured assembler refuses on every architecture, with the reason."""
+
+ELSEWHERE: dict[str, str] = {
+    "tcgen05": "tensor-memory instructions are judged by cute_py.tmem.why_not_instruction",
+}
+"""Opcode prefixes that another package covers."""
+
+_BY_NAME = {form.name: form for form in FORMS}
+_LONGEST = max(form.opcode.count(".") + 1 for form in FORMS)
+_ALIASES = {
+    "cp.async.bulk.tensor.load": "load",
+    "cp.async.bulk.tensor.store": "store",
+    "cp_fenceproxy": "tensormap.cp_fenceproxy",
+}
+
+
+def forms_named(name: str) -> tuple[Form, ...]:
+    """The rows that `name` can mean: a row's name, an opcode that several rows share, or a family.
+
+    >>> [form.name for form in forms_named("cp.async.bulk.tensor")]
+    ['load', 'store']
+    >>> [form.name for form in forms_named("bulk.tensor.load")]
+    ['load']
+    """
+    expect(name, str, "a name")
+    key = _ALIASES.get(name, name)
+    if key in _BY_NAME:
+        return (_BY_NAME[key],)
+    by_opcode = tuple(form for form in FORMS if form.opcode == name)
+    return by_opcode or tuple(form for form in FORMS if form.family == name)
+
+
+def form(name: str) -> Form:
+    """The row of that name.
+
+    >>> form("load").opcode
+    'cp.async.bulk.tensor'
+
+    Raises:
+        InvalidValueError: no row has that name.
+    """
+    expect(name, str, "a name")
+    key = _ALIASES.get(name, name)
+    if key not in _BY_NAME:
+        raise InvalidValueError(f"{given(name)} is not an instruction form", {"forms": " ".join(sorted(_BY_NAME))})
+    return _BY_NAME[key]
+
+
+def candidates(words: tuple[str, ...]) -> tuple[tuple[Form, ...], int]:
+    """The rows whose opcode is the longest beginning of `words`, and how many words the opcode takes."""
+    for length in range(min(len(words), _LONGEST), 0, -1):
+        opcode = ".".join(words[:length])
+        found = tuple(form for form in FORMS if form.opcode == opcode)
+        if found:
+            return found, length
+    return (), 0

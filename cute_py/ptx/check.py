@@ -1,0 +1,441 @@
+"""The verdict on an instruction text: does it assemble, where, from which version, and is it in the ISA's order?
+
+Two questions with two answers. `assembles` is what ptxas says: it takes modifiers in any order, but minds which
+state space comes first, the operands, and the target. `canonical` is whether the modifiers stand in the order of
+the PTX ISA, which is the only order that this library emits. Acceptance says nothing about run-time legality.
+
+Operand spellings that no grammar has are refused here although ptxas lets some pass (a floating-point register as a
+shared address, a number without brackets as a barrier, a one-element vector as a mask).
+
+Whether a written operand is what the row expects: its kind, its width, the count of a vector, its value.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from cute_py.argument_checks import expect, expect_fields
+from cute_py.errors import UnknownFactError
+from cute_py.ptx.catalog import ABSENT, ELSEWHERE, candidates
+from cute_py.ptx.instruction import Form, Narrow, Operand, OperandClass, Rule, coordinate_count, holds, offset_count
+from cute_py.ptx.parse import (
+    STATE_SPACES,
+    Instruction,
+    OperandKind,
+    WrittenOperand,
+    float_immediate,
+    parse_instruction,
+    register_bits,
+)
+from cute_py.targets import NEWEST_VERSION, Targets, Version, architecture, expect_version, version_text
+
+# Negative widths are those of floating-point registers.
+_WIDTHS = {
+    OperandClass.B16: 16,
+    OperandClass.B32: 32,
+    OperandClass.B64: 64,
+    OperandClass.B128: 128,
+    OperandClass.F32: -32,
+}
+_SPACES = {
+    OperandClass.SHARED_ADDRESS: ("shared",),
+    OperandClass.GLOBAL_ADDRESS: ("global",),
+    OperandClass.PARAM_ADDRESS: ("param",),
+    OperandClass.CONST_ADDRESS: ("const",),
+}
+_VECTOR = {"v2": 2, "v4": 4}
+
+Fit = tuple[str, Targets]
+"""('' or the reason why it does not fit, what the fit needs beside the row)."""
+
+
+def _address(operand: Operand, kind: OperandClass, got: WrittenOperand, symbols: Mapping[str, str]) -> Fit:
+    bits = register_bits(got.base)
+    if bits is None:
+        if got.base.lstrip("-").isdigit():
+            allowed = kind is OperandClass.ANY_ADDRESS
+            return ("" if allowed else f"{operand.name} {got.text}: a number is no address here", Targets.ANY)
+        # nvcc names kernel parameters kernel_param_0; anything else that no table names is taken to fit.
+        space = symbols.get(got.base, "param" if "param" in got.base else None)
+        wanted = _SPACES.get(kind)
+        if wanted is None:
+            wrong = kind is OperandClass.GENERIC_ADDRESS and space == "param"
+        else:
+            wrong = space is not None and space not in wanted
+        return (f"{operand.name} {got.text}: the symbol is in .{space}" if wrong else "", Targets.ANY)
+    if bits not in (16, 32, 64):
+        return (f"{operand.name} {got.text}: an address is in an integer register", Targets.ANY)
+    if bits == 64 or (bits == 32 and kind is OperandClass.SHARED_ADDRESS):
+        return ("", Targets.ANY)
+    if operand.narrow is Narrow.REFUSED:
+        return (f"{operand.name} {got.text}: a generic address is 64 bits wide", Targets.ANY)
+    # A narrow register is widened by a move that the consumer Blackwell targets refuse.
+    return ("", Targets.NOT_CONSUMER if operand.narrow is Narrow.NOT_CONSUMER or bits == 16 else Targets.ANY)
+
+
+def _elements(operand: Operand, got: WrittenOperand, count: int, bits: int) -> str:
+    if len(got.elements) != count:
+        return f"{operand.name} {got.text}: {len(got.elements)} elements; expected {count}"
+    for element in got.elements:
+        width = register_bits(element)
+        if width is None and not _is_number(element):
+            return f"{operand.name}: {element!r} is neither a register nor a number"
+        if width is not None and width != bits:
+            return f"{operand.name}: {element} is not a {bits}-bit register"
+    return ""
+
+
+def _is_number(text: str) -> bool:
+    return text.lstrip("+-").replace("0x", "", 1).isalnum() and text.lstrip("+-")[:1].isdigit()
+
+
+def _value(operand: Operand, got: WrittenOperand) -> str:
+    if got.value is None:
+        number = float_immediate(got.text)
+        if operand.kinds[0] is not OperandClass.F32 or number is None:
+            return f"{operand.name} {got.text}: expected an integer"
+        # The one float of the table is a fraction of the accesses.
+        return "" if 0 < number <= 1 else f"{operand.name} = {number}; expected more than 0 and at most 1"
+    if operand.kinds[0] is OperandClass.F32:
+        return f"{operand.name} {got.text}: expected a floating-point constant"
+    if operand.written:
+        return f"{operand.name} is a result; got the number {got.text}"
+    if operand.values and got.value not in operand.values:
+        low, high = operand.values[0], operand.values[-1]
+        allowed = str(low) if low == high else f"{low}..{high}"
+        return f"{operand.name} = {got.value}; expected {allowed}"
+    if operand.lowest is not None and got.value < operand.lowest:
+        return f"{operand.name} = {got.value}; expected {operand.lowest} or more"
+    if got.value % operand.step:
+        return f"{operand.name} = {got.value}; must be a multiple of {operand.step}"
+    return ""
+
+
+def _one(
+    operand: Operand, kind: OperandClass, got: WrittenOperand, chosen: Mapping[str, str], symbols: Mapping[str, str]
+) -> Fit:
+    mismatch = f"{operand.name} {got.text}: expected a {kind.words}"
+    match kind:
+        case (
+            OperandClass.SHARED_ADDRESS
+            | OperandClass.GLOBAL_ADDRESS
+            | OperandClass.GENERIC_ADDRESS
+            | OperandClass.ANY_ADDRESS
+            | OperandClass.PARAM_ADDRESS
+            | OperandClass.CONST_ADDRESS
+        ):
+            if got.kind is OperandKind.ADDRESS or (operand.bare and got.kind is OperandKind.REGISTER):
+                return _address(operand, kind, got, symbols)
+            return mismatch, Targets.ANY
+        case OperandClass.TENSOR:
+            if got.kind is not OperandKind.TENSOR:
+                return mismatch, Targets.ANY
+            if got.offset:
+                return f"{got.text}: no offset beside coordinates", Targets.ANY
+            error = _elements(operand, got, coordinate_count(chosen), 32)
+            return (error, Targets.ANY) if error else _address(operand, OperandClass.GLOBAL_ADDRESS, got, symbols)
+        case OperandClass.OFFSETS:
+            if got.kind is not OperandKind.VECTOR:
+                return mismatch, Targets.ANY
+            return _elements(operand, got, offset_count(chosen), 16), Targets.ANY
+        case OperandClass.VECTOR:
+            if got.kind is not OperandKind.VECTOR:
+                return mismatch, Targets.ANY
+            return _elements(operand, got, _VECTOR.get(chosen.get("vector", ""), 1), 32), Targets.ANY
+        case OperandClass.IMMEDIATE:
+            if got.kind is not OperandKind.IMMEDIATE:
+                return mismatch, Targets.ANY
+            return _value(operand, got), Targets.ANY
+        case OperandClass.PREDICATE:
+            fits = got.kind is OperandKind.REGISTER and register_bits(got.base) == 1
+            return ("" if fits else mismatch), Targets.ANY
+        case OperandClass.SINK:
+            return ("" if got.kind is OperandKind.SINK else mismatch), Targets.ANY
+        case OperandClass.REGISTER_AND_PREDICATE:
+            fits = (
+                got.kind is OperandKind.PAIR
+                and len(got.elements) == 2
+                and (got.elements[0] == "_" or register_bits(got.elements[0]) == 32)
+                and register_bits(got.elements[1]) == 1
+            )
+            return ("" if fits else mismatch), Targets.ANY
+        case OperandClass.B16 | OperandClass.B32 | OperandClass.B64 | OperandClass.B128 | OperandClass.F32:
+            if got.kind is OperandKind.IMMEDIATE and kind is not OperandClass.B128:
+                return _value(operand, got), Targets.ANY
+            if got.kind is not OperandKind.REGISTER:
+                return mismatch, Targets.ANY
+            bits = register_bits(got.base)
+            symbol_fits = bits is None and not got.base.startswith("%") and operand.name == "address"
+            return ("" if symbol_fits or bits == _WIDTHS[kind] else mismatch), Targets.ANY
+
+
+def fit(operand: Operand, got: WrittenOperand, chosen: Mapping[str, str], symbols: Mapping[str, str]) -> Fit:
+    """The reason why `got` is not what `operand` expects ('' if it is), and the targets that its spelling needs."""
+    answers = [_one(operand, kind, got, chosen, symbols) for kind in operand.kinds]
+    return next((answer for answer in answers if not answer[0]), answers[0])
+
+
+DEFAULT_SYMBOLS: dict[str, str] = {"gmap": "global", "smem": "shared", "pmap": "param"}
+"""State spaces of symbols when the caller names none. A symbol that is in no table is taken to fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """`what` (a modifier, an operand or the instruction) needs these targets and this PTX version."""
+
+    what: str
+    targets: Targets
+    since: Version
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What the table says of one text, before an architecture is named.
+
+    errors: reasons why no architecture takes it (empty if some does). requirements: what it needs.
+    """
+
+    text: str
+    form: Form | None
+    chosen: Mapping[str, str] = field(hash=False)
+    canonical: bool
+    canonical_text: str
+    errors: tuple[str, ...]
+    requirements: tuple[Requirement, ...]
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
+    def min_version(self, arch: str) -> Version | None:
+        """The first `.version` with which it assembles for `arch`; None if none does."""
+        target = architecture(arch)
+        if self.errors or target.floor is None:
+            return None
+        if not all(need.targets.has(target) for need in self.requirements):
+            return None
+        return max((target.floor, *(need.since for need in self.requirements)))
+
+    def reasons(self, arch: str, version: Version = NEWEST_VERSION) -> tuple[str, ...]:
+        """Every reason why it does not assemble for `arch` at `version`; empty if it does."""
+        target, version = architecture(arch), expect_version(version)
+        if self.errors:
+            return self.errors
+        found = []
+        if target.floor is None:
+            found.append(f"{arch} is text only: the assembler (ptxas 13.0) no longer knows it")
+        elif version < target.floor:
+            found.append(f"{arch} needs PTX {version_text(target.floor)} or newer; got {version_text(version)}")
+        for need in self.requirements:
+            if not need.targets.has(target):
+                found.append(f"{need.what} needs {need.targets.value}; got {arch}")
+            elif version < need.since:
+                found.append(f"{need.what} needs PTX {version_text(need.since)} or newer; got {version_text(version)}")
+        return tuple(dict.fromkeys(found))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer for one text and one architecture.
+
+    assembles: ptxas takes it. canonical: its modifiers are in the ISA's order. min_version: the first PTX version
+    that takes it on this architecture. reasons: why not, one line each. advice: performance advisories of ptxas.
+    """
+
+    text: str
+    arch: str
+    assembles: bool
+    canonical: bool
+    canonical_text: str
+    min_version: Version | None
+    reasons: tuple[str, ...]
+    advice: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
+    @property
+    def why_not(self) -> str | None:
+        """The reasons in one line, None if it assembles."""
+        return "; ".join(self.reasons) or None
+
+
+def _place(form: Form, words: tuple[str, ...]) -> tuple[dict[str, str], list[str]]:
+    """Put each modifier into its slot; the reasons say what has no slot, comes twice or is missing."""
+    chosen: dict[str, str] = {}
+    errors = []
+    spaces: list[str] = []
+    has_spaces = form.slot("spaces") is not None
+    for word in words:
+        if has_spaces and word in STATE_SPACES:
+            spaces.append(word)
+            continue
+        slot = next((slot for slot in form.slots if word in slot.choices), None)
+        if slot is None:
+            errors.append(f".{word} is no modifier of {form.opcode} ({form.name})")
+        elif f"{chosen.get(slot.name)}.{word}" in slot.choices:
+            chosen[slot.name] += f".{word}"
+        elif slot.name in chosen:
+            errors.append(f".{word} after .{chosen[slot.name]}: one {slot.name} at most")
+        else:
+            chosen[slot.name] = word
+    if spaces:
+        chosen["spaces"] = ".".join(spaces)
+    for slot in form.slots:
+        got = chosen.get(slot.name)
+        if got is None and not slot.optional:
+            errors.append(f"{form.opcode} ({form.name}) needs one of .{', .'.join(slot.choices)}")
+        elif got is not None and got not in slot.choices:
+            errors.append(f"state space .{got}; {form.opcode} ({form.name}) takes .{' or .'.join(slot.choices)}")
+    return chosen, errors
+
+
+Matched = tuple[tuple[Operand, WrittenOperand], ...]
+
+
+def _match(
+    expected: tuple[Operand, ...],
+    written: tuple[WrittenOperand, ...],
+    chosen: Mapping[str, str],
+    symbols: Mapping[str, str],
+) -> tuple[Matched, list[str], list[Requirement]]:
+    """Pair the written operands with the expected ones, leaving out optional ones as needed."""
+    optional = [index for index, operand in enumerate(expected) if operand.optional]
+    best: tuple[Matched, list[str], list[Requirement]] | None = None
+    for count in range(len(optional) + 1):
+        for dropped in itertools.combinations(optional, count):
+            kept = tuple(operand for index, operand in enumerate(expected) if index not in dropped)
+            if len(kept) != len(written):
+                continue
+            errors, needs = [], []
+            for operand, got in zip(kept, written, strict=True):
+                error, targets = fit(operand, got, chosen, symbols)
+                if error:
+                    errors.append(error)
+                elif targets is not Targets.ANY:
+                    needs.append(Requirement(f"operand {got.text}", targets, (1, 0)))
+            if best is None or len(errors) < len(best[1]):
+                best = (tuple(zip(kept, written, strict=True)), errors, needs)
+    if best is not None:
+        return best
+    names = ", ".join(f"{operand.name}?" if operand.optional else operand.name for operand in expected) or "none"
+    return (), [f"{len(written)} operands; expected {names}"], []
+
+
+def _applies(rule: Rule, matched: Matched) -> bool:
+    for operand, got in matched:
+        name = "sink" if got.kind is OperandKind.SINK else operand.name
+        if name == rule.given:
+            return (not rule.values or got.value in rule.values) and (
+                not rule.predicate or register_bits(got.base) == 1
+            )
+    return False
+
+
+def _describe(form: Form, slots: tuple[str, ...], chosen: Mapping[str, str], given: str) -> str:
+    words = [f".{chosen[slot.name]}" for slot in form.slots if slot.name in slots and chosen.get(slot.name)]
+    if given:
+        words.append(f"operand {given}" if given != "sink" else "the sink _")
+    return f"{form.opcode} with {' and '.join(words)}" if words else form.opcode
+
+
+def _judge(form: Form, words: tuple[str, ...], found: Instruction, symbols: Mapping[str, str]) -> Examination:
+    chosen, errors = _place(form, words)
+    matched: Matched = ()
+    operand_errors: list[str] = []
+    needs = [Requirement(form.opcode, form.targets, form.since)]
+    if not errors:
+        matched, operand_errors, operand_needs = _match(form.expected(chosen), found.operands, chosen, symbols)
+        needs.extend(operand_needs)
+    for rule in form.rules:
+        if not holds(rule.condition, chosen) or (rule.given and not _applies(rule, matched)):
+            continue
+        if rule.forbid:
+            errors.append(rule.forbid)
+        else:
+            what = _describe(form, tuple(name for name, _ in rule.condition), chosen, rule.given)
+            needs.append(Requirement(what, rule.targets, rule.since))
+    # A wrong combination of modifiers explains wrong operands, so it is told first.
+    errors.extend(operand_errors)
+    ordered = [chosen[slot.name] for slot in form.slots if chosen.get(slot.name) and not slot.tolerated]
+    mnemonic = ".".join([form.opcode, *ordered])
+    tail = ", ".join(got.text for got in found.operands)
+    canonical_text = f"{found.predicate} {mnemonic} {tail}".strip() + ";"
+    canonical = not errors and mnemonic == ".".join(found.words)
+    return Examination(found.text, form, chosen, canonical, canonical_text, tuple(errors), tuple(needs))
+
+
+def _spaces(symbols: Mapping[str, str] | None) -> Mapping[str, str]:
+    """The caller's table of symbols, checked."""
+    named: Mapping[str, str] = {} if symbols is None else expect(symbols, Mapping, "symbols")  # type: ignore[type-abstract]
+    return {expect(name, str, "a symbol"): expect(space, str, "the space of a symbol") for name, space in named.items()}
+
+
+def examine(text: str, symbols: Mapping[str, str] | None = None) -> Examination:
+    """Everything that the table says of one instruction text.
+
+    Args:
+        text: one instruction, with or without a predicate and the semicolon.
+        symbols: state space of each symbol used as an address ('global', 'shared', 'param').
+    Raises:
+        ParseError: the text is no instruction.
+        UnknownFactError: no row covers the instruction (or another package does).
+    """
+    found = parse_instruction(text)
+    table = {**DEFAULT_SYMBOLS, **_spaces(symbols)}
+    name = ".".join(found.words)
+    for prefix, why in ELSEWHERE.items():
+        if found.words[0] == prefix:
+            raise UnknownFactError(f"{prefix}: {why}", {"instruction": text})
+    for prefix, why in ABSENT.items():
+        if name == prefix or name.startswith(prefix + "."):
+            return Examination(text, None, {}, False, "", (why,), ())
+    forms, length = candidates(found.words)
+    if not forms:
+        raise UnknownFactError(f"no row of the instruction table has the opcode of {name}", {"instruction": text})
+    judged = [_judge(form, found.words[length:], found, table) for form in forms]
+    best = min(judged, key=lambda examination: len(examination.errors))
+    if best.errors and all(form.partial for form in forms):
+        raise UnknownFactError(
+            f"the row for {forms[0].opcode} does not cover this variant", {"instruction": text, "row": forms[0].name}
+        )
+    return best
+
+
+_ADVISED = ("sm_90a", "sm_100a", "sm_100f", "sm_103a", "sm_103f", "sm_110a", "sm_110f")
+
+
+def _advice(examined: Examination, arch: str) -> tuple[str, ...]:
+    """ptxas's performance advisories. Source: measured with ptxas 13.0.88."""
+    if examined.chosen.get("multicast") == "multicast::cluster" and arch not in _ADVISED:
+        return (f".multicast::cluster is meant for {', '.join(_ADVISED)}; ptxas expects it to be slow on {arch}",)
+    return ()
+
+
+def verdict(
+    text: str, arch: str, version: Version = NEWEST_VERSION, symbols: Mapping[str, str] | None = None
+) -> Verdict:
+    """Whether ptxas takes `text` for `arch` at `.version version`, and whether it is in canonical order.
+
+    >>> v = verdict("prefetch.tensormap [%rd1];", "sm_80")
+    >>> v.assembles, v.canonical, v.why_not
+    (False, True, 'prefetch needs sm_90 or newer; got sm_80')
+
+    Raises:
+        ParseError: the text is no instruction.
+        UnknownFactError: no row covers it.
+        InvalidValueError: no such architecture.
+    """
+    examined = examine(text, symbols)
+    reasons = examined.reasons(arch, version)
+    return Verdict(
+        text,
+        arch,
+        not reasons,
+        examined.canonical,
+        examined.canonical_text,
+        examined.min_version(arch),
+        reasons,
+        _advice(examined, arch),
+    )

@@ -1,0 +1,151 @@
+"""CuTe's rank-suffixed entry points: `SM90_TMA_STORE_3D.copy(desc, smem, crd0, crd1, crd2)` gives the instruction.
+
+Parameters stand in CuTe's order: a load has desc, mbar, (mask,) cache hint, smem, coordinates, (im2col offsets); a
+store or reduction has desc, smem, coordinates. Arguments are texts (registers) or numbers; coordinates innermost first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cute_py.argument_checks import expect, expect_fields
+from cute_py.errors import EmissionError, InvalidValueError, given
+from cute_py.ptx.forms_tensor import REDUCE_KINDS
+from cute_py.ptx.inline_asm import InlineAsm, inline_asm
+from cute_py.ptx.render import Value, operand_text, ptx
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPoint:
+    """One entry point: its name, the form and modifiers that it emits, its parameters in order."""
+
+    name: str
+    form: str
+    modifiers: tuple[tuple[str, object], ...]
+    parameters: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+        needed = ("desc", "smem") if "mbar" in self.parameters else ("desc",)
+        missing = [name for name in needed if name not in self.parameters]
+        if missing:
+            raise InvalidValueError(f"{given(self.name)} has no parameter {missing[0]}")
+
+    def copy(self, *arguments: str | int) -> str:
+        """The instruction with these arguments.
+
+        `cache_hint` may be 0: then the instruction has no policy operand (CuTe passes 0 for "none").
+
+        Raises:
+            EmissionError: a wrong number of arguments, or a mask that names no CTA or one beyond 16.
+        """
+        if len(arguments) != len(self.parameters):
+            raise EmissionError(
+                f"{self.name}::copy takes {len(self.parameters)} arguments; got {len(arguments)}",
+                {"parameters": ", ".join(self.parameters)},
+            )
+        texts = [operand_text(value, name) for name, value in zip(self.parameters, arguments, strict=True)]
+        named = dict(zip(self.parameters, texts, strict=True))
+        modifiers = dict(self.modifiers)
+        coords = tuple(value for name, value in named.items() if name.startswith(("crd", "coord", "col", "row")))
+        offsets = tuple(value for name, value in named.items() if name.startswith("offset"))
+        operands: dict[str, Value] = {"tensor": named["desc"], "coords": coords}
+        if "mbar" in named:
+            operands["barrier"] = f"[{named['mbar']}]"
+            operands["destination"] = f"[{named['smem']}]"
+        elif "smem" in named:
+            operands["source"] = f"[{named['smem']}]"
+        if "multicast_mask" in named:
+            operands["mask"] = arguments[self.parameters.index("multicast_mask")]
+        if offsets:
+            operands["offsets"] = offsets
+        if named.get("cache_hint", "0") != "0":
+            operands["policy"] = named["cache_hint"]
+            modifiers["cache_hint"] = True
+        return ptx(self.form, operands=operands, **modifiers)  # type: ignore[arg-type]
+
+    @property
+    def asm(self) -> InlineAsm:
+        """The inline assembly statement, without a cache hint."""
+        return inline_asm(self.form, **dict(self.modifiers))
+
+
+_IM2COL_COORDS = {3: ("c", "w", "n"), 4: ("c", "w", "h", "n"), 5: ("c", "w", "h", "d", "n")}
+_IM2COL_OFFSETS = {3: ("w",), 4: ("w", "h"), 5: ("w", "h", "d")}
+
+
+def _coords(rank: int) -> tuple[str, ...]:
+    return tuple(f"crd{index}" for index in range(rank))
+
+
+def _loads() -> list[EntryPoint]:
+    found = []
+    for prefix, group in (("SM90_TMA_LOAD", None), ("SM100_TMA_2SM_LOAD", 2)):
+        extra = (("cta_group", group),) if group else ()
+        for multicast in (False, True):
+            name = f"{prefix}_MULTICAST" if multicast else prefix
+            mask = ("multicast_mask",) if multicast else ()
+            head = ("desc", "mbar", *mask, "cache_hint", "smem")
+            for rank in range(1, 6):
+                modifiers = (("dim", rank), ("mode", "tile"), ("multicast", multicast), *extra)
+                found.append(EntryPoint(f"{name}_{rank}D", "load", modifiers, (*head, *_coords(rank))))
+            for rank in range(3, 6):
+                modifiers = (("dim", rank), ("mode", "im2col"), ("multicast", multicast), *extra)
+                coords = tuple(f"coord_{axis}" for axis in _IM2COL_COORDS[rank])
+                offsets = tuple(f"offset_{axis}" for axis in _IM2COL_OFFSETS[rank])
+                im2col = f"{prefix}_IM2COL{'_MULTICAST' if multicast else ''}_{rank}D"
+                found.append(EntryPoint(im2col, "load", modifiers, (*head, *coords, *offsets)))
+    rows = ("col", "row0", "row1", "row2", "row3")
+    for multicast, name in ((False, "SM100_TMA_LOAD_2D_GATHER4"), (True, "SM100_TMA_LOAD_MULTICAST_2D_GATHER4")):
+        mask = ("multicast_mask",) if multicast else ()
+        gather = (("dim", 2), ("mode", "tile::gather4"), ("multicast", multicast))
+        found.append(EntryPoint(name, "load", gather, ("desc", "mbar", *mask, "cache_hint", "smem", *rows)))
+    return found
+
+
+def _stores() -> list[EntryPoint]:
+    found = []
+    for rank in range(1, 6):
+        tile = (("dim", rank), ("mode", "tile"))
+        found.append(EntryPoint(f"SM90_TMA_STORE_{rank}D", "store", tile, ("desc", "smem", *_coords(rank))))
+        for kind in REDUCE_KINDS:
+            name = f"SM90_TMA_REDUCE_{kind.upper()}_{rank}D"
+            found.append(EntryPoint(name, "reduce", (*tile, ("op", kind)), ("desc", "smem", *_coords(rank))))
+        found.append(EntryPoint(f"SM90_TMA_LOAD_{rank}D_PREFETCH", "prefetch", tile, ("desc", *_coords(rank))))
+    for rank in range(3, 6):
+        modifiers = (("dim", rank), ("mode", "im2col_no_offs"))
+        coords = tuple(f"coord_{axis}" for axis in _IM2COL_COORDS[rank])
+        found.append(EntryPoint(f"SM90_TMA_STORE_IM2COL_{rank}D", "store", modifiers, ("desc", "smem", *coords)))
+    rows = ("col", "row0", "row1", "row2", "row3")
+    scatter = (("dim", 2), ("mode", "tile::scatter4"))
+    found.append(EntryPoint("SM100_TMA_STORE_2D_SCATTER4", "store", scatter, ("desc", "smem", *rows)))
+    return found
+
+
+ENTRY_POINTS: tuple[EntryPoint, ...] = (*_loads(), *_stores())
+"""All of them. Each is also an attribute of this module: `entry_points.SM90_TMA_STORE_3D`."""
+
+_BY_NAME = {row.name: row for row in ENTRY_POINTS}
+
+
+def entry_point(name: str) -> EntryPoint:
+    """The entry point of that name.
+
+    >>> entry_point("SM90_TMA_STORE_3D").copy("%rd1", "%r1", "%r2", "%r3", "%r4")
+    'cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%rd1, {%r2, %r3, %r4}], [%r1];'
+
+    Raises:
+        InvalidValueError: no such entry point.
+    """
+    expect(name, str, "a name")
+    if name not in _BY_NAME:
+        raise InvalidValueError(
+            f"{given(name)} is not an entry point", {"known": f"{len(_BY_NAME)} names in ENTRY_POINTS"}
+        )
+    return _BY_NAME[name]
+
+
+def __getattr__(name: str) -> EntryPoint:
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,168 @@
+"""The shape of one row of the instruction table: modifiers in slots, operands with classes, rules between them.
+
+A form is one instruction with all its optional modifiers. Its slots stand in the order in which the PTX ISA
+writes them; a slot holds at most one choice. Rules say which choices exclude each other, and which
+architecture and PTX version a combination needs. Nothing here computes a verdict: `check` does, from these rows.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cute_py.targets import Targets, Version
+
+Condition = tuple[tuple[str, frozenset[str]], ...]
+"""Slot name -> choices; holds if every named slot has one of its choices ('' means that the slot is empty)."""
+
+
+def when(**slots: str | tuple[str, ...]) -> Condition:
+    """A condition from keywords: `when(mode=("im2col", "im2col::w"), dst="shared::cta")`."""
+    return tuple((name, frozenset((value,) if isinstance(value, str) else value)) for name, value in slots.items())
+
+
+def holds(condition: Condition, chosen: Mapping[str, str]) -> bool:
+    """Whether the chosen modifiers fulfil the condition."""
+    return all(chosen.get(name, "") in allowed for name, allowed in condition)
+
+
+class OperandClass(enum.Enum):
+    """What an operand is, and the constraint letter that inline assembly uses for its register."""
+
+    SHARED_ADDRESS = ("shared-memory address", "r")
+    GLOBAL_ADDRESS = ("global address", "l")
+    GENERIC_ADDRESS = ("generic address", "l")
+    TENSOR = ("tensor map address and coordinates", "l")
+    OFFSETS = ("im2col offsets", "h")
+    B16 = ("16-bit value", "h")
+    B32 = ("32-bit value", "r")
+    B64 = ("64-bit value", "l")
+    B128 = ("128-bit value", "q")
+    F32 = ("32-bit float", "f")
+    IMMEDIATE = ("immediate", "n")
+    PREDICATE = ("predicate", "r")
+    SINK = ("sink _", "")
+    REGISTER_AND_PREDICATE = ("register|predicate", "r")
+    VECTOR = ("vector of 32-bit registers", "r")
+    ANY_ADDRESS = ("address of any kind", "l")
+    PARAM_ADDRESS = ("address in .param", "l")
+    CONST_ADDRESS = ("address in .const", "l")
+
+    @property
+    def words(self) -> str:
+        return str(self.value[0])
+
+    @property
+    def constraint(self) -> str:
+        return str(self.value[1])
+
+
+class Narrow(enum.Enum):
+    """What ptxas does with a 32-bit register where a 64-bit address belongs. Source: ptxas 13.0.88."""
+
+    TAKEN = "taken"
+    NOT_CONSUMER = "refused on sm_120 and sm_121"
+    REFUSED = "refused: 32-bit addressing is no longer supported"
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One operand; present if `condition` holds; `optional` ones may be left out.
+
+    kinds: what it may be, the first being what `ptx()` emits. values: the numbers that an immediate may be.
+    step: an immediate must be a multiple of it. lowest: the smallest immediate. written: it is a result.
+    narrow: what ptxas does with a 32-bit register as a 64-bit address. bare: it also takes it without brackets.
+    """
+
+    name: str
+    kinds: tuple[OperandClass, ...]
+    condition: Condition = ()
+    optional: bool = False
+    values: tuple[int, ...] = ()
+    step: int = 1
+    lowest: int | None = None
+    written: bool = False
+    narrow: Narrow = Narrow.TAKEN
+    bare: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One place for a modifier; `choices` without the leading dot. An optional slot may stay empty.
+
+    `default` is what `ptx()` writes when nothing is said (an optional slot without one stays empty). `tolerated`:
+    ptxas takes the modifier here though the ISA does not list it; the canonical text leaves it out.
+    """
+
+    name: str
+    choices: tuple[str, ...]
+    optional: bool = False
+    default: str = ""
+    tolerated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """If `condition` holds, the form needs `targets` and PTX `since`; with `forbid` it does not exist, and why.
+
+    `given` names an operand: the rule then applies only if that operand is written (and, with `values`, if it
+    is one of these immediates; with `predicate`, if it is a predicate).
+    """
+
+    condition: Condition
+    targets: Targets = Targets.ANY
+    since: Version = (1, 0)
+    forbid: str = ""
+    given: str = ""
+    values: tuple[int, ...] = ()
+    predicate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One row of the instruction table.
+
+    name: the key that `ptx()` takes. family: the group that it is counted in. opcode: the text before the
+    modifiers. slots, operands: in the ISA's order. targets, since: where the plain form exists. section: heading
+    of the PTX ISA 9.0. assembled, executed: the evidence. partial: the opcode has modifiers that the row leaves out.
+    """
+
+    name: str
+    family: str
+    opcode: str
+    slots: tuple[Slot, ...]
+    operands: tuple[Operand, ...]
+    section: str
+    targets: Targets = Targets.FROM_90
+    since: Version = (8, 0)
+    rules: tuple[Rule, ...] = ()
+    assembled: str = "ptxas 13.0.88"
+    executed: str = "not executed"
+    partial: bool = False
+
+    def slot(self, name: str) -> Slot | None:
+        """The slot of that name, or None."""
+        return next((slot for slot in self.slots if slot.name == name), None)
+
+    def expected(self, chosen: Mapping[str, str]) -> tuple[Operand, ...]:
+        """The operands that these modifiers call for, optional ones included."""
+        return tuple(operand for operand in self.operands if holds(operand.condition, chosen))
+
+
+def coordinate_count(chosen: Mapping[str, str]) -> int:
+    """How many coordinates a tensor operand has: the dimension, or five for gather4 and scatter4.
+
+    Source: PTX ISA, Tensors: tile::gather4 takes one column and four rows.
+    """
+    if chosen.get("mode") in ("tile::gather4", "tile::scatter4"):
+        return 5
+    return int(chosen.get("dim", "0d").removesuffix("d"))
+
+
+def offset_count(chosen: Mapping[str, str]) -> int:
+    """How many im2col offsets follow: dimension - 2 in im2col, two (wOffset, wHalo) in the im2col::w modes, else 0."""
+    mode = chosen.get("mode", "")
+    if mode == "im2col":
+        return max(0, coordinate_count(chosen) - 2)
+    return 2 if mode in ("im2col::w", "im2col::w::128") else 0

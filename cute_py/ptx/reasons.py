@@ -1,0 +1,254 @@
+"""why_not: why an architecture does not have an instruction, asked by whatever name is at hand.
+
+Which form exists on which architecture: from which PTX version, or why not.
+
+A variant is a form with the modifiers that decide about it. `CAPABILITIES[variant][architecture]` is computed from
+the rows of the instruction table; it says nothing that `check` does not say of the variant's text.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from cute_py.argument_checks import expect, expect_fields
+from cute_py.errors import EmissionError, InvalidValueError, given
+from cute_py.ptx.catalog import FORMS, forms_named
+from cute_py.ptx.check import examine, verdict
+from cute_py.ptx.forms_bulk import REDUCE_TYPES_CLUSTER, REDUCE_TYPES_GLOBAL
+from cute_py.ptx.forms_tensor import LOAD_MODES, REDUCE_KINDS, STORE_MODES
+from cute_py.ptx.forms_tensormap import REPLACE_FIELDS
+from cute_py.ptx.instruction import Form
+from cute_py.ptx.render import check_modifiers, complete, ptx
+from cute_py.targets import ARCHITECTURES, NEWEST_VERSION, Version, architecture, version_text
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A form with the modifiers that decide where it exists; `text` is an instruction with default operands."""
+
+    name: str
+    form: str
+    text: str
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """accepted_from: the first PTX version that takes the variant on this architecture, or None and `why_not`."""
+
+    accepted_from: Version | None
+    why_not: str | None
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
+    def __str__(self) -> str:
+        return f"PTX {version_text(self.accepted_from)}" if self.accepted_from is not None else f"no: {self.why_not}"
+
+
+def _variant(name: str, form: str, **modifiers: object) -> Variant:
+    return Variant(name, form, ptx(form, **modifiers))  # type: ignore[arg-type]
+
+
+def _dim(mode: str) -> int:
+    return 3 if mode.startswith("im2col") else 2
+
+
+def _tensor_variants() -> list[Variant]:
+    found = []
+    for mode in LOAD_MODES:
+        for space in ("shared::cluster", "shared::cta"):
+            name = f"load {mode} {space}"
+            found.append(_variant(name, "load", dim=_dim(mode), mode=mode, dst=space))
+            found.append(_variant(f"{name} cta_group", "load", dim=_dim(mode), mode=mode, dst=space, cta_group=2))
+        found.append(_variant(f"load {mode} multicast", "load", dim=_dim(mode), mode=mode, multicast=True))
+        found.append(_variant(f"load {mode} cache_hint", "load", dim=_dim(mode), mode=mode, cache_hint=True))
+        found.append(_variant(f"prefetch {mode}", "prefetch", dim=_dim(mode), mode=mode))
+    for mode in STORE_MODES:
+        found.append(_variant(f"store {mode}", "store", dim=_dim(mode), mode=mode))
+        for kind in REDUCE_KINDS:
+            found.append(_variant(f"reduce {kind} {mode}", "reduce", dim=_dim(mode), mode=mode, op=kind))
+    return found
+
+
+def _bulk_variants() -> list[Variant]:
+    found = [
+        _variant("bulk load shared::cluster", "bulk.load"),
+        _variant("bulk load shared::cta", "bulk.load", dst="shared::cta"),
+        _variant("bulk load multicast", "bulk.load", multicast=True),
+        _variant("bulk peer", "bulk.peer"),
+        _variant("bulk store", "bulk.store"),
+        _variant("bulk store cp_mask", "bulk.store", cp_mask=True),
+        _variant("bulk prefetch", "bulk.prefetch"),
+    ]
+    for kind, types in REDUCE_TYPES_GLOBAL.items():
+        for type_ in types:
+            noftz = kind == "add" and type_ in ("f16", "bf16")
+            found.append(_variant(f"bulk reduce {kind} {type_}", "bulk.reduce", op=kind, type=type_, noftz=noftz))
+    for kind, types in REDUCE_TYPES_CLUSTER.items():
+        for type_ in types:
+            found.append(_variant(f"bulk reduce peer {kind} {type_}", "bulk.reduce.peer", op=kind, type=type_))
+    return found
+
+
+def _replace_variants() -> list[Variant]:
+    found = []
+    for field in REPLACE_FIELDS:
+        for space in ("global", "shared::cta"):
+            found.append(_variant(f"replace {field} {space}", "tensormap.replace", field=field, spaces=space))
+    for name, field, value in (("elemtype 13..15", "elemtype", 13), ("swizzle_mode 96B", "swizzle_mode", 4)):
+        text = ptx("tensormap.replace", field=field, spaces="global", operands={"value": value})
+        found.append(Variant(f"replace {name}", "tensormap.replace", text))
+    return found
+
+
+def _other_variants() -> list[Variant]:
+    found = [_variant("setmaxnreg", "setmaxnreg", action="inc")]
+    covered = {"load", "store", "reduce", "prefetch", "tensormap.replace", "setmaxnreg"}
+    for form in FORMS:
+        if form.name in covered or form.name.startswith(("bulk.load", "bulk.store", "bulk.peer", "bulk.reduce")):
+            continue
+        choices = {
+            slot.name: slot.choices[0]
+            for slot in form.slots
+            if not slot.optional and not slot.default and len(slot.choices) > 1 and slot.name not in ("spaces", "type")
+        }
+        found.append(_variant(form.name, form.name, **choices))
+    return found
+
+
+VARIANTS: tuple[Variant, ...] = (
+    *_tensor_variants(),
+    *_bulk_variants(),
+    *_replace_variants(),
+    *_other_variants(),
+)
+"""Every variant of the table, in the order of the catalogue."""
+
+
+VARIANT_BY_NAME: Mapping[str, Variant] = MappingProxyType({variant.name: variant for variant in VARIANTS})
+
+
+@functools.cache
+def _capabilities(name: str) -> Mapping[str, Capability]:
+    examined = examine(VARIANT_BY_NAME[name].text)
+    rows = {}
+    for target in ARCHITECTURES:
+        version = examined.min_version(target.name)
+        reasons = examined.reasons(target.name)
+        rows[target.name] = Capability(version, None if version is not None else "; ".join(reasons))
+    return MappingProxyType(rows)
+
+
+class _Table(Mapping[str, Mapping[str, Capability]]):
+    """The table, a row computed when it is first asked for: whoever only copies never pays for it."""
+
+    def __getitem__(self, name: str) -> Mapping[str, Capability]:
+        return _capabilities(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(VARIANT_BY_NAME)
+
+    def __len__(self) -> int:
+        return len(VARIANT_BY_NAME)
+
+
+CAPABILITIES: Mapping[str, Mapping[str, Capability]] = _Table()
+"""variant -> architecture -> Capability."""
+
+
+def capability(variant: str, arch: str) -> Capability:
+    """One cell of the table.
+
+    >>> str(capability("load tile::gather4 shared::cta", "sm_100a"))
+    'PTX 8.6'
+    >>> capability("replace rank global", "sm_90").why_not
+    'tensormap.replace needs an a or f variant of sm_90 or newer; got sm_90'
+
+    Raises:
+        InvalidValueError: no such variant or architecture.
+    """
+    architecture(arch)
+    if expect(variant, str, "a variant") not in CAPABILITIES:
+        raise InvalidValueError(
+            f"{given(variant)} is not a variant of the capability table", {"variants": len(VARIANTS)}
+        )
+    return CAPABILITIES[variant][arch]
+
+
+MODE_NAMES: Final[dict[str, str]] = {
+    "tile": "load tile shared::cluster",
+    "gather4": "load tile::gather4 shared::cluster",
+    "tile::gather4": "load tile::gather4 shared::cluster",
+    "scatter4": "store tile::scatter4",
+    "tile::scatter4": "store tile::scatter4",
+    "im2col": "load im2col shared::cluster",
+    "im2col::w": "load im2col::w shared::cluster",
+    "im2col::w::128": "load im2col::w::128 shared::cluster",
+    "im2col_no_offs": "store im2col_no_offs",
+    "multicast": "load tile multicast",
+    "cta_group": "load tile shared::cluster cta_group",
+}
+"""A load or store mode, or a modifier of loads -> the variant of the capability table that shows it."""
+
+OPCODES: Final[dict[str, str]] = {form.name: form.opcode for form in FORMS}
+"""Name of a row -> its opcode."""
+
+
+def why_not(form: str, arch: str, version: Version = NEWEST_VERSION, **modifiers: object) -> str | None:
+    """Why `arch` does not take this instruction, None if it does.
+
+    Args:
+        form: a variant of `CAPABILITIES`; a mode ("tile::gather4"); an opcode ("cp.async.bulk.tensor": its first
+            variant); the name of a row, with `modifiers` as for `ptx`
+            (those that a row must have and that are not given get their first choice); a whole instruction text; or
+            a mnemonic alone, which gets default operands.
+
+    >>> why_not("load", "sm_80")
+    'cp.async.bulk.tensor needs sm_90 or newer; got sm_80'
+    >>> why_not("tile::gather4", "sm_90a") == why_not("load", "sm_90a", dim=2, mode="tile::gather4")
+    True
+
+    Raises:
+        InvalidValueError: no such architecture.
+        ParseError, UnknownFactError: the text is no instruction, or none that a row covers.
+    """
+    expect(form, str, "a form")
+    check_modifiers(modifiers)
+    if not modifiers:
+        variant = VARIANT_BY_NAME.get(MODE_NAMES.get(form, form))
+        if variant is None and form not in OPCODES:
+            variant = next((one for one in VARIANTS if OPCODES[one.form] == form), None)
+        if variant is not None:
+            return verdict(variant.text, arch, version).why_not
+    rows = forms_named(form)
+    if rows and (modifiers or len(rows) == 1):
+        if len(rows) == 1:
+            modifiers = {**_first_choices(rows[0], modifiers), **modifiers}
+        try:
+            text = ptx(form, **modifiers)  # type: ignore[arg-type]
+        except EmissionError as error:
+            return error.why
+        return verdict(text, arch, version).why_not
+    if modifiers:
+        raise InvalidValueError(f"{given(form)} is not the name of a form, so it takes no modifiers")
+    text = form if ";" in form or " " in form else complete(form)
+    return verdict(text, arch, version).why_not
+
+
+def _first_choices(row: Form, given: Mapping[str, object]) -> dict[str, object]:
+    """What a row must have and is not given: two dimensions (im2col: three), of other modifiers the first choice."""
+    found: dict[str, object] = {}
+    for slot in row.slots:
+        needed = not slot.optional and not slot.default and len(slot.choices) > 1
+        if needed and slot.name not in given and slot.name not in ("spaces", "type"):
+            found[slot.name] = slot.choices[0]
+    if "dim" in found:
+        found["dim"] = 3 if str(given.get("mode", "")).startswith("im2col") else 2
+    return found

@@ -1,0 +1,333 @@
+"""Write an instruction from its form: modifiers in the ISA's order, operands given or by default registers.
+
+`ptx("load", dim=2, multicast=True)` is the text; what a table can know is checked before the assembler sees it:
+unknown modifiers, coordinate and offset counts, mask bits beyond the cluster, and with `arch` the target.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from cute_py.argument_checks import expect, expect_integer, is_integer
+from cute_py.errors import EmissionError, InvalidTypeError, given
+from cute_py.ptx.catalog import form as find_form
+from cute_py.ptx.catalog import forms_named
+from cute_py.ptx.check import examine
+from cute_py.ptx.instruction import (
+    Form,
+    Operand,
+    OperandClass,
+    Slot,
+    coordinate_count,
+    offset_count,
+)
+from cute_py.targets import NEWEST_VERSION, Version
+
+MAX_CLUSTER = 16
+"""CTAs in a cluster that a 16-bit multicast mask can name (8 without the non-portable size attribute)."""
+
+Value = str | int | Sequence[str | int]
+
+_DEFAULTS: dict[tuple[str, OperandClass], str] = {
+    ("destination", OperandClass.SHARED_ADDRESS): "[%r1]",
+    ("destination", OperandClass.GLOBAL_ADDRESS): "[%rd1]",
+    ("source", OperandClass.GLOBAL_ADDRESS): "[%rd1]",
+    ("barrier", OperandClass.SHARED_ADDRESS): "[%r2]",
+    ("mask", OperandClass.B16): "%h1",
+    ("byte_mask", OperandClass.B16): "%h1",
+    ("policy", OperandClass.B64): "%rd3",
+    ("size", OperandClass.B32): "%r6",
+    ("value", OperandClass.B32): "%r2",
+    ("value", OperandClass.B64): "%rd2",
+    ("bytes", OperandClass.B32): "%r3",
+    ("count", OperandClass.B32): "1",
+    ("parity", OperandClass.B32): "%r3",
+    ("done", OperandClass.PREDICATE): "%p1",
+    ("state", OperandClass.SINK): "_",
+    ("leader", OperandClass.REGISTER_AND_PREDICATE): "%r2|%p1",
+    ("members", OperandClass.B32): "0xffffffff",
+    ("cta", OperandClass.B32): "%r3",
+    ("registers", OperandClass.IMMEDIATE): "40",
+    ("fraction", OperandClass.IMMEDIATE): "1.0",
+}
+_BY_CLASS = {
+    OperandClass.SHARED_ADDRESS: "[%r1]",
+    OperandClass.GLOBAL_ADDRESS: "[%rd1]",
+    OperandClass.GENERIC_ADDRESS: "[%rd1]",
+    OperandClass.ANY_ADDRESS: "[%rd1]",
+    OperandClass.PARAM_ADDRESS: "[%rd1]",
+    OperandClass.CONST_ADDRESS: "[%rd1]",
+    OperandClass.B16: "%h1",
+    OperandClass.B32: "%r4",
+    OperandClass.B64: "%rd2",
+    OperandClass.B128: "%rq1",
+    OperandClass.F32: "%f1",
+    OperandClass.PREDICATE: "%p1",
+    OperandClass.SINK: "_",
+}
+_PREDICATE = re.compile(r"(@!?%?[A-Za-z_$][\w$]*)?", re.ASCII)
+_SOURCE_BESIDE = {"bulk.peer": "[%r5]", "bulk.reduce.peer": "[%r5]"}
+_SLOT_ALIASES = {"rank": "dim", "space": "spaces", "red_kind": "op", "kind": "op", "load_mode": "mode"}
+
+
+def check_modifiers(modifiers: Mapping[str, object]) -> None:
+    """Modifiers are texts, integers, booleans or None.
+
+    Raises:
+        InvalidTypeError: one is anything else.
+    """
+    for name, value in modifiers.items():
+        if is_integer(value):
+            expect_integer(value, name)
+        elif not (value is None or isinstance(value, bool | str)):
+            raise InvalidTypeError(f"{name} must be a text, an integer or a bool, got {given(value)}")
+
+
+def operand_text(value: object, what: str) -> str:
+    """What is written for an operand: a text as it is, an integer in decimal.
+
+    Raises:
+        InvalidTypeError: neither.
+
+    >>> operand_text("%r1", "cta"), operand_text(4, "cta")
+    ('%r1', '4')
+    """
+    if is_integer(value):
+        return str(expect_integer(value, what))
+    if not isinstance(value, str):
+        raise InvalidTypeError(f"{what} must be a text or an integer, got {type(value).__name__} {given(value)}")
+    return value
+
+
+def _choice(form: Form, slot: Slot, value: object) -> str:
+    """The choice of `slot` that the caller means by `value` ('' for an empty slot)."""
+    if value is None or value is False or value == "":
+        return ""
+    if value is True:
+        if len(slot.choices) == 1:
+            return slot.choices[0]
+        raise EmissionError(f"{form.name}: {slot.name}=True does not say which", {"one of": ", ".join(slot.choices)})
+    text = operand_text(value, slot.name).removeprefix(".")
+    for candidate in (text, f"{text}d" if slot.name == "dim" else "", f"{slot.name}::{text}"):
+        if candidate in slot.choices:
+            return candidate
+    raise EmissionError(f"{form.name}: {slot.name} = {text}", {"one of": ", ".join(slot.choices)})
+
+
+def _chosen(form: Form, modifiers: Mapping[str, object]) -> dict[str, str]:
+    named = {_SLOT_ALIASES.get(name, name): value for name, value in modifiers.items()}
+    named = {name: value for name, value in named.items() if form.slot(name) or value not in ("", None, False)}
+    to, source = (str(named.pop(name, "") or "") for name in ("dst", "src"))
+    if to or source:
+        slot = form.slot("spaces")
+        fitting = [c for c in (slot.choices if slot else ()) if c.startswith(to) and c.endswith(source)]
+        named["spaces"] = fitting[0] if fitting else f"{to}.{source}".strip(".")
+    unknown = [name for name in named if (slot := form.slot(name)) is None or slot.tolerated]
+    if unknown:
+        known = ", ".join(slot.name for slot in form.slots) or "none"
+        raise EmissionError(f"{form.name} has no modifier named {', '.join(unknown)}", {"modifiers": known})
+    chosen = {}
+    for slot in form.slots:
+        if slot.name in named:
+            chosen[slot.name] = _choice(form, slot, named[slot.name])
+        elif slot.optional:
+            chosen[slot.name] = slot.default
+        elif slot.default or len(slot.choices) == 1 or slot.name == "spaces":
+            chosen[slot.name] = slot.default or slot.choices[0]
+        elif slot.name == "type":
+            chosen[slot.name] = _implied_type(chosen, slot)
+        else:
+            raise EmissionError(f"{form.name} needs {slot.name}", {"one of": ", ".join(slot.choices)})
+    return {name: value for name, value in chosen.items() if value}
+
+
+def _implied_type(chosen: Mapping[str, str], slot: Slot) -> str:
+    """The type that a tensormap field has; other forms must name theirs."""
+    if "field" in chosen:
+        return "b64" if chosen["field"] in ("global_address", "global_stride") else "b32"
+    return slot.choices[0]
+
+
+def _vector(first: str, start: int, count: int) -> str:
+    return "{" + ", ".join(f"{first}{start + index}" for index in range(count)) + "}"
+
+
+def _default(form: Form, operand: Operand, chosen: Mapping[str, str]) -> str:
+    kind = operand.kinds[0]
+    if kind is OperandClass.TENSOR:
+        return f"[%rd1, {_vector('%r', 10, coordinate_count(chosen))}]"
+    if kind is OperandClass.OFFSETS:
+        return _vector("%h", 2, offset_count(chosen))
+    if kind is OperandClass.VECTOR:
+        return _vector("%r", 10, {"v2": 2, "v4": 4}.get(chosen.get("vector", ""), 1))
+    if operand.written and kind is OperandClass.B32:
+        return "%r2"
+    if operand.name == "source" and form.name in _SOURCE_BESIDE:
+        return _SOURCE_BESIDE[form.name]
+    if kind is OperandClass.IMMEDIATE and (operand.name, kind) not in _DEFAULTS:
+        return str(operand.values[0]) if operand.values else "0"
+    return _DEFAULTS.get((operand.name, kind), _BY_CLASS.get(kind, "%r1"))
+
+
+def _sequence(value: Value, what: str) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return (operand_text(value, what),)
+    return tuple([operand_text(element, f"{what}[{i}]") for i, element in enumerate(value)])
+
+
+def mask_violations(mask: int, cluster_size: int | None) -> tuple[str, ...]:
+    """Why a multicast mask is no mask of a cluster of `cluster_size` CTAs (None: any size up to 16).
+
+    >>> mask_violations(0b10011, cluster_size=4)
+    ('multicast mask 0x13 names CTA 4; the cluster has 4 CTAs',)
+    """
+    found = []
+    if cluster_size is not None and not 1 <= cluster_size <= MAX_CLUSTER:
+        found.append(f"cluster of {cluster_size} CTAs; a multicast mask names 1..{MAX_CLUSTER} CTAs")
+    limit = MAX_CLUSTER if cluster_size is None else min(cluster_size, MAX_CLUSTER)
+    if mask <= 0:
+        found.append(f"multicast mask {mask} names no CTA")
+    elif mask >> limit:
+        found.append(f"multicast mask {mask:#x} names CTA {mask.bit_length() - 1}; the cluster has {limit} CTAs")
+    return tuple(found)
+
+
+def _written(
+    form: Form, operand: Operand, chosen: Mapping[str, str], operands: Mapping[str, Value], cluster_size: int | None
+) -> str:
+    kind = operand.kinds[0]
+    if kind is OperandClass.TENSOR:
+        address = operand_text(operands.get("tensor", "%rd1"), "tensor").strip("[]")
+        count = coordinate_count(chosen)
+        coordinates = _sequence(operands["coords"], "coords") if "coords" in operands else ()
+        if not coordinates:
+            return f"[{address}, {_vector('%r', 10, count)}]"
+        if len(coordinates) != count:
+            raise EmissionError(
+                f"{form.name}: {len(coordinates)} coordinates; .{chosen.get('dim')} in mode "
+                f"{chosen.get('mode', 'tile')} takes {count}"
+            )
+        return f"[{address}, {{{', '.join(coordinates)}}}]"
+    if operand.name not in operands:
+        return _default(form, operand, chosen)
+    value = operands[operand.name]
+    if kind is OperandClass.OFFSETS:
+        offsets = _sequence(value, operand.name)
+        if len(offsets) != offset_count(chosen):
+            raise EmissionError(
+                f"{form.name}: {len(offsets)} im2col offsets; .{chosen.get('dim')} in mode {chosen.get('mode')} "
+                f"takes {offset_count(chosen)}"
+            )
+        return "{" + ", ".join(offsets) + "}"
+    if operand.name == "mask" and is_integer(value):
+        wrong = mask_violations(expect_integer(value, "mask"), cluster_size)
+        if wrong:
+            raise EmissionError(wrong[0], {f"also {n}": text for n, text in enumerate(wrong[1:], 1)})
+    texts = _sequence(value, operand.name)
+    text = texts[0] if isinstance(value, str) or is_integer(value) else "{" + ", ".join(texts) + "}"
+    return f"[{text}]" if "ADDRESS" in kind.name and not text.startswith("[") else text
+
+
+def ptx(
+    form: str,
+    *,
+    operands: Mapping[str, Value] | None = None,
+    predicate: str = "",
+    cluster_size: int | None = None,
+    arch: str | None = None,
+    version: Version = NEWEST_VERSION,
+    **modifiers: object,
+) -> str:
+    """The text of one instruction, in the ISA's modifier order.
+
+    Args:
+        form: the name of a row (`catalog.FORMS`): "load", "store", "reduce", "tensormap.replace", "mbarrier.init"; or
+            an opcode or family ("cp.async.bulk.tensor"): the first of its rows that the modifiers fit.
+        operands: text or number for an operand by its name; a tensor operand is `tensor` (the address) and
+            `coords` (innermost first). What is not given gets a default register.
+        predicate: such as "@%p1".
+        cluster_size: CTAs in the cluster, for the check of a literal multicast mask.
+        arch, version: if given, a text that this target does not take is refused.
+        modifiers: slot name = choice; True for a slot with one choice; `dim=2` for .2d; `dst`, `src` for the spaces.
+
+    >>> ptx("load", dim=2, multicast=True)[:80]
+    'cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes'
+    >>> ptx("tensormap.replace", field="global_dim", spaces="global", operands={"ordinal": 1})
+    'tensormap.replace.tile.global_dim.global.b1024.b32 [%rd1], 1, %r2;'
+
+    Raises:
+        InvalidValueError: no such form.
+        InvalidTypeError: a modifier or an operand is neither text nor integer.
+        EmissionError: no such modifier or value, a wrong number of coordinates or offsets, a mask bit beyond the
+            cluster, a combination that no target has, or (with `arch`) that this target does not have.
+    """
+    rows = forms_named(form) or (find_form(form),)
+    check_modifiers(modifiers)
+    if not _PREDICATE.fullmatch(expect(predicate, str, "predicate")):
+        raise EmissionError(f"predicate {given(predicate)}; must be such as @%p1 or @!%p1")
+    if cluster_size is not None:
+        expect_integer(cluster_size, "cluster_size")
+    for name in {} if operands is None else expect(operands, Mapping, "operands"):  # type: ignore[type-abstract]
+        expect(name, str, "the name of an operand")
+    for row in rows[:-1]:
+        try:
+            return _write(row, operands, predicate, cluster_size, arch, version, modifiers)
+        except EmissionError:
+            continue
+    return _write(rows[-1], operands, predicate, cluster_size, arch, version, modifiers)
+
+
+def _write(
+    row: Form,
+    operands: Mapping[str, Value] | None,
+    predicate: str,
+    cluster_size: int | None,
+    arch: str | None,
+    version: Version,
+    modifiers: Mapping[str, object],
+) -> str:
+    """The instruction of one row; the errors are those of `ptx`."""
+    chosen = _chosen(row, modifiers)
+    values = dict(operands or {})
+    expected = row.expected(chosen)
+    names = {operand.name for operand in expected} | (
+        {"coords"} if any(o.name == "tensor" for o in expected) else set()
+    )
+    extra = [name for name in values if name not in names]
+    if extra:
+        raise EmissionError(
+            f"{row.name} has no operand {', '.join(extra)} here", {"operands": ", ".join(sorted(names))}
+        )
+    texts = [
+        _written(row, operand, chosen, values, cluster_size)
+        for operand in expected
+        if not operand.optional or operand.name in values
+    ]
+    mnemonic = ".".join([row.opcode, *(chosen[slot.name] for slot in row.slots if slot.name in chosen)])
+    body = f"{mnemonic} {', '.join(texts)}" if texts else mnemonic
+    text = f"{predicate} {body};".lstrip()
+    examined = examine(text)
+    if examined.errors:
+        raise EmissionError(examined.errors[0], {"instruction": text})
+    if arch is not None:
+        reasons = examined.reasons(arch, version)
+        if reasons:
+            raise EmissionError(reasons[0], {"instruction": text})
+    return text
+
+
+def complete(mnemonic: str) -> str:
+    """A mnemonic with the default operands of its row behind it.
+
+    >>> complete("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group")
+    'cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%rd1, {%r10, %r11}], [%r1];'
+    """
+    examined = examine(mnemonic)
+    if examined.form is None:
+        return mnemonic + ";"
+    row = examined.form
+    texts = [
+        _default(row, operand, examined.chosen) for operand in row.expected(examined.chosen) if not operand.optional
+    ]
+    return f"{mnemonic} {', '.join(texts)};" if texts else f"{mnemonic};"

@@ -1,0 +1,174 @@
+"""GPU architectures as ptxas names them, and the sets of them that instructions ask for.
+
+A name is `sm_`, a number, and a suffix: none (runs on that chip and newer ones), `a` (this chip only, all its
+features), `f` (this chip's family). Two things limit an instruction: the set of targets that have it, and the PTX
+version from which the assembler takes it. Each architecture also has a floor, the first `.version` that knows it.
+
+Source: measured with ptxas 13.0.88 (an empty kernel per target and version); PTX ISA 9.0, directive .target.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from dataclasses import dataclass
+
+from cute_py.argument_checks import expect, expect_fields, expect_integers, is_integer
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
+
+__all__ = ["ARCHITECTURES", "NEWEST_VERSION", "Architecture", "Targets", "architecture"]
+
+Version = tuple[int, int]
+"""A PTX version: (8, 6) is `.version 8.6`."""
+
+NEWEST_VERSION: Version = (9, 0)
+"""The highest `.version` that the measured assembler (ptxas 13.0.88) takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """One target. `floor` is the first PTX version that knows it, None if the measured assembler does not.
+
+    >>> architecture("sm_90a").number, architecture("sm_90a").suffix, architecture("sm_90a").floor
+    (90, 'a', (8, 0))
+    """
+
+    name: str
+    number: int
+    suffix: str
+    floor: Version | None
+    chip: str
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
+
+def _row(name: str, floor: Version | None, chip: str) -> Architecture:
+    found = re.fullmatch(r"sm_(\d+)([af]?)", name)
+    if found is None:
+        raise InvalidValueError(f"{given(name)} is not an architecture name")
+    return Architecture(name, int(found[1]), found[2], floor, chip)
+
+
+ARCHITECTURES: tuple[Architecture, ...] = (
+    _row("sm_70", None, "Volta; CUDA 13 no longer assembles for it, so it is text only"),
+    _row("sm_75", (6, 3), "Turing"),
+    _row("sm_80", (7, 0), "Ampere (A100)"),
+    _row("sm_86", (7, 1), "Ampere"),
+    _row("sm_87", (7, 4), "Orin"),
+    _row("sm_88", (7, 4), "Ampere"),
+    _row("sm_89", (7, 8), "Ada Lovelace"),
+    _row("sm_90", (7, 8), "Hopper"),
+    _row("sm_90a", (8, 0), "Hopper"),
+    _row("sm_100", (8, 6), "Blackwell (B200)"),
+    _row("sm_100a", (8, 6), "Blackwell (B200)"),
+    _row("sm_100f", (8, 8), "Blackwell (B200)"),
+    _row("sm_103", (8, 8), "Blackwell (B300)"),
+    _row("sm_103a", (8, 8), "Blackwell (B300)"),
+    _row("sm_103f", (8, 8), "Blackwell (B300)"),
+    _row("sm_110", (9, 0), "Blackwell (Thor)"),
+    _row("sm_110a", (9, 0), "Blackwell (Thor)"),
+    _row("sm_110f", (9, 0), "Blackwell (Thor)"),
+    _row("sm_120", (8, 7), "consumer Blackwell"),
+    _row("sm_120a", (8, 7), "consumer Blackwell"),
+    _row("sm_120f", (8, 8), "consumer Blackwell"),
+    _row("sm_121", (8, 8), "consumer Blackwell"),
+    _row("sm_121a", (8, 8), "consumer Blackwell"),
+    _row("sm_121f", (8, 8), "consumer Blackwell"),
+)
+
+_BY_NAME = {row.name: row for row in ARCHITECTURES}
+
+
+def architecture(name: str) -> Architecture:
+    """The row of one architecture name.
+
+    Raises:
+        InvalidValueError: no such name in the table.
+    """
+    expect(name, str, "a name")
+    if name not in _BY_NAME:
+        raise InvalidValueError(
+            f"{given(name)} is not a known architecture", {"known": " ".join(row.name for row in ARCHITECTURES)}
+        )
+    return _BY_NAME[name]
+
+
+class Targets(enum.Enum):
+    """A set of architectures that an instruction or modifier asks for; the value says it in words.
+
+    >>> Targets.TMA_FULL.has(architecture("sm_103f")), Targets.TMA_FULL.has(architecture("sm_120a"))
+    (True, False)
+    """
+
+    ANY = "any architecture"
+    FROM_80 = "sm_80 or newer"
+    FROM_89 = "sm_89 or newer"
+    FROM_90 = "sm_90 or newer"
+    FROM_100 = "sm_100 or newer"
+    SPECIFIC_FROM_90 = "an a or f variant of sm_90 or newer"
+    SPECIFIC_FROM_100 = "an a or f variant of sm_100 or newer"
+    TMA_FULL = "an a or f variant of sm_100, sm_103 or sm_110"
+    ONLY_103A = "sm_103a"
+    ONLY_90A = "sm_90a"
+    NOT_CONSUMER = "any architecture but sm_120 and sm_121"
+
+    def has(self, target: Architecture) -> bool:
+        """Whether `target` is in this set."""
+        expect(target, Architecture, "an architecture")
+        number, specific = target.number, target.suffix != ""
+        match self:
+            case Targets.ANY:
+                return True
+            case Targets.FROM_80:
+                return number >= 80
+            case Targets.FROM_89:
+                return number >= 89
+            case Targets.FROM_90:
+                return number >= 90
+            case Targets.FROM_100:
+                return number >= 100
+            case Targets.SPECIFIC_FROM_90:
+                return number >= 90 and specific
+            case Targets.SPECIFIC_FROM_100:
+                return number >= 100 and specific
+            case Targets.TMA_FULL:
+                return number in (100, 103, 110) and specific
+            case Targets.ONLY_103A:
+                return target.name == "sm_103a"
+            case Targets.ONLY_90A:
+                return target.name == "sm_90a"
+            case Targets.NOT_CONSUMER:
+                return number not in (120, 121)
+
+
+def expect_version(value: object) -> Version:
+    """A PTX version as two integers.
+
+    Raises:
+        InvalidTypeError, InvalidValueError: it is none, such as 8.6 or (8,).
+
+    >>> expect_version((8, 6))
+    (8, 6)
+    """
+    if not (isinstance(value, tuple) and len(value) == 2 and all(is_integer(number) for number in value)):
+        raise InvalidTypeError(f"a PTX version is two integers such as (9, 0), got {given(value)}")
+    major, minor = expect_integers(value, "the PTX version", 0)
+    return major, minor
+
+
+def version_text(version: Version) -> str:
+    """`8.6` for (8, 6)."""
+    return f"{version[0]}.{version[1]}"
+
+
+def version_of(text: str) -> Version:
+    """(8, 6) for `8.6`.
+
+    Raises:
+        InvalidValueError: the text is not two numbers with a point between.
+    """
+    found = re.fullmatch(r"([0-9]{1,9})\.([0-9]{1,9})", expect(text, str, "a PTX version"))
+    if found is None:
+        raise InvalidValueError(f"{given(text)} is not a PTX version such as '8.6'")
+    return (int(found[1]), int(found[2]))

@@ -1,0 +1,387 @@
+"""Where arrays come from: numpy, `__dlpack__`, `__cuda_array_interface__`; no copy is ever made.
+
+    source                                    engine                         elements can be
+    numpy array, __array_interface__          ArrayEngine over its memory    read and written
+    __dlpack__ on the host (also pinned)      the same                       read, and written where the producer allows
+    __cuda_array_interface__                  gmem pointer, kept alive       neither: device memory
+    __dlpack__ on a device, with data_ptr()   the same                       neither
+
+Host memory of a type that DLPack consumers may not know (bfloat16) is taken by its address, where the object tells it.
+
+Array engines: the memory of a numpy array, addressed by element offsets and never copied.
+
+    array[i, j]  =  engine[layout(i, j)]        the layout has the array's shape, and its strides in elements
+
+Strides may be negative or zero; offset 0 is the array's element [0, 0, ...], wherever that lies in memory. How other
+objects (`__dlpack__`, `__cuda_array_interface__`) come in is in `array_sources`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from cute_py.argument_checks import expect_integer, is_integer
+from cute_py.dtypes import DType, as_dtype
+from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError, given, integer_text
+from cute_py.layout.layout import Layout
+from cute_py.layout.leaf import Int
+from cute_py.tensor.pointers import make_gmem_ptr, pointer_text
+
+
+class ArrayEngine:
+    """Elements of an array: read with `engine[offset]`, written with `engine.store(offset, value)`.
+
+    `flat` is a one-dimensional view that reaches from the lowest to the highest element; `origin` is the index of
+    the element at offset 0 (above 0 where a stride is negative). `dtype` is the element type, where the array's own
+    does not say it (a tfloat32 is stored as float32). The view keeps the memory alive.
+    """
+
+    __slots__ = ("dtype", "flat", "origin")
+
+    is_memory: ClassVar[bool] = True
+
+    flat: Any
+    origin: int
+    dtype: DType
+
+    def __init__(self, flat: Any, origin: int, dtype: Any = None) -> None:
+        if not hasattr(flat, "dtype") or getattr(flat, "ndim", 1) != 1:
+            raise InvalidTypeError(f"an array engine takes a one-dimensional array, got {given(flat)}")
+        self.flat = flat
+        self.origin = expect_integer(origin, "the index of offset 0")
+        self.dtype = as_dtype(flat.dtype) if dtype is None else as_dtype(dtype)
+
+    @property
+    def element_type(self) -> DType:
+        return self.dtype
+
+    @property
+    def address(self) -> int:
+        """Address of the element at offset 0, in bytes."""
+        return int(self.flat.ctypes.data) + self.origin * int(self.flat.dtype.itemsize)
+
+    def _index(self, offset: Any) -> int:
+        if not is_integer(offset):
+            raise InvalidTypeError(f"an array is addressed by integer offsets, got {_shown(offset)}", {"engine": self})
+        i = self.origin + operator.index(offset)
+        if not 0 <= i < len(self.flat):
+            raise TensorAccessError(
+                f"element offset {integer_text(operator.index(offset))} lies outside the array",
+                {"offsets": f"{-self.origin} .. {len(self.flat) - self.origin - 1}", "engine": self},
+            )
+        return i
+
+    def __getitem__(self, offset: Any) -> Any:
+        value = self.flat[self._index(offset)]
+        if self.dtype.name == "tfloat32":  # 19 bits of the 32 count; the others read as 0, as in C++
+            return (value.view("uint32") & 0xFFFFE000).view("float32")
+        return value
+
+    def store(self, offset: Any, value: Any) -> None:
+        """Write the element at an offset; it goes to the array that the engine was made of.
+
+        Raises:
+            TensorAccessError: the array is read-only, the offset outside it, or the value none of its type; a number
+                beyond the type's range is none, and is neither wrapped nor made infinite.
+        """
+        if not self.flat.flags.writeable:
+            raise TensorAccessError("the array is read-only", {"engine": self, "value": value})
+        index = self._index(offset)
+        reason = _beyond_range(self.dtype, value)
+        if reason is not None:
+            raise TensorAccessError(f"{given(value)} is no {self.dtype}: {reason}", {"engine": self})
+        try:
+            self.flat[index] = value
+        except (ValueError, TypeError, OverflowError) as refusal:
+            raise TensorAccessError(f"{given(value)} is no {self.dtype}: {refusal}", {"engine": self}) from None
+
+    def __add__(self, offset: Any) -> ArrayEngine:
+        if not is_integer(offset):
+            raise InvalidTypeError(f"an array engine moves by integers, got {_shown(offset)}", {"engine": self})
+        return ArrayEngine(self.flat, self.origin + operator.index(offset), self.dtype)
+
+    def recast(self, dtype: Any) -> ArrayEngine:
+        """The same bytes as elements of another type, through a numpy view.
+
+        Raises:
+            InvalidTypeError: a type narrower than a byte (numpy keeps one element a byte, memory packs them).
+            InvalidValueError: not one whole new element lies behind offset 0.
+        """
+        new = as_dtype(dtype)
+        for kind in (self.dtype, new):
+            if kind.bits % 8:
+                raise InvalidTypeError(
+                    f"an array can't be recast from {self.dtype} to {new}: {kind} has {kind.bits} bits",
+                    {"rule": "numpy keeps one element in one byte, so its bytes are not the elements' in memory"},
+                )
+        size = new.bits // 8
+        start = self.origin * (self.dtype.bits // 8)
+        octets = self.flat.view("uint8")
+        phase = start % size
+        count = (len(octets) - phase) // size
+        if count < 1:
+            raise InvalidValueError(
+                f"no element of {new.bits} bits lies in an array of {len(octets)} bytes from byte {phase} on",
+                {"engine": self, "element type": new},
+            )
+        return ArrayEngine(octets[phase : phase + count * size].view(new.numpy), (start - phase) // size, new)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ArrayEngine):
+            return False
+        return (self.address, len(self.flat), self.dtype) == (other.address, len(other.flat), other.dtype)
+
+    def __hash__(self) -> int:
+        return hash((self.address, len(self.flat), self.dtype))
+
+    def __str__(self) -> str:
+        return pointer_text(self.address, self.dtype)
+
+    def __repr__(self) -> str:
+        return f"ArrayEngine({self.dtype.name!r}, {len(self.flat)} elements, origin {self.origin})"
+
+
+def _shown(offset: Any) -> str:
+    """Coordinates as CuTe prints them, anything else as Python does."""
+    return str(offset) if hasattr(offset, "as_tuple") else given(offset)
+
+
+def _beyond_range(dtype: DType, value: Any) -> str | None:
+    """Why a number does not fit the type, or None; numpy wraps some of them, and which depends on its version.
+
+    >>> _beyond_range(as_dtype("uint8"), 300), _beyond_range(as_dtype("float16"), 65519.0)
+    ('must be 0 to 255', None)
+    """
+    number: Any = value
+    if is_integer(value):
+        number = operator.index(value)
+    elif isinstance(value, (complex, str, bytes)) or not hasattr(value, "__float__") or bool(getattr(value, "ndim", 0)):
+        return None  # numpy knows whether it takes that
+    elif not isinstance(value, float):
+        try:
+            number = float(value)
+        except Exception:  # a symbol, a complex scalar that warns
+            return None
+    finite = isinstance(number, int) or math.isfinite(number)
+    if dtype.kind in ("int", "uint"):
+        signed = dtype.kind == "int"
+        low, high = -(1 << (dtype.bits - 1)) if signed else 0, (1 << (dtype.bits - signed)) - 1
+        return None if finite and low <= int(number) <= high else f"must be {low} to {high}"
+    if dtype.kind != "float" or not finite:
+        return None
+    least, limit = _float_range(dtype)
+    return None if least < number < limit else f"must be above {least:g} and below {limit:g}"
+
+
+@functools.cache
+def _float_range(dtype: DType) -> tuple[float, float]:
+    """Between which two a number is rounded to a finite number of a float type."""
+    import numpy
+
+    finfo: Any = numpy.finfo
+    if not hasattr(numpy, dtype.storage):
+        import ml_dtypes
+
+        finfo = ml_dtypes.finfo
+    info = finfo(dtype.numpy)
+    largest, least = float(info.max), float(info.min)
+    half_step = math.ldexp(1.0, math.frexp(largest)[1] - 2 - int(info.nmant))
+    limit = largest + half_step if largest < 1e300 else math.inf
+    return (0.0 if least >= 0 else -limit), limit
+
+
+def flat_view(array: Any) -> tuple[Any, int]:
+    """(one-dimensional view over all memory between the array's lowest and highest element, index of its first)."""
+    import numpy
+
+    size = array.dtype.itemsize
+    if array.size == 0:
+        return numpy.empty(0, array.dtype), 0
+    steps = []
+    for axis, step in enumerate(array.strides):
+        if step % size:
+            raise InvalidValueError(
+                f"stride {step} bytes of axis {axis} is not a multiple of the element's {size} bytes",
+                {"shape": array.shape, "strides": array.strides, "dtype": array.dtype},
+            )
+        steps.append(step // size)
+    low = sum(min(0, (n - 1) * s) for n, s in zip(array.shape, steps, strict=True))
+    high = sum(max(0, (n - 1) * s) for n, s in zip(array.shape, steps, strict=True))
+    from_low = array[(*[slice(None, None, -1) if s < 0 else slice(None) for s in steps], ...)]
+    flat = numpy.lib.stride_tricks.as_strided(  # as plain bytes: it can't name the types of ml_dtypes
+        from_low.view(f"V{size}"), shape=(high - low + 1,), strides=(size,), writeable=array.flags.writeable
+    )
+    return flat.view(array.dtype), -low
+
+
+def array_layout(shape: tuple[int, ...], steps: tuple[int, ...]) -> Layout:
+    """Run-time sizes; a unit stride is static, as it is where C++ says LayoutLeft or LayoutRight."""
+    return Layout(tuple([int(n) for n in shape]), tuple([Int(1) if d == 1 else int(d) for d in steps]))
+
+
+def host_engine(array: Any, dtype: DType | None = None) -> tuple[ArrayEngine, Layout]:
+    """Engine and layout of a numpy array; `dtype` where the array's own type does not say the element type."""
+    kind = as_dtype(array.dtype) if dtype is None else dtype
+    if array.dtype.itemsize != kind.numpy.itemsize:
+        raise InvalidTypeError(
+            f"an array of {array.dtype} ({array.dtype.itemsize} bytes) does not hold {kind}",
+            {"stored as": f"{kind.numpy} ({kind.numpy.itemsize} bytes)"},
+        )
+    if array.dtype != kind.numpy:
+        array = array.view(kind.numpy)
+    flat, origin = flat_view(array)
+    return ArrayEngine(flat, origin, kind), array_layout(
+        array.shape, tuple(s // array.dtype.itemsize for s in array.strides)
+    )
+
+
+HOST_DEVICES = (1, 3, 11)
+"""DLPack device types whose memory the host can read: CPU, pinned by CUDA, pinned by ROCm."""
+
+
+def engine_and_layout(source: Any, dtype: DType | None = None) -> tuple[Any, Layout]:
+    """The engine and the layout of an array-like object, without a copy.
+
+    Args:
+        source: numpy array, or an object with `__dlpack__`, `__cuda_array_interface__` or `__array_interface__`.
+        dtype: element type, where the object does not say it (bfloat16 as '<V2', tfloat32 as float32).
+    Raises:
+        InvalidTypeError: no array, no element type of a GPU, or device memory without an address.
+        InvalidValueError: big-endian elements, or strides that are no multiple of the element.
+    """
+    import numpy
+
+    if isinstance(source, numpy.ndarray):
+        return host_engine(source, dtype)
+    interface = _cuda_interface(source)
+    if interface is not None:
+        return _from_cuda_interface(source, interface, dtype)
+    if hasattr(source, "__dlpack_device__") and hasattr(source, "__dlpack__"):
+        return _from_dlpack(source, dtype)
+    if hasattr(source, "__array_interface__"):
+        return host_engine(numpy.asarray(source), dtype)
+    raise InvalidTypeError(
+        f"no engine and no array: {type(source).__name__} {given(source)}",
+        {"engines": "iterators, pointers, numpy arrays, objects with __dlpack__ or __cuda_array_interface__"},
+    )
+
+
+def _cuda_interface(source: Any) -> Any:
+    """The object's dictionary, or None: producers refuse types that they can't name there with other errors too."""
+    try:
+        return source.__cuda_array_interface__
+    except (AttributeError, TypeError, RuntimeError, KeyError, ValueError):
+        return None
+
+
+def _from_cuda_interface(source: Any, info: Any, dtype: DType | None) -> tuple[Any, Layout]:
+    import numpy
+
+    missing = [key for key in ("shape", "typestr", "data") if key not in info]
+    if missing:
+        raise InvalidTypeError(f"__cuda_array_interface__ has no {missing[0]!r}", {"keys": ", ".join(sorted(info))})
+    if info.get("mask") is not None:
+        raise InvalidTypeError("a masked array has no layout", {"object": type(source).__name__})
+    stored = numpy.dtype(info["typestr"])
+    if dtype is None:  # What a typestr can't name is bytes there, as bfloat16 is '<V2'; the object knows the type.
+        dtype = _named(source.dtype) if stored.kind == "V" and hasattr(source, "dtype") else as_dtype(stored)
+    kind = dtype
+    if stored.itemsize != kind.numpy.itemsize:
+        raise InvalidTypeError(f"typestr {info['typestr']!r} does not hold {kind}")
+    shape = tuple(int(n) for n in info["shape"])
+    strides = info.get("strides")
+    steps = _row_major(shape) if strides is None else _in_elements(strides, stored.itemsize, info)
+    return _device(source, int(info["data"][0] or 0), kind, shape, steps)
+
+
+def _in_elements(strides: Any, size: int, info: Any) -> tuple[int, ...]:
+    for axis, step in enumerate(strides):
+        if int(step) % size:
+            raise InvalidValueError(
+                f"stride {int(step)} bytes of axis {axis} is not a multiple of the element's {size} bytes",
+                {"shape": info["shape"], "strides": strides, "typestr": info["typestr"]},
+            )
+    return tuple(int(step) // size for step in strides)
+
+
+def _from_dlpack(source: Any, dtype: DType | None) -> tuple[Any, Layout]:
+    import numpy
+
+    try:
+        device = int(source.__dlpack_device__()[0])
+        if hasattr(source, "data_ptr"):
+            source.data_ptr()
+    except (BufferError, RuntimeError, TypeError, ValueError) as refusal:
+        raise _no_memory(source, refusal) from None
+    for asked, fix in (("is_conj", "resolve_conj"), ("is_neg", "resolve_neg")):
+        if getattr(source, asked, bool)():
+            raise InvalidTypeError(
+                f"{type(source).__name__} is a view whose values are not those in its memory ({asked})",
+                hint=f"pass its {fix}()",
+            )
+    if device in HOST_DEVICES:
+        try:
+            return host_engine(numpy.from_dlpack(source), dtype)
+        except (BufferError, RuntimeError, TypeError) as refusal:
+            if not hasattr(source, "data_ptr"):
+                raise _no_memory(source, refusal) from None
+        return _from_host_address(source, dtype)
+    if hasattr(source, "data_ptr"):
+        kind = _named(source.dtype) if dtype is None else dtype
+        shape = tuple(int(n) for n in source.shape)
+        return _device(source, int(source.data_ptr()), kind, shape, tuple(int(d) for d in source.stride()))
+    raise InvalidTypeError(f"device memory of DLPack type {device} has no address that can be read here")
+
+
+def _no_memory(source: Any, refusal: Exception) -> InvalidTypeError:
+    return InvalidTypeError(f"numpy can't take this array through DLPack: {refusal}", {"object": type(source).__name__})
+
+
+def _from_host_address(source: Any, dtype: DType | None) -> tuple[Any, Layout]:
+    """Host memory of an object with data_ptr(), shape and stride() in elements, as torch has them."""
+    import numpy
+
+    kind = _named(source.dtype) if dtype is None else dtype
+    shape = tuple(int(n) for n in source.shape)
+    steps = tuple(int(d) for d in source.stride())
+    size = kind.numpy.itemsize
+    array = numpy.asarray(_Memory(source, int(source.data_ptr()), shape, tuple(d * size for d in steps), size))
+    return host_engine(array.view(kind.numpy), kind)
+
+
+class _Memory:
+    """Host memory by its address, as numpy takes it; numpy keeps this object, and this keeps the source."""
+
+    __slots__ = ("__array_interface__", "source")
+
+    def __init__(self, source: Any, address: int, shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> None:
+        self.source = source
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": shape,
+            "strides": strides,
+            "typestr": f"|V{size}",
+            "data": (address, False),
+        }
+
+
+def _named(dtype: Any) -> DType:
+    return as_dtype(str(dtype).rpartition(".")[2])
+
+
+def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    out, n = [], 1
+    for s in reversed(shape):
+        out.append(n)
+        n *= s
+    return tuple(reversed(out))
+
+
+def _device(
+    source: Any, address: int, dtype: DType, shape: tuple[int, ...], steps: tuple[int, ...]
+) -> tuple[Any, Layout]:
+    return replace(make_gmem_ptr(address, dtype), owner=source), array_layout(shape, steps)

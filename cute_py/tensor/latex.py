@@ -1,0 +1,282 @@
+"""print_latex and print_latex_tv: layouts as TikZ pictures, character for character as C++ writes them.
+
+print_latex      a grid of offsets; the fill is one of eight greys by offset modulo 8
+print_latex_tv   a grid of `T thread V value`, from a layout (thread, value) -> (m, n); eight colours by thread modulo 8
+Source: cute/util/print_latex.hpp.
+
+print_layout: the offsets of a rank-2 layout as a table.
+
+The width of a column is that of the cosize, as a 32-bit number: negative offsets may overflow it, and offsets of 2**31
+and more wrap around, as the `int` wraps that C++ prints.
+Source: cute/util/print_tensor.hpp.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any, Final, TextIO
+
+from cute_py.argument_checks import expect_having
+from cute_py.arith_tuple.arith_tuple import ArithTuple, as_arith_tuple
+from cute_py.arith_tuple.cells import int32, known_integer
+from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given, integer_text
+from cute_py.layout.coprofile import cosize
+from cute_py.layout.domain import domain_of
+from cute_py.layout.int_tuple import product_each, size
+from cute_py.layout.layout import Layout
+from cute_py.layout.leaf import is_symbolic
+from cute_py.layout.modes import append
+from cute_py.layout.pointer_flagged import as_position_independent_swizzle_layout
+from cute_py.layout.trees import leaves, modes
+
+_TILE_HINT: Final = "print a tile of it: local_tile(layout, tiler, coordinate)"
+MAX_CELLS = 1 << 20
+"""Cells of a printed table; more are a text of hundreds of megabytes that nobody reads."""
+
+
+def text_file(file: Any) -> Any:
+    """The file that a text is printed to: standard output, or what was given.
+
+    Raises:
+        InvalidTypeError: it has no method `write`.
+    """
+    if file is None:
+        return sys.stdout
+    expect_having(file, ("write",), "a file with a method write")
+    return file
+
+
+def check_cells(
+    sizes: Sequence[int], operation: str, facts: Mapping[str, object], hint: str, most: int = MAX_CELLS
+) -> None:
+    """Refuse a table that nobody reads. A mode without elements counts as one: its headings and rulers are printed.
+
+    Raises:
+        InvalidValueError: more than `most` cells.
+    """
+    if prod(max(n, 1) for n in sizes) > most:
+        shown = " x ".join(map(integer_text, sizes))
+        raise InvalidValueError(f"{operation} of {shown} cells; at most {most} are shown", facts, hint)
+
+
+def table_sizes(layout: Any, operation: str) -> tuple[int, int]:
+    """(rows, columns) of the table of a layout of rank 2.
+
+    Raises:
+        InvalidTypeError: a symbolic size; InvalidValueError: more than `MAX_CELLS` cells.
+    """
+    sizes = [size(layout, 0), size(layout, 1)]
+    for n in sizes:
+        if is_symbolic(n):
+            raise InvalidTypeError(
+                f"{operation} needs known sizes, got the symbol {n}",
+                {"layout": layout},
+                "replace the symbols with layout.subs({...}) first",
+            )
+    rows, columns = (int(n) for n in sizes)
+    check_cells((rows, columns), operation, {"layout": layout}, _TILE_HINT)
+    return rows, columns
+
+
+def check_integer_offsets(layout: Any, operation: str) -> None:
+    """Refuse layouts whose offsets are coordinates: C++ does not compile them here."""
+    strides = [d for d in leaves(domain_of(layout)._stride) if getattr(d, "modes", None)]
+    if strides:
+        raise InvalidTypeError(
+            f"{operation} shows integer offsets; this layout's are coordinates",
+            {"layout": layout, "stride": strides[0]},
+            "use print_tensor(make_coord_tensor(layout))",
+        )
+
+
+def format_layout(layout: Any) -> str:
+    """The text of print_layout: a table of offsets of a rank-2 layout.
+
+    Raises:
+        StaticAssertError: the rank is not 2; InvalidTypeError: the offsets are coordinates, or symbols.
+        InvalidValueError: more than 2**20 cells; a tile of the layout can be printed.
+
+    >>> for line in format_layout(Layout((Int(2), Int(3)))).splitlines():
+    ...     print(line.rstrip())
+    (_2,_3):(_1,_2)
+          0   1   2
+        +---+---+---+
+     0  | 0 | 2 | 4 |
+        +---+---+---+
+     1  | 1 | 3 | 5 |
+        +---+---+---+
+    """
+    layout = as_position_independent_swizzle_layout(layout)
+    rank = len(modes(domain_of(layout)._shape))
+    if rank != 2:
+        raise StaticAssertError("rank(layout) == Int<2>{}", {"layout": layout, "rank": rank})
+    check_integer_offsets(layout, "print_layout")
+    height, width = table_sizes(layout, "print_layout")
+    digits = len(str(max(int32(cosize(layout)), 0)))
+    rows, columns = range(height), range(width)
+    rule = "    " + ("+" + "-" * (digits + 2)) * len(columns) + "+\n"
+    out = [f"{layout}\n", "    " + "".join([f"  {n:{digits}d} " for n in columns]) + "\n"]
+    for m in rows:
+        out.append(rule)
+        out.append(f"{m:2d}  " + "".join([f"| {int32(layout(m, n)):{digits}d} " for n in columns]) + "|\n")
+    out.append(rule)
+    return "".join(out)
+
+
+def print_layout(layout: Any, file: TextIO | None = None) -> None:
+    """Print the table of a rank-2 layout as C++'s print_layout does.
+
+    >>> print_layout(Layout((2, 3), (3, 1)))  # doctest: +NORMALIZE_WHITESPACE
+    (2,3):(3,1)
+          0   1   2
+        +---+---+---+
+     0  | 0 | 1 | 2 |
+        +---+---+---+
+     1  | 3 | 4 | 5 |
+        +---+---+---+
+    """
+    out = text_file(file)
+    out.write(format_layout(layout))
+
+
+_GREYS = ("00", "40", "20", "60", "10", "50", "30", "70")
+
+_PASTELS = (
+    (175, 175, 255),
+    (175, 255, 175),
+    (255, 255, 175),
+    (255, 175, 175),
+    (210, 210, 255),
+    (210, 255, 210),
+    (255, 255, 210),
+    (255, 210, 210),
+)
+
+_HEAD = (
+    "\\documentclass[convert]{standalone}\n\\usepackage{tikz}\n\n\\begin{document}\n"
+    "\\begin{tikzpicture}[x={(0cm,-1cm)},y={(1cm,0cm)},every node/.style={minimum size=1cm, outer sep=0pt}]\n\n"
+)
+_FOOT = "\\end{tikzpicture}\n\\end{document}\n"
+
+
+def grey(offset: int) -> str:
+    """The fill of an offset, as a TikZ colour."""
+    return f"black!{_GREYS[offset % 8]}"
+
+
+def pastel(thread: int, value: int) -> str:
+    """The fill of a thread's value, as a TikZ colour; it depends on the thread only."""
+    red, green, blue = _PASTELS[thread % 8]
+    return f"{{rgb,255:red,{red};green,{green};blue,{blue}}}"
+
+
+def _check_color(color: Any) -> None:
+    if not callable(color):
+        raise InvalidTypeError(f"color must be a function that gives a TikZ colour, got {given(color)}")
+
+
+def _grid_and_labels(rows: int, columns: int) -> list[str]:
+    out = [f"\\draw[color=black,thick,shift={{(-0.5,-0.5)}}] (0,0) grid ({rows},{columns});\n\n"]
+    out += [f"\\node at ({m},-1) {{\\Large{{\\texttt{{{m}}}}}}};\n" for m in range(rows)]
+    out += [f"\\node at (-1,{n}) {{\\Large{{\\texttt{{{n}}}}}}};\n" for n in range(columns)]
+    return out
+
+
+def format_latex(layout: Any, color: Callable[[int], str] = grey) -> str:
+    """The text of print_latex: a standalone TikZ picture of a layout of rank at most 2.
+
+    Args:
+        layout: layout or composed layout with integer offsets; rank 1 is one column.
+        color: offset -> TikZ colour.
+    Raises:
+        StaticAssertError: the rank is above 2; InvalidTypeError: the offsets are coordinates, or symbols.
+        InvalidValueError: more than 2**20 cells.
+
+    >>> print(format_latex(Layout((Int(2), Int(3)))).splitlines()[0])
+    % Layout: (_2,_3):(_1,_2)
+    """
+    _check_color(color)
+    layout = as_position_independent_swizzle_layout(layout)
+    rank = len(modes(domain_of(layout)._shape))
+    if rank > 2:
+        raise StaticAssertError("rank(layout_a) <= Int<2>{}", {"layout": layout, "rank": rank})
+    check_integer_offsets(layout, "print_latex")
+    table = append(layout, None, 2)
+    rows, columns = table_sizes(table, "print_latex")
+    out = [f"% Layout: {table}\n", _HEAD]
+    for m in range(rows):
+        for n in range(columns):
+            offset = int32(table(m, n))
+            out.append(f"\\node[fill={color(offset)}] at ({m},{n}) {{{offset}}};\n")
+    return "".join([*out, *_grid_and_labels(rows, columns), _FOOT])
+
+
+def print_latex(layout: Any, file: TextIO | None = None, color: Callable[[int], str] = grey) -> None:
+    """Print a layout as a TikZ picture, as C++'s print_latex does."""
+    out = text_file(file)
+    out.write(format_latex(layout, color))
+
+
+def format_latex_tv(layout_tv: Any, tile_mn: Any, color: Callable[[int, int], str] = pastel) -> str:
+    """The text of print_latex_tv: which thread holds which element of a tile, and as its how-many-th value.
+
+    Args:
+        layout_tv: rank-2 layout or tensor (thread, value) -> coordinate (m, n); the first to claim a cell is shown.
+        tile_mn: (M, N), shape of the tile; modes may be nested.
+        color: (thread, value) -> TikZ colour.
+    Raises:
+        StaticAssertError: layout_tv is not of rank 2; InvalidTypeError: its elements are no pairs (m, n);
+        InvalidValueError: a pair lies outside the tile, or more than 2**20 cells or pairs.
+
+    >>> text = format_latex_tv(Layout((4, 2), (E(1), E(0))), (2, 4))
+    >>> print([line for line in text.splitlines() if "T3" in line][0])
+    \\node[fill={rgb,255:red,255;green,175;blue,175}] at (0,3) {\\shortstack{T3 \\\\ V0}};
+    """
+    _check_color(color)
+    rank = len(modes(domain_of(layout_tv)._shape))
+    if rank != 2:
+        raise StaticAssertError("rank(layout_tv) == Int<2>{}", {"layout_tv": layout_tv, "rank": rank})
+    tile = product_each(tile_mn)
+    if len(tile) != 2:
+        raise InvalidTypeError(f"tile_mn is (M, N), got {len(tile)} modes", {"tile_mn": tile_mn})
+    rows, columns = table_sizes(Layout(tile), "print_latex_tv")
+    threads, values = table_sizes(domain_of(layout_tv), "print_latex_tv")
+    out = [f"% Layout TV: {layout_tv}\n", _HEAD]
+    filled: set[tuple[int, int]] = set()
+    for thread in range(threads):
+        for value in range(values):
+            m, n = _cell_of(layout_tv, thread, value)
+            if (m, n) in filled:
+                continue
+            if not (0 <= m < rows and 0 <= n < columns):
+                raise InvalidValueError(
+                    f"thread {thread}, value {value} is at ({m},{n}); must be inside the tile",
+                    {"layout_tv": layout_tv, "tile": f"({rows},{columns})"},
+                )
+            filled.add((m, n))
+            out.append(
+                f"\\node[fill={color(thread, value)}] at ({m},{n}) {{\\shortstack{{T{thread} \\\\ V{value}}}}};\n"
+            )
+    return "".join([*out, *_grid_and_labels(rows, columns), _FOOT])
+
+
+def _cell_of(layout_tv: Any, thread: int, value: int) -> tuple[int, int]:
+    where = as_arith_tuple(layout_tv(thread, value))
+    if not isinstance(where, ArithTuple) or len(where) != 2 or any(isinstance(x, ArithTuple) for x in where):
+        raise InvalidTypeError(
+            f"print_latex_tv needs coordinates (m,n), thread {thread} value {value} is at {where}",
+            {"layout_tv": layout_tv},
+            "compose make_identity_layout(tile) with a layout (thread, value) -> offset in the tile",
+        )
+    m, n = (known_integer(x, "a coordinate") for x in where)
+    return m, n
+
+
+def print_latex_tv(
+    layout_tv: Any, tile_mn: Any, file: TextIO | None = None, color: Callable[[int, int], str] = pastel
+) -> None:
+    """Print who holds what of a tile as a TikZ picture, as C++'s print_latex_tv does."""
+    out = text_file(file)
+    out.write(format_latex_tv(layout_tv, tile_mn, color))

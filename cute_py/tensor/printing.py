@@ -1,0 +1,260 @@
+"""print_tensor: C++'s text of a tensor, and two others.
+
+style="cute"      what C++'s print_tensor prints, character for character (the default)
+style="ostream"   what `std::cout << tensor` prints
+style="python"    aligned columns, labelled modes, long tensors shortened (see `python_style`)
+
+Slabs of rank-3 and rank-4 tensors are divided by lines of `-` and `=`, five for each column however wide it is; rank 0
+and ranks above 4 have a header and no elements, as in C++.
+Source: cute/util/print_tensor.hpp.
+
+style="python": a tensor for reading, not for comparing with C++.
+
+    tensor 2x3 of float16                       what it is
+      engine : ptr[16b](0x1000)                 where the elements come from
+      mode 0 : size 2, stride 3, rows           what each mode is
+      mode 1 : size 3, stride _1, columns
+          0    1    2                           column numbers
+    0 |   1  0.5    2                           row number, then the row, right aligned
+    1 |   0    4    8
+
+Modes beyond the first two are slabs with a title each. A mode that is long is shortened to its first and last
+indices, and the text says how many it left out: never silently.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TextIO
+
+from cute_py.argument_checks import expect
+from cute_py.arith_tuple.cells import cell, dtype_of, is_number, slabs
+from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError, given
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.domain import domain_of
+from cute_py.layout.int_tuple import product, size
+from cute_py.layout.layout import Layout
+from cute_py.layout.trees import check_depth, leaves, modes
+from cute_py.tensor.latex import check_cells, text_file
+from cute_py.tensor.ostream import ostream_tensor, ostream_text
+from cute_py.tensor.tensor import Tensor
+
+EDGE = 3
+"""Indices that are kept at each end of a shortened mode."""
+ROWS, COLUMNS, SLABS = 24, 16, 6
+"""A mode is shortened where it has more indices than this."""
+
+
+def _kept(count: int, limit: int) -> list[int | None]:
+    """The indices to show; None stands for those left out."""
+    if count <= limit:
+        return list(range(count))
+    return [*range(EDGE), None, *range(count - EDGE, count)]
+
+
+def _plain(value: Any) -> str:
+    """An element without static underscores: numbers as Python shows them."""
+    if hasattr(value, "items") and hasattr(value, "as_tuple"):
+        return "(" + ",".join([_plain(x) for x in value]) + ")"
+    if is_number(value):
+        return str(int(value))
+    if hasattr(value, "dtype"):
+        if value.dtype.kind == "c":
+            return f"{complex(value):g}"
+        return f"{float(value):g}" if value.dtype.kind != "b" else str(bool(value))
+    return ostream_text(value)
+
+
+def _kind(tensor: Any) -> str:
+    dtype = dtype_of(tensor)
+    if dtype is not None:
+        return dtype.name
+    return "coordinates"
+
+
+def _mode_lines(tensor: Any) -> list[tuple[str, str]]:
+    layout = tensor.layout
+    inner = domain_of(layout)
+    roles = ("rows", "columns")
+    lines = []
+    count = len(modes(inner._shape))
+    for i in range(count):
+        mode = inner if type(inner._shape) is not tuple else inner[i]
+        shape, stride = str(mode).split(":", 1)
+        text = f"size {int(size(mode))}, shape {shape}, stride {stride}"
+        if not isinstance(mode.shape, tuple):
+            text = f"size {int(size(mode))}, stride {stride}"
+        lines.append((f"mode {i}", f"{text}, {roles[i] if i < 2 else 'slabs'}"))
+    return lines
+
+
+def _grid(tensor: Any, rank: int, prefix: tuple[int, ...]) -> tuple[list[str], list[str]]:
+    """(lines of one slab, what was left out of it)."""
+    rows = int(size(tensor, 0)) if rank else 1
+    columns = int(size(tensor, 1)) if rank > 1 else 1
+    show_rows, show_columns = _kept(rows, ROWS), _kept(columns, COLUMNS)
+
+    def at(m: int, n: int) -> str:
+        coordinate = () if rank == 0 else (m,) if rank == 1 else (m, n, *prefix)
+        return _plain(tensor(*coordinate) if rank else tensor(()))
+
+    header = ["" if n is None else str(n) for n in show_columns] if rank > 1 else [""]
+    body = []
+    for m in show_rows:
+        body.append(["..." if m is None or n is None else at(m, n) for n in show_columns])
+    header = ["..." if n is None else text for n, text in zip(show_columns, header, strict=True)]
+    widths = [
+        max(len(header[j]), *(len(line[j]) for line in body)) if body else len(header[j]) for j in range(len(header))
+    ]
+    margin = max((len(str(m)) for m in show_rows if m is not None), default=1)
+    lines = []
+    if rank > 1:
+        lines.append(" " * (margin + 3) + "  ".join([f"{h:>{w}}" for h, w in zip(header, widths, strict=True)]))
+    for m, line in zip(show_rows, body, strict=True):
+        label = "." * min(3, margin) if m is None else str(m)
+        cells = "  ".join([f"{c:>{w}}" for c, w in zip(line, widths, strict=True)])
+        lines.append(f"{label:>{margin}} | {cells}" if rank else cells)
+    left_out = []
+    if None in show_rows:
+        left_out.append(f"{rows - 2 * EDGE} of {rows} rows")
+    if None in show_columns:
+        left_out.append(f"{columns - 2 * EDGE} of {columns} columns")
+    return lines, left_out
+
+
+def _slab_numbers(sizes: list[int]) -> tuple[list[tuple[int, ...]], int]:
+    """(the slabs to show, first mode fastest; how many are left out)."""
+    total = 1
+    for n in sizes:
+        total *= n
+    numbers = [k for k in _kept(total, SLABS) if k is not None]
+    out = []
+    for k in numbers:
+        place = []
+        for n in sizes:
+            place.append(k % n)
+            k //= n
+        out.append(tuple(place))
+    return out, total - len(numbers)
+
+
+def python_tensor(tensor: Any, header: bool = True) -> str:
+    """The text of a tensor in style "python".
+
+    >>> print(python_tensor(make_tensor(counting_iterator(0), (2, 3), (30, 1))), end="")
+    tensor 2x3 of int32
+      engine : counting_iter(0)
+      mode 0 : size 2, stride 30, rows
+      mode 1 : size 3, stride 1, columns
+         0   1   2
+    0 |  0   1   2
+    1 | 30  31  32
+    """
+    inner = domain_of(tensor.layout)
+    shape = modes(inner._shape)
+    rank = len(shape)
+    sizes = [int(size(tensor, i)) for i in range(rank)] if type(inner._shape) is tuple else [int(size(tensor))]
+    out: list[str] = []
+    if header:
+        dims = "x".join(map(str, sizes)) if rank else "of rank 0"
+        out.append(f"tensor {dims} of {_kind(tensor)}")
+        facts = [("engine", str(tensor.engine))]
+        if isinstance(tensor.layout, ComposedLayout):
+            facts.append(("layout", str(tensor.layout)))
+        facts += _mode_lines(tensor)
+        width = max(len(name) for name, _ in facts)
+        out += [f"  {name:<{width}} : {fact}" for name, fact in facts]
+    try:
+        out += _elements(tensor, rank, sizes)
+    except TensorAccessError:
+        out.append("elements not shown: the engine is a pointer, and a pointer's elements can't be read here")
+    return "\n".join(out) + "\n"
+
+
+def _elements(tensor: Any, rank: int, sizes: list[int]) -> list[str]:
+    out: list[str] = []
+    if 0 in sizes:
+        return ["no elements: a mode has size 0"]
+    slabs, hidden = _slab_numbers(sizes[2:])
+    notes: list[str] = []
+    for number, place in enumerate(slabs):
+        if hidden and number == EDGE:
+            out.append("...")
+        if place:
+            out.append(f"slab (_,_,{','.join(map(str, place))})")
+        lines, left_out = _grid(tensor, rank, place)
+        out += lines
+        notes = left_out
+    if hidden:
+        notes = [*notes, f"{hidden} of {hidden + len(slabs)} slabs"]
+    if notes:
+        out.append(f"left out: {', '.join(notes)}")
+    return out
+
+
+STYLES = ("cute", "ostream", "python")
+MAX_ELEMENTS: Final = 1 << 18
+"""Elements of a tensor that are printed; each is a call of the layout, so that these take seconds."""
+MAX_COORDINATES: Final = 1 << 16
+"""Coordinates that are printed; they take longer than numbers."""
+_SHORTER: Final = 'style="python" leaves out the middle of long modes; tensor(0, None) is one row of a matrix'
+
+
+def format_tensor(tensor: Any, header: bool = True, style: str = "cute") -> str:
+    """The text of print_tensor.
+
+    Args:
+        tensor: a tensor of coordinates, integers or array elements; a bare pointer has no elements to show.
+        header: the first line, which says engine and layout (of style "ostream": the layout).
+        style: "cute", "ostream" or "python".
+    Raises:
+        InvalidTypeError: no tensor, or symbols. TensorAccessError: the engine can't be read.
+        InvalidValueError: unknown style, or more than 2**18 cells (2**16 of coordinates); style "python" shortens.
+
+    >>> print(format_tensor(make_tensor(counting_iterator(42), (4, 5))), end="")
+    counting_iter(42) o (4,5):(_1,4):
+       42   46   50   54   58
+       43   47   51   55   59
+       44   48   52   56   60
+       45   49   53   57   61
+    """
+    check_depth(tensor)
+    if not isinstance(tensor, Tensor):
+        shown = tensor if isinstance(tensor, (Layout, ComposedLayout)) else given(tensor)
+        raise InvalidTypeError(f"print_tensor takes a tensor, got {type(tensor).__name__} {shown}")
+    shape = domain_of(tensor.layout).shape
+    unknown = [n for n in leaves(shape) if not isinstance(n, int)]
+    if unknown:
+        raise InvalidTypeError(
+            f"print_tensor needs known sizes, got the symbol {unknown[0]}",
+            {"tensor": tensor},
+            "print(tensor) shows it without its elements; layout.subs({...}) replaces symbols",
+        )
+    if not isinstance(style, str) or style not in STYLES:
+        raise InvalidValueError(f"unknown style {given(style)}", {"known": ", ".join(STYLES)})
+    expect(header, bool, "header")
+    if style == "python":
+        return python_tensor(tensor, header)
+    if 1 <= len(modes(shape)) <= 4:  # others have no cells
+        sizes = [int(product(mode)) for mode in modes(shape)]
+        most = MAX_COORDINATES if dtype_of(tensor) is None else MAX_ELEMENTS
+        check_cells(sizes, "print_tensor", {"tensor": tensor}, _SHORTER, most)
+    if style == "ostream":
+        return ostream_tensor(tensor, header)
+    dtype = dtype_of(tensor)
+    head = f"{tensor}:\n" if header else ""
+    return head + "".join(slabs(tensor, lambda value: cell(value, dtype), 5))
+
+
+def print_tensor(tensor: Any, file: TextIO | None = None, header: bool = True, style: str = "cute") -> None:
+    """Print a tensor as C++'s print_tensor does, or in another style.
+
+    >>> print_tensor(make_identity_tensor((2, 3)))
+    ArithTuple(_0,_0) o (2,3):(_1@0,_1@1):
+      (0,0)  (0,1)  (0,2)
+      (1,0)  (1,1)  (1,2)
+    >>> print_tensor(make_tensor(counting_iterator(5), (2, 3)), header=False)
+        5    7    9
+        6    8   10
+    """
+    out = text_file(file)
+    out.write(format_tensor(tensor, header, style))

@@ -1,0 +1,372 @@
+"""The TMA G-basis: which box of the global tensor one TMA instruction moves, and along which of its modes.
+
+    gmem (1024,512):(512,_1), tile (_128,_64), smem Sw<3,4,3> o ((_8,_16),(_64,_1)):((_64,_512),(_1,_0))
+        ->  (_64,_128):(_1@1,_1@0)        a box of 64 elements of mode 1 by 128 of mode 0
+
+The instruction writes a contiguous run of shared memory. So: invert the shared layout to get the run, ask the CTA's
+value map which global mode each part of the run walks, keep the part that walks in steps of 1, and merge what is
+contiguous in global memory too. The order of the modes is the order of shared memory, innermost first.
+Source: cute/atom/copy_traits_sm90_tma.hpp, detail::construct_tma_gbasis.
+
+The stages on the way from a tile to its TMA box, with what each of them is for.
+
+coalesce_256: merge contiguous modes as long as the result fits in one TMA box mode.
+
+    (16,16):(1,16)  ->  256:1          (64,4,2):(1,64,256)  ->  (256,2):(1,256)
+
+As `coalesce`, but from the front, and a merge may not exceed 256, the largest extent of a box mode. It never splits:
+a mode that is longer than 256 to begin with stays so, and is refused later.
+Source: cute/atom/copy_traits_sm90_tma.hpp, detail::coalesce_256.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from cute_py.argument_checks import expect, expect_fields
+from cute_py.arith_tuple.scaled_basis import basis_value
+from cute_py.dtypes import as_dtype
+from cute_py.errors import GBasisError, InvalidTypeError
+from cute_py.layout.coalesce import coalesce
+from cute_py.layout.composition import composition
+from cute_py.layout.domain import domain_of
+from cute_py.layout.int_tuple import size
+from cute_py.layout.inverse import right_inverse
+from cute_py.layout.layout import Layout, make
+from cute_py.layout.leaf import Int, Tree, is_symbolic, same, times
+from cute_py.layout.modes import group_modes, take
+from cute_py.layout.recast import recast_layout
+from cute_py.layout.trees import check_depth, is_underscore, leaves, modes, rank_of
+from cute_py.tensor.tensor import Tensor
+from cute_py.tensor.tensors import make_identity_layout
+from cute_py.tma.atom.collapsed import exact_part
+
+
+@dataclass(frozen=True, slots=True)
+class GBasisTrace:
+    """Every intermediate value of `construct_tma_gbasis`, under the names that CuTe C++ gives them.
+
+    `str()` prints them in order, each with its reason; `steps()` gives (name, value, reason).
+    """
+
+    cta_v_map: Layout
+    """CTA value index -> mode of the global tensor."""
+    inv_smem_layout: Layout
+    """shared-memory index -> coordinate of the shared-memory tile."""
+    sidx2gmode_full: Layout
+    """shared-memory index -> mode of the global tensor, everything that is contiguous in shared memory."""
+    smem_rank: int
+    """How many leading modes of it walk one global mode in steps of 1."""
+    sidx2gmode: Layout
+    """Those modes."""
+    tile_gstride: Layout
+    """The same walk with the strides that it has in global memory, in elements of the internal type."""
+    tma_gstride: Layout
+    """Contiguous neighbours merged up to 256 elements: the shape of the TMA box."""
+    tile_gbasis: Layout
+    """The walk with basis strides and the recast shape."""
+    tma_gbasis_tile: Layout
+    """The walk with basis strides, in the shape of the box."""
+    tma_gbasis: Layout
+    """The G-basis: box shape : global mode(s), the modes that the tile does not move appended with extent 1."""
+    notes: tuple[str, ...] = ()
+    """What was special: merged, cut or grouped modes."""
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
+    def steps(self) -> list[tuple[str, Any, str]]:
+        """(name, value, reason) of each stage."""
+        reasons = {
+            "cta_v_map": "which global mode each value of the tile comes from",
+            "inv_smem_layout": "right inverse of the shared layout: its longest contiguous run",
+            "sidx2gmode_full": "composed: where in global memory the run goes",
+            "smem_rank": "modes before the first that does not step by 1 through a global mode",
+            "sidx2gmode": "the run is cut there: one box can't start in the middle of a mode",
+            "tile_gstride": "its strides in global memory, in elements of the internal type",
+            "tma_gstride": "neighbours that continue each other merged, at most 256 elements",
+            "tile_gbasis": "the same walk as basis elements",
+            "tma_gbasis_tile": "as basis elements in the shape of the box",
+            "tma_gbasis": "other moving modes appended with extent 1; at most 5 modes",
+        }
+        return [(f.name, getattr(self, f.name), reasons[f.name]) for f in fields(self) if f.name in reasons]
+
+    def __str__(self) -> str:
+        width = max(len(name) for name, _, _ in self.steps())
+        lines = [f"{name:<{width}} : {value}\n{'':<{width}}   {why}" for name, value, why in self.steps()]
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+
+MAX_BOX_EXTENT = 256
+"""Elements; the limit of boxDim in cuTensorMapEncodeTiled."""
+
+
+def coalesce_256(layout: Layout) -> Layout:
+    """Merge static neighbours whose strides continue each other, up to 256 elements.
+
+    Raises:
+        InvalidTypeError: no plain layout.
+
+    >>> print(coalesce_256(Layout((Int(2), Int(2), Int(2), Int(64)), (Int(1), Int(2), Int(4), Int(8)))))
+    (_8,_64):(_1,_8)
+    """
+    if not isinstance(layout, Layout):
+        raise InvalidTypeError(f"coalesce_256 takes a layout, got {type(layout).__name__}")
+    shapes, strides = leaves(layout._shape), leaves(layout._stride)
+    if not shapes:
+        return make(1, 0)
+    new_shape: list[Any] = [shapes[0]]
+    new_stride: list[Any] = [strides[0]]
+    for s, d in zip(shapes[1:], strides[1:], strict=True):
+        back, step = new_shape[-1], new_stride[-1]
+        if s == 1:
+            continue
+        if len(new_shape) == 1 and back == 1:
+            new_shape[0], new_stride[0] = s, d
+        elif type(s) is int and type(back) is int and same(times(back, step), d) and s * back <= MAX_BOX_EXTENT:
+            new_shape[-1] = s * back
+        else:
+            new_shape.append(s)
+            new_stride.append(d)
+    if len(new_shape) == 1:
+        return make(1, 0) if new_shape[0] == 1 else make(new_shape[0], new_stride[0])
+    return make(tuple(new_shape), tuple(new_stride))
+
+
+MAX_TMA_RANK = 5
+"""Modes of a tensor map."""
+
+
+@dataclass(frozen=True, slots=True)
+class GBasis:
+    """The G-basis `layout` (box shape : global modes) with the `trace` of how it came about."""
+
+    layout: Layout
+    trace: GBasisTrace
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
+    def __str__(self) -> str:
+        return str(self.layout)
+
+
+def make_cta_v_map(shape: Tree, tiler: Any) -> Layout:
+    """CTA value index -> global mode: the identity of the tensor's shape, composed with the tile.
+
+    Raises:
+        InvalidTypeError: a tile that is not made of sizes and plain layouts.
+        StaticAssertError: a tile of more modes than the tensor.
+
+    >>> print(make_cta_v_map((1024, 256, 8), (Int(128), Int(64))))
+    (_128,_64):(_1@0,_1@1)
+    """
+    check_depth(tiler)
+    _check_tiler(tiler)
+    layout: Layout = composition(make_identity_layout(shape), tiler)
+    return layout
+
+
+def _check_tiler(tiler: Any) -> None:
+    if type(tiler) is tuple:
+        for part in tiler:
+            _check_tiler(part)
+    elif not isinstance(tiler, (int, Layout)) and not hasattr(tiler, "__index__") and not is_underscore(tiler):
+        raise InvalidTypeError(f"a tile is made of sizes and plain layouts, got {tiler}")
+
+
+def why_not_tile(smem_layout: Layout, cta_v_map: Layout) -> str | None:
+    """Why the two can't belong to one copy, in CuTe's words; None if they can."""
+    sizes = size(smem_layout), size(cta_v_map)
+    if not all(isinstance(n, Int) for n in sizes) or sizes[0] != sizes[1]:
+        return "TMA requires CTA_Tile and SLayout top-level size equivalence."
+    return None
+
+
+def _static_hint(smem_layout: Layout, cta_v_map: Layout) -> str | None:
+    """What to write where the two sizes are equal and one is known only at run time."""
+    sizes = size(smem_layout), size(cta_v_map)
+    if is_symbolic(sizes[0]) or is_symbolic(sizes[1]) or int(sizes[0]) != int(sizes[1]):
+        return None
+    return "write the sizes of the tile and of the shared layout as static ones, Int(128); static(...) makes them so"
+
+
+def construct_tma_gbasis(
+    gmem_layout: Any,
+    smem_layout: Any,
+    cta_v_map: Layout,
+    internal_dtype: Any = None,
+    *,
+    dtype: Any = None,
+    split_oversize: bool = False,
+) -> GBasis:
+    """The G-basis of a tile.
+
+    Args:
+        gmem_layout: the global tensor, or its layout in elements.
+        smem_layout: layout of the tile in shared memory, in elements; a swizzle is ignored.
+        cta_v_map: CTA value index -> global mode, see `make_cta_v_map`.
+        internal_dtype: the type that TMA counts in; default: the tensor's own.
+        dtype: element type of `gmem_layout` where that is a bare layout; default: elements of the internal type.
+        split_oversize: cut a box mode above 256 elements into several instructions instead of leaving it.
+    Raises:
+        GBasisError: the tile and the shared layout differ in size, or have no common vectorization.
+    Source:
+        cute/atom/copy_traits_sm90_tma.hpp, detail::construct_tma_gbasis; `split_oversize` follows CuTe DSL.
+
+    >>> gmem = Layout((1024, 512), (512, Int(1)))
+    >>> v_map = make_cta_v_map(gmem.shape, (Int(128), Int(64)))
+    >>> print(construct_tma_gbasis(gmem, Layout((Int(128), Int(64)), LayoutRight), v_map))
+    (_64,_128):(_1@1,_1@0)
+    """
+    gmem, smem = domain_of(gmem_layout), domain_of(smem_layout)
+    kind = gmem_layout.element_type if isinstance(gmem_layout, Tensor) and dtype is None else dtype
+    old, new = _types(kind, internal_dtype)
+    reason = why_not_tile(smem, expect(cta_v_map, Layout, "the CTA V-map"))
+    if reason is not None:
+        raise GBasisError(
+            reason,
+            {
+                "shared layout": f"{smem}, size {size(smem)}",
+                "CTA V-map": f"{cta_v_map}, size {size(cta_v_map)}",
+                "rule": "both sizes static and equal",
+            },
+            _static_hint(smem, cta_v_map),
+        )
+    inv_smem_layout = right_inverse(smem)
+    sidx2gmode_full = coalesce(composition(cta_v_map, inv_smem_layout))
+    smem_rank = _leading_unit_modes(sidx2gmode_full)
+    if smem_rank == 0:
+        raise GBasisError(
+            "Could not find a common tile-gmem vectorization. Does the Tile select out major GMEM modes?",
+            {
+                "shared layout": smem,
+                "inverse": inv_smem_layout,
+                "walks the global modes": sidx2gmode_full,
+                "rule": "the run that is contiguous in shared memory must step by 1 through a global mode",
+            },
+        )
+    sidx2gmode = take(sidx2gmode_full, 0, smem_rank)
+    tile_gstride = recast_layout(composition(gmem, sidx2gmode), old, new)
+    tma_gstride = coalesce_256(tile_gstride)
+    gbasis = make_identity_layout(gmem.shape)
+    tile_gbasis = make(tile_gstride._shape, composition(gbasis, sidx2gmode)._stride)
+    box = Layout(modes(tma_gstride.shape))
+    tma_gbasis_tile = composition(tile_gbasis, box)
+    gmem_t = recast_layout(gmem, old, new)
+    remaining = remaining_bases(gmem_t, gbasis, tma_gbasis_tile)
+    full = make(
+        (*modes(tma_gbasis_tile._shape), *(1,) * len(remaining)),
+        (*modes(tma_gbasis_tile._stride), *remaining),
+    )
+    tma_gbasis = group_modes(full, min(rank_of(full._shape), MAX_TMA_RANK - 1), -1)
+    notes = _notes(tile_gstride, tma_gstride, full, smem_rank, sidx2gmode_full)
+    if expect(split_oversize, bool, "split_oversize"):
+        tma_gbasis, note = split_basis(tma_gbasis, gmem_t)
+        notes += note
+    return GBasis(
+        tma_gbasis,
+        GBasisTrace(
+            cta_v_map,
+            inv_smem_layout,
+            sidx2gmode_full,
+            smem_rank,
+            sidx2gmode,
+            tile_gstride,
+            tma_gstride,
+            tile_gbasis,
+            tma_gbasis_tile,
+            tma_gbasis,
+            notes,
+        ),
+    )
+
+
+def _types(dtype: Any, internal_dtype: Any) -> tuple[int, int]:
+    """Bits of the tensor's elements and of the internal type; where only one is known they are equal."""
+    if internal_dtype is None:
+        return 8, 8
+    new = as_dtype(internal_dtype).bits
+    return new if dtype is None else as_dtype(dtype).bits, new
+
+
+def _leading_unit_modes(layout: Layout) -> int:
+    count = 0
+    for d in modes(layout.stride):
+        value = basis_value(d)
+        if not isinstance(value, Int) or value != 1:
+            break
+        count += 1
+    return count
+
+
+def remaining_bases(gmem: Layout, gbasis: Layout, tile: Layout) -> list[Any]:
+    """Basis elements of the moving modes that the tile does not walk: not static size 1, not static stride 0."""
+    walked = leaves(tile._stride)
+    out = []
+    for s, d, e in zip(leaves(gmem._shape), leaves(gmem._stride), leaves(gbasis._stride), strict=True):
+        if (type(s) is int and s == 1) or (type(d) is int and d == 0):
+            continue
+        if e not in walked:
+            out.append(e)
+    return out
+
+
+def split_basis(layout: Layout, gmem: Layout) -> tuple[Layout, tuple[str, ...]]:
+    """Cut the first box mode above 256 to its largest divisor of at most 256, and a box over collapsed modes to the
+    part that is a run of steps; the modes after it become 1, because the box must stay contiguous in shared memory.
+
+    `gmem` is the global layout in elements of the internal type.
+    """
+    expect(layout, Layout, "a G-basis")
+    expect(gmem, Layout, "the global layout")
+    if not all(type(n) is int for n in leaves(layout._shape)):
+        raise InvalidTypeError("a G-basis has static sizes", {"G-basis": layout})
+    notes: list[str] = []
+    cut = False
+
+    def fit(shape: Tree, budget: int) -> Tree:
+        nonlocal cut
+        if type(shape) is tuple:
+            out = []
+            for s in shape:
+                s = fit(s, budget)
+                n = _extent(s)
+                budget = max(1, budget // n)
+                out.append(s)
+            return tuple(out)
+        if cut:
+            return 1
+        if shape <= budget:
+            return shape
+        cut = True
+        return max(n for n in range(1, budget + 1) if shape % n == 0)
+
+    new = []
+    for i, s in enumerate(modes(layout._shape)):
+        exact = exact_part(layout, i, gmem)
+        fitted = fit(s if exact is None else exact, MAX_BOX_EXTENT)
+        cut = cut or exact is not None
+        if fitted != s and not notes:
+            notes.append(f"box mode {i} of {_extent(s)} elements cut to {_extent(fitted)}: several instructions")
+        new.append(fitted)
+    return make(tuple(new), layout._stride), tuple(notes)
+
+
+def _extent(shape: Tree) -> int:
+    n = 1
+    for s in leaves(shape):
+        n *= int(s)
+    return n
+
+
+def _notes(tile: Layout, merged: Layout, full: Layout, rank: int, walk: Layout) -> tuple[str, ...]:
+    out = []
+    if rank < rank_of(walk._shape):
+        out.append(f"shared memory is contiguous beyond the box; mode {rank} of {walk} does not step by 1")
+    if rank_of(merged._shape) < len(leaves(tile._shape)):
+        out.append(f"contiguous in global memory too: {tile} merged to {merged}")
+    if rank_of(full._shape) > MAX_TMA_RANK:
+        out.append(f"rank {rank_of(full._shape)}: modes 4 and up share the last mode of the tensor map")
+    return tuple(out)

@@ -1,0 +1,224 @@
+"""The instructions of a whole copy: for every tile and every slot, the coordinates and the place in shared memory.
+
+Tiles are walked in colexicographic order of the tile modes, slots within a tile in the order of shared memory, and
+with multicast the CTAs that share a tile one after the other. All at once, as numpy arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cute_py.argument_checks import expect, expect_having, expect_integer, expect_integer_array
+from cute_py.arith_tuple.ratio import Ratio
+from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.layout.divide import zipped_divide
+from cute_py.layout.int_tuple import size
+from cute_py.layout.layout import Layout
+from cute_py.layout.leaf import Int, Tree, internal, value_of
+from cute_py.layout.modes import group_modes
+from cute_py.layout.trees import leaves, modes
+from cute_py.tensor.pointers import make_smem_ptr
+from cute_py.tensor.tensor import Tensor
+from cute_py.tensor.tensors import make_tensor
+from cute_py.tma.atom.partition import tma_partition
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from cute_py.tma.atom.atom import TmaAtom
+
+SMEM_ALIGNMENT = 128
+"""Bytes; shared-memory address of a tensor copy (PTX ISA, cp.async.bulk.tensor)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)  # arrays have no one equality
+class Instructions:
+    """All instructions of a copy.
+
+    Attributes:
+        coords: (tiles * per_tile, R) int64, TMA order.
+        smem_offsets: (per_tile,) int64, bytes from the start of the tile's buffer.
+        tiles: number of tiles; per_tile: instructions for each.
+        tile_shape: tiles along each tile mode.
+        smem_bytes: bytes of one tile's buffer, rounded up to its alignment.
+        gmem_partition, smem_partition: the partition of CTA 0, as tensors.
+    """
+
+    coords: NDArray[Any]
+    smem_offsets: NDArray[Any]
+    tiles: int
+    per_tile: int
+    tile_shape: Tree
+    smem_bytes: int
+    gmem_partition: Tensor
+    smem_partition: Tensor
+
+    def __post_init__(self) -> None:
+        for name in ("coords", "smem_offsets"):
+            expect_integer_array(getattr(self, name), name)
+        for name in ("tiles", "per_tile", "smem_bytes"):
+            expect_integer(getattr(self, name), name, 0)
+        for name in ("gmem_partition", "smem_partition"):
+            expect(getattr(self, name), Tensor, name)
+
+
+def _whole(value: Any) -> int:
+    """A step or a start in elements.
+
+    Raises:
+        InvalidValueError: a part of an element, or more than a coordinate can be.
+    """
+    if isinstance(value, Ratio):
+        raise InvalidValueError(
+            f"an instruction would start {value} elements on; must be a whole number of elements",
+            {"rule": "a slot must start at a whole element of the type that TMA counts in"},
+        )
+    return expect_integer(value_of(value), "a coordinate", -(1 << 63), (1 << 63) - 1, "elements")
+
+
+def _axis_steps(layout: Layout, rank: int) -> NDArray[Any]:
+    """(size, rank) array of the coordinates that a basis-stride layout visits, colexicographic."""
+    import numpy as np
+
+    out = np.zeros((1, rank), np.int64)
+    for s, d in zip(leaves(layout._shape), leaves(layout._stride), strict=True):
+        n = int(value_of(s))
+        steps = np.zeros((n, rank), np.int64)
+        path = getattr(d, "modes", ())
+        if path:
+            steps[:, path[0]] = np.arange(n, dtype=np.int64) * _whole(d.value)
+        out = (steps[:, None, :] + out[None, :, :]).reshape(-1, rank)
+    return out
+
+
+def _integer_steps(layout: Layout) -> NDArray[Any]:
+    """(size,) array of the offsets of an integer layout, colexicographic."""
+    import numpy as np
+
+    out = np.zeros(1, np.int64)
+    for s, d in zip(leaves(layout._shape), leaves(layout._stride), strict=True):
+        steps = np.arange(int(value_of(s)), dtype=np.int64) * int(value_of(d))
+        out = (steps[:, None] + out[None, :]).reshape(-1)
+    return out
+
+
+def _start(tensor: Tensor, rank: int) -> NDArray[Any]:
+    import numpy as np
+
+    coord = leaves(tensor.engine.coord.as_tuple())
+    broken = [x for x in coord if isinstance(x, Ratio)]
+    if broken:
+        raise InvalidValueError(
+            f"an instruction would start at coordinate {broken[0]}; must be a whole number of elements",
+            {"partition": tensor, "rule": "a slot must start at a whole element of the type that TMA counts in"},
+        )
+    return np.array([_whole(x) for x in coord] + [0] * (rank - len(coord)), np.int64)
+
+
+def tile_tensors(atom: TmaAtom) -> tuple[Tensor, Tensor]:
+    """(shared tensor of one tile, TMA tensor divided into tiles), mode 0 the tile in both."""
+    smem = make_tensor(make_smem_ptr(0, atom.dtype), atom.tile)
+    tile = group_modes(smem, 0, len(modes(atom.tile._shape)))
+    return tile, zipped_divide(atom.get_tma_tensor(), atom.cta_tiler)
+
+
+@dataclass(frozen=True, slots=True)
+class TileWork:
+    """The instructions of the tile at the origin: `coords` (n, R) and `offsets` (n,) in bits of shared memory.
+
+    `rest` steps from tile to tile; `gmem_partition`, `smem_partition` are those of CTA 0.
+    """
+
+    coords: NDArray[Any]
+    offsets: NDArray[Any]
+    rest: Layout
+    gmem_partition: Tensor
+    smem_partition: Tensor
+
+    @property
+    def tiles(self) -> int:
+        return math.prod(int(value_of(n)) for n in leaves(self.rest._shape))
+
+    @property
+    def last(self) -> list[int]:
+        """Coordinates of the last instruction of the last tile."""
+        out = [int(x) for x in self.coords[-1]]
+        for n, d in zip(leaves(self.rest._shape), leaves(self.rest._stride), strict=True):
+            path = getattr(d, "modes", ())
+            if path:
+                out[path[0]] += (int(value_of(n)) - 1) * _whole(d.value)
+        return out
+
+
+def tile_work(atom: TmaAtom) -> TileWork:
+    """The instructions of the first tile, without those of the others: quick for a tensor of any size.
+
+    Raises:
+        InvalidValueError: a slot does not start at a multiple of 128 bytes in shared memory, or between two elements.
+    """
+    import numpy as np
+
+    expect_having(atom, ("gbasis", "plan", "num_val_src"), "a TMA atom")
+    if not hasattr(atom.plan, "rank"):
+        raise InvalidTypeError("the instructions of an im2col atom are not listed by tiles", {"atom": atom})
+    smem, tiled = tile_tensors(atom)
+    rank = atom.plan.rank
+    ctas = Layout(Int(atom.num_multicast))
+    starts, places = [], []
+    parts = [tma_partition(atom, Int(c), ctas, smem, tiled) for c in range(atom.num_multicast)]
+    for gmem_part, smem_part in parts:
+        slots = gmem_part.layout[0][1]
+        starts.append(_start(gmem_part, rank) + _axis_steps(slots, rank))
+        base = (smem_part.engine.address * 8 + smem_part.engine.bit) // atom.dtype.bits
+        places.append(base + _integer_steps(smem_part.layout[0][1]))
+    gmem_part, smem_part = parts[0]
+    offsets = np.concatenate(places) * atom.dtype.bits
+    if (offsets % (8 * SMEM_ALIGNMENT)).any() and len(offsets) > 1:
+        wrong = int(offsets[(offsets % (8 * SMEM_ALIGNMENT)) != 0][0])
+        raise InvalidValueError(
+            f"an instruction writes shared memory at byte {wrong / 8:g}; must be a multiple of {SMEM_ALIGNMENT}",
+            {"shared layout": atom.smem_layout, "box": atom.plan.box, "instructions per tile": len(offsets)},
+        )
+    return TileWork(np.concatenate(starts), offsets, gmem_part.layout[1], gmem_part, smem_part)
+
+
+def instructions(atom: TmaAtom) -> Instructions:
+    """The instructions of the whole tensor.
+
+    Raises:
+        InvalidValueError: as `tile_work`.
+    """
+    expect_having(atom, ("gbasis", "plan", "gtensor"), "a TMA atom of tiles")
+    work = tile_work(atom)
+    rank = atom.plan.rank
+    offsets = work.offsets
+    tile_starts = _axis_steps(work.rest, rank)
+    coords = (tile_starts[:, None, :] + work.coords[None, :, :]).reshape(-1, rank)
+    alignment = atom.alignment
+    used = max(int(offsets.max()) // 8 + atom.bytes_per_instruction, 1)
+    pitch = atom.swizzle_row.span
+    inner = atom.plan.box[0] * atom.internal_dtype.bits // 8
+    if pitch and inner < pitch:  # rows of a swizzled box lie one span apart
+        used = int(offsets.max()) // 8 + pitch * math.prod(atom.plan.box[1:])
+    return Instructions(
+        coords,
+        offsets // 8,
+        len(tile_starts),
+        len(work.coords),
+        work.rest.shape,
+        -(-used // alignment) * alignment,
+        work.gmem_partition,
+        work.smem_partition,
+    )
+
+
+def tile_count(atom: TmaAtom) -> int:
+    """Tiles of the whole tensor."""
+    return int(size(zipped_divide(atom.get_tma_tensor(), atom.cta_tiler), 1))
+
+
+def known(tree: Tree) -> Tree:
+    """Public tree of plain ints."""
+    return tuple([known(t) for t in tree]) if type(tree) is tuple else int(value_of(internal(tree)))

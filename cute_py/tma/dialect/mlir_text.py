@@ -1,0 +1,117 @@
+"""Layouts, tensors and tilers as the types of an MLIR dump: `!cute.layout<"(128,64):(64,1)">`.
+
+Known numbers print plainly, without the underscore of CuTe's own text; a number that is not known prints `?`. Whether a
+run-time integer of known value counts as known is the caller's choice: the TMA Atoms reference page prints numbers, the
+public builder of CuTe DSL was seen to print `?` where it wants a static one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cute_py.argument_checks import expect
+from cute_py.errors import integer_text
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.layout import Layout
+from cute_py.layout.leaf import Int, Tree, is_symbolic
+from cute_py.layout.swizzle import Swizzle
+from cute_py.layout.trees import check_depth
+from cute_py.tensor.pointers import Pointer, TmemPointer
+from cute_py.tensor.tensor import Tensor
+
+
+def leaf_text(leaf: Any, known: bool = True) -> str:
+    """One number or basis element.
+
+    Args:
+        known: print run-time integers as numbers; False: as `?`.
+
+    >>> leaf_text(Int(64)), leaf_text(64), leaf_text(64, known=False)
+    ('64', '64', '?')
+    """
+    if isinstance(leaf, Int):
+        return integer_text(int(leaf))
+    if isinstance(leaf, int):
+        return integer_text(leaf) if known else "?"
+    if hasattr(leaf, "modes") and hasattr(leaf, "value"):
+        return leaf_text(leaf.value, known) + "".join(f"@{mode}" for mode in reversed(leaf.modes))
+    if is_symbolic(leaf):
+        return "?"
+    return str(leaf).replace("_", "")
+
+
+def tree_text(tree: Tree, known: bool = True) -> str:
+    """A shape, stride or coordinate.
+
+    >>> tree_text((Int(4), (2, 3)))
+    '(4,(2,3))'
+    """
+    if hasattr(tree, "as_tuple"):
+        tree = tree.as_tuple()
+    if type(tree) is tuple:
+        check_depth(tree)
+        return "(" + ",".join(tree_text(x, known) for x in tree) + ")"
+    return leaf_text(tree, known)
+
+
+def layout_text(layout: Any, known: bool = True) -> str:
+    """A layout, swizzle or composed layout, without the type around it.
+
+    >>> from cute_py.layout.swizzle import Swizzle
+    >>> layout_text(ComposedLayout(Swizzle(3, 4, 3), Int(0), Layout((Int(8), Int(64)), (Int(64), Int(1)))))
+    'S<3,4,3> o 0 o (8,64):(64,1)'
+    """
+    if isinstance(layout, Layout):
+        return f"{tree_text(layout.shape, known)}:{tree_text(layout.stride, known)}"
+    if isinstance(layout, Swizzle):
+        return f"S<{layout.bits},{layout.base},{layout.shift}>"
+    if isinstance(layout, ComposedLayout):
+        parts = (layout_text(layout.outer, known), tree_text(layout.offset, known), layout_text(layout.inner, known))
+        return " o ".join(parts)
+    return str(layout)
+
+
+def type_text(value: Any, known: bool = True) -> str:
+    """The type of an operand. A tensor in memory prints its layout, one of coordinates its origin too.
+
+    >>> type_text(Layout((Int(64), Int(32)), (Int(32), Int(1))))
+    '!cute.layout<"(64,32):(32,1)">'
+    >>> from cute_py.tensor.tensors import make_identity_tensor
+    >>> type_text(make_identity_tensor((1024, 256)))
+    '!cute.coord_tensor<"(0,0)", "(1024,256):(1@0,1@1)">'
+    """
+    expect(known, bool, "known")
+    if isinstance(value, Layout):
+        return f'!cute.layout<"{layout_text(value, known)}">'
+    if isinstance(value, ComposedLayout):
+        return f'!cute.composed_layout<"{layout_text(value, known)}">'
+    if isinstance(value, Swizzle):
+        return f'!cute.swizzle<"{layout_text(value)}">'
+    if isinstance(value, Tensor):
+        coord = getattr(value.engine, "coord", None)
+        if coord is not None:
+            return f'!cute.coord_tensor<"{tree_text(coord, known)}", "{layout_text(value.layout, known)}">'
+        return type_text(value.layout, known)
+    if isinstance(value, (Pointer, TmemPointer)):
+        return f"!cute.ptr<{value.dtype.name}, {value.space}>"
+    if value is None or isinstance(value, (bool, float, str)):
+        return repr(value)
+    if type(value) is tuple and all(isinstance(x, Layout) for x in value) and value:
+        return tile_text(value, known)
+    if type(value) is tuple or isinstance(value, int) or is_symbolic(value):
+        return f'!cute.shape<"{tree_text(value, known)}">'
+    return f"a Python {type(value).__name__}"
+
+
+def tile_text(tiler: Any, known: bool = True) -> str:
+    """The type of a tiler: a size n is `n:1`.
+
+    >>> tile_text((Int(128), Int(64)))
+    '!cute.tile<"[128:1;64:1]">'
+    """
+    parts = tiler if type(tiler) is tuple else (tiler,)
+    texts = [
+        layout_text(part, known) if isinstance(part, (Layout, ComposedLayout)) else f"{tree_text(part, known)}:1"
+        for part in parts
+    ]
+    return f'!cute.tile<"[{";".join(texts)}]">'

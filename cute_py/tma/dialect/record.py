@@ -1,0 +1,264 @@
+"""The record that a verified partition returns: 24 bytes, little-endian.
+
+    +0x00  u64  tma_tensor_type      handle of the TMA tensor type
+    +0x08  u32  tile_element_count   elements: per-CTA slice x num_multicast
+    +0x0C  u16  flags                see `TmaFlags`
+    +0x0E  u8   swizzle_mode         0 none, 2 128 bytes, 3 32 or 64 bytes
+    +0x0F  u8   rank                 of the descriptor, 1 to 5
+    +0x10  u64  non_exec_atom_body   handle of the atom without its run-time state
+
+Source: the TMA Atoms reference page, Partition Result ABI.
+
+The flags word of a partition record: what the verifier learned about a tile, 16 bits.
+
+Bits 0 and 4 come from the load mode, 1 to 3 from the store mode, 5 from a metadata operand, 6 to 11 from the steps of
+the walk, 12 from a descriptor view for tensor memory, 13 from the global tensor. Bits 14 and 15 are reserved and 0.
+
+Handles: 64-bit numbers that stand for interned objects in a packed record, and resolve back to them.
+
+Equal objects have one handle, as a compiler's interned types have one address. The number is derived from the object's
+text, so that the same partition packs to the same bytes in every process; it is a multiple of 8, as an address is, and
+never 0.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import struct
+import threading
+from dataclasses import dataclass
+from enum import IntFlag
+from typing import Any, Final
+
+from cute_py.argument_checks import expect_integer, is_integer
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
+
+
+class TmaFlags(IntFlag):
+    """The bits, under the names of the TMA Atoms reference page.
+
+    >>> (TmaFlags.MULTICAST | TmaFlags.STATIC_SMEM).value
+    65
+    """
+
+    MULTICAST = 1 << 0
+    IM2COL = 1 << 1
+    IM2COL_W = 1 << 2
+    IM2COL_W128 = 1 << 3
+    TWO_CTA = 1 << 4
+    SPARSE = 1 << 5
+    STATIC_SMEM = 1 << 6
+    STATIC_VMAP = 1 << 7
+    GMEM_INT_STRIDE = 1 << 8
+    SMEM_INT_STRIDE = 1 << 9
+    SHAPE_EQUIV = 1 << 10
+    G_BASIS_OK = 1 << 11
+    S2T_DESCRIPTOR = 1 << 12
+    PREFETCH_ELIGIBLE = 1 << 13
+
+    def describe(self) -> str:
+        """One line per bit that is set: bit, name, meaning, and what set it.
+
+        >>> print(TmaFlags.TWO_CTA.describe())
+        bit  4  two_cta            two CTAs load together [the load mode]
+        >>> print(TmaFlags(0).describe())
+        no flag is set
+        """
+        lines = [
+            f"bit {row.bit:2}  {row.name:<17}  {row.meaning} [{row.set_by}]"
+            for row in FLAG_ROWS
+            if int(self) >> row.bit & 1
+        ]
+        return "\n".join(lines) or "no flag is set"
+
+
+@dataclass(frozen=True, slots=True)
+class FlagRow:
+    """One bit: number, name on the reference page, meaning, what sets it."""
+
+    bit: int
+    name: str
+    meaning: str
+    set_by: str
+
+
+FLAG_ROWS: Final[tuple[FlagRow, ...]] = (
+    FlagRow(0, "multicast", "a multicast load, W or W128", "the load mode"),
+    FlagRow(1, "im2col", "an im2col-flavoured tile", "the store mode"),
+    FlagRow(2, "im2col_w", "im2col with offsets along W", "the store mode"),
+    FlagRow(3, "im2col_w128", "im2col with offsets along W, 128 wide", "the store mode"),
+    FlagRow(4, "two_cta", "two CTAs load together", "the load mode"),
+    FlagRow(5, "sparse", "a metadata operand is there", "the metadata operand"),
+    FlagRow(6, "static_smem", "the shared layout is static", "step 6"),
+    FlagRow(7, "static_vmap", "the CTA V-map is static", "step 6"),
+    FlagRow(8, "gmem_int_stride", "the global layout has integer strides", "step 4"),
+    FlagRow(9, "smem_int_stride", "the shared layout has integer strides", "step 4"),
+    FlagRow(10, "shape_equiv", "shared layout and CTA V-map have the same top-level shape", "step 7"),
+    FlagRow(11, "g_basis_ok", "the G-basis was computed", "step 8"),
+    FlagRow(12, "s2t_descriptor", "the result wraps a shared-to-tensor-memory descriptor view", "the s2t operand"),
+    FlagRow(13, "prefetch_eligible", "sizes and strides are static, so a prefetched descriptor stays valid", "gmem"),
+)
+"""Source: the TMA Atoms reference page, Flags Word. It says that bits 6 to 13 mirror steps 4 to 7 and 11; bit 11 can
+only come from step 8, and 12 and 13 mirror no step, so what sets them here is a choice."""
+
+RESERVED_BITS: Final = 0b11 << 14
+"""Bits 14 and 15."""
+
+
+_STEP = 8
+"""Bytes; handles look like addresses of aligned objects."""
+
+
+class InternTable:
+    """Objects by handle. Objects stay for the life of the table.
+
+    >>> table = InternTable()
+    >>> handle = table.intern(("a", 1))
+    >>> table.intern(("a", 1)) == handle, table.resolve(handle), handle % 8
+    (True, ('a', 1), 0)
+    """
+
+    def __init__(self) -> None:
+        self._objects: dict[int, Any] = {}
+        self._lock = threading.Lock()
+
+    def intern(self, value: Any) -> int:
+        """The handle of a hashable object."""
+        digest = hashlib.blake2b(repr(value).encode(), digest_size=8).digest()
+        handle = int.from_bytes(digest, "little") & ~(_STEP - 1) or _STEP
+        with self._lock:
+            while handle in self._objects and self._objects[handle] != value:
+                handle = (handle + _STEP) % 2**64 or _STEP
+            self._objects.setdefault(handle, value)
+        return handle
+
+    def resolve(self, handle: int) -> Any:
+        """The object of a handle.
+
+        Raises:
+            InvalidValueError: no object of this process has it.
+        """
+        if isinstance(handle, bool) or not isinstance(handle, int):
+            raise InvalidTypeError(f"a handle is an integer, got {handle!r}")
+        if handle not in self._objects:
+            raise InvalidValueError(
+                f"no object has the handle {handle:#x}",
+                {"rule": "a handle resolves in the process whose partition made it"},
+            )
+        return self._objects[handle]
+
+
+@functools.cache
+def interned_objects() -> InternTable:
+    """The table of this process."""
+    return InternTable()
+
+
+RECORD_BYTES: Final = 24
+
+SWIZZLE_MODE_OF: Final[dict[int, int]] = {0: 0, 1: 3, 2: 3, 3: 2, 4: 2, 6: 2}
+"""The driver's swizzle code -> the record's: 32 and 64 bytes share one number, the spans of 128 bytes another.
+
+The reference page's numbers are neither the driver's nor the matrix descriptor's; `.cu_swizzle` is the driver's."""
+
+_FORMAT: Final = struct.Struct("<QIHBBQ")
+_LIMITS: Final = (
+    ("tma_tensor_type", 0, 2**64 - 1),
+    ("tile_element_count", 0, 2**32 - 1),
+    ("flags", 0, 2**16 - 1),
+    ("rank", 1, 5),
+    ("non_exec_atom_body", 0, 2**64 - 1),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TmaPartitionResult:
+    """One verified tile. `tensor_type` and `body` are the objects behind the two handles.
+
+    Raises:
+        InvalidValueError: a field out of its range, or a reserved flag bit.
+
+    >>> record = TmaPartitionResult(0x1000, 8192, TmaFlags.STATIC_SMEM, 2, 2, 0x2000)
+    >>> record.pack().hex()
+    '001000000000000000200000400002020020000000000000'
+    >>> TmaPartitionResult.unpack(record.pack()) == record
+    True
+    """
+
+    tma_tensor_type: int
+    tile_element_count: int
+    flags: TmaFlags
+    swizzle_mode: int
+    rank: int
+    non_exec_atom_body: int
+
+    def __post_init__(self) -> None:
+        for name, low, high in _LIMITS:
+            object.__setattr__(self, name, expect_integer(getattr(self, name), name, low, high))
+        if not is_integer(self.swizzle_mode) or self.swizzle_mode not in (0, 2, 3):
+            raise InvalidValueError(
+                f"swizzle_mode = {given(self.swizzle_mode)}; must be 0 (none), 2 (128 bytes) or 3 (32 or 64 bytes)"
+            )
+        if int(self.flags) & RESERVED_BITS:
+            raise InvalidValueError(f"flags = {int(self.flags):#06x}; bits 14 and 15 are reserved and must be 0")
+        object.__setattr__(self, "flags", TmaFlags(int(self.flags)))
+
+    def pack(self) -> bytes:
+        """The 24 bytes."""
+        return _FORMAT.pack(
+            self.tma_tensor_type,
+            self.tile_element_count,
+            int(self.flags),
+            self.swizzle_mode,
+            self.rank,
+            self.non_exec_atom_body,
+        )
+
+    @classmethod
+    def unpack(cls, data: Any) -> TmaPartitionResult:
+        """The record of 24 bytes.
+
+        Raises:
+            InvalidTypeError: no bytes. InvalidValueError: another length, or a field out of its range.
+        """
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            raise InvalidTypeError(f"a record is {RECORD_BYTES} bytes, got {type(data).__name__}")
+        raw = bytes(data)
+        if len(raw) != RECORD_BYTES:
+            raise InvalidValueError(f"a record of {len(raw)} bytes; must be {RECORD_BYTES}")
+        kind, count, flags, swizzle, rank, body = _FORMAT.unpack(raw)
+        return cls(kind, count, TmaFlags(flags), swizzle, rank, body)
+
+    @property
+    def tensor_type(self) -> Any:
+        """The TMA tensor type behind the first handle.
+
+        Raises:
+            InvalidValueError: the handle is of another process.
+        """
+        return interned_objects().resolve(self.tma_tensor_type)
+
+    @property
+    def body(self) -> Any:
+        """The non-exec atom behind the second handle.
+
+        Raises:
+            InvalidValueError: the handle is of another process.
+        """
+        return interned_objects().resolve(self.non_exec_atom_body)
+
+    @property
+    def cu_swizzle(self) -> int:
+        """The driver's swizzle code, which the record's own byte does not tell for 32 and 64 bytes.
+
+        Raises:
+            InvalidValueError: the body's handle is of another process.
+        """
+        return int(self.body.cu_swizzle)
+
+    def __str__(self) -> str:
+        return (
+            f"tile of {self.tile_element_count} elements, rank {self.rank}, swizzle_mode {self.swizzle_mode}, "
+            f"flags {int(self.flags):#06x}, type {self.tma_tensor_type:#x}, body {self.non_exec_atom_body:#x}"
+        )

@@ -1,0 +1,233 @@
+"""What the partition verifier looks at: the operands of a partition, and the values derived from them, each computed
+when it is first asked for. The steps ask in order, so that nothing dear is computed for operands of the wrong kind."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from cute_py.dtypes import DType, as_dtype
+from cute_py.errors import CuteError, InvalidTypeError
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.derived import get_swizzle_portion
+from cute_py.layout.int_tuple import product_each, size
+from cute_py.layout.layout import Layout, static
+from cute_py.layout.leaf import Tree
+from cute_py.layout.pointer_flagged import smem_ptr_flag
+from cute_py.layout.swizzle import Swizzle
+from cute_py.layout.trees import at, leaves, modes, rank_of
+from cute_py.tensor.arrays import ArrayEngine
+from cute_py.tensor.pointers import Pointer
+from cute_py.tensor.tensor import Tensor
+from cute_py.tensor.tensors import make_tensor
+from cute_py.tma.atom.gbasis import GBasis, construct_tma_gbasis, make_cta_v_map
+from cute_py.tma.atom.plan import multicast_box, shape_and_stride, tma_strides
+from cute_py.tma.atom.swizzle_mode import swizzle_row, why_not_swizzle
+from cute_py.tma.atom.tma_tensor import tma_tensor
+from cute_py.tma.dialect.modes import TmaLoadMode, TmaReduceKind, TmaStoreMode
+
+_ARRAYS = ("__array_interface__", "__cuda_array_interface__", "__dlpack__")
+
+
+@dataclass(frozen=True)
+class PartitionOperands:
+    """The operands of one partition, as given.
+
+    Attributes:
+        smem: the tile in shared memory: a layout, a composed layout, or a tensor of a shared pointer.
+        gtensor: the global tensor. partitioner: the tile; None: the shape of the shared layout.
+        explicit_v_map: the CTA V-map, where it is not the identity composed with the partitioner.
+        num_multicast: CTAs; None where the operand is absent.
+        split_oversize: cut box modes above 256 elements into several instructions.
+    """
+
+    smem: Any
+    gtensor: Any
+    partitioner: Any
+    explicit_v_map: Any
+    load_mode: TmaLoadMode | None
+    store_mode: TmaStoreMode | None
+    reduce_kind: TmaReduceKind | None
+    num_multicast: int | None
+    architecture: int = 90
+    split_oversize: bool = False
+
+    @property
+    def kind(self) -> str:
+        """'load', 'store' or 'reduce'."""
+        if self.reduce_kind is not None:
+            return "reduce"
+        return "load" if self.store_mode is None else "store"
+
+    @property
+    def multicast(self) -> int:
+        """CTAs that share the load: 1 unless it is a multicast load with a count above 1."""
+        if self.kind != "load" or self.load_mode is None or not self.load_mode.is_multicast:
+            return 1
+        return max(1, self.num_multicast or 1)
+
+    @cached_property
+    def gmem(self) -> Tensor | None:
+        """The global tensor, or None where the operand is none."""
+        found = self.gtensor
+        if not isinstance(found, Tensor):
+            if not any(hasattr(found, name) for name in _ARRAYS):
+                return None
+            found = make_tensor(found)
+        in_memory = isinstance(found.engine, (Pointer, ArrayEngine))
+        return found if in_memory and getattr(found.engine, "space", "gmem") == "gmem" else None
+
+    @cached_property
+    def shown_gmem(self) -> Any:
+        """The global operand as it is printed."""
+        return self.gtensor if self.gmem is None else self.gmem
+
+    @cached_property
+    def gmem_layout(self) -> Layout | None:
+        layout = None if self.gmem is None else self.gmem.layout
+        return layout if isinstance(layout, Layout) else None
+
+    @cached_property
+    def dtype(self) -> DType:
+        return as_dtype(None if self.gmem is None else self.gmem.element_type)
+
+    @cached_property
+    def smem_layout(self) -> Any:
+        """The shared operand as a layout or composed layout; anything else as it is."""
+        if not isinstance(self.smem, Tensor):
+            return self.smem
+        swizzle = getattr(self.smem.engine, "swizzle", None)
+        if isinstance(swizzle, Swizzle) and swizzle.bits and isinstance(self.smem.layout, Layout):
+            return ComposedLayout(swizzle, smem_ptr_flag(self.smem.element_type.bits), self.smem.layout)
+        return self.smem.layout
+
+    @cached_property
+    def plain_smem(self) -> Layout | None:
+        """The layout under the swizzle, or None where there is no plain one."""
+        layout = self.smem_layout
+        layout = layout.inner if isinstance(layout, ComposedLayout) else layout
+        return layout if isinstance(layout, Layout) else None
+
+    @cached_property
+    def swizzle(self) -> Swizzle:
+        return get_swizzle_portion(self.smem_layout)
+
+    @property
+    def cu_swizzle(self) -> int:
+        """The driver's swizzle code; 0 for a swizzle that TMA has not (only a dialect without that gate gets there)."""
+        return swizzle_row(self.swizzle).code if why_not_swizzle(self.swizzle) is None else 0
+
+    @cached_property
+    def cta_v_map(self) -> Layout | None:
+        """CTA value index -> global mode, or None where the operands have none."""
+        if self.explicit_v_map is not None:
+            return self.explicit_v_map if isinstance(self.explicit_v_map, Layout) else None
+        shape = getattr(self.shown_gmem, "shape", None)
+        tiler = self.tiler
+        if shape is None or tiler is None:
+            return None
+        try:
+            return make_cta_v_map(shape, tiler)
+        except CuteError:
+            return None
+
+    @property
+    def tiler(self) -> Any:
+        """The tile with plain ints taken as static, or the shape of the shared layout."""
+        if self.partitioner is not None:
+            return static(self.partitioner)
+        return None if self.plain_smem is None else static(mode_sizes(self.plain_smem))
+
+    @cached_property
+    def gbasis(self) -> GBasis | None:
+        """The G-basis, or None where there is none."""
+        if self.gmem_layout is None or self.plain_smem is None or self.cta_v_map is None:
+            return None
+        operands = (self.gmem_layout, self.plain_smem, self.cta_v_map)
+        try:
+            whole = construct_tma_gbasis(*operands)
+            if not self.split_oversize or not static_extents(whole.layout):
+                return whole
+            return construct_tma_gbasis(*operands, split_oversize=True)
+        except CuteError:
+            return None
+
+    @property
+    def uncollapsed_rank(self) -> int:
+        """Modes of the G-basis before those beyond the fourth share one: what the tile has, and what it leaves out."""
+        if self.gbasis is None:
+            return 0
+        tile, whole = self.gbasis.trace.tma_gbasis_tile, self.gbasis.layout
+        return rank_of(tile._shape) + len(leaves(whole._stride)) - len(leaves(tile._stride))
+
+    @cached_property
+    def box(self) -> tuple[tuple[int, ...], bool]:
+        """(box that one CTA issues, does the multicast count fit it?); an unfitting count leaves the box whole. Empty
+        where an extent is not static."""
+        if self.gbasis is None or not static_extents(self.gbasis.layout):
+            return (), False
+        full = [math.prod(leaves(mode)) for mode in modes(self.gbasis.layout._shape)]
+        cut, problem = multicast_box(full, self.multicast)
+        return (tuple(full), False) if problem is not None else (tuple(cut), True)
+
+    @cached_property
+    def major_stride(self) -> int | None:
+        """Elements between neighbours along the innermost box mode in global memory; None where it is not known."""
+        if self.gbasis is None or self.gmem_layout is None:
+            return None
+        try:
+            return shape_and_stride(self.gmem_layout, self.gbasis.layout)[1][0]
+        except InvalidTypeError:
+            return None
+
+    @cached_property
+    def tma_layout(self) -> Layout | None:
+        """The coordinate tensor's layout, or None where the G-basis does not name leaf modes of the global tensor."""
+        gmem, basis = self.gmem_layout, self.gbasis
+        if gmem is None or basis is None or not names_leaves(gmem._shape, basis.layout._stride):
+            return None
+        bits = self.dtype.bits
+        try:
+            steps = [d * bits // 8 for d in shape_and_stride(gmem, basis.layout)[1]]
+        except InvalidTypeError:
+            steps = [0] * rank_of(basis.layout._shape)
+        try:
+            stride = tma_strides(gmem, gmem, basis.layout, steps, (bits, bits))
+            tensor = tma_tensor(gmem.shape, stride, rank_of(basis.layout._shape))
+        except CuteError:
+            return None
+        return tensor.layout if isinstance(tensor.layout, Layout) else None
+
+
+def static_extents(layout: Layout) -> bool:
+    """Are all sizes static?"""
+    return all(type(s) is int for s in leaves(layout._shape))
+
+
+def mode_sizes(layout: Layout) -> tuple[Any, ...]:
+    """Sizes of the top-level modes; a layout of an integer shape has one.
+
+    >>> mode_sizes(Layout((Int(4), (Int(2), Int(3)))))
+    (Int(4), Int(6))
+    """
+    shape = layout.shape
+    return product_each(shape) if type(shape) is tuple else (size(layout),)
+
+
+def names_leaves(shape: Tree, basis: Tree) -> bool:
+    """Is every basis element at a leaf of this shape?
+
+    >>> from cute_py.arith_tuple.scaled_basis import E
+    >>> names_leaves(((4, 2), 8), (E(0, 1), E(1))), names_leaves(((4, 2), 8), (E(0),)), names_leaves((8,), (E(0, 0),))
+    (True, False, False)
+    """
+    for leaf in leaves(basis):
+        path = tuple(getattr(leaf, "modes", ()))
+        if type(shape) is not tuple and not path:
+            continue
+        parent = at(shape, path[:-1])
+        if type(parent) is not tuple or not path or path[-1] >= len(parent) or type(parent[path[-1]]) is tuple:
+            return False
+    return True

@@ -1,0 +1,184 @@
+"""Plain bulk copies and reductions: contiguous bytes, no tensor map.
+
+    global to shared          cp.async.bulk.shared::cluster.global, completes at a barrier
+    shared to global          cp.async.bulk.global.shared::cta, completes a bulk group
+    shared to another CTA     cp.async.bulk.shared::cluster.shared::cta, completes at a barrier there
+    reduce to global          cp.reduce.async.bulk.global.shared::cta
+
+Sizes and addresses must be multiples of 16 bytes; the PTX ISA leaves everything else undefined, so it is refused.
+None of these was measured: results carry `evidence = "documented"`.
+
+Source: PTX ISA 9.0, cp.async.bulk, cp.reduce.async.bulk.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cute_py.argument_checks import expect, expect_integer
+from cute_py.errors import InvalidValueError, TmaTrap
+from cute_py.tma.descriptor.formats import TensorMapDataType
+from cute_py.tma.emulator.forms import DOCUMENTED, TransactionBytes
+from cute_py.tma.emulator.mbarrier import Mbarrier, told_barrier
+from cute_py.tma.emulator.memory import ADDRESS_LIMIT, GlobalMemory, SharedMemory, as_global, as_shared
+from cute_py.tma.emulator.operands import reduction
+from cute_py.tma.emulator.reduce import executes, reduced
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Memory = GlobalMemory | NDArray[np.uint8]
+    Window = SharedMemory | NDArray[np.uint8]
+
+UNIT = 16
+"""Bytes: granularity of sizes and addresses."""
+
+_WHY = "plain bulk copy"
+
+
+def violations(nbytes: int, **addresses: int) -> list[str]:
+    """What is no operand of a bulk copy: every reason at once."""
+    found = [] if nbytes % UNIT == 0 else [f"size = {nbytes} bytes; must be a multiple of {UNIT}"]
+    found += [
+        f"{name} = 0x{address:x}; must be a multiple of {UNIT} bytes"
+        for name, address in addresses.items()
+        if address % UNIT
+    ]
+    return found
+
+
+def _size(nbytes: Any) -> int:
+    return expect_integer(nbytes, "size", 0, unit="bytes")
+
+
+def _address(address: Any) -> int:
+    return expect_integer(address, "address", 0, ADDRESS_LIMIT - 1)
+
+
+def _require(nbytes: int, **addresses: int) -> None:
+    found = violations(nbytes, **addresses)
+    if found:
+        raise InvalidValueError(found[0], {"also": "; ".join(found[1:])} if found[1:] else None)
+
+
+def _shared(smem: SharedMemory, offset: int, nbytes: int) -> NDArray[np.uint8]:
+    if offset < 0 or offset + nbytes > len(smem):
+        raise TmaTrap(
+            "CUDA_ERROR_ILLEGAL_ADDRESS",
+            "the copy overruns shared memory",
+            {"end of the copy": f"{offset + nbytes} bytes", "shared memory": f"{len(smem)} bytes"},
+        )
+    return smem.array[offset : offset + nbytes]
+
+
+def _global(memory: GlobalMemory, address: int, nbytes: int) -> NDArray[np.uint8]:
+    entry = memory.find(address)
+    if entry is None or address + nbytes > entry.end:
+        raise TmaTrap(
+            "CUDA_ERROR_ILLEGAL_ADDRESS",
+            "the copy reads or writes bytes that no memory range holds",
+            {"bytes": f"0x{address:x} to 0x{address + nbytes:x}"},
+        )
+    return entry.array[address - entry.address : address - entry.address + nbytes]
+
+
+def bulk_load(
+    gmem: Memory,
+    address: int,
+    smem: Window,
+    offset: int,
+    nbytes: int,
+    *,
+    barrier: Mbarrier | int | None = None,
+    gmem_base: int = 0,
+) -> TransactionBytes:
+    """Contiguous bytes from global to shared memory.
+
+    Args:
+        address: of the first byte, absolute (`gmem_base` is that of gmem[0]).
+        offset, nbytes: bytes.
+        barrier: told of the bytes.
+    Raises:
+        InvalidValueError: a size or address that is not a multiple of 16.
+        TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS.
+
+    >>> smem = np.zeros(64, np.uint8)
+    >>> bulk_load(np.arange(64, dtype=np.uint8), 16, smem, 32, 16), int(smem[32])
+    (16, 16)
+    """
+    shared = as_shared(smem, writable=True)
+    address, offset, nbytes = _address(address), expect_integer(offset, "offset"), _size(nbytes)
+    _require(nbytes, address=address, offset=offset + shared.base)
+    source = _global(as_global(gmem, gmem_base, writable=False), address, nbytes)
+    target = _shared(shared, offset, nbytes)
+    told = None if barrier is None else told_barrier(barrier, shared)
+    target[...] = source
+    if told is not None:
+        told.complete_tx(nbytes)
+    return TransactionBytes(nbytes, DOCUMENTED, _WHY)
+
+
+def bulk_store(
+    smem: Window,
+    offset: int,
+    gmem: Memory,
+    address: int,
+    nbytes: int,
+    *,
+    op: str | None = None,
+    data_type: TensorMapDataType | None = None,
+    gmem_base: int = 0,
+) -> TransactionBytes:
+    """Contiguous bytes from shared to global memory; with `op`, a reduction on elements of `data_type`.
+
+    Raises:
+        InvalidValueError: a size or address that is not a multiple of 16; a reduction that the format does not have.
+        TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS.
+    """
+    shared = as_shared(smem, writable=False)
+    address, offset, nbytes = _address(address), expect_integer(offset, "offset"), _size(nbytes)
+    _require(nbytes, address=address, offset=offset + shared.base)
+    source = _shared(shared, offset, nbytes)
+    target = _global(as_global(gmem, gmem_base, writable=True), address, nbytes)
+    if op is None:
+        target[...] = source
+    else:
+        op, data_type = reduction(op), expect(data_type, TensorMapDataType, "data_type, the type of the elements,")
+        if not executes(op, data_type):
+            raise InvalidValueError(f"reduction {op!r} does not exist for {data_type!r}")
+        target[...] = reduced(target[None].copy(), source[None].copy(), op, data_type)[0]
+    return TransactionBytes(nbytes, DOCUMENTED, _WHY)
+
+
+def bulk_to_cta(
+    source: SharedMemory,
+    offset: int,
+    destination: SharedMemory,
+    destination_offset: int,
+    nbytes: int,
+    *,
+    barrier: Mbarrier | int,
+) -> TransactionBytes:
+    """Contiguous bytes from one CTA's shared memory to another's of the cluster.
+
+    Args:
+        barrier: in the destination; told of the bytes.
+    Raises:
+        InvalidValueError: a size or offset that is not a multiple of 16, or CTAs of different clusters.
+        TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS.
+    """
+    expect(source, SharedMemory, "source")
+    expect(destination, SharedMemory, "destination")
+    if not any(peer is destination for peer in source.peers):
+        raise InvalidValueError("the two shared memories are not of one cluster")
+    nbytes, offset = _size(nbytes), expect_integer(offset, "offset")
+    destination_offset = expect_integer(destination_offset, "destination_offset")
+    _require(nbytes, offset=offset + source.base, destination_offset=destination_offset + destination.base)
+    taken = _shared(source, offset, nbytes)
+    target = _shared(destination, destination_offset, nbytes)
+    told = told_barrier(barrier, destination)
+    target[...] = taken.copy()
+    told.complete_tx(nbytes)
+    return TransactionBytes(nbytes, DOCUMENTED, _WHY)

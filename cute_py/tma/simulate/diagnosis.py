@@ -1,0 +1,483 @@
+"""A program of copies, barriers and fences, run with its order watched: what would hang, trap or race, told in words.
+
+On a GPU a barrier that expects the wrong number of bytes hangs without a word, and a tile that is read too early is
+wrong now and then. `diagnose(program, ...)` runs a Python function that makes the same calls on a `Run`, and ends in
+an `Outcome`: completed, trap, or would hang; with every race that was seen on the way.
+
+A load is in flight from its issue until a wait has seen the phase of its barrier complete. Bytes in flight may be
+neither read nor written. A store reads its source until its group was waited for.
+
+Bulk async-groups: how a thread knows that its stores have read shared memory, and that they are done.
+
+Stores and reductions do not signal a barrier. A thread commits those it has issued as a group, and waits until at
+most N of the newest groups are pending. `wait_group_read` waits for the reads of shared memory only, `wait_group` for
+the writes too.
+
+Source: PTX ISA 9.0, cp.async.bulk.commit_group, cp.async.bulk.wait_group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cute_py.argument_checks import (
+    expect,
+    expect_fields,
+    expect_function,
+    expect_having,
+    expect_integer,
+    expect_integers,
+)
+from cute_py.errors import InvalidValueError, RaceError, TmaTrap, WouldHangError
+from cute_py.tma.emulator import operands
+from cute_py.tma.emulator.im2col import row_count
+from cute_py.tma.emulator.image import image
+from cute_py.tma.emulator.mbarrier import Contribution, Mbarrier, init_barrier
+from cute_py.tma.emulator.memory import SHARED_LIMIT, SharedMemory, as_bytes, as_global
+from cute_py.tma.simulate.proxy import Agent, TensormapProxy
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from cute_py.tma.emulator.emulator import Emulator
+    from cute_py.tma.emulator.memory import GlobalMemory
+
+
+@dataclass(slots=True)
+class BulkOperation:
+    """One store or reduction: what it is, the bytes of shared memory that it reads, and how far it has come."""
+
+    name: str
+    start: int
+    stop: int
+    read_done: bool = False
+    write_done: bool = False
+
+
+@dataclass(slots=True)
+class BulkGroups:
+    """The groups of one thread, oldest first.
+
+    >>> groups = BulkGroups()
+    >>> groups.issue(BulkOperation("store", 0, 1024)); groups.commit()
+    >>> groups.wait_read(0); [op.read_done for op in groups.operations()], groups.pending()
+    ([True], 1)
+    """
+
+    open: list[BulkOperation] = field(default_factory=list)
+    committed: list[list[BulkOperation]] = field(default_factory=list)
+
+    def issue(self, operation: BulkOperation) -> None:
+        """Add an operation to the group that is not committed yet."""
+        self.open.append(operation)
+
+    def commit(self) -> None:
+        """Close the group, which may be empty."""
+        self.committed.append(self.open)
+        self.open = []
+
+    def pending(self) -> int:
+        """Committed groups that are not done."""
+        return sum(any(not op.write_done for op in group) for group in self.committed)
+
+    def operations(self) -> list[BulkOperation]:
+        """All operations, committed or not, oldest first."""
+        return [op for group in self.committed for op in group] + self.open
+
+    def _older(self, newest: int) -> list[BulkOperation]:
+        kept = len(self.committed) - expect_integer(newest, "wait_group", 0, unit="groups")
+        return [op for group in self.committed[: max(kept, 0)] for op in group]
+
+    def wait_read(self, newest: int) -> None:
+        """wait_group.read: all groups but the `newest` have read their sources."""
+        for op in self._older(newest):
+            op.read_done = True
+
+    def wait(self, newest: int) -> None:
+        """wait_group: all groups but the `newest` are done."""
+        for op in self._older(newest):
+            op.read_done = op.write_done = True
+
+    def unread(self, start: int, stop: int) -> list[BulkOperation]:
+        """Operations that may still read bytes of [start, stop)."""
+        return [op for op in self.operations() if not op.read_done and op.start < stop and start < op.stop]
+
+
+@dataclass(frozen=True, slots=True)
+class Race:
+    """Two accesses to the same bytes of shared memory, or to one tensor map, without an order between them.
+
+    `start` and `stop` are bytes of shared memory; equal for a tensor map.
+    """
+
+    rule: str
+    start: int
+    stop: int
+    first: str
+    second: str
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
+    def __str__(self) -> str:
+        where = f" at shared bytes {self.start} to {self.stop - 1}" if self.stop > self.start else ""
+        return f"{self.rule}: {self.second} meets {self.first}{where}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a program ended. `status` is 'completed', 'trap' or 'would hang'."""
+
+    status: str
+    races: tuple[Race, ...] = ()
+    cause: str = ""
+    cuda_error: str = ""
+    barrier: str = ""
+    phase: int = 0
+    expected: int = 0
+    arrived: int = 0
+    pending: int = 0
+    contributions: tuple[Contribution, ...] = ()
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
+    def __str__(self) -> str:
+        lines = [self.status]
+        if self.status == "trap":
+            lines = [f"trap: {self.cuda_error}: {self.cause}"]
+        elif self.status == "would hang":
+            lines = [
+                f"would hang: {self.barrier} never completes phase {self.phase}",
+                f"  expected : {self.expected} bytes",
+                f"  arrived  : {self.arrived} bytes",
+                f"  pending  : {self.pending} arrivals",
+                *(f"  load     : {c.nbytes} bytes from {c.source}" for c in self.contributions),
+            ]
+        return "\n".join([*lines, *(f"race: {race}" for race in self.races)])
+
+
+@dataclass(slots=True)
+class Flight:
+    """A load that was issued: the shared bytes that it writes, and the phase of the barrier that it will tell."""
+
+    name: str
+    start: int
+    stop: int
+    barrier: Mbarrier
+    phase: int
+    land: Callable[[], int]
+    landed: bool = False
+
+
+@dataclass(slots=True)
+class _Span:
+    name: str
+    start: int
+    stop: int
+
+
+class Run:
+    """One CTA's program. Methods are the program's instructions, in program order.
+
+    Args:
+        engine: the TMA engine.
+        gmem, smem: the memories.
+        maps: tensor maps in memory; with it, loads and stores take the address of a map in place of its bytes.
+        agent: where the thread runs that issues the copies.
+        strict: raise `RaceError` at the first race instead of noting it.
+    """
+
+    def __init__(
+        self,
+        engine: Emulator,
+        gmem: GlobalMemory,
+        smem: SharedMemory,
+        *,
+        maps: TensormapProxy | None = None,
+        agent: Agent | None = None,
+        strict: bool = False,
+    ) -> None:
+        expect_having(engine, ("geometry", "load", "store"), "an emulator")
+        as_global(gmem, 0, writable=False)
+        self.engine, self.gmem, self.smem = engine, gmem, expect(smem, SharedMemory, "smem")
+        self.strict = expect(strict, bool, "strict")
+        self.maps = None if maps is None else expect(maps, TensormapProxy, "maps")
+        self.agent = Agent() if agent is None else expect(agent, Agent, "agent")
+        self.races: list[Race] = []
+        self.groups = BulkGroups()
+        self.flights: list[Flight] = []
+        self._reading: list[_Span] = []
+        self._ordinary: list[_Span] = []
+        self._count = 0
+        self.stuck_at: Mbarrier | None = None
+        """The barrier that the last wait did not get past."""
+
+    # ---- barriers ----------------------------------------------------------------------------------------------
+
+    def barrier(self, offset: int, arrive_count: int = 1, *, name: str | None = None) -> Mbarrier:
+        """mbarrier.init at a shared-memory offset."""
+        return init_barrier(self.smem, offset, arrive_count, name=name)
+
+    def wait(self, barrier: Mbarrier, parity: int) -> None:
+        """Wait until the phase of this parity is over; the loads of that phase have then landed for this thread.
+
+        Raises:
+            WouldHangError: nothing that was issued completes the phase.
+        """
+        if not expect(barrier, Mbarrier, "barrier").try_wait(parity):
+            self.stuck_at = barrier
+            raise WouldHangError(
+                f"{barrier.name} never completes phase {barrier.phase} (parity {parity})",
+                {
+                    "expected": f"{barrier.expected} bytes",
+                    "arrived": f"{barrier.arrived_bytes} bytes",
+                    "pending": f"{barrier.pending} of {barrier.arrive_count} arrivals",
+                },
+            )
+        self.flights = [f for f in self.flights if not (f.landed and f.barrier is barrier and f.phase < barrier.phase)]
+
+    # ---- loads -------------------------------------------------------------------------------------------------
+
+    def issue(
+        self,
+        descriptor: Any,
+        coords: Sequence[int],
+        offset: int,
+        barrier: Mbarrier,
+        *,
+        mode: str | None = None,
+        im2col_offsets: Sequence[int] = (),
+        multicast_mask: int | None = None,
+        cta_group: int = 1,
+        gmem_base: int = 0,
+    ) -> Flight:
+        """Issue a load that has not landed yet; `land` it later. The operands are those of `Emulator.load`."""
+        coords, offset = expect_integers(coords, "coordinates"), _offset(offset)
+        expect(barrier, Mbarrier, "barrier")
+        name = f"load {self._next()} at {coords}"
+        descriptor = self._map(descriptor, name)
+        start, stop = self._footprint(descriptor, coords, offset, mode, im2col_offsets)
+        for flight in self.flights:
+            self._meet("two loads into the same bytes", flight, start, stop, name)
+        for span in self._reading:
+            self._meet("overwrites a stage that is still being read", span, start, stop, name)
+        for op in self.groups.unread(start, stop):
+            self._meet("overwrites the source of a store before its group was read", op, start, stop, name)
+
+        def land() -> int:
+            nbytes = self.engine.load(
+                descriptor,
+                self.gmem,
+                coords,
+                self.smem,
+                mode=mode,
+                smem_offset=offset,
+                im2col_offsets=im2col_offsets,
+                multicast_mask=multicast_mask,
+                cta_group=cta_group,
+                gmem_base=gmem_base,
+            )
+            barrier.complete_tx(nbytes, name)
+            return nbytes
+
+        flight = Flight(name, start, stop, barrier, barrier.phase, land)
+        self.flights.append(flight)
+        return flight
+
+    def land(self, flight: Flight) -> int:
+        """The bytes of an issued load arrive, and its barrier is told.
+
+        Raises:
+            TmaTrap: the load traps. InvalidValueError: it has landed before.
+        """
+        if expect(flight, Flight, "flight").landed:
+            raise InvalidValueError(f"{flight.name} has landed already")
+        flight.landed = True
+        return flight.land()
+
+    def load(self, descriptor: Any, coords: Sequence[int], offset: int, barrier: Mbarrier, **operands: Any) -> int:
+        """Issue a load. Its bytes land at once, but nothing may rely on that before a wait."""
+        return self.land(self.issue(descriptor, coords, offset, barrier, **operands))
+
+    # ---- ordinary accesses -------------------------------------------------------------------------------------
+
+    @contextmanager
+    def reading(self, offset: int, nbytes: int, who: str = "a reader") -> Iterator[NDArray[np.uint8]]:
+        """The bytes of a stage, which are being read as long as the block lasts."""
+        span = self._span(offset, nbytes, who)
+        for flight in self.flights:
+            self._meet("read before its barrier completed", flight, span.start, span.stop, who)
+        self._reading.append(span)
+        try:
+            yield self.smem.array[span.start : span.stop]
+        finally:
+            self._reading.remove(span)
+
+    def read(self, offset: int, nbytes: int, who: str = "an ordinary read") -> NDArray[np.uint8]:
+        """Ordinary loads of shared bytes; a copy."""
+        with self.reading(offset, nbytes, who) as view:
+            return view.copy()
+
+    def write(self, offset: int, data: NDArray[np.uint8], who: str = "an ordinary write") -> None:
+        """Ordinary stores to shared bytes."""
+        data = as_bytes(data, "data", writable=False)
+        span = self._span(offset, len(data), who)
+        for flight in self.flights:
+            self._meet("written while a load is in flight", flight, span.start, span.stop, who)
+        for op in self.groups.unread(span.start, span.stop):
+            self._meet("changes the source of a store before its group was read", op, span.start, span.stop, who)
+        self.smem.array[span.start : span.stop] = data
+        self._ordinary.append(span)
+
+    def fence_proxy_async(self) -> None:
+        """fence.proxy.async: ordinary writes so far are visible to bulk copies."""
+        self._ordinary = []
+
+    # ---- stores ------------------------------------------------------------------------------------------------
+
+    def store(
+        self,
+        descriptor: Any,
+        coords: Sequence[int],
+        offset: int,
+        *,
+        op: str | None = None,
+        mode: str | None = None,
+        gmem_base: int = 0,
+    ) -> int:
+        """Issue a store, or a reduction `op`. It joins the open bulk group."""
+        coords, offset = expect_integers(coords, "coordinates"), _offset(offset)
+        op = None if op is None else operands.reduction(op)
+        name = f"{op or 'store'} {self._next()} at {coords}"
+        descriptor = self._map(descriptor, name)
+        start, stop = self._footprint(descriptor, coords, offset, mode)
+        for span in self._ordinary:
+            self._meet("store without fence.proxy.async after ordinary writes", span, start, stop, name)
+        for flight in self.flights:
+            self._meet("store before the load of its source was waited for", flight, start, stop, name)
+        self.groups.issue(BulkOperation(name, start, stop))
+        more: dict[str, Any] = {"mode": mode, "smem_offset": offset, "gmem_base": gmem_base}
+        if op is None:
+            return self.engine.store(descriptor, self.gmem, coords, self.smem, **more)
+        return self.engine.reduce(op, descriptor, self.gmem, coords, self.smem, **more)
+
+    def commit_group(self) -> None:
+        """cp.async.bulk.commit_group."""
+        self.groups.commit()
+
+    def wait_group_read(self, newest: int = 0) -> None:
+        """cp.async.bulk.wait_group.read N."""
+        self.groups.wait_read(newest)
+
+    def wait_group(self, newest: int = 0) -> None:
+        """cp.async.bulk.wait_group N."""
+        self.groups.wait(newest)
+
+    def exit(self) -> None:
+        """The CTA ends: its shared memory is gone, so every store must have read it and every load have landed."""
+        for op in self.groups.operations():
+            if not op.read_done:
+                self._note(Race("exit before the group was read", op.start, op.stop, op.name, "exit"))
+        for flight in self.flights:
+            self._note(Race("exit before the load was waited for", flight.start, flight.stop, flight.name, "exit"))
+
+    # ---- common ------------------------------------------------------------------------------------------------
+
+    def _next(self) -> int:
+        self._count += 1
+        return self._count - 1
+
+    def _map(self, descriptor: Any, name: str) -> Any:
+        """The tensor map that the engine sees for an address; anything else is the map itself."""
+        if not isinstance(descriptor, int) or self.maps is None:
+            return descriptor
+        data, ordering = self.maps.read(descriptor, agent=self.agent)
+        if not ordering.ordered:
+            self._note(Race(f"tensor map is {ordering}", 0, 0, f"the write of the map at 0x{descriptor:x}", name))
+        return data
+
+    def _footprint(
+        self, descriptor: Any, coords: Sequence[int], offset: int, mode: str | None, offsets: Sequence[int] = ()
+    ) -> tuple[int, int]:
+        shape = self.engine.geometry(descriptor, mode)
+        operands.coordinates(shape, [coords])
+        offsets = operands.im2col_offsets(shape, offsets, 1)[0].tolist()
+        rows = row_count(shape, offsets)
+        operands.require_box(shape, rows)
+        return offset, offset + image(shape, rows, self.smem.base + offset).extent
+
+    def _span(self, offset: int, nbytes: int, who: str) -> _Span:
+        """Bytes of shared memory that an ordinary access touches."""
+        size = len(self.smem)
+        start = expect_integer(offset, "the offset in shared memory", 0, size, "bytes")
+        count = expect_integer(nbytes, "the size of an access to shared memory", 0, size - start, "bytes")
+        return _Span(expect(who, str, "who"), start, start + count)
+
+    def _meet(self, rule: str, other: Flight | _Span | BulkOperation, start: int, stop: int, name: str) -> None:
+        low, high = max(start, other.start), min(stop, other.stop)
+        if low < high:
+            self._note(Race(rule, low, high, other.name, name))
+
+    def _note(self, race: Race) -> None:
+        self.races.append(race)
+        if self.strict:
+            facts: dict[str, object] = {"first": race.first, "second": race.second}
+            if race.stop > race.start:
+                facts["shared bytes"] = f"{race.start} to {race.stop - 1}"
+            raise RaceError(race.rule, facts)
+
+
+def _offset(value: Any) -> int:
+    return expect_integer(value, "the offset in shared memory", 0, SHARED_LIMIT - 1, "bytes")
+
+
+def diagnose(
+    program: Callable[[Run], object],
+    engine: Emulator,
+    gmem: GlobalMemory,
+    smem: SharedMemory,
+    *,
+    maps: TensormapProxy | None = None,
+) -> Outcome:
+    """Run `program` and say how it ends.
+
+    Args:
+        program: makes its calls on the `Run` that it is given.
+        maps: tensor maps in memory, if the program names them by address.
+
+    >>> from cute_py.tma.emulator.emulator import Emulator
+    >>> from cute_py.tma.emulator.memory import GlobalMemory, SharedMemory
+    >>> print(diagnose(lambda run: run.wait(run.barrier(0), 0), Emulator(), GlobalMemory(), SharedMemory(64)))
+    would hang: mbarrier[CTA 0, 0] never completes phase 0
+      expected : 0 bytes
+      arrived  : 0 bytes
+      pending  : 1 arrivals
+    """
+    expect_function(program, "a program, called with a Run,")
+    run = Run(engine, gmem, smem, maps=maps)
+    try:
+        program(run)
+    except TmaTrap as trap:
+        return Outcome("trap", tuple(run.races), trap.cause, trap.cuda_error)
+    except WouldHangError:
+        barrier = run.stuck_at
+        if barrier is None:
+            raise
+        return Outcome(
+            "would hang",
+            tuple(run.races),
+            barrier=barrier.name,
+            phase=barrier.phase,
+            expected=barrier.expected,
+            arrived=barrier.arrived_bytes,
+            pending=barrier.pending,
+            contributions=tuple(barrier.contributions),
+        )
+    run.exit()
+    return Outcome("completed", tuple(run.races))

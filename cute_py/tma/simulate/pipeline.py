@@ -1,0 +1,331 @@
+"""A producer and a consumer around a ring of stages, tick by tick.
+
+The producer waits until a stage is empty, says how many bytes it expects, and issues the loads of iteration i into
+stage i mod D. They land `load_ticks` later. The consumer waits for the full barrier, works on the stage, stores it if
+it is asked to, and arrives at the empty barrier. Both barriers of a stage are waited for with parity (i / D) & 1, the
+producer's inverted, so that the first pass finds every stage empty.
+
+    stage 0  LLLLCC.LLLLCC.    . empty   L loading   F full
+    stage 1  .LLLLFCC.LLLLC    C consumed   S stored
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cute_py.argument_checks import expect, expect_function, expect_having, expect_integer, expect_integer_array
+from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap, given
+from cute_py.tma.emulator.im2col import row_count
+from cute_py.tma.emulator.image import image
+from cute_py.tma.emulator.mbarrier import MAX_COUNT
+from cute_py.tma.emulator.memory import SHARED_LIMIT, GlobalMemory, SharedMemory
+from cute_py.tma.emulator.operands import require_box
+from cute_py.tma.simulate.diagnosis import Flight, Outcome, Race, Run
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from cute_py.tma.emulator.emulator import Emulator
+    from cute_py.tma.emulator.mbarrier import Mbarrier
+
+BARRIER_BYTES = 8
+
+MAX_TICKS = 10_000
+"""Of one step: a timeline has a character for each tick."""
+
+EMPTY, LOADING, FULL, CONSUMING, STORING = ".", "L", "F", "C", "S"
+"""States of a stage, as the timeline prints them."""
+
+
+@dataclass(frozen=True, slots=True)
+class RingLoad:
+    """One operand that every iteration loads: its descriptor, its coordinates by iteration, its place in the stage."""
+
+    descriptor: Any
+    coords: Sequence[Sequence[int]]
+    offset: int = 0
+    mode: str | None = None
+    im2col_offsets: Sequence[int] = ()
+
+    def __post_init__(self) -> None:
+        _require_rows(self.coords, "a load")
+        expect_integer(self.offset, "offset, of a load in its stage,", 0, SHARED_LIMIT - 1, "bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class RingStore:
+    """What every iteration stores from its stage."""
+
+    descriptor: Any
+    coords: Sequence[Sequence[int]]
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        _require_rows(self.coords, "a store")
+        expect_integer(self.offset, "offset, of a store in its stage,", 0, SHARED_LIMIT - 1, "bytes")
+
+
+def _require_rows(coords: Any, what: str) -> None:
+    rows = expect_integer_array(coords, f"coords of {what}")
+    if rows.ndim != 2 and (rows.size or not rows.ndim):
+        raise InvalidTypeError(f"coords of {what} must be one row of coordinates an iteration, got {given(coords)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened to a stage."""
+
+    tick: int
+    stage: int
+    iteration: int
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.tick:>5}  stage {self.stage}  iteration {self.iteration:>3}  {self.what}"
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """A ring's run: what happened, the state of every stage at every tick, and how it ended."""
+
+    depth: int
+    events: tuple[Event, ...]
+    states: tuple[str, ...]
+    """One string for each stage, one character for each tick."""
+    outcome: Outcome
+
+    @property
+    def ticks(self) -> int:
+        """How long it took."""
+        return len(self.states[0]) if self.states else 0
+
+    def __str__(self) -> str:
+        lines = [f"stage {i:<2} {state}" for i, state in enumerate(self.states)]
+        return "\n".join([*lines, str(self.outcome)])
+
+
+@dataclass(slots=True)
+class _Stage:
+    full: Mbarrier
+    empty: Mbarrier
+    start: int
+    state: str = EMPTY
+    history: list[str] = field(default_factory=list)
+
+
+class Ring:
+    """A ring of `depth` stages of shared memory.
+
+    Args:
+        engine: the TMA engine.
+        gmem, smem: the memories; stages start at byte 0 of shared memory, the barriers follow the last stage.
+        loads: what every iteration loads; the bytes of all of them are expected together.
+        depth: number of stages.
+        store: what every iteration stores, if anything.
+        stage_bytes: distance of two stages; None: as much as the loads need, rounded up to 1024.
+        expect_bytes: what the producer announces; None: the right number.
+        consume: called with the stage's bytes and the iteration, may change them (then a proxy fence follows).
+    Raises:
+        InvalidValueError: no stage, no load, lists of different length, or shared memory that is too small.
+
+    >>> from cute_py.tma.descriptor.request import TensorMapTiled
+    >>> from cute_py.tma.emulator.emulator import Emulator
+    >>> gmem = GlobalMemory()
+    >>> _ = gmem.add("A", np.arange(4096, dtype=np.uint32).view(np.uint8), 4096)
+    >>> tile = TensorMapTiled(2, 4096, (4096,), (), (128,))
+    >>> loads = [RingLoad(tile, [(128 * i,) for i in range(6)])]
+    >>> print(Ring(Emulator(), gmem, SharedMemory(4096), loads, depth=2).simulate())
+    stage 0  LLLLCC.LLLLCC.LLLLCC...
+    stage 1  .LLLLFCC.LLLLCC.LLLLCC.
+    completed
+    """
+
+    def __init__(
+        self,
+        engine: Emulator,
+        gmem: GlobalMemory,
+        smem: SharedMemory,
+        loads: Sequence[RingLoad],
+        *,
+        depth: int,
+        store: RingStore | None = None,
+        stage_bytes: int | None = None,
+        expect_bytes: int | None = None,
+        consume: Callable[[NDArray[np.uint8], int], object] | None = None,
+    ) -> None:
+        depth = expect_integer(depth, "depth")
+        if consume is not None:
+            expect_function(consume, "consume, called with bytes and iteration,")
+        store = None if store is None else expect(store, RingStore, "store")
+        if not isinstance(loads, (tuple, list)):
+            raise InvalidTypeError(f"loads of a ring must be RingLoads in a list, got {given(loads)}")
+        loads = [expect(load, RingLoad, "a load of a ring") for load in loads]
+        expect_having(engine, ("geometry", "load_many"), "an emulator")
+        if depth < 1 or not loads:
+            raise InvalidValueError(f"a ring of {depth} stages with {len(loads)} loads; must have 1 or more of each")
+        counts = {len(load.coords) for load in loads} | ({len(store.coords)} if store else set())
+        if len(counts) != 1:
+            raise InvalidValueError(f"loads and store name {sorted(counts)} iterations; must be one number")
+        self.iterations = counts.pop()
+        self.loads, self.store, self.depth, self.consume = tuple(loads), store, depth, consume
+        self.run = Run(engine, gmem, smem)
+        ends, right = [], 0
+        for load in loads:
+            shape = engine.geometry(load.descriptor, load.mode)
+            rows = row_count(shape, load.im2col_offsets)
+            require_box(shape, rows)
+            ends.append(load.offset + image(shape, rows, smem.base + load.offset).extent)
+            right += rows * shape.row_bytes
+        least = -(-max(ends) // 1024) * 1024
+        self.stage_bytes = least if stage_bytes is None else expect_integer(stage_bytes, "stage_bytes", 1, unit="bytes")
+        self.expect_bytes = expect_integer(
+            right if expect_bytes is None else expect_bytes, "expect_bytes", 0, MAX_COUNT, "bytes"
+        )
+        first = -(-depth * self.stage_bytes // BARRIER_BYTES) * BARRIER_BYTES
+        need = first + 2 * depth * BARRIER_BYTES
+        if need > len(smem):
+            raise InvalidValueError(f"{depth} stages need {need} bytes of shared memory; there are {len(smem)}")
+        self._stages = [
+            _Stage(
+                self.run.barrier(first + 2 * s * BARRIER_BYTES, name=f"full[{s}]"),
+                self.run.barrier(first + (2 * s + 1) * BARRIER_BYTES, name=f"empty[{s}]"),
+                s * self.stage_bytes,
+            )
+            for s in range(depth)
+        ]
+
+    def simulate(self, *, load_ticks: int = 4, consume_ticks: int = 2, store_ticks: int = 2) -> Timeline:
+        """Run all iterations.
+
+        Args:
+            load_ticks, consume_ticks, store_ticks: how long each takes, 1 to 10,000.
+        Returns:
+            what happened; the ring hangs where neither actor can move and no load is under way.
+        """
+        ticks = {"load_ticks": load_ticks, "consume_ticks": consume_ticks, "store_ticks": store_ticks}
+        return _Simulation(self, *[expect_integer(n, name, 1, MAX_TICKS, "ticks") for name, n in ticks.items()]).run()
+
+
+class _Simulation:
+    """The two actors of a ring and the clock."""
+
+    def __init__(self, ring: Ring, load_ticks: int, consume_ticks: int, store_ticks: int) -> None:
+        self.ring, self.stages = ring, ring._stages
+        self.load_ticks, self.consume_ticks, self.store_ticks = load_ticks, consume_ticks, store_ticks
+        self.events: list[Event] = []
+        self.tick = 0
+        self.produced = self.consumed = 0
+        self.flying: list[tuple[int, int, Flight]] = []
+        self.busy_until = 0
+        self.phase = "wait"
+
+    def note(self, iteration: int, what: str, state: str | None = None) -> None:
+        stage = iteration % self.ring.depth
+        self.events.append(Event(self.tick, stage, iteration, what))
+        if state is not None:
+            self.stages[stage].state = state
+
+    def land(self) -> bool:
+        """Loads whose time has come arrive."""
+        due = [entry for entry in self.flying if entry[0] <= self.tick]
+        self.flying = [entry for entry in self.flying if entry[0] > self.tick]
+        for _, iteration, flight in due:
+            self.ring.run.land(flight)
+            if flight.barrier.phase > flight.phase:
+                self.note(iteration, "full", FULL)
+        return bool(due)
+
+    def produce(self) -> bool:
+        """Issue the loads of the next iteration if its stage is empty."""
+        i, ring = self.produced, self.ring
+        if i >= ring.iterations:
+            return False
+        stage = self.stages[i % ring.depth]
+        parity = (i // ring.depth) & 1
+        if not stage.empty.try_wait(parity ^ 1):
+            return False
+        stage.full.arrive_expect_tx(ring.expect_bytes)
+        for load in ring.loads:
+            operands: dict[str, Any] = {"mode": load.mode, "im2col_offsets": load.im2col_offsets}
+            flight = ring.run.issue(load.descriptor, load.coords[i], stage.start + load.offset, stage.full, **operands)
+            self.flying.append((self.tick + self.load_ticks, i, flight))
+        self.note(i, "loads issued", LOADING)
+        self.produced += 1
+        return True
+
+    def work(self) -> bool:
+        """Move the consumer on by one step if it can."""
+        i, ring = self.consumed, self.ring
+        if i >= ring.iterations or self.tick < self.busy_until:
+            return self.tick < self.busy_until
+        stage = self.stages[i % ring.depth]
+        if self.phase == "wait":
+            if not stage.full.try_wait((i // ring.depth) & 1):
+                return False
+            ring.run.wait(stage.full, (i // ring.depth) & 1)
+            self._consume(i, stage)
+            return True
+        if self.phase == "consume" and ring.store is not None:
+            ring.run.store(ring.store.descriptor, ring.store.coords[i], stage.start + ring.store.offset)
+            ring.run.commit_group()
+            self.note(i, "store issued", STORING)
+            self.phase, self.busy_until = "store", self.tick + self.store_ticks
+            return True
+        ring.run.wait_group_read(0)
+        stage.empty.arrive()
+        self.note(i, "empty", EMPTY)
+        self.phase, self.consumed = "wait", i + 1
+        self.work()  # the next stage may be full already
+        return True
+
+    def _consume(self, i: int, stage: _Stage) -> None:
+        ring = self.ring
+        self.note(i, "consume", CONSUMING)
+        if ring.consume is not None:
+            data = ring.run.read(stage.start, ring.stage_bytes, f"consumer of iteration {i}")
+            before = data.copy()
+            ring.consume(data, i)
+            if not np.array_equal(before, data):
+                ring.run.write(stage.start, data, f"consumer of iteration {i}")
+                ring.run.fence_proxy_async()
+        self.phase, self.busy_until = "consume", self.tick + self.consume_ticks
+
+    def run(self) -> Timeline:
+        outcome: Outcome | None = None
+        while self.consumed < self.ring.iterations and outcome is None:
+            try:
+                moved = self.land()
+                moved = self.produce() or moved
+                moved = self.work() or moved
+            except TmaTrap as trap:
+                outcome = Outcome("trap", tuple(self.ring.run.races), trap.cause, trap.cuda_error)
+            for stage in self.stages:
+                stage.history.append(stage.state)
+            self.tick += 1
+            if outcome is None and not moved and not self.flying:
+                outcome = self._hang()
+        if outcome is None:
+            self.ring.run.wait_group(0)
+            outcome = Outcome("completed", self._races())
+        states = tuple("".join(stage.history) for stage in self.stages)
+        return Timeline(self.ring.depth, tuple(self.events), states, outcome)
+
+    def _races(self) -> tuple[Race, ...]:
+        return tuple(self.ring.run.races)
+
+    def _hang(self) -> Outcome:
+        barrier = self.stages[self.consumed % self.ring.depth].full
+        return Outcome(
+            "would hang",
+            self._races(),
+            barrier=barrier.name,
+            phase=barrier.phase,
+            expected=barrier.expected,
+            arrived=barrier.arrived_bytes,
+            pending=barrier.pending,
+            contributions=tuple(barrier.contributions),
+        )

@@ -1,0 +1,256 @@
+"""The way of one element or byte through a copy, in both directions.
+
+    logical coordinate -> TMA coordinate -> global byte -> instruction -> shared byte -> bank
+
+A `Trace` is a copy as a list of instructions of one descriptor. `forward` follows an element of the tensor to shared
+memory, `backward` says what a shared byte holds, `first_difference` tells in these terms where two memories part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cute_py.argument_checks import expect, expect_choice, expect_function, expect_integer, expect_integers
+from cute_py.errors import InvalidValueError
+from cute_py.tma.emulator import operands
+from cute_py.tma.emulator.box import four_rows, row_coordinates, tile_rows
+from cute_py.tma.emulator.geometry import Geometry, geometry
+from cute_py.tma.emulator.im2col import im2col_bases, im2col_rows, row_count, wide_bases, wide_rows
+from cute_py.tma.emulator.image import Image, image
+from cute_py.tma.emulator.memory import ADDRESS_LIMIT, SHARED_LIMIT, GlobalMemory, SharedMemory, as_bytes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from cute_py.tma.emulator.box import Rows
+
+BANKS = 32
+BANK_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One element on its way. Addresses in bytes."""
+
+    tma_coord: tuple[int, ...]
+    """Innermost mode first; with interleave mode 0 counts channel slices."""
+    inside: bool
+    """The element is inside the tensor; else it is filled and no global byte is read."""
+    global_address: int
+    global_name: str
+    instruction: int
+    instruction_coords: tuple[int, ...]
+    shared_offset: int
+    shared_address: int
+    logical: tuple[int, ...] | None = None
+
+    @property
+    def bank(self) -> int:
+        """The bank of shared memory, of 32 that are 4 bytes wide."""
+        return self.shared_address // BANK_BYTES % BANKS
+
+    def __str__(self) -> str:
+        logical = "" if self.logical is None else f"logical {self.logical} -> "
+        source = self.global_name if self.inside else "outside the tensor (filled)"
+        return (
+            f"{logical}TMA {self.tma_coord} -> {source} -> instruction {self.instruction} at "
+            f"{self.instruction_coords} -> shared byte {self.shared_offset} -> bank {self.bank}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first byte in which two memories differ."""
+
+    byte: int
+    found: int
+    expected: int
+    count: int
+    """Bytes that differ in all."""
+    step: Step | None
+    """What the byte holds; None if no instruction touches it."""
+
+    def __str__(self) -> str:
+        way = "no instruction touches it" if self.step is None else str(self.step)
+        return f"byte {self.byte}: 0x{self.found:02x}, expected 0x{self.expected:02x} ({self.count} differ); {way}"
+
+
+class Trace:
+    """n instructions of one descriptor, to be asked where elements go.
+
+    Args:
+        descriptor, mode, im2col_offsets: as for `Emulator.load`.
+        coords: (n, R), innermost mode first.
+        smem_offsets: (n,) bytes.
+        smem: gives the base address; None: 0.
+        gmem: gives names to addresses; None: plain addresses.
+        logical: TMA coordinate -> coordinate in the tensor's own order, if there is one.
+
+    >>> from cute_py.tma.descriptor.request import TensorMapTiled
+    >>> tile = TensorMapTiled(6, 4096, (64, 16), (128,), (64, 8), swizzle=3)
+    >>> print(Trace(tile, [(0, 0), (0, 8)], [0, 1024]).forward((8, 9))[0])
+    TMA (8, 9) -> 0x1490 -> instruction 1 at (0, 8) -> shared byte 1152 -> bank 0
+    """
+
+    def __init__(
+        self,
+        descriptor: Any,
+        coords: Any,
+        smem_offsets: Any,
+        *,
+        mode: str | None = None,
+        im2col_offsets: Any = (),
+        smem: SharedMemory | None = None,
+        gmem: GlobalMemory | None = None,
+        logical: Callable[[tuple[int, ...]], tuple[int, ...]] | None = None,
+    ) -> None:
+        self.geometry: Geometry = geometry(descriptor, mode)
+        self.coords = operands.coordinates(self.geometry, coords)
+        self.offsets = operands.im2col_offsets(self.geometry, im2col_offsets, len(self.coords))
+        self.starts = operands.offsets_of_windows(smem_offsets, len(self.coords))
+        self.base = 0 if smem is None else expect(smem, SharedMemory, "smem").base
+        self.gmem = None if gmem is None else expect(gmem, GlobalMemory, "gmem")
+        if logical is not None:
+            expect_function(logical, "logical, called with a TMA coordinate,")
+        self.logical = logical
+        self.rows = row_count(self.geometry, self.offsets[0] if len(self.offsets) else ())
+        operands.require_box(self.geometry, self.rows)
+
+    # ---- the walk of one instruction -----------------------------------------------------------------------------
+
+    def _rows(self, i: int) -> tuple[Rows, NDArray[np.int64]]:
+        """Rows of instruction i, and the (R, rank) tensor coordinates of their first elements."""
+        shape, coords, offsets = self.geometry, self.coords[i : i + 1], self.offsets[i : i + 1]
+        if shape.mode == "tile":
+            return tile_rows(shape, coords), row_coordinates(shape, coords[0])
+        if not shape.mode.startswith("im2col"):
+            return four_rows(shape, coords), row_coordinates(shape, coords[0])
+        if shape.mode == "im2col":
+            rows = im2col_rows(shape, coords, offsets)
+            bases, pictures = im2col_bases(shape, coords)
+            bases = [base + offsets[0, k] for k, base in enumerate(bases)]
+        else:
+            rows = wide_rows(shape, coords, offsets)
+            bases, pictures = wide_bases(shape, coords, int(offsets[0, 0]), int(offsets[0, 1]))
+        table = np.broadcast_to(coords, (self.rows, shape.rank)).copy()
+        for mode, base in [*zip(shape.spatial, bases, strict=True), (shape.rank - 1, pictures)]:
+            table[:, mode] = base[0]
+        return rows, table
+
+    def _image(self, i: int) -> Image:
+        return image(self.geometry, self.rows, int(self.starts[i]) + self.base)
+
+    def _element_of(self, byte: int) -> int:
+        """Elements (without interleave) from the start of a row to the one that holds a byte of it."""
+        return 0 if self.geometry.interleaved else byte * 8 // self.geometry.bits
+
+    def _step(self, i: int, rows: Rows, table: NDArray[np.int64], row: int, byte: int) -> Step:
+        """The step of byte `byte` of row `row` of instruction i."""
+        shape, picture = self.geometry, self._image(i)
+        unit = row * (shape.row_bytes // picture.unit) + byte // picture.unit
+        offset = int(self.starts[i]) + int(picture.positions[unit]) + byte % picture.unit
+        coord = [int(c) for c in table[row]]
+        coord[0] += self._element_of(byte)
+        address = int(rows.address[0, row]) + byte
+        inside = bool(rows.inside[0, row]) and int(rows.first[0]) <= byte < int(rows.last[0])
+        tma = tuple(coord)
+        return Step(
+            tma_coord=tma,
+            inside=inside,
+            global_address=address,
+            global_name=f"0x{address:x}" if self.gmem is None else self.gmem.name_of(address),
+            instruction=i,
+            instruction_coords=tuple(self.coords[i].tolist()),
+            shared_offset=offset,
+            shared_address=offset + self.base,
+            logical=None if self.logical is None else self.logical(tma),
+        )
+
+    # ---- questions -----------------------------------------------------------------------------------------------
+
+    def forward(self, tma_coord: Sequence[int]) -> list[Step]:
+        """Where the element at a TMA coordinate goes: one step for each time that an instruction touches it.
+
+        Raises:
+            InvalidValueError: the wrong number of coordinates.
+        """
+        shape = self.geometry
+        numbers = expect_integers(tma_coord, "TMA coordinate", -ADDRESS_LIMIT, ADDRESS_LIMIT - 1, count=shape.rank)
+        want = np.asarray(numbers, np.int64)
+        found = []
+        per_row = 1 if shape.interleaved else shape.row_bytes * 8 // shape.bits
+        for i in range(len(self.coords)):
+            rows, table = self._rows(i)
+            ahead = want[0] - table[:, 0]
+            hit = (table[:, 1:] == want[1:]).all(axis=1) & (ahead >= 0) & (ahead < per_row)
+            for row in np.flatnonzero(hit).tolist():
+                byte = 0 if shape.interleaved else int(ahead[row]) * shape.bits // 8
+                found.append(self._step(i, rows, table, row, byte))
+        return found
+
+    def backward(self, shared_offset: int) -> Step | None:
+        """What a byte of shared memory holds after the instructions ran in order; None if none wrote it."""
+        shape = self.geometry
+        shared_offset = expect_integer(shared_offset, "the offset in shared memory", 0, SHARED_LIMIT - 1)
+        for i in range(len(self.coords) - 1, -1, -1):
+            picture = self._image(i)
+            inside = shared_offset - int(self.starts[i]) - picture.positions
+            hit = np.flatnonzero((inside >= 0) & (inside < picture.unit))
+            if len(hit):
+                rows, table = self._rows(i)
+                row, unit = divmod(int(hit[0]), shape.row_bytes // picture.unit)
+                return self._step(i, rows, table, row, unit * picture.unit + int(inside[hit[0]]))
+        return None
+
+    def from_global(self, address: int) -> list[Step]:
+        """The steps of the byte at a global address: one for each time that an instruction touches it."""
+        address = expect_integer(address, "the address", 0, ADDRESS_LIMIT - 1)
+        found = []
+        for i in range(len(self.coords)):
+            rows, table = self._rows(i)
+            byte = address - rows.address[0]
+            hit = rows.inside[0] & (byte >= rows.first[0]) & (byte < rows.last[0])
+            for row in np.flatnonzero(hit).tolist():
+                found.append(self._step(i, rows, table, row, int(byte[row])))
+        return found
+
+    def steps(self, instruction: int = 0) -> Iterator[Step]:
+        """Every element of one instruction, in the order of the rows."""
+        instruction = expect_integer(instruction, "the number of an instruction")
+        if not 0 <= instruction < len(self.coords):
+            raise InvalidValueError(f"instruction {instruction}; there are {len(self.coords)}")
+        rows, table = self._rows(instruction)
+        width = self.geometry.row_bytes if self.geometry.interleaved else max(self.geometry.bits // 8, 1)
+        for row in range(self.rows):
+            for byte in range(0, self.geometry.row_bytes, width):
+                yield self._step(instruction, rows, table, row, byte)
+
+    def first_difference(
+        self, found: NDArray[np.uint8], expected: NDArray[np.uint8], *, space: str = "shared", base: int = 0
+    ) -> Difference | None:
+        """Where two memories first differ, and what should lie there; None if they are equal.
+
+        Args:
+            found, expected: uint8 arrays of one length.
+            space: 'shared' or 'global'; `base` is the address of byte 0 of global memory.
+        Raises:
+            InvalidValueError: different lengths, or no such space.
+        """
+        expect_choice(space, ("shared", "global"), "space")
+        base = expect_integer(base, "base", 0, ADDRESS_LIMIT - 1, "bytes")
+        found, expected = (as_bytes(b, name, writable=False) for b, name in ((found, "found"), (expected, "expected")))
+        if len(found) != len(expected):
+            raise InvalidValueError(f"{len(found)} and {len(expected)} bytes; must be as many")
+        differ = np.flatnonzero(found != expected)
+        if not len(differ):
+            return None
+        byte = int(differ[0])
+        if space == "shared":
+            step = self.backward(byte)
+        else:
+            step = next(iter(self.from_global(base + byte)), None)
+        return Difference(byte, int(found[byte]), int(expected[byte]), len(differ), step)
