@@ -216,15 +216,12 @@ class Swizzle:
         if offsets.dtype.kind == "O":
             return self._of_wide(offsets)
         top = (1 << (8 * offsets.dtype.itemsize - (offsets.dtype.kind == "i"))) - 1
-        reads_signs = self.yyy_mask > top and offsets.dtype.kind == "i" and bool((offsets < 0).any())
-        if self.zzz_mask > top or reads_signs:  # bits that this type has no room for
+        if (self.yyy_mask | self.zzz_mask) > top:  # bits that this type has no room for; a sign reads as ones
             wide = "int64" if (self.yyy_mask | self.zzz_mask) < 1 << 63 else object
             swizzled = self._of_wide(offsets.astype(wide))
             return swizzled if self.zzz_mask > top else swizzled.astype(offsets.dtype)
-        if self.yyy_mask & top == 0:
-            return offsets.copy()
         kind = offsets.dtype.type
-        y = offsets & kind(self.yyy_mask & top)
+        y = offsets & kind(self.yyy_mask)
         return offsets ^ (y >> kind(self.shift) if self.shift >= 0 else y << kind(-self.shift))
 
     def _of_wide(self, offsets: Any) -> Any:

@@ -152,3 +152,16 @@ def test_long_expressions_have_the_values_of_the_numbers(
                 assert str(symbolic.subs({MANY[i]: sizes[i] for i in known}).subs(values)) == str(concrete)
         except LayoutError:  # the numbers break a condition that the symbols carried along
             continue
+
+
+def test_numbers_go_in_all_at_once() -> None:
+    """sympy alone takes 4 / (N*K) for more than 1 when M is in, and drops the bound."""
+    m, n, k = sympy.symbols("m n k", integer=True, positive=True)
+    bounded = sympy.Max(1, sympy.floor(4 / (m * n * k)), evaluate=False)
+    assert bounded.subs({m: 4, n: 4, k: 4}) == 0
+    assert str(Layout(bounded).subs({m: 4, n: 4, k: 4})) == "1:_1"
+
+
+def test_symbols_go_in_as_sympy_puts_them() -> None:
+    assert str(Layout((M, N)).subs({M: 2 * N})) == "(2*N,N):(_1,2*N)"
+    assert str(Layout((M, N)).subs({M: N, N: 4})) == "(4,4):(_1,4)"

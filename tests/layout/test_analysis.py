@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
+import sympy
 
 import cute_py as cute
 from cute_py import ComposedLayout, E, Int, Layout, Swizzle
@@ -192,3 +194,63 @@ def test_a_list_of_coordinates_has_one_profile(coords: list[object]) -> None:
     with pytest.raises(CoordinateError, match=r"must have one profile|Mismatched Ranks"):
         cute.offsets(Layout((4, (2, 4))), coords)
     assert cute.offsets(Layout((4, (2, 4))), [(0, (0, 1)), (3, (1, 2))]).tolist() == [8, 23]
+
+
+AXES = [Layout(8), Layout((2, 4)), cute.make_identity_layout((8,)), cute.make_identity_layout((2, 4)), Layout(9)]
+
+
+def test_same_function_of_every_codomain() -> None:
+    """Of integers, of one axis and of two axes."""
+    same = [[cute.same_function(a, b) for b in AXES] for a in AXES]
+    wanted = [[i == j or {i, j} == {0, 1} for j in range(len(AXES))] for i in range(len(AXES))]
+    assert same == wanted
+
+
+def test_overlaps_of_coordinates_and_of_swizzles() -> None:
+    square = cute.make_identity_layout((4, 4))
+    swizzled = cute.composition(Swizzle(2, 0, 2), Layout(16))
+    for shift in range(-20, 21):
+        assert cute.overlaps(square, square, shift=shift) == (abs(shift) < 4)
+        assert cute.overlaps(swizzled, Layout(4), shift=shift) == (-4 < shift < 16)
+    assert not cute.overlaps(Layout(0), Layout(4))
+    assert not cute.overlaps(Layout(4), Layout((4, 0)))
+
+
+@pytest.mark.parametrize("layout", [Layout((4, 8), (E(1), E(0))), Layout((4, 8), (E(0), 4 * E(0))), Layout(8, E(0))])
+def test_coordinates_of_points(layout: Layout) -> None:
+    points = cute.offsets(layout)
+    found = cute.coordinates(layout, points).reshape(-1, int(cute.rank(layout)))
+    sizes = layout.shape if isinstance(layout.shape, tuple) else (layout.shape,)
+    assert sorted(map(tuple, found.tolist())) == sorted(itertools.product(*map(range, sizes)))
+
+
+def test_points_have_an_entry_for_each_axis() -> None:
+    with pytest.raises(InvalidValueError, match="2 entries in the last axis"):
+        cute.coordinates(Layout((4, 8), (E(1), E(0))), np.zeros((4, 3), int))
+
+
+def test_the_f2_view_through_a_layout_ends_at_its_domain() -> None:
+    rows = Layout((4, 8), (8, 1))
+    for start, inner in ((0, Layout(32)), (16, Layout(16))):
+        whole = ComposedLayout(rows, start, inner)
+        view = cute.linear(whole)
+        assert [view(i) for i in range(int(cute.size(inner)))] == [whole(i) for i in range(int(cute.size(inner)))]
+    for start, inner in ((0, Layout(64)), (32, Layout(16))):
+        assert "beyond the domain of the outer" in str(why_not_linear(ComposedLayout(rows, start, inner)))
+
+
+@pytest.mark.parametrize("coordinate", [(1, 2), (np.arange(2), np.arange(2)), (np.arange(2), 1, 2)])
+def test_coordinates_of_another_rank_are_refused(coordinate: Any) -> None:
+    with pytest.raises(CoordinateError, match="Mismatched Ranks"):
+        cute.offsets(Layout(8) if len(coordinate) == 2 else Layout((4, 8)), coordinate)
+
+
+@pytest.mark.parametrize("offset", [sympy.Symbol("n", integer=True), E(0)], ids=str)
+def test_offsets_need_a_known_integer_between(offset: Any) -> None:
+    with pytest.raises(InvalidTypeError, match="offsets can't add"):
+        cute.offsets(ComposedLayout(Swizzle(2, 0, 2), offset, Layout(16)))
+
+
+def test_a_linear_layout_has_sizes_above_zero() -> None:
+    with pytest.raises(InvalidValueError, match="a size = 0; must be at least 1"):
+        cute.LinearLayout(0, ())

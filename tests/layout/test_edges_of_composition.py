@@ -12,7 +12,7 @@ import cute_py as cute
 from cute_py import Int, Layout, make_identity_layout, make_identity_tensor, parse
 from cute_py.errors import CompositionMismatchError, LayoutError, StaticAssertError
 
-K, M = sympy.symbols("K M", integer=True, positive=True)
+K, M, N = sympy.symbols("K M N", integer=True, positive=True)
 
 
 @pytest.mark.parametrize("left", ["(4,8):(1,4)", "(_4,8):(_1,_4)"])
@@ -55,6 +55,16 @@ def test_the_condition_is_only_known_of_two_static_numbers() -> None:
 def test_a_static_mode_of_size_zero_beside_a_symbol() -> None:
     with pytest.raises(LayoutError, match="division by zero"):
         cute.composition(Layout((Int(0), M)), Layout(K, Int(3)))
+
+
+@pytest.mark.parametrize(("size", "result"), [(1, "(1,K):(N,N)"), (Int(1), "K:N"), (0, None), (Int(0), None)])
+def test_a_symbolic_step_over_modes_of_size_one_and_zero(size: int, result: str | None) -> None:
+    layout = Layout((size, M))
+    if result is None:
+        with pytest.raises(LayoutError, match="division by zero"):
+            cute.composition(layout, Layout(K, N))
+    else:
+        assert str(cute.composition(layout, Layout(K, N))) == result
 
 
 @pytest.mark.parametrize("tiler", [Int(4), 4, Int(8), 8, (2, 6, 3), (None, 3)])

@@ -8,10 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sympy
 
 import cute_py as cute
 from cute_py import ComposedLayout, Int, Layout, Swizzle, Tensor
-from cute_py.errors import CoordinateError, CuteError, InvalidTypeError, InvalidValueError, LayoutError
+from cute_py.errors import (
+    CoordinateError,
+    CuteError,
+    InvalidTypeError,
+    InvalidValueError,
+    LayoutError,
+    StaticAssertError,
+)
 
 A = Layout((Int(4), Int(8)), (Int(8), Int(1)))
 
@@ -221,3 +229,26 @@ def test_static_arithmetic_stays_static() -> None:
     for bad in (True, 4.0, "4", np.bool_(True), None):
         with pytest.raises(InvalidTypeError):
             Int(bad)
+
+
+def test_equal_where_shape_and_stride_are() -> None:
+    m, n = sympy.symbols("m n", integer=True, positive=True)
+    made = [Layout((4, x), (y, 2)) for x in (8, 9, m, n) for y in (1, 3, m)]
+    again = [Layout((4, x), (y, 2)) for x in (8, 9, m, n) for y in (1, 3, m)]
+    for i, a in enumerate(made):
+        assert [a == b for b in again] == [i == j for j in range(len(again))]
+    assert set(made) == set(again)
+    assert Layout(4, 1) != Layout(8, 1)
+
+
+def test_an_order_has_the_rank_of_the_shape() -> None:
+    with pytest.raises(StaticAssertError, match="Mismatched Ranks"):
+        cute.make_ordered_layout((4, 8), (0, 1, 2))
+    with pytest.raises(StaticAssertError, match="Mismatched Ranks"):
+        cute.make_ordered_layout((4, 8), ((0, 1), 2))
+
+
+def test_select_takes_modes_one_by_one_or_as_one_sequence() -> None:
+    layout = Layout((4, 8, 2))
+    assert cute.select(layout, 2, 0) == cute.select(layout, (2, 0)) == cute.select(layout, [2, 0])
+    assert cute.select(layout, 1) == cute.select(layout, (1,)) == Layout((8,), (4,))

@@ -126,3 +126,20 @@ def test_downcast_of_a_vector() -> None:
 def test_ceil_div_truncates_below_zero(a: int, b: int, result: int) -> None:
     """(a + b - 1) / b, as C++ divides; static or not."""
     assert cute.ceil_div(a, b) == cute.ceil_div(Int(a), Int(b)) == result
+
+
+COORDINATES = [
+    # what is static: 0 whatever it is divided by, and everything modulo a static 1
+    (5, "(_1,8)", "(_0,5)"),
+    (5, "(1,8)", "(0,5)"),
+    (Int(5), "(_1,8)", "(_0,_5)"),
+    (Int(0), "(4,8)", "(_0,_0)"),
+    (Int(1), "(4,8)", "(1,0)"),
+    (Int(5), "(_4,8)", "(_1,_1)"),
+    (5, "(_4,(_1,8))", "(1,(_0,1))"),
+]
+
+
+@pytest.mark.parametrize(("index", "shape", "result"), COORDINATES)
+def test_idx2crd(index: int, shape: str, result: str) -> None:
+    assert repr(cute.idx2crd(index, parse(shape))) == repr(parse(result))
