@@ -126,15 +126,6 @@ def compact_right(shape: Tree, current: Any = 1) -> tuple[Tree, Any]:
     return current, current * shape
 
 
-def compact_left_each(shape: Tree, current: Tree) -> Tree:
-    """Column-major strides of each mode from its own start in `current`."""
-    if type(current) is tuple:
-        if type(shape) is not tuple or len(shape) != len(current):
-            raise StaticAssertError("Mismatched Ranks", {"shape": tree_text(shape), "current": tree_text(current)})
-        return tuple([compact_left_each(s, c) for s, c in zip(shape, current, strict=True)])
-    return compact_left(shape, current)[0]
-
-
 def product_like(tree: Tree, guide: Tree) -> Tree:
     """Products of `tree` at the leaves of `guide`."""
     if type(guide) is tuple:

@@ -56,7 +56,9 @@ def crd2crd(coord: Tree, src_shape: Tree, dst_shape: Tree) -> Tree:
     def convert(c: Tree, s: Tree, d: Tree) -> Tree:
         if type(c) is tuple and type(s) is tuple and type(d) is tuple:
             if not len(c) == len(s) == len(d):
-                raise StaticAssertError("Mismatched Ranks", {"coordinate": c, "from": tree_text(s), "to": tree_text(d)})
+                raise StaticAssertError(
+                    "Mismatched Ranks", {"coordinate": tree_text(c), "from": tree_text(s), "to": tree_text(d)}
+                )
             return tuple([convert(*t) for t in zip(c, s, d, strict=True)])
         return idx2crd_colex(crd2idx_horner(c, s), d)
 

@@ -216,7 +216,15 @@ def test_overlaps_of_coordinates_and_of_swizzles() -> None:
     assert not cute.overlaps(Layout(4), Layout((4, 0)))
 
 
-@pytest.mark.parametrize("layout", [Layout((4, 8), (E(1), E(0))), Layout((4, 8), (E(0), 4 * E(0))), Layout(8, E(0))])
+@pytest.mark.parametrize(
+    "layout",
+    [
+        Layout((4, 8), (E(1), E(0))),
+        Layout((4, 8), (E(0), 4 * E(0))),
+        Layout((3, 2), (2 * E(0), 3 * E(0))),
+        Layout(8, E(0)),
+    ],
+)
 def test_coordinates_of_points(layout: Layout) -> None:
     points = cute.offsets(layout)
     found = cute.coordinates(layout, points).reshape(-1, int(cute.rank(layout)))
@@ -225,8 +233,9 @@ def test_coordinates_of_points(layout: Layout) -> None:
 
 
 def test_points_have_an_entry_for_each_axis() -> None:
-    with pytest.raises(InvalidValueError, match="2 entries in the last axis"):
-        cute.coordinates(Layout((4, 8), (E(1), E(0))), np.zeros((4, 3), int))
+    for layout, axes in ((Layout((4, 8), (E(1), E(0))), 2), (Layout((3, 2), (2 * E(0), 3 * E(0))), 1)):
+        with pytest.raises(InvalidValueError, match=f"{axes} entries in the last axis"):
+            cute.coordinates(layout, np.zeros((4, 3), int))
 
 
 def test_the_f2_view_through_a_layout_ends_at_its_domain() -> None:

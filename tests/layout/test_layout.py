@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 from typing import Any
 
 import numpy as np
@@ -252,3 +253,22 @@ def test_select_takes_modes_one_by_one_or_as_one_sequence() -> None:
     layout = Layout((4, 8, 2))
     assert cute.select(layout, 2, 0) == cute.select(layout, (2, 0)) == cute.select(layout, [2, 0])
     assert cute.select(layout, 1) == cute.select(layout, (1,)) == Layout((8,), (4,))
+
+
+@pytest.mark.parametrize(
+    ("coordinate", "source", "target", "facts"),
+    [
+        ((1, 2), 8, (4, 8), "coordinate : (1,2)\n  shape      : 8"),
+        ((1, 2), (4, 8), (2, 2, 8), "coordinate : (1,2)\n  from       : (4,8)\n  to         : (2,2,8)"),
+    ],
+)
+def test_a_coordinate_goes_over_between_equal_ranks(coordinate: Any, source: Any, target: Any, facts: str) -> None:
+    with pytest.raises(LayoutError, match=f"^Mismatched Ranks\n  {re.escape(facts)}$"):
+        cute.crd2crd(coordinate, source, target)
+
+
+@pytest.mark.parametrize(("shape", "size"), [((Int(15), 14), Int(6)), ((15, Int(14)), Int(6)), ((Int(15), Int(14)), 6)])
+def test_a_domain_is_distributed_by_static_numbers(shape: Any, size: int) -> None:
+    with pytest.raises(StaticAssertError, match="is_static<ShapeB>::value"):
+        cute.domain_distribute(shape, size)
+    assert str(cute.domain_distribute((Int(15), Int(14)), Int(6))) == "(_3,_2):(_1,_15)"

@@ -72,3 +72,10 @@ def test_steps_are_data() -> None:
         told[0].values["merged"] = 3  # type: ignore[index]
     with pytest.raises(InvalidTypeError, match="no steps are known of upcast"):
         cute.steps(cute.upcast, Layout(4), 2)
+
+
+def test_one_mode_is_scaled() -> None:
+    """Nothing is stepped over on the way along a left side of one mode."""
+    steps = cute.steps(cute.composition, Layout(Int(8), Int(3)), Layout(Int(2), Int(2)))
+    assert [step.rule for step in steps] == ["coalesce", "mode", "scale", "result"]
+    assert "stride _2 * _3 = _6" in str(steps[2])
