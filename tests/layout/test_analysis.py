@@ -263,3 +263,10 @@ def test_offsets_need_a_known_integer_between(offset: Any) -> None:
 def test_a_linear_layout_has_sizes_above_zero() -> None:
     with pytest.raises(InvalidValueError, match="a size = 0; must be at least 1"):
         cute.LinearLayout(0, ())
+
+
+@pytest.mark.parametrize("empty", [Layout((4, 0), (3, 3)), ComposedLayout(Swizzle(2, 0, 2), Int(0), Layout((4, 0)))])
+def test_nothing_is_one_to_one_and_has_no_offsets(empty: Any) -> None:
+    assert cute.is_injective(empty)
+    assert cute.footprint(empty).distinct == cute.footprint(empty).span == 0
+    assert not cute.overlaps(empty)
