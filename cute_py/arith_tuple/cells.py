@@ -159,12 +159,14 @@ def dtype_of(tensor: Any) -> DType | None:
     return as_dtype(kind)
 
 
-def slabs(tensor: Any, show: Callable[[Any], str], column: int) -> list[str]:
+def slabs(tensor: Any, show: Callable[[Any], str], column: int, element: Callable[..., Any] | None = None) -> list[str]:
     """The lines of ranks 1 to 4: one element a line, a row a line, slabs divided by `-` and by `=`; `column` marks for
-    each column. Ranks 0 and above 4 have no lines. As in C++, a last mode of size 0 still shows its slab 0."""
+    each column. Ranks 0 and above 4 have no lines. As in C++, a last mode of size 0 still shows its slab 0.
+    `element` gives the elements, the tensor itself by default."""
+    at = tensor if element is None else element
     rank = len(modes(tensor.shape))
     if rank == 1:
-        return [show(tensor(m)) + "\n" for m in range(int(size(tensor)))]
+        return [show(at(m)) + "\n" for m in range(int(size(tensor)))]
     if not 2 <= rank <= 4:
         return []
     rows, columns, *outer = [range(int(size(tensor, mode))) for mode in range(rank)]
@@ -178,6 +180,6 @@ def slabs(tensor: Any, show: Callable[[Any], str], column: int) -> list[str]:
             for k in range(max(1, len(outer[len(outer) - 1 - len(place)]))):
                 out += [mark * ruler + "\n"] * bool(k) + slab((k, *place))
             return out
-        return ["".join([show(tensor(m, n, *place)) for n in columns]) + "\n" for m in rows]
+        return ["".join([show(at(m, n, *place)) for n in columns]) + "\n" for m in rows]
 
     return slab(())

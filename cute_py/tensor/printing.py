@@ -24,16 +24,21 @@ indices, and the text says how many it left out: never silently.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import prod
 from typing import Any, Final, TextIO
 
 from cute_py.argument_checks import expect
 from cute_py.arith_tuple.cells import cell, dtype_of, is_number, slabs
+from cute_py.arith_tuple.iterators import ArithTupleIterator
 from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import product, size
 from cute_py.layout.layout import Layout
-from cute_py.layout.trees import check_depth, leaves, modes
+from cute_py.layout.leaf import Int, tree_text
+from cute_py.layout.offsets import offsets
+from cute_py.layout.trees import check_depth, leaves, map_leaves, modes
 from cute_py.tensor.latex import check_cells, text_file
 from cute_py.tensor.ostream import ostream_tensor, ostream_text
 from cute_py.tensor.tensor import Tensor
@@ -193,10 +198,48 @@ def _elements(tensor: Any, rank: int, sizes: list[int]) -> list[str]:
 
 STYLES = ("cute", "ostream", "python")
 MAX_ELEMENTS: Final = 1 << 18
-"""Elements of a tensor that are printed; each is a call of the layout, so that these take seconds."""
-MAX_COORDINATES: Final = 1 << 16
-"""Coordinates that are printed; they take longer than numbers."""
+"""Elements of a tensor that are printed; each may be a call of the layout, so that these take seconds."""
 _SHORTER: Final = 'style="python" leaves out the middle of long modes; tensor(0, None) is one row of a matrix'
+
+
+def _coordinate_cells(tensor: Tensor) -> Callable[..., str] | None:
+    """(mode indices) -> text of that cell of a coordinate tensor, evaluated at once; None where one by one is right.
+
+    Which leaves of a coordinate are static, and so are printed with `_`, is the same in every cell; the first and the
+    last cell are compared with what the tensor itself gives.
+    """
+    sizes = [int(product(mode)) for mode in modes(domain_of(tensor.layout).shape)]
+    if not isinstance(tensor.engine, ArithTupleIterator) or not isinstance(tensor.layout, Layout):
+        return None
+    if not 1 <= len(sizes) <= 4 or prod(sizes) < 64:
+        return None
+    first = tensor(*[0] * len(sizes))
+    numbers = leaves(first.as_tuple()) if hasattr(first, "as_tuple") else [first]
+    table = offsets(tensor.layout)
+    if not all(isinstance(n, int) for n in numbers) or table.ndim != len(sizes) + 1 or table.shape[-1] != len(numbers):
+        return None
+    table = table + ([int(n) for n in numbers] - table[(0,) * len(sizes)])
+    form = tree_text(map_leaves(lambda n: _Slot("_%d" if isinstance(n, Int) else "%d"), first.as_tuple()))
+    rows = table.reshape(-1, len(numbers)).tolist()
+    steps = [prod(sizes[i + 1 :]) for i in range(len(sizes))]
+
+    def at(*index: int) -> str:
+        return f"  {form % tuple(rows[sum(i * step for i, step in zip(index, steps, strict=True))])}"
+
+    for index in ([0] * len(sizes), [n - 1 for n in sizes]):
+        if at(*index) != cell(tensor(*index), None):
+            return None
+    return at
+
+
+class _Slot:
+    """Where a number goes in the text of a coordinate."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
 
 
 def format_tensor(tensor: Any, header: bool = True, style: str = "cute") -> str:
@@ -208,7 +251,7 @@ def format_tensor(tensor: Any, header: bool = True, style: str = "cute") -> str:
         style: "cute", "ostream" or "python".
     Raises:
         InvalidTypeError: no tensor, or symbols. TensorAccessError: the engine can't be read.
-        InvalidValueError: unknown style, or more than 2**18 cells (2**16 of coordinates); style "python" shortens.
+        InvalidValueError: unknown style, or more than 2**18 cells; style "python" shortens.
 
     >>> print(format_tensor(make_tensor(counting_iterator(42), (4, 5))), end="")
     counting_iter(42) o (4,5):(_1,4):
@@ -236,12 +279,14 @@ def format_tensor(tensor: Any, header: bool = True, style: str = "cute") -> str:
         return python_tensor(tensor, header)
     if 1 <= len(modes(shape)) <= 4:  # others have no cells
         sizes = [int(product(mode)) for mode in modes(shape)]
-        most = MAX_COORDINATES if dtype_of(tensor) is None else MAX_ELEMENTS
-        check_cells(sizes, "print_tensor", {"tensor": tensor}, _SHORTER, most)
+        check_cells(sizes, "print_tensor", {"tensor": tensor}, _SHORTER, MAX_ELEMENTS)
     if style == "ostream":
         return ostream_tensor(tensor, header)
     dtype = dtype_of(tensor)
     head = f"{tensor}:\n" if header else ""
+    texts = _coordinate_cells(tensor)
+    if texts is not None:
+        return head + "".join(slabs(tensor, str, 5, texts))
     return head + "".join(slabs(tensor, lambda value: cell(value, dtype), 5))
 
 

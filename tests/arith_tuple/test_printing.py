@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from typing import Any
 
 import ml_dtypes
@@ -12,6 +13,7 @@ import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
+import cute_py as cute
 from cute_py import (
     E,
     Int,
@@ -188,3 +190,31 @@ def test_python_style_of_other_ranks_and_engines() -> None:
     assert "pointer" in format_tensor(make_tensor(make_gmem_ptr(0, "half"), (2, 3)), style="python")
     five = make_identity_tensor((2, 1, 1, 1, 2))
     assert "(1,0,0,0,1)" in format_tensor(five, style="python")
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        cute.make_identity_tensor((16, 8)),
+        cute.make_identity_tensor(((cute.Int(4), 2), (cute.Int(1), 8))),
+        cute.make_tensor(
+            cute.make_inttuple_iter(3, (cute.Int(5), 7)),
+            cute.Layout((8, (2, 4)), (cute.E(0), (2 * cute.E(1, 0), cute.E(1, 1)))),
+        ),
+        cute.make_tensor(cute.make_inttuple_iter(cute.Int(3), 5), cute.Layout((8, 16), (cute.E(1), cute.Int(0)))),
+        cute.make_tensor(
+            cute.make_inttuple_iter(0, 0), cute.Layout((4, 4, 4, 2), (cute.E(0), cute.E(1), 2 * cute.E(0), cute.E(1)))
+        ),
+        cute.make_tensor(cute.make_inttuple_iter(1, 2, 3), cute.Layout((100,), (cute.E(1),))),
+    ],
+    ids=str,
+)
+def test_cells_of_coordinates_are_those_of_the_elements(tensor: Any) -> None:
+    """All cells at once, as one by one."""
+    sizes = [int(cute.size(tensor, i)) for i in range(int(cute.rank(tensor)))]
+    text = cute.format_tensor(tensor, header=False).replace("-", "").replace("=", "").split()
+    order = itertools.product(*map(range, [*sizes[:1:-1], *sizes[:2]]))
+    want = [cute.text(tensor(*place[len(sizes) - 2 :], *place[: len(sizes) - 2][::-1])) for place in order]
+    if len(sizes) == 1:
+        want = [cute.text(tensor(i)) for i in range(sizes[0])]
+    assert text == want
