@@ -34,6 +34,7 @@ from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.check import expect_fits
 from cute_py.tma.atom.tile_atom import TileAtom
 from cute_py.tma.atom.tiles import instructions
+from cute_py.tma.descriptor.arch import architecture as shared_memory_of
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapTiled
 
@@ -343,7 +344,7 @@ SWIZZLE_SPAN_BYTES: dict[TensorMapSwizzle, int] = {
 MAX_CLUSTER = 16
 """CTAs of one cluster. Source: CUDA programming guide, thread block clusters (non-portable size)."""
 
-MAX_BOXES = 232_448 // 16
+MAX_BOXES = shared_memory_of("sm_90a").block_shared_memory_bytes // 16
 """Boxes of one tile: a box has 16 bytes or more, and a CTA 227 KiB of shared memory."""
 
 MAX_BOX_EXTENT = 256
