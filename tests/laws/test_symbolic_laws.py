@@ -102,6 +102,8 @@ def of_modes(n: int) -> dict[str, Any]:
     return {
         "composition with a size": lambda: cute.composition(left, tile),
         "composition with a mode": lambda: cute.composition(right, Layout(tile, step)),
+        "composition with itself": lambda: cute.composition(left, left),
+        "composition with its reverse": lambda: cute.composition(right, left),
         "composition by mode": lambda: cute.composition(left, (tile,) * n),
         "logical_divide by a size": lambda: cute.logical_divide(right, Int(4)),
         "logical_divide by a mode": lambda: cute.logical_divide(left, Layout(Int(4), Int(2))),
