@@ -20,6 +20,7 @@ FLOORS: dict[str, float] = {
     "cute_py.errors": 0,
     "cute_py.dtypes": 0,
     "cute_py.argument_checks": 0,
+    "cute_py.diagnostics": 0,
     "cute_py.moved": 0,
     "cute_py.tma.run": 8,
     "cute_py.tma.copy_atom": 8,

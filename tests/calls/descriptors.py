@@ -77,6 +77,7 @@ INSTANCES.update(
         "tma.Residue": "tma.decode(bytes(128)).residue",
         "tma.Rule": lambda m: f"tma.RULES[{m.integer(0, 9)}]",
         "tma.Violation": "tma.violations(tma.TensorMapTiled(6, 4096, (64, 8), (120,), (64, 300)))[0]",
+        "tma.Diagnostic": "tma.violations(tma.TensorMapTiled(6, 4096, (64, 8), (120,), (64, 300)))[0]",
         "tma.Warned": "tma.hazards(tma.decode(bytes(64)))[0]",
     }
 )

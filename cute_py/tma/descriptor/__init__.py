@@ -4,6 +4,7 @@ A request says what is asked of a map, `violations` and `hazards` what is wrong 
 bytes, `decode` the request back. Modes are innermost first, strides in bytes. Nothing here needs a driver or a GPU.
 """
 
+from cute_py.diagnostics import Diagnostic
 from cute_py.tma.descriptor.arch import ADDITIONS, ARCHITECTURES, Addition, Architecture, architecture
 from cute_py.tma.descriptor.batch import encode_many
 from cute_py.tma.descriptor.decode import decode
@@ -84,6 +85,7 @@ __all__ = [
     "TensorMapIm2colWide",
     "TensorMapSwizzle",
     "TensorMapTiled",
+    "Diagnostic",
     "Violation",
     "Warned",
     "architecture",

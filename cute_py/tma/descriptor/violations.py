@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from cute_py.argument_checks import expect, expect_integer, is_integer
-from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError, given, integer_text
+from cute_py.diagnostics import Diagnostic
+from cute_py.errors import InvalidTypeError, TmaLimitError
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.arch import Architecture, architecture
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType
@@ -40,60 +39,18 @@ FUNCTIONS: Final = {
 }
 
 
-MAX_BITS = 14_000
-"""Of the value of a violation, which may be a product of all numbers of a request; Python prints no more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """One broken rule.
-
-    `argument` is the driver's name ('globalStrides[0]'), `value` what it is, `mode` the TMA mode that it belongs to
-    (None: no single one), `detail` how the value came about where it is computed.
-    """
-
-    rule: str
-    argument: str
-    value: int
-    unit: str
-    requirement: str
-    source: str
-    mode: int | None = None
-    detail: str = ""
-
-    def __post_init__(self) -> None:
-        for name in ("rule", "argument", "unit", "requirement", "source", "detail"):
-            expect(getattr(self, name), str, name)
-        if not is_integer(self.value):
-            raise InvalidTypeError(f"value must be an integer, got {type(self.value).__name__} {given(self.value)}")
-        if int(self.value).bit_length() > MAX_BITS:
-            raise InvalidValueError(f"value = {integer_text(int(self.value))}; must have at most {MAX_BITS} bits")
-        if self.mode is not None:
-            expect_integer(self.mode, "mode")
-
-    @property
-    def message(self) -> str:
-        """One line.
-
-        >>> violations(TensorMapTiled(6, 8, (64,), (), (64,)))[0].message
-        'globalAddress = 8 bytes; must be a multiple of 16'
-        """
-        unit = f" {self.unit}" if self.unit else ""
-        how = f" ({self.detail})" if self.detail else ""
-        return f"{self.argument} = {integer_text(self.value)}{unit}{how}; must {self.requirement}"
-
-    def __str__(self) -> str:
-        return self.message
+Violation = Diagnostic
+"""The earlier name."""
 
 
 def _broken(
     rule: Rule, argument: str, value: int, mode: int | None = None, detail: str = "", requirement: str | None = None
-) -> Violation:
+) -> Diagnostic:
     must = rule.requirement if requirement is None else requirement
-    return Violation(rule.name, argument, int(value), rule.unit, must, rule.source, mode, detail)
+    return Diagnostic(rule.name, argument, int(value), rule.unit, must, rule.source, mode, detail)
 
 
-def violations(request: TensorMap, *, arch: str = "sm_90a") -> list[Violation]:
+def violations(request: TensorMap, *, arch: str = "sm_90a") -> list[Diagnostic]:
     """The rules that a request breaks on a GPU; empty if the driver accepts it.
 
     Args:
@@ -108,7 +65,7 @@ def violations(request: TensorMap, *, arch: str = "sm_90a") -> list[Violation]:
     if not isinstance(request, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)):
         raise InvalidTypeError(f"not a tensor map request: {type(request).__name__}")
     gpu = architecture(arch)
-    found: list[Violation] = []
+    found: list[Diagnostic] = []
     _check_form(request, gpu, found)
     _check_tensor(request, found)
     size = _element_bits(request)
@@ -122,7 +79,7 @@ def violations(request: TensorMap, *, arch: str = "sm_90a") -> list[Violation]:
     return found
 
 
-def refuse(request: TensorMap, found: Sequence[Violation], arch: str) -> NoReturn:
+def refuse(request: TensorMap, found: Sequence[Diagnostic], arch: str) -> NoReturn:
     """Raise one TmaLimitError that tells all of `found`."""
     function = FUNCTIONS[request.KIND]
     if len(found) == 1:
@@ -141,7 +98,7 @@ def _element_bits(request: TensorMap) -> int:
     return FORMATS[number].bits if number is not None and 0 <= number < len(FORMATS) else 0
 
 
-def _check_form(request: TensorMap, gpu: Architecture, found: list[Violation]) -> None:
+def _check_form(request: TensorMap, gpu: Architecture, found: list[Diagnostic]) -> None:
     """Rank, lengths and enums."""
     rank = len(request.global_dim)
     tiled = isinstance(request, TensorMapTiled)
@@ -183,13 +140,13 @@ def _check_form(request: TensorMap, gpu: Architecture, found: list[Violation]) -
         found.append(_broken(BY_NAME["oob_fill"], "oobFill", request.oob_fill))
 
 
-def _check_length(argument: str, values: tuple[int, ...], wanted: int, found: list[Violation]) -> None:
+def _check_length(argument: str, values: tuple[int, ...], wanted: int, found: list[Diagnostic]) -> None:
     if len(values) != wanted and wanted >= 0:
         rule = BY_NAME["length"]
         found.append(_broken(rule, f"len({argument})", len(values), requirement=f"be {wanted} for this rank"))
 
 
-def _check_residue(request: TensorMap, found: list[Violation]) -> None:
+def _check_residue(request: TensorMap, found: list[Diagnostic]) -> None:
     """What a decoded map holds where no legal value can be."""
     bits = request.residue.bits if request.residue is not None else 0
     rank_bits = f.field("rank").read(bits)
@@ -199,7 +156,7 @@ def _check_residue(request: TensorMap, found: list[Violation]) -> None:
         found.append(_broken(BY_NAME["unknown_format"], "format field", f.field("format").read(bits)))
 
 
-def _check_tensor(request: TensorMap, found: list[Violation]) -> None:
+def _check_tensor(request: TensorMap, found: list[Diagnostic]) -> None:
     """Address, sizes, strides and element strides."""
     wide = request.interleave == 2
     grain = _GRAIN_32B if wide else _GRAIN
@@ -222,7 +179,9 @@ def _check_tensor(request: TensorMap, found: list[Violation]) -> None:
             found.append(_broken(BY_NAME["element_stride"], f"elementStrides[{i}]", step, i))
 
 
-def _check_row(count: int, bits: int, request: TensorMap, name: str, gpu: Architecture, found: list[Violation]) -> None:
+def _check_row(
+    count: int, bits: int, request: TensorMap, name: str, gpu: Architecture, found: list[Diagnostic]
+) -> None:
     """Bytes of one row in shared memory: a multiple of 16, and within the swizzle's span."""
     if count * bits % _ROW_BITS:
         detail = f"{count} elements x {bits} bits"
@@ -235,7 +194,7 @@ def _check_row(count: int, bits: int, request: TensorMap, name: str, gpu: Archit
             found.append(_broken(rule, name, count * bits // 8, 0, requirement=requirement))
 
 
-def _check_box(request: TensorMapTiled, bits: int, gpu: Architecture, found: list[Violation]) -> None:
+def _check_box(request: TensorMapTiled, bits: int, gpu: Architecture, found: list[Diagnostic]) -> None:
     note = bits
     for i, (edge, step) in enumerate(zip(request.box_dim, request.element_strides, strict=False)):
         if not _BOX_MIN <= edge <= _BOX_MAX:
@@ -249,7 +208,7 @@ def _check_box(request: TensorMapTiled, bits: int, gpu: Architecture, found: lis
 
 
 def _check_pixels(
-    request: TensorMapIm2col | TensorMapIm2colWide, bits: int, gpu: Architecture, found: list[Violation]
+    request: TensorMapIm2col | TensorMapIm2colWide, bits: int, gpu: Architecture, found: list[Diagnostic]
 ) -> None:
     channels, pixels = request.channels_per_pixel, request.pixels_per_column
     if not _CHANNELS_MIN <= channels <= _CHANNELS_MAX:
@@ -262,7 +221,7 @@ def _check_pixels(
         _too_large(channels * pixels * bits // 8, gpu, found)
 
 
-def _too_large(size: int, gpu: Architecture, found: list[Violation]) -> None:
+def _too_large(size: int, gpu: Architecture, found: list[Diagnostic]) -> None:
     limit = gpu.shared_memory_bytes
     requirement = f"be at most {limit}, the shared memory of {gpu.name}"
     found.append(_broken(BY_NAME["box_bytes"], "bytes of the box", size, requirement=requirement))
@@ -272,7 +231,7 @@ def _int32(value: int) -> int:
     return (value + 0x80000000 & 0xFFFFFFFF) - 0x80000000
 
 
-def _check_corners(request: TensorMapIm2col | TensorMapIm2colWide, found: list[Violation]) -> None:
+def _check_corners(request: TensorMapIm2col | TensorMapIm2colWide, found: list[Diagnostic]) -> None:
     """Corners fit their bits, and the bounding box that they leave is not empty in each spatial mode."""
     rank = len(request.global_dim)
     if isinstance(request, TensorMapIm2col):
@@ -301,7 +260,7 @@ def _check_corners(request: TensorMapIm2col | TensorMapIm2colWide, found: list[V
 
 
 def _tell_corners(
-    lower: tuple[int, ...], upper: tuple[int, ...], least: int, most: int, rank: int, found: list[Violation]
+    lower: tuple[int, ...], upper: tuple[int, ...], least: int, most: int, rank: int, found: list[Diagnostic]
 ) -> None:
     for name, corner in (("pixelBoxLowerCorner", lower), ("pixelBoxUpperCorner", upper)):
         for i, value in enumerate(corner):
@@ -310,7 +269,7 @@ def _tell_corners(
                 found.append(_broken(BY_NAME["corner_range"], f"{name}[{i}]", value, requirement=requirement))
 
 
-def _check_packed(request: TensorMap, found: list[Violation]) -> None:
+def _check_packed(request: TensorMap, found: list[Diagnostic]) -> None:
     """Rules of the packed 4- and 6-bit formats: documented, not measured."""
     if request.data_type == TensorMapDataType.PACKED_16U4_ALIGN8B:
         if request.global_dim and request.global_dim[0] % 2:

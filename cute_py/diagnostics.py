@@ -1,0 +1,114 @@
+"""The one record of everything that judges: a rule that is broken, or a legal setting that does harm.
+
+A check is a function `check_x(...) -> list[Diagnostic]`: it lists all that it found, and an empty list means that the
+input is sound. It never raises for what it judges, so that checks can be listed, raised with, and searched over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
+
+from cute_py.argument_checks import expect, expect_choice, expect_integer, is_integer
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given, integer_text
+
+MAX_BITS: Final = 14_000
+"""Of a value, which may be a product of all numbers of a request; Python prints no more."""
+
+SEVERITIES: Final = ("error", "warning")
+"""'error': refused, or wrong when it runs. 'warning': legal, and harmful or slow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One broken rule.
+
+    Attributes:
+        rule: its id, a stable name; what decides anything is decided by it, never by a text.
+        argument: what breaks it, by the name that its owner gives it ('globalStrides[0]').
+        value: what that is, in `unit`; None where no single number breaks the rule.
+        requirement: what it must do instead ('be a multiple of 16').
+        source: who says so: a document and its section, a C++ condition, or a measurement.
+        mode: the TMA mode that it belongs to, 0 innermost; None: no single one.
+        detail: how the value came about where it is computed.
+        text: the message, where it has another form than 'argument = value unit; must requirement'.
+        severity: one of `SEVERITIES`.
+        facts: what else is known, by name.
+        fixes: changes that were tried, and work.
+    """
+
+    rule: str
+    argument: str = ""
+    value: int | None = None
+    unit: str = ""
+    requirement: str = ""
+    source: str = ""
+    mode: int | None = None
+    detail: str = ""
+    text: str = ""
+    severity: str = "error"
+    facts: dict[str, object] = field(default_factory=dict, hash=False)
+    fixes: tuple[Any, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("rule", "argument", "unit", "requirement", "source", "detail", "text"):
+            expect(getattr(self, name), str, name)
+        if self.value is not None:
+            if not is_integer(self.value):
+                raise InvalidTypeError(f"value must be an integer, got {type(self.value).__name__} {given(self.value)}")
+            if int(self.value).bit_length() > MAX_BITS:
+                raise InvalidValueError(f"value = {integer_text(int(self.value))}; must have at most {MAX_BITS} bits")
+        if self.mode is not None:
+            expect_integer(self.mode, "mode")
+        expect_choice(self.severity, SEVERITIES, "severity")
+        expect(self.facts, dict, "facts")
+        expect(self.fixes, tuple, "fixes")
+
+    @property
+    def message(self) -> str:
+        """One line.
+
+        >>> Diagnostic("address", "globalAddress", 8, "bytes", "be a multiple of 16").message
+        'globalAddress = 8 bytes; must be a multiple of 16'
+        """
+        if self.text:
+            return self.text
+        number = "" if self.value is None else f" = {integer_text(self.value)}"
+        unit = f" {self.unit}" if self.unit else ""
+        how = f" ({self.detail})" if self.detail else ""
+        must = f"; must {self.requirement}" if self.requirement else ""
+        return f"{self.argument}{number}{unit}{how}{must}"
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __repr__(self) -> str:
+        given_fields = ((x.name, getattr(self, x.name)) for x in fields(self))
+        return f"Diagnostic({', '.join(f'{n}={v!r}' for n, v in given_fields if v not in (None, '', {}, (), 'error'))})"
+
+
+def refuse(error: type[CuteError], found: Sequence[Diagnostic], several: str = "", **arguments: Any) -> None:
+    """Raise one error that lists every diagnostic; return if there is none.
+
+    Args:
+        error: the class to raise, called as (headline, facts, hint, **arguments).
+        several: the headline where there is more than one; without it the first message, and the others as facts.
+
+    >>> refuse(CuteError, [])
+    >>> refuse(CuteError, [Diagnostic("size", "n", 3, requirement="be even"), Diagnostic("sign", text="n < 0")], "n")
+    Traceback (most recent call last):
+    cute_py.errors.CuteError: n
+      1 : n = 3; must be even
+      2 : n < 0
+    """
+    if not found:
+        return
+    first = found[0]
+    if len(found) == 1:
+        facts = {**first.facts, **({"source": first.source} if first.source else {})}
+        raise error(first.message, facts, "; or ".join(map(str, first.fixes)) or None, **arguments)
+    listed = found if several else found[1:]
+    start = 1 if several else 2
+    facts = {str(i): d.message for i, d in enumerate(listed, start)}
+    raise error(several or first.message, facts, **arguments)
