@@ -29,6 +29,7 @@ FLOORS: dict[str, float] = {
     "cute_py.layout": 1,
     "cute_py.arith_tuple": 2,
     "cute_py.tensor": 3,
+    "cute_py.atom": 4,
     "cute_py.tma.descriptor": 4,
     "cute_py.notation": 4.5,
     "cute_py.tma.atom": 5,

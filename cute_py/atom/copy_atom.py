@@ -1,0 +1,166 @@
+"""CopyAtom: one copy instruction and who holds what, before and after.
+
+A copy is a function of bits. Three layouts map (thread, bit of that thread) to a bit number: of the source, of the
+destination, and a reference in which the atom is tiled. A bit that the source has in one thread and the destination in
+another was moved between them. ldmatrix for 16-bit elements, in bits and in values of float16:
+
+    SM75_U32x1_LDSM_N   source       ((8,4),128):((128,0),1)      8 threads give addresses of rows of 16 bytes
+                        destination  (32,32):(32,1)               each of 32 threads gets 32 bits
+    of float16          source       ((8,4),8):((8,0),1)          destination  (32,2):(2,1)
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cute_py.atom.element_types import type_text
+from cute_py.atom.template_name import Parameter
+from cute_py.dtypes import DType
+from cute_py.errors import StaticAssertError
+from cute_py.layout import Layout, recast_layout, size
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CopyTraits:
+    """A copy instruction counted in bits: what CuTe calls Copy_Traits.
+
+    >>> from cute_py.atom.copy_atoms import COPY_ATOMS
+    >>> row = COPY_ATOMS["SM75_U32x4_LDSM_N"]
+    >>> print(row.src_layout, row.dst_layout, row.registers["D"])
+    (_32,_128):(_128,_1) (_32,(_32,_4)):(_32,(_1,_1024)) (4, 'uint32')
+    """
+
+    name: str
+    """C++'s operation with its template arguments."""
+    op: str
+    arch: str
+    family: str
+    thr_id: Layout
+    src_layout: Layout
+    """(thread, bit) -> bit number, of the source."""
+    dst_layout: Layout
+    ref_layout: Layout
+    registers: Mapping[str, tuple[int, str]]
+    """S and D -> (how many, of what type)."""
+    ptx: str
+    source: str
+    val_id: Layout | None = None
+    """Of a tensor-memory copy: bit -> address in tensor memory, in bits."""
+    template_args: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"copy_traits({self.name!r})"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CopyAtom:
+    """A copy instruction that moves values of one type. `str` is C++'s print.
+
+    `dtype` None counts in bits. Two atoms are equal where operation and type are.
+
+    >>> from cute_py.atom.copy_atoms import copy_atom
+    >>> atom = copy_atom("SM75_U32x4_LDSM_N", "half_t")
+    >>> print(atom.layout_src_TV, atom.layout_dst_TV, atom.num_val_src)
+    (_32,_8):(_8,_1) (_32,(_2,_4)):(_2,(_1,_64)) 8
+    """
+
+    traits: CopyTraits
+    dtype: DType | None
+    layout_src_TV: Layout
+    """(thread, value) -> value number, of the source."""
+    layout_dst_TV: Layout
+    layout_ref_TV: Layout
+
+    @property
+    def name(self) -> str:
+        return self.traits.name
+
+    @property
+    def op(self) -> str:
+        return self.traits.op
+
+    @property
+    def arch(self) -> str:
+        return self.traits.arch
+
+    @property
+    def thr_id(self) -> Layout:
+        return self.traits.thr_id
+
+    @property
+    def bits(self) -> int:
+        """Bits of one value."""
+        return 1 if self.dtype is None else self.dtype.bits
+
+    @property
+    def num_val_src(self) -> int:
+        """Values of one thread in the source."""
+        return int(size(self.layout_src_TV[1]))
+
+    @property
+    def num_val_dst(self) -> int:
+        return int(size(self.layout_dst_TV[1]))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CopyAtom):
+            return NotImplemented
+        return self.name == other.name and self.dtype == other.dtype
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.dtype))
+
+    def __reduce__(self) -> Any:
+        from cute_py.atom.copy_atoms import copy_atom
+
+        return (copy_atom, (self.name, self.dtype))
+
+    def __repr__(self) -> str:
+        return f"copy_atom({self.name!r})" if self.dtype is None else f"copy_atom({self.name!r}, {self.dtype.name!r})"
+
+    def __str__(self) -> str:
+        return (
+            "Copy_Atom\n"
+            f"  ThrID:        {self.thr_id}\n"
+            f"  ValLayoutSrc: {self.layout_src_TV}\n"
+            f"  ValLayoutDst: {self.layout_dst_TV}\n"
+            f"  ValLayoutRef: {self.layout_ref_TV}\n"
+            f"  ValueType:    {self.bits}b\n"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CopyOperation:
+    """A struct of CuTe C++ that names a copy instruction."""
+
+    name: str
+    arch: str
+    family: str
+    build: Callable[[CopyOperation, Mapping[str, Any]], CopyTraits]
+    parameters: tuple[Parameter, ...] = ()
+    typical: tuple[str, ...] = ()
+    details: tuple[Any, ...] = ()
+    aliases: tuple[str, ...] = ()
+
+
+@functools.lru_cache(maxsize=4096)
+def in_values(traits: CopyTraits, dtype: DType | None) -> CopyAtom:
+    """A copy instruction that moves values of a type.
+
+    Raises:
+        StaticAssertError: a value is wider than what a thread moves at once.
+    """
+    if dtype is None:
+        return CopyAtom(traits, None, traits.src_layout, traits.dst_layout, traits.ref_layout)
+    layouts = []
+    for label, layout in (("Src", traits.src_layout), ("Dst", traits.dst_layout), ("Ref", traits.ref_layout)):
+        found = recast_layout(layout, 1, dtype.bits)
+        if size(found[0]) != size(traits.thr_id):
+            raise StaticAssertError(
+                f"CopyOperation is not valid for {label} of ValType.",
+                {"operation": traits.name, "value": f"{type_text(dtype)}, {dtype.bits} bits", "layout in bits": layout},
+            )
+        layouts.append(found)
+    return CopyAtom(traits, dtype, *layouts)

@@ -1,0 +1,170 @@
+"""Element types of atoms, by the names that CuTe C++ gives them.
+
+An operand of an instruction holds elements of one of three kinds: a plain type (`half_t`), a complex one
+(`complex<tfloat32_t>`), or the stored elements of a sparse matrix: `sparse_elem<2, half_t>` stands for two elements of
+the matrix of which one is stored.
+
+    C++ source                       here                             recorded text
+    half_t                           DType('float16')                 float16
+    cutlass::complex<half_t>         COMPLEX_HALF                     complex_float16
+    sparse_elem<8, uint8_t>          SparseElement(8, uint8)          sparse_elem<8,uint8>
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from cute_py.dtypes import DType, as_dtype
+from cute_py.errors import InvalidValueError, given
+
+
+@dataclass(frozen=True, slots=True)
+class SparseElement:
+    """One stored element that stands for `ratio` elements of the matrix.
+
+    >>> print(SparseElement(2, as_dtype("half_t")))
+    sparse_elem<2,float16>
+    """
+
+    ratio: int
+    stored: DType
+
+    @property
+    def bits(self) -> int:
+        """Bits of one stored element."""
+        return self.stored.bits
+
+    @property
+    def name(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        return f"sparse_elem<{self.ratio},{type_text(self.stored)}>"
+
+
+ElementType: TypeAlias = DType | SparseElement
+
+COMPLEX_HALF: Final = DType("complex_float16", 32, "complex", "complex64")
+COMPLEX_BFLOAT: Final = DType("complex_bfloat16", 32, "complex", "complex64")
+COMPLEX_TF32: Final = DType("complex_tfloat32", 64, "complex", "complex64")
+GAUSS_COMPLEX: Final = DType("gauss_complex128", 192, "complex", "complex128")
+"""The accumulator of a complex product by three real ones: real part, imaginary part and their sum."""
+UE4M3: Final = DType("float8_ue4m3", 8, "float", "float8_e4m3fn")
+"""A scale factor: e4m3 without a sign."""
+UINT128: Final = DType("uint128", 128, "uint", "complex128")
+"""What a 16-byte copy moves as one; numpy has no such integer, a complex of two doubles has its size."""
+FLOAT2: Final = DType("float2", 64, "float", "complex64")
+"""Two float32 in one 64-bit register pair."""
+
+_MORE: Final = {
+    "complex<half_t>": COMPLEX_HALF,
+    "complex<bfloat16_t>": COMPLEX_BFLOAT,
+    "complex<tfloat32_t>": COMPLEX_TF32,
+    "float_ue4m3_t": UE4M3,
+    "uint128_t": UINT128,
+}
+_MORE_BY_NAME: Final = {row.name: row for row in (*_MORE.values(), GAUSS_COMPLEX, FLOAT2)}
+_NAMESPACES: Final = re.compile(r"(cute|cutlass|detail|std)::")
+_TEXTS: Final = {
+    "float6_e2m3fn": "float6_e2m3",
+    "float6_e3m2fn": "float6_e3m2",
+    "float4_e2m1fn": "float4_e2m1",
+    "float6_e2m3fn_unpacksmem": "float6_e2m3_unpacksmem",
+    "float6_e3m2fn_unpacksmem": "float6_e3m2_unpacksmem",
+    "float4_e2m1fn_unpacksmem": "float4_e2m1_unpacksmem",
+    "float8_e8m0fnu": "float8_ue8m0",
+    "uint1": "b1",
+}
+"""Types whose recorded text is not the name of their row."""
+_ROWS: Final = {text: name for name, text in _TEXTS.items()}
+_SPELLED: Final = {
+    "float16": "half_t",
+    "bfloat16": "bfloat16_t",
+    "tfloat32": "tfloat32_t",
+    "float32": "float",
+    "float64": "double",
+    "complex128": "complex<double>",
+    "complex64": "complex<float>",
+    "float8_e4m3fn": "float_e4m3_t",
+    "float8_e5m2": "float_e5m2_t",
+    "float8_e8m0fnu": "float_ue8m0_t",
+    "float8_ue4m3": "float_ue4m3_t",
+    "float6_e2m3fn": "float_e2m3_t",
+    "float6_e3m2fn": "float_e3m2_t",
+    "float4_e2m1fn": "float_e2m1_t",
+    "float6_e2m3fn_unpacksmem": "cutlass::detail::float_e2m3_unpacksmem_t",
+    "float6_e3m2fn_unpacksmem": "cutlass::detail::float_e3m2_unpacksmem_t",
+    "float4_e2m1fn_unpacksmem": "cutlass::detail::float_e2m1_unpacksmem_t",
+    "complex_float16": "cutlass::complex<half_t>",
+    "complex_bfloat16": "cutlass::complex<bfloat16_t>",
+    "complex_tfloat32": "cutlass::complex<tfloat32_t>",
+    "bool": "bool",
+    "uint1": "uint1b_t",
+    "int2": "int2b_t",
+    "uint2": "uint2b_t",
+    "int4": "int4b_t",
+    "uint4": "uint4b_t",
+}
+"""How C++ spells a type, where that is not the row's name with `_t`."""
+
+
+def type_text(element: ElementType | None) -> str:
+    """An element type as it is recorded; `void` for none.
+
+    >>> type_text(as_dtype("float_e2m1_t")), type_text(as_dtype("uint1b_t")), type_text(None)
+    ('float4_e2m1', 'b1', 'void')
+    """
+    if element is None:
+        return "void"
+    return _TEXTS.get(element.name, element.name)
+
+
+def cpp_spelling(element: DType) -> str:
+    """An element type as CuTe C++ spells it.
+
+    >>> cpp_spelling(as_dtype("float32")), cpp_spelling(as_dtype("int8")), cpp_spelling(COMPLEX_HALF)
+    ('float', 'int8_t', 'cutlass::complex<half_t>')
+    """
+    return _SPELLED.get(element.name, f"{element.name}_t")
+
+
+@functools.lru_cache(maxsize=512)
+def _named(name: str) -> DType:
+    bare = _NAMESPACES.sub("", name.replace(" ", ""))
+    found = _MORE.get(bare) or _MORE_BY_NAME.get(bare)
+    return found or as_dtype(_ROWS.get(bare, bare))
+
+
+def element_type(name: object) -> DType:
+    """The element type of a C++ name, of a recorded text, or of anything that `as_dtype` takes.
+
+    Raises:
+        InvalidValueError: no such type; InvalidTypeError: no type at all.
+
+    >>> element_type("cutlass::half_t"), element_type("cutlass::complex<half_t>").bits, element_type("float4_e2m1").bits
+    (DType('float16'), 32, 4)
+    """
+    if isinstance(name, DType):
+        return name
+    return _named(name) if isinstance(name, str) else as_dtype(name)
+
+
+def expect_element_type(name: object, allowed: tuple[DType, ...], what: str) -> DType:
+    """An element type out of the allowed ones.
+
+    Raises:
+        InvalidValueError: another type.
+
+    >>> expect_element_type("half_t", (as_dtype("half"),), "A")
+    DType('float16')
+    """
+    found = element_type(name)
+    if found not in allowed:
+        raise InvalidValueError(
+            f"{what} is {type_text(found)}; must be one of {', '.join(type_text(t) for t in allowed)}",
+            {"given": given(name)},
+        )
+    return found

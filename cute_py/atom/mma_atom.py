@@ -1,0 +1,179 @@
+"""MmaAtom: one matrix-multiply instruction and who holds what.
+
+    D = A * B + C        A is (M,K), B is (N,K), C and D are (M,N)
+
+An atom is run by a few threads together: one, a quad pair, a warp, a warpgroup, or one thread of one or two CTAs. Its
+thread-value layouts say which element each thread holds in each of its values: `(thread, value) -> m + M*k` for A,
+`n + N*k` for B, `m + M*n` for C. A warp's C of SM80_16x8x16:
+
+    ((_4,_8),(_2,_2)):((_32,_1),(_16,_8))        thread 5 = (1,1), value 3 = (1,1)  ->  32 + 1 + 16 + 8 = 57 = (9, 3)
+
+An operand in shared memory is read through a descriptor and held by no thread: its layout says that every thread sees
+the whole operand.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias
+
+from cute_py.arith_tuple import text
+from cute_py.atom.element_types import ElementType, SparseElement, type_text
+from cute_py.atom.template_name import Parameter
+from cute_py.dtypes import DType
+from cute_py.layout import Int, Layout, static
+
+IntTuple: TypeAlias = Any
+
+OPERANDS: Final = ("A", "B", "C", "D", "E", "SFA", "SFB")
+"""Operands of an atom: E is the metadata of a sparse A, SFA and SFB are scale factors."""
+
+
+@functools.lru_cache(maxsize=4096)
+def static_layout(shape: IntTuple, stride: IntTuple) -> Layout:
+    """A layout of static numbers, made once.
+
+    >>> print(static_layout(((4, 8), 2), ((16, 1), 8)))
+    ((_4,_8),_2):((_16,_1),_8)
+    """
+    return Layout(static(shape), static(stride))
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentType:
+    """How an operand reaches the instruction.
+
+    `kind`: 'value' (registers), 'smem_desc' (a descriptor of shared memory), 'tmem' (tensor memory). `name` and
+    `parameters` are C++'s fragment type: `smem_desc<K>`, `tmem_frg<float32,uint32,1,Interleaved>`.
+    """
+
+    kind: Literal["value", "smem_desc", "tmem"]
+    name: str
+    parameters: tuple[Any, ...] = ()
+
+    def __str__(self) -> str:
+        parts = [type_text(p) if isinstance(p, (DType, SparseElement)) else str(p) for p in self.parameters]
+        return f"{self.name}<{','.join(parts)}>" if parts else self.name
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MmaAtom:
+    """One MMA instruction: its shape, its threads, and the thread-value layouts of its operands.
+
+    Two atoms are equal where their names are. `str` is C++'s print.
+
+    >>> from cute_py.atom.mma_atoms import mma_atom
+    >>> atom = mma_atom("SM80_16x8x16_F32F16F16F32_TN")
+    >>> print(atom.layoutC_TV, atom.a_dtype, atom.registers["A"], atom.ptx)
+    ((_4,_8),(_2,_2)):((_32,_1),(_16,_8)) float16 (4, 'uint32') mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
+    """
+
+    name: str
+    """C++'s operation with all its template arguments."""
+    op: str
+    """C++'s operation without them."""
+    arch: str
+    """First architecture that has it: `sm80`, or `any`."""
+    family: str
+    """Which header of CuTe it is from: `sm80`, `sm90_gmma_sparse`, `sm100_umma`, ..."""
+    shape_mnk: tuple[Int, Int, Int]
+    thr_id: Layout
+    """Number of a thread within the atom -> thread index."""
+    layouts: Mapping[str, Layout]
+    """Operand -> (thread, value) -> index of an element."""
+    types: Mapping[str, ElementType]
+    """Operand -> element type."""
+    registers: Mapping[str, tuple[int, str]]
+    """Operand -> (how many, of what type); `(0, 'void')` where the instruction has none."""
+    ptx: str
+    """The instruction, its modifiers, without operands."""
+    source: str
+    """Header of CuTe that has the row."""
+    fragments: Mapping[str, FragmentType] = field(default_factory=dict)
+    """Operand -> how it reaches the instruction, where that is not a register of the element type."""
+    template_args: Mapping[str, Any] = field(default_factory=dict)
+    sf_vec_size: int | None = None
+    """Elements of K that share one scale factor."""
+    idesc: int | None = None
+    """32-bit instruction descriptor of a tensor-memory MMA, as C++ makes it by default."""
+
+    @property
+    def layoutA_TV(self) -> Layout:
+        return self.layouts["A"]
+
+    @property
+    def layoutB_TV(self) -> Layout:
+        return self.layouts["B"]
+
+    @property
+    def layoutC_TV(self) -> Layout:
+        return self.layouts["C"]
+
+    @property
+    def a_dtype(self) -> ElementType:
+        return self.types["A"]
+
+    @property
+    def b_dtype(self) -> ElementType:
+        return self.types["B"]
+
+    @property
+    def c_dtype(self) -> ElementType:
+        return self.types["C"]
+
+    @property
+    def d_dtype(self) -> ElementType:
+        return self.types["D"]
+
+    def fragment_type(self, operand: str) -> FragmentType:
+        """How an operand reaches the instruction; registers of its element type where nothing else is said."""
+        found = self.fragments.get(operand)
+        return found or FragmentType("value", type_text(self.types["C" if operand == "D" else operand]))
+
+    def __eq__(self, other: object) -> bool:
+        return self.name == other.name if isinstance(other, MmaAtom) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __reduce__(self) -> Any:
+        from cute_py.atom.mma_atoms import mma_atom
+
+        return (mma_atom, (self.name,))
+
+    def __repr__(self) -> str:
+        return f"mma_atom({self.name!r})"
+
+    def __str__(self) -> str:
+        return (
+            "MMA_Atom\n"
+            f"  ThrID:      {self.thr_id}\n"
+            f"  Shape_MNK:  {text(self.shape_mnk)}\n"
+            f"  LayoutA_TV: {self.layoutA_TV}\n"
+            f"  LayoutB_TV: {self.layoutB_TV}\n"
+            f"  LayoutC_TV: {self.layoutC_TV}\n"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MmaOperation:
+    """A struct of CuTe C++ that names an instruction: a class template, or a plain class without parameters.
+
+    `typical` are template arguments that it takes; they stand for the operation in a list of rows.
+    """
+
+    name: str
+    arch: str
+    family: str
+    build: Callable[[MmaOperation, Mapping[str, Any]], MmaAtom]
+    """Makes the atom of template arguments; raises StaticAssertError where C++ does."""
+    parameters: tuple[Parameter, ...] = ()
+    typical: tuple[str, ...] = ()
+    details: tuple[Any, ...] = ()
+    """What the family's formulas need to know."""
+    namespace: str = ""
+    """The namespace within `cute` that C++ code has to write."""
+    aliases: tuple[str, ...] = ()
+    """Other names of the same struct."""

@@ -1,0 +1,202 @@
+"""Every MMA atom of CuTe, by C++'s name.
+
+    mma_atom("SM90_64x128x16_F32BF16BF16_SS<K,MN>")      one atom
+    MMA_ATOMS["SM80_16x8x16_F32F16F16F32_TN"]            the row of an operation
+    find_mma_atoms(a="bfloat16", arch="sm90")            rows by their properties
+
+Rows are generated from the formulas of the three modules beside this one when they are asked for, and kept.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from cute_py.argument_checks import expect, expect_integer
+from cute_py.atom.element_types import ElementType, SparseElement, element_type
+from cute_py.atom.mma_atom import MmaAtom, MmaOperation
+from cute_py.atom.mma_register_atoms import register_operations
+from cute_py.atom.mma_tensor_memory_atoms import WITHOUT_TRAITS, tensor_memory_operations
+from cute_py.atom.mma_warpgroup_atoms import warpgroup_operations
+from cute_py.atom.template_name import bind, split_template
+from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
+
+_OUTER: Final = re.compile(r"^(::)?cute::")
+
+
+@functools.cache
+def _operations() -> dict[str, MmaOperation]:
+    """Every operation by its bare name, in the order of CuTe's headers."""
+    rows = (*register_operations(), *warpgroup_operations(), *tensor_memory_operations())
+    return {row.name: row for row in rows if row.name not in WITHOUT_TRAITS}
+
+
+@functools.cache
+def _spellings() -> dict[str, MmaOperation]:
+    """Every operation by each of its names: bare, with its namespace, and C++'s aliases; those without traits too."""
+    found: dict[str, MmaOperation] = {}
+    for row in (*_operations().values(), *(r for r in tensor_memory_operations() if r.name in WITHOUT_TRAITS)):
+        found[row.name] = row
+        found[row.namespace + row.name] = row
+        for alias in row.aliases:
+            found.setdefault(alias, row)
+    return found
+
+
+def mma_operation(name: str) -> MmaOperation:
+    """The operation of a name without template arguments.
+
+    Raises:
+        InvalidValueError: no such operation; the nearest names are shown.
+
+    >>> mma_operation("SM90::GMMA::SPARSE::GMMA_64x8x32_F16F16F16_SS").family
+    'sm90_gmma_sparse'
+    """
+    bare = _OUTER.sub("", expect(name, str, "the name of an operation"))
+    spellings = _spellings()
+    found = spellings.get(bare) or spellings.get(bare.rsplit("::", 1)[-1])
+    if found is None:
+        near = difflib.get_close_matches(bare.rsplit("::", 1)[-1], _operations(), 3, 0.6)
+        raise InvalidValueError(
+            f"{given(name)} is no MMA operation of CuTe", {"nearest": ", ".join(near)} if near else None
+        )
+    return found
+
+
+@functools.lru_cache(maxsize=8192)
+def _atom(name: str) -> MmaAtom:
+    op, texts = split_template(name)
+    operation = mma_operation(op)
+    return operation.build(operation, bind(operation.name, operation.parameters, texts))
+
+
+def mma_atom(name: str | MmaAtom) -> MmaAtom:
+    """The atom of an operation's name, with its template arguments.
+
+    Args:
+        name: as C++ writes it; namespaces and trailing defaults may be left out, so that
+            `SM90_64x8x16_F16F16F16_SS` has A and B K-major and `..._SS<K,MN>` says what differs. An atom is itself.
+    Raises:
+        InvalidValueError: no such operation, too many or too few arguments, or an unknown value.
+        StaticAssertError: C++ refuses these arguments; `condition` is its text.
+
+    >>> print(mma_atom("SM90_64x128x16_F32BF16BF16_SS<K,MN>").name)
+    SM90_64x128x16_F32BF16BF16_SS<GMMA::Major::K,GMMA::Major::MN,GMMA::ScaleIn::One,GMMA::ScaleIn::One>
+    """
+    if isinstance(name, MmaAtom):
+        return name
+    if not isinstance(name, str):
+        raise InvalidTypeError(f"mma_atom takes the name of an operation, got {type(name).__name__} {given(name)}")
+    return _atom(name)
+
+
+class _Rows(Mapping[str, MmaAtom]):
+    """Operation name -> its atom; of a template, with typical arguments."""
+
+    def __getitem__(self, name: str) -> MmaAtom:
+        if not isinstance(name, str) or name not in _spellings() or name in WITHOUT_TRAITS:
+            raise KeyError(name)
+        return typical_atom(_spellings()[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_operations())
+
+    def __len__(self) -> int:
+        return len(_operations())
+
+    def __repr__(self) -> str:
+        return "MMA_ATOMS"
+
+
+@functools.lru_cache(maxsize=8192)
+def typical_atom(operation: MmaOperation) -> MmaAtom:
+    """The atom of an operation with the arguments that stand for it."""
+    return operation.build(operation, bind(operation.name, operation.parameters, operation.typical))
+
+
+MMA_ATOMS: Final[Mapping[str, MmaAtom]] = _Rows()
+"""C++'s operation name -> its row; templates with typical arguments.
+
+    >>> len(MMA_ATOMS), MMA_ATOMS["SM75_8x8x16_S32S8S8S32_TN"].arch
+    (2255, 'sm75')
+"""
+
+
+def find_mma_atoms(
+    *,
+    a: Any = None,
+    b: Any = None,
+    c: Any = None,
+    arch: str | None = None,
+    family: str | None = None,
+    m: int | None = None,
+    n: int | None = None,
+    k: int | None = None,
+    sparse: bool | None = None,
+) -> list[MmaAtom]:
+    """The atoms with these properties; what is not given may be anything.
+
+    Args:
+        a, b, c: element types (of a sparse A, of what is stored).
+        arch: `sm90`, `sm_90` or `sm_90a`: operations that this architecture is the first to have.
+        family: `sm80`, `sm90_gmma`, `sm100_umma`, ...
+        m, n, k: extents of one instruction.
+        sparse: whether A is sparse.
+    Returns:
+        Atoms in the order of CuTe's headers; a template with typical arguments, and the types that were asked for.
+    Raises:
+        InvalidValueError: an unknown type, architecture or family.
+
+    >>> [atom.op for atom in find_mma_atoms(a="bfloat16", arch="sm80")]
+    ['SM80_16x8x8_F32BF16BF16F32_TN', 'SM80_16x8x16_F32BF16BF16F32_TN']
+    """
+    rows = [row for row in _operations().values() if _matches_name(row, arch, family)]
+    if not rows:
+        archs = sorted({row.arch for row in _operations().values()})
+        families = sorted({row.family for row in _operations().values()})
+        raise InvalidValueError(
+            f"no MMA operation of {given(arch or family)}",
+            {"architectures": ", ".join(archs), "families": ", ".join(families)},
+        )
+    wanted = {x: element_type(t) for x, t in (("A", a), ("B", b), ("C", c)) if t is not None}
+    extents = [None if x is None else expect_integer(x, "an extent of an MMA", 1) for x in (m, n, k)]
+    found = []
+    for row in rows:
+        atom = _typical_with(row, wanted)
+        if atom is None or any(_stored(atom.types[x]) != t for x, t in wanted.items()):
+            continue
+        if any(e is not None and e != s for e, s in zip(extents, atom.shape_mnk, strict=True)):
+            continue
+        if sparse is None or sparse == isinstance(atom.a_dtype, SparseElement):
+            found.append(atom)
+    return found
+
+
+def _matches_name(row: MmaOperation, arch: str | None, family: str | None) -> bool:
+    if arch is not None:
+        number = re.fullmatch(r"(?:sm_?)?(\d+)[af]?|any", expect(arch, str, "an architecture"))
+        if number is None or row.arch != (f"sm{number[1]}" if number[1] else "any"):
+            return False
+    return family is None or row.family == expect(family, str, "a family")
+
+
+def _stored(element: ElementType) -> ElementType:
+    return element.stored if isinstance(element, SparseElement) else element
+
+
+def _typical_with(row: MmaOperation, wanted: Mapping[str, ElementType]) -> MmaAtom | None:
+    """The operation with typical arguments, and the wanted types where they are parameters; None where C++ refuses."""
+    values = bind(row.name, row.parameters, row.typical)
+    for operand, element in wanted.items():
+        for name in (f"{operand.lower()}_type", operand):
+            if name in values:
+                values[name] = element
+    if "a_type" in values and "A" in wanted and "B" not in wanted and row.family.endswith("umma"):
+        values["b_type"] = values["a_type"]
+    try:
+        return row.build(row, values)
+    except StaticAssertError:
+        return None

@@ -1,0 +1,150 @@
+"""Names of C++ class templates with their arguments, as operations of CuTe are written.
+
+    SM90_64x8x16_F16F16F16_SS<GMMA::Major::K,GMMA::Major::MN,GMMA::ScaleIn::One,GMMA::ScaleIn::One>
+    SM90_64x8x16_F16F16F16_SS<K,MN>                              the same: namespaces and trailing defaults left out
+    SM90::GMMA::SPARSE::GMMA_64x8x32_F16F16F16_SS                the name with its namespace, without arguments
+
+A parameter is a type, an integer, or a value of an enumeration; the last ones of a template may have defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from cute_py.atom.element_types import cpp_spelling, element_type
+from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
+
+ENUMERATIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Major": ("K", "MN"),
+    "ScaleIn": ("One", "Neg"),
+    "SparseSel": ("Zero", "One"),
+    "Saturate": ("False", "True"),
+}
+"""Enumerations of GMMA and UMMA and their values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a template.
+
+    `kind` is 'type', 'int' or the name of an enumeration; `space` its namespace (`GMMA`, `UMMA`); `default` the value
+    that C++ takes where it is left out (of a type: the parameter whose type it repeats), None where it must be given.
+    """
+
+    name: str
+    kind: str
+    default: Any = None
+    space: Literal["", "GMMA", "UMMA"] = ""
+
+    def value(self, text: str) -> Any:
+        """The value of an argument as it is written.
+
+        >>> Parameter("tnspA", "Major", space="GMMA").value("GMMA::Major::MN")
+        'MN'
+        """
+        if self.kind == "type":
+            return element_type(text)
+        if self.kind == "int":
+            try:
+                return int(text)
+            except ValueError:
+                raise InvalidValueError(
+                    f"template argument {self.name} must be an integer, got {given(text)}"
+                ) from None
+        value = {"Minus": "Neg", "MinusOne": "Neg", "-1": "Neg"}.get(text.rsplit("::", 1)[-1], text.rsplit("::", 1)[-1])
+        if value not in ENUMERATIONS[self.kind]:
+            raise InvalidValueError(
+                f"template argument {self.name} is {given(text)}; must be one of {', '.join(ENUMERATIONS[self.kind])}"
+            )
+        return value
+
+    def text(self, value: Any) -> str:
+        """A value as C++ writes it.
+
+        >>> Parameter("tnspA", "Major", space="GMMA").text("MN"), Parameter("M", "int").text(128)
+        ('GMMA::Major::MN', '128')
+        """
+        if self.kind == "type":
+            return cpp_spelling(value)
+        return str(value) if self.kind == "int" else f"{self.space}::{self.kind}::{value}"
+
+
+def split_template(name: str) -> tuple[str, tuple[str, ...]]:
+    """(the template's name, the texts of its arguments).
+
+    Raises:
+        InvalidTypeError: no text; InvalidValueError: brackets that do not close.
+
+    >>> split_template("Op<complex<half_t>, 64>"), split_template("Op<>"), split_template("Op")
+    (('Op', ('complex<half_t>', '64')), ('Op', ()), ('Op', ()))
+    """
+    if not isinstance(name, str):
+        raise InvalidTypeError(f"the name of an operation is a text, got {type(name).__name__} {given(name)}")
+    text = name.strip()
+    op, bracket, rest = text.partition("<")
+    if not bracket:
+        return op, ()
+    parts, depth, begin = [], 0, 0
+    for i, char in enumerate(rest):
+        if char == "<":
+            depth += 1
+        elif char == ">":
+            depth -= 1
+        if depth < 0:
+            if rest[i + 1 :].strip(" {}()"):
+                break
+            parts.append(rest[begin:i].strip())
+            return op.strip(), tuple(p for p in parts if p)
+        if char == "," and depth == 0:
+            parts.append(rest[begin:i].strip())
+            begin = i + 1
+    raise InvalidValueError(f"{given(name)} is no name of an operation: its <...> does not close")
+
+
+def bind(op: str, parameters: tuple[Parameter, ...], texts: tuple[str, ...]) -> dict[str, Any]:
+    """Argument texts as the values of a template's parameters, defaults put in.
+
+    Raises:
+        InvalidValueError: too many arguments, or one that no default stands for is missing.
+
+    >>> bind("Op", (Parameter("M", "int"), Parameter("a", "Major", "K", "UMMA")), ("64",))
+    {'M': 64, 'a': 'K'}
+    """
+    if len(texts) > len(parameters):
+        raise InvalidValueError(
+            f"{op} takes {len(parameters)} template arguments, got {len(texts)}",
+            {"parameters": ", ".join(p.name for p in parameters) or "none"},
+        )
+    values = {p.name: p.value(t) for p, t in zip(parameters, texts, strict=False)}
+    missing = [p.name for p in parameters[len(texts) :] if p.default is None]
+    if missing:
+        raise InvalidValueError(
+            f"{op} needs the template arguments {', '.join(missing)}",
+            {"parameters": ", ".join(p.name for p in parameters)},
+        )
+    for p in parameters[len(texts) :]:
+        values[p.name] = values[p.default] if p.kind == "type" else p.default
+    return values
+
+
+def written(op: str, parameters: tuple[Parameter, ...], values: Mapping[str, Any]) -> str:
+    """The operation with all its arguments, as C++ writes it.
+
+    >>> written("Op", (Parameter("M", "int"), Parameter("a", "Major", "K", "UMMA")), {"M": 64, "a": "K"})
+    'Op<64,UMMA::Major::K>'
+    """
+    if not parameters:
+        return op
+    return f"{op}<{','.join(p.text(values[p.name]) for p in parameters)}>"
+
+
+def static_assert(holds: bool, condition: str, facts: Callable[[], Mapping[str, object]]) -> None:
+    """C++'s static_assert: raises with its text where the condition fails.
+
+    Raises:
+        StaticAssertError: it does not hold.
+    """
+    if not holds:
+        raise StaticAssertError(condition, facts())

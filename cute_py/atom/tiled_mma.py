@@ -1,0 +1,347 @@
+"""TiledMma: an MMA atom repeated over threads, and what each thread gets of A, B and C.
+
+    make_tiled_mma(atom, atom_layout_mnk=(2,2,1))      2x2 atoms side by side: 4 warps of SM80_16x8x16 make 32x16x16
+    permutation_mnk=(32, 32, 16)                       the tile that the threads go over; larger than theirs: values
+
+A tensor (M,N,...) is divided by the permutation, by the atom's shape, read through the atom's thread-value layout, and
+divided by the threads:
+
+    thrfrg_C:  ((ThrV,(ThrM,ThrN)),(FrgV,(RestM,RestN,...)))
+
+`ThrV` is the thread within the atom, `ThrM`, `ThrN` the atom; `FrgV` the atom's values, the rest what is left to go
+over. A thread's part is a slice of it: (FrgV,RestM,RestN,...).
+Source: cute/atom/mma_atom.hpp.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from cute_py.argument_checks import expect_integer
+from cute_py.arith_tuple import text
+from cute_py.atom import fragments
+from cute_py.atom.mma_atom import MmaAtom
+from cute_py.atom.mma_atoms import mma_atom
+from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
+from cute_py.layout import (
+    Int,
+    Layout,
+    complement,
+    composition,
+    logical_divide,
+    make_layout,
+    rank,
+    right_inverse,
+    size,
+    tiled_product,
+    zipped_divide,
+)
+from cute_py.layout.coordinate import get_flat_coord
+from cute_py.tensor import Tensor
+
+Operand = Literal["A", "B", "C"]
+Tiler: TypeAlias = Any
+
+MODES: Final[dict[str, tuple[int, int]]] = {"A": (0, 2), "B": (1, 2), "C": (0, 1)}
+"""Operand -> its modes, of M, N and K."""
+_ONE: Final = Layout(Int(1), Int(0))
+
+
+@functools.lru_cache(maxsize=256)
+def _single(extent: Int) -> Layout:
+    return Layout(extent)
+
+
+def _size_mode(extent: Any) -> Layout:
+    return _single(extent) if type(extent) is Int else Layout(extent)
+
+
+@dataclass(frozen=True, slots=True)
+class TiledMma:
+    """An MMA atom over threads. `str` is C++'s print.
+
+    Args:
+        atom: the instruction.
+        atom_layout_mnk: (atoms along M, N, K) -> number of the atom, rank 3.
+        permutation_mnk: for each of M, N and K None (as many as the threads take), an extent, or a layout.
+    Raises:
+        StaticAssertError: not of rank 3, or a permutation that is not static; the text is C++'s.
+
+    >>> mma = make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN", (Int(2), Int(2), Int(1)))
+    >>> print(mma.thr_layout_vmnk, text(mma.tile_shape()), mma.get_layoutC_TV())
+    (_32,_2,_2,_1):(_1,_32,_64,_0) (_32,_16,_16) ((_4,_8,_2,_2),((_2,_2),(_1,_1))):((_64,_1,_16,_256),((_32,_8),(_0,_0)))
+    """
+
+    atom: MmaAtom
+    atom_layout_mnk: Layout
+    permutation_mnk: tuple[Tiler, Tiler, Tiler]
+    thr_layout_vmnk: Layout
+    """(thread of the atom, atom along M, N, K) -> thread index."""
+
+    @property
+    def thr_id(self) -> Layout:
+        return self.atom.thr_id
+
+    @property
+    def shape_mnk(self) -> tuple[Int, Int, Int]:
+        return self.atom.shape_mnk
+
+    def permutation(self, mode: int) -> Tiler:
+        """The permutation of M (0), N (1) or K (2): where none is given, the atom's extent times the atoms."""
+        given_one = self.permutation_mnk[mode]
+        if given_one is None:
+            return self.atom.shape_mnk[mode] * size(self.thr_layout_vmnk[mode + 1])
+        return given_one
+
+    def tile_size(self, mode: int) -> Any:
+        """Extent of the tile along M (0), N (1) or K (2)."""
+        found = self.permutation(expect_integer(mode, "a mode of an MMA", 0, 2))
+        return size(found)
+
+    def tile_size_mnk(self, mode: int | None = None) -> Any:
+        """The tile's extent along one of M, N, K, or all three."""
+        return self.tile_shape() if mode is None else self.tile_size(mode)
+
+    def tile_shape(self) -> tuple[Any, Any, Any]:
+        """The (M, N, K) that all threads together compute once."""
+        return self.tile_size(0), self.tile_size(1), self.tile_size(2)
+
+    def size(self) -> Any:
+        """Number of threads."""
+        return size(self.thr_layout_vmnk)
+
+    def thrfrg(self, operand: Operand, thing: Any) -> Any:
+        """A layout or tensor (M,K,...), (N,K,...) or (M,N,...) as ((ThrV,(Thr,Thr)),(FrgV,(Rest,Rest,...)))."""
+        first, second = MODES[operand]
+        if int(rank(thing.shape if isinstance(thing, Tensor) else thing)) < 2:
+            raise StaticAssertError("rank(tensor) >= Int<2>", {"operand": operand, "tensor": thing})
+        permuted = logical_divide(thing, (self.permutation(first), self.permutation(second)))
+        shape = self.atom.shape_mnk
+        tiles = zipped_divide(permuted, (_size_mode(shape[first]), _size_mode(shape[second])))
+        values = composition(tiles, (self.atom.layouts[operand], None))
+        threads = self.thr_layout_vmnk
+        across = (_size_mode(size(threads[first + 1])), _size_mode(size(threads[second + 1])))
+        return zipped_divide(values, (None, across))
+
+    def thrfrg_A(self, thing: Any) -> Any:
+        """A of (M,K,...): ((ThrV,(ThrM,ThrK)),(FrgV,(RestM,RestK,...)))."""
+        return self.thrfrg("A", thing)
+
+    def thrfrg_B(self, thing: Any) -> Any:
+        """B of (N,K,...): ((ThrV,(ThrN,ThrK)),(FrgV,(RestN,RestK,...)))."""
+        return self.thrfrg("B", thing)
+
+    def thrfrg_C(self, thing: Any) -> Any:
+        """C of (M,N,...): ((ThrV,(ThrM,ThrN)),(FrgV,(RestM,RestN,...)))."""
+        return self.thrfrg("C", thing)
+
+    def get_slice(self, thread: Any) -> ThrMma:
+        """The part of one thread.
+
+        Args:
+            thread: its index, an int (`Int` for a static one).
+        Raises:
+            InvalidTypeError: no integer; InvalidValueError: no such thread.
+        """
+        index = thread if isinstance(thread, Int) else expect_integer(thread, "a thread index", 0)
+        if not 0 <= int(index) <= _last_thread(self.thr_layout_vmnk):
+            raise InvalidValueError(
+                f"thread {int(index)}; this tiled MMA has threads 0 to {_last_thread(self.thr_layout_vmnk)}",
+                {"threads": self.thr_layout_vmnk},
+            )
+        return ThrMma(self, get_flat_coord(self.thr_layout_vmnk, index))
+
+    get_thread_slice = get_slice
+
+    def _thread_coordinates(self) -> Layout:
+        """Thread index -> (ThrV,ThrM,ThrN,ThrK) as one index."""
+        threads = self.thr_layout_vmnk
+        inverse = right_inverse(make_layout(threads, complement(threads)))
+        return composition(Layout((size(threads), Int(1)), (Int(1), Int(0))), inverse)
+
+    def get_layout_TV(self, operand: Operand) -> Layout:
+        """(thread index, value) -> index of an element in the tile of an operand, first mode fastest."""
+        first, second = MODES[operand]
+        reference = Layout((self.tile_size(first), self.tile_size(second)))
+        found = self.thrfrg(operand, reference)
+        if operand != "C":
+            m, n = size(self.thr_layout_vmnk[1]), size(self.thr_layout_vmnk[2])
+            strides = (Int(1), Int(0)) if operand == "A" else (Int(0), Int(1))
+            found = composition(found, ((None, (Layout((m, n), strides), None)), None))
+        return composition(found, (self._thread_coordinates(), None))
+
+    def get_layoutA_TV(self) -> Layout:
+        """(thread index, value) -> m + M*k."""
+        return self.get_layout_TV("A")
+
+    def get_layoutB_TV(self) -> Layout:
+        """(thread index, value) -> n + N*k."""
+        return self.get_layout_TV("B")
+
+    def get_layoutC_TV(self) -> Layout:
+        """(thread index, value) -> m + M*n."""
+        return self.get_layout_TV("C")
+
+    def partition_shape(self, operand: Operand, shape: Any) -> Any:
+        """The shape of a thread's part of an operand of this shape."""
+        found = self.thrfrg(operand, Layout(shape))
+        modes = int(rank(Layout(shape)))
+        return found(Int(0), (None, (None,) * modes)).shape
+
+    def partition_shape_A(self, shape: Any) -> Any:
+        """The shape of a thread's part of an A of shape (M,K,...)."""
+        return self.partition_shape("A", shape)
+
+    def partition_shape_B(self, shape: Any) -> Any:
+        """The shape of a thread's part of a B of shape (N,K,...)."""
+        return self.partition_shape("B", shape)
+
+    def partition_shape_C(self, shape: Any) -> Any:
+        """The shape of a thread's part of a C of shape (M,N,...)."""
+        return self.partition_shape("C", shape)
+
+    def partition_fragment_C(self, shape: Any) -> Tensor:
+        """The accumulator of one thread, for a C of this shape: registers, or tensor memory."""
+        shape = shape.shape if isinstance(shape, Tensor) else shape
+        return fragments.make_fragment_C(self.atom, Layout(self.partition_shape_C(shape)))
+
+    def make_fragment_A(self, part: Any) -> Tensor:
+        """The fragment of a partition of A."""
+        return fragments.make_fragment_A(self.atom, part)
+
+    def make_fragment_B(self, part: Any) -> Tensor:
+        """The fragment of a partition of B."""
+        return fragments.make_fragment_B(self.atom, part)
+
+    def make_fragment_C(self, part: Any) -> Tensor:
+        """The fragment of a partition of C."""
+        return fragments.make_fragment_C(self.atom, part)
+
+    def __str__(self) -> str:
+        permutation = ",".join("_" if p is None else text(p) for p in self.permutation_mnk)
+        return f"TiledMMA\n  ThrLayoutVMNK:  {self.thr_layout_vmnk}\n  PermutationMNK: ({permutation})\n{self.atom}"
+
+    def __repr__(self) -> str:
+        return f"make_tiled_mma({self.atom.name!r}, {self.atom_layout_mnk!r}, {self.permutation_mnk!r})"
+
+    def __reduce__(self) -> Any:
+        return (make_tiled_mma, (self.atom, self.atom_layout_mnk, self.permutation_mnk))
+
+
+@functools.lru_cache(maxsize=256)
+def _last_thread(threads: Layout) -> int:
+    from cute_py.layout import cosize
+
+    return int(cosize(threads)) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ThrMma:
+    """One thread of a tiled MMA: `partition_A(tensor)` is its part of A. `str` is C++'s print.
+
+    >>> from cute_py.tensor import make_identity_tensor
+    >>> mma = make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN")
+    >>> print(mma.get_slice(5).partition_C(make_identity_tensor((Int(16), Int(8)))))
+    ArithTuple(1,2) o ((_2,_2),_1,_1):((_1@1,_8@0),_0,_0)
+    """
+
+    tiled_mma: TiledMma
+    thr_vmnk: tuple[Any, Any, Any, Any]
+    """(ThrV, ThrM, ThrN, ThrK) of the thread."""
+
+    def partition(self, operand: Operand, thing: Any) -> Any:
+        """The thread's part: (FrgV,Rest,Rest,...)."""
+        first, second = MODES[operand]
+        divided = self.tiled_mma.thrfrg(operand, thing.layout if isinstance(thing, Tensor) else thing)
+        rest = int(rank(divided[1][1].shape))
+        v = self.thr_vmnk
+        coordinate = ((v[0], (v[first + 1], v[second + 1])), (None, (None,) * rest))
+        if isinstance(thing, Tensor):
+            return thing.with_domain(divided)(coordinate)
+        return divided(coordinate)
+
+    def partition_A(self, thing: Any) -> Any:
+        """Its part of an A (M,K,...)."""
+        return self.partition("A", thing)
+
+    def partition_B(self, thing: Any) -> Any:
+        """Its part of a B (N,K,...)."""
+        return self.partition("B", thing)
+
+    def partition_C(self, thing: Any) -> Any:
+        """Its part of a C (M,N,...)."""
+        return self.partition("C", thing)
+
+    def partition_fragment_A(self, thing: Any) -> Tensor:
+        """The fragment of its part of A."""
+        return fragments.make_fragment_A(self.tiled_mma.atom, self.partition_A(thing))
+
+    def partition_fragment_B(self, thing: Any) -> Tensor:
+        """The fragment of its part of B."""
+        return fragments.make_fragment_B(self.tiled_mma.atom, self.partition_B(thing))
+
+    def partition_fragment_C(self, thing: Any) -> Tensor:
+        """The fragment of its part of C."""
+        return fragments.make_fragment_C(self.tiled_mma.atom, self.partition_C(thing))
+
+    def __str__(self) -> str:
+        return f"ThrMMA\n  Thr VMNK: {text(self.thr_vmnk)}\n{self.tiled_mma}"
+
+
+def _three(atom_layout: Any) -> Layout:
+    """The atom layout with three modes: a shape is column-major, missing modes are 1:0."""
+    layout = atom_layout if isinstance(atom_layout, Layout) else Layout(atom_layout)
+    modes = int(rank(layout))
+    if modes > 3:
+        raise StaticAssertError("TiledMMA requires rank-3 AtomLayoutMNK", {"atom layout": layout})
+    if modes == 3:
+        return layout
+    parts = [layout[i] for i in range(modes)] + [_ONE] * (3 - modes)
+    return make_layout(*parts)  # type: ignore[no-any-return]
+
+
+def _permutations(permutation: Any) -> tuple[Tiler, Tiler, Tiler]:
+    if not isinstance(permutation, tuple):
+        raise StaticAssertError(
+            "TiledMMA requires independent permutations of MNK.", {"permutation": given(permutation)}
+        )
+    if len(permutation) > 3:
+        raise StaticAssertError("TiledMMA requires rank-3 PermutationMNK", {"permutation": given(permutation)})
+    found = [None if _is_underscore(p) else p for p in permutation] + [None] * (3 - len(permutation))
+    for part in found:
+        if part is not None and not isinstance(part, (int, Layout, tuple)):
+            raise InvalidTypeError(f"a permutation is None, an extent or a layout, got {given(part)}")
+    from cute_py.layout import is_static, static
+
+    found = [static(p) if isinstance(p, (int, tuple)) else p for p in found]
+    if not all(p is None or is_static(p) for p in found):
+        raise StaticAssertError("TiledMMA requires static permutations of MNK.", {"permutation": given(permutation)})
+    return found[0], found[1], found[2]
+
+
+def _is_underscore(part: Any) -> bool:
+    from cute_py.layout import _ as underscore
+
+    return part is None or part is underscore
+
+
+def make_tiled_mma(
+    atom: str | MmaAtom, atom_layout_mnk: Any = (Int(1), Int(1), Int(1)), permutation_mnk: Any = (None, None, None)
+) -> TiledMma:
+    """An MMA atom over threads.
+
+    Args:
+        atom: an atom, or C++'s name of one.
+        atom_layout_mnk: layout, or shape (column-major), of the atoms over M, N, K; missing modes are 1.
+        permutation_mnk: for M, N and K each None, an extent, or a layout; missing ones are None.
+    Raises:
+        InvalidValueError: no such atom; StaticAssertError: C++ refuses the layout or the permutation.
+
+    >>> print(make_tiled_mma("SM80_16x8x8_F16F16F16F16_TN", (Int(1), Int(2))).thr_layout_vmnk)
+    (_32,_1,_2,_1):(_1,_0,_32,_0)
+    """
+    found = mma_atom(atom)
+    layout = _three(atom_layout_mnk)
+    return TiledMma(found, layout, _permutations(permutation_mnk), tiled_product(found.thr_id, layout))
