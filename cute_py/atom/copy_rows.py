@@ -90,8 +90,7 @@ def _vectorizing(operation: CopyOperation, values: Mapping[str, Any]) -> CopyTra
     )
     one = static_layout((1, 1), (0, 0))
     word = (1, f"uint{bits}")
-    found = _traits(operation, _THREAD, (one, one, one), (word, word), "mov", "copy_traits", values)
-    return found
+    return _traits(operation, _THREAD, (one, one, one), (word, word), "mov", "copy_traits", values)
 
 
 def _typed_rows() -> Iterator[CopyOperation]:

@@ -6,8 +6,9 @@ or one element of 32 bits and more. From this follow A (M,K), B (N,K) and C (M,N
     thread (4,8)   4 pieces along K, 8 rows
     value (V,2,R)  V elements of a piece, the second half of 16 rows, R more pieces, 4 pieces apart
 
-`warp_fragment` is that rule; modes of size 1 are left out, as CuTe leaves them out. SM70's quad pairs are older and have
-their own four layouts. Source: cute/atom/mma_traits_sm{61,70,75,80,89,90,120,120_sparse}.hpp, mma_traits_sm100.hpp (FMA).
+`warp_fragment` is that rule; modes of size 1 are left out, as CuTe leaves them out. SM70's quad pairs are older and
+have their own four layouts.
+Source: cute/atom/mma_traits_sm{61,70,75,80,89,90,120,120_sparse}.hpp, mma_traits_sm100.hpp (FMA).
 """
 
 from __future__ import annotations
@@ -264,9 +265,9 @@ _NARROW: Final = ("float_e2m1_t", "float_e2m3_t", "float_e3m2_t", "float_e4m3_t"
 
 
 def _sm120(operation: MmaOperation, values: Mapping[str, Any]) -> MmaAtom:
-    """SM120: registers of 8-bit containers whatever the types, sparse forms with metadata, scaled forms with factors."""
+    """SM120: registers of 8-bit containers whatever the types; metadata of sparse forms, factors of scaled ones."""
     k, sparse, scaled = operation.details
-    a_type, b_type, c_type = values["a_type"], values["b_type"], values["c_type"]
+    a_type, c_type = values["a_type"], values["c_type"]
     wide = k == (128 if sparse else 64)  # e2m1 alone, two elements in a byte
     _check_sm120(operation, values, wide)
     container, stored = as_dtype("uint4" if wide else "uint8"), as_dtype("uint8")
@@ -288,7 +289,7 @@ def _sm120(operation: MmaOperation, values: Mapping[str, Any]) -> MmaAtom:
         half, deep = ((k // 2,), (16,)) if wide else (k // 2, 16)
         layouts["E"] = static_layout(((2, 2, 8), half), ((8, 8 * k, 1), deep))
     registers = {"A": (4, "uint32"), "B": registers_of(layouts["B"], container)}
-    registers |= {x: (4, "float32") if c_type.bits == 32 else (2, "uint32") for x in "CD"}
+    registers |= dict.fromkeys("CD", (4, "float32") if c_type.bits == 32 else (2, "uint32"))
     if sparse:
         registers["E"] = (1, "uint32")
     vector = values.get("VS")
@@ -297,7 +298,7 @@ def _sm120(operation: MmaOperation, values: Mapping[str, Any]) -> MmaAtom:
         layouts["SFA"] = static_layout(((2, 2, 8), k), ((8, 0, 1), 16))
         layouts["SFB"] = static_layout(((4, 8), k), ((0, 1), 8))
         factors = (k // vector * 8) if wide else 8
-        registers |= {x: (1, f"uint{factors}") for x in ("SFA", "SFB")}
+        registers |= dict.fromkeys(("SFA", "SFB"), (1, f"uint{factors}"))
     return MmaAtom(
         name=written(operation.namespace + operation.name, operation.parameters, values),
         op=operation.namespace + operation.name,

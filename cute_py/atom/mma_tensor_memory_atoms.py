@@ -4,8 +4,8 @@
     SM100_MMA_F16BF16_2x1SM_TS<...>                             two CTAs, A in tensor memory
     SM100_MMA_MXF8F6F4_SS<..., float_ue8m0_t, 128, 64, K, K>    a scale factor for each 32 elements of K
 
-One thread issues the instruction for its CTA, so an operand's thread-value layout is whole, (1,(M,K)):(0,(1,M)). With two
-CTAs each of them has half of M, half of N: (2,(M/2,K)):(M/2,(1,M)).
+One thread issues the instruction for its CTA, so an operand's thread-value layout is whole, (1,(M,K)):(0,(1,M)). With
+two CTAs each of them has half of M, half of N: (2,(M/2,K)):(M/2,(1,M)).
 
 The name says it all: kind, 2x1SM, where A is, and SCALED, SPARSE or INTERLEAVED; the checks differ between operations
 in their bounds and in their texts, which are C++'s.
@@ -248,9 +248,9 @@ def _umma(operation: MmaOperation, values: Mapping[str, Any]) -> MmaAtom:
     vector = None
     if form.block_scaled:
         vector = values.get("VS") or (64 if form.sparse else 32)
-        types |= {x: values["sf_type"] for x in ("SFA", "SFB")}
+        types |= dict.fromkeys(("SFA", "SFB"), values["sf_type"])
         if form.kind != "MXF8F6F4" or ctas == 1:
-            registers |= {x: (1, "uint32") for x in ("SFA", "SFB")}
+            registers |= dict.fromkeys(("SFA", "SFB"), (1, "uint32"))
     return MmaAtom(
         name=written(operation.namespace + operation.name, operation.parameters, values),
         op=operation.name,

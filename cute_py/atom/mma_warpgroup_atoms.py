@@ -142,7 +142,8 @@ def _rows(n: int, letters: tuple[str, str, str], sparse: bool, family: str) -> I
     parameters = (*_MAJORS, *parameters) if bits == 16 else parameters
     parameters = (*parameters, _SELECTOR) if sparse else parameters
     form = "mma_async.sp" if sparse else "mma_async"
-    ptx = f"wgmma.{form}.sync.aligned.m64n{n}k{k}.{ptx_type(short_type(c))}.{ptx_type(short_type(a))}.{ptx_type(short_type(b))}"
+    types = ".".join(ptx_type(short_type(x)) for x in letters)
+    ptx = f"wgmma.{form}.sync.aligned.m64n{n}k{k}.{types}"
     for operands in ("SS", "RS"):
         for suffix in ("", "_SATURATE") if integer else ("",):
             core = f"64x{n}x{k}_{c}{a}{b}_{operands}{'' if bits == 16 else '_TN'}{suffix}"

@@ -9,9 +9,9 @@
 
 What LBO and SBO mean depends on major mode and swizzle. Counted in 16-byte units, T elements each, the operand is
 
-    K-major      ((8,n),2)           8 rows, n times, SBO apart; the second 16 bytes of a row LBO apart without a swizzle
-    MN-major     ((W,n),(8,k))       W units along M|N, n times, LBO apart; 8 of K, k times, SBO apart;
-                                     without a swizzle the two change places
+    K-major      ((8,n),2)        8 rows, n times, SBO apart; without a swizzle, 16 bytes and the next 16 LBO apart
+    MN-major     ((W,n),(8,k))    W units along M|N, n times, LBO apart; 8 of K, k times, SBO apart;
+                                  without a swizzle the two change places
 
 A layout of another form has no descriptor, and is refused with C++'s condition.
 Source: cute/arch/mma_sm90_desc.hpp, mma_sm100_desc.hpp; cute/atom/mma_traits_sm90_gmma.hpp (make_gmma_desc).
@@ -20,11 +20,10 @@ Source: cute/arch/mma_sm90_desc.hpp, mma_sm100_desc.hpp; cute/atom/mma_traits_sm
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from cute_py.argument_checks import expect, expect_choice, expect_integer
+from cute_py.argument_checks import expect_choice, expect_integer
 from cute_py.atom.element_types import UINT128
 from cute_py.errors import (
     InvalidTypeError,

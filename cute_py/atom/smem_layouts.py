@@ -47,7 +47,7 @@ _NAME: Final = re.compile(
 
 
 class SmemSparsePtrFlag(SmemPtrFlag):
-    """C++'s smem_sparse_ptr_flag_bits<S, B>: a shared-memory pointer not set yet, to stored elements of a sparse matrix.
+    """C++'s smem_sparse_ptr_flag_bits<S, B>: a pointer not set yet to the stored elements of a sparse matrix.
 
     >>> print(SmemSparsePtrFlag(16, 0, 2))
     smem_sparse<2>_ptr[16b](unset)

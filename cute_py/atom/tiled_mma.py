@@ -47,6 +47,7 @@ Tiler: TypeAlias = Any
 MODES: Final[dict[str, tuple[int, int]]] = {"A": (0, 2), "B": (1, 2), "C": (0, 1)}
 """Operand -> its modes, of M, N and K."""
 _ONE: Final = Layout(Int(1), Int(0))
+_ONE_ATOM: Final = Layout((Int(1), Int(1), Int(1)))
 
 
 @functools.lru_cache(maxsize=256)
@@ -69,9 +70,9 @@ class TiledMma:
     Raises:
         StaticAssertError: not of rank 3, or a permutation that is not static; the text is C++'s.
 
-    >>> mma = make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN", (Int(2), Int(2), Int(1)))
+    >>> mma = make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN", (Int(2), Int(1), Int(1)))
     >>> print(mma.thr_layout_vmnk, text(mma.tile_shape()), mma.get_layoutC_TV())
-    (_32,_2,_2,_1):(_1,_32,_64,_0) (_32,_16,_16) ((_4,_8,_2,_2),((_2,_2),(_1,_1))):((_64,_1,_16,_256),((_32,_8),(_0,_0)))
+    (_32,_2,_1,_1):(_1,_32,_0,_0) (_32,_8,_16) ((_4,_8,_2),((_2,_2),(_1,_1))):((_64,_1,_16),((_32,_8),(_0,_0)))
     """
 
     atom: MmaAtom
@@ -328,13 +329,14 @@ def _is_underscore(part: Any) -> bool:
 
 
 def make_tiled_mma(
-    atom: str | MmaAtom, atom_layout_mnk: Any = (Int(1), Int(1), Int(1)), permutation_mnk: Any = (None, None, None)
+    atom: str | MmaAtom, atom_layout_mnk: Any = None, permutation_mnk: Any = (None, None, None)
 ) -> TiledMma:
     """An MMA atom over threads.
 
     Args:
         atom: an atom, or C++'s name of one.
-        atom_layout_mnk: layout, or shape (column-major), of the atoms over M, N, K; missing modes are 1.
+        atom_layout_mnk: layout, or shape (column-major), of the atoms over M, N, K; missing modes are 1, default one
+            atom.
         permutation_mnk: for M, N and K each None, an extent, or a layout; missing ones are None.
     Raises:
         InvalidValueError: no such atom; StaticAssertError: C++ refuses the layout or the permutation.
@@ -343,5 +345,5 @@ def make_tiled_mma(
     (_32,_1,_2,_1):(_1,_0,_32,_0)
     """
     found = mma_atom(atom)
-    layout = _three(atom_layout_mnk)
+    layout = _ONE_ATOM if atom_layout_mnk is None else _three(atom_layout_mnk)
     return TiledMma(found, layout, _permutations(permutation_mnk), tiled_product(found.thr_id, layout))

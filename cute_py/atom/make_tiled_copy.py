@@ -1,0 +1,220 @@
+"""Making tiled copies: of thread and value layouts, to match a tiled MMA or another copy, or of offsets in memory.
+
+    make_tiled_copy(atom, threads, values)        threads and values each placed in the tile
+    make_tiled_copy_A|B|C(atom, tiled_mma)        each thread copies what the MMA gives it
+    make_tiled_copy_C_atom(atom, tiled_mma)       the same, one atom's values at a time
+    make_tiled_copy_S|D(atom, tiled_copy)         the source (destination) of another copy
+    make_cotiled_copy(atom, layout_TV, data)      (thread, value) -> offset in the memory of `data`
+    make_tmem_copy(atom, tensor)                  four warps over a tensor in tensor memory
+
+Source: cute/atom/copy_atom.hpp; copy_traits_sm100.hpp (make_tmem_copy).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cute_py.argument_checks import expect
+from cute_py.atom.copy_atom import CopyAtom
+from cute_py.atom.copy_atoms import copy_atom
+from cute_py.atom.tensor_memory_fragments import lane_stride
+from cute_py.atom.tiled_copy import TiledCopy
+from cute_py.atom.tiled_mma import TiledMma
+from cute_py.errors import InvalidTypeError, StaticAssertError, given
+from cute_py.layout import (
+    Int,
+    Layout,
+    coalesce,
+    composition,
+    filter,
+    is_static,
+    left_inverse,
+    make_layout,
+    product_each,
+    raked_product,
+    right_inverse,
+    size,
+    static,
+    upcast,
+)
+from cute_py.tensor import Tensor, TmemPointer
+
+_ONE = Layout(Int(1), Int(0))
+
+
+def _typed(atom: Any, dtype: Any = None) -> CopyAtom:
+    found = copy_atom(atom, dtype)
+    if found.dtype is None:
+        raise InvalidTypeError(
+            f"a tiled copy needs the type of its values; {found.name} counts bits",
+            hint=f"copy_atom({found.name!r}, 'half_t') is of 16-bit values",
+        )
+    return found
+
+
+def _layout(value: Any, what: str) -> Layout:
+    layout = value if isinstance(value, Layout) else Layout(value)
+    if not is_static(layout):
+        layout = static(layout)
+    return expect(layout, Layout, what)
+
+
+def make_tiled_copy(atom: Any, thr_layout: Any, val_layout: Any = None) -> TiledCopy:
+    """A tiled copy of a layout of threads and a layout of each thread's values.
+
+    Args:
+        atom: a copy atom with its type.
+        thr_layout: (m, n) -> thread index; a shape is column-major. val_layout: (m, n) -> value index, default one.
+    Raises:
+        StaticAssertError: fewer threads or values than the atom has; the text is C++'s.
+
+    >>> from cute_py.atom.copy_atoms import copy_atom
+    >>> copy = make_tiled_copy(copy_atom("UniversalCopy<uint128_t>", "half"), Layout((32, 4), (4, 1)), Layout((1, 8)))
+    >>> print(copy.tile_shape(), copy.layout_TV)
+    (Int(32), Int(32)) ((_4,_32),_8):((_256,_1),_32)
+    """
+    found = _typed(atom)
+    threads, values = (
+        _layout(thr_layout, "the layout of threads"),
+        _ONE if val_layout is None else _layout(val_layout, "the layout of values"),
+    )
+    places = raked_product(threads, values)
+    layout_tv = composition(right_inverse(places), Layout((size(threads), size(values))))
+    return TiledCopy(found, layout_tv, product_each(places))
+
+
+def make_tiled_copy_A(atom: Any, tiled_mma: TiledMma) -> TiledCopy:
+    """A tiled copy in which each thread copies what a tiled MMA gives it of A.
+
+    >>> from cute_py.atom.copy_atoms import copy_atom
+    >>> from cute_py.atom.tiled_mma import make_tiled_mma
+    >>> mma = make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN")
+    >>> print(make_tiled_copy_A(copy_atom("SM75_U32x4_LDSM_N", "half"), mma).get_layoutS_TV())
+    ((_16,_2),(_8,_1)):((_1,_128),(_16,_0))
+    """
+    mma = expect(tiled_mma, TiledMma, "the tiled MMA")
+    return TiledCopy(_typed(atom), mma.get_layoutA_TV(), (mma.tile_size(0), mma.tile_size(2)))
+
+
+def make_tiled_copy_B(atom: Any, tiled_mma: TiledMma) -> TiledCopy:
+    """A tiled copy in which each thread copies what a tiled MMA gives it of B."""
+    mma = expect(tiled_mma, TiledMma, "the tiled MMA")
+    return TiledCopy(_typed(atom), mma.get_layoutB_TV(), (mma.tile_size(1), mma.tile_size(2)))
+
+
+def make_tiled_copy_C(atom: Any, tiled_mma: TiledMma) -> TiledCopy:
+    """A tiled copy in which each thread copies what a tiled MMA gives it of C."""
+    mma = expect(tiled_mma, TiledMma, "the tiled MMA")
+    return TiledCopy(_typed(atom), mma.get_layoutC_TV(), (mma.tile_size(0), mma.tile_size(1)))
+
+
+def make_tiled_copy_S(atom: Any, tiled_copy: TiledCopy) -> TiledCopy:
+    """A tiled copy with the threads and values of another's source."""
+    other = expect(tiled_copy, TiledCopy, "the tiled copy")
+    return TiledCopy(_typed(atom), other.get_layoutS_TV(), other.tiler_mn)
+
+
+def make_tiled_copy_D(atom: Any, tiled_copy: TiledCopy) -> TiledCopy:
+    """A tiled copy with the threads and values of another's destination."""
+    other = expect(tiled_copy, TiledCopy, "the tiled copy")
+    return TiledCopy(_typed(atom), other.get_layoutD_TV(), other.tiler_mn)
+
+
+def _extracted(atom: CopyAtom, layout_tv: Layout, shape: tuple[Any, ...]) -> TiledCopy:
+    """The smallest tile of a shape that holds what (thread, value) reaches, and the layout within it."""
+    tiler = []
+    for mode in range(len(shape)):
+        strides = tuple(Int(int(i == mode)) for i in range(len(shape)))
+        tiler.append(filter(composition(Layout(shape, strides), layout_tv)))
+    places = composition(Layout(shape), tuple(tiler))
+    return TiledCopy(atom, composition(left_inverse(places), layout_tv), tuple(tiler))
+
+
+def make_tiled_copy_C_atom(atom: Any, tiled_mma: TiledMma) -> TiledCopy:
+    """The smallest tiled copy that a tiled MMA's C can be retiled for: one atom's values of each thread.
+
+    Raises:
+        StaticAssertError: the atom has more values than the MMA gives a thread.
+
+    >>> from cute_py.atom.copy_atoms import copy_atom
+    >>> from cute_py.atom.tiled_mma import make_tiled_mma
+    >>> mma = make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN", (Int(2), Int(2)))
+    >>> copy = make_tiled_copy_C_atom(copy_atom("UniversalCopy<uint32_t>", "half"), mma)
+    >>> print(copy.layout_TV)
+    ((_4,_8,_2,_2),_2):((_32,_1,_8,_128),_16)
+    """
+    mma, found = expect(tiled_mma, TiledMma, "the tiled MMA"), _typed(atom)
+    whole = mma.get_layoutC_TV()
+    values = Int(found.num_val_src)
+    if int(values) > size(whole[1]):
+        raise StaticAssertError(
+            "copy_V <= size<1>(layoutC_TV)",
+            {"values of the atom": values, "values of a thread": size(whole[1]), "operation": found.name},
+        )
+    layout_tv = composition(whole, Layout((size(whole[0]), values)))
+    return _extracted(found, layout_tv, (mma.tile_size(0), mma.tile_size(1)))
+
+
+def make_cotiled_copy(atom: Any, atom_layout_TV: Layout, data_layout: Layout) -> TiledCopy:
+    """A tiled copy of offsets: which address each thread reads in each of its values.
+
+    Args:
+        atom_layout_TV: (thread, value) -> offset in the memory of `data_layout`.
+        data_layout: the tensor's layout, coordinates -> offset.
+    Raises:
+        StaticAssertError: offsets that the data does not have; the text is C++'s.
+
+    >>> from cute_py.atom.copy_atoms import copy_atom
+    >>> data = static(Layout((8, 32), (32, 1)))
+    >>> print(make_cotiled_copy(copy_atom("UniversalCopy<uint8_t>", "int8"), static(Layout((128, 2), (2, 1))), data))
+    TiledCopy
+      Tiler_MN:       (_8:_1,(_16,_2):(_2,_1))
+      TiledLayout_TV: ((_16,_8),_2):((_8,_1),_128)
+    Copy_Atom
+      ThrID:        _1:_0
+      ValLayoutSrc: (_1,_1):(_0,_1)
+      ValLayoutDst: (_1,_1):(_0,_1)
+      ValLayoutRef: (_1,_1):(_0,_1)
+      ValueType:    8b
+    <BLANKLINE>
+    """
+    found = _typed(atom)
+    offsets = expect(atom_layout_TV, Layout, "the layout (thread, value) -> offset")
+    data = expect(data_layout, Layout, "the layout of the data")
+    for layout, name in ((offsets, "AtomTVLayout"), (data, "DataLayout")):
+        if not is_static(layout):
+            raise StaticAssertError(f"is_static<{name}>::value", {name: layout})
+    reached = composition(make_layout(left_inverse(data), _ONE), offsets)
+    back = coalesce(composition(make_layout(data, _ONE), reached[1]))
+    if back != coalesce(offsets[1]):
+        raise StaticAssertError(
+            "The memory pointed to by AtomTVLayout does not exist in the DataLayout.",
+            {"values": offsets[1], "as the data reaches them": back, "data": data},
+        )
+    return _extracted(found, reached, product_each(data))
+
+
+def make_tmem_copy(atom: Any, tensor: Tensor) -> TiledCopy:
+    """A tiled copy of four warps over a tensor in tensor memory, each warp in its own 32 lanes.
+
+    Args:
+        atom: a tensor-memory copy, by name or as an atom of the tensor's width.
+        tensor: in tensor memory, as `partition_fragment_C` makes it.
+    Raises:
+        StaticAssertError: another memory, another width, or a shape that the instruction does not reach.
+    """
+    if not isinstance(tensor, Tensor) or not isinstance(tensor.engine, TmemPointer):
+        raise StaticAssertError("Expected TMEM tensor.", {"got": given(tensor)})
+    dtype = tensor.element_type
+    found = copy_atom(atom)
+    found = found if found.dtype is not None else copy_atom(found, dtype)
+    if found.bits != dtype.bits:
+        raise StaticAssertError(
+            "Expected a CopyAtom with the same type-width as the Tensor.",
+            {"atom": f"{found.bits} bits", "tensor": f"{dtype.bits} bits"},
+        )
+    if found.traits.val_id is None:
+        raise InvalidTypeError(f"{found.name} does not copy tensor memory")
+    threads = Layout((Int(32), Int(4)), (Int(0), Int(32 * lane_stride(dtype.bits))))
+    values = coalesce(upcast(found.traits.val_id, dtype.bits))
+    return make_cotiled_copy(found, make_layout(threads, values), tensor.layout)

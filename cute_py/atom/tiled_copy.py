@@ -1,0 +1,240 @@
+"""TiledCopy: a copy atom repeated over threads and values, and what each thread reads and writes.
+
+A tiled copy is a copy atom, a layout (thread, value) -> place in a tile, and the tile. A tensor is divided by the tile;
+the tile is read through the layout, in pieces of the atom; where the atom's source (destination) differs from its
+reference, each piece is read through source o reference^-1:
+
+    tidfrg_S:  (Thr, (FrgV, FrgX), (RestM, RestN, ...))        a thread's part: ((FrgV,FrgX), RestM, RestN, ...)
+
+`FrgV` is what one instruction takes, `FrgX` how often within a tile, the rest how many tiles.
+Source: cute/atom/copy_atom.hpp.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from cute_py.argument_checks import expect, expect_integer
+from cute_py.arith_tuple import text
+from cute_py.atom.copy_atom import CopyAtom
+from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
+from cute_py.layout import (
+    Int,
+    Layout,
+    coalesce,
+    composition,
+    is_static,
+    logical_product,
+    make_layout,
+    product_each,
+    rank,
+    right_inverse,
+    size,
+    static,
+    upcast,
+    zipped_divide,
+)
+from cute_py.tensor import Tensor
+
+Side = Literal["S", "D"]
+Tiler: TypeAlias = tuple[Any, ...]
+
+
+@functools.lru_cache(maxsize=512)
+def _reference_to(atom: CopyAtom, side: Side) -> Layout:
+    """(thread, value) of the source or destination -> (thread, value) of the reference, as one index."""
+    target = atom.layout_src_TV if side == "S" else atom.layout_dst_TV
+    return composition(right_inverse(atom.layout_ref_TV), target)  # type: ignore[no-any-return]
+
+
+def tiler_shape(tiler: Any) -> Any:
+    """The shape of a by-mode tiler: of a layout its shape, of an extent itself.
+
+    >>> tiler_shape((Int(2), Layout((Int(4), Int(2)))))
+    (Int(2), (Int(4), Int(2)))
+    """
+    if isinstance(tiler, Layout):
+        return tiler.shape
+    return tuple(tiler_shape(t) for t in tiler) if isinstance(tiler, tuple) else tiler
+
+
+def _zipped(layout: Layout) -> Layout:
+    """((a,b),(c,d)) -> ((a,c),(b,d))."""
+    pieces, rests = layout[0], layout[1]
+    return make_layout(*(make_layout(pieces[i], rests[i]) for i in range(int(rank(pieces)))))  # type: ignore[no-any-return]
+
+
+def _unfold_first(thing: Any) -> Any:
+    """((a,b),c) -> (a,b,c), of a layout or of the domain of a composed one."""
+    return thing((None, None), None) if isinstance(thing, Layout) else thing.with_domain(_unfold_first(thing.domain))
+
+
+@dataclass(frozen=True, slots=True)
+class TiledCopy:
+    """A copy atom over threads and values. `str` is C++'s print.
+
+    Args:
+        atom: the instruction, with its type.
+        layout_TV: (thread, value) -> place in the tile, first mode fastest; static.
+        tiler_mn: the tile: extents, or layouts that pick elements of each mode.
+    Raises:
+        StaticAssertError: fewer threads or values than the atom has; the text is C++'s.
+
+    >>> from cute_py.atom.copy_atoms import copy_atom
+    >>> copy = TiledCopy(copy_atom("UniversalCopy<uint32_t>", "half"), static(Layout((4, (2, 2)), (2, (1, 8)))), (8, 2))
+    >>> print(copy.get_layoutS_TV())
+    (_4,(_2,_2)):(_2,(_1,_8))
+    """
+
+    atom: CopyAtom
+    layout_TV: Layout
+    tiler_mn: Tiler
+
+    def __post_init__(self) -> None:
+        expect(self.atom, CopyAtom, "the atom of a tiled copy")
+        layout = expect(self.layout_TV, Layout, "the thread-value layout of a tiled copy")
+        if int(rank(layout)) != 2:
+            raise InvalidTypeError(f"layout_TV is a layout of (thread, value), got {given(layout)}")
+        tiler = self.tiler_mn if isinstance(self.tiler_mn, tuple) else (self.tiler_mn,)
+        object.__setattr__(self, "tiler_mn", tuple(static(t) for t in tiler))
+        if not is_static(layout):
+            object.__setattr__(self, "layout_TV", static(layout))
+        for mode, word in ((0, "thrs"), (1, "vals")):
+            have, need = size(self.layout_TV[mode]), size(self.atom.layout_ref_TV[mode])
+            if have % need:
+                raise StaticAssertError(
+                    f"TiledCopy uses too few {word} for selected CopyAtom",
+                    {
+                        "operation": self.atom.name,
+                        f"{'threads' if mode == 0 else 'values'} of the tiled copy": have,
+                        "of the atom": need,
+                    },
+                )
+
+    @property
+    def thr_id(self) -> Layout:
+        return self.atom.thr_id
+
+    def size(self) -> Any:
+        """Number of threads."""
+        return size(self.layout_TV[0])
+
+    def tile_shape(self) -> Any:
+        """The shape of the tile."""
+        return tiler_shape(self.tiler_mn)
+
+    def tile_size(self, mode: int | None = None) -> Any:
+        """Elements of the tile, or its extent along a mode."""
+        shape = self.tile_shape()
+        return size(shape if mode is None else shape[expect_integer(mode, "a mode of a tile", 0, len(shape) - 1)])
+
+    def _unfolded(self, tile: Any, side: Side) -> Any:
+        """((TileM,TileN,...),(RestM,RestN,...)) as (Thr,(FrgV,FrgX),(RestM,RestN,...))."""
+        atom = self.atom
+        shape = (size(atom.layout_ref_TV[0]), size(atom.layout_ref_TV[1]))
+        pieces = zipped_divide(self.layout_TV, shape)
+        target = composition(pieces, (_reference_to(atom, side), None))
+        places = coalesce(_zipped(target), (Int(1), (Int(1), Int(1))))
+        return _unfold_first(composition(tile, (places, None)))
+
+    def tidfrg(self, side: Side, thing: Any) -> Any:
+        """A layout or tensor (M,N,...) as (Thr,(FrgV,FrgX),(RestM,RestN,...)) of the source or the destination."""
+        layout = thing.layout if isinstance(thing, Tensor) else thing
+        if int(rank(layout)) < len(self.tiler_mn):
+            raise StaticAssertError(
+                "Rank of tensor to be partitioned too small.", {"tensor": thing, "tiler": text(self.tiler_mn)}
+            )
+        found = self._unfolded(zipped_divide(layout, self.tiler_mn), side)
+        return thing.with_domain(found) if isinstance(thing, Tensor) else found
+
+    def tidfrg_S(self, thing: Any) -> Any:
+        """A source (M,N,...) as (Thr,(FrgV,FrgX),(RestM,RestN,...))."""
+        return self.tidfrg("S", thing)
+
+    def tidfrg_D(self, thing: Any) -> Any:
+        """A destination (M,N,...) as (Thr,(FrgV,FrgX),(RestM,RestN,...))."""
+        return self.tidfrg("D", thing)
+
+    def get_layout_TV(self, side: Side) -> Layout:
+        """(thread, value) -> place in the tile, of the source or the destination."""
+        reference = Layout((self.tile_shape(), Int(1)))
+        return self._unfolded(reference, side)(None, None, Int(0))  # type: ignore[no-any-return]
+
+    def get_layoutS_TV(self) -> Layout:
+        """(thread, value) -> place in the tile, of the source."""
+        return self.get_layout_TV("S")
+
+    def get_layoutD_TV(self) -> Layout:
+        """(thread, value) -> place in the tile, of the destination."""
+        return self.get_layout_TV("D")
+
+    def retile(self, thing: Any) -> Any:
+        """A thread's fragment of another partition, (V,M,N,...), in the shape of this copy's partitions.
+
+        The values must be those of this copy's tile in the same order, as of an MMA whose layout the copy was made of.
+        """
+        layout = thing.layout if isinstance(thing, Tensor) else thing
+        modes, values = int(rank(layout)), size(layout[0])
+        inverse = composition(right_inverse(self.layout_TV), Layout(self.tile_shape()))
+        order = upcast(inverse, int(size(self.layout_TV[0]) * values))
+        places = logical_product(Layout(values), right_inverse(order))
+        pieces = zipped_divide(places, Layout(size(self.atom.layout_ref_TV[1])))
+        tiled = zipped_divide(layout, (values, *product_each(order.shape)))
+        rest = (Int(0), *(None,) * (modes - 1)) if modes > 1 else Int(0)
+        found = composition(tiled, (pieces, None))(None, rest)
+        return thing.with_domain(found) if isinstance(thing, Tensor) else found
+
+    def get_slice(self, thread: Any) -> ThrCopy:
+        """The part of one thread.
+
+        Raises:
+            InvalidTypeError: no integer; InvalidValueError: no such thread.
+        """
+        index = thread if isinstance(thread, Int) else expect_integer(thread, "a thread index", 0)
+        last = int(self.size()) - 1
+        if not 0 <= int(index) <= last:
+            raise InvalidValueError(f"thread {int(index)}; this tiled copy has threads 0 to {last}")
+        return ThrCopy(self, index)
+
+    get_thread_slice = get_slice
+
+    def __str__(self) -> str:
+        return f"TiledCopy\n  Tiler_MN:       {text(self.tiler_mn)}\n  TiledLayout_TV: {self.layout_TV}\n{self.atom}"
+
+    def __repr__(self) -> str:
+        return f"TiledCopy({self.atom!r}, {self.layout_TV!r}, {self.tiler_mn!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class ThrCopy:
+    """One thread of a tiled copy: `partition_S(tensor)` is what it reads. `str` is C++'s print."""
+
+    tiled_copy: TiledCopy
+    thr_idx: Any
+
+    def partition(self, side: Side, thing: Any) -> Any:
+        """The thread's part of a source or destination: ((FrgV,FrgX),RestM,RestN,...)."""
+        layout = thing.layout if isinstance(thing, Tensor) else thing
+        modes = int(rank(layout))
+        return self.tiled_copy.tidfrg(side, thing)(self.thr_idx, None, (None,) * modes if modes > 1 else None)
+
+    def partition_S(self, thing: Any) -> Any:
+        """What the thread reads of a source (M,N,...)."""
+        return self.partition("S", thing)
+
+    def partition_D(self, thing: Any) -> Any:
+        """What the thread writes of a destination (M,N,...)."""
+        return self.partition("D", thing)
+
+    def retile_S(self, thing: Any) -> Any:
+        """A fragment of another partition as this copy's source."""
+        return self.tiled_copy.retile(thing)
+
+    def retile_D(self, thing: Any) -> Any:
+        """A fragment of another partition as this copy's destination."""
+        return self.tiled_copy.retile(thing)
+
+    def __str__(self) -> str:
+        return f"ThrCopy\n  ThrIdx: {self.thr_idx}\n{self.tiled_copy}"
