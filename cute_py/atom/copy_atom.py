@@ -112,11 +112,6 @@ class CopyAtom:
     def __hash__(self) -> int:
         return hash((self.name, self.dtype))
 
-    def __reduce__(self) -> Any:
-        from cute_py.atom.copy_atoms import copy_atom
-
-        return (copy_atom, (self.name, self.dtype))
-
     def __repr__(self) -> str:
         return f"copy_atom({self.name!r})" if self.dtype is None else f"copy_atom({self.name!r}, {self.dtype.name!r})"
 

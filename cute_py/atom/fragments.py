@@ -83,7 +83,7 @@ def make_fragment_like(thing: Any, dtype: Any = None) -> Any:
     >>> from cute_py.tensor import make_gmem_ptr
     >>> part = make_tensor(make_gmem_ptr(4096, "float"), static(Layout(((2, 2), 4), ((1, 8), 64))))
     >>> print(make_fragment_like(part))
-    ptr[32b]((nil)) o ((_2,_2),_4):((_1,_2),_4)
+    ptr[32b]((nil)) o ((_2,_2),(_4)):((_1,_2),(_4))
     """
     if not isinstance(thing, Tensor):
         found = fragment_layout(thing)

@@ -141,7 +141,7 @@ def make_tiled_copy_C_atom(atom: Any, tiled_mma: TiledMma) -> TiledCopy:
     >>> mma = make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN", (Int(2), Int(2)))
     >>> copy = make_tiled_copy_C_atom(copy_atom("UniversalCopy<uint32_t>", "half"), mma)
     >>> print(copy.layout_TV)
-    ((_4,_8,_2,_2),_2):((_32,_1,_8,_128),_16)
+    ((_4,_8,_2,_2),_2):((_16,_1,_8,_64),_128)
     """
     mma, found = expect(tiled_mma, TiledMma, "the tiled MMA"), _typed(atom)
     whole = mma.get_layoutC_TV()

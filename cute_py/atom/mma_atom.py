@@ -138,11 +138,6 @@ class MmaAtom:
     def __hash__(self) -> int:
         return hash(self.name)
 
-    def __reduce__(self) -> Any:
-        from cute_py.atom.mma_atoms import mma_atom
-
-        return (mma_atom, (self.name,))
-
     def __repr__(self) -> str:
         return f"mma_atom({self.name!r})"
 

@@ -191,7 +191,8 @@ class DescriptorIterator:
         return DescriptorIterator(moved)
 
     def __getitem__(self, offset: Any) -> SmemDescriptor:
-        return (self + offset).descriptor
+        moved: SmemDescriptor = (self + offset).descriptor
+        return moved
 
     def store(self, offset: Any, value: Any) -> None:
         raise TensorAccessError("descriptors are read, not written", {"offset": given(offset)})

@@ -160,7 +160,8 @@ class TiledMma:
         """Thread index -> (ThrV,ThrM,ThrN,ThrK) as one index."""
         threads = self.thr_layout_vmnk
         inverse = right_inverse(make_layout(threads, complement(threads)))
-        return composition(Layout((size(threads), Int(1)), (Int(1), Int(0))), inverse)
+        found: Layout = composition(Layout((size(threads), Int(1)), (Int(1), Int(0))), inverse)
+        return found
 
     def get_layout_TV(self, operand: Operand) -> Layout:
         """(thread index, value) -> index of an element in the tile of an operand, first mode fastest."""
@@ -171,7 +172,8 @@ class TiledMma:
             m, n = size(self.thr_layout_vmnk[1]), size(self.thr_layout_vmnk[2])
             strides = (Int(1), Int(0)) if operand == "A" else (Int(0), Int(1))
             found = composition(found, ((None, (Layout((m, n), strides), None)), None))
-        return composition(found, (self._thread_coordinates(), None))
+        layout: Layout = composition(found, (self._thread_coordinates(), None))
+        return layout
 
     def get_layoutA_TV(self) -> Layout:
         """(thread index, value) -> m + M*k."""
