@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cute_py.atom.copy_atom import CopyAtom, CopyTraits
 from cute_py.atom.copy_atoms import COPY_ATOMS, copy_atom
+from cute_py.atom.copy_tiled import copy_registers, copy_tiled
 from cute_py.atom.fragments import (
     make_fragment_A,
     make_fragment_B,
@@ -11,6 +12,7 @@ from cute_py.atom.fragments import (
     make_fragment_like,
     make_tensor_like,
 )
+from cute_py.atom.gemm import compress, expand, gemm
 from cute_py.atom.make_tiled_copy import (
     make_cotiled_copy,
     make_tiled_copy,
@@ -47,8 +49,13 @@ __all__ = [
     "ThrMma",
     "TiledCopy",
     "TiledMma",
+    "compress",
     "copy_atom",
+    "copy_registers",
+    "copy_tiled",
+    "expand",
     "find_mma_atoms",
+    "gemm",
     "gmma_layout",
     "make_cotiled_copy",
     "make_fragment_A",

@@ -30,14 +30,18 @@ from cute_py.layout import (
     Layout,
     complement,
     composition,
+    cosize,
+    is_static,
     logical_divide,
     make_layout,
     rank,
     right_inverse,
     size,
+    static,
     tiled_product,
     zipped_divide,
 )
+from cute_py.layout import _ as underscore
 from cute_py.layout.coordinate import get_flat_coord
 from cute_py.tensor import Tensor
 
@@ -235,8 +239,6 @@ class TiledMma:
 
 @functools.lru_cache(maxsize=256)
 def _last_thread(threads: Layout) -> int:
-    from cute_py.layout import cosize
-
     return int(cosize(threads)) - 1
 
 
@@ -294,8 +296,8 @@ class ThrMma:
 
 
 def _three(atom_layout: Any) -> Layout:
-    """The atom layout with three modes: a shape is column-major, missing modes are 1:0."""
-    layout = atom_layout if isinstance(atom_layout, Layout) else Layout(atom_layout)
+    """The atom layout with three modes: a shape is static and column-major, missing modes are 1:0."""
+    layout = atom_layout if isinstance(atom_layout, Layout) else Layout(static(atom_layout))
     modes = int(rank(layout))
     if modes > 3:
         raise StaticAssertError("TiledMMA requires rank-3 AtomLayoutMNK", {"atom layout": layout})
@@ -316,8 +318,6 @@ def _permutations(permutation: Any) -> tuple[Tiler, Tiler, Tiler]:
     for part in found:
         if part is not None and not isinstance(part, (int, Layout, tuple)):
             raise InvalidTypeError(f"a permutation is None, an extent or a layout, got {given(part)}")
-    from cute_py.layout import is_static, static
-
     found = [static(p) if isinstance(p, (int, tuple)) else p for p in found]
     if not all(p is None or is_static(p) for p in found):
         raise StaticAssertError("TiledMMA requires static permutations of MNK.", {"permutation": given(permutation)})
@@ -325,8 +325,6 @@ def _permutations(permutation: Any) -> tuple[Tiler, Tiler, Tiler]:
 
 
 def _is_underscore(part: Any) -> bool:
-    from cute_py.layout import _ as underscore
-
     return part is None or part is underscore
 
 
@@ -337,8 +335,8 @@ def make_tiled_mma(
 
     Args:
         atom: an atom, or C++'s name of one.
-        atom_layout_mnk: layout, or shape (column-major), of the atoms over M, N, K; missing modes are 1, default one
-            atom.
+        atom_layout_mnk: layout, or shape (static, column-major), of the atoms over M, N, K; missing modes are 1,
+            default one atom.
         permutation_mnk: for M, N and K each None, an extent, or a layout; missing ones are None.
     Raises:
         InvalidValueError: no such atom; StaticAssertError: C++ refuses the layout or the permutation.

@@ -1,0 +1,330 @@
+"""D = A * B + C in numpy, through the registers of a tiled MMA.
+
+Each thread gets its parts of A and B as `partition_A` and `partition_B` give them; an atom puts the registers of its
+threads together by its thread-value layouts, multiplies, and hands the sums out by C's. Nothing else says where an
+element is, so a layout that is wrong gives wrong products.
+
+    registers of A   A[m, k] at thrfrg_A                    (ThrV, ThrM, ThrK, FrgV, RestM, RestK)
+    one atom's A     registers at ALayout(ThrV, FrgV)       (AtomM, AtomK)
+
+Products are summed exactly, integers as integers and floats as float64, and rounded once to C's type. A sparse A comes
+as it is stored, with its metadata: for every stored element its place in its group.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from cute_py.argument_checks import expect
+from cute_py.atom.element_types import ElementType, SparseElement, type_text
+from cute_py.atom.mma_atom import MmaAtom
+from cute_py.atom.mma_atoms import mma_atom
+from cute_py.atom.tiled_mma import MODES, Operand, TiledMma
+from cute_py.dtypes import DType
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.layout import Int, Layout, offsets, size
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array: TypeAlias = NDArray[Any]
+
+_COLUMN = 1 << 24
+"""Stride of the second mode where row and column are told apart again: no operand has more rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparseGroup:
+    """How a sparse A is stored: of every `group` elements of K, `kept` are, in runs of `unit`.
+
+    >>> SparseGroup.of(mma_atom("SM90::GMMA::SPARSE::GMMA_64x8x32_F16F16F16_SS"))
+    SparseGroup(group=4, kept=2, unit=1)
+    """
+
+    group: int
+    kept: int
+    unit: int
+
+    @classmethod
+    def of(cls, atom: MmaAtom) -> SparseGroup:
+        """The group of a sparse atom: 1 of 2 for tf32, 4 of 8 in pairs for two fp4 in a byte, else 2 of 4.
+
+        Raises:
+            InvalidTypeError: A of this atom is not sparse.
+        """
+        element = atom.a_dtype
+        if not isinstance(element, SparseElement):
+            raise InvalidTypeError(f"A of {atom.name} is not sparse")
+        if element.ratio == 4:
+            return cls(8, 4, 2)
+        return cls(2, 1, 1) if element.stored.name == "tfloat32" else cls(4, 2, 1)
+
+
+def compress(atom: str | MmaAtom, a: Any) -> tuple[Array, Array]:
+    """A matrix with enough zeros as a sparse MMA stores it.
+
+    Args:
+        atom: a sparse MMA atom.
+        a: (M, K), with at most half of each group not zero.
+    Returns:
+        (stored, metadata): (M, K/2) elements, and (M, K/2/unit) places of them in their groups, in units.
+    Raises:
+        InvalidValueError: a group with too many elements that are not zero, or a K that is no multiple of the group.
+
+    >>> stored, places = compress("SM90::GMMA::SPARSE::GMMA_64x8x32_F16F16F16_SS", [[0, 7, 0, 5, 3, 0, 0, 0]])
+    >>> stored.tolist(), places.tolist()
+    ([[7, 5, 3, 0]], [[1, 3, 0, 1]])
+    """
+    import numpy as np
+
+    rule = SparseGroup.of(mma_atom(atom))
+    matrix = _matrix(a, "A")
+    rows, depth = matrix.shape
+    if depth % rule.group:
+        raise InvalidValueError(f"K is {depth}; must be a multiple of {rule.group} elements, a group of the sparse A")
+    runs = matrix.reshape(rows, depth // rule.group, rule.group // rule.unit, rule.unit)
+    used = (runs != 0).any(axis=3)
+    keep = rule.kept // rule.unit
+    most = int(used.sum(axis=2).max(initial=0))
+    if most > keep:
+        row, group = np.argwhere(used.sum(axis=2) > keep)[0]
+        raise InvalidValueError(
+            f"a group of A has {most} runs that are not zero; must be at most {keep} of {rule.group // rule.unit}",
+            {"row": int(row), "group": f"{int(group)}, elements {int(group) * rule.group} and up"},
+        )
+    places = np.sort(np.argsort(~used, axis=2, kind="stable")[:, :, :keep], axis=2)
+    stored = np.take_along_axis(runs, places[..., None], axis=2)
+    return stored.reshape(rows, -1), places.reshape(rows, -1)
+
+
+def expand(atom: str | MmaAtom, stored: Any, metadata: Any) -> Array:
+    """The matrix (M, K) of what a sparse MMA stores: the reverse of `compress`.
+
+    Raises:
+        InvalidValueError: metadata of another shape, or a place outside of its group.
+
+    >>> expand("SM90::GMMA::SPARSE::GMMA_64x8x32_F16F16F16_SS", [[7, 5]], [[1, 3]]).tolist()
+    [[0, 7, 0, 5]]
+    """
+    import numpy as np
+
+    rule = SparseGroup.of(mma_atom(atom))
+    matrix, places = _matrix(stored, "the stored A"), _matrix(metadata, "the metadata")
+    rows, kept = matrix.shape
+    keep, runs = rule.kept // rule.unit, rule.group // rule.unit
+    if places.shape != (rows, kept // rule.unit) or kept % rule.kept:
+        raise InvalidValueError(
+            f"metadata has the shape {places.shape}; must be {(rows, kept // rule.unit)}, one place for every "
+            f"{rule.unit} stored elements",
+            {"stored A": matrix.shape},
+        )
+    if places.size and (places.min() < 0 or places.max() >= runs):
+        raise InvalidValueError(f"a place is outside of its group of {runs}", {"largest": int(places.max())})
+    whole = np.zeros((rows, kept // rule.kept, runs, rule.unit), matrix.dtype)
+    index = places.astype(np.int64).reshape(rows, -1, keep)
+    np.put_along_axis(whole, index[..., None], matrix.reshape(rows, -1, keep, rule.unit), axis=2)
+    return whole.reshape(rows, -1)
+
+
+def _matrix(value: Any, what: str) -> Array:
+    import numpy as np
+
+    try:
+        found = np.asarray(value)
+    except (ValueError, TypeError):
+        raise InvalidTypeError(f"{what} is a matrix, got {given(value)}") from None
+    if found.ndim != 2 or found.dtype.kind in "OSUMm":
+        raise InvalidTypeError(f"{what} is a matrix of numbers, got the shape {found.shape} of {found.dtype}")
+    return found
+
+
+def _checked(matrix: Array, element: ElementType, what: str) -> Array:
+    """The matrix in the arithmetic of the sum, rounded to the operand's type.
+
+    Raises:
+        InvalidTypeError: numbers of another kind; InvalidValueError: integers out of range.
+    """
+    import numpy as np
+
+    dtype = element.stored if isinstance(element, SparseElement) else element
+    if matrix.dtype.kind == "c" and dtype.kind != "complex":
+        raise InvalidTypeError(f"{what} is complex; the MMA takes {type_text(dtype)}")
+    if dtype.kind in ("int", "uint"):
+        if matrix.dtype.kind not in "iub":
+            raise InvalidTypeError(f"{what} is {matrix.dtype}; the MMA takes {type_text(dtype)}")
+        half = 2 ** (dtype.bits - 1)
+        low, high = (0, 2 * half - 1) if dtype.kind == "uint" else (-half, half - 1)
+        if matrix.size and (matrix.min() < low or matrix.max() > high):
+            raise InvalidValueError(
+                f"{what} has elements from {matrix.min()} to {matrix.max()}; {type_text(dtype)} holds {low} to {high}"
+            )
+        return matrix.astype(np.int64)
+    if dtype.kind == "complex":
+        return matrix.astype(np.complex128)
+    rounded: Array = matrix.astype(dtype.numpy)
+    return rounded.astype(np.float64)
+
+
+def _places(mma: TiledMma, operand: Operand, rows: int, columns: int) -> tuple[Array, Array, tuple[int, ...]]:
+    """Row and column of every register of an operand, and the extents (ThrV,Thr,Thr,FrgV,Rest,Rest)."""
+    import numpy as np
+
+    first, second = MODES[operand]
+    exact = rows % int(mma.tile_size(first)) == 0 and columns % int(mma.tile_size(second)) == 0
+    extent = (Int(rows), Int(columns)) if exact else (rows, columns)
+    divided = mma.thrfrg(operand, Layout(extent, (Int(1), Int(_COLUMN))))
+    threads, values = divided[0], divided[1]
+    extents = (
+        int(size(threads[0])),
+        int(size(threads[1][0])),
+        int(size(threads[1][1])),
+        int(size(values[0])),
+        int(size(values[1][0])),
+        int(size(values[1][1])),
+    )
+    index = np.asarray(offsets(divided)).reshape(extents, order="F")
+    return index % _COLUMN, index // _COLUMN, extents
+
+
+def _atom_matrix(mma: TiledMma, operand: Operand, matrix: Array) -> Array:
+    """The operand as its atoms put it together: ((AtomM, ThrM, RestM), (AtomK, ThrK, RestK))."""
+    import numpy as np
+
+    row, column, extents = _places(mma, operand, *matrix.shape)
+    inside = (row < matrix.shape[0]) & (column < matrix.shape[1])
+    registers = np.where(inside, matrix[np.where(inside, row, 0), np.where(inside, column, 0)], 0)
+    first, second = MODES[operand]
+    shape = mma.atom.shape_mnk
+    where = np.asarray(offsets(mma.atom.layouts[operand]))
+    atom = np.zeros((int(shape[first] * shape[second]), *extents[1:3], *extents[4:]), registers.dtype)
+    for thread in range(extents[0]):
+        atom[where[thread]] = np.moveaxis(registers[thread], 2, 0)
+    whole = atom.reshape(int(shape[first]), int(shape[second]), *extents[1:3], *extents[4:], order="F")
+    m, k, t1, t2, r1, r2 = whole.shape
+    found: Array = whole.transpose(0, 2, 4, 1, 3, 5).reshape(m * t1 * r1, k * t2 * r2)
+    return found
+
+
+def _sums_of_bits(atom: MmaAtom, a: Array, b: Array) -> Array:
+    """Products of one-bit elements: how many bits of a AND b, or of a XOR b, are set."""
+    both: Array = a @ b.T
+    if "XORPOPC" not in atom.name:
+        return both
+    either: Array = a.sum(axis=1)[:, None] + b.sum(axis=1)[None, :] - 2 * both
+    return either
+
+
+def gemm(
+    tiled_mma: TiledMma,
+    a: Any,
+    b: Any,
+    c: Any = None,
+    *,
+    metadata: Any = None,
+    scale_a: Any = None,
+    scale_b: Any = None,
+) -> Array:
+    """D = A * B + C as a tiled MMA computes it, every element through its thread's registers.
+
+    Args:
+        tiled_mma: the MMA; its tile need not divide the operands, what is beyond them counts as 0.
+        a: (M, K); of a sparse MMA what is stored, (M, K/2). b: (N, K). c: (M, N), default zeros; it is not changed.
+        metadata: of a sparse A, as `compress` gives it.
+        scale_a, scale_b: scale factors (M, K/V) and (N, K/V) of a block-scaled MMA, V its `sf_vec_size`.
+    Returns:
+        (M, N) of C's element type; sums are exact before they are rounded to it.
+    Raises:
+        InvalidTypeError, InvalidValueError: no matrices, extents or types that do not fit, missing metadata; complex
+            operands whose sums are real, as tcgen05 keeps the parts apart.
+
+    >>> import numpy as np
+    >>> from cute_py.atom.tiled_mma import make_tiled_mma
+    >>> mma = make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN", (2, 1, 1))
+    >>> a, b = np.arange(32 * 16).reshape(32, 16) % 7, np.arange(8 * 16).reshape(8, 16) % 5
+    >>> bool((gemm(mma, a, b) == a @ b.T).all())
+    True
+    """
+    import numpy as np
+
+    mma = expect(tiled_mma, TiledMma, "the tiled MMA of gemm")
+    atom = mma.atom
+    sparse = isinstance(atom.a_dtype, SparseElement)
+    if sparse != (metadata is not None):
+        raise InvalidTypeError(
+            f"A of {atom.name} is sparse; gemm needs its metadata" if sparse else f"A of {atom.name} is not sparse",
+            hint="compress(atom, A) gives the stored A and its metadata" if sparse else None,
+        )
+    first = _matrix(a, "A")
+    first = expand(atom, first, metadata) if sparse else first
+    second = _matrix(b, "B")
+    (m, k), (n, depth) = first.shape, second.shape
+    if k != depth:
+        raise InvalidValueError(f"A has K = {k}, B has K = {depth}; must be equal", {"A": (m, k), "B": (n, depth)})
+    left = _scaled(_checked(first, _compute_type(atom, "A"), "A"), scale_a, atom, "scale_a")
+    right = _scaled(_checked(second, _compute_type(atom, "B"), "B"), scale_b, atom, "scale_b")
+    x, y = _atom_matrix(mma, "A", left), _atom_matrix(mma, "B", right)
+    bits = isinstance(atom.a_dtype, DType) and atom.a_dtype.name == "uint1"
+    sums = _sums_of_bits(atom, x, y) if bits else x @ y.T
+    d = atom.d_dtype
+    if not isinstance(d, DType) or (sums.dtype.kind == "c" and d.kind != "complex"):
+        raise InvalidTypeError(f"gemm does not sum what {atom.name} multiplies", {"D": type_text(d)})
+    start = np.zeros((m, n), sums.dtype) if c is None else _start(_matrix(c, "C"), d, (m, n)).astype(sums.dtype)
+    return _rounded(start + _collected(mma, sums, m, n), d, "_SATURATE" in atom.name)
+
+
+def _compute_type(atom: MmaAtom, operand: str) -> ElementType:
+    """The type that an operand's numbers have: SM120 holds narrow floats in containers of 8 and 4 bits."""
+    narrow: ElementType | None = atom.template_args.get(f"{operand.lower()}_type")
+    return narrow or atom.types[operand]
+
+
+def _scaled(matrix: Array, factors: Any, atom: MmaAtom, what: str) -> Array:
+    import numpy as np
+
+    if factors is None:
+        return matrix
+    if atom.sf_vec_size is None:
+        raise InvalidTypeError(f"{atom.name} takes no scale factors", {"given": what})
+    scale = _matrix(factors, what).astype(np.float64)
+    expected = (matrix.shape[0], -(-matrix.shape[1] // atom.sf_vec_size))
+    if scale.shape != expected:
+        raise InvalidValueError(
+            f"{what} has the shape {scale.shape}; must be {expected}, one factor for {atom.sf_vec_size} elements of K"
+        )
+    return matrix * np.repeat(scale, atom.sf_vec_size, axis=1)[:, : matrix.shape[1]]
+
+
+def _start(c: Array, dtype: DType, shape: tuple[int, int]) -> Array:
+    if c.shape != shape:
+        raise InvalidValueError(f"C has the shape {c.shape}; must be {shape}")
+    return _checked(c, dtype, "C")
+
+
+def _collected(mma: TiledMma, sums: Array, m: int, n: int) -> Array:
+    """Atoms' sums, handed to the threads' registers by C's layout, and from there to the matrix."""
+    import numpy as np
+
+    row, column, extents = _places(mma, "C", m, n)
+    _, t1, t2, _, r1, r2 = extents
+    shape = mma.atom.shape_mnk
+    parts = sums.reshape(int(shape[0]), t1, r1, int(shape[1]), t2, r2).transpose(0, 3, 1, 4, 2, 5)
+    atom = parts.reshape(int(shape[0] * shape[1]), t1, t2, r1, r2, order="F")
+    where = np.asarray(offsets(mma.atom.layouts["C"]))
+    found = np.zeros((m, n), sums.dtype)
+    for thread in range(extents[0]):
+        registers = np.moveaxis(atom[where[thread]], 0, 2)
+        inside = (row[thread] < m) & (column[thread] < n)
+        found[row[thread][inside], column[thread][inside]] = registers[inside]
+    return found
+
+
+def _rounded(sums: Array, dtype: DType, saturate: bool) -> Array:
+    import numpy as np
+
+    if dtype.kind == "int" and dtype.bits == 32:
+        if saturate:
+            sums = np.clip(sums, -(2**31), 2**31 - 1)
+        return sums.astype(np.int64).astype(np.int32)
+    with np.errstate(over="ignore"):
+        return sums.astype(dtype.numpy)
