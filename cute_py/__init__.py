@@ -25,7 +25,27 @@ from cute_py.tensor import __all__ as _tensor
 
 __version__ = "0.1.0"
 
-_ON_FIRST_USE = ("tma", "tmem", "draw", "testing")
+_ON_FIRST_USE = ("tma", "tmem", "draw", "testing", "atom")
+
+_LATER = {
+    "cute_py.atom": (
+        "COPY_ATOMS MMA_ATOMS CopyAtom MmaAtom SmemDescriptor ThrCopy ThrMma TiledCopy TiledMma compress copy_atom "
+        "copy_registers copy_tiled expand find_mma_atoms gemm gmma_layout make_cotiled_copy make_fragment_A "
+        "make_fragment_B make_fragment_C make_fragment_like make_gmma_desc make_tensor_like make_tiled_copy "
+        "make_tiled_copy_A make_tiled_copy_B make_tiled_copy_C make_tiled_copy_C_atom make_tiled_copy_D "
+        "make_tiled_copy_S make_tiled_mma make_tmem_copy make_umma_desc mma_atom recast_ptr rs_smem_selector "
+        "sm100_smem_selector ss_smem_selector umma_layout"
+    ),
+    "cute_py.layout.permutations": "contiguity cycles is_contiguous is_surjective order",
+    "cute_py.layout.tuple_functions": (
+        "colex_less compact_order elem_geq elem_gtr elem_leq fold gcd hier_unzip lex_less make_coord_iterator "
+        "prefix_product product_like shape_mod suffix_product sum_ tile_unzip transform_layout transform_leaf "
+        "tuple_max zip_"
+    ),
+}
+"""Module -> public names of it; the module is imported when one of them is first used."""
+
+_HOME = {name: module for module, names in _LATER.items() for name in names.split()}
 
 __all__ = ["CuteError", "__version__", *_layout, *_arith_tuple, *_tensor, *_notation]
 
@@ -47,8 +67,10 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"cute_py.{name}")
     if name == "explain":
         return importlib.import_module("cute_py.explanation").explain
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
     raise AttributeError(f"module 'cute_py' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_ON_FIRST_USE, "explain"])
+    return sorted([*globals(), *_ON_FIRST_USE, *_HOME, "explain"])

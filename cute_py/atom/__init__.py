@@ -11,6 +11,7 @@ from cute_py.atom.fragments import (
     make_fragment_C,
     make_fragment_like,
     make_tensor_like,
+    recast_ptr,
 )
 from cute_py.atom.gemm import compress, expand, gemm
 from cute_py.atom.make_tiled_copy import (
@@ -75,6 +76,7 @@ __all__ = [
     "make_tmem_copy",
     "make_umma_desc",
     "mma_atom",
+    "recast_ptr",
     "rs_smem_selector",
     "sm100_smem_selector",
     "ss_smem_selector",

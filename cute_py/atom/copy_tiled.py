@@ -57,7 +57,8 @@ def copy_registers(atom: CopyAtom, registers: Any) -> Array:
     source = np.asarray(offsets(atom.layout_src_TV))
     target = np.asarray(offsets(atom.layout_dst_TV))
     reference = np.zeros((int(max(source.max(), target.max())) + 1, *values.shape[2:]), values.dtype)
-    reference[source] = values
+    for thread in reversed(range(threads)):  # of lanes that repeat an address the first one counts
+        reference[source[thread]] = values[thread]
     moved: Array = reference[target]
     return _transposed(moved) if atom.op == "SM75_U32x1_MOVM_T" else moved
 

@@ -23,6 +23,7 @@ from cute_py.layout import (
     Layout,
     is_static,
     make_layout,
+    make_layout_like,
     make_ordered_layout,
     rank,
     replace,
@@ -101,8 +102,6 @@ def make_tensor_like(thing: Any, dtype: Any = None) -> Any:
     >>> print(make_tensor_like(make_tensor(make_gmem_ptr(4096, "half"), static(Layout((8, 4), (16, 1))))))
     ptr[16b]((nil)) o (_8,_4):(_4,_1)
     """
-    from cute_py.layout import make_layout_like
-
     if isinstance(thing, Tensor):
         kind = thing.element_type if dtype is None else dtype
         layout = thing.layout
@@ -111,6 +110,21 @@ def make_tensor_like(thing: Any, dtype: Any = None) -> Any:
     if kind is None:
         raise InvalidTypeError("make_tensor_like of a layout needs an element type", {"got": given(thing)})
     return register_tensor(kind, make_layout_like(getattr(layout, "domain", layout)))
+
+
+def recast_ptr(pointer: Any, dtype: Any) -> Any:
+    """The same address with elements of another type.
+
+    Raises:
+        InvalidTypeError: no pointer; InvalidValueError: a pointer inside a byte, and whole bytes wanted.
+
+    >>> from cute_py.tensor import make_smem_ptr
+    >>> print(recast_ptr(make_smem_ptr(1024, "half"), "uint128_t"))
+    smem_ptr[128b](0x400)
+    """
+    if not hasattr(pointer, "recast") or not hasattr(pointer, "address"):
+        raise InvalidTypeError(f"recast_ptr takes a pointer, got {type(pointer).__name__} {given(pointer)}")
+    return pointer.recast(element_type(dtype))
 
 
 def register_tensor(dtype: Any, layout: Layout) -> Tensor:

@@ -45,6 +45,15 @@ class Footprint:
         """Elements from the lowest to the highest, both included."""
         return self.highest - self.lowest + 1 if self.distinct else 0
 
+    @property
+    def holes(self) -> int:
+        """Elements of the span that the layout does not reach.
+
+        >>> footprint(Layout((4, 2), (2, 16))).holes
+        15
+        """
+        return self.span - self.distinct
+
 
 def entangled(modes: list[Mode]) -> list[Mode]:
     """The modes that can collide with one another; empty means one-to-one. Strides positive, sizes above 1.

@@ -15,18 +15,34 @@ from cute_py.layout.inverse import right_inverse
 from cute_py.layout.layout import Layout, make
 from cute_py.layout.leaf import internal, public, tree_text
 from cute_py.layout.swizzle import Swizzle
-from cute_py.layout.trees import leaves
+from cute_py.layout.trees import leaves, unflatten_leaves
 
 
-def make_layout_like(layout: Any) -> Layout:
+def make_layout_like(layout: Any, tiler: Any = None) -> Layout:
     """A compact layout of the same shape whose strides are ordered like the layout's; static stride 0 stays 0.
+
+    With a tiler, the tile's shape and its strides in the layout: mode by mode, the layout's own.
 
     >>> print(make_layout_like(Layout((Int(2), Int(3), Int(4)), (Int(0), Int(42), Int(1)))))
     (_2,_3,_4):(_0,_4,_1)
+    >>> print(make_layout_like(Layout((Int(64), Int(32)), (Int(32), Int(1))), (Int(8), Int(4))))
+    (_8,_4):(_32,_1)
     """
+    if tiler is not None:
+        return _tile_of(domain_of(layout), tiler)
     inner = domain_of(layout)
     shape = without_zeros(inner._shape, inner._stride)
     return make(inner._shape, compact_order(shape, inner._stride), inner._assumptions)
+
+
+def _tile_of(layout: Layout, tiler: Any) -> Layout:
+    """A shape with the strides of a layout's leaves, one after another."""
+    shape = tiler.shape if isinstance(tiler, Layout) else tiler
+    strides = list(leaves(layout.stride))
+    wanted = len(leaves(shape))
+    if wanted > len(strides):
+        raise StaticAssertError(f"the tile has {wanted} modes, the layout {len(strides)}", {"layout": layout})
+    return Layout(shape, unflatten_leaves(tuple(strides[:wanted]), shape) if isinstance(shape, tuple) else strides[0])
 
 
 def domain_distribute(shape: Any, size: Any) -> Layout:

@@ -43,8 +43,7 @@ def test_ldmatrix_and_stmatrix(matrices: int, transposed: bool) -> None:
     tail = "T" if transposed else "N"
     expected = ldmatrix(rows, matrices, transposed)
     load = copy_atom(f"SM75_{letters}_LDSM_{tail}", "half")
-    # Lanes beyond the addresses repeat them: those of matrices that are there.
-    assert (copy_registers(load, rows[np.arange(32) % (8 * matrices)]) == expected).all()
+    assert (copy_registers(load, rows) == expected).all()  # lanes beyond 8 for each matrix give no address
     store = copy_atom(f"SM90_{letters}_STSM_{tail}", "half")
     assert (copy_registers(store, expected)[: 8 * matrices] == rows[: 8 * matrices]).all()
 
