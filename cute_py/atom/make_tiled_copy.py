@@ -17,7 +17,7 @@ from typing import Any
 from cute_py.argument_checks import expect
 from cute_py.atom.copy_atom import CopyAtom
 from cute_py.atom.copy_atoms import copy_atom
-from cute_py.atom.tensor_memory_fragments import lane_stride
+from cute_py.atom.fragments import lane_stride
 from cute_py.atom.tiled_copy import TiledCopy
 from cute_py.atom.tiled_mma import TiledMma
 from cute_py.errors import InvalidTypeError, StaticAssertError, given

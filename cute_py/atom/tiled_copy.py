@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from cute_py.argument_checks import expect, expect_integer
 from cute_py.arith_tuple import text
+from cute_py.atom import pictures
 from cute_py.atom.copy_atom import CopyAtom
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
 from cute_py.layout import (
@@ -26,6 +27,7 @@ from cute_py.layout import (
     coalesce,
     composition,
     is_static,
+    logical_divide,
     logical_product,
     make_layout,
     product_each,
@@ -36,9 +38,10 @@ from cute_py.layout import (
     upcast,
     zipped_divide,
 )
-from cute_py.tensor import Tensor
+from cute_py.tensor import Tensor, make_identity_tensor
 
 Side = Literal["S", "D"]
+_SIDES: Final[tuple[Side, Side]] = ("S", "D")
 Tiler: TypeAlias = tuple[Any, ...]
 
 
@@ -199,6 +202,22 @@ class TiledCopy:
         return ThrCopy(self, index)
 
     get_thread_slice = get_slice
+
+    def latex(self, color: Any = None) -> str:
+        """The text of C++'s print_latex: the source, and on its right the destination, thread and value in each cell.
+
+        Args:
+            color: (thread, value) -> TikZ colour, default eight by thread.
+        Raises:
+            InvalidTypeError: the tile has not two modes.
+        """
+        if len(self.tiler_mn) != 2:
+            raise InvalidTypeError(f"a picture shows tiles of two modes; this one has {len(self.tiler_mn)}")
+        tile = product_each(logical_divide(Layout((Int(1), Int(1))), self.tiler_mn))
+        coordinates = make_identity_tensor(tile)
+        shown = [self.tidfrg(side, coordinates)(None, None, Int(0)) for side in _SIDES]
+        places = [self.tidfrg(side, Layout(tile))(None, None, Int(0)) for side in _SIDES]
+        return pictures.copy_latex(shown[0], shown[1], (places[0], places[1]), tile, color)
 
     def __str__(self) -> str:
         return f"TiledCopy\n  Tiler_MN:       {text(self.tiler_mn)}\n  TiledLayout_TV: {self.layout_TV}\n{self.atom}"

@@ -21,7 +21,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from cute_py.argument_checks import expect_integer
 from cute_py.arith_tuple import text
-from cute_py.atom import fragments
+from cute_py.atom import fragments, pictures
 from cute_py.atom.mma_atom import MmaAtom
 from cute_py.atom.mma_atoms import mma_atom
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
@@ -225,6 +225,22 @@ class TiledMma:
     def make_fragment_C(self, part: Any) -> Tensor:
         """The fragment of a partition of C."""
         return fragments.make_fragment_C(self.atom, part)
+
+    def latex(self, color: Any = None) -> str:
+        """The text of C++'s print_latex: A, B and C around each other, thread and value in each cell.
+
+        Args:
+            color: (thread, value) -> TikZ colour, default eight by thread.
+        """
+        return pictures.mma_latex({x: self.get_layout_TV(x) for x in ("A", "B", "C")}, self.tile_shape(), color)
+
+    def svg(self, color: Any = None) -> str:
+        """The text of C++'s print_svg.
+
+        Args:
+            color: (thread, value) -> `red,green,blue`, default eight by thread.
+        """
+        return pictures.mma_svg({x: self.get_layout_TV(x) for x in ("A", "B", "C")}, self.tile_shape(), color)
 
     def __str__(self) -> str:
         permutation = ",".join("_" if p is None else text(p) for p in self.permutation_mnk)

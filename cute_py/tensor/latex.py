@@ -143,7 +143,7 @@ def print_layout(layout: Any, file: TextIO | None = None) -> None:
 
 _GREYS = ("00", "40", "20", "60", "10", "50", "30", "70")
 
-_PASTELS = (
+PASTELS = (
     (175, 175, 255),
     (175, 255, 175),
     (255, 255, 175),
@@ -154,11 +154,11 @@ _PASTELS = (
     (255, 210, 210),
 )
 
-_HEAD = (
+TIKZ_HEAD = (
     "\\documentclass[convert]{standalone}\n\\usepackage{tikz}\n\n\\begin{document}\n"
     "\\begin{tikzpicture}[x={(0cm,-1cm)},y={(1cm,0cm)},every node/.style={minimum size=1cm, outer sep=0pt}]\n\n"
 )
-_FOOT = "\\end{tikzpicture}\n\\end{document}\n"
+TIKZ_FOOT = "\\end{tikzpicture}\n\\end{document}\n"
 
 
 def grey(offset: int) -> str:
@@ -168,7 +168,7 @@ def grey(offset: int) -> str:
 
 def pastel(thread: int, value: int) -> str:
     """The fill of a thread's value, as a TikZ colour; it depends on the thread only."""
-    red, green, blue = _PASTELS[thread % 8]
+    red, green, blue = PASTELS[thread % 8]
     return f"{{rgb,255:red,{red};green,{green};blue,{blue}}}"
 
 
@@ -188,8 +188,9 @@ def format_latex(layout: Any, color: Callable[[int], str] = grey) -> str:
     """The text of print_latex: a standalone TikZ picture of a layout of rank at most 2.
 
     Args:
-        layout: layout or composed layout with integer offsets; rank 1 is one column.
-        color: offset -> TikZ colour.
+        layout: layout or composed layout with integer offsets; rank 1 is one column. A tiled MMA or copy is shown as
+            who holds what.
+        color: offset -> TikZ colour; of a tiled operation, (thread, value) -> TikZ colour.
     Raises:
         StaticAssertError: the rank is above 2; InvalidTypeError: the offsets are coordinates, or symbols.
         InvalidValueError: more than 2**20 cells.
@@ -198,6 +199,9 @@ def format_latex(layout: Any, color: Callable[[int], str] = grey) -> str:
     % Layout: (_2,_3):(_1,_2)
     """
     _check_color(color)
+    own = getattr(layout, "latex", None)
+    if callable(own):  # tiled operations: (thread, value) pictures
+        return str(own(None if color is grey else color))
     layout = as_position_independent_swizzle_layout(layout)
     rank = len(modes(domain_of(layout)._shape))
     if rank > 2:
@@ -205,12 +209,12 @@ def format_latex(layout: Any, color: Callable[[int], str] = grey) -> str:
     check_integer_offsets(layout, "print_latex")
     table = append(layout, None, 2)
     rows, columns = table_sizes(table, "print_latex")
-    out = [f"% Layout: {table}\n", _HEAD]
+    out = [f"% Layout: {table}\n", TIKZ_HEAD]
     for m in range(rows):
         for n in range(columns):
             offset = int32(table(m, n))
             out.append(f"\\node[fill={color(offset)}] at ({m},{n}) {{{offset}}};\n")
-    return "".join([*out, *_grid_and_labels(rows, columns), _FOOT])
+    return "".join([*out, *_grid_and_labels(rows, columns), TIKZ_FOOT])
 
 
 def print_latex(layout: Any, file: TextIO | None = None, color: Callable[[int], str] = grey) -> None:
@@ -243,7 +247,7 @@ def format_latex_tv(layout_tv: Any, tile_mn: Any, color: Callable[[int, int], st
         raise InvalidTypeError(f"tile_mn is (M, N), got {len(tile)} modes", {"tile_mn": tile_mn})
     rows, columns = table_sizes(Layout(tile), "print_latex_tv")
     threads, values = table_sizes(domain_of(layout_tv), "print_latex_tv")
-    out = [f"% Layout TV: {layout_tv}\n", _HEAD]
+    out = [f"% Layout TV: {layout_tv}\n", TIKZ_HEAD]
     filled: set[tuple[int, int]] = set()
     for thread in range(threads):
         for value in range(values):
@@ -259,7 +263,7 @@ def format_latex_tv(layout_tv: Any, tile_mn: Any, color: Callable[[int, int], st
             out.append(
                 f"\\node[fill={color(thread, value)}] at ({m},{n}) {{\\shortstack{{T{thread} \\\\ V{value}}}}};\n"
             )
-    return "".join([*out, *_grid_and_labels(rows, columns), _FOOT])
+    return "".join([*out, *_grid_and_labels(rows, columns), TIKZ_FOOT])
 
 
 def _cell_of(layout_tv: Any, thread: int, value: int) -> tuple[int, int]:

@@ -1,0 +1,174 @@
+"""Pictures of who holds what, character for character as C++ writes them: print_latex and print_svg.
+
+    latex    C at (0,0), A on its left, B above; of a copy the source, and the destination on its right
+    svg      the same of an MMA, cells of 20 units
+
+Each cell has the first thread and value that claims it, in one of eight colours by thread modulo 8. An element beyond
+the tile, as the layout of an MMA with threads along K has them, is left out.
+Source: cute/util/print_latex.hpp, print_svg.hpp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeAlias
+
+from cute_py.argument_checks import expect_function
+from cute_py.arith_tuple import text
+from cute_py.errors import InvalidValueError
+from cute_py.layout import Layout, composition, offsets, size
+from cute_py.tensor import make_identity_tensor
+from cute_py.tensor.latex import PASTELS, TIKZ_FOOT, TIKZ_HEAD, pastel
+
+Cell: TypeAlias = tuple[int, int, int, int]
+"""(row, column, thread, value)."""
+Colour: TypeAlias = Callable[[int, int], str]
+
+MAX_CELLS: Final = 1 << 20
+"""(thread, value) pairs of one picture; more are a text of hundreds of megabytes."""
+
+_UNIT: Final = 20
+"""Width of a cell of the SVG picture."""
+
+
+def svg_pastel(thread: int, value: int) -> str:
+    """C++'s SVGColor_TV: eight colours by thread.
+
+    >>> svg_pastel(4, 0)
+    '210,210,255'
+    """
+    return ",".join(map(str, PASTELS[thread % 8]))
+
+
+def cells(layout_tv: Layout, shape: tuple[Any, Any]) -> Iterator[Cell]:
+    """Every element of a tile with the first thread and value that hold it, in the order of threads, then values.
+
+    Args:
+        layout_tv: (thread, value) -> row + rows * column. shape: (rows, columns).
+    Raises:
+        InvalidValueError: more than 2**20 pairs.
+
+    >>> list(cells(Layout((2, 2), (1, 2)), (2, 2)))
+    [(0, 0, 0, 0), (0, 1, 0, 1), (1, 0, 1, 0), (1, 1, 1, 1)]
+    """
+    if int(size(layout_tv)) > MAX_CELLS:
+        raise InvalidValueError(
+            f"a picture of {int(size(layout_tv))} values of threads; at most {MAX_CELLS} are shown",
+            {"layout": layout_tv},
+        )
+    rows, columns = (int(size(s)) for s in shape)
+    table = offsets(layout_tv)
+    seen = set()
+    for thread, places in enumerate(table.tolist()):
+        for value, place in enumerate(places):
+            if place not in seen and 0 <= place < rows * columns:
+                seen.add(place)
+                yield place % rows, place // rows, thread, value
+
+
+def _nodes(
+    layout_tv: Layout, shape: tuple[Any, Any], down: int, right: int, color: Colour, turned: bool
+) -> Iterator[str]:
+    """The cells of one operand; `turned` puts its rows along the picture's columns."""
+    for row, column, thread, value in cells(layout_tv, shape):
+        m, n = (column, row) if turned else (row, column)
+        yield (
+            f"\\node[fill={color(thread, value)}] at ({m + down},{n + right}) "
+            f"{{\\shortstack{{T{thread} \\\\ V{value}}}}};\n"
+        )
+
+
+def _grid(top: int, left: int, bottom: int, right: int) -> str:
+    return f"\\draw[color=black,thick,shift={{(-0.5,-0.5)}}] ({top},{left}) grid ({bottom},{right});\n\n"
+
+
+def _label(m: int, n: int, number: int) -> str:
+    return f"\\node at ({m},{n}) {{\\Large{{\\texttt{{{number}}}}}}};\n"
+
+
+def _coordinates(layout_tv: Layout, shape: tuple[Any, Any]) -> Any:
+    """(thread, value) -> coordinate, as C++ prints it."""
+    return composition(make_identity_tensor(shape), layout_tv)
+
+
+def mma_latex(layouts: dict[str, Layout], tile: tuple[Any, Any, Any], color: Colour | None = None) -> str:
+    """The text of print_latex of a tiled MMA: layouts (thread, value) -> place of A, B and C, and the (M,N,K) tile."""
+    paint = pastel if color is None else expect_function(color, "the colour of a thread and a value")
+    m, n, k = (int(size(t)) for t in tile)
+    shapes = {"C": (tile[0], tile[1]), "A": (tile[0], tile[2]), "B": (tile[1], tile[2])}
+    out = [f"% Layout{x}: {_coordinates(layouts[x], shapes[x])}\n" for x in "CAB"]
+    out.append(TIKZ_HEAD)
+    out.extend(_nodes(layouts["C"], shapes["C"], 0, 0, paint, False))
+    out.append(_grid(0, 0, m, n))
+    out.extend(_nodes(layouts["A"], shapes["A"], 0, -k - 1, paint, False))
+    out.append(_grid(0, -k - 1, m, -1))
+    out.extend(_label(i, -1 - k - 1, i) for i in range(m))
+    out.extend(_label(-1, i - k - 1, i) for i in range(k))
+    out.extend(_nodes(layouts["B"], shapes["B"], -k - 1, 0, paint, True))
+    out.append(_grid(-k - 1, 0, -1, n))
+    out.extend(_label(-1 - k - 1, i, i) for i in range(n))
+    out.extend(_label(i - k - 1, -1, i) for i in range(k))
+    return "".join([*out, TIKZ_FOOT])
+
+
+def copy_latex(
+    source: Any, target: Any, layouts: tuple[Layout, Layout], tile: tuple[Any, Any], color: Colour | None = None
+) -> str:
+    """The text of print_latex of a tiled copy.
+
+    Args:
+        source, target: (thread, value) -> coordinate, as C++ prints them. layouts: the same -> place in the tile.
+        tile: (M, N).
+        color: (thread, value) -> TikZ colour.
+    """
+    paint = pastel if color is None else expect_function(color, "the colour of a thread and a value")
+    m, n = (int(size(t)) for t in tile)
+    out = [f"% Layout S TV: {source}\n", f"% Layout D TV: {target}\n", TIKZ_HEAD]
+    out.extend(_nodes(layouts[0], tile, 0, 0, paint, False))
+    out.append(_grid(0, 0, m, n))
+    out.extend(_label(i, -1, i) for i in range(m))
+    out.extend(_label(-1, i, i) for i in range(n))
+    out.extend(_nodes(layouts[1], tile, 0, n + 3, paint, False))
+    out.append(_grid(0, n + 3, m, 2 * n + 3))
+    out.extend(_label(i, 2 * n + 3, i) for i in range(m))
+    out.extend(_label(-1, i + n + 3, i) for i in range(n))
+    return "".join([*out, TIKZ_FOOT])
+
+
+def _svg_text(x: int, y: int, font: int, shown: object) -> str:
+    return (
+        f'<text x="{x}" y="{y}" text-anchor="middle" alignment-baseline="central" font-size="{font}">{shown}</text>\n'
+    )
+
+
+def _svg_cell(x: int, y: int, fill: str, end: str, thread: int, value: int) -> str:
+    return (
+        f'<rect x="{x}" y="{y}" width="{_UNIT}" height="{_UNIT}" fill="rgb({fill})" stroke="black"{end}>\n'
+        + _svg_text(x + _UNIT // 2, y + _UNIT // 4, 8, f"T{thread}")
+        + _svg_text(x + _UNIT // 2, y + 3 * _UNIT // 4, 8, f"V{value}")
+    )
+
+
+def mma_svg(layouts: dict[str, Layout], tile: tuple[Any, Any, Any], color: Colour | None = None) -> str:
+    """The text of print_svg of a tiled MMA."""
+    paint = svg_pastel if color is None else expect_function(color, "the colour of a thread and a value")
+    m, n, k = (int(size(t)) for t in tile)
+    shapes = {"C": (tile[0], tile[1]), "A": (tile[0], tile[2]), "B": (tile[1], tile[2])}
+    out = [f"<!--  Tile: {text(tile)}  -->\n"]
+    out.extend(f"<!--     {x}: {_coordinates(layouts[x], shapes[x])}  -->\n" for x in "ABC")
+    out.append(
+        f'<svg width="100%" height="100%" viewBox="0 0 {(k + n + 2) * _UNIT} {(k + m + 2) * _UNIT}" '
+        'preserveAspectRatio="xMidYMid meet" xmlns="http://www.w3.org/2000/svg">\n'
+    )
+    half = _UNIT // 2
+    for row, column, t, v in cells(layouts["C"], shapes["C"]):
+        out.append(_svg_cell((column + k + 2) * _UNIT, (row + k + 2) * _UNIT, paint(t, v), "/", t, v))
+    for row, column, t, v in cells(layouts["A"], shapes["A"]):
+        out.append(_svg_cell((column + 1) * _UNIT, (row + k + 2) * _UNIT, paint(t, v), " /", t, v))
+    out.extend(_svg_text(half, (i + k + 2) * _UNIT + half, 12, i) for i in range(m))
+    out.extend(_svg_text((i + 1) * _UNIT + half, (k + 1) * _UNIT + half, 12, i) for i in range(k))
+    for row, column, t, v in cells(layouts["B"], shapes["B"]):
+        out.append(_svg_cell((row + k + 2) * _UNIT, (column + 1) * _UNIT, paint(t, v), " /", t, v))
+    out.extend(_svg_text((i + k + 2) * _UNIT + half, half, 12, i) for i in range(n))
+    out.extend(_svg_text((k + 1) * _UNIT + half, (i + 1) * _UNIT + half, 12, i) for i in range(k))
+    return "".join([*out, "</svg>\n"])

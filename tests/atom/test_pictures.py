@@ -1,0 +1,43 @@
+"""print_latex and print_svg of tiled operations, character for character; what a picture refuses."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+import cute_py as cute
+from cute_py import Layout
+from cute_py.atom import copy_atom, make_tiled_copy, make_tiled_mma
+from cute_py.errors import InvalidTypeError, InvalidValueError
+from tests.atom.cpp_text import evaluate
+from tests.oracle.records import rows, tally
+
+
+def test_pictures_are_cpps() -> None:
+    table = rows("atom_pictures")
+    wrong = []
+    for row in table:
+        operation = evaluate(row["cpp"])
+        found = cute.format_latex(operation) if row["kind"] == "latex" else operation.svg()
+        if found != row["text"]:
+            wrong.append(row["id"])
+    tally("atoms/pictures", len(table) - len(wrong), len(table))
+    assert wrong == []
+
+
+def test_print_latex_takes_a_tiled_mma_and_a_colour() -> None:
+    mma = make_tiled_mma("SM80_16x8x8_F16F16F16F16_TN")
+    file = io.StringIO()
+    cute.print_latex(mma, file)
+    assert file.getvalue() == mma.latex()
+    assert "fill=red" in mma.latex(lambda thread, value: "red")
+    assert 'fill="rgb(1,2,3)"' in mma.svg(lambda thread, value: "1,2,3")
+
+
+def test_refusals() -> None:
+    line = make_tiled_copy(copy_atom("UniversalCopy<uint32_t>", "half"), Layout(32), Layout(2))
+    with pytest.raises(InvalidTypeError, match="a picture shows tiles of two modes; this one has 1"):
+        line.latex()
+    with pytest.raises(InvalidValueError, match="at most 1048576 are shown"):
+        make_tiled_mma("SM90_64x256x16_F32F16F16_SS", (2, 4, 1)).svg()
