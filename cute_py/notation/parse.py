@@ -24,7 +24,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from cute_py.argument_checks import MAX_INTEGER
 from cute_py.arith_tuple.iterators import counting_iterator, make_inttuple_iter
@@ -45,6 +45,7 @@ _MOST_DIGITS: Final = len(str(MAX_INTEGER))
 _SHOWN: Final = 40
 """Characters of a part of the text that an error repeats; the window below it has its surroundings."""
 
+_OPERATION = re.compile(r"\s*(?:TiledMMA|TiledCopy|MMA_Atom|Copy_Atom)\s*\n")
 _STATIC = re.compile(r"_(-?[0-9]+)(?:\{\})?\Z")
 _CONSTANT = re.compile(r"(?:Int|C)(?:<\s*(-?[0-9]+)\s*>(?:\{\}|\(\))?|\(\s*(-?[0-9]+)\s*\))\Z")
 _PLAIN = re.compile(r"-?[0-9]+\Z")
@@ -196,12 +197,12 @@ _ANY_BLANKS = re.compile(r"\s*")
 
 
 def parse(text: str, *, dtype: Any = None, symbols: Mapping[str, Any] | None = None) -> Any:
-    """The layout, composed layout, swizzle, basis, tuple, pointer or tensor that a text shows.
+    """The layout, composed layout, swizzle, basis, tuple, pointer, tensor, atom or tiled operation that a text shows.
 
     Args:
         text: what str() of any of them prints, or the C++ or DSL spelling.
-        dtype: element type of pointers; default the unsigned integer of the printed width (a text says only the
-            width).
+        dtype: element type of pointers, of an MMA's A or of a copy's values; default the unsigned integer of the
+            printed width (a text says only the width), and the first MMA of CuTe with the printed layouts.
         symbols: name -> sympy symbol or integer; other names become positive integer symbols.
     Raises:
         ParseError: `position` is where the text could not be read on. A `?` is refused: its number is not in the text.
@@ -217,6 +218,8 @@ def parse(text: str, *, dtype: Any = None, symbols: Mapping[str, Any] | None = N
     if not isinstance(text, str):
         raise InvalidTypeError(f"parse takes a text, got {type(text).__name__} {given(text)}")
     known = {} if symbols is None else checked_symbols(symbols)
+    if _OPERATION.match(text):
+        return _operation(text, dtype)
     reader = _Reader(text, None if dtype is None else as_dtype(dtype), known)
     reader.blanks()
     result = reader.expression()
@@ -224,6 +227,15 @@ def parse(text: str, *, dtype: Any = None, symbols: Mapping[str, Any] | None = N
     if reader.at < len(text):
         raise failure(text, reader.at, "expected the end of the text")
     return result
+
+
+def _operation(text: str, dtype: Any) -> Any:
+    """An atom or tiled operation; their table is imported when one is read."""
+    from cute_py.notation.tiled_operations import parse_operation
+
+    kinds = _Reader(text, None, {})
+    given_type = None if dtype is None else as_dtype(dtype)
+    return parse_operation(text, given_type, parse, lambda bits: cast(DType, kinds.type_of(bits, 0)))
 
 
 class _Reader:

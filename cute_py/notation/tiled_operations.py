@@ -1,0 +1,174 @@
+"""Atoms and tiled operations, read back from what C++ and this library print.
+
+    TiledMMA                                   MMA_Atom
+      ThrLayoutVMNK:  (_32,_2,_1,_1):...         ThrID:      _32:_1
+      PermutationMNK: (_,_,_)                    Shape_MNK:  (_16,_8,_16)
+    MMA_Atom                                     LayoutA_TV: ...
+      ...
+
+The text does not name the operation, so the first one of CuTe with these layouts is taken: of several types, the first
+in the order of the headers, or the one whose A (whose values) have the type that is asked for.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from cute_py.arith_tuple import text as shown
+from cute_py.atom.copy_atom import CopyAtom
+from cute_py.atom.copy_atoms import COPY_ATOMS, copy_atom
+from cute_py.atom.element_types import SparseElement
+from cute_py.atom.mma_atom import MmaAtom
+from cute_py.atom.mma_atoms import MMA_ATOMS, mma_atom
+from cute_py.atom.tiled_copy import TiledCopy
+from cute_py.atom.tiled_mma import TiledMma
+from cute_py.dtypes import DType
+from cute_py.errors import CuteError, ParseError, shortened
+from cute_py.layout import Layout, coalesce, complement, composition, cosize, left_inverse, make_layout
+
+HEADS: Final = ("TiledMMA", "TiledCopy", "MMA_Atom", "Copy_Atom")
+"""First words of the texts that are read here."""
+_FIELD: Final = re.compile(r"\s*(\w+):[ \t]+([^\n]*)")
+_WORDS: Final = ("uint8_t", "uint16_t", "uint32_t", "uint64_t", "uint128_t")
+
+Read = Callable[[str], Any]
+
+
+def _fields(text: str) -> dict[str, tuple[str, int]]:
+    """Name -> (value, its place in the text), of all lines `  Name: value`."""
+    return {found[1]: (found[2].strip(), found.start(2)) for found in _FIELD.finditer(text)}
+
+
+def _failure(text: str, position: int, expected: str) -> ParseError:
+    return ParseError(f"at position {position}: {expected}", {"text": shortened(text, 80)}, position=position)
+
+
+def _needed(text: str, fields: dict[str, tuple[str, int]], name: str) -> str:
+    if name not in fields:
+        raise _failure(text, len(text), f"expected a line {name}:")
+    return fields[name][0]
+
+
+@functools.cache
+def _mma_by_layouts() -> dict[tuple[str, ...], list[MmaAtom]]:
+    """The printed layouts -> the operations that have them."""
+    found: dict[tuple[str, ...], list[MmaAtom]] = {}
+    for atom in MMA_ATOMS.values():
+        found.setdefault(_key(atom), []).append(atom)
+    return found
+
+
+def _key(atom: MmaAtom) -> tuple[str, ...]:
+    return (str(atom.thr_id), shown(atom.shape_mnk), *(str(atom.layouts[x]) for x in "ABC"))
+
+
+def _of_other_extents(shape: str) -> Iterator[MmaAtom]:
+    """Operations whose M and N are template arguments, with the printed ones."""
+    extents = [int(e) for e in re.findall(r"\d+", shape)]
+    for typical in MMA_ATOMS.values():
+        if "M" not in typical.template_args or len(extents) != 3:
+            continue
+        old = [str(typical.template_args[x]) for x in "MN"]
+        new = typical.name.replace(f",{old[0]},{old[1]},", f",{extents[0]},{extents[1]},", 1)
+        new = new.replace(f"<{old[0]},{old[1]},", f"<{extents[0]},{extents[1]},", 1)
+        try:
+            yield mma_atom(new)
+        except CuteError:
+            continue
+
+
+def _parsed_mma_atom(text: str, dtype: DType | None) -> MmaAtom:
+    fields = _fields(text)
+    names = ("ThrID", "Shape_MNK", "LayoutA_TV", "LayoutB_TV", "LayoutC_TV")
+    key = tuple(_needed(text, fields, name) for name in names)
+    found = _mma_by_layouts().get(key) or [a for a in _of_other_extents(key[1]) if _key(a) == key]
+    if dtype is not None:
+        found = [a for a in found if _stored(a) == dtype]
+    if not found:
+        raise _failure(text, fields["ThrID"][1], "no MMA atom of CuTe has these layouts")
+    return found[0]
+
+
+def _stored(atom: MmaAtom) -> DType:
+    element = atom.a_dtype
+    return element.stored if isinstance(element, SparseElement) else element
+
+
+def _split(text: str) -> list[str]:
+    """The parts of `(a,(b,c):(d,e),_)` between commas that stand in no bracket."""
+    parts, depth, begin = [], 0, 1
+    for i, char in enumerate(text):
+        depth += (char == "(") - (char == ")")
+        if (char == "," and depth == 1) or (char == ")" and depth == 0):
+            parts.append(text[begin:i])
+            begin = i + 1
+    return parts
+
+
+def _parsed_tiled_mma(text: str, dtype: DType | None, read: Read) -> TiledMma:
+    fields = _fields(text)
+    threads = read(_needed(text, fields, "ThrLayoutVMNK"))
+    permutation = [None if part == "_" else read(part) for part in _split(_needed(text, fields, "PermutationMNK"))]
+    if not isinstance(threads, Layout) or not isinstance(threads.shape, tuple) or len(threads.shape) != 4:
+        raise _failure(text, fields["ThrLayoutVMNK"][1], "expected a layout of (ThrV,ThrM,ThrN,ThrK)")
+    if len(permutation) != 3:
+        raise _failure(text, fields["PermutationMNK"][1], "expected three permutations")
+    atom = _parsed_mma_atom(text, dtype)
+    back = left_inverse(complement(atom.thr_id, cosize(threads)))
+    atoms = make_layout(*(coalesce(composition(back, threads[i])) for i in (1, 2, 3)))
+    return TiledMma(atom, atoms, (permutation[0], permutation[1], permutation[2]), threads)
+
+
+@functools.cache
+def _copy_names() -> tuple[str, ...]:
+    typed = [name for name in COPY_ATOMS if COPY_ATOMS[name].template_args and "S" in COPY_ATOMS[name].template_args]
+    plain = [name for name in COPY_ATOMS if name not in typed]
+    return (*(f"{name}<{word}>" for word in _WORDS for name in typed), "DefaultCopy", *plain)
+
+
+def _parsed_copy_atom(text: str, dtype: DType | None, unsigned: Callable[[int], DType]) -> CopyAtom:
+    fields = _fields(text)
+    names = ("ThrID", "ValLayoutSrc", "ValLayoutDst", "ValLayoutRef")
+    key = tuple(_needed(text, fields, name) for name in names)
+    bits = _needed(text, fields, "ValueType").removesuffix("b")
+    if not bits.isdigit():
+        raise _failure(text, fields["ValueType"][1], "expected a width such as 16b")
+    element = dtype or unsigned(int(bits))
+    for name in _copy_names():
+        try:
+            atom = copy_atom(name, element)
+        except CuteError:
+            continue
+        if key == (str(atom.thr_id), str(atom.layout_src_TV), str(atom.layout_dst_TV), str(atom.layout_ref_TV)):
+            return atom
+    raise _failure(text, fields["ThrID"][1], f"no copy atom of CuTe has these layouts of {element.bits}-bit values")
+
+
+def parse_operation(text: str, dtype: DType | None, read: Read, unsigned: Callable[[int], DType]) -> Any:
+    """The atom or tiled operation that a text shows.
+
+    Args:
+        dtype: of A, or of a copy's values; default the first operation, and an unsigned integer of the printed width.
+        read: what reads a layout or a tuple. unsigned: width in bits -> element type.
+    Raises:
+        ParseError: a line is missing, or no operation of CuTe has these layouts.
+    """
+    head = text.strip().partition("\n")[0].strip()
+    if head == "MMA_Atom":
+        return _parsed_mma_atom(text, dtype)
+    if head == "TiledMMA":
+        return _parsed_tiled_mma(text, dtype, read)
+    if head == "Copy_Atom":
+        return _parsed_copy_atom(text, dtype, unsigned)
+    if head != "TiledCopy":
+        raise _failure(text, 0, f"expected one of {', '.join(HEADS)}")
+    fields = _fields(text)
+    tiler = _needed(text, fields, "Tiler_MN")
+    parts = tuple(read(part) for part in _split(tiler)) if tiler.startswith("(") else (read(tiler),)
+    layout = read(_needed(text, fields, "TiledLayout_TV"))
+    if not isinstance(layout, Layout):
+        raise _failure(text, fields["TiledLayout_TV"][1], "expected a layout")
+    return TiledCopy(_parsed_copy_atom(text, dtype, unsigned), layout, parts)
