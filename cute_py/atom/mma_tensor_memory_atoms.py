@@ -173,10 +173,12 @@ def _checks(form: Form, values: Mapping[str, Any]) -> Iterator[tuple[bool, str]]
     m, n = values["M"], values["N"]
     name = form.name
     if name in WITHOUT_TRAITS:
+        yield _check_m(form, m)
+        yield _check_n(form, m, n, values["b_major"])
         yield False, "MMA_Traits not implemented for this MMA_Operation."
     bits = {"TF32": 32, "F16BF16": 16, "S8": 8, "MXF4": 4, "MXF4NVF4": 4}.get(form.kind)
-    if form.kind == "F16BF16" and a.kind == "complex":
-        yield (form.scaled and a == b, "MMA_Traits not implemented for this MMA_Operation.")
+    if form.kind == "F16BF16" and form.scaled and a.kind == "complex" and a == b and c == as_dtype("float32"):
+        pass
     elif form.interleaved:
         yield values["a_major"] == "K", f"{name} A from TMEM can't be transposed"
         yield values["b_major"] == "K", f"{name} B from SMEM requires non-transpose"
@@ -186,37 +188,42 @@ def _checks(form: Form, values: Mapping[str, Any]) -> Iterator[tuple[bool, str]]
         yield max(a.bits, b.bits) <= 8, f"{name} supports types with leq 8bit types"
     if form.kind == "S8" and not form.from_tmem and form.ctas == 1:
         yield c == as_dtype("int32"), f"{name} result type can only be int32_t."
+    yield from _check_scaling(form, a, b, values)
     yield _check_m(form, m)
     yield _check_n(form, m, n, values["b_major"])
     if form.from_tmem:
         yield values["a_major"] == "K", f"{_label(form)} A from TMEM can't be transposed"
-    yield from _check_vector(form, a, b, values)
+    yield from _check_vector(form, a, values)
 
 
-def _check_vector(form: Form, a: DType, b: DType, values: Mapping[str, Any]) -> Iterator[tuple[bool, str]]:
-    """How many elements may share a scale factor, for which types."""
-    vector = values.get("VS")
-    if vector is None:
-        return
-    e2m1 = element_type("float_e2m1_t")
-    long_types = a == b == e2m1 and values["sf_type"] == element_type("float_ue8m0_t")
+def _check_scaling(form: Form, a: DType, b: DType, values: Mapping[str, Any]) -> Iterator[tuple[bool, str]]:
+    """What the traits check of a block-scaled operation: how many elements share a scale factor, for which types."""
     if form.kind == "MXF4_ULTRA":
         yield values["a_major"] == values["b_major"] == "K", "This MMA does not support transpose"
+    elif "VS" in values and (form.sparse or form.ctas == 1):
+        long = 64 if form.sparse else 32
         yield (
-            (vector == 32 and a == e2m1 and values["sf_type"] == element_type("float_ue8m0_t")) or vector == 16,
-            "Vector size can only be 4x mode (VS=16) or 2x mode (VS=32) for MMA. 2x mode only supports float_e2m1_t "
-            "for a/b types and ue8m0_t for sf type",
-        )
-        return
-    long = 64 if form.sparse else 32
-    if form.sparse or form.ctas == 1:
-        yield (
-            (vector == long and long_types) or vector == long // 2,
+            (values["VS"] == long and _takes_long_vectors(a, b, values)) or values["VS"] == long // 2,
             f"2x mode (VectorSize={long}) only supports a_type and b_type=float_e2m1_t or "
             "cutlass::type_erased_dynamic_float4_t and sf_type=ue8m0_t",
         )
-    if not form.sparse or form.ctas == 2:
-        yield vector in (long, long // 2), f"{form.name} Vector size can only be {long // 2} or {long}."
+
+
+def _check_vector(form: Form, a: DType, values: Mapping[str, Any]) -> Iterator[tuple[bool, str]]:
+    """What the operation itself checks of the number of elements that share a scale factor."""
+    if form.kind == "MXF4_ULTRA":
+        yield (
+            (values["VS"] == 32 and _takes_long_vectors(a, a, values)) or values["VS"] == 16,
+            "Vector size can only be 4x mode (VS=16) or 2x mode (VS=32) for MMA. 2x mode only supports float_e2m1_t "
+            "for a/b types and ue8m0_t for sf type",
+        )
+    elif "VS" in values and (not form.sparse or form.ctas == 2):
+        long = 64 if form.sparse else 32
+        yield values["VS"] in (long, long // 2), f"{form.name} Vector size can only be {long // 2} or {long}."
+
+
+def _takes_long_vectors(a: DType, b: DType, values: Mapping[str, Any]) -> bool:
+    return a == b == element_type("float_e2m1_t") and values["sf_type"] == element_type("float_ue8m0_t")
 
 
 def _types(form: Form, values: Mapping[str, Any]) -> tuple[DType, DType, DType]:
@@ -344,9 +351,16 @@ def _umma(operation: MmaOperation, values: Mapping[str, Any]) -> MmaAtom:
         template_args=values,
         sf_vec_size=vector,
         idesc=instruction_descriptor(
-            a, b, None if form.block_scaled else c, m, n, values, form.sparse, values.get("sf_type")
+            a, b, None if form.block_scaled else c, m, n, _signed(form, values), form.sparse, values.get("sf_type")
         ),
     )
+
+
+def _signed(form: Form, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The template arguments that CuTe makes the descriptor of: SM100_MMA_S8_TS takes signs and drops them."""
+    if form.kind == "S8" and form.from_tmem and form.ctas == 1:
+        return {**values, "a_neg": "One", "b_neg": "One"}
+    return values
 
 
 def _shown(values: Mapping[str, Any]) -> dict[str, object]:
