@@ -344,16 +344,14 @@ def _is_underscore(part: Any) -> bool:
     return part is None or part is underscore
 
 
-def make_tiled_mma(
-    atom: str | MmaAtom, atom_layout_mnk: Any = None, permutation_mnk: Any = (None, None, None)
-) -> TiledMma:
+def make_tiled_mma(atom: str | MmaAtom, atom_layout_mnk: Any = None, permutation_mnk: Any = None) -> TiledMma:
     """An MMA atom over threads.
 
     Args:
         atom: an atom, or C++'s name of one.
         atom_layout_mnk: layout, or shape (static, column-major), of the atoms over M, N, K; missing modes are 1,
             default one atom.
-        permutation_mnk: for M, N and K each None, an extent, or a layout; missing ones are None.
+        permutation_mnk: for M, N and K each None, an extent, or a layout; missing ones, or None for all, are None.
     Raises:
         InvalidValueError: no such atom; StaticAssertError: C++ refuses the layout or the permutation.
 
@@ -362,4 +360,9 @@ def make_tiled_mma(
     """
     found = mma_atom(atom)
     layout = _ONE_ATOM if atom_layout_mnk is None else _three(atom_layout_mnk)
-    return TiledMma(found, layout, _permutations(permutation_mnk), tiled_product(found.thr_id, layout))
+    return TiledMma(
+        found,
+        layout,
+        _permutations(() if permutation_mnk is None else permutation_mnk),
+        tiled_product(found.thr_id, layout),
+    )

@@ -1,6 +1,7 @@
-"""What one warp's access costs: bank conflicts in shared memory, sectors in global memory.
+"""What the accesses of warps cost: bank conflicts in shared memory, sectors in global memory.
 
-A layout says which element each thread touches: mode 0 is the thread, mode 1 (if any) the value within the thread.
+A layout says which element each thread touches: mode 0 is the thread, mode 1 (if any) the value within the thread. A
+tile's layout needs `access` as well: who touches which of its elements.
 
 Shared memory has 32 banks of 4 bytes. One request serves 32 threads of 4 bytes, 16 threads of 8 or 8 threads of 16:
 a 64-bit access is done in 2 phases, a 128-bit access in 4. Within a phase, different words of one bank are served one
@@ -26,16 +27,19 @@ LINE_BYTES = 128
 MAX_BITS = 1 << 16
 """Bits of one element: the largest power of two that a box can hold is far below."""
 MAX_ACCESSES = 1 << 20
-"""Elements of one access by a warp: 32 threads with more values than registers hold are far below."""
+"""Elements of one access: 1024 threads with more values than registers hold are below."""
+WARP = 32
+"""Threads whose access is one request; more threads are several requests."""
 VECTOR_BITS = (128, 64, 32)
 """Widths of one thread's access above which a request takes more than one phase."""
 
 
 @dataclass(frozen=True, slots=True)
 class BankConflicts:
-    """Shared-memory cost of one access by a warp.
+    """Shared-memory cost of an access.
 
-    `wavefronts`: per phase, how many rounds it takes; 1 is conflict-free. `vector_bits`: width of one thread's access.
+    `wavefronts`: per phase of each warp, how many rounds it takes; 1 is conflict-free. `vector_bits`: width of one
+    thread's access.
     """
 
     vector_bits: int
@@ -64,7 +68,7 @@ class BankConflicts:
 
 @dataclass(frozen=True, slots=True)
 class Coalescing:
-    """Global-memory cost of one access by a warp: 32-byte sectors and 128-byte lines, and the bytes asked for."""
+    """Global-memory cost of an access: 32-byte sectors, 128-byte lines, the bytes asked for; the sum over warps."""
 
     sectors: int
     lines: int
@@ -80,7 +84,57 @@ class Coalescing:
         return self.bytes_requested / (self.sectors * SECTOR_BYTES) if self.sectors else 1.0
 
 
-def _element_offsets(layout: Any, base: Any, bits: int) -> Any:
+_ACCESSES = ("row", "column", "ldmatrix")
+
+
+def accessed(layout: Any, access: Any, bits: int, vector_bits: int | None = None) -> Any:
+    """(thread, value) -> offset, int64 array, of an access to a tile.
+
+    Args:
+        layout: (row, column) -> offset in elements.
+        access: a TiledCopy (its source side), a thread-value layout into the tile's elements, first mode fastest, or
+            'row', 'column': consecutive threads take consecutive elements along the rows, the columns, until the tile
+            is done; 'ldmatrix': each thread gives the address of 16 bytes, eight threads those of an 8x8 matrix of 16
+            bits.
+        bits: of an element.
+        vector_bits: elements that a thread takes at once in a row or column; default the widest that are contiguous.
+    """
+    import numpy as np
+
+    if hasattr(access, "tidfrg_S"):
+        parts = access.tidfrg_S(layout)
+        table = offsets(parts)
+        return table.reshape(table.shape[0], -1, order="F")
+    table = offsets(layout)
+    if not isinstance(access, str):
+        places = offsets(access)
+        if places.min() < 0 or places.max() >= table.size:
+            raise InvalidValueError(
+                "a thread-value layout leaves the tile", {"access": access, "elements of the tile": table.size}
+            )
+        return table.ravel(order="F")[places]
+    expect_choice(access, _ACCESSES, "access")
+    if table.ndim != 2:
+        raise InvalidTypeError(f"a tile has a row and a column, got {table.ndim} modes", {"layout": layout})
+    if access == "ldmatrix":
+        per_row = max(128 // bits, 1)
+        if (np.diff(table[:, :per_row], axis=1) != 1).any():
+            table = table.T
+        rows, columns = table.shape
+        if rows % 8 or columns % per_row or 128 % bits:
+            raise InvalidValueError(f"ldmatrix takes 8 rows of {per_row} contiguous elements", {"layout": layout})
+        return table.reshape(rows, -1, per_row).swapaxes(0, 1).reshape(-1, per_row)
+    flat = table.ravel(order="C" if access == "row" else "F")
+    for width in VECTOR_BITS if vector_bits is None else (vector_bits,):
+        if width % bits == 0 and flat.size % (width // bits) == 0:
+            taken = flat.reshape(-1, width // bits)
+            aligned = not (taken[:, 0] * bits % width).any()
+            if vector_bits is not None or (aligned and not (np.diff(taken, axis=1) != 1).any()):
+                return taken
+    return flat[:, None]
+
+
+def _element_offsets(layout: Any, base: Any, bits: int, access: Any = None, vector_bits: int | None = None) -> Any:
     """int64 array (threads, values) of element offsets, whose bits from byte `base` on are counted in 64 bits."""
     base = expect_integer(base, "base", unit="bytes")
     if not 1 <= bits <= MAX_BITS:
@@ -90,7 +144,7 @@ def _element_offsets(layout: Any, base: Any, bits: int) -> Any:
         raise InvalidValueError(
             f"a warp access of {count} elements; at most {MAX_ACCESSES} are counted", {"layout": layout}
         )
-    table = offsets(layout)
+    table = offsets(layout) if access is None else accessed(layout, access, bits, vector_bits)
     if not table.size:
         raise InvalidValueError("a warp access has at least one thread and one value", {"layout": layout})
     reach = max(abs(int(table.min())), abs(int(table.max()))) * bits + abs(int(base)) * 8
@@ -105,11 +159,15 @@ def _element_offsets(layout: Any, base: Any, bits: int) -> Any:
     return table
 
 
-def bank_conflicts(layout: Any, dtype: Any, *, vector_bits: int | None = None, base: int = 0) -> BankConflicts:
-    """The shared-memory bank conflicts of one access by up to 32 threads.
+def bank_conflicts(
+    layout: Any, dtype: Any, *, access: Any = None, vector_bits: int | None = None, base: int = 0
+) -> BankConflicts:
+    """The shared-memory bank conflicts of one access; of more than 32 threads, one warp after another.
 
     Args:
-        layout: (thread) or (thread, value) -> offset in elements; plain or swizzled.
+        layout: (thread) or (thread, value) -> offset in elements; plain or swizzled. With `access`, that of a tile.
+        access: who touches which element of the tile: a TiledCopy, a thread-value layout, 'row', 'column' or
+            'ldmatrix'; see `accessed`.
         dtype: element type, or its bits (8 and more).
         vector_bits: width of one thread's access: 8, 16, 32, 64 or 128. Default: the widest that the values fill, at
             most 128. More values than one access holds are several accesses, whose phases are listed in order.
@@ -126,18 +184,20 @@ def bank_conflicts(layout: Any, dtype: Any, *, vector_bits: int | None = None, b
     (8,)
     >>> bank_conflicts(composition(Swizzle(3, 3, 3), Layout((8, 8), (64, 1))), "float16").wavefronts
     (1,)
+    >>> bank_conflicts(Layout((8, 64), (64, 1)), "float16", access="ldmatrix").ways
+    8
     """
     import numpy as np
 
     bits = bits_of(dtype)
     if vector_bits is not None:
         expect_integer(vector_bits, "vector_bits")
-    table = _element_offsets(layout, base, bits)
+    if vector_bits is None and hasattr(access, "tidfrg_S"):
+        vector_bits = next((w for w in (*VECTOR_BITS, 16, 8) if access.atom.num_val_src * bits % w == 0), None)
+    table = _element_offsets(layout, base, bits, access, vector_bits)
     if bits % 8:
         raise InvalidValueError(f"bank conflicts count bytes; an element has {bits} bits")
     threads, values = table.shape
-    if threads > 32:
-        raise InvalidValueError(f"one warp has 32 threads, the layout {threads}", {"layout": layout})
     width = vector_bits
     if width is None:
         width = next((w for w in VECTOR_BITS if values * bits % w == 0 and w % bits == 0), bits)
@@ -153,7 +213,7 @@ def bank_conflicts(layout: Any, dtype: Any, *, vector_bits: int | None = None, b
         raise LayoutError("the values of one access are not contiguous", {"layout": layout, "access": f"{width} bits"})
     if (first % size).any():
         raise LayoutError(f"an access of {size} bytes is not aligned to its width", {"layout": layout, "base": base})
-    together = 32 * BANK_BYTES // max(size, BANK_BYTES)
+    together = WARP * BANK_BYTES // max(size, BANK_BYTES)
     rounds = []
     for access in range(first.shape[1]):
         for begin in range(0, threads, together):
@@ -163,11 +223,16 @@ def bank_conflicts(layout: Any, dtype: Any, *, vector_bits: int | None = None, b
     return BankConflicts(width, tuple(rounds))
 
 
-def coalescing(layout: Any, dtype: Any, *, base: int = 0) -> Coalescing:
-    """The sectors and lines of global memory that a warp's access touches.
+def coalescing(
+    layout: Any, dtype: Any, *, access: Any = None, vector_bits: int | None = None, base: int = 0
+) -> Coalescing:
+    """The sectors and lines of global memory that an access touches; of more than 32 threads, the sum of the warps.
 
     Args:
-        layout: (thread) or (thread, value) -> offset in elements.
+        layout: (thread) or (thread, value) -> offset in elements. With `access`, that of a tile.
+        access: who touches which element of the tile: a TiledCopy, a thread-value layout, 'row' or 'column'; see
+            `accessed`.
+        vector_bits: what a thread takes at once in a row or column; default the widest that is contiguous.
         dtype: element type, or its bits.
         base: byte address of offset 0.
 
@@ -179,11 +244,16 @@ def coalescing(layout: Any, dtype: Any, *, base: int = 0) -> Coalescing:
     import numpy as np
 
     bits = bits_of(dtype)
-    table = np.unique(_element_offsets(layout, base, bits))
-    begin = base * 8 + table * bits
-    if bits % 8 == 0:
-        spread = np.arange(0, bits, 8)
-    else:
-        spread = np.array([0, bits - 1])
+    table = _element_offsets(layout, base, bits, access, vector_bits)
+    counts = [_touched(np.unique(table[begin : begin + WARP]), bits, base) for begin in range(0, table.shape[0], WARP)]
+    return Coalescing(*map(sum, zip(*counts, strict=True)))
+
+
+def _touched(elements: Any, bits: int, base: int) -> tuple[int, int, int]:
+    """Sectors, lines and bytes of the elements of one request."""
+    import numpy as np
+
+    begin = base * 8 + elements * bits
+    spread = np.arange(0, bits, 8) if bits % 8 == 0 else np.array([0, bits - 1])
     touched = np.unique((begin[:, None] + spread) // 8)
-    return Coalescing(len(np.unique(touched // SECTOR_BYTES)), len(np.unique(touched // LINE_BYTES)), len(touched))
+    return len(np.unique(touched // SECTOR_BYTES)), len(np.unique(touched // LINE_BYTES)), len(touched)

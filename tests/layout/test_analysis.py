@@ -159,12 +159,55 @@ def test_bank_conflicts_refuse_accesses_that_no_instruction_does() -> None:
         cute.bank_conflicts(Layout((32, 4), (8, 2)), "float32")
     with pytest.raises(LayoutError, match="not aligned"):
         cute.bank_conflicts(Layout((32, 4), (4, 1)), "float32", base=4)
-    with pytest.raises(InvalidValueError, match="one warp has 32 threads"):
-        cute.bank_conflicts(Layout(64), "float32")
     with pytest.raises(InvalidValueError, match="whole elements"):
         cute.bank_conflicts(Layout((32, 3), (3, 1)), "float32", vector_bits=64)
     with pytest.raises(InvalidTypeError, match="3 modes"):
         cute.bank_conflicts(Layout((4, 8, 2)), "float32")
+
+
+ROWS = Layout((Int(64), Int(64)), (Int(64), Int(1)))
+SWIZZLED = cute.composition(Swizzle(3, 3, 3), ROWS)
+
+
+def test_more_threads_are_more_warps() -> None:
+    assert cute.bank_conflicts(Layout(64, 32), "float32").wavefronts == (32, 32)
+    assert cute.coalescing(Layout((64, 2), (0, 1)), "float32").sectors == 2  # both warps read it
+
+
+@pytest.mark.parametrize(
+    ("tile", "access", "ways", "width"),
+    [
+        (ROWS, "row", 1, 128),
+        (ROWS, "column", 32, 16),
+        (ROWS, "ldmatrix", 8, 128),
+        (Layout((64, 64), (1, 64)), "ldmatrix", 8, 128),
+        (SWIZZLED, "row", 1, 128),
+        (SWIZZLED, "column", 4, 16),
+        (SWIZZLED, "ldmatrix", 1, 128),
+        (ROWS, Layout((32, 1)), 32, 16),  # elements of a tile go down its columns
+        (Layout((64, 64)), Layout((32, 8), (8, 1)), 1, 128),
+    ],
+    ids=str,
+)
+def test_bank_conflicts_of_a_tile(tile: Any, access: Any, ways: int, width: int) -> None:
+    found = cute.bank_conflicts(tile, "float16", access=access)
+    assert (found.ways, found.vector_bits) == (ways, width)
+
+
+def test_an_access_of_a_tile_is_a_known_one() -> None:
+    with pytest.raises(InvalidValueError, match="diagonal"):
+        cute.bank_conflicts(ROWS, "float16", access="diagonal")
+    with pytest.raises(InvalidValueError, match="8 rows of 8 contiguous"):
+        cute.bank_conflicts(Layout((4, 8), (8, 1)), "float16", access="ldmatrix")
+    with pytest.raises(InvalidValueError, match="leaves the tile"):
+        cute.bank_conflicts(Layout((4, 8), (8, 1)), "float16", access=Layout(64))
+    with pytest.raises(InvalidTypeError, match="a row and a column"):
+        cute.coalescing(Layout(64), "float16", access="row")
+
+
+def test_coalescing_of_a_tile() -> None:
+    assert cute.coalescing(ROWS, "float16", access="row").efficiency == 1
+    assert cute.coalescing(ROWS, "float16", access="column").efficiency == 1 / 16
 
 
 @pytest.mark.parametrize(

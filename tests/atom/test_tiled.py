@@ -1,0 +1,179 @@
+"""Tiled operations: every element in one place, partitions of any layout, what is refused, speed."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cute_py as cute
+from cute_py import Int, Layout, Swizzle, elem_less, make_identity_tensor, make_tensor
+from cute_py.atom import (
+    MMA_ATOMS,
+    copy_atom,
+    make_cotiled_copy,
+    make_fragment_like,
+    make_tiled_copy,
+    make_tiled_copy_A,
+    make_tiled_copy_C,
+    make_tiled_copy_S,
+    make_tiled_mma,
+    mma_atom,
+)
+from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError
+
+MMA = "SM80_16x8x16_F32F16F16F32_TN"
+VECTOR = copy_atom("UniversalCopy<uint128_t>", "half")
+
+
+def coordinates(tensor: Any) -> list[tuple[int, ...]]:
+    """Of a tensor of coordinates with two modes."""
+    steps = cute.offsets(tensor.layout)
+    steps = steps.reshape(-1, steps.shape[-1], order="F")
+    return [tuple(c) for c in (steps + [int(x) for x in tensor(0)]).tolist()]
+
+
+def random_tiled_mma(rng: random.Random) -> Any:
+    """A few atoms over M, N, K in any order, tiles of whole atoms, now and then permuted."""
+    atom = MMA_ATOMS[rng.choice([name for name, row in MMA_ATOMS.items() if row.family in ("sm75", "sm80", "sm90")])]
+    extents = [rng.choice((1, 1, 2, 3, 4)) for _ in range(3)]
+    strides, product = [0, 0, 0], 1
+    for mode in rng.sample(range(3), 3):
+        strides[mode] = product
+        product *= extents[mode]
+    layout = cute.static(Layout(tuple(extents), tuple(strides)))
+    permutation = []
+    for atoms, extent in zip(extents, atom.shape_mnk, strict=True):
+        tile = atoms * int(extent) * 2
+        halves = cute.static(Layout((tile // 2, 2), (2, 1)))
+        permutation.append(rng.choice((None, Int(tile), halves)))
+    return make_tiled_mma(atom, layout, tuple(permutation))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_threads_share_out_every_operand(seed: int) -> None:
+    """Over M and N each element of C is in one thread, for each thread along K; A and B for each along the other."""
+    mma = random_tiled_mma(random.Random(seed))
+    tile = [int(e) for e in mma.tile_shape()]
+    atoms = [int(e) for e in cute.shape(mma.thr_layout_vmnk)[1:]]
+    for operand, (row, column, other) in {"A": (0, 2, 1), "B": (1, 2, 0), "C": (0, 1, 2)}.items():
+        whole = make_identity_tensor((tile[row], tile[column]))
+        held = [
+            where for t in range(int(mma.size())) for where in coordinates(mma.get_slice(t).partition(operand, whole))
+        ]
+        spread = np.bincount(np.ravel_multi_index(np.array(held).T, (tile[row], tile[column])))
+        once = int(cute.size(mma.atom.layouts[operand])) // int(cute.cosize(mma.atom.layouts[operand]))
+        assert set(spread.tolist()) == {atoms[other] * once}
+
+
+def test_a_partition_of_data_holds_what_its_coordinates_say() -> None:
+    mma = make_tiled_mma(
+        MMA, (2, 2, 1), (Int(32), Layout((Int(8), Int(2), Int(2)), (Int(1), Int(16), Int(8))), Int(16))
+    )
+    swizzled = cute.composition(Swizzle(3, 3, 3), Layout((64, 64), (64, 1)))
+    data = np.arange(64 * 64, dtype=np.int32)
+    stored = make_tensor(data, swizzled)
+    at = make_identity_tensor((64, 64))
+    for thread in (0, 5, 77, 127):
+        part = mma.get_slice(thread).partition_A(stored)
+        where = coordinates(mma.get_slice(thread).partition_A(at))
+        assert [int(part(i)) for i in range(len(where))] == [int(data[swizzled(c)]) for c in where]
+
+
+def test_a_tail_is_predicated_by_coordinates() -> None:
+    """13 x 50 elements by tiles of 16 x 64: each element is copied by one thread, what lies outside by none."""
+    copy = make_tiled_copy(VECTOR, Layout((Int(16), Int(8)), (Int(8), Int(1))), Layout((Int(1), Int(8))))
+    inside = []
+    for thread in range(128):
+        part = copy.get_slice(thread).partition_S(make_identity_tensor((16, 64)))
+        inside += [c for c in coordinates(part) if elem_less(c, (13, 50))]
+    assert sorted(inside) == list(itertools.product(range(13), range(50)))
+
+
+def test_tiles_that_do_not_divide_cover_the_extent() -> None:
+    """Partitions round up, as C++: coordinates past the end are for the predicate."""
+    mma = make_tiled_mma(MMA)
+    part = mma.get_slice(0).partition_C(make_identity_tensor((17, 8)))
+    assert str(part) == "ArithTuple(0,0) o ((_2,_2),2,1):((_1@1,_8@0),_16@0,_8@1)"
+    assert coordinates(part)[4:] == [(16, 0), (16, 1), (24, 0), (24, 1)]
+
+
+def test_retile_is_the_same_registers_for_the_copy() -> None:
+    mma = make_tiled_mma(MMA, (2, 2, 1), (Int(32), Int(32), Int(16)))
+    copy = make_tiled_copy_A(copy_atom("SM75_U32x4_LDSM_N", "half"), mma)
+    thread = mma.get_slice(3)
+    fragment = make_fragment_like(thread.partition_A(make_identity_tensor((32, 16))), "half")
+    again = copy.get_slice(3).retile_D(fragment)
+    assert str(fragment.layout) == "((_2,_2,_2),1,1):((_1,_2,_4),_8,8)"
+    assert str(again.layout) == "((_8,_1),1,1):((_1,_0),_8,8)"
+
+
+def test_a_copy_of_c_gives_each_thread_its_accumulators() -> None:
+    mma = make_tiled_mma(MMA, (2, 2, 1), (Int(32), Int(32), Int(16)))
+    copy = make_tiled_copy_C(copy_atom("UniversalCopy<float>", "float"), mma)
+    at = make_identity_tensor((64, 64))
+    for thread in (0, 31, 100):
+        of_copy = coordinates(copy.get_slice(thread).partition_D(at))
+        assert sorted(of_copy) == sorted(coordinates(mma.get_slice(thread).partition_C(at)))
+
+
+def test_a_cotiled_copy_takes_what_is_contiguous() -> None:
+    copy = make_cotiled_copy(VECTOR, Layout((Int(16), Int(8)), (Int(8), Int(1))), Layout((Int(8), Int(16))))
+    assert str(copy.get_layoutS_TV()) == "(_16,(_8,_1)):(_8,(_1,_0))"
+    same = make_tiled_copy_S(VECTOR, copy)
+    assert (str(same.get_layoutS_TV()), same.tiler_mn) == (str(copy.get_layoutS_TV()), copy.tiler_mn)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "said"),
+    [
+        (lambda: make_tiled_mma(MMA, (2, 2, 1, 1)), StaticAssertError, "TiledMMA requires rank-3 AtomLayoutMNK"),
+        (lambda: make_tiled_mma(MMA, None, (1, 2, 3, 4)), StaticAssertError, "TiledMMA requires rank-3 PermutationMNK"),
+        (
+            lambda: make_tiled_mma(MMA, None, Layout(4)),
+            StaticAssertError,
+            "TiledMMA requires independent permutations of MNK.",
+        ),
+        (lambda: make_tiled_mma(MMA, None, ("a",)), InvalidTypeError, "a permutation is None, an extent or a layout"),
+        (lambda: make_tiled_mma("SM80_16x8x17"), InvalidValueError, "is no MMA operation of CuTe"),
+        (lambda: make_tiled_mma(MMA).get_slice(32), InvalidValueError, "thread 32; this tiled MMA has threads 0 to 31"),
+        (lambda: make_tiled_mma(MMA).get_slice(-1), InvalidValueError, "a thread index = -1; must be at least 0"),
+        (lambda: make_tiled_mma(MMA).get_slice("a"), InvalidTypeError, "a thread index must be an integer"),
+        (lambda: make_tiled_mma(MMA).partition_shape_C((16,)), StaticAssertError, "rank(tensor) >= Int<2>"),
+        (
+            lambda: make_tiled_copy(VECTOR, Layout((Int(16), Int(8))), Layout((Int(1), Int(4)))),
+            StaticAssertError,
+            "TiledCopy uses too few vals for selected CopyAtom\n  operation                : UniversalCopy<uint128_t>",
+        ),
+        (
+            lambda: make_tiled_copy(VECTOR, Layout((Int(16), Int(8))), Layout((Int(1), Int(8)))).get_slice(128),
+            InvalidValueError,
+            "thread 128; this tiled copy has threads 0 to 127",
+        ),
+        (
+            lambda: make_tiled_copy("UniversalCopy<uint128_t>", Layout(Int(16)), Layout(Int(8))),
+            InvalidTypeError,
+            "a tiled copy needs the type of its values",
+        ),
+    ],
+)
+def test_what_cannot_be_tiled_is_refused(call: Any, error: type[Exception], said: str) -> None:
+    with pytest.raises(error) as caught:
+        call()
+    assert said in str(caught.value)
+
+
+def test_a_tiled_mma_with_a_partition_is_quick() -> None:
+    """Generous: a busy machine."""
+    at = make_identity_tensor((128, 128))
+    atom = mma_atom(MMA)
+    best = float("inf")
+    for _ in range(20):
+        begin = time.perf_counter()
+        make_tiled_mma(atom, (2, 2, 1), (Int(32), Int(32), Int(16))).get_slice(3).partition_C(at)
+        best = min(best, time.perf_counter() - begin)
+    assert best < 2e-3
