@@ -67,7 +67,11 @@ def test_fields_are_encoded_and_decoded() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "said"),
     [
-        (lambda: gmma_layout("K_SW127", "half"), InvalidValueError, "'K_SW127': no such swizzle\n  known : INTER, SW32"),
+        (
+            lambda: gmma_layout("K_SW127", "half"),
+            InvalidValueError,
+            "'K_SW127': no such swizzle\n  known : INTER, SW32",
+        ),
         (lambda: umma_layout("N_SW128", "half"), InvalidValueError, "'N_SW128'"),
         (lambda: gmma_layout("K_SW128", "hal"), InvalidValueError, "unknown element type 'hal'"),
         (

@@ -35,6 +35,7 @@ FAMILIES: dict[str, tuple[Family, ...]] = {
     "algebra": algebra.FAMILIES,
     "print": printing.FAMILIES,
     "gbasis": (gbasis.GBASIS, atoms.RANDOM),
+    "tiled": (printing.TILED,),
 }
 
 CUDA = Path("/usr/local/cuda/include")

@@ -1,4 +1,4 @@
-"""print_cpp, print_cpp_seed, print_cpp_run: a C++ statement, and what it prints."""
+"""print_cpp, print_cpp_seed, print_cpp_run, tiled_random: a C++ statement, and what it prints."""
 
 from __future__ import annotations
 
@@ -37,3 +37,14 @@ FAMILIES = tuple(
     )
     for file in ("print_cpp", "print_cpp_seed", "print_cpp_run")
 )
+
+TILED = Family(
+    file="tiled_random",
+    statements=statements,
+    record=record,
+    inputs=lambda row: ("id", "cpp"),
+    copied={"py": COPIED["py"]},
+    refused=lambda row, part: "error" in row,
+    together=70,
+)
+"""Random tiled operations, and parts of them."""
