@@ -295,6 +295,18 @@ class ThrMma:
         """Its part of a C (M,N,...)."""
         return self.partition("C", thing)
 
+    def partition_shape_A(self, shape: Any) -> Any:
+        """The shape of its part of an A of this shape."""
+        return self.tiled_mma.partition_shape("A", shape)
+
+    def partition_shape_B(self, shape: Any) -> Any:
+        """The shape of its part of a B of this shape."""
+        return self.tiled_mma.partition_shape("B", shape)
+
+    def partition_shape_C(self, shape: Any) -> Any:
+        """The shape of its part of a C of this shape."""
+        return self.tiled_mma.partition_shape("C", shape)
+
     def partition_fragment_A(self, thing: Any) -> Tensor:
         """The fragment of its part of A."""
         return fragments.make_fragment_A(self.tiled_mma.atom, self.partition_A(thing))

@@ -99,6 +99,7 @@ def test_tiles_that_do_not_divide_cover_the_extent() -> None:
     mma = make_tiled_mma(MMA)
     part = mma.get_slice(0).partition_C(make_identity_tensor((17, 8)))
     assert str(part) == "ArithTuple(0,0) o ((_2,_2),2,1):((_1@1,_8@0),_16@0,_8@1)"
+    assert mma.get_slice(0).partition_shape_C((17, 8)) == mma.partition_shape_C((17, 8)) == cute.shape(part.layout)
     assert coordinates(part)[4:] == [(16, 0), (16, 1), (24, 0), (24, 1)]
 
 
