@@ -167,9 +167,29 @@ def _meanings(major: str | None, plain: bool) -> dict[str, str]:
     if major == "K":
         row = " from 16 bytes of K to the next 16" if plain else ", not used: a swizzled row is contiguous"
         return {"LBO": row, "SBO": " from 8 rows to the next 8 rows"}
-    along = " from one width of the swizzle along M|N to the next"
+    along = f" from {'16 bytes' if plain else 'one width of the swizzle'} along M|N to the next"
     depth = " from 8 of K to the next 8"
     return {"LBO": depth, "SBO": along} if plain else {"LBO": along, "SBO": depth}
+
+
+def offset_words(name: str) -> str:
+    """What LBO or SBO means for each major mode, with a swizzle and without.
+
+    >>> print(offset_words("SBO"))
+    SBO, the stride byte offset of a descriptor of shared memory; 14 bits, in units of 16 bytes
+      K-major, swizzled   : from 8 rows to the next 8 rows
+      K-major, no swizzle : from 8 rows to the next 8 rows
+      MN-major, swizzled  : from 8 of K to the next 8
+      MN-major, no swizzle: from 16 bytes along M|N to the next
+    """
+    expect_choice(name, ("LBO", "SBO"), "an offset of a descriptor")
+    long = "leading byte offset" if name == "LBO" else "stride byte offset"
+    rows = [f"{name}, the {long} of a descriptor of shared memory; 14 bits, in units of 16 bytes"]
+    for major in ("K", "MN"):
+        for plain in (False, True):
+            case = f"{major}-major, {'no swizzle' if plain else 'swizzled'}"
+            rows.append(f"  {case:20}: {_meanings(major, plain)[name].lstrip(', ')}")
+    return "\n".join(rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,8 +126,8 @@ def explain(thing: Any, *operands: Any) -> Explanation:
     Args:
         thing: a layout, a composed layout, a swizzle, a tensor, an atom, a tensor map (a request, or 64 or 128 bytes),
             an error of this library, or anything with a method `explain()`; any other object, function, class or
-            table of this library, or the name of one ("tma.SWIZZLE_MODES"), or a text that `parse` reads ("1@0"); or an
-            operation of the layout algebra.
+            table of this library, or the name of one ("tma.SWIZZLE_MODES"); "LBO" or "SBO", offsets of a descriptor;
+            a text that `parse` reads ("1@0"); or an operation of the layout algebra.
         operands: of the operation.
     Returns:
         a string; a notebook shows it as HTML.
@@ -142,6 +142,10 @@ def explain(thing: Any, *operands: Any) -> Explanation:
     """
     if operands:
         return Explanation("\n".join(str(step) for step in steps(thing, *operands)))
+    if isinstance(thing, str) and thing in ("LBO", "SBO"):
+        from cute_py.atom.smem_descriptor import offset_words
+
+        return Explanation(offset_words(thing))
     if isinstance(thing, str) and (named := found_by_name(thing)) is not None:
         name, value = named
         return Explanation(constant_words(name, value)) if is_constant(value) else explain(value)

@@ -21,6 +21,7 @@ PACKAGES = (
     "cute_py.tma",
     "cute_py.targets",
     "cute_py.tmem",
+    "cute_py.atom",
     "cute_py.draw",
     "cute_py.testing",
     "cute_py.errors",
@@ -36,7 +37,7 @@ def names_of(package: str) -> list[str]:
     module = importlib.import_module(package)
     listed = getattr(module, "__all__", None)
     if listed is not None:
-        return [*listed, *getattr(module, "_STRATEGIES", ())]
+        return [*listed, *getattr(module, "_STRATEGIES", ()), *getattr(module, "_HOME", ())]
     own = [name for name, value in vars(module).items() if getattr(value, "__module__", None) == package]
     return [name for name in own if not name.startswith("_")]
 

@@ -97,3 +97,9 @@ def test_what_has_no_descriptor_is_refused(call: Any, error: type[Exception], sa
     with pytest.raises(error) as caught:
         call()
     assert said in str(caught.value)
+
+
+def test_what_an_offset_means_is_found_by_its_name() -> None:
+    said = cute.explain("LBO")
+    assert "K-major, swizzled   : not used" in said
+    assert descriptor("MN", "MN_SW64", "half", 128, 64).explain("MN").count("width of the swizzle") == 1
