@@ -16,7 +16,8 @@ Source: cute/atom/mma_atom.hpp.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 from cute_py.argument_checks import expect_integer
@@ -51,6 +52,8 @@ Tiler: TypeAlias = Any
 MODES: Final[dict[str, tuple[int, int]]] = {"A": (0, 2), "B": (1, 2), "C": (0, 1)}
 """Operand -> its modes, of M, N and K."""
 _ONE: Final = Layout(Int(1), Int(0))
+_WORDS: Final = re.compile("[A-Za-z]")
+_MOST_KEPT: Final = 64
 _ONE_ATOM: Final = Layout((Int(1), Int(1), Int(1)))
 
 
@@ -84,6 +87,8 @@ class TiledMma:
     permutation_mnk: tuple[Tiler, Tiler, Tiler]
     thr_layout_vmnk: Layout
     """(thread of the atom, atom along M, N, K) -> thread index."""
+    _kept: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """(operand, layout) -> thrfrg of it, which all threads share."""
 
     @property
     def thr_id(self) -> Layout:
@@ -129,6 +134,18 @@ class TiledMma:
         threads = self.thr_layout_vmnk
         across = (_size_mode(size(threads[first + 1])), _size_mode(size(threads[second + 1])))
         return zipped_divide(values, (None, across))
+
+    def _thrfrg_of_layout(self, operand: Operand, layout: Any) -> Any:
+        """thrfrg, kept where the layout's text is all of it: numbers only."""
+        key = (operand, str(layout))
+        if _WORDS.search(key[1]):
+            return self.thrfrg(operand, layout)
+        found = self._kept.get(key)
+        if found is None:
+            found = self.thrfrg(operand, layout)
+            if len(self._kept) < _MOST_KEPT:
+                self._kept[key] = found
+        return found
 
     def thrfrg_A(self, thing: Any) -> Any:
         """A of (M,K,...): ((ThrV,(ThrM,ThrK)),(FrgV,(RestM,RestK,...)))."""
@@ -275,7 +292,7 @@ class ThrMma:
     def partition(self, operand: Operand, thing: Any) -> Any:
         """The thread's part: (FrgV,Rest,Rest,...)."""
         first, second = MODES[operand]
-        divided = self.tiled_mma.thrfrg(operand, thing.layout if isinstance(thing, Tensor) else thing)
+        divided = self.tiled_mma._thrfrg_of_layout(operand, thing.layout if isinstance(thing, Tensor) else thing)
         rest = int(rank(divided[1][1].shape))
         v = self.thr_vmnk
         coordinate = ((v[0], (v[first + 1], v[second + 1])), (None, (None,) * rest))
