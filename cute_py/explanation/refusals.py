@@ -301,7 +301,7 @@ def _named(rows: Sequence[Reason], key: str) -> Reason | None:
 
 
 def _step_name(number: int) -> str:
-    from cute_py.tma.dialect.verifier_steps import STEPS
+    from cute_py.tma.dialect.verifier import STEPS
 
     return next((step.name for step in STEPS if step.number == number), "unknown")
 

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from cute_py.tma.dialect.cache_mode import CACHE_MODES, CacheMode, L2Policy, as_cache_mode
 from cute_py.tma.dialect.copy_shape import CopyShape, Witness, choose_witness, copy_shape, copy_shape_of
-from cute_py.tma.dialect.descriptor_builder import build_tma_descriptor, build_tma_descriptor_im2col
 from cute_py.tma.dialect.descriptors import (
     TmaDescriptorIm2col,
     TmaDescriptorTiled,
     TmaUpdate,
     TmaUpdateKind,
     apply_update,
+    build_tma_descriptor,
+    build_tma_descriptor_im2col,
 )
 from cute_py.tma.dialect.exec_atom import (
-    REDUCTION_TYPES,
+    ATOM_FAMILY,
     BulkTensorCopy,
     ExecTmaAtom,
     ExpectTx,
     PrefetchDescriptor,
+    TmaOperation,
     TransactionBarrier,
     lower_tma_load,
     lower_tma_store,
     make_exec_tma,
-    why_not_reduction,
-)
-from cute_py.tma.dialect.family import (
-    ATOM_FAMILY,
-    TmaOperation,
     non_exec_tiled_tma_load,
     non_exec_tiled_tma_reduce,
     non_exec_tiled_tma_store,
@@ -41,18 +37,24 @@ from cute_py.tma.dialect.legacy_copy import legacy_ptx
 from cute_py.tma.dialect.lowering import Lowering, lower
 from cute_py.tma.dialect.mlir_text import type_text
 from cute_py.tma.dialect.modes import (
+    CACHE_MODES,
+    REDUCTION_TYPES,
+    CacheMode,
+    L2Policy,
     TmaLoadMode,
     TmaReduceKind,
     TmaStoreMode,
+    as_cache_mode,
     as_load_mode,
     as_reduce_kind,
     as_store_mode,
+    why_not_reduction,
 )
 from cute_py.tma.dialect.non_exec_atom import NonExecTmaAtom, TmaTensorType
 from cute_py.tma.dialect.phases import KernelFunction, PhaseTrace, run_phases
 from cute_py.tma.dialect.record import FLAG_ROWS, TmaFlags, TmaPartitionResult
-from cute_py.tma.dialect.verifier import DIALECTS, PartitionWalk, partition, verify_partition
-from cute_py.tma.dialect.verifier_steps import STEPS
+from cute_py.tma.dialect.verifier import STEPS, PartitionWalk, partition, verify_partition
+from cute_py.tma.dialect.verifier_operands import DIALECTS
 
 __all__ = [
     "ATOM_FAMILY",

@@ -26,9 +26,9 @@ from cute_py.ptx.assembler import assemble_module, find_ptxas
 from cute_py.ptx.render import ptx
 from cute_py.targets import NEWEST_VERSION, Version, architecture, version_text
 from cute_py.tma.dialect.copy_shape import CopyShape, Witness, choose_witness, copy_shape_of
+from cute_py.tma.dialect.diagnostics import check_stages
 from cute_py.tma.dialect.legacy_copy import legacy_ptx
 from cute_py.tma.dialect.phases import KernelFunction, PhaseTrace, run_phases
-from cute_py.tma.dialect.stage_verifiers import verify_copy
 from cute_py.tma.dialect.stages import (
     INNER_FIRST,
     OUTER_FIRST,
@@ -463,7 +463,7 @@ def lower(
     architecture(arch)
     coords = _element_coords(shape, tile_coord)
     witness = choose_witness(shape, arch, allow_tma=allow_tma)
-    checked = verify_copy(shape)
+    checked = check_stages(shape)
     n = names_of(shape)
     outer = n.coord_list()
     implicit = ("implicit", "tile shape and element type") if shape.direction == "load" else ("", "")

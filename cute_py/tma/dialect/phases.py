@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from cute_py.argument_checks import expect, expect_fields
 from cute_py.errors import TmaBuildError
 from cute_py.tma.dialect.copy_shape import CopyShape, Witness, choose_witness
-from cute_py.tma.dialect.stage_verifiers import verify_copy
+from cute_py.tma.dialect.diagnostics import check_stages
 from cute_py.tma.dialect.stages import names_of, stage3_text
 
 SLOT_BYTES = 128
@@ -202,7 +202,7 @@ def run_phases(function: KernelFunction) -> PhaseTrace:
     loads = [copy for copy in bound if copy.shape.direction == "load"]
     diagnostics = list(counter_violations(host, device, num_host, num_device))
     for copy in bound:
-        for stage, found in verify_copy(copy.shape).items():
+        for stage, found in check_stages(copy.shape).items():
             diagnostics += [f"stage {stage}: {text}" for text in found]
     label = {id(copy): f"%{names_of(copy.shape).small}" for copy in bound}
     lines: tuple[tuple[str, ...], ...] = (
