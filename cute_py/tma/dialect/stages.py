@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cute_py.tma.dialect.copy_shape import CopyShape, Witness, field_atom, mlir_type
+from cute_py.tma.dialect.copy_shape import CopyShape, Witness, atom_name, mlir_type, swizzle_name
 
 OUTER_FIRST = "outer-axis-first"
 INNER_FIRST = "inner-axis-first"
@@ -212,7 +212,7 @@ def stage3a_text(shape: CopyShape, witness: Witness) -> str:
 
 def _atom(shape: CopyShape) -> str:
     kind = {"load": "tmaload", "store": "tmastore", "reduce": "tmareduce"}[shape.direction]
-    return f"#cute_nvgpu.atom_copy_field_{kind}<{field_atom(shape)}>"
+    return f"#cute_nvgpu.atom_copy_field_{kind}<{atom_name(shape)}, {swizzle_name(shape)}>"
 
 
 def descriptor_text(shape: CopyShape, tma_index: int) -> str:

@@ -10,7 +10,7 @@ from cute_py.argument_checks import expect
 from cute_py.errors import EmissionError
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapTiled
-from cute_py.tma.dialect.copy_shape import SWIZZLE_SPAN_BYTES, CopyShape
+from cute_py.tma.dialect.copy_shape import CopyShape, span_of
 
 CUTLASS_TYPES: dict[str, str] = {
     "bfloat16": "cute::bfloat16_t",
@@ -71,7 +71,7 @@ def _cute_smem_layout(shape: CopyShape, element: str, tile: str) -> str:
     row, whole = shape.instruction_box[-1], shape.tile[-1]
     if shape.swizzle is TensorMapSwizzle.NONE and row == whole:
         return f"make_layout(make_shape({tile}), LayoutRight{{}})"
-    span = SWIZZLE_SPAN_BYTES.get(shape.swizzle, 16)
+    span = span_of(shape) or 16
     if row * shape.dtype.bits != 8 * span:
         raise EmissionError(f"CuTe C++: a box with rows of {row * shape.dtype.bits // 8} bytes; the atom has {span}")
     if shape.rank != 2:
