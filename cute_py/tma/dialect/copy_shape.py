@@ -362,6 +362,11 @@ class CopyShape:
         return self.origins or _laid(self.tile, self.instruction_box)
 
 
+def shape_of(copy: Any) -> CopyShape:
+    """The shape of what an export takes: an atom's, or itself."""
+    return copy_shape_of(copy) if isinstance(copy, TileAtom) else expect(copy, CopyShape, "the shape of a copy")
+
+
 def swizzle_name(shape: CopyShape) -> str:
     """`swizzle_128B`, `swizzle_128B_atom_32B`."""
     return "swizzle_" + re.sub("[A-Z]{2,}", lambda word: word[0].lower(), enumerator(shape.swizzle))
