@@ -114,19 +114,9 @@ def single_tile_ptx(shape: Any, arch: str = "sm_90a", version: Version = NEWEST_
             "$issued:",
         ]
     coords = range(5 if copy.rows_by_index else copy.rank)
-    names = [
-        "tid",
-        "tile",
-        "bar",
-        "at",
-        "i",
-        "k",
-        "ak",
-        "v",
-        *(f"{letter}{index}" for letter in "cd" for index in coords),
-    ]
+    names = ["tid", "tile", "bar", "at", "i", "k", "ak", "v"]
     registers = {
-        "b32": [f"%r_{name}" for name in names],
+        "b32": [f"%r_{name}" for name in (*names, *(f"{letter}{index}" for letter in "cd" for index in coords))],
         "b64": ["%rd_map", "%rd_image", "%rd_k"],
         "pred": ["%p_idle", "%p_end", "%p_done"],
     }
