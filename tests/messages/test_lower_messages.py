@@ -10,8 +10,7 @@ from cute_py.ptx.entry_points import entry_point
 from cute_py.ptx.reasons import why_not
 from cute_py.ptx.render import ptx
 from cute_py.tma.dialect.copy_shape import copy_shape
-from cute_py.tma.dialect.lowering import lower
-from cute_py.tma.dialect.phases import PHASES
+from cute_py.tma.dialect.lowering import PHASES, lower
 from cute_py.tma.exports.rebind import rebind_sequence
 from cute_py.tma.exports.templates import (
     ACQUIRE_FENCE,

@@ -34,7 +34,7 @@ from cute_py.tma.dialect.exec_atom import (
     tma_store,
 )
 from cute_py.tma.dialect.legacy_copy import legacy_ptx
-from cute_py.tma.dialect.lowering import Lowering, lower
+from cute_py.tma.dialect.lowering import KernelFunction, Lowering, PhaseTrace, lower, run_phases
 from cute_py.tma.dialect.mlir_text import type_text
 from cute_py.tma.dialect.modes import (
     CACHE_MODES,
@@ -51,7 +51,6 @@ from cute_py.tma.dialect.modes import (
     why_not_reduction,
 )
 from cute_py.tma.dialect.non_exec_atom import NonExecTmaAtom, TmaTensorType
-from cute_py.tma.dialect.phases import KernelFunction, PhaseTrace, run_phases
 from cute_py.tma.dialect.record import FLAG_ROWS, TmaFlags, TmaPartitionResult
 from cute_py.tma.dialect.verifier import STEPS, PartitionWalk, partition, verify_partition
 from cute_py.tma.dialect.verifier_operands import DIALECTS

@@ -1,8 +1,18 @@
 """`lower(atom, tile_coord, arch)`: one copy through every stage, from the tile view to machine code.
 
-On sm_90 and newer that is the walk of a TMA copy, and with it LowerTMALoadStoreToAsync in its eight phases (`phases`).
-On older architectures the same copy is emitted with cp.async or plain loads, as a whole PTX module. Stages 1 to 5 are
-traces (`stages`); stage 6 is text that ptxas takes; stage 7 is the machine code, if a disassembler is installed.
+On sm_90 and newer that is the walk of a TMA copy. On older architectures the same copy is emitted with cp.async or
+plain loads, as a whole PTX module. Stages 1 to 5 are traces (`stages`); stage 6 is text that ptxas takes; stage 7 is
+the machine code, if a disassembler is installed.
+
+The rewrite between stages 3a and 3 is LowerTMALoadStoreToAsync in its eight phases, on a function that holds any
+number of copies: 1 KernelSpec gate, 2 TMA-eligibility scan, 3 tmaIdx assignment, 4 descriptor bind, 5 async op
+materialization, 6 mbarrier emission, 7 wait sinking, 8 diagnostic finalization. A function without a kernel spec is
+left as it is, with a diagnostic; a copy whose witness is no TMA atom is skipped in phase 2.
+
+A kernel has two populations of tensor maps, made on the host and made on the device, each with its own counter. Device
+slots are before host slots in the block of parameters that the kernel gets appended, so that a kernel finds its working
+buffer at a fixed offset. A host map is passed by value, marked `cute_nvgpu.grid_constant`, which is later
+`nvvm.grid_constant`; the marked parameter is 128-byte aligned in .param.
 """
 
 from __future__ import annotations
@@ -18,33 +28,16 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from cute_py.argument_checks import expect, expect_fields, expect_having, expect_integer
+from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CoordinateError, DeviceError, TmaBuildError, given
 from cute_py.ptx.assembler import assemble_module, find_ptxas
 from cute_py.ptx.render import ptx
 from cute_py.targets import NEWEST_VERSION, Version, architecture, version_text
+from cute_py.tma.dialect import stages as texts
 from cute_py.tma.dialect.copy_shape import CopyShape, Witness, choose_witness, copy_shape_of
-from cute_py.tma.dialect.diagnostics import check_stages
+from cute_py.tma.dialect.diagnostics import broken, check_stages
 from cute_py.tma.dialect.legacy_copy import legacy_ptx
-from cute_py.tma.dialect.phases import KernelFunction, PhaseTrace, run_phases
-from cute_py.tma.dialect.stages import (
-    INNER_FIRST,
-    OUTER_FIRST,
-    FlowRow,
-    OrderRow,
-    SpaceRow,
-    Stage,
-    address_spaces,
-    coordinate_orders,
-    names_of,
-    stage1_text,
-    stage2_text,
-    stage3_legacy_text,
-    stage3_text,
-    stage4_text,
-    stage5_text,
-    tiled_copy_text,
-    transaction_flow,
-)
+from cute_py.tma.dialect.stages import FlowRow, OrderRow, SpaceRow, Stage, names_of
 
 SASS_OPCODES: Final = {"load": "UTMALDG", "store": "UTMASTG", "reduce": "UTMAREDG"}
 """Direction -> the machine instruction that it becomes. Source: CUDA Binary Utilities 13.0, Hopper instruction set."""
@@ -160,6 +153,145 @@ def stage7_text(text: str, arch: str, direction: str) -> tuple[str, tuple[str, .
     return done.stdout.strip() or done.stderr.strip(), notes
 
 
+HOST_COUNTER: Final = "nv_tileas.num-host-tmas"
+DEVICE_COUNTER: Final = "nv_tileas.num-device-tmas"
+
+
+def check_counters(host: Sequence[int], device: Sequence[int], num_host: int, num_device: int) -> list[Diagnostic]:
+    """Do the counters agree with the indices in use?
+
+    >>> print(*check_counters([0, 1], [], num_host=1, num_device=0))
+    tmaIdx exceed tmaHostNum.
+    """
+    return broken(
+        (any(not 0 <= index < num_host for index in host), "counters.host", ""),
+        (any(not 0 <= index < num_device for index in device), "counters.device", ""),
+    )
+
+
+PASS = "LowerTMALoadStoreToAsync"
+MISSING_SPEC = f"{PASS}: missing or invalid KernelSpecAttr on function"
+PHASES = (
+    "KernelSpec gate",
+    "TMA-eligibility scan",
+    "tmaIdx assignment",
+    "descriptor bind",
+    "async op materialization",
+    "mbarrier emission",
+    "wait sinking",
+    "diagnostic finalization",
+)
+"""The names of the phases, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelFunction:
+    """What the pass reads: the kernel spec's architecture (None: no attribute), the copies, the counters.
+
+    num_host_tmas, num_device_tmas: the function's counters if they are set already; None lets phase 3 set them.
+    """
+
+    arch: str | None
+    copies: tuple[CopyShape, ...]
+    num_host_tmas: int | None = None
+    num_device_tmas: int | None = None
+    allow_tma: bool = True
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """What one phase did: its number and name, one line per copy or decision."""
+
+    number: int
+    name: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BoundCopy:
+    """A copy that became asynchronous: its index in its population, and whether the map is made on the device."""
+
+    shape: CopyShape
+    witness: Witness
+    tma_index: int
+
+    @property
+    def origin(self) -> str:
+        return "device" if self.shape.device_descriptor else "host"
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseTrace:
+    """The outcome: phases in order, the copies that were rewritten, the counters, diagnostics.
+
+    `rewritten` is empty and one diagnostic is there if the gate stopped the pass.
+    """
+
+    phases: tuple[Phase, ...]
+    rewritten: tuple[BoundCopy, ...]
+    num_host_tmas: int
+    num_device_tmas: int
+    diagnostics: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
+    def __str__(self) -> str:
+        lines = []
+        for phase in self.phases:
+            lines.append(f"phase {phase.number}: {phase.name}")
+            lines += [f"  {line}" for line in phase.lines]
+        return "\n".join(lines + [f"diagnostic: {text}" for text in self.diagnostics])
+
+
+def run_phases(function: KernelFunction) -> PhaseTrace:
+    """Run the pass.
+
+    >>> print(run_phases(KernelFunction(None, ())).diagnostics[0])
+    LowerTMALoadStoreToAsync: missing or invalid KernelSpecAttr on function
+
+    Raises:
+        InvalidValueError: the architecture is not known.
+    """
+    expect(function, KernelFunction, "a kernel")
+    if function.arch is None:
+        return PhaseTrace((Phase(1, PHASES[0], (MISSING_SPEC,)),), (), 0, 0, (MISSING_SPEC,))
+    chosen = [(shape, choose_witness(shape, function.arch, allow_tma=function.allow_tma)) for shape in function.copies]
+    used: dict[str, list[int]] = {"host": [], "device": []}
+    bound = []
+    for shape, witness in chosen:
+        if witness.is_tma:  # phase 3 counts each population from zero, in program order
+            indices = used["device" if shape.device_descriptor else "host"]
+            indices.append(len(indices))
+            bound.append(BoundCopy(shape, witness, indices[-1]))
+    num_host = len(used["host"]) if function.num_host_tmas is None else function.num_host_tmas
+    num_device = len(used["device"]) if function.num_device_tmas is None else function.num_device_tmas
+    diagnostics = [d.text for d in check_counters(used["host"], used["device"], num_host, num_device)]
+    for copy in bound:
+        diagnostics += [f"stage {stage}: {text}" for stage, found in check_stages(copy.shape).items() for text in found]
+    named = [(f"%{names_of(copy.shape).small}", copy) for copy in bound]
+    loads = [(name, copy.shape.transaction_bytes) for name, copy in named if copy.shape.direction == "load"]
+    lines: tuple[tuple[str, ...], ...] = (
+        (f"nv_tileaa.kernel_spec is there: {function.arch}",),
+        tuple(f"{witness.name}: {'TMA' if witness.is_tma else 'skipped, no TMA atom'}" for _, witness in chosen),
+        (
+            *(f"{name}: tmaIdx = {copy.tma_index} ({copy.origin})" for name, copy in named),
+            f"{HOST_COUNTER} = {num_host}",
+            f"{DEVICE_COUNTER} = {num_device}",
+        ),
+        tuple(f"%desc_{name[1:]}: {copy.origin} descriptor" for name, copy in named),
+        tuple(f"{texts.stage3_text(copy.shape, copy.tma_index).splitlines()[-1]} {name}" for name, copy in named),
+        tuple(f"{name}: one slot, count = 1, expects {count} bytes" for name, count in loads),
+        tuple(f"{name}: mbarrier.try_wait.parity before the first use of the tile" for name, _ in loads),
+        (f"{len(diagnostics)} diagnostics",),
+    )
+    phases = tuple(Phase(number, name, text) for number, (name, text) in enumerate(zip(PHASES, lines, strict=True), 1))
+    return PhaseTrace(phases, tuple(bound), num_host, num_device, tuple(diagnostics))
+
+
 @dataclass(frozen=True, slots=True)
 class Lowering:
     """One copy, lowered.
@@ -249,7 +381,7 @@ def _element_coords(shape: CopyShape, tile_coord: tuple[int, ...] | None) -> tup
 def _tma_stages(shape: CopyShape, arch: str, checked: dict[str, tuple[str, ...]]) -> list[Stage]:
     """Stages 3 to 7."""
     n = names_of(shape)
-    outer, inner = (n.outer_list, OUTER_FIRST), (n.inner_list, INNER_FIRST)
+    outer, inner = (n.outer_list, texts.OUTER_FIRST), (n.inner_list, texts.INNER_FIRST)
     count = shape.transaction_bytes
     carriers = (
         f"tx_count = {count} : i32",
@@ -257,7 +389,7 @@ def _tma_stages(shape: CopyShape, arch: str, checked: dict[str, tuple[str, ...]]
         f"MBARRIER_ARRIVE_EXPECT_TX_SHARED, {count}",
         f"mbarrier.arrive.expect_tx.shared.b64, {count}",
     )
-    forms = [row.form for row in transaction_flow(shape)[2:]]
+    forms = [row.form for row in texts.transaction_flow(shape)[2:]]
     held = list(zip(forms, carriers, strict=True)) if forms else [("none: completion by bulk group", "")] * 4
     notes = [shape.was_split] if shape.was_split else []
     if shape.multicast > 1 and shape.origins:
@@ -274,9 +406,9 @@ def _tma_stages(shape: CopyShape, arch: str, checked: dict[str, tuple[str, ...]]
     text7, notes7 = stage7_text(text6, arch, shape.direction)
     found = (*checked["3b"], *checked["3c"])
     return [
-        Stage("3", "nv_tileas", stage3_text(shape), *outer, *held[0], tuple(notes), found),
-        Stage("4", "LLVM IR", stage4_text(shape), *inner, *held[1], (token, scale)),
-        Stage("5", "NVPTX MIR", stage5_text(shape), *inner, *held[2]),
+        Stage("3", "nv_tileas", texts.stage3_text(shape), *outer, *held[0], tuple(notes), found),
+        Stage("4", "LLVM IR", texts.stage4_text(shape), *inner, *held[1], (token, scale)),
+        Stage("5", "NVPTX MIR", texts.stage5_text(shape), *inner, *held[2]),
         Stage("6", "PTX text", text6, *inner, *held[3]),
         Stage("7", "SASS", text7, notes=notes7),
     ]
@@ -297,7 +429,7 @@ def _legacy_stages(shape: CopyShape, witness: Witness, arch: str) -> list[Stage]
     text6 = legacy_ptx(shape, arch, "cp.async" if asynchronous else "ldg")
     note = "every thread computes its addresses; no descriptor, no barrier, no transaction bytes"
     return [
-        Stage("3", "nv_tileas", stage3_legacy_text(shape, witness), notes=(note,)),
+        Stage("3", "nv_tileas", texts.stage3_legacy_text(shape, witness), notes=(note,)),
         Stage("4", "LLVM IR", llvm),
         Stage("5", "NVPTX MIR", mir),
         Stage("6", "PTX text", text6),
@@ -331,19 +463,19 @@ def lower(
     coords = _element_coords(shape, tile_coord)
     witness = choose_witness(shape, arch, allow_tma=allow_tma)
     checked = check_stages(shape)
-    order = (names_of(shape).outer_list, OUTER_FIRST)
+    order = (names_of(shape).outer_list, texts.OUTER_FIRST)
     implicit = ("implicit", "tile shape and element type") if shape.direction == "load" else ("", "")
     traces = (
-        ("1", "cuda_tile", stage1_text(shape)),
-        ("2", "nv_tileaa", stage2_text(shape, witness)),
-        ("3a", "nv_tileas before the rewrite", tiled_copy_text(shape, witness, "nv_tileas")),
+        ("1", "cuda_tile", texts.stage1_text(shape)),
+        ("2", "nv_tileaa", texts.stage2_text(shape, witness)),
+        ("3a", "nv_tileas before the rewrite", texts.tiled_copy_text(shape, witness, "nv_tileas")),
     )
-    stages = [Stage(*trace, *order, *implicit, checked=checked[trace[0]]) for trace in traces]
-    spaces = address_spaces(shape)
+    walked = [Stage(*trace, *order, *implicit, checked=checked[trace[0]]) for trace in traces]
+    spaces = texts.address_spaces(shape)
     if not witness.is_tma:
-        stages += _legacy_stages(shape, witness, arch)
-        return Lowering(shape, arch, witness, tuple(stages), (), (), spaces[::2], None, coords)
-    stages += _tma_stages(shape, arch, checked)
-    tables = (transaction_flow(shape), coordinate_orders(shape), spaces)
+        walked += _legacy_stages(shape, witness, arch)
+        return Lowering(shape, arch, witness, tuple(walked), (), (), spaces[::2], None, coords)
+    walked += _tma_stages(shape, arch, checked)
+    tables = (texts.transaction_flow(shape), texts.coordinate_orders(shape), spaces)
     phases = run_phases(KernelFunction(arch, (shape,), allow_tma=allow_tma))
-    return Lowering(shape, arch, witness, tuple(stages), *tables, phases, coords)
+    return Lowering(shape, arch, witness, tuple(walked), *tables, phases, coords)

@@ -19,13 +19,12 @@ from cute_py.tma.dialect.diagnostics import (
     check_stages,
     check_tile,
 )
-from cute_py.tma.dialect.lowering import lower
-from cute_py.tma.dialect.phases import (
+from cute_py.tma.dialect.lowering import (
     MISSING_SPEC,
     PHASES,
     KernelFunction,
     check_counters,
-    descriptor_slots,
+    lower,
     run_phases,
 )
 
@@ -75,15 +74,6 @@ def test_counters_must_agree_with_the_indices() -> None:
     assert check_counters([0, 1], [0], 2, 1) == []
     assert texts(check_counters([-1], [], 2, 0)) == ("tmaIdx exceed tmaHostNum.",)
     assert texts(check_counters([0], [1], 1, 1)) == ("tmaIdx exceed tmaDeviceNum.",)
-
-
-def test_device_slots_stand_before_host_slots() -> None:
-    slots = descriptor_slots(2, 3)
-    assert [slot.origin for slot in slots] == ["device"] * 2 + ["host"] * 3
-    assert [slot.offset for slot in slots] == [0, 128, 256, 384, 512]
-    assert [slot.tma_index for slot in slots] == [0, 1, 0, 1, 2]
-    assert {slot.attribute for slot in slots if slot.origin == "host"} == {"cute_nvgpu.grid_constant"}
-    assert descriptor_slots(0, 0) == ()
 
 
 @pytest.mark.parametrize(
