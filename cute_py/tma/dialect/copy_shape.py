@@ -460,15 +460,6 @@ def _placed(atom: TmaAtom) -> dict[str, Any]:
     return {"tile": tile, "origins": tuple(starts[:mine]), "offsets": offsets}
 
 
-def _simplest(fields: dict[str, Any], shape: CopyShape) -> CopyShape:
-    """Without origins and offsets if they are what a plain shape has anyway."""
-    plain = CopyShape(**{**fields, "origins": (), "offsets": ()})
-    same = plain.instruction_box == shape.instruction_box and plain.box_origins == shape.box_origins
-    if same and all(plain.box_offset(box) == shape.box_offset(box) for box in range(shape.num_boxes)):
-        return plain
-    return shape
-
-
 def copy_shape_of(atom: Any, *, tensor: str = "A") -> CopyShape:
     """Read a `CopyShape` from an atom.
 
@@ -512,19 +503,24 @@ def copy_shape_of(atom: Any, *, tensor: str = "A") -> CopyShape:
         )
     # Each CTA of a multicast issues its slice, and receives the slices of all.
     issued = max(1, total // per_box // multicast)
-    fields: dict[str, Any] = {
-        "direction": op.row.direction,
-        "tile": tuple(getattr(atom, "tile_shape", None) or (*box[:-1], box[-1] * issued)),
-        "dtype": dtype,
-        "box": box,
-        "mode": mode,
-        "swizzle": atom.request.swizzle,
-        "multicast": multicast,
-        "reduce_kind": op.row.reduction or "add",
-        "tensor": tensor,
-        "cta_group": 2 if op.row.ctas == 2 else 0,
-        "tx_bytes": total,
-    }
-    if isinstance(atom, TmaAtom) and mode == "tile":
-        fields |= _placed(atom)
-    return _simplest(fields, CopyShape(**fields))
+    placed = _placed(atom) if isinstance(atom, TmaAtom) and mode == "tile" else {}
+    tile = tuple(getattr(atom, "tile_shape", None) or (*box[:-1], box[-1] * issued))
+    shape = CopyShape(
+        op.row.direction,
+        placed.pop("tile", tile),
+        dtype,
+        box,
+        mode,
+        atom.request.swizzle,
+        multicast,
+        op.row.reduction or "add",
+        tensor,
+        cta_group=2 if op.row.ctas == 2 else 0,
+        tx_bytes=total,
+        **placed,
+    )
+    # Without origins and offsets if they are what a plain shape has anyway.
+    plain = dataclasses.replace(shape, origins=(), offsets=())
+    same = plain.instruction_box == shape.instruction_box and plain.box_origins == shape.box_origins
+    same = same and all(plain.box_offset(box) == shape.box_offset(box) for box in range(shape.num_boxes))
+    return plain if same else shape

@@ -14,14 +14,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from cute_py.argument_checks import (
-    expect,
-    expect_fields,
-    expect_having,
-    expect_integer,
-    expect_integers,
-    expect_items,
-)
+from cute_py.argument_checks import expect, expect_fields, expect_having, expect_integer, expect_integers, expect_items
 from cute_py.arith_tuple.scaled_basis import ScaledBasis
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType, as_dtype
@@ -40,26 +33,9 @@ from cute_py.tma.atom.op import architecture_number
 from cute_py.tma.atom.plan import plan_tiled
 from cute_py.tma.atom.swizzle_mode import swizzle_row, why_not_swizzle
 from cute_py.tma.descriptor.limits import BY_NAME, CORNER_BOUNDS, bounds
-from cute_py.tma.dialect.diagnostics import (
-    DESCRIPTOR_BYTES,
-    TEXTS,
-    broken,
-    check_box_row,
-    check_padding,
-    check_pointer,
-    refuse,
-)
-from cute_py.tma.dialect.modes import (
-    IM2COL_GATE,
-    MULTICAST_GATE,
-    TMA_GATE,
-    CacheMode,
-    TmaLoadMode,
-    TmaStoreMode,
-    as_load_mode,
-    as_store_mode,
-    check_gates,
-)
+from cute_py.tma.dialect import diagnostics as say
+from cute_py.tma.dialect import modes
+from cute_py.tma.dialect.modes import CacheMode, TmaLoadMode, TmaStoreMode
 from cute_py.tma.dialect.verifier import static_layout
 from cute_py.tma.dialect.verifier_operands import mode_sizes, names_leaves
 
@@ -187,12 +163,12 @@ class TmaUpdate:
         elif not isinstance(kind, TmaUpdateKind):
             shown = kind if isinstance(kind, str) else given(kind)
             facts = {"update": shown, "device-mutable": ", ".join(TmaUpdateKind.__members__)}
-            raise TmaBuildError(TEXTS["not_device_mutable"], facts)
+            raise TmaBuildError(say.TEXTS["not_device_mutable"], facts)
         for name in ("axis", "value"):
             object.__setattr__(self, name, expect_integer(getattr(self, name), name))
         if self.kind is TmaUpdateKind.UPDATE_STRIDE and self.axis == 0:
             facts = {"update": "UPDATE_STRIDE of axis 0", "rule": "it is the size of one element"}
-            raise TmaBuildError(TEXTS["not_device_mutable"], facts)
+            raise TmaBuildError(say.TEXTS["not_device_mutable"], facts)
 
 
 def apply_update(descriptor: Any, update: TmaUpdate) -> Any:
@@ -232,7 +208,7 @@ def _source(tensor: Any, found: list[Diagnostic]) -> Tensor:
     source: Tensor = tensor if isinstance(tensor, Tensor) else make_tensor(tensor)
     engine, rank = source.engine, rank_of(source.shape)
     is_global = isinstance(engine, (Pointer, ArrayEngine)) and getattr(engine, "space", "gmem") == "gmem"
-    found += broken(
+    found += say.broken(
         (not is_global, "not_global", str(source)),
         (not 1 <= rank <= MAX_TMA_RANK, "rank", f"rank(tensor) = {rank} modes; must be 1 to {MAX_TMA_RANK}"),
         (not isinstance(source.layout, Layout), "composed_layout", str(source.layout)),
@@ -263,9 +239,13 @@ def _reshaped(tensor: Tensor, shapes: tuple[Any, ...], strides: tuple[Any, ...])
     return Tensor(tensor.engine, Layout(shapes or tuple(leaves(layout.shape)), new))
 
 
-def _check_width(bits: int | None, dtype: DType) -> list[Diagnostic]:
+def _check_form(alignment: Any, bits: Any, dtype: DType, gates: list[modes.Gate], arch: str) -> list[Diagnostic]:
+    """What both builders check before the box: the architecture, the descriptor's place, the width of an element."""
+    found = modes.check_gates(architecture_number(arch), *gates)
+    found += say.check_pointer(expect_integer(alignment, "alignment", unit="bytes"))
     text = f"elementBitWidth = {bits} bits; must be the {dtype.bits} of {dtype.name}"
-    return broken((bits is not None and expect_integer(bits, "elementBitWidth") != dtype.bits, "width", text))
+    wrong = bits is not None and expect_integer(bits, "elementBitWidth") != dtype.bits
+    return found + say.broken((wrong, "width", text))
 
 
 def box_basis(gmem: Layout, layout: Layout) -> Layout:
@@ -286,10 +266,10 @@ def check_swizzle(swizzle: Swizzle, row_bits: int) -> list[Diagnostic]:
     """Can the box lie in shared memory with this swizzle on bytes? A mode of TMA, and rows of at most its span."""
     reason = why_not_swizzle(swizzle)
     if reason is not None:
-        return broken((True, "smem_not_compatible", f"{swizzle}: {reason}"))
+        return say.broken((True, "smem_not_compatible", f"{swizzle}: {reason}"))
     row = swizzle_row(swizzle)
     text = f"box rows of {row_bits // 8} bytes; at most {row.span} with {row.name}"
-    return broken((row.code and row_bits > row.span * 8, "smem_not_compatible", text))
+    return say.broken((row.code and row_bits > row.span * 8, "smem_not_compatible", text))
 
 
 def build_tma_descriptor(
@@ -304,7 +284,7 @@ def build_tma_descriptor(
     elementBitWidth: int | None = None,
     swizzle: Swizzle | None = None,
     num_multicast: int = 1,
-    alignment: int = DESCRIPTOR_BYTES,
+    alignment: int = say.DESCRIPTOR_BYTES,
     arch: str = "sm_90a",
 ) -> TmaDescriptorTiled:
     """A descriptor of tiled movement.
@@ -324,12 +304,12 @@ def build_tma_descriptor(
     found: list[Diagnostic] = []
     tensor = _source(tensor, found)
     if isinstance(layout, ComposedLayout):
-        found += broken((True, "composed_layout", str(layout)))
+        found += say.broken((True, "composed_layout", str(layout)))
     elif not isinstance(layout, Layout):
         raise InvalidTypeError(f"a TMA descriptor takes a layout, got {type(layout).__name__} {given(layout)}")
     else:
-        found += broken((not static_layout(layout), "not_static", str(layout)))
-    refuse(found)
+        found += say.broken((not static_layout(layout), "not_static", str(layout)))
+    say.refuse(found)
     dtype = as_dtype(tensor.element_type)
     for name, numbers in (("shapes", shapes), ("strides", strides)):
         if not isinstance(numbers, (tuple, list)):
@@ -337,22 +317,22 @@ def build_tma_descriptor(
     paddings = expect_items(paddings, "paddings")
     num_multicast = expect_integer(num_multicast, "num_multicast", 1, unit="CTAs")
     tensor = _reshaped(tensor, tuple(shapes), tuple(strides))
-    store = None if store_mode is None else as_store_mode(store_mode)
-    load = None if store is not None else as_load_mode("tiled" if mode is None else mode)
-    found = check_gates(architecture_number(arch), TMA_GATE, *([MULTICAST_GATE] if num_multicast > 1 else []))
-    found += check_pointer(expect_integer(alignment, "alignment", unit="bytes")) + _check_width(elementBitWidth, dtype)
+    store = None if store_mode is None else modes.as_store_mode(store_mode)
+    load = None if store is not None else modes.as_load_mode("tiled" if mode is None else mode)
+    gates = [modes.TMA_GATE, modes.MULTICAST_GATE][: 1 + (num_multicast > 1)]
+    found = _check_form(alignment, elementBitWidth, dtype, gates, arch)
     swizzle = Swizzle(0, 4, 3) if swizzle is None else swizzle
     base, plan = int(tensor.engine.address), None
     try:
         basis = box_basis(tensor.layout, layout)
     except CuteError as error:
-        found += broken((True, "smem_not_compatible", f"{layout}: {error.headline}"))
+        found += say.broken((True, "smem_not_compatible", f"{layout}: {error.headline}"))
     else:
         plan = plan_tiled(tensor.layout, basis, dtype, dtype, num_multicast)
-        found += check_box_row(plan.box[0], dtype.bits) + check_swizzle(swizzle, plan.box[0] * dtype.bits)
+        found += say.check_box_row(plan.box[0], dtype.bits) + check_swizzle(swizzle, plan.box[0] * dtype.bits)
         text = f"global address = {base:#x}; must be a multiple of {_GRAIN} bytes"
-        found += broken(*((True, "plan", b.message) for b in plan.broken), (base % _GRAIN, "address", text))
-    refuse(found + check_padding(paddings, store is not None))
+        found += say.broken(*((True, "plan", b.message) for b in plan.broken), (base % _GRAIN, "address", text))
+    say.refuse(found + say.check_padding(paddings, store is not None))
     if plan is None:
         raise InvalidValueError("no descriptor can be planned for this layout", {"layout": layout})
     return TmaDescriptorTiled(
@@ -385,7 +365,7 @@ def build_tma_descriptor_im2col(
     store_mode: Any = None,
     elementBitWidth: int | None = None,
     swizzle: Swizzle | None = None,
-    alignment: int = DESCRIPTOR_BYTES,
+    alignment: int = say.DESCRIPTOR_BYTES,
     arch: str = "sm_90a",
 ) -> TmaDescriptorIm2col:
     """A descriptor of im2col movement.
@@ -400,7 +380,7 @@ def build_tma_descriptor_im2col(
     """
     found: list[Diagnostic] = []
     tensor = _source(tensor, found)
-    refuse(found)
+    say.refuse(found)
     shape, strides = _flat_numbers(tensor.layout)
     rank, dtype = len(shape), as_dtype(tensor.element_type)
     bits = dtype.bits
@@ -411,31 +391,32 @@ def build_tma_descriptor_im2col(
     steps = (1,) * rank if element_strides is None else expect_integers(element_strides, "element_strides")
     paddings = expect_items(paddings, "paddings")
     text = f"rank of an im2col tensor = {rank} modes; must be 3 to 5"
-    refuse(check_gates(architecture_number(arch), IM2COL_GATE) + broken((rank not in CORNER_BOUNDS, "rank", text)))
-    found = check_pointer(expect_integer(alignment, "alignment", unit="bytes")) + _check_width(elementBitWidth, dtype)
+    found = modes.check_gates(architecture_number(arch), modes.IM2COL_GATE)
+    say.refuse(found + say.broken((rank not in CORNER_BOUNDS, "rank", text)))
+    found = _check_form(alignment, elementBitWidth, dtype, [], arch)
     swizzle = Swizzle(0, 4, 3) if swizzle is None else swizzle
-    found += check_box_row(channels_per_pixel, bits) + check_swizzle(swizzle, channels_per_pixel * bits)
+    found += say.check_box_row(channels_per_pixel, bits) + check_swizzle(swizzle, channels_per_pixel * bits)
     text = f"stride of mode 0 = {strides[0]} elements; channels must be contiguous"
-    found += broken((strides[0] != 1, "stride", text))
+    found += say.broken((strides[0] != 1, "stride", text))
     for i, d in enumerate(strides[1:], 1):
         text = f"stride of axis {i} = {d * bits / 8:g} bytes; must be a multiple of {_GRAIN}"
-        found += broken((d * bits % (8 * _GRAIN), "stride", text))
+        found += say.broken((d * bits % (8 * _GRAIN), "stride", text))
     low, high = CORNER_BOUNDS[rank]
     for name, corner in (("lower", lower_corner), ("upper", upper_corner)):
         text = f"{name} corner of {len(corner)} offsets; must be {rank - 2} at rank {rank}"
         bad = [c for c in corner if not low <= c <= high]
         far = f"{name} corner {bad[0]} elements; must be {low} to {high} at rank {rank}" if bad else ""
-        found += broken((len(corner) != rank - 2, "corner", text), (bad, "corner", far))
+        found += say.broken((len(corner) != rank - 2, "corner", text), (bad, "corner", far))
     for name, value in (("channels", channels_per_pixel), ("pixels", pixels_per_column)):
         low, high = bounds(name)
         text = f"{name} of the box = {value}; must be {low} to {high}"
-        found += broken((not low <= value <= high, name, text))
+        found += say.broken((not low <= value <= high, name, text))
     low, high = bounds("element_stride")
     fits = len(steps) == rank and all(low <= s <= high for s in steps)
     text = f"element strides {steps}; must be {rank} numbers from {low} to {high}"
-    found += broken((not fits, "element_stride", text))
-    store = None if store_mode is None else as_store_mode(store_mode)
-    refuse(found + check_padding(paddings, store is not None))
+    found += say.broken((not fits, "element_stride", text))
+    store = None if store_mode is None else modes.as_store_mode(store_mode)
+    say.refuse(found + say.check_padding(paddings, store is not None))
     return TmaDescriptorIm2col(
         tensor,
         int(tensor.engine.address),

@@ -29,6 +29,7 @@ from cute_py.layout.leaf import Dynamic, coordinate, internal_leaf, public
 from cute_py.layout.trees import leaves
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.multicast import MAX_CLUSTER
+from cute_py.tma.dialect import modes
 from cute_py.tma.dialect.descriptors import (
     TmaDescriptorIm2col,
     TmaDescriptorTiled,
@@ -36,14 +37,7 @@ from cute_py.tma.dialect.descriptors import (
     build_tma_descriptor_im2col,
 )
 from cute_py.tma.dialect.diagnostics import TEXTS, broken, check_atom, refuse
-from cute_py.tma.dialect.modes import (
-    CacheMode,
-    TmaReduceKind,
-    TmaStoreMode,
-    as_cache_mode,
-    check_cache_mode,
-    check_reduction,
-)
+from cute_py.tma.dialect.modes import CacheMode, TmaReduceKind, TmaStoreMode, as_cache_mode
 from cute_py.tma.dialect.non_exec_atom import NonExecTmaAtom
 from cute_py.tma.dialect.record import TmaPartitionResult
 from cute_py.tma.dialect.verifier import partition
@@ -211,7 +205,7 @@ def make_exec_tma(
         raise TmaBuildError(TEXTS["not_verified"], {"found": type(atom).__name__})
     mode = as_cache_mode(cache_mode)
     found = broken((not atom.verified, "not_verified", "")) + check_barrier(barrier, atom.kind)
-    refuse(found + check_mask(atom, multicast) + check_cache_mode(mode, atom.kind))
+    refuse(found + check_mask(atom, multicast) + modes.check_cache_mode(mode, atom.kind))
     return ExecTmaAtom(atom, barrier, mode, multicast)
 
 
@@ -281,7 +275,7 @@ def lower_tma_store(
     atom = exec_atom.atom
     needs = check_copy(exec_atom, src, coord)
     found = broken((atom.kind == "load", "expect_store_atom", "a load atom"))
-    found += check_reduction(atom.reduce_kind, atom.dtype) if atom.reduce_kind is not None else []
+    found += modes.check_reduction(atom.reduce_kind, atom.dtype) if atom.reduce_kind is not None else []
     refuse(found + needs)
     first = (PrefetchDescriptor(atom.descriptor),) if expect(prefetch, bool, "prefetch") else ()
     return (*first, *_copies(exec_atom, coord, 0))

@@ -203,7 +203,8 @@ class TmaPartitionResult:
 
     def pack(self) -> bytes:
         """The 24 bytes."""
-        return _FORMAT.pack(*[getattr(self, name) for name in self.__slots__])
+        head = (self.tma_tensor_type, self.tile_element_count, self.flags)
+        return _FORMAT.pack(*head, self.swizzle_mode, self.rank, self.non_exec_atom_body)
 
     @classmethod
     def unpack(cls, data: Any) -> TmaPartitionResult:

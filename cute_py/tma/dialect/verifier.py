@@ -33,18 +33,10 @@ from cute_py.tma.atom.multicast import multicast_count as counted_ctas
 from cute_py.tma.atom.op import architecture_number
 from cute_py.tma.atom.swizzle_mode import why_not_swizzle
 from cute_py.tma.descriptor.limits import BY_NAME
+from cute_py.tma.dialect import modes
 from cute_py.tma.dialect.diagnostics import broken
 from cute_py.tma.dialect.mlir_text import tile_text, type_text
-from cute_py.tma.dialect.modes import (
-    CHUNKED_SWIZZLE_GATE,
-    TmaLoadMode,
-    TmaStoreMode,
-    as_load_mode,
-    as_reduce_kind,
-    as_store_mode,
-    check_gates,
-    check_modes,
-)
+from cute_py.tma.dialect.modes import TmaLoadMode, TmaStoreMode
 from cute_py.tma.dialect.non_exec_atom import NonExecTmaAtom, TmaTensorType
 from cute_py.tma.dialect.record import SWIZZLE_MODE_OF, TmaFlags, TmaPartitionResult, interned_objects
 from cute_py.tma.dialect.verifier_operands import Dialect, PartitionOperands, as_dialect, mode_sizes
@@ -128,7 +120,7 @@ def swizzled(op: PartitionOperands) -> bool:
         return False
     if not op.dialect.gates.swizzle:
         return True
-    has_chunks = op.swizzle.base == 4 or not check_gates(op.architecture, CHUNKED_SWIZZLE_GATE)
+    has_chunks = op.swizzle.base == 4 or not modes.check_gates(op.architecture, modes.CHUNKED_SWIZZLE_GATE)
     return has_chunks and why_not_swizzle(op.swizzle) is None
 
 
@@ -339,7 +331,7 @@ def partition(
         raise TmaVerifyError(walk.failed, walk.text)
     atom: NonExecTmaAtom = walk.results[0].body
     too_many = f"num_multicast = {atom.num_multicast} CTAs; must be at most {MAX_CLUSTER}, the largest cluster"
-    found = check_modes(atom.load_mode, atom.store_mode, architecture_number(arch))
+    found = modes.check_modes(atom.load_mode, atom.store_mode, architecture_number(arch))
     found += broken((atom.num_multicast > MAX_CLUSTER, "cluster", too_many))
     if found:
         raise InvalidValueError(found[0].text, {"architecture": arch})
@@ -369,9 +361,9 @@ def verify_partition(
     (1, <TmaFlags: 0>)
     """
     speech, number = as_dialect(dialect), architecture_number(arch)
-    load = None if load_mode is None else as_load_mode(load_mode)
-    store = None if store_mode is None else as_store_mode(store_mode)
-    reduce = None if reduce_kind is None else as_reduce_kind(reduce_kind)
+    load = None if load_mode is None else modes.as_load_mode(load_mode)
+    store = None if store_mode is None else modes.as_store_mode(store_mode)
+    reduce = None if reduce_kind is None else modes.as_reduce_kind(reduce_kind)
     if store is None and reduce is None:
         load = TmaLoadMode.NO_MULTICAST if load is None else load
     elif load is not None:
@@ -435,10 +427,10 @@ def _record(op: PartitionOperands, flags: TmaFlags) -> TmaPartitionResult:
         raise InvalidValueError("these operands have not passed the steps; no atom can be made of them")
     box, dtype = op.box[0], op.dtype
     tensor_type = TmaTensorType(op.kind, dtype.name, op.tma_layout, len(box))
-    modes = (op.load_mode, op.store_mode, op.reduce_kind)
+    transfer = (op.load_mode, op.store_mode, op.reduce_kind)
     atom = NonExecTmaAtom(
         op.kind,
-        *modes,
+        *transfer,
         dtype.name,
         dtype.bits,
         op.smem_layout,

@@ -223,13 +223,7 @@ def triton(shape: Any, request: TensorMapTiled) -> str:
     )
 
 
-KINDS: dict[str, str] = {
-    "cu": ".cu",
-    "ptx": ".ptx",
-    "c": ".c",
-    "cute": ".cute.cu",
-    "triton": ".py",
-}
+KINDS: dict[str, str] = {"cu": ".cu", "ptx": ".ptx", "c": ".c", "cute": ".cute.cu", "triton": ".py"}
 """Kind of export -> ending of its file."""
 
 

@@ -121,11 +121,7 @@ class Mutator:
 MUTATORS: tuple[Mutator, ...] = (
     Mutator("global_address", "b1024.b64", False, "once", "DESC_TMA512+0x00 (tensor_base_ptr)"),
     Mutator(
-        "global_dim",
-        "b1024.b32",
-        True,
-        "rank times, i ∈ [0, rank)",
-        "i-th 32-bit lane inside fmt_dim_stride_packed",
+        "global_dim", "b1024.b32", True, "rank times, i ∈ [0, rank)", "i-th 32-bit lane inside fmt_dim_stride_packed"
     ),
     Mutator(
         "global_stride",
