@@ -40,6 +40,8 @@ from cute_py.tma.descriptor.formats import FORMATS, TensorMapSwizzle
 from cute_py.tma.descriptor.limits import BY_NAME, SWIZZLE_SPAN, bounds
 from cute_py.tma.descriptor.request import TensorMapTiled
 
+__all__ = ["CopyShape", "Witness", "choose_witness", "copy_shape", "copy_shape_of"]
+
 
 def mlir_type(dtype: DType) -> str:
     """The element type's spelling in the traces: bf16, f32, i8.

@@ -39,6 +39,16 @@ from cute_py.tma.dialect.modes import CacheMode, TmaLoadMode, TmaStoreMode
 from cute_py.tma.dialect.verifier import static_layout
 from cute_py.tma.dialect.verifier_operands import mode_sizes, names_leaves
 
+__all__ = [
+    "TmaDescriptorIm2col",
+    "TmaDescriptorTiled",
+    "TmaUpdate",
+    "TmaUpdateKind",
+    "apply_update",
+    "build_tma_descriptor",
+    "build_tma_descriptor_im2col",
+]
+
 
 @dataclass(frozen=True, slots=True)
 class TmaDescriptorTiled:

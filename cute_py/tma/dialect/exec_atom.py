@@ -42,6 +42,28 @@ from cute_py.tma.dialect.non_exec_atom import NonExecTmaAtom
 from cute_py.tma.dialect.record import TmaPartitionResult
 from cute_py.tma.dialect.verifier import partition
 
+__all__ = [
+    "ATOM_FAMILY",
+    "BulkTensorCopy",
+    "ExecTmaAtom",
+    "ExpectTx",
+    "PrefetchDescriptor",
+    "TmaOperation",
+    "TransactionBarrier",
+    "lower_tma_load",
+    "lower_tma_store",
+    "make_exec_tma",
+    "non_exec_tiled_tma_load",
+    "non_exec_tiled_tma_reduce",
+    "non_exec_tiled_tma_store",
+    "prefetch_tma_desc",
+    "tma_descriptor_im2col",
+    "tma_descriptor_tiled",
+    "tma_load",
+    "tma_reduce",
+    "tma_store",
+]
+
 _MASKS: Final = (1 << MAX_CLUSTER) - 1
 
 

@@ -22,6 +22,8 @@ from cute_py.tma.descriptor.formats import TensorMapSwizzle
 from cute_py.tma.dialect.copy_shape import CopyShape, row_bytes
 from cute_py.tma.dialect.diagnostics import broken
 
+__all__ = ["legacy_ptx"]
+
 THREADS = 128
 ENTRY = "copy_tile"
 _SWIZZLE_MASK = {TensorMapSwizzle.B32: 1, TensorMapSwizzle.B64: 3, TensorMapSwizzle.B128: 7}

@@ -39,6 +39,8 @@ from cute_py.tma.dialect.diagnostics import broken, check_stages
 from cute_py.tma.dialect.legacy_copy import legacy_ptx
 from cute_py.tma.dialect.stages import FlowRow, OrderRow, SpaceRow, Stage, names_of
 
+__all__ = ["KernelFunction", "Lowering", "PhaseTrace", "lower", "run_phases"]
+
 SASS_OPCODES: Final = {"load": "UTMALDG", "store": "UTMASTG", "reduce": "UTMAREDG"}
 """Direction -> the machine instruction that it becomes. Source: CUDA Binary Utilities 13.0, Hopper instruction set."""
 

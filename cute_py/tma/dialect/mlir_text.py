@@ -19,6 +19,8 @@ from cute_py.layout.trees import check_depth
 from cute_py.tensor.pointers import Pointer, TmemPointer
 from cute_py.tensor.tensor import Tensor
 
+__all__ = ["type_text"]
+
 
 def leaf_text(leaf: Any, known: bool = True) -> str:
     """One number or basis element.

@@ -22,6 +22,21 @@ from cute_py.argument_checks import expect, expect_fields
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 
+__all__ = [
+    "CACHE_MODES",
+    "CacheMode",
+    "L2Policy",
+    "REDUCTION_TYPES",
+    "TmaLoadMode",
+    "TmaReduceKind",
+    "TmaStoreMode",
+    "as_cache_mode",
+    "as_load_mode",
+    "as_reduce_kind",
+    "as_store_mode",
+    "why_not_reduction",
+]
+
 
 class TmaLoadMode(IntEnum):
     """How a load reaches its CTAs. The long names are the reference page's.

@@ -24,6 +24,8 @@ from cute_py.tma.atom.tma_tensor import tma_tensor
 from cute_py.tma.dialect.mlir_text import layout_text, tree_text
 from cute_py.tma.dialect.modes import TmaLoadMode, TmaReduceKind, TmaStoreMode
 
+__all__ = ["NonExecTmaAtom", "TmaTensorType"]
+
 KINDS = ("load", "store", "reduce")
 
 

@@ -34,6 +34,8 @@ from typing import Any, Final
 from cute_py.argument_checks import expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 
+__all__ = ["FLAG_ROWS", "TmaFlags", "TmaPartitionResult"]
+
 
 class TmaFlags(IntFlag):
     """The bits, under the names of the TMA Atoms reference page.

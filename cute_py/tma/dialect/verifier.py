@@ -41,6 +41,8 @@ from cute_py.tma.dialect.non_exec_atom import NonExecTmaAtom, TmaTensorType
 from cute_py.tma.dialect.record import SWIZZLE_MODE_OF, TmaFlags, TmaPartitionResult, interned_objects
 from cute_py.tma.dialect.verifier_operands import Dialect, PartitionOperands, as_dialect, mode_sizes
 
+__all__ = ["PartitionWalk", "STEPS", "partition", "verify_partition"]
+
 STRIDE_BITS: Final = 8 * BY_NAME["stride_alignment"].multiple
 """Bits that the strides of a descriptor are multiples of."""
 

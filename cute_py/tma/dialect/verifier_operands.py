@@ -36,6 +36,8 @@ from cute_py.tma.atom.swizzle_mode import swizzle_row, why_not_swizzle
 from cute_py.tma.atom.tma_tensor import tma_tensor
 from cute_py.tma.dialect.modes import TmaLoadMode, TmaReduceKind, TmaStoreMode
 
+__all__ = ["DIALECTS"]
+
 COMPANION_TEXT: Final = "got num_multicast of "
 """Step 11's other text: a count that is not 1 with a mode that is no multicast. The count follows."""
 
