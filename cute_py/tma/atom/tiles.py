@@ -155,12 +155,21 @@ class TileWork:
 def tile_work(atom: TmaAtom) -> TileWork:
     """The instructions of the first tile, without those of the others: quick for a tensor of any size.
 
+    An atom is frozen, so they are read once and kept beside its descriptor.
+
     Raises:
         InvalidValueError: a slot does not start at a multiple of 128 bytes in shared memory, or between two elements.
     """
+    expect_having(atom, ("gbasis", "plan", "num_val_src"), "a TMA atom")
+    kept: dict[str, TileWork] = atom.__dict__
+    if "_tile_work" not in kept:
+        kept["_tile_work"] = _tile_work(atom)
+    return kept["_tile_work"]
+
+
+def _tile_work(atom: TmaAtom) -> TileWork:
     import numpy as np
 
-    expect_having(atom, ("gbasis", "plan", "num_val_src"), "a TMA atom")
     if not hasattr(atom.plan, "rank"):
         raise InvalidTypeError("the instructions of an im2col atom are not listed by tiles", {"atom": atom})
     smem, tiled = tile_tensors(atom)
@@ -181,7 +190,9 @@ def tile_work(atom: TmaAtom) -> TileWork:
             f"an instruction writes shared memory at byte {wrong / 8:g}; must be a multiple of {SMEM_ALIGNMENT}",
             {"shared layout": atom.smem_layout, "box": atom.plan.box, "instructions per tile": len(offsets)},
         )
-    return TileWork(np.concatenate(starts), offsets, gmem_part.layout[1], gmem_part, smem_part)
+    coords = np.concatenate(starts)
+    coords.flags.writeable = offsets.flags.writeable = False
+    return TileWork(coords, offsets, gmem_part.layout[1], gmem_part, smem_part)
 
 
 def instructions(atom: TmaAtom) -> Instructions:

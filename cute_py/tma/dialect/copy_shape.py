@@ -34,7 +34,7 @@ from cute_py.tma.atom.check import expect_fits
 from cute_py.tma.atom.multicast import MAX_CLUSTER
 from cute_py.tma.atom.op import as_op
 from cute_py.tma.atom.tile_atom import TileAtom
-from cute_py.tma.atom.tiles import instructions
+from cute_py.tma.atom.tiles import tile_work
 from cute_py.tma.descriptor.arch import architecture as shared_memory_of
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapSwizzle
 from cute_py.tma.descriptor.limits import BY_NAME, SWIZZLE_SPAN, bounds
@@ -450,16 +450,12 @@ def _placed(atom: TmaAtom) -> dict[str, Any]:
 
     The tile is what all CTAs of a multicast move together; the origins are those of the first CTA.
     """
-    listed = instructions(atom)
-    first = listed.coords[: listed.per_tile]
-    lowest = first.min(axis=0)
-    starts = [tuple(int(x) for x in reversed(row - lowest)) for row in first]
-    box = _box(atom.request)
-    tile = tuple(max(start[mode] for start in starts) + box[mode] for mode in range(len(box)))
-    mine = listed.per_tile // atom.num_multicast
-    base = int(listed.smem_offsets[0])
-    offsets = tuple(int(offset) - base for offset in listed.smem_offsets[:mine])
-    return {"tile": tile, "origins": tuple(starts[:mine]), "offsets": offsets}
+    work, box = tile_work(atom), _box(atom.request)
+    starts = [tuple(start[::-1]) for start in (work.coords - work.coords.min(axis=0)).tolist()]
+    offsets = (work.offsets - work.offsets[0]) // 8
+    mine = len(starts) // atom.num_multicast
+    tile = tuple(max(along) + extent for along, extent in zip(zip(*starts, strict=True), box, strict=True))
+    return {"tile": tile, "origins": tuple(starts[:mine]), "offsets": tuple(offsets[:mine].tolist())}
 
 
 def copy_shape_of(atom: Any, *, tensor: str = "A") -> CopyShape:
