@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 import re
 from dataclasses import dataclass
@@ -159,14 +160,8 @@ def choose_witness(shape: CopyShape, arch: str, *, address_space: int = 1, allow
 
 LOAD_MODES: Final = ("tile", "im2col", "im2col::w", "im2col::w::128", "tile::gather4")
 STORE_MODES: Final = ("tile", "im2col_no_offs", "tile::scatter4")
-AXIS_NAMES: Final = {
-    1: ("N",),
-    2: ("M", "K"),
-    3: ("L", "M", "K"),
-    4: ("N", "H", "W", "C"),
-    5: ("N", "D", "H", "W", "C"),
-}
-"""Names of the axes in traces, outermost first."""
+AXIS_NAMES: Final = ("N", "MK", "LMK", "NHWC", "NDHWC")
+"""Names of the axes in traces, outermost first, by rank."""
 
 MAX_BOXES: Final = shared_memory_of("sm_90a").block_shared_memory_bytes // BY_NAME["inner_bytes"].multiple
 """Boxes of one tile: a box has 16 bytes or more, and a CTA 227 KiB of shared memory."""
@@ -227,7 +222,7 @@ class CopyShape:
         rank = len(self.tile)
         if not 1 <= rank <= 5:
             raise InvalidValueError(f"a tile of rank {rank}; a tensor map has rank 1 to 5")
-        put(self, "axes", self.axes or AXIS_NAMES[rank] if isinstance(self.axes, tuple) else self.axes)
+        put(self, "axes", self.axes or tuple(AXIS_NAMES[rank - 1]) if isinstance(self.axes, tuple) else self.axes)
         if self.box is not None:
             put(self, "box", _extents(self.box, "box"))
         expect_fields(self)
@@ -394,11 +389,8 @@ def row_bytes(shape: CopyShape) -> int:
 @functools.lru_cache(maxsize=64)
 def _laid(tile: tuple[int, ...], box: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     """Origins of the boxes that cover a tile, the innermost mode slowest."""
-    origins: list[tuple[int, ...]] = [()]
-    for extent, step in zip(reversed(tile), reversed(box), strict=True):
-        # The innermost mode is taken first, so that it varies slowest.
-        origins = [(start, *origin) for origin in origins for start in range(0, extent, step)]
-    return tuple(origins)
+    ranges = [range(0, extent, step) for extent, step in zip(tile, box, strict=True)]
+    return tuple(origin[::-1] for origin in itertools.product(*reversed(ranges)))
 
 
 def copy_shape(direction: str, tile: tuple[int, ...], dtype: object, *, swizzle: int = 0, **fields: Any) -> CopyShape:
@@ -429,9 +421,7 @@ def _list(extents: tuple[int, ...]) -> str:
 
 def _largest_divisor(extent: int, limit: int) -> int:
     """The largest divisor of `extent` that is at most `limit`, so that boxes tile the tile without overlap."""
-    if extent <= limit:
-        return extent
-    return next(size for size in range(limit, 0, -1) if extent % size == 0)
+    return next(size for size in range(min(extent, limit), 0, -1) if extent % size == 0)
 
 
 _MODES: Final = {"gather4": "tile::gather4", "scatter4": "tile::scatter4"}

@@ -345,21 +345,10 @@ def build_tma_descriptor(
     say.refuse(found + say.check_padding(paddings, store is not None))
     if plan is None:
         raise InvalidValueError("no descriptor can be planned for this layout", {"layout": layout})
+    tiled = (tensor, plan.gbasis, base, dtype.bits, plan.dims, plan.strides, plan.box, swizzle_row(swizzle).code)
+    sizes = (1, 1, len(shapes), len(strides), len(paddings))
     return TmaDescriptorTiled(
-        tensor,
-        plan.gbasis,
-        base,
-        dtype.bits,
-        plan.dims,
-        plan.strides,
-        plan.box,
-        swizzle_row(swizzle).code,
-        load,
-        store,
-        num_multicast,
-        paddings,
-        alignment=alignment,
-        operand_segment_sizes=(1, 1, len(shapes), len(strides), len(paddings)),
+        *tiled, load, store, num_multicast, paddings, alignment=alignment, operand_segment_sizes=sizes
     )
 
 
@@ -427,21 +416,10 @@ def build_tma_descriptor_im2col(
     found += say.broken((not fits, "element_stride", text))
     store = None if store_mode is None else modes.as_store_mode(store_mode)
     say.refuse(found + say.check_padding(paddings, store is not None))
-    return TmaDescriptorIm2col(
-        tensor,
-        int(tensor.engine.address),
-        bits,
-        shape,
-        tuple(d * bits // 8 for d in strides[1:]),
-        lower_corner,
-        upper_corner,
-        channels_per_pixel,
-        pixels_per_column,
-        steps,
-        swizzle_row(swizzle).code,
-        paddings,
-        alignment=alignment,
-    )
+    tensor_map = (tensor, int(tensor.engine.address), bits, shape, tuple(d * bits // 8 for d in strides[1:]))
+    box = (lower_corner, upper_corner, channels_per_pixel, pixels_per_column)
+    code = swizzle_row(swizzle).code
+    return TmaDescriptorIm2col(*tensor_map, *box, steps, code, paddings, alignment=alignment)
 
 
 def _flat_numbers(layout: Layout) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -89,8 +89,8 @@ class SpaceRow:
 class Names:
     """The value names of one copy in all traces: `%a_view`, `%bm`, `%M`, ...
 
-    small: the tensor's name in them. sizes, coords: of its axes, outermost first. inner: the coordinates of the
-    instruction, reversed; gather4 and scatter4 name four rows.
+    small: the tensor's name in them. coords: of its axes, outermost first. inner: the coordinates of the instruction,
+    reversed; gather4 and scatter4 name four rows.
 
     >>> from cute_py.tma.dialect.copy_shape import copy_shape
     >>> names_of(copy_shape("load", (128, 128), "bf16")).coords
@@ -98,7 +98,6 @@ class Names:
     """
 
     small: str
-    sizes: tuple[str, ...]
     coords: tuple[str, ...]
     inner: tuple[str, ...]
 
@@ -119,7 +118,7 @@ def names_of(shape: CopyShape) -> Names:
     inner = coords[::-1]
     if shape.rows_by_index:
         inner = (inner[0], *(f"{inner[1]}_row{row}" for row in range(4)))
-    return Names(shape.tensor.lower(), tuple(f"%{axis}" for axis in shape.axes), coords, inner)
+    return Names(shape.tensor.lower(), coords, inner)
 
 
 def _list(items: Sequence[object]) -> str:
@@ -136,10 +135,11 @@ def _memref(shape: CopyShape) -> str:
     return f"!nv_tileaa.memref<{'?x' * shape.rank}{mlir_type(shape.dtype)}>"
 
 
-def _view(names: Names) -> str:
+def _view(shape: CopyShape) -> str:
     """Shape and row-major strides: the innermost 1, then products of the inner sizes."""
-    strides = ["*".join(names.sizes[i + 1 :]) or "1" for i in range(len(names.sizes))]
-    return f"shape = [{_list(names.sizes)}], stride = [{_list(strides)}]"
+    sizes = [f"%{axis}" for axis in shape.axes]
+    strides = ["*".join(sizes[i:]) or "1" for i in range(1, shape.rank + 1)]
+    return f"shape = [{_list(sizes)}], stride = [{_list(strides)}]"
 
 
 def stage1_text(shape: CopyShape) -> str:
@@ -150,7 +150,7 @@ def stage1_text(shape: CopyShape) -> str:
     else:
         copy = f"%tok_{n.small} = cuda_tile.store_view_tko %{n.small}_tile, %{n.small}_part"
     return (
-        f"%{n.small}_view = cuda_tile.tensor_view %{shape.tensor}, {_view(n)}\n"
+        f"%{n.small}_view = cuda_tile.tensor_view %{shape.tensor}, {_view(shape)}\n"
         f": !cuda_tile.tensor_view<{tile}>\n"
         f"%{n.small}_part = cuda_tile.partition_view %{n.small}_view, tile = [{_list(shape.tile)}], "
         f"dim_map = [{_list(range(shape.rank))}]\n"
@@ -165,7 +165,7 @@ def stage2_text(shape: CopyShape, witness: Witness) -> str:
     """The nv_tileaa trace: memref, address, the copy with its copy-atom witness."""
     n, memref = names_of(shape), _memref(shape)
     return (
-        f"%{n.small}_ref = nv_tileaa.make_memref %{shape.tensor}, {_view(n)},\n"
+        f"%{n.small}_ref = nv_tileaa.make_memref %{shape.tensor}, {_view(shape)},\n"
         "space = #nv_tileaa.global\n"
         f": {memref}\n"
         f"%off_{n.small} = nv_tileaa.addptr %{n.small}_ref, {n.outer_list}\n"

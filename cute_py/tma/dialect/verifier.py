@@ -429,22 +429,9 @@ def _record(op: PartitionOperands, flags: TmaFlags) -> TmaPartitionResult:
         raise InvalidValueError("these operands have not passed the steps; no atom can be made of them")
     box, dtype = op.box[0], op.dtype
     tensor_type = TmaTensorType(op.kind, dtype.name, op.tma_layout, len(box))
-    transfer = (op.load_mode, op.store_mode, op.reduce_kind)
-    atom = NonExecTmaAtom(
-        op.kind,
-        *transfer,
-        dtype.name,
-        dtype.bits,
-        op.smem_layout,
-        op.gmem_layout,
-        op.cta_v_map,
-        op.gbasis.layout,
-        box,
-        op.multicast,
-        op.cu_swizzle,
-        tensor_type,
-        verified=True,
-    )
+    transfer = (op.kind, op.load_mode, op.store_mode, op.reduce_kind, dtype.name, dtype.bits)
+    tile = (op.smem_layout, op.gmem_layout, op.cta_v_map, op.gbasis.layout, box)
+    atom = NonExecTmaAtom(*transfer, *tile, op.multicast, op.cu_swizzle, tensor_type, verified=True)
     elements = atom.tile_elements // atom.num_multicast * atom.num_multicast
     code, table = SWIZZLE_MODE_OF[atom.cu_swizzle], interned_objects()
     return TmaPartitionResult(table.intern(tensor_type), elements, flags, code, atom.rank, table.intern(atom))
