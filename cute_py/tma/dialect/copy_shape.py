@@ -409,10 +409,11 @@ def _extents(extents: Any, what: str) -> tuple[int, ...]:
 
 def _swizzle(number: Any) -> TensorMapSwizzle:
     code = expect_integer(number, "swizzle")
-    if code not in {int(swizzle) for swizzle in TensorMapSwizzle}:
+    try:
+        return TensorMapSwizzle(code)
+    except ValueError:
         known = ", ".join([str(int(swizzle)) for swizzle in TensorMapSwizzle])
-        raise InvalidValueError(f"swizzle = {code}; must be a number of the driver's", {"known": known})
-    return TensorMapSwizzle(code)
+        raise InvalidValueError(f"swizzle = {code}; must be a number of the driver's", {"known": known}) from None
 
 
 def _list(extents: tuple[int, ...]) -> str:
@@ -493,20 +494,10 @@ def copy_shape_of(atom: Any, *, tensor: str = "A") -> CopyShape:
     issued = max(1, total // per_box // multicast)
     placed = _placed(atom) if isinstance(atom, TmaAtom) and mode == "tile" else {}
     tile = tuple(getattr(atom, "tile_shape", None) or (*box[:-1], box[-1] * issued))
-    shape = CopyShape(
-        op.row.direction,
-        placed.pop("tile", tile),
-        dtype,
-        box,
-        mode,
-        atom.request.swizzle,
-        multicast,
-        op.row.reduction or "add",
-        tensor,
-        cta_group=2 if op.row.ctas == 2 else 0,
-        tx_bytes=total,
-        **placed,
-    )
+    fields: dict[str, Any] = {"reduce_kind": op.row.reduction or "add", "tensor": tensor, "tx_bytes": total, **placed}
+    tile, group = fields.pop("tile", tile), 2 if op.row.ctas == 2 else 0
+    swizzle = atom.request.swizzle
+    shape = CopyShape(op.row.direction, tile, dtype, box, mode, swizzle, multicast, cta_group=group, **fields)
     # Without origins and offsets if they are what a plain shape has anyway.
     plain = dataclasses.replace(shape, origins=(), offsets=())
     same = plain.instruction_box == shape.instruction_box and plain.box_origins == shape.box_origins

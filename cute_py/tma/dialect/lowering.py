@@ -87,17 +87,12 @@ def stage6_text(shape: CopyShape, arch: str | None = None) -> str:
     """
     is_load = shape.direction == "load"
     title = f"reduce ({shape.reduce_kind})" if shape.direction == "reduce" else shape.direction
+    base = "%rd_smem_dst" if is_load else "%rd_smem_src"
+    lines = ["// ---- writes of the tile become visible to the asynchronous proxy", "fence.proxy.async.shared::cta;"]
     if is_load:
-        base = "%rd_smem_dst"
         lines = [
             f"// ---- mbarrier publishes the {shape.transaction_bytes}-byte expectation",
             f"mbarrier.arrive.expect_tx.shared.b64 _, [%rd_mbar], {shape.transaction_bytes};",
-        ]
-    else:
-        base = "%rd_smem_src"
-        lines = [
-            "// ---- writes of the tile become visible to the asynchronous proxy",
-            "fence.proxy.async.shared::cta;",
         ]
     names = [f"%r_{coord[1:]}" for coord in names_of(shape).inner]
     for box in range(shape.num_boxes):

@@ -292,12 +292,6 @@ def opcode_name(shape: CopyShape) -> str:
     return f"CP_ASYNC_BULK_TENSOR{kind}_{shape.rank}D{mode}{options}_{spaces}"
 
 
-def _position(index: int, rank: int) -> str:
-    if index == 0:
-        return "inner-axis"
-    return "outer-axis" if index == rank - 1 else f"axis {index} from the inside"
-
-
 def stage4_text(shape: CopyShape, tma_index: int = 0) -> str:
     """The LLVM IR trace: descriptor address, byte expectation, one call per box."""
     n, is_load = names_of(shape), shape.direction == "load"
@@ -330,10 +324,9 @@ def stage4_text(shape: CopyShape, tma_index: int = 0) -> str:
     tail += [("i64 %policy", "L2 cache policy")] * shape.cache_hint
     for box in range(shape.num_boxes):
         names, address, lines = _box_operands(shape, box, "_coord")
-        coords = [
-            (f"i32 {coord}", f"coord[{i}]: {_position(i, len(names))} (was {before[i]})")
-            for i, coord in enumerate(names)
-        ]
+        places = ["inner-axis", *(f"axis {i} from the inside" for i in range(1, len(names) - 1)), "outer-axis"]
+        rows = enumerate(zip(names, places, before, strict=False))  # of one coordinate, the inner axis
+        coords = [(f"i32 {coord}", f"coord[{i}]: {place} (was {was})") for i, (coord, place, was) in rows]
         smem = (f"ptr addrspace(3) {address}", f"{'destination' if is_load else 'source'}: shared base address")
         if is_load:
             offsets = [(f"i16 {offset}", f"im2col offset[{i}]") for i, offset in enumerate(shape.im2col_offsets)]
@@ -383,6 +376,7 @@ def transaction_flow(shape: CopyShape) -> tuple[FlowRow, ...]:
         return ()
     tile, derived = extents_text(shape), "derived at lower time"
     attribute = f"tx_count = {shape.transaction_bytes} : i32 on async.tiled_tma_load"
+    operand = "operand to MBARRIER_ARRIVE_EXPECT_TX_SHARED"
     argument = "argument to llvm.nvvm.mbarrier.arrive.expect_tx.shared"
     literal = "last operand to mbarrier.arrive.expect_tx.shared.b64"
     return (
@@ -390,12 +384,7 @@ def transaction_flow(shape: CopyShape) -> tuple[FlowRow, ...]:
         FlowRow("2 — nv_tileaa", "implicit", f"tensor shape <{tile}> plus CopyAtom witness", derived),
         FlowRow("3 — nv_tileas", "explicit attr", attribute, "computed by LowerTMALoadStoreToAsync phase 5"),
         FlowRow("4 — LLVM IR", "explicit i32 operand", argument, "folded from tx_count attribute"),
-        FlowRow(
-            "5 — NVPTX MIR",
-            "explicit immediate",
-            "operand to MBARRIER_ARRIVE_EXPECT_TX_SHARED",
-            "selected through ISelDAG",
-        ),
+        FlowRow("5 — NVPTX MIR", "explicit immediate", operand, "selected through ISelDAG"),
         FlowRow("6 — PTX text", "explicit literal", literal, "rendered by AsmPrinter"),
     )
 

@@ -315,20 +315,8 @@ def partition(
     >>> print(record.tensor_type, record.tile_element_count, record.rank)
     !cute.coord_tensor<"(0,0)", "(1024,512):(1@1,1@0)"> 8192 2
     """
-    walk = verify_partition(
-        smem_layout,
-        gtensor,
-        partitioner,
-        cta_v_map,
-        load_mode=load_mode,
-        store_mode=store_mode,
-        reduce_kind=reduce_kind,
-        num_multicast=num_multicast,
-        metadata=metadata,
-        s2t=s2t,
-        arch=arch,
-        dialect=dialect,
-    )
+    operands, transfer = (smem_layout, gtensor, partitioner, cta_v_map), (load_mode, store_mode, reduce_kind)
+    walk = _walk(operands, transfer, num_multicast, (metadata, s2t), arch, dialect)
     if walk.failed is not None:
         raise TmaVerifyError(walk.failed, walk.text)
     atom: NonExecTmaAtom = walk.results[0].body
@@ -362,10 +350,18 @@ def verify_partition(
     >>> walk.failed, walk.flags
     (1, <TmaFlags: 0>)
     """
+    operands, transfer = (smem_layout, gtensor, partitioner, cta_v_map), (load_mode, store_mode, reduce_kind)
+    return _walk(operands, transfer, num_multicast, (metadata, s2t), arch, dialect)
+
+
+def _walk(
+    operands: tuple[Any, Any, Any, Any], transfer: tuple[Any, ...], count: Any, views: Any, arch: str, dialect: Any
+) -> PartitionWalk:
+    """The walk of operands as a caller gives them."""
     speech, number = as_dialect(dialect), architecture_number(arch)
-    load = None if load_mode is None else modes.as_load_mode(load_mode)
-    store = None if store_mode is None else modes.as_store_mode(store_mode)
-    reduce = None if reduce_kind is None else modes.as_reduce_kind(reduce_kind)
+    load = None if transfer[0] is None else modes.as_load_mode(transfer[0])
+    store = None if transfer[1] is None else modes.as_store_mode(transfer[1])
+    reduce = None if transfer[2] is None else modes.as_reduce_kind(transfer[2])
     if store is None and reduce is None:
         load = TmaLoadMode.NO_MULTICAST if load is None else load
     elif load is not None:
@@ -373,10 +369,9 @@ def verify_partition(
         raise InvalidValueError(f"load mode {load.name} together with a {other}; a transfer has one direction")
     if reduce is not None and store is None:
         store = TmaStoreMode.TILED
-    count = None if num_multicast is None else counted_ctas(num_multicast)
-    tensors = (smem_layout, gtensor, partitioner, cta_v_map)
-    op = PartitionOperands(*tensors, load, store, reduce, count, number, speech)
-    return walk_steps(op, metadata is not None, s2t is not None)
+    count = None if count is None else counted_ctas(count)
+    op = PartitionOperands(*operands, load, store, reduce, count, number, speech)
+    return walk_steps(op, *(view is not None for view in views))
 
 
 def walk_steps(op: PartitionOperands, sparse: bool = False, s2t: bool = False) -> PartitionWalk:

@@ -58,7 +58,8 @@ class Gates:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """Order of the steps, how operands are printed and joined, which gates are closed.
+    """Order of the steps, how operands are printed and joined, which gates are closed. The defaults are the reference
+    page's.
 
     Attributes:
         known: print run-time integers of the shared layout and the V-map as numbers. quote: around each type. pair:
@@ -69,27 +70,17 @@ class Dialect:
     """
 
     name: str
-    order: tuple[int, ...]
-    known: bool
-    quote: str
-    pair: str
-    trio: tuple[str, ...]
-    companion: str
-    gates: Gates
-    split_oversize: bool
+    order: tuple[int, ...] = tuple(range(1, 12))
+    known: bool = True
+    quote: str = ""
+    pair: str = ", and "
+    trio: tuple[str, ...] = ("smem", "gmem", "v_map")
+    companion: str = COMPANION_TEXT + "{count}"
+    gates: Gates = Gates()
+    split_oversize: bool = False
 
 
-SEED: Final = Dialect(
-    "seed",
-    order=tuple(range(1, 12)),
-    known=True,
-    quote="",
-    pair=", and ",
-    trio=("smem", "gmem", "v_map"),
-    companion=COMPANION_TEXT + "{count}",
-    gates=Gates(),
-    split_oversize=False,
-)
+SEED: Final = Dialect("seed")
 DSL: Final = Dialect(
     "dsl",
     order=(11, *range(1, 11)),
