@@ -53,8 +53,9 @@ def check_legacy(shape: CopyShape) -> list[Diagnostic]:
     )
 
 
-def _decompose(shape: CopyShape, granule: int) -> list[str]:
-    """From the granule's number: its place in the box, the element coordinates, the offset in shared memory."""
+def _locate(shape: CopyShape, granule: int) -> list[str]:
+    """From the granule's number: its element coordinates, its offset in shared memory (%r_at), its valid bytes (%r_n, 0
+    outside the tensor) and its global address (%rd_g)."""
     box = tuple(reversed(shape.instruction_box))
     counts = tuple(t // b for t, b in zip(reversed(shape.tile), box, strict=True))
     element = shape.dtype.bits // 8
@@ -92,13 +93,7 @@ def _decompose(shape: CopyShape, granule: int) -> list[str]:
             f"div.u32 %r_row, %r_row, {box[mode]};",
             f"add.s32 %r_e{mode}, %r_e{mode}, %r_o;",
         ]
-    return lines
-
-
-def _address(shape: CopyShape, granule: int) -> list[str]:
-    """Valid bytes of the granule (0 outside the tensor) in %r_n, its global address in %rd_g."""
-    element = shape.dtype.bits // 8
-    lines = [
+    lines += [
         "sub.s32 %r_n, %r_s0, %r_e0;",
         f"min.s32 %r_n, %r_n, {granule // element};",
         "max.s32 %r_n, %r_n, 0;",
@@ -246,8 +241,7 @@ def legacy_ptx(shape: CopyShape, arch: str, kind: str = "") -> str:
         "$granule:",
         f"setp.ge.u32 %p_k, %r_i, {chunks};",
         "@%p_k bra $done;",
-        *_decompose(shape, granule),
-        *_address(shape, granule),
+        *_locate(shape, granule),
         *_move(shape, kind, granule),
         "$next:",
         f"add.u32 %r_i, %r_i, {THREADS};",

@@ -123,12 +123,6 @@ def module_of(text: str, arch: str, version: Version = NEWEST_VERSION) -> str:
     )
 
 
-def find_disassembler() -> Path | None:
-    """nvdisasm, else cuobjdump, on PATH; None if neither is there."""
-    found = shutil.which("nvdisasm") or shutil.which("cuobjdump")
-    return None if found is None else Path(found)
-
-
 def stage7_text(text: str, arch: str, direction: str) -> tuple[str, tuple[str, ...]]:
     """The machine code of stage 6's text, and notes: disassembled if the tools are there, else what is expected.
 
@@ -136,8 +130,8 @@ def stage7_text(text: str, arch: str, direction: str) -> tuple[str, tuple[str, .
         DeviceError: ptxas is there and refuses the text.
     """
     notes = (f"expected machine instruction: {SASS_OPCODES[direction]} (CUDA Binary Utilities)",)
-    disassembler = find_disassembler()
-    if disassembler is None or find_ptxas() is None:
+    tool = shutil.which("nvdisasm") or shutil.which("cuobjdump")
+    if tool is None or find_ptxas() is None:
         return "// not disassembled: needs ptxas and one of nvdisasm, cuobjdump on PATH", notes
     accepted, messages, cubin = assemble_module(module_of(text, arch), arch)
     if not accepted:
@@ -145,8 +139,8 @@ def stage7_text(text: str, arch: str, direction: str) -> tuple[str, tuple[str, .
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "lowered.cubin"
         path.write_bytes(cubin)
-        options = ["-c"] if disassembler.name == "nvdisasm" else ["-sass"]
-        done = subprocess.run([str(disassembler), *options, str(path)], capture_output=True, text=True, check=False)
+        option = "-c" if Path(tool).name == "nvdisasm" else "-sass"
+        done = subprocess.run([tool, option, str(path)], capture_output=True, text=True, check=False)
     return done.stdout.strip() or done.stderr.strip(), notes
 
 
@@ -257,16 +251,16 @@ def run_phases(function: KernelFunction) -> PhaseTrace:
     if function.arch is None:
         return PhaseTrace((Phase(1, PHASES[0], (MISSING_SPEC,)),), (), 0, 0, (MISSING_SPEC,))
     chosen = [(shape, choose_witness(shape, function.arch, allow_tma=function.allow_tma)) for shape in function.copies]
-    used: dict[str, list[int]] = {"host": [], "device": []}
+    counts = {"host": 0, "device": 0}
     bound = []
     for shape, witness in chosen:
         if witness.is_tma:  # phase 3 counts each population from zero, in program order
-            indices = used["device" if shape.device_descriptor else "host"]
-            indices.append(len(indices))
-            bound.append(BoundCopy(shape, witness, indices[-1]))
-    num_host = len(used["host"]) if function.num_host_tmas is None else function.num_host_tmas
-    num_device = len(used["device"]) if function.num_device_tmas is None else function.num_device_tmas
-    diagnostics = [d.text for d in check_counters(used["host"], used["device"], num_host, num_device)]
+            origin = "device" if shape.device_descriptor else "host"
+            bound.append(BoundCopy(shape, witness, counts[origin]))
+            counts[origin] += 1
+    num_host = counts["host"] if function.num_host_tmas is None else function.num_host_tmas
+    num_device = counts["device"] if function.num_device_tmas is None else function.num_device_tmas
+    diagnostics = [d.text for d in check_counters(range(counts["host"]), range(counts["device"]), num_host, num_device)]
     for copy in bound:
         diagnostics += [f"stage {stage}: {text}" for stage, found in check_stages(copy.shape).items() for text in found]
     named = [(f"%{names_of(copy.shape).small}", copy) for copy in bound]
