@@ -93,11 +93,11 @@ def check_tile(extents: Sequence[int]) -> list[Diagnostic]:
     ['all dimensions must be powers of two, got [96, 128]']
     """
     got = f"got [{', '.join(map(str, extents))}]"
-    if not all(isinstance(extent, int) and extent > 0 for extent in extents):
-        return broken((True, "tile_positive", f"all dimensions must be positive constants, {got}"))
-    uneven = any(extent & (extent - 1) for extent in extents)
-    too_large = math.prod(extents) > MAX_TILE_ELEMENTS
+    positive = all(isinstance(extent, int) and extent > 0 for extent in extents)
+    uneven = positive and any(extent & (extent - 1) for extent in extents)
+    too_large = positive and math.prod(extents) > MAX_TILE_ELEMENTS
     return broken(
+        (not positive, "tile_positive", f"all dimensions must be positive constants, {got}"),
         (uneven, "tile_powers", f"all dimensions must be powers of two, {got}"),
         (too_large, "tile_elements", f"tile would exceed the maximum of {MAX_TILE_ELEMENTS}"),
     )
@@ -129,8 +129,8 @@ def check_memory_order(direction: str, mem_semantic: str, in_bounds: int, rank: 
 
 def check_pointer(alignment: int) -> list[Diagnostic]:
     """Stage 3b: the alignment of the descriptor itself, bytes."""
-    fits = alignment >= DESCRIPTOR_BYTES and alignment % DESCRIPTOR_BYTES == 0
-    return broken((not fits, "descriptor_alignment", f"{alignment} bytes"))
+    wrong = alignment < DESCRIPTOR_BYTES or alignment % DESCRIPTOR_BYTES
+    return broken((wrong, "descriptor_alignment", f"{alignment} bytes"))
 
 
 def check_box_row(elements: int, bits: int) -> list[Diagnostic]:

@@ -30,12 +30,9 @@ from cute_py.layout.trees import leaves
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.multicast import MAX_CLUSTER
 from cute_py.tma.dialect import modes
-from cute_py.tma.dialect.descriptors import (
-    TmaDescriptorIm2col,
-    TmaDescriptorTiled,
-    build_tma_descriptor,
-    build_tma_descriptor_im2col,
-)
+from cute_py.tma.dialect.descriptors import TmaDescriptorIm2col, TmaDescriptorTiled
+from cute_py.tma.dialect.descriptors import build_tma_descriptor as tma_descriptor_tiled
+from cute_py.tma.dialect.descriptors import build_tma_descriptor_im2col as tma_descriptor_im2col
 from cute_py.tma.dialect.diagnostics import TEXTS, broken, check_atom, refuse
 from cute_py.tma.dialect.modes import CacheMode, TmaReduceKind, TmaStoreMode, as_cache_mode
 from cute_py.tma.dialect.non_exec_atom import NonExecTmaAtom
@@ -88,9 +85,6 @@ ATOM_FAMILY: Final[tuple[FamilyRow, ...]] = (
     FamilyRow("tma_descriptor_im2col", "tma_descriptor_im2col", "descriptor type of im2col movement"),
     FamilyRow("atom.make_exec_tma", "make_exec_tma", "bind an atom to barrier, multicast and cache mode"),
 )
-
-tma_descriptor_tiled = build_tma_descriptor
-tma_descriptor_im2col = build_tma_descriptor_im2col
 
 
 @runtime_checkable

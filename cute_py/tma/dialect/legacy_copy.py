@@ -27,7 +27,6 @@ __all__ = ["legacy_ptx"]
 THREADS = 128
 ENTRY = "copy_tile"
 _SWIZZLE_MASK = {TensorMapSwizzle.B32: 1, TensorMapSwizzle.B64: 3, TensorMapSwizzle.B128: 7}
-_SM70_VERSION: Version = (6, 0)
 
 
 def granule_bytes(shape: CopyShape, kind: str) -> int:
@@ -123,10 +122,8 @@ def _move(shape: CopyShape, kind: str, granule: int) -> list[str]:
         load, store = f"ld.global.nc{vector}.b32 {registers}, [%rd_g];", f"st.shared{vector}.b32 [%r_at], {registers};"
         byte = ("ld.global.nc.u8 %r_v0, [%rd_k];", "st.shared.u8 [%r_ak], %r_v0;")
     else:
-        load, store = (
-            f"ld.shared{vector}.b32 {registers}, [%r_at];",
-            f"@%p_all st.global{vector}.b32 [%rd_g], {registers};",
-        )
+        load = f"ld.shared{vector}.b32 {registers}, [%r_at];"
+        store = f"@%p_all st.global{vector}.b32 [%rd_g], {registers};"
         byte = ("ld.shared.u8 %r_v0, [%r_ak];", "st.global.u8 [%rd_k], %r_v0;")
     return [
         # A granule outside the tensor leaves zeros in shared memory, and nothing in global memory.
@@ -252,7 +249,7 @@ def legacy_ptx(shape: CopyShape, arch: str, kind: str = "") -> str:
         "ret;",
     ]
     parameters = [f".{type_} p_{name}" for type_, name, _ in (base, *state, image)]
-    version = target.floor or _SM70_VERSION
+    version = target.floor or (6, 0)  # of sm_70, for which the newest assembler has none
     extents = " x ".join(map(str, shape.tile))
     return "\n".join(
         [

@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TextIO
 
@@ -144,10 +144,6 @@ def stage7_text(text: str, arch: str, direction: str) -> tuple[str, tuple[str, .
     return done.stdout.strip() or done.stderr.strip(), notes
 
 
-HOST_COUNTER: Final = "nv_tileas.num-host-tmas"
-DEVICE_COUNTER: Final = "nv_tileas.num-device-tmas"
-
-
 def check_counters(host: Sequence[int], device: Sequence[int], num_host: int, num_device: int) -> list[Diagnostic]:
     """Do the counters agree with the indices in use?
 
@@ -160,8 +156,7 @@ def check_counters(host: Sequence[int], device: Sequence[int], num_host: int, nu
     )
 
 
-PASS = "LowerTMALoadStoreToAsync"
-MISSING_SPEC = f"{PASS}: missing or invalid KernelSpecAttr on function"
+MISSING_SPEC = "LowerTMALoadStoreToAsync: missing or invalid KernelSpecAttr on function"
 PHASES = (
     "KernelSpec gate",
     "TMA-eligibility scan",
@@ -270,8 +265,8 @@ def run_phases(function: KernelFunction) -> PhaseTrace:
         tuple(f"{witness.name}: {'TMA' if witness.is_tma else 'skipped, no TMA atom'}" for _, witness in chosen),
         (
             *(f"{name}: tmaIdx = {copy.tma_index} ({copy.origin})" for name, copy in named),
-            f"{HOST_COUNTER} = {num_host}",
-            f"{DEVICE_COUNTER} = {num_device}",
+            f"nv_tileas.num-host-tmas = {num_host}",
+            f"nv_tileas.num-device-tmas = {num_device}",
         ),
         tuple(f"%desc_{name[1:]}: {copy.origin} descriptor" for name, copy in named),
         tuple(f"{texts.stage3_text(copy.shape, copy.tma_index).splitlines()[-1]} {name}" for name, copy in named),
@@ -300,7 +295,7 @@ class Lowering:
     orders: tuple[OrderRow, ...]
     spaces: tuple[SpaceRow, ...]
     phases: PhaseTrace | None
-    element_coords: tuple[int, ...] | None = field(default=None)
+    element_coords: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         expect_fields(self)
@@ -359,16 +354,6 @@ class Lowering:
         print(self, file=sys.stdout if file is None else file)
 
 
-def _element_coords(shape: CopyShape, tile_coord: tuple[int, ...] | None) -> tuple[int, ...] | None:
-    if tile_coord is None:
-        return None
-    coords = tuple(tile_coord) if isinstance(tile_coord, Sequence) else (tile_coord,)
-    coords = tuple([expect_integer(c, "a coordinate of a tile") for c in coords])
-    if len(coords) != shape.rank:
-        raise CoordinateError(f"expects {shape.rank} coordinates, but got {len(coords)}")
-    return tuple(c * t for c, t in zip(coords, shape.tile, strict=True))[::-1]
-
-
 def _tma_stages(shape: CopyShape, arch: str, checked: dict[str, tuple[str, ...]]) -> list[Stage]:
     """Stages 3 to 7."""
     n = names_of(shape)
@@ -386,11 +371,9 @@ def _tma_stages(shape: CopyShape, arch: str, checked: dict[str, tuple[str, ...]]
     if shape.multicast > 1 and shape.origins:
         first = f"the boxes are the slice of the first of {shape.multicast} CTAs"
         notes.append(f"{first}; each receives the whole tile")
-    notes.append(
-        "descriptor made on the device: the sequence of tensormap.replace with its fences"
-        if shape.device_descriptor
-        else "descriptor made on the host: a .param slot marked cute_nvgpu.grid_constant, lifted to nvvm.grid_constant"
-    )
+    host = "descriptor made on the host: a .param slot marked cute_nvgpu.grid_constant, lifted to nvvm.grid_constant"
+    device = "descriptor made on the device: the sequence of tensormap.replace with its fences"
+    notes.append(device if shape.device_descriptor else host)
     token = f"the token %tok_{n.small} becomes the constant i32 0: an ordering edge without hardware state"
     scale = "the coordinate of an instruction is in elements: tile coordinate x tile extent"
     text6 = stage6_text(shape, arch)
@@ -451,7 +434,13 @@ def lower(
     """
     shape = copy_shape_of(atom)
     architecture(arch)
-    coords = _element_coords(shape, tile_coord)
+    coords = None
+    if tile_coord is not None:
+        tiles = tuple(tile_coord) if isinstance(tile_coord, Sequence) else (tile_coord,)
+        tiles = tuple([expect_integer(c, "a coordinate of a tile") for c in tiles])
+        if len(tiles) != shape.rank:
+            raise CoordinateError(f"expects {shape.rank} coordinates, but got {len(tiles)}")
+        coords = tuple(c * t for c, t in zip(tiles, shape.tile, strict=True))[::-1]
     witness = choose_witness(shape, arch, allow_tma=allow_tma)
     checked = check_stages(shape)
     order = (names_of(shape).outer_list, texts.OUTER_FIRST)

@@ -31,10 +31,8 @@ def leaf_text(leaf: Any, known: bool = True) -> str:
     >>> leaf_text(Int(64)), leaf_text(64), leaf_text(64, known=False)
     ('64', '64', '?')
     """
-    if isinstance(leaf, Int):
-        return integer_text(int(leaf))
     if isinstance(leaf, int):
-        return integer_text(leaf) if known else "?"
+        return integer_text(int(leaf)) if known or isinstance(leaf, Int) else "?"
     if hasattr(leaf, "modes") and hasattr(leaf, "value"):
         return leaf_text(leaf.value, known) + "".join(f"@{mode}" for mode in reversed(leaf.modes))
     if is_symbolic(leaf):
