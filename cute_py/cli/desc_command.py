@@ -12,7 +12,7 @@ from cute_py.cli.argument_types import MAX_TEXT, driver_version, integer, sizes,
 from cute_py.cli.colours import tell
 from cute_py.cli.files import check_output
 from cute_py.cli.standard_input import file_of, only_one
-from cute_py.draw.whole_file import write_whole
+from cute_py.draw.picture import write_whole
 from cute_py.errors import FileFormatError, InvalidValueError, ParseError
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.describe import describe

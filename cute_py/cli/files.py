@@ -16,7 +16,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from cute_py.draw.whole_file import why_not_written, write_whole
+from cute_py.draw.picture import why_not_written, write_whole
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import FileFormatError, MissingPackageError, counted, integer_text, shortened
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from cute_py.draw.picture import Picture
-from cute_py.draw.style import CHARACTER
+from cute_py.draw.render_svg import CHARACTER
 from cute_py.draw.table import TONES, Cell, Legend, Table, hatch_legend
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.fields import CORNER_WIDTH, MAX_RANK, PAYLOAD_BYTES, BitField, field, live_fields

@@ -1,36 +1,158 @@
-"""Pictures of the boxes of an atom: on the global tensor, and cut into slices by the CTAs of a multicast.
+"""Pictures of the boxes of an atom: on the global tensor, and cut into slices by the CTAs of a multicast; and the path
+of an element through the copy of a tile, for all pictures of copies: from the tensor's own coordinate to the bank.
 
 The tensor is drawn in TMA order: mode 0, the contiguous one, across, mode 1 down; of further modes the first index.
+What the rows of an instruction are, and where they go, is asked of `Trace`, which reads the descriptor.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from cute_py.draw.copy_way import OUTSIDE, checked_atom, logical_of, tuple_text
+import numpy
+
+from cute_py.argument_checks import expect_integer
+from cute_py.arith_tuple.scaled_basis import ScaledBasis
 from cute_py.draw.picture import Picture
-from cute_py.draw.style import CHARACTER
-from cute_py.draw.table import TONES, Cell, Legend, Table, hatch_legend, labels, shown, tone_legend
+from cute_py.draw.render_svg import CHARACTER
+from cute_py.draw.table import TONES, Cell, Legend, cut_note, grid, hatch_legend, shown, tone_legend
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, UnknownFactError, given
 from cute_py.layout.leaf import value_of
-from cute_py.layout.trees import leaves
+from cute_py.layout.trees import check_depth, leaves
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.tiles import TileWork, tile_work
+from cute_py.tma.simulate.trace import Step, Trace
 
+NAMED_ROWS = 4
+"""Rows that one gather4 or scatter4 names, one by one."""
 BOXES = 16
 """Boxes that are drawn along one mode."""
 LARGEST, SMALLEST, NARROWEST = 90.0, 26.0, 66.0
 """Longer side of a drawn box; least height and width; pixels."""
 _FATE = {
     "load": "filled in shared memory, bytes counted",
-    "store": "what is outside is not written",
-    "reduce": "what is outside is not written",
+    **dict.fromkeys(("store", "reduce"), "what is outside is not written"),
     "prefetch": "what is outside is not fetched",
 }
 SPACE = 640.0
 """Pixels for all boxes of one mode, as far as they stay readable."""
+OUTSIDE = {
+    "load": "outside the tensor: filled, not read",
+    "store": "outside the tensor: not written",
+    "reduce": "outside the tensor: not written",
+    "prefetch": "outside the tensor: not fetched",
+}
+"""What an operation of each direction does with elements beyond the tensor's end."""
+
+
+RAGGED = {
+    "load": OUTSIDE["load"],
+    "store": "beyond the row's end and written too: a store moves whole pieces of 16 bytes",
+    "reduce": "beyond the row's end and reduced too: a reduction moves whole pieces of 16 bytes",
+    "prefetch": OUTSIDE["prefetch"],
+}
+"""What happens to the rest of a 16-byte unit in which the row ends. Source: measured on NVIDIA H200, driver 580.159.04,
+for stores; `emulator_rows.sixteen_byte_rule` has the rule."""
+
+
+def checked_atom(atom: Any, operation: str) -> TmaAtom:
+    """A tiled atom.
+
+    Raises:
+        InvalidTypeError: something else.
+    """
+    if not isinstance(atom, TmaAtom):
+        raise InvalidTypeError(f"{operation} takes an atom of make_tma_copy, got {type(atom).__name__}")
+    return atom
+
+
+def logical_of(atom: TmaAtom) -> Callable[[tuple[int, ...]], tuple[int, ...]] | None:
+    """TMA coordinate -> coordinate in the tensor's own flat modes; None where a TMA mode merges several of them."""
+    from_mode: dict[int, int] = {}
+    places: list[tuple[int | None, int]] = []
+    for i, stride in enumerate(leaves(atom.g_stride)):
+        path = tuple(getattr(stride, "modes", ()))
+        step = value_of(getattr(stride, "value", 0))
+        if not path or not step:
+            places.append((None, 1))
+        elif len(path) != 1 or path[0] in from_mode or not isinstance(step, int):
+            return None
+        else:
+            from_mode[path[0]] = i
+            places.append((path[0], int(step)))
+    if len(from_mode) < atom.plan.rank or any(step != 1 for _, step in places):
+        return None
+    return lambda coord: tuple(0 if mode is None else coord[mode] for mode, _ in places)
+
+
+def tile_trace(atom: TmaAtom, tile_coord: Any = 0) -> Trace:
+    """The instructions of one tile, to be asked where elements go; gather4 and scatter4 with four neighbouring rows.
+
+    Args:
+        tile_coord: index or coordinate of the tile, in the tile modes of the divided tensor.
+    Raises:
+        InvalidValueError: there is no such tile.
+        TmaLimitError: the atom has no descriptor, because the driver would refuse it.
+    """
+    work = tile_work(atom)
+    try:
+        check_depth(tile_coord)
+        numbers = leaves(tile_coord) if isinstance(tile_coord, tuple) else [tile_coord]
+        known = min([expect_integer(n, "tile_coord") for n in numbers], default=0) >= 0
+        start = _padded(work.rest(tile_coord), atom.plan.rank)
+    except CuteError as error:
+        raise InvalidValueError(
+            f"tile_coord = {given(tile_coord)}; must be an index or a coordinate in the tiles {work.rest.shape}"
+        ) from error
+    moved = [int(c) + by for c, by in zip(work.coords[-1], start, strict=True)]
+    if not known or any(c > end for c, end in zip(moved, work.last, strict=True)):
+        raise InvalidValueError(f"tile_coord = {given(tile_coord)}; the tensor has {work.rest.shape} tiles")
+    coords = work.coords + numpy.array(start, work.coords.dtype)
+    form, logical = atom.op.row.mode, logical_of(atom)
+    try:
+        tensor_map: Any = atom.descriptor
+    except UnknownFactError:  # Packed types: what they do is documented, their bits are not.
+        tensor_map = atom.request
+    if form in ("gather4", "scatter4"):
+        coords = numpy.stack([coords[:, 0], *(coords[:, 1] + row for row in range(NAMED_ROWS))], axis=1)
+        return Trace(tensor_map, coords, work.offsets // 8, mode=f"tile::{form}", logical=logical)
+    return Trace(tensor_map, coords, work.offsets // 8, logical=logical)
+
+
+def _padded(start: Any, rank: int) -> list[int]:
+    """A tile's start, an arithmetic tuple, a single scaled basis element or 0, in all TMA modes."""
+    if isinstance(start, ScaledBasis):
+        start = start.as_arith_tuple()
+    numbers = [int(x) for x in leaves(start.as_tuple())] if hasattr(start, "as_tuple") else [0]
+    return (numbers + [0] * rank)[:rank]
+
+
+def tuple_text(numbers: Sequence[int]) -> str:
+    """A coordinate without blanks.
+
+    >>> tuple_text((8, 9))
+    '(8,9)'
+    """
+    return "(" + ",".join(map(str, numbers)) + ")"
+
+
+def way_of(step: Step, direction: str = "load") -> str:
+    """The whole way of an element, in the order in which it is gone: a store begins at the bank."""
+    source = f"global byte {step.global_name}" if step.inside else OUTSIDE[direction]
+    way = [
+        *([] if step.logical is None else [f"tensor {tuple_text(step.logical)}"]),
+        f"TMA {tuple_text(step.tma_coord)}",
+        source,
+        f"instruction {step.instruction} at {tuple_text(step.instruction_coords)}",
+        f"shared byte {step.shared_offset}",
+        f"bank {step.bank}",
+    ]
+    if direction in ("store", "reduce"):
+        way = [*reversed(way[-3:]), *way[:-3]]
+    return " -> ".join(way)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +191,8 @@ def box_starts(work: TileWork, mode: int) -> tuple[list[Start | None], int]:
     found.setdefault(last.at, last)
     ordered = [found[at] for at in sorted(found)]
     count = max(len(ordered), total)
-    starts: list[Start | None] = []
-    for index in shown(count, BOXES):
-        if index is None:
-            starts.append(None)
-        else:
-            starts.append(ordered[index] if index < BOXES else ordered[index - count])
-    return starts, total
+    kept = shown(count, BOXES)
+    return [None if i is None else ordered[i] if i < BOXES else ordered[i - count] for i in kept], total
 
 
 def _tile_coordinate(work: TileWork, starts: Sequence[Start]) -> str:
@@ -123,9 +240,7 @@ def draw_boxes(atom: Any) -> Picture:
     logical, outside = logical_of(atom), OUTSIDE[atom.op.row.direction]
     slots = {tuple(int(c) for c in coords): i for i, coords in reversed(list(enumerate(work.coords)))}
 
-    def cell(y: Start | None, x: Start | None) -> Cell | None:
-        if x is None or y is None:
-            return None
+    def cell(y: Start, x: Start) -> Cell:
         inside = (_fraction(x.at, box[0], dims[0]), _fraction(y.at, box[1], dims[1]))
         coord = (x.at, y.at, *elsewhere)[: plan.rank]
         slot = slots.get((x.base, y.base, *elsewhere)[: plan.rank])
@@ -141,24 +256,21 @@ def draw_boxes(atom: Any) -> Picture:
         parity = sum(i for start in (x, y) for _, i in start.tile) % 2
         return Cell(tuple_text(coord), " -> ".join(way), 7 * parity, inside)
 
-    rows = tuple(tuple(cell(y, x) for x in across) for y in down)
     wide, high = _sides((box[0], box[1]), max(len(across), len(down)))
-    wide = max(wide, CHARACTER * max((len(c.text) for row in rows for c in row if c is not None), default=0) + 8)
-    table = Table(
-        "",
-        rows,
-        labels([None if start is None else start.at for start in down]),
-        labels([None if start is None else start.at for start in across]),
-        f"TMA mode 1, {dims[1]} elements, boxes of {box[1]}" if plan.rank > 1 else "",
-        f"TMA mode 0 (contiguous), {dims[0]} elements, boxes of {box[0]}",
-        notes=_cut(total_across, across, total_down, down),
-        legends=(
-            Legend("colour: alternates from tile to tile"),
-            hatch_legend(outside),
-        ),
-        cell_width=wide,
+    table = grid(
+        down,
+        across,
+        cell,
+        lambda start: str(start.at),
+        lambda start: str(start.at),
+        row_axis=f"TMA mode 1, {dims[1]} elements, boxes of {box[1]}" if plan.rank > 1 else "",
+        column_axis=f"TMA mode 0 (contiguous), {dims[0]} elements, boxes of {box[0]}",
+        notes=cut_note(total_down, total_across, down, across, "boxes"),
+        legends=(Legend("colour: alternates from tile to tile"), hatch_legend(outside)),
         cell_height=high,
     )
+    longest = max((len(c.text) for c in table.cells), default=0)
+    table = replace(table, cell_width=max(wide, CHARACTER * longest + 8))
     return Picture(f"{atom.op}: boxes on {atom.gtensor}", (table,), _box_notes(atom, box, elsewhere))
 
 
@@ -167,13 +279,6 @@ def _address(atom: TmaAtom, coord: Sequence[int]) -> int:
     request = atom.request
     steps = (atom.internal_dtype.bits / 8, *request.global_strides)
     return int(request.global_address) + int(sum(c * step for c, step in zip(coord, steps, strict=True)))
-
-
-def _cut(total_across: int, across: Sequence[Any], total_down: int, down: Sequence[Any]) -> tuple[str, ...]:
-    if None not in across and None not in down:
-        return ()
-    drawn = [sum(1 for start in starts if start is not None) for starts in (down, across)]
-    return (f"summarised: {total_down} x {total_across} boxes, of which {drawn[0]} x {drawn[1]} are drawn",)
 
 
 def _box_notes(atom: TmaAtom, drawn: tuple[int, ...], elsewhere: tuple[int, ...]) -> tuple[str, ...]:
@@ -222,9 +327,7 @@ def draw_multicast(atom: Any) -> Picture:
     receivers = shown(count, 16)
     bytes_of, logical = atom.bytes_per_instruction, logical_of(atom)
 
-    def cell(place: int | None, receiver: int | None) -> Cell | None:
-        if place is None or receiver is None:
-            return None
+    def cell(place: int, receiver: int) -> Cell:
         i = order[place]
         issuer, start = i // each, int(work.offsets[i]) // 8
         numbers = tuple(int(c) for c in work.coords[i])
@@ -235,25 +338,20 @@ def draw_multicast(atom: Any) -> Picture:
         )
         return Cell(f"CTA {issuer}\n{tuple_text(numbers)}", story, issuer % TONES)
 
-    rows = tuple(tuple(cell(place, receiver) for receiver in receivers) for place in kept)
-    starts = tuple("…" if p is None else f"byte {int(work.offsets[order[p]]) // 8}" for p in kept)
-    table = Table(
-        "",
-        rows,
-        starts,
-        labels(receivers),
-        "shared memory of one tile",
-        f"CTAs that receive it: {count}",
-        notes=_cut(len(receivers), receivers, len(order), kept) if None in (*kept, *receivers) else (),
+    table = grid(
+        kept,
+        receivers,
+        cell,
+        lambda place: f"byte {int(work.offsets[order[place]]) // 8}",
+        row_axis="shared memory of one tile",
+        column_axis=f"CTAs that receive it: {count}",
+        notes=cut_note(len(order), len(receivers), kept, receivers, "boxes"),
         legends=(tone_legend("colour: the CTA that issues the load", _cta_names(count)),),
     )
     size = math.prod(atom.plan.box)
+    mask = f"mask of each load where they are the CTAs 0 to {count - 1} of the cluster: 0x{(1 << count) - 1:x}"
     notes = (
-        *(
-            [f"mask of each load where they are the CTAs 0 to {count - 1} of the cluster: 0x{(1 << count) - 1:x}"]
-            if count > 1
-            else []
-        ),
+        *([mask] if count > 1 else []),
         f"each CTA issues {each} instruction(s) of {bytes_of} bytes ({size} elements), and receives all of the tile",
         f"every barrier expects {atom.transaction_bytes} bytes",
     )

@@ -1,23 +1,31 @@
 """Picture: an SVG and its text twin, shown in a notebook, printed in a terminal, or saved.
 
 A picture is a value: tables and notes. Its SVG carries its own style sheet and needs nothing else.
+
+Files appear whole or not at all: they are written beside their name, then renamed. A name that is a symbolic link
+stands for what it points to: that file is written, beside itself, and the link stays. So it is with a link to a name
+that is not there yet, which is made. A link that leads back to itself points to nothing and is refused; it is never
+replaced.
 """
 
 from __future__ import annotations
 
 import os
+import stat
+import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from cute_py.argument_checks import expect
 from cute_py.draw.page import html_page
 from cute_py.draw.png import SCALE, png
 from cute_py.draw.render_svg import render
-from cute_py.draw.table import SVG_BYTES, Cell, Table, expect_entries
+from cute_py.draw.table import SVG_BYTES, Cell, Table
 from cute_py.draw.text_twin import picture_text
-from cute_py.draw.whole_file import write_whole
-from cute_py.errors import InvalidTypeError, InvalidValueError, given, shortened
+from cute_py.errors import FileFormatError, InvalidTypeError, InvalidValueError, given, shortened
 
 TITLES_LEFT_OUT = "the titles of the cells are left out: there is too much of them"
 
@@ -47,9 +55,13 @@ class Picture:
 
     def __post_init__(self) -> None:
         expect(self.title, str, "the title of a picture")
-        tables = expect_entries(self.tables, Table, "the tables of a picture")
-        object.__setattr__(self, "tables", tables)
-        object.__setattr__(self, "notes", expect_entries(self.notes, str, "the notes of a picture"))
+        for name, kind in (("tables", Table), ("notes", str)):
+            entries, what = getattr(self, name), f"the {name} of a picture"
+            if not isinstance(entries, (tuple, list)):
+                got = f"{type(entries).__name__} {given(entries)}"
+                raise InvalidTypeError(f"{what} must be a tuple of {kind.__name__}, got {got}")
+            checked = tuple([expect(entry, kind, f"{what}, entry {i},") for i, entry in enumerate(entries)])
+            object.__setattr__(self, name, checked)
 
     @cached_property
     def svg(self) -> str:
@@ -59,9 +71,7 @@ class Picture:
         if len(whole) <= SVG_BYTES:
             return whole
         bare = tuple(replace(table, rows=tuple(map(_untitled, table.rows))) for table in self.tables)
-        return render(
-            self.title, bare, (*self.notes, "the titles of the cells are left out: there is too much of them")
-        )
+        return render(self.title, bare, (*self.notes, TITLES_LEFT_OUT))
 
     @cached_property
     def text(self) -> str:
@@ -121,3 +131,64 @@ class Picture:
 
 def _untitled(row: tuple[Cell | None, ...]) -> tuple[Cell | None, ...]:
     return tuple(None if cell is None else replace(cell, title="") for cell in row)
+
+
+def why_not_written(path: str | os.PathLike[str]) -> str | None:
+    """Why no file can be written under this name, or None: no such folder, no plain file, a link to itself.
+
+    >>> why_not_written("/"), why_not_written("no such folder/file")
+    ('Is a directory', 'No such file or directory')
+    """
+    try:
+        target = os.path.realpath(path)
+        if os.path.islink(target):
+            return "a symbolic link that leads back to itself"
+        os.stat(os.path.dirname(target) or ".")
+        mode = os.stat(target).st_mode if os.path.exists(target) else stat.S_IFREG
+    except (OSError, ValueError) as error:
+        return getattr(error, "strerror", None) or str(error)
+    if not os.fspath(path) or not stat.S_ISREG(mode):
+        return "Is a directory" if not os.fspath(path) or stat.S_ISDIR(mode) else "not a plain file"
+    return None
+
+
+def write_whole(path: str | os.PathLike[str], content: str | bytes | Callable[[Any], None]) -> Path:
+    """Write a file; returns its name. A file that was there keeps its permissions.
+
+    Args:
+        path: the name; of a symbolic link what it points to is written.
+        content: a text, bytes, or what writes them into an open file.
+    Raises:
+        FileFormatError: it can't be written there. InvalidTypeError: the name is no text and no path.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidTypeError(f"path must be a text or a path, got {type(path).__name__} {given(path)}")
+    shown = os.fspath(path) if os.fspath(path).isprintable() else given(os.fspath(path))
+    reason = why_not_written(path)
+    if reason is not None:
+        raise FileFormatError(f"{shown or '(empty name)'}: can't be written: {reason}")
+    target = os.path.realpath(path)
+    temporary = ""
+    try:
+        mode = stat.S_IMODE(os.stat(target).st_mode) if os.path.exists(target) else 0o666 & ~_umask()
+        handle, temporary = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".")
+        with os.fdopen(handle, "wb") as file:
+            if callable(content):
+                content(file)
+            else:
+                file.write(content.encode() if isinstance(content, str) else content)
+        os.chmod(temporary, mode)
+        os.replace(temporary, target)
+    except BaseException as error:
+        if temporary and os.path.exists(temporary):
+            os.unlink(temporary)
+        if isinstance(error, OSError):
+            raise FileFormatError(f"{shown}: can't be written: {error.strerror or error}") from None
+        raise
+    return Path(path)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

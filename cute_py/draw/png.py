@@ -14,7 +14,7 @@ import re
 from typing import Any, Final
 
 from cute_py.argument_checks import expect
-from cute_py.draw.style import FONT
+from cute_py.draw.render_svg import FONT
 from cute_py.errors import InvalidTypeError, InvalidValueError, MissingPackageError, given
 
 SCALE: Final = 2.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cute_py.draw.picture import Picture
-from cute_py.draw.table import PICTURE_CELLS, Cell, Legend, Table, labels, shown
+from cute_py.draw.table import PICTURE_CELLS, Cell, Legend, grid, shown
 from cute_py.errors import InvalidTypeError
 from cute_py.tma.simulate.pipeline import CONSUMING, EMPTY, FULL, LOADING, STORING, Timeline
 
@@ -39,9 +39,7 @@ def draw_pipeline(timeline: Any) -> Picture:
     ticks = shown(timeline.ticks, max(16, min(MOST_TICKS, PICTURE_CELLS // max(len(stages), 1))))
     iterations = _iterations(timeline)
 
-    def cell(stage: int | None, tick: int | None) -> Cell | None:
-        if stage is None or tick is None:
-            return None
+    def cell(stage: int, tick: int) -> Cell:
         state = timeline.states[stage][tick]
         tone = STATES[state][1]
         iteration = iterations.get((stage, tick))
@@ -50,19 +48,17 @@ def draw_pipeline(timeline: Any) -> Picture:
         where = f"tick {tick}, stage {stage}, iteration {iteration}: "
         return Cell(f"{state}\n{iteration}", where + _barriers(state, stage, iteration, timeline.depth), tone)
 
-    cut = [n for n, kept in ((timeline.depth, stages), (timeline.ticks, ticks)) if None in kept]
-    notes = (f"summarised: {timeline.depth} stages over {timeline.ticks} ticks",) if cut else ()
-    names = tuple("…" if stage is None else f"stage {stage}" for stage in stages)
+    notes = (f"summarised: {timeline.depth} stages over {timeline.ticks} ticks",) if None in (*stages, *ticks) else ()
     each = -(-len(ticks) // max(-(-len(ticks) // TICKS), 1)) or 1
     parts = [ticks[i : i + each] for i in range(0, len(ticks), each)] or [[]]
     tables = tuple(
-        Table(
-            "",
-            tuple(tuple(cell(stage, tick) for tick in part) for stage in stages),
-            names,
-            labels(part),
-            "" if number else "stages of shared memory",
-            "" if number else "ticks",
+        grid(
+            stages,
+            part,
+            cell,
+            lambda stage: f"stage {stage}",
+            row_axis="" if number else "stages of shared memory",
+            column_axis="" if number else "ticks",
             notes=notes if number == len(parts) - 1 else (),
             legends=(_legend(timeline),) if number == len(parts) - 1 else (),
         )

@@ -206,7 +206,7 @@ def _signature(thing: Any) -> str:
         parameters = list(inspect.signature(thing).parameters.values())
     except (TypeError, ValueError):
         return f"{thing.__name__}(...)"
-    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    stars: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
     shown = [stars.get(p.kind, "") + p.name + _default(p.default) for p in parameters]
     kinds = [p.kind for p in parameters]
     if inspect.Parameter.KEYWORD_ONLY in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds:
