@@ -439,7 +439,7 @@ def _needs(module: str, told: str, extra: str = "") -> str:
 
 
 def _png() -> str:
-    from cute_py.draw.png import monospace_family
+    from cute_py.draw.picture import monospace_family
 
     family = monospace_family()
     return "with the fonts of the style sheet" if family is None else f"with the font {family}"

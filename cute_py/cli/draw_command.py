@@ -20,8 +20,7 @@ from cute_py.draw.dispatch import draw
 from cute_py.draw.explorer import explorer_page
 from cute_py.draw.layouts import COLORS, draw_compare, draw_layout, draw_tv
 from cute_py.draw.page import html_page
-from cute_py.draw.picture import Picture, write_whole
-from cute_py.draw.png import SCALE
+from cute_py.draw.picture import SCALE, Picture, write_whole
 from cute_py.draw.shared_memory import draw_smem, draw_swizzle
 from cute_py.draw.tensor_memory import draw_tmem
 from cute_py.dtypes import as_dtype

@@ -1,33 +1,24 @@
-"""Pictures of the boxes of an atom: on the global tensor, and cut into slices by the CTAs of a multicast; and the path
-of an element through the copy of a tile, for all pictures of copies: from the tensor's own coordinate to the bank.
+"""Pictures of the boxes of an atom: on the global tensor, and cut into slices by the CTAs of a multicast.
 
 The tensor is drawn in TMA order: mode 0, the contiguous one, across, mode 1 down; of further modes the first index.
-What the rows of an instruction are, and where they go, is asked of `Trace`, which reads the descriptor.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy
-
-from cute_py.argument_checks import expect_integer
-from cute_py.arith_tuple.scaled_basis import ScaledBasis
+from cute_py.draw.copy_way import OUTSIDE, checked_atom, logical_of, tuple_text
 from cute_py.draw.picture import Picture
 from cute_py.draw.render_svg import CHARACTER
 from cute_py.draw.table import TONES, Cell, Legend, cut_note, grid, hatch_legend, shown, tone_legend
-from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, UnknownFactError, given
 from cute_py.layout.leaf import value_of
-from cute_py.layout.trees import check_depth, leaves
+from cute_py.layout.trees import leaves
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.tiles import TileWork, tile_work
-from cute_py.tma.simulate.trace import Step, Trace
 
-NAMED_ROWS = 4
-"""Rows that one gather4 or scatter4 names, one by one."""
 BOXES = 16
 """Boxes that are drawn along one mode."""
 LARGEST, SMALLEST, NARROWEST = 90.0, 26.0, 66.0
@@ -39,120 +30,6 @@ _FATE = {
 }
 SPACE = 640.0
 """Pixels for all boxes of one mode, as far as they stay readable."""
-OUTSIDE = {
-    "load": "outside the tensor: filled, not read",
-    "store": "outside the tensor: not written",
-    "reduce": "outside the tensor: not written",
-    "prefetch": "outside the tensor: not fetched",
-}
-"""What an operation of each direction does with elements beyond the tensor's end."""
-
-
-RAGGED = {
-    "load": OUTSIDE["load"],
-    "store": "beyond the row's end and written too: a store moves whole pieces of 16 bytes",
-    "reduce": "beyond the row's end and reduced too: a reduction moves whole pieces of 16 bytes",
-    "prefetch": OUTSIDE["prefetch"],
-}
-"""What happens to the rest of a 16-byte unit in which the row ends. Source: measured on NVIDIA H200, driver 580.159.04,
-for stores; `emulator_rows.sixteen_byte_rule` has the rule."""
-
-
-def checked_atom(atom: Any, operation: str) -> TmaAtom:
-    """A tiled atom.
-
-    Raises:
-        InvalidTypeError: something else.
-    """
-    if not isinstance(atom, TmaAtom):
-        raise InvalidTypeError(f"{operation} takes an atom of make_tma_copy, got {type(atom).__name__}")
-    return atom
-
-
-def logical_of(atom: TmaAtom) -> Callable[[tuple[int, ...]], tuple[int, ...]] | None:
-    """TMA coordinate -> coordinate in the tensor's own flat modes; None where a TMA mode merges several of them."""
-    from_mode: dict[int, int] = {}
-    places: list[tuple[int | None, int]] = []
-    for i, stride in enumerate(leaves(atom.g_stride)):
-        path = tuple(getattr(stride, "modes", ()))
-        step = value_of(getattr(stride, "value", 0))
-        if not path or not step:
-            places.append((None, 1))
-        elif len(path) != 1 or path[0] in from_mode or not isinstance(step, int):
-            return None
-        else:
-            from_mode[path[0]] = i
-            places.append((path[0], int(step)))
-    if len(from_mode) < atom.plan.rank or any(step != 1 for _, step in places):
-        return None
-    return lambda coord: tuple(0 if mode is None else coord[mode] for mode, _ in places)
-
-
-def tile_trace(atom: TmaAtom, tile_coord: Any = 0) -> Trace:
-    """The instructions of one tile, to be asked where elements go; gather4 and scatter4 with four neighbouring rows.
-
-    Args:
-        tile_coord: index or coordinate of the tile, in the tile modes of the divided tensor.
-    Raises:
-        InvalidValueError: there is no such tile.
-        TmaLimitError: the atom has no descriptor, because the driver would refuse it.
-    """
-    work = tile_work(atom)
-    try:
-        check_depth(tile_coord)
-        numbers = leaves(tile_coord) if isinstance(tile_coord, tuple) else [tile_coord]
-        known = min([expect_integer(n, "tile_coord") for n in numbers], default=0) >= 0
-        start = _padded(work.rest(tile_coord), atom.plan.rank)
-    except CuteError as error:
-        raise InvalidValueError(
-            f"tile_coord = {given(tile_coord)}; must be an index or a coordinate in the tiles {work.rest.shape}"
-        ) from error
-    moved = [int(c) + by for c, by in zip(work.coords[-1], start, strict=True)]
-    if not known or any(c > end for c, end in zip(moved, work.last, strict=True)):
-        raise InvalidValueError(f"tile_coord = {given(tile_coord)}; the tensor has {work.rest.shape} tiles")
-    coords = work.coords + numpy.array(start, work.coords.dtype)
-    form, logical = atom.op.row.mode, logical_of(atom)
-    try:
-        tensor_map: Any = atom.descriptor
-    except UnknownFactError:  # Packed types: what they do is documented, their bits are not.
-        tensor_map = atom.request
-    if form in ("gather4", "scatter4"):
-        coords = numpy.stack([coords[:, 0], *(coords[:, 1] + row for row in range(NAMED_ROWS))], axis=1)
-        return Trace(tensor_map, coords, work.offsets // 8, mode=f"tile::{form}", logical=logical)
-    return Trace(tensor_map, coords, work.offsets // 8, logical=logical)
-
-
-def _padded(start: Any, rank: int) -> list[int]:
-    """A tile's start, an arithmetic tuple, a single scaled basis element or 0, in all TMA modes."""
-    if isinstance(start, ScaledBasis):
-        start = start.as_arith_tuple()
-    numbers = [int(x) for x in leaves(start.as_tuple())] if hasattr(start, "as_tuple") else [0]
-    return (numbers + [0] * rank)[:rank]
-
-
-def tuple_text(numbers: Sequence[int]) -> str:
-    """A coordinate without blanks.
-
-    >>> tuple_text((8, 9))
-    '(8,9)'
-    """
-    return "(" + ",".join(map(str, numbers)) + ")"
-
-
-def way_of(step: Step, direction: str = "load") -> str:
-    """The whole way of an element, in the order in which it is gone: a store begins at the bank."""
-    source = f"global byte {step.global_name}" if step.inside else OUTSIDE[direction]
-    way = [
-        *([] if step.logical is None else [f"tensor {tuple_text(step.logical)}"]),
-        f"TMA {tuple_text(step.tma_coord)}",
-        source,
-        f"instruction {step.instruction} at {tuple_text(step.instruction_coords)}",
-        f"shared byte {step.shared_offset}",
-        f"bank {step.bank}",
-    ]
-    if direction in ("store", "reduce"):
-        way = [*reversed(way[-3:]), *way[:-3]]
-    return " -> ".join(way)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cute_py.argument_checks import expect_integers
-from cute_py.draw.boxes import tuple_text, way_of
+from cute_py.draw.copy_way import tuple_text, way_of
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import AXIS_LIMIT, Cell, Legend, Table, cut_note, grid, hatch_legend, shown_around
 from cute_py.errors import InvalidTypeError, InvalidValueError

@@ -2,6 +2,10 @@
 
 A picture is a value: tables and notes. Its SVG carries its own style sheet and needs nothing else.
 
+A PNG is made of the SVG through resvg: no browser, no system library, no network. resvg knows no media queries, so that
+a picture is light on it; the dark rules of the style sheet are laid open where they are asked for. Text needs a font of
+the system: where none is found that the pictures can use, that is said, as the picture would have no text at all.
+
 Files appear whole or not at all: they are written beside their name, then renamed. A name that is a symbolic link
 stands for what it points to: that file is written, beside itself, and the link stays. So it is with a link to a name
 that is not there yet, which is made. A link that leads back to itself points to nothing and is refused; it is never
@@ -10,24 +14,51 @@ replaced.
 
 from __future__ import annotations
 
+import functools
+import importlib
+import math
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from cute_py.argument_checks import expect
 from cute_py.draw.page import html_page
-from cute_py.draw.png import SCALE, png
-from cute_py.draw.render_svg import render
+from cute_py.draw.render_svg import FONT, render
 from cute_py.draw.table import SVG_BYTES, Cell, Table
 from cute_py.draw.text_twin import picture_text
-from cute_py.errors import FileFormatError, InvalidTypeError, InvalidValueError, given, shortened
+from cute_py.errors import FileFormatError, InvalidTypeError, InvalidValueError, MissingPackageError, given, shortened
 
-TITLES_LEFT_OUT = "the titles of the cells are left out: there is too much of them"
+SCALE: Final = 2.0
+"""Pixels of the PNG for one of the SVG, each way, if nothing else is said: sharp on screens of high density."""
+MOST_PIXELS: Final = 64_000_000
+"""A larger image is refused: its pixels alone take a quarter of a gigabyte."""
+FALLBACK_FONTS: Final = (
+    "Liberation Mono",
+    "Noto Sans Mono",
+    "Ubuntu Mono",
+    "Cascadia Mono",
+    "FreeMono",
+    "Courier New",
+    "Nimbus Mono PS",
+    "DejaVu Sans",
+    "Liberation Sans",
+    "Noto Sans",
+    "FreeSans",
+    "Arial",
+    "Helvetica",
+)
+"""Families that stand for `monospace` where none of the style sheet's is installed, the first that is."""
+
+_DARK: Final = re.compile(r"@media[^{}]*prefers-color-scheme: *dark\)\{((?:[^{}]*\{[^{}]*\})*)\}")
+"""The media query of the dark rules, with the rules in it."""
+_PAPER: Final = re.compile(r"\.paper\{fill:(#[0-9a-f]{6})\}")
+_SIZE: Final = re.compile(r'<svg\b[^>]*? width="([\d.]+)"[^>]*? height="([\d.]+)"')
+TITLES_LEFT_OUT: Final = "the titles of the cells are left out: there is too much of them"
 
 
 @dataclass(frozen=True)
@@ -63,7 +94,7 @@ class Picture:
             checked = tuple([expect(entry, kind, f"{what}, entry {i},") for i, entry in enumerate(entries)])
             object.__setattr__(self, name, checked)
 
-    @cached_property
+    @functools.cached_property
     def svg(self) -> str:
         """The picture as an SVG element: light, or dark where the reader's system is. The cells have titles, unless
         it would be larger than two million characters for them."""
@@ -73,7 +104,7 @@ class Picture:
         bare = tuple(replace(table, rows=tuple(map(_untitled, table.rows))) for table in self.tables)
         return render(self.title, bare, (*self.notes, TITLES_LEFT_OUT))
 
-    @cached_property
+    @functools.cached_property
     def text(self) -> str:
         """The same cells as text."""
         return picture_text(self.title, self.tables, self.notes)
@@ -131,6 +162,84 @@ class Picture:
 
 def _untitled(row: tuple[Cell | None, ...]) -> tuple[Cell | None, ...]:
     return tuple(None if cell is None else replace(cell, title="") for cell in row)
+
+
+def _resvg() -> Any:
+    try:
+        return importlib.import_module("resvg_py")
+    except ImportError:
+        raise MissingPackageError(
+            "a picture as .png needs the package resvg-py", hint="pip install 'cute-py[png]'"
+        ) from None
+
+
+@functools.cache
+def monospace_family() -> str | None:
+    """The family that resvg is told to take for `monospace`; None: the style sheet's own are there.
+
+    Raises:
+        MissingPackageError: resvg-py is not installed, or no font of the system is one that pictures can use.
+    """
+    resvg = _resvg()
+    size = 'width="20" height="20"'
+    blank = resvg.svg_to_bytes(svg_string=f'<svg xmlns="http://www.w3.org/2000/svg" {size}/>')
+    letter = f'<text y="15" style="font-family:{FONT.replace(chr(34), chr(39))};font-size:11px">8</text>'
+    probe = f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{letter.replace(chr(39), "&quot;")}</svg>'
+    for family in (None, *FALLBACK_FONTS):
+        if resvg.svg_to_bytes(svg_string=probe, monospace_family=family) != blank:
+            return family
+    raise MissingPackageError(
+        "no font for a .png: the picture would have no text",
+        {"looked for": f"{FONT}, {', '.join(FALLBACK_FONTS)}"},
+        hint="install the font DejaVu Sans Mono, or save the picture as .svg",
+    )
+
+
+def opened(svg: str) -> str:
+    """An SVG of this library with its dark rules in force whatever the reader's system says.
+
+    >>> opened("<style>a{}@media screen and (prefers-color-scheme: dark){b{x:y}c{}}d{}</style>")
+    '<style>a{}b{x:y}c{}d{}</style>'
+    """
+    return _DARK.sub(lambda found: found[1], svg, count=1)
+
+
+def png(svg: str, scale: float = SCALE, dark: bool = False) -> bytes:
+    """The bytes of a PNG file.
+
+    Args:
+        svg: an SVG that `render` made.
+        scale: pixels of the PNG for one pixel of the SVG, each way.
+        dark: light text on dark paper, which an SVG decides by itself.
+    Raises:
+        MissingPackageError: resvg-py is not installed, or there is no font.
+        InvalidTypeError, InvalidValueError: a scale that is no positive number; an image of more than 64 million
+            pixels, or of none.
+    """
+    if isinstance(scale, bool) or not isinstance(scale, (int, float)):
+        raise InvalidTypeError(f"scale = {given(scale)}; must be a number such as 2")
+    if not 0 < scale < MOST_PIXELS:  # no nan, no infinity, nothing that is no float
+        bound = "a positive number" if not 0 < scale < math.inf else f"below {MOST_PIXELS}"
+        raise InvalidValueError(f"scale = {given(scale)}; must be {bound}")
+    expect(dark, bool, "dark")
+    found = _SIZE.search(svg)
+    wide, high = (float(found[1]), float(found[2])) if found else (0.0, 0.0)
+    if min(wide, high) * scale < 1:
+        raise InvalidValueError(f"scale = {scale}: the picture of {wide:g} x {high:g} would have no pixel")
+    if wide * high * scale**2 > MOST_PIXELS:
+        most = math.floor(100 * math.sqrt(MOST_PIXELS / (wide * high))) / 100
+        raise InvalidValueError(
+            f"an image of {wide * scale:.0f} x {high * scale:.0f} pixels; must have at most {MOST_PIXELS}",
+            {"picture": f"{wide:g} x {high:g}", "scale": scale},
+            hint=f"a scale of {most:g}" if most > 0 else None,
+        )
+    family = monospace_family()
+    papers = _PAPER.findall(svg) or [None]  # the light one, then the dark one; the last column may be half a pixel
+    options = {"zoom": scale, "monospace_family": family, "background": papers[-1 if dark else 0]}
+    try:
+        return bytes(_resvg().svg_to_bytes(svg_string=opened(svg) if dark else svg, **options))
+    except ValueError as error:
+        raise InvalidValueError(f"the picture can't be drawn as .png: {error}") from None
 
 
 def why_not_written(path: str | os.PathLike[str]) -> str | None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from cute_py.argument_checks import is_integer
-from cute_py.draw.boxes import OUTSIDE, RAGGED, checked_atom, tile_trace, tuple_text, way_of
+from cute_py.draw.copy_way import OUTSIDE, RAGGED, checked_atom, tile_trace, tuple_text, way_of
 from cute_py.draw.im2col_window import im2col_trace
 from cute_py.draw.layouts import BANK_LEGEND, BANKS, axes_of, bank_of, byte_text, check_bits, equals, table_of
 from cute_py.draw.picture import Picture
