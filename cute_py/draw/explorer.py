@@ -33,17 +33,8 @@ from cute_py.tma.descriptor.hazards import HAZARDS
 from cute_py.tma.descriptor.limits import RULES, SWIZZLE_SPAN
 from cute_py.tma.emulator.swizzle import LINE_SHIFT, SWIZZLES
 
-ENGINE: Final = (
-    "leaf.js",
-    "algebra.js",
-    "parse.js",
-    "gbasis.js",
-    "plan.js",
-    "descriptor.js",
-    "tile.js",
-    "fixes.js",
-    "engine.js",
-)
+_ENGINE = ("leaf", "algebra", "parse", "gbasis", "plan", "descriptor", "tile", "fixes", "engine")
+ENGINE: Final = tuple(f"{name}.js" for name in _ENGINE)
 """The files of the engine, in the order in which they are loaded."""
 DOM: Final = ("pictures.js", "sections.js", "page.js")
 """What draws and listens, after the engine."""
@@ -76,51 +67,37 @@ WANTED: Final = {
 }
 """What is said where a field holds no integer."""
 
-EXAMPLES: Final[tuple[tuple[str, dict[str, str]], ...]] = (
-    (
-        "K-major tile, 128B swizzle",
-        {
-            "gmem": "(1024,512):(512,_1)",
-            "smem": "Sw<3,4,3> o smem_ptr[16b](unset) o (_128,_64):(_64,_1)",
-            "tile": "(128,64)",
-        },
-    ),
-    ("plain tile over the end", {"gmem": "(100,200):(200,_1)", "smem": "(_32,_64):(_64,_1)", "dtype": "bfloat16"}),
-    (
-        "multicast by 4",
-        {
-            "gmem": "(1024,512):(512,_1)",
-            "smem": "Sw<3,4,3> o smem_ptr[16b](unset) o (_128,_64):(_64,_1)",
-            "op": "SM90_TMA_LOAD_MULTICAST",
-            "multicast": "4",
-        },
-    ),
+
+def _copy(gmem: str, smem: str, **fields: str) -> dict[str, str]:
+    return {"gmem": gmem, "smem": smem, **fields}
+
+
+_WIDE = "(1024,512):(512,_1)"
+_SWIZZLED = "Sw<3,4,3> o smem_ptr[16b](unset) o (_128,_64):(_64,_1)"
+EXAMPLES: Final = (
+    ("K-major tile, 128B swizzle", _copy(_WIDE, _SWIZZLED, tile="(128,64)")),
+    ("plain tile over the end", _copy("(100,200):(200,_1)", "(_32,_64):(_64,_1)", dtype="bfloat16")),
+    ("multicast by 4", _copy(_WIDE, _SWIZZLED, op="SM90_TMA_LOAD_MULTICAST", multicast="4")),
     (
         "batched, nested tensor",
-        {
-            "gmem": "((_32,40),(_8,3)):((_1,_32),(1280,10240))",
-            "smem": "((_32,_4),_8):((_1,_32),_128)",
-            "tile": "(128,8)",
-            "dtype": "float32",
-        },
+        _copy(
+            "((_32,40),(_8,3)):((_1,_32),(1280,10240))",
+            "((_32,_4),_8):((_1,_32),_128)",
+            tile="(128,8)",
+            dtype="float32",
+        ),
     ),
-    (
-        "box above 256, split",
-        {"gmem": "(4096,1024):(1024,_1)", "smem": "(_512,_64):(_64,_1)", "dtype": "uint8", "split": "1"},
-    ),
-    ("error: inner stride not 1", {"gmem": "(256,128):(_1,256)", "smem": "(_64,_64):(_64,_1)"}),
-    ("error: stride no multiple of 16 bytes", {"gmem": "(256,100):(100,_1)", "smem": "(_64,_32):(_32,_1)"}),
+    ("box above 256, split", _copy("(4096,1024):(1024,_1)", "(_512,_64):(_64,_1)", dtype="uint8", split="1")),
+    ("error: inner stride not 1", _copy("(256,128):(_1,256)", "(_64,_64):(_64,_1)")),
+    ("error: stride no multiple of 16 bytes", _copy("(256,100):(100,_1)", "(_64,_32):(_32,_1)")),
     (
         "error: rows wider than the swizzle",
-        {"gmem": "(1024,512):(512,_1)", "smem": "Sw<2,4,3> o smem_ptr[16b](unset) o (_64,_64):(_64,_1)"},
+        _copy(_WIDE, "Sw<2,4,3> o smem_ptr[16b](unset) o (_64,_64):(_64,_1)"),
     ),
-    ("error: pieces below 128 bytes", {"gmem": "(256,256):(256,_1)", "smem": "(_32,_40):(_48,_1)"}),
-    ("error: box above 256", {"gmem": "(4096,1024):(1024,_1)", "smem": "(_512,_64):(_64,_1)", "dtype": "uint8"}),
-    ("error: run-time tile", {"gmem": "(256,128):(128,_1)", "smem": "(64,64):(64,1)"}),
-    (
-        "error: several at once",
-        {"gmem": "(256,100):(100,_1)", "smem": "(_512,_20):(_20,_1)", "address": "0x1008"},
-    ),
+    ("error: pieces below 128 bytes", _copy("(256,256):(256,_1)", "(_32,_40):(_48,_1)")),
+    ("error: box above 256", _copy("(4096,1024):(1024,_1)", "(_512,_64):(_64,_1)", dtype="uint8")),
+    ("error: run-time tile", _copy("(256,128):(128,_1)", "(64,64):(64,1)")),
+    ("error: several at once", _copy("(256,100):(100,_1)", "(_512,_20):(_20,_1)", address="0x1008")),
 )
 """(name, fields); those whose name begins with 'error' show a frequent one."""
 
@@ -131,16 +108,13 @@ def _stage_reasons() -> dict[str, str]:
     return {name: reason for name, _, reason in atom.gbasis.trace.steps()}
 
 
-def _dtypes() -> list[dict[str, Any]]:
-    def number(name: str) -> int | None:
-        return int(FORMAT_OF[name]) if name in FORMAT_OF else None
-
-    return [{"name": d.name, "bits": d.bits, "aliases": list(d.aliases), "format": number(d.name)} for d in DTYPES]
+def _row(row: Any, *names: str) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in names}
 
 
-def _fields() -> list[dict[str, Any]]:
-    names = ("name", "label", "mode", "position", "width", "encoding", "unit", "kinds")
-    return [{name: getattr(row, name) for name in names} for row in fields.FIELDS]
+def _text(bound: int | None) -> str | None:
+    """JavaScript has no integers of 64 bits."""
+    return None if bound is None else str(bound)
 
 
 @functools.cache
@@ -150,86 +124,56 @@ def facts() -> dict[str, Any]:
     >>> facts()["max_box"], facts()["rules"]["stride_alignment"]["multiple"]
     (256, 16)
     """
+    refused = {
+        "bits": (4, 4, 4),
+        "shift": (3, 4, 4),
+        "wide_bits": (3, 5, 3),
+        "wide_shift": (2, 5, 3),
+        "other": (3, 3, 3),
+    }
+    enums = {"interleave": Interleave, "swizzle": TensorMapSwizzle, "l2_promotion": L2Promotion, "oob_fill": OobFill}
     return {
-        "dtypes": _dtypes(),
-        "formats": [
-            {"name": r.data_type.name, "bits": r.bits, "code": r.code, "tf32_round": r.tf32_round} for r in FORMATS
-        ],
+        "dtypes": [_row(d, "name", "bits", "aliases") | {"format": FORMAT_OF.get(d.name)} for d in DTYPES],
+        "formats": [{"name": r.data_type.name} | _row(r, "bits", "code", "tf32_round") for r in FORMATS],
         "same_width": {str(bits): name for bits, name in SAME_WIDTH.items()},
-        "ops": {
-            str(op): {
-                "mode": r.mode,
-                "direction": r.direction,
-                "multicast": r.multicast,
-                "ctas": r.ctas,
-                "arch": r.arch,
-            }
-            for op, r in OPS.items()
-        },
-        "swizzle_modes": [
-            {"name": r.name, "bits": r.bits, "base": r.base, "code": r.code, "alignment": r.alignment}
-            for r in SWIZZLE_MODES
-        ],
-        "swizzle_refusals": {
-            "bits": why_not_swizzle(Swizzle(4, 4, 4)),
-            "shift": why_not_swizzle(Swizzle(3, 4, 4)),
-            "wide_bits": why_not_swizzle(Swizzle(3, 5, 3)),
-            "wide_shift": why_not_swizzle(Swizzle(2, 5, 3)),
-            "other": why_not_swizzle(Swizzle(3, 3, 3)),
-        },
+        "ops": {str(op): _row(row, "mode", "direction", "multicast", "ctas", "arch") for op, row in OPS.items()},
+        "swizzle_modes": [_row(r, "name", "bits", "base", "code", "alignment") for r in SWIZZLE_MODES],
+        "swizzle_refusals": {name: why_not_swizzle(Swizzle(*numbers)) for name, numbers in refused.items()},
         "swizzle_span": {str(code): span for code, span in SWIZZLE_SPAN.items()},
         "atom_span": 128,
-        "spans": [{"name": r.name, "bits": r.bits, "span": r.span} for r in SPANS],
+        "spans": [_row(r, "name", "bits", "span") for r in SPANS],
         "atom_rows": ROWS,
-        "engine_swizzles": [{"bits": r.bits, "base": r.base, "span": r.span} for r in SWIZZLES[: len(SWIZZLE_SPAN)]],
+        "engine_swizzles": [_row(r, "bits", "base", "span") for r in SWIZZLES[: len(SWIZZLE_SPAN)]],
         "line_shift": LINE_SHIFT,
         "rules": {
-            r.name: {
-                "requirement": r.requirement,
-                "unit": r.unit,
-                "source": r.source,
-                "minimum": None if r.minimum is None else str(r.minimum),
-                "maximum": None if r.maximum is None else str(r.maximum),
-                "multiple": r.multiple,
-            }
+            r.name: _row(r, "requirement", "unit", "source")
+            | {"minimum": _text(r.minimum), "maximum": _text(r.maximum), "multiple": r.multiple}
             for r in RULES
         },
         "architectures": [
-            {
-                "name": r.name,
-                "shared_memory_bytes": r.shared_memory_bytes,
-                "block_shared_memory_bytes": r.block_shared_memory_bytes,
-                "swizzles": sorted(r.swizzles),
-                "swizzle_requirement": r.swizzle_requirement,
-            }
+            _row(r, "name", "shared_memory_bytes", "block_shared_memory_bytes")
+            | {"swizzles": sorted(r.swizzles), "swizzle_requirement": r.swizzle_requirement}
             for r in ARCHITECTURES
         ],
-        "additions": [
-            {"name": r.name, "field": r.field, "numbers": list(r.numbers), "known": r.known}
-            for r in ADDITIONS
-            if r.bits is None
+        "additions": [_row(r, "name", "field", "numbers", "known") for r in ADDITIONS if r.bits is None],
+        "fields": [
+            _row(r, "name", "label", "mode", "position", "width", "encoding", "unit", "kinds") for r in fields.FIELDS
         ],
-        "fields": _fields(),
-        "names": {
-            "interleave": [member.name for member in Interleave],
-            "swizzle": [member.name for member in TensorMapSwizzle],
-            "l2_promotion": [member.name for member in L2Promotion],
-            "oob_fill": [member.name for member in OobFill],
-        },
+        "names": {name: [member.name for member in kind] for name, kind in enums.items()},
         "l2_promotion": int(L2Promotion.B128),
         "note_alignment": {str(code): n for code, n in fields.SMEM_ALIGNMENT.items()},
         "payload_bytes": fields.PAYLOAD_BYTES,
-        "hazards": [{"name": r.name, "effect": r.effect} for r in HAZARDS],
+        "hazards": [_row(r, "name", "effect") for r in HAZARDS],
         "stages": _stage_reasons(),
         "barrier_bytes": BARRIER_BYTES,
         "max_box": MAX_BOX_EXTENT,
         "max_rank": MAX_TMA_RANK,
         "smem_alignment": SMEM_ALIGNMENT,
         **LIMITS,
-        "sample_bytes": list(SAMPLE_BYTES),
-        "defaults": dict(DEFAULTS),
-        "wanted": dict(WANTED),
-        "examples": [{"name": name, "fields": dict(values)} for name, values in EXAMPLES],
+        "sample_bytes": SAMPLE_BYTES,
+        "defaults": DEFAULTS,
+        "wanted": WANTED,
+        "examples": [{"name": name, "fields": values} for name, values in EXAMPLES],
     }
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from math import gcd, prod
 from typing import Any, Literal
 
@@ -40,10 +41,10 @@ from cute_py.layout.coprofile import coprofile
 from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import product_each
 from cute_py.layout.layout import Layout
-from cute_py.layout.leaf import Tree, leaf_text, value_of
+from cute_py.layout.leaf import Tree, leaf_text, tree_text, value_of
 from cute_py.layout.modes import group_modes
 from cute_py.layout.pointer_flagged import SmemPtrFlag, as_position_independent_swizzle_layout, memory_layout
-from cute_py.layout.trees import leaves, modes
+from cute_py.layout.trees import leaves, map_leaves, modes
 from cute_py.tensor.tensor import Tensor
 
 Color = Literal["value", "bank", "thread", "tile"]
@@ -118,25 +119,39 @@ class Axis:
     @cached_property
     def plain(self) -> Any:
         """The shape as plain ints."""
-
-        def number(tree: Tree) -> Any:
-            return tuple(number(t) for t in tree) if isinstance(tree, tuple) else int(value_of(tree))
-
-        return number(self.shape)
+        return map_leaves(lambda leaf: int(value_of(leaf)), self.shape)
 
     def __str__(self) -> str:
         """Name, shape and stride."""
-        return f"{self.name} = {_tree(self.shape)}:{_tree(self.stride)}" if self.name else ""
+        return f"{self.name} = {tree_text(self.shape)}:{tree_text(self.stride)}" if self.name else ""
 
 
-def _tree(tree: Tree) -> str:
-    if isinstance(tree, tuple):
-        return "(" + ",".join(_tree(t) for t in tree) + ")"
-    return leaf_text(tree)
+@dataclass(frozen=True)
+class Plane:
+    """A layout or tensor of at most two modes (`rank`), and the axes that they run along."""
+
+    thing: Any
+    rank: int
+    down: Axis
+    across: Axis
+
+    def value(self, i: int, j: int) -> Any:
+        """In row i and column j."""
+        return self.thing(i, j) if self.rank == 2 else self.thing(j) if self.rank else self.thing(())
+
+    def coordinate(self, i: int, j: int) -> str:
+        """The natural coordinate of row i and column j."""
+        if self.rank == 2:
+            return f"({self.down.coordinate(i)},{self.across.coordinate(j)})"
+        return self.across.coordinate(j) if self.rank else "()"
+
+    def sum_of(self, i: int, j: int) -> str:
+        """What the strides add up to there: '1*8 + 6*1'."""
+        return " + ".join([*self.down.terms(i), *self.across.terms(j)]) or "0"
 
 
-def axes_of(thing: Any) -> tuple[Any, Axis, Axis]:
-    """(the same layout or tensor with at most two modes, the axis down, the axis across).
+def plane_of(thing: Any) -> Plane:
+    """A layout or tensor of any rank, its modes beyond the first grouped.
 
     Raises:
         InvalidTypeError: no layout or tensor, or sizes that are not known numbers.
@@ -153,52 +168,39 @@ def axes_of(thing: Any) -> tuple[Any, Axis, Axis]:
     if rank > 2:
         thing = group_modes(thing, 1, rank)
         domain = domain_of(thing)
-    shape, stride = modes(domain._shape), modes(domain._stride)
-    one = Axis("", 1, 0, "")
-    if rank < 2:
-        return thing, one, Axis("mode 0", shape[0], stride[0], "0") if rank else one
-    across = "mode 1" if rank == 2 else f"modes 1..{rank - 1}"
-    return thing, Axis("mode 0", shape[0], stride[0], "0"), Axis(across, shape[1], stride[1], "1")
-
-
-def coordinate_text(down: Axis, across: Axis, rank: int, i: int, j: int) -> str:
-    """The natural coordinate of row i and column j of a layout with `rank` modes, at most two."""
-    if rank == 2:
-        return f"({down.coordinate(i)},{across.coordinate(j)})"
-    return across.coordinate(j) if rank else "()"
+    names = ("mode 0", "mode 1" if rank == 2 else f"modes 1..{rank - 1}")
+    axes = [Axis(*row) for row in zip(names, modes(domain._shape), modes(domain._stride), "01", strict=False)]
+    return Plane(thing, len(axes), *([Axis("", 1, 0, "")] * 2 + axes)[-2:])
 
 
 def table_of(
-    title: str, thing: Any, cell: Callable[[int, int, str, Any], Cell], tables: int = 1, legends: Sequence[Legend] = ()
+    title: str,
+    plane: Plane,
+    cell: Callable[[int, int, str, Any], Cell],
+    tables: int = 1,
+    legends: tuple[Legend, ...] = (),
 ) -> Table:
-    """The table of a layout or tensor of any rank.
+    """The table of a layout or tensor.
 
     Args:
         cell: (row, column, way, value) -> Cell; the way is the coordinate, and the sum that the strides make of it:
             '(1,6) -> 1*8 + 6*1'.
         tables: how many the picture has; legends: of the colours.
     """
-    thing, down, across = axes_of(thing)
-    rank = len(modes(domain_of(thing)._shape))
+    down, across = plane.down, plane.across
     limit = axis_limit(down.size, across.size, tables)
     rows, columns = shown(down.size, limit), shown(across.size, limit)
-
-    def one(i: int, j: int) -> Cell:
-        sum_of = " + ".join([*down.terms(i), *across.terms(j)]) or "0"
-        value = thing(i, j) if rank == 2 else thing(j) if rank else thing(())
-        return cell(i, j, f"{coordinate_text(down, across, rank, i, j)} -> {sum_of}", value)
-
     return grid(
         rows,
         columns,
-        one,
+        lambda i, j: cell(i, j, f"{plane.coordinate(i, j)} -> {plane.sum_of(i, j)}", plane.value(i, j)),
         title=title,
         row_axis=str(down),
         column_axis=str(across),
         row_brackets=brackets(down.sizes, down.paths, rows),
         column_brackets=brackets(across.sizes, across.paths, columns),
         notes=cut_note(down.size, across.size, rows, columns),
-        legends=tuple(legends),
+        legends=legends,
     )
 
 
@@ -287,8 +289,7 @@ def _coloring(
     if color == "value":
         return lambda i, j, value: _first(value) // unit % TONES, (value_legend(unit, what),)
     if color == "thread":
-        names = tuple(str(n) for n in range(TONES))
-        return lambda i, j, value: i % TONES, (tone_legend(f"colour: index in mode 0, modulo {TONES}", names),)
+        return lambda i, j, value: i % TONES, (tone_legend(f"colour: index in mode 0, modulo {TONES}"),)
     if color == "tile":
         if tile is None:
             raise InvalidValueError("color='tile' needs the tile, such as tile=(2, 4)")
@@ -350,23 +351,19 @@ def layout_table(
     """
     drawn = as_position_independent_swizzle_layout(layout)
     tone, legends = _coloring(color, bits, tile, unit or unit_of([drawn]), _what(drawn))
-    before, (_, down, _) = _before(drawn), axes_of(drawn)
+    before, plane = _before(drawn), plane_of(drawn)
 
     def cell(i: int, j: int, way: str, value: Any) -> Cell:
-        text = equals(f"{way}{before(i + down.size * j)}", plain(value))
+        text, story = plain(value), equals(f"{way}{before(i + plane.down.size * j)}", plain(value))
         if bits is not None and isinstance(value, int):
-            text += f", {byte_text(int(value), bits)}, bank {bank_of(int(value), bits)}"
-        if color == "thread":
-            text += f", thread {i}"
-        if tile is not None:
-            text += f", tile ({i // tile[0]},{j // tile[1]})"
-        text += elsewhere(value)
-        shown_text = plain(value)
-        if color == "bank" and bits is not None and isinstance(value, int):
-            shown_text += f"\nb{bank_of(int(value), bits)}"
-        return Cell(shown_text, text, tone(i, j, value))
+            bank = bank_of(int(value), bits)
+            story += f", {byte_text(int(value), bits)}, bank {bank}"
+            text += f"\nb{bank}" if color == "bank" else ""
+        story += f", thread {i}" if color == "thread" else ""
+        story += f", tile ({i // tile[0]},{j // tile[1]})" if tile is not None else ""
+        return Cell(text, story + elsewhere(value), tone(i, j, value))
 
-    return table_of(title, drawn, cell, tables, legends)
+    return table_of(title, plane, cell, tables, legends)
 
 
 def _what(thing: Any) -> str:
@@ -416,17 +413,14 @@ def draw_layout(
 
 def _found_in(layout: Any, name: str) -> Callable[[Any], str]:
     """value -> at which coordinate a layout has it, the first one; nothing of large layouts and of coordinates."""
-    drawn = as_position_independent_swizzle_layout(layout)
-    drawn, down, across = axes_of(drawn)
-    if down.size * across.size > MOST_FOUND:
+    plane = plane_of(as_position_independent_swizzle_layout(layout))
+    if plane.down.size * plane.across.size > MOST_FOUND:
         return lambda value: ""
     places: dict[int, str] = {}
-    rank = min(len(modes(domain_of(drawn)._shape)), 2)
-    for j in range(across.size):
-        for i in range(down.size):
-            value = drawn(i, j) if rank == 2 else drawn(j) if rank else drawn(())
-            if isinstance(value, int):
-                places.setdefault(int(value), coordinate_text(down, across, rank, i, j))
+    for j, i in product(range(plane.across.size), range(plane.down.size)):
+        value = plane.value(i, j)
+        if isinstance(value, int):
+            places.setdefault(int(value), plane.coordinate(i, j))
     return lambda value: f"; {name} has it at {places[int(value)]}" if value in places else ""
 
 
@@ -481,13 +475,13 @@ def draw_tensor(tensor: Any) -> Picture:
     unit = unit_of([layout])
     legend = value_legend(unit, "element" if isinstance(start, int) else "mode 0 of the coordinate")
 
-    def cell(i: int, j: int, way: str, value: Any) -> Cell:
-        coordinate, sum_of = way.split(" -> ")
-        return Cell(
-            plain(value), equals(f"{coordinate} -> {begin}{sum_of}", plain(value)), _first(value) // unit % TONES
-        )
+    plane = plane_of(tensor)
 
-    return Picture(str(tensor), (table_of("", tensor, cell, legends=(legend,)),))
+    def cell(i: int, j: int, way: str, value: Any) -> Cell:
+        way = f"{plane.coordinate(i, j)} -> {begin}{plane.sum_of(i, j)}"
+        return Cell(plain(value), equals(way, plain(value)), _first(value) // unit % TONES)
+
+    return Picture(str(tensor), (table_of("", plane, cell, legends=(legend,)),))
 
 
 def draw_tv(layout: Any, tile: Any) -> Picture:
@@ -542,7 +536,8 @@ def draw_tv(layout: Any, tile: Any) -> Picture:
 
 
 def _holders(layout: Layout, count: int) -> dict[int, list[tuple[int, int]]]:
-    _, threads, values = axes_of(layout)
+    plane = plane_of(layout)
+    threads, values = plane.down, plane.across
     if max(threads.size, 1) * max(values.size, 1) > MOST_PAIRS:
         raise InvalidValueError(f"{threads.size} threads x {values.size} values; must be at most {MOST_PAIRS} pairs")
     holders: dict[int, list[tuple[int, int]]] = {}
@@ -565,8 +560,7 @@ def _held(i: int, j: int, pairs: list[tuple[int, int]], layout: Layout, index: i
     more = f" +{len(pairs) - 1}" if len(pairs) > 1 else ""
     all_of = ", ".join(f"thread {t} value {v}" for t, v in sorted(pairs)[:NAMED])
     rest = f" and {len(pairs) - NAMED} more" if len(pairs) > NAMED else ""
-    _, threads, values = axes_of(layout)
-    way = equals("layout -> " + (" + ".join([*threads.terms(thread), *values.terms(value)]) or "0"), str(index))
+    way = equals(f"layout -> {plane_of(layout).sum_of(thread, value)}", str(index))
     title = f"({i},{j}) -> {all_of}{rest}; {way}, its index in the tile"
     return Cell(f"T{thread}\nV{value}{more}", title, thread % TONES)
 

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from cute_py.argument_checks import is_integer
 from cute_py.draw.copy_way import OUTSIDE, RAGGED, checked_atom, tile_trace, tuple_text, way_of
 from cute_py.draw.im2col_window import im2col_trace
-from cute_py.draw.layouts import BANK_LEGEND, BANKS, axes_of, bank_of, byte_text, check_bits, equals, table_of
+from cute_py.draw.layouts import BANK_LEGEND, BANKS, bank_of, byte_text, check_bits, equals, plane_of, table_of
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import (
     TONES,
@@ -132,16 +132,16 @@ def _swizzled(title: str, layout: Layout, bits: int, move: Callable[[int], int])
         text = f"{equals(way, str(int(value)))} -> offset {offset}: {byte_text(offset, bits)}, bank {bank}"
         return Cell(f"{offset}\nb{bank}", text, bank * TONES // BANKS)
 
-    return table_of(title, layout, cell, tables=2, legends=(BANK_LEGEND,))
+    return table_of(title, plane_of(layout), cell, tables=2, legends=(BANK_LEGEND,))
 
 
 def _passes(layout: Layout, bits: int, move: Callable[[int], int]) -> tuple[str, ...]:
     """How many passes a read of the first 8 rows takes, along each mode that has 8."""
     if len(modes(layout.shape)) != 2:
         return ()
-    _, down, across = axes_of(layout)
+    plane = plane_of(layout)
     out = []
-    for mode, axis in enumerate((down, across)):
+    for mode, axis in enumerate((plane.down, plane.across)):
         if axis.size < ROWS:
             continue
         offsets = [int(layout(i, 0) if mode == 0 else layout(0, i)) for i in range(ROWS)]
