@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import cute_py as cute
-from cute_py.cli.argument_types import integer
+from cute_py.cli.arguments import integer, json_option, only_one, text_of
 from cute_py.cli.desc_command import map_of
-from cute_py.cli.progress import spinner
-from cute_py.cli.standard_input import only_one, text_of
+from cute_py.cli.terminal import spinner
 from cute_py.draw.bit_map import draw_descriptor
 from cute_py.draw.boxes import draw_boxes, draw_multicast
 from cute_py.draw.dispatch import draw
@@ -59,8 +58,7 @@ def register(commands: Any) -> None:
     )
     p.add_argument("--dark", action="store_true", help="of a .png: light on dark; an SVG follows its reader's system")
     p.add_argument("--html", action="store_true", help="one page with all pictures, nothing else needed to read it")
-    p.add_argument("--json", action="store_true", help="titles, texts and SVG as JSON")
-    p.set_defaults(run=run)
+    json_option(p, run, "titles, texts and SVG as JSON")
 
 
 def run(options: argparse.Namespace) -> int:
