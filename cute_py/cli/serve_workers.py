@@ -112,14 +112,11 @@ class Worker:
     def __init__(self, answer: str, seconds: float) -> None:
         pipe, null = subprocess.PIPE, subprocess.DEVNULL
         command = [sys.executable, "-P", "-c", _START]  # -P: nothing is imported from the current folder
-        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=null)
+        self._process: Any = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=null)
         self._seconds = seconds
         self._ready = False
-        self._lock = threading.Lock()
-        self._waiting = False
         self.ended = False
-        setup = {"path": [p for p in sys.path if isinstance(p, str)], "answer": answer, "seconds": seconds}
-        self._send(setup)
+        self._send({"path": [p for p in sys.path if isinstance(p, str)], "answer": answer, "seconds": seconds})
 
     def ask(self, query: Mapping[str, str]) -> tuple[int, Any]:
         """HTTP status and JSON data of the answer.
@@ -135,34 +132,23 @@ class Worker:
         return status, data
 
     def _send(self, data: Any) -> None:
-        stream = self._process.stdin
         with contextlib.suppress(OSError):  # it has ended: the next line that is read says so
-            if stream is not None:
-                stream.write(json.dumps(data).encode() + b"\n")
-                stream.flush()
+            self._process.stdin.write(json.dumps(data).encode() + b"\n")
+            self._process.stdin.flush()
 
     def _line(self, seconds: float) -> bytes:
-        """The next line, if it comes in time."""
-        self._waiting = True
-        clock = threading.Timer(seconds, self._too_late)
+        """The next line, if it comes in time. One that comes just before the clock ends the worker is an answer too."""
+        clock = threading.Timer(seconds, self.end)
         clock.daemon = True
         clock.start()
-        stream = self._process.stdout
-        line = b"" if stream is None else stream.readline()
-        with self._lock:
-            self._waiting = False
+        line: bytes = self._process.stdout.readline()
         clock.cancel()
+        if line.endswith(b"\n"):
+            return line
         if self.ended:
             raise NoAnswer(504, f"no answer within {seconds:g} s; its worker was ended")
-        if not line.endswith(b"\n"):
-            self.end()
-            raise NoAnswer(500, "the worker process ended without an answer")
-        return line
-
-    def _too_late(self) -> None:
-        with self._lock:
-            if self._waiting:
-                self.end()
+        self.end()
+        raise NoAnswer(500, "the worker process ended without an answer")
 
     def end(self) -> None:
         """End the process, whatever it does."""
@@ -175,8 +161,7 @@ class Worker:
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):
-                if stream is not None:
-                    stream.close()
+                stream.close()
 
 
 class Workers:

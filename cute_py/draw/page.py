@@ -44,9 +44,9 @@ def html_page(title: str, pictures: Sequence[tuple[str, str]]) -> str:
     (True, 1)
     """
     expect(title, str, "title")
-    if isinstance(pictures, (str, bytes)) or not isinstance(pictures, Sequence):
-        got = f"{type(pictures).__name__} {given(pictures)}"  # type: ignore[unreachable]
-        raise InvalidTypeError(f"pictures must be pairs of SVG and text, got {got}")
+    several: object = pictures
+    if isinstance(several, (str, bytes)) or not isinstance(several, Sequence):
+        raise InvalidTypeError(f"pictures must be pairs of SVG and text, got {type(several).__name__} {given(several)}")
     for i, pair in enumerate(pictures):
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise InvalidTypeError(f"pictures[{i}] must be a pair of SVG and text, got {given(pair)}")
