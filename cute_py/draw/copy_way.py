@@ -16,7 +16,7 @@ from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, Unkno
 from cute_py.layout.leaf import value_of
 from cute_py.layout.trees import check_depth, leaves
 from cute_py.tma.atom.atom import TmaAtom
-from cute_py.tma.atom.tiles import tile_work
+from cute_py.tma.atom.tiles import TileWork, tile_work
 from cute_py.tma.simulate.trace import Step, Trace
 
 NAMED_ROWS = 4
@@ -84,7 +84,7 @@ def tile_trace(atom: TmaAtom, tile_coord: Any = 0) -> Trace:
         check_depth(tile_coord)
         numbers = leaves(tile_coord) if isinstance(tile_coord, tuple) else [tile_coord]
         known = min([expect_integer(n, "tile_coord") for n in numbers], default=0) >= 0
-        start = _padded(work.rest(tile_coord), atom.plan.rank)
+        start = tile_start(work, tile_coord, atom.plan.rank)
     except CuteError as error:
         raise InvalidValueError(
             f"tile_coord = {given(tile_coord)}; must be an index or a coordinate in the tiles {work.rest.shape}"
@@ -104,8 +104,9 @@ def tile_trace(atom: TmaAtom, tile_coord: Any = 0) -> Trace:
     return Trace(tensor_map, coords, work.offsets // 8, logical=logical)
 
 
-def _padded(start: Any, rank: int) -> list[int]:
-    """A tile's start, an arithmetic tuple, a single scaled basis element or 0, in all TMA modes."""
+def tile_start(work: TileWork, tile_coord: Any, rank: int) -> list[int]:
+    """Where a tile begins (an arithmetic tuple, a single scaled basis element or 0), in all TMA modes."""
+    start = work.rest(tile_coord)
     if isinstance(start, ScaledBasis):
         start = start.as_arith_tuple()
     numbers = [int(x) for x in leaves(start.as_tuple())] if hasattr(start, "as_tuple") else [0]
