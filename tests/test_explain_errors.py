@@ -77,17 +77,63 @@ def test_a_trap_tells_its_rule() -> None:
     assert "  why    : TMA moves whole pieces of 16 bytes" in words
 
 
-def test_every_cause_of_a_trap_and_every_race_has_a_reason() -> None:
+TILE = cute.tma.encode(cute.tma.TensorMapTiled(6, 4096, (64, 8), (128,), (8, 8)))
+WINDOW = cute.tma.encode(cute.tma.TensorMapIm2col(0, 4096, (16, 4, 3, 1), (16, 64, 192), (-1, -1), (-1, -1), 16, 6))
+EMULATOR = cute.tma.Emulator()
+
+
+def issued(method: str, *first: Any, tile: bytes = TILE, at: tuple[int, ...] = (0, 0), **more: Any) -> Any:
+    gmem, smem = np.zeros(more.pop("gmem", 1024), np.uint8), np.zeros(more.pop("smem", 1024), np.uint8)
+    return getattr(EMULATOR, method)(*first, tile, gmem, at, smem, gmem_base=4096, **more)
+
+
+TRAPS: dict[str, Callable[[], Any]] = {
+    "inner coordinate": lambda: issued("load", at=(3, 0)),
+    "base coordinate": lambda: issued("load", tile=WINDOW, at=(0, 5, 0, 0), mode="im2col", im2col_offsets=(0, 0)),
+    "negative coordinate": lambda: issued("store", at=(-8, 0)),
+    "im2col store": lambda: issued("store", tile=WINDOW, at=(0, 0, 0, 0), mode="im2col"),
+    "reduction": lambda: issued("reduce", "xor"),
+    "the box overruns shared memory": lambda: issued("load", smem=64),
+    "the copy overruns shared memory": lambda: cute.tma.bulk_load(
+        np.zeros(64, np.uint8), 4096, np.zeros(16, np.uint8), 0, 64, gmem_base=4096
+    ),
+    "the copy reads or writes bytes that no memory range holds": lambda: cute.tma.bulk_load(
+        np.zeros(16, np.uint8), 4096, np.zeros(64, np.uint8), 0, 64, gmem_base=4096
+    ),
+    "the box reads or writes bytes of the tensor that no memory range holds": lambda: issued("load", gmem=64),
+    "shared-memory address": lambda: issued("load", smem_offset=16),
+}
+
+
+def test_every_cause_of_a_trap_has_a_reason() -> None:
+    assert list(TRAPS) == list(TRAP_REASONS)
+
+
+@pytest.mark.parametrize("rule", TRAPS)
+def test_a_trap_names_its_rule(rule: str) -> None:
+    with pytest.raises(cute.tma.TmaTrap) as caught:
+        TRAPS[rule]()
+    assert caught.value.rule == rule
+    assert f"why : {TRAP_REASONS[rule].why}" in " ".join(cute.explain(caught.value).split())
+
+
+def test_every_race_has_a_reason() -> None:
     folder = Path(cute.__file__).parent / "tma"
-    sources = "".join(path.read_text() for path in sorted(folder.glob("[es]*/*.py")))
-    causes = re.findall(r"\bTrap\(\s*\"([^\"]+)", sources)
-    causes += re.findall(r"\bTmaTrap\(\s*[\w.\"]+,\s*\"([^\"]+)", sources) + re.findall(r"of_rule\(\"(\w+)\"", sources)
-    assert len(causes) >= 9
-    assert set(causes) == set(TRAP_REASONS)
-    races = re.findall(r"\b(?:_meet|Race)\(\"([^\"{]+)", sources)
+    sources = "".join(path.read_text() for path in sorted(folder.glob("simulate/*.py")))
+    races = re.findall(r"\b(?:_meet|_check|Race)\(\"([^\"{]+)", sources)
     assert len(races) >= 10
     assert [race for race in races if race not in REASONS] == []
-    assert "tensor map is" in REASONS
+
+
+def test_a_map_without_a_fence_is_a_race_with_a_reason() -> None:
+    maps = cute.tma.TensormapProxy()
+    maps.place(0x8000, TILE)
+    run = cute.tma.Run(EMULATOR, cute.tma.GlobalMemory(), cute.tma.SharedMemory(2048), strict=True, maps=maps)
+    maps.replace(0x8000, "global_address", 4096 + 64)
+    with pytest.raises(cute.tma.RaceError) as caught:
+        run.load(0x8000, (0, 0), 0, run.barrier(1024))
+    assert caught.value.rule == "tensor map is"
+    assert "to do : fence.proxy.tensormap::generic release" in " ".join(cute.explain(caught.value).split())
 
 
 def test_races_and_hangs_tell_what_to_do() -> None:

@@ -76,10 +76,10 @@ def one_line(value: Any) -> str:
     return " ".join(str(value).split())
 
 
-def clipped(text: str) -> str:
+def shortened(text: str) -> str:
     """At most LONGEST characters.
 
-    >>> len(clipped("x" * 1000))
+    >>> len(shortened("x" * 1000))
     160
     """
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
@@ -240,7 +240,7 @@ def instance_words(thing: Any) -> str:
     rows = [("value", str(int(thing)))] if isinstance(thing, int) else values_of(thing)
     return "\n\n".join(
         [
-            public_names().get(id(thing), kind) if nameless else clipped(printed),
+            public_names().get(id(thing), kind) if nameless else shortened(printed),
             f"{kind}: {doc}" if doc else kind,
             *([listed("Here", rows)] if rows else []),
         ]
@@ -296,7 +296,7 @@ def values_of(thing: Any) -> list[tuple[str, str]]:
         except Exception:
             continue
         if not callable(value) and value is not None and not (isinstance(value, str) and not value):
-            out.append((name, clipped(one_line(value))))
+            out.append((name, shortened(one_line(value))))
         elif inspect.isfunction(value):
             out.append((name, f"{value.__name__}: {first_sentence(value)}"))
     return out
@@ -331,7 +331,7 @@ def constant_words(name: str | None, value: Any) -> str:
     parts = [f"{title} = {value!r}" if isinstance(value, (int, str)) else title]
     parts += [text for n in names if (text := KNOWN.get(n) or source_words(n.rpartition(".")[2], value))]
     if isinstance(value, dict):
-        rows = [f"  {one_line(key)} : {clipped(one_line(row))}" for key, row in list(value.items())[:MOST]]
+        rows = [f"  {one_line(key)} : {shortened(one_line(row))}" for key, row in list(value.items())[:MOST]]
         parts.append("\n".join([f"{len(value)} entries", *rows, *_rest(len(value))]))
     elif isinstance(value, tuple):
         head = f"{len(value)} entries"
@@ -352,9 +352,9 @@ def _rest(count: int) -> list[str]:
 def _row_name(row: Any) -> str:
     """What tells a row from the others, and the start of the rest."""
     if not is_dataclass(row) or not is_ours(type(row)):
-        return clipped(one_line(row))
+        return shortened(one_line(row))
     held = [(f.name, getattr(row, f.name)) for f in fields(row) if f.name != "source"]
-    return clipped(", ".join(f"{name} = {one_line(value)}" for name, value in held if not callable(value)))
+    return shortened(", ".join(f"{name} = {one_line(value)}" for name, value in held if not callable(value)))
 
 
 def source_words(name: str, value: Any) -> str:

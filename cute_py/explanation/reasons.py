@@ -249,25 +249,24 @@ GBASIS_REASONS: Final[dict[str, Reason]] = {
 }
 
 TRAP_REASONS: Final[dict[str, Reason]] = {
-    "inner_coordinate": Reason(
+    "inner coordinate": Reason(
         "TMA moves whole pieces of 16 bytes, so a box can't begin within one.",
         "Let the tiles of the contiguous mode be a multiple of 16 bytes (128 elements for packed types with gaps).",
         MEASURED,
-        name="inner coordinate",
     ),
-    "base_coordinate": Reason(
+    "base coordinate": Reason(
         "The base pixel of an im2col load walks the bounding box; it can't begin outside of it.",
         "Begin between the lower corner and size - 1 + upper corner; filter positions go into the offsets.",
         MEASURED,
         name="base coordinate of mode",
     ),
-    "store_coordinate": Reason(
+    "negative coordinate": Reason(
         "A load fills what lies before the tensor, a store has nowhere to put it.",
         "Begin a store at coordinate 0 or later. Beyond the end elements are dropped, which is legal.",
         MEASURED,
         name="coordinate[",
     ),
-    "im2col_store": Reason(
+    "im2col store": Reason(
         "A store through a bounding box that reaches outside the tensor would write pixels that do not exist.",
         "Make a map with lower corners of 0 or more and upper corners of 0 or less for the store.",
         MEASURED,
@@ -299,12 +298,11 @@ TRAP_REASONS: Final[dict[str, Reason]] = {
         "Compare address, sizes and strides of the map with the allocation: describe(map) prints them.",
         "the memory that the emulator was given; a GPU knows its own allocations only",
     ),
-    "smem_address": Reason(
+    "shared-memory address": Reason(
         "A tensor copy begins at a multiple of 128 bytes in shared memory, and a swizzled tile at its atom.alignment, "
         "or the pattern is another one.",
         "Declare the buffer with __align__(1024), and let stages be multiples of the alignment.",
         "PTX ISA, cp.async.bulk.tensor; the trap itself was not measured",
-        name="shared-memory address",
     ),
 }
 """Cause of a trap -> its reason."""

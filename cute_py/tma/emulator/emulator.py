@@ -76,7 +76,7 @@ def unaligned_inner(geometry: Geometry, coords: NDArray[np.int64]) -> Trap | Non
         i = _first(inner % 128 != 0)
         if i is not None:
             return Trap(
-                "inner_coordinate",
+                "inner coordinate",
                 f"inner coordinate = {int(inner[i])} elements; must be a multiple of 128",
                 _where(coords, i),
             )
@@ -84,7 +84,7 @@ def unaligned_inner(geometry: Geometry, coords: NDArray[np.int64]) -> Trap | Non
     if i is None:
         return None
     nbytes = int(inner[i]) * geometry.bits // 8
-    return Trap("inner_coordinate", f"inner coordinate = {nbytes} bytes; must be a multiple of 16", _where(coords, i))
+    return Trap("inner coordinate", f"inner coordinate = {nbytes} bytes; must be a multiple of 16", _where(coords, i))
 
 
 def base_outside_box(geometry: Geometry, coords: NDArray[np.int64], shift: int = 0) -> Trap | None:
@@ -102,7 +102,7 @@ def base_outside_box(geometry: Geometry, coords: NDArray[np.int64], shift: int =
         i = _first((place > high) if wide else ((place < low) | (place > high)))
         if i is not None:
             return Trap(
-                "base_coordinate",
+                "base coordinate",
                 f"base coordinate of mode {mode} = {int(place[i])}; must be in the bounding box {low} to {high}",
                 _where(coords, i),
             )
@@ -116,7 +116,7 @@ def negative_coordinate(coords: NDArray[np.int64]) -> Trap | None:
         return None
     mode = int(np.flatnonzero(coords[i] < 0)[0])
     return Trap(
-        "store_coordinate",
+        "negative coordinate",
         f"coordinate[{mode}] = {int(coords[i, mode])}; a store takes none below 0",
         _where(coords, i),
     )
@@ -126,7 +126,7 @@ def corners_beyond_tensor(geometry: Geometry) -> Trap | None:
     """im2col stores: the bounding box lies inside the tensor. Source: measured on NVIDIA H200, driver 580.159.04."""
     if any(c < 0 for c in geometry.lower) or any(c > 0 for c in geometry.upper):
         return Trap(
-            "im2col_store",
+            "im2col store",
             "an im2col store takes no lower corner below 0 and no upper corner above 0",
             {"lower corner": geometry.lower, "upper corner": geometry.upper},
         )
