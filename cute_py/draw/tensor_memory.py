@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 
 from cute_py.draw.picture import Picture
-from cute_py.draw.table import TONES, Bracket, BracketRow, Cell, grid, shown, tone_legend
+from cute_py.draw.table import TONES, BracketRow, Cell, grid, runs, shown, tone_legend
 from cute_py.draw.text_twin import WIDTH
 from cute_py.errors import InvalidTypeError
 from cute_py.tmem.carry_out import run
@@ -52,12 +52,12 @@ def draw_tmem(copy: Any) -> Picture:
     used = numpy.flatnonzero((held != NOT_A_SOURCE).any(axis=(0, 2)))
     first, last = (int(used[0]), int(used[-1])) if len(used) else (0, 0)
     columns = [None if c is None else first + c for c in shown(last - first + 1, MOST_COLUMNS)]
-    lanes: list[int | None] = []
-    slabs = []
-    for slab in range(0, len(held), SLAB):
-        kept = [None if lane is None else slab + lane for lane in shown(min(SLAB, len(held) - slab), LANES_OF_A_SLAB)]
-        slabs.append(Bracket(len(lanes), len(lanes) + len(kept), f"{slab // SLAB}"))
-        lanes += kept
+    drawn = [
+        (slab // SLAB, None if lane is None else slab + lane)
+        for slab in range(0, len(held), SLAB)
+        for lane in shown(min(SLAB, len(held) - slab), LANES_OF_A_SLAB)
+    ]
+    lanes = [lane for _, lane in drawn]
     notes = _left_out(lanes, columns, last - first + 1)
     table = grid(
         lanes,
@@ -65,7 +65,7 @@ def draw_tmem(copy: Any) -> Picture:
         lambda lane, column: _cell(held[lane, column], lane, column),
         row_axis="lanes, by warp",
         column_axis="columns of 4 bytes",
-        row_brackets=(BracketRow("warp", tuple(slabs)),),
+        row_brackets=(BracketRow("warp", runs([warp for warp, _ in drawn])),),
         notes=notes,
         legends=(tone_legend("colour: shared bytes, modulo 128", [f"{b}-{b + 15}" for b in range(0, 128, 16)]),),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Callable
 from typing import Any
 
 from cute_py.draw.picture import Picture
@@ -42,7 +44,7 @@ def draw_pipeline(timeline: Any) -> Picture:
     def cell(stage: int, tick: int) -> Cell:
         state = timeline.states[stage][tick]
         tone = STATES[state][1]
-        iteration = iterations.get((stage, tick))
+        iteration = iterations(stage, tick)
         if tone is None or iteration is None:
             return Cell(state, f"tick {tick}, stage {stage}: {STATES[state][0]}")
         where = f"tick {tick}, stage {stage}, iteration {iteration}: "
@@ -91,18 +93,16 @@ def _barriers(state: str, stage: int, iteration: int, depth: int) -> str:
     return f"stored; then the consumer arrives at {empty}"
 
 
-def _iterations(timeline: Timeline) -> dict[tuple[int, int], int]:
-    """(stage, tick) -> the iteration that the stage is busy with."""
-    starts: dict[int, list[tuple[int, int]]] = {}
+def _iterations(timeline: Timeline) -> Callable[[int, int], int | None]:
+    """(stage, tick) -> the iteration that the stage is busy with, since the last event there that began one."""
+    begun: dict[int, list[tuple[int, int]]] = {}
     for event in timeline.events:
         if event.what != "empty":
-            starts.setdefault(event.stage, []).append((event.tick, event.iteration))
-    found = {}
-    for stage, events in starts.items():
-        current, position = None, 0
-        for tick in range(timeline.ticks):
-            while position < len(events) and events[position][0] <= tick:
-                current, position = events[position][1], position + 1
-            if current is not None:
-                found[stage, tick] = current
-    return found
+            begun.setdefault(event.stage, []).append((event.tick, event.iteration))
+
+    def iteration(stage: int, tick: int) -> int | None:
+        events = begun.get(stage, [])
+        count = bisect_right(events, tick, key=lambda event: event[0])
+        return events[count - 1][1] if count else None
+
+    return iteration
