@@ -35,7 +35,7 @@ def test_every_class_of_errors_has_a_reason_and_what_to_do() -> None:
 
 def test_every_rule_of_a_map_and_every_step_has_a_reason() -> None:
     assert list(MAP_REASONS) == [rule.name for rule in cute.tma.RULES]
-    assert list(STEP_REASONS) == [step.number for step in cute.tma.STEPS]
+    assert list(STEP_REASONS) == [str(step.number) for step in cute.tma.STEPS]
     for row in [row for table in (MAP_REASONS, STEP_REASONS, REASONS, CLASS_REASONS) for row in table.values()]:
         assert row.why.endswith(".")
         assert row.fix.endswith(".")
