@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING
 from cute_py.errors import DeviceError, InvalidValueError
 from cute_py.gpu.device import Device, open_device
 from cute_py.gpu.isolate import call_isolated
-from cute_py.gpu.kernels.wrappers import REDUCTIONS, Wrapper
+from cute_py.gpu.kernels.copy_op import CopyOp
 from cute_py.gpu.single import Instruction, Outcome, run_instructions
+from cute_py.ptx.forms_tensor import REDUCE_KINDS
 
 POISONS = (0xCD, 0x32)
 """Two fills without a bit in common: a byte that keeps both was not written."""
@@ -117,7 +118,7 @@ class GpuEngine:
         offsets = tuple(im2col_offsets) or ((0,) * (len(coords) - 2) if mode == "im2col" else ())
         outcome = self._run(
             Instruction(
-                Wrapper("load", len(coords), mode, hint=self.hint),
+                CopyOp("load", len(coords), mode, hint=self.hint),
                 bytes(descriptor),
                 tuple(coords),
                 window=_window(smem),
@@ -156,7 +157,7 @@ class GpuEngine:
     ) -> None:
         """One store from `smem` into `gmem`. Arguments and errors as `load`."""
         self._write(
-            Wrapper("store", len(coords), mode, hint=self.hint), descriptor, smem, coords, gmem, smem_offset, gmem_base
+            CopyOp("store", len(coords), mode, hint=self.hint), descriptor, smem, coords, gmem, smem_offset, gmem_base
         )
 
     def reduce(
@@ -171,10 +172,10 @@ class GpuEngine:
         smem_offset: int = 0,
         gmem_base: int = 0,
     ) -> None:
-        """One reduction of `smem` into `gmem` by one of `REDUCTIONS`. Arguments and errors as `load`."""
-        if op not in REDUCTIONS:
-            raise InvalidValueError(f"reduction {op!r}; must be one of {', '.join(REDUCTIONS)}")
-        wrapper = Wrapper("reduce", len(coords), mode, op, self.hint)
+        """One reduction of `smem` into `gmem` by one of `REDUCE_KINDS`. Arguments and errors as `load`."""
+        if op not in REDUCE_KINDS:
+            raise InvalidValueError(f"reduction {op!r}; must be one of {', '.join(REDUCE_KINDS)}")
+        wrapper = CopyOp("reduce", len(coords), mode, op, self.hint)
         self._write(wrapper, descriptor, smem, coords, gmem, smem_offset, gmem_base)
 
     def prefetch(
@@ -189,7 +190,7 @@ class GpuEngine:
     ) -> None:
         """One prefetch into L2, which changes nothing. Arguments and errors as `load`."""
         offsets = tuple(im2col_offsets) or ((0,) * (len(coords) - 2) if mode == "im2col" else ())
-        wrapper = Wrapper("prefetch", len(coords), mode, hint=self.hint)
+        wrapper = CopyOp("prefetch", len(coords), mode, hint=self.hint)
         content = gmem.tobytes()
         self._run(
             Instruction(
@@ -199,7 +200,7 @@ class GpuEngine:
 
     def _write(
         self,
-        wrapper: Wrapper,
+        wrapper: CopyOp,
         descriptor: bytes,
         smem: Memory,
         coords: Sequence[int],

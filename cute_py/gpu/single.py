@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 from cute_py.errors import DeviceError, InvalidValueError
 from cute_py.gpu.device import Device, DeviceBuffer, as_device
+from cute_py.gpu.kernels.copy_op import CopyOp
 from cute_py.gpu.kernels.single import JOB, JOB_STATUS_OFFSET, STATUS, single_instructions
-from cute_py.gpu.kernels.wrappers import Wrapper
 from cute_py.gpu.launch import Parameters, PreparedLaunch, load_kernel
 
 PAGE = 4096
@@ -46,7 +46,7 @@ class Instruction:
     global memory before, at address `gmem_base` in the map's counting; None if the map points to device memory.
     """
 
-    wrapper: Wrapper
+    wrapper: CopyOp
     descriptor: bytes
     coords: tuple[int, ...]
     window: bytes = b""

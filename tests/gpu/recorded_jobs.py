@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from cute_py.gpu.kernels.wrappers import Wrapper
+from cute_py.gpu.kernels.copy_op import CopyOp
 from cute_py.gpu.single import Instruction, Outcome, run_instructions
 from cute_py.tma.descriptor.encode import encode
 from tests.tma.run.emulator.recorded import BASE, filled, tensor_map
@@ -15,9 +15,9 @@ from tests.tma.run.emulator.recorded import BASE, filled, tensor_map
 T = TypeVar("T")
 
 
-def wrapper_of(row: dict[str, Any], kind: str) -> Wrapper:
+def wrapper_of(row: dict[str, Any], kind: str) -> CopyOp:
     mode = "tile" if row["kind"] == "tiled" else "im2col"
-    return Wrapper(kind, row["rank"], mode, op=row.get("op", "") if kind == "reduce" else "")
+    return CopyOp(kind, row["rank"], mode, op=row.get("op", "") if kind == "reduce" else "")
 
 
 def load_job(row: dict[str, Any]) -> Instruction:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.kernels.bulk import copy_bulk, exchange_bulk
+from benchmarks.kernels.multicast import load_cluster
 from cute_py.dtypes import as_dtype
 from cute_py.gpu.arrays import ArrayView, compact_strides
 from cute_py.gpu.device import Device, DeviceBuffer
 from cute_py.gpu.groups import prepare_groups
-from cute_py.gpu.kernels.bulk import copy_bulk, exchange_bulk
-from cute_py.gpu.kernels.multicast import load_cluster
+from cute_py.gpu.kernels.copy_op import CopyOp
 from cute_py.gpu.kernels.walk import cover
-from cute_py.gpu.kernels.wrappers import Wrapper
 from cute_py.gpu.launch import Parameters, PreparedLaunch, WaitRecord, load_kernel
 from cute_py.gpu.single import Instruction, run_instructions
 from cute_py.tma.descriptor.encode import encode
@@ -31,7 +31,7 @@ def test_a_mask_says_who_receives(device: Device, cluster: int) -> None:
     masks = [1, 2**cluster - 1, 0b10, 2 ** (cluster - 1), 0b0101 & (2**cluster - 1) or 1]
     jobs = [
         Instruction(
-            Wrapper("load", 2, multicast=True),
+            CopyOp("load", 2, multicast=True),
             row,
             (64 * (i % 4), 5 * i),
             window=b"\x11" * 1024,

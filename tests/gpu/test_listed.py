@@ -16,8 +16,8 @@ from cute_py.errors import DeviceError, InvalidValueError
 from cute_py.gpu.arrays import ArrayView, compact_strides
 from cute_py.gpu.device import Device, DeviceBuffer
 from cute_py.gpu.engine import run_isolated, unwritten_bytes
+from cute_py.gpu.kernels.copy_op import CopyOp
 from cute_py.gpu.kernels.walk import cover
-from cute_py.gpu.kernels.wrappers import Wrapper
 from cute_py.gpu.single import Instruction
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapTiled
@@ -137,7 +137,7 @@ def test_a_search_is_done_once(device: Device, tmp_path: Path, monkeypatch: pyte
 def swizzled_row() -> Instruction:
     """Rows of 64 bytes in a 128-byte swizzle: every other 64 bytes (permuted) stay as they were."""
     row = encode(TensorMapTiled(1, 0, (32, 8), (64,), (32, 8), swizzle=3))
-    return Instruction(Wrapper("load", 2), row, (0, 0), window=bytes(2048), expected=512, gmem=fresh(512))
+    return Instruction(CopyOp("load", 2), row, (0, 0), window=bytes(2048), expected=512, gmem=fresh(512))
 
 
 def test_unwritten_bytes_are_found(device: Device) -> None:
@@ -150,10 +150,10 @@ def test_isolated_instructions_give_what_direct_ones_give() -> None:
     (outcome,) = run_isolated([swizzled_row()])
     assert outcome.completed
     with pytest.raises(InvalidValueError, match="pass its bytes as gmem"):
-        run_isolated([Instruction(Wrapper("load", 2), bytes(128), (0, 0))])
+        run_isolated([Instruction(CopyOp("load", 2), bytes(128), (0, 0))])
 
 
 def test_a_window_beyond_shared_memory_is_refused(device: Device) -> None:
-    job = Instruction(Wrapper("load", 2), swizzled_row().descriptor, (0, 0), window=bytes(2**18), gmem=fresh(512))
+    job = Instruction(CopyOp("load", 2), swizzled_row().descriptor, (0, 0), window=bytes(2**18), gmem=fresh(512))
     with pytest.raises(DeviceError, match="shared memory"):
         run_isolated([job])

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Final
 
 from cute_py.errors import InvalidValueError
-from cute_py.gpu.kernels.source import KernelSource, assemble
+from cute_py.gpu.kernels.copy_op import CopyOp, device_functions
+from cute_py.gpu.kernels.source import KernelSource, make_kernel
 from cute_py.gpu.kernels.walk import TileWalk
-from cute_py.gpu.kernels.wrappers import Wrapper, wrappers
 
 BARRIER_BYTES: Final = 128
 """Shared memory behind the tiles: up to 16 barriers of 8 bytes."""
@@ -61,8 +61,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_once(
 """
 
 
-def tile_functions(load: Wrapper, store: Wrapper, walk: TileWalk) -> dict[str, str]:
-    """What the bodies of copies fill in: names of the wrappers and the coordinates of `tile`."""
+def tile_functions(load: CopyOp, store: CopyOp, walk: TileWalk) -> dict[str, str]:
+    """What the bodies of copies fill in: names of the device functions and the coordinates of `tile`."""
     return {"load": load.name, "store": store.name, "coordinates": ", ".join(walk.expressions("tile"))}
 
 
@@ -101,8 +101,8 @@ def copy_once(
     if not 1 <= per_block <= 16:
         raise InvalidValueError(f"per_block = {per_block}; must be 1 to 16")
     rank = len(walk.counts)
-    load = Wrapper("load", rank, hint=load_hint)
-    store = Wrapper("reduce" if reduction else "store", rank, op=reduction or "", hint=store_hint)
+    load = CopyOp("load", rank, hint=load_hint)
+    store = CopyOp("reduce" if reduction else "store", rank, op=reduction or "", hint=store_hint)
     stage = stage_bytes(window_bytes or tile_bytes)
     constants = {
         "THREADS": 32,
@@ -112,12 +112,12 @@ def copy_once(
         "PER_BLOCK": per_block,
         "TAIL_BYTES": tail_bytes,
     }
-    text = assemble(TAIL + _BODY % tile_functions(load, store, walk), constants, header=wrappers(load, store))
-    return KernelSource(
+    return make_kernel(
         "copy_once",
-        text,
-        threads=32,
-        shared_bytes=stage * per_block + BARRIER_BYTES + pad_shared,
-        parameters=("source", "destination", "tail_source", "tail_destination", "record"),
-        facts={**constants, "walk": walk, "load_hint": load_hint, "store_hint": store_hint, "reduction": reduction},
+        TAIL + _BODY % tile_functions(load, store, walk),
+        constants,
+        stage * per_block + BARRIER_BYTES + pad_shared,
+        ("source", "destination", "tail_source", "tail_destination", "record"),
+        header=device_functions(load, store),
+        facts={"walk": walk, "load_hint": load_hint, "store_hint": store_hint, "reduction": reduction},
     )

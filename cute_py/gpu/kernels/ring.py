@@ -15,9 +15,9 @@ from typing import Final
 
 from cute_py.errors import InvalidValueError
 from cute_py.gpu.kernels.copy import BARRIER_BYTES, TAIL, stage_bytes, tile_functions
-from cute_py.gpu.kernels.source import KernelSource, assemble
+from cute_py.gpu.kernels.copy_op import CopyOp, device_functions
+from cute_py.gpu.kernels.source import KernelSource, make_kernel
 from cute_py.gpu.kernels.walk import TileWalk
-from cute_py.gpu.kernels.wrappers import Wrapper, wrappers
 
 COUNTER_BYTES: Final = 256
 """The counter of tiles at byte 0, the count of blocks that ended at byte 128; both 0 between launches."""
@@ -118,7 +118,7 @@ def copy_ring(
     if not 0 <= stores < stages:
         raise InvalidValueError(f"stores = {stores}; must be 0 to stages - 1 = {stages - 1}")
     rank = len(walk.counts)
-    load, store = Wrapper("load", rank, hint=load_hint), Wrapper("store", rank, hint=store_hint)
+    load, store = CopyOp("load", rank, hint=load_hint), CopyOp("store", rank, hint=store_hint)
     stage = stage_bytes(window_bytes or tile_bytes)
     constants = {
         "THREADS": 32,
@@ -132,12 +132,12 @@ def copy_ring(
         "EARLY": int(early),
         "TAIL_BYTES": tail_bytes,
     }
-    text = assemble(TAIL + _BODY % tile_functions(load, store, walk), constants, header=wrappers(load, store))
-    return KernelSource(
+    return make_kernel(
         "copy_ring",
-        text,
-        threads=32,
-        shared_bytes=stage * stages + BARRIER_BYTES,
-        parameters=("source", "destination", "tail_source", "tail_destination", "counter", "record"),
-        facts={**constants, "walk": walk, "load_hint": load_hint, "store_hint": store_hint},
+        TAIL + _BODY % tile_functions(load, store, walk),
+        constants,
+        stage * stages + BARRIER_BYTES,
+        ("source", "destination", "tail_source", "tail_destination", "counter", "record"),
+        header=device_functions(load, store),
+        facts={"walk": walk, "load_hint": load_hint, "store_hint": store_hint},
     )

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.kernels.blackwell import load_pair
 from cute_py.copies.coordinate_list import packed, regular_walk
 from cute_py.dtypes import as_dtype
 from cute_py.errors import DeviceError, InvalidValueError, TmaLimitError
@@ -23,10 +24,9 @@ from cute_py.gpu.arrays import ArrayView, compact_strides
 from cute_py.gpu.device import Device, device_available, open_device
 from cute_py.gpu.groups import group_row
 from cute_py.gpu.isolate import call_isolated
-from cute_py.gpu.kernels.blackwell import load_pair
 from cute_py.gpu.kernels.copy import copy_once
+from cute_py.gpu.kernels.copy_op import CopyOp
 from cute_py.gpu.kernels.walk import TileWalk, cover
-from cute_py.gpu.kernels.wrappers import Wrapper
 from cute_py.gpu.launch import Parameters, target_arch
 from cute_py.gpu.single import Facts, Instruction, run_instructions, why_not_run
 
@@ -160,7 +160,7 @@ def test_parameters_lie_where_the_copy_engine_wants_them() -> None:
         Parameters((bytes(64),))
 
 
-LOAD, STORE = Wrapper("load", 2), Wrapper("store", 2)
+LOAD, STORE = CopyOp("load", 2), CopyOp("store", 2)
 FACTS = Facts(element_bytes=2)
 
 
@@ -192,7 +192,7 @@ FACTS = Facts(element_bytes=2)
         ),
         (
             Instruction(
-                Wrapper("load", 3, "im2col"),
+                CopyOp("load", 3, "im2col"),
                 bytes(128),
                 (0, 5, 2**31),
                 im2col_offsets=(65536,),
@@ -205,7 +205,7 @@ FACTS = Facts(element_bytes=2)
             ],
         ),
         (
-            Instruction(Wrapper("store", 3, "im2col"), bytes(128), (0, 0, 0), facts=Facts(2, bad_corner=True)),
+            Instruction(CopyOp("store", 3, "im2col"), bytes(128), (0, 0, 0), facts=Facts(2, bad_corner=True)),
             ["im2col store with a lower corner below 0 or an upper corner above 0"],
         ),
     ],
