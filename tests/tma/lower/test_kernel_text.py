@@ -34,7 +34,7 @@ from cute_py.ptx.render import ptx
 WALK = cover((16384, 32768), (256, 32))
 
 
-def every_wrapper() -> tuple[CopyOp, ...]:
+def every_op() -> tuple[CopyOp, ...]:
     tiles = range(1, 6)
     found = [CopyOp(kind, rank) for kind in ("load", "store", "prefetch") for rank in tiles]
     found += [CopyOp(kind, rank, "im2col") for kind in ("load", "store", "prefetch") for rank in (3, 4, 5)]
@@ -77,7 +77,7 @@ def hopper() -> dict[str, KernelSource]:
         "edges": copy_edges(((3, 1, 1), (1000, 132, 160), (7, 2**34, 2**33))),
         "groups": copy_groups((64, 32, 2), 8192, split=2),
         "replace": replace_fields(every_case()),
-        "single": single_instructions(every_wrapper(), window_bytes=65536),
+        "single": single_instructions(every_op(), window_bytes=65536),
         "single in clusters": single_instructions((CopyOp("load", 2, multicast=True),), window_bytes=1024, cluster=4),
     }
     for bulk in (False, True):
@@ -142,20 +142,20 @@ def test_every_instruction_is_one_of_the_table(name: str) -> None:
     assert judged >= 6
 
 
-@pytest.mark.parametrize("wrapper", every_wrapper(), ids=lambda wrapper: wrapper.name)
-def test_wrappers_say_what_the_renderer_says(wrapper: CopyOp) -> None:
-    modifiers: dict[str, object] = {"dim": wrapper.rank}
-    stored = "im2col_no_offs" if wrapper.mode == "im2col" else "tile"
-    modifiers["mode"] = wrapper.mode if wrapper.kind in ("load", "prefetch") else stored
-    if wrapper.op:
-        modifiers["op"] = wrapper.op
-    if wrapper.multicast:
+@pytest.mark.parametrize("op", every_op(), ids=lambda op: op.name)
+def test_device_functions_say_what_the_renderer_says(op: CopyOp) -> None:
+    modifiers: dict[str, object] = {"dim": op.rank}
+    stored = "im2col_no_offs" if op.mode == "im2col" else "tile"
+    modifiers["mode"] = op.mode if op.kind in ("load", "prefetch") else stored
+    if op.op:
+        modifiers["op"] = op.op
+    if op.multicast:
         modifiers["multicast"] = True
-    if wrapper.hint:
+    if op.hint:
         modifiers["cache_hint"] = True
-    rendered = ptx(wrapper.kind, **modifiers)
-    assert rendered.split(" ")[0] == wrapper.instruction
-    body = re.search(rf"{re.escape(wrapper.instruction)} (.*?);", wrapper.text)
+    rendered = ptx(op.kind, **modifiers)
+    assert rendered.split(" ")[0] == op.instruction
+    body = re.search(rf"{re.escape(op.instruction)} (.*?);", op.text)
     assert body is not None
     assert len(re.findall(r"%\d+", body[1])) == len(re.findall(r"%[a-z]+\d+", rendered.split(" ", 1)[1]))
 

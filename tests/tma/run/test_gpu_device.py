@@ -22,13 +22,13 @@ from cute_py.gpu import bindings as gpu_bindings
 from cute_py.gpu import device as gpu_device
 from cute_py.gpu.arrays import ArrayView, compact_strides
 from cute_py.gpu.device import Device, device_available, open_device
+from cute_py.gpu.engine import Job, check_job, run_jobs
 from cute_py.gpu.groups import group_row
 from cute_py.gpu.isolate import call_isolated
 from cute_py.gpu.kernels.copy import copy_once
 from cute_py.gpu.kernels.copy_op import CopyOp
 from cute_py.gpu.kernels.walk import TileWalk, cover
 from cute_py.gpu.launch import Parameters, target_arch
-from cute_py.gpu.single import Facts, Instruction, run_instructions, why_not_run
 
 
 class Code(int):
@@ -161,27 +161,17 @@ def test_parameters_lie_where_the_copy_engine_wants_them() -> None:
 
 
 LOAD, STORE = CopyOp("load", 2), CopyOp("store", 2)
-FACTS = Facts(element_bytes=2)
 
 
 @pytest.mark.parametrize(
     ("job", "reasons"),
     [
-        (Instruction(LOAD, bytes(128), (8, -3), facts=FACTS), []),
+        (Job(LOAD, bytes(128), (8, -3)), []),
+        (Job(LOAD, bytes(128), (9, 0), window=bytes(4096), expected=2**20 - 1), []),
+        (Job(STORE, bytes(128), (-(2**31), 2**31 - 1)), []),
+        (Job(STORE, bytes(128), (0, -(2**31) - 1)), ["coordinate -2147483649 does not fit in 32 bits"]),
         (
-            Instruction(LOAD, bytes(128), (9, 0), facts=FACTS),
-            ["inner coordinate 9 x 2 bytes = 18 bytes; must be a multiple of 16"],
-        ),
-        (Instruction(LOAD, bytes(128), (9, 0), facts=Facts(2, interleaved=True)), []),
-        (
-            Instruction(STORE, bytes(128), (-8, -1), facts=FACTS),
-            [
-                "coordinate[0] = -8; must not be negative in a store",
-                "coordinate[1] = -1; must not be negative in a store",
-            ],
-        ),
-        (
-            Instruction(LOAD, bytes(64), (0,), window=bytes(8), expected=2**20, im2col_offsets=(1,)),
+            Job(LOAD, bytes(64), (0,), window=bytes(8), expected=2**20, im2col_offsets=(1,)),
             [
                 "descriptor = 64 bytes; must be 128",
                 f"1 coordinates; {LOAD.instruction} takes 2",
@@ -191,30 +181,28 @@ FACTS = Facts(element_bytes=2)
             ],
         ),
         (
-            Instruction(
+            Job(
                 CopyOp("load", 3, "im2col"),
                 bytes(128),
                 (0, 5, 2**31),
                 im2col_offsets=(65536,),
-                facts=Facts(2, base_box=((-1, 4),)),
             ),
             [
                 "coordinate 2147483648 does not fit in 32 bits",
                 "im2col offset 65536 is not in 0 to 65535",
-                "coordinate[1] = 5; must be in the bounding box, -1 to 4",
             ],
         ),
         (
-            Instruction(CopyOp("store", 3, "im2col"), bytes(128), (0, 0, 0), facts=Facts(2, bad_corner=True)),
-            ["im2col store with a lower corner below 0 or an upper corner above 0"],
+            Job(CopyOp("store", 3, "im2col"), bytes(128), (0, 0, 0), im2col_offsets=(0,)),
+            ["1 im2col offsets; cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs.bulk_group takes 0"],
         ),
     ],
 )
-def test_instructions_that_are_not_launched(job: Instruction, reasons: list[str]) -> None:
-    assert why_not_run(job) == reasons
+def test_instructions_that_are_not_launched(job: Job, reasons: list[str]) -> None:
+    assert [found.message for found in check_job(job)] == reasons
     if reasons:
         with pytest.raises(InvalidValueError) as caught:
-            run_instructions([job])
+            run_jobs([job])
         assert str(caught.value).startswith(f"instruction 0: {reasons[0]}; nothing was launched")
 
 
