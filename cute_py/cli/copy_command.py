@@ -12,8 +12,8 @@ from cute_py.cli.files import SUFFIXES, check_output, read_array, write_array
 from cute_py.cli.progress import progress_bar
 from cute_py.cli.standard_input import file_of
 from cute_py.cli.tensor_copy import SWIZZLES, TensorCopy, make_copy, parse_tile
-from cute_py.copies.checks import CopyResult
 from cute_py.copies.copy import copy
+from cute_py.copies.emulated_copy import CopyResult
 from cute_py.errors import counted
 from cute_py.tensor.printing import format_tensor
 from cute_py.tma.atom.atom import TmaAtom

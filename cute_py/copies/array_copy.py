@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from cute_py.copies.checks import CopyResult, first_difference
 from cute_py.copies.device_copy import host_copy, new_array_like, require_options
+from cute_py.copies.emulated_copy import CopyResult, first_difference
 from cute_py.copies.host_arrays import copy_array
 from cute_py.copies.prepared import PreparedCopy, prepare_copy
 from cute_py.copies.report import measure_copy

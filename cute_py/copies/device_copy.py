@@ -11,17 +11,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from cute_py.argument_checks import expect, expect_integer
-from cute_py.copies.checks import (
+from cute_py.copies.coordinate_list import load_windows, prepare_listed
+from cute_py.copies.emulated_copy import (
     CopyResult,
     TileResult,
     check_tensor,
     destination_atom,
+    emulated_copy,
     first_difference,
     new_destination,
     spilled_bytes,
 )
-from cute_py.copies.coordinate_list import load_windows, prepare_listed
-from cute_py.copies.emulated_copy import emulated_copy
 from cute_py.copies.host_arrays import host_bytes, moved_to_device, span
 from cute_py.copies.report import measure_copy
 from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, TmaLimitError
