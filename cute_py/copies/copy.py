@@ -70,7 +70,7 @@ def copy(
     if progress is not None:
         expect_function(progress, "progress, called with two counts,")
     if atom is None:
-        from cute_py.copies.array_copy import copy_without_atom
+        from cute_py.copies.device_copy import copy_without_atom
 
         return copy_without_atom(source, destination, backend, progress, options)
     expect_having(atom, ("gbasis", "plan", "op"), "a TMA atom of tiles")

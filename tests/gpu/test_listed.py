@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cute_py.copies.coordinate_list import load_windows, prepare_listed
-from cute_py.copies.prepared import prepare_copy, prepare_tiles
+from cute_py.copies.prepared import load_windows, prepare_copy, prepare_listed, prepare_tiles
 from cute_py.copies.report import kernel_texts, measure_copy
 from cute_py.copies.tune import candidates, tuned_copy
 from cute_py.dtypes import as_dtype

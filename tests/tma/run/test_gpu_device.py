@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.kernels.blackwell import load_pair
-from cute_py.copies.coordinate_list import packed, regular_walk
+from cute_py.copies.prepared import packed, regular_walk
 from cute_py.dtypes import as_dtype
 from cute_py.errors import DeviceError, InvalidValueError, TmaLimitError
 from cute_py.gpu import bindings as gpu_bindings
@@ -29,40 +29,32 @@ from cute_py.gpu.kernels.copy import copy_once
 from cute_py.gpu.kernels.copy_op import CopyOp
 from cute_py.gpu.kernels.walk import TileWalk, cover
 from cute_py.gpu.launch import Parameters, target_arch
+from tests.tma.run.test_current_device import made_up_core
 
 
 class Code(int):
     name = "CUDA_SUCCESS"
 
 
-def made_up(capability: tuple[int, int] = (9, 0), version: int = 13000, count: int = 1) -> Any:
+def made_up(version: int = 13000, count: int = 1) -> Any:
     """A driver with one kind of device."""
     ok = Code(0)
-    numbers = {
-        "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR": capability[0],
-        "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR": capability[1],
-        "CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT": 132,
-        "CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE": 62_914_560,
-        "CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 232_448,
-    }
     return SimpleNamespace(
         cuInit=lambda flags: (ok,),
         cuDriverGetVersion=lambda: (ok, version),
         cuDeviceGetCount=lambda: (ok, count),
         cuDeviceGet=lambda ordinal: (ok, ordinal),
-        cuDeviceGetAttribute=lambda name, handle: (ok, numbers[name]),
-        cuDeviceGetName=lambda length, handle: (ok, b"Made Up\0\0"),
         cuCtxGetCurrent=lambda: (ok, 0),
         cuCtxSetCurrent=lambda context: (ok,),
         cuDevicePrimaryCtxRetain=lambda handle: (ok, 77),
-        CUdevice_attribute=SimpleNamespace(**{name: name for name in numbers}),
     )
 
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Any:
-    def put(**kind: Any) -> None:
+    def put(capability: tuple[int, int] = (9, 0), **kind: int) -> None:
         monkeypatch.setattr(gpu_device, "driver", lambda: made_up(**kind))
+        monkeypatch.setattr(gpu_device, "core", lambda: made_up_core("Made Up", capability))
         gpu_device._open.cache_clear()
 
     yield put
