@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from cute_py.argument_checks import expect, expect_integer
-from cute_py.copies.plan import CROSSOVER, HINTS, CopyPlan, Tuning, plan_copy
+from cute_py.copies.plan import CROSSOVER, CopyPlan, Tuning, hint_arguments, plan_copy
 from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, given
 from cute_py.gpu.arrays import array_view, require_pair, stream_handle
 from cute_py.gpu.device import Device, DeviceBuffer, as_device, common_device
@@ -203,7 +203,6 @@ def prepare_tiles(
     device = as_device(device)
     size = walk.tiles * tile_bytes
     form = form or ("ring" if size >= CROSSOVER and not reduction else "once")
-    load, store = HINTS if hints else (None, None)
     kernel: KernelSource
     if form == "ring":
         if reduction:
@@ -218,14 +217,11 @@ def prepare_tiles(
             blocks=blocks,
             window_bytes=window_bytes,
             stages=stages,
-            load_hint=load,
-            store_hint=store,
+            **hint_arguments(hints),
         )
     else:
         blocks = walk.tiles
-        kernel = copy_once(
-            walk, tile_bytes, window_bytes=window_bytes, load_hint=load, store_hint=store, reduction=reduction
-        )
+        kernel = copy_once(walk, tile_bytes, window_bytes=window_bytes, **hint_arguments(hints), reduction=reduction)
     work = Work(load_kernel(kernel, device), (load_map, store_map), blocks, (0, 0, 0))
     return PreparedCopy(device, [work], size, keep=keep)
 
@@ -332,10 +328,7 @@ def prepare_listed(
                 device=device,
                 keep=keep,
             )
-    load, store = HINTS if hints else (None, None)
-    source = copy_listed(
-        rank, tuple(places), box_bytes, window_bytes, reduction=reduction, load_hint=load, store_hint=store
-    )
+    source = copy_listed(rank, tuple(places), box_bytes, window_bytes, reduction=reduction, **hint_arguments(hints))
     listed = DeviceBuffer(device, len(content))
     listed.write(content)
     others = {"coordinates": listed.address, "windows": 0, "poison": ctypes.c_uint32(0)}

@@ -28,6 +28,7 @@ from cute_py.errors import CuteError, DeviceError, InvalidTypeError, InvalidValu
 from cute_py.gpu.bindings import call, driver
 from cute_py.gpu.device import current_context, open_device
 from cute_py.tensor.arrays import row_major as compact_strides
+from cute_py.tma.descriptor.formats import TensorMapDataType
 
 _DLPACK_KINDS: Final = dict(
     enumerate(
@@ -40,6 +41,9 @@ _DLPACK_KINDS: Final = dict(
 )
 _DLPACK_FAMILIES: Final = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex"}
 _TYPESTR: Final = {"i": "int", "u": "uint", "f": "float", "c": "complex"}
+
+UNSIGNED: Final = {size: TensorMapDataType[f"UINT{8 * size}"] for size in (1, 2, 4, 8)}
+"""Bytes of an element -> what a copy, which converts nothing, calls it in a tensor map."""
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
 """DLPack's numbers of device types."""

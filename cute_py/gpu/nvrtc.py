@@ -99,8 +99,8 @@ class KernelCompiler:
         self._memory: dict[str, CompiledKernel] = {}
 
     @functools.cached_property
-    def _files(self) -> Any:
-        """What keeps cubins on disk. A directory that can't be written is no reason to fail: nothing is kept then."""
+    def files(self) -> Any:
+        """Bytes by key, on disk; without a directory, or with one that can't be written, in memory."""
         if self.directory is not None:
             with contextlib.suppress(OSError):
                 return core().utils.FileStreamProgramCache(self.directory)
@@ -126,13 +126,13 @@ class KernelCompiler:
             return replace(found, source=source, origin="memory", seconds=time.perf_counter() - started)
         cubin, origin = b"", "disk"
         with contextlib.suppress(OSError):
-            content = self._files.get(key) or b""
+            content = self.files.get(key) or b""
             if hashlib.sha256(content[DIGEST_BYTES:]).digest() == content[:DIGEST_BYTES]:
                 cubin = content[DIGEST_BYTES:]
         if not cubin:
             cubin, origin = run_nvrtc(source.text, source.name, target, "cubin"), "compiled"
             with contextlib.suppress(OSError):
-                self._files[key] = hashlib.sha256(cubin).digest() + cubin
+                self.files[key] = hashlib.sha256(cubin).digest() + cubin
         kernel = CompiledKernel(source, target, cubin, compiler_version(), origin, time.perf_counter() - started)
         self._memory[key] = kernel
         return kernel
