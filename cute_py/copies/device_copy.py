@@ -31,7 +31,7 @@ from cute_py.copies.prepared import PreparedCopy, load_windows, prepare_copy, pr
 from cute_py.copies.report import measure_copy
 from cute_py.copies.tune import tuned_copy
 from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, TmaLimitError
-from cute_py.gpu.arrays import ArrayView, array_view, device_of_array, require_pair, stream_handle
+from cute_py.gpu.arrays import ArrayView, array_view, device_of_array, overlap, require_pair, stream_handle
 from cute_py.gpu.device import Device, DeviceBuffer, common_device, open_device, read_memory
 from cute_py.gpu.isolate import call_isolated
 from cute_py.tma.atom.op import why_not_on
@@ -167,12 +167,7 @@ def _checked(atom: TmaAtom, array: Any, name: str) -> ArrayView:
 
 
 def copy_on_device(
-    atom: TmaAtom,
-    source: Any,
-    destination: Any,
-    backend: str,
-    progress: Progress,
-    options: dict[str, Any],
+    atom: TmaAtom, source: Any, destination: Any, backend: str, progress: Progress, options: dict[str, Any]
 ) -> CopyResult:
     """`copy` with backend "cuda" or "both".
 
@@ -200,7 +195,7 @@ def copy_on_device(
             {"row": f"{atom.plan.dims[0] * atom.internal_dtype.bits // 8} bytes", "unit": f"{STORE_UNIT} bytes"},
             "give a numpy destination: it is written through a padded buffer",
         )
-    if from_host and to_host and a.extent()[0] < b.extent()[1] and b.extent()[0] < a.extent()[1]:
+    if from_host and to_host and overlap(a, b):
         raise InvalidValueError("source and destination overlap; a copy reads tiles while others are written")
     stream = options.get("stream")
     handle = stream_handle(stream)

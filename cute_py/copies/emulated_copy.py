@@ -227,8 +227,31 @@ def emulated_copy(atom: TmaAtom, source: Any, destination: Any, progress: Progre
         )
     start = time.perf_counter()
     out = np.zeros(len(target) + STORE_UNIT, np.uint8) if spill else target
-    bases = int(atom.request.global_address) - image_start, int(stores.request.global_address) - target_start
-    _run(atom, stores, work, image, out, bases, progress)
+    emulator = Emulator(atom.arch)
+    depth = max(1, min(work.tiles, RING_BYTES // work.smem_bytes))
+    smem = np.zeros(depth * work.smem_bytes, np.uint8)
+    windows = (np.arange(depth)[:, None] * work.smem_bytes + work.smem_offsets[None, :]).reshape(-1)
+    # Tiles in the order of their addresses: neighbours in memory go through one batch, and a batch through a ring of
+    # tile buffers.
+    tiles = work.coords.reshape(work.tiles, work.per_tile, -1)
+    ordered = tiles[np.lexsort(tiles[:, 0].T)].reshape(len(work.coords), -1)
+    step = depth * work.per_tile * max(1, 4096 // (depth * work.per_tile))
+    for begin in range(0, len(work.coords), step):
+        coords = ordered[begin : begin + step]
+        emulator.copy_many(
+            atom.descriptor,
+            image,
+            coords,
+            stores.descriptor,
+            out,
+            coords,
+            smem,
+            smem_offsets=windows[: len(coords)],
+            source_base=int(atom.request.global_address) - image_start,
+            destination_base=int(stores.request.global_address) - target_start,
+        )
+        if progress is not None:
+            progress((begin + len(coords)) // work.per_tile, work.tiles)
     if spill:
         # Only the elements: bytes between them may be another array's.
         destination[...] = np.ndarray(destination.shape, destination.dtype, out, target_start, destination.strides)
@@ -246,44 +269,6 @@ def emulated_copy(atom: TmaAtom, source: Any, destination: Any, progress: Progre
         tuple(warnings),
         difference,
     )
-
-
-def _run(
-    atom: TmaAtom,
-    stores: TmaAtom,
-    work: Instructions,
-    source: Bytes,
-    out: Bytes,
-    bases: tuple[int, int],
-    progress: Progress,
-) -> None:
-    """All tiles, in batches that go through a ring of tile buffers. `bases`: addresses of source[0] and out[0]."""
-    import numpy as np
-
-    emulator = Emulator(atom.arch)
-    depth = max(1, min(work.tiles, RING_BYTES // work.smem_bytes))
-    smem = np.zeros(depth * work.smem_bytes, np.uint8)
-    windows = (np.arange(depth)[:, None] * work.smem_bytes + work.smem_offsets[None, :]).reshape(-1)
-    # Tiles in the order of their addresses: neighbours in memory go through one batch.
-    tiles = work.coords.reshape(work.tiles, work.per_tile, -1)
-    ordered = tiles[np.lexsort(tiles[:, 0].T)].reshape(len(work.coords), -1)
-    step = depth * work.per_tile * max(1, 4096 // (depth * work.per_tile))
-    for begin in range(0, len(work.coords), step):
-        coords = ordered[begin : begin + step]
-        emulator.copy_many(
-            atom.descriptor,
-            source,
-            coords,
-            stores.descriptor,
-            out,
-            coords,
-            smem,
-            smem_offsets=windows[: len(coords)],
-            source_base=bases[0],
-            destination_base=bases[1],
-        )
-        if progress is not None:
-            progress((begin + len(coords)) // work.per_tile, work.tiles)
 
 
 def emulated_tile(atom: TmaAtom, source: Any, coords: NDArray[Any], work: Instructions, poison: int) -> TileResult:

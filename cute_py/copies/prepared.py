@@ -139,12 +139,7 @@ class PreparedCopy:
 
 
 def prepare_copy(
-    source: Any,
-    destination: Any,
-    *,
-    hints: bool = False,
-    tuning: Tuning | None = None,
-    device: Device | None = None,
+    source: Any, destination: Any, *, hints: bool = False, tuning: Tuning | None = None, device: Device | None = None
 ) -> PreparedCopy:
     """Prepare the copy of a device array into another of the same shape and dtype, of any order and strides.
 
@@ -212,17 +207,12 @@ def prepare_tiles(
             raise DeviceError(f"tile = {window_bytes or tile_bytes} bytes; two must fit in {device.shared_bytes} bytes")
         blocks = min(device.multiprocessors, walk.tiles)
         kernel = copy_ring(
-            walk,
-            tile_bytes,
-            blocks=blocks,
-            window_bytes=window_bytes,
-            stages=stages,
-            **hint_arguments(hints),
+            walk, tile_bytes, blocks=blocks, window_bytes=window_bytes, stages=stages, **hint_arguments(hints)
         )
     else:
         blocks = walk.tiles
         kernel = copy_once(walk, tile_bytes, window_bytes=window_bytes, **hint_arguments(hints), reduction=reduction)
-    work = Work(load_kernel(kernel, device), (load_map, store_map), blocks, (0, 0, 0))
+    work = Work(load_kernel(kernel, device), (load_map, store_map), blocks)
     return PreparedCopy(device, [work], size, keep=keep)
 
 
@@ -271,11 +261,12 @@ def regular_walk(coords: Any, rank: int) -> TileWalk | None:
         order.append(mode)
         before *= count
     walk = TileWalk(tuple(counts), tuple(steps), (*order, *(m for m in range(rank) if m not in order)))
-    number, wanted = np.arange(total), np.zeros_like(table)
+    number = np.arange(total)
     for mode in walk.order:
-        wanted[:, mode] = number % counts[mode] * steps[mode]
-        number = number // counts[mode]
-    return walk if np.array_equal(wanted, table) else None
+        number, index = np.divmod(number, counts[mode])
+        if not np.array_equal(index * steps[mode], table[:, mode]):
+            return None
+    return walk
 
 
 def _listed(coords: Any, rank: int, per_tile: int) -> tuple[bytes, int]:
@@ -331,7 +322,11 @@ def prepare_listed(
     source = copy_listed(rank, tuple(places), box_bytes, window_bytes, reduction=reduction, **hint_arguments(hints))
     listed = DeviceBuffer(device, len(content))
     listed.write(content)
-    others = {"coordinates": listed.address, "windows": 0, "poison": ctypes.c_uint32(0)}
+    others: dict[str, int | ctypes.c_uint32] = {
+        "coordinates": listed.address,
+        "windows": 0,
+        "poison": ctypes.c_uint32(0),
+    }
     work = Work(load_kernel(source, device), (load_map, store_map), tiles, others=others)
     return PreparedCopy(device, [work], tiles * len(places) * box_bytes, keep=(keep, listed))
 

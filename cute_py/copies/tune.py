@@ -14,7 +14,7 @@ from typing import Any
 
 from cute_py.copies.plan import Tuning, merged_modes, plan_copy
 from cute_py.copies.prepared import PreparedCopy, prepare_copy
-from cute_py.copies.report import Stopwatch
+from cute_py.copies.report import median_times
 from cute_py.errors import CuteError
 from cute_py.gpu.arrays import ArrayView, array_view
 from cute_py.gpu.device import Device, as_device, common_device
@@ -76,23 +76,10 @@ def tuned_copy(
             tried.append((tuning, prepare_copy(a, b, tuning=tuning, device=device)))
         except CuteError:
             continue  # A tiling that does not fit this copy or this device is no candidate.
-    best = fastest(device, [prepared for _, prepared in tried], rounds)
-    with contextlib.suppress(OSError):  # a directory that can't be written is no error
-        files[key] = json.dumps(asdict(tried[best][0])).encode()
-    return tried[best][1]
-
-
-def fastest(device: Device, copies: list[PreparedCopy], rounds: int) -> int:
-    """Index of the copy with the smallest median time; they take turns."""
-    watch = Stopwatch(device, 0)
-    samples: list[list[float]] = [[] for _ in copies]
-    for prepared in copies:
-        prepared.launch()
-    for _ in range(rounds):
-        for index, prepared in enumerate(copies):
-            samples[index].append(watch.microseconds(prepared.launch, 4))
-    watch.close()
-    for prepared in copies:
+    times = median_times(device, [prepared.launch for _, prepared in tried], rounds, 4)
+    for _, prepared in tried:
         prepared.check()
-    medians = [sorted(times)[len(times) // 2] for times in samples]
-    return medians.index(min(medians))
+    tuning, best = tried[times.index(min(times))]
+    with contextlib.suppress(OSError):  # a directory that can't be written is no error
+        files[key] = json.dumps(asdict(tuning)).encode()
+    return best

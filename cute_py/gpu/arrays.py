@@ -25,7 +25,7 @@ from typing import Any, Final
 from cute_py.argument_checks import expect_integer, is_integer
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CuteError, DeviceError, InvalidTypeError, InvalidValueError, given
-from cute_py.gpu.bindings import call, driver
+from cute_py.gpu.bindings import call, driver, first_line
 from cute_py.gpu.device import current_context, open_device
 from cute_py.tensor.arrays import row_major as compact_strides
 from cute_py.tma.descriptor.formats import TensorMapDataType
@@ -135,11 +135,6 @@ def device_of_array(array: Any, ordinal: int | None) -> Iterator[None]:
         yield
 
 
-def _first_line(problem: Exception) -> str:
-    text = str(problem).strip()
-    return text.splitlines()[0] if text else type(problem).__name__
-
-
 def _from_dlpack(array: Any) -> ArrayView:
     try:
         kind, ordinal = array.__dlpack_device__()
@@ -153,7 +148,7 @@ def _from_dlpack(array: Any) -> ArrayView:
         tensor = _DlTensor.from_address(get(capsule, b"dltensor"))
     except Exception as problem:  # a library refuses with whatever it likes
         raise InvalidValueError(
-            f"{type(array).__name__} does not give its memory by DLPack", {"cause": _first_line(problem)}
+            f"{type(array).__name__} does not give its memory by DLPack", {"cause": first_line(problem)}
         ) from None
     shape = tuple(tensor.shape[: tensor.ndim])
     strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else compact_strides(shape)
@@ -237,11 +232,10 @@ def array_view(array: Any) -> ArrayView:
         except Exception as problem:  # a table without a key, or with another kind of value
             raise InvalidTypeError(
                 f"{type(array).__name__} has a __cuda_array_interface__ that describes no array",
-                {"cause": _first_line(problem)},
+                {"cause": first_line(problem)},
             ) from None
     raise InvalidTypeError(
-        f"{type(array).__name__} is no array",
-        {"wanted": "__dlpack__, __cuda_array_interface__, or a numpy array"},
+        f"{type(array).__name__} is no array", {"wanted": "__dlpack__, __cuda_array_interface__, or a numpy array"}
     )
 
 
@@ -277,6 +271,12 @@ def stream_handle(stream: Any) -> int:
     raise InvalidTypeError(f"{type(stream).__name__} is no CUDA stream", {"wanted": "__cuda_stream__, an int or None"})
 
 
+def overlap(a: ArrayView, b: ArrayView) -> bool:
+    """Whether the ranges of addresses that two arrays touch meet."""
+    (first, end), (other, other_end) = a.extent(), b.extent()
+    return first < other_end and other < end
+
+
 def require_pair(source: ArrayView, destination: ArrayView, device: int) -> None:
     """Refuse a pair of arrays that no copy can join.
 
@@ -284,7 +284,8 @@ def require_pair(source: ArrayView, destination: ArrayView, device: int) -> None
         DeviceError: an array is on the host, or on another device.
         InvalidValueError: shapes or element types differ, the destination is read-only, or the two overlap.
     """
-    for role, view in (("source", source), ("destination", destination)):
+    roles = {"source": source, "destination": destination}
+    for role, view in roles.items():
         if view.device is None:
             raise DeviceError(
                 f"the {role} is in host memory; a GPU copy needs device memory", hint="move it to the device"
@@ -301,10 +302,8 @@ def require_pair(source: ArrayView, destination: ArrayView, device: int) -> None
         )
     if destination.readonly:
         raise InvalidValueError("the destination is read-only")
-    if source.count:
-        a, b = source.extent(), destination.extent()
-        if a[0] < b[1] and b[0] < a[1]:
-            raise InvalidValueError(
-                "source and destination overlap; their tiles are copied in no fixed order",
-                {"source": f"{a[0]:#x} to {a[1]:#x}", "destination": f"{b[0]:#x} to {b[1]:#x}"},
-            )
+    if source.count and overlap(source, destination):
+        raise InvalidValueError(
+            "source and destination overlap; their tiles are copied in no fixed order",
+            {role: "{:#x} to {:#x}".format(*view.extent()) for role, view in roles.items()},
+        )

@@ -24,9 +24,7 @@ def _load(module: str, feature: str, package: str = "cuda-python, version 13 or 
         return importlib.import_module(module)
     except ImportError as problem:
         raise MissingPackageError(
-            f"{feature} needs the package {package}",
-            {"missing": problem.name or module},
-            hint=_INSTALL,
+            f"{feature} needs the package {package}", {"missing": problem.name or module}, hint=_INSTALL
         ) from None
 
 
@@ -97,12 +95,17 @@ def failure(code: Any, doing: str) -> DeviceError:
     return DeviceError(f"{doing}: {name}", facts, hint)
 
 
+def first_line(problem: Exception) -> str:
+    """What an error of another library says, shortly."""
+    text = str(problem).strip()
+    return text.splitlines()[0] if text else type(problem).__name__
+
+
 def not_loaded(doing: str, function: str, problem: RuntimeError) -> DeviceError:
     """The error that says that the shared library of `function` is not there."""
-    text = str(problem).strip()
     return DeviceError(
         f"{doing}: the library behind {function} can't be loaded",
-        {"cause": text.splitlines()[0] if text else type(problem).__name__},
+        {"cause": first_line(problem)},
         hint="install the NVIDIA driver; for NVRTC, " + _INSTALL,
     )
 

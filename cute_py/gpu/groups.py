@@ -72,14 +72,8 @@ class PreparedGroups:
         room = device.multiprocessors * max(self.kernel.blocks_per_multiprocessor(), 1) // split * split
         blocks = max(min(len(rows) * split, room), split)
         self._slots = DeviceBuffer(device, SLOT_BYTES * blocks)
-        first = TensorMapTiled(
-            UNSIGNED[width],
-            pairs[0][0].address,
-            (256,) * rank,
-            (4096,) * (rank - 1),
-            box,
-            l2_promotion=L2Promotion.B128,
-        )
+        sizes, steps, promotion = (256,) * rank, (4096,) * (rank - 1), L2Promotion.B128
+        first = TensorMapTiled(UNSIGNED[width], pairs[0][0].address, sizes, steps, box, l2_promotion=promotion)
         template = encode(first, arch=device.arch)
         self._record = WaitRecord(device)
         count = ctypes.c_uint32(len(rows))
@@ -91,11 +85,9 @@ class PreparedGroups:
     def launch(self, stream: Any = None) -> None:
         """Enqueue the copies. Raises DeviceError if the driver refuses the launch."""
         handle = stream_handle(stream)
-        one = self._launches.get(handle)
-        if one is None:
-            one = PreparedLaunch(self.kernel, self._blocks, Parameters(self._values), handle)
-            self._launches[handle] = one
-        one.launch()
+        if handle not in self._launches:
+            self._launches[handle] = PreparedLaunch(self.kernel, self._blocks, Parameters(self._values), handle)
+        self._launches[handle].launch()
 
     def check(self, stream: Any = None) -> None:
         """Wait for the stream, and raise DeviceError if a barrier did not complete or the kernel trapped."""
