@@ -40,7 +40,7 @@ class Work:
     maps: tuple[bytes, ...]
     blocks: int
     tail: tuple[int, int, int] = (0, 0, 0)
-    others: Mapping[str, int | ctypes.c_uint32] = field(default_factory=dict)
+    others: Mapping[str, Any] = field(default_factory=dict)
 
 
 SPARE_STREAMS: Final = 16
@@ -101,7 +101,7 @@ class PreparedCopy:
     def _prepare(self, handle: int) -> tuple[PreparedLaunch, ...]:
         made = []
         for work, record, counters in zip(self._work, self._records, self._counters, strict=True):
-            values: dict[str, int | bytes | ctypes.c_uint32] = {
+            values: dict[str, Any] = {
                 **work.others,
                 **dict(zip(("source", "destination"), work.maps, strict=False)),
                 "tail_source": work.tail[0],
@@ -322,11 +322,7 @@ def prepare_listed(
     source = copy_listed(rank, tuple(places), box_bytes, window_bytes, reduction=reduction, **hint_arguments(hints))
     listed = DeviceBuffer(device, len(content))
     listed.write(content)
-    others: dict[str, int | ctypes.c_uint32] = {
-        "coordinates": listed.address,
-        "windows": 0,
-        "poison": ctypes.c_uint32(0),
-    }
+    others = {"coordinates": listed.address, "windows": 0, "poison": ctypes.c_uint32(0)}
     work = Work(load_kernel(source, device), (load_map, store_map), tiles, others=others)
     return PreparedCopy(device, [work], tiles * len(places) * box_bytes, keep=(keep, listed))
 
