@@ -308,7 +308,9 @@ def _check_of(hint: Any) -> Check:
     if hint is float:
         return lambda value, what: value if isinstance(value, float) else float(_plain_integer(value, what))
     if origin in (types.UnionType, typing.Union):
-        return _any_check(tuple(_check_of(one) for one in inner), " or ".join(map(_name_of, inner)))
+        return _any_check(
+            tuple(_check_of(one) for one in inner), " or ".join(map(_name_of, inner)), type(None) in inner
+        )
     if origin is tuple:
         many = len(inner) == 2 and inner[1] is ...
         return _tuple_check(tuple(_check_of(one) for one in inner if one is not ...), many)
@@ -332,8 +334,10 @@ def _plain_integer(value: Any, what: str) -> int:
     return check_magnitude(value, what)
 
 
-def _any_check(checks: tuple[Check, ...], names: str) -> Check:
+def _any_check(checks: tuple[Check, ...], names: str, optional: bool) -> Check:
     def check(value: Any, what: str) -> Any:
+        if value is None and optional:  # without the text of an error for each kind that it is not
+            return None
         for one in checks:
             try:
                 return one(value, what)
