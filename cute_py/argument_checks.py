@@ -99,7 +99,7 @@ def expect_integer(
     ...
     cute_py.errors.InvalidValueError: the size = -1 bytes; must be at least 0
     """
-    if not is_integer(value):
+    if type(value) is not int and not is_integer(value):
         raise InvalidTypeError(f"{what} must be an integer, got {type(value).__name__} {given(value)}", hint=hint)
     number = operator.index(value)
     if (low is not None and number < low) or (high is not None and number > high):

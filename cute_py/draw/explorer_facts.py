@@ -23,7 +23,7 @@ from cute_py.tma.descriptor.arch import ADDITIONS, ARCHITECTURES
 from cute_py.tma.descriptor.formats import FORMATS, Interleave, L2Promotion, OobFill, TensorMapSwizzle
 from cute_py.tma.descriptor.hazards import HAZARDS
 from cute_py.tma.descriptor.limits import RULES, SWIZZLE_SPAN
-from cute_py.tma.emulator.swizzle import LINE_SHIFT, SWIZZLES
+from cute_py.tma.emulator.geometry import LINE_SHIFT, SWIZZLES
 
 DEFAULTS: Final = {
     "gmem": "",

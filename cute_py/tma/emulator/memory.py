@@ -2,19 +2,22 @@
 
 Both hold bytes in numpy arrays. A plain uint8 array serves as either: global memory that starts at a given address, or
 shared memory that starts at address 0.
+
+Rows of one length are read and written together, wherever they lie. No element is visited one by one: a row moves as
+one item of its own length (a numpy void type of that many bytes).
 """
 
 from __future__ import annotations
 
 import bisect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cute_py.argument_checks import expect, expect_integer, expect_integer_array
-from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap, given
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,8 +40,7 @@ MAX_ALLOCATION = 1 << 40
 ADDRESS_LIMIT = 1 << 63
 """One past the last byte address; the engine counts them in 64 bits with a sign. GPUs have 57 bits at most."""
 
-BASE_ALIGNMENT = 1024
-"""Bytes: alignment of the start of shared memory, the largest repeat of a swizzle."""
+ILLEGAL_ADDRESS = "CUDA_ERROR_ILLEGAL_ADDRESS"
 
 
 def as_bytes(array: Any, what: str, *, writable: bool) -> NDArray[np.uint8]:
@@ -178,6 +180,101 @@ def as_global(gmem: GlobalMemory | NDArray[np.uint8], gmem_base: int, *, writabl
     return memory
 
 
+# ---- rows ------------------------------------------------------------------------------------------------------------
+
+
+def items(array: NDArray[np.uint8], size: int) -> NDArray[Any]:
+    """Every `size` bytes of `array` that start at any byte, as one item each; a view."""
+    count = max(len(array) - size + 1, 0)
+    return np.ndarray((count,), np.dtype(f"V{size}"), array, 0, (1,))
+
+
+def _by_range(memory: GlobalMemory, address: NDArray[np.int64]) -> list[tuple[int, Any]]:
+    """(range index, which addresses) for the ranges that hold the addresses; one entry and a slice if one does."""
+    if not len(address):
+        return []
+    if len(memory.ranges) == 1 and int(address.min()) >= memory.ranges[0].address:
+        return [(0, slice(None))]
+    index = memory.index_of(address)
+    if (index == index[0]).all():
+        return [(int(index[0]), slice(None))]
+    return [(int(which), np.flatnonzero(index == which)) for which in np.unique(index)]
+
+
+def require_rows(memory: GlobalMemory, address: NDArray[np.int64], size: int, *, writing: bool) -> None:
+    """Every byte of the rows at `address` lies in some range, a writable one if it is written.
+
+    Raises:
+        TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS, naming the first byte outside. InvalidTypeError: a range is read-only.
+    """
+    for index, chosen in _by_range(memory, address):
+        part = address[chosen]
+        end = memory.ranges[index].end if index >= 0 else int(part[0])  # before all ranges: the first byte is outside
+        bad = part[part > end - size]
+        if len(bad):
+            first = max(int(bad[0]), end)
+            raise TmaTrap(
+                ILLEGAL_ADDRESS,
+                "the box reads or writes bytes of the tensor that no memory range holds",
+                {
+                    "address": f"0x{first % 2**64:x}",
+                    "ranges": "; ".join(f"{r.name} 0x{r.address:x} to 0x{r.end:x}" for r in memory.ranges),
+                },
+            )
+        require_writable(memory.ranges[index], writing)
+
+
+def require_writable(entry: Range, writing: bool) -> None:
+    """A range that is written must be writable.
+
+    Raises:
+        InvalidTypeError: its array is read-only.
+    """
+    if writing and not entry.array.flags.writeable:
+        raise InvalidTypeError(f"range {entry.name!r} must be a writable array")
+
+
+def _held(
+    memory: GlobalMemory, address: NDArray[np.int64], size: int
+) -> Iterator[tuple[Any, NDArray[Any], NDArray[np.int64], int]]:
+    """(which rows, items, index of their items, bytes) for each range and length: a row ends with its range."""
+    for index, chosen in _by_range(memory, address):
+        entry = memory.ranges[index]
+        start = address[chosen] - entry.address
+        if int(start.max()) + size <= len(entry.array):
+            yield chosen, items(entry.array, size), start, size
+            continue
+        left = np.minimum(len(entry.array) - start, size)
+        # Whole rows first, then one length for each distance to the end of the range.
+        for held in sorted(np.unique(left).tolist(), key=lambda held: held % size):
+            same = left == held
+            yield np.arange(len(address))[chosen][same], items(entry.array, held), start[same], held
+
+
+def read_rows(memory: GlobalMemory, address: NDArray[np.int64], size: int) -> NDArray[np.uint8]:
+    """(m, size) bytes at (m,) addresses that some range holds; what lies behind the end of its range reads as 0."""
+    out = np.zeros((len(address), size), np.uint8)
+    for chosen, kept, start, held in _held(memory, address, size):
+        rows = kept[start].view(np.uint8).reshape(-1, held)
+        if len(rows) == len(out) and held == size:
+            return rows
+        out[chosen, :held] = rows
+    return out
+
+
+def write_rows(memory: GlobalMemory, address: NDArray[np.int64], rows: NDArray[np.uint8]) -> None:
+    """Write (m, size) bytes at (m,) addresses, in order.
+
+    What reaches past the end of a range is dropped: a row that a store rounds up to 16 bytes may end in memory that
+    is not modelled.
+    """
+    for chosen, kept, start, held in _held(memory, address, rows.shape[1]):
+        kept[start] = np.ascontiguousarray(rows[chosen, :held]).view(f"V{held}").reshape(-1)
+
+
+# ---- shared memory ---------------------------------------------------------------------------------------------------
+
+
 class SharedMemory:
     """The shared memory of one CTA: bytes, the address of the first, and the mbarriers that live in it.
 
@@ -218,7 +315,7 @@ class SharedMemory:
         return len(self.array)
 
 
-def as_shared(smem: SharedMemory | NDArray[np.uint8], *, writable: bool) -> SharedMemory:
+def as_shared(smem: SharedMemory | NDArray[np.uint8] | None, *, writable: bool) -> SharedMemory:
     """Shared memory from either form that the instructions take."""
     if isinstance(smem, SharedMemory):
         return smem

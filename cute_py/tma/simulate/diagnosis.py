@@ -35,8 +35,7 @@ from cute_py.argument_checks import (
 )
 from cute_py.errors import InvalidValueError, RaceError, TmaTrap, WouldHangError
 from cute_py.tma.emulator import operands
-from cute_py.tma.emulator.im2col import row_count
-from cute_py.tma.emulator.image import image
+from cute_py.tma.emulator.geometry import image
 from cute_py.tma.emulator.mbarrier import Contribution, Mbarrier, init_barrier
 from cute_py.tma.emulator.memory import SHARED_LIMIT, SharedMemory, as_bytes, as_global
 from cute_py.tma.simulate.proxy import Agent, TensormapProxy
@@ -406,10 +405,7 @@ class Run:
         self, descriptor: Any, coords: Sequence[int], offset: int, mode: str | None, offsets: Sequence[int] = ()
     ) -> tuple[int, int]:
         shape = self.engine.geometry(descriptor, mode)
-        operands.coordinates(shape, [coords])
-        offsets = operands.im2col_offsets(shape, offsets, 1)[0].tolist()
-        rows = row_count(shape, offsets)
-        operands.require_box(shape, rows)
+        *_, rows = operands.checked(shape, [coords], offsets)
         return offset, offset + image(shape, rows, self.smem.base + offset).extent
 
     def _span(self, offset: int, nbytes: int, who: str) -> _Span:

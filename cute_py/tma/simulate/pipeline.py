@@ -19,8 +19,7 @@ import numpy as np
 
 from cute_py.argument_checks import expect, expect_function, expect_having, expect_integer, expect_integer_array
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap, given
-from cute_py.tma.emulator.im2col import row_count
-from cute_py.tma.emulator.image import image
+from cute_py.tma.emulator.geometry import image
 from cute_py.tma.emulator.mbarrier import MAX_COUNT
 from cute_py.tma.emulator.memory import SHARED_LIMIT, GlobalMemory, SharedMemory
 from cute_py.tma.emulator.operands import require_box
@@ -176,7 +175,7 @@ class Ring:
         ends, right = [], 0
         for load in loads:
             shape = engine.geometry(load.descriptor, load.mode)
-            rows = row_count(shape, load.im2col_offsets)
+            rows = shape.row_count(load.im2col_offsets)
             require_box(shape, rows)
             ends.append(load.offset + image(shape, rows, smem.base + load.offset).extent)
             right += rows * shape.row_bytes
