@@ -114,25 +114,14 @@ class Emulator:
         """
         if expect_integer(cta_group, "cta_group", 1, 2) != 1:
             operands.require_form(self.arch, f"cta_group::{cta_group}", "load")
-        batch = self._batch(
-            "load",
-            descriptor_bytes,
-            gmem,
-            [coords],
-            smem,
-            mode=mode,
-            smem_offsets=smem_offset,
-            im2col_offsets=im2col_offsets,
-            multicast_mask=multicast_mask,
-            gmem_base=gmem_base,
-            cta_group=cta_group,
-        )
+        one = descriptor_bytes, gmem, [coords], smem, mode, smem_offset, gmem_base, im2col_offsets
+        batch = self._batch("load", *one, multicast_mask=multicast_mask, cta_group=cta_group)
         destinations = [windows.smem for windows in batch.windows]
         barriers = signalled(barrier, destinations, cta_group, multicast=multicast_mask is not None)
         batch.check()
         batch.load(0, 1)
-        for one in barriers:
-            one.complete_tx(batch.transaction_bytes)
+        for told in barriers:
+            told.complete_tx(batch.transaction_bytes)
         return _result(batch)
 
     def store(
@@ -160,9 +149,7 @@ class Emulator:
             as `load`; InvalidValueError also for im2col offsets, a barrier or a mask, which a store does not have.
         """
         operands.refuse_load_operands("store", im2col_offsets, barrier, multicast_mask)
-        return self.store_many(
-            descriptor_bytes, gmem, [coords], smem, mode=mode, smem_offsets=smem_offset, gmem_base=gmem_base
-        )
+        return self._store(None, descriptor_bytes, gmem, [coords], smem, mode, smem_offset, gmem_base)
 
     def reduce(
         self,
@@ -187,10 +174,8 @@ class Emulator:
             as `store`; TmaTrap also where the element format does not have the reduction.
         """
         operands.refuse_load_operands("reduce", im2col_offsets, barrier, multicast_mask)
-        offset, op = smem_offset, operands.reduction(op)
-        return self.store_many(
-            descriptor_bytes, gmem, [coords], smem, mode=mode, smem_offsets=offset, gmem_base=gmem_base, op=op
-        )
+        op = operands.reduction(op)
+        return self._store(op, descriptor_bytes, gmem, [coords], smem, mode, smem_offset, gmem_base)
 
     def prefetch(
         self,
@@ -209,9 +194,7 @@ class Emulator:
         Source:
             measured on NVIDIA H200, driver 580.159.04: it traps where a load does.
         """
-        batch = self._batch(
-            "prefetch", descriptor_bytes, gmem, [coords], mode=mode, im2col_offsets=im2col_offsets, gmem_base=gmem_base
-        )
+        batch = self._batch("prefetch", descriptor_bytes, gmem, [coords], None, mode, 0, gmem_base, im2col_offsets)
         batch.check()
         return TransactionBytes(0, batch.unmeasured)
 
@@ -238,17 +221,7 @@ class Emulator:
         Returns:
             the transaction bytes of one instruction.
         """
-        batch = self._batch(
-            "load",
-            descriptor,
-            gmem,
-            coords,
-            smem,
-            mode=mode,
-            smem_offsets=smem_offsets,
-            im2col_offsets=im2col_offsets,
-            gmem_base=gmem_base,
-        )
+        batch = self._batch("load", descriptor, gmem, coords, smem, mode, smem_offsets, gmem_base, im2col_offsets)
         batch.check()
         n = len(batch.coords)
         step = 1 if batch.windows[0].overlap() else max(n, 1)
@@ -278,21 +251,7 @@ class Emulator:
             the bytes of one box.
         """
         op = None if op is None else operands.reduction(op)
-        instruction = "store" if op is None else "reduce"
-        batch = self._batch(
-            instruction,
-            descriptor,
-            gmem,
-            coords,
-            smem,
-            mode=mode,
-            smem_offsets=smem_offsets,
-            gmem_base=gmem_base,
-            op=op,
-        )
-        batch.check()
-        batch.store(0, len(batch.coords))
-        return _result(batch)
+        return self._store(op, descriptor, gmem, coords, smem, mode, smem_offsets, gmem_base)
 
     def copy_many(
         self,
@@ -335,20 +294,8 @@ class Emulator:
                 f"{n} loads, {len(store_coords)} stores, {depth} windows; must be n, n and 1 or more"
             )
         offsets = np.resize(windows, n)
-        loads = self._batch(
-            "load",
-            load,
-            source,
-            load_coords,
-            smem,
-            mode=mode,
-            smem_offsets=offsets,
-            im2col_offsets=im2col_offsets,
-            gmem_base=source_base,
-        )
-        stores = self._batch(
-            "store", store, destination, store_coords, smem, smem_offsets=offsets, gmem_base=destination_base
-        )
+        loads = self._batch("load", load, source, load_coords, smem, mode, offsets, source_base, im2col_offsets)
+        stores = self._batch("store", store, destination, store_coords, smem, None, offsets, destination_base)
         loads.check()
         stores.check()
         require_apart(loads, stores)
@@ -378,13 +325,13 @@ class Emulator:
         descriptor: Any,
         gmem: Memory,
         coords: Any,
-        smem: Window | None = None,
-        *,
-        mode: str | None = None,
-        smem_offsets: Any = 0,
+        smem: Window | None,
+        mode: str | None,
+        smem_offsets: Any,
+        gmem_base: int,
         im2col_offsets: Any = (),
+        *,
         multicast_mask: int | None = None,
-        gmem_base: int = 0,
         cta_group: int = 1,
         op: str | None = None,
     ) -> Batch:
@@ -407,6 +354,13 @@ class Emulator:
         memory = as_global(gmem, gmem_base, writable=writing)
         offsets = operands.im2col_offsets(shape, im2col_offsets, len(where))
         return Batch(shape, memory, where, offsets, windows, op=op, writing=writing, unmeasured=why)
+
+    def _store(self, op: str | None, *instructions: Any) -> TransactionBytes:
+        """Stores, or reductions `op`, of the operands that `_batch` takes."""
+        batch = self._batch("store" if op is None else "reduce", *instructions, op=op)
+        batch.check()
+        batch.store(0, len(batch.coords))
+        return _result(batch)
 
 
 def _result(batch: Batch) -> TransactionBytes:

@@ -117,24 +117,24 @@ class Batch:
 
     # ---- pieces ------------------------------------------------------------------------------------------------
 
-    def _general_pieces(self, start: int, stop: int) -> Iterator[tuple[Chosen, int, Rows]]:
-        """(which instructions, how many, their rows) in [start, stop) of those that don't go as blocks."""
+    def _general_pieces(self, start: int, stop: int) -> Iterator[tuple[Chosen, Rows]]:
+        """(which instructions, their rows) in [start, stop) of those that don't go as blocks."""
         if not len(self._general):
             return
         low, high = np.searchsorted(self._general, (start, stop)).tolist()
         for first in range(low, high, self.limit):
             chosen = self._general[first : min(first + self.limit, high)]
-            yield chosen, len(chosen), self._kept or self.walk(chosen)
+            yield chosen, self._kept or self.walk(chosen)
 
-    def _block_pieces(self, start: int, stop: int) -> Iterator[tuple[Chosen, int, NDArray[np.uint8]]]:
-        """(which instructions, how many, view of global memory) in [start, stop) of those that go as blocks."""
+    def _block_pieces(self, start: int, stop: int) -> Iterator[tuple[Chosen, NDArray[np.uint8]]]:
+        """(which instructions, view of global memory) in [start, stop) of those that go as blocks."""
         if self._blocks is None:
             return
         if self._blocked is not None:
             start, stop = np.searchsorted(self._blocked, (start, stop)).tolist()
         for low, high in self._blocks.runs(start, stop, self.limit):
             chosen = slice(low, high) if self._blocked is None else self._blocked[low:high]
-            yield chosen, high - low, self._blocks.view(low, high)
+            yield chosen, self._blocks.view(low, high)
 
     def _buffer(self, n: int) -> NDArray[np.uint8]:
         """(n * R, row_bytes) bytes of scratch memory, the same at every call."""
@@ -147,12 +147,12 @@ class Batch:
 
     def load(self, start: int, stop: int) -> None:
         """Load the instructions [start, stop)."""
-        for chosen, n, rows in self._general_pieces(start, stop):
+        for chosen, rows in self._general_pieces(start, stop):
             data = self._load_rows(rows)
             for windows in self.windows:
-                windows.put(chosen, n, data)
-        for chosen, n, view in self._block_pieces(start, stop):
-            self._load_block(chosen, n, view)
+                windows.put(chosen, data)
+        for chosen, view in self._block_pieces(start, stop):
+            self._load_block(chosen, view)
 
     def _load_rows(self, rows: Rows) -> NDArray[np.uint8]:
         """(n * R, row_bytes): what a load delivers, filled and rounded."""
@@ -172,37 +172,37 @@ class Batch:
             out[chosen, low:high] = taken
         return out
 
-    def _load_block(self, chosen: Chosen, n: int, view: NDArray[np.uint8]) -> None:
-        axes, data = _address_order(view), self._buffer(n)
+    def _load_block(self, chosen: Chosen, view: NDArray[np.uint8]) -> None:
+        axes, data = _address_order(view), self._buffer(len(view))
         copied = view if axes is None else view.transpose(axes)
         data.reshape(copied.shape)[...] = copied
         if self.geometry.tf32:
             round_to_tf32(data)
         for windows in self.windows:
-            if axes is not None and (found := windows.contiguous_range(chosen)) is not None:
+            if axes is not None and (found := windows.side_by_side(chosen)) is not None:
                 _permute(data, _block_order(view.shape, axes, found[1])[0], found[0], found[1].unit)
                 continue
             rows = data if axes is None else data.reshape(copied.shape).transpose(np.argsort(axes)).reshape(data.shape)
-            windows.put(chosen, n, rows)
+            windows.put(chosen, rows)
 
     # ---- stores and reductions ---------------------------------------------------------------------------------
 
     def store(self, start: int, stop: int) -> None:
         """Store or reduce the instructions [start, stop)."""
         windows = self.windows[0]
-        for chosen, n, rows in self._general_pieces(start, stop):
-            self._store_rows(rows, windows.get(chosen, n, self._buffer(n)))
-        for chosen, n, view in self._block_pieces(start, stop):
+        for chosen, rows in self._general_pieces(start, stop):
+            self._store_rows(rows, windows.get(chosen, self._buffer(len(rows.first))))
+        for chosen, view in self._block_pieces(start, stop):
             axes = _address_order(view)
-            found = None if axes is None else windows.contiguous_range(chosen)
+            found = None if axes is None else windows.side_by_side(chosen)
             if axes is None or found is None:
-                view[...] = windows.get(chosen, n, self._buffer(n)).reshape(view.shape)
+                view[...] = windows.get(chosen, self._buffer(len(view))).reshape(view.shape)
                 continue
             ordered, back = view.transpose(axes), _block_order(view.shape, axes, found[1])[1]
             if ordered.flags.c_contiguous:
                 _permute(found[0], back, ordered, found[1].unit)
                 continue
-            data = self._buffer(n)
+            data = self._buffer(len(view))
             _permute(found[0], back, data, found[1].unit)
             ordered[...] = data.reshape(ordered.shape)
 
@@ -241,18 +241,14 @@ class Windows:
     """
 
     def __init__(self, geometry: Geometry, rows: int, smem: SharedMemory, starts: NDArray[np.int64]) -> None:
-        self.geometry, self.rows, self.smem, self.starts = geometry, rows, smem, starts
-        if rows * geometry.row_bytes > len(smem):
-            raise _overrun(rows * geometry.row_bytes, smem)
+        self.smem, self.starts, self.size = smem, starts, rows * geometry.row_bytes
+        if self.size > len(smem):
+            raise _overrun(self.size, smem)
         self.phases = (starts + smem.base) % swizzle_row(geometry.swizzle).repeat
         self.images = {phase: image(geometry, rows, phase) for phase in set(self.phases.tolist())}
         """Images by their place in the swizzle's pattern."""
         self.image: Image | None = next(iter(self.images.values())) if len(self.images) == 1 else None
         """The image of all instructions, if they lie at one place of the pattern."""
-        self._breaks: list[int] | None = None
-        """Windows that the next one does not follow without a gap; None where images have gaps themselves."""
-        if self.image is not None and self.image.order is not None:
-            self._breaks = np.flatnonzero(np.diff(starts) != self.image.extent).tolist() if len(starts) > 1 else []
 
     def check(self) -> None:
         """Every window ends in shared memory.
@@ -272,61 +268,51 @@ class Windows:
             return False
         return bool((np.diff(np.sort(self.starts)) < max(shape.extent for shape in self.images.values())).any())
 
-    def contiguous_range(self, chosen: Chosen) -> tuple[NDArray[np.uint8], Image] | None:
-        """The bytes of the windows, if there is no gap in or between them."""
-        if self._breaks is None or self.image is None or not isinstance(chosen, slice):
+    def side_by_side(self, chosen: Chosen) -> tuple[NDArray[np.uint8], Image] | None:
+        """(n, extent) view of windows and their image, if there is no gap in or between them."""
+        if self.image is None or self.image.order is None:
             return None
-        place = bisect.bisect_left(self._breaks, chosen.start)
-        if place < len(self._breaks) and self._breaks[place] < chosen.stop - 1:
+        starts, extent = self.starts[chosen], self.image.extent
+        n, first = len(starts), int(starts[0])
+        if n > 1 and not (starts[1:] - starts[:-1] == extent).all():
             return None
-        first = int(self.starts[chosen.start])
-        return self.smem.array[first : first + (chosen.stop - chosen.start) * self.image.extent], self.image
+        return self.smem.array[first : first + n * extent].reshape(n, extent), self.image
 
-    def put(self, chosen: Chosen, n: int, data: NDArray[np.uint8]) -> None:
+    def put(self, chosen: Chosen, data: NDArray[np.uint8]) -> None:
         """Write the rows of the n chosen instructions, (n * R, row_bytes), to their windows."""
-        starts = self.starts[chosen]
-        for shape, which in self._groups(chosen):
-            rows, offsets = np.ascontiguousarray(data.reshape(n, -1)[which]), starts[which]
-            units, ready = rows.view(f"V{shape.unit}"), self._side_by_side(offsets, shape)
-            if ready is None or shape.order is None:
-                items(self.smem.array, shape.unit)[offsets[:, None] + shape.positions] = units
-            elif shape.identity:
-                ready[...] = rows
-            else:
-                np.take(units, shape.order, axis=1, out=ready.view(f"V{shape.unit}"), mode="clip")
+        rows, found = data.reshape(-1, self.size), self.side_by_side(chosen)
+        if found is None:
+            for shape, which, place in self._groups(chosen):
+                items(self.smem.array, shape.unit)[place] = np.ascontiguousarray(rows[which]).view(f"V{shape.unit}")
+            return
+        ready, shape = found
+        if shape.identity:
+            ready[...] = rows
+        elif shape.order is not None:
+            unit = f"V{shape.unit}"
+            np.take(rows.view(unit), shape.order, axis=1, out=ready.view(unit), mode="clip")
 
-    def get(self, chosen: Chosen, n: int, data: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    def get(self, chosen: Chosen, data: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """The rows of the n chosen instructions from their windows: `data`, or a view of shared memory."""
-        starts = self.starts[chosen]
-        for shape, which in self._groups(chosen):
-            offsets, part = starts[which], data.reshape(n, -1)[which]
-            units, ready = part.view(f"V{shape.unit}"), self._side_by_side(offsets, shape)
-            if ready is None:
-                units[...] = items(self.smem.array, shape.unit)[offsets[:, None] + shape.positions]
-            elif shape.identity and isinstance(which, slice):
-                return ready.reshape(data.shape)
-            else:
-                np.take(ready.view(f"V{shape.unit}"), shape.units, axis=1, out=units, mode="clip")
-            if not isinstance(which, slice):  # else `part` is a view
-                data.reshape(n, -1)[which] = part
+        rows, found = data.reshape(-1, self.size), self.side_by_side(chosen)
+        if found is None:
+            for shape, which, place in self._groups(chosen):
+                rows[which] = items(self.smem.array, shape.unit)[place].view(np.uint8)
+            return data
+        ready, shape = found
+        if shape.identity:
+            return ready.reshape(data.shape)
+        unit = f"V{shape.unit}"
+        np.take(ready.view(unit), shape.units, axis=1, out=rows.view(unit), mode="clip")
         return data
 
-    def _groups(self, chosen: Chosen) -> Iterator[tuple[Image, Chosen]]:
-        """(image, which of the chosen)."""
-        if self.image is not None:
-            yield self.image, slice(None)
-            return
-        phases = self.phases[chosen]
-        for phase in sorted(set(phases.tolist())):
-            yield self.images[phase], np.flatnonzero(phases == phase)
-
-    def _side_by_side(self, offsets: NDArray[np.int64], shape: Image) -> NDArray[np.uint8] | None:
-        """(n, extent) view of windows, if there is no gap in or between them."""
-        n = len(offsets)
-        if shape.order is None or (n > 1 and not (np.diff(offsets) == shape.extent).all()):
-            return None
-        start = int(offsets[0])
-        return self.smem.array[start : start + n * shape.extent].reshape(n, shape.extent)
+    def _groups(self, chosen: Chosen) -> Iterator[tuple[Image, NDArray[np.bool_], NDArray[np.int64]]]:
+        """(image, which of the chosen have it, (n, units) bytes where their units start)."""
+        starts, phases = self.starts[chosen], self.phases[chosen]
+        for phase, shape in self.images.items():
+            which = phases == phase
+            if which.any():
+                yield shape, which, starts[which][:, None] + shape.positions
 
 
 def _overrun(end: int, smem: SharedMemory) -> TmaTrap:

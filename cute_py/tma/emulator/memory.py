@@ -10,6 +10,7 @@ one item of its own length (a numpy void type of that many bytes).
 from __future__ import annotations
 
 import bisect
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -77,6 +78,14 @@ class Range:
         """One past the last address."""
         return self.address + len(self.array)
 
+    @property
+    def bounds(self) -> str:
+        """Both addresses, for texts."""
+        return f"0x{self.address:x} to 0x{self.end:x}"
+
+
+_start = operator.attrgetter("address")
+
 
 class GlobalMemory:
     """Named ranges of bytes at real addresses; a descriptor may point at any of them.
@@ -91,7 +100,6 @@ class GlobalMemory:
 
     def __init__(self) -> None:
         self._ranges: list[Range] = []
-        self._starts: list[int] = []
 
     @property
     def ranges(self) -> Sequence[Range]:
@@ -111,16 +119,9 @@ class GlobalMemory:
             if other.name == name:
                 raise InvalidValueError(f"a range named {given(name)} exists already")
             if entry.address < other.end and other.address < entry.end:
-                raise InvalidValueError(
-                    f"range {given(name)} overlaps {given(other.name)}",
-                    {
-                        name: f"0x{entry.address:x} to 0x{entry.end:x}",
-                        other.name: f"0x{other.address:x} to 0x{other.end:x}",
-                    },
-                )
-        place = bisect.bisect(self._starts, entry.address)
-        self._ranges.insert(place, entry)
-        self._starts.insert(place, entry.address)
+                facts: dict[str, object] = {name: entry.bounds, other.name: other.bounds}
+                raise InvalidValueError(f"range {given(name)} overlaps {given(other.name)}", facts)
+        bisect.insort(self._ranges, entry, key=_start)
         return entry
 
     def allocate(self, name: str, nbytes: int, *, alignment: int = 256) -> Range:
@@ -142,16 +143,15 @@ class GlobalMemory:
         return self.add(name, array, address)
 
     def __getitem__(self, name: str) -> Range:
-        expect(name, str, "the name of a range")
-        for entry in self._ranges:
-            if entry.name == name:
-                return entry
-        raise InvalidValueError(f"no range named {given(name)}", {"known": ", ".join(r.name for r in self._ranges)})
+        found = {entry.name: entry for entry in self._ranges}
+        if expect(name, str, "the name of a range") in found:
+            return found[name]
+        raise InvalidValueError(f"no range named {given(name)}", {"known": ", ".join(found)})
 
     def find(self, address: int) -> Range | None:
         """The range that holds the byte at `address`."""
         address = expect_integer(address, "an address")
-        place = bisect.bisect(self._starts, address) - 1
+        place = bisect.bisect(self._ranges, address, key=_start) - 1
         if place >= 0 and address < self._ranges[place].end:
             return self._ranges[place]
         return None
@@ -164,7 +164,8 @@ class GlobalMemory:
     def index_of(self, addresses: NDArray[np.int64]) -> NDArray[np.int64]:
         """Index into `ranges` of the range that starts at or before each address; -1 for none."""
         wanted = expect_integer_array(addresses, "addresses")
-        return np.searchsorted(np.asarray(self._starts, np.int64), wanted, side="right").astype(np.int64) - 1
+        starts = np.asarray([entry.address for entry in self._ranges], np.int64)
+        return np.searchsorted(starts, wanted, side="right").astype(np.int64) - 1
 
 
 def as_global(gmem: GlobalMemory | NDArray[np.uint8], gmem_base: int, *, writable: bool) -> GlobalMemory:
@@ -176,7 +177,6 @@ def as_global(gmem: GlobalMemory | NDArray[np.uint8], gmem_base: int, *, writabl
     start = _address(gmem_base, "gmem_base", len(array))
     memory = GlobalMemory()
     memory._ranges.append(Range("gmem", start, array))
-    memory._starts.append(start)
     return memory
 
 
@@ -218,7 +218,7 @@ def require_rows(memory: GlobalMemory, address: NDArray[np.int64], size: int, *,
                 "the box reads or writes bytes of the tensor that no memory range holds",
                 {
                     "address": f"0x{first % 2**64:x}",
-                    "ranges": "; ".join(f"{r.name} 0x{r.address:x} to 0x{r.end:x}" for r in memory.ranges),
+                    "ranges": "; ".join(f"{entry.name} {entry.bounds}" for entry in memory.ranges),
                 },
             )
         require_writable(memory.ranges[index], writing)
