@@ -12,7 +12,7 @@ runs beside the program (barriers, groups, races) is the business of `cute_py.tm
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,13 +22,7 @@ from cute_py.tma.emulator import operands
 from cute_py.tma.emulator.engine import Batch, require_apart
 from cute_py.tma.emulator.geometry import DOCUMENTED, MEASURED, Geometry, geometry
 from cute_py.tma.emulator.mbarrier import Mbarrier, signalled
-from cute_py.tma.emulator.memory import GlobalMemory, SharedMemory, as_global, as_shared
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Memory = GlobalMemory | NDArray[np.uint8]
-    Window = SharedMemory | NDArray[np.uint8]
+from cute_py.tma.emulator.memory import Memory, Window, as_global, as_shared
 
 
 class TransactionBytes(int):

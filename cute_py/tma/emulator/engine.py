@@ -20,26 +20,33 @@ import functools
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from cute_py.errors import InvalidValueError, TmaTrap
-from cute_py.tma.emulator.geometry import Image, image, swizzle_row
-from cute_py.tma.emulator.memory import ILLEGAL_ADDRESS, items, read_rows, require_rows, require_writable, write_rows
+from cute_py.tma.emulator.geometry import Geometry, Image, image, swizzle_row
+from cute_py.tma.emulator.memory import (
+    ILLEGAL_ADDRESS,
+    Bytes,
+    Flags,
+    GlobalMemory,
+    Integers,
+    Range,
+    SharedMemory,
+    items,
+    read_rows,
+    require_rows,
+    require_writable,
+    write_rows,
+)
 from cute_py.tma.emulator.values import filled_rows, reduced, round_to_tf32
 from cute_py.tma.emulator.walk import Rows, row_modes, sixteen_byte_rule, walk
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+Spans = tuple[Integers, Integers]
+"""First and one past the last host address of ranges of bytes."""
 
-    from cute_py.tma.emulator.geometry import Geometry
-    from cute_py.tma.emulator.memory import GlobalMemory, Range, SharedMemory
-
-    Spans = tuple[NDArray[np.int64], NDArray[np.int64]]
-    """First and one past the last host address of ranges of bytes."""
-
-Chosen = slice | np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+Chosen = slice | Integers
 """Which instructions: a range, or indices."""
 
 PIECE_BYTES: Final = 1 << 21
@@ -60,9 +67,9 @@ class Batch:
         self,
         geometry: Geometry,
         memory: GlobalMemory,
-        coords: NDArray[np.int64],
-        offsets: NDArray[np.int64],
-        windows: Sequence[tuple[SharedMemory, NDArray[np.int64]]],
+        coords: Integers,
+        offsets: Integers,
+        windows: Sequence[tuple[SharedMemory, Integers]],
         *,
         op: str | None = None,
         writing: bool = False,
@@ -74,7 +81,7 @@ class Batch:
         self.limit = max(1, PIECE_BYTES // max(1, self.rows * geometry.row_bytes))
         self.windows = [Windows(geometry, self.rows, smem, starts) for smem, starts in windows]
         self._blocks: Blocks | None = None
-        self._blocked: NDArray[np.int64] | None = None
+        self._blocked: Integers | None = None
         """Indices of the instructions that go as blocks; None if all do."""
         self._general = np.arange(len(coords))
         """Indices of the others."""
@@ -126,7 +133,7 @@ class Batch:
             chosen = self._general[first : min(first + self.limit, high)]
             yield chosen, self._kept or self.walk(chosen)
 
-    def _block_pieces(self, start: int, stop: int) -> Iterator[tuple[Chosen, NDArray[np.uint8]]]:
+    def _block_pieces(self, start: int, stop: int) -> Iterator[tuple[Chosen, Bytes]]:
         """(which instructions, view of global memory) in [start, stop) of those that go as blocks."""
         if self._blocks is None:
             return
@@ -136,7 +143,7 @@ class Batch:
             chosen = slice(low, high) if self._blocked is None else self._blocked[low:high]
             yield chosen, self._blocks.view(low, high)
 
-    def _buffer(self, n: int) -> NDArray[np.uint8]:
+    def _buffer(self, n: int) -> Bytes:
         """(n * R, row_bytes) bytes of scratch memory, the same at every call."""
         size = n * self.transaction_bytes
         if len(self._scratch) < size:
@@ -154,7 +161,7 @@ class Batch:
         for chosen, view in self._block_pieces(start, stop):
             self._load_block(chosen, view)
 
-    def _load_rows(self, rows: Rows) -> NDArray[np.uint8]:
+    def _load_rows(self, rows: Rows) -> Bytes:
         """(n * R, row_bytes): what a load delivers, filled and rounded."""
         size, tf32 = self.geometry.row_bytes, self.geometry.tf32
         address, groups = rows.address.reshape(-1), _groups(rows.first, rows.last)
@@ -172,7 +179,7 @@ class Batch:
             out[chosen, low:high] = taken
         return out
 
-    def _load_block(self, chosen: Chosen, view: NDArray[np.uint8]) -> None:
+    def _load_block(self, chosen: Chosen, view: Bytes) -> None:
         axes, data = _address_order(view), self._buffer(len(view))
         copied = view if axes is None else view.transpose(axes)
         data.reshape(copied.shape)[...] = copied
@@ -206,7 +213,7 @@ class Batch:
             _permute(found[0], back, data, found[1].unit)
             ordered[...] = data.reshape(ordered.shape)
 
-    def _store_rows(self, rows: Rows, data: NDArray[np.uint8]) -> None:
+    def _store_rows(self, rows: Rows, data: Bytes) -> None:
         last = np.where(rows.last > 0, sixteen_byte_rule(self.geometry, rows.last), 0)
         for _, size, which in _groups(np.zeros_like(last), last):
             chosen = np.flatnonzero(rows.inside & which[:, None])
@@ -221,7 +228,7 @@ class Batch:
                 write_rows(self.memory, address[piece], reduced(old, new[piece], self.op, self.geometry.data_type))
 
 
-def _groups(first: NDArray[np.int64], last: NDArray[np.int64]) -> list[tuple[int, int, NDArray[np.bool_]]]:
+def _groups(first: Integers, last: Integers) -> list[tuple[int, int, Flags]]:
     """(first, last, which instructions) for each range of row bytes that has any byte."""
     ends = sorted(set(zip(first.tolist(), last.tolist(), strict=True)))
     return [(low, high, (first == low) & (last == high)) for low, high in ends if high > low]
@@ -240,7 +247,7 @@ class Windows:
         TmaTrap: the rows alone are larger than shared memory.
     """
 
-    def __init__(self, geometry: Geometry, rows: int, smem: SharedMemory, starts: NDArray[np.int64]) -> None:
+    def __init__(self, geometry: Geometry, rows: int, smem: SharedMemory, starts: Integers) -> None:
         self.smem, self.starts, self.size = smem, starts, rows * geometry.row_bytes
         if self.size > len(smem):
             raise _overrun(self.size, smem)
@@ -268,7 +275,7 @@ class Windows:
             return False
         return bool((np.diff(np.sort(self.starts)) < max(shape.extent for shape in self.images.values())).any())
 
-    def side_by_side(self, chosen: Chosen) -> tuple[NDArray[np.uint8], Image] | None:
+    def side_by_side(self, chosen: Chosen) -> tuple[Bytes, Image] | None:
         """(n, extent) view of windows and their image, if there is no gap in or between them."""
         if self.image is None or self.image.order is None:
             return None
@@ -278,7 +285,7 @@ class Windows:
             return None
         return self.smem.array[first : first + n * extent].reshape(n, extent), self.image
 
-    def put(self, chosen: Chosen, data: NDArray[np.uint8]) -> None:
+    def put(self, chosen: Chosen, data: Bytes) -> None:
         """Write the rows of the n chosen instructions, (n * R, row_bytes), to their windows."""
         rows, found = data.reshape(-1, self.size), self.side_by_side(chosen)
         if found is None:
@@ -292,7 +299,7 @@ class Windows:
             unit = f"V{shape.unit}"
             np.take(rows.view(unit), shape.order, axis=1, out=ready.view(unit), mode="clip")
 
-    def get(self, chosen: Chosen, data: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    def get(self, chosen: Chosen, data: Bytes) -> Bytes:
         """The rows of the n chosen instructions from their windows: `data`, or a view of shared memory."""
         rows, found = data.reshape(-1, self.size), self.side_by_side(chosen)
         if found is None:
@@ -306,7 +313,7 @@ class Windows:
         np.take(ready.view(unit), shape.units, axis=1, out=rows.view(unit), mode="clip")
         return data
 
-    def _groups(self, chosen: Chosen) -> Iterator[tuple[Image, NDArray[np.bool_], NDArray[np.int64]]]:
+    def _groups(self, chosen: Chosen) -> Iterator[tuple[Image, Flags, Integers]]:
         """(image, which of the chosen have it, (n, units) bytes where their units start)."""
         starts, phases = self.starts[chosen], self.phases[chosen]
         for phase, shape in self.images.items():
@@ -366,7 +373,7 @@ class Blocks:
         low: (n,) bytes from the start of the range to the first byte of each box.
     """
 
-    def __init__(self, geometry: Geometry, entry: Range, low: NDArray[np.int64]) -> None:
+    def __init__(self, geometry: Geometry, entry: Range, low: Integers) -> None:
         self.entry, self._low, self._row_bytes, self._box = entry, low, geometry.row_bytes, _box(geometry)
         self._edges = [0]
         """Where a run of boxes that step by a constant begins, and the end of the last."""
@@ -387,7 +394,7 @@ class Blocks:
                 start = min(start + limit, end)
             place += 1
 
-    def view(self, start: int, stop: int) -> NDArray[np.uint8]:
+    def view(self, start: int, stop: int) -> Bytes:
         """View of one run: (k, counts.., row_bytes), slowest mode first."""
         first, box = int(self._low[start]), self._box
         step = int(self._low[start + 1]) - first if stop - start > 1 else 0
@@ -395,9 +402,7 @@ class Blocks:
         return np.ndarray(shape, np.uint8, self.entry.array, first, strides)
 
 
-def find_blocks(
-    geometry: Geometry, memory: GlobalMemory, coords: NDArray[np.int64]
-) -> tuple[Blocks | None, NDArray[np.bool_]]:
+def find_blocks(geometry: Geometry, memory: GlobalMemory, coords: Integers) -> tuple[Blocks | None, Flags]:
     """The boxes that lie inside the tensor and in the range of memory of the first that does.
 
     Args:
@@ -426,7 +431,7 @@ def find_blocks(
     return (Blocks(geometry, entry, low[held] - entry.address) if held.any() else None), held
 
 
-def _address_order(view: NDArray[np.uint8]) -> tuple[int, ...] | None:
+def _address_order(view: Bytes) -> tuple[int, ...] | None:
     """The axes of a block from the widest stride to the narrowest; None if they are so already."""
     first = 1 if len(view) == 1 else 0  # a single box has no stride, and comes first
     outer = sorted(range(first, view.ndim - 1), key=lambda axis: -abs(view.strides[axis]))
@@ -435,9 +440,7 @@ def _address_order(view: NDArray[np.uint8]) -> tuple[int, ...] | None:
 
 
 @functools.lru_cache(maxsize=4)
-def _block_order(
-    shape: tuple[int, ...], axes: tuple[int, ...], image: Image
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _block_order(shape: tuple[int, ...], axes: tuple[int, ...], image: Image) -> tuple[Integers, Integers]:
     """How a block that was copied in the order of its addresses and the images of its k boxes permute each other.
 
     Args:
@@ -456,7 +459,7 @@ def _block_order(
     return there, back
 
 
-def _permute(source: NDArray[np.uint8], order: NDArray[np.int64], out: NDArray[np.uint8], unit: int) -> None:
+def _permute(source: Bytes, order: Integers, out: Bytes, unit: int) -> None:
     """out unit i = source unit order[i], over contiguous bytes of any shape; order runs over all units of `out`."""
     kind = f"V{unit}"
     np.take(source.reshape(-1).view(kind), order.reshape(-1), out=out.reshape(-1).view(kind), mode="clip")
@@ -518,7 +521,7 @@ def _spans(batch: Batch) -> Iterator[Spans]:
         yield place, np.minimum(place + size, end[where])  # what a store adds behind a row ends with its range
 
 
-def _merged(first: NDArray[np.int64], last: NDArray[np.int64]) -> Spans:
+def _merged(first: Integers, last: Integers) -> Spans:
     """The same bytes as spans in order, none of which touch."""
     order = np.argsort(first, kind="stable")
     first, last = first[order], np.maximum.accumulate(last[order])

@@ -30,7 +30,7 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -39,9 +39,7 @@ from cute_py.errors import InvalidTypeError, InvalidValueError, UnknownFactError
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.formats import OobFill, TensorMapDataType, TensorMapSwizzle, format_row
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from cute_py.tma.emulator.memory import Integers
 
 MODES: Final = ("tile", "im2col", "im2col::w", "im2col::w::128", "tile::gather4", "tile::scatter4")
 """Load and store modes by their names in PTX."""
@@ -121,7 +119,7 @@ def swizzle_row(swizzle: int) -> SwizzleRow:
     raise InvalidValueError(f"swizzle = {int(swizzle)}; must be 0 to {len(SWIZZLES) - 1}")
 
 
-def swizzled(address: NDArray[np.int64], swizzle: int) -> NDArray[np.int64]:
+def swizzled(address: Integers, swizzle: int) -> Integers:
     """Shared-memory addresses after the swizzle, elementwise.
 
     Args:
@@ -223,7 +221,7 @@ class Geometry:
         """Bytes that a barrier is told of: every row in full, out of bounds or not, without halo pixels."""
         return self.rows * self.row_bytes
 
-    def row_count(self, offsets: Sequence[int] | NDArray[np.int64] = ()) -> int:
+    def row_count(self, offsets: Sequence[int] | Integers = ()) -> int:
         """Rows of one instruction, halo pixels counted in.
 
         Args:
@@ -399,15 +397,15 @@ class Image:
 
     unit: int
     """Bytes of a unit: a power of two, at most 16."""
-    positions: NDArray[np.int64]
+    positions: Integers
     """(rows * units a row,) bytes from the start of the window."""
     extent: int
     """Bytes from the start of the window to the end of the last unit."""
     identity: bool
     """Rows lie as they come: no gap, no swizzle."""
-    units: NDArray[np.int64]
+    units: Integers
     """Positions in units, where the image has no gap."""
-    order: NDArray[np.int64] | None
+    order: Integers | None
     """Where the image has no gap: index of the unit that lies at each place; None where it has gaps."""
 
 

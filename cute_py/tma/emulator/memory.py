@@ -13,15 +13,17 @@ import bisect
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_integer, expect_integer_array
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap, given
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+Bytes = NDArray[np.uint8]
+Flags = NDArray[np.bool_]
+Integers = NDArray[np.int64]
 
 POISON = 0xCD
 """Byte that fresh shared memory is filled with, so that bytes that nothing wrote are seen."""
@@ -44,7 +46,7 @@ ADDRESS_LIMIT = 1 << 63
 ILLEGAL_ADDRESS = "CUDA_ERROR_ILLEGAL_ADDRESS"
 
 
-def as_bytes(array: Any, what: str, *, writable: bool) -> NDArray[np.uint8]:
+def as_bytes(array: Any, what: str, *, writable: bool) -> Bytes:
     """A one-dimensional view of a uint8 array.
 
     Raises:
@@ -71,7 +73,7 @@ class Range:
 
     name: str
     address: int
-    array: NDArray[np.uint8]
+    array: Bytes
 
     @property
     def end(self) -> int:
@@ -168,7 +170,7 @@ class GlobalMemory:
         return np.searchsorted(starts, wanted, side="right").astype(np.int64) - 1
 
 
-def as_global(gmem: GlobalMemory | NDArray[np.uint8], gmem_base: int, *, writable: bool) -> GlobalMemory:
+def as_global(gmem: Memory, gmem_base: int, *, writable: bool) -> GlobalMemory:
     """Global memory from either form that the instructions take."""
     if isinstance(gmem, GlobalMemory):
         _address(gmem_base, "gmem_base", 0)  # that of an array; a `GlobalMemory` has addresses of its own
@@ -183,13 +185,13 @@ def as_global(gmem: GlobalMemory | NDArray[np.uint8], gmem_base: int, *, writabl
 # ---- rows ------------------------------------------------------------------------------------------------------------
 
 
-def items(array: NDArray[np.uint8], size: int) -> NDArray[Any]:
+def items(array: Bytes, size: int) -> NDArray[Any]:
     """Every `size` bytes of `array` that start at any byte, as one item each; a view."""
     count = max(len(array) - size + 1, 0)
     return np.ndarray((count,), np.dtype(f"V{size}"), array, 0, (1,))
 
 
-def _by_range(memory: GlobalMemory, address: NDArray[np.int64]) -> list[tuple[int, Any]]:
+def _by_range(memory: GlobalMemory, address: Integers) -> list[tuple[int, Any]]:
     """(range index, which addresses) for the ranges that hold the addresses; one entry and a slice if one does."""
     if not len(address):
         return []
@@ -201,7 +203,7 @@ def _by_range(memory: GlobalMemory, address: NDArray[np.int64]) -> list[tuple[in
     return [(int(which), np.flatnonzero(index == which)) for which in np.unique(index)]
 
 
-def require_rows(memory: GlobalMemory, address: NDArray[np.int64], size: int, *, writing: bool) -> None:
+def require_rows(memory: GlobalMemory, address: Integers, size: int, *, writing: bool) -> None:
     """Every byte of the rows at `address` lies in some range, a writable one if it is written.
 
     Raises:
@@ -234,9 +236,7 @@ def require_writable(entry: Range, writing: bool) -> None:
         raise InvalidTypeError(f"range {entry.name!r} must be a writable array")
 
 
-def _held(
-    memory: GlobalMemory, address: NDArray[np.int64], size: int
-) -> Iterator[tuple[Any, NDArray[Any], NDArray[np.int64], int]]:
+def _held(memory: GlobalMemory, address: Integers, size: int) -> Iterator[tuple[Any, NDArray[Any], Integers, int]]:
     """(which rows, items, index of their items, bytes) for each range and length: a row ends with its range."""
     for index, chosen in _by_range(memory, address):
         entry = memory.ranges[index]
@@ -251,7 +251,7 @@ def _held(
             yield np.arange(len(address))[chosen][same], items(entry.array, held), start[same], held
 
 
-def read_rows(memory: GlobalMemory, address: NDArray[np.int64], size: int) -> NDArray[np.uint8]:
+def read_rows(memory: GlobalMemory, address: Integers, size: int) -> Bytes:
     """(m, size) bytes at (m,) addresses that some range holds; what lies behind the end of its range reads as 0."""
     out = np.zeros((len(address), size), np.uint8)
     for chosen, kept, start, held in _held(memory, address, size):
@@ -262,7 +262,7 @@ def read_rows(memory: GlobalMemory, address: NDArray[np.int64], size: int) -> ND
     return out
 
 
-def write_rows(memory: GlobalMemory, address: NDArray[np.int64], rows: NDArray[np.uint8]) -> None:
+def write_rows(memory: GlobalMemory, address: Integers, rows: Bytes) -> None:
     """Write (m, size) bytes at (m,) addresses, in order.
 
     What reaches past the end of a range is dropped: a row that a store rounds up to 16 bytes may end in memory that
@@ -315,7 +315,7 @@ class SharedMemory:
         return len(self.array)
 
 
-def as_shared(smem: SharedMemory | NDArray[np.uint8] | None, *, writable: bool) -> SharedMemory:
+def as_shared(smem: Window | None, *, writable: bool) -> SharedMemory:
     """Shared memory from either form that the instructions take."""
     if isinstance(smem, SharedMemory):
         return smem
@@ -324,3 +324,8 @@ def as_shared(smem: SharedMemory | NDArray[np.uint8] | None, *, writable: bool) 
     wrapped.array, wrapped.base, wrapped.poison, wrapped.rank = array, 0, POISON, 0
     wrapped.peers, wrapped.barriers = (wrapped,), {}
     return wrapped
+
+
+Memory = GlobalMemory | Bytes
+Window = SharedMemory | Bytes
+"""The two forms of a memory that the instructions take."""

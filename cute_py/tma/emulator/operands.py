@@ -10,22 +10,17 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from cute_py.argument_checks import expect_integer, expect_integer_array
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import EmissionError, InvalidValueError, TmaTrap, given
-from cute_py.tma.emulator.geometry import MEASURED, SWIZZLES, W128_GROUP
-from cute_py.tma.emulator.memory import MAX_CTAS, SHARED_LIMIT, SharedMemory
+from cute_py.tma.emulator.geometry import MEASURED, SWIZZLES, W128_GROUP, Geometry
+from cute_py.tma.emulator.memory import MAX_CTAS, SHARED_LIMIT, Integers, SharedMemory
 from cute_py.tma.emulator.values import REDUCTIONS
 from cute_py.tma.emulator.walk import bounding_box
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from cute_py.tma.emulator.geometry import Geometry
 
 ILLEGAL_INSTRUCTION: Final = "CUDA_ERROR_ILLEGAL_INSTRUCTION"
 
@@ -146,7 +141,7 @@ def require_box(geometry: Geometry, rows: int) -> None:
         raise InvalidValueError(f"box of {nbytes} bytes; more than any shared memory holds")
 
 
-def _matrix(values: Any, width: int, what: str) -> NDArray[np.int64]:
+def _matrix(values: Any, width: int, what: str) -> Integers:
     array = expect_integer_array(values, what)
     if array.ndim == 1:
         array = array[None, :]
@@ -155,7 +150,7 @@ def _matrix(values: Any, width: int, what: str) -> NDArray[np.int64]:
     return array
 
 
-def coordinates(geometry: Geometry, coords: Any) -> NDArray[np.int64]:
+def coordinates(geometry: Geometry, coords: Any) -> Integers:
     """(n, k) coordinates of n instructions; k is the rank, or 5 for gather4 and scatter4.
 
     Raises:
@@ -176,7 +171,7 @@ def _present(values: Any, what: str) -> bool:
     return expect_integer_array(values, what).size > 0
 
 
-def im2col_offsets(geometry: Geometry, offsets: Any, n: int) -> NDArray[np.int64]:
+def im2col_offsets(geometry: Geometry, offsets: Any, n: int) -> Integers:
     """(n, R-2) offsets of im2col, or (n, 2) wHalo and wOffset of the w modes; zeros if none are given.
 
     Raises:
@@ -202,7 +197,7 @@ def im2col_offsets(geometry: Geometry, offsets: Any, n: int) -> NDArray[np.int64
     return array
 
 
-def checked(geometry: Geometry, coords: Any, offsets: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+def checked(geometry: Geometry, coords: Any, offsets: Any) -> tuple[Integers, Integers, int]:
     """Coordinates and im2col offsets of n instructions, and the rows of one; where no shared memory bounds its size."""
     where = coordinates(geometry, coords)
     more = im2col_offsets(geometry, offsets, len(where))
@@ -239,7 +234,7 @@ def refuse_load_operands(instruction: str, offsets: Any, barrier: Any, multicast
         raise InvalidValueError(f"{instruction} has no operand for {' and '.join(wrong)}; only loads have")
 
 
-def offsets_of_windows(offsets: Any, n: int) -> NDArray[np.int64]:
+def offsets_of_windows(offsets: Any, n: int) -> Integers:
     """(n,) int64 of one offset for all windows, or one for each.
 
     Raises:
@@ -251,7 +246,7 @@ def offsets_of_windows(offsets: Any, n: int) -> NDArray[np.int64]:
     return np.broadcast_to(array, (n,)).astype(np.int64)  # a copy: one offset for all is a view without strides
 
 
-def window_offsets(smem: SharedMemory, offsets: Any, n: int) -> NDArray[np.int64]:
+def window_offsets(smem: SharedMemory, offsets: Any, n: int) -> Integers:
     """(n,) offsets of the windows in shared memory.
 
     Raises:
@@ -296,9 +291,7 @@ def destinations(smem: SharedMemory, multicast_mask: int | None) -> list[SharedM
 # ---- what the hardware refuses ---------------------------------------------------------------------------------------
 
 
-def check_traps(
-    geometry: Geometry, instruction: str, coords: NDArray[np.int64], op: str | None = None
-) -> list[Diagnostic]:
+def check_traps(geometry: Geometry, instruction: str, coords: Integers, op: str | None = None) -> list[Diagnostic]:
     """Why the hardware refuses n instructions: for each rule the first instruction that breaks it.
 
     Args:

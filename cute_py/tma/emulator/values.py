@@ -14,15 +14,14 @@ All of it was measured on NVIDIA H200, driver 580.159.04.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cute_py.dtypes import as_dtype
 from cute_py.tma.descriptor.formats import TensorMapDataType, format_row
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from cute_py.tma.emulator.memory import Bytes
 
 _T = TensorMapDataType
 
@@ -36,7 +35,7 @@ _TF32_DROPPED: Final = 13
 """Bits of a float32's fraction that tf32 does not have."""
 
 
-def filled_rows(count: int, row_bytes: int, nan_fill: bool) -> NDArray[np.uint8]:
+def filled_rows(count: int, row_bytes: int, nan_fill: bool) -> Bytes:
     """(count, row_bytes) bytes of what a load writes outside the tensor."""
     rows = np.zeros((count, row_bytes), np.uint8)
     if nan_fill:
@@ -44,7 +43,7 @@ def filled_rows(count: int, row_bytes: int, nan_fill: bool) -> NDArray[np.uint8]
     return rows
 
 
-def round_to_tf32(rows: NDArray[np.uint8]) -> None:
+def round_to_tf32(rows: Bytes) -> None:
     """Round the float32 words of contiguous bytes to tf32 (10 bits of fraction), in place.
 
     To nearest, ties to even. A NaN becomes 0x7FFFE000; what rounds past the largest number becomes infinity.
@@ -88,7 +87,7 @@ _ON_INTEGERS: Final[dict[str, Callable[[Any, Any], Any]]] = {
 }
 
 
-def reduced(old: NDArray[np.uint8], new: NDArray[np.uint8], op: str, data_type: TensorMapDataType) -> NDArray[np.uint8]:
+def reduced(old: Bytes, new: Bytes, op: str, data_type: TensorMapDataType) -> Bytes:
     """`old OP new`, elementwise.
 
     Args:
@@ -110,7 +109,7 @@ def reduced(old: NDArray[np.uint8], new: NDArray[np.uint8], op: str, data_type: 
     return np.ascontiguousarray(out).view(np.uint8).reshape(old.shape)
 
 
-def _flushed(values: NDArray[Any]) -> NDArray[np.float32]:
+def _flushed(values: NDArray[Any]) -> NDArray[Any]:
     """float32 with denormals as zeros of their sign."""
     bits = values.view(np.uint32)
     return np.where(bits & 0x7F800000, bits, bits & np.uint32(0x80000000)).view(np.float32)
@@ -128,10 +127,10 @@ def _float_sum(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
     return bits
 
 
-def _small_float_order(old: NDArray[np.uint16], new: NDArray[np.uint16], op: str, infinity: int) -> NDArray[np.uint16]:
+def _small_float_order(old: NDArray[Any], new: NDArray[Any], op: str, infinity: int) -> NDArray[Any]:
     """min or max of floats of 16 bits, which order as their bits do."""
 
-    def key(bits: NDArray[np.uint16]) -> NDArray[np.int32]:
+    def key(bits: NDArray[Any]) -> NDArray[Any]:
         magnitude = (bits & 0x7FFF).astype(np.int32)
         return np.where(bits & 0x8000, -magnitude - 1, magnitude)  # -0 is below +0
 

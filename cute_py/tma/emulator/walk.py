@@ -21,31 +21,28 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from cute_py.tma.emulator.geometry import Geometry
+from cute_py.tma.emulator.geometry import Geometry
+from cute_py.tma.emulator.memory import Flags, Integers
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
     """The rows of n instructions, R rows each."""
 
-    address: NDArray[np.int64]
+    address: Integers
     """(n, R) bytes: where byte 0 of the row would be; meaningless where `inside` is false."""
-    inside: NDArray[np.bool_]
+    inside: Flags
     """(n, R): no coordinate but the innermost is outside the tensor."""
-    first: NDArray[np.int64]
+    first: Integers
     """(n,) bytes: the first byte of a row that is inside the tensor."""
-    last: NDArray[np.int64]
+    last: Integers
     """(n,) bytes: one past the last byte of a row that is inside the tensor; `first` if there is none."""
 
 
-def walk(geometry: Geometry, coords: NDArray[np.int64], offsets: NDArray[np.int64]) -> Rows:
+def walk(geometry: Geometry, coords: Integers, offsets: Integers) -> Rows:
     """The rows of n instructions.
 
     Args:
@@ -75,7 +72,7 @@ def walk(geometry: Geometry, coords: NDArray[np.int64], offsets: NDArray[np.int6
     return Rows(address, inside, first, np.maximum(first, last))
 
 
-def row_coordinates(geometry: Geometry, coord: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+def row_coordinates(geometry: Geometry, coord: Integers, offsets: Integers) -> Integers:
     """(R, rank) tensor coordinates of byte 0 of each row of one instruction, with (1, k) coordinates and offsets."""
     if geometry.mode == "tile":
         return coord + _tile_table(geometry)
@@ -84,15 +81,13 @@ def row_coordinates(geometry: Geometry, coord: NDArray[np.int64], offsets: NDArr
 
 
 @functools.lru_cache(maxsize=256)
-def _tile_table(geometry: Geometry) -> NDArray[np.int64]:
+def _tile_table(geometry: Geometry) -> Integers:
     """(R, rank) coordinates of the rows of a tile at 0."""
     indices = np.indices(geometry.counts[::-1]).reshape(geometry.rank, -1)[::-1]  # the fastest mode is the last axis
     return np.asarray(indices.T * np.asarray(geometry.steps))
 
 
-def _places(
-    geometry: Geometry, coords: NDArray[np.int64], offsets: NDArray[np.int64]
-) -> list[tuple[int, NDArray[np.int64]]]:
+def _places(geometry: Geometry, coords: Integers, offsets: Integers) -> list[tuple[int, Integers]]:
     """(mode, coordinates in it) of the modes that count rows.
 
     Of a tile (n, count) for each mode, fastest mode first: its rows are all combinations. Else (n, R): those of the
@@ -109,7 +104,7 @@ def _places(
     return places
 
 
-def sixteen_byte_rule(geometry: Geometry, last: NDArray[np.int64]) -> NDArray[np.int64]:
+def sixteen_byte_rule(geometry: Geometry, last: Integers) -> Integers:
     """How far a store writes a row: up to the next 16 bytes, never past the box.
 
     Source: measured on NVIDIA H200, driver 580.159.04: bytes = min(ceil(valid bytes / 16) x 16, inner bytes).
@@ -126,14 +121,12 @@ def row_modes(geometry: Geometry) -> range:
 
 
 @functools.lru_cache(maxsize=256)
-def _row_axes(geometry: Geometry) -> list[tuple[int, NDArray[np.int64]]]:
+def _row_axes(geometry: Geometry) -> list[tuple[int, Integers]]:
     """(mode, distance of each of its coordinates from the first), fastest mode first."""
     return [(m, np.arange(geometry.counts[m], dtype=np.int64) * geometry.steps[m]) for m in row_modes(geometry)]
 
 
-def _step(
-    geometry: Geometry, index: int, start: NDArray[np.int64], count: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _step(geometry: Geometry, index: int, start: Integers, count: Integers) -> tuple[Integers, Integers]:
     """In the spatial mode with this index: the coordinate after `count` steps from `start`, and how often it passed the
     end of the bounding box and returned to its beginning."""
     mode = geometry.spatial[index]
@@ -151,9 +144,7 @@ def bounding_box(geometry: Geometry, index: int) -> tuple[int, int]:
     return geometry.lower[index], geometry.dims[geometry.spatial[index]] - 1 + geometry.upper[index]
 
 
-def _bases(
-    geometry: Geometry, coords: NDArray[np.int64], offsets: NDArray[np.int64]
-) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
+def _bases(geometry: Geometry, coords: Integers, offsets: Integers) -> tuple[list[Integers], Integers]:
     """Pixels sampled by im2col, one (n, R) array for each spatial mode, W first; and image numbers (n, R)."""
     carry = np.broadcast_to(np.arange(geometry.rows, dtype=np.int64), (len(coords), geometry.rows))
     bases = []
@@ -163,9 +154,7 @@ def _bases(
     return bases, coords[:, -1, None] + carry * geometry.steps[-1]
 
 
-def _wide_bases(
-    geometry: Geometry, coords: NDArray[np.int64], offsets: NDArray[np.int64]
-) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
+def _wide_bases(geometry: Geometry, coords: Integers, offsets: Integers) -> tuple[list[Integers], Integers]:
     """Pixels and image numbers of im2col::w and im2col::w::128, as `_bases`."""
     halo, offset, group = int(offsets[0, 0]), int(offsets[0, 1]), geometry.group
     slot = np.arange(geometry.row_count(offsets[0]), dtype=np.int64)

@@ -17,9 +17,7 @@ Source: PTX ISA 9.0, cp.async.bulk, cp.reduce.async.bulk.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from cute_py.argument_checks import expect, expect_integer
 from cute_py.diagnostics import Diagnostic
@@ -32,19 +30,16 @@ from cute_py.tma.emulator.memory import (
     ILLEGAL_ADDRESS,
     MAX_CTAS,
     POISON,
+    Bytes,
     GlobalMemory,
+    Memory,
     SharedMemory,
+    Window,
     as_global,
     as_shared,
 )
 from cute_py.tma.emulator.operands import reduction
 from cute_py.tma.emulator.values import REDUCTIONS, reduced
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Memory = GlobalMemory | NDArray[np.uint8]
-    Window = SharedMemory | NDArray[np.uint8]
 
 UNIT = 16
 """Bytes: granularity of sizes and addresses."""
@@ -120,7 +115,7 @@ def _address(address: Any) -> int:
     return expect_integer(address, "address", 0, ADDRESS_LIMIT - 1)
 
 
-def _shared(smem: SharedMemory, offset: int, nbytes: int) -> NDArray[np.uint8]:
+def _shared(smem: SharedMemory, offset: int, nbytes: int) -> Bytes:
     if offset < 0 or offset + nbytes > len(smem):
         raise TmaTrap(
             ILLEGAL_ADDRESS,
@@ -130,7 +125,7 @@ def _shared(smem: SharedMemory, offset: int, nbytes: int) -> NDArray[np.uint8]:
     return smem.array[offset : offset + nbytes]
 
 
-def _global(memory: GlobalMemory, address: int, nbytes: int) -> NDArray[np.uint8]:
+def _global(memory: GlobalMemory, address: int, nbytes: int) -> Bytes:
     entry = memory.find(address)
     if entry is None or address + nbytes > entry.end:
         raise TmaTrap(
@@ -141,7 +136,7 @@ def _global(memory: GlobalMemory, address: int, nbytes: int) -> NDArray[np.uint8
     return entry.array[address - entry.address : address - entry.address + nbytes]
 
 
-def _moved(source: NDArray[np.uint8], target: NDArray[np.uint8], barrier: Mbarrier | None = None) -> TransactionBytes:
+def _moved(source: Bytes, target: Bytes, barrier: Mbarrier | None = None) -> TransactionBytes:
     target[...] = source
     if barrier is not None:
         barrier.complete_tx(len(source))
