@@ -163,6 +163,7 @@ def bulk_load(
         InvalidValueError: a size or address that is not a multiple of 16.
         TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS.
 
+    >>> import numpy as np
     >>> smem = np.zeros(64, np.uint8)
     >>> bulk_load(np.arange(64, dtype=np.uint8), 16, smem, 32, 16), int(smem[32])
     (16, 16)

@@ -23,7 +23,7 @@ from cute_py.tma.emulator.geometry import image
 from cute_py.tma.emulator.mbarrier import MAX_COUNT
 from cute_py.tma.emulator.memory import SHARED_LIMIT, GlobalMemory, SharedMemory
 from cute_py.tma.emulator.operands import require_box
-from cute_py.tma.simulate.diagnosis import Flight, Outcome, Race, Run
+from cute_py.tma.simulate.diagnosis import Flight, Outcome, Run, would_hang
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,8 +51,7 @@ class RingLoad:
     im2col_offsets: Sequence[int] = ()
 
     def __post_init__(self) -> None:
-        _require_rows(self.coords, "a load")
-        expect_integer(self.offset, "offset, of a load in its stage,", 0, SHARED_LIMIT - 1, "bytes")
+        _require_rows(self, "a load")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +63,15 @@ class RingStore:
     offset: int = 0
 
     def __post_init__(self) -> None:
-        _require_rows(self.coords, "a store")
-        expect_integer(self.offset, "offset, of a store in its stage,", 0, SHARED_LIMIT - 1, "bytes")
+        _require_rows(self, "a store")
 
 
-def _require_rows(coords: Any, what: str) -> None:
-    rows = expect_integer_array(coords, f"coords of {what}")
+def _require_rows(copy: RingLoad | RingStore, what: str) -> None:
+    rows = expect_integer_array(copy.coords, f"coords of {what}")
     if rows.ndim != 2 and (rows.size or not rows.ndim):
-        raise InvalidTypeError(f"coords of {what} must be one row of coordinates an iteration, got {given(coords)}")
+        got = given(copy.coords)
+        raise InvalidTypeError(f"coords of {what} must be one row of coordinates an iteration, got {got}")
+    expect_integer(copy.offset, f"offset, of {what} in its stage,", 0, SHARED_LIMIT - 1, "bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,25 +306,9 @@ class _Simulation:
                 stage.history.append(stage.state)
             self.tick += 1
             if outcome is None and not moved and not self.flying:
-                outcome = self._hang()
+                outcome = would_hang(self.stages[self.consumed % self.ring.depth].full, self.ring.run.races)
         if outcome is None:
             self.ring.run.wait_group(0)
-            outcome = Outcome("completed", self._races())
+            outcome = Outcome("completed", tuple(self.ring.run.races))
         states = tuple("".join(stage.history) for stage in self.stages)
         return Timeline(self.ring.depth, tuple(self.events), states, outcome)
-
-    def _races(self) -> tuple[Race, ...]:
-        return tuple(self.ring.run.races)
-
-    def _hang(self) -> Outcome:
-        barrier = self.stages[self.consumed % self.ring.depth].full
-        return Outcome(
-            "would hang",
-            self._races(),
-            barrier=barrier.name,
-            phase=barrier.phase,
-            expected=barrier.expected,
-            arrived=barrier.arrived_bytes,
-            pending=barrier.pending,
-            contributions=tuple(barrier.contributions),
-        )
