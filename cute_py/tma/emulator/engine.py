@@ -79,8 +79,8 @@ class Batch:
         self.op, self.writing, self.unmeasured = op, writing, unmeasured
         self.rows = geometry.row_count(offsets[0] if len(offsets) else ())
         self.limit = max(1, PIECE_BYTES // max(1, self.rows * geometry.row_bytes))
-        self.windows = [Windows(geometry, self.rows, smem, starts) for smem, starts in windows]
-        self._blocks: Blocks | None = None
+        self.windows = [_Windows(geometry, self.rows, smem, starts) for smem, starts in windows]
+        self._blocks: _Blocks | None = None
         self._blocked: Integers | None = None
         """Indices of the instructions that go as blocks; None if all do."""
         self._general = np.arange(len(coords))
@@ -237,7 +237,7 @@ def _groups(first: Integers, last: Integers) -> list[tuple[int, int, Flags]]:
 # ---- windows of shared memory ----------------------------------------------------------------------------------------
 
 
-class Windows:
+class _Windows:
     """Where n instructions lie in the shared memory of one CTA.
 
     Args:
@@ -366,7 +366,7 @@ def _box(geometry: Geometry) -> _Box:
     )
 
 
-class Blocks:
+class _Blocks:
     """Boxes that lie inside the tensor and in one range of memory.
 
     Args:
@@ -402,7 +402,7 @@ class Blocks:
         return np.ndarray(shape, np.uint8, self.entry.array, first, strides)
 
 
-def find_blocks(geometry: Geometry, memory: GlobalMemory, coords: Integers) -> tuple[Blocks | None, Flags]:
+def find_blocks(geometry: Geometry, memory: GlobalMemory, coords: Integers) -> tuple[_Blocks | None, Flags]:
     """The boxes that lie inside the tensor and in the range of memory of the first that does.
 
     Args:
@@ -418,7 +418,7 @@ def find_blocks(geometry: Geometry, memory: GlobalMemory, coords: Integers) -> t
         entry = memory.find(first) if all(0 <= c < room for c, room in zip(coord, box.room, strict=True)) else None
         if entry is None or first + box.reach > entry.end:
             return None, np.zeros(1, np.bool_)
-        return Blocks(geometry, entry, np.array([first - entry.address])), np.ones(1, np.bool_)
+        return _Blocks(geometry, entry, np.array([first - entry.address])), np.ones(1, np.bool_)
     held = np.asarray(((coords >= 0) & (coords < np.asarray(box.room))).all(axis=1))
     if not held.any():
         return None, held
@@ -428,7 +428,7 @@ def find_blocks(geometry: Geometry, memory: GlobalMemory, coords: Integers) -> t
     if entry is None:
         return None, np.zeros_like(held)
     held &= (low >= entry.address) & (low + box.reach <= entry.end)
-    return (Blocks(geometry, entry, low[held] - entry.address) if held.any() else None), held
+    return (_Blocks(geometry, entry, low[held] - entry.address) if held.any() else None), held
 
 
 def _address_order(view: Bytes) -> tuple[int, ...] | None:
