@@ -251,8 +251,7 @@ def signalled(
         return []
     if not multicast:
         return [told_barrier(barrier, destinations[0])]
-    offset = barrier.offset if isinstance(barrier, Mbarrier) else barrier
-    parity = barrier.rank & 1 if isinstance(barrier, Mbarrier) else 0
+    offset, parity = (barrier.offset, barrier.rank & 1) if isinstance(barrier, Mbarrier) else (barrier, 0)
     if offset is None:
         raise InvalidValueError("multicast needs a barrier at an offset in shared memory", hint="use init_barrier")
     told = []

@@ -111,8 +111,16 @@ def _size(nbytes: Any) -> int:
     return expect_integer(nbytes, "size", 0, unit="bytes")
 
 
-def _address(address: Any) -> int:
-    return expect_integer(address, "address", 0, ADDRESS_LIMIT - 1)
+def _ends(
+    smem: Window, offset: int, gmem: Memory, address: int, nbytes: int, gmem_base: int, *, storing: bool
+) -> tuple[SharedMemory, Bytes, Bytes]:
+    """Shared memory, and the bytes there and in global memory between which a copy runs."""
+    shared = as_shared(smem, writable=not storing)
+    address, offset = expect_integer(address, "address", 0, ADDRESS_LIMIT - 1), expect_integer(offset, "offset")
+    nbytes = _size(nbytes)
+    _require(nbytes, address=address, offset=offset + shared.base)
+    memory = as_global(gmem, gmem_base, writable=storing)
+    return shared, _shared(shared, offset, nbytes), _global(memory, address, nbytes)
 
 
 def _shared(smem: SharedMemory, offset: int, nbytes: int) -> Bytes:
@@ -168,11 +176,7 @@ def bulk_load(
     >>> bulk_load(np.arange(64, dtype=np.uint8), 16, smem, 32, 16), int(smem[32])
     (16, 16)
     """
-    shared = as_shared(smem, writable=True)
-    address, offset, nbytes = _address(address), expect_integer(offset, "offset"), _size(nbytes)
-    _require(nbytes, address=address, offset=offset + shared.base)
-    source = _global(as_global(gmem, gmem_base, writable=False), address, nbytes)
-    target = _shared(shared, offset, nbytes)
+    shared, target, source = _ends(smem, offset, gmem, address, nbytes, gmem_base, storing=False)
     return _moved(source, target, None if barrier is None else told_barrier(barrier, shared))
 
 
@@ -193,11 +197,7 @@ def bulk_store(
         InvalidValueError: a size or address that is not a multiple of 16; a reduction that the format does not have.
         TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS.
     """
-    shared = as_shared(smem, writable=False)
-    address, offset, nbytes = _address(address), expect_integer(offset, "offset"), _size(nbytes)
-    _require(nbytes, address=address, offset=offset + shared.base)
-    source = _shared(shared, offset, nbytes)
-    target = _global(as_global(gmem, gmem_base, writable=True), address, nbytes)
+    _, source, target = _ends(smem, offset, gmem, address, nbytes, gmem_base, storing=True)
     if op is not None:
         op, data_type = reduction(op), expect(data_type, TensorMapDataType, "data_type, the type of the elements,")
         if data_type not in REDUCTIONS[op]:

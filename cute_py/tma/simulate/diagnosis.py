@@ -22,9 +22,10 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cute_py.argument_checks import (
     expect,
@@ -37,16 +38,11 @@ from cute_py.argument_checks import (
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import InvalidValueError, RaceError, TmaTrap, WouldHangError
 from cute_py.tma.emulator import operands
+from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.geometry import image
 from cute_py.tma.emulator.mbarrier import Contribution, Mbarrier, init_barrier
-from cute_py.tma.emulator.memory import SHARED_LIMIT, SharedMemory, as_bytes, as_global
+from cute_py.tma.emulator.memory import SHARED_LIMIT, GlobalMemory, SharedMemory, as_bytes, as_global
 from cute_py.tma.simulate.proxy import Agent, TensormapProxy
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from cute_py.tma.emulator.emulator import Emulator
-    from cute_py.tma.emulator.memory import GlobalMemory
 
 
 @dataclass(slots=True)
@@ -280,20 +276,11 @@ class Run:
         self._check("two loads into the same bytes", self.flights, this)
         self._check("overwrites a stage that is still being read", self._reading, this)
         self._check("overwrites the source of a store before its group was read", self.groups.unread(), this)
+        more: dict[str, Any] = {"mode": mode, "im2col_offsets": im2col_offsets, "multicast_mask": multicast_mask}
+        more |= {"smem_offset": offset, "cta_group": cta_group, "gmem_base": gmem_base}
 
         def land() -> int:
-            nbytes = self.engine.load(
-                descriptor,
-                self.gmem,
-                coords,
-                self.smem,
-                mode=mode,
-                smem_offset=offset,
-                im2col_offsets=im2col_offsets,
-                multicast_mask=multicast_mask,
-                cta_group=cta_group,
-                gmem_base=gmem_base,
-            )
+            nbytes = self.engine.load(descriptor, self.gmem, coords, self.smem, **more)
             barrier.complete_tx(nbytes, name)
             return nbytes
 
@@ -407,15 +394,7 @@ class Run:
             self._note(Race(f"tensor map is {ordering}", 0, 0, f"the write of the map at 0x{descriptor:x}", name))
         return data
 
-    def _footprint(
-        self,
-        name: str,
-        descriptor: Any,
-        coords: Sequence[int],
-        offset: int,
-        mode: str | None,
-        offsets: Sequence[int] = (),
-    ) -> Access:
+    def _footprint(self, name: str, descriptor: Any, coords: Any, offset: int, mode: Any, offsets: Any = ()) -> Access:
         """Bytes of shared memory that a tensor copy touches."""
         shape = self.engine.geometry(descriptor, mode)
         *_, rows = operands.checked(shape, [coords], offsets)

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_choice, expect_function, expect_integer, expect_integers
 from cute_py.errors import InvalidValueError
@@ -20,9 +21,6 @@ from cute_py.tma.emulator import operands
 from cute_py.tma.emulator.geometry import Geometry, Image, geometry, image
 from cute_py.tma.emulator.memory import ADDRESS_LIMIT, SHARED_LIMIT, GlobalMemory, SharedMemory, as_bytes
 from cute_py.tma.emulator.walk import Rows, row_coordinates, walk
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 BANKS = 32
 BANK_BYTES = 4
