@@ -19,28 +19,10 @@ import numpy as np
 from cute_py.argument_checks import expect, expect_integer, expect_integer_array
 from cute_py.errors import InvalidValueError, TmaTrap, UnknownFactError
 from cute_py.tma.emulator import operands
-from cute_py.tma.emulator.engine import Batch, require_apart
-from cute_py.tma.emulator.geometry import DOCUMENTED, MEASURED, Geometry, geometry
+from cute_py.tma.emulator.engine import Batch, TransactionBytes, require_apart
+from cute_py.tma.emulator.geometry import Geometry, geometry
 from cute_py.tma.emulator.mbarrier import Mbarrier, signalled
 from cute_py.tma.emulator.memory import Memory, Window, as_global, as_shared
-
-
-class TransactionBytes(int):
-    """The bytes that an instruction completes at its barrier, with how it is known what the instruction does.
-
-    `why` is what rests on documents alone; '' if all was measured.
-
-    >>> TransactionBytes(4096).evidence, TransactionBytes(4096, "cta_group::2").evidence
-    ('measured', 'documented')
-    """
-
-    evidence: str
-    why: str
-
-    def __new__(cls, value: int, why: str = "") -> TransactionBytes:
-        self = super().__new__(cls, value)
-        self.evidence, self.why = DOCUMENTED if why else MEASURED, why
-        return self
 
 
 class Emulator:
@@ -116,7 +98,7 @@ class Emulator:
         batch.load(0, 1)
         for told in barriers:
             told.complete_tx(batch.transaction_bytes)
-        return _result(batch)
+        return batch.transaction_bytes
 
     def store(
         self,
@@ -190,7 +172,7 @@ class Emulator:
         """
         batch = self._batch("prefetch", descriptor_bytes, gmem, [coords], None, mode, 0, gmem_base, im2col_offsets)
         batch.check()
-        return TransactionBytes(0, batch.unmeasured)
+        return TransactionBytes(0, batch.transaction_bytes.why)
 
     # ---- many instructions of one descriptor -------------------------------------------------------------------
 
@@ -221,7 +203,7 @@ class Emulator:
         step = 1 if batch.windows[0].overlap() else max(n, 1)
         for start in range(0, n, step):
             batch.load(start, start + step)
-        return _result(batch)
+        return batch.transaction_bytes
 
     def store_many(
         self,
@@ -296,7 +278,7 @@ class Emulator:
         for start in range(0, n, depth):
             loads.load(start, min(start + depth, n))
             stores.store(start, min(start + depth, n))
-        return _result(loads)
+        return loads.transaction_bytes
 
     # ---- common ------------------------------------------------------------------------------------------------
 
@@ -354,8 +336,4 @@ class Emulator:
         batch = self._batch("store" if op is None else "reduce", *instructions, op=op)
         batch.check()
         batch.store(0, len(batch.coords))
-        return _result(batch)
-
-
-def _result(batch: Batch) -> TransactionBytes:
-    return TransactionBytes(batch.transaction_bytes, batch.unmeasured)
+        return batch.transaction_bytes

@@ -25,7 +25,7 @@ from typing import Final
 import numpy as np
 
 from cute_py.errors import InvalidValueError, TmaTrap
-from cute_py.tma.emulator.geometry import Geometry, Image, image, swizzle_row
+from cute_py.tma.emulator.geometry import DOCUMENTED, MEASURED, Geometry, Image, image, swizzle_row
 from cute_py.tma.emulator.memory import (
     ILLEGAL_ADDRESS,
     Bytes,
@@ -52,6 +52,24 @@ Chosen = slice | Integers
 PIECE_BYTES: Final = 1 << 21
 
 
+class TransactionBytes(int):
+    """The bytes that an instruction completes at its barrier, with how it is known what the instruction does.
+
+    `why` is what rests on documents alone; '' if all was measured.
+
+    >>> TransactionBytes(4096).evidence, TransactionBytes(4096, "cta_group::2").evidence
+    ('measured', 'documented')
+    """
+
+    evidence: str
+    why: str
+
+    def __new__(cls, value: int, why: str = "") -> TransactionBytes:
+        self = super().__new__(cls, value)
+        self.evidence, self.why = DOCUMENTED if why else MEASURED, why
+        return self
+
+
 class Batch:
     """n instructions of one geometry, with their operands checked.
 
@@ -76,9 +94,11 @@ class Batch:
         unmeasured: str = "",
     ) -> None:
         self.geometry, self.memory, self.coords, self.offsets = geometry, memory, coords, offsets
-        self.op, self.writing, self.unmeasured = op, writing, unmeasured
+        self.op, self.writing = op, writing
         self.rows = geometry.row_count(offsets[0] if len(offsets) else ())
-        self.limit = max(1, PIECE_BYTES // max(1, self.rows * geometry.row_bytes))
+        self.transaction_bytes = TransactionBytes(self.rows * geometry.row_bytes, unmeasured)
+        """Of one instruction."""
+        self.limit = max(1, PIECE_BYTES // max(1, self.transaction_bytes))
         self.windows = [_Windows(geometry, self.rows, smem, starts) for smem, starts in windows]
         self._blocks: _Blocks | None = None
         self._blocked: Integers | None = None
@@ -87,11 +107,6 @@ class Batch:
         """Indices of the others."""
         self._kept: Rows | None = None
         self._scratch = np.empty(0, np.uint8)
-
-    @property
-    def transaction_bytes(self) -> int:
-        """Bytes that one instruction completes."""
-        return self.rows * self.geometry.row_bytes
 
     def walk(self, chosen: Chosen) -> Rows:
         """The rows of some of the instructions."""
@@ -163,21 +178,21 @@ class Batch:
 
     def _load_rows(self, rows: Rows) -> Bytes:
         """(n * R, row_bytes): what a load delivers, filled and rounded."""
-        size, tf32 = self.geometry.row_bytes, self.geometry.tf32
-        address, groups = rows.address.reshape(-1), _groups(rows.first, rows.last)
+        size, address, groups = self.geometry.row_bytes, rows.address.reshape(-1), _groups(rows.first, rows.last)
         if len(groups) == 1 and groups[0][:2] == (0, size) and groups[0][2].all() and rows.inside.all():
-            out = read_rows(self.memory, address, size)
-            if tf32:
-                round_to_tf32(out)
-            return out
+            return self._read(address, size)
         out = filled_rows(len(address), size, self.geometry.nan_fill)
         for low, high, which in groups:
             chosen = np.flatnonzero(rows.inside & which[:, None])
-            taken = read_rows(self.memory, address[chosen] + low, high - low)
-            if tf32:
-                round_to_tf32(taken)
-            out[chosen, low:high] = taken
+            out[chosen, low:high] = self._read(address[chosen] + low, high - low)
         return out
+
+    def _read(self, address: Integers, size: int) -> Bytes:
+        """Rows from global memory; what is filled is not rounded, so this is done before they are put together."""
+        rows = read_rows(self.memory, address, size)
+        if self.geometry.tf32:
+            round_to_tf32(rows)
+        return rows
 
     def _load_block(self, chosen: Chosen, view: Bytes) -> None:
         axes, data = _address_order(view), self._buffer(len(view))
@@ -256,6 +271,10 @@ class _Windows:
         """Images by their place in the swizzle's pattern."""
         self.image: Image | None = next(iter(self.images.values())) if len(self.images) == 1 else None
         """The image of all instructions, if they lie at one place of the pattern."""
+        self._breaks: list[int] = []
+        """Windows that the next one does not follow without a gap."""
+        if self.image is not None and len(starts) > 1:
+            self._breaks = np.flatnonzero(starts[1:] - starts[:-1] != self.image.extent).tolist()
 
     def check(self) -> None:
         """Every window ends in shared memory.
@@ -281,7 +300,12 @@ class _Windows:
             return None
         starts, extent = self.starts[chosen], self.image.extent
         n, first = len(starts), int(starts[0])
-        if n > 1 and not (starts[1:] - starts[:-1] == extent).all():
+        if isinstance(chosen, slice):
+            place = bisect.bisect_left(self._breaks, chosen.start)
+            gap = place < len(self._breaks) and self._breaks[place] < chosen.stop - 1
+        else:
+            gap = n > 1 and bool((starts[1:] - starts[:-1] != extent).any())
+        if gap:
             return None
         return self.smem.array[first : first + n * extent].reshape(n, extent), self.image
 

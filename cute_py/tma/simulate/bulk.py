@@ -23,7 +23,7 @@ from cute_py.argument_checks import expect, expect_integer
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import InvalidValueError, TmaTrap
 from cute_py.tma.descriptor.formats import TensorMapDataType
-from cute_py.tma.emulator.emulator import TransactionBytes
+from cute_py.tma.emulator.engine import TransactionBytes
 from cute_py.tma.emulator.mbarrier import Mbarrier, init_barrier, told_barrier
 from cute_py.tma.emulator.memory import (
     ADDRESS_LIMIT,
