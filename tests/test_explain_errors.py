@@ -85,14 +85,30 @@ def test_a_trap_tells_its_rule() -> None:
     assert "  why    : TMA moves whole pieces of 16 bytes" in words
 
 
+ENGINE = cute.tma.Emulator()
+TILE = cute.tma.TensorMapTiled(7, 4096, (40, 12), (160,), (16, 4))
+COLUMN = cute.tma.TensorMapIm2col(9, 4096, (16, 7, 6, 3), (32, 224, 1344), (-1, 2), (1, -1), 16, 4)
+ILLEGAL_INSTRUCTIONS: tuple[Callable[[Any, Any], object], ...] = (
+    lambda gmem, smem: ENGINE.load(TILE, gmem, (1, 0), smem, gmem_base=4096),
+    lambda gmem, smem: ENGINE.store(TILE, gmem, (0, -1), smem, gmem_base=4096),
+    lambda gmem, smem: ENGINE.reduce("min", TILE, gmem, (0, 0), smem, gmem_base=4096),
+    lambda gmem, smem: ENGINE.load(COLUMN, gmem, (0, -2, 2, 0), smem, gmem_base=4096),
+    lambda gmem, smem: ENGINE.store(COLUMN, gmem, (0, 0, 3, 0), smem, gmem_base=4096),
+)
+
+
 def test_every_cause_of_a_trap_and_every_race_has_a_reason() -> None:
     folder = Path(cute.__file__).parent / "tma"
     sources = "".join(path.read_text() for path in sorted(folder.glob("[es]*/*.py")))
-    causes = re.findall(r"\bTrap\(\s*f?\"([^\"{]+)", sources)
-    causes += re.findall(r"\bTmaTrap\(\s*[\w.\"]+,\s*f?\"([^\"{]+)", sources)
-    assert len(causes) >= 9
+    causes = re.findall(r"\bTmaTrap\(\s*[\w.\"]+,\s*f?\"([^\"{]+)", sources)
+    assert len(causes) >= 5
+    for call in ILLEGAL_INSTRUCTIONS:
+        with pytest.raises(errors.TmaTrap) as trap:
+            call(np.zeros(1 << 14, np.uint8), np.zeros(4096, np.uint8))
+        assert trap.value.cuda_error == "CUDA_ERROR_ILLEGAL_INSTRUCTION"
+        causes.append(trap.value.cause)
     assert [c for c in causes if not any(c.startswith(row.key) for row in TRAP_REASONS)] == []
-    races = re.findall(r"\b(?:_meet|Race)\(\s*f?\"([^\"{]+)", sources)
+    races = re.findall(r"\b(?:_check|Race)\(\s*f?\"([^\"{]+)", sources)
     assert len(races) >= 10
     assert [r for r in races if not any(r.startswith(row.key.split("  ")[0]) for row in RACE_REASONS)] == []
 

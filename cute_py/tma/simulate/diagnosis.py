@@ -92,17 +92,19 @@ class BulkGroups:
         """All operations, committed or not, oldest first."""
         return [*itertools.chain(*self.committed), *self.open]
 
+    def _older(self, newest: int) -> Iterator[BulkOperation]:
+        kept = len(self.committed) - expect_integer(newest, "wait_group", 0, unit="groups")
+        return itertools.chain(*self.committed[: max(kept, 0)])
+
     def wait_read(self, newest: int) -> None:
         """wait_group.read: all groups but the `newest` have read their sources."""
-        closed = len(self.committed) - expect_integer(newest, "wait_group", 0, unit="groups")
-        for op in itertools.chain(*self.committed[: max(closed, 0)]):
+        for op in self._older(newest):
             op.read_done = True
 
     def wait(self, newest: int) -> None:
         """wait_group: all groups but the `newest` are done."""
-        self.wait_read(newest)
-        for op in itertools.chain(*self.committed[: max(len(self.committed) - newest, 0)]):
-            op.write_done = True
+        for op in self._older(newest):
+            op.read_done = op.write_done = True
 
     def unread(self) -> list[BulkOperation]:
         """Operations that may still read their bytes."""
