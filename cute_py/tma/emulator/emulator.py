@@ -326,7 +326,7 @@ class Emulator:
             starts = operands.window_offsets(shared, smem_offsets, len(where))
             windows = [(cta, starts) for cta in operands.destinations(shared, multicast_mask)]
         for trap in operands.check_traps(shape, instruction, where, op):
-            raise TmaTrap(operands.ILLEGAL_INSTRUCTION, trap.message, trap.facts)
+            raise TmaTrap(operands.ILLEGAL_INSTRUCTION, trap.message, trap.facts).of_rule(trap.rule)
         memory = as_global(gmem, gmem_base, writable=writing)
         offsets = operands.im2col_offsets(shape, im2col_offsets, len(where))
         return Batch(shape, memory, where, offsets, windows, op=op, writing=writing, unmeasured=why)

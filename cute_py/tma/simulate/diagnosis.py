@@ -132,8 +132,9 @@ class Race:
     def diagnostic(self) -> Diagnostic:
         """The broken rule, with the two accesses and the bytes as facts."""
         facts: dict[str, object] = {"first": self.first, "second": self.second}
-        if self.stop > self.start:
-            facts["shared bytes"] = f"{self.start} to {self.stop - 1}"
+        if self.stop == self.start:
+            return Diagnostic("tensor map is", text=self.rule, facts=facts)  # whose rule says why
+        facts["shared bytes"] = f"{self.start} to {self.stop - 1}"
         return Diagnostic(self.rule, text=self.rule, facts=facts)
 
 
@@ -251,7 +252,7 @@ class Run:
                     "arrived": f"{barrier.arrived_bytes} bytes",
                     "pending": f"{barrier.pending} of {barrier.arrive_count} arrivals",
                 },
-            )
+            ).of_rule("never completes phase")
         self.flights = [f for f in self.flights if not (f.landed and f.barrier is barrier and f.phase < barrier.phase)]
 
     # ---- loads -------------------------------------------------------------------------------------------------
