@@ -18,6 +18,7 @@ numbers of any length could not be printed.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import operator
@@ -99,7 +100,7 @@ def expect_integer(
     ...
     cute_py.errors.InvalidValueError: the size = -1 bytes; must be at least 0
     """
-    if not is_integer(value):
+    if type(value) is not int and not is_integer(value):
         raise InvalidTypeError(f"{what} must be an integer, got {type(value).__name__} {given(value)}", hint=hint)
     number = operator.index(value)
     if (low is not None and number < low) or (high is not None and number > high):
@@ -140,13 +141,12 @@ def expect_integers(
     ...
     cute_py.errors.InvalidTypeError: coords must be a sequence of integers, got str '12'
     """
-    mistake = f"{what} must be a sequence of integers, got {type(values).__name__} {given(values)}"
-    if isinstance(values, (str, bytes, dict, type)) or not isinstance(values, Iterable):
-        raise InvalidTypeError(mistake)
-    try:
-        items = tuple(values)
-    except Exception:  # a numpy array of rank 0 says it is iterable, and is not
-        raise InvalidTypeError(mistake) from None
+    items = None
+    if isinstance(values, Iterable) and not isinstance(values, (str, bytes, dict, type)):
+        with contextlib.suppress(Exception):  # a numpy array of rank 0 says it is iterable, and is not
+            items = tuple(values)
+    if items is None:
+        raise InvalidTypeError(f"{what} must be a sequence of integers, got {type(values).__name__} {given(values)}")
     if count is not None and len(items) != count:
         raise InvalidValueError(f"{what} has {len(items)} entries; must have {count}", {"got": given(values)})
     return tuple([expect_integer(item, f"{what}[{i}]", low, high, unit) for i, item in enumerate(items)])
