@@ -31,7 +31,7 @@ from cute_py.tma.descriptor.arch import ADDITIONS, ARCHITECTURES
 from cute_py.tma.descriptor.formats import FORMATS, Interleave, L2Promotion, OobFill, TensorMapSwizzle
 from cute_py.tma.descriptor.hazards import HAZARDS
 from cute_py.tma.descriptor.limits import RULES, SWIZZLE_SPAN
-from cute_py.tma.emulator.swizzle import LINE_SHIFT, SWIZZLES
+from cute_py.tma.emulator.geometry import LINE_SHIFT, SWIZZLES
 
 _ENGINE = ("leaf", "algebra", "parse", "gbasis", "plan", "descriptor", "tile", "fixes", "engine")
 ENGINE: Final = tuple(f"{name}.js" for name in _ENGINE)

@@ -35,7 +35,7 @@ from cute_py.tma.atom.check import expect_fits
 from cute_py.tma.atom.multicast import MAX_CLUSTER
 from cute_py.tma.atom.op import as_op
 from cute_py.tma.atom.tile_atom import TileAtom
-from cute_py.tma.atom.tiles import tile_work
+from cute_py.tma.atom.tiles import first_tile
 from cute_py.tma.descriptor.arch import architecture as shared_memory_of
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapSwizzle
 from cute_py.tma.descriptor.limits import BY_NAME, SWIZZLE_SPAN, bounds
@@ -441,9 +441,9 @@ def _placed(atom: TmaAtom) -> dict[str, Any]:
 
     The tile is what all CTAs of a multicast move together; the origins are those of the first CTA.
     """
-    work, box = tile_work(atom), _box(atom.request)
-    starts = [tuple(start[::-1]) for start in (work.coords - work.coords.min(axis=0)).tolist()]
-    offsets = (work.offsets - work.offsets[0]) // 8
+    first, box = first_tile(atom), _box(atom.request)
+    starts = [tuple(start[::-1]) for start in (first.coords - first.coords.min(axis=0)).tolist()]
+    offsets = first.smem_offsets - first.smem_offsets[0]
     mine = len(starts) // atom.num_multicast
     tile = tuple(max(along) + extent for along, extent in zip(zip(*starts, strict=True), box, strict=True))
     return {"tile": tile, "origins": tuple(starts[:mine]), "offsets": tuple(offsets[:mine].tolist())}
