@@ -13,7 +13,7 @@ from typing import Any
 from cute_py.draw.table import Cell, Legend, Table, axis_limit, brackets, cut_note, labels, shown
 from cute_py.errors import InvalidTypeError
 from cute_py.layout.coordinate import idx2crd
-from cute_py.layout.domain import domain_of
+from cute_py.layout.layout import domain_of
 from cute_py.layout.leaf import Tree, leaf_text, value_of
 from cute_py.layout.modes import group_modes
 from cute_py.layout.trees import leaves, modes

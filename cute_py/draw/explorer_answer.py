@@ -12,14 +12,13 @@ from cute_py.draw.explorer_facts import DEFAULTS, LIMITS, SAMPLE_BYTES, WANTED
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, GBasisError, InvalidTypeError, InvalidValueError, given
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import product_each
-from cute_py.layout.layout import Layout, static
+from cute_py.layout.layout import Layout, domain_of, static
 from cute_py.layout.recast import recast_layout
 from cute_py.layout.trees import leaves
 from cute_py.notation.parse import parse
 from cute_py.tensor.pointers import make_gmem_ptr
-from cute_py.tensor.tensors import make_tensor
+from cute_py.tensor.tensor import make_tensor
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.check import layout_modes, reasons
 from cute_py.tma.atom.collapsed import why_not_collapsed

@@ -9,7 +9,7 @@ from cute_py.dtypes import DTYPES
 from cute_py.layout.layout import Layout, LayoutRight, static
 from cute_py.layout.swizzle import Swizzle
 from cute_py.tensor.pointers import make_gmem_ptr
-from cute_py.tensor.tensors import make_tensor
+from cute_py.tensor.tensor import make_tensor
 from cute_py.tma.atom.check import BARRIER_BYTES
 from cute_py.tma.atom.formats import FORMAT_OF, SAME_WIDTH
 from cute_py.tma.atom.gbasis import MAX_BOX_EXTENT, MAX_TMA_RANK

@@ -17,10 +17,9 @@ from cute_py.draw.picture import Picture
 from cute_py.draw.table import TONES, Cell, Legend, Table, tone_legend
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.domain import domain_of
-from cute_py.layout.layout import Layout
+from cute_py.layout.layout import Layout, domain_of
 from cute_py.layout.leaf import value_of
-from cute_py.layout.pointer_flagged import SmemPtrFlag, as_position_independent_swizzle_layout, memory_layout
+from cute_py.layout.recast import SmemPtrFlag, as_position_independent_swizzle_layout, memory_layout
 from cute_py.layout.trees import leaves, modes
 from cute_py.tensor.tensor import Tensor
 

@@ -18,7 +18,7 @@ from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.coprofile import coprofile
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int
-from cute_py.layout.pointer_flagged import SmemPtrFlag
+from cute_py.layout.recast import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import modes
 

@@ -13,8 +13,7 @@ from cute_py.arith_tuple.arith_tuple import ArithTuple
 from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator
 from cute_py.arith_tuple.ratio import Ratio
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.domain import domain_of
-from cute_py.layout.layout import Layout
+from cute_py.layout.layout import Layout, domain_of
 from cute_py.layout.leaf import Int
 from cute_py.tensor.tensor import Tensor
 

@@ -12,10 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from cute_py.errors import StaticAssertError
-from cute_py.layout.arithmetic import coalesced_shape
-from cute_py.layout.domain import on_domain
-from cute_py.layout.layout import Layout, joined, make
-from cute_py.layout.leaf import Tree, internal, public, same, times, tree_text
+from cute_py.layout.int_tuple import compact_order
+from cute_py.layout.layout import Layout, domain_of, joined, make, on_domain
+from cute_py.layout.leaf import Tree, internal, is_static, public, same, times, tree_text
 from cute_py.layout.trees import check_depth, leaves, like, modes
 
 
@@ -147,3 +146,28 @@ def filter(layout: Any, profile: Tree = None) -> Any:
             return make(shape, stride, layout._assumptions)
         return _by_profile(filter, layout, profile)
     return on_domain(filter, layout, profile)
+
+
+def coalesced_shape(shape: Tree) -> Tree:
+    """Merge neighbours that are both static or both run-time."""
+    flat = leaves(shape)
+    if not flat:
+        return 1
+    out = [flat[0]]
+    for x in flat[1:]:
+        if is_static(out[-1]) == is_static(x):
+            out[-1] = out[-1] * x
+        else:
+            out.append(x)
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+def make_layout_like(layout: Any) -> Layout:
+    """A compact layout of the same shape whose strides are ordered like the layout's; static stride 0 stays 0.
+
+    >>> print(make_layout_like(Layout((Int(2), Int(3), Int(4)), (Int(0), Int(42), Int(1)))))
+    (_2,_3,_4):(_0,_4,_1)
+    """
+    inner = domain_of(layout)
+    shape = without_zeros(inner._shape, inner._stride)
+    return make(inner._shape, compact_order(shape, inner._stride), inner._assumptions)

@@ -12,11 +12,10 @@ from __future__ import annotations
 from typing import Any
 
 from cute_py.errors import StaticAssertError
-from cute_py.layout.arithmetic import ceil_div_of, coalesced_shape, compact_left, product_of, smallest
-from cute_py.layout.coalesce import coalesced, without_zeros
+from cute_py.layout.coalesce import coalesced, coalesced_shape, without_zeros
 from cute_py.layout.coprofile import along_axis, axis_paths, coprofile_of, coshape_of, on_axis
-from cute_py.layout.domain import domain_of, shape_of
-from cute_py.layout.layout import Layout, make
+from cute_py.layout.int_tuple import ceil_div_of, compact_left, product_of, smallest
+from cute_py.layout.layout import Layout, domain_of, make, shape_of
 from cute_py.layout.leaf import Int, Tree, tree_text, trunc_div
 from cute_py.layout.trees import at, is_underscore, leaves, modes, unwrap
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError, given
-from cute_py.layout.arithmetic import as_python_int, crd2idx_of, product_of
 from cute_py.layout.composition import compose_tiler, composition
 from cute_py.layout.coprofile import cosize
+from cute_py.layout.int_tuple import as_python_int, crd2idx_of, product_of
 from cute_py.layout.inverse import left_inverse, max_common_layout, max_common_vector, right_inverse
 from cute_py.layout.layout import Layout, make
 from cute_py.layout.leaf import Int, Tree, internal, internal_leaf, leaf_text, public

@@ -18,11 +18,10 @@ from typing import Any, TypeAlias
 
 from cute_py.argument_checks import expect
 from cute_py.errors import CompositionMismatchError, InvalidTypeError, LayoutError, StaticAssertError, given
-from cute_py.layout.arithmetic import as_python_int, ceil_div_leaf, crd2idx_of, product_of
 from cute_py.layout.coalesce import coalesced_beyond, coalesced_beyond_by
 from cute_py.layout.coprofile import coprofile_of
-from cute_py.layout.domain import on_domain
-from cute_py.layout.layout import Layout, joined, make
+from cute_py.layout.int_tuple import as_python_int, ceil_div_leaf, crd2idx_of, product_of
+from cute_py.layout.layout import Layout, joined, make, on_domain
 from cute_py.layout.leaf import (
     Dynamic,
     Int,

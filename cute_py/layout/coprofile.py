@@ -17,8 +17,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from cute_py.errors import LayoutError
-from cute_py.layout.arithmetic import product_of
-from cute_py.layout.domain import domain_of
+from cute_py.layout.int_tuple import product_of
+from cute_py.layout.layout import domain_of
 from cute_py.layout.leaf import Dynamic, Tree, internal, internal_leaf, magnitude, public, times, tree_text
 from cute_py.layout.trees import at, leaves, map_leaves
 

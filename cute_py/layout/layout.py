@@ -14,17 +14,25 @@ The offset of a coordinate of plain ints in a layout of known integers: the comm
 The result is that of `arithmetic.crd2idx_of`, as a bare number; None where that has to decide (a symbol, a basis
 stride, a static coordinate, a coordinate that does not fit). A run-time coordinate gives a run-time offset unless it
 is 0, where a static 0 may come out: `is_run_time_zero` says where it does not, callers take the general way for others.
+
+What an operation on the domain does to things that are more than a layout.
+
+A composed layout `outer o offset o inner` and a tensor `engine o layout` take their coordinates from a layout inside
+them. Coalescing, grouping, dividing and tiling change only that layout; so each such object says, in one method, how
+to be rebuilt around the changed layout:
+
+    coalesce(outer o offset o inner)  =  outer o offset o coalesce(inner)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from numbers import Integral
 from typing import Any
 
-from cute_py.argument_checks import MAX_INTEGER, expect, expect_integer
+from cute_py.argument_checks import MAX_INTEGER, expect, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
-from cute_py.layout.arithmetic import compact_left, compact_order, compact_right, crd2idx_of
+from cute_py.layout.int_tuple import compact_left, compact_order, compact_right, crd2idx_of
 from cute_py.layout.leaf import (
     Dynamic,
     Int,
@@ -40,7 +48,7 @@ from cute_py.layout.leaf import (
     substituted,
     tree_text,
 )
-from cute_py.layout.trees import check_depth, congruent_trees, has_underscore, slice_tree
+from cute_py.layout.trees import check_depth, congruent_trees, has_underscore, leaves, slice_tree
 
 
 def offset_of_tuple(coord: tuple[Any, ...], shape: Tree, stride: Tree) -> int | None:
@@ -375,3 +383,38 @@ def static(tree: Any) -> Any:
     if isinstance(tree, int):
         return Int(tree) if type(tree) is int else tree
     return Int(int(tree)) if isinstance(tree, Integral) else tree
+
+
+def on_domain(operation: Callable[..., Any], thing: Any, *args: Any, **options: Any) -> Any:
+    """Apply `operation(layout, *args)` to the layout that has the domain of `thing`, and rebuild the rest."""
+    rebuild = getattr(thing, "with_domain", None)
+    if rebuild is None:
+        raise InvalidTypeError(
+            f"{operation.__name__} takes a layout or a tensor, got {type(thing).__name__} {given(thing)}"
+        )
+    return rebuild(operation(thing.domain, *args, **options))
+
+
+def domain_of(thing: Any) -> Layout:
+    """The layout that has the domain: itself, the inner layout of a composed one, the layout of a tensor."""
+    while not isinstance(thing, Layout):
+        if not hasattr(thing, "domain"):
+            raise InvalidTypeError(f"expected a layout or a tensor, got {type(thing).__name__} {given(thing)}")
+        thing = thing.domain
+    return thing
+
+
+def shape_of(thing: Any) -> Tree:
+    """The internal shape of a layout or a tensor; anything else is a shape itself."""
+    if isinstance(thing, Layout) or hasattr(thing, "domain"):
+        return domain_of(thing)._shape
+    return internal(thing)
+
+
+def has_numbers(layout: Layout) -> bool:
+    """Whether every size and stride is a known integer: no symbol, no basis element.
+
+    >>> has_numbers(Layout((4, 8))), has_numbers(Layout((4, 8), (E(0), E(1))))
+    (True, False)
+    """
+    return all(is_integer(leaf) for leaf in (*leaves(layout.shape), *leaves(layout.stride)))

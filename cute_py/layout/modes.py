@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, StaticAssertError, given
-from cute_py.layout.domain import on_domain
-from cute_py.layout.layout import Layout, make
+from cute_py.layout.layout import Layout, make, on_domain
 from cute_py.layout.leaf import Tree
 from cute_py.layout.trees import check_depth, check_mode, grouped, leaves, modes, unflatten_leaves
 

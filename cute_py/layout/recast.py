@@ -3,6 +3,19 @@
 upcast(L, n)     units n times as large: the contiguous mode gets n times shorter, other strides n times smaller
 downcast(L, n)   units n times as small
 recast_layout    from one element type to another; for widths like 6 and 8 bits, up by 3 parts, then down by 4
+
+Swizzles on bytes and on elements: one swizzle in shared memory, in two units.
+
+The hardware XORs bits of a byte address. CuTe writes such a swizzle with a stand-in for the pointer that is not set
+yet; for a layout whose tile starts where the swizzle's pattern starts, the same function counts elements:
+
+    Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)      on bytes: the pointer's business
+    Sw<3,3,3> o _0 o (_8,_64):(_64,_1)                        on elements of 16 bits: one bit less stays
+
+C++ has both functions of a flagged layout: its call applies Sw<3,4,3> to element offsets as it stands, while
+print_layout, and every access through a pointer, mean the second. Here a call is C++'s call, and whatever indexes
+memory (`offsets`, `bank_conflicts`, `make_tensor` of an array, pictures) takes the second.
+Source: cute/pointer_flagged.hpp.
 """
 
 from __future__ import annotations
@@ -10,12 +23,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from cute_py.argument_checks import expect_integer
+from cute_py.argument_checks import expect, expect_choice, expect_integer
 from cute_py.dtypes import as_dtype
-from cute_py.errors import InvalidTypeError, StaticAssertError, given
-from cute_py.layout.arithmetic import ceil_div_leaf
-from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.layout import Layout, make
+from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError, given
+from cute_py.layout.coalesce import coalesced
+from cute_py.layout.composed import ComposedLayout, slice_parts
+from cute_py.layout.int_tuple import ceil_div_leaf, product_of
+from cute_py.layout.inverse import right_inverse
+from cute_py.layout.layout import Layout, domain_of, make
 from cute_py.layout.leaf import (
     Dynamic,
     Int,
@@ -29,6 +44,7 @@ from cute_py.layout.leaf import (
     trunc_mod,
 )
 from cute_py.layout.swizzle import Swizzle
+from cute_py.layout.tiling import logical_divide
 from cute_py.layout.trees import leaves
 
 
@@ -161,3 +177,181 @@ def recast_layout(layout: Any, old: Any = None, new: Any = None) -> Any:
     if down > 1:
         layout = downcast(layout, down)
     return layout
+
+
+BYTE = 8
+
+
+class SmemPtrFlag(Int):
+    """C++'s smem_ptr_flag_bits<B>: a static 0 that stands for a shared-memory pointer not set yet.
+
+    In `Sw<B,M,S> o smem_ptr_flag(bits) o layout` the swizzle acts on bytes. A tile that starts inside the swizzle's
+    pattern keeps its place as the flag's value, in elements; C++, whose tiles keep their pointer, has no such text.
+
+    >>> print(smem_ptr_flag(16), smem_ptr_flag(16, 64))
+    smem_ptr[16b](unset) smem_ptr[16b](unset)+64
+    """
+
+    bits: int
+
+    def __new__(cls, bits: int = 1, offset: int = 0) -> SmemPtrFlag:
+        flag = int.__new__(cls, expect_integer(offset, "the offset of an unset pointer", unit="elements"))
+        flag.bits = expect_integer(bits, "the width of an unset pointer's elements", 1, unit="bits")
+        return flag
+
+    def upcast(self, n: int) -> SmemPtrFlag:
+        n = expect_integer(n, "the factor of a recast", 1)
+        if int(self) % n:
+            raise StaticAssertError("Static safe_div requires t % u == 0", {"offset": int(self), "N": n})
+        return SmemPtrFlag(self.bits * n, int(self) // n)
+
+    def downcast(self, n: int) -> SmemPtrFlag:
+        n = expect_integer(n, "the factor of a recast", 1)
+        return SmemPtrFlag(self.bits // n, int(self) * n)
+
+    def __neg__(self) -> Int:
+        return self if int(self) == 0 else Int(-int(self))
+
+    def __str__(self) -> str:
+        return f"smem_ptr[{self.bits}b](unset)" + (f"+{int(self)}" if int(self) else "")
+
+    def __repr__(self) -> str:
+        return f"smem_ptr_flag({self.bits}{f', {int(self)}' if int(self) else ''})"
+
+    def __reduce__(self) -> Any:
+        return (SmemPtrFlag, (self.bits, int(self)))
+
+
+def smem_ptr_flag(bits: int, offset: int = 0) -> SmemPtrFlag:
+    """An unset shared-memory pointer to elements of `bits` bits, `offset` elements behind its start.
+
+    >>> print(ComposedLayout(Swizzle(3, 4, 3), smem_ptr_flag(16), static(Layout((8, 64), (64, 1)))))
+    Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)
+    """
+    return SmemPtrFlag(bits, offset)
+
+
+def is_flagged(layout: Any) -> bool:
+    """Whether a layout's swizzle acts on the bytes of a pointer that is not set yet."""
+    return isinstance(layout, ComposedLayout) and isinstance(layout.offset, SmemPtrFlag)
+
+
+def element_swizzle(swizzle: Swizzle, dtype: Any) -> Swizzle:
+    """The swizzle of element offsets that moves elements as `swizzle` moves the bytes of their addresses.
+
+    Args:
+        swizzle: on bytes, as on a shared-memory pointer.
+        dtype: the element type, or its bits: a power of two.
+    Raises:
+        StaticAssertError: the width is no power of two.
+        LayoutError: the swizzle moves bytes within an element, which no swizzle of elements does.
+
+    >>> print(element_swizzle(Swizzle(3, 4, 3), "float16"), element_swizzle(Swizzle(2, 4, 3), 4))
+    Sw<3,3,3> Sw<2,5,3>
+    """
+    bits = bits_of(dtype)
+    found: Swizzle = recast_layout(expect(swizzle, Swizzle, "a swizzle of bytes"), BYTE, bits)
+    if swizzle.bits and found.bits != swizzle.bits:
+        raise LayoutError(
+            "the swizzle moves bytes within an element", {"swizzle, on bytes": swizzle, "element": f"{bits} bits"}
+        )
+    return found
+
+
+def byte_swizzle(swizzle: Swizzle, dtype: Any) -> Swizzle:
+    """The swizzle of byte addresses that moves elements as `swizzle` moves their offsets.
+
+    Args:
+        swizzle: on element offsets, as in `Sw<B,M,S> o 0 o layout`.
+        dtype: the element type, or its bits: a power of two.
+    Raises:
+        StaticAssertError: the width is no power of two.
+        LayoutError: the swizzle moves elements within a byte.
+
+    >>> print(byte_swizzle(Swizzle(3, 3, 3), "float16"))
+    Sw<3,4,3>
+    """
+    bits = bits_of(dtype)
+    found: Swizzle = recast_layout(expect(swizzle, Swizzle, "a swizzle of elements"), bits, BYTE)
+    if swizzle.bits and found.bits != swizzle.bits:
+        raise LayoutError(
+            "the swizzle moves elements within a byte", {"swizzle, on elements": swizzle, "element": f"{bits} bits"}
+        )
+    return found
+
+
+def as_position_independent_swizzle_layout(layout: Any) -> Any:
+    """A flagged layout counted in elements, for a tile that starts where the swizzle's pattern starts; any other
+    layout as it is.
+
+    >>> tile = static(Layout((8, 64), (64, 1)))
+    >>> print(as_position_independent_swizzle_layout(ComposedLayout(Swizzle(3, 4, 3), smem_ptr_flag(16), tile)))
+    Sw<3,3,3> o _0 o (_8,_64):(_64,_1)
+    """
+    if not is_flagged(layout):
+        return layout
+    flag = layout.offset
+    return ComposedLayout(recast_layout(layout.outer, BYTE, flag.bits), Int(int(flag)), layout.inner)
+
+
+def memory_layout(thing: Any, of: str = "memory") -> Any:
+    """The layout of a tensor or layout as an access to memory means it; with `of="call"`, as its call does.
+
+    Raises:
+        LayoutError: a swizzled pointer that does not start where its swizzle's pattern starts.
+    """
+    expect_choice(of, ("memory", "call"), "of")
+    is_tensor = hasattr(thing, "engine") and hasattr(thing, "layout")
+    layout = thing.layout if is_tensor else thing
+    if of == "call":
+        return layout
+    swizzle = getattr(thing.engine, "swizzle", None) if is_tensor else None
+    if not isinstance(swizzle, Swizzle) or swizzle.bits == 0:
+        return as_position_independent_swizzle_layout(layout)
+    period = 1 << (swizzle.yyy_mask | swizzle.zzz_mask).bit_length()
+    if thing.engine.address % period:
+        raise LayoutError(
+            f"the pointer's address is {thing.engine.address:#x}; must be a multiple of {period} bytes, "
+            "where its swizzle's pattern starts",
+            {"tensor": thing},
+            'offsets(..., of="call") leaves the swizzle to the pointer',
+        )
+    return ComposedLayout(recast_layout(swizzle, BYTE, thing.engine.dtype.bits), Int(0), layout)
+
+
+def slice_flagged(layout: ComposedLayout, coord: Tree) -> ComposedLayout:
+    """What is left of a flagged layout's memory where `coord` fixes modes: the flag keeps the fixed part, as far as it
+    lies within the swizzle's pattern; whole patterns are dropped, as slicing a layout drops its offset."""
+    kept, fixed = slice_parts(coord, layout.inner)
+    if not isinstance(fixed, int):
+        raise InvalidTypeError(
+            f"a swizzled tile needs a known offset, got {fixed}",
+            {"layout": layout},
+            "replace the symbols with layout.subs({...}) first",
+        )
+    flag = layout.offset
+    moved = recast_layout(layout.outer, BYTE, flag.bits)
+    period = 1 << (moved.yyy_mask | moved.zzz_mask).bit_length()
+    return ComposedLayout(layout.outer, SmemPtrFlag(flag.bits, (int(flag) + int(fixed)) % period), kept)
+
+
+def max_alignment(layout: Any) -> Any:
+    """The largest N for which upcast(layout, N) is legal, by its static numbers.
+
+    >>> print(max_alignment(Layout((Int(8), Int(64)), (Int(64), Int(1)))))
+    _512
+    """
+    if isinstance(layout, Swizzle):
+        return public(1 << layout.base)
+    if isinstance(layout, ComposedLayout):
+        if not isinstance(layout.outer, Swizzle):
+            return public(1)
+        return public(math.gcd(1 << layout.outer.base, int(layout.offset), int(max_alignment(layout.inner))))
+    inner = domain_of(layout)
+    shape, stride = coalesced(inner._shape, inner._stride)
+    known = make(
+        tuple([s if type(s) is int else 1 for s in leaves(shape)]),
+        tuple([d if type(d) is int else 0 for d in leaves(stride)]),
+    )
+    permuted = logical_divide(known, right_inverse(known))
+    return public(math.gcd(product_of(permuted[0]._shape), *leaves(permuted[1]._stride)))

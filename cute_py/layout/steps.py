@@ -15,13 +15,11 @@ from typing import Any
 
 from cute_py.argument_checks import expect
 from cute_py.errors import InvalidTypeError, given
-from cute_py.layout.arithmetic import ceil_div_leaf, ceil_div_of, coalesced_shape, compact_left
-from cute_py.layout.coalesce import coalesce, coalesced, coalesced_beyond, without_zeros
+from cute_py.layout.coalesce import coalesce, coalesced, coalesced_beyond, coalesced_shape, without_zeros
 from cute_py.layout.complement import complement
 from cute_py.layout.composition import composition, tiler_text
 from cute_py.layout.coprofile import cosize
-from cute_py.layout.divide import flat_divide, logical_divide, tiled_divide, zipped_divide
-from cute_py.layout.int_tuple import size
+from cute_py.layout.int_tuple import ceil_div_leaf, ceil_div_of, compact_left, size
 from cute_py.layout.inverse import left_inverse, right_inverse
 from cute_py.layout.layout import Layout, make, make_layout
 from cute_py.layout.leaf import (
@@ -38,12 +36,16 @@ from cute_py.layout.leaf import (
     trunc_div,
     value_of,
 )
-from cute_py.layout.product import (
+from cute_py.layout.tiling import (
     blocked_product,
+    flat_divide,
     flat_product,
+    logical_divide,
     logical_product,
     raked_product,
+    tiled_divide,
     tiled_product,
+    zipped_divide,
     zipped_product,
 )
 from cute_py.layout.trees import is_underscore, leaves, modes

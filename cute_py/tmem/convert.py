@@ -23,7 +23,7 @@ from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidTypeError, TmemError, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
-from cute_py.layout.pointer_flagged import SmemPtrFlag
+from cute_py.layout.recast import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves
 from cute_py.tmem import canonical, iters

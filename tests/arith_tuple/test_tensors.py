@@ -34,7 +34,7 @@ from cute_py import (
 from cute_py.dtypes import DTYPES
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError
 from cute_py.notation.parse import parse
-from cute_py.tensor.tensors import layout_of, swizzle_of
+from cute_py.tensor.tensor import layout_of, swizzle_of
 from tests.arith_tuple.strategies import bases, basis_layouts, coordinates, coordinates_in
 
 

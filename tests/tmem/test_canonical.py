@@ -11,8 +11,8 @@ from cute_py.errors import TmemError
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int
-from cute_py.layout.product import tile_to_shape
 from cute_py.layout.swizzle import Swizzle
+from cute_py.layout.tiling import tile_to_shape
 from cute_py.tma.atom.smem_layout import make_smem_layout
 from cute_py.tmem import CanonicalOperand, DescriptorKind, Major, SmemSwizzle, canonical_operand
 from cute_py.tmem.canonical import UNITS_PER_INSTRUCTION, walk, why_not

@@ -15,13 +15,11 @@ from cute_py.argument_checks import expect, expect_integer
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.domain import domain_of, has_numbers
 from cute_py.layout.int_tuple import product_each
-from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight
+from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight, domain_of, has_numbers
 from cute_py.layout.leaf import Int
 from cute_py.layout.trees import leaves, map_leaves
-from cute_py.tensor.tensor import Tensor
-from cute_py.tensor.tensors import make_tensor
+from cute_py.tensor.tensor import Tensor, make_tensor
 from cute_py.tma.atom.check import expect_fits
 from cute_py.tma.atom.smem_layout import SPANS, make_smem_layout
 from cute_py.tma.atom.tiles import tile_work

@@ -30,16 +30,14 @@ from cute_py.dtypes import as_dtype
 from cute_py.errors import GBasisError, InvalidTypeError
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composition import composition
-from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import size
 from cute_py.layout.inverse import right_inverse
-from cute_py.layout.layout import Layout, make
+from cute_py.layout.layout import Layout, domain_of, make
 from cute_py.layout.leaf import Int, Tree, is_symbolic, same, times
 from cute_py.layout.modes import group_modes, take
 from cute_py.layout.recast import recast_layout
 from cute_py.layout.trees import check_depth, is_underscore, leaves, modes, rank_of
-from cute_py.tensor.tensor import Tensor
-from cute_py.tensor.tensors import make_identity_layout
+from cute_py.tensor.tensor import Tensor, make_identity_layout
 from cute_py.tma.atom.collapsed import exact_part
 
 

@@ -26,16 +26,15 @@ from cute_py.errors import GBasisError, InvalidValueError
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
-from cute_py.layout.derived import get_nonswizzle_portion
-from cute_py.layout.divide import logical_divide
 from cute_py.layout.int_tuple import product_each, size
 from cute_py.layout.inverse import right_inverse
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int, Tree, internal, public, trunc_div
 from cute_py.layout.modes import flatten, take
+from cute_py.layout.swizzle import get_nonswizzle_portion
+from cute_py.layout.tiling import logical_divide
 from cute_py.layout.trees import leaves, modes, rank_of
-from cute_py.tensor.tensor import Tensor
-from cute_py.tensor.tensors import make_identity_layout
+from cute_py.tensor.tensor import Tensor, make_identity_layout
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,8 @@ from typing import Any
 from cute_py.argument_checks import expect
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import InvalidValueError, TmaLimitError
-from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import product_each
-from cute_py.layout.layout import static
+from cute_py.layout.layout import domain_of, static
 from cute_py.layout.leaf import Tree
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves, rank_of

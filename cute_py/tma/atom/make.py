@@ -13,18 +13,15 @@ from cute_py.dtypes import as_dtype
 from cute_py.errors import GBasisError, InvalidTypeError, InvalidValueError
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
-from cute_py.layout.derived import get_nonswizzle_portion, get_swizzle_portion
-from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import product_each
-from cute_py.layout.layout import Layout, static
+from cute_py.layout.layout import Layout, domain_of, static
 from cute_py.layout.leaf import Int
 from cute_py.layout.recast import recast_layout
-from cute_py.layout.swizzle import Swizzle
+from cute_py.layout.swizzle import Swizzle, get_nonswizzle_portion, get_swizzle_portion
 from cute_py.layout.trees import rank_of
 from cute_py.tensor.arrays import ArrayEngine
 from cute_py.tensor.pointers import Pointer
-from cute_py.tensor.tensor import Tensor
-from cute_py.tensor.tensors import make_tensor, swizzle_of
+from cute_py.tensor.tensor import Tensor, make_tensor, swizzle_of
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.check import reasons, refusal
 from cute_py.tma.atom.collapsed import why_not_collapsed

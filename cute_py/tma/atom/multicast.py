@@ -12,11 +12,10 @@ from typing import Any
 
 from cute_py.argument_checks import expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
-from cute_py.layout.domain import has_numbers
+from cute_py.layout.coordinate import slice_and_offset
 from cute_py.layout.int_tuple import size
-from cute_py.layout.layout import Layout
+from cute_py.layout.layout import Layout, has_numbers
 from cute_py.layout.leaf import Tree, underscore
-from cute_py.layout.slicing import slice_and_offset
 from cute_py.layout.trees import check_depth, has_underscore, leaves
 
 MAX_CLUSTER = 16

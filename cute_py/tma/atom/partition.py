@@ -15,15 +15,13 @@ from cute_py.argument_checks import expect_having
 from cute_py.errors import InvalidTypeError, StaticAssertError, given
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composition import composition
+from cute_py.layout.coordinate import domain_offset
 from cute_py.layout.coprofile import cosize
-from cute_py.layout.divide import logical_divide
-from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import rank, size
 from cute_py.layout.inverse import right_inverse
-from cute_py.layout.layout import Layout, joined
+from cute_py.layout.layout import Layout, domain_of, joined
 from cute_py.layout.leaf import Int, Tree
-from cute_py.layout.product import tile_to_shape
-from cute_py.layout.slicing import domain_offset
+from cute_py.layout.tiling import logical_divide, tile_to_shape
 from cute_py.layout.trees import has_underscore
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.multicast import expect_cta

@@ -19,13 +19,12 @@ from cute_py.argument_checks import expect_fields, expect_having
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, InvalidValueError, given
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import product_each
-from cute_py.layout.layout import Layout, LayoutLeft, static
+from cute_py.layout.layout import Layout, LayoutLeft, domain_of, static
 from cute_py.layout.leaf import Int, Tree
-from cute_py.layout.pointer_flagged import SmemPtrFlag
-from cute_py.layout.product import tile_to_shape
+from cute_py.layout.recast import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
+from cute_py.layout.tiling import tile_to_shape
 from cute_py.layout.trees import check_depth, modes
 
 UNIT = 16

@@ -12,9 +12,8 @@ from typing import Any
 from cute_py.argument_checks import expect_fields, expect_having, expect_integer
 from cute_py.dtypes import DType
 from cute_py.errors import InvalidValueError
-from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import size
-from cute_py.layout.layout import Layout
+from cute_py.layout.layout import Layout, domain_of
 from cute_py.layout.swizzle import Swizzle
 from cute_py.tma.atom.op import Op, receives_slices
 from cute_py.tma.atom.swizzle_mode import SwizzleRow, swizzle_row

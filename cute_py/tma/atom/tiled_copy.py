@@ -14,13 +14,11 @@ from cute_py.argument_checks import expect, expect_fields, expect_integer, is_in
 from cute_py.errors import InvalidValueError, StaticAssertError
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composition import composition
-from cute_py.layout.divide import zipped_divide
-from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import product_each, rank, size
 from cute_py.layout.inverse import right_inverse
-from cute_py.layout.layout import Layout, joined, make
+from cute_py.layout.layout import Layout, domain_of, joined, make
 from cute_py.layout.leaf import Int, Tree
-from cute_py.layout.product import tile_to_shape
+from cute_py.layout.tiling import tile_to_shape, zipped_divide
 from cute_py.layout.trees import check_depth, leaves, wholes
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.multicast import expect_cta

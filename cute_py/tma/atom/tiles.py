@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any
 from cute_py.argument_checks import expect, expect_having, expect_integer, expect_integer_array
 from cute_py.arith_tuple.ratio import Ratio
 from cute_py.errors import InvalidTypeError, InvalidValueError
-from cute_py.layout.divide import zipped_divide
 from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int, Tree, internal, value_of
 from cute_py.layout.modes import group_modes
+from cute_py.layout.tiling import zipped_divide
 from cute_py.layout.trees import leaves, modes
 from cute_py.tensor.pointers import make_smem_ptr
-from cute_py.tensor.tensor import Tensor
-from cute_py.tensor.tensors import make_tensor
+from cute_py.tensor.tensor import Tensor, make_tensor
 from cute_py.tma.atom.partition import tma_partition
 
 if TYPE_CHECKING:

@@ -21,8 +21,7 @@ from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves, rank_of
 from cute_py.tensor.arrays import ArrayEngine
 from cute_py.tensor.pointers import Pointer
-from cute_py.tensor.tensor import Tensor
-from cute_py.tensor.tensors import make_tensor
+from cute_py.tensor.tensor import Tensor, make_tensor
 from cute_py.tma.atom.gbasis import MAX_TMA_RANK, construct_tma_gbasis, make_cta_v_map
 from cute_py.tma.atom.op import architecture_number
 from cute_py.tma.atom.plan import TmaPlan, plan_tiled

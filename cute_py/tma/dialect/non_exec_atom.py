@@ -13,9 +13,8 @@ from typing import Any
 from cute_py.argument_checks import expect_fields, expect_integer
 from cute_py.arith_tuple.arith_tuple import as_arith_tuple
 from cute_py.arith_tuple.scaled_basis import ScaledBasis
-from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import size
-from cute_py.layout.layout import Layout
+from cute_py.layout.layout import Layout, domain_of
 from cute_py.layout.leaf import Tree, coordinate, is_symbolic, public, value_of
 from cute_py.layout.trees import leaves, modes, rank_of
 from cute_py.tensor.tensor import Tensor
