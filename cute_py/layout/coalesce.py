@@ -14,65 +14,61 @@ from typing import Any
 from cute_py.errors import StaticAssertError
 from cute_py.layout.int_tuple import compact_order
 from cute_py.layout.layout import Layout, domain_of, joined, make, on_domain
-from cute_py.layout.leaf import Tree, internal, is_static, public, same, times, tree_text
+from cute_py.layout.leaf import Recorder, Tree, internal, is_static, public, same, times, tree_text
 from cute_py.layout.trees import check_depth, leaves, like, modes
 
 
-def _merged_backwards(shapes: list[Any], strides: list[Any], count: int, shape: Any, stride: Any) -> tuple[Tree, Tree]:
-    """Fold the first `count` flat modes, last to first, into the mode shape:stride."""
-    new_shapes, new_strides = [shape], [stride]
-    for i in range(count - 1, -1, -1):
+def coalesced(shape: Tree, stride: Tree, beyond: bool = False, record: Recorder | None = None) -> tuple[Tree, Tree]:
+    """Internal trees -> flat internal shape and stride of the same function on the domain.
+
+    Args:
+        beyond: keep the function beyond the domain too; a trailing static 1 keeps its stride as the mode that goes on
+            (CuTe's coalesce_x).
+    """
+    shapes, strides = leaves(shape), leaves(stride)
+    if not shapes:
+        return 1, 0
+    # C++'s bw_coalesce: from the last mode to the first, each joins the front of the result or becomes its new front.
+    new_shapes, new_strides = [2 if beyond and shapes[-1] == 1 else shapes[-1]], [strides[-1]]
+    for i in range(len(shapes) - 2, -1, -1):
         s = shapes[i]
-        if s == 1:
-            continue
         d = strides[i]
         front = new_shapes[-1]
-        if front == 1 and len(new_shapes) == 1:
+        if s == 1:  # C++: is_constant<1> of the mode; it moves nothing
+            if record:
+                record("drop", s, d)
+        elif front == 1 and len(new_shapes) == 1:  # C++: is_constant<1, NewShape>; the result was trivial so far
+            if record:
+                record("drop", front, new_strides[0])
             new_shapes[0], new_strides[0] = s, d
         elif type(front) is int and (
             s * d == new_strides[-1] if type(d) is int and type(s) is int else same(times(s, d), new_strides[-1])
-        ):
+        ):  # C++: is_constant<true, old_shape * old_stride == new_stride>; they are one mode
+            if record:
+                record("merge", s, d, front, new_strides[-1])
             new_shapes[-1], new_strides[-1] = s * front, d
         else:
+            if record:
+                record("keep apart", s, d, front, new_strides[-1])
             new_shapes.append(s)
             new_strides.append(d)
     if len(new_shapes) == 1:
-        if new_shapes[0] == 1:
-            return 1, 0
-        return new_shapes[0], new_strides[0]
+        return (1, 0) if new_shapes[0] == 1 else (new_shapes[0], new_strides[0])
     new_shapes.reverse()
     new_strides.reverse()
     return tuple(new_shapes), tuple(new_strides)
 
 
-def coalesced(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
-    """Internal trees -> flat internal shape and stride of the same function on the domain."""
-    shapes, strides = leaves(shape), leaves(stride)
-    if not shapes:
-        return 1, 0
-    return _merged_backwards(shapes, strides, len(shapes) - 1, shapes[-1], strides[-1])
-
-
-def coalesced_beyond(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
-    """As `coalesced`, and the same function beyond the domain too: a trailing static 1 keeps its stride as the mode
-    that goes on (CuTe's coalesce_x)."""
-    shapes, strides = leaves(shape), leaves(stride)
-    if not shapes:
-        return 1, 0
-    last = 2 if shapes[-1] == 1 else shapes[-1]
-    return _merged_backwards(shapes, strides, len(shapes) - 1, last, strides[-1])
-
-
-def coalesced_beyond_by(shape: Tree, stride: Tree, profile: Tree) -> tuple[Tree, Tree]:
-    """`coalesced_beyond` at the leaves of `profile`; modes beyond it stay as they are."""
+def coalesced_by(profile: Tree, shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
+    """`coalesced` beyond the domain, at the leaves of `profile`; modes that the profile does not have stay."""
     if type(profile) is not tuple:
-        return coalesced_beyond(shape, stride)
+        return coalesced(shape, stride, True)
     shapes, strides = modes(shape), modes(stride)
     if len(profile) > len(shapes):
         raise StaticAssertError(
             "tuple_size<IntTuple>::value <= rank", {"profile": tree_text(profile), "shape": tree_text(shape)}
         )
-    pairs = [coalesced_beyond_by(*t) for t in zip(shapes, strides, profile, strict=False)]
+    pairs = [coalesced_by(*t) for t in zip(profile, shapes, strides, strict=False)]
     rest = len(profile)
     return (*[p[0] for p in pairs], *shapes[rest:]), (*[p[1] for p in pairs], *strides[rest:])
 
@@ -150,6 +146,8 @@ def filter(layout: Any, profile: Tree = None) -> Any:
 
 def coalesced_shape(shape: Tree) -> Tree:
     """Merge neighbours that are both static or both run-time."""
+    if type(shape) is not tuple:
+        return shape
     flat = leaves(shape)
     if not flat:
         return 1

@@ -61,9 +61,12 @@ MOST_MODES: Final = 4096
 """Far more than a tuple of C++ has; a coordinate is written out in full, so a mode's number must stay a small one."""
 
 
+_INTEGERS: Final = (int, Dynamic)
+
+
 def coprofile_of(stride: Tree) -> Tree:
     """Internal strides -> tree of zeros: the profile that the offsets have."""
-    paths = [p for p in (getattr(d, "modes", None) for d in leaves(stride)) if p]
+    paths = [d.modes for d in leaves(stride) if type(d) not in _INTEGERS and getattr(d, "modes", None)]
     if not paths:
         return 0
     root: dict[int, Any] = {}

@@ -118,7 +118,9 @@ def _divided_as_it_stands(operation: Callable[[Any, Any], Any], x: Any, y: Any) 
 
 
 def least(x: Any, y: Any) -> Any:
-    """The smaller of two numbers, at least one of them a symbol."""
+    """The smaller of two bare numbers or symbols."""
+    if isinstance(x, int) and isinstance(y, int):
+        return min(x, y)
     import sympy
 
     return sympy.Min(x, y) if is_short(x, y) else sympy.Min(x, y, evaluate=False)
@@ -358,7 +360,7 @@ def trunc_div(a: Any, b: Any) -> Any:
         return a // b if (a >= 0) == (b > 0) else -(-a // b)
     if type(a) is int and a == 0:
         return 0
-    return Dynamic(_value_div(value_of(a), value_of(b)))
+    return Dynamic(quotient(value_of(a), value_of(b)))
 
 
 def trunc_mod(a: Any, b: Any) -> Any:
@@ -369,11 +371,12 @@ def trunc_mod(a: Any, b: Any) -> Any:
         return 0
     x, y = value_of(a), value_of(b)
     if isinstance(x, int) and isinstance(y, int):
-        return Dynamic(x - y * _value_div(x, y))
+        return Dynamic(x - y * quotient(x, y))
     return Dynamic(divided(operator.mod, x, y))
 
 
-def _value_div(x: Any, y: Any) -> Any:
+def quotient(x: Any, y: Any) -> Any:
+    """C++'s `x / y` of bare numbers and symbols: rounds toward zero."""
     if isinstance(x, int) and isinstance(y, int):
         if y == 0:
             raise LayoutError("division by zero", {"dividend": x})
@@ -399,10 +402,7 @@ def minimum(a: Any, b: Any) -> Any:
     """The smaller of two internal leaves; static only if both are."""
     if type(a) is int and type(b) is int:
         return a if a <= b else b
-    x, y = value_of(a), value_of(b)
-    if isinstance(x, int) and isinstance(y, int):
-        return Dynamic(min(x, y))
-    return Dynamic(least(x, y))
+    return Dynamic(least(value_of(a), value_of(b)))
 
 
 def magnitude(leaf: Any) -> Any:
@@ -566,6 +566,16 @@ def tree_text(tree: Tree) -> str:
     if type(tree) is tuple:
         return "(" + ",".join([tree_text(x) for x in tree]) + ")"
     return leaf_text(tree)
+
+
+def mode_text(shape: Tree, stride: Tree) -> str:
+    """Internal shape and stride as a layout prints."""
+    return f"{tree_text(shape)}:{tree_text(stride)}"
+
+
+Recorder: TypeAlias = Callable[..., None]
+"""What is called with each step of an operation: its rule, then the internal numbers of the rule. Operations take one
+that is None by default, and `steps.steps` makes sentences of what it is given."""
 
 
 class Underscore:

@@ -23,7 +23,7 @@ from typing import Any
 
 from cute_py.errors import InvalidTypeError, StaticAssertError
 from cute_py.layout.coalesce import coalesced
-from cute_py.layout.complement import complement
+from cute_py.layout.complement import complement, complement_of
 from cute_py.layout.composition import compose_layouts, tiler_text
 from cute_py.layout.coprofile import coprofile_of, coshape_of
 from cute_py.layout.int_tuple import ceil_div_of, compact_left, compact_order, product_of
@@ -49,8 +49,7 @@ def logical_divide(layout: Any, tiler: Any) -> Any:
     check_depth(tiler)
     if isinstance(tiler, Layout):
         whole = coalesced(layout._shape, layout._stride)[0]
-        rest = complement(tiler, public(whole))
-        return compose_layouts(layout, joined([tiler, rest]))
+        return compose_layouts(layout, joined([tiler, complement_of(tiler, whole)]))
     if type(tiler) is tuple:
         rank = len(modes(layout._shape))
         if len(tiler) > rank:
@@ -145,7 +144,7 @@ def logical_product(block: Any, tiler: Any) -> Any:
         span = product_of(block._shape) * product_of(coshape_of(tiler._shape, tiler._stride))
         profile = coprofile_of(block._stride)
         target = span if profile == 0 else map_leaves(lambda _: span, profile)
-        return joined([block, compose_layouts(complement(block, public(target)), tiler)])
+        return joined([block, compose_layouts(complement_of(block, target), tiler)])
     if hasattr(tiler, "_as_product_tiler"):
         return tiler._as_product_tiler(block)
     if type(tiler) is tuple:
