@@ -47,6 +47,7 @@ from cute_py.layout.leaf import (
     public,
     substituted,
     tree_text,
+    value_of,
 )
 from cute_py.layout.trees import check_depth, congruent_trees, has_underscore, leaves, slice_tree
 
@@ -417,4 +418,4 @@ def has_numbers(layout: Layout) -> bool:
     >>> has_numbers(Layout((4, 8))), has_numbers(Layout((4, 8), (E(0), E(1))))
     (True, False)
     """
-    return all(is_integer(leaf) for leaf in (*leaves(layout.shape), *leaves(layout.stride)))
+    return all(is_integer(value_of(leaf)) for leaf in (*leaves(layout._shape), *leaves(layout._stride)))

@@ -217,7 +217,7 @@ def numbers(layout: Layout) -> tuple[Tree, Tree]:
     """
     shape, stride = (map_leaves(value_of, tree) for tree in (layout._shape, layout._stride))
     for value in (*leaves(shape), *leaves(stride)):
-        if is_symbolic(value):
+        if type(value) is not int and is_symbolic(value):
             raise InvalidTypeError(
                 f"offsets need known numbers, got the symbol {value}",
                 {"layout": layout},
@@ -244,7 +244,7 @@ def integer_axes(layout: Layout) -> list[tuple[Tree, Tree]]:
 
 
 def _has_bases(layout: Any) -> bool:
-    return coprofile_of(domain_of(layout)._stride) != 0
+    return bool(coprofile_of(domain_of(layout)._stride) != 0)
 
 
 def bounds(shape: Tree, stride: Tree) -> tuple[int, int]:
