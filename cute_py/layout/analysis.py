@@ -1,18 +1,15 @@
-"""Is a layout one-to-one, onto, does it overlap another: in time of the rank wherever theory decides, else by arrays.
+"""What a layout does: is it one-to-one, onto, does it overlap another; and what one warp's access through it costs.
 
 Sort the strides. A mode whose stride is larger than everything that the smaller modes reach together collides with
 nothing and can be put aside; so can a mode that stays below the gcd of all larger strides. Two modes s0:d0, s1:d1
-collide exactly if d1/g < s0 and d0/g < s1 with g = gcd(d0, d1). What is left after both rules is counted by arrays.
+collide exactly if d1/g < s0 and d0/g < s1 with g = gcd(d0, d1). What is left after both rules is counted by arrays;
+so the time is that of the rank wherever theory decides.
 
-What one warp's access costs: bank conflicts in shared memory, sectors in global memory.
-
-A layout says which element each thread touches: mode 0 is the thread, mode 1 (if any) the value within the thread.
-
-Shared memory has 32 banks of 4 bytes. One request serves 32 threads of 4 bytes, 16 threads of 8 or 8 threads of 16:
-a 64-bit access is done in 2 phases, a 128-bit access in 4. Within a phase, different words of one bank are served one
-after another; the same word is served to everybody at once.
-
-Global memory moves in sectors of 32 bytes, four of them in a line of 128.
+As an access, a layout says which element each thread touches: mode 0 is the thread, mode 1 (if any) the value within
+the thread. Shared memory has 32 banks of 4 bytes. One request serves 32 threads of 4 bytes, 16 threads of 8 or 8
+threads of 16: a 64-bit access is done in 2 phases, a 128-bit access in 4. Within a phase, different words of one bank
+are served one after another; the same word is served to everybody at once. Global memory moves in sectors of 32 bytes,
+four of them in a line of 128.
 """
 
 from __future__ import annotations
@@ -20,13 +17,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import combinations
+from math import prod
 from typing import Any
 
 from cute_py.argument_checks import expect_choice, expect_integer, expect_integers
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, make
-from cute_py.layout.leaf import value_of
 from cute_py.layout.offsets import bounds, domain_size, integer_axes, offsets
 from cute_py.layout.recast import bits_of
 from cute_py.layout.swizzle import Swizzle
@@ -78,11 +75,6 @@ def entangled(modes: list[Mode]) -> list[Mode]:
     return rest
 
 
-def _pair_collides(a: Mode, b: Mode) -> bool:
-    g = math.gcd(a[1], b[1])
-    return b[1] // g < a[0] and a[1] // g < b[0]
-
-
 def _counted(layout: Any, size: int) -> Any:
     """All offsets, one row each if they are coordinates."""
     if size > MAX_COUNTED:
@@ -97,8 +89,8 @@ def _counted(layout: Any, size: int) -> Any:
 def _distinct(table: Any) -> int:
     import numpy as np
 
-    if not len(table) or table.shape[1] > 1:
-        return len(np.unique(table, axis=0)) if len(table) else 0
+    if table.shape[1] > 1 or not len(table):
+        return len(np.unique(table, axis=0))
     column = table[:, 0]
     low, span = column.min(), int(column.max()) - int(column.min()) + 1
     if span > 16 * len(column):
@@ -108,31 +100,23 @@ def _distinct(table: Any) -> int:
     return int(seen.sum())
 
 
-def _size(layout: Layout) -> int:
-    n = 1
-    for s in leaves(layout._shape):
-        n *= value_of(s)
-    return n
-
-
 def _one_to_one(layout: Layout) -> bool:
     axes = integer_axes(layout)
-    size = _size(layout)
-    if size <= 1:
-        return True
     sizes = leaves(axes[0][0])
-    columns = [[d for d in step if d] for step in zip(*[leaves(stride) for _, stride in axes], strict=True)]
-    if any(s > 1 and not column for s, column in zip(sizes, columns, strict=True)):
+    if prod(sizes) <= 1:
+        return True
+    steps = [leaves(stride) for _, stride in axes]
+    if any(s > 1 and not any(column) for s, *column in zip(sizes, *steps, strict=True)):
         return False
-    decided = True
-    for _, stride in axes:
-        rest = entangled([(s, abs(d)) for s, d in zip(sizes, leaves(stride), strict=True) if d and s > 1])
-        if any(_pair_collides(a, b) for a, b in combinations(rest, 2)):
-            return False
-        decided = decided and len(rest) <= 2
+    for axis in steps:
+        rest = entangled([(s, abs(d)) for s, d in zip(sizes, axis, strict=True) if d and s > 1])
+        for (s0, d0), (s1, d1) in combinations(rest, 2):
+            g = math.gcd(d0, d1)
+            if d1 // g < s0 and d0 // g < s1:
+                return False
         if len(rest) > 2:
             flat = make(tuple([s for s, _ in rest]), tuple([d for _, d in rest]))
-            count = _size(flat)
+            count = domain_size(flat)
             if _distinct(_counted(flat, count)) != count:
                 return False
     return True
@@ -176,16 +160,9 @@ def is_bijective(layout: Any) -> bool:
             if low < 0:
                 return False
             box *= high + 1
-        return box == _size(layout) or not _size(layout)
+        return domain_size(layout) in (box, 0)
     table = _counted(layout, domain_size(layout))
     return bool(table.size == 0 or (np.min(table) == 0 and np.max(table) == len(table) - 1))
-
-
-def _ints(layout: Any) -> Layout | None:
-    """A plain layout of integer strides, or None."""
-    if isinstance(layout, Layout) and len(integer_axes(layout)) == 1:
-        return layout
-    return None
 
 
 def overlaps(a: Any, b: Any = None, shift: int = 0) -> bool:
@@ -203,10 +180,10 @@ def overlaps(a: Any, b: Any = None, shift: int = 0) -> bool:
     shift = expect_integer(shift, "shift", unit="elements")
     if b is None:
         return not is_injective(a)
-    x, y = _ints(a), _ints(b)
-    if x is not None and y is not None:
-        (sx, dx), (sy, dy) = integer_axes(x)[0], integer_axes(y)[0]
-        if not _size(x) or not _size(y):
+    axes = [integer_axes(t) if isinstance(t, Layout) else [] for t in (a, b)]
+    if len(axes[0]) == len(axes[1]) == 1:
+        (sx, dx), (sy, dy) = axes[0][0], axes[1][0]
+        if not domain_size(a) or not domain_size(b):
             return False
         (low_x, high_x), (low_y, high_y) = bounds(sx, dx), bounds(sy, dy)
         if high_x < low_y + shift or high_y + shift < low_x:
@@ -236,12 +213,12 @@ def footprint(layout: Any) -> Footprint:
         if len(axes) != 1:
             raise InvalidTypeError("a footprint needs integer strides", {"layout": layout}, "take one codomain axis")
         shape, stride = axes[0]
-        if not _size(layout):
+        if not domain_size(layout):
             return Footprint(0, -1, 0)
         low, high = bounds(shape, stride)
         moving = [(s, d) for s, d in zip(leaves(shape), leaves(stride), strict=True) if d and s > 1]
         core = make(tuple([s for s, _ in moving]), tuple([d for _, d in moving]))
-        size = _size(core)
+        size = domain_size(core)
         return Footprint(low, high, size if _one_to_one(core) else _distinct(_counted(core, size)))
     if domain_size(layout) > MAX_COUNTED:
         raise LayoutError(

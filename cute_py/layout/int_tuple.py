@@ -10,8 +10,10 @@ Functions of a shape take layouts and tensors too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import functools
+from collections.abc import Callable, Iterable
+from itertools import zip_longest
+from typing import Any, Final, TypeAlias
 
 from cute_py.errors import CoordinateError, InvalidTypeError, LayoutError, StaticAssertError, given
 from cute_py.layout.leaf import (
@@ -22,16 +24,16 @@ from cute_py.layout.leaf import (
     coordinate,
     internal,
     is_symbolic,
-    minimum,
     plus,
     public,
     times,
     tree_text,
     trunc_div,
+    trunc_divmod,
     trunc_mod,
     value_of,
 )
-from cute_py.layout.trees import at, check_depth, congruent_trees, depth_of, leaves, map_leaves, modes, rank_of
+from cute_py.layout.trees import at, check_depth, congruent_trees, depth_of, leaves, modes, rank_of
 
 
 def product_of(tree: Tree) -> Leaf:
@@ -51,73 +53,45 @@ def ceil_div_leaf(a: Leaf, b: Leaf) -> Leaf:
     return trunc_div(a + b - 1, b)
 
 
-def _folded(a: tuple[Any, ...], b: Leaf, div: Callable[[Any, Any], Any]) -> Tree:
-    """Divide b through the modes of a from the left: what is left of b goes on to the next mode."""
-    out = []
-    for x in a:
-        out.append(div(x, b))
-        b = div(b, x)
-    return tuple(out)
-
-
-def ceil_div_of(a: Tree, b: Tree) -> Tree:
-    """CuTe's ceil_div: by mode, folded through a tuple, or of two integers."""
+def ceil_div_of(a: Tree, b: Tree, exact: bool = False) -> Tree:
+    """CuTe's ceil_div: by mode, folded through a tuple, or of two integers. `exact` makes it CuTe's shape_div: of equal
+    ranks, and of two static integers one must divide the other."""
     if type(a) is tuple:
         if type(b) is tuple:
-            if len(a) < len(b):
+            if len(a) < len(b) or (exact and len(a) > len(b)):
                 raise StaticAssertError("Mismatched ranks", {"dividend": tree_text(a), "divisor": tree_text(b)})
-            return tuple([ceil_div_of(x, y) for x, y in zip(a, (*b, *(1,) * (len(a) - len(b))), strict=True)])
-        return _folded(a, b, ceil_div_of)
+            return tuple([ceil_div_of(x, y, exact) for x, y in zip_longest(a, b, fillvalue=1)])
+        out = []
+        for x in a:  # from the left: what is left of b goes on to the next mode
+            out.append(ceil_div_of(x, b, exact))
+            b = ceil_div_of(b, x, exact)
+        return tuple(out)
     if type(b) is tuple:
-        return ceil_div_of(a, product_of(b))
-    return ceil_div_leaf(a, b)
-
-
-def shape_div_of(a: Tree, b: Tree) -> Tree:
-    """CuTe's shape_div: as ceil_div, but one must divide the other where both are static."""
-    if type(a) is tuple:
-        if type(b) is tuple:
-            if len(a) != len(b):
-                raise StaticAssertError("Mismatched ranks", {"dividend": tree_text(a), "divisor": tree_text(b)})
-            return tuple([shape_div_of(x, y) for x, y in zip(a, b, strict=True)])
-        return _folded(a, b, shape_div_of)
-    if type(b) is tuple:
-        return shape_div_of(a, product_of(b))
-    if type(a) is int and type(b) is int and trunc_mod(a, b) != 0 and trunc_mod(b, a) != 0:
+        return ceil_div_of(a, product_of(b), exact)
+    if exact and type(a) is int and type(b) is int and trunc_mod(a, b) != 0 and trunc_mod(b, a) != 0:
         raise StaticAssertError("Divisibility Condition", {"dividend": f"_{a}", "divisor": f"_{b}"})
     return ceil_div_leaf(a, b)
 
 
-def compact_left(shape: Tree, current: Any = 1) -> tuple[Tree, Any]:
-    """Column-major strides from `current` on, and the next stride; static size-1 modes get stride 0."""
-    if type(shape) is tuple:
-        out: list[Any] = []
-        for s in shape:
-            if type(s) is tuple:
-                stride, current = compact_left(s, current)
-                out.append(stride)
-            elif type(s) is int and s == 1:
-                out.append(0)
-            else:
-                out.append(current)
-                current = current * s
-        return tuple(out), current
-    if type(shape) is int and shape == 1:
-        return 0, current
-    return current, current * shape
+def compact_left(shape: Tree, current: Any = 1, order: int = 1) -> tuple[Tree, Any]:
+    """Compact strides from `current` on, and the next stride; static size-1 modes get stride 0.
 
-
-def compact_right(shape: Tree, current: Any = 1) -> tuple[Tree, Any]:
-    """Row-major strides: the last mode is contiguous."""
-    if type(shape) is tuple:
-        out = []
-        for s in reversed(shape):
-            stride, current = compact_right(s, current)
+    Args:
+        order: 1 is column-major, the first mode is contiguous; -1 is row-major.
+    """
+    if type(shape) is not tuple:
+        return (0, current) if type(shape) is int and shape == 1 else (current, current * shape)
+    out: list[Any] = []
+    for s in shape if order > 0 else reversed(shape):
+        if type(s) is tuple:
+            stride, current = compact_left(s, current, order)
             out.append(stride)
-        return tuple(reversed(out)), current
-    if type(shape) is int and shape == 1:
-        return 0, current
-    return current, current * shape
+        elif type(s) is int and s == 1:
+            out.append(0)
+        else:
+            out.append(current)
+            current = current * s
+    return tuple(out if order > 0 else reversed(out)), current
 
 
 def product_like(tree: Tree, guide: Tree) -> Tree:
@@ -156,34 +130,36 @@ def compact_order(shape: Tree, order: Tree) -> Tree:
     return strides(shape, order)
 
 
-def crd2idx_of(coord: Tree, shape: Tree, stride: Tree) -> Any:
-    """The inner product of a coordinate with the strides; an integer coordinate is split over the modes first.
+def _split(coord: Leaf, shape: tuple[Any, ...]) -> list[Any]:
+    """An integer coordinate split over modes, the first fastest. The last one takes what is left, without a modulo:
+    coordinates beyond the shape go on in it, as in C++."""
+    parts = []
+    last = len(shape) - 1
+    for i, s in enumerate(shape):
+        if i < last and not (type(coord) is int and coord == 0):
+            size = s if type(s) is not tuple else product_of(s)
+            quick = type(coord) is int and type(size) is int and coord > 0 < size
+            coord, part = divmod(coord, size) if quick else trunc_divmod(coord, size)
+            parts.append(part)
+        else:
+            parts.append(coord)
+    return parts
 
-    The last mode takes what is left, without a modulo: coordinates beyond the shape go on in it, as in C++.
-    """
+
+def crd2idx_of(coord: Tree, shape: Tree, stride: Tree) -> Any:
+    """The inner product of a coordinate with the strides; an integer coordinate is split over the modes first."""
     if type(coord) is tuple:
         if type(shape) is not tuple or len(coord) != len(shape):
             raise CoordinateError("Mismatched Ranks", {"coordinate": tree_text(coord), "shape": tree_text(shape)})
-        total: Any = 0
-        for i, c in enumerate(coord):
-            term = crd2idx_of(c, shape[i], stride[i])
-            total = term if i == 0 else plus(total, term)
-        return total
-    if type(shape) is tuple:
-        last = len(shape) - 1
-        total = 0
-        for i, s in enumerate(shape):
-            if i == last:
-                part = coord
-            elif type(coord) is int and coord == 0:
-                part = 0
-            else:
-                size = product_of(s)
-                coord, part = trunc_div(coord, size), trunc_mod(coord, size)
-            term = crd2idx_of(part, s, stride[i])
-            total = term if i == 0 else plus(total, term)
-        return total
-    return times(coord, stride)
+    elif type(shape) is tuple:
+        coord = _split(coord, shape)
+    else:
+        return times(coord, stride)
+    total: Any = 0
+    for i, c in enumerate(coord):
+        term = crd2idx_of(c, shape[i], stride[i])
+        total = term if i == 0 else plus(total, term)
+    return total
 
 
 def crd2idx_horner(coord: Tree, shape: Tree) -> Leaf:
@@ -206,20 +182,11 @@ def idx2crd_colex(idx: Tree, shape: Tree) -> Tree:
     if type(idx) is tuple:
         if type(shape) is not tuple or len(idx) != len(shape):
             raise CoordinateError("Mismatched Ranks", {"index": tree_text(idx), "shape": tree_text(shape)})
-        return tuple([idx2crd_colex(i, s) for i, s in zip(idx, shape, strict=True)])
-    if type(shape) is not tuple:
+    elif type(shape) is tuple:
+        idx = _split(idx, shape)
+    else:
         return idx
-    out = []
-    for i, s in enumerate(shape):
-        if i == len(shape) - 1:
-            part = idx
-        elif type(idx) is int and idx == 0:
-            part = 0
-        else:
-            size = product_of(s)
-            idx, part = trunc_div(idx, size), trunc_mod(idx, size)
-        out.append(idx2crd_colex(part, s))
-    return tuple(out)
+    return tuple([c if type(shape[i]) is not tuple else idx2crd_colex(c, shape[i]) for i, c in enumerate(idx)])
 
 
 def idx2crd_strided(idx: Tree, shape: Tree, stride: Tree) -> Tree:
@@ -239,38 +206,6 @@ def idx2crd_strided(idx: Tree, shape: Tree, stride: Tree) -> Tree:
     if type(shape) is int and shape == 1:
         return 0
     return trunc_mod(trunc_div(idx, stride), shape)
-
-
-def smallest(items: list[Any]) -> Any:
-    """The minimum of internal leaves, static only if all are."""
-    result = items[0]
-    for x in items[1:]:
-        result = minimum(result, x)
-    return result
-
-
-def inner_product_of(a: Tree, b: Tree) -> Any:
-    """Sum of products of leaves at the same places."""
-    if type(a) is tuple and type(b) is tuple:
-        if len(a) != len(b):
-            raise StaticAssertError("Mismatched ranks", {"a": tree_text(a), "b": tree_text(b)})
-        total: Any = 0
-        for x, y in zip(a, b, strict=True):
-            total = plus(total, inner_product_of(x, y))
-        return total
-    if type(a) is tuple or type(b) is tuple:
-        raise StaticAssertError("Mismatched ranks", {"a": tree_text(a), "b": tree_text(b)})
-    return times(a, b)
-
-
-def as_numbers(tree: Tree) -> Tree:
-    """The bare numbers of an internal tree of integers: int or sympy expression at every leaf."""
-    return map_leaves(value_of, tree)
-
-
-def shown(tree: Tree) -> str:
-    """Text of an internal tree for error messages."""
-    return tree_text(tree)
 
 
 def as_python_int(leaf: Leaf) -> int:
@@ -365,7 +300,15 @@ def inner_product(a: Tree, b: Tree) -> Any:
     >>> inner_product((1, (2, 3)), (10, (20, 30)))
     140
     """
-    return public(inner_product_of(internal(a), internal(b)))
+
+    def total(x: Tree, y: Tree) -> Any:
+        if type(x) is not tuple and type(y) is not tuple:
+            return times(x, y)
+        if type(x) is not tuple or type(y) is not tuple or len(x) != len(y):
+            raise StaticAssertError("Mismatched ranks", {"a": tree_text(x), "b": tree_text(y)})
+        return functools.reduce(plus, map(total, x, y), 0)
+
+    return public(total(internal(a), internal(b)))
 
 
 def shape_div(a: Tree, b: Tree) -> Tree:
@@ -377,7 +320,7 @@ def shape_div(a: Tree, b: Tree) -> Tree:
     >>> shape_div((Int(12), Int(4)), (Int(3), Int(2)))
     (Int(4), Int(2))
     """
-    return public(shape_div_of(_shape_of(a), _shape_of(b)))
+    return public(ceil_div_of(_shape_of(a), _shape_of(b), True))
 
 
 def round_up(a: Tree, b: Tree) -> Tree:
@@ -416,11 +359,6 @@ def elem_scale(a: Tree, b: Tree) -> Tree:
     return public(scale(internal(a), internal(b)))
 
 
-def _verdict(static: bool | None, dynamic: bool) -> Any:
-    """A static bool (prints `_1` or `_0`, true or false to Python) where it is known at compile time."""
-    return Int(int(dynamic)) if static is None or static else bool(dynamic)
-
-
 def congruent(a: Any, b: Any) -> Int:
     """Same profile?
 
@@ -445,10 +383,18 @@ def weakly_congruent(a: Any, b: Any) -> Int:
     return Int(int(weak(_shape_of(a), _shape_of(b))))
 
 
-def _compared(test: Any, a: Any, b: Any) -> Any:
-    """Evaluate a three-valued test on internal trees: (known statically?, verdict)."""
-    known, verdict = test(_shape_of(a), _shape_of(b))
-    return _verdict(known, verdict)
+Verdict: TypeAlias = tuple[bool, bool]
+"""(known at compile time?, true?)"""
+
+_FALSE: Final = (True, False)
+"""Known at compile time, as profiles are."""
+
+
+def _verdict(test: Callable[[Tree, Tree], Verdict], a: Any, b: Any) -> Any:
+    """What a test says of two shapes: a static bool (prints `_1` or `_0`, true or false to Python) where it is known at
+    compile time."""
+    static, true = test(_shape_of(a), _shape_of(b))
+    return Int(int(true)) if static else true
 
 
 def _decided(relation: Any) -> bool:
@@ -461,7 +407,7 @@ def _decided(relation: Any) -> bool:
     return verdict == "True"
 
 
-def _equal(x: Any, y: Any) -> tuple[bool, bool]:
+def _equal(x: Any, y: Any) -> Verdict:
     a, b = value_of(x), value_of(y)
     if is_symbolic(a) or is_symbolic(b):
         import sympy
@@ -473,11 +419,21 @@ def _equal(x: Any, y: Any) -> tuple[bool, bool]:
     return type(x) is int and type(y) is int, bool(a == b)
 
 
-def _both(parts: list[tuple[bool, bool]]) -> tuple[bool, bool]:
+def _all(verdicts: Iterable[Verdict]) -> Verdict:
     """Logical and: a static false decides it."""
-    if any(known and not verdict for known, verdict in parts):
-        return True, False
-    return all(known for known, _ in parts), all(verdict for _, verdict in parts)
+    parts = list(verdicts)
+    return _FALSE if _FALSE in parts else (all(static for static, _ in parts), all(true for _, true in parts))
+
+
+def _at_leaves_of_a(test: Callable[[Any, Any], Verdict]) -> Callable[[Tree, Tree], Verdict]:
+    """A test of sizes, made one of shapes: at every leaf of the first, with what the second has there."""
+
+    def both(x: Tree, y: Tree) -> Verdict:
+        if type(x) is not tuple:
+            return test(x, product_of(y))
+        return _all(map(both, x, y)) if type(y) is tuple and len(x) == len(y) else _FALSE
+
+    return both
 
 
 def compatible(a: Any, b: Any) -> Any:
@@ -486,17 +442,7 @@ def compatible(a: Any, b: Any) -> Any:
     >>> print(compatible((Int(6), Int(4)), ((Int(2), Int(3)), Int(4))))
     _1
     """
-
-    def test(x: Tree, y: Tree) -> tuple[bool, bool]:
-        if type(x) is tuple and type(y) is tuple:
-            if len(x) != len(y):
-                return True, False
-            return _both([test(p, q) for p, q in zip(x, y, strict=True)])
-        if type(x) is not tuple:
-            return _equal(x, product_of(y))
-        return True, False
-
-    return _compared(test, a, b)
+    return _verdict(_at_leaves_of_a(_equal), a, b)
 
 
 def weakly_compatible(a: Any, b: Any) -> Any:
@@ -506,19 +452,12 @@ def weakly_compatible(a: Any, b: Any) -> Any:
     _1
     """
 
-    def test(x: Tree, y: Tree) -> tuple[bool, bool]:
-        if type(x) is tuple and type(y) is tuple:
-            if len(x) != len(y):
-                return True, False
-            return _both([test(p, q) for p, q in zip(x, y, strict=True)])
-        if type(x) is not tuple:
-            n = product_of(y)
-            if value_of(x) == 0:
-                raise LayoutError("division by zero", {"dividend": tree_text(n)})
-            return type(x) is int and type(n) is int, _equal(trunc_mod(n, x), 0)[1]
-        return True, False
+    def test(x: Any, n: Any) -> Verdict:
+        if value_of(x) == 0:
+            raise LayoutError("division by zero", {"dividend": tree_text(n)})
+        return type(x) is int and type(n) is int, _equal(trunc_mod(n, x), 0)[1]
 
-    return _compared(test, a, b)
+    return _verdict(_at_leaves_of_a(test), a, b)
 
 
 def evenly_divides(a: Any, tiler: Any) -> Any:
@@ -528,14 +467,12 @@ def evenly_divides(a: Any, tiler: Any) -> Any:
     _1 _0
     """
 
-    def test(x: Tree, t: Tree) -> tuple[bool, bool]:
-        if type(t) is tuple:
-            if rank_of(t) > rank_of(x):
-                return True, False
-            return _both([test(p, q) for p, q in zip(modes(x), t, strict=False)])
-        return _equal(product_of(x), product_of(t) * product_of(ceil_div_of(x, t)))
+    def test(x: Tree, t: Tree) -> Verdict:
+        if type(t) is not tuple:
+            return _equal(product_of(x), product_of(t) * product_of(ceil_div_of(x, t)))
+        return _all(map(test, modes(x), t)) if rank_of(t) <= rank_of(x) else _FALSE
 
-    return _compared(test, a, tiler)
+    return _verdict(test, a, tiler)
 
 
 def elem_less(a: Any, b: Any) -> Any:
@@ -545,10 +482,9 @@ def elem_less(a: Any, b: Any) -> Any:
     _1 False
     """
 
-    def test(x: Tree, y: Tree) -> tuple[bool, bool]:
+    def test(x: Tree, y: Tree) -> Verdict:
         if type(x) is tuple and type(y) is tuple:
-            parts = [test(p, q) for p, q in zip(x, y, strict=False)]
-            return _both([*parts, (True, len(x) <= len(y))])
+            return _all([*map(test, x, y), (True, len(x) <= len(y))])
         if type(x) is tuple or type(y) is tuple:
             raise InvalidTypeError("elem_less of a tuple and an integer", {"a": a, "b": b})
         try:
@@ -557,7 +493,7 @@ def elem_less(a: Any, b: Any) -> Any:
             raise InvalidTypeError("elem_less compares integers", {"a": a, "b": b}) from None
         return type(x) is int and type(y) is int, less
 
-    return _compared(test, a, b)
+    return _verdict(test, a, b)
 
 
 def is_static(thing: Any) -> bool:

@@ -32,7 +32,7 @@ from typing import Any
 
 from cute_py.argument_checks import MAX_INTEGER, expect, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
-from cute_py.layout.int_tuple import compact_left, compact_order, compact_right, crd2idx_of
+from cute_py.layout.int_tuple import compact_left, compact_order, crd2idx_of
 from cute_py.layout.leaf import (
     Dynamic,
     Int,
@@ -181,7 +181,7 @@ class Layout:
         if stride is None or stride is LayoutLeft:
             self._stride = compact_left(self._shape)[0]
         elif stride is LayoutRight:
-            self._stride = compact_right(self._shape)[0]
+            self._stride = compact_left(self._shape, order=-1)[0]
         else:
             self._stride = internal(stride)
             if not congruent_trees(self._shape, self._stride):

@@ -102,19 +102,15 @@ def divided(operation: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
     try:
         if is_short(x, y):
             return operation(x, y)
-        return _divided_as_it_stands(operation, x, y)
+        import sympy
+
+        if operation is operator.mod:
+            return sympy.Mod(x, y, evaluate=False)
+        ratio = sympy.sympify(x) / y
     except TypeError:
         raise InvalidTypeError(f"can't divide {x} by {y}; must be integers") from None
-
-
-def _divided_as_it_stands(operation: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
-    import sympy
-
-    if operation is operator.mod:
-        return sympy.Mod(x, y, evaluate=False)
-    quotient = sympy.sympify(x) / y
-    divisor_left = any(factor.is_Pow and factor.exp.is_negative for factor in sympy.Mul.make_args(quotient))
-    return quotient if not divisor_left and quotient.is_integer else sympy.floor(quotient, evaluate=False)
+    divisor_left = any(factor.is_Pow and factor.exp.is_negative for factor in sympy.Mul.make_args(ratio))
+    return ratio if not divisor_left and ratio.is_integer else sympy.floor(ratio, evaluate=False)
 
 
 def least(x: Any, y: Any) -> Any:
@@ -354,25 +350,34 @@ class Dynamic:
 
 def trunc_div(a: Any, b: Any) -> Any:
     """C++'s `a / b` of internal leaves: rounds toward zero; a static 0 stays static."""
-    if type(a) is int and type(b) is int:
-        if b == 0:
-            raise LayoutError("division by zero", {"dividend": a})
-        return a // b if (a >= 0) == (b > 0) else -(-a // b)
-    if type(a) is int and a == 0:
-        return 0
+    if type(a) is int:
+        if type(b) is int:
+            return quotient(a, b)
+        if a == 0:
+            return 0
     return Dynamic(quotient(value_of(a), value_of(b)))
 
 
 def trunc_mod(a: Any, b: Any) -> Any:
     """C++'s `a % b` of internal leaves: the sign of the dividend; anything modulo a static 1 is a static 0."""
     if type(a) is int and type(b) is int:
-        return a - b * trunc_div(a, b)
+        return a - b * quotient(a, b)
     if (type(a) is int and a == 0) or (type(b) is int and b in (1, -1)):
         return 0
     x, y = value_of(a), value_of(b)
     if isinstance(x, int) and isinstance(y, int):
         return Dynamic(x - y * quotient(x, y))
     return Dynamic(divided(operator.mod, x, y))
+
+
+def trunc_divmod(a: Any, b: Any) -> tuple[Any, Any]:
+    """C++'s `a / b` and `a % b` of internal leaves."""
+    x, y = value_of(a), value_of(b)
+    known = type(x) is int and type(y) is int
+    if known and (type(a) is Dynamic or (type(b) is Dynamic and a != 0)):  # the common case divides once
+        q = quotient(x, y)
+        return Dynamic(q), 0 if type(b) is int and b in (1, -1) else Dynamic(x - y * q)
+    return trunc_div(a, b), trunc_mod(a, b)
 
 
 def quotient(x: Any, y: Any) -> Any:
