@@ -1,10 +1,8 @@
-"""Recast: the same bytes counted in other units.
+"""Recast: the same bytes counted in other units; and swizzles, which act on bytes or on elements.
 
 upcast(L, n)     units n times as large: the contiguous mode gets n times shorter, other strides n times smaller
 downcast(L, n)   units n times as small
 recast_layout    from one element type to another; for widths like 6 and 8 bits, up by 3 parts, then down by 4
-
-Swizzles on bytes and on elements: one swizzle in shared memory, in two units.
 
 The hardware XORs bits of a byte address. CuTe writes such a swizzle with a stand-in for the pointer that is not set
 yet; for a layout whose tile starts where the swizzle's pattern starts, the same function counts elements:
@@ -15,12 +13,13 @@ yet; for a layout whose tile starts where the swizzle's pattern starts, the same
 C++ has both functions of a flagged layout: its call applies Sw<3,4,3> to element offsets as it stands, while
 print_layout, and every access through a pointer, mean the second. Here a call is C++'s call, and whatever indexes
 memory (`offsets`, `bank_conflicts`, `make_tensor` of an array, pictures) takes the second.
-Source: cute/pointer_flagged.hpp.
+Source: cute/layout.hpp, cute/pointer_flagged.hpp.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from cute_py.argument_checks import expect, expect_choice, expect_integer
@@ -39,7 +38,6 @@ from cute_py.layout.leaf import (
     internal_leaf,
     leaf_text,
     public,
-    sign,
     trunc_div,
     trunc_mod,
 )
@@ -48,35 +46,33 @@ from cute_py.layout.tiling import logical_divide
 from cute_py.layout.trees import leaves
 
 
-def _factor(n: Any) -> int:
-    return expect_integer(n, "the factor of a recast", 1)
-
-
-def _up(shape: Tree, stride: Tree, n: int) -> tuple[Tree, Tree]:
+def _recast(rule: Callable[[Any, Any, int], tuple[Any, Any]], shape: Tree, stride: Tree, n: int) -> tuple[Tree, Tree]:
+    """Apply the rule of one mode, (size, integer stride, n) -> (size, stride), to every mode; of a basis stride, to its
+    value."""
     if type(shape) is tuple:
-        pairs = [_up(s, d, n) for s, d in zip(shape, stride, strict=True)]
+        pairs = [_recast(rule, s, d, n) for s, d in zip(shape, stride, strict=True)]
         return tuple([p[0] for p in pairs]), tuple([p[1] for p in pairs])
-    if type(stride) is int:
-        if stride == 0:
-            return shape, 0
-        if stride % n and n % stride:
-            raise StaticAssertError(
-                "Divisibility condition", {"stride": leaf_text(stride), "N": n, "size": leaf_text(shape)}
-            )
-        size = abs(stride)
-        return ceil_div_leaf(shape, ceil_div_leaf(n, size)), sign(stride) * ceil_div_leaf(size, n)
-    if type(stride) is Dynamic:  # taken as larger than N and divisible, as C++ does
-        return shape, trunc_div(stride, n)
-    scaled = getattr(stride, "with_value", None)
-    if scaled is None:
+    kind = type(stride)
+    if kind is int or kind is Dynamic:
+        return rule(shape, stride, n)
+    if not hasattr(stride, "with_value"):
         raise InvalidTypeError(f"can't recast a layout with stride {stride}")
-    return _up_basis(shape, stride, n)
-
-
-def _up_basis(shape: Tree, stride: Any, n: int) -> tuple[Tree, Tree]:
-    value = internal_leaf(stride.value)
-    size, step = _up(shape, value, n)
+    size, step = rule(shape, internal_leaf(stride.value), n)
     return size, internal(stride.with_value(public(step)))
+
+
+def _up(size: Any, stride: Any, n: int) -> tuple[Any, Any]:
+    if type(stride) is Dynamic:  # C++ takes it as larger than N and divisible
+        return size, trunc_div(stride, n)
+    if stride == 0:  # C++: is_constant<0>
+        return size, 0
+    if stride % n and n % stride:  # C++: static_assert
+        raise StaticAssertError(
+            "Divisibility condition", {"stride": leaf_text(stride), "N": n, "size": leaf_text(size)}
+        )
+    step = abs(stride)
+    larger = ceil_div_leaf(step, n)
+    return ceil_div_leaf(size, ceil_div_leaf(n, step)), larger if stride > 0 else -larger
 
 
 def upcast(layout: Any, n: Any) -> Any:
@@ -88,9 +84,9 @@ def upcast(layout: Any, n: Any) -> Any:
     >>> print(upcast(Layout((Int(8), Int(64)), (Int(64), Int(1))), 2))
     (_8,_32):(_32,_1)
     """
-    n = _factor(n)
+    n = expect_integer(n, "the factor of a recast", 1)
     if type(layout) is Layout:
-        return make(*_up(layout._shape, layout._stride, n), layout._assumptions)
+        return make(*_recast(_up, layout._shape, layout._stride, n), layout._assumptions)
     if isinstance(layout, Swizzle):
         return layout.upcast(n)
     if isinstance(layout, ComposedLayout):
@@ -105,19 +101,8 @@ def upcast(layout: Any, n: Any) -> Any:
     raise InvalidTypeError(f"upcast takes a layout or a swizzle, got {given(layout)}")
 
 
-def _down(shape: Tree, stride: Tree, n: int) -> tuple[Tree, Tree]:
-    if type(shape) is tuple:
-        pairs = [_down(s, d, n) for s, d in zip(shape, stride, strict=True)]
-        return tuple([p[0] for p in pairs]), tuple([p[1] for p in pairs])
-    if type(stride) is int and stride in (1, -1):
-        return shape * n, stride
-    if type(stride) in (int, Dynamic):
-        return shape, stride * n
-    if not hasattr(stride, "with_value"):
-        raise InvalidTypeError(f"can't recast a layout with stride {stride}")
-    value = internal_leaf(stride.value)
-    size, step = _down(shape, value, n)
-    return size, internal(stride.with_value(public(step)))
+def _down(size: Any, stride: Any, n: int) -> tuple[Any, Any]:
+    return (size * n, stride) if type(stride) is int and stride in (1, -1) else (size, stride * n)
 
 
 def downcast(layout: Any, n: Any) -> Any:
@@ -129,11 +114,12 @@ def downcast(layout: Any, n: Any) -> Any:
     >>> print(downcast(Layout((Int(8), Int(64)), (Int(64), Int(1))), 2))
     (_8,_128):(_128,_1)
     """
-    n = _factor(n)
+    n = expect_integer(n, "the factor of a recast", 1)
     if type(layout) is Layout:
-        if not any(type(_value(d)) is int and _value(d) == 1 for d in leaves(layout._stride)):
+        steps = [internal_leaf(d.value) if hasattr(d, "modes") else d for d in leaves(layout._stride)]
+        if not any(type(step) is int and step == 1 for step in steps):
             raise StaticAssertError("Downcast requires adjacent elements", {"layout": layout})
-        return make(*_down(layout._shape, layout._stride, n), layout._assumptions)
+        return make(*_recast(_down, layout._shape, layout._stride, n), layout._assumptions)
     if isinstance(layout, Swizzle):
         return layout.downcast(n)
     if isinstance(layout, ComposedLayout):
@@ -143,10 +129,6 @@ def downcast(layout: Any, n: Any) -> Any:
     if isinstance(layout, int):
         return layout * Int(n)
     raise InvalidTypeError(f"downcast takes a layout or a swizzle, got {given(layout)}")
-
-
-def _value(stride: Any) -> Any:
-    return internal_leaf(stride.value) if hasattr(stride, "modes") else stride
 
 
 def bits_of(kind: Any) -> int:
@@ -249,13 +231,7 @@ def element_swizzle(swizzle: Swizzle, dtype: Any) -> Swizzle:
     >>> print(element_swizzle(Swizzle(3, 4, 3), "float16"), element_swizzle(Swizzle(2, 4, 3), 4))
     Sw<3,3,3> Sw<2,5,3>
     """
-    bits = bits_of(dtype)
-    found: Swizzle = recast_layout(expect(swizzle, Swizzle, "a swizzle of bytes"), BYTE, bits)
-    if swizzle.bits and found.bits != swizzle.bits:
-        raise LayoutError(
-            "the swizzle moves bytes within an element", {"swizzle, on bytes": swizzle, "element": f"{bits} bits"}
-        )
-    return found
+    return _whole(swizzle, "bytes", BYTE, "an element", bits_of(dtype), dtype)
 
 
 def byte_swizzle(swizzle: Swizzle, dtype: Any) -> Swizzle:
@@ -271,12 +247,15 @@ def byte_swizzle(swizzle: Swizzle, dtype: Any) -> Swizzle:
     >>> print(byte_swizzle(Swizzle(3, 3, 3), "float16"))
     Sw<3,4,3>
     """
-    bits = bits_of(dtype)
-    found: Swizzle = recast_layout(expect(swizzle, Swizzle, "a swizzle of elements"), bits, BYTE)
+    return _whole(swizzle, "elements", bits_of(dtype), "a byte", BYTE, dtype)
+
+
+def _whole(swizzle: Swizzle, units: str, bits: int, within: str, new_bits: int, dtype: Any) -> Swizzle:
+    """The swizzle recast, if all of its bits still count."""
+    found: Swizzle = recast_layout(expect(swizzle, Swizzle, f"a swizzle of {units}"), bits, new_bits)
     if swizzle.bits and found.bits != swizzle.bits:
-        raise LayoutError(
-            "the swizzle moves elements within a byte", {"swizzle, on elements": swizzle, "element": f"{bits} bits"}
-        )
+        facts = {f"swizzle, on {units}": swizzle, "element": f"{bits_of(dtype)} bits"}
+        raise LayoutError(f"the swizzle moves {units} within {within}", facts)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Divides: split a layout into tiles and the arrangement of the tiles.
+"""Tiling: divides split a layout into tiles and their arrangement, products repeat a layout (the block) over another.
 
     logical_divide(L, tiler)   ((tile,rest), ...)         by mode where the tiler is a tuple
     zipped_divide              ((tile,tile),(rest,rest))
@@ -8,17 +8,16 @@
 logical_divide(A, B) = A o (B, complement(B, size(A))): first within a tile, then from tile to tile. A tile that does
 not divide the size rounds up: the last tiles hang over.
 
-Products: repeat a layout (the block) over another (the tiler).
-
-logical_product(B, T)   (B, T')     T' = complement(B, size(B)*cosize(T)) o T: T's steps, over copies of B
-zipped / tiled / flat_product       the same with other profiles
-blocked_product, raked_product      mode i of the result joins mode i of block and tiler, block first or tiler first
-tile_to_shape                       a blocked product that says the result's shape instead of the tiler's
+    logical_product(B, T)      (B, T')     T' = complement(B, size(B)*cosize(T)) o T: T's steps, over copies of B
+    zipped, tiled, flat_product            the same with other profiles
+    blocked_product, raked_product         mode i of the result joins mode i of block and tiler, block or tiler first
+    tile_to_shape                          a blocked product that says the result's shape instead of the tiler's
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from cute_py.errors import InvalidTypeError, StaticAssertError
@@ -38,6 +37,17 @@ def guide_of(tiler: Any) -> Any:
     return tuple([guide_of(t) for t in tiler]) if type(tiler) is tuple else 0
 
 
+def _by_mode(operation: Callable[[Any, Any], Any], layout: Layout, tiler: tuple[Any, ...]) -> Layout:
+    """The operation on each mode that the tiler has; the others stay."""
+    rank = len(modes(layout._shape))
+    if len(tiler) > rank:
+        raise StaticAssertError(
+            f"{operation.__name__}: Too many modes in tiler.", {"tiler": tiler_text(tiler), "layout": layout}
+        )
+    parts = [layout[i] for i in range(rank)]
+    return joined([operation(p, t) for p, t in zip(parts, tiler, strict=False)] + parts[len(tiler) :])
+
+
 def logical_divide(layout: Any, tiler: Any) -> Any:
     """Every mode that the tiler names becomes (tile, rest).
 
@@ -51,16 +61,8 @@ def logical_divide(layout: Any, tiler: Any) -> Any:
         whole = coalesced(layout._shape, layout._stride)[0]
         return compose_layouts(layout, joined([tiler, complement_of(tiler, whole)]))
     if type(tiler) is tuple:
-        rank = len(modes(layout._shape))
-        if len(tiler) > rank:
-            raise StaticAssertError(
-                "logical_divide: Too many modes in tiler.", {"tiler": tiler_text(tiler), "layout": layout}
-            )
-        parts = [layout[i] for i in range(rank)]
-        return joined([logical_divide(p, t) for p, t in zip(parts, tiler, strict=False)] + parts[len(tiler) :])
-    if is_underscore(tiler):
-        return layout
-    return logical_divide(layout, Layout(tiler))
+        return _by_mode(logical_divide, layout, tiler)
+    return layout if is_underscore(tiler) else logical_divide(layout, Layout(tiler))
 
 
 def zipped(layout: Layout, tiler: Any) -> Layout:
@@ -148,16 +150,8 @@ def logical_product(block: Any, tiler: Any) -> Any:
     if hasattr(tiler, "_as_product_tiler"):
         return tiler._as_product_tiler(block)
     if type(tiler) is tuple:
-        rank = len(modes(block._shape))
-        if len(tiler) > rank:
-            raise StaticAssertError(
-                "logical_product: Too many modes in tiler.", {"tiler": tiler_text(tiler), "layout": block}
-            )
-        parts = [block[i] for i in range(rank)]
-        return joined([logical_product(p, t) for p, t in zip(parts, tiler, strict=False)] + parts[len(tiler) :])
-    if is_underscore(tiler):
-        return block
-    return logical_product(block, Layout(tiler))
+        return _by_mode(logical_product, block, tiler)
+    return block if is_underscore(tiler) else logical_product(block, Layout(tiler))
 
 
 def zipped_product(block: Any, tiler: Any) -> Any:
@@ -193,13 +187,12 @@ def flat_product(block: Any, tiler: Any) -> Any:
     return unpacked(zipped_product(block, tiler), True, True)
 
 
-def _by_rank(block: Layout, tiler: Any) -> Layout:
+def _interleaved(block: Layout, tiler: Any, first: int) -> Layout:
+    """Mode i joins mode i of the two halves of the logical product at one rank, half number `first` first."""
     tiler = domain_of(tiler)
     rank = max(len(modes(block._shape)), len(modes(tiler._shape)))
-    return logical_product(append(block, None, rank), append(tiler, None, rank))  # type: ignore[no-any-return]
-
-
-def _zipped_modes(a: Layout, b: Layout) -> Layout:
+    result = logical_product(append(block, None, rank), append(tiler, None, rank))
+    a, b = result[first], result[1 - first]
     return make(zip_pairs(a._shape, b._shape), zip_pairs(a._stride, b._stride), a._assumptions + b._assumptions)
 
 
@@ -211,8 +204,7 @@ def blocked_product(block: Any, tiler: Any) -> Any:
     """
     if type(block) is not Layout:
         return on_domain(blocked_product, block, tiler)
-    result = _by_rank(block, tiler)
-    return _zipped_modes(result[0], result[1])
+    return _interleaved(block, tiler, 0)
 
 
 def raked_product(block: Any, tiler: Any) -> Any:
@@ -223,8 +215,7 @@ def raked_product(block: Any, tiler: Any) -> Any:
     """
     if type(block) is not Layout:
         return on_domain(raked_product, block, tiler)
-    result = _by_rank(block, tiler)
-    return _zipped_modes(result[1], result[0])
+    return _interleaved(block, tiler, 1)
 
 
 def tile_to_shape(block: Any, shape: Any, order: Any = LayoutLeft) -> Any:
@@ -249,32 +240,25 @@ def tile_to_shape(block: Any, shape: Any, order: Any = LayoutLeft) -> Any:
     padded = append(block, None, rank)
     block_shape = tuple([product_of(s) for s in modes(padded._shape)])
     target_shape = tuple([product_of(s) for s in modes(target)])
-    if all(type(s) is int for s in leaves(target_shape)):
-        _check_division(target_shape, block_shape)
+    static = all(type(s) is int for s in target_shape)
+    for i, (t, b) in enumerate(zip(target_shape, block_shape, strict=True) if static else ()):
+        _check_division(i, t, b)
     counts = ceil_div_of(target_shape, block_shape)
-    if order is LayoutLeft:
-        tiler = make(counts, compact_left(counts)[0])
-    elif isinstance(order, (tuple, int)):
-        tiler = make(counts, compact_order(counts, internal(order)))
-    else:
-        tiler = Layout(public(counts), order)
+    ordered = isinstance(order, (tuple, int))
+    tiler = make(counts, compact_order(counts, internal(order))) if ordered else Layout(public(counts), order)
     return blocked_product(padded, tiler)
 
 
-def _check_division(target: tuple[Any, ...], block: tuple[Any, ...]) -> None:
-    """A static target asks for a static answer: run-time blocks are refused, as in C++."""
-    for i, (t, b) in enumerate(zip(target, block, strict=True)):
-        if type(b) is not int:
-            raise StaticAssertError(
-                "tile_to_shape: block shape does not divide the target shape.",
-                {"mode": i, "block": f"{tree_text(b)}, known only at run time", "target": f"_{t}"},
-                "make the block static with Int(...), or the target shape a run-time one",
-            )
-        if b == 0 or trunc_mod(t, b):
-            raise StaticAssertError(
-                "tile_to_shape: block shape does not divide the target shape.",
-                {"mode": i, "block": f"_{b}", "target": f"_{t}"},
-            )
+def _check_division(mode: int, target: int, block: Any) -> None:
+    """A static target asks for a static answer: a run-time block is refused, as in C++."""
+    static = type(block) is int
+    if not static or block == 0 or trunc_mod(target, block):
+        shown = f"_{block}" if static else f"{tree_text(block)}, known only at run time"
+        raise StaticAssertError(
+            "tile_to_shape: block shape does not divide the target shape.",
+            {"mode": mode, "block": shown, "target": f"_{target}"},
+            None if static else "make the block static with Int(...), or the target shape a run-time one",
+        )
 
 
 def domain_distribute(shape: Any, size: Any) -> Layout:
