@@ -19,7 +19,7 @@ from typing import Any, Final
 from cute_py.errors import LayoutError
 from cute_py.layout.int_tuple import product_of
 from cute_py.layout.layout import domain_of
-from cute_py.layout.leaf import Dynamic, Tree, internal, internal_leaf, magnitude, public, times, tree_text
+from cute_py.layout.leaf import Dynamic, Tree, internal, internal_leaf, public, times, tree_text
 from cute_py.layout.trees import at, leaves, map_leaves
 
 
@@ -116,7 +116,7 @@ def coshape_of(shape: Tree, stride: Tree) -> Tree:
                 )
             if tuple(here) == path:
                 value = internal_leaf(d.value) if here else d
-                total = total + times(s + -1, magnitude(value))
+                total = total + times(s + -1, abs(value))
             elif not here and path and not (type(d) is int and d == 0):
                 raise LayoutError("an integer stride beside basis strides", {"strides": tree_text(stride)})
         return total

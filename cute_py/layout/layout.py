@@ -49,7 +49,7 @@ from cute_py.layout.leaf import (
     tree_text,
     value_of,
 )
-from cute_py.layout.trees import check_depth, congruent_trees, has_underscore, leaves, slice_tree
+from cute_py.layout.trees import check_depth, congruent_trees, has_underscore, leaves, map_leaves, slice_tree
 
 
 def offset_of_tuple(coord: tuple[Any, ...], shape: Tree, stride: Tree) -> int | None:
@@ -105,6 +105,20 @@ def offset_of_int(coord: int, shape: Tree, stride: Tree) -> int | None:
     return None if inner is None else total + inner
 
 
+def _size(shape: Tree) -> int | None:
+    """The number of elements as a bare int; None if a symbol is among the sizes."""
+    if type(shape) is not tuple:
+        value = shape.value if type(shape) is Dynamic else shape
+        return value if type(value) is int else None
+    n = 1
+    for s in shape:
+        size = s if type(s) is int else _size(s)
+        if size is None:
+            return None
+        n *= size
+    return n
+
+
 def is_run_time_zero(coord: Any, stride: Tree) -> bool:
     """Whether an offset of 0 is surely a run-time 0: a run-time coordinate meets a stride that is no static 0 without
     a modulo before it, as the last mode does of those that one integer is split over."""
@@ -116,19 +130,6 @@ def is_run_time_zero(coord: Any, stride: Tree) -> bool:
     while type(stride) is tuple and stride:
         stride = stride[-1]
     return stride not in (0, ()) and -MAX_INTEGER <= coord <= MAX_INTEGER
-
-
-def _size(shape: Tree) -> int | None:
-    if type(shape) is not tuple:
-        value = shape.value if type(shape) is Dynamic else shape
-        return value if type(value) is int else None
-    n = 1
-    for s in shape:
-        size = s if type(s) is int else _size(s)
-        if size is None:
-            return None
-        n *= size
-    return n
 
 
 class _Major:
@@ -293,7 +294,7 @@ class Layout:
 
         try:
             left = tuple(a for a in (substituted(x, exact, known) for x in self._assumptions) if str(a) != "True")
-            shape, stride = _mapped(replaced, self._shape), _mapped(replaced, self._stride)
+            shape, stride = map_leaves(replaced, self._shape), map_leaves(replaced, self._stride)
         except ZeroDivisionError:
             raise LayoutError("division by zero", {"layout": self, "values": values}) from None
         if any(str(a) == "False" for a in left):
@@ -302,10 +303,6 @@ class Layout:
                 {"assumptions": ", ".join(map(str, self._assumptions)), "values": values},
             )
         return make(_checked_shape(shape), stride, left)
-
-
-def _mapped(f: Any, tree: Tree) -> Tree:
-    return tuple([_mapped(f, x) for x in tree]) if type(tree) is tuple else f(tree)
 
 
 def _checked_shape(shape: Tree) -> Tree:

@@ -222,8 +222,7 @@ class Int(int):
     def __add__(self, other: Any) -> Any:
         return _combine(operator.add, self, other)
 
-    def __radd__(self, other: Any) -> Any:
-        return _combine(operator.add, other, self)
+    __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
         return _combine(operator.sub, self, other)
@@ -234,8 +233,7 @@ class Int(int):
     def __mul__(self, other: Any) -> Any:
         return _combine(operator.mul, self, other)
 
-    def __rmul__(self, other: Any) -> Any:
-        return _combine(operator.mul, other, self)
+    __rmul__ = __mul__
 
     def __floordiv__(self, other: Any) -> Any:
         return _combine(operator.floordiv, self, other)
@@ -347,6 +345,9 @@ class Dynamic:
     def __neg__(self) -> Any:
         return Dynamic(-self.value)
 
+    def __abs__(self) -> Any:
+        return Dynamic(abs(self.value))
+
 
 def trunc_div(a: Any, b: Any) -> Any:
     """C++'s `a / b` of internal leaves: rounds toward zero; a static 0 stays static."""
@@ -401,18 +402,6 @@ def is_static(leaf: Any) -> bool:
     if type(leaf) is Dynamic:
         return False
     return bool(getattr(leaf, "is_static", True))
-
-
-def minimum(a: Any, b: Any) -> Any:
-    """The smaller of two internal leaves; static only if both are."""
-    if type(a) is int and type(b) is int:
-        return a if a <= b else b
-    return Dynamic(least(value_of(a), value_of(b)))
-
-
-def magnitude(leaf: Any) -> Any:
-    """abs() of an internal leaf."""
-    return Dynamic(abs(leaf.value)) if type(leaf) is Dynamic else abs(leaf)
 
 
 def sign(leaf: Any) -> Any:
