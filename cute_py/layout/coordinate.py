@@ -71,22 +71,12 @@ def crd2crd(coord: Tree, src_shape: Tree, dst_shape: Tree) -> Tree:
     return public(convert(internal(coord), internal(src_shape), internal(dst_shape)))
 
 
-def get_hier_coord(layout: Layout, index: Any) -> Tree:
-    """The natural coordinate of an offset of a compact layout."""
-    return idx2crd(index, layout.shape, layout.stride)
-
-
 def get_flat_coord(layout: Layout, index: Any) -> Tree:
     """The coordinate of an offset of a compact layout with one integer per mode."""
-    hier = get_hier_coord(layout, index)
+    hier = idx2crd(index, layout.shape, layout.stride)
     if type(hier) is not tuple:
         return hier
     return tuple([crd2idx(c, s) for c, s in zip(hier, layout.shape, strict=True)])
-
-
-def get_1d_coord(layout: Layout, index: Any) -> Any:
-    """The colexicographic coordinate of an offset of a compact layout."""
-    return crd2idx(get_hier_coord(layout, index), layout.shape)
 
 
 def slice_(coord: Tree, layout: Any) -> Any:

@@ -14,6 +14,8 @@ coordinates of axis i to indices of L's domain (rule of arXiv 2603.02298).
 
 from __future__ import annotations
 
+from itertools import accumulate
+from operator import mul
 from typing import Any
 
 from cute_py.errors import InvalidTypeError, StaticAssertError, given
@@ -24,16 +26,6 @@ from cute_py.layout.int_tuple import compact_left
 from cute_py.layout.layout import Layout, domain_of, make
 from cute_py.layout.leaf import Int, Recorder, Tree, is_static, leaf_text, mode_text, public, same, trunc_div, trunc_mod
 from cute_py.layout.trees import at, is_underscore, leaves, modes, unflatten_leaves, unwrap
-
-
-def _starts(shapes: tuple[Any, ...]) -> list[Any]:
-    """Where each flat mode starts in the colexicographic domain: exclusive prefix products."""
-    out: list[Any] = []
-    n: Any = 1
-    for s in shapes:
-        out.append(n)
-        n = n * s
-    return out
 
 
 def _ascending(strides: tuple[Any, ...]) -> list[int]:
@@ -53,7 +45,7 @@ def right_inverse_trees(shape: Tree, stride: Tree, record: Recorder | None = Non
     """Internal shape:stride with integer strides -> its right inverse."""
     shape, stride = coalesced(shape, stride)
     shapes, strides = modes(shape), modes(stride)
-    starts = _starts(shapes)
+    starts = list(accumulate(shapes, mul, initial=1))
     out_shape: list[Any] = []
     out_stride: list[Any] = []
     reached: Any = 1
@@ -80,7 +72,7 @@ def left_inverse_trees(shape: Tree, stride: Tree, record: Recorder | None = None
             {"layout": mode_text(shape, stride)},
             "make the strides static with Int(...)",
         )
-    starts = _starts(shapes)
+    starts = list(accumulate(shapes, mul, initial=1))
     order = _ascending(strides)
     out_shape: list[Any] = []
     out_stride: list[Any] = [0]
@@ -112,8 +104,8 @@ def _by_axis(invert: Any, layout: Layout, profile: Tree) -> Layout:
     parts = []
     for path in axis_paths(profile):
         axis = along_axis(layout._stride, path)
-        moving = [(s, d) for s, d in zip(leaves(layout._shape), leaves(axis), strict=True)]
-        starts = _starts(tuple(leaves(layout._shape)))
+        moving = list(zip(leaves(layout._shape), leaves(axis), strict=True))
+        starts = list(accumulate(leaves(layout._shape), mul, initial=1))
         keep = [i for i, (_, d) in enumerate(moving) if not (type(d) is int and d == 0)]
         if not keep:
             parts.append((1, 0))

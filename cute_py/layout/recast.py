@@ -87,18 +87,12 @@ def upcast(layout: Any, n: Any) -> Any:
     n = expect_integer(n, "the factor of a recast", 1)
     if type(layout) is Layout:
         return make(*_recast(_up, layout._shape, layout._stride, n), layout._assumptions)
-    if isinstance(layout, Swizzle):
-        return layout.upcast(n)
-    if isinstance(layout, ComposedLayout):
-        if hasattr(layout.offset, "upcast"):  # an unset pointer: bytes stay bytes, its element grows
-            return ComposedLayout(layout.outer, layout.offset.upcast(n), upcast(layout.inner, n))
-        return ComposedLayout(upcast(layout.outer, n), upcast(layout.offset, n), upcast(layout.inner, n))
     if isinstance(layout, int):
         leaf = internal_leaf(layout)
         if type(leaf) is int and trunc_mod(leaf, n):
             raise StaticAssertError("Static safe_div requires t % u == 0", {"offset": leaf_text(leaf), "N": n})
         return public(trunc_div(leaf, n))
-    raise InvalidTypeError(f"upcast takes a layout or a swizzle, got {given(layout)}")
+    return _recast_composed(upcast, layout, n)
 
 
 def _down(size: Any, stride: Any, n: int) -> tuple[Any, Any]:
@@ -120,15 +114,22 @@ def downcast(layout: Any, n: Any) -> Any:
         if not any(type(step) is int and step == 1 for step in steps):
             raise StaticAssertError("Downcast requires adjacent elements", {"layout": layout})
         return make(*_recast(_down, layout._shape, layout._stride, n), layout._assumptions)
-    if isinstance(layout, Swizzle):
-        return layout.downcast(n)
-    if isinstance(layout, ComposedLayout):
-        if hasattr(layout.offset, "downcast"):
-            return ComposedLayout(layout.outer, layout.offset.downcast(n), downcast(layout.inner, n))
-        return ComposedLayout(downcast(layout.outer, n), layout.offset * Int(n), downcast(layout.inner, n))
     if isinstance(layout, int):
         return layout * Int(n)
-    raise InvalidTypeError(f"downcast takes a layout or a swizzle, got {given(layout)}")
+    return _recast_composed(downcast, layout, n)
+
+
+def _recast_composed(operation: Callable[[Any, Any], Any], layout: Any, n: int) -> Any:
+    """Up- or downcast of a swizzle, which knows how, or of the parts of a composed layout."""
+    name = operation.__name__
+    if isinstance(layout, Swizzle):
+        return getattr(layout, name)(n)
+    if not isinstance(layout, ComposedLayout):
+        raise InvalidTypeError(f"{name} takes a layout or a swizzle, got {given(layout)}")
+    inner, own = operation(layout.inner, n), getattr(layout.offset, name, None)
+    if own is not None:  # an unset pointer: bytes stay bytes, its element changes
+        return ComposedLayout(layout.outer, own(n), inner)
+    return ComposedLayout(operation(layout.outer, n), operation(layout.offset, n), inner)
 
 
 def bits_of(kind: Any) -> int:
