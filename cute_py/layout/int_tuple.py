@@ -91,7 +91,7 @@ def compact_left(shape: Tree, current: Any = 1, order: int = 1) -> tuple[Tree, A
         else:
             out.append(current)
             current = current * s
-    return tuple(out if order > 0 else reversed(out)), current
+    return tuple(out) if order > 0 else tuple(reversed(out)), current
 
 
 def product_like(tree: Tree, guide: Tree) -> Tree:

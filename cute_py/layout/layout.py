@@ -178,32 +178,36 @@ class Layout:
     _assumptions: tuple[Any, ...]
 
     def __init__(self, shape: Tree, stride: Tree = None) -> None:
-        self._shape = _checked_shape(internal(shape))
+        changed: list[Any] = []
+        self._shape = _checked_shape(internal(shape, 0, changed))
+        self._public = None
+        self._assumptions = ()
         if stride is None or stride is LayoutLeft:
             self._stride = compact_left(self._shape)[0]
         elif stride is LayoutRight:
             self._stride = compact_left(self._shape, order=-1)[0]
         else:
-            self._stride = internal(stride)
+            self._stride = internal(stride, 0, changed)
+            if not changed:
+                self._public = (shape, stride)
             if not congruent_trees(self._shape, self._stride):
                 raise LayoutError(
                     "shape and stride must be congruent",
                     {"shape": tree_text(self._shape), "stride": tree_text(self._stride)},
                 )
-        self._public = None
-        self._assumptions = ()
 
     @property
     def shape(self) -> Tree:
-        if self._public is None:
-            self._public = (public(self._shape), public(self._stride))
-        return self._public[0]
+        return (self._public or self._seen())[0]
 
     @property
     def stride(self) -> Tree:
-        if self._public is None:
-            self._public = (public(self._shape), public(self._stride))
-        return self._public[1]
+        return (self._public or self._seen())[1]
+
+    def _seen(self) -> tuple[Tree, Tree]:
+        """(shape, stride) as users see them: the constructor's own, or made of the internal trees when first asked."""
+        self._public = (public(self._shape), public(self._stride))
+        return self._public
 
     @property
     def assumptions(self) -> tuple[Any, ...]:

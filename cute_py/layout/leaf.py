@@ -479,8 +479,12 @@ def internal_leaf(x: Any) -> Any:
     raise InvalidTypeError(f"{kind.__name__} is no integer and no stride (it needs int * x and x + x)")
 
 
-def internal(tree: Tree, depth: int = 0) -> Tree:
-    """A public tree of integers or strides -> internal."""
+def internal(tree: Tree, depth: int = 0, changed: list[Any] | None = None) -> Tree:
+    """A public tree of integers or strides -> internal.
+
+    Args:
+        changed: gets every leaf or tuple that `public` gives back as something else (a numpy integer as an int).
+    """
     if type(tree) is tuple:
         if depth > MAX_DEPTH:
             raise InvalidValueError(f"nested deeper than {MAX_DEPTH} tuples")
@@ -492,11 +496,15 @@ def internal(tree: Tree, depth: int = 0) -> Tree:
             elif kind is int and -MAX_INTEGER <= x <= MAX_INTEGER:
                 out.append(Dynamic(x))
             else:
-                out.append(internal(x, depth + 1))
+                out.append(internal(x, depth + 1, changed))
         return tuple(out)
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return internal(tuple(tree), depth)
-    return internal_leaf(tree)
+        leaf = internal(tuple(tree), depth)
+    else:
+        leaf = internal_leaf(tree)
+    if changed is not None and type(tree) is not Int and value_of(leaf) is not tree:
+        changed.append(tree)
+    return leaf
 
 
 def coordinate(tree: Tree) -> Tree:
