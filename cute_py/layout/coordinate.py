@@ -1,14 +1,12 @@
-"""Coordinates and indices.
+"""Coordinates: as indices and back, and what is left of a layout where they fix some modes.
 
 crd2idx(coord, shape, stride)   inner product of the natural coordinate with the strides
 crd2idx(coord, shape)           the colexicographic index: first mode fastest
 idx2crd(index, shape)           its inverse; the last mode takes what is left, without a modulo, as in C++
 
-Slice and dice: fix some modes of a layout, keep the others.
-
-slice_(coord, L)           the modes that coord keeps with `_`
-dice(coord, L)             the modes that coord fixes
-slice_and_offset(coord, L) the kept modes, and the offset of the fixed ones
+slice_(coord, L)                the modes that coord keeps with `_`
+dice(coord, L)                  the modes that coord fixes
+slice_and_offset(coord, L)      the kept modes, and the offset of the fixed ones
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Arithmetic of internal trees (see `leaf`): products, rounded division, compact strides, coordinates and indices.
+"""Int tuples: integers and tuples of int tuples, and what CuTe computes with them.
 
-`int_tuple` and `coordinate` offer the same to users, in public form.
+    product((2, (3, 4)))  =  24        ceil_div(100, 8)  =  13        compatible(6, (2, 3))  =  _1
 
-Int tuples: integers and tuples of int tuples, and what CuTe computes with them.
-
-Every function takes public leaves (`Int`, int, numpy integers, sympy) and returns `Int` where C++ has a static result.
-Functions of a shape take layouts and tensors too.
+The public functions take public leaves (`Int`, int, numpy integers, sympy), and those of a shape take layouts and
+tensors too; they return `Int` where C++ has a static result. Functions named `..._of`, and those of coordinates and
+strides, do the same with internal trees (see `leaf`), for the algebra.
 """
 
 from __future__ import annotations

@@ -9,17 +9,15 @@ integer module (see `leaf.IntegerModule`), so that offsets can be coordinates.
 
 Guarantee: `layout(i) == layout(idx2crd(i, layout.shape))` for every integer i, also beyond the size.
 
-The offset of a coordinate of plain ints in a layout of known integers: the common case, without leaf objects.
-
-The result is that of `arithmetic.crd2idx_of`, as a bare number; None where that has to decide (a symbol, a basis
-stride, a static coordinate, a coordinate that does not fit). A run-time coordinate gives a run-time offset unless it
-is 0, where a static 0 may come out: `is_run_time_zero` says where it does not, callers take the general way for others.
-
-What an operation on the domain does to things that are more than a layout.
+Two functions compute an offset. `int_tuple.crd2idx_of` takes any coordinate and any stride, held as leaves.
+`offset_of_int` and `offset_of_tuple` take the common case, plain ints in a layout of known integers, without leaf
+objects; they give the same number bare, or None where a symbol, a basis stride, a static coordinate or a coordinate
+that does not fit asks for the first one. A run-time coordinate gives a run-time offset unless it is 0, where a static 0
+may come out: `is_run_time_zero` says where it does not.
 
 A composed layout `outer o offset o inner` and a tensor `engine o layout` take their coordinates from a layout inside
-them. Coalescing, grouping, dividing and tiling change only that layout; so each such object says, in one method, how
-to be rebuilt around the changed layout:
+them. Coalescing, grouping, dividing and tiling change only that layout; so each such object says, in one method
+(`with_domain`), how to be rebuilt around the changed layout, and `on_domain` asks it:
 
     coalesce(outer o offset o inner)  =  outer o offset o coalesce(inner)
 """

@@ -1,7 +1,7 @@
 """Leaves: the numbers at the ends of shapes, strides and coordinates.
 
-CuTe C++ tells a compile-time integer (`Int<4>`, printed `_4`) from a run-time one (`4`), and its algebra branches on
-the difference: a static 1 is dropped, a run-time 1 is kept; static modes merge, run-time modes do not.
+CuTe C++ separates a compile-time integer (`Int<4>`, printed `_4`) from a run-time one (`4`), and its algebra branches
+on the difference: a static 1 is dropped, a run-time 1 is kept; static modes merge, run-time modes do not.
 
 Users write `Int(4)` for the first and plain `4`, numpy integers or sympy expressions for the second. Inside the
 layout package the same leaves are held the other way round, so that the algebra reads like the mathematics and runs
@@ -15,12 +15,12 @@ at the speed of plain integers:
 
 `internal` and `public` convert. A `Dynamic` compares equal to nothing, because nothing about it is known where C++
 decides at compile time; its arithmetic has CuTe's rules for mixed operands (a static 0 times anything is a static 0).
-
-Sympy expressions as sizes: which of them can be integers, and their arithmetic.
+So (4,_2):(_1,4) is held as (Dynamic(4), 2) and (1, Dynamic(4)), coalesce finds no static product that equals the
+second stride, and the two modes stay; of (_4,_2):(_1,_4) it sees 4 * 1 == 4, and they become _8:_1.
 
 sympy simplifies what it builds, and walks through the whole expression for it. Every mode that a composition steps
 over wraps the expression of the mode before, so that simplifying all of them takes time that grows as fast as the
-text. Expressions of more than `MOST_SIMPLIFIED` operations are therefore built as they stand.
+text. Expressions of more than `MOST_SIMPLIFIED` operations are therefore built as they are written.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 Both divide by the tiler and slice one half away. A coordinate shorter than the number of tile modes keeps the others.
 
-Thread-value layouts: which element of a tile each thread holds in each of its values.
+A thread that holds several elements of a tile is described by a thread-value layout:
 
     make_layout_tv(threads, values)  ->  (tile, TV)        TV: (thread, value) -> index of an element in the tile
 

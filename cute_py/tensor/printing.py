@@ -1,20 +1,18 @@
-"""`std::cout << tensor`: the other text that C++ has for a tensor, the layout and every cell at least nine wide.
-
-A width applies to the first thing that is written, so of a coordinate only the parenthesis is padded; 8-bit integers
-are characters; floats have six significant digits. The engine is not shown, and an unset pointer is its offset 0.
-Source: print_tensor_os and the operators << of cute; run for every type of the table in `cells`.
-
-print_tensor: C++'s text of a tensor, and two others.
+"""print_tensor: C++'s text of a tensor, and two others.
 
 style="cute"      what C++'s print_tensor prints, character for character (the default)
 style="ostream"   what `std::cout << tensor` prints
-style="python"    aligned columns, labelled modes, long tensors shortened (see `python_style`)
+style="python"    aligned columns, labelled modes, long tensors shortened
 
-Slabs of rank-3 and rank-4 tensors are divided by lines of `-` and `=`, five for each column however wide it is; rank 0
-and ranks above 4 have a header and no elements, as in C++.
-Source: cute/util/print_tensor.hpp.
+"cute": slabs of rank-3 and rank-4 tensors are divided by lines of `-` and `=`, five for each column however wide it is;
+rank 0 and ranks above 4 have a header and no elements, as in C++. Source: cute/util/print_tensor.hpp.
 
-style="python": a tensor for reading, not for comparing with C++.
+"ostream": the layout, and every cell at least nine wide. A width applies to the first thing that is written, so of a
+coordinate only the parenthesis is padded; 8-bit integers are characters; floats have six significant digits. The
+engine is not shown, and an unset pointer is its offset 0. Source: print_tensor_os and the operators << of cute; run for
+every type of the table in `cells`.
+
+"python": a tensor for reading, not for comparing with C++.
 
     tensor 2x3 of float16                       what it is
       engine : ptr[16b](0x1000)                 where the elements come from
@@ -43,7 +41,7 @@ from cute_py.arith_tuple.scaled_basis import ScaledBasis
 from cute_py.dtypes import DType
 from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError, given
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.int_tuple import product, size
+from cute_py.layout.int_tuple import idx2crd_colex, product, size
 from cute_py.layout.layout import Layout, domain_of
 from cute_py.layout.leaf import Int, tree_text
 from cute_py.layout.offsets import offsets
@@ -209,18 +207,9 @@ def _grid(tensor: Any, rank: int, prefix: tuple[int, ...]) -> tuple[list[str], l
 
 def _slab_numbers(sizes: list[int]) -> tuple[list[tuple[int, ...]], int]:
     """(the slabs to show, first mode fastest; how many are left out)."""
-    total = 1
-    for n in sizes:
-        total *= n
+    total = prod(sizes)
     numbers = [k for k in _kept(total, SLABS) if k is not None]
-    out = []
-    for k in numbers:
-        place = []
-        for n in sizes:
-            place.append(k % n)
-            k //= n
-        out.append(tuple(place))
-    return out, total - len(numbers)
+    return [idx2crd_colex(k, tuple(sizes)) for k in numbers], total - len(numbers)
 
 
 def python_tensor(tensor: Any, header: bool = True) -> str:
@@ -300,7 +289,7 @@ def _coordinate_cells(tensor: Tensor) -> Callable[..., str] | None:
     if not all(isinstance(n, int) for n in numbers) or table.ndim != len(sizes) + 1 or table.shape[-1] != len(numbers):
         return None
     table = table + ([int(n) for n in numbers] - table[(0,) * len(sizes)])
-    form = tree_text(map_leaves(lambda n: _Slot("_%d" if isinstance(n, Int) else "%d"), first.as_tuple()))
+    form = tree_text(map_leaves(lambda n: "_%d" if isinstance(n, Int) else "%d", first.as_tuple()))
     rows = table.reshape(-1, len(numbers)).tolist()
     steps = [prod(sizes[i + 1 :]) for i in range(len(sizes))]
 
@@ -311,16 +300,6 @@ def _coordinate_cells(tensor: Tensor) -> Callable[..., str] | None:
         if at(*index) != cell(tensor(*index), None):
             return None
     return at
-
-
-class _Slot:
-    """Where a number goes in the text of a coordinate."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def __str__(self) -> str:
-        return self.text
 
 
 def format_tensor(tensor: Any, header: bool = True, style: str = "cute") -> str:

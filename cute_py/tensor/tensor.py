@@ -3,9 +3,8 @@
     counting_iter(42) o (4,5):(_1,4)         ArithTuple(0,0) o (4,5):(_1@0,_1@1)         gmem_ptr[16b](0x1000) o ...
 
 An engine is anything with `engine + offset` and `engine[offset]`; engines that can be written have `store(offset,
-value)`. Nothing here knows what memory is: pointers, arrays and iterators are engines of the floor above.
-
-Making tensors: of coordinates, of integers, of memory.
+value)`. The class knows nothing of memory; `make_tensor`, `recast` and the makers of coordinate tensors know the
+engines of this package: iterators, pointers and arrays.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from cute_py.layout.composed import ComposedLayout, slice_parts
 from cute_py.layout.coordinate import domain_offset
 from cute_py.layout.coprofile import coprofile
 from cute_py.layout.inverse import max_common_layout, max_common_vector
-from cute_py.layout.layout import Layout, domain_of, make
+from cute_py.layout.layout import Layout, make
 from cute_py.layout.leaf import Int, Tree, value_of
 from cute_py.layout.recast import as_position_independent_swizzle_layout, is_flagged, recast_layout
 from cute_py.layout.swizzle import Swizzle
@@ -290,8 +289,3 @@ def swizzle_of(tensor: Tensor) -> Swizzle:
     """The byte swizzle of a shared-memory tensor: the pointer's, or the identity."""
     found = getattr(tensor.engine, "swizzle", None)
     return found if isinstance(found, Swizzle) else Swizzle(0, 4, 3)
-
-
-def layout_of(tensor: Tensor) -> Layout:
-    """The plain layout of a tensor."""
-    return domain_of(tensor.layout)
