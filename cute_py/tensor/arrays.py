@@ -22,7 +22,6 @@ import functools
 import math
 import operator
 from dataclasses import replace
-from itertools import accumulate
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -296,8 +295,7 @@ def _from_cuda_interface(source: Any, info: Any, dtype: DType | None) -> tuple[A
         raise InvalidTypeError(f"typestr {info['typestr']!r} does not hold {kind}")
     shape = tuple(int(n) for n in info["shape"])
     strides = info.get("strides")
-    row_major = tuple(accumulate(shape[:0:-1], operator.mul, initial=1))[::-1] if shape else ()
-    steps = row_major if strides is None else _in_elements(strides, stored.itemsize, info)
+    steps = row_major(shape) if strides is None else _in_elements(strides, stored.itemsize, info)
     return _device(source, int(info["data"][0] or 0), kind, shape, steps)
 
 
@@ -363,6 +361,15 @@ def _from_host_address(source: Any, dtype: DType | None) -> tuple[Any, Layout]:
 
 def _named(dtype: Any) -> DType:
     return as_dtype(str(dtype).rpartition(".")[2])
+
+
+def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides in elements of a compact array whose last mode is innermost.
+
+    >>> row_major((2, 3, 4))
+    (12, 4, 1)
+    """
+    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
 def _device(

@@ -27,7 +27,7 @@ from cute_py.tma.atom.op import Op, why_not_shared
 from cute_py.tma.atom.plan import TmaPlan
 from cute_py.tma.atom.tile_atom import TileAtom
 from cute_py.tma.atom.tiled_copy import TmaTiledCopy, make_tiled_copy
-from cute_py.tma.atom.tiles import tile_work
+from cute_py.tma.atom.tiles import Instructions, first_tile, last_coordinates, list_first_tile
 from cute_py.tma.atom.tma_tensor import tma_tensor
 from cute_py.tma.descriptor.request import TensorMapTiled
 
@@ -72,13 +72,13 @@ def explain_atom(atom: TmaAtom) -> str:
 
 def _instructions(atom: TmaAtom) -> list[str]:
     try:
-        work = tile_work(atom)
+        work = first_tile(atom)
     except CuteError as error:
         return [f"  {line}" for line in str(error).splitlines()]
     tiles = counted(work.tiles, "tile")
     return [
         f"  {atom.instructions} per tile and CTA, {tiles}, {work.tiles * len(work.coords)} in all",
-        f"  first at {_coord(work.coords[0].tolist())}, last at {_coord(work.last)} (innermost first)",
+        f"  first at {_coord(work.coords[0].tolist())}, last at {_coord(last_coordinates(work))} (innermost first)",
         f"  partition of CTA 0: {work.gmem_partition}",
     ]
 
@@ -161,6 +161,11 @@ class TmaAtom(TileAtom):
             StaticAssertError: the shape is not congruent with the global tensor's.
         """
         return tma_tensor(self.gtensor.shape if shape is None else shape, self.g_stride, self.plan.rank)
+
+    @cached_property
+    def _first_tile(self) -> Instructions:
+        """The instructions of the first tile; see `tiles.first_tile`."""
+        return list_first_tile(self)
 
     @cached_property
     def tiled_copy(self) -> TmaTiledCopy:

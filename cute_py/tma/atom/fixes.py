@@ -22,7 +22,7 @@ from cute_py.layout.trees import leaves, map_leaves
 from cute_py.tensor.tensor import Tensor, make_tensor
 from cute_py.tma.atom.check import expect_fits
 from cute_py.tma.atom.smem_layout import SPANS, make_smem_layout
-from cute_py.tma.atom.tiles import tile_work
+from cute_py.tma.atom.tiles import first_tile
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def find_fixes(make: Any, arguments: dict[str, Any], most: int = 2) -> list[Fix]
         try:
             atom = make(**{**arguments, **fix.arguments})
             expect_fits(atom)
-            tile_work(atom)
+            first_tile(atom)
         except CuteError:
             continue
         found.append(fix)

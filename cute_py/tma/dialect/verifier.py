@@ -216,7 +216,7 @@ def partition(
         the TMA Atoms reference page, Eleven-Step Partition Verifier; CuTe DSL 4.8.1 was run for dialect 'dsl'.
 
     >>> from cute_py.tensor.pointers import make_gmem_ptr
-    >>> from cute_py.tensor.tensors import make_tensor
+    >>> from cute_py.tensor.tensor import make_tensor
     >>> gmem = make_tensor(make_gmem_ptr(0, "float16"), Layout((1024, 512), (512, Int(1))))
     >>> smem = Layout((Int(128), Int(64)), LayoutRight)
     >>> [record] = partition(smem, gmem, (128, 64))
