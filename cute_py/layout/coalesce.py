@@ -15,7 +15,7 @@ from cute_py.errors import StaticAssertError
 from cute_py.layout.int_tuple import compact_order
 from cute_py.layout.layout import Layout, domain_of, joined, make, on_domain
 from cute_py.layout.leaf import Recorder, Tree, internal, is_static, public, same, times, tree_text
-from cute_py.layout.trees import check_depth, leaves, like, modes
+from cute_py.layout.trees import check_depth, leaves, map_leaves, modes
 
 
 def coalesced(shape: Tree, stride: Tree, beyond: bool = False, record: Recorder | None = None) -> tuple[Tree, Tree]:
@@ -112,7 +112,7 @@ def without_zeros(shape: Tree, guide: Tree) -> Tree:
         if len(modes(shape)) != len(guide):
             raise StaticAssertError("Mismatched Ranks", {"shape": tree_text(shape), "profile": tree_text(guide)})
         return tuple([without_zeros(s, g) for s, g in zip(modes(shape), guide, strict=True)])
-    return like(shape, 1) if type(guide) is int and guide == 0 else shape
+    return map_leaves(lambda _: 1, shape) if type(guide) is int and guide == 0 else shape
 
 
 def filter_zeros(layout: Any, profile: Tree = None) -> Any:

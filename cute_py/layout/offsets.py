@@ -103,26 +103,14 @@ def index_arrays(coord: Tree, shape: Tree, stride: Tree) -> Any:
 
 
 def reach(coord: Tree, shape: Tree, stride: Tree) -> int:
-    """A bound on the magnitude of every number that `index_arrays` meets; exact Python ints."""
+    """A bound on the magnitude of every number that `index_arrays` meets, in exact Python ints: no part of a coordinate
+    is larger than the coordinate."""
     if type(coord) is tuple:
         if type(shape) is not tuple or len(coord) != len(shape):
             return 0  # refused later, by its own rule
         return sum(map(reach, coord, shape, stride))
     peak = max(abs(int(coord.min())), abs(int(coord.max()))) if coord.size else 0
-    return _reach_of(peak, shape, stride)
-
-
-def _reach_of(peak: int, shape: Tree, stride: Tree) -> int:
-    if type(shape) is not tuple:
-        step = abs(int(stride))
-        return max(peak * step, step, peak)
-    total, rest = 0, peak
-    for i, (s, d) in enumerate(zip(shape, stride, strict=True)):
-        size = prod(leaves(s))
-        last = i == len(shape) - 1
-        total += max(_reach_of(rest if last else min(rest, max(size - 1, 0)), s, d), 0 if last else size)
-        rest = rest if last or size == 0 else rest // size
-    return total
+    return max(peak, 1) * (1 + sum(abs(d) for d in leaves(stride))) + prod(leaves(shape))
 
 
 def _indices(coords: Tree, shape: Tree, stride: Tree, kind: Any) -> Any:

@@ -97,14 +97,14 @@ def _scale(size: Any, step: Any, s: Any, d: Any) -> Sentence:
     return text, _public(size=size, step=step)
 
 
-def _step_over(i: int, s: Any, d: Any, step: Any, left: Any, following: Any) -> Sentence:
-    text = f"step {leaf_text(step)} passes mode {i} ({mode_text(s, d)}) whole; step {leaf_text(following)} remains"
-    return text, {"mode": i, **_public(size=s, step=step, left=left, next_step=following)}
+def _passed(text: str) -> Callable[..., Sentence]:
+    """The sentences of a mode of the left side that nothing is taken from."""
 
+    def sentence(i: int, s: Any, d: Any, step: Any, left: Any, following: Any) -> Sentence:
+        shown = text.format(leaf_text(step), i, mode_text(s, d), leaf_text(following))
+        return shown, {"mode": i, **_public(size=s, step=step, left=left, next_step=following)}
 
-def _done(i: int, s: Any, d: Any, step: Any, left: Any, following: Any) -> Sentence:
-    text = f"one element is left to take; mode {i} ({mode_text(s, d)}) is passed"
-    return text, {"mode": i, **_public(size=s, step=step, left=left, next_step=following)}
+    return sentence
 
 
 def _walk(i: int, s: Any, d: Any, step: Any, left: Any, following: Any, size: Any, take: Any, rest: Any) -> Sentence:
@@ -154,8 +154,8 @@ _SENTENCES: Mapping[str, Callable[..., Sentence]] = MappingProxyType(
         "mode": lambda s, d: (f"{mode_text(s, d)} of the right side", _public(size=s, step=d)),
         "stay": lambda s, d: (f"{mode_text(s, d)} does not move: stride _0 stays", _public(size=s, step=d)),
         "scale": _scale,
-        "step over": _step_over,
-        "done": _done,
+        "step over": _passed("step {0} passes mode {1} ({2}) whole; step {3} remains"),
+        "done": _passed("one element is left to take; mode {1} ({2}) is passed"),
         "walk": _walk,
         "rest": _rest,
         "gap": _gap,

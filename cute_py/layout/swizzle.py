@@ -220,9 +220,7 @@ class Swizzle:
             wide = "int64" if (self.yyy_mask | self.zzz_mask) < 1 << 63 else object
             swizzled = self._of_wide(offsets.astype(wide))
             return swizzled if self.zzz_mask > top else swizzled.astype(offsets.dtype)
-        kind = offsets.dtype.type
-        y = offsets & kind(self.yyy_mask)
-        return offsets ^ (y >> kind(self.shift) if self.shift >= 0 else y << kind(-self.shift))
+        return self._of_wide(offsets)
 
     def _of_wide(self, offsets: Any) -> Any:
         """Of an array whose elements have room for every bit that is read or changed."""
