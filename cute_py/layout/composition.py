@@ -131,6 +131,7 @@ def _walk(
             _note(divides(take, n), notes, "Shape Divisibility Condition")
             # Long expressions: the same number, 1 where `taken` exceeds the whole, without what every mode before left.
             rest = quotient(n, take) if is_short(n, take) else quotient(whole, least(taken, whole))
+            rest = 0 if n_static and n == 0 else rest
         step_here = d if d_static else Dynamic(d)
         out_shape.append(take if take_static else Dynamic(take))
         out_stride.append(times(step_here, lhs_stride[i]))

@@ -110,7 +110,7 @@ def reach(coord: Tree, shape: Tree, stride: Tree) -> int:
             return 0  # refused later, by its own rule
         return sum(map(reach, coord, shape, stride))
     peak = max(abs(int(coord.min())), abs(int(coord.max()))) if coord.size else 0
-    return max(peak, 1) * (1 + sum(abs(d) for d in leaves(stride))) + prod(leaves(shape))
+    return int(max(peak, 1) * (1 + sum(abs(d) for d in leaves(stride))) + prod(leaves(shape)))
 
 
 def _indices(coords: Tree, shape: Tree, stride: Tree, kind: Any) -> Any:
