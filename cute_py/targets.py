@@ -109,6 +109,10 @@ class Targets(enum.Enum):
     SPECIFIC_FROM_90 = "an a or f variant of sm_90 or newer"
     SPECIFIC_FROM_100 = "an a or f variant of sm_100 or newer"
     TMA_FULL = "an a or f variant of sm_100, sm_103 or sm_110"
+    TMEM_SPECIFIC = "sm_100a, sm_103a or sm_110a"
+    TMEM_INTEGER = "sm_100a or sm_110a"
+    TMEM_INPUT_SCALE = "an a or f variant of sm_100 or sm_103"
+    TMEM_REDUCING = "an a or f variant of sm_103 or sm_110"
     ONLY_103A = "sm_103a"
     ONLY_90A = "sm_90a"
     NOT_CONSUMER = "any architecture but sm_120 and sm_121"
@@ -134,10 +138,16 @@ class Targets(enum.Enum):
                 return number >= 100 and specific
             case Targets.TMA_FULL:
                 return number in (100, 103, 110) and specific
-            case Targets.ONLY_103A:
-                return target.name == "sm_103a"
-            case Targets.ONLY_90A:
-                return target.name == "sm_90a"
+            case Targets.TMEM_SPECIFIC:
+                return number in (100, 103, 110) and target.suffix == "a"
+            case Targets.TMEM_INTEGER:
+                return number in (100, 110) and target.suffix == "a"
+            case Targets.TMEM_INPUT_SCALE:
+                return number in (100, 103) and specific
+            case Targets.TMEM_REDUCING:
+                return number in (103, 110) and specific
+            case Targets.ONLY_103A | Targets.ONLY_90A:
+                return target.name == str(self.value)
             case Targets.NOT_CONSUMER:
                 return number not in (120, 121)
 

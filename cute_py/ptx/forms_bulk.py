@@ -5,19 +5,39 @@ Addresses and sizes are in bytes; both addresses and the size are multiples of 1
 
 from __future__ import annotations
 
-from cute_py.ptx.instruction import Form, Narrow, Operand, OperandClass, Rule, Slot, when
+from cute_py.ptx.instruction import (
+    B16,
+    B32,
+    B64,
+    GLOBAL,
+    IMMEDIATE,
+    MOVE,
+    SHARED,
+    Narrow,
+    Operand,
+    Rule,
+    operand,
+    row,
+    when,
+)
 from cute_py.targets import Targets
 
-_HINT = Slot("cache_hint", ("L2::cache_hint",), optional=True)
-_POLICY = Operand("policy", (OperandClass.B64,), when(cache_hint="L2::cache_hint"))
-_SIZE = Operand("size", (OperandClass.B32,), step=16)
-_SHARED_DESTINATION = Operand("destination", (OperandClass.SHARED_ADDRESS,))
-_GLOBAL_DESTINATION = Operand("destination", (OperandClass.GLOBAL_ADDRESS,))
-_SHARED_SOURCE = Operand("source", (OperandClass.SHARED_ADDRESS,))
-_GLOBAL_SOURCE = Operand("source", (OperandClass.GLOBAL_ADDRESS,))
-_BARRIER = Operand("barrier", (OperandClass.SHARED_ADDRESS,))
-_COPY = "Data Movement and Conversion Instructions: cp.async.bulk"
-_REDUCE = "Data Movement and Conversion Instructions: cp.reduce.async.bulk"
+HINT = "cache_hint?=L2::cache_hint"
+POLICY = operand("policy", B64, cache_hint="L2::cache_hint")
+TO_BARRIER = "completion=mbarrier::complete_tx::bytes"
+TO_GROUP = "completion=bulk_group"
+MULTICAST = "multicast?=multicast::cluster"
+MASK = operand("mask", B16, multicast="multicast::cluster")
+CTA_IS_ALONE = Rule(
+    when(spaces="shared::cta.global", multicast="multicast::cluster"),
+    forbid="multicast::cluster needs the destination shared::cluster",
+)
+_SIZE = Operand("size", (B32,), step=16)
+_TO_SHARED, _TO_GLOBAL = operand("destination", SHARED), operand("destination", GLOBAL)
+_FROM_SHARED, _FROM_GLOBAL = operand("source", SHARED), operand("source", GLOBAL)
+_BARRIER = operand("barrier", SHARED)
+_COPY = MOVE + "cp.async.bulk"
+_REDUCE = MOVE + "cp.reduce.async.bulk"
 
 REDUCE_TYPES_GLOBAL: dict[str, tuple[str, ...]] = {
     "add": ("u32", "s32", "u64", "f16", "bf16", "f32", "f64"),
@@ -32,164 +52,103 @@ REDUCE_TYPES_GLOBAL: dict[str, tuple[str, ...]] = {
 """Reduction -> element types that it takes towards global memory (add of f16 and bf16 with .noftz only)."""
 
 REDUCE_TYPES_CLUSTER: dict[str, tuple[str, ...]] = {
-    "add": ("u32", "s32", "u64"),
-    "min": ("u32", "s32"),
-    "max": ("u32", "s32"),
-    "inc": ("u32",),
-    "dec": ("u32",),
-    "and": ("b32",),
-    "or": ("b32",),
-    "xor": ("b32",),
+    op: tuple(t for t in types if t in ("u32", "s32", "b32") or (op, t) == ("add", "u64"))
+    for op, types in REDUCE_TYPES_GLOBAL.items()
 }
-"""Reduction -> element types that it takes towards another CTA's shared memory."""
+"""Reduction -> element types that it takes towards another CTA's shared memory: integers of 32 bits, and add of u64."""
 
+REDUCE_KINDS = tuple(REDUCE_TYPES_GLOBAL)
 _ALL_TYPES = ("u32", "s32", "b32", "u64", "s64", "b64", "f16", "bf16", "f32", "f64")
+_HALVES = ("f16", "bf16")
 
 
 def _type_rules(table: dict[str, tuple[str, ...]]) -> tuple[Rule, ...]:
-    rules = [
+    return tuple(
         Rule(
             when(op=op, type=("", *(t for t in _ALL_TYPES if t not in types))),
             forbid=f"{op} takes the types {', '.join(types)} here",
         )
         for op, types in table.items()
-    ]
-    wanted = when(op="add", type=("f16", "bf16"), noftz="")
-    rules.append(Rule(wanted, forbid="add of f16 or bf16 is written with .noftz"))
-    other = ("min", "max", "inc", "dec", "and", "or", "xor")
-    rules.append(Rule(when(op=other, noftz="noftz"), forbid="noftz goes with add only"))
-    plain = tuple(t for t in _ALL_TYPES if t not in ("f16", "bf16"))
-    rules.append(Rule(when(op="add", type=plain, noftz="noftz"), forbid="noftz goes with f16 and bf16 only"))
-    return tuple(rules)
+    )
 
 
-PEER_TYPE_RULES = tuple(rule for rule in _type_rules(REDUCE_TYPES_CLUSTER) if "noftz" not in rule.forbid)
+PEER_TYPE_RULES = _type_rules(REDUCE_TYPES_CLUSTER)
 """The type rules towards another CTA's shared memory, for cp.reduce.async.bulk and red.async."""
 
-BULK_LOAD = Form(
-    "bulk.load",
-    "bulk",
-    "cp.async.bulk",
-    (
-        Slot("spaces", ("shared::cluster.global", "shared::cta.global")),
-        Slot("completion", ("mbarrier::complete_tx::bytes",)),
-        Slot("multicast", ("multicast::cluster",), optional=True),
-        _HINT,
+BULK_FORMS = (
+    row(
+        "cp.async.bulk",
+        f"spaces=shared::cluster.global|shared::cta.global {TO_BARRIER} {MULTICAST} {HINT}",
+        (_TO_SHARED, Operand("source", (GLOBAL,), narrow=Narrow.NOT_CONSUMER), _SIZE, _BARRIER, MASK, POLICY),
+        name="bulk.load",
+        family="bulk",
+        section=_COPY,
+        rules=(Rule(when(spaces="shared::cta.global"), since=(8, 6)), CTA_IS_ALONE),
     ),
-    (
-        _SHARED_DESTINATION,
-        Operand("source", (OperandClass.GLOBAL_ADDRESS,), narrow=Narrow.NOT_CONSUMER),
-        _SIZE,
-        _BARRIER,
-        Operand("mask", (OperandClass.B16,), when(multicast="multicast::cluster")),
-        _POLICY,
+    row(
+        "cp.async.bulk",
+        f"spaces=shared::cluster.shared::cta {TO_BARRIER}",
+        (_TO_SHARED, _FROM_SHARED, _SIZE, _BARRIER),
+        name="bulk.peer",
+        family="bulk",
+        section=_COPY,
     ),
-    _COPY,
-    rules=(
-        Rule(when(spaces="shared::cta.global"), since=(8, 6)),
-        Rule(
-            when(spaces="shared::cta.global", multicast="multicast::cluster"),
-            forbid="multicast::cluster needs the destination shared::cluster",
+    row(
+        "cp.async.bulk",
+        f"spaces=global.shared::cta {TO_GROUP} {HINT} cp_mask?=cp_mask",
+        (_TO_GLOBAL, _FROM_SHARED, _SIZE, POLICY, operand("byte_mask", B16, cp_mask="cp_mask")),
+        name="bulk.store",
+        family="bulk",
+        section=_COPY,
+        rules=(Rule(when(cp_mask="cp_mask"), Targets.FROM_100, (8, 6)),),
+    ),
+    row(
+        "cp.async.bulk.prefetch",
+        f"level=L2 spaces=global {HINT}",
+        (_FROM_GLOBAL, _SIZE, POLICY),
+        name="bulk.prefetch",
+        family="bulk",
+        section=_COPY + ".prefetch",
+    ),
+    row(
+        "cp.reduce.async.bulk",
+        f"spaces=global.shared::cta {TO_GROUP} {HINT} op={'|'.join(REDUCE_KINDS)} noftz?=noftz "
+        f"type={'|'.join(_ALL_TYPES)}",
+        (_TO_GLOBAL, _FROM_SHARED, _SIZE, POLICY),
+        name="bulk.reduce",
+        family="bulk.reduce",
+        section=_REDUCE,
+        rules=(
+            *_type_rules(REDUCE_TYPES_GLOBAL),
+            Rule(when(op="add", type=_HALVES, noftz=""), forbid="add of f16 or bf16 is written with .noftz"),
+            Rule(when(op=REDUCE_KINDS[1:], noftz="noftz"), forbid="noftz goes with add only"),
+            Rule(
+                when(op="add", type=tuple(t for t in _ALL_TYPES if t not in _HALVES), noftz="noftz"),
+                forbid="noftz goes with f16 and bf16 only",
+            ),
         ),
     ),
-)
-
-BULK_PEER = Form(
-    "bulk.peer",
-    "bulk",
-    "cp.async.bulk",
-    (Slot("spaces", ("shared::cluster.shared::cta",)), Slot("completion", ("mbarrier::complete_tx::bytes",))),
-    (_SHARED_DESTINATION, _SHARED_SOURCE, _SIZE, _BARRIER),
-    _COPY,
-)
-
-BULK_STORE = Form(
-    "bulk.store",
-    "bulk",
-    "cp.async.bulk",
-    (
-        Slot("spaces", ("global.shared::cta",)),
-        Slot("completion", ("bulk_group",)),
-        _HINT,
-        Slot("cp_mask", ("cp_mask",), optional=True),
+    row(
+        "cp.reduce.async.bulk",
+        f"spaces=shared::cluster.shared::cta {TO_BARRIER} op={'|'.join(REDUCE_KINDS)} type={'|'.join(_ALL_TYPES)}",
+        (_TO_SHARED, _FROM_SHARED, _SIZE, _BARRIER),
+        name="bulk.reduce.peer",
+        family="bulk.reduce",
+        section=_REDUCE,
+        rules=PEER_TYPE_RULES,
     ),
-    (
-        _GLOBAL_DESTINATION,
-        _SHARED_SOURCE,
-        _SIZE,
-        _POLICY,
-        Operand("byte_mask", (OperandClass.B16,), when(cp_mask="cp_mask")),
+    row(
+        "cp.async.bulk.commit_group",
+        name="bulk.commit_group",
+        family="bulk.group",
+        section=_COPY + ".commit_group",
     ),
-    _COPY,
-    rules=(Rule(when(cp_mask="cp_mask"), Targets.FROM_100, (8, 6)),),
-)
-
-BULK_PREFETCH = Form(
-    "bulk.prefetch",
-    "bulk",
-    "cp.async.bulk.prefetch",
-    (Slot("level", ("L2",)), Slot("spaces", ("global",)), _HINT),
-    (_GLOBAL_SOURCE, _SIZE, _POLICY),
-    "Data Movement and Conversion Instructions: cp.async.bulk.prefetch",
-)
-
-BULK_REDUCE = Form(
-    "bulk.reduce",
-    "bulk.reduce",
-    "cp.reduce.async.bulk",
-    (
-        Slot("spaces", ("global.shared::cta",)),
-        Slot("completion", ("bulk_group",)),
-        _HINT,
-        Slot("op", tuple(REDUCE_TYPES_GLOBAL)),
-        Slot("noftz", ("noftz",), optional=True),
-        Slot("type", _ALL_TYPES),
+    row(
+        "cp.async.bulk.wait_group",
+        "read?=read",
+        (operand("groups", IMMEDIATE),),
+        name="bulk.wait_group",
+        family="bulk.group",
+        section=_COPY + ".wait_group",
     ),
-    (_GLOBAL_DESTINATION, _SHARED_SOURCE, _SIZE, _POLICY),
-    _REDUCE,
-    rules=_type_rules(REDUCE_TYPES_GLOBAL),
-)
-
-BULK_REDUCE_PEER = Form(
-    "bulk.reduce.peer",
-    "bulk.reduce",
-    "cp.reduce.async.bulk",
-    (
-        Slot("spaces", ("shared::cluster.shared::cta",)),
-        Slot("completion", ("mbarrier::complete_tx::bytes",)),
-        Slot("op", tuple(REDUCE_TYPES_CLUSTER)),
-        Slot("type", _ALL_TYPES),
-    ),
-    (_SHARED_DESTINATION, _SHARED_SOURCE, _SIZE, _BARRIER),
-    _REDUCE,
-    rules=PEER_TYPE_RULES,
-)
-
-COMMIT_GROUP = Form(
-    "bulk.commit_group",
-    "bulk.group",
-    "cp.async.bulk.commit_group",
-    (),
-    (),
-    "Data Movement and Conversion Instructions: cp.async.bulk.commit_group",
-)
-
-WAIT_GROUP = Form(
-    "bulk.wait_group",
-    "bulk.group",
-    "cp.async.bulk.wait_group",
-    (Slot("read", ("read",), optional=True),),
-    (Operand("groups", (OperandClass.IMMEDIATE,)),),
-    "Data Movement and Conversion Instructions: cp.async.bulk.wait_group",
-)
-
-BULK_FORMS = (
-    BULK_LOAD,
-    BULK_PEER,
-    BULK_STORE,
-    BULK_PREFETCH,
-    BULK_REDUCE,
-    BULK_REDUCE_PEER,
-    COMMIT_GROUP,
-    WAIT_GROUP,
 )

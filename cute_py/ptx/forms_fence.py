@@ -2,134 +2,85 @@
 
 from __future__ import annotations
 
-from cute_py.ptx.instruction import Form, Rule, Slot, when
+from cute_py.ptx.instruction import SYNC, Rule, row, when
 from cute_py.targets import Targets
 
-_SECTION = "Parallel Synchronization and Communication Instructions: membar / fence"
-_SCOPES = ("cta", "cluster", "gpu", "sys")
+SCOPES = ("cta", "cluster", "gpu", "sys")
+_SECTION = SYNC + "membar / fence"
 _FAMILY = "fence.misc"
-RESTRICTIONS = ("sync_restrict::shared::cluster", "sync_restrict::shared::cta")
-TOLERATED_RESTRICTION = Slot("restrict", RESTRICTIONS, optional=True, tolerated=True)
+_CLUSTER, _CTA = RESTRICTIONS = ("sync_restrict::shared::cluster", "sync_restrict::shared::cta")
+TOLERATED_RESTRICTION = f"restrict~={_CLUSTER}|{_CTA}"
 """ptxas takes a .sync_restrict on these fences, to no documented effect."""
 
 RESTRICTION_NEEDS = Rule(when(restrict=RESTRICTIONS), Targets.FROM_90, (8, 6))
-_CLUSTER = Rule(when(scope="cluster"), Targets.FROM_90, (7, 8))
+H200 = "on NVIDIA H200, driver 580.159.04"
 
 FENCE_FORMS = (
-    Form(
-        "fence.proxy.async",
-        _FAMILY,
+    row(
         "fence.proxy",
-        (
-            Slot("proxy", ("async",)),
-            Slot("spaces", ("global", "shared::cta", "shared::cluster"), optional=True),
-            TOLERATED_RESTRICTION,
-        ),
-        (),
-        _SECTION,
+        f"proxy=async spaces?=global|shared::cta|shared::cluster {TOLERATED_RESTRICTION}",
+        name="fence.proxy.async",
+        family=_FAMILY,
+        section=_SECTION,
         rules=(RESTRICTION_NEEDS,),
-        executed="on NVIDIA H200, driver 580.159.04",
+        executed=H200,
     ),
-    Form(
-        "fence.proxy.alias",
-        _FAMILY,
+    row(
         "fence.proxy",
-        (Slot("proxy", ("alias",)), TOLERATED_RESTRICTION),
-        (),
-        _SECTION,
-        Targets.ANY,
-        (7, 5),
-        (RESTRICTION_NEEDS,),
+        f"proxy=alias {TOLERATED_RESTRICTION}",
+        name="fence.proxy.alias",
+        family=_FAMILY,
+        section=_SECTION,
+        targets=Targets.ANY,
+        since=(7, 5),
+        rules=(RESTRICTION_NEEDS,),
     ),
-    Form(
-        "fence.proxy.async::generic",
-        _FAMILY,
+    row(
         "fence.proxy",
-        (
-            Slot("proxy", ("async::generic",)),
-            Slot("sem", ("acquire", "release")),
-            Slot("restrict", ("sync_restrict::shared::cluster", "sync_restrict::shared::cta")),
-            Slot("scope", ("cluster",)),
-        ),
-        (),
-        _SECTION,
+        f"proxy=async::generic sem=acquire|release restrict={_CLUSTER}|{_CTA} scope=cluster",
+        name="fence.proxy.async::generic",
+        family=_FAMILY,
+        section=_SECTION,
         since=(8, 6),
         rules=(
-            Rule(
-                when(sem="acquire", restrict="sync_restrict::shared::cta"),
-                forbid="acquire goes with sync_restrict::shared::cluster",
-            ),
-            Rule(
-                when(sem="release", restrict="sync_restrict::shared::cluster"),
-                forbid="release goes with sync_restrict::shared::cta",
-            ),
+            Rule(when(sem="acquire", restrict=_CTA), forbid=f"acquire goes with {_CLUSTER}"),
+            Rule(when(sem="release", restrict=_CLUSTER), forbid=f"release goes with {_CTA}"),
         ),
     ),
-    Form(
+    row(
         "fence.mbarrier_init",
-        _FAMILY,
-        "fence.mbarrier_init",
-        (Slot("sem", ("release",)), Slot("scope", ("cluster",)), TOLERATED_RESTRICTION),
-        (),
-        _SECTION,
+        f"sem=release scope=cluster {TOLERATED_RESTRICTION}",
+        family=_FAMILY,
+        section=_SECTION,
         rules=(RESTRICTION_NEEDS,),
-        executed="on NVIDIA H200, driver 580.159.04",
+        executed=H200,
     ),
-    Form(
+    row(
         "fence",
-        _FAMILY,
-        "fence",
-        (
-            Slot("sem", ("sc", "acq_rel", "acquire", "release"), optional=True),
-            Slot("restrict", ("sync_restrict::shared::cluster", "sync_restrict::shared::cta"), optional=True),
-            Slot("scope", _SCOPES),
-        ),
-        (),
-        _SECTION,
-        Targets.ANY,
-        (6, 0),
-        (
-            _CLUSTER,
+        f"sem?=sc|acq_rel|acquire|release restrict?={_CLUSTER}|{_CTA} scope={'|'.join(SCOPES)}",
+        family=_FAMILY,
+        section=_SECTION,
+        targets=Targets.ANY,
+        since=(6, 0),
+        rules=(
+            Rule(when(scope="cluster"), Targets.FROM_90, (7, 8)),
+            Rule(when(restrict=_CTA, sem=("", "sc", "acq_rel", "acquire")), forbid=f"{_CTA} goes with release"),
+            Rule(when(restrict=_CLUSTER, sem=("", "sc", "acq_rel", "release")), forbid=f"{_CLUSTER} goes with acquire"),
             Rule(
-                when(restrict="sync_restrict::shared::cta", sem=("", "sc", "acq_rel", "acquire")),
-                forbid="sync_restrict::shared::cta goes with release",
-            ),
-            Rule(
-                when(restrict="sync_restrict::shared::cluster", sem=("", "sc", "acq_rel", "release")),
-                forbid="sync_restrict::shared::cluster goes with acquire",
-            ),
-            Rule(
-                when(
-                    restrict=RESTRICTIONS,
-                    scope=("cta", "gpu", "sys"),
-                ),
+                when(restrict=RESTRICTIONS, scope=("cta", "gpu", "sys")),
                 forbid="sync_restrict goes with the scope cluster",
             ),
-            Rule(
-                when(restrict=("sync_restrict::shared::cluster", "sync_restrict::shared::cta")),
-                Targets.FROM_90,
-                (8, 6),
-            ),
+            RESTRICTION_NEEDS,
         ),
     ),
-    Form(
-        "membar",
-        _FAMILY,
-        "membar",
-        (Slot("level", ("cta", "gl", "sys")),),
-        (),
-        _SECTION,
-        Targets.ANY,
-        (1, 4),
-    ),
-    Form(
-        "membar.proxy.alias",
-        _FAMILY,
+    row("membar", "level=cta|gl|sys", family=_FAMILY, section=_SECTION, targets=Targets.ANY, since=(1, 4)),
+    row(
         "membar.proxy",
-        (Slot("proxy", ("alias",)),),
-        (),
-        _SECTION,
-        Targets.ANY,
-        (7, 5),
+        "proxy=alias",
+        name="membar.proxy.alias",
+        family=_FAMILY,
+        section=_SECTION,
+        targets=Targets.ANY,
+        since=(7, 5),
     ),
 )

@@ -5,109 +5,94 @@ These move 4 to 16 bytes per thread and instruction; addresses are computed by t
 
 from __future__ import annotations
 
-from cute_py.ptx.instruction import Form, Operand, OperandClass, Rule, Slot, when
+from cute_py.ptx.forms_bulk import HINT, POLICY
+from cute_py.ptx.instruction import (
+    B32,
+    GLOBAL,
+    IMMEDIATE,
+    MOVE,
+    PREDICATE,
+    SHARED,
+    VECTOR,
+    Operand,
+    Rule,
+    by_space,
+    operand,
+    row,
+    when,
+)
 from cute_py.targets import Targets
 
-_MOVE = "Data Movement and Conversion Instructions: "
-_OWN = ("shared.global", "shared::cta.global")
 _FAMILY = "cp.async"
-_LOAD_SLOTS = (
-    Slot("spaces", ("global",)),
-    Slot("nc", ("nc",)),
-    Slot("vector", ("v2", "v4"), optional=True),
-    Slot("type", ("b32",)),
-)
-_MANY = when(vector=("v2", "v4"))
-_ONE = when(vector="")
+_SECTION = MOVE + "cp.async"
+_VECTOR = "vector?=v2|v4"
 
 LEGACY_FORMS = (
-    Form(
+    row(
         "cp.async",
-        _FAMILY,
-        "cp.async",
+        f"cache=ca|cg spaces=shared.global|shared::cta.global {HINT} prefetch?=L2::64B|L2::128B|L2::256B",
         (
-            Slot("cache", ("ca", "cg")),
-            Slot("spaces", _OWN),
-            Slot("cache_hint", ("L2::cache_hint",), optional=True),
-            Slot("prefetch", ("L2::64B", "L2::128B", "L2::256B"), optional=True),
+            operand("destination", SHARED),
+            operand("source", GLOBAL),
+            Operand("size", (IMMEDIATE,), when(cache="ca"), values=(4, 8, 16)),
+            Operand("size", (IMMEDIATE,), when(cache="cg"), values=(16,)),
+            Operand("source_size", (B32, PREDICATE), optional=True),
+            POLICY,
         ),
-        (
-            Operand("destination", (OperandClass.SHARED_ADDRESS,)),
-            Operand("source", (OperandClass.GLOBAL_ADDRESS,)),
-            Operand("size", (OperandClass.IMMEDIATE,), when(cache="ca"), values=(4, 8, 16)),
-            Operand("size", (OperandClass.IMMEDIATE,), when(cache="cg"), values=(16,)),
-            Operand("source_size", (OperandClass.B32, OperandClass.PREDICATE), optional=True),
-            Operand("policy", (OperandClass.B64,), when(cache_hint="L2::cache_hint")),
-        ),
-        _MOVE + "cp.async",
-        Targets.FROM_80,
-        (7, 0),
-        (
-            Rule((), since=(7, 5), given="source_size", predicate=True),
+        family=_FAMILY,
+        section=_SECTION,
+        targets=Targets.FROM_80,
+        since=(7, 0),
+        rules=(
+            Rule((), since=(7, 5), given=("source_size",), predicate=True),
             Rule(when(cache_hint="L2::cache_hint"), since=(7, 4)),
             Rule(when(prefetch=("L2::64B", "L2::128B", "L2::256B")), since=(7, 4)),
         ),
     ),
-    Form(
-        "cp.async.commit_group", _FAMILY, "cp.async.commit_group", (), (), _MOVE + "cp.async", Targets.FROM_80, (7, 0)
+    *(
+        row(f"cp.async.{name}", "", operands, family=_FAMILY, section=_SECTION, targets=Targets.FROM_80, since=(7, 0))
+        for name, operands in (
+            ("commit_group", ()),
+            ("wait_group", (operand("groups", IMMEDIATE),)),
+            ("wait_all", ()),
+        )
     ),
-    Form(
-        "cp.async.wait_group",
-        _FAMILY,
-        "cp.async.wait_group",
-        (),
-        (Operand("groups", (OperandClass.IMMEDIATE,)),),
-        _MOVE + "cp.async",
-        Targets.FROM_80,
-        (7, 0),
-    ),
-    Form("cp.async.wait_all", _FAMILY, "cp.async.wait_all", (), (), _MOVE + "cp.async", Targets.FROM_80, (7, 0)),
-    Form(
+    row(
         "cp.async.mbarrier.arrive",
-        "helpers",
-        "cp.async.mbarrier.arrive",
-        (
-            Slot("noinc", ("noinc",), optional=True),
-            Slot("spaces", ("shared::cta", "shared"), optional=True, default="shared::cta"),
-            Slot("type", ("b64",)),
-        ),
-        (
-            Operand("barrier", (OperandClass.SHARED_ADDRESS,), when(spaces=("shared", "shared::cta"))),
-            Operand("barrier", (OperandClass.GENERIC_ADDRESS,), when(spaces="")),
-        ),
-        "Parallel Synchronization and Communication Instructions: cp.async.mbarrier.arrive",
-        Targets.FROM_80,
-        (7, 0),
-        (Rule(when(spaces="shared::cta"), since=(7, 8)),),
+        "noinc?=noinc spaces?=(shared::cta)|shared type=b64",
+        by_space("barrier", ("shared", "shared::cta"), ""),
+        targets=Targets.FROM_80,
+        since=(7, 0),
+        rules=(Rule(when(spaces="shared::cta"), since=(7, 8)),),
     ),
-    Form(
-        "ld.global.nc",
-        _FAMILY,
+    row(
         "ld",
-        _LOAD_SLOTS,
+        f"spaces=global nc=nc {_VECTOR} type=b32",
         (
-            Operand("value", (OperandClass.VECTOR,), _MANY, written=True),
-            Operand("value", (OperandClass.B32,), _ONE, written=True),
-            Operand("source", (OperandClass.GLOBAL_ADDRESS,)),
+            Operand("value", (VECTOR,), when(vector=("v2", "v4")), written=True),
+            Operand("value", (B32,), when(vector=""), written=True),
+            operand("source", GLOBAL),
         ),
-        _MOVE + "ld.global.nc",
-        Targets.ANY,
-        (3, 1),
+        name="ld.global.nc",
+        family=_FAMILY,
+        section=MOVE + "ld.global.nc",
+        targets=Targets.ANY,
+        since=(3, 1),
         partial=True,
     ),
-    Form(
-        "st.shared",
-        _FAMILY,
+    row(
         "st",
-        (Slot("spaces", ("shared",)), Slot("vector", ("v2", "v4"), optional=True), Slot("type", ("b32",))),
+        f"spaces=shared {_VECTOR} type=b32",
         (
-            Operand("destination", (OperandClass.SHARED_ADDRESS,)),
-            Operand("value", (OperandClass.VECTOR,), _MANY),
-            Operand("value", (OperandClass.B32,), _ONE),
+            operand("destination", SHARED),
+            operand("value", VECTOR, vector=("v2", "v4")),
+            operand("value", B32, vector=""),
         ),
-        _MOVE + "st",
-        Targets.ANY,
-        (1, 0),
+        name="st.shared",
+        family=_FAMILY,
+        section=MOVE + "st",
+        targets=Targets.ANY,
+        since=(1, 0),
         partial=True,
     ),
 )

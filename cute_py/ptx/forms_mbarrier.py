@@ -7,23 +7,43 @@ the copies lower them. The state space says how the address is read: `.shared{::
 
 from __future__ import annotations
 
-from cute_py.ptx.instruction import Form, Narrow, Operand, OperandClass, Rule, Slot, when
+from cute_py.ptx.forms_fence import H200
+from cute_py.ptx.instruction import (
+    B32,
+    B64,
+    PREDICATE,
+    SYNC,
+    Form,
+    Narrow,
+    Operand,
+    OperandClass,
+    Rule,
+    by_space,
+    operand,
+    row,
+    when,
+)
 from cute_py.targets import Targets
 
-_SECTION = "Parallel Synchronization and Communication Instructions: "
-_OWN = ("shared", "shared::cta")
-_ANY_SPACE = ("shared::cta", "shared", "shared::cluster")
-_TYPE = Slot("type", ("b64",), default="b64")
-_SHARED = Operand("barrier", (OperandClass.SHARED_ADDRESS,), when(spaces=_ANY_SPACE))
-_GENERIC = Operand("barrier", (OperandClass.GENERIC_ADDRESS,), when(spaces=""), narrow=Narrow.REFUSED)
-_STATE = Operand("state", (OperandClass.SINK, OperandClass.B64), written=True)
-_BYTES = Operand("bytes", (OperandClass.B32,))
+_FAMILY = "mbarrier"
+_OWN = "spaces?=(shared::cta)|shared type=(b64)"
+_ANY_SPACE = "spaces?=(shared::cta)|shared|shared::cluster type=(b64)"
+_BARRIER = by_space("barrier", ("shared::cta", "shared", "shared::cluster"), "", narrow=Narrow.REFUSED)
+_STATE = Operand("state", (OperandClass.SINK, B64), written=True)
+_BYTES = operand("bytes", B32)
 
 _SPACE_RULES = (Rule(when(spaces="shared::cta"), since=(7, 8)),)
-_CLUSTER_RULES = (
-    *_SPACE_RULES,
-    Rule(when(spaces="shared::cluster"), Targets.FROM_90, (8, 0)),
+_CLUSTER_RULES = (*_SPACE_RULES, Rule(when(spaces="shared::cluster"), Targets.FROM_90, (8, 0)))
+_RELAXED_LATE = Rule(when(sem="relaxed"), Targets.FROM_90, (8, 6))
+_SINK_RULE = Rule(
+    when(spaces="shared::cluster"),
+    forbid="a barrier of another CTA returns no state: write the sink _",
+    given=("state",),
 )
+
+
+def _order(*orders: str) -> str:
+    return f"sem?={'|'.join(orders)} scope?=cta|cluster"
 
 
 def _order_rules(order: str) -> tuple[Rule, ...]:
@@ -37,160 +57,99 @@ def _order_rules(order: str) -> tuple[Rule, ...]:
     )
 
 
-_RELAXED_LATE = Rule(when(sem="relaxed"), Targets.FROM_90, (8, 6))
-_ORDER = (Slot("sem", ("release", "relaxed"), optional=True), Slot("scope", ("cta", "cluster"), optional=True))
-_WAIT_ORDER = (Slot("sem", ("acquire", "relaxed"), optional=True), Slot("scope", ("cta", "cluster"), optional=True))
-_SINK_RULE = Rule(
-    when(spaces="shared::cluster"), forbid="a barrier of another CTA returns no state: write the sink _", given="state"
-)
-
-INIT = Form(
-    "mbarrier.init",
-    "mbarrier",
-    "mbarrier.init",
-    (Slot("spaces", ("shared::cta", "shared"), optional=True, default="shared::cta"), _TYPE),
-    (_SHARED, _GENERIC, Operand("count", (OperandClass.B32,))),
-    _SECTION + "mbarrier.init",
-    Targets.FROM_80,
-    (7, 0),
-    _SPACE_RULES,
-    executed="on NVIDIA H200, driver 580.159.04",
-)
-
-INVAL = Form(
-    "mbarrier.inval",
-    "mbarrier",
-    "mbarrier.inval",
-    (Slot("spaces", ("shared::cta", "shared"), optional=True, default="shared::cta"), _TYPE),
-    (_SHARED, _GENERIC),
-    _SECTION + "mbarrier.inval",
-    Targets.FROM_80,
-    (7, 0),
-    _SPACE_RULES,
-)
-
-
-def _sink_rules(section: str) -> tuple[Rule, ...]:
-    """mbarrier.arrive takes the sink from 7.1 on, mbarrier.arrive_drop from the start."""
-    return (Rule((), since=(7, 1), given="sink"),) if section == "mbarrier.arrive" else ()
-
-
-def _arrive(name: str, section: str) -> Form:
-    sink = _sink_rules(section)
-    return Form(
-        name,
-        "mbarrier",
-        name,
-        (*_ORDER, Slot("spaces", _ANY_SPACE, optional=True, default="shared::cta"), _TYPE),
-        (_STATE, _SHARED, _GENERIC, Operand("count", (OperandClass.B32,), optional=True, lowest=1)),
-        _SECTION + section,
-        Targets.FROM_80,
-        (7, 0),
-        (
-            *_CLUSTER_RULES,
-            *_order_rules("release"),
-            _RELAXED_LATE,
-            _SINK_RULE,
-            *sink,
-            Rule((), Targets.FROM_90, (7, 8), given="count"),
+def _arrivals(name: str, sink: tuple[Rule, ...]) -> tuple[Form, ...]:
+    """The arrive of that name: plain, with expected bytes, and the one that must not complete the phase."""
+    section = SYNC + name
+    return (
+        row(
+            name,
+            f"{_order('release', 'relaxed')} {_ANY_SPACE}",
+            (_STATE, *_BARRIER, Operand("count", (B32,), optional=True, lowest=1)),
+            family=_FAMILY,
+            section=section,
+            targets=Targets.FROM_80,
+            since=(7, 0),
+            rules=(
+                *_CLUSTER_RULES,
+                *_order_rules("release"),
+                _RELAXED_LATE,
+                _SINK_RULE,
+                *sink,
+                Rule((), Targets.FROM_90, (7, 8), given=("count",)),
+            ),
         ),
-    )
-
-
-def _arrive_no_complete(name: str, section: str) -> Form:
-    sink = _sink_rules(section)
-    return Form(
-        name,
-        "mbarrier",
-        name,
-        (
-            Slot("sem", ("release",), optional=True),
-            Slot("scope", ("cta", "cluster"), optional=True),
-            Slot("spaces", ("shared::cta", "shared"), optional=True, default="shared::cta"),
-            _TYPE,
+        row(
+            f"{name}.expect_tx",
+            f"{_order('release', 'relaxed')} {_ANY_SPACE}",
+            (_STATE, *_BARRIER, _BYTES),
+            family=_FAMILY,
+            section=section,
+            rules=(*_order_rules("release"), _RELAXED_LATE, _SINK_RULE),
+            executed=H200,
         ),
-        (_STATE, _SHARED, _GENERIC, Operand("count", (OperandClass.B32,), lowest=1)),
-        _SECTION + section,
-        Targets.FROM_80,
-        (7, 0),
-        (*_SPACE_RULES, *_order_rules("release"), *sink),
-    )
-
-
-def _arrive_expect(name: str, section: str) -> Form:
-    return Form(
-        name,
-        "mbarrier",
-        name,
-        (*_ORDER, Slot("spaces", _ANY_SPACE, optional=True, default="shared::cta"), _TYPE),
-        (_STATE, _SHARED, _GENERIC, _BYTES),
-        _SECTION + section,
-        Targets.FROM_90,
-        (8, 0),
-        (*_order_rules("release"), _RELAXED_LATE, _SINK_RULE),
-        executed="on NVIDIA H200, driver 580.159.04",
+        row(
+            f"{name}.noComplete",
+            f"{_order('release')} {_OWN}",
+            (_STATE, *_BARRIER, Operand("count", (B32,), lowest=1)),
+            family=_FAMILY,
+            section=section,
+            targets=Targets.FROM_80,
+            since=(7, 0),
+            rules=(*_SPACE_RULES, *_order_rules("release"), *sink),
+        ),
     )
 
 
 def _tx(name: str) -> Form:
-    return Form(
-        name,
-        "mbarrier",
-        name,
-        (
-            Slot("sem", ("relaxed",), optional=True),
-            Slot("scope", ("cta", "cluster"), optional=True),
-            Slot("spaces", _ANY_SPACE, optional=True, default="shared::cta"),
-            _TYPE,
-        ),
-        (_SHARED, _GENERIC, _BYTES),
-        _SECTION + name,
-        Targets.FROM_90,
-        (8, 0),
-        _order_rules("relaxed"),
+    return row(
+        name, f"{_order('relaxed')} {_ANY_SPACE}", (*_BARRIER, _BYTES), family=_FAMILY, rules=_order_rules("relaxed")
     )
 
 
-def _wait(name: str, parity: bool, suspends: bool) -> Form:
-    phase = Operand("parity", (OperandClass.B32,), values=(0, 1)) if parity else Operand("state", (OperandClass.B64,))
-    hint = (Operand("suspend_hint", (OperandClass.B32,), optional=True),) if suspends else ()
-    return Form(
+def _wait(name: str, suspends: bool) -> Form:
+    parity = name.endswith(".parity")
+    phase = Operand("parity", (B32,), values=(0, 1)) if parity else operand("state", B64)
+    hint = (Operand("suspend_hint", (B32,), optional=True),) if suspends else ()
+    return row(
         name,
-        "mbarrier",
-        name,
-        (*_WAIT_ORDER, Slot("spaces", ("shared::cta", "shared"), optional=True, default="shared::cta"), _TYPE),
-        (Operand("done", (OperandClass.PREDICATE,), written=True), _SHARED, _GENERIC, phase, *hint),
-        _SECTION + "mbarrier.test_wait / mbarrier.try_wait",
-        Targets.FROM_90 if suspends else Targets.FROM_80,
-        (7, 8) if suspends else (7, 1) if parity else (7, 0),
-        (*_SPACE_RULES, *_order_rules("acquire"), _RELAXED_LATE),
-        executed="on NVIDIA H200, driver 580.159.04" if parity and suspends else "not executed",
+        f"{_order('acquire', 'relaxed')} {_OWN}",
+        (Operand("done", (PREDICATE,), written=True), *_BARRIER, phase, *hint),
+        family=_FAMILY,
+        section=SYNC + "mbarrier.test_wait / mbarrier.try_wait",
+        targets=Targets.FROM_90 if suspends else Targets.FROM_80,
+        since=(7, 8) if suspends else (7, 1) if parity else (7, 0),
+        rules=(*_SPACE_RULES, *_order_rules("acquire"), _RELAXED_LATE),
+        executed=H200 if parity and suspends else "not executed",
     )
 
 
 MBARRIER_FORMS = (
-    INIT,
-    INVAL,
-    _arrive("mbarrier.arrive", "mbarrier.arrive"),
-    _arrive_expect("mbarrier.arrive.expect_tx", "mbarrier.arrive"),
-    _arrive_no_complete("mbarrier.arrive.noComplete", "mbarrier.arrive"),
-    _arrive("mbarrier.arrive_drop", "mbarrier.arrive_drop"),
-    _arrive_expect("mbarrier.arrive_drop.expect_tx", "mbarrier.arrive_drop"),
-    _arrive_no_complete("mbarrier.arrive_drop.noComplete", "mbarrier.arrive_drop"),
+    row(
+        "mbarrier.init",
+        _OWN,
+        (*_BARRIER, operand("count", B32)),
+        family=_FAMILY,
+        targets=Targets.FROM_80,
+        since=(7, 0),
+        rules=_SPACE_RULES,
+        executed=H200,
+    ),
+    row("mbarrier.inval", _OWN, _BARRIER, family=_FAMILY, targets=Targets.FROM_80, since=(7, 0), rules=_SPACE_RULES),
+    # mbarrier.arrive takes the sink from 7.1 on, mbarrier.arrive_drop from the start.
+    *_arrivals("mbarrier.arrive", (Rule((), since=(7, 1), given=("sink",)),)),
+    *_arrivals("mbarrier.arrive_drop", ()),
     _tx("mbarrier.expect_tx"),
     _tx("mbarrier.complete_tx"),
-    Form(
+    row(
         "mbarrier.pending_count",
-        "mbarrier",
-        "mbarrier.pending_count",
-        (_TYPE,),
-        (Operand("count", (OperandClass.B32,), written=True), Operand("state", (OperandClass.B64,))),
-        _SECTION + "mbarrier.pending_count",
-        Targets.FROM_80,
-        (7, 0),
+        "type=(b64)",
+        (Operand("count", (B32,), written=True), operand("state", B64)),
+        family=_FAMILY,
+        targets=Targets.FROM_80,
+        since=(7, 0),
     ),
-    _wait("mbarrier.test_wait", parity=False, suspends=False),
-    _wait("mbarrier.test_wait.parity", parity=True, suspends=False),
-    _wait("mbarrier.try_wait", parity=False, suspends=True),
-    _wait("mbarrier.try_wait.parity", parity=True, suspends=True),
+    _wait("mbarrier.test_wait", suspends=False),
+    _wait("mbarrier.test_wait.parity", suspends=False),
+    _wait("mbarrier.try_wait", suspends=True),
+    _wait("mbarrier.try_wait.parity", suspends=True),
 )

@@ -18,8 +18,8 @@ from cute_py.argument_checks import expect, expect_fields
 from cute_py.errors import EmissionError, InvalidValueError, given
 from cute_py.ptx.catalog import FORMS, forms_named
 from cute_py.ptx.check import examine, verdict
-from cute_py.ptx.forms_bulk import REDUCE_TYPES_CLUSTER, REDUCE_TYPES_GLOBAL
-from cute_py.ptx.forms_tensor import LOAD_MODES, REDUCE_KINDS, STORE_MODES
+from cute_py.ptx.forms_bulk import REDUCE_KINDS, REDUCE_TYPES_CLUSTER, REDUCE_TYPES_GLOBAL
+from cute_py.ptx.forms_tensor import LOAD_MODES, STORE_MODES
 from cute_py.ptx.forms_tensormap import REPLACE_FIELDS
 from cute_py.ptx.instruction import Form
 from cute_py.ptx.render import check_modifiers, complete, ptx

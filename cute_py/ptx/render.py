@@ -11,15 +11,17 @@ from collections.abc import Mapping, Sequence
 
 from cute_py.argument_checks import expect, expect_integer, is_integer
 from cute_py.errors import EmissionError, InvalidTypeError, given
+from cute_py.ptx.catalog import FORMS, forms_named
 from cute_py.ptx.catalog import form as find_form
-from cute_py.ptx.catalog import forms_named
 from cute_py.ptx.check import examine
+from cute_py.ptx.forms_tcgen05 import register_count
 from cute_py.ptx.instruction import (
     Form,
     Operand,
     OperandClass,
     Slot,
     coordinate_count,
+    holds,
     offset_count,
 )
 from cute_py.targets import NEWEST_VERSION, Version
@@ -58,6 +60,7 @@ _BY_CLASS = {
     OperandClass.ANY_ADDRESS: "[%rd1]",
     OperandClass.PARAM_ADDRESS: "[%rd1]",
     OperandClass.CONST_ADDRESS: "[%rd1]",
+    OperandClass.TMEM_ADDRESS: "[%r1]",
     OperandClass.B16: "%h1",
     OperandClass.B32: "%r4",
     OperandClass.B64: "%rd2",
@@ -116,7 +119,7 @@ def _choice(form: Form, slot: Slot, value: object) -> str:
 
 
 def _chosen(form: Form, modifiers: Mapping[str, object]) -> dict[str, str]:
-    named = {_SLOT_ALIASES.get(name, name): value for name, value in modifiers.items()}
+    named = {name if form.slot(name) else _SLOT_ALIASES.get(name, name): value for name, value in modifiers.items()}
     named = {name: value for name, value in named.items() if form.slot(name) or value not in ("", None, False)}
     to, source = (str(named.pop(name, "") or "") for name in ("dst", "src"))
     if to or source:
@@ -159,6 +162,8 @@ def _default(form: Form, operand: Operand, chosen: Mapping[str, str]) -> str:
         return f"[%rd1, {_vector('%r', 10, coordinate_count(chosen))}]"
     if kind is OperandClass.OFFSETS:
         return _vector("%h", 2, offset_count(chosen))
+    if kind is OperandClass.REGISTERS:
+        return _vector("%r", 10, register_count(chosen))
     if kind is OperandClass.VECTOR:
         return _vector("%r", 10, {"v2": 2, "v4": 4}.get(chosen.get("vector", ""), 1))
     if operand.written and kind is OperandClass.B32:
@@ -278,6 +283,35 @@ def ptx(
     return _write(rows[-1], operands, predicate, cluster_size, arch, version, modifiers)
 
 
+def mnemonic(name: str, **modifiers: str) -> str:
+    """The dotted name of an instruction, its modifiers in the order of the PTX ISA.
+
+    Args:
+        name: a row of the table, such as "tcgen05.cp".
+        modifiers: slot -> modifier; slots with one choice that are required may be left out.
+    Raises:
+        EmissionError: no such row, slot or modifier, or the combination does not exist.
+
+    >>> mnemonic("tcgen05.cp", cta_group="cta_group::1", shape="32x128b", multicast="warpx4")
+    'tcgen05.cp.cta_group::1.32x128b.warpx4'
+    """
+    rows = forms_named(name)
+    if len(rows) != 1:
+        known = ", ".join(row.name for row in FORMS if row.family == "tcgen05")
+        raise EmissionError(f"no instruction {given(name)}", {"known": known})
+    for slot, modifier in modifiers.items():
+        expect(modifier, str, slot)
+    chosen = _chosen(rows[0], modifiers)
+    for rule in rows[0].rules:
+        if rule.forbid and not rule.given and holds(rule.condition, chosen):
+            raise EmissionError(f"{name}: {rule.forbid}")
+    return _joined(rows[0], chosen)
+
+
+def _joined(row: Form, chosen: Mapping[str, str]) -> str:
+    return ".".join([row.opcode, *(chosen[slot.name] for slot in row.slots if slot.name in chosen)])
+
+
 def _write(
     row: Form,
     operands: Mapping[str, Value] | None,
@@ -304,8 +338,7 @@ def _write(
         for operand in expected
         if not operand.optional or operand.name in values
     ]
-    mnemonic = ".".join([row.opcode, *(chosen[slot.name] for slot in row.slots if slot.name in chosen)])
-    body = f"{mnemonic} {', '.join(texts)}" if texts else mnemonic
+    body = f"{_joined(row, chosen)} {', '.join(texts)}" if texts else _joined(row, chosen)
     text = f"{predicate} {body};".lstrip()
     examined = examine(text)
     if examined.errors:

@@ -3,6 +3,10 @@
 No Blackwell GPU was at hand: everything here is planned, emulated and assembled, and was never run on one.
 """
 
+from cute_py.ptx.check import examine, why_not_instruction
+from cute_py.ptx.forms_tcgen05 import TCGEN05_FORMS as FORMS_TABLE
+from cute_py.ptx.instruction import Form as InstructionForm
+from cute_py.ptx.render import mnemonic
 from cute_py.tmem.atom_split import Side
 from cute_py.tmem.axes import (
     MEMORY_AXES,
@@ -40,9 +44,6 @@ from cute_py.tmem.demonstration import Demonstration, demonstrate, demonstration
 from cute_py.tmem.descriptor_view import S2TDescriptorView, get_copy_s2t_smem_desc
 from cute_py.tmem.emit_cuda import device_functions, emit_cuda
 from cute_py.tmem.emit_tirx import emit_tirx, ptx_line
-from cute_py.tmem.instruction_check import examine
-from cute_py.tmem.instruction_check import why_not as why_not_instruction
-from cute_py.tmem.instruction_forms import FORMS_TABLE, InstructionForm, mnemonic
 from cute_py.tmem.iters import Iter
 from cute_py.tmem.matrix_descriptor import (
     DescriptorKind,

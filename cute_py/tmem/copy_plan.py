@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from cute_py.argument_checks import expect_fields, expect_integer, is_integer
 from cute_py.errors import TmemError, given, integer_text
+from cute_py.ptx.forms_tcgen05 import ALLOCATIONS
 from cute_py.tmem.cp_forms import COLUMNS, LANES, CpForm
 from cute_py.tmem.matrix_descriptor import MatrixDescriptor, SmemSwizzle, encode_matrix_descriptor
 
@@ -170,7 +171,7 @@ class CopyPlan:
         return "\n".join(lines + [f"  note       : {note}" for note in self.notes])
 
 
-ALLOC_MIN, ALLOC_MAX = 32, COLUMNS
+ALLOC_MIN, ALLOC_MAX = ALLOCATIONS[0], ALLOCATIONS[-1]
 
 
 def why_not_columns(n_cols: int) -> str | None:

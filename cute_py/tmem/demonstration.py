@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_fields, expect_name
 from cute_py.errors import TmemError
+from cute_py.ptx.render import mnemonic
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import TensorMapDataType, TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapTiled
@@ -33,7 +34,6 @@ from cute_py.tmem.carry_out import read_back, run
 from cute_py.tmem.copy_async import CopyAsync, copy_async
 from cute_py.tmem.emit_cuda import device_functions, emit_cuda
 from cute_py.tmem.emit_tirx import emit_tirx, ptx_line
-from cute_py.tmem.instruction_forms import mnemonic
 from cute_py.tmem.picture import picture
 from cute_py.tmem.spec import R, S
 from cute_py.tmem.tensor_memory import TensorMemory

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cute_py.argument_checks import expect
+from cute_py.ptx.render import mnemonic
 from cute_py.tmem.copy_async import CopyAsync
-from cute_py.tmem.instruction_forms import mnemonic
 from cute_py.tmem.matrix_descriptor import START_MASK
 
 DESCRIPTOR = "cp_desc"

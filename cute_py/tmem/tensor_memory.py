@@ -31,8 +31,9 @@ from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_having, expect_integer
 from cute_py.errors import RaceError, TmemError, UnknownFactError, WouldHangError, given
+from cute_py.ptx.forms_tcgen05 import DECOMPRESSIONS
 from cute_py.tmem.copy_plan import check_columns
-from cute_py.tmem.cp_forms import COLUMNS, DECOMPRESSIONS, LANES, UNIT_BYTES, CpForm, cp_form
+from cute_py.tmem.cp_forms import COLUMNS, LANES, UNIT_BYTES, CpForm, cp_form
 from cute_py.tmem.matrix_descriptor import ADDRESS_MASK, DescriptorKind, MatrixDescriptor, SmemSwizzle
 from cute_py.tmem.transfers import THREADS, check_transfer, image, why_not_warp
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_integer
 from cute_py.errors import TmemError, given
-from cute_py.tmem.instruction_forms import COUNTS, MAX_REGISTERS, SHAPE_REGISTERS
+from cute_py.ptx.forms_tcgen05 import COUNTS, MAX_REGISTERS, SHAPE_REGISTERS
 
 THREADS = 32
 SLAB = 32

@@ -117,7 +117,7 @@ def instructions_of(source: KernelSource) -> list[str]:
     return found
 
 
-ELSEWHERE = ("ldmatrix", "stmatrix", "ld.shared", "st.shared", "selp", ".reg", "mov", "tcgen05")
+ELSEWHERE = ("ldmatrix", "stmatrix", "ld.shared", "st.shared", "selp", ".reg", "mov")
 
 
 @pytest.mark.parametrize("name", hopper())
