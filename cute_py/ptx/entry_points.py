@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from cute_py.argument_checks import expect, expect_fields
 from cute_py.errors import EmissionError, InvalidValueError, given
-from cute_py.ptx.forms_bulk import REDUCE_KINDS
+from cute_py.ptx.forms_copy import REDUCE_KINDS
 from cute_py.ptx.inline_asm import InlineAsm, inline_asm
 from cute_py.ptx.render import Value, operand_text, ptx
 

@@ -7,7 +7,7 @@ Around the consumer of a tile: the warpgroup matrix fences, and what a cancelled
 
 from __future__ import annotations
 
-from cute_py.ptx.forms_bulk import PEER_TYPE_RULES, REDUCE_KINDS, TO_BARRIER
+from cute_py.ptx.forms_copy import PEER_TYPE_RULES, REDUCE_KINDS, TO_BARRIER
 from cute_py.ptx.instruction import (
     B32,
     B64,

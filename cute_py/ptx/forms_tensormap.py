@@ -6,7 +6,7 @@ has had one. It exists on the a and f variants only, unlike the other three.
 
 from __future__ import annotations
 
-from cute_py.ptx.forms_fence import H200, RESTRICTION_NEEDS, SCOPES, TOLERATED_RESTRICTION
+from cute_py.ptx.forms_barrier import H200, RESTRICTION_NEEDS, SCOPES, TOLERATED_RESTRICTION
 from cute_py.ptx.instruction import (
     B32,
     B64,

@@ -18,8 +18,7 @@ from cute_py.argument_checks import expect, expect_fields
 from cute_py.errors import EmissionError, InvalidValueError, given
 from cute_py.ptx.catalog import FORMS, forms_named
 from cute_py.ptx.check import examine, verdict
-from cute_py.ptx.forms_bulk import REDUCE_KINDS, REDUCE_TYPES_CLUSTER, REDUCE_TYPES_GLOBAL
-from cute_py.ptx.forms_tensor import LOAD_MODES, STORE_MODES
+from cute_py.ptx.forms_copy import LOAD_MODES, REDUCE_KINDS, REDUCE_TYPES_CLUSTER, REDUCE_TYPES_GLOBAL, STORE_MODES
 from cute_py.ptx.forms_tensormap import REPLACE_FIELDS
 from cute_py.ptx.instruction import Form
 from cute_py.ptx.render import check_modifiers, complete, ptx
@@ -111,15 +110,22 @@ def _replace_variants() -> list[Variant]:
 def _other_variants() -> list[Variant]:
     found = [_variant("setmaxnreg", "setmaxnreg", action="inc")]
     covered = {"load", "store", "reduce", "prefetch", "tensormap.replace", "setmaxnreg"}
+    covered |= {"bulk.load", "bulk.store", "bulk.peer", "bulk.reduce", "bulk.reduce.peer"}
     for form in FORMS:
-        if form.name in covered or form.name.startswith(("bulk.load", "bulk.store", "bulk.peer", "bulk.reduce")):
-            continue
-        choices = {
-            slot.name: slot.choices[0]
-            for slot in form.slots
-            if not slot.optional and not slot.default and len(slot.choices) > 1 and slot.name not in ("spaces", "type")
-        }
-        found.append(_variant(form.name, form.name, **choices))
+        if form.name not in covered and not form.name.startswith(
+            ("bulk.load", "bulk.store", "bulk.peer", "bulk.reduce")
+        ):
+            found.append(_variant(form.name, form.name, **_first_choices(form, {})))
+    return found
+
+
+def _first_choices(row: Form, given: Mapping[str, object]) -> dict[str, object]:
+    """What a row must have and is not given: two dimensions (im2col: three), of other modifiers the first choice."""
+    found: dict[str, object] = {}
+    for slot in row.slots:
+        needed = not slot.optional and not slot.default and len(slot.choices) > 1
+        if needed and slot.name not in given and slot.name not in ("spaces", "type"):
+            found[slot.name] = slot.choices[0] if slot.name != "dim" else _dim(str(given.get("mode", "")))
     return found
 
 
@@ -197,9 +203,6 @@ MODE_NAMES: Final[dict[str, str]] = {
 }
 """A load or store mode, or a modifier of loads -> the variant of the capability table that shows it."""
 
-OPCODES: Final[dict[str, str]] = {form.name: form.opcode for form in FORMS}
-"""Name of a row -> its opcode."""
-
 
 def why_not(form: str, arch: str, version: Version = NEWEST_VERSION, **modifiers: object) -> str | None:
     """Why `arch` does not take this instruction, None if it does.
@@ -221,13 +224,13 @@ def why_not(form: str, arch: str, version: Version = NEWEST_VERSION, **modifiers
     """
     expect(form, str, "a form")
     check_modifiers(modifiers)
+    rows = forms_named(form)
     if not modifiers:
         variant = VARIANT_BY_NAME.get(MODE_NAMES.get(form, form))
-        if variant is None and form not in OPCODES:
-            variant = next((one for one in VARIANTS if OPCODES[one.form] == form), None)
+        if variant is None and rows and form == rows[0].opcode != rows[0].name:
+            variant = next(one for one in VARIANTS if one.form == rows[0].name)
         if variant is not None:
             return verdict(variant.text, arch, version).why_not
-    rows = forms_named(form)
     if rows and (modifiers or len(rows) == 1):
         if len(rows) == 1:
             modifiers = {**_first_choices(rows[0], modifiers), **modifiers}
@@ -240,15 +243,3 @@ def why_not(form: str, arch: str, version: Version = NEWEST_VERSION, **modifiers
         raise InvalidValueError(f"{given(form)} is not the name of a form, so it takes no modifiers")
     text = form if ";" in form or " " in form else complete(form)
     return verdict(text, arch, version).why_not
-
-
-def _first_choices(row: Form, given: Mapping[str, object]) -> dict[str, object]:
-    """What a row must have and is not given: two dimensions (im2col: three), of other modifiers the first choice."""
-    found: dict[str, object] = {}
-    for slot in row.slots:
-        needed = not slot.optional and not slot.default and len(slot.choices) > 1
-        if needed and slot.name not in given and slot.name not in ("spaces", "type"):
-            found[slot.name] = slot.choices[0]
-    if "dim" in found:
-        found["dim"] = 3 if str(given.get("mode", "")).startswith("im2col") else 2
-    return found

@@ -31,23 +31,15 @@ MAX_CLUSTER = 16
 
 Value = str | int | Sequence[str | int]
 
+# Registers of operands that differ from those of their class, so that an instruction does not read what it writes.
 _DEFAULTS: dict[tuple[str, OperandClass], str] = {
-    ("destination", OperandClass.SHARED_ADDRESS): "[%r1]",
-    ("destination", OperandClass.GLOBAL_ADDRESS): "[%rd1]",
-    ("source", OperandClass.GLOBAL_ADDRESS): "[%rd1]",
     ("barrier", OperandClass.SHARED_ADDRESS): "[%r2]",
-    ("mask", OperandClass.B16): "%h1",
-    ("byte_mask", OperandClass.B16): "%h1",
     ("policy", OperandClass.B64): "%rd3",
     ("size", OperandClass.B32): "%r6",
     ("value", OperandClass.B32): "%r2",
-    ("value", OperandClass.B64): "%rd2",
     ("bytes", OperandClass.B32): "%r3",
     ("count", OperandClass.B32): "1",
     ("parity", OperandClass.B32): "%r3",
-    ("done", OperandClass.PREDICATE): "%p1",
-    ("state", OperandClass.SINK): "_",
-    ("leader", OperandClass.REGISTER_AND_PREDICATE): "%r2|%p1",
     ("members", OperandClass.B32): "0xffffffff",
     ("cta", OperandClass.B32): "%r3",
     ("registers", OperandClass.IMMEDIATE): "40",
@@ -68,6 +60,7 @@ _BY_CLASS = {
     OperandClass.F32: "%f1",
     OperandClass.PREDICATE: "%p1",
     OperandClass.SINK: "_",
+    OperandClass.REGISTER_AND_PREDICATE: "%r2|%p1",
 }
 _PREDICATE = re.compile(r"(@!?%?[A-Za-z_$][\w$]*)?", re.ASCII)
 _SOURCE_BESIDE = {"bulk.peer": "[%r5]", "bulk.reduce.peer": "[%r5]"}
