@@ -10,21 +10,7 @@ The fences of the tensormap proxy are with the tensor map.
 
 from __future__ import annotations
 
-from cute_py.ptx.instruction import (
-    B32,
-    B64,
-    PREDICATE,
-    SYNC,
-    Form,
-    Narrow,
-    Operand,
-    OperandClass,
-    Rule,
-    by_space,
-    operand,
-    row,
-    when,
-)
+from cute_py.ptx.instruction import SYNC, Form, Narrow, Rule, by_space, operand, row, when
 from cute_py.targets import Targets
 
 SCOPES = ("cta", "cluster", "gpu", "sys")
@@ -111,8 +97,8 @@ _FAMILY = "mbarrier"
 _OWN = "spaces?=(shared::cta)|shared type=(b64)"
 _ANY_SPACE = "spaces?=(shared::cta)|shared|shared::cluster type=(b64)"
 _BARRIER = by_space("barrier", ("shared::cta", "shared", "shared::cluster"), "", narrow=Narrow.REFUSED)
-_STATE = Operand("state", (OperandClass.SINK, B64), written=True)
-_BYTES = operand("bytes", B32)
+_STATE = operand("state", "sink b64", written=True)
+_BYTES = operand("bytes", "b32")
 
 _SPACE_RULES = (Rule(when(spaces="shared::cta"), since=(7, 8)),)
 _CLUSTER_RULES = (*_SPACE_RULES, Rule(when(spaces="shared::cluster"), Targets.FROM_90, (8, 0)))
@@ -146,7 +132,7 @@ def _arrivals(name: str, sink: tuple[Rule, ...]) -> tuple[Form, ...]:
         row(
             name,
             f"{_order('release', 'relaxed')} {_ANY_SPACE}",
-            (_STATE, *_BARRIER, Operand("count", (B32,), optional=True, lowest=1)),
+            (_STATE, *_BARRIER, operand("count", "b32", optional=True, lowest=1)),
             family=_FAMILY,
             section=section,
             targets=Targets.FROM_80,
@@ -172,7 +158,7 @@ def _arrivals(name: str, sink: tuple[Rule, ...]) -> tuple[Form, ...]:
         row(
             f"{name}.noComplete",
             f"{_order('release')} {_OWN}",
-            (_STATE, *_BARRIER, Operand("count", (B32,), lowest=1)),
+            (_STATE, *_BARRIER, operand("count", "b32", lowest=1)),
             family=_FAMILY,
             section=section,
             targets=Targets.FROM_80,
@@ -190,12 +176,12 @@ def _tx(name: str) -> Form:
 
 def _wait(name: str, suspends: bool) -> Form:
     parity = name.endswith(".parity")
-    phase = Operand("parity", (B32,), values=(0, 1)) if parity else operand("state", B64)
-    hint = (Operand("suspend_hint", (B32,), optional=True),) if suspends else ()
+    phase = operand("parity", "b32", values=(0, 1)) if parity else operand("state", "b64")
+    hint = (operand("suspend_hint", "b32", optional=True),) if suspends else ()
     return row(
         name,
         f"{_order('acquire', 'relaxed')} {_OWN}",
-        (Operand("done", (PREDICATE,), written=True), *_BARRIER, phase, *hint),
+        (operand("done", "predicate", written=True), *_BARRIER, phase, *hint),
         family=_FAMILY,
         section=SYNC + "mbarrier.test_wait / mbarrier.try_wait",
         targets=Targets.FROM_90 if suspends else Targets.FROM_80,
@@ -209,7 +195,7 @@ MBARRIER_FORMS = (
     row(
         "mbarrier.init",
         _OWN,
-        (*_BARRIER, operand("count", B32)),
+        (*_BARRIER, operand("count", "b32")),
         family=_FAMILY,
         targets=Targets.FROM_80,
         since=(7, 0),
@@ -225,7 +211,7 @@ MBARRIER_FORMS = (
     row(
         "mbarrier.pending_count",
         "type=(b64)",
-        (Operand("count", (B32,), written=True), operand("state", B64)),
+        (operand("count", "b32", written=True), operand("state", "b64")),
         family=_FAMILY,
         targets=Targets.FROM_80,
         since=(7, 0),

@@ -11,41 +11,23 @@ addresses are computed by the threads.
 
 from __future__ import annotations
 
-from cute_py.ptx.instruction import (
-    B16,
-    B32,
-    B64,
-    GLOBAL,
-    IMMEDIATE,
-    MOVE,
-    PREDICATE,
-    SHARED,
-    VECTOR,
-    Narrow,
-    Operand,
-    OperandClass,
-    Rule,
-    by_space,
-    operand,
-    row,
-    when,
-)
+from cute_py.ptx.instruction import MOVE, Narrow, Rule, by_space, operand, row, when
 from cute_py.targets import Targets
 
 HINT = "cache_hint?=L2::cache_hint"
-POLICY = operand("policy", B64, cache_hint="L2::cache_hint")
+POLICY = operand("policy", "b64", cache_hint="L2::cache_hint")
 TO_BARRIER = "completion=mbarrier::complete_tx::bytes"
 TO_GROUP = "completion=bulk_group"
 MULTICAST = "multicast?=multicast::cluster"
-MASK = operand("mask", B16, multicast="multicast::cluster")
+MASK = operand("mask", "b16", multicast="multicast::cluster")
 CTA_IS_ALONE = Rule(
     when(spaces="shared::cta.global", multicast="multicast::cluster"),
     forbid="multicast::cluster needs the destination shared::cluster",
 )
-_SIZE = Operand("size", (B32,), step=16)
-_TO_SHARED, _TO_GLOBAL = operand("destination", SHARED), operand("destination", GLOBAL)
-_FROM_SHARED, _FROM_GLOBAL = operand("source", SHARED), operand("source", GLOBAL)
-_BARRIER = operand("barrier", SHARED)
+_SIZE = operand("size", "b32", step=16)
+_TO_SHARED, _TO_GLOBAL = operand("destination", "shared"), operand("destination", "global")
+_FROM_SHARED, _FROM_GLOBAL = operand("source", "shared"), operand("source", "global")
+_BARRIER = operand("barrier", "shared")
 _COPY = MOVE + "cp.async.bulk"
 _REDUCE = MOVE + "cp.reduce.async.bulk"
 
@@ -89,7 +71,7 @@ BULK_FORMS = (
     row(
         "cp.async.bulk",
         f"spaces=shared::cluster.global|shared::cta.global {TO_BARRIER} {MULTICAST} {HINT}",
-        (_TO_SHARED, Operand("source", (GLOBAL,), narrow=Narrow.NOT_CONSUMER), _SIZE, _BARRIER, MASK, POLICY),
+        (_TO_SHARED, operand("source", "global", narrow=Narrow.NOT_CONSUMER), _SIZE, _BARRIER, MASK, POLICY),
         name="bulk.load",
         family="bulk",
         section=_COPY,
@@ -106,7 +88,7 @@ BULK_FORMS = (
     row(
         "cp.async.bulk",
         f"spaces=global.shared::cta {TO_GROUP} {HINT} cp_mask?=cp_mask",
-        (_TO_GLOBAL, _FROM_SHARED, _SIZE, POLICY, operand("byte_mask", B16, cp_mask="cp_mask")),
+        (_TO_GLOBAL, _FROM_SHARED, _SIZE, POLICY, operand("byte_mask", "b16", cp_mask="cp_mask")),
         name="bulk.store",
         family="bulk",
         section=_COPY,
@@ -147,16 +129,11 @@ BULK_FORMS = (
         section=_REDUCE,
         rules=PEER_TYPE_RULES,
     ),
-    row(
-        "cp.async.bulk.commit_group",
-        name="bulk.commit_group",
-        family="bulk.group",
-        section=_COPY + ".commit_group",
-    ),
+    row("cp.async.bulk.commit_group", name="bulk.commit_group", family="bulk.group", section=_COPY + ".commit_group"),
     row(
         "cp.async.bulk.wait_group",
         "read?=read",
-        (operand("groups", IMMEDIATE),),
+        (operand("groups", "immediate"),),
         name="bulk.wait_group",
         family="bulk.group",
         section=_COPY + ".wait_group",
@@ -170,9 +147,9 @@ IM2COL_MODES = LOAD_MODES[2:]
 
 _DIM = f"dim={'|'.join(DIMS)}"
 _LOAD_MODE, _STORE_MODE = (f"mode?=({modes[0]})|{'|'.join(modes[1:])}" for modes in (LOAD_MODES, STORE_MODES))
-_TENSOR = operand("tensor", OperandClass.TENSOR)
-_SOURCE = Operand("source", (SHARED,), bare=True)
-_OFFSETS = operand("offsets", OperandClass.OFFSETS, mode=IM2COL_MODES)
+_TENSOR = operand("tensor", "tensor")
+_SOURCE = operand("source", "shared", bare=True)
+_OFFSETS = operand("offsets", "offsets", mode=IM2COL_MODES)
 _TENSOR_COPY = MOVE + "cp.async.bulk.tensor"
 
 _SHAPE_RULES = (
@@ -190,9 +167,9 @@ TENSOR_FORMS = (
         f"{_DIM} spaces=shared::cluster.global|shared::cta.global {_LOAD_MODE} {TO_BARRIER} {MULTICAST} "
         f"cta_group?=cta_group::1|cta_group::2 {HINT}",
         (
-            Operand("destination", (SHARED,), bare=True),
-            Operand("tensor", (OperandClass.TENSOR,), narrow=Narrow.NOT_CONSUMER),
-            Operand("barrier", (SHARED,), bare=True),
+            operand("destination", "shared", bare=True),
+            operand("tensor", "tensor", narrow=Narrow.NOT_CONSUMER),
+            operand("barrier", "shared", bare=True),
             _OFFSETS,
             MASK,
             POLICY,
@@ -254,11 +231,11 @@ LEGACY_FORMS = (
         "cp.async",
         f"cache=ca|cg spaces=shared.global|shared::cta.global {HINT} prefetch?=L2::64B|L2::128B|L2::256B",
         (
-            operand("destination", SHARED),
-            operand("source", GLOBAL),
-            Operand("size", (IMMEDIATE,), when(cache="ca"), values=(4, 8, 16)),
-            Operand("size", (IMMEDIATE,), when(cache="cg"), values=(16,)),
-            Operand("source_size", (B32, PREDICATE), optional=True),
+            operand("destination", "shared"),
+            operand("source", "global"),
+            operand("size", "immediate", cache="ca", values=(4, 8, 16)),
+            operand("size", "immediate", cache="cg", values=(16,)),
+            operand("source_size", "b32 predicate", optional=True),
             POLICY,
         ),
         family=_THREAD_COPY,
@@ -275,7 +252,7 @@ LEGACY_FORMS = (
         row(opcode, "", operands, family=_THREAD_COPY, section=_BY_THREADS, targets=Targets.FROM_80, since=(7, 0))
         for opcode, operands in (
             ("cp.async.commit_group", ()),
-            ("cp.async.wait_group", (operand("groups", IMMEDIATE),)),
+            ("cp.async.wait_group", (operand("groups", "immediate"),)),
             ("cp.async.wait_all", ()),
         )
     ),
@@ -291,9 +268,9 @@ LEGACY_FORMS = (
         "ld",
         f"spaces=global nc=nc {_VECTOR} type=b32",
         (
-            Operand("value", (VECTOR,), when(vector=("v2", "v4")), written=True),
-            Operand("value", (B32,), when(vector=""), written=True),
-            operand("source", GLOBAL),
+            operand("value", "vector", vector=("v2", "v4"), written=True),
+            operand("value", "b32", vector="", written=True),
+            operand("source", "global"),
         ),
         name="ld.global.nc",
         family=_THREAD_COPY,
@@ -306,9 +283,9 @@ LEGACY_FORMS = (
         "st",
         f"spaces=shared {_VECTOR} type=b32",
         (
-            operand("destination", SHARED),
-            operand("value", VECTOR, vector=("v2", "v4")),
-            operand("value", B32, vector=""),
+            operand("destination", "shared"),
+            operand("value", "vector", vector=("v2", "v4")),
+            operand("value", "b32", vector=""),
         ),
         name="st.shared",
         family=_THREAD_COPY,

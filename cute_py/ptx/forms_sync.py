@@ -8,25 +8,7 @@ Around the consumer of a tile: the warpgroup matrix fences, and what a cancelled
 from __future__ import annotations
 
 from cute_py.ptx.forms_copy import PEER_TYPE_RULES, REDUCE_KINDS, TO_BARRIER
-from cute_py.ptx.instruction import (
-    B32,
-    B64,
-    B128,
-    GENERIC,
-    IMMEDIATE,
-    MOVE,
-    PREDICATE,
-    SHARED,
-    SYNC,
-    VECTOR,
-    Operand,
-    OperandClass,
-    Rule,
-    by_space,
-    operand,
-    row,
-    when,
-)
+from cute_py.ptx.instruction import MOVE, SYNC, Rule, by_space, operand, row, when
 from cute_py.targets import Targets
 
 PRIMARY = ("L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::evict_unchanged")
@@ -38,30 +20,26 @@ REGISTER_COUNTS = tuple(range(24, 257, 8))
 """What setmaxnreg takes: 24..256 in steps of 8 registers."""
 
 _PRIORITY = f"priority={'|'.join((*PRIMARY, *PAIRS))}"
-_POLICY = Operand("policy", (B64,), written=True)
-_LINE = (*by_space("address", "", "global"), Operand("size", (IMMEDIATE,), values=(128,)))
+_POLICY = operand("policy", "b64", written=True)
+_LINE = (*by_space("address", "", "global"), operand("size", "immediate", values=(128,)))
 _GLOBAL = "spaces?=global"
 
 CACHE_FORMS = (
     *(
         row(opcode, slots, operands, section=MOVE + opcode.split(".")[0], targets=Targets.FROM_80, since=(7, 4))
         for opcode, slots, operands in (
-            (
-                "createpolicy.fractional",
-                f"{_PRIORITY} type=b64",
-                (_POLICY, Operand("fraction", (OperandClass.F32,), optional=True)),
-            ),
+            ("createpolicy.fractional", f"{_PRIORITY} type=b64", (_POLICY, operand("fraction", "f32", optional=True))),
             (
                 "createpolicy.range",
                 f"{_GLOBAL} {_PRIORITY} type=b64",
                 (
                     _POLICY,
                     *by_space("address", "", "global"),
-                    operand("primary_size", B32),
-                    operand("total_size", B32),
+                    operand("primary_size", "b32"),
+                    operand("total_size", "b32"),
                 ),
             ),
-            ("createpolicy.cvt", "level=L2 type=b64", (_POLICY, operand("access", B64))),
+            ("createpolicy.cvt", "level=L2 type=b64", (_POLICY, operand("access", "b64"))),
             ("applypriority", f"{_GLOBAL} priority=L2::evict_normal", _LINE),
             ("discard", f"{_GLOBAL} level=L2", _LINE),
         )
@@ -69,7 +47,7 @@ CACHE_FORMS = (
     row(
         "prefetch",
         "spaces?=global|local level=L1|L2|L2::evict_last|L2::evict_normal",
-        (operand("address", GENERIC),),
+        (operand("address", "generic"),),
         name="prefetch.line",
         section=MOVE + "prefetch",
         targets=Targets.ANY,
@@ -88,10 +66,10 @@ WARPGROUP_FORMS = (
         "clusterlaunchcontrol.query_cancel",
         f"query=is_canceled|get_first_ctaid|{'|'.join(_AXES)} vector?=v4 result=pred|b32 type=b128",
         (
-            Operand("answer", (PREDICATE,), when(result="pred"), written=True),
-            Operand("answer", (VECTOR,), when(result="b32", vector="v4"), written=True),
-            Operand("answer", (B32,), when(result="b32", vector=""), written=True),
-            operand("response", B128),
+            operand("answer", "predicate", result="pred", written=True),
+            operand("answer", "vector", result="b32", vector="v4", written=True),
+            operand("answer", "b32", result="b32", vector="", written=True),
+            operand("response", "b128"),
         ),
         targets=Targets.FROM_100,
         since=(8, 6),
@@ -107,7 +85,7 @@ WARPGROUP_FORMS = (
         row(
             name,
             "sync=sync aligned?=(aligned)",
-            (operand("groups", IMMEDIATE),) if name == "wgmma.wait_group" else (),
+            (operand("groups", "immediate"),) if name == "wgmma.wait_group" else (),
             section="Asynchronous Warpgroup Level Matrix Instructions: wgmma.fence, commit_group, wait_group",
             targets=Targets.ONLY_90A,
         )
@@ -116,7 +94,7 @@ WARPGROUP_FORMS = (
 )
 
 _CLUSTER = "spaces?=(shared::cluster) type=(u32)|u64"
-_ADDRESS = (operand("address", B32, type="u32"), operand("address", B64, type="u64"))
+_ADDRESS = (operand("address", "b32", type="u32"), operand("address", "b64", type="u64"))
 _ALIGNED = "aligned?=aligned"
 
 CLUSTER_FORMS = (
@@ -124,10 +102,10 @@ CLUSTER_FORMS = (
         "mapa",
         _CLUSTER,
         (
-            Operand("peer", (B32,), when(type="u32"), written=True),
-            Operand("peer", (B64,), when(type="u64"), written=True),
+            operand("peer", "b32", type="u32", written=True),
+            operand("peer", "b64", type="u64", written=True),
             *_ADDRESS,
-            operand("cta", B32),
+            operand("cta", "b32"),
         ),
         section=MOVE + "mapa",
         since=(7, 8),
@@ -135,14 +113,14 @@ CLUSTER_FORMS = (
     row(
         "getctarank",
         _CLUSTER,
-        (Operand("cta", (B32,), written=True), *_ADDRESS),
+        (operand("cta", "b32", written=True), *_ADDRESS),
         section=MOVE + "getctarank",
         since=(7, 8),
     ),
     row(
         "elect",
         "sync=sync",
-        (Operand("leader", (OperandClass.REGISTER_AND_PREDICATE,), written=True), operand("members", B32)),
+        (operand("leader", "register_and_predicate", written=True), operand("members", "b32")),
         name="elect.sync",
         section=SYNC + "elect.sync",
     ),
@@ -160,7 +138,7 @@ CLUSTER_FORMS = (
     row(
         "setmaxnreg",
         "action=inc|dec sync=sync aligned=aligned type=u32",
-        (Operand("registers", (IMMEDIATE,), values=REGISTER_COUNTS),),
+        (operand("registers", "immediate", values=REGISTER_COUNTS),),
         section="Miscellaneous Instructions: setmaxnreg",
         targets=Targets.SPECIFIC_FROM_90,
     ),
@@ -185,7 +163,7 @@ ADDRESS_FORMS = (
     row(
         "cvta",
         f"to?=to {_SPACES} type=u64",
-        (Operand("result", (B64,), written=True), operand("address", B64)),
+        (operand("result", "b64", written=True), operand("address", "b64")),
         section=MOVE + "cvta",
         targets=Targets.ANY,
         since=(2, 0),
@@ -194,7 +172,7 @@ ADDRESS_FORMS = (
     row(
         "isspacep",
         _SPACES,
-        (Operand("result", (PREDICATE,), written=True), operand("address", B64, B32)),
+        (operand("result", "predicate", written=True), operand("address", "b64 b32")),
         section=MOVE + "isspacep",
         targets=Targets.ANY,
         since=(2, 0),
@@ -205,8 +183,8 @@ ADDRESS_FORMS = (
         "weak?=weak spaces?=shared::cta",
         (
             *by_space("destination", "shared::cta", ""),
-            Operand("size", (B64,), step=8),
-            Operand("value", (IMMEDIATE,), values=(0,)),
+            operand("size", "b64", step=8),
+            operand("value", "immediate", values=(0,)),
         ),
         section=MOVE + "st.bulk",
         targets=Targets.FROM_100,
@@ -214,13 +192,13 @@ ADDRESS_FORMS = (
     ),
 )
 
-_TO_PEER, _BARRIER = operand("destination", SHARED), operand("barrier", SHARED)
+_TO_PEER, _BARRIER = operand("destination", "shared"), operand("barrier", "shared")
 
 REMOTE_FORMS = (
     row(
         "st.async",
         f"weak?=weak spaces=shared::cluster {TO_BARRIER} vector?=v2|v4 type=b32|u32|s32",
-        (_TO_PEER, operand("value", VECTOR, vector=("v2", "v4")), operand("value", B32, vector=""), _BARRIER),
+        (_TO_PEER, operand("value", "vector", vector=("v2", "v4")), operand("value", "b32", vector=""), _BARRIER),
         section=MOVE + "st.async",
         since=(8, 1),
         partial=True,
@@ -229,7 +207,7 @@ REMOTE_FORMS = (
         "red.async",
         f"sem=relaxed scope=cluster spaces=shared::cluster {TO_BARRIER} op={'|'.join(REDUCE_KINDS)} "
         "type=u32|s32|u64|b32",
-        (_TO_PEER, operand("value", B32, type=("u32", "s32", "b32")), operand("value", B64, type="u64"), _BARRIER),
+        (_TO_PEER, operand("value", "b32", type=("u32", "s32", "b32")), operand("value", "b64", type="u64"), _BARRIER),
         since=(8, 1),
         rules=PEER_TYPE_RULES,
     ),

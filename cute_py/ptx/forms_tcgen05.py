@@ -12,22 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from cute_py.ptx.instruction import (
-    B16,
-    B32,
-    B64,
-    IMMEDIATE,
-    PREDICATE,
-    Form,
-    Narrow,
-    Operand,
-    OperandClass,
-    Rule,
-    by_space,
-    operand,
-    row,
-    when,
-)
+from cute_py.ptx.instruction import Form, Narrow, Operand, Rule, by_space, operand, row, when
 from cute_py.targets import Targets, Version
 
 COUNTS: tuple[str, ...] = tuple(f"x{1 << power}" for power in range(8))
@@ -86,10 +71,10 @@ def _form(
 
 _GROUP = "cta_group=cta_group::1|cta_group::2"
 _ALIGNED = "sync=sync aligned=aligned"
-_TADDR = operand("taddr", OperandClass.TMEM_ADDRESS)
-_REGISTERS = operand("registers", OperandClass.REGISTERS)
-_HALF = operand("half_split", IMMEDIATE, shape="16x32bx2")
-_DESCRIPTOR = operand("descriptor", B64)
+_TADDR = operand("taddr", "tmem")
+_REGISTERS = operand("registers", "registers")
+_HALF = operand("half_split", "immediate", shape="16x32bx2")
+_DESCRIPTOR = operand("descriptor", "b64")
 
 
 def _copy_rules() -> tuple[Rule, ...]:
@@ -121,12 +106,7 @@ _MOVES = (
     _form(
         "ld.red",
         f"{_ALIGNED} shape=32x32b|16x32bx2 num={'|'.join(COUNTS[1:])} op=min|max abs?=abs NaN?=NaN type=u32|s32|f32",
-        (
-            replace(_REGISTERS, written=True),
-            Operand("reduced", (B32, OperandClass.F32), written=True),
-            _TADDR,
-            _HALF,
-        ),
+        (replace(_REGISTERS, written=True), operand("reduced", "b32 f32", written=True), _TADDR, _HALF),
         tuple(
             Rule(when(type=type_, **{slot: slot}), forbid=f".{slot} with .{type_}; only .f32 has it")
             for slot in ("abs", "NaN")
@@ -143,14 +123,14 @@ _COLLECTOR_B = f"collector?={'|'.join(f'collector::b{number}::{use}' for number 
 _FACTORS = (
     _TADDR,
     # A shifted A is read from tensor memory; without a shift it may also be described by a matrix descriptor.
-    operand("a", B64, OperandClass.TMEM_ADDRESS, ashift=""),
-    operand("a", OperandClass.TMEM_ADDRESS, ashift="ashift"),
-    operand("b", B64),
-    operand("metadata", OperandClass.TMEM_ADDRESS, sparse="sp"),
-    operand("instruction", B32),
+    operand("a", "b64 tmem", ashift=""),
+    operand("a", "tmem", ashift="ashift"),
+    operand("b", "b64"),
+    operand("metadata", "tmem", sparse="sp"),
+    operand("instruction", "b32"),
 )
-_LANES = Operand("disabled_lanes", (OperandClass.REGISTERS,), optional=True)
-_ENABLE = operand("enable", PREDICATE, OperandClass.NEGATED, IMMEDIATE)
+_LANES = operand("disabled_lanes", "registers", optional=True)
+_ENABLE = operand("enable", "predicate negated immediate")
 
 
 def _dense(name: str, kinds: str, last: Operand, targets: Targets) -> Form:
@@ -183,7 +163,7 @@ def _weights(name: str, kinds: str, targets: Targets) -> Form:
     return _form(
         "mma.ws",
         f"sparse?=sp cta_group=cta_group::1 {kinds} {_COLLECTOR_B}",
-        (*_FACTORS, _ENABLE, Operand("zero_column_mask", (B64,), optional=True)),
+        (*_FACTORS, _ENABLE, operand("zero_column_mask", "b64", optional=True)),
         name=name,
         targets=targets,
     )
@@ -200,12 +180,7 @@ def _scaled() -> Form:
         "mma",
         f"sparse?=sp {_GROUP} kind={'|'.join(SCALES)} block_scale=block_scale scale?={'|'.join(every[1:])} "
         f"{_COLLECTOR_A}",
-        (
-            *_FACTORS,
-            operand("scales_a", OperandClass.TMEM_ADDRESS),
-            operand("scales_b", OperandClass.TMEM_ADDRESS),
-            _ENABLE,
-        ),
+        (*_FACTORS, operand("scales_a", "tmem"), operand("scales_b", "tmem"), _ENABLE),
         (
             *combinations,
             Rule(when(scale=every[1:4]), Targets.TMEM_SPECIFIC),
@@ -221,12 +196,9 @@ TCGEN05_FORMS: tuple[Form, ...] = (
     _form(
         "alloc",
         f"{_GROUP} {_ALIGNED} spaces?=shared::cta type=b32",
-        (
-            *by_space("address", "", "shared::cta", narrow=Narrow.FROM_32),
-            Operand("columns", (B32,), values=ALLOCATIONS),
-        ),
+        (*by_space("address", "", "shared::cta", narrow=Narrow.FROM_32), operand("columns", "b32", values=ALLOCATIONS)),
     ),
-    _form("dealloc", f"{_GROUP} {_ALIGNED} type=b32", (operand("taddr", B32), Operand("columns", (B32,), step=32))),
+    _form("dealloc", f"{_GROUP} {_ALIGNED} type=b32", (operand("taddr", "b32"), operand("columns", "b32", step=32))),
     _form("relinquish_alloc_permit", f"{_GROUP} {_ALIGNED}"),
     _form(
         "cp",
@@ -240,7 +212,7 @@ TCGEN05_FORMS: tuple[Form, ...] = (
         f"{_GROUP} completion=mbarrier::arrive::one spaces?=shared::cluster multicast?=multicast::cluster type=b64",
         (
             *by_space("barrier", "", "shared::cluster", narrow=Narrow.FROM_32),
-            Operand("mask", (B16,), when(multicast="multicast::cluster"), register=True),
+            operand("mask", "b16", multicast="multicast::cluster", register=True),
         ),
     ),
     *_MOVES,
@@ -252,10 +224,10 @@ TCGEN05_FORMS: tuple[Form, ...] = (
     _dense(
         "tcgen05.mma",
         _FLOAT_KINDS,
-        Operand("input_scale", (IMMEDIATE,), optional=True, values=tuple(range(16))),
+        operand("input_scale", "immediate", optional=True, values=tuple(range(16))),
         Targets.TMA_FULL,
     ),
-    _dense("tcgen05.mma.i8", _INTEGER_KINDS, Operand("last", (IMMEDIATE,), optional=True), Targets.TMEM_INTEGER),
+    _dense("tcgen05.mma.i8", _INTEGER_KINDS, operand("last", "immediate", optional=True), Targets.TMEM_INTEGER),
     _scaled(),
     _weights("tcgen05.mma.ws", _FLOAT_KINDS, Targets.TMA_FULL),
     _weights("tcgen05.mma.ws.i8", _INTEGER_KINDS, Targets.TMEM_INTEGER),

@@ -7,22 +7,7 @@ has had one. It exists on the a and f variants only, unlike the other three.
 from __future__ import annotations
 
 from cute_py.ptx.forms_barrier import H200, RESTRICTION_NEEDS, SCOPES, TOLERATED_RESTRICTION
-from cute_py.ptx.instruction import (
-    B32,
-    B64,
-    GLOBAL,
-    IMMEDIATE,
-    MOVE,
-    SHARED,
-    SYNC,
-    Operand,
-    OperandClass,
-    Rule,
-    by_space,
-    operand,
-    row,
-    when,
-)
+from cute_py.ptx.instruction import MOVE, SYNC, Rule, by_space, operand, row, when
 from cute_py.targets import Targets
 
 WIDE_FIELDS = ("global_address", "global_stride")
@@ -46,7 +31,7 @@ REPLACE_FIELDS = ("global_address", "rank", *ORDINAL_FIELDS, *IMMEDIATE_FIELDS)
 NEW_ELEMENT_TYPES = (13, 14, 15)
 """elemtype numbers of the packed 4- and 6-bit formats (sm_100 and newer)."""
 
-_SIZE = Operand("size", (IMMEDIATE,), values=(128,))
+_SIZE = operand("size", "immediate", values=(128,))
 _FENCE = SYNC + "membar / fence"
 _PROXY_FAMILY = "fence.proxy.tensormap"
 _SCOPE = f"scope={'|'.join(SCOPES)}"
@@ -57,13 +42,13 @@ TENSORMAP_FORMS = (
         f"mode=tile field={'|'.join(REPLACE_FIELDS)} spaces?=global|shared::cta size=b1024 type=b32|b64",
         (
             *by_space("map", "global", "shared::cta", ""),
-            Operand("ordinal", (IMMEDIATE,), when(field=ORDINAL_FIELDS), values=tuple(range(5))),
+            operand("ordinal", "immediate", field=ORDINAL_FIELDS, values=tuple(range(5))),
             *(
-                Operand("value", (IMMEDIATE,), when(field=name), values=tuple(values))
+                operand("value", "immediate", field=name, values=tuple(values))
                 for name, values in IMMEDIATE_FIELDS.items()
             ),
-            operand("value", B64, field=WIDE_FIELDS),
-            operand("value", B32, field=("rank", "box_dim", "global_dim", "element_stride")),
+            operand("value", "b64", field=WIDE_FIELDS),
+            operand("value", "b32", field=("rank", "box_dim", "global_dim", "element_stride")),
         ),
         family="tensormap.replace",
         section="Tensor Map Instructions: tensormap.replace",
@@ -84,14 +69,14 @@ TENSORMAP_FORMS = (
     row(
         "tensormap.cp_fenceproxy",
         f"spaces=global.shared::cta proxy=tensormap::generic sem=release {_SCOPE} sync=sync aligned=aligned",
-        (operand("destination", GLOBAL), operand("source", SHARED), _SIZE),
+        (operand("destination", "global"), operand("source", "shared"), _SIZE),
         family="tensormap.cp_fenceproxy",
         since=(8, 3),
     ),
     row(
         "fence.proxy",
         f"proxy=tensormap::generic sem=acquire {_SCOPE}",
-        (operand("map", OperandClass.ANY_ADDRESS), _SIZE),
+        (operand("map", "any"), _SIZE),
         name="fence.proxy.tensormap.acquire",
         family=_PROXY_FAMILY,
         section=_FENCE,

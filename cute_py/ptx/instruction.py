@@ -71,11 +71,6 @@ class OperandClass(enum.Enum):
         return str(self.value[1])
 
 
-SHARED, GLOBAL, GENERIC = OperandClass.SHARED_ADDRESS, OperandClass.GLOBAL_ADDRESS, OperandClass.GENERIC_ADDRESS
-B16, B32, B64, B128 = OperandClass.B16, OperandClass.B32, OperandClass.B64, OperandClass.B128
-IMMEDIATE, PREDICATE, VECTOR = OperandClass.IMMEDIATE, OperandClass.PREDICATE, OperandClass.VECTOR
-
-
 class Narrow(enum.Enum):
     """What ptxas does with a 32-bit register where a 64-bit address belongs. Source: ptxas 13.0.88."""
 
@@ -228,30 +223,39 @@ def row(
     )
 
 
-def operand(name: str, *kinds: OperandClass, **slots: str | tuple[str, ...]) -> Operand:
-    """A plain operand, there if each of `slots` has one of these choices ('': the slot is empty)."""
-    return Operand(name, kinds, when(**slots))
+_KINDS = {kind.name.lower().removesuffix("_address"): kind for kind in OperandClass}
 
 
-_ADDRESS_OF = {
-    "": OperandClass.GENERIC_ADDRESS,
-    "global": OperandClass.GLOBAL_ADDRESS,
-    "param": OperandClass.PARAM_ADDRESS,
-    "const": OperandClass.CONST_ADDRESS,
-}
+def operand(
+    name: str,
+    kinds: str,
+    *,
+    optional: bool = False,
+    values: tuple[int, ...] = (),
+    step: int = 1,
+    lowest: int | None = None,
+    written: bool = False,
+    narrow: Narrow = Narrow.TAKEN,
+    bare: bool = False,
+    register: bool = False,
+    **slots: str | tuple[str, ...],
+) -> Operand:
+    """An operand, there if each of `slots` has one of these choices ('': the slot is empty).
+
+    kinds: names of operand classes, without `_address`: "b64 tmem" is a 64-bit value or a tensor-memory address.
+    """
+    classes = tuple(_KINDS[kind] for kind in kinds.split())
+    return Operand(name, classes, when(**slots), optional, values, step, lowest, written, narrow, bare, register)
 
 
 def by_space(name: str, *spaces: str | tuple[str, ...], narrow: Narrow = Narrow.TAKEN) -> tuple[Operand, ...]:
     """An address, as the state space says how it is read; without one ('') it is generic, with `narrow`."""
-    return tuple(
-        Operand(
-            name,
-            (_ADDRESS_OF.get(space if isinstance(space, str) else space[0], OperandClass.SHARED_ADDRESS),),
-            when(spaces=space),
-            narrow=narrow if space == "" or narrow is Narrow.FROM_32 else Narrow.TAKEN,
-        )
-        for space in spaces
-    )
+    found = []
+    for space in spaces:
+        kind = "generic" if space == "" else space if space in ("global", "param", "const") else "shared"
+        kept = narrow if space == "" or narrow is Narrow.FROM_32 else Narrow.TAKEN
+        found.append(operand(name, str(kind), narrow=kept, spaces=space))
+    return tuple(found)
 
 
 def coordinate_count(chosen: Mapping[str, str]) -> int:

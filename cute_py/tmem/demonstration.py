@@ -29,14 +29,12 @@ from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.mbarrier import Mbarrier
 from cute_py.tmem.axes import TCol, TLane
-from cute_py.tmem.buffers import Buffer, TmemAllocation
 from cute_py.tmem.carry_out import read_back, run
-from cute_py.tmem.copy_async import CopyAsync, copy_async
-from cute_py.tmem.emit_cuda import device_functions, emit_cuda
-from cute_py.tmem.emit_tirx import emit_tirx, ptx_line
+from cute_py.tmem.copy_async import Buffer, CopyAsync, TmemAllocation, copy_async
+from cute_py.tmem.emit import device_functions, emit_cuda, emit_tirx, ptx_line
 from cute_py.tmem.picture import picture
-from cute_py.tmem.spec import R, S
 from cute_py.tmem.tensor_memory import TensorMemory
+from cute_py.tmem.tile_layout import R, S
 
 THREADS = 128
 _TRY_WAIT = "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }"

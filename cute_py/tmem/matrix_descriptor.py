@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, IntEnum
+from typing import Any
 
 from cute_py.argument_checks import expect, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, TmemError, given
@@ -67,9 +68,13 @@ class SmemSwizzle(IntEnum):
         >>> SmemSwizzle.B128.of(128)
         144
         """
-        address = expect_integer(address, "address")
-        bits, base, shift = self.cute
-        return address ^ ((address >> shift) & (((1 << bits) - 1) << base))
+        return int(swizzled(expect_integer(address, "address"), self))
+
+
+def swizzled(address: Any, swizzle: SmemSwizzle) -> Any:
+    """The byte address that `swizzle` moves `address` to, an int or an integer array; it undoes itself."""
+    bits, base, shift = swizzle.cute
+    return address ^ ((address >> shift) & (((1 << bits) - 1) << base))
 
 
 SWIZZLE_CODES: dict[DescriptorKind, dict[SmemSwizzle, int]] = {

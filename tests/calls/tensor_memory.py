@@ -230,6 +230,7 @@ add(
     weight=2,
 )
 add("tmem.why_not", "copy_request()")
+add("tmem.check_copy", "copy_request()")
 add("tmem.Side", "tmem.S[(32, 16) : (16, 1)]", "(32, 16)", "((0, 32), (0, 16))")
 SIDES = (
     "tmem.Side(tmem.S[(32, 16) : (16, 1)], (32, 16), ((0, 32), (0, 16)))",
