@@ -41,12 +41,12 @@ _WIDTHS = {
     OperandClass.F32: -32,
 }
 _SPACES = {
-    OperandClass.SHARED_ADDRESS: ("shared",),
-    OperandClass.GLOBAL_ADDRESS: ("global",),
-    OperandClass.PARAM_ADDRESS: ("param",),
-    OperandClass.CONST_ADDRESS: ("const",),
+    OperandClass.SHARED_ADDRESS: "shared",
+    OperandClass.GLOBAL_ADDRESS: "global",
+    OperandClass.PARAM_ADDRESS: "param",
+    OperandClass.CONST_ADDRESS: "const",
 }
-_VECTOR = {"v2": 2, "v4": 4}
+VECTORS = {"v2": 2, "v4": 4}
 
 Fit = tuple[str, Targets]
 """('' or the reason why it does not fit, what the fit needs beside the row)."""
@@ -60,11 +60,10 @@ def _address(operand: Operand, kind: OperandClass, got: WrittenOperand, symbols:
             return ("" if allowed else f"{operand.name} {got.text}: a number is no address here", Targets.ANY)
         # nvcc names kernel parameters kernel_param_0; anything else that no table names is taken to fit.
         space = symbols.get(got.base, "param" if "param" in got.base else None)
-        wanted = _SPACES.get(kind)
-        if wanted is None:
-            wrong = kind is OperandClass.GENERIC_ADDRESS and space == "param"
+        if kind in _SPACES:
+            wrong = space is not None and space != _SPACES[kind]
         else:
-            wrong = space is not None and space not in wanted
+            wrong = kind is OperandClass.GENERIC_ADDRESS and space == "param"
         return (f"{operand.name} {got.text}: the symbol is in .{space}" if wrong else "", Targets.ANY)
     if bits not in (16, 32, 64):
         return (f"{operand.name} {got.text}: an address is in an integer register", Targets.ANY)
@@ -135,7 +134,7 @@ def _one(
         case OperandClass.OFFSETS:
             return _elements(operand, got, offset_count(chosen), 16, None), Targets.ANY
         case OperandClass.VECTOR:
-            return _elements(operand, got, _VECTOR.get(chosen.get("vector", ""), 1), 32, None), Targets.ANY
+            return _elements(operand, got, VECTORS.get(chosen.get("vector", ""), 1), 32, None), Targets.ANY
         case OperandClass.REGISTERS:
             return _elements(operand, got, register_count(chosen), 32, -32), Targets.ANY
         case OperandClass.IMMEDIATE:

@@ -38,36 +38,36 @@ def holds(condition: Condition, chosen: Mapping[str, str]) -> bool:
 
 
 class OperandClass(enum.Enum):
-    """What an operand is, and the constraint letter that inline assembly uses for its register."""
+    """What an operand is, and what `ptx()` writes for it when nothing is given ('': as the modifiers say)."""
 
-    SHARED_ADDRESS = ("shared-memory address", "r")
-    GLOBAL_ADDRESS = ("global address", "l")
-    GENERIC_ADDRESS = ("generic address", "l")
-    TENSOR = ("tensor map address and coordinates", "l")
-    OFFSETS = ("im2col offsets", "h")
-    B16 = ("16-bit value", "h")
-    B32 = ("32-bit value", "r")
-    B64 = ("64-bit value", "l")
-    B128 = ("128-bit value", "q")
-    F32 = ("32-bit float", "f")
-    IMMEDIATE = ("immediate", "n")
-    PREDICATE = ("predicate", "r")
-    SINK = ("sink _", "")
-    REGISTER_AND_PREDICATE = ("register|predicate", "r")
-    VECTOR = ("vector of 32-bit registers", "r")
-    ANY_ADDRESS = ("address of any kind", "l")
-    PARAM_ADDRESS = ("address in .param", "l")
-    CONST_ADDRESS = ("address in .const", "l")
-    TMEM_ADDRESS = ("tensor-memory address in a 32-bit register", "r")
-    REGISTERS = ("vector of 32-bit registers, without numbers", "r")
-    NEGATED = ("negated predicate", "r")
+    SHARED_ADDRESS = ("shared-memory address", "[%r1]")
+    GLOBAL_ADDRESS = ("global address", "[%rd1]")
+    GENERIC_ADDRESS = ("generic address", "[%rd1]")
+    TENSOR = ("tensor map address and coordinates", "")
+    OFFSETS = ("im2col offsets", "")
+    B16 = ("16-bit value", "%h1")
+    B32 = ("32-bit value", "%r4")
+    B64 = ("64-bit value", "%rd2")
+    B128 = ("128-bit value", "%rq1")
+    F32 = ("32-bit float", "%f1")
+    IMMEDIATE = ("immediate", "0")
+    PREDICATE = ("predicate", "%p1")
+    SINK = ("sink _", "_")
+    REGISTER_AND_PREDICATE = ("register|predicate", "%r2|%p1")
+    VECTOR = ("vector of 32-bit registers", "")
+    ANY_ADDRESS = ("address of any kind", "[%rd1]")
+    PARAM_ADDRESS = ("address in .param", "[%rd1]")
+    CONST_ADDRESS = ("address in .const", "[%rd1]")
+    TMEM_ADDRESS = ("tensor-memory address in a 32-bit register", "[%r1]")
+    REGISTERS = ("vector of 32-bit registers, without numbers", "")
+    NEGATED = ("negated predicate", "!%p1")
 
     @property
     def words(self) -> str:
         return str(self.value[0])
 
     @property
-    def constraint(self) -> str:
+    def default(self) -> str:
         return str(self.value[1])
 
 
@@ -207,20 +207,9 @@ def row(
     partial: bool = False,
 ) -> Form:
     """A row with its slots in the notation of this module; named by its opcode, in a section of synchronization."""
-    section = section or SYNC + opcode
-    return Form(
-        name or opcode,
-        family,
-        opcode,
-        slots_of(slots),
-        operands,
-        section,
-        targets,
-        since,
-        rules,
-        executed=executed,
-        partial=partial,
-    )
+    slots_, heading = slots_of(slots), section or SYNC + opcode
+    measured = "ptxas 13.0.88", executed, partial
+    return Form(name or opcode, family, opcode, slots_, operands, heading, targets, since, rules, *measured)
 
 
 _KINDS = {kind.name.lower().removesuffix("_address"): kind for kind in OperandClass}
