@@ -10,6 +10,8 @@ The fences of the tensormap proxy are with the tensor map.
 
 from __future__ import annotations
 
+from functools import partial
+
 from cute_py.ptx.instruction import SYNC, Form, Narrow, Rule, by_space, operand, row, when
 from cute_py.targets import Targets
 
@@ -23,51 +25,43 @@ TOLERATED_RESTRICTION = f"restrict~={_CLUSTER}|{_CTA}"
 RESTRICTION_NEEDS = Rule(when(restrict=RESTRICTIONS), Targets.FROM_90, (8, 6))
 H200 = "on NVIDIA H200, driver 580.159.04"
 
+_fence = partial(row, family=_FENCES, section=_FENCE)
+
 FENCE_FORMS = (
-    row(
+    _fence(
         "fence.proxy",
         f"proxy=async spaces?=global|shared::cta|shared::cluster {TOLERATED_RESTRICTION}",
         name="fence.proxy.async",
-        family=_FENCES,
-        section=_FENCE,
         rules=(RESTRICTION_NEEDS,),
         executed=H200,
     ),
-    row(
+    _fence(
         "fence.proxy",
         f"proxy=alias {TOLERATED_RESTRICTION}",
         name="fence.proxy.alias",
-        family=_FENCES,
-        section=_FENCE,
         targets=Targets.ANY,
         since=(7, 5),
         rules=(RESTRICTION_NEEDS,),
     ),
-    row(
+    _fence(
         "fence.proxy",
         f"proxy=async::generic sem=acquire|release restrict={_CLUSTER}|{_CTA} scope=cluster",
         name="fence.proxy.async::generic",
-        family=_FENCES,
-        section=_FENCE,
         since=(8, 6),
         rules=(
             Rule(when(sem="acquire", restrict=_CTA), forbid=f"acquire goes with {_CLUSTER}"),
             Rule(when(sem="release", restrict=_CLUSTER), forbid=f"release goes with {_CTA}"),
         ),
     ),
-    row(
+    _fence(
         "fence.mbarrier_init",
         f"sem=release scope=cluster {TOLERATED_RESTRICTION}",
-        family=_FENCES,
-        section=_FENCE,
         rules=(RESTRICTION_NEEDS,),
         executed=H200,
     ),
-    row(
+    _fence(
         "fence",
         f"sem?=sc|acq_rel|acquire|release restrict?={_CLUSTER}|{_CTA} scope={'|'.join(SCOPES)}",
-        family=_FENCES,
-        section=_FENCE,
         targets=Targets.ANY,
         since=(6, 0),
         rules=(
@@ -81,16 +75,8 @@ FENCE_FORMS = (
             RESTRICTION_NEEDS,
         ),
     ),
-    row("membar", "level=cta|gl|sys", family=_FENCES, section=_FENCE, targets=Targets.ANY, since=(1, 4)),
-    row(
-        "membar.proxy",
-        "proxy=alias",
-        name="membar.proxy.alias",
-        family=_FENCES,
-        section=_FENCE,
-        targets=Targets.ANY,
-        since=(7, 5),
-    ),
+    _fence("membar", "level=cta|gl|sys", targets=Targets.ANY, since=(1, 4)),
+    _fence("membar.proxy", "proxy=alias", name="membar.proxy.alias", targets=Targets.ANY, since=(7, 5)),
 )
 
 _FAMILY = "mbarrier"
@@ -108,6 +94,10 @@ _SINK_RULE = Rule(
     forbid="a barrier of another CTA returns no state: write the sink _",
     given=("state",),
 )
+
+
+_mbarrier = partial(row, family=_FAMILY)
+_from_80 = partial(_mbarrier, targets=Targets.FROM_80, since=(7, 0))
 
 
 def _order(*orders: str) -> str:
@@ -129,14 +119,11 @@ def _arrivals(name: str, sink: tuple[Rule, ...]) -> tuple[Form, ...]:
     """The arrive of that name: plain, with expected bytes, and the one that must not complete the phase."""
     section = SYNC + name
     return (
-        row(
+        _from_80(
             name,
             f"{_order('release', 'relaxed')} {_ANY_SPACE}",
             (_STATE, *_BARRIER, operand("count", "b32", optional=True, lowest=1)),
-            family=_FAMILY,
             section=section,
-            targets=Targets.FROM_80,
-            since=(7, 0),
             rules=(
                 *_CLUSTER_RULES,
                 *_order_rules("release"),
@@ -146,43 +133,36 @@ def _arrivals(name: str, sink: tuple[Rule, ...]) -> tuple[Form, ...]:
                 Rule((), Targets.FROM_90, (7, 8), given=("count",)),
             ),
         ),
-        row(
+        _mbarrier(
             f"{name}.expect_tx",
             f"{_order('release', 'relaxed')} {_ANY_SPACE}",
             (_STATE, *_BARRIER, _BYTES),
-            family=_FAMILY,
             section=section,
             rules=(*_order_rules("release"), _RELAXED_LATE, _SINK_RULE),
             executed=H200,
         ),
-        row(
+        _from_80(
             f"{name}.noComplete",
             f"{_order('release')} {_OWN}",
             (_STATE, *_BARRIER, operand("count", "b32", lowest=1)),
-            family=_FAMILY,
             section=section,
-            targets=Targets.FROM_80,
-            since=(7, 0),
             rules=(*_SPACE_RULES, *_order_rules("release"), *sink),
         ),
     )
 
 
 def _tx(name: str) -> Form:
-    return row(
-        name, f"{_order('relaxed')} {_ANY_SPACE}", (*_BARRIER, _BYTES), family=_FAMILY, rules=_order_rules("relaxed")
-    )
+    return _mbarrier(name, f"{_order('relaxed')} {_ANY_SPACE}", (*_BARRIER, _BYTES), rules=_order_rules("relaxed"))
 
 
 def _wait(name: str, suspends: bool) -> Form:
     parity = name.endswith(".parity")
     phase = operand("parity", "b32", values=(0, 1)) if parity else operand("state", "b64")
     hint = (operand("suspend_hint", "b32", optional=True),) if suspends else ()
-    return row(
+    return _mbarrier(
         name,
         f"{_order('acquire', 'relaxed')} {_OWN}",
         (operand("done", "predicate", written=True), *_BARRIER, phase, *hint),
-        family=_FAMILY,
         section=SYNC + "mbarrier.test_wait / mbarrier.try_wait",
         targets=Targets.FROM_90 if suspends else Targets.FROM_80,
         since=(7, 8) if suspends else (7, 1) if parity else (7, 0),
@@ -192,30 +172,14 @@ def _wait(name: str, suspends: bool) -> Form:
 
 
 MBARRIER_FORMS = (
-    row(
-        "mbarrier.init",
-        _OWN,
-        (*_BARRIER, operand("count", "b32")),
-        family=_FAMILY,
-        targets=Targets.FROM_80,
-        since=(7, 0),
-        rules=_SPACE_RULES,
-        executed=H200,
-    ),
-    row("mbarrier.inval", _OWN, _BARRIER, family=_FAMILY, targets=Targets.FROM_80, since=(7, 0), rules=_SPACE_RULES),
+    _from_80("mbarrier.init", _OWN, (*_BARRIER, operand("count", "b32")), rules=_SPACE_RULES, executed=H200),
+    _from_80("mbarrier.inval", _OWN, _BARRIER, rules=_SPACE_RULES),
     # mbarrier.arrive takes the sink from 7.1 on, mbarrier.arrive_drop from the start.
     *_arrivals("mbarrier.arrive", (Rule((), since=(7, 1), given=("sink",)),)),
     *_arrivals("mbarrier.arrive_drop", ()),
     _tx("mbarrier.expect_tx"),
     _tx("mbarrier.complete_tx"),
-    row(
-        "mbarrier.pending_count",
-        "type=(b64)",
-        (operand("count", "b32", written=True), operand("state", "b64")),
-        family=_FAMILY,
-        targets=Targets.FROM_80,
-        since=(7, 0),
-    ),
+    _from_80("mbarrier.pending_count", "type=(b64)", (operand("count", "b32", written=True), operand("state", "b64"))),
     _wait("mbarrier.test_wait", suspends=False),
     _wait("mbarrier.test_wait.parity", suspends=False),
     _wait("mbarrier.try_wait", suspends=True),

@@ -11,6 +11,8 @@ addresses are computed by the threads.
 
 from __future__ import annotations
 
+from functools import partial
+
 from cute_py.ptx.instruction import MOVE, Narrow, Rule, by_space, operand, row, when
 from cute_py.targets import Targets
 
@@ -67,31 +69,28 @@ def _type_rules(table: dict[str, tuple[str, ...]]) -> tuple[Rule, ...]:
 PEER_TYPE_RULES = _type_rules(REDUCE_TYPES_CLUSTER)
 """The type rules towards another CTA's shared memory, for cp.reduce.async.bulk and red.async."""
 
+_bulk = partial(row, family="bulk", section=_COPY)
+_reduce = partial(row, family="bulk.reduce", section=_REDUCE)
+
 BULK_FORMS = (
-    row(
+    _bulk(
         "cp.async.bulk",
         f"spaces=shared::cluster.global|shared::cta.global {TO_BARRIER} {MULTICAST} {HINT}",
         (_TO_SHARED, operand("source", "global", narrow=Narrow.NOT_CONSUMER), _SIZE, _BARRIER, MASK, POLICY),
         name="bulk.load",
-        family="bulk",
-        section=_COPY,
         rules=(Rule(when(spaces="shared::cta.global"), since=(8, 6)), CTA_IS_ALONE),
     ),
-    row(
+    _bulk(
         "cp.async.bulk",
         f"spaces=shared::cluster.shared::cta {TO_BARRIER}",
         (_TO_SHARED, _FROM_SHARED, _SIZE, _BARRIER),
         name="bulk.peer",
-        family="bulk",
-        section=_COPY,
     ),
-    row(
+    _bulk(
         "cp.async.bulk",
         f"spaces=global.shared::cta {TO_GROUP} {HINT} cp_mask?=cp_mask",
         (_TO_GLOBAL, _FROM_SHARED, _SIZE, POLICY, operand("byte_mask", "b16", cp_mask="cp_mask")),
         name="bulk.store",
-        family="bulk",
-        section=_COPY,
         rules=(Rule(when(cp_mask="cp_mask"), Targets.FROM_100, (8, 6)),),
     ),
     row(
@@ -102,14 +101,12 @@ BULK_FORMS = (
         family="bulk",
         section=_COPY + ".prefetch",
     ),
-    row(
+    _reduce(
         "cp.reduce.async.bulk",
         f"spaces=global.shared::cta {TO_GROUP} {HINT} op={'|'.join(REDUCE_KINDS)} noftz?=noftz "
         f"type={'|'.join(_ALL_TYPES)}",
         (_TO_GLOBAL, _FROM_SHARED, _SIZE, POLICY),
         name="bulk.reduce",
-        family="bulk.reduce",
-        section=_REDUCE,
         rules=(
             *_type_rules(REDUCE_TYPES_GLOBAL),
             Rule(when(op="add", type=_HALVES, noftz=""), forbid="add of f16 or bf16 is written with .noftz"),
@@ -120,13 +117,11 @@ BULK_FORMS = (
             ),
         ),
     ),
-    row(
+    _reduce(
         "cp.reduce.async.bulk",
         f"spaces=shared::cluster.shared::cta {TO_BARRIER} op={'|'.join(REDUCE_KINDS)} type={'|'.join(_ALL_TYPES)}",
         (_TO_SHARED, _FROM_SHARED, _SIZE, _BARRIER),
         name="bulk.reduce.peer",
-        family="bulk.reduce",
-        section=_REDUCE,
         rules=PEER_TYPE_RULES,
     ),
     row("cp.async.bulk.commit_group", name="bulk.commit_group", family="bulk.group", section=_COPY + ".commit_group"),
@@ -226,8 +221,10 @@ _THREAD_COPY = "cp.async"
 _BY_THREADS = MOVE + "cp.async"
 _VECTOR = "vector?=v2|v4"
 
+_cp_async = partial(row, family=_THREAD_COPY, section=_BY_THREADS, targets=Targets.FROM_80, since=(7, 0))
+
 LEGACY_FORMS = (
-    row(
+    _cp_async(
         "cp.async",
         f"cache=ca|cg spaces=shared.global|shared::cta.global {HINT} prefetch?=L2::64B|L2::128B|L2::256B",
         (
@@ -238,10 +235,6 @@ LEGACY_FORMS = (
             operand("source_size", "b32 predicate", optional=True),
             POLICY,
         ),
-        family=_THREAD_COPY,
-        section=_BY_THREADS,
-        targets=Targets.FROM_80,
-        since=(7, 0),
         rules=(
             Rule((), since=(7, 5), given=("source_size",), predicate=True),
             Rule(when(cache_hint="L2::cache_hint"), since=(7, 4)),
@@ -249,7 +242,7 @@ LEGACY_FORMS = (
         ),
     ),
     *(
-        row(opcode, "", operands, family=_THREAD_COPY, section=_BY_THREADS, targets=Targets.FROM_80, since=(7, 0))
+        _cp_async(opcode, "", operands)
         for opcode, operands in (
             ("cp.async.commit_group", ()),
             ("cp.async.wait_group", (operand("groups", "immediate"),)),

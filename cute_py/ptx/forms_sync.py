@@ -7,6 +7,8 @@ Around the consumer of a tile: the warpgroup matrix fences, and what a cancelled
 
 from __future__ import annotations
 
+from functools import partial
+
 from cute_py.ptx.forms_copy import PEER_TYPE_RULES, REDUCE_KINDS, TO_BARRIER
 from cute_py.ptx.instruction import MOVE, SYNC, Rule, by_space, operand, row, when
 from cute_py.targets import Targets
@@ -23,6 +25,9 @@ _PRIORITY = f"priority={'|'.join((*PRIMARY, *PAIRS))}"
 _POLICY = operand("policy", "b64", written=True)
 _LINE = (*by_space("address", "", "global"), operand("size", "immediate", values=(128,)))
 _GLOBAL = "spaces?=global"
+
+_from_100 = partial(row, targets=Targets.FROM_100, since=(8, 6))
+_since_2 = partial(row, targets=Targets.ANY, since=(2, 0))
 
 CACHE_FORMS = (
     *(
@@ -44,14 +49,12 @@ CACHE_FORMS = (
             ("discard", f"{_GLOBAL} level=L2", _LINE),
         )
     ),
-    row(
+    _since_2(
         "prefetch",
         "spaces?=global|local level=L1|L2|L2::evict_last|L2::evict_normal",
         (operand("address", "generic"),),
         name="prefetch.line",
         section=MOVE + "prefetch",
-        targets=Targets.ANY,
-        since=(2, 0),
         rules=(
             Rule(when(level=PRIMARY[:2]), Targets.FROM_80, (7, 4)),
             Rule(when(level=PRIMARY[:2], spaces="local"), forbid="an eviction priority is for .global, not for .local"),
@@ -62,7 +65,7 @@ CACHE_FORMS = (
 _AXES = ("get_first_ctaid::x", "get_first_ctaid::y", "get_first_ctaid::z")
 
 WARPGROUP_FORMS = (
-    row(
+    _from_100(
         "clusterlaunchcontrol.query_cancel",
         f"query=is_canceled|get_first_ctaid|{'|'.join(_AXES)} vector?=v4 result=pred|b32 type=b128",
         (
@@ -71,8 +74,6 @@ WARPGROUP_FORMS = (
             operand("answer", "b32", result="b32", vector="", written=True),
             operand("response", "b128"),
         ),
-        targets=Targets.FROM_100,
-        since=(8, 6),
         rules=(
             Rule(when(query="is_canceled", result="b32"), forbid="is_canceled answers with a .pred"),
             Rule(when(query="is_canceled", vector="v4"), forbid="is_canceled answers with a .pred"),
@@ -142,12 +143,10 @@ CLUSTER_FORMS = (
         section="Miscellaneous Instructions: setmaxnreg",
         targets=Targets.SPECIFIC_FROM_90,
     ),
-    row(
+    _from_100(
         "clusterlaunchcontrol.try_cancel",
         f"async=async spaces?=shared::cta {TO_BARRIER} multicast?=multicast::cluster::all type=b128",
         (*by_space("destination", "shared::cta", ""), *by_space("barrier", "shared::cta", "")),
-        targets=Targets.FROM_100,
-        since=(8, 6),
         rules=(Rule(when(multicast="multicast::cluster::all"), Targets.SPECIFIC_FROM_100, (8, 6)),),
     ),
 )
@@ -160,25 +159,21 @@ _SPACE_RULES = (
 )
 
 ADDRESS_FORMS = (
-    row(
+    _since_2(
         "cvta",
         f"to?=to {_SPACES} type=u64",
         (operand("result", "b64", written=True), operand("address", "b64")),
         section=MOVE + "cvta",
-        targets=Targets.ANY,
-        since=(2, 0),
         rules=_SPACE_RULES,
     ),
-    row(
+    _since_2(
         "isspacep",
         _SPACES,
         (operand("result", "predicate", written=True), operand("address", "b64 b32")),
         section=MOVE + "isspacep",
-        targets=Targets.ANY,
-        since=(2, 0),
         rules=_SPACE_RULES,
     ),
-    row(
+    _from_100(
         "st.bulk",
         "weak?=weak spaces?=shared::cta",
         (
@@ -187,8 +182,6 @@ ADDRESS_FORMS = (
             operand("value", "immediate", values=(0,)),
         ),
         section=MOVE + "st.bulk",
-        targets=Targets.FROM_100,
-        since=(8, 6),
     ),
 )
 

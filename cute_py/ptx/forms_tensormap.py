@@ -6,6 +6,8 @@ has had one. It exists on the a and f variants only, unlike the other three.
 
 from __future__ import annotations
 
+from functools import partial
+
 from cute_py.ptx.forms_barrier import H200, RESTRICTION_NEEDS, SCOPES, TOLERATED_RESTRICTION
 from cute_py.ptx.instruction import MOVE, SYNC, Rule, by_space, operand, row, when
 from cute_py.targets import Targets
@@ -35,6 +37,8 @@ _SIZE = operand("size", "immediate", values=(128,))
 _FENCE = SYNC + "membar / fence"
 _PROXY_FAMILY = "fence.proxy.tensormap"
 _SCOPE = f"scope={'|'.join(SCOPES)}"
+
+_fence = partial(row, family=_PROXY_FAMILY, section=_FENCE, since=(8, 3))
 
 TENSORMAP_FORMS = (
     row(
@@ -73,22 +77,16 @@ TENSORMAP_FORMS = (
         family="tensormap.cp_fenceproxy",
         since=(8, 3),
     ),
-    row(
+    _fence(
         "fence.proxy",
         f"proxy=tensormap::generic sem=acquire {_SCOPE}",
         (operand("map", "any"), _SIZE),
         name="fence.proxy.tensormap.acquire",
-        family=_PROXY_FAMILY,
-        section=_FENCE,
-        since=(8, 3),
     ),
-    row(
+    _fence(
         "fence.proxy",
         f"proxy=tensormap::generic sem=release {_SCOPE} {TOLERATED_RESTRICTION}",
         name="fence.proxy.tensormap.release",
-        family=_PROXY_FAMILY,
-        section=_FENCE,
-        since=(8, 3),
         rules=(RESTRICTION_NEEDS,),
     ),
     row(
