@@ -309,20 +309,15 @@ def _match(
     """Pair the written operands with the expected ones, leaving out optional ones as needed."""
     optional = [index for index, operand in enumerate(expected) if operand.optional]
     best: tuple[Matched, list[str], list[Requirement]] | None = None
-    for count in range(len(optional) + 1):
-        for dropped in itertools.combinations(optional, count):
-            kept = tuple(operand for index, operand in enumerate(expected) if index not in dropped)
-            if len(kept) != len(written):
-                continue
-            errors, needs = [], []
-            for operand, got in zip(kept, written, strict=True):
-                error, targets = fit(operand, got, chosen, symbols)
-                if error:
-                    errors.append(error)
-                elif targets is not Targets.ANY:
-                    needs.append(Requirement(f"operand {got.text}", targets, (1, 0)))
-            if best is None or len(errors) < len(best[1]):
-                best = (tuple(zip(kept, written, strict=True)), errors, needs)
+    missing = len(expected) - len(written)
+    for dropped in itertools.combinations(optional, missing) if missing >= 0 else ():
+        kept = (operand for index, operand in enumerate(expected) if index not in dropped)
+        matched = tuple(zip(kept, written, strict=True))
+        fits = [(got, *fit(operand, got, chosen, symbols)) for operand, got in matched]
+        errors = [error for _, error, _ in fits if error]
+        if best is None or len(errors) < len(best[1]):
+            plain = ((got, targets) for got, error, targets in fits if not error and targets is not Targets.ANY)
+            best = (matched, errors, [Requirement(f"operand {got.text}", targets, (1, 0)) for got, targets in plain])
     if best is not None:
         return best
     names = ", ".join(f"{operand.name}?" if operand.optional else operand.name for operand in expected) or "none"
@@ -370,12 +365,6 @@ def _judge(form: Form, words: tuple[str, ...], found: Instruction, symbols: Mapp
     return Examination(found.text, form, chosen, canonical, canonical_text, tuple(errors), tuple(needs))
 
 
-def _spaces(symbols: Mapping[str, str] | None) -> Mapping[str, str]:
-    """The caller's table of symbols, checked."""
-    named: Mapping[str, str] = {} if symbols is None else expect(symbols, Mapping, "symbols")  # type: ignore[type-abstract]
-    return {expect(name, str, "a symbol"): expect(space, str, "the space of a symbol") for name, space in named.items()}
-
-
 def examine(text: str, symbols: Mapping[str, str] | None = None) -> Examination:
     """Everything that the table says of one instruction text.
 
@@ -387,7 +376,11 @@ def examine(text: str, symbols: Mapping[str, str] | None = None) -> Examination:
         UnknownFactError: no row covers the instruction.
     """
     found = parse_instruction(text)
-    table = {**DEFAULT_SYMBOLS, **_spaces(symbols)}
+    named: Mapping[str, str] = {} if symbols is None else expect(symbols, Mapping, "symbols")  # type: ignore[type-abstract]
+    for symbol, space in named.items():
+        expect(symbol, str, "a symbol")
+        expect(space, str, "the space of a symbol")
+    table = {**DEFAULT_SYMBOLS, **named}
     name = ".".join(found.words)
     for prefix, why in ABSENT.items():
         if name == prefix or name.startswith(prefix + "."):

@@ -222,17 +222,9 @@ class MatrixDescriptor:
         names = {number: swizzle for swizzle, number in SWIZZLE_CODES[kind].items()}
         if code not in names:
             raise TmemError(f"swizzle code {code}; must be one of {', '.join(map(str, sorted(names)))}")
-        return cls(
-            start=raw["start"],
-            leading=raw["leading"],
-            stride=raw["stride"],
-            swizzle=names[code],
-            kind=kind,
-            base_offset=raw["base_offset"],
-            version=raw.get("version", 1),
-            leading_is_address=bool(raw.get("leading_is_address", 0)),
-            residue=value & ~_held(kind),
-        )
+        is_address = bool(raw.pop("leading_is_address", 0))
+        residue = value & ~_held(kind)
+        return cls(**raw, swizzle=names[code], kind=kind, leading_is_address=is_address, residue=residue)
 
     def explain(self) -> str:
         """One line for each field: its bits, its value, what it means."""
@@ -255,10 +247,7 @@ class MatrixDescriptor:
 
 
 def _held(kind: DescriptorKind) -> int:
-    mask = 0
-    for field in BIT_FIELDS[kind]:
-        mask |= field.mask
-    return mask
+    return sum(field.mask for field in BIT_FIELDS[kind])
 
 
 def as_kind(kind: object) -> DescriptorKind:

@@ -126,16 +126,12 @@ def _repeats(row: Row) -> list[int]:
     return sequence
 
 
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """(rows, middle, elements) of each side; the middles have the same extents."""
-
-    target: tuple[Row, Row, Row]
-    source: tuple[Row, Row, Row]
+_Parts = tuple[Row, Row, Row]
+"""(rows, middle, elements) of one side."""
 
 
-def _split_parts(form: CpForm, source: Row, target: Row, bits: int) -> _Parts:
-    """Cut both sides into the parts of one instruction of `form`."""
+def _split_parts(form: CpForm, source: Row, target: Row, bits: int) -> tuple[_Parts, _Parts]:
+    """Both sides, the shared one first, cut into the parts of one instruction; the middles have the same extents."""
     width = form.bits // bits
     atom = form.rows * width
     cut = []
@@ -150,9 +146,7 @@ def _split_parts(form: CpForm, source: Row, target: Row, bits: int) -> _Parts:
         cut.append(_runs(row, (form.rows, total // atom, width), "group", why))
     (t_rows, t_middle, t_columns), (s_rows, s_middle, s_columns) = cut
     t_middle, s_middle = _aligned(canonicalize(t_middle), canonicalize(s_middle))
-    return _Parts(
-        (canonicalize(t_rows), t_middle, canonicalize(t_columns)), (s_rows, s_middle, canonicalize(s_columns))
-    )
+    return (s_rows, s_middle, canonicalize(s_columns)), (canonicalize(t_rows), t_middle, canonicalize(t_columns))
 
 
 def _aligned(target: Row, source: Row) -> tuple[Row, Row]:
@@ -204,14 +198,14 @@ def _planned(form: CpForm, smem: Side, tmem: Side, bits: int, compat: str, cta_g
             "replica", f"the tensor-memory layout has replicas {list(target.replica)}; must be {list(form.copies)}"
         )
     source_row, target_row = _in_one_order(source, target)
-    parts = _split_parts(form, source_row, target_row, bits)
-    _check_lanes_and_columns(form, parts, bits)
-    leading, stride, swizzle, row_bytes = _descriptor(form, parts, swizzled, bits)
+    source_parts, target_parts = _split_parts(form, source_row, target_row, bits)
+    _check_lanes_and_columns(form, target_parts, bits)
+    leading, stride, swizzle, row_bytes = _descriptor(form, source_parts, swizzled, bits)
     offsets = target.offset.as_dict()
     column, lane = offsets.get("TCol", 0), offsets.get("TLane", 0)
     start = source.offset.as_dict().get("m", 0)
     _check_offsets(form, column, lane, target_row, start, swizzle, bits, compat)
-    middle = _middle(parts, bits)
+    middle = _middle(source_parts[1], target_parts[1], bits)
     count = math.prod(loop.extent for loop in middle)
     if count > MAX_INSTRUCTIONS:
         raise _NoPlanError("reach", f"a copy of {count} instructions; tensor memory holds at most {MAX_INSTRUCTIONS}")
@@ -247,7 +241,7 @@ def candidates(compat: str) -> tuple[CpForm, ...]:
 
 def _check_lanes_and_columns(form: CpForm, parts: _Parts, bits: int) -> None:
     width = form.bits // bits
-    rows, _, columns = parts.target
+    rows, _, columns = parts
     if rows != form.lanes:
         raise _NoPlanError(
             "lanes", f"the rows of {form.name} are written to lanes {list(form.lanes)}; the layout has {list(rows)}"
@@ -263,7 +257,7 @@ def _descriptor(
     per_group = min(form.rows, 8)
     shape = (form.rows // per_group, per_group)
     why = f"the rows do not form groups of {per_group}"
-    groups, rows = (canonicalize(run) for run in _runs(parts.source[0], shape, "rows", why))
+    groups, rows = (canonicalize(run) for run in _runs(parts[0], shape, "rows", why))
     if len(groups) != 1 or len(rows) != 1:
         raise _NoPlanError(
             "rows", f"a descriptor has one stride between 8 rows and one within; the rows are {[*groups, *rows]}"
@@ -278,7 +272,7 @@ def _descriptor(
     row_bytes = row_bits // 8
     swizzle = swizzles[row_bytes]
     _check_swizzle(swizzled, swizzle, row_bytes, bits)
-    leading = _leading(form, parts.source[2], swizzle, bits)
+    leading = _leading(form, parts[2], swizzle, bits)
     for name, value in (("leading", leading), ("stride", stride_bits // UNIT_BITS)):
         if not 0 <= value <= START_MASK:
             raise _NoPlanError("field", f"{name} offset of {value} units of 16 bytes; must be within 0..{START_MASK}")
@@ -347,9 +341,9 @@ def _check_offsets(
         )
 
 
-def _middle(parts: _Parts, bits: int) -> tuple[MiddleLoop, ...]:
+def _middle(sources: Row, targets: Row, bits: int) -> tuple[MiddleLoop, ...]:
     loops = []
-    for target, source in zip(parts.target[1], parts.source[1], strict=True):
+    for target, source in zip(targets, sources, strict=True):
         if target.extent == 1:
             continue
         along, down = target.stride * bits, source.stride * bits
