@@ -241,6 +241,7 @@ add("tma.RebindStep", "'global_dim'", "77", "1")
 add("tma.ReplaceField", "'rank'", "1", "32", "5", "'rank'")
 add("tma.Residue", "1", "()")
 add("tma.Rule", "'box'", "'at most 256'", "'elements'", "'a source'", named={"minimum": "1", "maximum": "256"})
+add("tma.Diagnostic", "'box'", "'boxDim[0]'", "300", "'elements'", named={"text": "'a text'", "severity": "'warning'"})
 add(
     "tma.Violation",
     "'box'",
