@@ -374,6 +374,11 @@ def examine(text: str, symbols: Mapping[str, str] | None = None) -> Examination:
     Raises:
         ParseError: the text is no instruction.
         UnknownFactError: no row covers the instruction.
+
+    >>> examine("tcgen05.cp.cta_group::1.32x128b [%r1], %rd2;").errors
+    ('no multicast with .32x128b; must be .warpx4',)
+    >>> examine("tcgen05.wait::cp.sync.aligned;").errors
+    ('ptxas 13.0.88 knows no instruction tcgen05.wait::cp.sync.aligned',)
     """
     found = parse_instruction(text)
     named: Mapping[str, str] = {} if symbols is None else expect(symbols, Mapping, "symbols")  # type: ignore[type-abstract]

@@ -233,12 +233,23 @@ DISPATCHES: tuple[Dispatch, ...] = (
 
 
 def check_copy(request: CopyRequest) -> list[Diagnostic]:
-    """Everything against a copy: a predicate, or one reason for each form that was tried; empty if it has a plan."""
+    """Everything against a copy: a predicate, or one reason for each form that was tried; empty if it has a plan.
+
+    >>> from dataclasses import replace
+    >>> from cute_py.tmem.demonstration import demonstration_copy
+    >>> check_copy(replace(demonstration_copy().request, scope="warp"))
+    [Diagnostic(rule='exec_scope', text='expected thread exec_scope, got warp')]
+    """
     return _planned(request)[1]
 
 
 def why_not(request: CopyRequest) -> list[Diagnostic] | CopyPlan:
-    """The plan of a copy, or what `check_copy` finds against it: the earlier form of `copy_async` and `check_copy`."""
+    """The plan of a copy, or what `check_copy` finds against it: the earlier form of `copy_async` and `check_copy`.
+
+    >>> from cute_py.tmem.demonstration import demonstration_copy
+    >>> why_not(demonstration_copy().request).form.name
+    '32x128b.warpx4'
+    """
     plan, found = _planned(request)
     return plan or found
 
