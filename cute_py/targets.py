@@ -25,6 +25,10 @@ NEWEST_VERSION: Version = (9, 0)
 """The highest `.version` that the measured assembler (ptxas 13.0.88) takes."""
 
 
+MAX_CLUSTER = 16
+"""CTAs in a cluster; a multicast mask has 16 bits (PTX ISA, cp.async.bulk.tensor). 8 without the non-portable size."""
+
+
 @dataclass(frozen=True, slots=True)
 class Architecture:
     """One target. `floor` is the first PTX version that knows it, None if the measured assembler does not.
