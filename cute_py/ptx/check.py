@@ -339,7 +339,11 @@ def _describe(form: Form, slots: tuple[str, ...], chosen: Mapping[str, str], giv
     return f"{form.opcode} with {' and '.join(words)}" if words else form.opcode
 
 
-def _judge(form: Form, words: tuple[str, ...], found: Instruction, symbols: Mapping[str, str]) -> Examination:
+Judged = tuple[Form, Mapping[str, str], list[str], list[Requirement]]
+
+
+def _judge(form: Form, words: tuple[str, ...], found: Instruction, symbols: Mapping[str, str]) -> Judged:
+    """The modifiers by slot, what is wrong with the text as one of this row, and what it needs."""
     chosen, errors = _place(form, words)
     matched: Matched = ()
     operand_errors: list[str] = []
@@ -357,6 +361,12 @@ def _judge(form: Form, words: tuple[str, ...], found: Instruction, symbols: Mapp
             needs.append(Requirement(what, rule.targets, rule.since))
     # A wrong combination of modifiers explains wrong operands, so it is told first.
     errors.extend(operand_errors)
+    return form, chosen, errors, needs
+
+
+def _examination(
+    found: Instruction, form: Form, chosen: Mapping[str, str], errors: list[str], needs: list[Requirement]
+) -> Examination:
     ordered = [chosen[slot.name] for slot in form.slots if chosen.get(slot.name) and not slot.tolerated]
     mnemonic = ".".join([form.opcode, *ordered])
     tail = ", ".join(got.text for got in found.operands)
@@ -385,7 +395,7 @@ def examine(text: str, symbols: Mapping[str, str] | None = None) -> Examination:
     for symbol, space in named.items():
         expect(symbol, str, "a symbol")
         expect(space, str, "the space of a symbol")
-    table = {**DEFAULT_SYMBOLS, **named}
+    table = {**DEFAULT_SYMBOLS, **named} if named else DEFAULT_SYMBOLS
     name = ".".join(found.words)
     for prefix, why in ABSENT.items():
         if name == prefix or name.startswith(prefix + "."):
@@ -396,12 +406,12 @@ def examine(text: str, symbols: Mapping[str, str] | None = None) -> Examination:
     if not forms:
         raise UnknownFactError(f"no row of the instruction table has the opcode of {name}", {"instruction": text})
     judged = [_judge(form, found.words[length:], found, table) for form in forms]
-    best = min(judged, key=lambda examination: len(examination.errors))
-    if best.errors and all(form.partial for form in forms):
+    best = min(judged, key=lambda one: len(one[2]))
+    if best[2] and all(form.partial for form in forms):
         raise UnknownFactError(
             f"the row for {forms[0].opcode} does not cover this variant", {"instruction": text, "row": forms[0].name}
         )
-    return best
+    return _examination(found, *best)
 
 
 _ADVISED = tuple(row.name for row in ARCHITECTURES if Targets.ONLY_90A.has(row) or Targets.TMA_FULL.has(row))

@@ -6,6 +6,7 @@ unknown modifiers, coordinate and offset counts, mask bits beyond the cluster, a
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
 
@@ -255,13 +256,19 @@ def mnemonic(name: str, **modifiers: str) -> str:
     >>> mnemonic("tcgen05.cp", cta_group="cta_group::1", shape="32x128b", multicast="warpx4")
     'tcgen05.cp.cta_group::1.32x128b.warpx4'
     """
+    expect(name, str, "a name")
+    for slot, modifier in modifiers.items():
+        expect(modifier, str, slot)
+    return _mnemonic(name, tuple(modifiers.items()))
+
+
+@functools.lru_cache(256)
+def _mnemonic(name: str, modifiers: tuple[tuple[str, str], ...]) -> str:
     rows = forms_named(name)
     if len(rows) != 1:
         known = ", ".join(row.name for row in FORMS if row.family == "tcgen05")
         raise EmissionError(f"no instruction {given(name)}", {"known": known})
-    for slot, modifier in modifiers.items():
-        expect(modifier, str, slot)
-    chosen = _chosen(rows[0], modifiers)
+    chosen = _chosen(rows[0], dict(modifiers))
     for rule in rows[0].rules:
         if rule.forbid and not rule.given and holds(rule.condition, chosen):
             raise EmissionError(f"{name}: {rule.forbid}")
