@@ -25,6 +25,10 @@ NEWEST_VERSION: Version = (9, 0)
 """The highest `.version` that the measured assembler (ptxas 13.0.88) takes."""
 
 
+MAX_CLUSTER = 16
+"""CTAs in a cluster; a multicast mask has 16 bits (PTX ISA, cp.async.bulk.tensor). 8 without the non-portable size."""
+
+
 @dataclass(frozen=True, slots=True)
 class Architecture:
     """One target. `floor` is the first PTX version that knows it, None if the measured assembler does not.
@@ -109,6 +113,10 @@ class Targets(enum.Enum):
     SPECIFIC_FROM_90 = "an a or f variant of sm_90 or newer"
     SPECIFIC_FROM_100 = "an a or f variant of sm_100 or newer"
     TMA_FULL = "an a or f variant of sm_100, sm_103 or sm_110"
+    TMEM_SPECIFIC = "sm_100a, sm_103a or sm_110a"
+    TMEM_INTEGER = "sm_100a or sm_110a"
+    TMEM_INPUT_SCALE = "an a or f variant of sm_100 or sm_103"
+    TMEM_REDUCING = "an a or f variant of sm_103 or sm_110"
     ONLY_103A = "sm_103a"
     ONLY_90A = "sm_90a"
     NOT_CONSUMER = "any architecture but sm_120 and sm_121"
@@ -134,10 +142,16 @@ class Targets(enum.Enum):
                 return number >= 100 and specific
             case Targets.TMA_FULL:
                 return number in (100, 103, 110) and specific
-            case Targets.ONLY_103A:
-                return target.name == "sm_103a"
-            case Targets.ONLY_90A:
-                return target.name == "sm_90a"
+            case Targets.TMEM_SPECIFIC:
+                return number in (100, 103, 110) and target.suffix == "a"
+            case Targets.TMEM_INTEGER:
+                return number in (100, 110) and target.suffix == "a"
+            case Targets.TMEM_INPUT_SCALE:
+                return number in (100, 103) and specific
+            case Targets.TMEM_REDUCING:
+                return number in (103, 110) and specific
+            case Targets.ONLY_103A | Targets.ONLY_90A:
+                return target.name == str(self.value)
             case Targets.NOT_CONSUMER:
                 return number not in (120, 121)
 

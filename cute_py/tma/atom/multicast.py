@@ -18,9 +18,7 @@ from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Tree, underscore
 from cute_py.layout.slicing import slice_and_offset
 from cute_py.layout.trees import check_depth, has_underscore, leaves
-
-MAX_CLUSTER = 16
-"""CTAs; the mask operand has 16 bits (PTX ISA, cp.async.bulk.tensor, .multicast::cluster)."""
+from cute_py.targets import MAX_CLUSTER
 
 
 def multicast_count(num_multicast: Any) -> int:

@@ -28,7 +28,7 @@ from typing import Any
 from cute_py.argument_checks import expect, expect_choice, expect_fields, expect_integer, expect_integers, expect_name
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaBuildError, given, integer_text
-from cute_py.ptx.forms_tensor import REDUCE_KINDS
+from cute_py.ptx.forms_copy import REDUCE_KINDS
 from cute_py.targets import architecture
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.check import expect_fits
