@@ -11,7 +11,7 @@ from cute_py.tma.atom.im2col import Im2colPlan, Im2colWindow
 from cute_py.tma.atom.im2col_atom import Im2colAtom, make_im2col_tma_copy
 from cute_py.tma.atom.make import make_tma_atom, make_tma_copy
 from cute_py.tma.atom.multicast import create_tma_multicast_mask
-from cute_py.tma.atom.op import OPS, Op, OpRow, as_op
+from cute_py.tma.atom.op import OPS, Op, as_op
 from cute_py.tma.atom.partition import tma_partition
 from cute_py.tma.atom.plan import BrokenCondition, TmaPlan, plan_tiled
 from cute_py.tma.atom.smem_layout import SmemChoice, make_smem_layout, smem_atom, smem_choices
@@ -20,6 +20,7 @@ from cute_py.tma.atom.tile_atom import ExecutableCopy
 from cute_py.tma.atom.tiled_copy import TmaTiledCopy, make_tiled_copy
 from cute_py.tma.atom.tiles import Instructions, instructions
 from cute_py.tma.atom.tma_tensor import tma_tensor
+from cute_py.tma.descriptor.request import OpRow
 
 __getattr__ = forward(__name__, "cute_py.tma")
 

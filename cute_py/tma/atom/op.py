@@ -7,30 +7,11 @@ Source: cute/arch/copy_sm90_tma.hpp, copy_sm100_tma.hpp; PTX ISA, cp.async.bulk.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
-from typing import Final, Literal
+from typing import Final
 
-from cute_py.argument_checks import expect_fields
 from cute_py.errors import InvalidValueError, given
-
-Direction = Literal["load", "store", "reduce", "prefetch"]
-Mode = Literal["tile", "im2col", "gather4", "scatter4"]
-
-
-@dataclass(frozen=True, slots=True)
-class OpRow:
-    """What an operation does: direction, load mode, whether a multicast count above 1 fits, CTAs that issue it."""
-
-    direction: Direction
-    mode: Mode = "tile"
-    multicast: bool = False
-    ctas: int = 1
-    reduction: str = ""
-    arch: int = 90
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
+from cute_py.tma.descriptor.request import REDUCTIONS, OpRow
 
 
 class Op(Enum):
@@ -80,10 +61,7 @@ OPS: dict[Op, OpRow] = {
     Op.SM90_TMA_LOAD_IM2COL_MULTICAST: OpRow("load", "im2col", True),
     Op.SM90_TMA_STORE: OpRow("store"),
     Op.SM90_TMA_STORE_IM2COL: OpRow("store", "im2col"),
-    **{
-        Op[f"SM90_TMA_REDUCE_{kind.upper()}"]: OpRow("reduce", reduction=kind)
-        for kind in ("add", "min", "max", "inc", "dec", "and", "or", "xor")
-    },
+    **{Op[f"SM90_TMA_REDUCE_{kind.upper()}"]: OpRow("reduce", reduction=kind) for kind in REDUCTIONS},
     Op.SM90_TMA_PREFETCH: OpRow("prefetch"),
     Op.SM100_TMA_2SM_LOAD: OpRow("load", ctas=2, arch=100),
     Op.SM100_TMA_2SM_LOAD_MULTICAST: OpRow("load", multicast=True, ctas=2, arch=100),

@@ -19,6 +19,7 @@ from cute_py.layout.swizzle import Swizzle
 from cute_py.tma.atom.op import Op, receives_slices
 from cute_py.tma.atom.swizzle_mode import SwizzleRow, swizzle_row
 from cute_py.tma.descriptor.encode import encode
+from cute_py.tma.descriptor.request import OpRow
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # a barrier may be an array, which has no one equality
@@ -74,6 +75,11 @@ class TileAtom:
             TmaLimitError: the driver would refuse it (an atom made with check=False).
         """
         return encode(self.request, arch=self.arch)
+
+    @property
+    def instruction(self) -> OpRow:
+        """What the instruction of this copy does: direction, load mode, multicast, CTAs, reduction."""
+        return self.op.row
 
     @property
     def num_multicast(self) -> int:

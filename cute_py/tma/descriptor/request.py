@@ -6,6 +6,9 @@ what is not an integer at all is refused here.
 
 A request that was decoded from a map with more in it than the fields hold carries a `Residue`, so that encoding it
 gives the map back.
+
+A map is used by an instruction, which `OpRow` describes. `TmaCopyTraits` is what every object that copies through a map
+has in common: layers below the atom read a copy through it, and know no class above them.
 """
 
 from __future__ import annotations
@@ -15,9 +18,9 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, ClassVar, Final, Self, TypeVar
+from typing import Any, ClassVar, Final, Literal, Protocol, Self, TypeVar
 
-from cute_py.argument_checks import expect, expect_integer, expect_integers, is_integer
+from cute_py.argument_checks import expect, expect_fields, expect_integer, expect_integers, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.tma.descriptor.formats import (
     FORMATS,
@@ -351,6 +354,44 @@ class TensorMapIm2colWide(_Request):
 
 TensorMap = TensorMapTiled | TensorMapIm2col | TensorMapIm2colWide
 """Any of the three requests."""
+
+Direction = Literal["load", "store", "reduce", "prefetch"]
+Mode = Literal["tile", "im2col", "gather4", "scatter4"]
+
+REDUCTIONS: Final = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
+"""What a reduction does with the bytes in global memory (PTX ISA, cp.reduce.async.bulk.tensor)."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpRow:
+    """What an instruction does: direction, load mode, whether a multicast count above 1 fits, CTAs that issue it."""
+
+    direction: Direction
+    mode: Mode = "tile"
+    multicast: bool = False
+    ctas: int = 1
+    reduction: str = ""
+    arch: int = 90
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
+
+class TmaCopyTraits(Protocol):
+    """A copy through a tensor map, as every layer may read it, named for CuTe's Copy_Traits of a TMA operation."""
+
+    @property
+    def request(self) -> TensorMap:
+        """What was asked of the tensor map."""
+
+    @property
+    def descriptor(self) -> bytes:
+        """The 128 bytes of the tensor map."""
+
+    @property
+    def instruction(self) -> OpRow:
+        """What the instruction does with it."""
+
 
 Kind = TypeVar("Kind", bound=_Request)
 
