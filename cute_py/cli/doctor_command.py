@@ -27,8 +27,8 @@ from cute_py.cli.colours import ERROR, HINT, painted, tell, wants_colour
 from cute_py.cli.progress import spinner
 from cute_py.errors import CuteError
 from cute_py.gpu.device import MIN_DRIVER
+from cute_py.tma.descriptor.encode import QUIRKS
 from cute_py.tma.descriptor.formats import CUDA_H, MEASURED
-from cute_py.tma.descriptor.quirks import QUIRKS
 
 MEASURED_DRIVER: Final = 13000
 """The version of the driver that was measured: 580.159.04."""

@@ -16,7 +16,7 @@ from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.check import expect_fits
 from cute_py.tma.atom.formats import movable_type
 from cute_py.tma.atom.make import make_tma_copy
-from cute_py.tma.descriptor.arch import architecture
+from cute_py.tma.descriptor.limits import architecture
 
 SWIZZLES = {"none": 0, "32B": 1, "64B": 2, "128B": 3}
 """Name -> B of Sw<B,4,3> on bytes."""

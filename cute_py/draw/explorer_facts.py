@@ -19,10 +19,9 @@ from cute_py.tma.atom.smem_layout import ROWS, SPANS
 from cute_py.tma.atom.swizzle_mode import SWIZZLE_MODES, why_not_swizzle
 from cute_py.tma.atom.tiles import SMEM_ALIGNMENT
 from cute_py.tma.descriptor import fields
-from cute_py.tma.descriptor.arch import ADDITIONS, ARCHITECTURES
 from cute_py.tma.descriptor.formats import FORMATS, Interleave, L2Promotion, OobFill, TensorMapSwizzle
 from cute_py.tma.descriptor.hazards import HAZARDS
-from cute_py.tma.descriptor.limits import RULES, SWIZZLE_SPAN
+from cute_py.tma.descriptor.limits import ADDITIONS, ARCHITECTURES, RULES, SWIZZLE_SPAN
 from cute_py.tma.emulator.swizzle import LINE_SHIFT, SWIZZLES
 
 DEFAULTS: Final = {

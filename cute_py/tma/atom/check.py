@@ -31,7 +31,7 @@ from cute_py.layout.leaf import tree_text, value_of
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import at, leaves, modes
 from cute_py.tma.atom.plan import TmaPlan
-from cute_py.tma.descriptor.arch import architecture
+from cute_py.tma.descriptor.limits import architecture
 from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.descriptor.violations import Violation, violations
 

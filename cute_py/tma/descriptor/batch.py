@@ -15,11 +15,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError, given
 from cute_py.tma.descriptor import fields as f
-from cute_py.tma.descriptor.arch import Architecture, architecture, refuse_unknown, unknown_addition
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import FORMATS
 from cute_py.tma.descriptor.json_form import KINDS, infer_kind
-from cute_py.tma.descriptor.limits import CORNER_BOUNDS, SWIZZLE_SPAN, bounds
+from cute_py.tma.descriptor.limits import (
+    CORNER_BOUNDS,
+    SWIZZLE_SPAN,
+    Architecture,
+    architecture,
+    bounds,
+    refuse_unknown,
+    unknown_addition,
+)
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 from cute_py.tma.descriptor.violations import violations
 

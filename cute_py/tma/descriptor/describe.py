@@ -10,16 +10,15 @@ from typing import Any, Final, Literal
 from cute_py.argument_checks import expect
 from cute_py.errors import InvalidValueError, UnknownFactError, given
 from cute_py.tma.descriptor.decode import decode
-from cute_py.tma.descriptor.encode import encode
+from cute_py.tma.descriptor.encode import encode, note_box_bytes
 from cute_py.tma.descriptor.fields import PAYLOAD_BYTES
 from cute_py.tma.descriptor.hazards import hazards
 from cute_py.tma.descriptor.json_form import field_table
-from cute_py.tma.descriptor.notes import note_box_bytes
+from cute_py.tma.descriptor.limits import SLICE_BYTES
 from cute_py.tma.descriptor.read import read_map
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 from cute_py.tma.descriptor.slots import logical_slots, seed_fields
 from cute_py.tma.descriptor.transfer import (
-    SLICE_BYTES,
     element_bytes,
     is_sound,
     measured_width,

@@ -34,8 +34,8 @@ from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.check import expect_fits
 from cute_py.tma.atom.tile_atom import TileAtom
 from cute_py.tma.atom.tiles import instructions
-from cute_py.tma.descriptor.arch import architecture as shared_memory_of
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapSwizzle
+from cute_py.tma.descriptor.limits import architecture as shared_memory_of
 from cute_py.tma.descriptor.request import TensorMapTiled
 
 MLIR_TYPES: dict[str, str] = {
