@@ -30,9 +30,9 @@ from cute_py.tma.atom.make import byte_swizzle, make_tma_atom
 from cute_py.tma.atom.op import Op, as_op, why_not_on
 from cute_py.tma.atom.swizzle_mode import why_not_swizzle
 from cute_py.tma.atom.tiles import TileWork, tile_work
+from cute_py.tma.descriptor.diff import field_table
 from cute_py.tma.descriptor.fields import PAYLOAD_BYTES
 from cute_py.tma.descriptor.hazards import hazards
-from cute_py.tma.descriptor.json_form import field_table
 from cute_py.tma.descriptor.limits import architecture, unknown_addition
 from cute_py.tma.descriptor.violations import Violation, violations
 from cute_py.tma.simulate.trace import Trace

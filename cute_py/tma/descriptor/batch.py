@@ -17,7 +17,6 @@ from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError, g
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import FORMATS
-from cute_py.tma.descriptor.json_form import KINDS, infer_kind
 from cute_py.tma.descriptor.limits import (
     CORNER_BOUNDS,
     SWIZZLE_SPAN,
@@ -27,7 +26,8 @@ from cute_py.tma.descriptor.limits import (
     refuse_unknown,
     unknown_addition,
 )
-from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
+from cute_py.tma.descriptor.plain_data import infer_kind
+from cute_py.tma.descriptor.request import KINDS, TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 from cute_py.tma.descriptor.violations import violations
 
 if TYPE_CHECKING:
