@@ -190,9 +190,10 @@ def _field_differences(first: bytes, second: bytes, changed: int) -> list[FieldD
     found = []
     for key in sorted(places, key=lambda key: places[key]):
         rows = [table.get(key) for table in tables]
-        raws, values = [row and row.raw for row in rows], [row and row.value for row in rows]
+        raws = [None if row is None else row.raw for row in rows]
         if raws[0] == raws[1]:
             continue
+        values = [None if row is None else row.value for row in rows]
         unit = next(row.unit for row in rows if row is not None)
         meanings = [(row and row.meaning) or "-" for row in rows]
         meaning = " -> ".join(meanings) if set(meanings) != {"-"} else ""

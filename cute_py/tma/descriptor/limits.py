@@ -92,6 +92,20 @@ RULES: Final[tuple[Rule, ...]] = (
 BY_NAME: Final[dict[str, Rule]] = {row.name: row for row in RULES}
 
 
+RANGES: Final = {
+    **{name: name for name in ("data_type", "interleave", "swizzle", "l2_promotion", "oob_fill")},
+    "mode": "wide_mode",
+    "global_address": "address_range",
+    "global_dim": "size",
+    "global_strides": "stride_range",
+    "element_strides": "element_stride",
+    "box_dim": "box",
+    "channels_per_pixel": "channels",
+    "pixels_per_column": "pixels",
+}
+"""Field of a request -> the rule that is the plain range of its numbers."""
+
+
 def bounds(name: str) -> tuple[int, int]:
     """The least and the greatest legal value of a rule that is a plain range.
 

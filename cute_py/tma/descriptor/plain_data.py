@@ -6,7 +6,7 @@ numpy has them; they are turned to modes innermost first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from enum import IntEnum
 from os import PathLike
 from pathlib import Path
@@ -65,14 +65,7 @@ def from_json(data: Mapping[str, Any]) -> TensorMap:
     """
     if not isinstance(data, Mapping):
         raise InvalidTypeError(f"a tensor map request must be a mapping, not {type(data).__name__}")
-    kind = KINDS.get(infer_kind(data))
-    if kind is None:
-        raise InvalidValueError(f"unknown kind {given(data.get('kind'))}", {"known": ", ".join(KINDS)})
-    unknown = sorted(set(map(str, data)) - {*kind.FIELDS, "kind", "map"})
-    missing = [name for name in kind.FIELDS if name not in data and name not in _OPTIONAL]
-    if unknown or missing:
-        facts = {"unknown": ", ".join(unknown) or "none", "missing": ", ".join(missing) or "none"}
-        raise InvalidValueError(f"keys of a request of kind {kind.KIND!r} do not match", facts)
+    kind = expected_kind(data, "keys of a request", set(data), "map")
     values: dict[str, Any] = {name: data[name] for name in kind.FIELDS if name in data}
     for name, members in ENUM_OF.items():
         if isinstance(values.get(name), str):
@@ -87,13 +80,27 @@ def from_json(data: Mapping[str, Any]) -> TensorMap:
     return request
 
 
-def infer_kind(data: Mapping[str, Any]) -> str:
-    """The kind that a mapping of fields names, or that its keys belong to."""
+def expected_kind(data: Mapping[str, Any], what: str, present: Set[Any], *more: str) -> type[TensorMap]:
+    """The kind of request that a mapping names, or that its keys belong to, if its keys are those of that kind.
+
+    Args:
+        what: the keys are, for the text of the error; present: those that count as given; more: that may be there too.
+    """
     if "kind" in data:
-        return data["kind"] if isinstance(data["kind"], str) else given(data["kind"])
-    if "pixel_box_lower_corner_width" in data or "pixel_box_upper_corner_width" in data:
-        return "im2col_wide"
-    return "im2col" if "pixel_box_lower_corner" in data or "channels_per_pixel" in data else "tiled"
+        name = data["kind"] if isinstance(data["kind"], str) else given(data["kind"])
+    elif "pixel_box_lower_corner_width" in data or "pixel_box_upper_corner_width" in data:
+        name = "im2col_wide"
+    else:
+        name = "im2col" if "pixel_box_lower_corner" in data or "channels_per_pixel" in data else "tiled"
+    kind = KINDS.get(name)
+    if kind is None:
+        raise InvalidValueError(f"unknown kind {given(data.get('kind'))}", {"known": ", ".join(KINDS)})
+    unknown = sorted(set(map(str, data)) - {*kind.FIELDS, "kind", *more})
+    missing = [name for name in kind.FIELDS if name not in present and name not in _OPTIONAL]
+    if unknown or missing:
+        facts = {"unknown": ", ".join(unknown) or "none", "missing": ", ".join(missing) or "none"}
+        raise InvalidValueError(f"{what} of kind {kind.KIND!r} do not match", facts)
+    return kind
 
 
 def member_named(members: type[IntEnum], name: str, text: str) -> IntEnum:
