@@ -13,9 +13,9 @@ from cute_py.errors import CuteError, GBasisError, InvalidValueError, TmaLimitEr
 from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight
 from cute_py.layout.leaf import Int
 from cute_py.tma.atom.atom import TmaAtom
-from cute_py.tma.atom.check import expect_fits
-from cute_py.tma.atom.formats import movable_type
 from cute_py.tma.atom.make import make_tma_copy
+from cute_py.tma.atom.op import movable_type
+from cute_py.tma.atom.tile_atom import expect_fits
 from cute_py.tma.descriptor.limits import architecture
 
 SWIZZLES = {"none": 0, "32B": 1, "64B": 2, "128B": 3}

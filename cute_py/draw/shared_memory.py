@@ -28,7 +28,7 @@ from cute_py.draw.table import (
 from cute_py.layout.leaf import leaf_text
 from cute_py.layout.trees import leaves
 from cute_py.tma.atom.atom import TmaAtom
-from cute_py.tma.atom.im2col_atom import Im2colAtom
+from cute_py.tma.atom.im2col import Im2colAtom
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide
 from cute_py.tma.simulate.trace import Step, Trace
 

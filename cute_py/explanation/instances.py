@@ -46,7 +46,7 @@ def row_of(member: enum.Enum) -> Any:
     own = getattr(member, "row", None)
     if is_dataclass(own):
         return own
-    from cute_py.tma.atom.swizzle_mode import SWIZZLE_MODES
+    from cute_py.tma.atom.op import SWIZZLE_MODES
     from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType, TensorMapSwizzle
 
     if isinstance(member, TensorMapDataType):

@@ -14,7 +14,6 @@ from cute_py.argument_checks import expect, expect_having, expect_integer, expec
 from cute_py.arith_tuple.ratio import Ratio
 from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.layout.divide import zipped_divide
-from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int, Tree, internal, value_of
 from cute_py.layout.modes import group_modes
@@ -23,11 +22,11 @@ from cute_py.tensor.pointers import make_smem_ptr
 from cute_py.tensor.tensor import Tensor
 from cute_py.tensor.tensors import make_tensor
 from cute_py.tma.atom.partition import tma_partition
+from cute_py.tma.atom.tile_atom import TileAtom
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from cute_py.tma.atom.atom import TmaAtom
 
 SMEM_ALIGNMENT = 128
 """Bytes; shared-memory address of a tensor copy (PTX ISA, cp.async.bulk.tensor)."""
@@ -117,7 +116,7 @@ def _start(tensor: Tensor, rank: int) -> NDArray[Any]:
     return np.array([_whole(x) for x in coord] + [0] * (rank - len(coord)), np.int64)
 
 
-def tile_tensors(atom: TmaAtom) -> tuple[Tensor, Tensor]:
+def tile_tensors(atom: TileAtom) -> tuple[Tensor, Tensor]:
     """(shared tensor of one tile, TMA tensor divided into tiles), mode 0 the tile in both."""
     smem = make_tensor(make_smem_ptr(0, atom.dtype), atom.tile)
     tile = group_modes(smem, 0, len(modes(atom.tile._shape)))
@@ -152,7 +151,7 @@ class TileWork:
         return out
 
 
-def tile_work(atom: TmaAtom) -> TileWork:
+def tile_work(atom: TileAtom) -> TileWork:
     """The instructions of the first tile, without those of the others: quick for a tensor of any size.
 
     Raises:
@@ -184,7 +183,7 @@ def tile_work(atom: TmaAtom) -> TileWork:
     return TileWork(np.concatenate(starts), offsets, gmem_part.layout[1], gmem_part, smem_part)
 
 
-def instructions(atom: TmaAtom) -> Instructions:
+def instructions(atom: TileAtom) -> Instructions:
     """The instructions of the whole tensor.
 
     Raises:
@@ -199,7 +198,7 @@ def instructions(atom: TmaAtom) -> Instructions:
     alignment = atom.alignment
     used = max(int(offsets.max()) // 8 + atom.bytes_per_instruction, 1)
     pitch = atom.swizzle_row.span
-    inner = atom.plan.box[0] * atom.internal_dtype.bits // 8
+    inner = atom.plan.box[0] * atom.plan.internal_dtype.bits // 8
     if pitch and inner < pitch:  # rows of a swizzled box lie one span apart
         used = int(offsets.max()) // 8 + pitch * math.prod(atom.plan.box[1:])
     return Instructions(
@@ -212,11 +211,6 @@ def instructions(atom: TmaAtom) -> Instructions:
         work.gmem_partition,
         work.smem_partition,
     )
-
-
-def tile_count(atom: TmaAtom) -> int:
-    """Tiles of the whole tensor."""
-    return int(size(zipped_divide(atom.get_tma_tensor(), atom.cta_tiler), 1))
 
 
 def known(tree: Tree) -> Tree:

@@ -14,9 +14,16 @@ from typing import Final
 from cute_py.argument_checks import expect_fields, expect_having, expect_integer
 from cute_py.errors import InvalidTypeError
 from cute_py.tma.descriptor import fields as f
-from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType, TensorMapSwizzle, format_bits
+from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType, TensorMapSwizzle
 from cute_py.tma.descriptor.limits import refuse_unknown, unknown_addition
-from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled, corners_of
+from cute_py.tma.descriptor.request import (
+    TensorMap,
+    TensorMapIm2col,
+    TensorMapIm2colWide,
+    TensorMapTiled,
+    corners_of,
+    format_bits,
+)
 from cute_py.tma.descriptor.violations import refuse, violations
 
 _LAST_KNOWN_SWIZZLE: Final = TensorMapSwizzle.B128

@@ -166,15 +166,6 @@ def format_row(data_type: int) -> FormatRow:
     raise InvalidValueError(f"data_type = {expect_integer(data_type, 'data_type')}; must be 0 to {len(FORMATS) - 1}")
 
 
-def format_bits(data_type: int | None) -> int:
-    """Bits of an element in global memory; 0 where the format is not known.
-
-    >>> format_bits(6), format_bits(99), format_bits(None)
-    (16, 0, 0)
-    """
-    return FORMATS[data_type].bits if data_type is not None and 0 <= data_type < len(FORMATS) else 0
-
-
 _E = TypeVar("_E", bound=IntEnum)
 
 

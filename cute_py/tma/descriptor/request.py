@@ -23,13 +23,13 @@ from typing import Any, ClassVar, Final, Literal, Protocol, Self, TypeVar
 from cute_py.argument_checks import expect, expect_fields, expect_integer, expect_integers, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.tma.descriptor.formats import (
+    FORMATS,
     Im2ColWideMode,
     Interleave,
     L2Promotion,
     OobFill,
     TensorMapDataType,
     TensorMapSwizzle,
-    format_bits,
 )
 
 ENUM_OF: Final[dict[str, type[IntEnum]]] = {
@@ -57,6 +57,15 @@ def _fit(numbers: list[int]) -> bool:
     except struct.error:
         return False
     return True
+
+
+def format_bits(data_type: int | None) -> int:
+    """Bits of an element in global memory; 0 where the format is not known.
+
+    >>> format_bits(6), format_bits(99), format_bits(None)
+    (16, 0, 0)
+    """
+    return FORMATS[data_type].bits if data_type is not None and 0 <= data_type < len(FORMATS) else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,16 @@ from typing import Final, NoReturn
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import InvalidTypeError, TmaLimitError
 from cute_py.tma.descriptor import fields as f
-from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType, format_bits
+from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType
 from cute_py.tma.descriptor.limits import BY_NAME, CORNER_BOUNDS, GPUS, SWIZZLE_SPAN, Architecture, architecture, bounds
-from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled, corners_of
+from cute_py.tma.descriptor.request import (
+    TensorMap,
+    TensorMapIm2col,
+    TensorMapIm2colWide,
+    TensorMapTiled,
+    corners_of,
+    format_bits,
+)
 
 _RANK_MIN, _RANK_MAX = bounds("rank")
 _RANK_MIN_IM2COL = bounds("rank_im2col")[0]

@@ -31,8 +31,7 @@ from cute_py.errors import InvalidTypeError, InvalidValueError, TmaBuildError, g
 from cute_py.ptx.forms_tensor import REDUCE_KINDS
 from cute_py.targets import architecture
 from cute_py.tma.atom.atom import TmaAtom
-from cute_py.tma.atom.check import expect_fits
-from cute_py.tma.atom.tile_atom import TileAtom
+from cute_py.tma.atom.tile_atom import TileAtom, expect_fits
 from cute_py.tma.atom.tiles import instructions
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapSwizzle
 from cute_py.tma.descriptor.limits import architecture as shared_memory_of
