@@ -84,8 +84,11 @@ class Diagnostic:
         return self.message
 
     def __repr__(self) -> str:
-        given_fields = ((x.name, getattr(self, x.name)) for x in fields(self))
-        return f"Diagnostic({', '.join(f'{n}={v!r}' for n, v in given_fields if v not in (None, '', {}, (), 'error'))})"
+        said = {x.name: repr(getattr(self, x.name)) for x in fields(self)}
+        return f"Diagnostic({', '.join(f'{n}={v}' for n, v in said.items() if v not in _UNSAID)})"
+
+
+_UNSAID: Final = ("None", "''", "{}", "()", "'error'")
 
 
 def refuse(error: type[CuteError], found: Sequence[Diagnostic], several: str = "", **arguments: Any) -> None:

@@ -1,0 +1,145 @@
+"""Run a seeded sample of mutants of one package, each against the tests that cover its line.
+
+    python -m coverage run --branch --source=cute_py -m pytest -q -p tests.mutation.plugin
+    python -m tests.mutation map --out map.json
+    python -m tests.mutation run cute_py/layout --count 400 --seed 1 --jobs 2 --map map.json --out layout.json
+
+A line that runs only while modules are imported has no test of its own: it gets the tests of its file. A mutant counts
+as killed where a test fails, or where the tests take ten times as long as without it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from tests.mutation.operators import mutants, mutated
+
+MOST_SECONDS = 45.0
+"""Of the tests of one mutant: the quickest first. Leaving tests out can only let a mutant survive."""
+
+CARRIED = ("cute_py", "tests", "docs", "benchmarks", "pyproject.toml", "README.md", "CONTRIBUTING.md", "Makefile")
+
+
+def cover_map(data: str, durations: str) -> dict[str, Any]:
+    """File -> line -> numbers of the tests that run it; the tests' names and seconds."""
+    import coverage
+
+    seconds = json.loads(Path(durations).read_text())
+    names = sorted(seconds)
+    number = {name: i for i, name in enumerate(names)}
+    found = coverage.CoverageData(data)
+    found.read()
+    lines: dict[str, dict[str, list[int]]] = {}
+    for file in found.measured_files():
+        by_line = found.contexts_by_lineno(file)
+        rows = {str(n): sorted(number[c] for c in contexts if c in number) for n, contexts in by_line.items()}
+        lines[str(Path(file).relative_to(Path.cwd()))] = rows
+    return {"tests": names, "seconds": [seconds[name] for name in names], "lines": lines}
+
+
+def sample(package: str, count: int, seed: int) -> list[tuple[str, int]]:
+    """(file, number of the mutant): `count` of them, each mutant of the package as likely as any other."""
+    every = [(str(path), m.number) for path in sorted(Path(package).rglob("*.py")) for m in mutants(path.read_text())]
+    return random.Random(seed).sample(every, min(count, len(every)))
+
+
+class Runner:
+    """Copies of the project, one for each thread, and the map."""
+
+    def __init__(self, covered: dict[str, Any]) -> None:
+        self.covered = covered
+        self.local = threading.local()
+
+    def folder(self) -> Path:
+        if not hasattr(self.local, "folder"):
+            self.local.folder = Path(tempfile.mkdtemp(prefix="mutants-"))
+            for name in CARRIED:
+                if Path(name).is_dir():
+                    shutil.copytree(name, self.local.folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+                elif Path(name).exists():
+                    shutil.copy(name, self.local.folder / name)
+        return self.local.folder  # type: ignore[no-any-return]
+
+    def tests_of(self, file: str, line: int) -> list[int]:
+        rows = self.covered["lines"].get(file, {})
+        found = set(rows.get(str(line), ()))
+        if not found:  # a table, a decorator: what the file's functions are tested by
+            found = {t for tests in rows.values() for t in tests}
+        seconds = self.covered["seconds"]
+        chosen, total = [], 0.0
+        for test in sorted(found, key=lambda t: seconds[t]):
+            total += seconds[test]
+            if total > MOST_SECONDS:
+                break
+            chosen.append(test)
+        return chosen
+
+    def run(self, file: str, number: int) -> dict[str, Any]:
+        source = Path(file).read_text()
+        mutant = mutants(source)[number]
+        row: dict[str, Any] = {
+            "file": file,
+            "mutant": mutant.text,
+            "line": source.splitlines()[mutant.line - 1].strip(),
+        }
+        tests = self.tests_of(file, mutant.line)
+        if not tests:
+            return {**row, "result": "not covered"}
+        folder = self.folder()
+        (folder / file).write_text(mutated(source, number))
+        names = folder / "names.txt"
+        names.write_text("\n".join(self.covered["tests"][t] for t in tests))
+        limit = 30 + 10 * sum(self.covered["seconds"][t] for t in tests)
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"@{names}"]
+        try:
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=limit, check=False)
+            result = "survived" if done.returncode == 0 else "killed"
+            by = next((x for x in done.stdout.splitlines() if x.startswith(("FAILED", "ERROR"))), "")
+        except subprocess.TimeoutExpired:
+            result, by = "killed", "time"
+        finally:
+            (folder / file).write_text(source)
+        return {**row, "result": result, "tests": len(tests), "by": by[:120]}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__.split("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    mapped = commands.add_parser("map")
+    mapped.add_argument("--data", default=".coverage")
+    mapped.add_argument("--durations", default=".coverage-durations.json")
+    mapped.add_argument("--out", required=True)
+    run = commands.add_parser("run")
+    run.add_argument("package")
+    run.add_argument("--count", type=int, default=400)
+    run.add_argument("--seed", type=int, default=1)
+    run.add_argument("--jobs", type=int, default=2)
+    run.add_argument("--map", required=True)
+    run.add_argument("--out", required=True)
+    options = parser.parse_args(arguments)
+    if options.command == "map":
+        Path(options.out).write_text(json.dumps(cover_map(options.data, options.durations)))
+        return 0
+    runner = Runner(json.loads(Path(options.map).read_text()))
+    chosen = sample(options.package, options.count, options.seed)
+    with ThreadPoolExecutor(options.jobs) as pool:
+        rows = list(pool.map(lambda x: runner.run(*x), chosen))
+    Path(options.out).write_text(json.dumps(rows, indent=1))
+    counts = collections.Counter(row["result"] for row in rows)
+    print(f"{options.package}: {len(rows)} mutants, {dict(counts)}, {counts['killed'] / max(1, len(rows)):.1%} killed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
