@@ -91,7 +91,10 @@ RESERVED_SHARED_BYTES: Final = 1024
 """Shared memory that the system takes of each block (the same source)."""
 
 MAX_CLUSTER: Final = 16
-"""CTAs of a cluster (PTX ISA, cp.async.bulk.tensor: the mask of .multicast::cluster has 16 bits)."""
+"""CTAs of a cluster, 8 of them without the non-portable size attribute (CUDA programming guide, thread block clusters).
+
+The mask of a multicast has a bit for each (PTX ISA, cp.async.bulk.tensor, .multicast::cluster).
+"""
 
 
 def architecture(name: str) -> Architecture:

@@ -16,6 +16,7 @@ from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.make import make_tma_copy
 from cute_py.tma.atom.op import movable_type
 from cute_py.tma.atom.tile_atom import expect_fits
+from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.limits import architecture
 
 SWIZZLES = {"none": 0, "32B": 1, "64B": 2, "128B": 3}
@@ -51,7 +52,7 @@ def parse_tile(text: str) -> tuple[int, ...]:
     tile = tuple(int(p) for p in parts)
     if any(n < 1 for n in tile):
         raise InvalidValueError(f"tile {text!r}; every size must be at least 1")
-    if len(tile) > 5:
+    if len(tile) > MAX_RANK:
         raise InvalidValueError(f"tile {text!r} has {len(tile)} modes; a TMA box has at most 5")
     return tile
 

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING
 from cute_py.errors import DeviceError, InvalidValueError
 from cute_py.gpu.device import Device, open_device
 from cute_py.gpu.isolate import call_isolated
-from cute_py.gpu.kernels.wrappers import REDUCTIONS, Wrapper
+from cute_py.gpu.kernels.wrappers import Wrapper
 from cute_py.gpu.single import Instruction, Outcome, run_instructions
+from cute_py.tma.descriptor.request import REDUCTIONS
 
 POISONS = (0xCD, 0x32)
 """Two fills without a bit in common: a byte that keeps both was not written."""

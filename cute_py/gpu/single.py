@@ -17,6 +17,7 @@ from cute_py.gpu.device import Device, DeviceBuffer, as_device
 from cute_py.gpu.kernels.single import JOB, JOB_STATUS_OFFSET, STATUS, single_instructions
 from cute_py.gpu.kernels.wrappers import Wrapper
 from cute_py.gpu.launch import Parameters, PreparedLaunch, load_kernel
+from cute_py.tma.descriptor.limits import MAX_TRANSACTION_BYTES
 
 PAGE = 4096
 """Where each global buffer starts: a multiple of this, in bytes."""
@@ -94,8 +95,8 @@ def why_not_run(instruction: Instruction) -> list[str]:
     reasons += [f"im2col offset {o} is not in 0 to 65535" for o in instruction.im2col_offsets if not 0 <= o < 65536]
     if len(instruction.window) % 16:
         reasons.append(f"window = {len(instruction.window)} bytes; must be a multiple of 16")
-    if not 0 <= instruction.expected < 2**20:
-        reasons.append(f"expected = {instruction.expected} bytes; a barrier counts at most {2**20 - 1}")
+    if not 0 <= instruction.expected <= MAX_TRANSACTION_BYTES:
+        reasons.append(f"expected = {instruction.expected} bytes; a barrier counts at most {MAX_TRANSACTION_BYTES}")
     facts = instruction.facts
     if facts is None:
         return reasons

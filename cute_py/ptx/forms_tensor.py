@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from cute_py.ptx.instruction import Form, Narrow, Operand, OperandClass, Rule, Slot, when
 from cute_py.targets import Targets
+from cute_py.tma.descriptor.request import REDUCTIONS
 
 DIMS = ("1d", "2d", "3d", "4d", "5d")
 LOAD_MODES = ("tile", "tile::gather4", "im2col", "im2col::w", "im2col::w::128")
 STORE_MODES = ("tile", "tile::scatter4", "im2col_no_offs")
 IM2COL_MODES = ("im2col", "im2col::w", "im2col::w::128")
-REDUCE_KINDS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
+REDUCE_KINDS = REDUCTIONS
 
 _DIM = Slot("dim", DIMS)
 _HINT = Slot("cache_hint", ("L2::cache_hint",), optional=True)

@@ -22,10 +22,7 @@ from cute_py.ptx.instruction import (
     coordinate_count,
     offset_count,
 )
-from cute_py.targets import NEWEST_VERSION, Version
-
-MAX_CLUSTER = 16
-"""CTAs in a cluster that a 16-bit multicast mask can name (8 without the non-portable size attribute)."""
+from cute_py.targets import MAX_CLUSTER, NEWEST_VERSION, Version
 
 Value = str | int | Sequence[str | int]
 

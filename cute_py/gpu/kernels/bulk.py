@@ -11,6 +11,7 @@ from typing import Final
 from cute_py.errors import InvalidValueError
 from cute_py.gpu.kernels.copy import BARRIER_BYTES, stage_bytes
 from cute_py.gpu.kernels.source import KernelSource, assemble
+from cute_py.targets import MAX_CLUSTER
 
 _PARTS: Final = r"""
 __device__ __forceinline__ void bulk_load(u32 shared, const u8* from, u32 bytes, u32 barrier) {
@@ -110,7 +111,7 @@ def exchange_bulk(tile_bytes: int, cluster: int) -> KernelSource:
     """
     if tile_bytes % 16 or tile_bytes < 16:
         raise InvalidValueError(f"tile = {tile_bytes} bytes; must be a positive multiple of 16")
-    if not 2 <= cluster <= 16:
+    if not 2 <= cluster <= MAX_CLUSTER:
         raise InvalidValueError(f"cluster = {cluster} CTAs; must be 2 to 16: a block alone has no peer")
     constants = {"THREADS": 32, "TILE_BYTES": tile_bytes, "STAGE_BYTES": stage_bytes(tile_bytes), "CLUSTER": cluster}
     return KernelSource(

@@ -16,7 +16,6 @@ CACHE_POLICY: Final[dict[str, int]] = {
 }
 """Encoded L2 policies. CUTLASS, cute/arch/copy_sm90_desc.hpp, TMA::CacheHintSm90."""
 
-REDUCTIONS: Final = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 MODES: Final = ("tile", "im2col", "tile::gather4", "tile::scatter4", "im2col::w", "im2col::w::128")
 
 

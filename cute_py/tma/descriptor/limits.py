@@ -24,6 +24,9 @@ _BOTH: Final = f"{CUDA_H}; {MEASURED}"
 _DOCUMENTED: Final = f"{CUDA_H}; not measured"
 _ASSEMBLED: Final = f"{CUDA_H}; {PTXAS}"
 
+MAX_TRANSACTION_BYTES: Final = (1 << 20) - 1
+"""Bytes that one phase of an mbarrier can wait for (PTX ISA, mbarrier, tx-count)."""
+
 STORE_UNIT: Final = 16
 """Bytes; stores write the last row of a box up to a multiple of this (measured on an H200)."""
 
