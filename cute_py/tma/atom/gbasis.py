@@ -42,6 +42,20 @@ from cute_py.tensor.tensors import make_identity_layout
 from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.limits import bounds
 
+REASONS = {
+    "cta_v_map": "which global mode each value of the tile comes from",
+    "inv_smem_layout": "right inverse of the shared layout: its longest contiguous run",
+    "sidx2gmode_full": "composed: where in global memory the run goes",
+    "smem_rank": "modes before the first that does not step by 1 through a global mode",
+    "sidx2gmode": "the run is cut there: one box can't start in the middle of a mode",
+    "tile_gstride": "its strides in global memory, in elements of the internal type",
+    "tma_gstride": "neighbours that continue each other merged, at most 256 elements",
+    "tile_gbasis": "the same walk as basis elements",
+    "tma_gbasis_tile": "as basis elements in the shape of the box",
+    "tma_gbasis": "other moving modes appended with extent 1; at most 5 modes",
+}
+"""Stage -> what it is for."""
+
 
 @dataclass(frozen=True, slots=True)
 class GBasisTrace:
@@ -78,19 +92,7 @@ class GBasisTrace:
 
     def steps(self) -> list[tuple[str, Any, str]]:
         """(name, value, reason) of each stage."""
-        reasons = {
-            "cta_v_map": "which global mode each value of the tile comes from",
-            "inv_smem_layout": "right inverse of the shared layout: its longest contiguous run",
-            "sidx2gmode_full": "composed: where in global memory the run goes",
-            "smem_rank": "modes before the first that does not step by 1 through a global mode",
-            "sidx2gmode": "the run is cut there: one box can't start in the middle of a mode",
-            "tile_gstride": "its strides in global memory, in elements of the internal type",
-            "tma_gstride": "neighbours that continue each other merged, at most 256 elements",
-            "tile_gbasis": "the same walk as basis elements",
-            "tma_gbasis_tile": "as basis elements in the shape of the box",
-            "tma_gbasis": "other moving modes appended with extent 1; at most 5 modes",
-        }
-        return [(f.name, getattr(self, f.name), reasons[f.name]) for f in fields(self) if f.name in reasons]
+        return [(f.name, getattr(self, f.name), REASONS[f.name]) for f in fields(self) if f.name in REASONS]
 
     def __str__(self) -> str:
         width = max(len(name) for name, _, _ in self.steps())

@@ -12,7 +12,7 @@ make_im2col_tma_copy_desc.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -38,7 +38,7 @@ from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves, modes, rank_of
 from cute_py.tensor.tensor import Tensor
 from cute_py.tensor.tensors import make_identity_layout
-from cute_py.tma.atom.gbasis import make_cta_v_map
+from cute_py.tma.atom.gbasis import REASONS, make_cta_v_map
 from cute_py.tma.atom.make import as_global_tensor, byte_swizzle
 from cute_py.tma.atom.op import Op, as_op, check_op, multicast_count, swizzle_row, tensor_map_format
 from cute_py.tma.atom.tile_atom import TileAtom
@@ -128,22 +128,14 @@ class Im2colPlan:
         expect_fields(self)
 
 
+@dataclass(frozen=True, slots=True, repr=False)
 class GemmCoordinates:
     """A layout of the GEMM's coordinates as a function of an arithmetic tuple; the outer part of the TMA tensor."""
 
-    __slots__ = ("layout",)
-
-    def __init__(self, layout: Layout) -> None:
-        self.layout = layout
+    layout: Layout
 
     def __call__(self, coord: Any) -> Any:
         return self.layout(coord.as_tuple() if isinstance(coord, ArithTuple) else coord)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, GemmCoordinates) and self.layout == other.layout
-
-    def __hash__(self) -> int:
-        return hash(self.layout)
 
     def __str__(self) -> str:
         return str(self.layout)
@@ -152,14 +144,51 @@ class GemmCoordinates:
         return f"GemmCoordinates({self.layout!r})"
 
 
-def _vectorization(smem: Layout, cta_v_map: Layout, shape: Tree, num_multicast: int) -> tuple[Layout, Layout]:
-    """(the two modes of the box, the same split by CTA)."""
+@dataclass(frozen=True, slots=True)
+class Im2colTrace:
+    """The stages on the way to the box; `steps()` gives (name, value, reason), as `GBasisTrace.steps`."""
+
+    cta_v_map: Layout
+    inv_smem_layout: Layout
+    sidx2gmode_full: Layout
+    tma_gbasis: Layout
+
+    def steps(self) -> list[tuple[str, Any, str]]:
+        """(name, value, reason) of each stage."""
+        reasons = {**REASONS, "tma_gbasis": "its first two modes: channels and pixels of one box"}
+        return [(f.name, getattr(self, f.name), reasons[f.name]) for f in fields(self)]
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name:<15} : {value}\n{'':<15}   {why}" for name, value, why in self.steps())
+
+
+@dataclass(frozen=True, slots=True)
+class Im2colBasis:
+    """`layout`: the box, of all CTAs of a multicast together, by global mode. `trace`: how it came about."""
+
+    layout: Layout
+    trace: Im2colTrace
+
+    def __str__(self) -> str:
+        return str(self.layout)
+
+
+def im2col_basis(smem: Layout, cta_v_map: Layout, shape: Tree) -> Im2colBasis:
+    """The box of a tile: channels and pixels.
+
+    Args:
+        smem: plain layout of the tile in shared memory. cta_v_map: CTA value -> mode of the tensor.
+        shape: that of the global tensor, ((w,h,d,n), c) or (c, (w,h,d,n)).
+    Raises:
+        GBasisError: CuTe's condition.
+    """
     if product_each(smem.shape) != product_each(cta_v_map.shape):
         raise GBasisError(
             "TMA requires CTA_Tile and SLayout top-level shape equivalence.",
             {"shared layout": smem, "CTA V-map": cta_v_map},
         )
-    walk = coalesce(composition(cta_v_map, right_inverse(smem)))
+    inverse = right_inverse(smem)
+    walk = coalesce(composition(cta_v_map, inverse))
     full = flatten(composition(make_identity_layout(product_each(shape)), walk))
     unit = [isinstance(v, Int) and v == 1 for v in map(basis_value, modes(full.stride))]
     if unit[:2] != [True, True]:
@@ -168,10 +197,7 @@ def _vectorization(smem: Layout, cta_v_map: Layout, shape: Tree, num_multicast: 
             {"shared layout": smem, "walks the global modes": full},
         )
     box = take(full, 0, 2)
-    total = int(size(box))
-    if num_multicast < 1 or total % num_multicast:
-        raise InvalidValueError(f"num_multicast = {num_multicast} CTAs; must divide the {total} elements of the box")
-    return box, logical_divide(box, Layout(Int(total // num_multicast)))
+    return Im2colBasis(box, Im2colTrace(cta_v_map, inverse, walk, box))
 
 
 def plan_im2col(
@@ -187,7 +213,11 @@ def plan_im2col(
     shape, stride = gtensor.shape, gtensor.stride
     if rank_of(shape) != 2 or sorted(rank_of(m) > 1 for m in shape) != [False, True]:
         raise InvalidValueError("an im2col tensor has the modes ((w,h,d,n), c) or (c, (w,h,d,n))", {"tensor": gtensor})
-    box, split = _vectorization(get_nonswizzle_portion(smem_layout), cta_v_map, shape, num_multicast)
+    box = im2col_basis(get_nonswizzle_portion(smem_layout), cta_v_map, shape).layout
+    total = int(size(box))
+    if num_multicast < 1 or total % num_multicast:
+        raise InvalidValueError(f"num_multicast = {num_multicast} CTAs; must divide the {total} elements of the box")
+    split = logical_divide(box, Layout(Int(total // num_multicast)))  # of each CTA
     inner, outer = split.stride[0]
     sizes = (*leaves(basis_get(inner, shape)), *leaves(basis_get(outer, shape)))
     steps = (*leaves(basis_get(inner, stride)), *leaves(basis_get(outer, stride)))
@@ -202,7 +232,7 @@ def plan_im2col(
         (1, *map(int, win.stride), 1),
         range_c,
         range_whdn,
-        int(size(box)),
+        total,
         num_multicast,
         split,
         _tma_tensor(sizes, win, outer, inner),
@@ -238,52 +268,6 @@ def _tma_tensor(sizes: tuple[Any, ...], win: Im2colWindow, outer: Any, inner: An
     zero = ArithTuple(*ordered(Int(0), (Int(0),) * (win.spatial + 1)))
     start = ArithTuple(Int(0), win.lower_corner, Int(0), win.lower_srt)
     return Tensor(ArithTupleIterator(start), ComposedLayout(GemmCoordinates(gemm), zero, linear))
-
-
-@dataclass(frozen=True, slots=True)
-class Im2colTrace:
-    """The stages on the way to the box; `steps()` gives (name, value, reason), as `GBasisTrace.steps`."""
-
-    cta_v_map: Layout
-    inv_smem_layout: Layout
-    sidx2gmode_full: Layout
-    tma_gbasis: Layout
-
-    def steps(self) -> list[tuple[str, Any, str]]:
-        """(name, value, reason) of each stage."""
-        return [
-            ("cta_v_map", self.cta_v_map, "which global mode each value of the tile comes from"),
-            ("inv_smem_layout", self.inv_smem_layout, "right inverse of the shared layout: its longest contiguous run"),
-            ("sidx2gmode_full", self.sidx2gmode_full, "composed: where in global memory the run goes"),
-            ("tma_gbasis", self.tma_gbasis, "its first two modes: channels and pixels of one box"),
-        ]
-
-    def __str__(self) -> str:
-        return "\n".join(f"{name:<15} : {value}\n{'':<15}   {why}" for name, value, why in self.steps())
-
-
-@dataclass(frozen=True, slots=True)
-class Im2colBasis:
-    """`layout`: the box, of all CTAs of a multicast together, by global mode. `trace`: how it came about."""
-
-    layout: Layout
-    trace: Im2colTrace
-
-    def __str__(self) -> str:
-        return str(self.layout)
-
-
-def im2col_basis(smem: Layout, cta_v_map: Layout, shape: Tree) -> Im2colBasis:
-    """The box of a tile.
-
-    Args:
-        smem: plain layout of the tile in shared memory. cta_v_map: CTA value -> mode of the tensor.
-        shape: that of the global tensor, ((w,h,d,n), c) or (c, (w,h,d,n)).
-    """
-    inverse = right_inverse(smem)
-    walk = coalesce(composition(cta_v_map, inverse))
-    box = take(flatten(composition(make_identity_layout(product_each(shape)), walk)), 0, 2)
-    return Im2colBasis(box, Im2colTrace(cta_v_map, inverse, walk, box))
 
 
 @dataclass(frozen=True)

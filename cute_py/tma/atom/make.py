@@ -78,7 +78,12 @@ def candidates(tensor: Tensor, smem_layout: Any, cta_tiler: Any, num_multicast: 
     if len(tile) == 2 and swizzled:
         for major in ("K", "MN"):
             for span in SPANS:
-                yield _canonical(major, span.name, dtype, tile)
+                words = f'make_smem_layout("{major}", "{span.name}", "{dtype.name}", {tuple(map(int, tile))})'
+                try:
+                    layout = make_smem_layout(major, span.name, dtype, tile)
+                except CuteError:  # the atom does not divide the tile
+                    continue
+                yield Fix(words, {"smem_layout": layout})
     if swizzled:
         yield Fix("no swizzle", {"smem_layout": plain})
     for order, name in ((LayoutRight, "row-major"), (LayoutLeft, "column-major")):
@@ -88,28 +93,13 @@ def candidates(tensor: Tensor, smem_layout: Any, cta_tiler: Any, num_multicast: 
     for count in (8, 4, 2, 1):
         if count < num_multicast:
             yield Fix(f"num_multicast={count}", {"num_multicast": count})
-    for half in _smaller(tile):
-        for compact in (LayoutRight, LayoutLeft):
-            yield Fix(
-                f"a tile of {'x'.join(str(int(n)) for n in half)}",
-                {"smem_layout": Layout(half, compact), "cta_tiler": half},
-            )
-
-
-def _canonical(major: str, name: str, dtype: Any, tile: tuple[Any, ...]) -> Fix:
-    words = f'make_smem_layout("{major}", "{name}", "{dtype.name}", {tuple(int(n) for n in tile)})'
-    try:
-        return Fix(words, {"smem_layout": make_smem_layout(major, name, dtype, tile)})
-    except CuteError:
-        return Fix(words, {"smem_layout": None})
-
-
-def _smaller(tile: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
     for i, n in enumerate(tile):
-        for size in (256, 128, 64, 32, 16, 8):
-            if size < int(n):
-                yield tuple([Int(size) if j == i else Int(int(m)) for j, m in enumerate(tile)])
-                break
+        smaller = next((size for size in (256, 128, 64, 32, 16, 8) if size < int(n)), None)
+        if smaller is not None:
+            part = tuple([Int(smaller) if j == i else Int(int(m)) for j, m in enumerate(tile)])
+            words = f"a tile of {'x'.join(str(int(n)) for n in part)}"
+            for compact in (LayoutRight, LayoutLeft):
+                yield Fix(words, {"smem_layout": Layout(part, compact), "cta_tiler": part})
 
 
 def find_fixes(make: Any, arguments: dict[str, Any], most: int = 2) -> list[Fix]:
@@ -143,8 +133,6 @@ def find_fixes(make: Any, arguments: dict[str, Any], most: int = 2) -> list[Fix]
     for fix in candidates(tensor, smem_layout, arguments.get("cta_tiler"), int(arguments["num_multicast"])):
         if len(found) == most:
             break
-        if any(value is None for value in fix.arguments.values()):
-            continue
         try:
             atom = make(**{**arguments, **fix.arguments})
             expect_fits(atom)

@@ -35,45 +35,20 @@ from cute_py.tma.descriptor.transfer import (
 from cute_py.tma.descriptor.violations import violations
 
 
-def layout_text(shape: tuple[int, ...], stride: tuple[int, ...]) -> str:
-    """A flat layout of run-time numbers as CuTe prints it.
+def _layout(shape: tuple[int, ...], sizes: tuple[int, ...], width: int) -> str:
+    """A layout of run-time numbers in CuTe's notation, innermost mode first and as a row-major shape has it.
 
-    >>> layout_text((64, 128), (1, 64)), layout_text((8,), (1,))
-    ('(64,128):(1,64)', '(8):(1)')
+    Its strides are `sizes` bytes, in elements of `width` bytes; in bytes where that is 0, or one is not whole elements.
     """
-    return f"({','.join(map(str, shape))}):({','.join(map(str, stride))})"
+    whole = width > 0 and all(size % width == 0 for size in sizes)
+    strides = tuple(size // width for size in sizes) if whole else sizes
+    first, last = (f"{_tuple(a)}:{_tuple(b)}" for a, b in ((shape, strides), (shape[::-1], strides[::-1])))
+    text = first if len(shape) == 1 else f"{first}, row-major {last},"
+    return f"{text} {'elements' if whole else 'bytes'}"
 
 
-def _elements(sizes: tuple[int, ...], width: int) -> tuple[int, ...] | None:
-    return tuple(size // width for size in sizes) if all(size % width == 0 for size in sizes) else None
-
-
-def tensor_layout(request: TensorMap) -> tuple[tuple[int, ...], tuple[int, ...], str]:
-    """Shape and strides of the tensor in global memory, innermost mode first, and the unit of the strides.
-
-    Strides are in elements; in bytes where the format is not known or a stride is not whole elements. With
-    interleave, mode 0 counts channel slices.
-    """
-    width = measured_width(request)
-    inner = SLICE_BYTES.get(request.interleave, width)
-    sizes = (inner, *request.global_strides)
-    strides = _elements(sizes, width) if width else None
-    return (request.global_dim, sizes, "bytes") if strides is None else (request.global_dim, strides, "elements")
-
-
-def box_shape(request: TensorMap) -> tuple[int, ...]:
-    """What one instruction visits, innermost first: coordinates of a tile, or (channels, pixels) of im2col.
-
-    With interleave an im2col load moves one channel slice: (pixels,).
-    """
-    if isinstance(request, TensorMapTiled):
-        return visited(request)
-    pixels = request.pixels_per_column
-    return (pixels,) if request.interleave else (request.channels_per_pixel, pixels)
-
-
-def box_layout(request: TensorMap) -> tuple[tuple[int, ...], tuple[int, ...], str]:
-    """Shape and strides of the box in shared memory, innermost mode first, and the unit of the strides.
+def box_layout(request: TensorMap) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shape and strides of the box in shared memory, innermost mode first; strides in bytes.
 
     The shape counts what is visited (element strides divided out); rows lie the swizzle's span apart if that is more.
     The swizzle permutes bytes on top of it. With interleave, mode 0 counts channel slices.
@@ -82,10 +57,13 @@ def box_layout(request: TensorMap) -> tuple[tuple[int, ...], tuple[int, ...], st
         UnknownFactError: the format was not measured.
 
     >>> box_layout(TensorMapTiled(6, 0, (64, 64), (128,), (16, 9), (1, 2), swizzle=3))
-    ((16, 5), (1, 64), 'elements')
+    ((16, 5), (2, 128))
     """
-    shape = box_shape(request)
     width = element_bytes(request)
+    if isinstance(request, TensorMapTiled):
+        shape = visited(request)
+    else:  # with interleave an im2col load moves one channel slice
+        shape = (*(() if request.interleave else (request.channels_per_pixel,)), request.pixels_per_column)
     if request.interleave:
         step, strides, rest = row_bytes(request), [], shape
     else:
@@ -93,8 +71,7 @@ def box_layout(request: TensorMap) -> tuple[tuple[int, ...], tuple[int, ...], st
     for count in rest:
         strides.append(step)
         step *= count
-    elements = _elements(tuple(strides), width)
-    return (shape, tuple(strides), "bytes") if elements is None else (shape, elements, "elements")
+    return shape, tuple(strides)
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,8 +291,9 @@ def _summary(request: TensorMap, arch: str) -> str:
     kind = request.KIND.replace("_", "-")
     lines = [f"{kind} tensor map, {_name(request.data_type)}, rank {request.rank}"]
     lines.append(_line("address", f"0x{request.global_address:x}"))
-    shape, strides, unit = tensor_layout(request)
-    lines.append(_line("tensor", f"{_both_orders(shape, strides)} {unit}"))
+    width = measured_width(request)
+    inner = SLICE_BYTES.get(request.interleave, width)  # with interleave, mode 0 counts channel slices
+    lines.append(_line("tensor", _layout(request.global_dim, (inner, *request.global_strides), width)))
     lines.append(_line("global strides", f"{_tuple(request.global_strides)} bytes, modes 1 up"))
     lines += _box_lines(request)
     lines.append(_line("element strides", _tuple(request.element_strides)))
@@ -335,12 +313,6 @@ def _summary(request: TensorMap, arch: str) -> str:
     return "\n".join(lines)
 
 
-def _both_orders(shape: tuple[int, ...], strides: tuple[int, ...]) -> str:
-    """A layout innermost mode first, and as a row-major shape has it."""
-    first = layout_text(shape, strides)
-    return first if len(shape) == 1 else f"{first}, row-major {layout_text(shape[::-1], strides[::-1])},"
-
-
 def _tuple(values: tuple[int, ...]) -> str:
     return f"({','.join(map(str, values))})"
 
@@ -357,12 +329,12 @@ def _box_lines(request: TensorMap) -> list[str]:
     if not is_sound(request):
         return lines
     try:
-        shape, strides, unit = box_layout(request)
+        box = _layout(*box_layout(request), element_bytes(request))
     except UnknownFactError:
         return lines
     # The numbers of the three plain swizzles are B of CuTe's Sw<B,4,3>, which acts on bytes.
     over = f"Sw<{int(request.swizzle)},4,3> on bytes over " if SWIZZLE_SPAN.get(request.swizzle) else ""
-    return [*lines, _line("shared memory", f"{over}{_both_orders(shape, strides)} {unit}")]
+    return [*lines, _line("shared memory", f"{over}{box}")]
 
 
 def _byte_lines(request: TensorMap) -> list[str]:
