@@ -150,8 +150,8 @@ def tma_strides(gmem: Layout, gmem_t: Layout, gbasis: Layout, byte_strides: list
             return Int(0)
         j = found[0]
         if j == 0:
-            scale = ratio(old, new) * public(at(gmem._stride, path))
-            return E(0) * scale
+            scale = public(at(gmem._stride, path))
+            return E(0) * (scale if old == new else ratio(old, new) * scale)
         if len(owners[j]) == 1:
             return E(j)
         step = _number(stride, "a stride") * new // max(byte_strides[j], _GRAIN)

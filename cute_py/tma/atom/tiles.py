@@ -77,29 +77,18 @@ def _whole(value: Any) -> int:
     return expect_integer(value_of(value), "a coordinate", -(1 << 63), (1 << 63) - 1, "elements")
 
 
-def _axis_steps(layout: Layout, rank: int) -> NDArray[Any]:
-    """(size, rank) array of the coordinates that a basis-stride layout visits, colexicographic."""
+def _steps(layout: Layout, rank: int) -> NDArray[Any]:
+    """(size, rank) array of the coordinates that a layout visits, colexicographic; of integer strides at axis 0."""
     import numpy as np
 
     out = np.zeros((1, rank), np.int64)
     for s, d in zip(leaves(layout._shape), leaves(layout._stride), strict=True):
-        n = int(value_of(s))
+        n, path = int(value_of(s)), getattr(d, "modes", ())
         steps = np.zeros((n, rank), np.int64)
-        path = getattr(d, "modes", ())
-        if path:
-            steps[:, path[0]] = np.arange(n, dtype=np.int64) * _whole(d.value)
+        steps[:, path[0] if path else 0] = np.arange(n, dtype=np.int64) * (
+            _whole(d.value) if path else int(value_of(d))
+        )
         out = (steps[:, None, :] + out[None, :, :]).reshape(-1, rank)
-    return out
-
-
-def _integer_steps(layout: Layout) -> NDArray[Any]:
-    """(size,) array of the offsets of an integer layout, colexicographic."""
-    import numpy as np
-
-    out = np.zeros(1, np.int64)
-    for s, d in zip(leaves(layout._shape), leaves(layout._stride), strict=True):
-        steps = np.arange(int(value_of(s)), dtype=np.int64) * int(value_of(d))
-        out = (steps[:, None] + out[None, :]).reshape(-1)
     return out
 
 
@@ -169,9 +158,9 @@ def tile_work(atom: TileAtom) -> TileWork:
     parts = [tma_partition(atom, Int(c), ctas, smem, tiled) for c in range(atom.num_multicast)]
     for gmem_part, smem_part in parts:
         slots = gmem_part.layout[0][1]
-        starts.append(_start(gmem_part, rank) + _axis_steps(slots, rank))
+        starts.append(_start(gmem_part, rank) + _steps(slots, rank))
         base = (smem_part.engine.address * 8 + smem_part.engine.bit) // atom.dtype.bits
-        places.append(base + _integer_steps(smem_part.layout[0][1]))
+        places.append(base + _steps(smem_part.layout[0][1], 1)[:, 0])
     gmem_part, smem_part = parts[0]
     offsets = np.concatenate(places) * atom.dtype.bits
     if (offsets % (8 * SMEM_ALIGNMENT)).any() and len(offsets) > 1:
@@ -193,7 +182,7 @@ def instructions(atom: TileAtom) -> Instructions:
     work = tile_work(atom)
     rank = atom.plan.rank
     offsets = work.offsets
-    tile_starts = _axis_steps(work.rest, rank)
+    tile_starts = _steps(work.rest, rank)
     coords = (tile_starts[:, None, :] + work.coords[None, :, :]).reshape(-1, rank)
     alignment = atom.alignment
     used = max(int(offsets.max()) // 8 + atom.bytes_per_instruction, 1)

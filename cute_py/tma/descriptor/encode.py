@@ -153,23 +153,18 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
 )
 
 
-def active_quirks(request: TensorMap, driver: int) -> tuple[Quirk, ...]:
-    """The rows whose condition holds for this request and this driver version.
+def clear_mask(request: TensorMap, driver: int) -> int:
+    """Ones on the bits, in the whole map, that the remedies for this driver clear.
 
     Args:
         driver: version as cuDriverGetVersion gives it: 13000 is CUDA 13.0.
     Raises:
         InvalidTypeError: not an integer.
     """
-    driver = expect_integer(driver, "driver, a version such as 13000,")
-    return tuple(row for row in QUIRKS if driver <= row.last_driver and row.applies(request))
-
-
-def clear_mask(request: TensorMap, driver: int) -> int:
-    """Ones on the bits, in the whole map, that the remedies for this driver clear."""
-    mask = 0
-    for row in active_quirks(request, driver):
-        mask |= row.mask << (64 * row.word)
+    driver, mask = expect_integer(driver, "driver, a version such as 13000,"), 0
+    for row in QUIRKS:
+        if driver <= row.last_driver and row.applies(request):
+            mask |= row.mask << (64 * row.word)
     return mask
 
 

@@ -22,8 +22,6 @@ Kinds = Literal["all", "tiled", "im2col"]
 
 MAP_BYTES: Final = 128
 PAYLOAD_BYTES: Final = 64
-ALIGNMENT_BYTES: Final = 128
-"""What a map in memory must be aligned to (CUDA 13; 64 before)."""
 MAX_RANK: Final = 5
 
 
