@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 
 from cute_py.errors import CuteError, DeviceError, TmaTrap
-from cute_py.gpu.kernels.wrappers import REDUCTIONS, Wrapper
+from cute_py.gpu.kernels.wrappers import Wrapper
 from cute_py.gpu.single import Instruction, run_instructions
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import format_row
-from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
+from cute_py.tma.descriptor.request import REDUCTIONS, TensorMapIm2col, TensorMapTiled
 from cute_py.tma.descriptor.violations import violations
 from tests.gpu.recorded_jobs import run_unchecked
 from tests.tma.run.emulator.recorded import filled

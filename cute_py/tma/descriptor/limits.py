@@ -1,7 +1,7 @@
-"""What the driver and the hardware allow in a tensor map: the rules, one row each, and what each GPU adds to them.
+"""The rules that a tensor map must keep, one row each: what, the bound, the unit, who says so; and what each GPU adds.
 
-A rule has a bound, a unit, and who says so. The rules are the driver's: together they explain every recorded call,
-accepted or refused. `violations` applies them. The names of arguments are those of the driver's C functions.
+The rules are the driver's: together they explain every recorded call, accepted or refused. `violations` applies them.
+The names of arguments are those of the driver's C functions.
 
 sm_90 was measured. What later GPUs add is documented, but the bits that hold it are not known here: `encode` refuses a
 request that needs them with UnknownFactError, unless a driver on such a machine is there to ask.

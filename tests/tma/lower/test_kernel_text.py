@@ -26,9 +26,10 @@ from cute_py.gpu.kernels.single import JOB, JOB_STATUS_OFFSET, STATUS, single_in
 from cute_py.gpu.kernels.source import ERROR_RECORD, ERROR_RECORD_BYTES, MAX_SHARED_BYTES, KernelSource, fold
 from cute_py.gpu.kernels.transpose import TILES, copy_transposed
 from cute_py.gpu.kernels.walk import cover
-from cute_py.gpu.kernels.wrappers import REDUCTIONS, Wrapper
+from cute_py.gpu.kernels.wrappers import Wrapper
 from cute_py.ptx.check import examine
 from cute_py.ptx.render import ptx
+from cute_py.tma.descriptor.request import REDUCTIONS
 
 WALK = cover((16384, 32768), (256, 32))
 
