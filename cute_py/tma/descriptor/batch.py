@@ -19,7 +19,6 @@ from cute_py.tma.descriptor.limits import (
     BY_NAME,
     CORNER_BOUNDS,
     RANGES,
-    SLICE_BYTES,
     SWIZZLE_SPAN,
     Architecture,
     architecture,
@@ -47,8 +46,12 @@ class Columns:
 
     def request(self, index: int) -> TensorMap:
         """Map `index` as a single request."""
-        rows = {name: column[index if len(column) > 1 else 0] for name, column in self.values.items()}
-        return self.kind(**{name: row.tolist() if name in self.kind.TUPLES else row for name, row in rows.items()})
+        picked: dict[str, Any] = {}
+        for name, column in self.values.items():
+            row = column[index if len(column) > 1 else 0]
+            row = row.tolist() if hasattr(row, "tolist") else row  # an array of objects has plain numbers
+            picked[name] = tuple(row) if name in self.kind.TUPLES else row
+        return self.kind(**picked)
 
 
 def columns(arrays: Mapping[str, Any]) -> Columns | tuple[TensorMap, ...]:
@@ -134,14 +137,23 @@ def broken_rows(table: Columns, gpu: Architecture) -> NDArray[numpy.bool_]:
     """(n,) bool: the maps that break a rule, or that need bits that are not known."""
     import numpy
 
-    # Rank and lengths are those of the first map.
-    if table.count and {v.rule for v in violations(table.request(0))} & {"rank", "rank_im2col", "length"}:
+    if not _form_fits(table):
         return numpy.ones(table.count, numpy.bool_)
     broken = numpy.zeros(table.count, numpy.bool_)
     for mask in _masks(table, gpu):
         if mask.any():
             broken |= mask.any(axis=1) if mask.ndim == 2 else mask
     return broken
+
+
+def _form_fits(table: Columns) -> bool:
+    """Rank and lengths, which all maps share."""
+    rank = table.rank
+    least, most = bounds("rank" if table.kind is TensorMapTiled else "rank_im2col")
+    wanted = {"global_strides": rank - 1, "element_strides": rank, "box_dim": rank}
+    wanted |= {"pixel_box_lower_corner": rank - 2, "pixel_box_upper_corner": rank - 2}
+    fits = (table.values[name].shape[1] == length for name, length in wanted.items() if name in table.kind.TUPLES)
+    return least <= rank <= most and all(fits)
 
 
 def _outside(values: Any, range_: tuple[int, int]) -> Any:
@@ -159,7 +171,7 @@ def _masks(table: Columns, gpu: Architecture) -> Iterator[Any]:
     data_type = numpy.clip(v["data_type"], 0, len(FORMATS) - 1)
     size = numpy.array([row.bits >> 3 for row in FORMATS], numpy.int64)[data_type]
     yield (v["oob_fill"] == 1) & ~numpy.array([row.is_float for row in FORMATS])[data_type]
-    sliced = numpy.isin(v["interleave"], list(SLICE_BYTES))
+    sliced = (v["interleave"] == 1) | (v["interleave"] == 2)
     if table.rank < bounds("rank_interleave")[0]:
         yield sliced
     grains = [BY_NAME["stride_alignment" + name].multiple for name in ("", "_interleave_32b")]

@@ -93,14 +93,21 @@ def pack(request: TensorMap) -> int:
 
 
 def _im2col_bits(request: TensorMapIm2col | TensorMapIm2colWide, rank: int) -> int:
-    bits = 1 << f.P_LOAD_MODE | request.channels_per_pixel - 1 << f.P_CHANNELS
-    bits |= request.pixels_per_column - 1 << f.P_PIXELS
     width = f.CORNER_WIDTH.get(rank, 0)
     mask = (1 << width) - 1
-    for corner, position in zip(corners_of(request), (f.P_LOWER, f.P_UPPER), strict=True):
-        for i, value in enumerate(corner):  # two's complement, W lowest
-            bits |= (value & mask) << position + i * width
-    return bits
+    lower, upper = corners_of(request)
+    low = high = 0
+    for value in reversed(lower):  # two's complement, W lowest
+        low = low << width | value & mask
+    for value in reversed(upper):
+        high = high << width | value & mask
+    return (
+        1 << f.P_LOAD_MODE
+        | request.channels_per_pixel - 1 << f.P_CHANNELS
+        | low << f.P_LOWER
+        | high << f.P_UPPER
+        | request.pixels_per_column - 1 << f.P_PIXELS
+    )
 
 
 def extent_bytes(request: TensorMap) -> int:

@@ -5,7 +5,7 @@ The driver accepts all of it. Each row says when it applies, what happens then, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -75,10 +75,6 @@ def _hazard(name: str, effect: str, source: str = MEASURED) -> Callable[[_Finds]
     return add
 
 
-def _listed(texts: Iterable[str]) -> str | None:
-    return ", ".join(texts) or None
-
-
 @_hazard("null address", "the driver accepts it, a copy through it faults")
 def _null_address(request: TensorMap) -> str | None:
     return "globalAddress = 0" if request.global_address == 0 else None
@@ -96,13 +92,13 @@ def _box_beyond(request: TensorMap) -> str | None:
         return None
     skip = request.rank - 2 if request.interleave in SLICE_BYTES else None  # the mode of a channel slice
     pairs = enumerate(zip(request.box_dim, request.global_dim, strict=False))
-    return _listed(f"boxDim[{i}] = {box} > {size}" for i, (box, size) in pairs if box > size and i != skip)
+    return ", ".join(f"boxDim[{i}] = {box} > {size}" for i, (box, size) in pairs if box > size and i != skip) or None
 
 
 @_hazard("stride 0", "all coordinates of the mode are the same bytes; stores and reductions collide")
 def _zero_stride(request: TensorMap) -> str | None:
     pairs = enumerate(zip(request.global_strides, request.global_dim[1:], strict=False))
-    return _listed(f"globalStrides[{i}] = 0" for i, (stride, size) in pairs if stride == 0 and size > 1)
+    return ", ".join(f"globalStrides[{i}] = 0" for i, (stride, size) in pairs if stride == 0 and size > 1) or None
 
 
 @_hazard("overlap", "modes share bytes; stores write them more than once, in no order")
@@ -116,7 +112,7 @@ def _overlap(request: TensorMap) -> str | None:
         if stride < reach:
             found.append(f"globalStrides[{i}] = {stride} < {reach} bytes")
         reach += (size - 1) * stride
-    return _listed(found)
+    return ", ".join(found) or None
 
 
 @_hazard("tf32 rounding", "loads round each element to tf32; what arrives is not what was stored")
@@ -193,30 +189,31 @@ def _wide_swizzle(request: TensorMap) -> str | None:
     "PTX ISA, cp.async.bulk.tensor",
 )
 def _beyond_coordinates(request: TensorMap) -> str | None:
-    return _listed(f"globalDim[{i}] = {size}" for i, size in enumerate(request.global_dim) if size > 1 << 31)
-
-
-def _left_over(request: TensorMap) -> dict[int, int]:
-    """Word -> bits that no field of the map holds."""
-    return {} if request.residue is None else request.residue.unknown_words
+    return ", ".join(f"globalDim[{i}] = {size}" for i, size in enumerate(request.global_dim) if size > 1 << 31) or None
 
 
 @_hazard("unknown bits", "they have no known meaning, and no driver that was measured sets them")
 def _unread_bits(request: TensorMap) -> str | None:
-    words = _left_over(request).items()
-    return _listed(f"word {word} has 0x{bits:x}" for word, bits in words if word < PAYLOAD_BYTES // 8)
+    if request.residue is None:
+        return None
+    words = request.residue.unknown_words.items()
+    return ", ".join(f"word {word} has 0x{bits:x}" for word, bits in words if word < PAYLOAD_BYTES // 8) or None
 
 
 @_hazard("old notes", "the upper half does not belong to the lower one; the hardware does not read it")
 def _old_notes(request: TensorMap) -> str | None:
-    words = _listed(str(word) for word in _left_over(request) if word >= PAYLOAD_BYTES // 8)
-    return words and f"words {words}"
+    if request.residue is None:
+        return None
+    words = [str(word) for word in request.residue.unknown_words if word >= PAYLOAD_BYTES // 8]
+    return f"words {', '.join(words)}" if words else None
 
 
 @_hazard("driver bug", QUIRKS[0].effect, QUIRKS[0].source)
 def _quirks(request: TensorMap) -> str | None:
-    words = _left_over(request)
-    return _listed(row.name for row in QUIRKS if words.get(row.word, 0) & row.mask and row.applies(request))
+    if request.residue is None:
+        return None
+    words = request.residue.unknown_words
+    return ", ".join(row.name for row in QUIRKS if words.get(row.word, 0) & row.mask and row.applies(request)) or None
 
 
 HAZARDS: Final[tuple[Hazard, ...]] = tuple(_ROWS)

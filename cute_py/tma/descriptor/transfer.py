@@ -9,7 +9,7 @@ from cute_py.argument_checks import expect_having
 from cute_py.errors import InvalidValueError, UnknownFactError
 from cute_py.tma.descriptor.formats import FORMATS
 from cute_py.tma.descriptor.limits import SLICE_BYTES, SWIZZLE_SPAN
-from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2colWide, TensorMapTiled, format_bits
+from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2colWide, TensorMapTiled
 
 
 def measured_width(request: TensorMap) -> int:
@@ -18,8 +18,10 @@ def measured_width(request: TensorMap) -> int:
     >>> measured_width(TensorMapTiled(9, 0, (8,), (), (8,))), measured_width(TensorMapTiled(99, 0, (8,), (), (8,)))
     (2, 0)
     """
-    bits = format_bits(request.data_type)
-    return bits // 8 if bits and FORMATS[request.data_type or 0].code is not None else 0
+    number = request.data_type
+    if number is None or not 0 <= number < len(FORMATS) or FORMATS[number].code is None:
+        return 0
+    return FORMATS[number].bits >> 3
 
 
 def is_sound(request: TensorMap) -> bool:
