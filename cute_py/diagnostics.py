@@ -110,8 +110,8 @@ def refuse(error: type[CuteError], found: Sequence[Diagnostic], several: str = "
     first = found[0]
     if len(found) == 1:
         facts = {**first.facts, **({"source": first.source} if first.source else {})}
-        raise error(first.message, facts, "; or ".join(map(str, first.fixes)) or None, **arguments)
+        raise error(first.message, facts, "; or ".join(map(str, first.fixes)) or None, **arguments).of_rule(first.rule)
     listed = found if several else found[1:]
     start = 1 if several else 2
     facts = {str(i): d.message for i, d in enumerate(listed, start)}
-    raise error(several or first.message, facts, **arguments)
+    raise error(several or first.message, facts, **arguments).of_rule(first.rule)

@@ -12,7 +12,7 @@ from cute_py.draw.boxes import draw_boxes
 from cute_py.draw.im2col_window import draw_im2col
 from cute_py.draw.layouts import draw_compare, draw_layout, draw_tensor
 from cute_py.draw.picture import Picture
-from cute_py.draw.swizzles import draw_swizzle
+from cute_py.draw.shared_memory import draw_swizzle
 from cute_py.draw.tensor_memory import draw_tmem
 from cute_py.draw.timeline import draw_pipeline
 from cute_py.errors import InvalidTypeError, given, shortened

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from cute_py.arith_tuple.cells import text
 from cute_py.arith_tuple.scaled_basis import ScaledBasis
-from cute_py.draw.explorer_facts import DEFAULTS, LIMITS, SAMPLE_BYTES, WANTED
+from cute_py.draw.copy_way import tile_start
+from cute_py.draw.explorer import DEFAULTS, LIMITS, SAMPLE_BYTES, WANTED
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, GBasisError, InvalidTypeError, InvalidValueError, given
 from cute_py.layout.composed import ComposedLayout
@@ -62,6 +63,11 @@ def number(n: int) -> int | str:
     (9007199254740992, '9007199254740993')
     """
     return int(n) if abs(n) <= 2**53 else str(int(n))
+
+
+def numbers(values: Iterable[int]) -> list[int | str]:
+    """Of each."""
+    return [number(n) for n in values]
 
 
 def integer(text: str, wanted: str) -> int:
@@ -263,64 +269,49 @@ def _of_atom(atom: TmaAtom, at: str, problems: list[Problem]) -> dict[str, Any]:
     work = _attempt(lambda: tile_work(atom), problems, "work") if small and walks else None
     reason = atom.why_not()
     warned = [[w.name, w.values, w.effect] for w in hazards(atom.request)]
-    if work is not None and work.tiles == 0:
-        work = None
-    which = None if work is None else _which(at, work.tiles)
+    drawn = samples = None
+    if work is not None and work.tiles:
+        typed = _INTEGER.match(at)
+        which = min(max(int(typed[1], 0), 0), work.tiles - 1) if typed else 0
+        drawn = _work(work, which, atom.plan.rank)
+        samples = _samples(atom, work, which) if sound else None
     return {
         "plan": _plan(atom),
-        "work": None if work is None or which is None else _work(work, which, atom.plan.rank),
-        "samples": _samples(atom, work, which) if sound and work is not None and which is not None else None,
+        "work": drawn,
+        "samples": samples,
         "descriptor": _descriptor(atom.descriptor) if sound else None,
         "warnings": warned if reason is None else [*warned, ["layouts", "", reason]],
     }
 
 
-def _which(at: str, tiles: int) -> int:
-    return min(max(int(_INTEGER.match(at)[1], 0), 0), tiles - 1) if _INTEGER.match(at) else 0  # type: ignore[index]
-
-
 def _plan(atom: TmaAtom) -> dict[str, Any]:
     plan = atom.plan
     form = atom.request.data_type
+    counts = ("instructions", "num_val_src", "bytes_per_instruction", "transaction_bytes")
     return {
         "format": getattr(form, "name", str(form)),
         "swizzle": atom.swizzle_row.name,
-        "dims": [number(n) for n in plan.dims],
-        "strides": [number(n) for n in plan.strides],
-        "box": [number(n) for n in plan.box],
+        **{name: numbers(getattr(plan, name)) for name in ("dims", "strides", "box")},
         "modes": [layout_modes(plan, atom.gtensor.layout, i) for i in range(plan.rank)],
         "g_stride": text(plan.g_stride),
         "tma_tensor": str(atom.get_tma_tensor()),
         "alignment": atom.alignment,
-        "instructions": number(atom.instructions),
-        "num_val_src": number(atom.num_val_src),
-        "bytes_per_instruction": number(atom.bytes_per_instruction),
-        "transaction_bytes": number(atom.transaction_bytes),
+        **{name: number(getattr(atom, name)) for name in counts},
     }
 
 
 def _work(work: TileWork, which: int, rank: int) -> dict[str, Any]:
-    kept = work.coords[: LIMITS["most_listed"]] + _tile_start(work, which, rank)
+    listed = LIMITS["most_listed"]
+    kept = work.coords[:listed] + tile_start(work, which, rank)
     return {
         "tiles": number(work.tiles),
         "tile_shape": text(work.rest.shape),
         "tile": number(which),
         "total": len(work.coords),
-        "coords": [[number(c) for c in coord] for coord in kept.tolist()],
-        "offsets": [number(n // 8) for n in work.offsets[: LIMITS["most_listed"]].tolist()],
-        "last": [number(c) for c in work.last],
+        "coords": [numbers(coord) for coord in kept.tolist()],
+        "offsets": [number(n // 8) for n in work.offsets[:listed].tolist()],
+        "last": numbers(work.last),
     }
-
-
-def _tile_start(work: TileWork, which: int, rank: int) -> Any:
-    """Coordinates of a tile's first element."""
-    import numpy as np
-
-    start = work.rest(which)
-    if isinstance(start, ScaledBasis):
-        start = start.as_arith_tuple()
-    numbers = [int(x) for x in start.as_tuple()] if hasattr(start, "as_tuple") else [0]
-    return np.array((numbers + [0] * rank)[:rank], np.int64)
 
 
 def _samples(atom: TmaAtom, work: TileWork, which: int) -> list[Any] | None:
@@ -329,7 +320,7 @@ def _samples(atom: TmaAtom, work: TileWork, which: int) -> list[Any] | None:
 
     if len(work.coords) > LIMITS["most_traced"] or atom.op.row.mode != "tile" or atom.internal_dtype.bits < 8:
         return None
-    coords = work.coords + _tile_start(work, which, atom.plan.rank)
+    coords = work.coords + tile_start(work, which, atom.plan.rank)
     if (coords != coords.astype(np.int32)).any():  # no instruction takes such a coordinate
         return None
     trace = Trace(atom.descriptor, coords, work.offsets // 8)
@@ -337,14 +328,12 @@ def _samples(atom: TmaAtom, work: TileWork, which: int) -> list[Any] | None:
     end = int(trace.starts.max()) + (trace.rows - 1) * shape.pitch + shape.row_bytes
     out: list[Any] = []
     for byte in SAMPLE_BYTES:
-        if byte >= end:
-            continue
-        step = trace.backward(byte)
-        if step is None:
+        step = trace.backward(byte) if byte < end else None
+        if step is not None:
+            address = hex(step.global_address)
+            out.append([byte, numbers(step.tma_coord), step.inside, address, step.instruction, step.bank])
+        elif byte < end:
             out.append([byte, None])
-        else:
-            coord = [number(c) for c in step.tma_coord]
-            out.append([byte, coord, step.inside, hex(step.global_address), step.instruction, step.bank])
     return out
 
 

@@ -141,7 +141,7 @@ class GpuEngine:
                     "emulator": emulated_arrival(bytes(descriptor)),
                     "instruction": f"load {mode}, coordinates {tuple(coords)}",
                 },
-            )
+            ).of_rule("never completes phase")
         return transaction_bytes
 
     def store(

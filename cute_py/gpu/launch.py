@@ -254,4 +254,4 @@ class WaitRecord:
                 **facts,
                 "block": f"({x}, {y}), thread {thread}",
             },
-        )
+        ).of_rule("never completes phase")

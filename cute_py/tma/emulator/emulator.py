@@ -44,8 +44,9 @@ ILLEGAL_INSTRUCTION = "CUDA_ERROR_ILLEGAL_INSTRUCTION"
 
 @dataclass(frozen=True, slots=True)
 class Trap:
-    """One reason: the error that CUDA reports, the rule, the values that break it."""
+    """One reason: the id of the rule, what breaks it, the values that do, the error that CUDA reports."""
 
+    rule: str
     cause: str
     facts: dict[str, object] = field(default_factory=dict)
     cuda_error: str = ILLEGAL_INSTRUCTION
@@ -74,12 +75,16 @@ def unaligned_inner(geometry: Geometry, coords: NDArray[np.int64]) -> Trap | Non
     if geometry.packing is not None and geometry.packing.packed != geometry.packing.spread:
         i = _first(inner % 128 != 0)
         if i is not None:
-            return Trap(f"inner coordinate = {int(inner[i])} elements; must be a multiple of 128", _where(coords, i))
+            return Trap(
+                "inner coordinate",
+                f"inner coordinate = {int(inner[i])} elements; must be a multiple of 128",
+                _where(coords, i),
+            )
     i = _first(inner * geometry.bits % 128 != 0)
     if i is None:
         return None
     nbytes = int(inner[i]) * geometry.bits // 8
-    return Trap(f"inner coordinate = {nbytes} bytes; must be a multiple of 16", _where(coords, i))
+    return Trap("inner coordinate", f"inner coordinate = {nbytes} bytes; must be a multiple of 16", _where(coords, i))
 
 
 def base_outside_box(geometry: Geometry, coords: NDArray[np.int64], shift: int = 0) -> Trap | None:
@@ -97,6 +102,7 @@ def base_outside_box(geometry: Geometry, coords: NDArray[np.int64], shift: int =
         i = _first((place > high) if wide else ((place < low) | (place > high)))
         if i is not None:
             return Trap(
+                "base coordinate",
                 f"base coordinate of mode {mode} = {int(place[i])}; must be in the bounding box {low} to {high}",
                 _where(coords, i),
             )
@@ -109,13 +115,18 @@ def negative_coordinate(coords: NDArray[np.int64]) -> Trap | None:
     if i is None:
         return None
     mode = int(np.flatnonzero(coords[i] < 0)[0])
-    return Trap(f"coordinate[{mode}] = {int(coords[i, mode])}; a store takes none below 0", _where(coords, i))
+    return Trap(
+        "negative coordinate",
+        f"coordinate[{mode}] = {int(coords[i, mode])}; a store takes none below 0",
+        _where(coords, i),
+    )
 
 
 def corners_beyond_tensor(geometry: Geometry) -> Trap | None:
     """im2col stores: the bounding box lies inside the tensor. Source: measured on NVIDIA H200, driver 580.159.04."""
     if any(c < 0 for c in geometry.lower) or any(c > 0 for c in geometry.upper):
         return Trap(
+            "im2col store",
             "an im2col store takes no lower corner below 0 and no upper corner above 0",
             {"lower corner": geometry.lower, "upper corner": geometry.upper},
         )
@@ -145,7 +156,7 @@ def reduction_trap(geometry: Geometry, op: str) -> Trap | None:
     """The element format does not have this reduction."""
     if executes(op, geometry.data_type):
         return None
-    return Trap(f"reduction {op!r} does not exist for element format {geometry.data_type.name}")
+    return Trap("reduction", f"reduction {op!r} does not exist for element format {geometry.data_type.name}")
 
 
 if TYPE_CHECKING:
@@ -507,7 +518,7 @@ class Emulator:
 
 def _raise(reason: Trap | None) -> None:
     if reason is not None:
-        raise TmaTrap(reason.cuda_error, reason.cause, reason.facts)
+        raise TmaTrap(reason.cuda_error, reason.cause, reason.facts).of_rule(reason.rule)
 
 
 def _result(batch: Batch, why: str) -> TransactionBytes:

@@ -165,7 +165,7 @@ def window_offsets(smem: SharedMemory, offsets: Any, n: int) -> NDArray[np.int64
             "CUDA_ERROR_MISALIGNED_ADDRESS",
             f"shared-memory address = {offset + smem.base} bytes; must be a multiple of {SMEM_ALIGNMENT}",
             {"offset": offset, "base": smem.base},
-        )
+        ).of_rule("shared-memory address")
     return array
 
 

@@ -239,7 +239,7 @@ class Run:
                     "arrived": f"{barrier.arrived_bytes} bytes",
                     "pending": f"{barrier.pending} of {barrier.arrive_count} arrivals",
                 },
-            )
+            ).of_rule("never completes phase")
         self.flights = [f for f in self.flights if not (f.landed and f.barrier is barrier and f.phase < barrier.phase)]
 
     # ---- loads -------------------------------------------------------------------------------------------------
@@ -399,7 +399,8 @@ class Run:
             return descriptor
         data, ordering = self.maps.read(descriptor, agent=self.agent)
         if not ordering.ordered:
-            self._note(Race(f"tensor map is {ordering}", 0, 0, f"the write of the map at 0x{descriptor:x}", name))
+            race = Race(f"tensor map is {ordering}", 0, 0, f"the write of the map at 0x{descriptor:x}", name)
+            self._note(race, "tensor map is")
         return data
 
     def _footprint(
@@ -424,13 +425,13 @@ class Run:
         if low < high:
             self._note(Race(rule, low, high, other.name, name))
 
-    def _note(self, race: Race) -> None:
+    def _note(self, race: Race, rule: str = "") -> None:
         self.races.append(race)
         if self.strict:
             facts: dict[str, object] = {"first": race.first, "second": race.second}
             if race.stop > race.start:
                 facts["shared bytes"] = f"{race.start} to {race.stop - 1}"
-            raise RaceError(race.rule, facts)
+            raise RaceError(race.rule, facts).of_rule(rule or race.rule)
 
 
 def _offset(value: Any) -> int:

@@ -1,13 +1,23 @@
-"""Types of command-line arguments, and standard input as text or bytes, each checked."""
+"""Arguments of the commands: their types, --json, and `-`, standard input in place of a text or a file.
+
+Standard input is read once, as text or as a file of the kind that its bytes say.
+"""
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import re
 import sys
-from typing import Final
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
 
 from cute_py.argument_checks import check_magnitude
+from cute_py.cli.files import MAX_SAFETENSORS_HEADER
+from cute_py.cli.terminal import tell
 from cute_py.errors import FileFormatError, InvalidValueError, given, shortened
 
 MAX_TEXT: Final = 1 << 20
@@ -15,6 +25,26 @@ MAX_TEXT: Final = 1 << 20
 _INTEGER: Final = re.compile(
     r"[-+]?(?:0[xX][0-9a-fA-F]{1,5000}|0[oO][0-7]{1,5000}|0[bB][01]{1,5000}|[1-9][0-9]{0,4000}|0+)"
 )
+STANDARD_INPUT: Final = "-"
+HEAD_BYTES: Final = 1 << 20
+MAGIC: Final = ((b"\x93NUMPY", ".npy"), (b"PK\x03\x04", ".npz"), (b"PK\x05\x06", ".npz"))
+"""(first bytes, suffix of such a file); everything else is taken for .safetensors, which begins with a length."""
+
+
+def json_option(
+    parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int], text: str = "the result as JSON"
+) -> None:
+    """The last argument of every command, and what it runs."""
+    parser.add_argument("--json", action="store_true", help=text)
+    parser.set_defaults(run=run)
+
+
+def report(options: argparse.Namespace, data: Callable[[], Any], text: Callable[[], object]) -> None:
+    """Print what a command found: the data as JSON where --json asks for it, else the text."""
+    if options.json:
+        print(json.dumps(data(), indent=2))
+    else:
+        tell(text())
 
 
 def integer(text: str) -> int:
@@ -109,3 +139,63 @@ def standard_text() -> str:
         return standard_input().decode()
     except UnicodeDecodeError:
         raise FileFormatError("standard input holds no text (it is not UTF-8)") from None
+
+
+def text_of(argument: str) -> str:
+    """A text given as an argument, or on standard input for -.
+
+    Raises:
+        FileFormatError: standard input is closed, or no text.
+    """
+    return standard_text().strip() if argument == STANDARD_INPUT else argument
+
+
+def only_one(*arguments: str | None) -> None:
+    """Refuse more than one - among arguments: standard input can be read once.
+
+    Raises:
+        InvalidValueError: there are more.
+
+    >>> only_one("-", "a", None)
+    """
+    count = arguments.count(STANDARD_INPUT)
+    if count > 1:
+        raise InvalidValueError(f"{count} arguments are -; standard input can be read only once")
+
+
+@contextmanager
+def file_of(argument: str) -> Iterator[str]:
+    """The name of a file: the argument itself, or for - a temporary copy of standard input, named for its kind.
+
+    Raises:
+        FileFormatError: standard input is closed or empty; refusals of what is in it name it in place of the copy.
+    """
+    if argument != STANDARD_INPUT:
+        yield argument
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        name = _copied(folder)
+        try:
+            yield name
+        except FileFormatError as error:
+            headline = error.headline.replace(name, "standard input")
+            raise FileFormatError(headline, error.facts, error.hint) from None
+
+
+def _copied(folder: str) -> str:
+    """The name of a copy of standard input in a folder.
+
+    Of what can be no such file, because it begins with no magic and no length of a header, the beginning is copied:
+    enough to say what is wrong with it.
+    """
+    head = standard_bytes(HEAD_BYTES)
+    if not head:
+        raise FileFormatError("standard input is empty")
+    suffix = next((suffix for magic, suffix in MAGIC if head.startswith(magic)), ".safetensors")
+    name = os.path.join(folder, f"input{suffix}")
+    whole = suffix != ".safetensors" or int.from_bytes(head[:8], "little") <= MAX_SAFETENSORS_HEADER
+    with open(name, "wb") as file:
+        file.write(head)
+        while whole and (piece := standard_bytes(HEAD_BYTES)):
+            file.write(piece)
+    return name

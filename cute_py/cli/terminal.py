@@ -1,19 +1,22 @@
-"""Colour on a terminal: what is said stays the same, byte for byte, where the output is a pipe or a file.
+"""What only a terminal gets: colour, and signs of life on standard error while long work is done.
+
+What is said stays the same, byte for byte, where the output is a pipe or a file. Colour:
 
     NO_COLOR set            never        (https://no-color.org)
     FORCE_COLOR set         always       (not by 0)
     TERM=dumb               never
     otherwise               on a terminal
 
-The escape sequences come from rich; without it the text is plain. JSON does not come through here.
+The escape sequences and the bars come from rich; without it the text is plain. JSON does not come through here.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 HEADING: Final = "bold"
@@ -84,3 +87,40 @@ def tell(text: object) -> None:
     """Print a report to standard output, in colour where that is a terminal."""
     said = str(text)
     print(painted_report(said) if wants_colour(sys.stdout) else said)
+
+
+LONG_COPY: Final = 16 << 20
+"""Bytes from which a copy takes about a second in the emulator."""
+
+
+def _error_console() -> Any:
+    """rich's console on standard error; None where that is no terminal, or rich is not installed."""
+    if sys.stderr is None or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        return None
+    try:
+        from rich.console import Console
+    except ImportError:
+        return None
+    return Console(stderr=True)
+
+
+@contextlib.contextmanager
+def progress_bar(size: int, doing: str = "copying tiles") -> Iterator[Callable[[int, int], None] | None]:
+    """A bar for work on `size` bytes; yields the function to call with (done, total), None where there is no bar."""
+    console = _error_console() if size >= LONG_COPY else None
+    if console is None:
+        yield None
+        return
+    from rich.progress import Progress
+
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task(doing, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextlib.contextmanager
+def spinner(doing: str) -> Iterator[None]:
+    """A line that moves while work of unknown length is done."""
+    console = _error_console()
+    with contextlib.nullcontext() if console is None else console.status(doing):
+        yield
