@@ -16,8 +16,8 @@ import cute_py as cute
 from cute_py.cli.arguments import file_of, json_option, report
 from cute_py.cli.files import SUFFIXES, check_output, read_array, write_array
 from cute_py.cli.terminal import progress_bar
-from cute_py.copies.checks import CopyResult
 from cute_py.copies.copy import copy
+from cute_py.copies.emulated_copy import CopyResult
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CuteError, GBasisError, InvalidValueError, TmaLimitError, counted, shortened
 from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight

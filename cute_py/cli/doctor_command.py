@@ -229,7 +229,7 @@ PACKAGES: Final = (
     Package("resvg-py", "pictures as .png", "png"),
     Package("ipython", "pictures in notebooks"),
     Package("cuda-bindings", "the driver, and NVRTC's calls", "gpu"),
-    Package("cuda-core", "streams and memory of cuda.core", "gpu"),
+    Package("cuda-core", "devices, and the cache of kernels", "gpu"),
     Package("nvidia-cuda-nvrtc", "the compiler of kernels", "gpu"),
     Package("hypothesis", "cute_py.testing.strategies", "test"),
     Package("torch", "its tensors on the GPU"),
@@ -333,7 +333,7 @@ def _compiled() -> tuple[bool, str]:
     from cute_py.gpu.nvrtc import compiler_version, run_nvrtc
 
     text = 'extern "C" __global__ void nothing() {}'
-    cubin = run_nvrtc(text, "nothing", ["--gpu-architecture=sm_90a", "-minimal"], "cubin")
+    cubin = run_nvrtc(text, "nothing", "sm_90a", "cubin")
     return True, f"{compiler_version()}: an empty kernel is {len(cubin)} bytes for sm_90a"
 
 

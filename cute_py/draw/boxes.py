@@ -17,7 +17,7 @@ from cute_py.draw.table import TONES, Cell, Legend, cut_note, grid, hatch_legend
 from cute_py.layout.leaf import value_of
 from cute_py.layout.trees import leaves
 from cute_py.tma.atom.atom import TmaAtom
-from cute_py.tma.atom.tiles import TileWork, tile_work
+from cute_py.tma.atom.tiles import Instructions, first_tile, tile_steps
 
 BOXES = 16
 """Boxes that are drawn along one mode."""
@@ -45,16 +45,16 @@ class Start:
     tile: tuple[tuple[int, int], ...]
 
 
-def steps_along(work: TileWork, mode: int) -> list[tuple[int, int, int]]:
+def steps_along(work: Instructions, mode: int) -> list[tuple[int, int, int]]:
     """(leaf of the tile modes, number of steps, distance) of the tiles along a TMA mode."""
     out = []
-    for leaf, (n, d) in enumerate(zip(leaves(work.rest._shape), leaves(work.rest._stride), strict=True)):
+    for leaf, (n, d) in enumerate(zip(leaves(tile_steps(work)._shape), leaves(tile_steps(work)._stride), strict=True)):
         if getattr(d, "modes", ())[:1] == (mode,) and int(value_of(n)) > 1 and int(d.value):
             out.append((leaf, int(value_of(n)), int(d.value)))
     return out
 
 
-def box_starts(work: TileWork, mode: int) -> tuple[list[Start | None], int]:
+def box_starts(work: Instructions, mode: int) -> tuple[list[Start | None], int]:
     """(starts of the boxes along a TMA mode, ascending, with None for a gap; how many there are in all)."""
     first = sorted({int(c) for c in work.coords[:, mode]}) if mode < work.coords.shape[1] else [0]
     found = {at: Start(at, at, ()) for at in first}
@@ -72,15 +72,15 @@ def box_starts(work: TileWork, mode: int) -> tuple[list[Start | None], int]:
     return [None if i is None else ordered[i] if i < BOXES else ordered[i - count] for i in kept], total
 
 
-def _tile_coordinate(work: TileWork, starts: Sequence[Start]) -> str:
+def _tile_coordinate(work: Instructions, starts: Sequence[Start]) -> str:
     """The tile that starts of several modes name, in the tile modes of the divided tensor."""
     at = dict(pair for start in starts for pair in start.tile)
-    numbers = iter(range(len(leaves(work.rest._shape))))
+    numbers = iter(range(len(leaves(tile_steps(work)._shape))))
 
     def tree(shape: Any) -> Any:
         return tuple(tree(part) for part in shape) if isinstance(shape, tuple) else at.get(next(numbers), 0)
 
-    return str(tree(work.rest._shape)).replace(" ", "").replace(",)", ")")
+    return str(tree(tile_steps(work)._shape)).replace(" ", "").replace(",)", ")")
 
 
 def _fraction(start: int, box: int, size: int) -> float:
@@ -102,12 +102,12 @@ def draw_boxes(atom: Any) -> Picture:
     Args:
         atom: of `make_tma_copy`.
     Raises:
-        InvalidTypeError: no such atom; as `tile_work` where a tile can't be cut into boxes.
+        InvalidTypeError: no such atom; as `first_tile` where a tile can't be cut into boxes.
 
     The two colours alternate from tile to tile; a tile of several instructions has several boxes.
     """
     checked_atom(atom, "draw_boxes")
-    work, plan = tile_work(atom), atom.plan
+    work, plan = first_tile(atom), atom.plan
     dims, box = (*plan.dims, 1)[:2], (*plan.box, 1)[:2]
     if atom.op.row.mode in ("gather4", "scatter4"):
         box = (box[0], 4)
@@ -128,7 +128,7 @@ def draw_boxes(atom: Any) -> Picture:
             f"box at TMA {tuple_text(coord)}, {' x '.join(map(str, (*box, *plan.box[2:])[: plan.rank]))} elements"
             + ("" if part == 1 else f", {1 - part:.0%} of it {outside}"),
             *([f"global byte 0x{_address(atom, coord):x}"] if part else []),
-            *([] if slot is None else [f"shared byte {int(work.offsets[slot]) // 8} of the tile"]),
+            *([] if slot is None else [f"shared byte {int(work.smem_offsets[slot])} of the tile"]),
         ]
         parity = sum(i for start in (x, y) for _, i in start.tile) % 2
         return Cell(tuple_text(coord), " -> ".join(way), 7 * parity, inside)
@@ -197,16 +197,16 @@ def draw_multicast(atom: Any) -> Picture:
         InvalidTypeError: no such atom.
     """
     checked_atom(atom, "draw_multicast")
-    work, count = tile_work(atom), atom.num_multicast
+    work, count = first_tile(atom), atom.num_multicast
     each = len(work.coords) // count
-    order = sorted(range(len(work.coords)), key=lambda i: int(work.offsets[i]))
+    order = sorted(range(len(work.coords)), key=lambda i: int(work.smem_offsets[i]))
     kept = shown(len(order), 64)
     receivers = shown(count, 16)
     bytes_of, logical = atom.bytes_per_instruction, logical_of(atom)
 
     def cell(place: int, receiver: int) -> Cell:
         i = order[place]
-        issuer, start = i // each, int(work.offsets[i]) // 8
+        issuer, start = i // each, int(work.smem_offsets[i])
         numbers = tuple(int(c) for c in work.coords[i])
         story = (
             ("" if logical is None else f"tensor {tuple_text(logical(numbers))} -> ")
@@ -219,7 +219,7 @@ def draw_multicast(atom: Any) -> Picture:
         kept,
         receivers,
         cell,
-        lambda place: f"byte {int(work.offsets[order[place]]) // 8}",
+        lambda place: f"byte {int(work.smem_offsets[order[place]])}",
         row_axis="shared memory of one tile",
         column_axis=f"CTAs that receive it: {count}",
         notes=cut_note(len(order), len(receivers), kept, receivers, "boxes"),

@@ -16,7 +16,7 @@ from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, Unkno
 from cute_py.layout.leaf import value_of
 from cute_py.layout.trees import check_depth, leaves
 from cute_py.tma.atom.atom import TmaAtom
-from cute_py.tma.atom.tiles import TileWork, tile_work
+from cute_py.tma.atom.tiles import Instructions, first_tile, last_coordinates, tile_steps
 from cute_py.tma.simulate.trace import Step, Trace
 
 NAMED_ROWS = 4
@@ -79,7 +79,7 @@ def tile_trace(atom: TmaAtom, tile_coord: Any = 0) -> Trace:
         InvalidValueError: there is no such tile.
         TmaLimitError: the atom has no descriptor, because the driver would refuse it.
     """
-    work = tile_work(atom)
+    work = first_tile(atom)
     try:
         check_depth(tile_coord)
         numbers = leaves(tile_coord) if isinstance(tile_coord, tuple) else [tile_coord]
@@ -87,11 +87,11 @@ def tile_trace(atom: TmaAtom, tile_coord: Any = 0) -> Trace:
         start = tile_start(work, tile_coord, atom.plan.rank)
     except CuteError as error:
         raise InvalidValueError(
-            f"tile_coord = {given(tile_coord)}; must be an index or a coordinate in the tiles {work.rest.shape}"
+            f"tile_coord = {given(tile_coord)}; must be an index or a coordinate in the tiles {tile_steps(work).shape}"
         ) from error
     moved = [int(c) + by for c, by in zip(work.coords[-1], start, strict=True)]
-    if not known or any(c > end for c, end in zip(moved, work.last, strict=True)):
-        raise InvalidValueError(f"tile_coord = {given(tile_coord)}; the tensor has {work.rest.shape} tiles")
+    if not known or any(c > end for c, end in zip(moved, last_coordinates(work), strict=True)):
+        raise InvalidValueError(f"tile_coord = {given(tile_coord)}; the tensor has {tile_steps(work).shape} tiles")
     coords = work.coords + numpy.array(start, work.coords.dtype)
     form, logical = atom.op.row.mode, logical_of(atom)
     try:
@@ -100,13 +100,13 @@ def tile_trace(atom: TmaAtom, tile_coord: Any = 0) -> Trace:
         tensor_map = atom.request
     if form in ("gather4", "scatter4"):
         coords = numpy.stack([coords[:, 0], *(coords[:, 1] + row for row in range(NAMED_ROWS))], axis=1)
-        return Trace(tensor_map, coords, work.offsets // 8, mode=f"tile::{form}", logical=logical)
-    return Trace(tensor_map, coords, work.offsets // 8, logical=logical)
+        return Trace(tensor_map, coords, work.smem_offsets, mode=f"tile::{form}", logical=logical)
+    return Trace(tensor_map, coords, work.smem_offsets, logical=logical)
 
 
-def tile_start(work: TileWork, tile_coord: Any, rank: int) -> list[int]:
+def tile_start(work: Instructions, tile_coord: Any, rank: int) -> list[int]:
     """Where a tile begins (an arithmetic tuple, a single scaled basis element or 0), in all TMA modes."""
-    start = work.rest(tile_coord)
+    start = tile_steps(work)(tile_coord)
     if isinstance(start, ScaledBasis):
         start = start.as_arith_tuple()
     numbers = [int(x) for x in leaves(start.as_tuple())] if hasattr(start, "as_tuple") else [0]

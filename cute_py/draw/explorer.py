@@ -28,7 +28,7 @@ from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.formats import FORMATS, Interleave, L2Promotion, OobFill, TensorMapSwizzle
 from cute_py.tma.descriptor.hazards import HAZARDS
 from cute_py.tma.descriptor.limits import ADDITIONS, ARCHITECTURES, RULES, SWIZZLE_SPAN, bounds
-from cute_py.tma.emulator.swizzle import LINE_SHIFT, SWIZZLES
+from cute_py.tma.emulator.geometry import LINE_SHIFT, SWIZZLES
 
 _ENGINE = ("leaf", "algebra", "parse", "gbasis", "plan", "descriptor", "tile", "fixes", "engine")
 ENGINE: Final = tuple(f"{name}.js" for name in _ENGINE)

@@ -26,7 +26,7 @@ from cute_py.tma.atom.gbasis import check_collapsed, construct_tma_gbasis, make_
 from cute_py.tma.atom.make import byte_swizzle, check_map, find_fixes, make_tma_atom
 from cute_py.tma.atom.op import Op, as_op, check_op, check_swizzle, tensor_map_format
 from cute_py.tma.atom.plan import BrokenCondition, layout_modes
-from cute_py.tma.atom.tiles import TileWork, tile_work
+from cute_py.tma.atom.tiles import Instructions, first_tile, last_coordinates, tile_steps
 from cute_py.tma.descriptor.diff import field_table
 from cute_py.tma.descriptor.fields import PAYLOAD_BYTES
 from cute_py.tma.descriptor.hazards import hazards
@@ -266,7 +266,7 @@ def _of_atom(atom: TmaAtom, at: str, problems: list[Problem]) -> dict[str, Any]:
     # else instructions may step by a part of an element
     whole = atom.internal_dtype.bits == atom.dtype.bits or atom.plan.box[0] * atom.internal_dtype.bits % 128 == 0
     walks = whole and all(b.mode != 0 for b in atom.plan.broken) and all(0 < n <= 1 << 32 for n in atom.plan.dims)
-    work = _attempt(lambda: tile_work(atom), problems, "work") if small and walks else None
+    work = _attempt(lambda: first_tile(atom), problems, "work") if small and walks else None
     reason = atom.why_not()
     warned = [[w.name, w.values, w.effect] for w in hazards(atom.request)]
     drawn = samples = None
@@ -300,21 +300,21 @@ def _plan(atom: TmaAtom) -> dict[str, Any]:
     }
 
 
-def _work(work: TileWork, which: int, rank: int) -> dict[str, Any]:
+def _work(work: Instructions, which: int, rank: int) -> dict[str, Any]:
     listed = LIMITS["most_listed"]
     kept = work.coords[:listed] + tile_start(work, which, rank)
     return {
         "tiles": number(work.tiles),
-        "tile_shape": text(work.rest.shape),
+        "tile_shape": text(tile_steps(work).shape),
         "tile": number(which),
         "total": len(work.coords),
         "coords": [numbers(coord) for coord in kept.tolist()],
-        "offsets": [number(n // 8) for n in work.offsets[:listed].tolist()],
-        "last": numbers(work.last),
+        "offsets": [number(n) for n in work.smem_offsets[:listed].tolist()],
+        "last": numbers(last_coordinates(work)),
     }
 
 
-def _samples(atom: TmaAtom, work: TileWork, which: int) -> list[Any] | None:
+def _samples(atom: TmaAtom, work: Instructions, which: int) -> list[Any] | None:
     """[byte, TMA coordinate, inside, global address, instruction, bank] of a few bytes of the tile."""
     import numpy as np
 
@@ -323,7 +323,7 @@ def _samples(atom: TmaAtom, work: TileWork, which: int) -> list[Any] | None:
     coords = work.coords + tile_start(work, which, atom.plan.rank)
     if (coords != coords.astype(np.int32)).any():  # no instruction takes such a coordinate
         return None
-    trace = Trace(atom.descriptor, coords, work.offsets // 8)
+    trace = Trace(atom.descriptor, coords, work.smem_offsets)
     shape = trace.geometry
     end = int(trace.starts.max()) + (trace.rows - 1) * shape.pitch + shape.row_bytes
     out: list[Any] = []

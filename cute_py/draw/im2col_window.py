@@ -13,8 +13,7 @@ from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.tma.atom.im2col import Im2colAtom
 from cute_py.tma.descriptor.formats import Im2ColWideMode
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide
-from cute_py.tma.emulator.geometry import Geometry, geometry
-from cute_py.tma.emulator.image import image
+from cute_py.tma.emulator.geometry import Geometry, geometry, image
 from cute_py.tma.simulate.trace import Step, Trace
 
 VISITED = 5

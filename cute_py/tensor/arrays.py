@@ -294,7 +294,7 @@ def _from_cuda_interface(source: Any, info: Any, dtype: DType | None) -> tuple[A
         raise InvalidTypeError(f"typestr {info['typestr']!r} does not hold {kind}")
     shape = tuple(int(n) for n in info["shape"])
     strides = info.get("strides")
-    steps = _row_major(shape) if strides is None else _in_elements(strides, stored.itemsize, info)
+    steps = row_major(shape) if strides is None else _in_elements(strides, stored.itemsize, info)
     return _device(source, int(info["data"][0] or 0), kind, shape, steps)
 
 
@@ -373,12 +373,13 @@ def _named(dtype: Any) -> DType:
     return as_dtype(str(dtype).rpartition(".")[2])
 
 
-def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    out, n = [], 1
-    for s in reversed(shape):
-        out.append(n)
-        n *= s
-    return tuple(reversed(out))
+def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides in elements of a compact array whose last mode is innermost.
+
+    >>> row_major((2, 3, 4))
+    (12, 4, 1)
+    """
+    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
 def _device(

@@ -35,7 +35,6 @@ REASONS: dict[tuple[str, str], str] = {
     ("draw", "UNIT = 16"): "bytes of a cell of a picture",
     ("draw", "MOST_COLUMNS = 16"): "columns of a picture",
     ("draw", "MOST_PAIRS = 1 << 20"): "pairs of a picture",
-    ("gpu", "tile_bytes < 16"): "the unit of a bulk copy in bytes",
     ("gpu", "1 <= per_block <= 16"): "tiles of a block",
     ("gpu", "EDGE_THREADS = 256"): "threads of a block",
     ("gpu", "SLOT_BYTES = 256"): "bytes of a map and its record, aligned",

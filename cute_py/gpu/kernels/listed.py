@@ -11,8 +11,8 @@ from typing import Final
 
 from cute_py.errors import InvalidValueError
 from cute_py.gpu.kernels.copy import BARRIER_BYTES, stage_bytes
-from cute_py.gpu.kernels.source import KernelSource, assemble
-from cute_py.gpu.kernels.wrappers import Wrapper, wrappers
+from cute_py.gpu.kernels.copy_op import CopyOp, device_functions
+from cute_py.gpu.kernels.source import KernelSource, make_kernel
 from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.limits import MAX_TRANSACTION_BYTES
 
@@ -92,8 +92,8 @@ def copy_listed(
     size, most = len(places) * box_bytes, MAX_TRANSACTION_BYTES
     if size > most:
         raise InvalidValueError(f"tile = {size} bytes; a barrier counts at most {most}")
-    load = Wrapper("load", rank, hint=load_hint)
-    store = Wrapper("reduce" if reduction else "store", rank, op=reduction or "", hint=store_hint)
+    load = CopyOp("load", rank, hint=load_hint)
+    store = CopyOp("reduce" if reduction else "store", rank, op=reduction or "", hint=store_hint)
     constants = {
         "THREADS": 128 if dump else 32,
         "RANK": rank,
@@ -108,12 +108,12 @@ def copy_listed(
         "store": store.name,
         "coordinates": ", ".join(f"c[{i}]" for i in range(rank)),
     }
-    return KernelSource(
+    return make_kernel(
         "copy_listed",
-        assemble(_BODY % names, constants, header=wrappers(load, store)),
-        threads=constants["THREADS"],
-        shared_bytes=constants["STAGE_BYTES"] + BARRIER_BYTES,
-        parameters=("source", "destination", "coordinates", "windows", "poison", "record"),
-        facts=dict(constants),
+        _BODY % names,
+        constants,
+        constants["STAGE_BYTES"] + BARRIER_BYTES,
+        ("source", "destination", "coordinates", "windows", "poison", "record"),
+        header=device_functions(load, store),
         loads=len(places),
     )

@@ -25,7 +25,7 @@ from cute_py.tma.atom.op import Op, check_shared
 from cute_py.tma.atom.partition import TmaTiledCopy, make_tiled_copy, tma_tensor
 from cute_py.tma.atom.plan import TmaPlan, layout_modes
 from cute_py.tma.atom.tile_atom import TileAtom, check_fits, check_units
-from cute_py.tma.atom.tiles import tile_work
+from cute_py.tma.atom.tiles import Instructions, first_tile, last_coordinates, list_first_tile
 from cute_py.tma.descriptor.request import TensorMapTiled
 
 Path = tuple[int, ...]
@@ -81,6 +81,11 @@ class TmaAtom(TileAtom):
             StaticAssertError: the shape is not congruent with the global tensor's.
         """
         return tma_tensor(self.gtensor.shape if shape is None else shape, self.g_stride, self.plan.rank)
+
+    @cached_property
+    def _first_tile(self) -> Instructions:
+        """The instructions of the first tile; see `tiles.first_tile`."""
+        return list_first_tile(self)
 
     @cached_property
     def tiled_copy(self) -> TmaTiledCopy:
@@ -187,10 +192,10 @@ def explain_atom(atom: TmaAtom) -> str:
 
 def _instructions(atom: TmaAtom) -> list[str]:
     try:
-        work = tile_work(atom)
+        work = first_tile(atom)
     except CuteError as error:
         return [f"  {line}" for line in str(error).splitlines()]
-    first, last = (", ".join(map(str, coord)) for coord in (work.coords[0].tolist(), work.last))
+    first, last = (", ".join(map(str, coord)) for coord in (work.coords[0].tolist(), last_coordinates(work)))
     tiles, total = counted(work.tiles, "tile"), work.tiles * len(work.coords)
     return [
         f"  {atom.instructions} per tile and CTA, {tiles}, {total} in all",

@@ -39,7 +39,7 @@ from cute_py.tma.atom.op import Op, as_op, check_op, multicast_count, swizzle_ro
 from cute_py.tma.atom.plan import BrokenCondition, TmaPlan, layout_modes, plan_tiled
 from cute_py.tma.atom.smem_layout import SPANS, make_smem_layout
 from cute_py.tma.atom.tile_atom import expect_fits
-from cute_py.tma.atom.tiles import tile_work
+from cute_py.tma.atom.tiles import first_tile
 from cute_py.tma.descriptor.formats import Interleave, L2Promotion, OobFill, TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.descriptor.violations import violations
@@ -136,7 +136,7 @@ def find_fixes(make: Any, arguments: dict[str, Any], most: int = 2) -> list[Fix]
         try:
             atom = make(**{**arguments, **fix.arguments})
             expect_fits(atom)
-            tile_work(atom)
+            first_tile(atom)
         except CuteError:
             continue
         found.append(fix)

@@ -58,6 +58,7 @@ class TileAtom:
     cta_tiler: Any
     gbasis: Any
     plan: Any
+    _first_tile: Any
     request: Any
     swizzle: Swizzle
     dtype: DType

@@ -10,8 +10,7 @@ from typing import Final
 
 from cute_py.errors import InvalidValueError
 from cute_py.gpu.kernels.copy import BARRIER_BYTES, stage_bytes
-from cute_py.gpu.kernels.source import KernelSource, assemble
-from cute_py.targets import MAX_CLUSTER
+from cute_py.gpu.kernels.source import KernelSource, make_kernel
 
 _PARTS: Final = r"""
 __device__ __forceinline__ void bulk_load(u32 shared, const u8* from, u32 bytes, u32 barrier) {
@@ -93,14 +92,8 @@ def copy_bulk(tile_bytes: int = 16384, *, pad_shared: int = 0) -> KernelSource:
     if tile_bytes % 16 or tile_bytes < 16:
         raise InvalidValueError(f"tile = {tile_bytes} bytes; must be a positive multiple of 16")
     constants = {"THREADS": 32, "TILE_BYTES": tile_bytes, "STAGE_BYTES": stage_bytes(tile_bytes)}
-    return KernelSource(
-        "copy_bulk",
-        assemble(_PARTS + _COPY, constants),
-        threads=32,
-        shared_bytes=constants["STAGE_BYTES"] + BARRIER_BYTES + pad_shared,
-        parameters=("source", "destination", "bytes", "record"),
-        facts=dict(constants),
-    )
+    shared = constants["STAGE_BYTES"] + BARRIER_BYTES + pad_shared
+    return make_kernel("copy_bulk", _PARTS + _COPY, constants, shared, ("source", "destination", "bytes", "record"))
 
 
 def exchange_bulk(tile_bytes: int, cluster: int) -> KernelSource:
@@ -111,15 +104,8 @@ def exchange_bulk(tile_bytes: int, cluster: int) -> KernelSource:
     """
     if tile_bytes % 16 or tile_bytes < 16:
         raise InvalidValueError(f"tile = {tile_bytes} bytes; must be a positive multiple of 16")
-    if not 2 <= cluster <= MAX_CLUSTER:
+    if not 2 <= cluster <= 16:
         raise InvalidValueError(f"cluster = {cluster} CTAs; must be 2 to 16: a block alone has no peer")
     constants = {"THREADS": 32, "TILE_BYTES": tile_bytes, "STAGE_BYTES": stage_bytes(tile_bytes), "CLUSTER": cluster}
-    return KernelSource(
-        "exchange_bulk",
-        assemble(_PARTS + _EXCHANGE, constants),
-        threads=32,
-        shared_bytes=2 * constants["STAGE_BYTES"] + BARRIER_BYTES,
-        cluster=cluster,
-        parameters=("source", "destination", "record"),
-        facts=dict(constants),
-    )
+    shared, parameters = 2 * constants["STAGE_BYTES"] + BARRIER_BYTES, ("source", "destination", "record")
+    return make_kernel("exchange_bulk", _PARTS + _EXCHANGE, constants, shared, parameters, cluster=cluster)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Final
 
 from cute_py.gpu.kernels.copy import BARRIER_BYTES, stage_bytes
-from cute_py.gpu.kernels.source import KernelSource, assemble
+from cute_py.gpu.kernels.copy_op import CopyOp, device_functions
+from cute_py.gpu.kernels.source import KernelSource, make_kernel
 from cute_py.gpu.kernels.walk import TileWalk
-from cute_py.gpu.kernels.wrappers import Wrapper, wrappers
 
 _LOAD: Final = r"""
 extern "C" __global__ void __launch_bounds__(THREADS) load_only(
@@ -93,8 +93,7 @@ __device__ __forceinline__ void store_tile(u32 tile, u32 shared, const TensorMap
 
 def _source(name: str, body: str, header: str, constants: dict[str, int], parameters: tuple[str, ...]) -> KernelSource:
     shared = constants["STAGE_BYTES"] * (constants["STAGES"] if name == "load_only" else 1) + BARRIER_BYTES
-    text = assemble(body, constants, header=header)
-    return KernelSource(name, text, threads=32, shared_bytes=shared, parameters=parameters, facts=dict(constants))
+    return make_kernel(name, body, constants, shared, parameters, header=header)
 
 
 def load_only(walk: TileWalk, tile_bytes: int, *, blocks: int, stages: int, bulk: bool = False) -> KernelSource:
@@ -105,7 +104,7 @@ def load_only(walk: TileWalk, tile_bytes: int, *, blocks: int, stages: int, bulk
     return _source(
         "load_only",
         (_BULK_LOAD if bulk else _TENSOR_LOAD % _fill("load", walk)) + _LOAD,
-        "" if bulk else wrappers(Wrapper("load", len(walk.counts))),
+        "" if bulk else device_functions(CopyOp("load", len(walk.counts))),
         _constants(walk, tile_bytes, blocks, stages),
         ("source", "address", "record"),
     )
@@ -119,14 +118,14 @@ def store_only(walk: TileWalk, tile_bytes: int, *, blocks: int, stages: int, bul
     return _source(
         "store_only",
         (_BULK_STORE if bulk else _TENSOR_STORE % _fill("store", walk)) + _STORE,
-        "" if bulk else wrappers(Wrapper("store", len(walk.counts))),
+        "" if bulk else device_functions(CopyOp("store", len(walk.counts))),
         _constants(walk, tile_bytes, blocks, stages),
         ("destination", "address", "pattern", "record"),
     )
 
 
 def _fill(kind: str, walk: TileWalk) -> dict[str, str]:
-    return {"call": Wrapper(kind, len(walk.counts)).name, "coordinates": ", ".join(walk.expressions("tile"))}
+    return {"call": CopyOp(kind, len(walk.counts)).name, "coordinates": ", ".join(walk.expressions("tile"))}
 
 
 def _constants(walk: TileWalk, tile_bytes: int, blocks: int, stages: int) -> dict[str, int]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from cute_py.gpu.kernels.replace import ReplaceCase, replace_call
+from benchmarks.kernels.replace import ReplaceCase
+from cute_py.gpu.kernels.copy_op import CopyOp, device_functions
 from cute_py.gpu.kernels.single import single_instructions
-from cute_py.gpu.kernels.source import KernelSource, assemble
-from cute_py.gpu.kernels.wrappers import Wrapper, wrappers
+from cute_py.gpu.kernels.source import KernelSource, make_kernel
 
 EVIDENCE: Final = "assembled, not executed"
 
@@ -79,51 +79,50 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_to_tensor_memory(
 def gather_scatter() -> KernelSource:
     """gather4 loads (alone and multicast), scatter4 stores, and the two im2col::w modes, as single instructions."""
     forms = (
-        Wrapper("load", 2, "tile::gather4"),
-        Wrapper("load", 2, "tile::gather4", multicast=True),
-        Wrapper("store", 2, "tile::scatter4"),
-        Wrapper("load", 4, "im2col::w"),
-        Wrapper("load", 4, "im2col::w::128"),
-        Wrapper("prefetch", 2, "tile::gather4"),
+        CopyOp("load", 2, "tile::gather4"),
+        CopyOp("load", 2, "tile::gather4", multicast=True),
+        CopyOp("store", 2, "tile::scatter4"),
+        CopyOp("load", 4, "im2col::w"),
+        CopyOp("load", 4, "im2col::w::128"),
+        CopyOp("prefetch", 2, "tile::gather4"),
     )
     return single_instructions(forms, window_bytes=65536, cluster=2, arch="sm_100a")
 
 
 def load_pair(rows: int = 64, row_bytes: int = 128) -> KernelSource:
     """Two CTAs load half a tile each (a box of `rows` rows) and count all bytes on the leader's barrier."""
-    load = Wrapper("load", 2, pair=True)
+    load = CopyOp("load", 2, pair=True)
     constants = {"THREADS": 128, "ROWS": rows, "TILE_BYTES": rows * row_bytes, "PEER_BIT_MASK": PEER_BIT_MASK}
-    text = assemble(_PAIR % {"load": load.name}, constants, header=wrappers(load))
-    return KernelSource(
+    return make_kernel(
         "load_pair",
-        text,
-        threads=128,
-        shared_bytes=rows * row_bytes + 128,
+        _PAIR % {"load": load.name},
+        constants,
+        rows * row_bytes + 128,
+        ("source", "dump", "record"),
+        header=device_functions(load),
+        facts={"evidence": EVIDENCE},
         cluster=2,
         arch="sm_100a",
-        parameters=("source", "dump", "record"),
-        facts={**constants, "evidence": EVIDENCE},
     )
 
 
 def copy_to_tensor_memory() -> KernelSource:
     """One tcgen05.cp of shape 128x128b from shared memory, read back through tcgen05.ld."""
-    constants = {"THREADS": 128, "TILE_BYTES": 2048}
-    return KernelSource(
+    return make_kernel(
         "copy_to_tensor_memory",
-        assemble(_TMEM, constants),
-        threads=128,
-        shared_bytes=2048 + 128,
+        _TMEM,
+        {"THREADS": 128, "TILE_BYTES": 2048},
+        2048 + 128,
+        ("source", "matrix_descriptor", "dump", "record"),
+        facts={"evidence": EVIDENCE},
         arch="sm_100a",
-        parameters=("source", "matrix_descriptor", "dump", "record"),
-        facts={**constants, "evidence": EVIDENCE},
     )
 
 
 def replace_atomicity() -> KernelSource:
     """tensormap.replace of swizzle_atomicity, a field that sm_90 does not have."""
     calls = "\n".join(
-        f"  {replace_call(ReplaceCase('swizzle_mode', immediate=3), 'map', '0')}".replace("swizzle_mode", name)
+        f"  {ReplaceCase('swizzle_mode', immediate=3).call('map', '0')}".replace("swizzle_mode", name)
         for name in ("swizzle_mode", "swizzle_atomicity")
     )
     body = (
@@ -133,12 +132,5 @@ def replace_atomicity() -> KernelSource:
         "  if (threadIdx.x < 16) words[threadIdx.x] = out[threadIdx.x];\n  __syncwarp();\n"
         f"{calls}\n  __syncwarp();\n  if (threadIdx.x < 16) out[threadIdx.x] = words[threadIdx.x];\n}}\n"
     )
-    return KernelSource(
-        "replace_atomicity",
-        assemble(body, {"THREADS": 32}),
-        threads=32,
-        shared_bytes=0,
-        arch="sm_100a",
-        parameters=("out",),
-        facts={"evidence": EVIDENCE},
-    )
+    facts = {"evidence": EVIDENCE}
+    return make_kernel("replace_atomicity", body, {"THREADS": 32}, 0, ("out",), facts=facts, arch="sm_100a")

@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from cute_py.errors import InvalidValueError
-from cute_py.gpu.kernels.source import KernelSource, assemble
+from cute_py.gpu.kernels.rebind import replace_call
+from cute_py.gpu.kernels.source import KernelSource, make_kernel
 
 REPLACE_JOB: Final = struct.Struct("<QQII")
 """Address of the map (128 bytes, read and written back); value; index of the case; padding."""
-
-WIDE_FIELDS: Final = frozenset({"global_address", "global_stride"})
-"""Their value is a 64-bit register. PTX ISA 8.3, tensormap.replace."""
 
 ORDINAL_FIELDS: Final = frozenset({"box_dim", "global_dim", "global_stride", "element_stride"})
 IMMEDIATE_FIELDS: Final = frozenset({"elemtype", "interleave_layout", "swizzle_mode", "fill_mode"})
@@ -32,16 +30,16 @@ class ReplaceCase:
     ordinal: int = 0
     immediate: int | None = None
 
-    def instruction(self, space: str, address: str, value: str) -> str:
-        """The text with operands filled in.
+    def call(self, address: str, value: str) -> str:
+        """One inline-assembly statement that replaces the field of the map at a shared-memory `address`.
 
-        >>> ReplaceCase("global_dim", 2).instruction("shared::cta", "%0", "%1")
-        'tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%0], 2, %1;'
+        >>> ReplaceCase("global_dim", 2).call("map", "size")[:80]
+        'asm volatile("tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%0], 2, %'
         """
-        width = "b64" if self.field in WIDE_FIELDS else "b32"
-        ordinal = f"{self.ordinal}, " if self.field in ORDINAL_FIELDS else ""
-        operand = str(self.immediate) if self.field in IMMEDIATE_FIELDS else value
-        return f"tensormap.replace.tile.{self.field}.{space}.b1024.{width} [{address}], {ordinal}{operand};"
+        if self.field in IMMEDIATE_FIELDS:
+            text = f"tensormap.replace.tile.{self.field}.shared::cta.b1024.b32 [%0], {self.immediate};"
+            return f'asm volatile("{text}" ::"r"({address}) : "memory");'
+        return replace_call(self.field, address, value, self.ordinal if self.field in ORDINAL_FIELDS else None)
 
 
 _BODY: Final = r"""
@@ -64,15 +62,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) replace_fields(const Job* 
 """
 
 
-def replace_call(case: ReplaceCase, address: str, value: str) -> str:
-    """One inline-assembly statement that replaces a field of the map at a shared-memory `address`."""
-    text = case.instruction("shared::cta", "%0", "%1")
-    if case.field in IMMEDIATE_FIELDS:
-        return f'asm volatile("{text}" ::"r"({address}) : "memory");'
-    letter, kind = ("l", "u64") if case.field in WIDE_FIELDS else ("r", "u32")
-    return f'asm volatile("{text}" ::"r"({address}), "{letter}"(({kind})({value})) : "memory");'
-
-
 def replace_fields(cases: tuple[ReplaceCase, ...]) -> KernelSource:
     """The kernel that runs jobs whose `which` is an index into `cases`; one block of a warp a job.
 
@@ -87,9 +76,8 @@ def replace_fields(cases: tuple[ReplaceCase, ...]) -> KernelSource:
         if (case.immediate is None) == (case.field in IMMEDIATE_FIELDS):
             raise InvalidValueError(f"{case.field}: an immediate value is for {', '.join(sorted(IMMEDIATE_FIELDS))}")
     lines = "\n".join(
-        f"      case {number}: {replace_call(case, 'address', 'job.value')} break;" for number, case in enumerate(cases)
+        f"      case {number}: {case.call('address', 'job.value')} break;" for number, case in enumerate(cases)
     )
-    text = assemble(_BODY % {"cases": lines}, {"THREADS": 32})
-    return KernelSource(
-        "replace_fields", text, threads=32, shared_bytes=0, parameters=("jobs",), facts={"cases": cases}
+    return make_kernel(
+        "replace_fields", _BODY % {"cases": lines}, {"THREADS": 32}, 0, ("jobs",), facts={"cases": cases}
     )

@@ -14,9 +14,9 @@ from typing import Final
 
 from cute_py.errors import InvalidValueError
 from cute_py.gpu.kernels.copy import stage_bytes
-from cute_py.gpu.kernels.source import KernelSource, assemble
+from cute_py.gpu.kernels.copy_op import CopyOp, device_functions
+from cute_py.gpu.kernels.source import KernelSource, make_kernel
 from cute_py.gpu.kernels.walk import TileWalk
-from cute_py.gpu.kernels.wrappers import Wrapper, wrappers
 
 _BODY: Final = r"""
 __device__ __forceinline__ void cluster_sync() {
@@ -130,7 +130,7 @@ def load_cluster(
         raise InvalidValueError(f"tile = {tile_bytes} bytes; must be a multiple of {cluster} slices of 128 bytes")
     if walk.tiles * passes >= 2**31:
         raise InvalidValueError(f"{walk.tiles} tiles x {passes} passes; must be below 2**31")
-    load = Wrapper("load", len(walk.counts), multicast=multicast and cluster > 1)
+    load = CopyOp("load", len(walk.counts), multicast=multicast and cluster > 1)
     coordinates = [
         f"{base} + (int)(b * {step}u)" if step else base
         for base, step in zip(walk.expressions("tile"), slice_step, strict=True)
@@ -150,12 +150,13 @@ def load_cluster(
     }
     mask = f", (u16){2**cluster - 1}" if load.multicast else ""
     names = {"load": load.name, "coordinates": ", ".join(coordinates), "mask": mask}
-    return KernelSource(
+    return make_kernel(
         "load_cluster",
-        assemble(_BODY % names, constants, header=wrappers(load)),
-        threads=64,
-        shared_bytes=constants["STAGE_BYTES"] * stages + 16 * stages,
+        _BODY % names,
+        constants,
+        constants["STAGE_BYTES"] * stages + 16 * stages,
+        ("source", "dump", "sums", "record"),
+        header=device_functions(load),
+        facts={"walk": walk},
         cluster=cluster,
-        parameters=("source", "dump", "sums", "record"),
-        facts={**constants, "walk": walk},
     )
