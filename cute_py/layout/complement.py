@@ -117,9 +117,13 @@ def complement(layout: Any, cotarget: Any = None) -> Any:
     if is_underscore(layout):
         return layout
     inner = layout if type(layout) is Layout else domain_of(layout)
-    if cotarget is not None:
-        return complement_of(inner, cotarget.real if type(cotarget) is Int else shape_of(cotarget))
+    if type(cotarget) is Int:
+        return complement_of(inner, cotarget.real)
     profile = coprofile_of(inner._stride)
-    if profile == 0:
-        return complement_of(inner, product_of(coshape_of(inner._shape, inner._stride)))
-    return _by_axis(inner, profile, coshape_of(*filtered(inner._shape, inner._stride)))
+    if cotarget is not None:
+        target = shape_of(cotarget)
+    elif profile == 0:
+        target = product_of(coshape_of(inner._shape, inner._stride))
+    else:
+        target = coshape_of(*filtered(inner._shape, inner._stride))
+    return complement_of(inner, target) if profile == 0 else _by_axis(inner, profile, target)

@@ -28,14 +28,15 @@ from typing import Any
 from cute_py.argument_checks import expect, expect_choice, expect_fields, expect_integer, expect_integers, expect_name
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaBuildError, given, integer_text
-from cute_py.ptx.forms_tensor import REDUCE_KINDS
-from cute_py.targets import architecture
+from cute_py.ptx.forms_copy import REDUCE_KINDS
+from cute_py.targets import MAX_CLUSTER, architecture
 from cute_py.tma.atom.atom import TmaAtom
-from cute_py.tma.atom.check import expect_fits
-from cute_py.tma.atom.tile_atom import TileAtom
+from cute_py.tma.atom.tile_atom import TileAtom, expect_fits
 from cute_py.tma.atom.tiles import instructions
-from cute_py.tma.descriptor.arch import architecture as shared_memory_of
+from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapSwizzle
+from cute_py.tma.descriptor.limits import SWIZZLE_SPAN, bounds
+from cute_py.tma.descriptor.limits import architecture as shared_memory_of
 from cute_py.tma.descriptor.request import TensorMapTiled
 
 MLIR_TYPES: dict[str, str] = {
@@ -332,23 +333,14 @@ def copy_shape_of(atom: Any, *, tensor: str = "A") -> CopyShape:
 
 
 SWIZZLE_SPAN_BYTES: dict[TensorMapSwizzle, int] = {
-    TensorMapSwizzle.B32: 32,
-    TensorMapSwizzle.B64: 64,
-    TensorMapSwizzle.B128: 128,
-    TensorMapSwizzle.B128_ATOM_32B: 128,
-    TensorMapSwizzle.B128_ATOM_32B_FLIP_8B: 128,
-    TensorMapSwizzle.B128_ATOM_64B: 128,
+    swizzle: SWIZZLE_SPAN.get(swizzle) or 128 for swizzle in TensorMapSwizzle if swizzle
 }
 """Longest innermost box extent in bytes. Source: CUDA 13.0 driver API, cuTensorMapEncodeTiled, swizzle."""
-
-MAX_CLUSTER = 16
-"""CTAs of one cluster. Source: CUDA programming guide, thread block clusters (non-portable size)."""
 
 MAX_BOXES = shared_memory_of("sm_90a").block_shared_memory_bytes // 16
 """Boxes of one tile: a box has 16 bytes or more, and a CTA 227 KiB of shared memory."""
 
-MAX_BOX_EXTENT = 256
-"""Elements of one box mode. Source: CUDA 13.0 driver API, cuTensorMapEncodeTiled, boxDim."""
+MAX_BOX_EXTENT = bounds("box")[1]
 
 LOAD_MODES = ("tile", "im2col", "im2col::w", "im2col::w::128", "tile::gather4")
 STORE_MODES = ("tile", "im2col_no_offs", "tile::scatter4")
@@ -407,7 +399,7 @@ class CopyShape:
         put(self, "tile", _extents(self.tile, "tile"))
         put(self, "swizzle", _swizzle(self.swizzle))
         rank = len(self.tile)
-        if not 1 <= rank <= 5:
+        if not 1 <= rank <= MAX_RANK:
             raise InvalidValueError(f"a tile of rank {rank}; a tensor map has rank 1 to 5")
         put(self, "axes", self.axes or AXIS_NAMES[rank] if isinstance(self.axes, tuple) else self.axes)
         if self.box is not None:
@@ -499,7 +491,9 @@ class CopyShape:
                 f"a row of {wanted[-1]} x {self.dtype.name} is {row} bytes, and a {span}B-swizzled row is at most "
                 f"{span} bytes"
             )
-        reasons += [f"a box extent is at most {MAX_BOX_EXTENT}; got {extent}" for extent in wanted if extent > 256]
+        reasons += [
+            f"a box extent is at most {MAX_BOX_EXTENT}; got {extent}" for extent in wanted if extent > MAX_BOX_EXTENT
+        ]
         count = self.num_boxes
         return (
             f"box [{_list(wanted)}] can't be encoded, split into {count} boxes of [{_list(self.instruction_box)}]: "

@@ -22,10 +22,10 @@ from cute_py.layout.trees import leaves, rank_of
 from cute_py.tensor.arrays import ArrayEngine
 from cute_py.tensor.pointers import Pointer
 from cute_py.tensor.tensor import Tensor, make_tensor
-from cute_py.tma.atom.gbasis import MAX_TMA_RANK, construct_tma_gbasis, make_cta_v_map
-from cute_py.tma.atom.op import architecture_number
+from cute_py.tma.atom.gbasis import construct_tma_gbasis, make_cta_v_map
+from cute_py.tma.atom.op import architecture_number, swizzle_row, why_not_swizzle
 from cute_py.tma.atom.plan import TmaPlan, plan_tiled
-from cute_py.tma.atom.swizzle_mode import swizzle_row, why_not_swizzle
+from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.dialect import diagnostics as say
 from cute_py.tma.dialect.descriptors import TmaDescriptorIm2col, TmaDescriptorTiled
 from cute_py.tma.dialect.diagnostics import Finding, refuse
@@ -70,8 +70,8 @@ def _source(tensor: Any, found: list[Finding]) -> _Source | None:
     if not isinstance(engine, (Pointer, ArrayEngine)) or getattr(engine, "space", "gmem") != "gmem":
         found.append(Finding(say.NOT_GLOBAL, str(tensor)))
     rank = rank_of(tensor.shape)
-    if not 1 <= rank <= MAX_TMA_RANK:
-        found.append(Finding(f"rank(tensor) = {rank} modes; must be 1 to {MAX_TMA_RANK}"))
+    if not 1 <= rank <= MAX_RANK:
+        found.append(Finding(f"rank(tensor) = {rank} modes; must be 1 to {MAX_RANK}"))
     if not isinstance(tensor.layout, Layout):
         found.append(Finding(say.COMPOSED_LAYOUT, str(tensor.layout)))
     if found:

@@ -20,6 +20,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 from cute_py.argument_checks import expect, expect_fields, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, TmaBuildError, given
 from cute_py.layout.leaf import Dynamic, coordinate, internal_leaf, public
+from cute_py.targets import MAX_CLUSTER
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.dialect import diagnostics as say
 from cute_py.tma.dialect.cache_mode import CacheMode, as_cache_mode, why_not_cache_mode
@@ -70,7 +71,7 @@ def why_not_reduction(kind: TmaReduceKind, dtype: str) -> str | None:
     return f"reduction {kind.name} of {dtype}; the hardware has it for {', '.join(_DTYPES_OF[kind])}"
 
 
-MASK_BITS: Final = 16
+MASK_BITS: Final = MAX_CLUSTER
 """CTAs of the largest cluster."""
 SMALLEST_MULTICAST_BYTES: Final = 128
 """Bytes of one CTA's box below which the TMA load walkthrough refuses a multicast. A rule of the dialect."""

@@ -18,8 +18,7 @@ from cute_py.layout.layout import Layout, domain_of
 from cute_py.layout.leaf import Tree, coordinate, is_symbolic, public, value_of
 from cute_py.layout.trees import leaves, modes, rank_of
 from cute_py.tensor.tensor import Tensor
-from cute_py.tma.atom.partition import tile_layout
-from cute_py.tma.atom.tma_tensor import tma_tensor
+from cute_py.tma.atom.partition import tile_layout, tma_tensor
 from cute_py.tma.dialect.mlir_text import layout_text, tree_text
 from cute_py.tma.dialect.modes import TmaLoadMode, TmaReduceKind, TmaStoreMode
 

@@ -22,8 +22,8 @@ from typing import Any, Final
 
 from cute_py.argument_checks import expect_fields
 from cute_py.errors import InvalidValueError, TmaVerifyError, given
-from cute_py.tma.atom.multicast import MAX_CLUSTER, multicast_count
-from cute_py.tma.atom.op import architecture_number
+from cute_py.targets import MAX_CLUSTER
+from cute_py.tma.atom.op import architecture_number, multicast_count
 from cute_py.tma.dialect.mlir_text import tile_text, type_text
 from cute_py.tma.dialect.modes import (
     TmaLoadMode,

@@ -21,9 +21,9 @@ from cute_py.tensor.arrays import ArrayEngine
 from cute_py.tensor.pointers import Pointer
 from cute_py.tensor.tensor import Tensor, make_tensor
 from cute_py.tma.atom.gbasis import GBasis, construct_tma_gbasis, make_cta_v_map
+from cute_py.tma.atom.op import swizzle_row, why_not_swizzle
+from cute_py.tma.atom.partition import tma_tensor
 from cute_py.tma.atom.plan import multicast_box, shape_and_stride, tma_strides
-from cute_py.tma.atom.swizzle_mode import swizzle_row, why_not_swizzle
-from cute_py.tma.atom.tma_tensor import tma_tensor
 from cute_py.tma.dialect.modes import TmaLoadMode, TmaReduceKind, TmaStoreMode
 
 _ARRAYS = ("__array_interface__", "__cuda_array_interface__", "__dlpack__")

@@ -18,8 +18,9 @@ from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves, rank_of
 from cute_py.tensor.pointers import Pointer
 from cute_py.tensor.tensor import Tensor
-from cute_py.tma.atom.gbasis import MAX_BOX_EXTENT, MAX_TMA_RANK
-from cute_py.tma.atom.swizzle_mode import why_not_swizzle
+from cute_py.tma.atom.op import why_not_swizzle
+from cute_py.tma.descriptor.fields import MAX_RANK
+from cute_py.tma.descriptor.limits import bounds
 from cute_py.tma.dialect.modes import CHUNKED_SWIZZLE_GATE, why_not_gate
 from cute_py.tma.dialect.verifier_operands import PartitionOperands, mode_sizes
 
@@ -56,7 +57,7 @@ class Step:
 
 
 def _rank_fits(layout: Any) -> bool:
-    return not hasattr(layout, "shape") or 1 <= rank_of(layout.shape) <= MAX_TMA_RANK
+    return not hasattr(layout, "shape") or 1 <= rank_of(layout.shape) <= MAX_RANK
 
 
 def walks_modes(v_map: Layout, of_integer_shape: bool) -> bool:
@@ -179,8 +180,8 @@ def valid_layout(op: PartitionOperands, gates: Gates) -> bool:
         return bool(box)
     return (
         fits
-        and op.uncollapsed_rank <= MAX_TMA_RANK
-        and all(extent <= MAX_BOX_EXTENT for extent in box)
+        and op.uncollapsed_rank <= MAX_RANK
+        and all(extent <= bounds("box")[1] for extent in box)
         and op.major_stride in (None, 1)
     )
 

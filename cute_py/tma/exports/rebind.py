@@ -18,6 +18,7 @@ from cute_py.argument_checks import expect, expect_choice, expect_fields, expect
 from cute_py.errors import EmissionError
 from cute_py.ptx.render import ptx
 from cute_py.targets import NEWEST_VERSION, Version, architecture, expect_version, version_text
+from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.formats import FORMATS
 from cute_py.tma.descriptor.replace import ELEMTYPES
 from cute_py.tma.descriptor.request import TensorMap, TensorMapTiled
@@ -112,7 +113,7 @@ def rebind_violations(
 ) -> tuple[str, ...]:
     """Every reason why a rebind can't be done; () if it can."""
     found = []
-    if not 1 <= rank <= 5:
+    if not 1 <= rank <= MAX_RANK:
         found.append(f"rank = {rank}; must be 1 to 5")
     if space not in SPACES:
         found.append(f"address space {space}; a map is replaced in global or shared::cta")
