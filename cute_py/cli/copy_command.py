@@ -24,12 +24,13 @@ from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight
 from cute_py.layout.leaf import Int
 from cute_py.tensor.printing import format_tensor
 from cute_py.tma.atom.atom import TmaAtom
-from cute_py.tma.atom.check import expect_fits
-from cute_py.tma.atom.formats import movable_type
 from cute_py.tma.atom.make import make_tma_copy
+from cute_py.tma.atom.op import movable_type
+from cute_py.tma.atom.tile_atom import expect_fits
 from cute_py.tma.atom.tiles import instructions
-from cute_py.tma.descriptor.arch import architecture
 from cute_py.tma.descriptor.describe import describe
+from cute_py.tma.descriptor.fields import MAX_RANK
+from cute_py.tma.descriptor.limits import architecture
 
 SHOWN_ELEMENTS: Final = 64
 """A TMA tensor of at most so many elements is printed whole, of a larger one its first corner."""
@@ -66,7 +67,7 @@ def parse_tile(text: str) -> tuple[int, ...]:
     tile = tuple(int(p) for p in parts)
     if any(n < 1 for n in tile):
         raise InvalidValueError(f"tile {text!r}; every size must be at least 1")
-    if len(tile) > 5:
+    if len(tile) > MAX_RANK:
         raise InvalidValueError(f"tile {text!r} has {len(tile)} modes; a TMA box has at most 5")
     return tile
 

@@ -24,16 +24,14 @@ from cute_py.cli.files import check_output
 from cute_py.draw.picture import write_whole
 from cute_py.errors import FileFormatError, InvalidValueError, ParseError
 from cute_py.tma.descriptor.decode import decode
-from cute_py.tma.descriptor.describe import describe
+from cute_py.tma.descriptor.describe import describe, logical_slots
 from cute_py.tma.descriptor.diff import diff
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import Interleave, L2Promotion, OobFill, TensorMapSwizzle
-from cute_py.tma.descriptor.from_array import format_of, request_of_npy
 from cute_py.tma.descriptor.hazards import hazards
-from cute_py.tma.descriptor.json_form import from_json, member_named, to_json
+from cute_py.tma.descriptor.plain_data import format_of, from_json, member_named, request_of_npy, to_json
 from cute_py.tma.descriptor.read import read_map
 from cute_py.tma.descriptor.request import TensorMap, TensorMapTiled
-from cute_py.tma.descriptor.slots import logical_slots
 from cute_py.tma.descriptor.violations import violations
 
 MAP_HELP = (

@@ -24,8 +24,8 @@ from cute_py.cli.arguments import driver_version, json_option
 from cute_py.cli.terminal import ERROR, HINT, painted, spinner, tell, wants_colour
 from cute_py.errors import CuteError
 from cute_py.gpu.device import MIN_DRIVER
+from cute_py.tma.descriptor.encode import QUIRKS
 from cute_py.tma.descriptor.formats import CUDA_H, MEASURED
-from cute_py.tma.descriptor.quirks import QUIRKS
 
 MEASURED_DRIVER: Final = 13000
 """The version of the driver that was measured: 580.159.04."""

@@ -22,6 +22,7 @@ from typing import Any
 from cute_py.draw.picture import why_not_written, write_whole
 from cute_py.dtypes import as_dtype
 from cute_py.errors import FileFormatError, MissingPackageError, counted, integer_text, shortened
+from cute_py.tma.descriptor.fields import MAX_RANK
 
 SUFFIXES = (".npy", ".npz", ".safetensors")
 NPY_MAGIC = b"\x93NUMPY"
@@ -247,7 +248,7 @@ def _check_header(path: str, shape: tuple[int, ...], dtype: Any) -> None:
         raise FileFormatError(f"{path}: shape {shortened(str(shape))} has a negative size")
     if math.prod(shape) == 0:
         raise FileFormatError(f"{path}: shape {shortened(str(shape))} has no elements")
-    if not 1 <= len(shape) <= 5:
+    if not 1 <= len(shape) <= MAX_RANK:
         raise FileFormatError(f"{path}: {len(shape)} dimensions; a TMA tensor has 1 to 5")
 
 

@@ -17,7 +17,7 @@ from cute_py.copies.emulated_copy import CopyResult, TileResult, emulated_copy, 
 from cute_py.errors import InvalidValueError, given
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Tree
-from cute_py.tma.atom.check import expect_fits
+from cute_py.tma.atom.tile_atom import expect_fits
 from cute_py.tma.atom.tiles import instructions, known
 
 if TYPE_CHECKING:

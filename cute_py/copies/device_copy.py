@@ -34,7 +34,7 @@ from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, Tma
 from cute_py.gpu.arrays import ArrayView, array_view, device_of_array, overlap, require_pair, stream_handle
 from cute_py.gpu.device import Device, DeviceBuffer, common_device, open_device, read_memory
 from cute_py.gpu.isolate import call_isolated
-from cute_py.tma.atom.op import why_not_on
+from cute_py.tma.atom.op import check_op
 from cute_py.tma.atom.tiles import Instructions, instructions
 from cute_py.tma.descriptor.limits import STORE_UNIT
 from cute_py.tma.descriptor.replace import replace
@@ -76,9 +76,8 @@ def require_options(options: dict[str, Any], names: tuple[str, ...]) -> None:
 
 
 def _require_architecture(atom: TmaAtom, device: Device) -> None:
-    reason = why_not_on(atom.op, device.arch, atom.num_multicast)
-    if reason is not None:
-        raise DeviceError(f"{device.name}: {reason}", {"atom": str(atom.op)}, "use backend='emulator'")
+    for found in check_op(atom.op, device.arch, atom.num_multicast):
+        raise DeviceError(f"{device.name}: {found}", {"atom": str(atom.op)}, "use backend='emulator'")
 
 
 def span(view: ArrayView) -> tuple[int, int]:

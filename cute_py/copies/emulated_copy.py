@@ -18,7 +18,7 @@ from cute_py.layout.modes import unflatten
 from cute_py.layout.trees import leaves
 from cute_py.tensor.arrays import engine_and_layout
 from cute_py.tensor.pointers import make_gmem_ptr
-from cute_py.tensor.tensors import make_tensor
+from cute_py.tensor.tensor import make_tensor
 from cute_py.tma.atom.make import make_tma_copy
 from cute_py.tma.atom.tiles import Instructions, instructions
 from cute_py.tma.descriptor.limits import STORE_UNIT

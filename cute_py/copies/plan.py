@@ -36,7 +36,7 @@ from cute_py.gpu.kernels.source import KernelSource
 from cute_py.gpu.kernels.transpose import ROW_BYTES, TILES, copy_transposed
 from cute_py.gpu.kernels.walk import cover
 from cute_py.tma.descriptor.formats import L2Promotion, TensorMapSwizzle
-from cute_py.tma.descriptor.limits import STORE_UNIT
+from cute_py.tma.descriptor.limits import STORE_UNIT, bounds
 from cute_py.tma.descriptor.request import TensorMapTiled
 
 ROW: Final = 512
@@ -233,6 +233,8 @@ CROSSOVER: Final = 128 * 2**20
 WORD: Final = 8
 """Bytes of the elements that a copy without transposition moves."""
 
+STRIDE_MAX: Final = bounds("stride_range")[1]
+
 REALIGNED_ROW: Final = 256
 """Most bytes of a row that the realigning kernel shifts at once."""
 
@@ -321,7 +323,7 @@ def _require_aligned(role: str, address: int, modes: tuple[Mode, ...], strides: 
     if address % 16:
         problems.append(f"{role} address {address:#x} is {address % 16} bytes past a multiple of 16")
     problems += [f"{role} stride = {s} bytes; must be a multiple of 16" for s in strides if s % 16]
-    problems += [f"{role} stride = {s} bytes; must be below 2**40" for s in strides if s >= 2**40]
+    problems += [f"{role} stride = {s} bytes; must be below 2**40" for s in strides if s > STRIDE_MAX]
     problems += [f"size = {mode.size}; must be at most 2**32" for mode in modes if mode.size > 2**32]
     if problems:
         more = {f"and {number}": problem for number, problem in enumerate(problems[1:], 1)}

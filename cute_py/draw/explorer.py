@@ -17,20 +17,17 @@ from cute_py.dtypes import DTYPES
 from cute_py.layout.layout import Layout, LayoutRight, static
 from cute_py.layout.swizzle import Swizzle
 from cute_py.tensor.pointers import make_gmem_ptr
-from cute_py.tensor.tensors import make_tensor
-from cute_py.tma.atom.check import BARRIER_BYTES
-from cute_py.tma.atom.formats import FORMAT_OF, SAME_WIDTH
-from cute_py.tma.atom.gbasis import MAX_BOX_EXTENT, MAX_TMA_RANK
+from cute_py.tensor.tensor import make_tensor
 from cute_py.tma.atom.make import make_tma_atom
-from cute_py.tma.atom.op import OPS
+from cute_py.tma.atom.op import FORMAT_OF, OPS, SAME_WIDTH, SWIZZLE_MODES, why_not_swizzle
 from cute_py.tma.atom.smem_layout import ROWS, SPANS
-from cute_py.tma.atom.swizzle_mode import SWIZZLE_MODES, why_not_swizzle
+from cute_py.tma.atom.tile_atom import BARRIER_BYTES
 from cute_py.tma.atom.tiles import SMEM_ALIGNMENT
 from cute_py.tma.descriptor import fields
-from cute_py.tma.descriptor.arch import ADDITIONS, ARCHITECTURES
+from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.formats import FORMATS, Interleave, L2Promotion, OobFill, TensorMapSwizzle
 from cute_py.tma.descriptor.hazards import HAZARDS
-from cute_py.tma.descriptor.limits import RULES, SWIZZLE_SPAN
+from cute_py.tma.descriptor.limits import ADDITIONS, ARCHITECTURES, RULES, SWIZZLE_SPAN, bounds
 from cute_py.tma.emulator.geometry import LINE_SHIFT, SWIZZLES
 
 _ENGINE = ("leaf", "algebra", "parse", "gbasis", "plan", "descriptor", "tile", "fixes", "engine")
@@ -166,8 +163,8 @@ def facts() -> dict[str, Any]:
         "hazards": [_row(r, "name", "effect") for r in HAZARDS],
         "stages": _stage_reasons(),
         "barrier_bytes": BARRIER_BYTES,
-        "max_box": MAX_BOX_EXTENT,
-        "max_rank": MAX_TMA_RANK,
+        "max_box": bounds("box")[1],
+        "max_rank": MAX_RANK,
         "smem_alignment": SMEM_ALIGNMENT,
         **LIMITS,
         "sample_bytes": SAMPLE_BYTES,

@@ -13,29 +13,24 @@ from cute_py.draw.explorer import DEFAULTS, LIMITS, SAMPLE_BYTES, WANTED
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, GBasisError, InvalidTypeError, InvalidValueError, given
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import product_each
-from cute_py.layout.layout import Layout, static
+from cute_py.layout.layout import Layout, domain_of, static
 from cute_py.layout.recast import recast_layout
 from cute_py.layout.trees import leaves
 from cute_py.notation.parse import parse
 from cute_py.tensor.pointers import make_gmem_ptr
-from cute_py.tensor.tensors import make_tensor
+from cute_py.tensor.tensor import make_tensor
 from cute_py.tma.atom.atom import TmaAtom
-from cute_py.tma.atom.check import layout_modes, reasons
-from cute_py.tma.atom.collapsed import why_not_collapsed
-from cute_py.tma.atom.fixes import find_fixes
-from cute_py.tma.atom.formats import tensor_map_format
-from cute_py.tma.atom.gbasis import construct_tma_gbasis, make_cta_v_map
-from cute_py.tma.atom.make import byte_swizzle, make_tma_atom
-from cute_py.tma.atom.op import Op, as_op, why_not_on
-from cute_py.tma.atom.swizzle_mode import why_not_swizzle
+from cute_py.tma.atom.gbasis import check_collapsed, construct_tma_gbasis, make_cta_v_map
+from cute_py.tma.atom.make import byte_swizzle, check_map, find_fixes, make_tma_atom
+from cute_py.tma.atom.op import Op, as_op, check_op, check_swizzle, tensor_map_format
+from cute_py.tma.atom.plan import BrokenCondition, layout_modes
 from cute_py.tma.atom.tiles import Instructions, first_tile, last_coordinates, tile_steps
-from cute_py.tma.descriptor.arch import architecture, unknown_addition
+from cute_py.tma.descriptor.diff import field_table
 from cute_py.tma.descriptor.fields import PAYLOAD_BYTES
 from cute_py.tma.descriptor.hazards import hazards
-from cute_py.tma.descriptor.json_form import field_table
-from cute_py.tma.descriptor.violations import Violation, violations
+from cute_py.tma.descriptor.limits import architecture, unknown_addition
+from cute_py.tma.descriptor.violations import violations
 from cute_py.tma.simulate.trace import Trace
 
 T = TypeVar("T")
@@ -225,17 +220,15 @@ def _examined(arguments: dict[str, Any], at: str, problems: list[Problem]) -> di
     op, tensor, smem = arguments["op"], arguments["gtensor"], arguments["smem_layout"]
     dtype = tensor.element_type
     internal = as_dtype(arguments["internal_dtype"] or dtype)
-    reason = why_not_on(op, arguments["arch"], arguments["num_multicast"])
-    if reason is not None:
-        problems.append(problem("InvalidValueError", reason, field="op"))
+    for broken in check_op(op, arguments["arch"], arguments["num_multicast"]):
+        problems.append(problem("InvalidValueError", broken.message, field="op"))
     found: dict[str, Any] = {}
     before = len(problems)
     _attempt(lambda: tensor_map_format(internal), problems)
     problems[before:] = [{**p, "field": "dtype"} for p in problems[before:]]
     swizzle = _attempt(lambda: byte_swizzle(smem), problems)
-    unknown = None if swizzle is None else why_not_swizzle(swizzle)
-    if unknown is not None:
-        problems.append(problem("StaticAssertError", unknown, field="smem"))
+    for broken in [] if swizzle is None else check_swizzle(swizzle):
+        problems.append(problem("StaticAssertError", broken.message, field="smem"))
     plain = domain_of(smem)
     tiler = product_each(plain.shape) if arguments["cta_tiler"] is None else arguments["cta_tiler"]
     gmem = tensor.layout
@@ -261,12 +254,12 @@ def _examined(arguments: dict[str, Any], at: str, problems: list[Problem]) -> di
 
 def _of_atom(atom: TmaAtom, at: str, problems: list[Problem]) -> dict[str, Any]:
     gmem = atom.gtensor.layout
-    for message, mode, what in reasons(atom.plan, atom.request, gmem, atom.arch):
-        rule, source = (what.rule, what.source) if isinstance(what, Violation) else ("cute", None)
-        problems.append(problem(rule, message, mode=mode, source=source))
-    inexact = why_not_collapsed(recast_layout(gmem, atom.dtype, atom.internal_dtype), atom.plan.gbasis)
-    if inexact is not None:
-        problems.append(problem("collapsed", inexact[0], mode=inexact[1]))
+    for broken in check_map(atom.plan, atom.request, gmem, atom.arch):
+        asserted = isinstance(broken, BrokenCondition)
+        rule, source = ("cute", None) if asserted else (broken.rule, broken.source)
+        problems.append(problem(rule, broken.message, mode=broken.mode, source=source))
+    for broken in check_collapsed(recast_layout(gmem, atom.dtype, atom.internal_dtype), atom.plan.gbasis):
+        problems.append(problem("collapsed", broken.message, mode=broken.mode))
     sound = not violations(atom.request, arch=atom.arch) and unknown_addition(atom.request) is None
     small = 0 < atom.instructions * atom.num_multicast <= LIMITS["most_work"]
     # else instructions may step by a part of an element

@@ -10,7 +10,7 @@ from cute_py.draw.copy_way import tuple_text, way_of
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import AXIS_LIMIT, Cell, Legend, Table, cut_note, grid, hatch_legend, shown_around
 from cute_py.errors import InvalidTypeError, InvalidValueError
-from cute_py.tma.atom.im2col_atom import Im2colAtom
+from cute_py.tma.atom.im2col import Im2colAtom
 from cute_py.tma.descriptor.formats import Im2ColWideMode
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide
 from cute_py.tma.emulator.geometry import Geometry, geometry, image

@@ -38,12 +38,11 @@ from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.coordinate import idx2crd
 from cute_py.layout.coprofile import coprofile
-from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import product_each
-from cute_py.layout.layout import Layout
+from cute_py.layout.layout import Layout, domain_of
 from cute_py.layout.leaf import Tree, leaf_text, tree_text, value_of
 from cute_py.layout.modes import group_modes
-from cute_py.layout.pointer_flagged import SmemPtrFlag, as_position_independent_swizzle_layout, memory_layout
+from cute_py.layout.recast import SmemPtrFlag, as_position_independent_swizzle_layout, memory_layout
 from cute_py.layout.trees import leaves, map_leaves, modes
 from cute_py.tensor.tensor import Tensor
 
@@ -496,7 +495,7 @@ def draw_tv(layout: Any, tile: Any) -> Picture:
     An element that no pair reaches is hatched; one that several reach shows the first, and how many more there are.
 
     >>> from cute_py.layout.leaf import Int
-    >>> from cute_py.tensor.thread_value import make_layout_tv
+    >>> from cute_py.tensor.partition import make_layout_tv
     >>> tile, tv = make_layout_tv(Layout((Int(2), Int(2)), (Int(2), Int(1))), Layout((Int(1), Int(2))))
     >>> print(draw_tv(tv, tile))
     ((_2,_2),_2):((_4,_1),_2) on a tile of (2,4)

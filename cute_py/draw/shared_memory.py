@@ -37,11 +37,11 @@ from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.coprofile import coprofile
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int, leaf_text
-from cute_py.layout.pointer_flagged import SmemPtrFlag
+from cute_py.layout.recast import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves, modes
 from cute_py.tma.atom.atom import TmaAtom
-from cute_py.tma.atom.im2col_atom import Im2colAtom
+from cute_py.tma.atom.im2col import Im2colAtom
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide
 from cute_py.tma.simulate.trace import Step, Trace
 

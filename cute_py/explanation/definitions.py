@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
-from cute_py.tma.atom.swizzle_mode import SWIZZLE_MODES
+from cute_py.tma.atom.op import SWIZZLE_MODES
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType, TensorMapSwizzle
 
 LONGEST: Final = 160

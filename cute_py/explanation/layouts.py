@@ -17,11 +17,10 @@ from cute_py.arith_tuple.scaled_basis import ScaledBasis
 from cute_py.errors import CuteError, shortened
 from cute_py.layout.analysis import footprint, is_injective
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import rank, size
-from cute_py.layout.layout import Layout
+from cute_py.layout.layout import Layout, domain_of
 from cute_py.layout.leaf import Int
-from cute_py.layout.pointer_flagged import SmemPtrFlag, as_position_independent_swizzle_layout
+from cute_py.layout.recast import SmemPtrFlag, as_position_independent_swizzle_layout
 from cute_py.layout.swizzle import Swizzle
 from cute_py.tensor.tensor import Tensor
 

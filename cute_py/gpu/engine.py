@@ -23,6 +23,7 @@ from cute_py.gpu.isolate import call_isolated
 from cute_py.gpu.kernels.copy_op import CopyOp
 from cute_py.gpu.kernels.single import JOB, JOB_STATUS_OFFSET, STATUS, single_instructions
 from cute_py.gpu.launch import Parameters, PreparedLaunch, load_kernel
+from cute_py.tma.descriptor.limits import MAX_TRANSACTION_BYTES
 
 PAGE = 4096
 """Where each global buffer starts: a multiple of this, in bytes."""
@@ -80,8 +81,8 @@ def check_job(job: Job) -> list[Diagnostic]:
     found += [Diagnostic("operand_range", text=text) for text in outside]
     if len(job.window) % 16:
         found.append(Diagnostic("window", "window", len(job.window), "bytes", "be a multiple of 16"))
-    if not 0 <= job.expected < 2**20:  # the width of an mbarrier's tx-count; PTX ISA, mbarrier
-        text = f"expected = {job.expected} bytes; a barrier counts at most {2**20 - 1}"
+    if not 0 <= job.expected <= MAX_TRANSACTION_BYTES:
+        text = f"expected = {job.expected} bytes; a barrier counts at most {MAX_TRANSACTION_BYTES}"
         found.append(Diagnostic("expected", text=text))
     return found
 

@@ -16,6 +16,7 @@ from cute_py.gpu.device import Device, DeviceBuffer, as_device, common_device
 from cute_py.gpu.kernels.rebind import GROUP, SLOT_BYTES, copy_groups
 from cute_py.gpu.launch import Parameters, PreparedLaunch, WaitRecord, load_kernel
 from cute_py.tma.descriptor.encode import encode
+from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.formats import L2Promotion
 from cute_py.tma.descriptor.request import TensorMapTiled
 
@@ -118,7 +119,7 @@ def prepare_groups(
     ordinals |= {f"destination of pair {number}": b.device for number, (_, b) in enumerate(views)}
     device = as_device(device, common_device(ordinals))
     width, rank = views[0][0].element_bytes, len(views[0][0].shape)
-    if width not in UNSIGNED or not 1 <= rank <= 5:
+    if width not in UNSIGNED or not 1 <= rank <= MAX_RANK:
         raise InvalidValueError(
             f"rank {rank}, {width} bytes an element; ranks 1 to 5 and 1, 2, 4 or 8 bytes are possible"
         )

@@ -1,8 +1,15 @@
-"""Is a layout one-to-one, onto, does it overlap another: in time of the rank wherever theory decides, else by arrays.
+"""What a layout does: is it one-to-one, onto, does it overlap another; and what one warp's access through it costs.
 
 Sort the strides. A mode whose stride is larger than everything that the smaller modes reach together collides with
 nothing and can be put aside; so can a mode that stays below the gcd of all larger strides. Two modes s0:d0, s1:d1
-collide exactly if d1/g < s0 and d0/g < s1 with g = gcd(d0, d1). What is left after both rules is counted by arrays.
+collide exactly if d1/g < s0 and d0/g < s1 with g = gcd(d0, d1). What is left after both rules is counted by arrays;
+so the time is that of the rank wherever theory decides.
+
+As an access, a layout says which element each thread touches: mode 0 is the thread, mode 1 (if any) the value within
+the thread. Shared memory has 32 banks of 4 bytes. One request serves 32 threads of 4 bytes, 16 threads of 8 or 8
+threads of 16: a 64-bit access is done in 2 phases, a 128-bit access in 4. Within a phase, different words of one bank
+are served one after another; the same word is served to everybody at once. Global memory moves in sectors of 32 bytes,
+four of them in a line of 128.
 """
 
 from __future__ import annotations
@@ -10,14 +17,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import combinations
+from math import prod
 from typing import Any
 
-from cute_py.argument_checks import expect_integer
+from cute_py.argument_checks import expect_choice, expect_integer, expect_integers
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, make
-from cute_py.layout.leaf import value_of
 from cute_py.layout.offsets import bounds, domain_size, integer_axes, offsets
+from cute_py.layout.recast import bits_of
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves
 
@@ -67,11 +75,6 @@ def entangled(modes: list[Mode]) -> list[Mode]:
     return rest
 
 
-def _pair_collides(a: Mode, b: Mode) -> bool:
-    g = math.gcd(a[1], b[1])
-    return b[1] // g < a[0] and a[1] // g < b[0]
-
-
 def _counted(layout: Any, size: int) -> Any:
     """All offsets, one row each if they are coordinates."""
     if size > MAX_COUNTED:
@@ -86,8 +89,8 @@ def _counted(layout: Any, size: int) -> Any:
 def _distinct(table: Any) -> int:
     import numpy as np
 
-    if not len(table) or table.shape[1] > 1:
-        return len(np.unique(table, axis=0)) if len(table) else 0
+    if table.shape[1] > 1 or not len(table):
+        return len(np.unique(table, axis=0))
     column = table[:, 0]
     low, span = column.min(), int(column.max()) - int(column.min()) + 1
     if span > 16 * len(column):
@@ -97,31 +100,23 @@ def _distinct(table: Any) -> int:
     return int(seen.sum())
 
 
-def _size(layout: Layout) -> int:
-    n = 1
-    for s in leaves(layout._shape):
-        n *= value_of(s)
-    return n
-
-
 def _one_to_one(layout: Layout) -> bool:
     axes = integer_axes(layout)
-    size = _size(layout)
-    if size <= 1:
-        return True
     sizes = leaves(axes[0][0])
-    columns = [[d for d in step if d] for step in zip(*[leaves(stride) for _, stride in axes], strict=True)]
-    if any(s > 1 and not column for s, column in zip(sizes, columns, strict=True)):
+    if prod(sizes) <= 1:
+        return True
+    steps = [leaves(stride) for _, stride in axes]
+    if any(s > 1 and not any(column) for s, *column in zip(sizes, *steps, strict=True)):
         return False
-    decided = True
-    for _, stride in axes:
-        rest = entangled([(s, abs(d)) for s, d in zip(sizes, leaves(stride), strict=True) if d and s > 1])
-        if any(_pair_collides(a, b) for a, b in combinations(rest, 2)):
-            return False
-        decided = decided and len(rest) <= 2
+    for axis in steps:
+        rest = entangled([(s, abs(d)) for s, d in zip(sizes, axis, strict=True) if d and s > 1])
+        for (s0, d0), (s1, d1) in combinations(rest, 2):
+            g = math.gcd(d0, d1)
+            if d1 // g < s0 and d0 // g < s1:
+                return False
         if len(rest) > 2:
             flat = make(tuple([s for s, _ in rest]), tuple([d for _, d in rest]))
-            count = _size(flat)
+            count = domain_size(flat)
             if _distinct(_counted(flat, count)) != count:
                 return False
     return True
@@ -165,16 +160,9 @@ def is_bijective(layout: Any) -> bool:
             if low < 0:
                 return False
             box *= high + 1
-        return box == _size(layout) or not _size(layout)
+        return domain_size(layout) in (box, 0)
     table = _counted(layout, domain_size(layout))
     return bool(table.size == 0 or (np.min(table) == 0 and np.max(table) == len(table) - 1))
-
-
-def _ints(layout: Any) -> Layout | None:
-    """A plain layout of integer strides, or None."""
-    if isinstance(layout, Layout) and len(integer_axes(layout)) == 1:
-        return layout
-    return None
 
 
 def overlaps(a: Any, b: Any = None, shift: int = 0) -> bool:
@@ -192,10 +180,10 @@ def overlaps(a: Any, b: Any = None, shift: int = 0) -> bool:
     shift = expect_integer(shift, "shift", unit="elements")
     if b is None:
         return not is_injective(a)
-    x, y = _ints(a), _ints(b)
-    if x is not None and y is not None:
-        (sx, dx), (sy, dy) = integer_axes(x)[0], integer_axes(y)[0]
-        if not _size(x) or not _size(y):
+    axes = [integer_axes(t) if isinstance(t, Layout) else [] for t in (a, b)]
+    if len(axes[0]) == len(axes[1]) == 1:
+        (sx, dx), (sy, dy) = axes[0][0], axes[1][0]
+        if not domain_size(a) or not domain_size(b):
             return False
         (low_x, high_x), (low_y, high_y) = bounds(sx, dx), bounds(sy, dy)
         if high_x < low_y + shift or high_y + shift < low_x:
@@ -225,12 +213,12 @@ def footprint(layout: Any) -> Footprint:
         if len(axes) != 1:
             raise InvalidTypeError("a footprint needs integer strides", {"layout": layout}, "take one codomain axis")
         shape, stride = axes[0]
-        if not _size(layout):
+        if not domain_size(layout):
             return Footprint(0, -1, 0)
         low, high = bounds(shape, stride)
         moving = [(s, d) for s, d in zip(leaves(shape), leaves(stride), strict=True) if d and s > 1]
         core = make(tuple([s for s, _ in moving]), tuple([d for _, d in moving]))
-        size = _size(core)
+        size = domain_size(core)
         return Footprint(low, high, size if _one_to_one(core) else _distinct(_counted(core, size)))
     if domain_size(layout) > MAX_COUNTED:
         raise LayoutError(
@@ -240,3 +228,173 @@ def footprint(layout: Any) -> Footprint:
     if not table.size:
         return Footprint(0, -1, 0)
     return Footprint(int(table.min()), int(table.max()), _distinct(table.reshape(-1, 1)))
+
+
+BANKS = 32
+BANK_BYTES = 4
+SECTOR_BYTES = 32
+LINE_BYTES = 128
+MAX_BITS = 1 << 16
+"""Bits of one element: the largest power of two that a box can hold is far below."""
+MAX_ACCESSES = 1 << 20
+"""Elements of one access by a warp: 32 threads with more values than registers hold are far below."""
+VECTOR_BITS = (128, 64, 32)
+"""Widths of one thread's access above which a request takes more than one phase."""
+
+
+@dataclass(frozen=True, slots=True)
+class BankConflicts:
+    """Shared-memory cost of one access by a warp.
+
+    `wavefronts`: per phase, how many rounds it takes; 1 is conflict-free. `vector_bits`: width of one thread's access.
+    """
+
+    vector_bits: int
+    wavefronts: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        expect_choice(self.vector_bits, (8, 16, 32, 64, 128), "vector_bits")
+        if not expect_integers(self.wavefronts, "wavefronts", 1, unit="rounds"):
+            raise InvalidValueError("wavefronts is empty; an access has at least one phase")
+
+    @property
+    def total(self) -> int:
+        """Rounds of all phases."""
+        return sum(self.wavefronts)
+
+    @property
+    def conflicts(self) -> int:
+        """Rounds beyond one per phase; 0 is conflict-free."""
+        return self.total - len(self.wavefronts)
+
+    @property
+    def ways(self) -> int:
+        """The worst phase: an n-way conflict."""
+        return max(self.wavefronts)
+
+
+@dataclass(frozen=True, slots=True)
+class Coalescing:
+    """Global-memory cost of one access by a warp: 32-byte sectors and 128-byte lines, and the bytes asked for."""
+
+    sectors: int
+    lines: int
+    bytes_requested: int
+
+    def __post_init__(self) -> None:
+        for name in ("sectors", "lines", "bytes_requested"):
+            expect_integer(getattr(self, name), name, 0)
+
+    @property
+    def efficiency(self) -> float:
+        """Distinct bytes asked for / bytes moved; 1.0 is perfectly coalesced."""
+        return self.bytes_requested / (self.sectors * SECTOR_BYTES) if self.sectors else 1.0
+
+
+def _element_offsets(layout: Any, base: Any, bits: int) -> Any:
+    """int64 array (threads, values) of element offsets, whose bits from byte `base` on are counted in 64 bits."""
+    base = expect_integer(base, "base", unit="bytes")
+    if not 1 <= bits <= MAX_BITS:
+        raise InvalidValueError(f"an element of {bits} bits; must be 1 to {MAX_BITS}")
+    count = domain_size(layout)
+    if count > MAX_ACCESSES:
+        raise InvalidValueError(
+            f"a warp access of {count} elements; at most {MAX_ACCESSES} are counted", {"layout": layout}
+        )
+    table = offsets(layout)
+    if not table.size:
+        raise InvalidValueError("a warp access has at least one thread and one value", {"layout": layout})
+    reach = max(abs(int(table.min())), abs(int(table.max()))) * bits + abs(int(base)) * 8
+    if reach >= 2**62:
+        raise InvalidValueError(f"an access {reach} bits from address 0; must be less than 2**62", {"base": base})
+    if table.ndim == 1:
+        table = table[:, None]
+    if table.ndim != 2:
+        raise InvalidTypeError(
+            f"a warp access is a layout of (thread) or (thread, value), got {table.ndim} modes", {"layout": layout}
+        )
+    return table
+
+
+def bank_conflicts(layout: Any, dtype: Any, *, vector_bits: int | None = None, base: int = 0) -> BankConflicts:
+    """The shared-memory bank conflicts of one access by up to 32 threads.
+
+    Args:
+        layout: (thread) or (thread, value) -> offset in elements; plain or swizzled.
+        dtype: element type, or its bits (8 and more).
+        vector_bits: width of one thread's access: 8, 16, 32, 64 or 128. Default: the widest that the values fill, at
+            most 128. More values than one access holds are several accesses, whose phases are listed in order.
+        base: byte address of offset 0.
+    Raises:
+        LayoutError: the values of one access are not contiguous, or not aligned to its width.
+    Source:
+        CUDA C++ Programming Guide, shared memory of compute capability 5.x and newer (32 banks of 32 bits); the phases
+        of 64- and 128-bit accesses are documented by practice (profilers' wavefronts), not measured here.
+
+    >>> bank_conflicts(Layout(32, 32), "float32").ways          # a column of a 32x32 tile
+    32
+    >>> bank_conflicts(Layout((8, 8), (64, 1)), "float16").wavefronts
+    (8,)
+    >>> bank_conflicts(composition(Swizzle(3, 3, 3), Layout((8, 8), (64, 1))), "float16").wavefronts
+    (1,)
+    """
+    import numpy as np
+
+    bits = bits_of(dtype)
+    if vector_bits is not None:
+        expect_integer(vector_bits, "vector_bits")
+    table = _element_offsets(layout, base, bits)
+    if bits % 8:
+        raise InvalidValueError(f"bank conflicts count bytes; an element has {bits} bits")
+    threads, values = table.shape
+    if threads > 32:
+        raise InvalidValueError(f"one warp has 32 threads, the layout {threads}", {"layout": layout})
+    width = vector_bits
+    if width is None:
+        width = next((w for w in VECTOR_BITS if values * bits % w == 0 and w % bits == 0), bits)
+    if width not in (8, 16, 32, 64, 128) or width % bits or values * bits % width:
+        raise InvalidValueError(
+            f"an access of {width} bits does not hold whole elements of {bits} bits, {values} to a thread"
+        )
+    per_access, size = width // bits, width // 8
+    address = base + table * (bits // 8)
+    groups = address.reshape(threads, -1, per_access)
+    first = groups[:, :, 0]
+    if (np.diff(groups, axis=2) != bits // 8).any():
+        raise LayoutError("the values of one access are not contiguous", {"layout": layout, "access": f"{width} bits"})
+    if (first % size).any():
+        raise LayoutError(f"an access of {size} bytes is not aligned to its width", {"layout": layout, "base": base})
+    together = 32 * BANK_BYTES // max(size, BANK_BYTES)
+    rounds = []
+    for access in range(first.shape[1]):
+        for begin in range(0, threads, together):
+            starts = first[begin : begin + together, access]
+            words = np.unique((starts[:, None] + np.arange(0, size, min(size, BANK_BYTES))) // BANK_BYTES)
+            rounds.append(int(np.bincount(words % BANKS, minlength=BANKS).max()))
+    return BankConflicts(width, tuple(rounds))
+
+
+def coalescing(layout: Any, dtype: Any, *, base: int = 0) -> Coalescing:
+    """The sectors and lines of global memory that a warp's access touches.
+
+    Args:
+        layout: (thread) or (thread, value) -> offset in elements.
+        dtype: element type, or its bits.
+        base: byte address of offset 0.
+
+    >>> coalescing(Layout(32), "float32")
+    Coalescing(sectors=4, lines=1, bytes_requested=128)
+    >>> coalescing(Layout(32, 64), "float16").sectors
+    32
+    """
+    import numpy as np
+
+    bits = bits_of(dtype)
+    table = np.unique(_element_offsets(layout, base, bits))
+    begin = base * 8 + table * bits
+    if bits % 8 == 0:
+        spread = np.arange(0, bits, 8)
+    else:
+        spread = np.array([0, bits - 1])
+    touched = np.unique((begin[:, None] + spread) // 8)
+    return Coalescing(len(np.unique(touched // SECTOR_BYTES)), len(np.unique(touched // LINE_BYTES)), len(touched))

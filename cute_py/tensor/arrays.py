@@ -22,6 +22,7 @@ import functools
 import math
 import operator
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 from cute_py.argument_checks import expect_integer, is_integer
@@ -346,27 +347,16 @@ def _from_host_address(source: Any, dtype: DType | None) -> tuple[Any, Layout]:
     import numpy
 
     kind = _named(source.dtype) if dtype is None else dtype
-    shape = tuple(int(n) for n in source.shape)
-    steps = tuple(int(d) for d in source.stride())
     size = kind.numpy.itemsize
-    array = numpy.asarray(_Memory(source, int(source.data_ptr()), shape, tuple(d * size for d in steps), size))
-    return host_engine(array.view(kind.numpy), kind)
-
-
-class _Memory:
-    """Host memory by its address, as numpy takes it; numpy keeps this object, and this keeps the source."""
-
-    __slots__ = ("__array_interface__", "source")
-
-    def __init__(self, source: Any, address: int, shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> None:
-        self.source = source
-        self.__array_interface__ = {
-            "version": 3,
-            "shape": shape,
-            "strides": strides,
-            "typestr": f"|V{size}",
-            "data": (address, False),
-        }
+    interface = {
+        "version": 3,
+        "shape": tuple(int(n) for n in source.shape),
+        "strides": tuple(int(d) * size for d in source.stride()),
+        "typestr": f"|V{size}",
+        "data": (int(source.data_ptr()), False),
+    }
+    memory = SimpleNamespace(__array_interface__=interface, source=source)  # numpy keeps it, and it keeps the source
+    return host_engine(numpy.asarray(memory).view(kind.numpy), kind)
 
 
 def _named(dtype: Any) -> DType:

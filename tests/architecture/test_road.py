@@ -29,14 +29,14 @@ MAKE, COPY, LOWER = "make_tma_copy and its descriptor", "tma.copy on the emulato
 GOALS: Final = {MAKE: 22, COPY: 30, LOWER: 25}
 """The most files that a call is to pass."""
 
-BOUNDS: Final = {MAKE: 37, COPY: 45, LOWER: 47}
+BOUNDS: Final = {MAKE: 29, COPY: 30, LOWER: 27}
 """The most files that a call passes today, never below its goal: lower a number when the road gets shorter."""
 
 MOST_CONCEPTS: Final = 22
 
 NOT_YET_LISTED: Final = {
     *("ArithTupleIterator", "Dynamic", "Ratio"),
-    *("ArrayEngine", "TensorMapTiled", "GBasisTrace", "TileWork"),
+    *("ArrayEngine", "TensorMapTiled", "GBasisTrace"),
     *("Batch", "GlobalMemory", "Range", "SharedMemory", "TransactionBytes"),
 }
 """Classes that are made on the road and are neither in the list of concepts nor gone yet."""

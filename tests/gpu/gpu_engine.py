@@ -18,7 +18,7 @@ from cute_py.gpu.barrier_timeout import emulated_arrival
 from cute_py.gpu.device import Device, open_device
 from cute_py.gpu.engine import Job, Outcome, run_isolated, run_jobs
 from cute_py.gpu.kernels.copy_op import CopyOp
-from cute_py.ptx.forms_tensor import REDUCE_KINDS
+from cute_py.ptx.forms_copy import REDUCE_KINDS
 
 Memory = NDArray[np.uint8]
 

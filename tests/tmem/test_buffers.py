@@ -64,8 +64,6 @@ def test_the_emulator_knows_no_plans_and_no_layouts() -> None:
     """It is what plans and layouts are checked with."""
     names = modules(PACKAGE)
     used = imports(Path(names["cute_py.tmem.tensor_memory"]), set(names))
-    forbidden = {
-        f"cute_py.tmem.{name}" for name in ("planner", "atom_split", "tile_layout", "swizzled_layout", "overlap")
-    }
+    forbidden = {f"cute_py.tmem.{name}" for name in ("planner", "tile_layout", "swizzled_layout")}
     assert not used & forbidden
     assert "cute_py.tmem.matrix_descriptor" in used

@@ -1,8 +1,8 @@
 """The instructions of the kernels: device functions around one TMA instruction each, with a fixed rank, mode and hint.
 
 A `CopyOp` is to a kernel's text what `SM90_TMA_LOAD_2D::copy` is to CuTe's kernels: one row of the instruction table
-(`cute_py.ptx`) with its modifiers chosen. The row gives the opcode, the order of modifiers and operands, and each
-operand's constraint letter; here are only the names of the function's parameters.
+(`cute_py.ptx`) with its modifiers chosen. The row gives the opcode and the order of modifiers and operands; here are
+only the names and types of the function's parameters.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from cute_py.ptx.forms_tensor import TENSOR_FORMS
+from cute_py.ptx.forms_copy import TENSOR_FORMS
 from cute_py.ptx.instruction import Form, coordinate_count, offset_count
 
 CACHE_POLICY: Final[dict[str, int]] = {
@@ -19,6 +19,9 @@ CACHE_POLICY: Final[dict[str, int]] = {
     "evict_last": 0x14F0000000000000,
 }
 """Encoded L2 policies. CUTLASS, cute/arch/copy_sm90_desc.hpp, TMA::CacheHintSm90."""
+
+_LETTERS: Final = {"u16": "h", "u32": "r", "int": "r", "const": "l"}
+"""First word of a parameter -> the constraint letter that inline assembly has for its register."""
 
 _ROWS: Final[dict[str, Form]] = {row.name: row for row in TENSOR_FORMS}
 
@@ -90,8 +93,7 @@ class CopyOp:
     def text(self) -> str:
         """The device function: (shared address, map, barrier, coordinates, offsets, mask), as far as they apply."""
         chosen = self._chosen()
-        expected = _ROWS[self.kind].expected(chosen)
-        letters = {"coords": "r"} | {operand.name: operand.kinds[0].constraint for operand in expected}
+        operands = [operand.name for operand in _ROWS[self.kind].expected(chosen)]
         declared = {
             "destination": ["u32 shared"],
             "source": ["u32 shared"],
@@ -101,8 +103,10 @@ class CopyOp:
             "offsets": [f"u16 o{i}" for i in range(offset_count(chosen))],
             "mask": ["u16 mask"],
         }
-        parameters = [(role, text) for role, texts in declared.items() if role in letters for text in texts]
-        inputs = [f'"{letters[role]}"({text.split()[-1]})' for role, text in parameters]
+        parameters = [
+            (role, text) for role, texts in declared.items() if role in ("coords", *operands) for text in texts
+        ]
+        inputs = [f'"{_LETTERS[text.split()[0]]}"({text.split()[-1]})' for _, text in parameters]
         numbers: dict[str, list[str]] = {}
         for number, (role, _) in enumerate(parameters):
             numbers.setdefault(role, []).append(f"%{number}")
@@ -117,10 +121,10 @@ class CopyOp:
                 return f"{{{', '.join(numbers['offsets'])}}}"
             return numbers[role][0] if role in ("mask", "policy") else f"[{numbers[role][0]}]"
 
-        operands = ", ".join(written(operand.name) for operand in expected)
+        listed = ", ".join(written(name) for name in operands)
         return (
             f"__device__ __forceinline__ void {self.name}({', '.join(text for _, text in parameters)}) {{\n"
-            f'  asm volatile("{self.instruction} {operands};" ::{", ".join(inputs)} : "memory");\n}}\n'
+            f'  asm volatile("{self.instruction} {listed};" ::{", ".join(inputs)} : "memory");\n}}\n'
         )
 
 

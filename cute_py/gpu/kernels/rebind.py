@@ -15,6 +15,7 @@ from cute_py.errors import InvalidValueError
 from cute_py.gpu.kernels.copy import BARRIER_BYTES, stage_bytes
 from cute_py.gpu.kernels.copy_op import CopyOp, device_functions
 from cute_py.gpu.kernels.source import KernelSource, make_kernel
+from cute_py.tma.descriptor.fields import MAX_RANK
 
 GROUP: Final = struct.Struct("<10Q6I")
 """Address of source and destination; byte strides of modes 1..4 of the source, then of the destination; sizes of
@@ -141,7 +142,7 @@ def copy_groups(
         InvalidValueError: `stages`, `split` or the rank out of range.
     """
     rank = len(box)
-    if not 1 <= rank <= 5:
+    if not 1 <= rank <= MAX_RANK:
         raise InvalidValueError(f"rank = {rank}; must be 1 to 5")
     if not 1 <= stages <= 8 or split < 1:
         raise InvalidValueError(f"stages = {stages}, split = {split}; stages must be 1 to 8, split at least 1")

@@ -16,6 +16,7 @@ from typing import Final
 from cute_py.errors import InvalidValueError
 from cute_py.gpu.kernels.copy_op import CopyOp, device_functions
 from cute_py.gpu.kernels.source import KernelSource, make_kernel
+from cute_py.targets import MAX_CLUSTER
 
 JOB: Final = struct.Struct("<5i5I3Q4H2IQ8x")
 """coordinates x 5; form, window bytes, byte offset in the window, bytes expected, issuing CTA; addresses of the map,
@@ -128,7 +129,7 @@ def single_instructions(
         raise InvalidValueError("no instruction forms; at least one is needed")
     if window_bytes % 16 or window_bytes < 0:
         raise InvalidValueError(f"window = {window_bytes} bytes; must be a multiple of 16")
-    if not 1 <= cluster <= 16:
+    if not 1 <= cluster <= MAX_CLUSTER:
         raise InvalidValueError(f"cluster = {cluster} CTAs; must be 1 to 16")
     cases = "\n".join(_call(number, op) for number, op in enumerate(forms))
     return make_kernel(

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from cute_py.tma.descriptor.arch import architecture
+from cute_py.tma.descriptor.limits import architecture
 
 WAIT_CYCLES: Final = 4_000_000_000
 """Bound of one wait on a barrier, in SM clock cycles: about 2 s at 1.98 GHz."""

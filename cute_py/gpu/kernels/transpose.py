@@ -25,6 +25,7 @@ from cute_py.errors import InvalidValueError
 from cute_py.gpu.kernels.copy import BARRIER_BYTES
 from cute_py.gpu.kernels.copy_op import CopyOp, device_functions
 from cute_py.gpu.kernels.source import KernelSource, make_kernel
+from cute_py.tma.descriptor.limits import bounds
 
 ROW_BYTES: Final = 128
 """Bytes of a row of a box: the span of the 128B swizzle."""
@@ -201,7 +202,7 @@ def copy_transposed(
         )
     height, across = tile or TILES[element_bytes]
     unit = 8 * max(16 // element_bytes, ROW_BYTES // element_bytes // 8)
-    if height % unit or across % unit or max(height, across) > 256 or band < 1:
+    if height % unit or across % unit or max(height, across) > bounds("box")[1] or band < 1:
         raise InvalidValueError(
             f"tile = {height} x {across} elements, band = {band}; edges must be multiples of {unit} and at most 256"
         )

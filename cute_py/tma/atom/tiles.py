@@ -16,21 +16,18 @@ from typing import TYPE_CHECKING, Any
 from cute_py.argument_checks import expect, expect_having, expect_integer, expect_integer_array
 from cute_py.arith_tuple.ratio import Ratio
 from cute_py.errors import InvalidTypeError, InvalidValueError
-from cute_py.layout.divide import zipped_divide
-from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int, Tree, internal, value_of
 from cute_py.layout.modes import group_modes
+from cute_py.layout.tiling import zipped_divide
 from cute_py.layout.trees import leaves, modes
 from cute_py.tensor.pointers import make_smem_ptr
-from cute_py.tensor.tensor import Tensor
-from cute_py.tensor.tensors import make_tensor
+from cute_py.tensor.tensor import Tensor, make_tensor
 from cute_py.tma.atom.partition import tma_partition
+from cute_py.tma.atom.tile_atom import TileAtom
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from cute_py.tma.atom.atom import TmaAtom
 
 SMEM_ALIGNMENT = 128
 """Bytes; shared-memory address of a tensor copy (PTX ISA, cp.async.bulk.tensor)."""
@@ -98,29 +95,17 @@ def _whole(value: Any) -> int:
     return expect_integer(value_of(value), "a coordinate", -(1 << 63), (1 << 63) - 1, "elements")
 
 
-def _axis_steps(layout: Layout, rank: int) -> NDArray[Any]:
-    """(size, rank) array of the coordinates that a basis-stride layout visits, colexicographic."""
+def _steps(layout: Layout, rank: int) -> NDArray[Any]:
+    """(size, rank) array of the coordinates that a layout visits, colexicographic; of integer strides at axis 0."""
     import numpy as np
 
     out = np.zeros((1, rank), np.int64)
     for s, d in zip(leaves(layout._shape), leaves(layout._stride), strict=True):
-        n = int(value_of(s))
+        n, path = int(value_of(s)), getattr(d, "modes", ())
+        step = _whole(d.value) if path else int(value_of(d))
         steps = np.zeros((n, rank), np.int64)
-        path = getattr(d, "modes", ())
-        if path:
-            steps[:, path[0]] = np.arange(n, dtype=np.int64) * _whole(d.value)
+        steps[:, path[0] if path else 0] = np.arange(n, dtype=np.int64) * step
         out = (steps[:, None, :] + out[None, :, :]).reshape(-1, rank)
-    return out
-
-
-def _integer_steps(layout: Layout) -> NDArray[Any]:
-    """(size,) array of the offsets of an integer layout, colexicographic."""
-    import numpy as np
-
-    out = np.zeros(1, np.int64)
-    for s, d in zip(leaves(layout._shape), leaves(layout._stride), strict=True):
-        steps = np.arange(int(value_of(s)), dtype=np.int64) * int(value_of(d))
-        out = (steps[:, None] + out[None, :]).reshape(-1)
     return out
 
 
@@ -137,14 +122,14 @@ def _start(tensor: Tensor, rank: int) -> NDArray[Any]:
     return np.array([_whole(x) for x in coord] + [0] * (rank - len(coord)), np.int64)
 
 
-def tile_tensors(atom: TmaAtom) -> tuple[Tensor, Tensor]:
+def tile_tensors(atom: TileAtom) -> tuple[Tensor, Tensor]:
     """(shared tensor of one tile, TMA tensor divided into tiles), mode 0 the tile in both."""
     smem = make_tensor(make_smem_ptr(0, atom.dtype), atom.tile)
     tile = group_modes(smem, 0, len(modes(atom.tile._shape)))
     return tile, zipped_divide(atom.get_tma_tensor(), atom.cta_tiler)
 
 
-def first_tile(atom: TmaAtom) -> Instructions:
+def first_tile(atom: TileAtom) -> Instructions:
     """The instructions of the tile at the origin, without those of the others.
 
     Raises:
@@ -154,10 +139,11 @@ def first_tile(atom: TmaAtom) -> Instructions:
     expect_having(atom, ("gbasis", "plan", "num_val_src"), "a TMA atom")
     if not hasattr(atom.plan, "rank"):
         raise InvalidTypeError("the instructions of an im2col atom are not listed by tiles", {"atom": atom})
-    return atom._first_tile
+    first: Instructions = atom._first_tile
+    return first
 
 
-def list_first_tile(atom: TmaAtom) -> Instructions:
+def list_first_tile(atom: TileAtom) -> Instructions:
     """What `first_tile` gives, computed anew."""
     import numpy as np
 
@@ -168,9 +154,9 @@ def list_first_tile(atom: TmaAtom) -> Instructions:
     parts = [tma_partition(atom, Int(c), ctas, smem, tiled) for c in range(atom.num_multicast)]
     for gmem_part, smem_part in parts:
         slots = gmem_part.layout[0][1]
-        starts.append(_start(gmem_part, rank) + _axis_steps(slots, rank))
+        starts.append(_start(gmem_part, rank) + _steps(slots, rank))
         base = (smem_part.engine.address * 8 + smem_part.engine.bit) // atom.dtype.bits
-        places.append(base + _integer_steps(smem_part.layout[0][1]))
+        places.append(base + _steps(smem_part.layout[0][1], 1)[:, 0])
     gmem_part, smem_part = parts[0]
     coords, bits = np.concatenate(starts), np.concatenate(places) * atom.dtype.bits
     if (bits % (8 * SMEM_ALIGNMENT)).any() and len(bits) > 1:
@@ -182,7 +168,7 @@ def list_first_tile(atom: TmaAtom) -> Instructions:
     offsets = bits // 8
     used = max(int(offsets.max()) + atom.bytes_per_instruction, 1)
     pitch = atom.swizzle_row.span
-    if pitch and atom.plan.box[0] * atom.internal_dtype.bits // 8 < pitch:  # rows of a swizzled box lie one span apart
+    if pitch and atom.plan.box[0] * atom.plan.internal_dtype.bits < 8 * pitch:  # rows lie one span apart
         used = int(offsets.max()) + pitch * math.prod(atom.plan.box[1:])
     rest = gmem_part.layout[1]
     tiles = math.prod(int(value_of(n)) for n in leaves(rest._shape))
@@ -190,7 +176,7 @@ def list_first_tile(atom: TmaAtom) -> Instructions:
     return Instructions(coords, offsets, tiles, len(coords), rest.shape, smem_bytes, gmem_part, smem_part)
 
 
-def instructions(atom: TmaAtom) -> Instructions:
+def instructions(atom: TileAtom) -> Instructions:
     """The instructions of the whole tensor.
 
     Raises:
@@ -199,13 +185,8 @@ def instructions(atom: TmaAtom) -> Instructions:
     expect_having(atom, ("gbasis", "plan", "gtensor"), "a TMA atom of tiles")
     first = first_tile(atom)
     rank = atom.plan.rank
-    coords = (_axis_steps(tile_steps(first), rank)[:, None, :] + first.coords[None, :, :]).reshape(-1, rank)
+    coords = (_steps(tile_steps(first), rank)[:, None, :] + first.coords[None, :, :]).reshape(-1, rank)
     return replace(first, coords=coords, smem_offsets=first.smem_offsets.copy())
-
-
-def tile_count(atom: TmaAtom) -> int:
-    """Tiles of the whole tensor."""
-    return int(size(zipped_divide(atom.get_tma_tensor(), atom.cta_tiler), 1))
 
 
 def known(tree: Tree) -> Tree:

@@ -22,8 +22,6 @@ Kinds = Literal["all", "tiled", "im2col"]
 
 MAP_BYTES: Final = 128
 PAYLOAD_BYTES: Final = 64
-ALIGNMENT_BYTES: Final = 128
-"""What a map in memory must be aligned to (CUDA 13; 64 before)."""
 MAX_RANK: Final = 5
 
 
@@ -146,8 +144,6 @@ def field(name: str, mode: int | None = None) -> BitField:
     """
     row = _BY_NAME.get((name, mode))
     if row is None:
-        from cute_py.errors import InvalidValueError
-
         raise InvalidValueError(f"no field {name!r} for mode {mode}", {"fields": ", ".join(f.label for f in FIELDS)})
     return row
 
@@ -156,20 +152,13 @@ def _positions(name: str, first: int = 0) -> tuple[int, ...]:
     return tuple(row.position for row in FIELDS if row.name == name and (row.mode or 0) >= first)
 
 
-P_FORMAT: Final = field("format").position
-P_INTERLEAVE: Final = field("interleave").position
-P_L2: Final = field("l2_promotion").position
-P_OOB: Final = field("oob_fill").position
-P_RANK: Final = field("rank").position
-P_SWIZZLE: Final = field("swizzle").position
-P_TF32: Final = field("tf32_round").position
-P_CHANNELS: Final = field("channels_per_pixel").position
-P_LOWER: Final = field("pixel_box_lower_corner").position
-P_UPPER: Final = field("pixel_box_upper_corner").position
-P_PIXELS: Final = field("pixels_per_column").position
-P_LOAD_MODE: Final = field("load_mode").position
-P_NOTE_BYTES: Final = field("note_box_bytes").position
-P_NOTE_ALIGNMENT: Final = field("note_smem_alignment").position
+P_FORMAT, P_INTERLEAVE, P_L2, P_OOB, P_RANK, P_SWIZZLE, P_TF32, P_LOAD_MODE = (
+    field(name).position
+    for name in ("format", "interleave", "l2_promotion", "oob_fill", "rank", "swizzle", "tf32_round", "load_mode")
+)
+P_CHANNELS, P_PIXELS = field("channels_per_pixel").position, field("pixels_per_column").position
+P_LOWER, P_UPPER = field("pixel_box_lower_corner").position, field("pixel_box_upper_corner").position
+P_NOTE_BYTES, P_NOTE_ALIGNMENT = field("note_box_bytes").position, field("note_smem_alignment").position
 P_DIM: Final = _positions("global_dim")
 P_BOX: Final = _positions("box_dim")
 P_ELEMENT_STRIDE: Final = _positions("element_strides")

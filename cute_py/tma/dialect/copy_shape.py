@@ -28,17 +28,16 @@ from typing import Any, Final
 from cute_py.argument_checks import expect, expect_choice, expect_fields, expect_integer, expect_integers, expect_name
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaBuildError, given, integer_text
-from cute_py.ptx.forms_tensor import REDUCE_KINDS
-from cute_py.targets import architecture
+from cute_py.ptx.forms_copy import REDUCE_KINDS
+from cute_py.targets import MAX_CLUSTER, architecture
 from cute_py.tma.atom.atom import TmaAtom
-from cute_py.tma.atom.check import expect_fits
-from cute_py.tma.atom.multicast import MAX_CLUSTER
 from cute_py.tma.atom.op import as_op
-from cute_py.tma.atom.tile_atom import TileAtom
+from cute_py.tma.atom.tile_atom import TileAtom, expect_fits
 from cute_py.tma.atom.tiles import first_tile
-from cute_py.tma.descriptor.arch import architecture as shared_memory_of
+from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapSwizzle
 from cute_py.tma.descriptor.limits import BY_NAME, SWIZZLE_SPAN, bounds
+from cute_py.tma.descriptor.limits import architecture as shared_memory_of
 from cute_py.tma.descriptor.request import TensorMapTiled
 
 __all__ = ["CopyShape", "Witness", "choose_witness", "copy_shape", "copy_shape_of"]
@@ -220,7 +219,7 @@ class CopyShape:
         put(self, "tile", _extents(self.tile, "tile"))
         put(self, "swizzle", _swizzle(self.swizzle))
         rank = len(self.tile)
-        if not 1 <= rank <= 5:
+        if not 1 <= rank <= MAX_RANK:
             raise InvalidValueError(f"a tile of rank {rank}; a tensor map has rank 1 to 5")
         put(self, "axes", self.axes or tuple(AXIS_NAMES[rank - 1]) if isinstance(self.axes, tuple) else self.axes)
         if self.box is not None:

@@ -26,12 +26,11 @@ from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves, rank_of
 from cute_py.tensor.arrays import ArrayEngine
 from cute_py.tensor.pointers import Pointer
-from cute_py.tensor.tensor import Tensor
-from cute_py.tensor.tensors import make_tensor
-from cute_py.tma.atom.gbasis import MAX_TMA_RANK, construct_tma_gbasis, make_cta_v_map
-from cute_py.tma.atom.op import architecture_number
+from cute_py.tensor.tensor import Tensor, make_tensor
+from cute_py.tma.atom.gbasis import construct_tma_gbasis, make_cta_v_map
+from cute_py.tma.atom.op import architecture_number, swizzle_row, why_not_swizzle
 from cute_py.tma.atom.plan import plan_tiled
-from cute_py.tma.atom.swizzle_mode import swizzle_row, why_not_swizzle
+from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.limits import BY_NAME, CORNER_BOUNDS, bounds
 from cute_py.tma.dialect import diagnostics as say
 from cute_py.tma.dialect import modes
@@ -220,7 +219,7 @@ def _source(tensor: Any, found: list[Diagnostic]) -> Tensor:
     is_global = isinstance(engine, (Pointer, ArrayEngine)) and getattr(engine, "space", "gmem") == "gmem"
     found += say.broken(
         (not is_global, "not_global", str(source)),
-        (not 1 <= rank <= MAX_TMA_RANK, "rank", f"rank(tensor) = {rank} modes; must be 1 to {MAX_TMA_RANK}"),
+        (not 1 <= rank <= MAX_RANK, "rank", f"rank(tensor) = {rank} modes; must be 1 to {MAX_RANK}"),
         (not isinstance(source.layout, Layout), "composed_layout", str(source.layout)),
     )
     return source

@@ -27,8 +27,8 @@ from cute_py.errors import InvalidTypeError, TmaBuildError, given
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Dynamic, coordinate, internal_leaf, public
 from cute_py.layout.trees import leaves
+from cute_py.targets import MAX_CLUSTER
 from cute_py.tensor.tensor import Tensor
-from cute_py.tma.atom.multicast import MAX_CLUSTER
 from cute_py.tma.dialect import modes
 from cute_py.tma.dialect.descriptors import TmaDescriptorIm2col, TmaDescriptorTiled
 from cute_py.tma.dialect.descriptors import build_tma_descriptor as tma_descriptor_tiled

@@ -76,7 +76,7 @@ def type_text(value: Any, known: bool = True) -> str:
 
     >>> type_text(Layout((Int(64), Int(32)), (Int(32), Int(1))))
     '!cute.layout<"(64,32):(32,1)">'
-    >>> from cute_py.tensor.tensors import make_identity_tensor
+    >>> from cute_py.tensor.tensor import make_identity_tensor
     >>> type_text(make_identity_tensor((1024, 256)))
     '!cute.coord_tensor<"(0,0)", "(1024,256):(1@0,1@1)">'
     """

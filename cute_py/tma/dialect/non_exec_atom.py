@@ -14,14 +14,12 @@ from cute_py.argument_checks import expect_fields, expect_integer
 from cute_py.arith_tuple.arith_tuple import as_arith_tuple
 from cute_py.arith_tuple.scaled_basis import ScaledBasis
 from cute_py.layout.coprofile import axis_paths
-from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import size
-from cute_py.layout.layout import Layout
+from cute_py.layout.layout import Layout, domain_of
 from cute_py.layout.leaf import coordinate, is_symbolic, public, value_of
 from cute_py.layout.trees import leaves, rank_of
 from cute_py.tensor.tensor import Tensor
-from cute_py.tma.atom.partition import tile_layout
-from cute_py.tma.atom.tma_tensor import tma_tensor
+from cute_py.tma.atom.partition import tile_layout, tma_tensor
 from cute_py.tma.dialect.mlir_text import layout_text, tree_text
 from cute_py.tma.dialect.modes import TmaLoadMode, TmaReduceKind, TmaStoreMode
 

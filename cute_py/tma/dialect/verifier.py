@@ -25,14 +25,13 @@ from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int, internal_leaf, is_static, is_symbolic
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves, rank_of
+from cute_py.targets import MAX_CLUSTER
 from cute_py.tensor.pointers import Pointer
 from cute_py.tensor.tensor import Tensor
-from cute_py.tma.atom.gbasis import MAX_BOX_EXTENT, MAX_TMA_RANK
-from cute_py.tma.atom.multicast import MAX_CLUSTER
-from cute_py.tma.atom.multicast import multicast_count as counted_ctas
-from cute_py.tma.atom.op import architecture_number
-from cute_py.tma.atom.swizzle_mode import why_not_swizzle
-from cute_py.tma.descriptor.limits import BY_NAME
+from cute_py.tma.atom.op import architecture_number, why_not_swizzle
+from cute_py.tma.atom.op import multicast_count as counted_ctas
+from cute_py.tma.descriptor.fields import MAX_RANK
+from cute_py.tma.descriptor.limits import BY_NAME, bounds
 from cute_py.tma.dialect import modes
 from cute_py.tma.dialect.diagnostics import broken
 from cute_py.tma.dialect.mlir_text import tile_text, type_text
@@ -71,7 +70,7 @@ def operand_types(op: PartitionOperands) -> bool:
     if not walks_modes(op.cta_v_map, type(op.gmem.shape) is not tuple):
         return False
     shaped = [x for x in (op.smem_layout, op.gmem, op.cta_v_map) if hasattr(x, "shape")]
-    return not op.dialect.gates.rank or all(1 <= rank_of(x.shape) <= MAX_TMA_RANK for x in shaped)
+    return not op.dialect.gates.rank or all(1 <= rank_of(x.shape) <= MAX_RANK for x in shaped)
 
 
 def smem_kind(op: PartitionOperands) -> bool:
@@ -158,7 +157,7 @@ def valid_layout(op: PartitionOperands) -> bool:
     box, fits = op.box
     if not op.dialect.gates.box or not box:
         return bool(box)
-    fits = fits and op.uncollapsed_rank <= MAX_TMA_RANK and all(extent <= MAX_BOX_EXTENT for extent in box)
+    fits = fits and op.uncollapsed_rank <= MAX_RANK and all(extent <= bounds("box")[1] for extent in box)
     return fits and (op.steps is None or op.steps[0] == 1)
 
 
@@ -308,7 +307,7 @@ def partition(
         the TMA Atoms reference page, Eleven-Step Partition Verifier; CuTe DSL 4.8.1 was run for dialect 'dsl'.
 
     >>> from cute_py.tensor.pointers import make_gmem_ptr
-    >>> from cute_py.tensor.tensors import make_tensor
+    >>> from cute_py.tensor.tensor import make_tensor
     >>> gmem = make_tensor(make_gmem_ptr(0, "float16"), Layout((1024, 512), (512, Int(1))))
     >>> smem = Layout((Int(128), Int(64)), LayoutRight)
     >>> [record] = partition(smem, gmem, (128, 64))

@@ -19,21 +19,19 @@ from typing import Any, Final
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.derived import get_swizzle_portion
 from cute_py.layout.int_tuple import product_each, size
 from cute_py.layout.layout import Layout, static
 from cute_py.layout.leaf import Tree
-from cute_py.layout.pointer_flagged import smem_ptr_flag
-from cute_py.layout.swizzle import Swizzle
+from cute_py.layout.recast import smem_ptr_flag
+from cute_py.layout.swizzle import Swizzle, get_swizzle_portion
 from cute_py.layout.trees import at, leaves, modes, rank_of
 from cute_py.tensor.arrays import ArrayEngine
 from cute_py.tensor.pointers import Pointer
-from cute_py.tensor.tensor import Tensor
-from cute_py.tensor.tensors import make_tensor
+from cute_py.tensor.tensor import Tensor, make_tensor
 from cute_py.tma.atom.gbasis import GBasis, construct_tma_gbasis, make_cta_v_map
+from cute_py.tma.atom.op import swizzle_row, why_not_swizzle
+from cute_py.tma.atom.partition import tma_tensor
 from cute_py.tma.atom.plan import multicast_box, shape_and_stride, tma_strides
-from cute_py.tma.atom.swizzle_mode import swizzle_row, why_not_swizzle
-from cute_py.tma.atom.tma_tensor import tma_tensor
 from cute_py.tma.dialect.modes import TmaLoadMode, TmaReduceKind, TmaStoreMode
 
 __all__ = ["DIALECTS"]

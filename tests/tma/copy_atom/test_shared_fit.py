@@ -13,7 +13,7 @@ from cute_py.cli.copy_command import SHARED_MEMORY, make_copy
 from cute_py.errors import CuteError, TmaLimitError
 from cute_py.gpu.kernels.source import MAX_SHARED_BYTES
 from cute_py.tma import export, find_fixes, lower, make_tma_atom
-from cute_py.tma.descriptor.arch import ARCHITECTURES, architecture
+from cute_py.tma.descriptor.limits import ARCHITECTURES, architecture
 
 LIMIT = 232_448
 

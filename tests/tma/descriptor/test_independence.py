@@ -28,4 +28,4 @@ def test_neither_reaches_the_other() -> None:
 
 def test_reaching_is_found() -> None:
     package = "cute_py.tma.descriptor"
-    assert {f"{package}.encode", f"{package}.decode"} <= reached(f"{package}.diff")
+    assert {f"{package}.encode", f"{package}.decode"} <= reached(f"{package}.describe")

@@ -28,7 +28,7 @@ from cute_py.gpu.kernels.source import ERROR_RECORD, ERROR_RECORD_BYTES, MAX_SHA
 from cute_py.gpu.kernels.transpose import TILES, copy_transposed
 from cute_py.gpu.kernels.walk import cover
 from cute_py.ptx.check import examine
-from cute_py.ptx.forms_tensor import REDUCE_KINDS
+from cute_py.ptx.forms_copy import REDUCE_KINDS
 from cute_py.ptx.render import ptx
 
 WALK = cover((16384, 32768), (256, 32))
@@ -118,7 +118,7 @@ def instructions_of(source: KernelSource) -> list[str]:
     return found
 
 
-ELSEWHERE = ("ldmatrix", "stmatrix", "ld.shared", "st.shared", "selp", ".reg", "mov", "tcgen05")
+ELSEWHERE = ("ldmatrix", "stmatrix", "ld.shared", "st.shared", "selp", ".reg", "mov")
 
 
 @pytest.mark.parametrize("name", hopper())

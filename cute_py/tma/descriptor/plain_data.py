@@ -1,24 +1,130 @@
-"""The tiled request of an array: numpy's shape and strides, outermost first, turned to modes innermost first."""
+"""Requests from plain data and back: dicts for JSON, the arrays of numpy, .npy files.
+
+A dict has the fields of the request, enums by number or name. An array has its shape and strides outermost first, as
+numpy has them; they are turned to modes innermost first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
+from enum import IntEnum
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
-from cute_py.argument_checks import expect_integer, expect_integers
+from cute_py.argument_checks import expect_having, expect_integer, expect_integers
 from cute_py.dtypes import as_dtype
 from cute_py.errors import FileFormatError, InvalidTypeError, InvalidValueError, given
+from cute_py.tma.descriptor.decode import decode
+from cute_py.tma.descriptor.encode import pack
+from cute_py.tma.descriptor.fields import MAP_BYTES
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType
-from cute_py.tma.descriptor.request import TensorMapTiled
+from cute_py.tma.descriptor.read import read_map
+from cute_py.tma.descriptor.request import (
+    ENUM_OF,
+    KINDS,
+    TensorMap,
+    TensorMapIm2col,
+    TensorMapIm2colWide,
+    TensorMapTiled,
+)
 
-_FORMAT_OF: Final = {name: row.data_type for row in reversed(FORMATS) if row.code is not None for name in row.dtypes}
+_OPTIONAL: Final = frozenset(("element_strides", "interleave", "swizzle", "l2_promotion", "oob_fill", "mode"))
+
+
+def to_json(request: TensorMap) -> dict[str, Any]:
+    """A request as a dict that json.dumps takes: names of enum members, lists of integers.
+
+    A request with a residue also holds `map`, the hex of the 128 bytes that it was decoded from.
+
+    >>> to_json(TensorMapTiled(6, 4096, (64,), (), (64,)))["data_type"]
+    'FLOAT16'
+    """
+    expect_having(request, ("KIND", "FIELDS", "field_values"), "a request of a tensor map")
+    data: dict[str, Any] = {"kind": request.KIND}
+    for name, value in zip(request.FIELDS, request.field_values(), strict=True):
+        if isinstance(value, IntEnum):
+            value = value.name
+        data[name] = list(value) if isinstance(value, tuple) else value
+    if request.residue is not None:
+        original = type(request).restore(request.residue.fields, None)
+        data["map"] = (pack(original) ^ request.residue.bits).to_bytes(MAP_BYTES, "little").hex()
+    return data
+
+
+def from_json(data: Mapping[str, Any]) -> TensorMap:
+    """The request of a dict as `to_json` gives it; enums by number or name, the kind inferred if it is left out.
+
+    Raises:
+        InvalidTypeError: not a mapping, or a value of the wrong type.
+        InvalidValueError: an unknown kind, key or name, or a key that is missing.
+
+    >>> from_json({"data_type": "bfloat16", "global_address": 0, "global_dim": [64], "global_strides": [],
+    ...            "box_dim": [64]}).data_type
+    TensorMapDataType.BFLOAT16
+    """
+    if not isinstance(data, Mapping):
+        raise InvalidTypeError(f"a tensor map request must be a mapping, not {type(data).__name__}")
+    kind = expected_kind(data, "keys of a request", set(data), "map")
+    values: dict[str, Any] = {name: data[name] for name in kind.FIELDS if name in data}
+    for name, members in ENUM_OF.items():
+        if isinstance(values.get(name), str):
+            values[name] = member_named(members, name, values[name])
+    request: TensorMap = kind(**values)
+    if data.get("map") is not None:
+        found: TensorMap = decode(read_map(data["map"]))
+        if isinstance(request, TensorMapIm2colWide) and isinstance(found, TensorMapIm2col):
+            found = found.as_wide(request.mode)
+        if type(found) is type(request):
+            request = kind(**values, residue=found.residue)
+    return request
+
+
+def expected_kind(data: Mapping[str, Any], what: str, present: Set[Any], *more: str) -> type[TensorMap]:
+    """The kind of request that a mapping names, or that its keys belong to, if its keys are those of that kind.
+
+    Args:
+        what: the keys are, for the text of the error; present: those that count as given; more: that may be there too.
+    """
+    if "kind" in data:
+        name = data["kind"] if isinstance(data["kind"], str) else given(data["kind"])
+    elif "pixel_box_lower_corner_width" in data or "pixel_box_upper_corner_width" in data:
+        name = "im2col_wide"
+    else:
+        name = "im2col" if "pixel_box_lower_corner" in data or "channels_per_pixel" in data else "tiled"
+    kind = KINDS.get(name)
+    if kind is None:
+        raise InvalidValueError(f"unknown kind {given(data.get('kind'))}", {"known": ", ".join(KINDS)})
+    unknown = sorted(set(map(str, data)) - {*kind.FIELDS, "kind", *more})
+    missing = [name for name in kind.FIELDS if name not in present and name not in _OPTIONAL]
+    if unknown or missing:
+        facts = {"unknown": ", ".join(unknown) or "none", "missing": ", ".join(missing) or "none"}
+        raise InvalidValueError(f"{what} of kind {kind.KIND!r} do not match", facts)
+    return kind
+
+
+def member_named(members: type[IntEnum], name: str, text: str) -> IntEnum:
+    """The member of an enum by name, in any case; '128B' finds B128.
+
+    Raises:
+        InvalidValueError: no such member.
+
+    >>> member_named(cute.tma.TensorMapSwizzle, "swizzle", "128b").name
+    'B128'
+    """
+    key = text.strip().upper()
+    candidates = (key, f"B{key.removesuffix('B')}", f"PACKED_{key}", f"B{key}")
+    for candidate in candidates:
+        if candidate in members.__members__:
+            return members[candidate]
+    raise InvalidValueError(f"{name} = {text!r}; no such name", {"known": ", ".join(members.__members__)})
+
+
 MAX_AXES: Final = 64
 """Axes of a numpy array, numpy 2; a tensor map of more than 5 is a request that breaks a rule."""
 
-# float32 is moved as float32 unless something else is asked; the variants list it as well
-_NATURAL: Final = {**_FORMAT_OF, "float32": TensorMapDataType.FLOAT32, "tfloat32": TensorMapDataType.TFLOAT32}
+# Reversed, so that the plain format wins: float32 is moved as FLOAT32, though its variants list it as well.
+_NATURAL: Final = {name: row.data_type for row in reversed(FORMATS) if row.code is not None for name in row.dtypes}
 
 
 def format_of(dtype: object) -> TensorMapDataType:
