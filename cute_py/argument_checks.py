@@ -260,23 +260,12 @@ def expect_having(value: Any, names: tuple[str, ...], what: str) -> None:
 
 
 def expect_fields(record: Any) -> None:
-    """For `__post_init__` of a dataclass: refuse fields that are not what their annotations name.
+    """Refuse fields of a dataclass that are not what their annotations name.
 
     Integers are taken as by `expect_integer` and stored as plain ints; tuples and mappings are checked item by item.
 
     Raises:
         InvalidTypeError: a field is of another kind. InvalidValueError: an integer beyond `MAX_INTEGER`.
-
-    >>> from dataclasses import dataclass
-    >>> @dataclass(frozen=True)
-    ... class Row:
-    ...     extents: tuple[int, ...]
-    ...     def __post_init__(self) -> None:
-    ...         expect_fields(self)
-    >>> Row((4, "a"))
-    Traceback (most recent call last):
-    ...
-    cute_py.errors.InvalidTypeError: Row.extents[1] must be an int, got str 'a'
     """
     kind: Any = type(record)
     for name, what, check in _field_checks(kind):
@@ -284,6 +273,22 @@ def expect_fields(record: Any) -> None:
         checked = check(value, what)
         if checked is not value:
             object.__setattr__(record, name, checked)
+
+
+@typing.dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
+def record(kind: type[Kind]) -> type[Kind]:
+    """A frozen dataclass with slots, whose fields are checked as `expect_fields` does when one is made.
+
+    >>> @record
+    ... class Row:
+    ...     extents: tuple[int, ...]
+    >>> Row((4, "a"))
+    Traceback (most recent call last):
+    ...
+    cute_py.errors.InvalidTypeError: Row.extents[1] must be an int, got str 'a'
+    """
+    kind.__post_init__ = expect_fields  # type: ignore[attr-defined]
+    return dataclasses.dataclass(frozen=True, slots=True)(kind)
 
 
 Check = Callable[[Any, str], Any]

@@ -12,10 +12,9 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
-from cute_py.argument_checks import expect, expect_fields, expect_integers, is_integer
+from cute_py.argument_checks import expect, expect_integers, is_integer, record
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 
 __all__ = ["ARCHITECTURES", "NEWEST_VERSION", "Architecture", "Targets", "architecture"]
@@ -27,7 +26,7 @@ NEWEST_VERSION: Version = (9, 0)
 """The highest `.version` that the measured assembler (ptxas 13.0.88) takes."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Architecture:
     """One target. `floor` is the first PTX version that knows it, None if the measured assembler does not.
 
@@ -40,9 +39,6 @@ class Architecture:
     suffix: str
     floor: Version | None
     chip: str
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
 
 def _row(name: str, floor: Version | None, chip: str) -> Architecture:

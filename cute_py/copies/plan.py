@@ -25,7 +25,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from cute_py.argument_checks import expect_fields
+from cute_py.argument_checks import record
 from cute_py.errors import TmaLimitError
 from cute_py.gpu.arrays import UNSIGNED, ArrayView
 from cute_py.gpu.kernels.copy import copy_once
@@ -61,7 +61,7 @@ class Mode:
     destination: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Tuning:
     """How a copy is tiled. None: as measured best for its size.
 
@@ -85,11 +85,8 @@ class Tuning:
     early: bool = True
     paired: bool = True
 
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
-
-@dataclass(frozen=True, slots=True)
+@record
 class CopyPlan:
     """One launch of a copy. `tail` is (source address, destination address, bytes) that threads move one by one.
 
@@ -104,9 +101,6 @@ class CopyPlan:
     bytes: int
     why: str
     tail: tuple[int, int, int] = field(default=(0, 0, 0))
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
 
 def ceil_div(value: int, unit: int) -> int:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import contextlib
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from cute_py.argument_checks import expect, expect_fields, expect_integer
+from cute_py.argument_checks import expect, expect_integer, record
 from cute_py.copies.prepared import PreparedCopy
 from cute_py.errors import DeviceError
 from cute_py.gpu.arrays import stream_handle
@@ -25,7 +24,7 @@ MANY = 1 << 20
 """Rounds of a measurement, and launches of a round, at most."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class KernelReport:
     """One kernel of a copy. `bytes_per_barrier` is what one wait counts, 0 where threads move the bytes.
 
@@ -45,11 +44,8 @@ class KernelReport:
     origin: str
     compile_seconds: float
 
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
-
-@dataclass(frozen=True, slots=True)
+@record
 class CopyReport:
     """A copy, measured. `gigabytes_per_second` counts bytes read plus written; percent of a memcpy's rate."""
 
@@ -59,9 +55,6 @@ class CopyReport:
     memcpy_microseconds: float
     percent_of_memcpy: float
     kernels: tuple[KernelReport, ...]
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     def __str__(self) -> str:
         lines = [

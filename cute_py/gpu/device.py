@@ -14,10 +14,10 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
-from cute_py.argument_checks import expect, expect_fields, expect_integer
+from cute_py.argument_checks import expect, expect_integer, record
 from cute_py.errors import CuteError, DeviceError
 from cute_py.gpu.bindings import call, core, driver, reported
 
@@ -39,7 +39,7 @@ ARCHITECTURES: Final[dict[tuple[int, int], str]] = {
 """Compute capability -> the architecture that kernels are compiled for. Only sm_90a has been executed."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Device:
     """One GPU with TMA. Sizes in bytes; `capability` is (major, minor)."""
 
@@ -52,9 +52,6 @@ class Device:
     shared_bytes: int
     driver_version: int
     context: Any = field(repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     def make_current(self) -> None:
         """Make the device's context current for the calling thread."""

@@ -65,7 +65,7 @@ def largest_integers(x: Any) -> tuple[int, ...]:
     return (min(found), max(found)) if found else ()
 
 
-MOST_SIMPLIFIED = 20
+MOST_SIMPLIFIED = 14
 """Operations in the operands, together, up to which sympy simplifies a result."""
 
 _NODES_OF_AN_OPERATION = 5

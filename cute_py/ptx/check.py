@@ -16,7 +16,7 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cute_py.argument_checks import expect, expect_fields
+from cute_py.argument_checks import expect, record
 from cute_py.errors import UnknownFactError
 from cute_py.ptx.catalog import ABSENT, COMPLETE, candidates
 from cute_py.ptx.forms_tcgen05 import register_count
@@ -184,7 +184,7 @@ class Requirement:
     since: Version
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Examination:
     """What the table says of one text, before an architecture is named.
 
@@ -198,9 +198,6 @@ class Examination:
     canonical_text: str
     errors: tuple[str, ...]
     requirements: tuple[Requirement, ...]
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     def min_version(self, arch: str) -> Version | None:
         """The first `.version` with which it assembles for `arch`; None if none does."""
@@ -239,7 +236,7 @@ class Examination:
         return tuple(dict.fromkeys(found))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Verdict:
     """The answer for one text and one architecture.
 
@@ -255,9 +252,6 @@ class Verdict:
     min_version: Version | None
     reasons: tuple[str, ...]
     advice: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     @property
     def why_not(self) -> str | None:

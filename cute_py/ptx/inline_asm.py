@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cute_py.argument_checks import expect, expect_fields, expect_integer
+from cute_py.argument_checks import expect, expect_integer, record
 from cute_py.errors import EmissionError
 from cute_py.ptx.catalog import form as find_form
 from cute_py.ptx.check import examine
@@ -47,15 +47,12 @@ class AsmOperand:
     written: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class InlineAsm:
     """An asm statement: `template` with %n, its operands in order; `text` is CUDA C++."""
 
     template: str
     operands: tuple[AsmOperand, ...]
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     @property
     def constraints(self) -> tuple[str, ...]:

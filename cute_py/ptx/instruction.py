@@ -20,7 +20,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cute_py.argument_checks import expect_fields
+from cute_py.argument_checks import record
 from cute_py.targets import Targets, Version
 
 Condition = tuple[tuple[str, frozenset[str]], ...]
@@ -157,7 +157,7 @@ class Rule:
     predicate: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Form:
     """One row of the instruction table.
 
@@ -178,9 +178,6 @@ class Form:
     assembled: str = "ptxas 13.0.88"
     executed: str = "not executed"
     partial: bool = False
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     def slot(self, name: str) -> Slot | None:
         """The slot of that name, or None."""

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from cute_py.argument_checks import expect, expect_fields
+from cute_py.argument_checks import expect, record
 from cute_py.errors import EmissionError, InvalidValueError, given
 from cute_py.ptx.catalog import FORMS, forms_named
 from cute_py.ptx.check import examine, verdict
@@ -25,7 +24,7 @@ from cute_py.ptx.render import check_modifiers, complete, ptx
 from cute_py.targets import ARCHITECTURES, NEWEST_VERSION, Version, architecture, version_text
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Variant:
     """A form with the modifiers that decide where it exists; `text` is an instruction with default operands."""
 
@@ -33,19 +32,13 @@ class Variant:
     form: str
     text: str
 
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
-
-@dataclass(frozen=True, slots=True)
+@record
 class Capability:
     """accepted_from: the first PTX version that takes the variant on this architecture, or None and `why_not`."""
 
     accepted_from: Version | None
     why_not: str | None
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     def __str__(self) -> str:
         return f"PTX {version_text(self.accepted_from)}" if self.accepted_from is not None else f"no: {self.why_not}"

@@ -15,13 +15,12 @@ Sources: PTX ISA, "Canonical Layouts"; CUTLASS 7107b055, make_umma_desc and make
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 import numpy
 from numpy.typing import NDArray
 
-from cute_py.argument_checks import expect, expect_fields, expect_integer
+from cute_py.argument_checks import expect, expect_integer, record
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidTypeError, TmemError, given
 from cute_py.layout.composed import ComposedLayout
@@ -51,7 +50,7 @@ class Major(Enum):
     MN = "MN"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CanonicalOperand:
     """A tile as the tensor core reads it.
 
@@ -66,9 +65,6 @@ class CanonicalOperand:
     leading: int
     stride: int
     starts: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     def descriptor(self, address: int = 0, block: int = 0) -> MatrixDescriptor:
         """The descriptor of instruction `block` along K, for a buffer at shared-memory `address` (bytes).

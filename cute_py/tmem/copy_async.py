@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from cute_py.argument_checks import expect, expect_fields, expect_integer, expect_integers, expect_name
+from cute_py.argument_checks import expect, expect_integer, expect_integers, expect_name, record
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, TmemError, given
@@ -107,21 +107,18 @@ class Buffer:
         return BufferRegion(self, tuple((0, extent) for extent in self.shape))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BufferRegion:
     """`region[d] = (begin, end)` in each dimension of a buffer."""
 
     buffer: Buffer
     region: tuple[tuple[int, int], ...]
 
-    def __post_init__(self) -> None:
-        expect_fields(self)
-
     def __repr__(self) -> str:
         return f"{self.buffer.name}[{', '.join(f'{begin}:{end}' for begin, end in self.region)}]"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CopyRequest:
     """A copy as it is asked for.
 
@@ -144,9 +141,6 @@ class CopyRequest:
     ldo: int | None = None
     decompress: str | None = None
 
-    def __post_init__(self) -> None:
-        expect_fields(self)
-
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
@@ -156,7 +150,7 @@ class Predicate:
     check: Callable[[CopyRequest], str | None]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Dispatch:
     """One registered way to carry out an operation."""
 
@@ -166,19 +160,13 @@ class Dispatch:
     priority: int
     when: tuple[Predicate, ...]
 
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
-
-@dataclass(frozen=True, slots=True)
+@record
 class CopyAsync:
     """A copy that was dispatched and planned. It issues the copy only; the caller commits and waits."""
 
     request: CopyRequest
     plan: CopyPlan
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     @property
     def src(self) -> Buffer:

@@ -10,7 +10,7 @@ import math
 import operator
 from dataclasses import dataclass
 
-from cute_py.argument_checks import expect_fields, expect_integer, is_integer
+from cute_py.argument_checks import expect_fields, expect_integer, is_integer, record
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import TmemError, given, integer_text
 from cute_py.ptx.forms_tcgen05 import ALLOCATIONS
@@ -27,7 +27,7 @@ MAX_INSTRUCTIONS = LANES * COLUMNS // (4 * 8)
 """Of one copy: the smallest instruction, 4x256b, writes 4 lanes of 8 columns, and each cell is written once."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MiddleLoop:
     """`extent` instructions; each moves the shared address by `smem_step` units of 16 bytes and the tensor-memory
     address by `taddr_step` (columns, or lanes << 16)."""
@@ -36,19 +36,13 @@ class MiddleLoop:
     smem_step: int
     taddr_step: int
 
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
-
-@dataclass(frozen=True, slots=True)
+@record
 class Tile:
     """One instruction: what is added to the tensor-memory address, and to the descriptor in 16-byte units."""
 
     taddr_offset: int
     smem_offset: int
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     @property
     def column(self) -> int:

@@ -15,13 +15,13 @@ The kernel is assembled for sm_100a and sm_103a by the tests. No Blackwell GPU w
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from string import Template
 
 import numpy
 from numpy.typing import NDArray
 
-from cute_py.argument_checks import expect, expect_fields, expect_name
+from cute_py.argument_checks import expect, expect_name, record
 from cute_py.errors import TmemError
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import TensorMapDataType, TensorMapSwizzle
@@ -161,7 +161,7 @@ SMEM_ADDRESS = 1024
 """Where the shared tile lies; any multiple of its alignment does."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Demonstration:
     """What the program did.
 
@@ -174,9 +174,6 @@ class Demonstration:
     copy: CopyAsync
     tmem: TensorMemory
     readback: NDArray[numpy.uint32] = field(compare=False)
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     @property
     def picture(self) -> str:

@@ -14,17 +14,16 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cute_py.argument_checks import expect_fields
+from cute_py.argument_checks import record
 from cute_py.errors import LayoutError, TmemError, integer_text
 
 if TYPE_CHECKING:
     import numpy
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Iter:
     """`extent` steps of `stride` along the axis named `axis`.
 
@@ -35,9 +34,6 @@ class Iter:
     extent: int
     stride: int
     axis: str
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     def __repr__(self) -> str:
         return f"{self.extent} : {self.stride}" + ("" if self.axis == "m" else f" @ {self.axis}")

@@ -19,10 +19,10 @@ Source: cute/atom/copy_traits_sm90_tma.hpp, detail::construct_tma_gbasis.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
-from cute_py.argument_checks import expect, expect_fields
+from cute_py.argument_checks import expect, record
 from cute_py.arith_tuple.scaled_basis import basis_value
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import as_dtype
@@ -55,7 +55,7 @@ REASONS = {
 """Stage -> what it is for."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GBasisTrace:
     """Every intermediate value of `construct_tma_gbasis`, under the names that CuTe C++ gives them.
 
@@ -84,9 +84,6 @@ class GBasisTrace:
     """The G-basis: box shape : global mode(s), the modes that the tile does not move appended with extent 1."""
     notes: tuple[str, ...] = ()
     """What was special: merged, cut or grouped modes."""
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     def steps(self) -> list[tuple[str, Any, str]]:
         """(name, value, reason) of each stage."""
@@ -139,15 +136,12 @@ def coalesce_256(layout: Layout) -> Layout:
     return make(tuple(new_shape), tuple(new_stride))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GBasis:
     """The G-basis `layout` (box shape : global modes) with the `trace` of how it came about."""
 
     layout: Layout
     trace: GBasisTrace
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     def __str__(self) -> str:
         return str(self.layout)

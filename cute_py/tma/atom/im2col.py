@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
-from cute_py.argument_checks import expect, expect_fields, expect_integer, expect_integers
+from cute_py.argument_checks import expect, expect_integer, expect_integers, record
 from cute_py.arith_tuple.arith_tuple import ArithTuple
 from cute_py.arith_tuple.iterators import ArithTupleIterator
 from cute_py.arith_tuple.scaled_basis import E, basis_get, basis_value
@@ -102,7 +102,7 @@ def window(spatial: int, **given: Any) -> Im2colWindow:
     return Im2colWindow(**values)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Im2colPlan:
     """The numbers of an im2col tensor map, and its coordinate tensor.
 
@@ -120,9 +120,6 @@ class Im2colPlan:
     tma_layout: Layout
     tma_tensor: Tensor
     window: Im2colWindow
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -16,11 +16,10 @@ cute/arch/copy_sm90_desc.hpp, to_CUtensorMapDataType.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, get_args
 
-from cute_py.argument_checks import expect, expect_fields, expect_integer, is_integer
+from cute_py.argument_checks import expect, expect_integer, is_integer, record
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType
 from cute_py.errors import InvalidValueError, StaticAssertError, given
@@ -160,7 +159,7 @@ def check_shared(op: Op, num_multicast: int) -> list[Diagnostic]:
     return [Diagnostic("slice_alone", text=text)]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SwizzleRow:
     """One mode: `bits` is B, `base` is M, `shift` is S (None: any), `code` the driver's number, `span` in bytes,
     `alignment` of the shared-memory tile in bytes."""
@@ -172,9 +171,6 @@ class SwizzleRow:
     code: int
     span: int
     alignment: int
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
 
 SWIZZLE_MODES: tuple[SwizzleRow, ...] = (

@@ -9,10 +9,10 @@ Source: cute/atom/copy_traits_sm90_tma.hpp, fill_tma_gmem_shape_stride and make_
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
-from cute_py.argument_checks import expect, expect_fields, expect_integer
+from cute_py.argument_checks import expect, expect_integer, record
 from cute_py.arith_tuple.ratio import ratio
 from cute_py.arith_tuple.scaled_basis import E
 from cute_py.diagnostics import Diagnostic
@@ -51,7 +51,7 @@ class BrokenCondition(Diagnostic):
         return f"BrokenCondition(condition={self.condition!r}, message={self.message!r}, mode={self.mode!r})"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TmaPlan:
     """The numbers of a tiled tensor map, modes innermost first.
 
@@ -70,9 +70,6 @@ class TmaPlan:
     num_bits_per_tma: int
     num_multicast: int
     broken: tuple[BrokenCondition, ...] = field(default=())
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     @property
     def rank(self) -> int:

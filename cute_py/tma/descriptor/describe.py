@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from cute_py.argument_checks import expect, expect_fields, expect_integer
+from cute_py.argument_checks import expect, expect_integer, record
 from cute_py.errors import InvalidValueError, UnknownFactError, given
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.diff import field_table
@@ -136,7 +136,7 @@ SLOTS: Final[tuple[SlotRow, ...]] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LogicalSlot:
     """One slot of the eight-slot view, filled from a map.
 
@@ -150,9 +150,6 @@ class LogicalSlot:
     device_mutable: bool
     template: str
     measured: str
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     def __str__(self) -> str:
         values = ", ".join(f"{label} {value}" for label, value in self.lanes) or "-"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from cute_py.argument_checks import expect_fields
+from cute_py.argument_checks import record
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import CODE_TO_FORMAT, as_member
@@ -14,7 +13,7 @@ from cute_py.tma.descriptor.read import read_map
 from cute_py.tma.descriptor.request import ENUM_OF, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FieldValue:
     """One row of a map's table: where, what it holds, what that means."""
 
@@ -26,9 +25,6 @@ class FieldValue:
     value: int
     unit: str
     meaning: str
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     @property
     def where(self) -> str:
@@ -87,7 +83,7 @@ def _meaning(row: f.BitField, raw: int, bits: int, rank: int) -> tuple[int, str]
     return raw, ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FieldDifference:
     """One field that two maps hold differently; None where a map of that kind and rank has no such field."""
 
@@ -98,9 +94,6 @@ class FieldDifference:
     unit: str
     meaning: str = ""
 
-    def __post_init__(self) -> None:
-        expect_fields(self)
-
     def __str__(self) -> str:
         values = ["-" if value is None else str(value) for value in (self.first, self.second)]
         unit = f" {self.unit}" if self.unit else ""
@@ -108,7 +101,7 @@ class FieldDifference:
         return f"{self.label} {self.where}: {values[0]} -> {values[1]}{unit}{meaning}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MapDifference:
     """What differs. It is true if anything does.
 
@@ -118,9 +111,6 @@ class MapDifference:
     fields: tuple[FieldDifference, ...]
     bits: tuple[tuple[int, int], ...]
     compared: int
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     def __bool__(self) -> bool:
         return bool(self.bits)

@@ -8,10 +8,9 @@ driver wrote.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
-from cute_py.argument_checks import expect_fields, expect_having, expect_integer
+from cute_py.argument_checks import expect_having, expect_integer, record
 from cute_py.errors import InvalidTypeError
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType, TensorMapSwizzle
@@ -124,7 +123,7 @@ def extent_bytes(request: TensorMap) -> int:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Quirk:
     """One deviation: drivers that `drivers` describes may set `mask` in `word`; clearing it is the known remedy."""
 
@@ -138,9 +137,6 @@ class Quirk:
     condition: str
     effect: str
     source: str
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
 
 SMALL_TENSOR_BYTES: Final = 131_072

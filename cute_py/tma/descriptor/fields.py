@@ -11,10 +11,9 @@ Source of every row: the arguments of 12,746 calls that the driver accepted, com
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from cute_py.argument_checks import expect_fields, is_integer
+from cute_py.argument_checks import is_integer, record
 from cute_py.errors import InvalidTypeError, InvalidValueError, given, integer_text
 from cute_py.tma.descriptor.formats import MEASURED
 
@@ -39,7 +38,7 @@ def expect_bits(bits: Any) -> int:
     return number
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BitField:
     """One run of bits.
 
@@ -57,9 +56,6 @@ class BitField:
     kinds: Kinds = "all"
     mode: int | None = None
     source: str = MEASURED
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     @property
     def word(self) -> int:

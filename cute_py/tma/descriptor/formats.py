@@ -7,11 +7,10 @@ share a code with float32 and float32_ftz and set one more bit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, TypeVar
 
-from cute_py.argument_checks import expect_fields, expect_integer
+from cute_py.argument_checks import expect_integer, record
 from cute_py.errors import InvalidValueError
 
 MEASURED: Final = "measured on NVIDIA H200, driver 580.159.04"
@@ -92,7 +91,7 @@ class Im2ColWideMode(_Named):
     W128 = 1
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FormatRow:
     """One element format: what the driver calls it and what the descriptor holds."""
 
@@ -107,9 +106,6 @@ class FormatRow:
     dtypes: tuple[str, ...]
     """Names of element types (`cute_py.dtypes`) that this format moves, the natural one first."""
     source: str = MEASURED
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     @property
     def bytes(self) -> int:

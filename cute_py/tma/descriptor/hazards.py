@@ -6,10 +6,9 @@ The driver accepts all of it. Each row says when it applies, what happens then, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
-from cute_py.argument_checks import expect, expect_fields
+from cute_py.argument_checks import expect, record
 from cute_py.diagnostics import Diagnostic
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.encode import QUIRKS, note_box_bytes
@@ -20,7 +19,7 @@ from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMap
 from cute_py.tma.descriptor.transfer import is_sound, measured_width, row_bytes, transaction_bytes
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Hazard:
     """One row: `finds(request)` gives the values that make it apply, as text, or None."""
 
@@ -28,9 +27,6 @@ class Hazard:
     effect: str
     source: str
     finds: Callable[[TensorMap], str | None]
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
 
 class Warned(Diagnostic):

@@ -9,10 +9,9 @@ request that needs them with UnknownFactError, unless a driver on such a machine
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
-from cute_py.argument_checks import expect_fields
+from cute_py.argument_checks import record
 from cute_py.errors import InvalidTypeError, InvalidValueError, UnknownFactError, given
 from cute_py.targets import RESERVED_SHARED_BYTES, SHARED_MEMORY_BYTES
 from cute_py.tma.descriptor.formats import CUDA_H, MEASURED, TensorMapDataType, TensorMapSwizzle
@@ -31,7 +30,7 @@ STORE_UNIT: Final = 16
 """Bytes; stores write the last row of a box up to a multiple of this (measured on an H200)."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Rule:
     """One rule. `requirement` reads after 'must' ('be a multiple of 16').
 
@@ -45,9 +44,6 @@ class Rule:
     minimum: int | None = None
     maximum: int | None = None
     multiple: int = 1
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
 
 _GAPPED: Final = "with 16U4_ALIGN16B and 16U6_ALIGN16B"
@@ -131,7 +127,7 @@ CORNER_BOUNDS: Final[dict[int, tuple[int, int]]] = {3: (-(1 << 15), (1 << 15) - 
 """Rank -> least and greatest corner, elements."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Architecture:
     """One GPU family, as far as tensor maps go."""
 
@@ -143,9 +139,6 @@ class Architecture:
     swizzles: frozenset[int]
     """Swizzles beyond 0..3 that the family has."""
     source: str
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     @property
     def block_shared_memory_bytes(self) -> int:
@@ -166,7 +159,7 @@ class Architecture:
         return "be 0 to 6" if self.swizzles else f"be 0 to 3 on {self.name}; 4 to 6 need sm_100 or later"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Addition:
     """Something that a GPU family adds to tensor maps.
 
@@ -180,9 +173,6 @@ class Addition:
     bits: str | None
     known: str
     source: str
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
 
 _BLACKWELL: Final = tuple(f"sm_{number}" for number in SHARED_MEMORY_BYTES if number >= 100)

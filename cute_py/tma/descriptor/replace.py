@@ -7,10 +7,9 @@ stale, which the hardware does not mind. The values are those of PTX: the rank i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
-from cute_py.argument_checks import expect, expect_fields, expect_integer, expect_integers
+from cute_py.argument_checks import expect, expect_integer, expect_integers, record
 from cute_py.errors import InvalidValueError, TmaBuildError, given
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.decode import decode
@@ -20,7 +19,7 @@ from cute_py.tma.descriptor.limits import ADDITIONS, Addition, refuse_unknown
 from cute_py.tma.descriptor.read import read_map
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReplaceField:
     """One field of tensormap.replace."""
 
@@ -35,9 +34,6 @@ class ReplaceField:
     """Field of `fields.FIELDS` that it writes."""
     quirk: str = ""
     source: str = MEASURED
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
 
 REPLACE_FIELDS: Final[tuple[ReplaceField, ...]] = (
@@ -136,16 +132,13 @@ def _stores(row: ReplaceField, value: int, index: int) -> list[tuple[f.BitField,
     return [(f.field(row.target), value)]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RebindStep:
     """One replacement of a rebind, as arguments of `replace`."""
 
     field: str
     value: int
     ordinal: int
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
 
 def rebind_steps(address: int, extents: Sequence[int], strides: Sequence[int]) -> list[RebindStep]:

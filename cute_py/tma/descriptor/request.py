@@ -20,7 +20,7 @@ from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Any, ClassVar, Final, Literal, Protocol, Self, TypeVar
 
-from cute_py.argument_checks import expect, expect_fields, expect_integer, expect_integers, is_integer
+from cute_py.argument_checks import expect, expect_integer, expect_integers, is_integer, record
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.tma.descriptor.formats import (
     FORMATS,
@@ -347,7 +347,7 @@ REDUCTIONS: Final = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 """What a reduction does with the bytes in global memory (PTX ISA, cp.reduce.async.bulk.tensor)."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OpRow:
     """What an instruction does: direction, load mode, whether a multicast count above 1 fits, CTAs that issue it."""
 
@@ -357,9 +357,6 @@ class OpRow:
     ctas: int = 1
     reduction: str = ""
     arch: int = 90
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
 
 class TmaCopyTraits(Protocol):

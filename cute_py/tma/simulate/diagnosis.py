@@ -29,11 +29,11 @@ from numpy.typing import NDArray
 
 from cute_py.argument_checks import (
     expect,
-    expect_fields,
     expect_function,
     expect_having,
     expect_integer,
     expect_integers,
+    record,
 )
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import InvalidValueError, RaceError, TmaTrap, WouldHangError
@@ -138,7 +138,7 @@ class Race:
         return Diagnostic(self.rule, text=self.rule, facts=facts)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Outcome:
     """How a program ended. `status` is 'completed', 'trap' or 'would hang'."""
 
@@ -152,9 +152,6 @@ class Outcome:
     arrived: int = 0
     pending: int = 0
     contributions: tuple[Contribution, ...] = ()
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     def __str__(self) -> str:
         lines = [self.status]
