@@ -25,7 +25,15 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from cute_py.argument_checks import expect, expect_choice, expect_fields, expect_integer, expect_integers, expect_name
+from cute_py.argument_checks import (
+    expect,
+    expect_choice,
+    expect_fields,
+    expect_integer,
+    expect_integers,
+    expect_name,
+    record,
+)
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaBuildError, given, integer_text
 from cute_py.ptx.forms_copy import REDUCE_KINDS
@@ -97,7 +105,7 @@ The pages' `cp.async.ca.shared.global.4` writes the size as a modifier; the asse
 """
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Witness:
     """The choice for one copy: `name`, whether it is a TMA atom, the swizzle beside it, and why it was chosen."""
 
@@ -106,9 +114,6 @@ class Witness:
     row: WitnessRow
     swizzle: str
     reasons: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
 
 def choose_witness(shape: CopyShape, arch: str, *, address_space: int = 1, allow_tma: bool = True) -> Witness:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from cute_py.argument_checks import expect, expect_fields, expect_having, expect_integer, expect_integers, expect_items
+from cute_py.argument_checks import expect, expect_having, expect_integer, expect_integers, expect_items, record
 from cute_py.arith_tuple.scaled_basis import ScaledBasis
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType, as_dtype
@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TmaDescriptorTiled:
     """A descriptor of tiled movement.
 
@@ -80,9 +80,6 @@ class TmaDescriptorTiled:
 
     mnemonic = "!cute_nvgpu.tma_descriptor_tiled"
 
-    def __post_init__(self) -> None:
-        expect_fields(self)
-
     @property
     def rank(self) -> int:
         return len(self.shape)
@@ -97,7 +94,7 @@ class TmaDescriptorTiled:
         return self.mnemonic
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TmaDescriptorIm2col:
     """A descriptor of im2col movement over axes C, W, (H, (D,)) N.
 
@@ -122,9 +119,6 @@ class TmaDescriptorIm2col:
     alignment: int = 128
 
     mnemonic = "!cute_nvgpu.tma_descriptor_im2col"
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     @property
     def rank(self) -> int:

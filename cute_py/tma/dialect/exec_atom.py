@@ -21,7 +21,7 @@ import operator
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, runtime_checkable
 
-from cute_py.argument_checks import expect, expect_fields, expect_integer, is_integer
+from cute_py.argument_checks import expect, expect_fields, expect_integer, is_integer, record
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import InvalidTypeError, TmaBuildError, given
 from cute_py.layout.layout import Layout
@@ -94,7 +94,7 @@ class TransactionBarrier(Protocol):
     def expect_tx(self, nbytes: int, /) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ExecTmaAtom:
     """A verified atom with its run-time state. `multicast` is the mask of the CTAs that receive, or None."""
 
@@ -102,9 +102,6 @@ class ExecTmaAtom:
     barrier: Any
     cache_mode: CacheMode
     multicast: int | None = None
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     @property
     def cache_hint(self) -> int | None:
@@ -122,14 +119,11 @@ class PrefetchDescriptor:
         return "prefetch_tma_desc"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ExpectTx:
     """Raise a barrier's transaction count."""
 
     nbytes: int
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     def __str__(self) -> str:
         return f"expect_tx {self.nbytes} bytes"
@@ -297,7 +291,7 @@ def lower_tma_store(
     return (*first, *_copies(exec_atom, coord, 0))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TmaOperation:
     """One copy: atom.tma_load, atom.tma_store or atom.tma_reduce.
 
@@ -314,9 +308,6 @@ class TmaOperation:
     operations: tuple[PrefetchDescriptor | ExpectTx | BulkTensorCopy, ...]
     allow_tma: bool = True
     inBounds: bool = False
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     @property
     def attributes(self) -> dict[str, bool]:

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from cute_py.argument_checks import expect, expect_fields, expect_having, expect_integer
+from cute_py.argument_checks import expect, expect_having, expect_integer, record
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CoordinateError, DeviceError, TmaBuildError, given
 from cute_py.ptx.assembler import assemble_module, find_ptxas
@@ -170,7 +170,7 @@ PHASES = (
 """The names of the phases, in order."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class KernelFunction:
     """What the pass reads: the kernel spec's architecture (None: no attribute), the copies, the counters.
 
@@ -182,9 +182,6 @@ class KernelFunction:
     num_host_tmas: int | None = None
     num_device_tmas: int | None = None
     allow_tma: bool = True
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +206,7 @@ class BoundCopy:
         return "device" if self.shape.device_descriptor else "host"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PhaseTrace:
     """The outcome: phases in order, the copies that were rewritten, the counters, diagnostics.
 
@@ -221,9 +218,6 @@ class PhaseTrace:
     num_host_tmas: int
     num_device_tmas: int
     diagnostics: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     def __str__(self) -> str:
         lines = []
@@ -278,7 +272,7 @@ def run_phases(function: KernelFunction) -> PhaseTrace:
     return PhaseTrace(phases, tuple(bound), num_host, num_device, tuple(diagnostics))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Lowering:
     """One copy, lowered.
 
@@ -296,9 +290,6 @@ class Lowering:
     spaces: tuple[SpaceRow, ...]
     phases: PhaseTrace | None
     element_coords: tuple[int, ...] | None = None
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     def stage(self, number: str) -> Stage:
         """The stage of that number ("1", "3a", "6").

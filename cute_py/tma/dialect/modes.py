@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Any, Final, TypeVar
 
-from cute_py.argument_checks import expect, expect_fields
+from cute_py.argument_checks import expect, record
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 
@@ -208,15 +208,12 @@ def as_reduce_kind(value: Any) -> TmaReduceKind:
     return _as_member(TmaReduceKind, value.upper() if isinstance(value, str) else value, "reduce kind")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class L2Policy:
     """An eviction priority: its name in `createpolicy`, and the 64-bit operand for all of the access."""
 
     name: str
     value: int
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
 
 EVICT_NORMAL: Final = L2Policy("L2::evict_normal", 0x1000000000000000)

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cute_py.argument_checks import expect_fields
+from cute_py.argument_checks import record
 from cute_py.arith_tuple.scaled_basis import ScaledBasis
 from cute_py.errors import InvalidValueError, TmaVerifyError
 from cute_py.layout.composed import ComposedLayout
@@ -248,7 +248,7 @@ def _text(step: Step, op: PartitionOperands) -> str:
     return step.text + joined_operands(op.dialect, [_operand(op, name) for name in names])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PartitionWalk:
     """What a walk through the steps found.
 
@@ -260,9 +260,6 @@ class PartitionWalk:
     text: str
     flags: TmaFlags
     results: tuple[TmaPartitionResult, ...] = ()
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     def __str__(self) -> str:
         verdict = "passed" if self.failed is None else f"step {self.failed}: {self.text}"

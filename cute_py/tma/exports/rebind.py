@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cute_py.argument_checks import expect, expect_choice, expect_fields, expect_having, expect_integer
+from cute_py.argument_checks import expect, expect_choice, expect_having, expect_integer, record
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import EmissionError
 from cute_py.ptx.render import ptx
@@ -42,7 +42,7 @@ class RebindStep:
     ordinal: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RebindSequence:
     """The steps in order, for maps of `rank` in `space`."""
 
@@ -50,9 +50,6 @@ class RebindSequence:
     space: str
     scope: str
     steps: tuple[RebindStep, ...]
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     @property
     def replacements(self) -> tuple[RebindStep, ...]:
