@@ -55,7 +55,15 @@ LAYERS: dict[str, float] = {
 }
 
 
-HALVES: dict[str, str] = {}
+HALVES: dict[str, str] = {
+    "cute_py.cli.completion_command": "one file a command, all registered by main",
+    "cute_py.cli.demo_command": "one file a command",
+    "cute_py.cli.draw_command": "one file a command",
+    "cute_py.cli.print_command": "one file a command",
+    "cute_py.cli.tmem_command": "one file a command",
+    "cute_py.gpu.barrier_timeout": "the one module of the executor that may import the emulator",
+    "cute_py.ptx.forms_sync": "one table a family of instructions, all read by catalog",
+}
 """Modules with one importer beside them that are files of their own all the same, each with the reason."""
 
 
@@ -181,7 +189,7 @@ def test_folders_are_small() -> None:
 
 
 def test_no_module_is_half_of_another() -> None:
-    assert sorted(set(halves(PACKAGE)) - set(HALVES)) == []
+    assert [line for line in halves(PACKAGE) if line.split()[0] not in HALVES] == []
 
 
 def test_no_assert_in_the_package() -> None:
