@@ -19,12 +19,12 @@ from typing import Any
 from benchmarks.gpu_host_cost import first_copies, launches
 from benchmarks.gpu_peers import cute_cpp, memcpy, triton_tma, triton_transpose
 from benchmarks.gpu_timing import Candidate, document, markdown, table, time_events, time_graphs, verify_all
+from benchmarks.kernels.bandwidth_probe import load_only, store_only
+from benchmarks.kernels.multicast import load_cluster
 from cute_py.copies.plan import Tuning
 from cute_py.copies.prepared import prepare_copy
 from cute_py.errors import CuteError
 from cute_py.gpu.device import Device, open_device
-from cute_py.gpu.kernels.bandwidth_probe import load_only, store_only
-from cute_py.gpu.kernels.multicast import load_cluster
 from cute_py.gpu.kernels.source import KernelSource
 from cute_py.gpu.kernels.walk import cover
 from cute_py.gpu.launch import Parameters, PreparedLaunch, WaitRecord, load_kernel

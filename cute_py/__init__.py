@@ -36,8 +36,8 @@ _LATER = {
         "make_tiled_copy_S make_tiled_mma make_tmem_copy make_umma_desc mma_atom recast_ptr rs_smem_selector "
         "sm100_smem_selector ss_smem_selector umma_layout"
     ),
-    "cute_py.layout.permutations": "contiguity cycles is_contiguous is_surjective order",
-    "cute_py.layout.tuple_functions": (
+    "cute_py.layout.analysis": "contiguity cycles is_contiguous is_surjective order",
+    "cute_py.arith_tuple.tuple_functions": (
         "colex_less compact_order elem_geq elem_gtr elem_leq fold gcd hier_unzip lex_less make_coord_iterator "
         "prefix_product product_like shape_mod suffix_product sum_ tile_unzip transform_layout transform_leaf "
         "tuple_max zip_"

@@ -18,6 +18,7 @@ numbers of any length could not be printed.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import operator
@@ -99,7 +100,7 @@ def expect_integer(
     ...
     cute_py.errors.InvalidValueError: the size = -1 bytes; must be at least 0
     """
-    if not is_integer(value):
+    if type(value) is not int and not is_integer(value):
         raise InvalidTypeError(f"{what} must be an integer, got {type(value).__name__} {given(value)}", hint=hint)
     number = operator.index(value)
     if (low is not None and number < low) or (high is not None and number > high):
@@ -140,13 +141,12 @@ def expect_integers(
     ...
     cute_py.errors.InvalidTypeError: coords must be a sequence of integers, got str '12'
     """
-    mistake = f"{what} must be a sequence of integers, got {type(values).__name__} {given(values)}"
-    if isinstance(values, (str, bytes, dict, type)) or not isinstance(values, Iterable):
-        raise InvalidTypeError(mistake)
-    try:
-        items = tuple(values)
-    except Exception:  # a numpy array of rank 0 says it is iterable, and is not
-        raise InvalidTypeError(mistake) from None
+    items = None
+    if isinstance(values, Iterable) and not isinstance(values, (str, bytes, dict, type)):
+        with contextlib.suppress(Exception):  # a numpy array of rank 0 says it is iterable, and is not
+            items = tuple(values)
+    if items is None:
+        raise InvalidTypeError(f"{what} must be a sequence of integers, got {type(values).__name__} {given(values)}")
     if count is not None and len(items) != count:
         raise InvalidValueError(f"{what} has {len(items)} entries; must have {count}", {"got": given(values)})
     return tuple([expect_integer(item, f"{what}[{i}]", low, high, unit) for i, item in enumerate(items)])
@@ -260,23 +260,12 @@ def expect_having(value: Any, names: tuple[str, ...], what: str) -> None:
 
 
 def expect_fields(record: Any) -> None:
-    """For `__post_init__` of a dataclass: refuse fields that are not what their annotations name.
+    """Refuse fields of a dataclass that are not what their annotations name.
 
     Integers are taken as by `expect_integer` and stored as plain ints; tuples and mappings are checked item by item.
 
     Raises:
         InvalidTypeError: a field is of another kind. InvalidValueError: an integer beyond `MAX_INTEGER`.
-
-    >>> from dataclasses import dataclass
-    >>> @dataclass(frozen=True)
-    ... class Row:
-    ...     extents: tuple[int, ...]
-    ...     def __post_init__(self) -> None:
-    ...         expect_fields(self)
-    >>> Row((4, "a"))
-    Traceback (most recent call last):
-    ...
-    cute_py.errors.InvalidTypeError: Row.extents[1] must be an int, got str 'a'
     """
     kind: Any = type(record)
     for name, what, check in _field_checks(kind):
@@ -284,6 +273,22 @@ def expect_fields(record: Any) -> None:
         checked = check(value, what)
         if checked is not value:
             object.__setattr__(record, name, checked)
+
+
+@typing.dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
+def record(kind: type[Kind]) -> type[Kind]:
+    """A frozen dataclass with slots, whose fields are checked as `expect_fields` does when one is made.
+
+    >>> @record
+    ... class Row:
+    ...     extents: tuple[int, ...]
+    >>> Row((4, "a"))
+    Traceback (most recent call last):
+    ...
+    cute_py.errors.InvalidTypeError: Row.extents[1] must be an int, got str 'a'
+    """
+    kind.__post_init__ = expect_fields  # type: ignore[attr-defined]
+    return dataclasses.dataclass(frozen=True, slots=True)(kind)
 
 
 Check = Callable[[Any, str], Any]
@@ -308,7 +313,9 @@ def _check_of(hint: Any) -> Check:
     if hint is float:
         return lambda value, what: value if isinstance(value, float) else float(_plain_integer(value, what))
     if origin in (types.UnionType, typing.Union):
-        return _any_check(tuple(_check_of(one) for one in inner), " or ".join(map(_name_of, inner)))
+        return _any_check(
+            tuple(_check_of(one) for one in inner), " or ".join(map(_name_of, inner)), type(None) in inner
+        )
     if origin is tuple:
         many = len(inner) == 2 and inner[1] is ...
         return _tuple_check(tuple(_check_of(one) for one in inner if one is not ...), many)
@@ -332,8 +339,10 @@ def _plain_integer(value: Any, what: str) -> int:
     return check_magnitude(value, what)
 
 
-def _any_check(checks: tuple[Check, ...], names: str) -> Check:
+def _any_check(checks: tuple[Check, ...], names: str, optional: bool) -> Check:
     def check(value: Any, what: str) -> Any:
+        if value is None and optional:  # without the text of an error for each kind that it is not
+            return None
         for one in checks:
             try:
                 return one(value, what)

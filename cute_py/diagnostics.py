@@ -84,8 +84,11 @@ class Diagnostic:
         return self.message
 
     def __repr__(self) -> str:
-        given_fields = ((x.name, getattr(self, x.name)) for x in fields(self))
-        return f"Diagnostic({', '.join(f'{n}={v!r}' for n, v in given_fields if v not in (None, '', {}, (), 'error'))})"
+        said = {x.name: repr(getattr(self, x.name)) for x in fields(self)}
+        return f"Diagnostic({', '.join(f'{n}={v}' for n, v in said.items() if v not in _UNSAID)})"
+
+
+_UNSAID: Final = ("None", "''", "{}", "()", "'error'")
 
 
 def refuse(error: type[CuteError], found: Sequence[Diagnostic], several: str = "", **arguments: Any) -> None:
@@ -107,8 +110,8 @@ def refuse(error: type[CuteError], found: Sequence[Diagnostic], several: str = "
     first = found[0]
     if len(found) == 1:
         facts = {**first.facts, **({"source": first.source} if first.source else {})}
-        raise error(first.message, facts, "; or ".join(map(str, first.fixes)) or None, **arguments)
+        raise error(first.message, facts, "; or ".join(map(str, first.fixes)) or None, **arguments).of_rule(first.rule)
     listed = found if several else found[1:]
     start = 1 if several else 2
     facts = {str(i): d.message for i, d in enumerate(listed, start)}
-    raise error(several or first.message, facts, **arguments)
+    raise error(several or first.message, facts, **arguments).of_rule(first.rule)

@@ -10,6 +10,7 @@ GPU memory.
 from __future__ import annotations
 
 import functools
+import importlib
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -90,27 +91,9 @@ DTYPES: tuple[DType, ...] = (
     DType("float6_e2m3fn", 6, "float", "float6_e2m3fn", ("e2m3", "float_e2m3_t", "fp6_e2m3", "__nv_fp6_e2m3")),
     DType("float6_e3m2fn", 6, "float", "float6_e3m2fn", ("e3m2", "float_e3m2_t", "fp6_e3m2", "__nv_fp6_e3m2")),
     DType("float4_e2m1fn", 4, "float", "float4_e2m1fn", ("e2m1", "float_e2m1_t", "fp4", "fp4_e2m1", "__nv_fp4_e2m1")),
-    DType(
-        "float6_e2m3fn_unpacksmem",
-        6,
-        "float",
-        "float6_e2m3fn",
-        ("float_e2m3_unpacksmem_t",),
-    ),
-    DType(
-        "float6_e3m2fn_unpacksmem",
-        6,
-        "float",
-        "float6_e3m2fn",
-        ("float_e3m2_unpacksmem_t",),
-    ),
-    DType(
-        "float4_e2m1fn_unpacksmem",
-        4,
-        "float",
-        "float4_e2m1fn",
-        ("float_e2m1_unpacksmem_t",),
-    ),
+    DType("float6_e2m3fn_unpacksmem", 6, "float", "float6_e2m3fn", ("float_e2m3_unpacksmem_t",)),
+    DType("float6_e3m2fn_unpacksmem", 6, "float", "float6_e3m2fn", ("float_e3m2_unpacksmem_t",)),
+    DType("float4_e2m1fn_unpacksmem", 4, "float", "float4_e2m1fn", ("float_e2m1_unpacksmem_t",)),
     DType("complex64", 64, "complex", "complex64", ("complex<float>",)),
     DType("complex128", 128, "complex", "complex128", ("complex<double>",)),
 )
@@ -120,16 +103,14 @@ _NAMESPACE = re.compile(r"^(torch\.|numpy\.|np\.|(cute::|cutlass::|cuda::)?(std:
 
 _BY_NAME: dict[str, DType] = {name: row for row in DTYPES for name in (row.name, *row.aliases)}
 
+_KNOWN = {"known": ", ".join(row.name for row in DTYPES)}
+
 
 @functools.cache
 def _numpy_dtype(storage: str) -> numpy.dtype[Any]:
     import numpy
 
-    home: Any = numpy
-    if not hasattr(numpy, storage):
-        import ml_dtypes
-
-        home = ml_dtypes
+    home: Any = numpy if hasattr(numpy, storage) else importlib.import_module("ml_dtypes")
     dtype: numpy.dtype[Any] = numpy.dtype(getattr(home, storage))
     return dtype
 
@@ -154,9 +135,7 @@ def as_dtype(value: object) -> DType:
     if isinstance(value, str):
         row = _BY_NAME.get(value) or _BY_NAME.get(_NAMESPACE.sub("", value, count=1))
         if row is None:
-            raise InvalidValueError(
-                f"unknown element type {given(value)}", {"known": ", ".join(r.name for r in DTYPES)}
-            )
+            raise InvalidValueError(f"unknown element type {given(value)}", _KNOWN)
         return row
     if value is None:  # which numpy takes for its default, float64
         raise InvalidTypeError("not an element type: None")
@@ -173,8 +152,5 @@ def as_dtype(value: object) -> DType:
         )
     row = _BY_NAME.get(dtype.name)
     if row is None:
-        raise InvalidValueError(
-            f"no GPU element type for numpy dtype {dtype.name!r}",
-            {"known": ", ".join(r.name for r in DTYPES)},
-        )
+        raise InvalidValueError(f"no GPU element type for numpy dtype {dtype.name!r}", _KNOWN)
     return row

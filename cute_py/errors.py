@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, Self
 
 SHOWN_BITS: Final = 512
 """Integers of more bits are shown shortened: Python refuses to print 4,300 digits, and nobody reads 155."""
@@ -119,11 +119,25 @@ class CuteError(Exception):
     What to do: read the headline (the rule), compare the facts with your input, apply the hint if there is one.
     """
 
+    rule: str
+    # The id of the rule that was broken, by which `explain` finds its reason. A condition of CuTe C++, a race, and a
+    # cause without values are their own ids; where a headline has values, `of_rule` or `diagnostics.refuse` sets it.
+
     def __init__(self, headline: str, facts: Mapping[str, object] | None = None, hint: str | None = None) -> None:
         super().__init__(format_report(headline, facts, hint))
         self.headline = headline
         self.facts: dict[str, object] = dict(facts or {})
         self.hint = hint
+        self.rule = headline
+
+    def of_rule(self, rule: str) -> Self:
+        """The error itself, which is to be raised, with the id of the rule that was broken.
+
+        >>> CuteError("n = 3; must be even").of_rule("parity").rule
+        'parity'
+        """
+        self.rule = rule
+        return self
 
 
 class InvalidTypeError(CuteError, TypeError):
@@ -243,7 +257,7 @@ class TmaTrap(TmaError, RuntimeError):
     ) -> None:
         super().__init__(f"{cuda_error}: {cause}", facts, hint)
         self.cuda_error = cuda_error
-        self.cause = cause
+        self.cause = self.rule = cause
 
 
 class WouldHangError(TmaError, RuntimeError):

@@ -18,7 +18,7 @@ SHOWN: Final[tuple[tuple[str, str], ...]] = (
     ("cute_py.layout.swizzle", "Swizzle"),
     ("cute_py.tensor.tensor", "Tensor"),
     ("cute_py.tma.atom.atom", "TmaAtom"),
-    ("cute_py.tma.atom.im2col_atom", "Im2colAtom"),
+    ("cute_py.tma.atom.im2col", "Im2colAtom"),
     ("cute_py.tma.descriptor.request", "TensorMapTiled"),
     ("cute_py.tma.descriptor.request", "TensorMapIm2col"),
     ("cute_py.tma.descriptor.request", "TensorMapIm2colWide"),

@@ -1,4 +1,4 @@
-"""GPU architectures as ptxas names them, and the sets of them that instructions ask for.
+"""GPU architectures as ptxas names them, the sets of them that instructions ask for, and what a block of each has.
 
 A name is `sm_`, a number, and a suffix: none (runs on that chip and newer ones), `a` (this chip only, all its
 features), `f` (this chip's family). Two things limit an instruction: the set of targets that have it, and the PTX
@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import enum
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import Final
 
-from cute_py.argument_checks import expect, expect_fields, expect_integers, is_integer
+from cute_py.argument_checks import expect, expect_integers, is_integer, record
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 
 __all__ = ["ARCHITECTURES", "NEWEST_VERSION", "Architecture", "Targets", "architecture"]
@@ -25,7 +26,7 @@ NEWEST_VERSION: Version = (9, 0)
 """The highest `.version` that the measured assembler (ptxas 13.0.88) takes."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Architecture:
     """One target. `floor` is the first PTX version that knows it, None if the measured assembler does not.
 
@@ -38,9 +39,6 @@ class Architecture:
     suffix: str
     floor: Version | None
     chip: str
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
 
 def _row(name: str, floor: Version | None, chip: str) -> Architecture:
@@ -79,6 +77,21 @@ ARCHITECTURES: tuple[Architecture, ...] = (
 
 _BY_NAME = {row.name: row for row in ARCHITECTURES}
 
+SHARED_MEMORY_BYTES: Final = {90: 233_472, 100: 233_472, 103: 233_472, 110: 233_472, 120: 102_400, 121: 102_400}
+"""Number of an architecture that has TMA -> bytes of shared memory of one SM.
+
+Source: CUDA 13.0 programming guide, technical specifications per compute capability; 90 measured on an H200.
+"""
+
+RESERVED_SHARED_BYTES: Final = 1024
+"""Shared memory that the system takes of each block (the same source)."""
+
+MAX_CLUSTER: Final = 16
+"""CTAs of a cluster, 8 of them without the non-portable size attribute (CUDA programming guide, thread block clusters).
+
+The mask of a multicast has a bit for each (PTX ISA, cp.async.bulk.tensor, .multicast::cluster).
+"""
+
 
 def architecture(name: str) -> Architecture:
     """The row of one architecture name.
@@ -109,6 +122,10 @@ class Targets(enum.Enum):
     SPECIFIC_FROM_90 = "an a or f variant of sm_90 or newer"
     SPECIFIC_FROM_100 = "an a or f variant of sm_100 or newer"
     TMA_FULL = "an a or f variant of sm_100, sm_103 or sm_110"
+    TMEM_SPECIFIC = "sm_100a, sm_103a or sm_110a"
+    TMEM_INTEGER = "sm_100a or sm_110a"
+    TMEM_INPUT_SCALE = "an a or f variant of sm_100 or sm_103"
+    TMEM_REDUCING = "an a or f variant of sm_103 or sm_110"
     ONLY_103A = "sm_103a"
     ONLY_90A = "sm_90a"
     NOT_CONSUMER = "any architecture but sm_120 and sm_121"
@@ -116,30 +133,26 @@ class Targets(enum.Enum):
     def has(self, target: Architecture) -> bool:
         """Whether `target` is in this set."""
         expect(target, Architecture, "an architecture")
-        number, specific = target.number, target.suffix != ""
-        match self:
-            case Targets.ANY:
-                return True
-            case Targets.FROM_80:
-                return number >= 80
-            case Targets.FROM_89:
-                return number >= 89
-            case Targets.FROM_90:
-                return number >= 90
-            case Targets.FROM_100:
-                return number >= 100
-            case Targets.SPECIFIC_FROM_90:
-                return number >= 90 and specific
-            case Targets.SPECIFIC_FROM_100:
-                return number >= 100 and specific
-            case Targets.TMA_FULL:
-                return number in (100, 103, 110) and specific
-            case Targets.ONLY_103A:
-                return target.name == "sm_103a"
-            case Targets.ONLY_90A:
-                return target.name == "sm_90a"
-            case Targets.NOT_CONSUMER:
-                return number not in (120, 121)
+        return _HAS[self](target.number, target.suffix)
+
+
+_HAS: dict[Targets, Callable[[int, str], bool]] = {
+    Targets.ANY: lambda number, suffix: True,
+    Targets.FROM_80: lambda number, suffix: number >= 80,
+    Targets.FROM_89: lambda number, suffix: number >= 89,
+    Targets.FROM_90: lambda number, suffix: number >= 90,
+    Targets.FROM_100: lambda number, suffix: number >= 100,
+    Targets.SPECIFIC_FROM_90: lambda number, suffix: number >= 90 and suffix != "",
+    Targets.SPECIFIC_FROM_100: lambda number, suffix: number >= 100 and suffix != "",
+    Targets.TMA_FULL: lambda number, suffix: number in (100, 103, 110) and suffix != "",
+    Targets.TMEM_SPECIFIC: lambda number, suffix: number in (100, 103, 110) and suffix == "a",
+    Targets.TMEM_INTEGER: lambda number, suffix: number in (100, 110) and suffix == "a",
+    Targets.TMEM_INPUT_SCALE: lambda number, suffix: number in (100, 103) and suffix != "",
+    Targets.TMEM_REDUCING: lambda number, suffix: number in (103, 110) and suffix != "",
+    Targets.ONLY_103A: lambda number, suffix: (number, suffix) == (103, "a"),
+    Targets.ONLY_90A: lambda number, suffix: (number, suffix) == (90, "a"),
+    Targets.NOT_CONSUMER: lambda number, suffix: number not in (120, 121),
+}
 
 
 def expect_version(value: object) -> Version:

@@ -12,19 +12,19 @@ import pytest
 
 import cute_py as cute
 from cute_py import Int, Layout, Swizzle, errors, make_tensor
-from cute_py.explanation.reasons_of_copies import (
-    GBASIS_REASONS,
+from cute_py.explanation.reasons import (
+    CLASS_REASONS,
+    CONDITION_REASONS,
     MAP_REASONS,
-    RACE_REASONS,
+    REASONS,
+    STEP_REASONS,
     TRAP_REASONS,
-    VERIFIER_REASONS,
 )
-from cute_py.explanation.refusals import CLASS_REASONS, LAYOUT_REASONS
 
 
 def test_every_class_of_errors_has_a_reason_and_what_to_do() -> None:
     classes = [c for c in vars(errors).values() if isinstance(c, type) and issubclass(c, errors.CuteError)]
-    assert {c.__name__ for c in classes} == {row.key for row in CLASS_REASONS}
+    assert {c.__name__ for c in classes} == set(CLASS_REASONS)
     for kind in classes:
         words = cute.explain(kind)
         assert words.startswith(kind.__name__ + "\n")
@@ -34,17 +34,9 @@ def test_every_class_of_errors_has_a_reason_and_what_to_do() -> None:
 
 
 def test_every_rule_of_a_map_and_every_step_has_a_reason() -> None:
-    assert [row.key for row in MAP_REASONS] == [rule.name for rule in cute.tma.RULES]
-    assert [int(row.key) for row in VERIFIER_REASONS] == [step.number for step in cute.tma.STEPS]
-    for row in (
-        *MAP_REASONS,
-        *LAYOUT_REASONS,
-        *VERIFIER_REASONS,
-        *TRAP_REASONS,
-        *RACE_REASONS,
-        *GBASIS_REASONS,
-        *CLASS_REASONS,
-    ):
+    assert list(MAP_REASONS) == [rule.name for rule in cute.tma.RULES]
+    assert list(STEP_REASONS) == [str(step.number) for step in cute.tma.STEPS]
+    for row in [row for table in (MAP_REASONS, STEP_REASONS, REASONS, CLASS_REASONS) for row in table.values()]:
         assert row.why.endswith(".")
         assert row.fix.endswith(".")
         assert row.why != row.fix
@@ -70,7 +62,7 @@ def test_a_broken_rule_is_told_with_reason_source_and_remedy(rule: str) -> None:
     with pytest.raises(cute.tma.TmaLimitError) as caught:
         cute.tma.encode(cute.tma.TensorMapTiled(*BROKEN[rule]))
     words = " ".join(cute.explain(caught.value).split())
-    row = next(row for row in MAP_REASONS if row.key == rule)
+    row = MAP_REASONS[rule]
     source = next(r.source for r in cute.tma.RULES if r.name == rule)
     for part in (f"why : {row.why}", f"to do : {row.fix}", f"source : {source}", str(caught.value.headline)):
         assert part in words
@@ -85,16 +77,63 @@ def test_a_trap_tells_its_rule() -> None:
     assert "  why    : TMA moves whole pieces of 16 bytes" in words
 
 
-def test_every_cause_of_a_trap_and_every_race_has_a_reason() -> None:
+TILE = cute.tma.encode(cute.tma.TensorMapTiled(6, 4096, (64, 8), (128,), (8, 8)))
+WINDOW = cute.tma.encode(cute.tma.TensorMapIm2col(0, 4096, (16, 4, 3, 1), (16, 64, 192), (-1, -1), (-1, -1), 16, 6))
+EMULATOR = cute.tma.Emulator()
+
+
+def issued(method: str, *first: Any, tile: bytes = TILE, at: tuple[int, ...] = (0, 0), **more: Any) -> Any:
+    gmem, smem = np.zeros(more.pop("gmem", 1024), np.uint8), np.zeros(more.pop("smem", 1024), np.uint8)
+    return getattr(EMULATOR, method)(*first, tile, gmem, at, smem, gmem_base=4096, **more)
+
+
+TRAPS: dict[str, Callable[[], Any]] = {
+    "inner coordinate": lambda: issued("load", at=(3, 0)),
+    "base coordinate": lambda: issued("load", tile=WINDOW, at=(0, 5, 0, 0), mode="im2col", im2col_offsets=(0, 0)),
+    "negative coordinate": lambda: issued("store", at=(-8, 0)),
+    "im2col store": lambda: issued("store", tile=WINDOW, at=(0, 0, 0, 0), mode="im2col"),
+    "reduction": lambda: issued("reduce", "xor"),
+    "the box overruns shared memory": lambda: issued("load", smem=64),
+    "the copy overruns shared memory": lambda: cute.tma.bulk_load(
+        np.zeros(64, np.uint8), 4096, np.zeros(16, np.uint8), 0, 64, gmem_base=4096
+    ),
+    "the copy reads or writes bytes that no memory range holds": lambda: cute.tma.bulk_load(
+        np.zeros(16, np.uint8), 4096, np.zeros(64, np.uint8), 0, 64, gmem_base=4096
+    ),
+    "the box reads or writes bytes of the tensor that no memory range holds": lambda: issued("load", gmem=64),
+    "shared-memory address": lambda: issued("load", smem_offset=16),
+}
+
+
+def test_every_cause_of_a_trap_has_a_reason() -> None:
+    assert list(TRAPS) == list(TRAP_REASONS)
+
+
+@pytest.mark.parametrize("rule", TRAPS)
+def test_a_trap_names_its_rule(rule: str) -> None:
+    with pytest.raises(cute.tma.TmaTrap) as caught:
+        TRAPS[rule]()
+    assert caught.value.rule == rule
+    assert f"why : {TRAP_REASONS[rule].why}" in " ".join(cute.explain(caught.value).split())
+
+
+def test_every_race_has_a_reason() -> None:
     folder = Path(cute.__file__).parent / "tma"
-    sources = "".join(path.read_text() for path in sorted(folder.glob("[es]*/*.py")))
-    causes = re.findall(r"\bTrap\(\s*f?\"([^\"{]+)", sources)
-    causes += re.findall(r"\bTmaTrap\(\s*[\w.\"]+,\s*f?\"([^\"{]+)", sources)
-    assert len(causes) >= 9
-    assert [c for c in causes if not any(c.startswith(row.key) for row in TRAP_REASONS)] == []
-    races = re.findall(r"\b(?:_meet|Race)\(\s*f?\"([^\"{]+)", sources)
+    sources = "".join(path.read_text() for path in sorted(folder.glob("simulate/*.py")))
+    races = re.findall(r"\b(?:_meet|_check|Race)\(\"([^\"{]+)", sources)
     assert len(races) >= 10
-    assert [r for r in races if not any(r.startswith(row.key.split("  ")[0]) for row in RACE_REASONS)] == []
+    assert [race for race in races if race not in REASONS] == []
+
+
+def test_a_map_without_a_fence_is_a_race_with_a_reason() -> None:
+    maps = cute.tma.TensormapProxy()
+    maps.place(0x8000, TILE)
+    run = cute.tma.Run(EMULATOR, cute.tma.GlobalMemory(), cute.tma.SharedMemory(2048), strict=True, maps=maps)
+    maps.replace(0x8000, "global_address", 4096 + 64)
+    with pytest.raises(cute.tma.RaceError) as caught:
+        run.load(0x8000, (0, 0), 0, run.barrier(1024))
+    assert caught.value.rule == "tensor map is"
+    assert "to do : fence.proxy.tensormap::generic release" in " ".join(cute.explain(caught.value).split())
 
 
 def test_races_and_hangs_tell_what_to_do() -> None:
@@ -122,7 +161,7 @@ REFUSED: dict[str, Callable[[], Any]] = {
 def test_a_condition_of_the_algebra_is_told(condition: str) -> None:
     with pytest.raises(errors.StaticAssertError) as caught:
         REFUSED[condition]()
-    row = next(row for row in LAYOUT_REASONS if row.key == condition)
+    row = next(row for rule, row in CONDITION_REASONS.items() if condition in (rule, row.name))
     words = " ".join(cute.explain(caught.value).split())
     assert f"why : {row.why}" in words
     assert f"to do : {row.fix}" in words

@@ -18,8 +18,8 @@ from cute_py.argument_checks import expect_integers
 from cute_py.arith_tuple.arith_tuple import ArithTuple, has_no_position, refused_integer, scale
 from cute_py.arith_tuple.ratio import Ratio
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
-from cute_py.layout.arithmetic import ceil_div_of
 from cute_py.layout.coprofile import MOST_MODES
+from cute_py.layout.int_tuple import ceil_div_of
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import MAX_DEPTH, Int, Tree, internal_leaf, leaf_text, public, trunc_div
 from cute_py.layout.trees import at, check_depth

@@ -18,14 +18,11 @@ from cute_py.arith_tuple import text
 from cute_py.errors import InvalidValueError
 from cute_py.layout import Layout, composition, offsets, size
 from cute_py.tensor import make_identity_tensor
-from cute_py.tensor.latex import PASTELS, TIKZ_FOOT, TIKZ_HEAD, pastel
+from cute_py.tensor.latex import MAX_CELLS, PASTELS, TIKZ_FOOT, TIKZ_HEAD, pastel
 
 Cell: TypeAlias = tuple[int, int, int, int]
 """(row, column, thread, value)."""
 Colour: TypeAlias = Callable[[int, int], str]
-
-MAX_CELLS: Final = 1 << 20
-"""(thread, value) pairs of one picture; more are a text of hundreds of megabytes."""
 
 _UNIT: Final = 20
 """Width of a cell of the SVG picture."""

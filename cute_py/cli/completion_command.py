@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
+from cute_py.cli.arguments import json_option
 from cute_py.cli.tma_command import VIEWS
 from cute_py.errors import MissingPackageError
 
@@ -43,8 +44,7 @@ def register(commands: Any) -> None:
         + "; ".join(f"{shell}: {line}" for shell, line in INSTALL.items()).replace("%", "%%"),
     )
     p.add_argument("shell", choices=SHELLS, help="the shell that is to complete")
-    p.add_argument("--json", action="store_true", help="the script as JSON")
-    p.set_defaults(run=run)
+    json_option(p, run, "the script as JSON")
 
 
 def script(parser: argparse.ArgumentParser, shell: str) -> str:
@@ -82,8 +82,6 @@ def _commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.A
 def run(options: argparse.Namespace) -> int:
     """Print the script."""
     text = script(options.parser, options.shell)
-    if options.json:
-        print(json.dumps({"shell": options.shell, "script": text, "install": INSTALL[options.shell]}, indent=2))
-    else:
-        print(text.rstrip("\n"))
+    data = {"shell": options.shell, "script": text, "install": INSTALL[options.shell]}
+    print(json.dumps(data, indent=2) if options.json else text.rstrip("\n"))
     return 0

@@ -8,12 +8,10 @@ from textwrap import indent
 from typing import Any
 
 import cute_py as cute
-from cute_py.cli.colours import tell
-from cute_py.cli.copy_command import report
+from cute_py.cli.arguments import file_of, json_option
+from cute_py.cli.copy_command import SWIZZLES, findings, make_copy, parse_tile
 from cute_py.cli.files import read_array
-from cute_py.cli.progress import progress_bar
-from cute_py.cli.standard_input import file_of
-from cute_py.cli.tensor_copy import SWIZZLES, make_copy, parse_tile
+from cute_py.cli.terminal import progress_bar, tell
 from cute_py.copies.copy import copy, execute
 from cute_py.errors import counted
 from cute_py.tensor.printing import format_tensor
@@ -32,8 +30,7 @@ def register(commands: Any) -> None:
     p.add_argument("--tile", help="tile, such as 64x64; default 64 by 128 bytes' worth of elements")
     p.add_argument("--swizzle", choices=list(SWIZZLES), help="shared-memory swizzle; default 128B, none with --tile")
     p.add_argument("--order", choices=["row", "col"], help="which dimension is contiguous: last (row) or first (col)")
-    p.add_argument("--json", action="store_true", help="the copy's report as JSON")
-    p.set_defaults(run=run)
+    json_option(p, run, "the copy's report as JSON")
 
 
 def default_tile(array: Any) -> tuple[int, ...]:
@@ -60,21 +57,31 @@ def run(options: argparse.Namespace) -> int:
     with progress_bar(array.nbytes) as progress:
         result = copy(work.atom, work.bits, progress=progress)
     if options.json:
-        print(json.dumps(report(work, result, name), indent=2))
+        print(json.dumps(findings(work, result, name), indent=2))
         return 0 if result.equal else 1
     atom = work.atom
-    print("A tensor is an iterator and a layout. Strides of basis elements make a tensor of coordinates:\n")
-    print(format_tensor(cute.make_tensor(cute.make_inttuple_iter(0, 0), (2, 5), (cute.E(0), cute.E(1)))))
-    print("A TMA instruction takes coordinates, so the TMA tensor of a global tensor is one of those.")
-    print(f"The tensor: {name},\n  {atom.gtensor}")
-    print(f"its tile in shared memory,\n  {atom.smem_layout}")
-    print(f"the box that one instruction moves (G-basis),\n  {atom.gbasis}")
-    print(f"and its TMA tensor,\n  {atom.get_tma_tensor()}\n")
+    coordinates = cute.make_tensor(cute.make_inttuple_iter(0, 0), (2, 5), (cute.E(0), cute.E(1)))
+    words = atom.descriptor[:64].hex(" ", 8)
+    print(f"""\
+A tensor is an iterator and a layout. Strides of basis elements make a tensor of coordinates:
+
+{format_tensor(coordinates)}
+A TMA instruction takes coordinates, so the TMA tensor of a global tensor is one of those.
+The tensor: {name},
+  {atom.gtensor}
+its tile in shared memory,
+  {atom.smem_layout}
+the box that one instruction moves (G-basis),
+  {atom.gbasis}
+and its TMA tensor,
+  {atom.get_tma_tensor()}
+
+The descriptor, 64 live bytes of 128:
+  {words[:67]}
+  {words[68:]}""")
+    tell(indent(describe(atom.descriptor), "  ") + "\n")
     first = execute(atom, work.bits, 0, poison=0xCD)
     row = " ".join(f"{b:02x}" for b in first.smem[:16].tolist())
-    words = atom.descriptor[:64].hex(" ", 8)
-    print(f"The descriptor, 64 live bytes of 128:\n  {words[:67]}\n  {words[68:]}")
-    tell(indent(describe(atom.descriptor), "  ") + "\n")
     print(f"The first tile's instruction at {tuple(first.coords[0].tolist())} leaves {first.transaction_bytes} bytes:")
     print(f"  {row} ...")
     moves = counted(result.instructions, "load") + (" and store" if result.instructions == 1 else " and stores")

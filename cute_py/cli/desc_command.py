@@ -8,23 +8,30 @@ import re
 from pathlib import Path
 from typing import Any
 
-from cute_py.cli.argument_types import MAX_TEXT, driver_version, integer, sizes, standard_input, standard_text
-from cute_py.cli.colours import tell
+from cute_py.cli.arguments import (
+    MAX_TEXT,
+    driver_version,
+    file_of,
+    integer,
+    json_option,
+    only_one,
+    report,
+    sizes,
+    standard_input,
+    standard_text,
+)
 from cute_py.cli.files import check_output
-from cute_py.cli.standard_input import file_of, only_one
-from cute_py.draw.whole_file import write_whole
+from cute_py.draw.picture import write_whole
 from cute_py.errors import FileFormatError, InvalidValueError, ParseError
 from cute_py.tma.descriptor.decode import decode
-from cute_py.tma.descriptor.describe import describe
+from cute_py.tma.descriptor.describe import describe, logical_slots
 from cute_py.tma.descriptor.diff import diff
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import Interleave, L2Promotion, OobFill, TensorMapSwizzle
-from cute_py.tma.descriptor.from_array import format_of, request_of_npy
 from cute_py.tma.descriptor.hazards import hazards
-from cute_py.tma.descriptor.json_form import from_json, member_named, to_json
+from cute_py.tma.descriptor.plain_data import format_of, from_json, member_named, request_of_npy, to_json
 from cute_py.tma.descriptor.read import read_map
 from cute_py.tma.descriptor.request import TensorMap, TensorMapTiled
-from cute_py.tma.descriptor.slots import logical_slots
 from cute_py.tma.descriptor.violations import violations
 
 MAP_HELP = (
@@ -42,7 +49,6 @@ def register(commands: Any) -> None:
     _request_arguments(e)
     e.add_argument("--out", help="write the 128 bytes to this file")
     e.add_argument("--driver", type=driver_version, help="for this driver version, such as 13000 (CUDA 13.0)")
-    e.set_defaults(run=run_encode)
 
     d = actions.add_parser("decode", help="what a map says")
     d.add_argument("map", nargs="+", help=MAP_HELP)
@@ -53,23 +59,19 @@ def register(commands: Any) -> None:
         help="summary: sizes, box, swizzle, broken rules; fields: each field with its bits; seed001: the sixteen "
         "words as the reference pages tell them; slots: as `desc slots`",
     )
-    d.set_defaults(run=run_decode)
 
     f = actions.add_parser("diff", help="two maps, field by field; exit status 1 if they differ")
     f.add_argument("first", help=MAP_HELP)
     f.add_argument("second", help=MAP_HELP)
-    f.set_defaults(run=run_diff)
 
     c = actions.add_parser("check", help="every rule that a map or request breaks; exit status 1 if there is one")
     c.add_argument("map", nargs="?", help=MAP_HELP + "; left out: a request, as for encode")
     _request_arguments(c)
-    c.set_defaults(run=run_check)
 
     s = actions.add_parser("slots", help="a map as eight logical slots, with what a device may change")
     s.add_argument("map", help=MAP_HELP)
-    s.set_defaults(run=run_slots)
-    for action in (e, d, f, c, s):
-        action.add_argument("--json", action="store_true", help="the result as JSON")
+    for action, runs in ((e, run_encode), (d, run_decode), (f, run_diff), (c, run_check), (s, run_slots)):
+        json_option(action, runs)
         action.add_argument("--arch", default="sm_90a", help="the architecture whose rules hold")
 
 
@@ -183,20 +185,14 @@ def run_encode(options: argparse.Namespace) -> int:
     data = encode(request, driver=options.driver, arch=options.arch)
     if options.out is not None:
         write_whole(options.out, data)
-    if options.json:
-        print(json.dumps({"request": to_json(request), "bytes": data.hex()}, indent=2))
-    else:
-        print(data.hex())
+    report(options, lambda: {"request": to_json(request), "bytes": data.hex()}, data.hex)
     return 0
 
 
 def run_decode(options: argparse.Namespace) -> int:
     """Print what the map says."""
     data = map_of(" ".join(options.map))  # words that the shell took apart
-    if options.json:
-        print(json.dumps(to_json(decode(data)), indent=2))
-    else:
-        tell(describe(data, options.view, arch=options.arch))
+    report(options, lambda: to_json(decode(data)), lambda: describe(data, options.view, arch=options.arch))
     return 0
 
 
@@ -205,11 +201,8 @@ def run_diff(options: argparse.Namespace) -> int:
     if options.first == options.second == "-":
         raise InvalidValueError("only one of the two maps can come from standard input")
     result = diff(map_of(options.first), map_of(options.second))
-    if options.json:
-        fields = [str(d) for d in result.fields]
-        print(json.dumps({"equal": not result, "same_copies": result.same_copies, "differences": fields}, indent=2))
-    else:
-        tell(result)
+    found = {"equal": not result, "same_copies": result.same_copies, "differences": [str(d) for d in result.fields]}
+    report(options, lambda: found, lambda: result)
     return 1 if result else 0
 
 
@@ -220,24 +213,14 @@ def run_check(options: argparse.Namespace) -> int:
     broken = violations(request, arch=options.arch)
     sized = options.map is None and options.request is None and options.address is None  # no tensor is meant yet
     harmful = [w for w in hazards(request) if not (sized and w.name == "null address")]
-    if options.json:
-        data = {"violations": [v.message for v in broken], "warnings": [str(w) for w in harmful]}
-        print(json.dumps(data, indent=2))
-    else:
-        for v in broken:
-            tell(f"broken   {v.message}  [{v.source}]")
-        for w in harmful:
-            tell(f"warning  {w}")
-        if not broken:
-            tell(f"legal on {options.arch}")
+    lines = [f"broken   {v.message}  [{v.source}]" for v in broken] + [f"warning  {w}" for w in harmful]
+    data = {"violations": [v.message for v in broken], "warnings": [str(w) for w in harmful]}
+    report(options, lambda: data, lambda: "\n".join([*lines, *([] if broken else [f"legal on {options.arch}"])]))
     return 1 if broken else 0
 
 
 def run_slots(options: argparse.Namespace) -> int:
     """Print the eight slots."""
     data = map_of(options.map)
-    if options.json:
-        print(json.dumps([str(s) for s in logical_slots(data)], indent=2))
-    else:
-        tell(describe(data, "slots"))
+    report(options, lambda: [str(s) for s in logical_slots(data)], lambda: describe(data, "slots"))
     return 0

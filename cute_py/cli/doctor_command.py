@@ -1,10 +1,8 @@
 """`cute-py doctor`: what is here, what works and what not, and why; and what is known to go wrong with this driver.
 
-What is known to go wrong with a driver, by its version, the GPU and the compiler, as a table with sources.
-
+What it looks at is a table of probes: facts (versions, compilers, the driver and its GPU), and abilities, tried and not
+guessed. What is known to go wrong with a driver, by its version, the GPU and the compiler, is a table with sources.
 Versions are those of cuDriverGetVersion: 1000 x major + 10 x minor of the CUDA version that the driver supports.
-
-What the doctor looks at: packages, compilers, the driver and its GPU, and what works here, tried and not guessed.
 """
 
 from __future__ import annotations
@@ -19,16 +17,15 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import cute_py as cute
-from cute_py.cli.argument_types import driver_version
-from cute_py.cli.colours import ERROR, HINT, painted, tell, wants_colour
-from cute_py.cli.progress import spinner
+from cute_py.cli.arguments import driver_version, json_option
+from cute_py.cli.terminal import ERROR, HINT, painted, spinner, tell, wants_colour
 from cute_py.errors import CuteError
 from cute_py.gpu.device import MIN_DRIVER
+from cute_py.tma.descriptor.encode import QUIRKS
 from cute_py.tma.descriptor.formats import CUDA_H, MEASURED
-from cute_py.tma.descriptor.quirks import QUIRKS
 
 MEASURED_DRIVER: Final = 13000
 """The version of the driver that was measured: 580.159.04."""
@@ -48,41 +45,49 @@ class Installation:
     capability: tuple[int, int] | None = None
     compiler: int | None = None
 
+    @property
+    def newer_compiler(self) -> str | None:
+        """'minor': NVRTC is of a newer release than the driver, same major; 'major': of a newer major."""
+        if self.compiler is None or self.compiler <= self.driver:
+            return None
+        return "major" if self.compiler // 1000 > self.driver // 1000 else "minor"
+
 
 @dataclass(frozen=True, slots=True)
 class DriverTrap:
     """One row: with drivers `first` to `last` (None: no bound is known) on GPUs below `below`, `what` happens.
 
-    `measured` says that it was seen with driver 580.159.04 on an NVIDIA H200; other versions may differ.
+    `measured` says that it was seen with driver 580.159.04 on an NVIDIA H200; other versions may differ. `document` is
+    who else says so.
+    `newer_compiler` is what `Installation.newer_compiler` must be, if that matters.
     """
 
     name: str
     what: str
     remedy: str
-    source: str
-    first: int | None = None
+    document: str = ""
+    first: int = 0
     last: int | None = None
     below: tuple[int, int] | None = None
     from_capability: tuple[int, int] | None = None
     newer_compiler: str | None = None
-    """'minor': NVRTC is of a newer release than the driver, same major; 'major': of a newer major."""
-    measured: bool = False
+    measured: bool = True
+
+    @property
+    def source(self) -> str:
+        """Who says so."""
+        return "; ".join(filter(None, (self.document, MEASURED if self.measured else "")))
 
     def applies(self, here: Installation) -> bool:
         """Whether the row is about such an installation; what is not known of it is no reason against."""
-        if (self.first is not None and here.driver < self.first) or (self.last is not None and here.driver > self.last):
-            return False
-        if here.capability is not None:
-            if self.below is not None and here.capability >= self.below:
-                return False
-            if self.from_capability is not None and here.capability < self.from_capability:
-                return False
-        if self.newer_compiler is not None:
-            if here.compiler is None or here.compiler <= here.driver:
-                return False
-            major = here.compiler // 1000 > here.driver // 1000
-            return major == (self.newer_compiler == "major")
-        return True
+        capability = here.capability
+        return (
+            here.driver >= max(self.first, MIN_DRIVER if self.measured else 0)
+            and (self.last is None or here.driver <= self.last)
+            and (capability is None or self.below is None or capability < self.below)
+            and (capability is None or self.from_capability is None or capability >= self.from_capability)
+            and self.newer_compiler in (None, here.newer_compiler)
+        )
 
 
 TRAPS: Final[tuple[DriverTrap, ...]] = (
@@ -91,6 +96,7 @@ TRAPS: Final[tuple[DriverTrap, ...]] = (
         "the driver's API has no cuTensorMapEncode",
         "a driver for CUDA 12.0 or newer; the emulator and the encoder here need none",
         "CUDA driver API, cuTensorMapEncodeTiled",
+        measured=False,
         last=MIN_DRIVER - 10,
     ),
     DriverTrap(
@@ -98,6 +104,7 @@ TRAPS: Final[tuple[DriverTrap, ...]] = (
         f"{QUIRKS[0].condition}: {QUIRKS[0].effect}",
         "cute.tma.encode(request, driver=version) clears it in a map that the driver wrote",
         QUIRKS[0].source,
+        measured=False,
         last=QUIRKS[0].last_driver,
         from_capability=(10, 0),
     ),
@@ -105,92 +112,60 @@ TRAPS: Final[tuple[DriverTrap, ...]] = (
         "no reasons",
         "every refusal of a tensor map is CUDA_ERROR_INVALID_VALUE",
         "cute-py desc check lists every broken rule",
-        MEASURED,
-        first=MIN_DRIVER,
-        measured=True,
     ),
     DriverTrap(
         "null address",
         "a map of address 0 is accepted; a copy through it faults",
         "cute-py desc check warns",
-        MEASURED,
-        first=MIN_DRIVER,
-        measured=True,
     ),
     DriverTrap(
         "overlapping strides",
         "strides that do not nest are accepted, also 0 and less than a row",
         "cute-py desc check warns",
-        MEASURED,
-        first=MIN_DRIVER,
-        measured=True,
     ),
     DriverTrap(
         "accepted against the manual",
         "interleave 32B with a swizzle other than 32B, and im2col-wide maps with none or 32B, are accepted",
         "keep to the manual: other drivers may refuse them",
-        f"{CUDA_H}; {MEASURED}",
-        first=MIN_DRIVER,
-        measured=True,
+        CUDA_H,
     ),
     DriverTrap(
         "byte note",
         "with element strides, word 8 of a map is not what the hardware delivers: a barrier that expects it hangs",
         "atom.transaction_bytes, or transaction_bytes(request)",
-        MEASURED,
-        first=MIN_DRIVER,
-        measured=True,
     ),
     DriverTrap(
         "coordinates",
         "an inner coordinate that is no multiple of 16 bytes, a negative coordinate of a store, or an im2col base "
         "outside the bounding box is an illegal instruction, and ends the CUDA context",
         "the emulator raises TmaTrap in its place; isolate=True runs in a process of its own",
-        MEASURED,
-        first=MIN_DRIVER,
-        measured=True,
     ),
     DriverTrap(
         "reductions",
         "add, min, max, inc, dec, and, or, xor are illegal instructions with some element formats, though the map and "
         "the PTX are accepted",
         "the emulator raises TmaTrap in their place",
-        MEASURED,
-        first=MIN_DRIVER,
-        measured=True,
     ),
     DriverTrap(
         "row ends",
         "a store overwrites up to the next 16 bytes past the end of a row whose bytes are no multiple of 16",
         "rows of a multiple of 16 bytes, or a pitch with room behind them",
-        MEASURED,
-        first=MIN_DRIVER,
-        measured=True,
     ),
     DriverTrap(
         "FLOAT32_FTZ",
         "loads through a map of this type do not flush denormals",
         "flush them in the kernel",
-        MEASURED,
-        first=MIN_DRIVER,
-        measured=True,
     ),
     DriverTrap(
         "replaced element type",
         "tensormap.replace of a tf32 element type by another one keeps the rounding to tf32",
         "encode the map anew, or start from one that is not tf32",
-        MEASURED,
-        first=MIN_DRIVER,
-        measured=True,
     ),
     DriverTrap(
         "formats of sm_100",
         "data types 13 to 15 (packed 4 and 6 bits) and swizzles 4 to 6 are refused on this GPU",
         "a GPU of compute capability 10.0 or newer",
-        MEASURED,
-        first=MIN_DRIVER,
         below=(10, 0),
-        measured=True,
     ),
     DriverTrap(
         "alignment of a map",
@@ -198,20 +173,19 @@ TRAPS: Final[tuple[DriverTrap, ...]] = (
         "copy the bytes into memory of your own; this library does",
         "CUDA 13.0 driver API, CUtensorMap; cuda-bindings 13.3: 12 of 12 objects at 48 modulo 64",
         first=13000,
+        measured=False,
     ),
     DriverTrap(
         "empty strides",
         "cuda-python passes an empty list of strides as a null pointer, which the driver refuses even for rank 1",
         "pass one unused stride; this library does",
-        MEASURED,
-        first=MIN_DRIVER,
-        measured=True,
     ),
     DriverTrap(
         "newer NVRTC",
         "NVRTC is newer than the driver: its cubins run, its PTX is refused (CUDA_ERROR_UNSUPPORTED_PTX_VERSION)",
         "compile to a cubin, as this library does, or update the driver",
         _COMPATIBILITY,
+        measured=False,
         newer_compiler="minor",
     ),
     DriverTrap(
@@ -219,6 +193,7 @@ TRAPS: Final[tuple[DriverTrap, ...]] = (
         "NVRTC is of a newer major version than the driver: neither its cubins nor its PTX are sure to load",
         "update the driver, or install an NVRTC of the driver's major version",
         _COMPATIBILITY,
+        measured=False,
         newer_compiler="major",
     ),
 )
@@ -236,13 +211,7 @@ def traps(here: Installation) -> list[DriverTrap]:
     return [row for row in TRAPS if row.applies(here)]
 
 
-SWEEP: Final = 2_000
-"""Random requests on which the encoder is compared with the driver."""
-KERNEL_MODULE: Final = Path("/proc/driver/nvidia/version")
-
-
-@dataclass(frozen=True, slots=True)
-class Package:
+class Package(NamedTuple):
     """One optional or required package: what it is for, and the extra of cute-py that brings it."""
 
     name: str
@@ -260,7 +229,7 @@ PACKAGES: Final = (
     Package("resvg-py", "pictures as .png", "png"),
     Package("ipython", "pictures in notebooks"),
     Package("cuda-bindings", "the driver, and NVRTC's calls", "gpu"),
-    Package("cuda-core", "streams and memory of cuda.core", "gpu"),
+    Package("cuda-core", "devices, and the cache of kernels", "gpu"),
     Package("nvidia-cuda-nvrtc", "the compiler of kernels", "gpu"),
     Package("hypothesis", "cute_py.testing.strategies", "test"),
     Package("torch", "its tensors on the GPU"),
@@ -268,13 +237,9 @@ PACKAGES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Ability:
-    """Something that this library can do, whether it does so here, and how that is known or why not."""
-
-    name: str
-    works: bool
-    told: str
+SWEEP: Final = 2_000
+"""Random requests on which the encoder is compared with the driver."""
+KERNEL_MODULE: Final = Path("/proc/driver/nvidia/version")
 
 
 def version_of(package: str) -> str | None:
@@ -283,44 +248,6 @@ def version_of(package: str) -> str | None:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return None
-
-
-def findings(driver: int | None = None) -> dict[str, Any]:
-    """Everything that the doctor looks at, as data.
-
-    Args:
-        driver: list the traps of this driver version in place of the one that is here.
-    """
-    device, absent = _device()
-    sweep_told, agrees = (None, True) if device is None else _codec()
-    abilities = _abilities(device, absent)
-    data: dict[str, Any] = {
-        "cute_py": cute.__version__,
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "packages": {row.name: version_of(row.name) for row in PACKAGES},
-        "ptxas": _ptxas(),
-        "kernel_module": kernel_module(),
-        "driver": "present" if device is not None else f"none: {absent}",
-    }
-    if device is not None:
-        data |= {
-            "driver_version": device.driver_version,
-            "gpu": device.name,
-            "compute_capability": list(device.capability),
-            "architecture": device.arch,
-            "multiprocessors": device.multiprocessors,
-            "shared_memory": device.shared_bytes,
-            "l2": device.l2_bytes,
-            "codec": sweep_told,
-        }
-    data["emulator"] = abilities[0].told
-    data["works"] = [{"name": a.name, "works": a.works, "told": a.told} for a in abilities]
-    asked = driver if driver is not None else None if device is None else device.driver_version
-    data["traps_for"] = asked
-    data["traps"] = [] if asked is None else _traps(asked, device if driver is None else None)
-    data["healthy"] = agrees and abilities[0].works
-    return data
 
 
 def _device() -> tuple[Any, str]:
@@ -343,22 +270,6 @@ def _codec() -> tuple[str, bool]:
     except CuteError as error:
         return f"could not be compared: {error.headline}", False
     return f"compared with the driver: {outcome}", bool(outcome)
-
-
-def _traps(driver: int, device: Any) -> list[dict[str, Any]]:
-    capability = None if device is None else device.capability
-    here = Installation(driver, capability, compiler_release())
-    known = driver == MEASURED_DRIVER and capability in (None, MEASURED_CAPABILITY)
-    return [
-        {
-            "name": row.name,
-            "what": row.what,
-            "remedy": row.remedy,
-            "source": row.source,
-            "measured_here": row.measured and known,
-        }
-        for row in traps(here)
-    ]
 
 
 def compiler_release() -> int | None:
@@ -386,31 +297,6 @@ def _ptxas() -> str | None:
         return f"{place}, which does not run"
 
 
-def _tried(name: str, attempt: Callable[[], str]) -> Ability:
-    """Do it; a refusal of this library is the reason why it does not work."""
-    try:
-        return Ability(name, True, attempt())
-    except CuteError as error:
-        fix = f" ({error.hint})" if error.hint else ""
-        return Ability(name, False, error.headline + fix)
-
-
-def _abilities(device: Any, absent: str) -> list[Ability]:
-    emulated = _copied("emulator")
-    return [
-        Ability("emulator", *emulated),
-        Ability("maps", *_mapped()),
-        _tried("safetensors files", lambda: _needs("safetensors", "read and written", "cli")),
-        _tried("colour and progress", lambda: _needs("rich", "on a terminal", "cli")),
-        _tried("shell completion", lambda: _needs("shtab", "cute-py completion SHELL", "cli")),
-        _tried("pictures as .png", _png),
-        _tried("notebooks", lambda: _needs("IPython", "objects show themselves")),
-        _tried("compiling kernels", _compiled),
-        Ability("GPU copies", False, absent) if device is None else Ability("GPU copies", *_copied("cuda")),
-        Ability("tensor memory on a GPU", False, "emulated, and assembled as text; never executed on a GPU"),
-    ]
-
-
 def _copied(backend: str) -> tuple[bool, str]:
     import numpy as np
 
@@ -425,51 +311,110 @@ def _copied(backend: str) -> tuple[bool, str]:
 
 
 def _mapped() -> tuple[bool, str]:
-    from cute_py.tma.descriptor.request import TensorMapTiled
-
-    request = TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128), swizzle=3)
-    same = cute.tma.encode(cute.tma.decode(cute.tma.encode(request))) == cute.tma.encode(request)
+    raw = cute.tma.encode(cute.tma.TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128), swizzle=3))
+    same = cute.tma.encode(cute.tma.decode(raw)) == raw
     return same, f"a map that is encoded, decoded and encoded again is {'the same' if same else 'NOT the same'}"
 
 
-def _needs(module: str, told: str, extra: str = "") -> str:
+def _needs(module: str, told: str, extra: str = "") -> tuple[bool, str]:
     if importlib.util.find_spec(module) is None:
         raise CuteError(f"{module} is not installed", hint=f"pip install 'cute-py[{extra}]'" if extra else None)
-    return told
+    return True, told
 
 
-def _png() -> str:
-    from cute_py.draw.png import monospace_family
+def _png() -> tuple[bool, str]:
+    from cute_py.draw.picture import monospace_family
 
     family = monospace_family()
-    return "with the fonts of the style sheet" if family is None else f"with the font {family}"
+    return True, "with the fonts of the style sheet" if family is None else f"with the font {family}"
 
 
-def _compiled() -> str:
+def _compiled() -> tuple[bool, str]:
     from cute_py.gpu.nvrtc import compiler_version, run_nvrtc
 
     text = 'extern "C" __global__ void nothing() {}'
-    cubin = run_nvrtc(text, "nothing", ["--gpu-architecture=sm_90a", "-minimal"], "cubin")
-    return f"{compiler_version()}: an empty kernel is {len(cubin)} bytes for sm_90a"
+    cubin = run_nvrtc(text, "nothing", "sm_90a", "cubin")
+    return True, f"{compiler_version()}: an empty kernel is {len(cubin)} bytes for sm_90a"
 
 
-NAMES = {
-    "cute_py": "cute_py",
-    "python": "python",
-    "platform": "platform",
-    "ptxas": "ptxas",
-    "kernel_module": "NVIDIA kernel module",
-    "driver": "driver",
-    "driver_version": "driver's CUDA version",
-    "gpu": "GPU",
-    "compute_capability": "compute capability",
-    "architecture": "architecture",
-    "multiprocessors": "multiprocessors",
-    "shared_memory": "shared memory, bytes",
-    "l2": "L2 cache, bytes",
-    "codec": "codec",
-}
-"""Key of a finding -> its name in the report, in the report's order."""
+def _gpu(device: Any, absent: str) -> tuple[bool, str]:
+    return (False, absent) if device is None else _copied("cuda")
+
+
+HERE: Final[tuple[tuple[str, str, Callable[[], Any]], ...]] = (
+    ("cute_py", "cute_py", lambda: cute.__version__),
+    ("python", "python", platform.python_version),
+    ("platform", "platform", platform.platform),
+    ("packages", "", lambda: {row.name: version_of(row.name) for row in PACKAGES}),
+    ("ptxas", "ptxas", _ptxas),
+    ("kernel_module", "NVIDIA kernel module", kernel_module),
+)
+"""(key of a fact, its name in the report, how it is found), in order."""
+OF_DEVICE: Final[tuple[tuple[str, str, Callable[[Any], Any]], ...]] = (
+    ("driver_version", "driver's CUDA version", lambda device: device.driver_version),
+    ("gpu", "GPU", lambda device: device.name),
+    ("compute_capability", "compute capability", lambda device: list(device.capability)),
+    ("architecture", "architecture", lambda device: device.arch),
+    ("multiprocessors", "multiprocessors", lambda device: device.multiprocessors),
+    ("shared_memory", "shared memory, bytes", lambda device: device.shared_bytes),
+    ("l2", "L2 cache, bytes", lambda device: device.l2_bytes),
+)
+"""The same of a GPU."""
+ABILITIES: Final[tuple[tuple[str, Callable[[Any, str], tuple[bool, str]]], ...]] = (
+    ("emulator", lambda *_: _copied("emulator")),
+    ("maps", lambda *_: _mapped()),
+    ("safetensors files", lambda *_: _needs("safetensors", "read and written", "cli")),
+    ("colour and progress", lambda *_: _needs("rich", "on a terminal", "cli")),
+    ("shell completion", lambda *_: _needs("shtab", "cute-py completion SHELL", "cli")),
+    ("pictures as .png", lambda *_: _png()),
+    ("notebooks", lambda *_: _needs("IPython", "objects show themselves")),
+    ("compiling kernels", lambda *_: _compiled()),
+    ("GPU copies", _gpu),
+    ("tensor memory on a GPU", lambda *_: (False, "emulated, and assembled as text; never executed on a GPU")),
+)
+"""(something that this library can do, (GPU or None, why there is none) -> (does it here?, how that is known))."""
+
+
+def _tried(probe: Callable[[Any, str], tuple[bool, str]], device: Any, absent: str) -> tuple[bool, str]:
+    """Do it; a refusal of this library is the reason why it does not work."""
+    try:
+        return probe(device, absent)
+    except CuteError as error:
+        return False, error.headline + (f" ({error.hint})" if error.hint else "")
+
+
+def findings(driver: int | None = None) -> dict[str, Any]:
+    """Everything that the doctor looks at, as data.
+
+    Args:
+        driver: list the traps of this driver version in place of the one that is here.
+    """
+    device, absent = _device()
+    codec, agrees = ("", True) if device is None else _codec()
+    data: dict[str, Any] = {key: find() for key, _, find in HERE}
+    data["driver"] = "present" if device is not None else f"none: {absent}"
+    if device is not None:
+        data |= {key: find(device) for key, _, find in OF_DEVICE} | {"codec": codec}
+    tried = [(name, *_tried(probe, device, absent)) for name, probe in ABILITIES]
+    data["emulator"] = tried[0][2]
+    data["works"] = [{"name": name, "works": works, "told": told} for name, works, told in tried]
+    asked = driver if driver is not None else None if device is None else device.driver_version
+    data["traps_for"] = asked
+    data["traps"] = [] if asked is None else _traps(asked, device if driver is None else None)
+    data["healthy"] = agrees and tried[0][1]
+    return data
+
+
+def _traps(driver: int, device: Any) -> list[dict[str, Any]]:
+    capability = None if device is None else device.capability
+    known = driver == MEASURED_DRIVER and capability in (None, MEASURED_CAPABILITY)
+    return [
+        {
+            **{name: getattr(row, name) for name in ("name", "what", "remedy", "source")},
+            "measured_here": row.measured and known,
+        }
+        for row in traps(Installation(driver, capability, compiler_release()))
+    ]
 
 
 def register(commands: Any) -> None:
@@ -481,8 +426,7 @@ def register(commands: Any) -> None:
         "emulator's copy is not equal, or the encoder and the driver disagree.",
     )
     p.add_argument("--driver", type=driver_version, help="list the traps of this driver version, such as 12080")
-    p.add_argument("--json", action="store_true", help="the result as JSON")
-    p.set_defaults(run=run)
+    json_option(p, run)
 
 
 def shown(key: str, value: Any) -> str:
@@ -499,8 +443,9 @@ def shown(key: str, value: Any) -> str:
 
 
 def report(data: dict[str, Any]) -> list[str]:
-    """The findings in words."""
-    lines = [f"{name:<22} {shown(key, data[key])}" for key, name in NAMES.items() if key in data]
+    """The findings as text."""
+    named = [row[:2] for row in (*HERE, ("driver", "driver"), *OF_DEVICE, ("codec", "codec")) if row[1]]
+    lines = [f"{name:<22} {shown(key, data[key])}" for key, name in named if key in data]
     lines += ["", "packages"]
     for row in PACKAGES:
         version = data["packages"][row.name]

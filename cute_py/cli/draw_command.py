@@ -10,23 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import cute_py as cute
-from cute_py.cli.argument_types import integer
+from cute_py.cli.arguments import integer, json_option, only_one, text_of
 from cute_py.cli.desc_command import map_of
-from cute_py.cli.progress import spinner
-from cute_py.cli.standard_input import only_one, text_of
+from cute_py.cli.terminal import spinner
 from cute_py.draw.bit_map import draw_descriptor
 from cute_py.draw.boxes import draw_boxes, draw_multicast
 from cute_py.draw.dispatch import draw
 from cute_py.draw.explorer import explorer_page
-from cute_py.draw.layouts import COLORS, draw_compare, draw_layout
+from cute_py.draw.layouts import COLORS, draw_compare, draw_layout, draw_tv
 from cute_py.draw.page import html_page
-from cute_py.draw.picture import Picture
-from cute_py.draw.png import SCALE
-from cute_py.draw.shared_memory import draw_smem
-from cute_py.draw.swizzles import draw_swizzle
+from cute_py.draw.picture import SCALE, Picture, write_whole
+from cute_py.draw.shared_memory import draw_smem, draw_swizzle
 from cute_py.draw.tensor_memory import draw_tmem
-from cute_py.draw.thread_value import draw_tv
-from cute_py.draw.whole_file import write_whole
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, InvalidValueError
 from cute_py.tma.atom.make import make_tma_copy
@@ -63,8 +58,7 @@ def register(commands: Any) -> None:
     )
     p.add_argument("--dark", action="store_true", help="of a .png: light on dark; an SVG follows its reader's system")
     p.add_argument("--html", action="store_true", help="one page with all pictures, nothing else needed to read it")
-    p.add_argument("--json", action="store_true", help="titles, texts and SVG as JSON")
-    p.set_defaults(run=run)
+    json_option(p, run, "titles, texts and SVG as JSON")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -7,18 +7,22 @@ and renamed, so that a half-written one never stands there.
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import math
 import os
 import warnings
 import zipfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from cute_py.draw.whole_file import why_not_written, write_whole
-from cute_py.dtypes import DType, as_dtype
+from cute_py.draw.picture import why_not_written, write_whole
+from cute_py.dtypes import as_dtype
 from cute_py.errors import FileFormatError, MissingPackageError, counted, integer_text, shortened
+from cute_py.tma.descriptor.fields import MAX_RANK
 
 SUFFIXES = (".npy", ".npz", ".safetensors")
 NPY_MAGIC = b"\x93NUMPY"
@@ -29,23 +33,13 @@ HEADER_BYTES = 1 << 16
 
 _SAFETENSORS_TYPES = {
     "BOOL": "bool",
-    "U8": "uint8",
-    "I8": "int8",
-    "U16": "uint16",
-    "I16": "int16",
-    "U32": "uint32",
-    "I32": "int32",
-    "U64": "uint64",
-    "I64": "int64",
-    "F16": "float16",
+    **{f"{letter}{n}": f"{kind}{n}" for letter, kind in (("U", "uint"), ("I", "int")) for n in (8, 16, 32, 64)},
+    **{f"F{n}": f"float{n}" for n in (16, 32, 64)},
     "BF16": "bfloat16",
-    "F32": "float32",
-    "F64": "float64",
-    "F8_E4M3": "float8_e4m3fn",
-    "F8_E5M2": "float8_e5m2",
-    "F8_E8M0": "float8_e8m0fnu",
+    **{f"F8_{kind}": f"float8_{name}" for kind, name in (("E4M3", "e4m3fn"), ("E5M2", "e5m2"), ("E8M0", "e8m0fnu"))},
     "C64": "complex64",
 }
+"""Name of a type in a .safetensors file -> ours."""
 
 
 def read_array(path: str, key: str | None = None, dtype: str | None = None) -> Any:
@@ -57,9 +51,7 @@ def read_array(path: str, key: str | None = None, dtype: str | None = None) -> A
     Raises:
         FileFormatError: not readable, not such a file, an unknown key, or an array that no GPU tensor can be.
     """
-    suffix = Path(path).suffix.lower()
-    if suffix not in SUFFIXES:
-        raise FileFormatError(f"{path}: unknown file type {suffix or '(none)'}; must be .npy, .npz or .safetensors")
+    suffix = _suffix(path, SUFFIXES)
     if not os.path.exists(path):
         raise FileFormatError(f"{path}: no such file")
     if not os.path.isfile(path):
@@ -70,47 +62,50 @@ def read_array(path: str, key: str | None = None, dtype: str | None = None) -> A
     return _checked(path, array, dtype)
 
 
-def _numpy(path: str, key: str | None) -> Any:
+def _suffix(path: str, suffixes: tuple[str, ...]) -> str:
+    suffix = Path(path).suffix.lower()
+    if suffixes and suffix not in suffixes:
+        raise FileFormatError(f"{path}: unknown file type {suffix or '(none)'}; must be .npy, .npz or .safetensors")
+    return suffix
+
+
+@contextmanager
+def _reading(path: str, what: str) -> Iterator[None]:
+    """Whatever a library raises on a damaged file is one line."""
     try:
-        file = open(path, "rb")  # noqa: SIM115 - closed below; numpy leaves a damaged archive open
-    except OSError as error:
-        raise FileFormatError(f"{path}: can't be read as a numpy file: {_reason(error)}") from None
-    with file:
-        return _loaded(path, file, key)
-
-
-def _loaded(path: str, file: Any, key: str | None) -> Any:
-    import numpy as np
-
-    try:
-        magic = file.read(len(NPY_MAGIC))
-        file.seek(0)
-        if magic == NPY_MAGIC:
-            _check_npy(path, file, os.fstat(file.fileno()).st_size)
-            file.seek(0)
-        with warnings.catch_warnings():  # numpy warns of old headers, and of what is wrong in one before it refuses
-            warnings.simplefilter("ignore")
-            loaded = np.load(file, allow_pickle=False)
+        yield
     except FileFormatError:
         raise
     except Exception as error:
-        raise FileFormatError(f"{path}: can't be read as a numpy file: {_reason(error)}") from None
-    if isinstance(loaded, np.ndarray):
-        if key is not None:
-            raise FileFormatError(f"{path}: holds one array without a name; --key {key} is for .npz")
-        return loaded
-    with loaded:
+        raise FileFormatError(f"{path}: {what}: {_cut_off(path) or _reason(error)}") from None
+
+
+def _numpy(path: str, key: str | None) -> Any:
+    import numpy as np
+
+    with ExitStack() as stack:  # numpy leaves a damaged archive open
+        with _reading(path, "can't be read as a numpy file"):
+            file = stack.enter_context(open(path, "rb"))
+            magic = file.read(len(NPY_MAGIC))
+            file.seek(0)
+            if magic == NPY_MAGIC:
+                _check_npy(path, file, os.fstat(file.fileno()).st_size)
+                file.seek(0)
+            with warnings.catch_warnings():  # numpy warns of old headers, and of what is wrong in one before it refuses
+                warnings.simplefilter("ignore")
+                loaded = np.load(file, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            if key is not None:
+                raise FileFormatError(f"{path}: holds one array without a name; --key {key} is for .npz")
+            return loaded
+        stack.enter_context(loaded)
         name = _pick(path, list(loaded.files), key)
-        try:
+        with _reading(path, f"array {name!r} can't be read"):
             _check_entry(path, loaded.zip, name)
             array = loaded[name]
-        except FileFormatError:
-            raise
-        except Exception as error:
-            raise FileFormatError(f"{path}: array {name!r} can't be read: {_reason(error)}") from None
-    if not isinstance(array, np.ndarray):
-        raise FileFormatError(f"{path}: entry {name!r} is no array")
-    return array
+        if not isinstance(array, np.ndarray):
+            raise FileFormatError(f"{path}: entry {name!r} is no array")
+        return array
 
 
 def _check_entry(path: str, archive: zipfile.ZipFile, name: str) -> None:
@@ -183,16 +178,20 @@ def _pick(path: str, names: list[str], key: str | None) -> str:
     return key
 
 
+def _package(module: str, doing: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise MissingPackageError(
+            f"{doing} .safetensors needs the package safetensors", hint="pip install 'cute-py[cli]'"
+        ) from None
+
+
 def _safetensors(path: str, key: str | None) -> Any:
     import numpy as np
 
-    try:
-        import safetensors
-    except ImportError:
-        raise MissingPackageError(
-            "reading .safetensors needs the package safetensors", hint="pip install 'cute-py[cli]'"
-        ) from None
-    try:
+    safetensors = _package("safetensors", "reading")
+    with _reading(path, "can't be read as a safetensors file"):
         with safetensors.safe_open(path, framework="numpy") as file:
             name = _pick(path, list(file.keys()), key)
             kind = str(file.get_slice(name).get_dtype())
@@ -202,12 +201,7 @@ def _safetensors(path: str, key: str | None) -> Any:
                 entry = None
         if kind in _SAFETENSORS_TYPES:
             with open(path, "rb") as raw:
-                entry = dict(safetensors.deserialize(raw.read()))[name]  # type: ignore[no-untyped-call]
-    except FileFormatError:
-        raise
-    except Exception as error:
-        reason = _cut_off(path) or _reason(error)
-        raise FileFormatError(f"{path}: can't be read as a safetensors file: {reason}") from None
+                entry = dict(safetensors.deserialize(raw.read()))[name]
     if entry is None:
         raise FileFormatError(f"{path}: elements of type {kind} are not supported")
     data = np.frombuffer(bytearray(entry["data"]), as_dtype(_SAFETENSORS_TYPES[kind]).numpy)
@@ -216,6 +210,8 @@ def _safetensors(path: str, key: str | None) -> Any:
 
 def _cut_off(path: str) -> str | None:
     """What a .safetensors file lacks that its own first bytes say it has, or None."""
+    if Path(path).suffix.lower() != ".safetensors":
+        return None
     try:
         size = os.path.getsize(path)
         with open(path, "rb") as file:
@@ -252,18 +248,25 @@ def _check_header(path: str, shape: tuple[int, ...], dtype: Any) -> None:
         raise FileFormatError(f"{path}: shape {shortened(str(shape))} has a negative size")
     if math.prod(shape) == 0:
         raise FileFormatError(f"{path}: shape {shortened(str(shape))} has no elements")
-    if not 1 <= len(shape) <= 5:
+    if not 1 <= len(shape) <= MAX_RANK:
         raise FileFormatError(f"{path}: {len(shape)} dimensions; a TMA tensor has 1 to 5")
 
 
 def _checked(path: str, array: Any, dtype: str | None) -> Any:
     _check_header(path, array.shape, array.dtype)
+    width = array.dtype.itemsize
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
         raise FileFormatError(f"{path}: the array is not contiguous")
     if dtype is not None:
-        array = _as_type(path, array, as_dtype(dtype))
+        wanted = as_dtype(dtype)
+        if wanted.numpy.itemsize != width:
+            raise FileFormatError(
+                f"{path}: {wanted} has {counted(wanted.numpy.itemsize, 'byte')}, the file's {array.dtype} has "
+                f"{width}; --dtype names a type of the same width"
+            )
+        array = array.view(wanted.numpy)
     elif array.dtype.type.__name__ == "void":
-        example = "float8_e4m3fn" if array.dtype.itemsize == 1 else "bf16"
+        example = "float8_e4m3fn" if width == 1 else "bf16"
         raise FileFormatError(
             f"{path}: elements have no type ({array.dtype}); say it with --dtype, for example {example}"
         )
@@ -272,15 +275,6 @@ def _checked(path: str, array: Any, dtype: str | None) -> Any:
     except Exception:
         raise FileFormatError(f"{path}: no GPU element type for numpy dtype {array.dtype}") from None
     return array
-
-
-def _as_type(path: str, array: Any, wanted: DType) -> Any:
-    if wanted.numpy.itemsize != array.dtype.itemsize:
-        raise FileFormatError(
-            f"{path}: {wanted} has {counted(wanted.numpy.itemsize, 'byte')}, the file's {array.dtype} has "
-            f"{array.dtype.itemsize}; --dtype names a type of the same width"
-        )
-    return array.view(wanted.numpy)
 
 
 def write_array(path: str, array: Any, key: str = "tensor") -> str:
@@ -317,9 +311,7 @@ def check_output(path: str, suffixes: tuple[str, ...] = ()) -> str:
     Raises:
         FileFormatError: another suffix, no such folder, not a plain file, a link to itself.
     """
-    suffix = Path(path).suffix.lower()
-    if suffixes and suffix not in suffixes:
-        raise FileFormatError(f"{path}: unknown file type {suffix or '(none)'}; must be .npy, .npz or .safetensors")
+    suffix = _suffix(path, suffixes)
     reason = why_not_written(path)
     if reason is not None:
         raise FileFormatError(f"{path or '(empty name)'}: can't be written: {reason}")
@@ -329,12 +321,7 @@ def check_output(path: str, suffixes: tuple[str, ...] = ()) -> str:
 def _serialized(array: Any, key: str) -> bytes:
     import numpy as np
 
-    try:
-        from safetensors.numpy import save
-    except ImportError:
-        raise MissingPackageError(
-            "writing .safetensors needs the package safetensors", hint="pip install 'cute-py[cli]'"
-        ) from None
+    save = _package("safetensors.numpy", "writing").save
     name = as_dtype(array.dtype).name
     if name not in _SAFETENSORS_TYPES.values():
         raise FileFormatError(f"safetensors has no type for {name}")

@@ -21,7 +21,7 @@ from cute_py.cli import (
     tma_command,
     tmem_command,
 )
-from cute_py.cli.colours import ERROR, FACT, HINT, painted, wants_colour
+from cute_py.cli.terminal import ERROR, FACT, HINT, painted, wants_colour
 from cute_py.errors import CuteError, shortened
 
 COMMANDS = (

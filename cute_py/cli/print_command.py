@@ -8,8 +8,8 @@ import os
 from typing import Any
 
 import cute_py as cute
-from cute_py.cli.colours import tell
-from cute_py.cli.standard_input import text_of
+from cute_py.cli.arguments import json_option, text_of
+from cute_py.cli.terminal import tell
 from cute_py.errors import FileFormatError, InvalidValueError, ParseError, TensorAccessError
 from cute_py.layout.trees import modes
 from cute_py.tensor.latex import format_latex
@@ -31,8 +31,7 @@ def register(commands: Any) -> None:
     p.add_argument("text", help="what CuTe printed")
     p.add_argument("--latex", action="store_true", help="a TikZ picture of a layout")
     p.add_argument("--explain", action="store_true", help="what it is and does, in words, in place of its elements")
-    p.add_argument("--json", action="store_true", help="the result as JSON")
-    p.set_defaults(run=run)
+    json_option(p, run)
 
 
 def _print_layout(layout: Any) -> None:
@@ -73,34 +72,39 @@ def run(options: argparse.Namespace) -> int:
             raise FileFormatError(f"{options.text} is a file; print takes the text of a layout or tensor") from None
         raise
     if options.json:
-        data: dict[str, Any] = {"text": cute.text(thing), "kind": type(thing).__name__}
-        if hasattr(thing, "shape"):
-            data |= {"shape": cute.text(thing.shape), "size": _number(cute.size(thing)), "rank": int(cute.rank(thing))}
-        if isinstance(thing, cute.Layout):
-            data |= {"stride": cute.text(thing.stride), "cosize": _number(cute.cosize(thing))}
-        if options.latex and isinstance(thing, (cute.Layout, cute.ComposedLayout)):
-            _few(thing, "cells can be drawn")
-            data["latex"] = format_latex(thing)
-        if options.explain:
-            data["explain"] = str(cute.explain(thing))
-        print(json.dumps(data, indent=2))
+        print(json.dumps(_data(thing, options), indent=2))
     elif options.explain:
         tell(cute.explain(thing))
     elif isinstance(thing, cute.Tensor):
-        _few(thing, "elements can be printed")
-        try:
-            text = format_tensor(thing)
-        except TensorAccessError:  # a pointer of another program: its address and layout are all there is
-            print(f"{thing}:\nthe elements lie in memory that is not here; its layout:")
-            _print_layout(thing.layout)
-        else:
-            print(text.rstrip("\n"))
-    elif isinstance(thing, (cute.Layout, cute.ComposedLayout)):
-        if options.latex:
-            _few(thing, "cells can be drawn")
-            cute.print_latex(thing)
-        else:
-            _print_layout(thing)
-    else:
+        _print_tensor(thing)
+    elif not isinstance(thing, (cute.Layout, cute.ComposedLayout)):
         print(cute.text(thing))
+    elif options.latex:
+        _few(thing, "cells can be drawn")
+        cute.print_latex(thing)
+    else:
+        _print_layout(thing)
     return 0
+
+
+def _data(thing: Any, options: argparse.Namespace) -> dict[str, Any]:
+    """What --json prints."""
+    data: dict[str, Any] = {"text": cute.text(thing), "kind": type(thing).__name__}
+    if hasattr(thing, "shape"):
+        data |= {"shape": cute.text(thing.shape), "size": _number(cute.size(thing)), "rank": int(cute.rank(thing))}
+    if isinstance(thing, cute.Layout):
+        data |= {"stride": cute.text(thing.stride), "cosize": _number(cute.cosize(thing))}
+    if options.latex and isinstance(thing, (cute.Layout, cute.ComposedLayout)):
+        _few(thing, "cells can be drawn")
+        data["latex"] = format_latex(thing)
+    return data | ({"explain": str(cute.explain(thing))} if options.explain else {})
+
+
+def _print_tensor(tensor: Any) -> None:
+    """Its elements; of a pointer of another program, whose address and layout are all there is, the layout."""
+    _few(tensor, "elements can be printed")
+    try:
+        print(format_tensor(tensor).rstrip("\n"))
+    except TensorAccessError:
+        print(f"{tensor}:\nthe elements lie in memory that is not here; its layout:")
+        _print_layout(tensor.layout)

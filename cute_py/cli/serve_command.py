@@ -28,9 +28,8 @@ from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from cute_py.argument_checks import expect, expect_integer
-from cute_py.cli.argument_types import integer
-from cute_py.cli.serve_worker import plain_error, refusal
-from cute_py.cli.serve_workers import ANSWER_SECONDS, NoAnswer, Workers
+from cute_py.cli.arguments import integer, json_option
+from cute_py.cli.serve_workers import ANSWER_SECONDS, NoAnswer, Workers, plain_error, refusal
 from cute_py.draw.explorer import explorer_page
 from cute_py.errors import CuteError, InvalidValueError, given
 
@@ -308,8 +307,7 @@ def register(commands: Any) -> None:
     )
     p.add_argument("--port", type=integer, default=PORT, help="0 takes a free one; default %(default)s")
     p.add_argument("--host", default=HOST, help="address to listen at, such as ::1; default %(default)s, this machine")
-    p.add_argument("--json", action="store_true", help="where it listens, as JSON")
-    p.set_defaults(run=run)
+    json_option(p, run, "where it listens, as JSON")
 
 
 def run(options: argparse.Namespace) -> int:

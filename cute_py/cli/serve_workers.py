@@ -1,22 +1,33 @@
-"""A few processes that answer queries, so that one whose answer never comes holds up nobody but its asker.
+"""A few processes that answer the queries of `cute-py serve`, so that one whose answer never comes holds up nobody but
+its asker.
 
 Processes and not threads: what freezes is one operation on huge integers or one regular expression, which holds
-Python's lock and can't be interrupted from within. They are started as they are needed, speak lines of JSON
-(`serve_worker`), and are ended and replaced when their time is over.
+Python's lock and can't be interrupted from within. They are started as they are needed, speak lines of JSON (queries on
+standard input, answers on standard output), and are ended and replaced when their time is over. A worker ends with its
+standard input, so none is left when the server goes away, however it goes; should nobody be left to end a query that
+never ends, the worker's own clock does.
 """
 
 from __future__ import annotations
 
 import contextlib
+import faulthandler
+import importlib
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from cute_py.errors import DeviceError
+from cute_py.errors import CuteError, DeviceError
 
+Answer = Callable[[Mapping[str, str]], dict[str, Any]]
+
+MEMORY: Final = 4 << 30
+"""Bytes that one worker may allocate, where the system can limit them."""
 WORKERS: Final = 4
 ANSWER_SECONDS: Final = 5.0
 """For one answer; the page's largest examples take a tenth of a second."""
@@ -29,9 +40,62 @@ _START: Final = """\
 import json, sys
 setup = json.loads(sys.stdin.buffer.readline())
 sys.path[:] = setup["path"]
-from cute_py.cli.serve_worker import work
+from cute_py.cli.serve_workers import work
 work(setup["answer"], setup["seconds"])
 """
+
+
+def plain_error(kind: str, message: str) -> dict[str, Any]:
+    """An error without facts, as JSON data."""
+    return {"error": {"type": kind, "message": message, "facts": {}, "hint": None}}
+
+
+def refusal(error: CuteError) -> dict[str, Any]:
+    """A typed error as JSON data."""
+    facts = {name: str(value) for name, value in error.facts.items()}
+    return {"error": {"type": type(error).__name__, "message": error.headline, "facts": facts, "hint": error.hint}}
+
+
+def answered(answer: Answer, query: Mapping[str, str]) -> str:
+    """[HTTP status, JSON data]: 200 with the answer, 400 with a refusal, 500 where the library failed."""
+    try:
+        return json.dumps([200, answer(query)])
+    except CuteError as error:
+        return json.dumps([400, refusal(error)])
+    except Exception as error:  # the page shows it
+        return json.dumps([500, plain_error(type(error).__name__, f"the library failed: {error}")])
+
+
+def _limit_memory() -> None:
+    with contextlib.suppress(ImportError, OSError, ValueError):  # no such limit on this system, or a lower one
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+
+
+def work(answer: str, seconds: float) -> None:
+    """Answer queries until standard input ends.
+
+    Args:
+        answer: `module:function`, which takes the fields of a query and returns plain data.
+        seconds: after twice as many for one query the process ends itself.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends its workers
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    quiet = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(quiet, sys.stdout.fileno())  # what a library prints must not come between the answers
+    _limit_memory()
+    module, _, name = answer.partition(":")
+    function: Answer = getattr(importlib.import_module(module), name)
+    out.write(b"ready\n")
+    out.flush()
+    with open(os.devnull, "w") as nowhere:
+        for line in sys.stdin.buffer:
+            faulthandler.dump_traceback_later(2 * seconds, exit=True, file=nowhere)
+            text = answered(function, json.loads(line))
+            faulthandler.cancel_dump_traceback_later()
+            out.write(text.encode() + b"\n")
+            out.flush()
 
 
 class NoAnswer(Exception):
@@ -48,14 +112,11 @@ class Worker:
     def __init__(self, answer: str, seconds: float) -> None:
         pipe, null = subprocess.PIPE, subprocess.DEVNULL
         command = [sys.executable, "-P", "-c", _START]  # -P: nothing is imported from the current folder
-        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=null)
+        self._process: Any = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=null)
         self._seconds = seconds
         self._ready = False
-        self._lock = threading.Lock()
-        self._waiting = False
         self.ended = False
-        setup = {"path": [p for p in sys.path if isinstance(p, str)], "answer": answer, "seconds": seconds}
-        self._send(setup)
+        self._send({"path": [p for p in sys.path if isinstance(p, str)], "answer": answer, "seconds": seconds})
 
     def ask(self, query: Mapping[str, str]) -> tuple[int, Any]:
         """HTTP status and JSON data of the answer.
@@ -71,34 +132,23 @@ class Worker:
         return status, data
 
     def _send(self, data: Any) -> None:
-        stream = self._process.stdin
         with contextlib.suppress(OSError):  # it has ended: the next line that is read says so
-            if stream is not None:
-                stream.write(json.dumps(data).encode() + b"\n")
-                stream.flush()
+            self._process.stdin.write(json.dumps(data).encode() + b"\n")
+            self._process.stdin.flush()
 
     def _line(self, seconds: float) -> bytes:
-        """The next line, if it comes in time."""
-        self._waiting = True
-        clock = threading.Timer(seconds, self._too_late)
+        """The next line, if it comes in time. One that comes just before the clock ends the worker is an answer too."""
+        clock = threading.Timer(seconds, self.end)
         clock.daemon = True
         clock.start()
-        stream = self._process.stdout
-        line = b"" if stream is None else stream.readline()
-        with self._lock:
-            self._waiting = False
+        line: bytes = self._process.stdout.readline()
         clock.cancel()
+        if line.endswith(b"\n"):
+            return line
         if self.ended:
             raise NoAnswer(504, f"no answer within {seconds:g} s; its worker was ended")
-        if not line.endswith(b"\n"):
-            self.end()
-            raise NoAnswer(500, "the worker process ended without an answer")
-        return line
-
-    def _too_late(self) -> None:
-        with self._lock:
-            if self._waiting:
-                self.end()
+        self.end()
+        raise NoAnswer(500, "the worker process ended without an answer")
 
     def end(self) -> None:
         """End the process, whatever it does."""
@@ -111,8 +161,7 @@ class Worker:
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):
-                if stream is not None:
-                    stream.close()
+                stream.close()
 
 
 class Workers:

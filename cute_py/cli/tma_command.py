@@ -8,9 +8,8 @@ import re
 from typing import Any
 
 import cute_py as cute
-from cute_py.cli.argument_types import integer
-from cute_py.cli.colours import tell
-from cute_py.cli.standard_input import only_one, text_of
+from cute_py.cli.arguments import integer, json_option, only_one, text_of
+from cute_py.cli.terminal import tell
 from cute_py.errors import CuteError, GBasisError, InvalidTypeError, InvalidValueError, counted
 from cute_py.tensor.pointers import Pointer
 from cute_py.tma.atom.atom import TmaAtom
@@ -58,8 +57,7 @@ def register(commands: Any) -> None:
     p.add_argument("--arch", default="sm_90a")
     p.add_argument("--show", choices=list(VIEWS), help="; ".join(f"{k}: {v}" for k, v in VIEWS.items()))
     p.add_argument("--no-check", action="store_true", help="show the atom even where the driver would refuse it")
-    p.add_argument("--json", action="store_true", help="the result as JSON")
-    p.set_defaults(run=run)
+    json_option(p, run)
 
 
 def view(atom: TmaAtom, name: str, arch: str) -> str:

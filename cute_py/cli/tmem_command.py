@@ -6,9 +6,8 @@ import argparse
 import json
 from typing import Any
 
-from cute_py.cli.argument_types import integer
-from cute_py.cli.colours import tell
-from cute_py.cli.standard_input import text_of
+from cute_py.cli.arguments import integer, json_option, text_of
+from cute_py.cli.terminal import tell
 from cute_py.errors import InvalidValueError
 from cute_py.tmem.cp_forms import FORMS
 from cute_py.tmem.demonstration import demonstrate
@@ -30,17 +29,14 @@ def register(commands: Any) -> None:
     d.add_argument("--through", choices=["plain", "tma"], default="plain", help="how the tile gets to shared memory")
     d.add_argument("--columns", type=integer, default=32, help="columns allocated: 32 to 512, a power of two")
     d.add_argument("--show", choices=VIEWS, default="all", help="which view of the copy")
-    d.set_defaults(run=run_demo)
 
     f = actions.add_parser("forms", help="the shapes and multicasts of tcgen05.cp")
-    f.set_defaults(run=run_forms)
 
     m = actions.add_parser("descriptor", help="what a 64-bit matrix descriptor says")
     m.add_argument("value", help="the descriptor, such as 0x4000404000010000; - reads standard input")
     m.add_argument("--kind", choices=["tcgen05", "wgmma"], default="tcgen05", help="the instructions that read it")
-    m.set_defaults(run=run_descriptor)
-    for action in (d, f, m):
-        action.add_argument("--json", action="store_true", help="the result as JSON")
+    for action, runs in ((d, run_demo), (f, run_forms), (m, run_descriptor)):
+        json_option(action, runs)
 
 
 def value(text: str) -> int:
@@ -68,10 +64,8 @@ def run_demo(options: argparse.Namespace) -> int:
     }
     if options.json:
         print(json.dumps({**views, "readback": done.readback.tolist()}, indent=2))
-    elif options.show == "all":
-        print(done)
     else:
-        print(views[options.show])
+        print(views.get(options.show, done))  # "all" of them
     return 0
 
 
@@ -95,6 +89,5 @@ def run_descriptor(options: argparse.Namespace) -> int:
         print(json.dumps({"text": descriptor.explain(), "violations": broken}, indent=2))
     else:
         tell(descriptor.explain())
-        for text in broken:
-            print(text)
+        print(*broken, sep="\n", end="\n" if broken else "")
     return 1 if broken else 0

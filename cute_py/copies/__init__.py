@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cute_py.copies.checks import CopyResult, TileResult, first_difference
 from cute_py.copies.copy import copy, execute
-from cute_py.copies.host_arrays import copy_array
+from cute_py.copies.device_copy import copy_array
+from cute_py.copies.emulated_copy import CopyResult, TileResult, first_difference
 from cute_py.copies.prepared import PreparedCopy, prepare_copy
 from cute_py.copies.report import CopyReport, kernel_texts, measure_copy
 from cute_py.copies.tune import tuned_copy

@@ -13,12 +13,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from cute_py.argument_checks import expect, expect_function, expect_having, expect_integer
-from cute_py.copies.checks import CopyResult, TileResult
-from cute_py.copies.emulated_copy import emulated_copy, emulated_tile
+from cute_py.copies.emulated_copy import CopyResult, TileResult, emulated_copy, emulated_tile
 from cute_py.errors import InvalidValueError, given
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Tree
-from cute_py.tma.atom.check import expect_fits
+from cute_py.tma.atom.tile_atom import expect_fits
 from cute_py.tma.atom.tiles import instructions, known
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def copy(
     if progress is not None:
         expect_function(progress, "progress, called with two counts,")
     if atom is None:
-        from cute_py.copies.array_copy import copy_without_atom
+        from cute_py.copies.device_copy import copy_without_atom
 
         return copy_without_atom(source, destination, backend, progress, options)
     expect_having(atom, ("gbasis", "plan", "op"), "a TMA atom of tiles")

@@ -1,38 +1,43 @@
-"""An atom's copy on the GPU, and beside the emulator: backend="cuda" and backend="both".
+"""Copies on the GPU, and beside the emulator: backend="cuda" and backend="both".
 
-numpy arrays travel to the device and back; arrays of other libraries are copied where they lie. The instructions are
-those that the emulator runs (`copy_atom.tiles`), and their descriptor is the atom's, moved to where the bytes are.
+numpy arrays travel to the device and back; arrays of other libraries are copied where they lie.
+
+    copy_on_device, execute_on_device    an atom's tiles: the instructions that the emulator runs, and the atom's own
+                                         descriptor, moved to where the bytes are
+    copy_without_atom, copy_array        whole arrays: the planner chooses the kernel and the boxes from addresses and
+                                         strides
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from dataclasses import replace as with_fields
 from typing import TYPE_CHECKING, Any
 
 from cute_py.argument_checks import expect, expect_integer
-from cute_py.copies.checks import (
+from cute_py.copies.emulated_copy import (
     CopyResult,
+    Progress,
     TileResult,
     check_tensor,
     destination_atom,
+    emulated_copy,
+    emulated_window,
     first_difference,
     new_destination,
     spilled_bytes,
 )
-from cute_py.copies.coordinate_list import load_windows, prepare_listed
-from cute_py.copies.emulated_copy import emulated_copy
-from cute_py.copies.host_arrays import host_bytes, moved_to_device, span
+from cute_py.copies.prepared import PreparedCopy, load_windows, prepare_copy, prepare_listed
 from cute_py.copies.report import measure_copy
+from cute_py.copies.tune import tuned_copy
 from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, TmaLimitError
-from cute_py.gpu.arrays import ArrayView, array_view, device_of_array, require_pair, stream_handle
-from cute_py.gpu.device import Device, DeviceBuffer, common_device, open_device
+from cute_py.gpu.arrays import ArrayView, array_view, device_of_array, overlap, require_pair, stream_handle
+from cute_py.gpu.device import Device, DeviceBuffer, common_device, open_device, read_memory
 from cute_py.gpu.isolate import call_isolated
-from cute_py.tma.atom.op import why_not_on
+from cute_py.tma.atom.op import check_op
 from cute_py.tma.atom.tiles import Instructions, instructions
 from cute_py.tma.descriptor.limits import STORE_UNIT
 from cute_py.tma.descriptor.replace import replace
-from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.simulate.trace import Trace
 
 if TYPE_CHECKING:
@@ -41,6 +46,7 @@ if TYPE_CHECKING:
     from cute_py.tma.atom.atom import TmaAtom
 
 COPY_OPTIONS = ("stream", "hints", "verify", "report")
+ARRAY_OPTIONS = ("stream", "hints", "verify", "report", "tune")
 EXECUTE_OPTIONS = ("stream", "isolate", "seconds")
 SWITCHES = ("hints", "verify", "report", "tune", "isolate")
 """Options that are True or False."""
@@ -70,28 +76,63 @@ def require_options(options: dict[str, Any], names: tuple[str, ...]) -> None:
 
 
 def _require_architecture(atom: TmaAtom, device: Device) -> None:
-    reason = why_not_on(atom.op, device.arch, atom.num_multicast)
-    if reason is not None:
-        raise DeviceError(f"{device.name}: {reason}", {"atom": str(atom.op)}, "use backend='emulator'")
+    for found in check_op(atom.op, device.arch, atom.num_multicast):
+        raise DeviceError(f"{device.name}: {found}", {"atom": str(atom.op)}, "use backend='emulator'")
+
+
+def span(view: ArrayView) -> tuple[int, int]:
+    """First address that a view touches, and how many bytes from there to its last one."""
+    low, high = view.extent()
+    return low, high - low
+
+
+def host_bytes(view: ArrayView) -> memoryview:
+    """The host memory that a view touches, writable."""
+    import ctypes
+
+    low, size = span(view)
+    return memoryview((ctypes.c_char * size).from_address(low)).cast("B")
+
+
+def _as_numpy(view: ArrayView, content: Any) -> Any:
+    """The array of a view over `content`, the bytes that the view touches or a copy of them."""
+    import numpy as np
+
+    strides = tuple(stride * view.element_bytes for stride in view.strides)
+    return np.ndarray(view.shape, view.dtype.numpy, content, view.address - span(view)[0], strides)
 
 
 def host_copy(view: ArrayView) -> Any:
     """A numpy array of the same shape and strides as `view`, with the bytes that lie there now."""
-    import numpy as np
-
     low, size = span(view)
     if view.device is None:
-        content = bytearray(host_bytes(low, size))
-    else:
-        whole = DeviceBuffer.__new__(DeviceBuffer)
-        whole.device, whole.size, whole.address = open_device(view.device), size, low
-        try:
-            content = whole.read()
-        finally:
-            whole.address = 0  # The memory is another's: nothing to free.
-    width = view.element_bytes
-    strides = tuple(stride * width for stride in view.strides)
-    return np.ndarray(view.shape, view.dtype.numpy, content, view.address - low, strides)
+        return _as_numpy(view, bytearray(host_bytes(view)))
+    return _as_numpy(view, read_memory(open_device(view.device), low, size))
+
+
+def moved_to_device(
+    array: Any, view: ArrayView, device: Device, room: int = 0
+) -> tuple[ArrayView, DeviceBuffer | None]:
+    """The view of the same array on the device, and the buffer that holds it; None for one that is there already.
+
+    The first byte that the array touches lies at `address % 16` of the buffer, so that a slice is as aligned, or as
+    misaligned, on the device as it is on the host. `room` bytes are free behind the last one.
+
+    Raises:
+        DeviceError: an array of another library than numpy is on the host.
+    """
+    if view.device is not None:
+        return view, None
+    if type(array).__module__ != "numpy":
+        raise DeviceError(
+            f"{type(array).__name__} is in host memory; a GPU copy needs device memory", hint="move it to the device"
+        )
+    low, size = span(view)
+    buffer = DeviceBuffer(device, size + 16 + room)
+    offset = low % 16
+    buffer.write(bytes(host_bytes(view)), offset)
+    address = buffer.address + offset + view.address - low
+    return with_fields(view, address=address, device=device.ordinal, readonly=False), buffer
 
 
 def _at(atom: TmaAtom, view: ArrayView) -> bytes:
@@ -125,12 +166,7 @@ def _checked(atom: TmaAtom, array: Any, name: str) -> ArrayView:
 
 
 def copy_on_device(
-    atom: TmaAtom,
-    source: Any,
-    destination: Any,
-    backend: str,
-    progress: Callable[[int, int], None] | None,
-    options: dict[str, Any],
+    atom: TmaAtom, source: Any, destination: Any, backend: str, progress: Progress, options: dict[str, Any]
 ) -> CopyResult:
     """`copy` with backend "cuda" or "both".
 
@@ -148,29 +184,23 @@ def copy_on_device(
     b = array_view(destination)
     device = open_device(common_device({"source": a.device, "destination": b.device}))
     _require_architecture(atom, device)
-    host = a.device is None, b.device is None
+    from_host, to_host = a.device is None, b.device is None
     if b.readonly:
         raise InvalidValueError("destination is read-only")
     spill = spilled_bytes(atom)
-    if spill and not host[1]:
+    if spill and not to_host:
         raise TmaLimitError(
             f"a store writes {spill} bytes behind each row, which may be another's",
             {"row": f"{atom.plan.dims[0] * atom.internal_dtype.bits // 8} bytes", "unit": f"{STORE_UNIT} bytes"},
             "give a numpy destination: it is written through a padded buffer",
         )
-    if host == (True, True) and a.extent()[0] < b.extent()[1] and b.extent()[0] < a.extent()[1]:
+    if from_host and to_host and overlap(a, b):
         raise InvalidValueError("source and destination overlap; a copy reads tiles while others are written")
     stream = options.get("stream")
     handle = stream_handle(stream)
     work = instructions(atom)
-    buffers = []
-    there, here = a, b
-    if host[0]:
-        there, first = moved_to_device(source, a, device)
-        buffers.append(first)
-    if host[1]:
-        here, second = moved_to_device(destination, b, device, STORE_UNIT)
-        buffers.append(second)
+    there, first = moved_to_device(source, a, device)
+    here, second = moved_to_device(destination, b, device, STORE_UNIT)
     require_pair(there, here, device.ordinal)
     stores = destination_atom(atom, here.address, here.shape, here.strides, here.dtype.bits)
     prepared = prepare_listed(
@@ -183,16 +213,16 @@ def copy_on_device(
         work.smem_bytes,
         hints=bool(options.get("hints", False)),
         device=device,
-        keep=(a.owner, b.owner, *buffers),
+        keep=(a.owner, b.owner, first, second),
     )
-    wait = stream is None or any(host) or backend == "both"
+    wait = stream is None or from_host or to_host or backend == "both"
     start = time.perf_counter()
     prepared.launch(handle)
     if wait:
         prepared.check(handle)
     seconds = time.perf_counter() - start
-    if host[1]:
-        _write_back(here, b)
+    if to_host:  # Only the elements: bytes between them stay.
+        _as_numpy(b, host_bytes(b))[...] = host_copy(here)
     details: dict[str, Any] = {
         "device": device.name,
         "kernels": [kernel.source.name for kernel in prepared.kernels],
@@ -225,17 +255,6 @@ def copy_on_device(
         difference,
         details,
     )
-
-
-def _write_back(here: ArrayView, target: ArrayView) -> None:
-    """Elements of the device array into the host array; bytes between its elements stay."""
-    import numpy as np
-
-    low, size = span(target)
-    width = target.element_bytes
-    strides = tuple(stride * width for stride in target.strides)
-    view: Any = np.ndarray(target.shape, target.dtype.numpy, host_bytes(low, size), target.address - low, strides)
-    view[...] = host_copy(here)
 
 
 def _beside_the_emulator(atom: TmaAtom, source: Any, copied: Any) -> str | None:
@@ -290,27 +309,18 @@ def execute_on_device(
     device = open_device(view.device)
     _require_architecture(atom, device)
     image = host_copy(view)
-    low, size = span(array_view(image))
-    base = int(atom.request.global_address) - (array_view(image).address - low)
-    content = bytes(host_bytes(low, size))
-    places = [int(place) for place in work.smem_offsets]
-    emulated = np.full(work.smem_bytes, poison, np.uint8)
+    of_image = array_view(image)
+    base = int(atom.request.global_address) - (of_image.address - span(of_image)[0])
+    content = bytes(host_bytes(of_image))
     isolate = bool(options.get("isolate", False))
     if not isolate or backend == "both":
-        Emulator(atom.arch).load_many(
-            atom.descriptor,
-            np.frombuffer(content, np.uint8),
-            coords,
-            emulated,
-            smem_offsets=work.smem_offsets,
-            gmem_base=base,
-        )
+        emulated = emulated_window(atom, np.frombuffer(content, np.uint8), base, coords, work, poison)
     arguments = (
         atom.descriptor,
         content,
         base,
         coords,
-        places,
+        [int(place) for place in work.smem_offsets],
         atom.bytes_per_instruction,
         work.smem_bytes,
         poison,
@@ -326,3 +336,94 @@ def execute_on_device(
         if difference is not None:
             raise DeviceError(f"the GPU differs from the emulator: {difference}", {"device": device.name})
     return TileResult(smem, coords, work.smem_offsets, atom.transaction_bytes, backend)
+
+
+def copy_array(source: Any, destination: Any, *, stream: Any = None, hints: bool = False) -> PreparedCopy:
+    """Copy once: prepare, launch on `stream`, and (where no stream is given) wait and check.
+
+    numpy arrays are moved to the device and back, whichever side they are on; the call then returns when the
+    result is there.
+
+    Raises:
+        DeviceError: no device, or an array of another library that is on the host.
+        InvalidValueError, TmaLimitError: as `prepare_copy`.
+    """
+    a, b = array_view(source), array_view(destination)
+    if a.device is not None and b.device is not None:
+        prepared = prepare_copy(a, b, hints=hints)
+        prepared.launch(stream)
+        if stream is None:
+            prepared.check()
+        return prepared
+    handle = stream_handle(stream)
+    if b.readonly:
+        raise InvalidValueError("the destination is read-only")
+    device = open_device(common_device({"source": a.device, "destination": b.device}))
+    there, first = moved_to_device(source, a, device)
+    here, second = moved_to_device(destination, b, device)
+    require_pair(there, here, device.ordinal)
+    prepared = prepare_copy(there, here, hints=hints, device=device)
+    prepared.launch(handle)
+    prepared.check(handle)
+    if second is not None:
+        low, size = span(b)
+        host_bytes(b)[:] = second.read(size, low % 16, handle)
+    for buffer in (first, second):
+        if buffer is not None:
+            buffer.close()
+    return prepared
+
+
+def copy_without_atom(
+    source: Any, destination: Any, backend: str, progress: Progress, options: dict[str, Any]
+) -> CopyResult:
+    """`copy(None, source, destination, backend="cuda")`: any order and strides that boxes can move.
+
+    Options: as of a copy with an atom, and tune (time a few tilings on the device and keep the fastest).
+
+    Raises:
+        InvalidTypeError: another backend; only the GPU executor plans copies by itself.
+        DeviceError: no GPU with TMA, or arrays of two devices. TmaLimitError: no box moves these arrays.
+    """
+    if backend != "cuda":
+        raise InvalidTypeError(f"no atom, and backend {backend!r}; only backend='cuda' plans a copy by itself")
+    require_options(options, ARRAY_OPTIONS)
+    if destination is None:
+        destination = new_array_like(source)
+    a, b = array_view(source), array_view(destination)
+    device = open_device(common_device({"source": a.device, "destination": b.device}))
+    stream = options.get("stream")
+    hints = bool(options.get("hints", False))
+    on_host = a.device is None or b.device is None
+    if on_host and options.get("tune"):
+        raise InvalidValueError("tune=True times copies of device arrays; these are in host memory")
+    start = time.perf_counter()
+    prepared: PreparedCopy
+    if on_host:
+        prepared = copy_array(source, destination, stream=stream, hints=hints)
+    else:
+        prepare = tuned_copy if options.get("tune") else prepare_copy
+        prepared = prepare(source, destination, hints=hints, device=device)
+        start = time.perf_counter()
+        prepared.launch(stream)
+        if stream is None:
+            prepared.check()
+    seconds = time.perf_counter() - start
+    details: dict[str, Any] = {
+        "device": device.name,
+        "forms": [plan.form for plan in prepared.plans],
+        "why": [plan.why for plan in prepared.plans],
+        "prepared": prepared,
+    }
+    if options.get("report"):
+        details["report"] = measure_copy(prepared, stream=stream_handle(stream))
+    difference, equal = None, None
+    if options.get("verify", True) and (stream is None or on_host):
+        difference = first_difference(host_copy(a), host_copy(b))
+        equal = difference is None
+    boxes = sum(plan.blocks for plan in prepared.plans if plan.maps)
+    if progress is not None:
+        progress(boxes, boxes)
+    return CopyResult(
+        destination, equal, boxes, boxes, 0, a.count * a.element_bytes, seconds, backend, (), difference, details
+    )

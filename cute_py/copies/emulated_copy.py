@@ -1,63 +1,195 @@
-"""Whole numpy tensors, and single tiles of them, through the emulated engine."""
+"""An atom's copy in numpy: what `copy` and `execute` ask of the arrays, the emulated engine, and the results.
+
+The checks and the results are those of every backend; `device_copy` has the road through a GPU.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cute_py.copies.checks import (
-    CopyResult,
-    TileResult,
-    check_tensor,
-    destination_atom,
-    first_difference,
-    integers,
-    new_destination,
-    spilled_bytes,
-)
+from cute_py.argument_checks import expect, expect_fields, expect_integer, expect_integer_array
 from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.layout.layout import Layout
-from cute_py.tensor.arrays import ArrayEngine, engine_and_layout
+from cute_py.layout.leaf import Int, Tree, value_of
+from cute_py.layout.modes import unflatten
+from cute_py.layout.trees import leaves
+from cute_py.tensor.arrays import engine_and_layout
+from cute_py.tensor.pointers import make_gmem_ptr
+from cute_py.tensor.tensor import make_tensor
+from cute_py.tma.atom.make import make_tma_copy
 from cute_py.tma.atom.tiles import Instructions, instructions
 from cute_py.tma.descriptor.limits import STORE_UNIT
 from cute_py.tma.emulator.emulator import Emulator
+from cute_py.tma.emulator.memory import as_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cute_py.tma.atom.atom import TmaAtom
 
+    Bytes = NDArray[Any]
+
 DESTINATION_BASE = 1 << 41
 """The address that a destination of other strides than the source's is emulated at."""
 RING_BYTES = 2 << 20
 """Bytes of emulated shared memory that tiles of one batch go through: as large as a CPU cache likes."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Image:
-    """The bytes of an array as they lie in memory, where the descriptor finds them."""
-
-    array: Any
-    engine: ArrayEngine
-    layout: Layout
-
-    @property
-    def bytes(self) -> NDArray[Any]:
-        """View of all bytes between the lowest and the highest element."""
-        import numpy as np
-
-        flat: NDArray[Any] = self.engine.flat.view(np.uint8)
-        return flat
-
-    @property
-    def first(self) -> int:
-        """Byte of the element at offset 0."""
-        return self.engine.origin * int(self.engine.flat.dtype.itemsize)
+Progress = Callable[[int, int], None] | None
+"""Called with (tiles done, tiles) now and then."""
 
 
-def _image(array: Any, name: str) -> _Image:
+@dataclass(frozen=True, slots=True, eq=False)  # arrays have no one equality
+class CopyResult:
+    """What a copy did.
+
+    Attributes:
+        destination: the array that was written; equal: whether it has the source's elements (None:
+            not compared, as a copy on a stream of the caller's).
+        tiles, instructions: how many loads (and as many stores) ran; transaction_bytes: what a barrier expects a tile.
+        bytes: bytes of the tensor; seconds: time of the copy itself.
+        warnings: what was legal and may surprise; difference: the first element that differs, in words.
+    """
+
+    destination: Any
+    equal: bool | None
+    tiles: int
+    instructions: int
+    transaction_bytes: int
+    bytes: int
+    seconds: float
+    backend: str
+    warnings: tuple[str, ...] = ()
+    difference: str | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)  # arrays have no one equality
+class TileResult:
+    """One tile in shared memory: `smem` (uint8 bytes as the hardware leaves them), and how they came there."""
+
+    smem: NDArray[Any]
+    coords: NDArray[Any]
+    smem_offsets: NDArray[Any]
+    transaction_bytes: int
+    backend: str
+
+    def __post_init__(self) -> None:
+        as_bytes(self.smem, "smem", writable=False)
+        for name in ("coords", "smem_offsets"):
+            expect_integer_array(getattr(self, name), name)
+        expect_integer(self.transaction_bytes, "transaction_bytes", 0, unit="bytes")
+        expect(self.backend, str, "backend")
+
+
+def _numbers(tree: Tree) -> list[int]:
+    """The leaves of a shape or stride as plain numbers."""
+    return [int(value_of(n)) for n in leaves(tree)]
+
+
+def _same_tensor(atom: TmaAtom, shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether an array has the shape of the atom's tensor, and its strides in every mode of more than one element."""
+    layout = atom.gtensor.layout
+    want = zip(_numbers(layout._shape), _numbers(layout._stride), strict=True)
+    return list(shape) == _numbers(layout._shape) and all(
+        n == 1 or have == step for have, (n, step) in zip(strides, want, strict=True)
+    )
+
+
+def _another_tensor(atom: TmaAtom, shape: Sequence[int], strides: Sequence[int], name: str) -> InvalidValueError:
+    return InvalidValueError(
+        f"{name} is not the tensor of the atom",
+        {"atom": f"{atom.gtensor.layout}", name: f"shape {tuple(shape)}, strides {tuple(strides)} in elements"},
+        "make the atom from this array",
+    )
+
+
+def check_tensor(atom: TmaAtom, shape: Sequence[int], strides: Sequence[int], bits: int, name: str) -> None:
+    """The array must be the tensor that the atom was made for: same shape and strides, elements of the same width.
+
+    Raises:
+        InvalidValueError: it is not. Strides in elements; those of modes of size 1 are not compared.
+    """
+    if not _same_tensor(atom, shape, strides):
+        raise _another_tensor(atom, shape, strides, name)
+    if bits != atom.dtype.bits:
+        raise InvalidValueError(f"{name} has elements of {bits} bits, the atom {atom.dtype.bits}")
+
+
+def destination_atom(atom: TmaAtom, address: int, shape: Sequence[int], strides: Sequence[int], bits: int) -> TmaAtom:
+    """The atom of the stores: the load's own, or one for a destination of the same shape and other strides, if the
+    same boxes at the same coordinates serve it.
+
+    Args:
+        address: of the destination's first element; its place within 16 bytes counts. strides: in elements.
+    Raises:
+        InvalidValueError: another shape or element width, or strides that make other boxes.
+        TmaLimitError: strides or an address that no tensor map can have.
+    """
+    layout = atom.gtensor.layout
+    if list(shape) != _numbers(layout._shape) or bits != atom.dtype.bits or _same_tensor(atom, shape, strides):
+        check_tensor(atom, shape, strides, bits, "destination")
+        return atom
+    steps: list[Any] = []
+    for n, have, want in zip(shape, strides, _numbers(layout._stride), strict=True):
+        if n > 1 and (have == 1) != (want == 1):  # another mode is contiguous: no box is of both
+            raise _another_tensor(atom, shape, strides, "destination")
+        steps.append(want if n == 1 else Int(1) if have == 1 else have)
+    target = make_tensor(
+        make_gmem_ptr(address, atom.dtype), unflatten(Layout(tuple(shape), tuple(steps)), atom.gtensor.shape)
+    )
+    other = make_tma_copy("SM90_TMA_STORE", target, atom.smem_layout, atom.cta_tiler, 1, atom.internal_dtype, atom.arch)
+    boxes = [(one.plan.dims, one.plan.box, str(one.gbasis)) for one in (atom, other)]
+    if boxes[0] != boxes[1]:
+        raise _another_tensor(atom, shape, strides, "destination")
+    return other
+
+
+def spilled_bytes(atom: TmaAtom) -> int:
+    """Bytes that a store writes behind the end of each row of the tensor. The same for all its destinations."""
+    return -(atom.plan.dims[0] * atom.internal_dtype.bits // 8) % STORE_UNIT
+
+
+def first_difference(source: Any, destination: Any) -> str | None:
+    """The first element, in row-major order, whose bits differ; None if none does."""
+    import numpy as np
+
+    source, destination = expect(source, np.ndarray, "source"), expect(destination, np.ndarray, "destination")
+    if source.shape != destination.shape or source.dtype != destination.dtype or not source.ndim:
+        raise InvalidValueError(
+            "arrays of different shapes or types have no first difference",
+            {"source": f"{source.shape} {source.dtype}", "destination": f"{destination.shape} {destination.dtype}"},
+        )
+    a, b = source, destination
+    if source.dtype.itemsize in (1, 2, 4, 8):  # as integers: a NaN equals itself there, and 0 is not -0
+        a, b = (x.view(f"u{source.dtype.itemsize}") for x in (source, destination))
+    differs = a != b
+    if not differs.any():
+        return None
+    at = np.unravel_index(int(np.argmax(differs)), source.shape)
+    return f"element {tuple(int(i) for i in at)}: source {source[at]!r}, destination {destination[at]!r}"
+
+
+def new_destination(source: Any) -> Any:
+    """A numpy array of zeros with the shape, type and strides of `source`, which may be a view with gaps."""
+    import numpy as np
+
+    array = np.zeros_like(source, order="K")
+    if array.strides == source.strides or not source.size:
+        return array
+    steps = [(n - 1) * step for n, step in zip(source.shape, source.strides, strict=True)]
+    room = bytearray(sum(map(abs, steps)) + source.itemsize)
+    return np.ndarray(source.shape, source.dtype, room, sum(-step for step in steps if step < 0), source.strides)
+
+
+def _memory(array: Any, name: str) -> tuple[Bytes, int, tuple[Any, Any, int]]:
+    """(all bytes between the lowest and the highest element of an array, which of them the first element starts at,
+    its shape, strides in elements and bits of an element)."""
     import numpy as np
 
     if not isinstance(array, np.ndarray):
@@ -66,31 +198,21 @@ def _image(array: Any, name: str) -> _Image:
             hint='give a numpy view of it (numpy.from_dlpack); arrays on a GPU are copied by backend="cuda"',
         )
     engine, layout = engine_and_layout(array)
-    return _Image(array, engine, layout)
+    width = engine.flat.dtype.itemsize
+    geometry = _numbers(layout._shape), _numbers(layout._stride), 8 * width
+    return engine.flat.view(np.uint8), engine.origin * width, geometry
 
 
-def _geometry(image: _Image) -> tuple[list[int], list[int], int]:
-    """(shape, strides in elements, bits of an element) of an array."""
-    return integers(image.layout.shape), integers(image.layout.stride), image.engine.flat.dtype.itemsize * 8
-
-
-def _checked(atom: TmaAtom, array: Any, name: str) -> _Image:
-    image = _image(array, name)
-    check_tensor(atom, *_geometry(image), name)
-    return image
-
-
-def emulated_copy(
-    atom: TmaAtom, source: Any, destination: Any, progress: Callable[[int, int], None] | None
-) -> CopyResult:
+def emulated_copy(atom: TmaAtom, source: Any, destination: Any, progress: Progress) -> CopyResult:
     """`copy` with backend "emulator"."""
     import numpy as np
 
-    image = _checked(atom, source, "source")
+    image, image_start, geometry = _memory(source, "source")
+    check_tensor(atom, *geometry, "source")
     if destination is None:
         destination = new_destination(source)
-    target = _image(destination, "destination")
-    stores = destination_atom(atom, DESTINATION_BASE + target.first, *_geometry(target))
+    target, target_start, geometry = _memory(destination, "destination")
+    stores = destination_atom(atom, DESTINATION_BASE + target_start, *geometry)
     if np.shares_memory(source, destination):
         raise InvalidValueError("source and destination overlap; a copy reads tiles while others are written")
     if not destination.flags.writeable:
@@ -104,13 +226,35 @@ def emulated_copy(
             f"stores write up to {spill} bytes behind each row; copied through a padded buffer"
         )
     start = time.perf_counter()
-    out = np.zeros(len(target.bytes) + STORE_UNIT, np.uint8) if spill else target.bytes
-    address = int(atom.request.global_address)
-    there = int(stores.request.global_address)
-    _run(atom, stores, work, image.bytes, address - image.first, out, there - target.first, progress)
+    out = np.zeros(len(target) + STORE_UNIT, np.uint8) if spill else target
+    emulator = Emulator(atom.arch)
+    depth = max(1, min(work.tiles, RING_BYTES // work.smem_bytes))
+    smem = np.zeros(depth * work.smem_bytes, np.uint8)
+    windows = (np.arange(depth)[:, None] * work.smem_bytes + work.smem_offsets[None, :]).reshape(-1)
+    # Tiles in the order of their addresses: neighbours in memory go through one batch, and a batch through a ring of
+    # tile buffers.
+    tiles = work.coords.reshape(work.tiles, work.per_tile, -1)
+    ordered = tiles[np.lexsort(tiles[:, 0].T)].reshape(len(work.coords), -1)
+    step = depth * work.per_tile * max(1, 4096 // (depth * work.per_tile))
+    for begin in range(0, len(work.coords), step):
+        coords = ordered[begin : begin + step]
+        emulator.copy_many(
+            atom.descriptor,
+            image,
+            coords,
+            stores.descriptor,
+            out,
+            coords,
+            smem,
+            smem_offsets=windows[: len(coords)],
+            source_base=int(atom.request.global_address) - image_start,
+            destination_base=int(stores.request.global_address) - target_start,
+        )
+        if progress is not None:
+            progress((begin + len(coords)) // work.per_tile, work.tiles)
     if spill:
         # Only the elements: bytes between them may be another array's.
-        destination[...] = np.ndarray(destination.shape, destination.dtype, out, target.first, destination.strides)
+        destination[...] = np.ndarray(destination.shape, destination.dtype, out, target_start, destination.strides)
     seconds = time.perf_counter() - start
     difference = first_difference(source, destination)
     return CopyResult(
@@ -127,57 +271,20 @@ def emulated_copy(
     )
 
 
-def _run(
-    atom: TmaAtom,
-    stores: TmaAtom,
-    work: Instructions,
-    source: NDArray[Any],
-    source_base: int,
-    out: NDArray[Any],
-    out_base: int,
-    progress: Callable[[int, int], None] | None,
-) -> None:
-    """All tiles, in batches that go through a ring of tile buffers."""
-    import numpy as np
-
-    emulator = Emulator(atom.arch)
-    depth = max(1, min(work.tiles, RING_BYTES // work.smem_bytes))
-    smem = np.zeros(depth * work.smem_bytes, np.uint8)
-    windows = (np.arange(depth)[:, None] * work.smem_bytes + work.smem_offsets[None, :]).reshape(-1)
-    # Tiles in the order of their addresses: neighbours in memory go through one batch.
-    tiles = work.coords.reshape(work.tiles, work.per_tile, -1)
-    ordered = tiles[np.lexsort(tiles[:, 0].T)].reshape(len(work.coords), -1)
-    step = depth * work.per_tile * max(1, 4096 // (depth * work.per_tile))
-    for begin in range(0, len(work.coords), step):
-        coords = ordered[begin : begin + step]
-        emulator.copy_many(
-            atom.descriptor,
-            source,
-            coords,
-            stores.descriptor,
-            out,
-            coords,
-            smem,
-            smem_offsets=windows[: len(coords)],
-            source_base=source_base,
-            destination_base=out_base,
-        )
-        if progress is not None:
-            progress((begin + len(coords)) // work.per_tile, work.tiles)
-
-
 def emulated_tile(atom: TmaAtom, source: Any, coords: NDArray[Any], work: Instructions, poison: int) -> TileResult:
     """`execute` with backend "emulator"."""
+    image, start, geometry = _memory(source, "source")
+    check_tensor(atom, *geometry, "source")
+    smem = emulated_window(atom, image, int(atom.request.global_address) - start, coords, work, poison)
+    return TileResult(smem, coords, work.smem_offsets, atom.transaction_bytes, "emulator")
+
+
+def emulated_window(
+    atom: TmaAtom, gmem: Bytes, base: int, coords: NDArray[Any], work: Instructions, poison: int
+) -> Bytes:
+    """Shared memory after the loads of one tile, filled with the byte `poison` before; gmem[0] is at address `base`."""
     import numpy as np
 
-    image = _checked(atom, source, "source")
     smem = np.full(work.smem_bytes, poison, np.uint8)
-    Emulator(atom.arch).load_many(
-        atom.descriptor,
-        image.bytes,
-        coords,
-        smem,
-        smem_offsets=work.smem_offsets,
-        gmem_base=int(atom.request.global_address) - image.first,
-    )
-    return TileResult(smem, coords, work.smem_offsets, atom.transaction_bytes, "emulator")
+    Emulator(atom.arch).load_many(atom.descriptor, gmem, coords, smem, smem_offsets=work.smem_offsets, gmem_base=base)
+    return smem

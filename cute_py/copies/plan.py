@@ -1,5 +1,7 @@
 """Which kernel copies one array into another, with which tensor maps: decided from addresses, shapes and strides alone.
 
+    arrays -> merged_modes -> Modes (size, byte strides of both sides) -> CopyPlans, one for each launch
+
 The modes of the two arrays are merged where both are contiguous, then:
 
 - nothing but one contiguous run: the run is cut into rows of 512 bytes; up to 511 bytes at its end go byte by byte
@@ -7,39 +9,34 @@ The modes of the two arrays are merged where both are contiguous, then:
 - the same mode is innermost in both: tiles of that mode and its neighbours, moved as 8-byte words;
 - the same, but the source starts between two 16-byte boundaries: the realigning kernel;
 - different modes are innermost: the transposing kernel;
-- rows that are not whole 16 bytes: any of these for the whole ones, and threads for up to 15 bytes of each row.
+- rows that are not whole 16 bytes: any of these for the whole ones, and threads for up to 15 bytes of each row, since
+  a tensor store writes whole 16 bytes.
+
+A transposing copy whose sizes are whole 128-byte lines has maps of one mode more, (line, lines of a row, rows), so that
+a row of a tile moves at once and not box by box.
 
 Below `CROSSOVER` bytes a grid of one-shot blocks is faster, above it the ring. Sizes of tiles are those measured
 best on NVIDIA H200. What no tensor map can describe is refused with the mode and the number that stand against it.
-
-The modes of a copy, and what a plan of one is: plain values that the planners share.
-
-Rows that are not whole 16 bytes: the part that tensor copies move, and the part that threads move.
-
-The plan of a transposing copy: source and destination have different innermost modes.
-
-Where both sizes are whole 128-byte lines, the maps get one mode more, (line, lines of a row, rows), so that a row of a
-tile moves at once and not box by box.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
-from cute_py.argument_checks import expect_fields
+from cute_py.argument_checks import record
 from cute_py.errors import TmaLimitError
-from cute_py.gpu.arrays import ArrayView
+from cute_py.gpu.arrays import UNSIGNED, ArrayView
 from cute_py.gpu.kernels.copy import copy_once
 from cute_py.gpu.kernels.edges import EDGE_THREADS, copy_edges
 from cute_py.gpu.kernels.realign import copy_realigned
 from cute_py.gpu.kernels.ring import copy_ring
 from cute_py.gpu.kernels.source import KernelSource
 from cute_py.gpu.kernels.transpose import ROW_BYTES, TILES, copy_transposed
-from cute_py.gpu.kernels.walk import TileWalk, cover
-from cute_py.tma.descriptor.formats import L2Promotion, TensorMapDataType, TensorMapSwizzle
-from cute_py.tma.descriptor.limits import STORE_UNIT
+from cute_py.gpu.kernels.walk import cover
+from cute_py.tma.descriptor.formats import L2Promotion, TensorMapSwizzle
+from cute_py.tma.descriptor.limits import STORE_UNIT, bounds
 from cute_py.tma.descriptor.request import TensorMapTiled
 
 ROW: Final = 512
@@ -50,6 +47,11 @@ HINTS: Final = ("evict_last", "evict_first")
 less of their data in L2. Measured on NVIDIA H200."""
 
 
+def hint_arguments(on: bool) -> dict[str, Any]:
+    """The arguments of a kernel for its cache policies, or for none."""
+    return dict(zip(("load_hint", "store_hint"), HINTS, strict=True)) if on else {}
+
+
 @dataclass(frozen=True, slots=True)
 class Mode:
     """One mode of a copy: elements, and byte strides of source and destination."""
@@ -58,11 +60,8 @@ class Mode:
     source: int
     destination: int
 
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
-
-@dataclass(frozen=True, slots=True)
+@record
 class Tuning:
     """How a copy is tiled. None: as measured best for its size.
 
@@ -86,11 +85,8 @@ class Tuning:
     early: bool = True
     paired: bool = True
 
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
-
-@dataclass(frozen=True, slots=True)
+@record
 class CopyPlan:
     """One launch of a copy. `tail` is (source address, destination address, bytes) that threads move one by one.
 
@@ -105,9 +101,6 @@ class CopyPlan:
     bytes: int
     why: str
     tail: tuple[int, int, int] = field(default=(0, 0, 0))
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
 
 def ceil_div(value: int, unit: int) -> int:
@@ -148,11 +141,20 @@ def merged_modes(source: ArrayView, destination: ArrayView) -> tuple[Mode, ...]:
     return tuple(merged)
 
 
-def copy_map(
-    address: int, sizes: tuple[int, ...], strides: tuple[int, ...], box: tuple[int, ...], kind: int, swizzle: int = 0
-) -> TensorMapTiled:
-    return TensorMapTiled(
-        kind, address, sizes, strides, box, swizzle=TensorMapSwizzle(swizzle), l2_promotion=L2Promotion.B128
+def _maps(
+    source: int, destination: int, modes: tuple[Mode, ...], box: tuple[int, ...], shift: int = 0
+) -> tuple[TensorMapTiled, TensorMapTiled]:
+    """Maps of both sides, in words. With `shift` the source's starts so many bytes before it, and its rows and boxes
+    are wider by as much: the boxes by the 16 bytes that a shifted row touches more."""
+    kind, promotion, sizes = UNSIGNED[WORD], L2Promotion.B128, tuple(mode.size for mode in modes)
+    load_sizes, load_box = sizes, box
+    if shift:
+        load_sizes = (ceil_div(shift + sizes[0] * WORD, WORD), *sizes[1:])
+        load_box = (box[0] + 16 // WORD, *box[1:])
+    steps = tuple(mode.source for mode in modes[1:]), tuple(mode.destination for mode in modes[1:])
+    return (
+        TensorMapTiled(kind, source - shift, load_sizes, steps[0], load_box, l2_promotion=promotion),
+        TensorMapTiled(kind, destination, sizes, steps[1], box, l2_promotion=promotion),
     )
 
 
@@ -179,14 +181,6 @@ def plan_edges(source: int, destination: int, modes: tuple[Mode, ...], width: in
     )
 
 
-_UNSIGNED: Final = {
-    1: TensorMapDataType.UINT8,
-    2: TensorMapDataType.UINT16,
-    4: TensorMapDataType.UINT32,
-    8: TensorMapDataType.UINT64,
-}
-
-
 def plan_transposed(
     source: int, destination: int, modes: tuple[Mode, ...], inner: int, width: int, tuning: Tuning
 ) -> CopyPlan:
@@ -202,31 +196,25 @@ def plan_transposed(
     rows, columns = modes[0], modes[inner]
     others = [mode for index, mode in enumerate(modes) if index not in (0, inner)]
     batches = others[0].size if others else 1
-    load, store = HINTS if tuning.hints else (None, None)
     (height, across), line = TILES[width], ROW_BYTES // width
     paired = tuning.paired and rows.size % line == 0 and columns.size % line == 0
     kernel = copy_transposed(
-        rows.size, columns.size, width, batches=batches, paired=paired, load_hint=load, store_hint=store
+        rows.size, columns.size, width, batches=batches, paired=paired, **hint_arguments(tuning.hints)
     )
 
-    def side(address: int, inner: int, outer: int, pitch: int, far: list[int], box: tuple[int, int]) -> TensorMapTiled:
-        tail, ones = tuple(mode.size for mode in others), (1,) * len(others)
-        sizes, strides, boxes = (inner, outer, *tail), (pitch, *far), (line, box[1], *ones)
+    def side(role: str, address: int, inner: Mode, outer: Mode, box: tuple[int, int]) -> TensorMapTiled:
+        sizes = (inner.size, outer.size, *(mode.size for mode in others))
+        strides = tuple(getattr(mode, role) for mode in (outer, *others))
+        boxes = (line, box[1], *(1 for _ in others))
         if paired:
-            sizes, strides = (line, inner // line, *sizes[1:]), (ROW_BYTES, *strides)
+            sizes, strides = (line, inner.size // line, *sizes[1:]), (ROW_BYTES, *strides)
             boxes = (line, box[0] // line, *boxes[1:])
-        return copy_map(address, sizes, strides, boxes, _UNSIGNED[width], TensorMapSwizzle.B128)
+        swizzle, promotion = TensorMapSwizzle.B128, L2Promotion.B128
+        return TensorMapTiled(UNSIGNED[width], address, sizes, strides, boxes, swizzle=swizzle, l2_promotion=promotion)
 
     maps = (
-        side(source, columns.size, rows.size, rows.source, [mode.source for mode in others], (across, height)),
-        side(
-            destination,
-            rows.size,
-            columns.size,
-            columns.destination,
-            [mode.destination for mode in others],
-            (height, across),
-        ),
+        side("source", source, columns, rows, (across, height)),
+        side("destination", destination, rows, columns, (height, across)),
     )
     blocks = ceil_div(rows.size, height) * ceil_div(columns.size, across) * batches
     total = rows.size * columns.size * batches * width
@@ -238,6 +226,8 @@ CROSSOVER: Final = 128 * 2**20
 
 WORD: Final = 8
 """Bytes of the elements that a copy without transposition moves."""
+
+STRIDE_MAX: Final = bounds("stride_range")[1]
 
 REALIGNED_ROW: Final = 256
 """Most bytes of a row that the realigning kernel shifts at once."""
@@ -303,9 +293,9 @@ def _plans(
     if turned:
         plans = [plan_transposed(source, destination, whole, inner[0], width, tuning)]
     elif source % 16:
-        plans = [_realigned(source, destination, words, run, tuning)]
+        plans = [_realigned(source, destination, words, tuning)]
     else:
-        plans = [_tiled(source, destination, words, run, sms, tuning)]
+        plans = [_tiled(source, destination, words, sms, tuning)]
     if rest:
         first = whole[0].size
         plans.append(
@@ -327,7 +317,7 @@ def _require_aligned(role: str, address: int, modes: tuple[Mode, ...], strides: 
     if address % 16:
         problems.append(f"{role} address {address:#x} is {address % 16} bytes past a multiple of 16")
     problems += [f"{role} stride = {s} bytes; must be a multiple of 16" for s in strides if s % 16]
-    problems += [f"{role} stride = {s} bytes; must be below 2**40" for s in strides if s >= 2**40]
+    problems += [f"{role} stride = {s} bytes; must be below 2**40" for s in strides if s > STRIDE_MAX]
     problems += [f"size = {mode.size}; must be at most 2**32" for mode in modes if mode.size > 2**32]
     if problems:
         more = {f"and {number}": problem for number, problem in enumerate(problems[1:], 1)}
@@ -353,38 +343,29 @@ def _flat(source: int, destination: int, size: int, sms: int, tuning: Tuning) ->
     """One contiguous run of `size` bytes as rows of `row_bytes`, and what is left."""
     if size < 16:
         return [plan_edges(source, destination, (Mode(size, 1, 1),), 1)]
-    if source % 16:
-        return _realigned_run(source, destination, size, tuning)
-    row, rows, tail = _rows(size, tuning.row_bytes)
+    row, rows, tail = _rows(size, REALIGNED_ROW if source % 16 else tuning.row_bytes)
     modes = (Mode(row // WORD, WORD, WORD), Mode(rows, row, row))
+    done = size - tail
+    if source % 16:
+        rest = [plan_edges(source + done, destination + done, (Mode(tail, 1, 1),), 1)] if tail else []
+        return [_realigned(source, destination, modes, tuning), *rest]
     if (tuning.form or _form(size)) == "ring":
         # Tiles of rows that lie apart, walked along the rows, are 0.5 % faster than tiles that are contiguous.
         apart = math.gcd(rows, max(tuning.pitch // row, 1))
         row, rows = row * apart, rows // apart
         modes = (Mode(row // WORD, WORD, WORD), Mode(rows, row, row))
-    plan = _tiled(source, destination, modes, row, sms, tuning, tail)
-    done = size - tail
+    plan = _tiled(source, destination, modes, sms, tuning, tail)
     return [replace(plan, tail=(source + done, destination + done, tail), bytes=size)]
-
-
-def _realigned_run(source: int, destination: int, size: int, tuning: Tuning) -> list[CopyPlan]:
-    row, rows, tail = _rows(size, REALIGNED_ROW)
-    modes = (Mode(row // WORD, WORD, WORD), Mode(rows, row, row))
-    plans = [_realigned(source, destination, modes, row, tuning)]
-    if tail:
-        done = size - tail
-        plans.append(plan_edges(source + done, destination + done, (Mode(tail, 1, 1),), 1))
-    return plans
 
 
 def _form(size: int) -> str:
     return "ring" if size >= CROSSOVER else "once"
 
 
-def _box(modes: tuple[Mode, ...], run: int, row_bytes: int, tile_bytes: int) -> tuple[int, ...]:
+def _box(modes: tuple[Mode, ...], row_bytes: int, tile_bytes: int) -> tuple[int, ...]:
     """The box, in words innermost: rows of at most `row_bytes`, and as many as fill the tile."""
-    pieces = ceil_div(run, row_bytes)
-    inner = 16 * ceil_div(ceil_div(run, pieces), 16)
+    run = WORD * modes[0].size
+    inner = 16 * ceil_div(ceil_div(run, ceil_div(run, row_bytes)), 16)
     box = [inner // WORD]
     budget = max(tile_bytes // inner, 1)
     for mode in modes[1:]:
@@ -393,21 +374,15 @@ def _box(modes: tuple[Mode, ...], run: int, row_bytes: int, tile_bytes: int) -> 
     return tuple(box)
 
 
-def _tiled(
-    source: int, destination: int, modes: tuple[Mode, ...], run: int, sms: int, tuning: Tuning, tail: int = 0
-) -> CopyPlan:
-    total = run
-    for mode in modes[1:]:
-        total *= mode.size
+def _tiled(source: int, destination: int, modes: tuple[Mode, ...], sms: int, tuning: Tuning, tail: int = 0) -> CopyPlan:
+    """The plan for `modes` in words."""
+    sizes = tuple(mode.size for mode in modes)
+    total = WORD * math.prod(sizes)
     form = tuning.form or _form(total)
     rows = tuning.rows or (32 if form == "ring" else 8 if total <= SMALL else 4)
-    box = _box(modes, run, tuning.row_bytes, rows * tuning.row_bytes)
-    sizes = tuple(mode.size for mode in modes)
+    box = _box(modes, tuning.row_bytes, rows * tuning.row_bytes)
     walk = cover(sizes, box)
-    tile_bytes = WORD
-    for size in box:
-        tile_bytes *= size
-    load, store = HINTS if tuning.hints else (None, None)
+    tile_bytes = WORD * math.prod(box)
     kernel: KernelSource
     if form == "ring":
         blocks = min(sms * tuning.per_multiprocessor, walk.tiles)
@@ -419,53 +394,33 @@ def _tiled(
             stores=tuning.stores,
             early=tuning.early,
             tail_bytes=tail,
-            load_hint=load,
-            store_hint=store,
+            **hint_arguments(tuning.hints),
         )
     else:
-        blocks = -(-walk.tiles // tuning.per_block)
+        blocks = ceil_div(walk.tiles, tuning.per_block)
         kernel = copy_once(
             walk,
             tile_bytes,
             per_block=tuning.per_block,
             tail_bytes=tail,
-            load_hint=load,
-            store_hint=store,
+            **hint_arguments(tuning.hints),
             pad_shared=tuning.pad_shared,
         )
-    kind = TensorMapDataType.UINT64
-    maps = (
-        copy_map(source, sizes, tuple(mode.source for mode in modes[1:]), box, kind),
-        copy_map(destination, sizes, tuple(mode.destination for mode in modes[1:]), box, kind),
-    )
-    why = (
-        f"{total} bytes, {'at least' if total >= CROSSOVER else 'below'} {CROSSOVER}"
-        if tuning.form is None
-        else "asked for"
-    )
-    return CopyPlan(form, kernel, maps, blocks, total, why)
+    side = "at least" if total >= CROSSOVER else "below"
+    why = f"{total} bytes, {side} {CROSSOVER}" if tuning.form is None else "asked for"
+    return CopyPlan(form, kernel, _maps(source, destination, modes, box), blocks, total, why)
 
 
-def _realigned(source: int, destination: int, modes: tuple[Mode, ...], run: int, tuning: Tuning) -> CopyPlan:
-    shift = source % 16
+def _realigned(source: int, destination: int, modes: tuple[Mode, ...], tuning: Tuning) -> CopyPlan:
+    """The plan for `modes` in words, whose source starts between two 16-byte boundaries."""
+    shift, run = source % 16, WORD * modes[0].size
     row = min(run, REALIGNED_ROW)
     if run % row:
         row = max(size for size in range(16, REALIGNED_ROW + 1, 16) if run % size == 0 or size == 16)
     rows = 16 if row >= 128 else 64
     box = (row // WORD, rows, *(1 for _ in modes[2:]))
-    sizes = tuple(mode.size for mode in modes)
-    walk = TileWalk(cover(sizes, box).counts, box)
-    load, store = HINTS if tuning.hints else (None, None)
-    kernel = copy_realigned(walk, row, rows, shift, element_bytes=WORD, load_hint=load, store_hint=store)
-    kind = TensorMapDataType.UINT64
-    wide = (-(-(shift + run) // WORD), *sizes[1:])
-    maps = (
-        copy_map(source - shift, wide, tuple(mode.source for mode in modes[1:]), (box[0] + 16 // WORD, *box[1:]), kind),
-        copy_map(destination, sizes, tuple(mode.destination for mode in modes[1:]), box, kind),
-    )
-    total = run
-    for mode in modes[1:]:
-        total *= mode.size
-    return CopyPlan(
-        "realigned", kernel, maps, walk.tiles, total, f"the source starts {shift} bytes past a multiple of 16"
-    )
+    walk = cover(tuple(mode.size for mode in modes), box)
+    kernel = copy_realigned(walk, row, rows, shift, element_bytes=WORD, **hint_arguments(tuning.hints))
+    maps, total = _maps(source, destination, modes, box, shift), WORD * math.prod(mode.size for mode in modes)
+    why = f"the source starts {shift} bytes past a multiple of 16"
+    return CopyPlan("realigned", kernel, maps, walk.tiles, total, why)

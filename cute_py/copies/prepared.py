@@ -1,4 +1,9 @@
-"""Whole tensors on the GPU: prepared copies of arrays, of tiles through given tensor maps, and of groups.
+"""Whole tensors on the GPU: prepared copies of arrays, and of tiles through given tensor maps.
+
+    prepare_copy(a, b)                    arrays; the planner chooses the kernel and the boxes
+    prepare_tiles(map, map, walk, ...)    the tiles of a regular walk: the folded kernels
+    prepare_listed(map, map, coords, ..)  any tiles: where they are no regular walk of single instructions, the
+                                          coordinates travel to the device in a list
 
 Preparing validates, compiles and loads; `launch` is one driver call for each kernel and never synchronises. `check`
 waits for the stream and raises if a kernel reported a barrier that did not complete.
@@ -6,16 +11,18 @@ waits for the stream and raises if a kernel reported a barrier that did not comp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import ctypes
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from cute_py.argument_checks import expect, expect_integer
-from cute_py.copies.plan import CROSSOVER, HINTS, CopyPlan, Tuning, plan_copy
+from cute_py.copies.plan import CROSSOVER, CopyPlan, Tuning, hint_arguments, plan_copy
 from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, given
 from cute_py.gpu.arrays import array_view, require_pair, stream_handle
 from cute_py.gpu.device import Device, DeviceBuffer, as_device, common_device
 from cute_py.gpu.kernels.copy import BARRIER_BYTES, copy_once, stage_bytes
+from cute_py.gpu.kernels.listed import copy_listed
 from cute_py.gpu.kernels.ring import COUNTER_BYTES, copy_ring
 from cute_py.gpu.kernels.source import KernelSource
 from cute_py.gpu.kernels.walk import TileWalk
@@ -26,12 +33,14 @@ from cute_py.tma.descriptor.encode import encode
 @dataclass(frozen=True, slots=True)
 class Work:
     """One kernel of a copy: the maps of source and destination as 128 bytes each (none where threads move all of it),
-    blocks, and the tail that threads move one by one (source address, destination address, bytes)."""
+    blocks, the tail that threads move one by one (source address, destination address, bytes), and the values of
+    parameters that its kernel alone has."""
 
     kernel: LoadedKernel
     maps: tuple[bytes, ...]
     blocks: int
     tail: tuple[int, int, int] = (0, 0, 0)
+    others: Mapping[str, Any] = field(default_factory=dict)
 
 
 SPARE_STREAMS: Final = 16
@@ -92,7 +101,8 @@ class PreparedCopy:
     def _prepare(self, handle: int) -> tuple[PreparedLaunch, ...]:
         made = []
         for work, record, counters in zip(self._work, self._records, self._counters, strict=True):
-            values: dict[str, int | bytes] = {
+            values: dict[str, Any] = {
+                **work.others,
                 **dict(zip(("source", "destination"), work.maps, strict=False)),
                 "tail_source": work.tail[0],
                 "tail_destination": work.tail[1],
@@ -129,12 +139,7 @@ class PreparedCopy:
 
 
 def prepare_copy(
-    source: Any,
-    destination: Any,
-    *,
-    hints: bool = False,
-    tuning: Tuning | None = None,
-    device: Device | None = None,
+    source: Any, destination: Any, *, hints: bool = False, tuning: Tuning | None = None, device: Device | None = None
 ) -> PreparedCopy:
     """Prepare the copy of a device array into another of the same shape and dtype, of any order and strides.
 
@@ -193,7 +198,6 @@ def prepare_tiles(
     device = as_device(device)
     size = walk.tiles * tile_bytes
     form = form or ("ring" if size >= CROSSOVER and not reduction else "once")
-    load, store = HINTS if hints else (None, None)
     kernel: KernelSource
     if form == "ring":
         if reduction:
@@ -203,18 +207,151 @@ def prepare_tiles(
             raise DeviceError(f"tile = {window_bytes or tile_bytes} bytes; two must fit in {device.shared_bytes} bytes")
         blocks = min(device.multiprocessors, walk.tiles)
         kernel = copy_ring(
-            walk,
-            tile_bytes,
-            blocks=blocks,
-            window_bytes=window_bytes,
-            stages=stages,
-            load_hint=load,
-            store_hint=store,
+            walk, tile_bytes, blocks=blocks, window_bytes=window_bytes, stages=stages, **hint_arguments(hints)
         )
     else:
         blocks = walk.tiles
-        kernel = copy_once(
-            walk, tile_bytes, window_bytes=window_bytes, load_hint=load, store_hint=store, reduction=reduction
-        )
-    work = Work(load_kernel(kernel, device), (load_map, store_map), blocks, (0, 0, 0))
+        kernel = copy_once(walk, tile_bytes, window_bytes=window_bytes, **hint_arguments(hints), reduction=reduction)
+    work = Work(load_kernel(kernel, device), (load_map, store_map), blocks)
     return PreparedCopy(device, [work], size, keep=keep)
+
+
+def packed(coords: Any, rank: int) -> bytes:
+    """Coordinates, (n, rank), as 32-bit words.
+
+    Raises:
+        InvalidValueError: a coordinate does not fit in 32 bits, or the rows are not of this rank.
+    """
+    import numpy as np
+
+    table = np.asarray(coords)
+    if table.ndim != 2 or table.shape[1] != rank:
+        raise InvalidValueError(f"coordinates of shape {table.shape}; must be (n, {rank})")
+    if table.size and (int(table.min()) < -(2**31) or int(table.max()) >= 2**31):
+        raise InvalidValueError("a coordinate does not fit in 32 bits")
+    return table.astype("<i4").tobytes()
+
+
+def regular_walk(coords: Any, rank: int) -> TileWalk | None:
+    """The walk whose tiles these coordinates are, in this order and starting at the origin, or None.
+
+    >>> regular_walk([(0, 0), (8, 0), (0, 4), (8, 4), (0, 8), (8, 8)], 2)
+    TileWalk(counts=(2, 3), steps=(8, 4), order=(0, 1))
+    """
+    import numpy as np
+
+    table = np.asarray(coords, np.int64)
+    counts, steps, before = [1] * rank, [1] * rank, 1
+    order: list[int] = []
+    total = len(table)
+    if not total or table[0].any():
+        return None
+    while before < total:
+        moved = np.flatnonzero(table[before])
+        if len(moved) != 1 or moved[0] in order:
+            return None
+        mode = int(moved[0])
+        step = int(table[before, mode])
+        column = table[::before, mode]
+        ends = np.flatnonzero(column == 0)
+        count = int(ends[1]) if len(ends) > 1 else len(column)
+        if step <= 0 or total % (before * count):
+            return None
+        counts[mode], steps[mode] = count, step
+        order.append(mode)
+        before *= count
+    walk = TileWalk(tuple(counts), tuple(steps), (*order, *(m for m in range(rank) if m not in order)))
+    number = np.arange(total)
+    for mode in walk.order:
+        number, index = np.divmod(number, counts[mode])
+        if not np.array_equal(index * steps[mode], table[:, mode]):
+            return None
+    return walk
+
+
+def _listed(coords: Any, rank: int, per_tile: int) -> tuple[bytes, int]:
+    """Coordinates as bytes, and of how many tiles they are."""
+    content = packed(coords, rank)
+    tiles, rest = divmod(len(content) // (4 * rank), per_tile)
+    if rest or not tiles:
+        raise InvalidValueError(f"{len(content) // (4 * rank)} coordinates; must be a multiple of {per_tile} a tile")
+    return content, tiles
+
+
+def prepare_listed(
+    load_map: bytes,
+    store_map: bytes,
+    coords: Any,
+    rank: int,
+    places: Sequence[int],
+    box_bytes: int,
+    window_bytes: int,
+    *,
+    hints: bool = False,
+    reduction: str | None = None,
+    device: Device | None = None,
+    keep: object = None,
+) -> PreparedCopy:
+    """Prepare the copy of tiles: instruction i of a tile loads to `places[i]`, and is stored from there.
+
+    Args:
+        load_map, store_map: 128 bytes each, with the same box and swizzle.
+        coords: (tiles x len(places), rank), innermost mode first; the same in both maps. Unchecked: an unaligned inner
+            coordinate or a negative one traps.
+        places: byte offsets in a tile's window. box_bytes: bytes of one instruction. window_bytes: of a window.
+    Raises:
+        InvalidValueError: coordinates, places or sizes that do not fit together.
+        DeviceError: no device, or the window does not fit into shared memory.
+    """
+    device = as_device(device)
+    content, tiles = _listed(coords, rank, len(places))
+    if len(places) == 1 and not places[0]:
+        walk = regular_walk(coords, rank)
+        if walk is not None:
+            return prepare_tiles(
+                load_map,
+                store_map,
+                walk,
+                box_bytes,
+                window_bytes=window_bytes,
+                hints=hints,
+                reduction=reduction,
+                device=device,
+                keep=keep,
+            )
+    source = copy_listed(rank, tuple(places), box_bytes, window_bytes, reduction=reduction, **hint_arguments(hints))
+    listed = DeviceBuffer(device, len(content))
+    listed.write(content)
+    others = {"coordinates": listed.address, "windows": 0, "poison": ctypes.c_uint32(0)}
+    work = Work(load_kernel(source, device), (load_map, store_map), tiles, others=others)
+    return PreparedCopy(device, [work], tiles * len(places) * box_bytes, keep=(keep, listed))
+
+
+def load_windows(
+    load_map: bytes,
+    coords: Any,
+    rank: int,
+    places: Sequence[int],
+    box_bytes: int,
+    window_bytes: int,
+    *,
+    poison: int = 0,
+    device: Device | None = None,
+    stream: Any = None,
+) -> list[bytes]:
+    """The shared-memory windows of tiles after their loads, filled with the byte `poison` before. Waits for them.
+
+    Arguments and errors as `prepare_listed`; DeviceError also if a barrier did not complete.
+    """
+    device = as_device(device)
+    content, tiles = _listed(coords, rank, len(places))
+    kernel = load_kernel(copy_listed(rank, tuple(places), box_bytes, window_bytes, dump=True), device)
+    pitch, handle, record = stage_bytes(window_bytes), stream_handle(stream), WaitRecord(device)
+    with DeviceBuffer(device, len(content)) as listed, DeviceBuffer(device, pitch * tiles) as windows:
+        listed.write(content)
+        fill = ctypes.c_uint32(poison * 0x01010101)
+        values = (load_map, load_map, listed.address, windows.address, fill, record.address)
+        PreparedLaunch(kernel, tiles, Parameters(values), handle).launch()
+        record.check(kernel.source.name, handle, load_map, kernel.source.loads)
+        shown = bytes(windows.read(stream=handle))
+    return [shown[i * pitch : i * pitch + window_bytes] for i in range(tiles)]

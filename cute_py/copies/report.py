@@ -6,13 +6,14 @@ number of bytes needs two buffers of its own, which are freed again.
 
 from __future__ import annotations
 
+import contextlib
 import statistics
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from cute_py.argument_checks import expect, expect_fields, expect_integer
+from cute_py.argument_checks import expect, expect_integer, record
 from cute_py.copies.prepared import PreparedCopy
+from cute_py.errors import DeviceError
 from cute_py.gpu.arrays import stream_handle
 from cute_py.gpu.bindings import call, driver
 from cute_py.gpu.device import Device, DeviceBuffer
@@ -23,7 +24,7 @@ MANY = 1 << 20
 """Rounds of a measurement, and launches of a round, at most."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class KernelReport:
     """One kernel of a copy. `bytes_per_barrier` is what one wait counts, 0 where threads move the bytes.
 
@@ -43,11 +44,8 @@ class KernelReport:
     origin: str
     compile_seconds: float
 
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
-
-@dataclass(frozen=True, slots=True)
+@record
 class CopyReport:
     """A copy, measured. `gigabytes_per_second` counts bytes read plus written; percent of a memcpy's rate."""
 
@@ -57,9 +55,6 @@ class CopyReport:
     memcpy_microseconds: float
     percent_of_memcpy: float
     kernels: tuple[KernelReport, ...]
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     def __str__(self) -> str:
         lines = [
@@ -103,32 +98,27 @@ def kernel_report(kernel: LoadedKernel, form: str, blocks: int) -> KernelReport:
     )
 
 
-class Stopwatch:
-    """Pairs of CUDA events on one stream."""
-
-    def __init__(self, device: Device, stream: int) -> None:
-        self._api = driver()
-        self._device = device
-        self._stream = stream
-        with device.current():
-            self._events = [call("creating an event", self._api.cuEventCreate, 0) for _ in range(2)]
-
-    def microseconds(self, work: Callable[[], object], launches: int) -> float:
-        """Time of one of `launches` launches, in microseconds. Waits for them."""
-        start, end = self._events
-        with self._device.current():
-            call("recording an event", self._api.cuEventRecord, start, self._stream)
-            for _ in range(launches):
-                work()
-            call("recording an event", self._api.cuEventRecord, end, self._stream)
-            call("waiting for an event", self._api.cuEventSynchronize, end)
-            return 1000 * float(call("reading events", self._api.cuEventElapsedTime, start, end)) / launches
-
-    def close(self) -> None:
-        """Give the events back."""
-        with self._device.current():
-            for event in self._events:
-                self._api.cuEventDestroy(event)
+def median_times(
+    device: Device, works: Sequence[Callable[[], object]], rounds: int, launches: int, stream: int = 0
+) -> list[float]:
+    """Microseconds of one launch of each of `works`, medians of `rounds`; they take turns, `launches` at a time."""
+    api = driver()
+    samples: list[list[float]] = [[] for _ in works]
+    with device.current():
+        start, end = (call("creating an event", api.cuEventCreate, 0) for _ in range(2))
+        for work in works:
+            work()
+        for _ in range(rounds):
+            for work, times in zip(works, samples, strict=True):
+                call("recording an event", api.cuEventRecord, start, stream)
+                for _ in range(launches):
+                    work()
+                call("recording an event", api.cuEventRecord, end, stream)
+                call("waiting for an event", api.cuEventSynchronize, end)
+                times.append(1000 * float(call("reading events", api.cuEventElapsedTime, start, end)) / launches)
+        for event in (start, end):
+            api.cuEventDestroy(event)
+    return [statistics.median(times) for times in samples]
 
 
 def measure_copy(prepared: PreparedCopy, *, rounds: int = 11, launches: int = 4, stream: Any = None) -> CopyReport:
@@ -141,26 +131,16 @@ def measure_copy(prepared: PreparedCopy, *, rounds: int = 11, launches: int = 4,
     rounds, launches = expect_integer(rounds, "rounds", 1, MANY), expect_integer(launches, "launches", 1, MANY)
     handle = stream_handle(stream)
     device, size = prepared.device, prepared.bytes
-    watch = Stopwatch(device, handle)
     api = driver()
-    with device.current(), DeviceBuffer(device, size) as a, DeviceBuffer(device, size) as b:
+    with DeviceBuffer(device, size) as a, DeviceBuffer(device, size) as b:
         a.fill(0x5A, handle)
 
         def memcpy() -> None:
             call("memcpy", api.cuMemcpyDtoDAsync, b.address, a.address, max(size, 1), handle)
 
-        def ours() -> None:
-            prepared.launch(handle)
-
-        samples: dict[str, list[float]] = {"copy": [], "memcpy": []}
-        for work in (ours, memcpy):
-            work()
-        for _ in range(rounds):
-            samples["copy"].append(watch.microseconds(ours, launches))
-            samples["memcpy"].append(watch.microseconds(memcpy, launches))
-    watch.close()
+        works = (lambda: prepared.launch(handle)), memcpy
+        time, other = median_times(device, works, rounds, launches, handle)
     prepared.check(handle)
-    time, other = (statistics.median(samples[name]) for name in ("copy", "memcpy"))
     forms = [plan.form for plan in prepared.plans] or ["tiles"] * len(prepared.kernels)
     kernels = tuple(
         kernel_report(kernel, form, blocks)
@@ -175,12 +155,8 @@ def kernel_texts(kernel: LoadedKernel) -> dict[str, str]:
     Raises:
         DeviceError: NVRTC refuses the text.
     """
-    from cute_py.errors import DeviceError
-
     expect(kernel, LoadedKernel, "a kernel")
     texts = {".cu": kernel.source.text, ".ptx": kernel_ptx(kernel.source, kernel.compiled.arch)}
-    try:
+    with contextlib.suppress(DeviceError):
         texts[".sass"] = kernel_sass(kernel.compiled)
-    except DeviceError:
-        return texts
     return texts

@@ -1,28 +1,24 @@
 """`tune=True`: time a few tilings of one copy on the device and keep the fastest.
 
-What was found is kept in memory and in one small file beside the kernels, under the device's name and the geometry of
-the copy (sizes and strides, not addresses). The search writes the destination, as the copy itself would.
+What was found is kept beside the kernels, under the device's name and the geometry of the copy (sizes and strides, not
+addresses). The search writes the destination, as the copy itself would.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import json
-import os
-import tempfile
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from cute_py.copies.plan import Tuning, merged_modes, plan_copy
 from cute_py.copies.prepared import PreparedCopy, prepare_copy
-from cute_py.copies.report import Stopwatch
+from cute_py.copies.report import median_times
 from cute_py.errors import CuteError
 from cute_py.gpu.arrays import ArrayView, array_view
 from cute_py.gpu.device import Device, as_device, common_device
-from cute_py.gpu.nvrtc import cache_directory
+from cute_py.gpu.nvrtc import cache_directory, kernel_compiler
 
 
 def candidates(hints: bool) -> tuple[Tuning, ...]:
@@ -48,39 +44,6 @@ def geometry_key(source: ArrayView, destination: ArrayView, device: Device, hint
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-class TuningStore:
-    """Tunings by key, in memory and in `directory` (None: in memory only)."""
-
-    def __init__(self, directory: Path | None) -> None:
-        self.directory = directory
-        self._memory: dict[str, Tuning] = {}
-
-    def get(self, key: str) -> Tuning | None:
-        """The tuning kept under `key`; a file that can't be understood counts as none."""
-        if key not in self._memory and self.directory is not None:
-            with contextlib.suppress(OSError, ValueError, TypeError):
-                self._memory[key] = Tuning(**json.loads((self.directory / f"{key}.tuning.json").read_text()))
-        return self._memory.get(key)
-
-    def put(self, key: str, tuning: Tuning) -> None:
-        """Keep a tuning; a directory that can't be written is no error."""
-        self._memory[key] = tuning
-        if self.directory is None:
-            return
-        with contextlib.suppress(OSError):
-            self.directory.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=self.directory, prefix=".tuning-")
-            with os.fdopen(handle, "w") as file:
-                json.dump(asdict(tuning), file)
-            os.replace(name, self.directory / f"{key}.tuning.json")
-
-
-@functools.cache
-def tuning_store(directory: Path | None) -> TuningStore:
-    """The store of a directory; one for each."""
-    return TuningStore(directory)
-
-
 def tuned_copy(
     source: Any, destination: Any, *, hints: bool = False, rounds: int = 7, device: Device | None = None
 ) -> PreparedCopy:
@@ -96,8 +59,10 @@ def tuned_copy(
     first = prepare_copy(a, b, hints=hints, device=device)
     if len(first.plans) != 1 or first.plans[0].form not in ("once", "ring"):
         return first
-    store, key = tuning_store(cache_directory()), geometry_key(a, b, device, hints)
-    known = store.get(key)
+    files, key = kernel_compiler(cache_directory()).files, geometry_key(a, b, device, hints)
+    known = None
+    with contextlib.suppress(OSError, ValueError, TypeError):  # a file that can't be understood counts as none
+        known = Tuning(**json.loads(files.get(key) or b""))
     if known is not None:
         return prepare_copy(a, b, tuning=known, device=device)
     tried: list[tuple[Tuning, PreparedCopy]] = []
@@ -111,22 +76,10 @@ def tuned_copy(
             tried.append((tuning, prepare_copy(a, b, tuning=tuning, device=device)))
         except CuteError:
             continue  # A tiling that does not fit this copy or this device is no candidate.
-    best = fastest(device, [prepared for _, prepared in tried], rounds)
-    store.put(key, tried[best][0])
-    return tried[best][1]
-
-
-def fastest(device: Device, copies: list[PreparedCopy], rounds: int) -> int:
-    """Index of the copy with the smallest median time; they take turns."""
-    watch = Stopwatch(device, 0)
-    samples: list[list[float]] = [[] for _ in copies]
-    for prepared in copies:
-        prepared.launch()
-    for _ in range(rounds):
-        for index, prepared in enumerate(copies):
-            samples[index].append(watch.microseconds(prepared.launch, 4))
-    watch.close()
-    for prepared in copies:
+    times = median_times(device, [prepared.launch for _, prepared in tried], rounds, 4)
+    for _, prepared in tried:
         prepared.check()
-    medians = [sorted(times)[len(times) // 2] for times in samples]
-    return medians.index(min(medians))
+    tuning, best = tried[times.index(min(times))]
+    with contextlib.suppress(OSError):  # a directory that can't be written is no error
+        files[key] = json.dumps(asdict(tuning)).encode()
+    return best

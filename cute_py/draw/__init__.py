@@ -11,13 +11,11 @@ from cute_py.draw.boxes import draw_boxes, draw_multicast
 from cute_py.draw.dispatch import draw
 from cute_py.draw.explorer import explorer_page
 from cute_py.draw.im2col_window import draw_im2col
-from cute_py.draw.layouts import draw_compare, draw_layout, draw_tensor
+from cute_py.draw.layouts import draw_compare, draw_layout, draw_tensor, draw_tv
 from cute_py.draw.page import html_page
 from cute_py.draw.picture import Picture
-from cute_py.draw.shared_memory import draw_smem
-from cute_py.draw.swizzles import draw_swizzle
+from cute_py.draw.shared_memory import draw_smem, draw_swizzle
 from cute_py.draw.tensor_memory import draw_tmem
-from cute_py.draw.thread_value import draw_tv
 from cute_py.draw.timeline import draw_pipeline
 
 __all__ = [

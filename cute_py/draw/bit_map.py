@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from cute_py.draw.picture import Picture
-from cute_py.draw.style import CHARACTER
+from cute_py.draw.render_svg import CHARACTER
 from cute_py.draw.table import TONES, Cell, Legend, Table, hatch_legend
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.fields import CORNER_WIDTH, MAX_RANK, PAYLOAD_BYTES, BitField, field, live_fields
@@ -75,17 +75,17 @@ def _key(index: int) -> str:
     return letters[index] if index < len(letters) else letters[index // len(letters) - 1] + letters[index % 26]
 
 
-def _value(row: BitField, bits: int) -> str:
-    value = row.read(bits)
-    return f"0x{value:x}" if row.width > 32 else str(value)
+def _said(row: BitField, bits: int) -> tuple[str, str]:
+    """('label = value', how the value is stored and what it stands for)."""
+    value, unit = row.read(bits), f", {row.unit}" if row.unit else ""
+    shown = f"0x{value:x}" if row.width > 32 else str(value)
+    return f"{row.label} = {shown}", f"{row.encoding}{unit}{_meaning(row, bits)}"
 
 
 def _line(row: BitField, key: str, bits: int) -> str:
     high, low = row.shift + row.width - 1, row.shift
     span = f"bits {high:>2}-{low:<2}" if row.width > 1 else f"bit  {low:<5}"
-    unit = f", {row.unit}" if row.unit else ""
-    said = f"{row.encoding}{unit}{_meaning(row, bits)}"
-    return f"{key:>2}  word {row.word}  {span}  {row.label} = {_value(row, bits)}  {said}"
+    return f"{key:>2}  word {row.word}  {span}  {'  '.join(_said(row, bits))}"
 
 
 def _meaning(row: BitField, bits: int) -> str:
@@ -107,10 +107,8 @@ def _meaning(row: BitField, bits: int) -> str:
 
 
 def _story(row: BitField, bits: int) -> str:
-    unit = f", {row.unit}" if row.unit else ""
-    high, low = row.shift + row.width - 1, row.shift
-    means = _meaning(row, bits)
-    return f"{row.label} = {_value(row, bits)} ({row.encoding}{unit}{means}); word {row.word}, bits {high} to {low}"
+    value, means = _said(row, bits)
+    return f"{value} ({means}); word {row.word}, bits {row.shift + row.width - 1} to {row.shift}"
 
 
 def _names(fields: list[BitField], keys: dict[BitField, str], bits: int) -> tuple[Cell, ...]:
@@ -121,7 +119,7 @@ def _names(fields: list[BitField], keys: dict[BitField, str], bits: int) -> tupl
         if end < position:
             out.append(Cell("", "no field", span=position - end))
         room = (row.width * BIT_WIDTH - 6) / CHARACTER
-        long = f"{keys[row]}: {row.label} = {_value(row, bits)}"
+        long = f"{keys[row]}: {_said(row, bits)[0]}"
         text = next((t for t in (long, f"{keys[row]}: {row.label}") if len(t) <= room), keys[row])
         out.append(Cell(text, _story(row, bits), _tone(keys[row]), span=row.width))
         position = row.shift

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cute_py.draw.copy_way import OUTSIDE, checked_atom, logical_of, tuple_text
 from cute_py.draw.picture import Picture
-from cute_py.draw.style import CHARACTER
-from cute_py.draw.table import TONES, Cell, Legend, Table, hatch_legend, labels, shown, tone_legend
+from cute_py.draw.render_svg import CHARACTER
+from cute_py.draw.table import TONES, Cell, Legend, cut_note, grid, hatch_legend, shown, tone_legend
 from cute_py.layout.leaf import value_of
 from cute_py.layout.trees import leaves
 from cute_py.tma.atom.atom import TmaAtom
-from cute_py.tma.atom.tiles import TileWork, tile_work
+from cute_py.tma.atom.tiles import Instructions, first_tile, tile_steps
 
 BOXES = 16
 """Boxes that are drawn along one mode."""
@@ -25,8 +25,7 @@ LARGEST, SMALLEST, NARROWEST = 90.0, 26.0, 66.0
 """Longer side of a drawn box; least height and width; pixels."""
 _FATE = {
     "load": "filled in shared memory, bytes counted",
-    "store": "what is outside is not written",
-    "reduce": "what is outside is not written",
+    **dict.fromkeys(("store", "reduce"), "what is outside is not written"),
     "prefetch": "what is outside is not fetched",
 }
 SPACE = 640.0
@@ -46,16 +45,16 @@ class Start:
     tile: tuple[tuple[int, int], ...]
 
 
-def steps_along(work: TileWork, mode: int) -> list[tuple[int, int, int]]:
+def steps_along(work: Instructions, mode: int) -> list[tuple[int, int, int]]:
     """(leaf of the tile modes, number of steps, distance) of the tiles along a TMA mode."""
     out = []
-    for leaf, (n, d) in enumerate(zip(leaves(work.rest._shape), leaves(work.rest._stride), strict=True)):
+    for leaf, (n, d) in enumerate(zip(leaves(tile_steps(work)._shape), leaves(tile_steps(work)._stride), strict=True)):
         if getattr(d, "modes", ())[:1] == (mode,) and int(value_of(n)) > 1 and int(d.value):
             out.append((leaf, int(value_of(n)), int(d.value)))
     return out
 
 
-def box_starts(work: TileWork, mode: int) -> tuple[list[Start | None], int]:
+def box_starts(work: Instructions, mode: int) -> tuple[list[Start | None], int]:
     """(starts of the boxes along a TMA mode, ascending, with None for a gap; how many there are in all)."""
     first = sorted({int(c) for c in work.coords[:, mode]}) if mode < work.coords.shape[1] else [0]
     found = {at: Start(at, at, ()) for at in first}
@@ -69,24 +68,19 @@ def box_starts(work: TileWork, mode: int) -> tuple[list[Start | None], int]:
     found.setdefault(last.at, last)
     ordered = [found[at] for at in sorted(found)]
     count = max(len(ordered), total)
-    starts: list[Start | None] = []
-    for index in shown(count, BOXES):
-        if index is None:
-            starts.append(None)
-        else:
-            starts.append(ordered[index] if index < BOXES else ordered[index - count])
-    return starts, total
+    kept = shown(count, BOXES)
+    return [None if i is None else ordered[i] if i < BOXES else ordered[i - count] for i in kept], total
 
 
-def _tile_coordinate(work: TileWork, starts: Sequence[Start]) -> str:
+def _tile_coordinate(work: Instructions, starts: Sequence[Start]) -> str:
     """The tile that starts of several modes name, in the tile modes of the divided tensor."""
     at = dict(pair for start in starts for pair in start.tile)
-    numbers = iter(range(len(leaves(work.rest._shape))))
+    numbers = iter(range(len(leaves(tile_steps(work)._shape))))
 
     def tree(shape: Any) -> Any:
         return tuple(tree(part) for part in shape) if isinstance(shape, tuple) else at.get(next(numbers), 0)
 
-    return str(tree(work.rest._shape)).replace(" ", "").replace(",)", ")")
+    return str(tree(tile_steps(work)._shape)).replace(" ", "").replace(",)", ")")
 
 
 def _fraction(start: int, box: int, size: int) -> float:
@@ -108,12 +102,12 @@ def draw_boxes(atom: Any) -> Picture:
     Args:
         atom: of `make_tma_copy`.
     Raises:
-        InvalidTypeError: no such atom; as `tile_work` where a tile can't be cut into boxes.
+        InvalidTypeError: no such atom; as `first_tile` where a tile can't be cut into boxes.
 
     The two colours alternate from tile to tile; a tile of several instructions has several boxes.
     """
     checked_atom(atom, "draw_boxes")
-    work, plan = tile_work(atom), atom.plan
+    work, plan = first_tile(atom), atom.plan
     dims, box = (*plan.dims, 1)[:2], (*plan.box, 1)[:2]
     if atom.op.row.mode in ("gather4", "scatter4"):
         box = (box[0], 4)
@@ -123,9 +117,7 @@ def draw_boxes(atom: Any) -> Picture:
     logical, outside = logical_of(atom), OUTSIDE[atom.op.row.direction]
     slots = {tuple(int(c) for c in coords): i for i, coords in reversed(list(enumerate(work.coords)))}
 
-    def cell(y: Start | None, x: Start | None) -> Cell | None:
-        if x is None or y is None:
-            return None
+    def cell(y: Start, x: Start) -> Cell:
         inside = (_fraction(x.at, box[0], dims[0]), _fraction(y.at, box[1], dims[1]))
         coord = (x.at, y.at, *elsewhere)[: plan.rank]
         slot = slots.get((x.base, y.base, *elsewhere)[: plan.rank])
@@ -136,29 +128,26 @@ def draw_boxes(atom: Any) -> Picture:
             f"box at TMA {tuple_text(coord)}, {' x '.join(map(str, (*box, *plan.box[2:])[: plan.rank]))} elements"
             + ("" if part == 1 else f", {1 - part:.0%} of it {outside}"),
             *([f"global byte 0x{_address(atom, coord):x}"] if part else []),
-            *([] if slot is None else [f"shared byte {int(work.offsets[slot]) // 8} of the tile"]),
+            *([] if slot is None else [f"shared byte {int(work.smem_offsets[slot])} of the tile"]),
         ]
         parity = sum(i for start in (x, y) for _, i in start.tile) % 2
         return Cell(tuple_text(coord), " -> ".join(way), 7 * parity, inside)
 
-    rows = tuple(tuple(cell(y, x) for x in across) for y in down)
     wide, high = _sides((box[0], box[1]), max(len(across), len(down)))
-    wide = max(wide, CHARACTER * max((len(c.text) for row in rows for c in row if c is not None), default=0) + 8)
-    table = Table(
-        "",
-        rows,
-        labels([None if start is None else start.at for start in down]),
-        labels([None if start is None else start.at for start in across]),
-        f"TMA mode 1, {dims[1]} elements, boxes of {box[1]}" if plan.rank > 1 else "",
-        f"TMA mode 0 (contiguous), {dims[0]} elements, boxes of {box[0]}",
-        notes=_cut(total_across, across, total_down, down),
-        legends=(
-            Legend("colour: alternates from tile to tile"),
-            hatch_legend(outside),
-        ),
-        cell_width=wide,
+    table = grid(
+        down,
+        across,
+        cell,
+        lambda start: str(start.at),
+        lambda start: str(start.at),
+        row_axis=f"TMA mode 1, {dims[1]} elements, boxes of {box[1]}" if plan.rank > 1 else "",
+        column_axis=f"TMA mode 0 (contiguous), {dims[0]} elements, boxes of {box[0]}",
+        notes=cut_note(total_down, total_across, down, across, "boxes"),
+        legends=(Legend("colour: alternates from tile to tile"), hatch_legend(outside)),
         cell_height=high,
     )
+    longest = max((len(c.text) for c in table.cells), default=0)
+    table = replace(table, cell_width=max(wide, CHARACTER * longest + 8))
     return Picture(f"{atom.op}: boxes on {atom.gtensor}", (table,), _box_notes(atom, box, elsewhere))
 
 
@@ -167,13 +156,6 @@ def _address(atom: TmaAtom, coord: Sequence[int]) -> int:
     request = atom.request
     steps = (atom.internal_dtype.bits / 8, *request.global_strides)
     return int(request.global_address) + int(sum(c * step for c, step in zip(coord, steps, strict=True)))
-
-
-def _cut(total_across: int, across: Sequence[Any], total_down: int, down: Sequence[Any]) -> tuple[str, ...]:
-    if None not in across and None not in down:
-        return ()
-    drawn = [sum(1 for start in starts if start is not None) for starts in (down, across)]
-    return (f"summarised: {total_down} x {total_across} boxes, of which {drawn[0]} x {drawn[1]} are drawn",)
 
 
 def _box_notes(atom: TmaAtom, drawn: tuple[int, ...], elsewhere: tuple[int, ...]) -> tuple[str, ...]:
@@ -215,18 +197,16 @@ def draw_multicast(atom: Any) -> Picture:
         InvalidTypeError: no such atom.
     """
     checked_atom(atom, "draw_multicast")
-    work, count = tile_work(atom), atom.num_multicast
+    work, count = first_tile(atom), atom.num_multicast
     each = len(work.coords) // count
-    order = sorted(range(len(work.coords)), key=lambda i: int(work.offsets[i]))
+    order = sorted(range(len(work.coords)), key=lambda i: int(work.smem_offsets[i]))
     kept = shown(len(order), 64)
     receivers = shown(count, 16)
     bytes_of, logical = atom.bytes_per_instruction, logical_of(atom)
 
-    def cell(place: int | None, receiver: int | None) -> Cell | None:
-        if place is None or receiver is None:
-            return None
+    def cell(place: int, receiver: int) -> Cell:
         i = order[place]
-        issuer, start = i // each, int(work.offsets[i]) // 8
+        issuer, start = i // each, int(work.smem_offsets[i])
         numbers = tuple(int(c) for c in work.coords[i])
         story = (
             ("" if logical is None else f"tensor {tuple_text(logical(numbers))} -> ")
@@ -235,25 +215,20 @@ def draw_multicast(atom: Any) -> Picture:
         )
         return Cell(f"CTA {issuer}\n{tuple_text(numbers)}", story, issuer % TONES)
 
-    rows = tuple(tuple(cell(place, receiver) for receiver in receivers) for place in kept)
-    starts = tuple("…" if p is None else f"byte {int(work.offsets[order[p]]) // 8}" for p in kept)
-    table = Table(
-        "",
-        rows,
-        starts,
-        labels(receivers),
-        "shared memory of one tile",
-        f"CTAs that receive it: {count}",
-        notes=_cut(len(receivers), receivers, len(order), kept) if None in (*kept, *receivers) else (),
+    table = grid(
+        kept,
+        receivers,
+        cell,
+        lambda place: f"byte {int(work.smem_offsets[order[place]])}",
+        row_axis="shared memory of one tile",
+        column_axis=f"CTAs that receive it: {count}",
+        notes=cut_note(len(order), len(receivers), kept, receivers, "boxes"),
         legends=(tone_legend("colour: the CTA that issues the load", _cta_names(count)),),
     )
     size = math.prod(atom.plan.box)
+    mask = f"mask of each load where they are the CTAs 0 to {count - 1} of the cluster: 0x{(1 << count) - 1:x}"
     notes = (
-        *(
-            [f"mask of each load where they are the CTAs 0 to {count - 1} of the cluster: 0x{(1 << count) - 1:x}"]
-            if count > 1
-            else []
-        ),
+        *([mask] if count > 1 else []),
         f"each CTA issues {each} instruction(s) of {bytes_of} bytes ({size} elements), and receives all of the tile",
         f"every barrier expects {atom.transaction_bytes} bytes",
     )

@@ -1,4 +1,4 @@
-"""The way of an element through the copy of a tile, for pictures: from the tensor's own coordinate to the bank.
+"""The path of an element through the copy of a tile, for pictures: from the tensor's own coordinate to the bank.
 
 What the rows of an instruction are, and where they go, is asked of `Trace`, which reads the descriptor.
 """
@@ -16,11 +16,28 @@ from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, Unkno
 from cute_py.layout.leaf import value_of
 from cute_py.layout.trees import check_depth, leaves
 from cute_py.tma.atom.atom import TmaAtom
-from cute_py.tma.atom.tiles import tile_work
+from cute_py.tma.atom.tiles import Instructions, first_tile, last_coordinates, tile_steps
 from cute_py.tma.simulate.trace import Step, Trace
 
 NAMED_ROWS = 4
 """Rows that one gather4 or scatter4 names, one by one."""
+OUTSIDE = {
+    "load": "outside the tensor: filled, not read",
+    "store": "outside the tensor: not written",
+    "reduce": "outside the tensor: not written",
+    "prefetch": "outside the tensor: not fetched",
+}
+"""What an operation of each direction does with elements beyond the tensor's end."""
+
+
+RAGGED = {
+    "load": OUTSIDE["load"],
+    "store": "beyond the row's end and written too: a store moves whole pieces of 16 bytes",
+    "reduce": "beyond the row's end and reduced too: a reduction moves whole pieces of 16 bytes",
+    "prefetch": OUTSIDE["prefetch"],
+}
+"""What happens to the rest of a 16-byte unit in which the row ends. Source: measured on NVIDIA H200, driver 580.159.04,
+for stores; `emulator_rows.sixteen_byte_rule` has the rule."""
 
 
 def checked_atom(atom: Any, operation: str) -> TmaAtom:
@@ -62,19 +79,19 @@ def tile_trace(atom: TmaAtom, tile_coord: Any = 0) -> Trace:
         InvalidValueError: there is no such tile.
         TmaLimitError: the atom has no descriptor, because the driver would refuse it.
     """
-    work = tile_work(atom)
+    work = first_tile(atom)
     try:
         check_depth(tile_coord)
         numbers = leaves(tile_coord) if isinstance(tile_coord, tuple) else [tile_coord]
         known = min([expect_integer(n, "tile_coord") for n in numbers], default=0) >= 0
-        start = _padded(work.rest(tile_coord), atom.plan.rank)
+        start = tile_start(work, tile_coord, atom.plan.rank)
     except CuteError as error:
         raise InvalidValueError(
-            f"tile_coord = {given(tile_coord)}; must be an index or a coordinate in the tiles {work.rest.shape}"
+            f"tile_coord = {given(tile_coord)}; must be an index or a coordinate in the tiles {tile_steps(work).shape}"
         ) from error
     moved = [int(c) + by for c, by in zip(work.coords[-1], start, strict=True)]
-    if not known or any(c > end for c, end in zip(moved, work.last, strict=True)):
-        raise InvalidValueError(f"tile_coord = {given(tile_coord)}; the tensor has {work.rest.shape} tiles")
+    if not known or any(c > end for c, end in zip(moved, last_coordinates(work), strict=True)):
+        raise InvalidValueError(f"tile_coord = {given(tile_coord)}; the tensor has {tile_steps(work).shape} tiles")
     coords = work.coords + numpy.array(start, work.coords.dtype)
     form, logical = atom.op.row.mode, logical_of(atom)
     try:
@@ -83,12 +100,13 @@ def tile_trace(atom: TmaAtom, tile_coord: Any = 0) -> Trace:
         tensor_map = atom.request
     if form in ("gather4", "scatter4"):
         coords = numpy.stack([coords[:, 0], *(coords[:, 1] + row for row in range(NAMED_ROWS))], axis=1)
-        return Trace(tensor_map, coords, work.offsets // 8, mode=f"tile::{form}", logical=logical)
-    return Trace(tensor_map, coords, work.offsets // 8, logical=logical)
+        return Trace(tensor_map, coords, work.smem_offsets, mode=f"tile::{form}", logical=logical)
+    return Trace(tensor_map, coords, work.smem_offsets, logical=logical)
 
 
-def _padded(start: Any, rank: int) -> list[int]:
-    """A tile's start, an arithmetic tuple, a single scaled basis element or 0, in all TMA modes."""
+def tile_start(work: Instructions, tile_coord: Any, rank: int) -> list[int]:
+    """Where a tile begins (an arithmetic tuple, a single scaled basis element or 0), in all TMA modes."""
+    start = tile_steps(work)(tile_coord)
     if isinstance(start, ScaledBasis):
         start = start.as_arith_tuple()
     numbers = [int(x) for x in leaves(start.as_tuple())] if hasattr(start, "as_tuple") else [0]
@@ -102,25 +120,6 @@ def tuple_text(numbers: Sequence[int]) -> str:
     '(8,9)'
     """
     return "(" + ",".join(map(str, numbers)) + ")"
-
-
-OUTSIDE = {
-    "load": "outside the tensor: filled, not read",
-    "store": "outside the tensor: not written",
-    "reduce": "outside the tensor: not written",
-    "prefetch": "outside the tensor: not fetched",
-}
-"""What an operation of each direction does with elements beyond the tensor's end."""
-
-
-RAGGED = {
-    "load": OUTSIDE["load"],
-    "store": "beyond the row's end and written too: a store moves whole pieces of 16 bytes",
-    "reduce": "beyond the row's end and reduced too: a reduction moves whole pieces of 16 bytes",
-    "prefetch": OUTSIDE["prefetch"],
-}
-"""What happens to the rest of a 16-byte unit in which the row ends. Source: measured on NVIDIA H200, driver 580.159.04,
-for stores; `emulator_rows.sixteen_byte_rule` has the rule."""
 
 
 def way_of(step: Step, direction: str = "load") -> str:

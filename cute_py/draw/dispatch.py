@@ -12,18 +12,18 @@ from cute_py.draw.boxes import draw_boxes
 from cute_py.draw.im2col_window import draw_im2col
 from cute_py.draw.layouts import draw_compare, draw_layout, draw_tensor
 from cute_py.draw.picture import Picture
-from cute_py.draw.swizzles import draw_swizzle
+from cute_py.draw.shared_memory import draw_swizzle
 from cute_py.draw.tensor_memory import draw_tmem
 from cute_py.draw.timeline import draw_pipeline
 from cute_py.errors import InvalidTypeError, given, shortened
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.coprofile import coprofile
 from cute_py.layout.layout import Layout
-from cute_py.layout.pointer_flagged import SmemPtrFlag
+from cute_py.layout.recast import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.atom import TmaAtom
-from cute_py.tma.atom.im2col_atom import Im2colAtom
+from cute_py.tma.atom.im2col import Im2colAtom
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 from cute_py.tma.simulate.pipeline import Timeline
 from cute_py.tmem.copy_async import CopyAsync

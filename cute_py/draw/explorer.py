@@ -1,34 +1,177 @@
 """The explorer: one page on which a person types layouts and sees the TMA copy that they make.
 
-The page is a single file without network. Its engine is JavaScript (`web/`), which works on the tables of this
-library (`explorer_facts`); `explorer_answer` gives the library's own answer, for tests and for `cute-py serve`.
+The page is a single file without network. Its engine is JavaScript (`web/`), which works on the tables of this library
+as plain data (`facts`), so that no fact is written a second time; `explorer_answer` gives the library's own answer, for
+tests and for `cute-py serve`.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 from importlib import resources
-from typing import Final
+from typing import Any, Final
 
-from cute_py.draw.explorer_facts import facts
-from cute_py.draw.style import DARK, LIGHT
+from cute_py.draw.render_svg import DARK, LIGHT
+from cute_py.dtypes import DTYPES
+from cute_py.layout.layout import Layout, LayoutRight, static
+from cute_py.layout.swizzle import Swizzle
+from cute_py.tensor.pointers import make_gmem_ptr
+from cute_py.tensor.tensor import make_tensor
+from cute_py.tma.atom.make import make_tma_atom
+from cute_py.tma.atom.op import FORMAT_OF, OPS, SAME_WIDTH, SWIZZLE_MODES, why_not_swizzle
+from cute_py.tma.atom.smem_layout import ROWS, SPANS
+from cute_py.tma.atom.tile_atom import BARRIER_BYTES
+from cute_py.tma.atom.tiles import SMEM_ALIGNMENT
+from cute_py.tma.descriptor import fields
+from cute_py.tma.descriptor.fields import MAX_RANK
+from cute_py.tma.descriptor.formats import FORMATS, Interleave, L2Promotion, OobFill, TensorMapSwizzle
+from cute_py.tma.descriptor.hazards import HAZARDS
+from cute_py.tma.descriptor.limits import ADDITIONS, ARCHITECTURES, RULES, SWIZZLE_SPAN, bounds
+from cute_py.tma.emulator.geometry import LINE_SHIFT, SWIZZLES
 
-ENGINE: Final = (
-    "leaf.js",
-    "algebra.js",
-    "parse.js",
-    "gbasis.js",
-    "plan.js",
-    "descriptor.js",
-    "tile.js",
-    "fixes.js",
-    "engine.js",
-)
+_ENGINE = ("leaf", "algebra", "parse", "gbasis", "plan", "descriptor", "tile", "fixes", "engine")
+ENGINE: Final = tuple(f"{name}.js" for name in _ENGINE)
 """The files of the engine, in the order in which they are loaded."""
 DOM: Final = ("pictures.js", "sections.js", "page.js")
 """What draws and listens, after the engine."""
 CHECK: Final = "checked.js"
 """Asks the server for the library's answer; only in the page that a server sends."""
+DEFAULTS: Final = {
+    "gmem": "",
+    "dtype": "float16",
+    "internal": "",
+    "address": "0x1000",
+    "smem": "",
+    "tile": "",
+    "op": "SM90_TMA_LOAD",
+    "multicast": "1",
+    "arch": "sm_90a",
+    "split": "",
+    "at": "0",
+}
+"""The fields of the form, in order, with what an absent one means; texts as a person types them."""
+
+LIMITS: Final = {"most_listed": 64, "most_work": 65_536, "most_traced": 4096, "most_fixes": 2, "max_text": 2000}
+"""Instructions that are listed, laid out and traced to bytes; fixes that are told; characters of one text."""
+
+SAMPLE_BYTES: Final = tuple(k * (256 + 18) for k in range(16))
+"""Bytes of a tile that are compared between the page and the library: spread over lines, units and elements."""
+
+WANTED: Final = {
+    "address": "the address is an integer such as 4096 or 0x1000",
+    "multicast": "the multicast count is an integer such as 4",
+}
+"""What is said where a field holds no integer."""
+
+
+def _copy(gmem: str, smem: str, **fields: str) -> dict[str, str]:
+    return {"gmem": gmem, "smem": smem, **fields}
+
+
+_WIDE = "(1024,512):(512,_1)"
+_SWIZZLED = "Sw<3,4,3> o smem_ptr[16b](unset) o (_128,_64):(_64,_1)"
+EXAMPLES: Final = (
+    ("K-major tile, 128B swizzle", _copy(_WIDE, _SWIZZLED, tile="(128,64)")),
+    ("plain tile over the end", _copy("(100,200):(200,_1)", "(_32,_64):(_64,_1)", dtype="bfloat16")),
+    ("multicast by 4", _copy(_WIDE, _SWIZZLED, op="SM90_TMA_LOAD_MULTICAST", multicast="4")),
+    (
+        "batched, nested tensor",
+        _copy(
+            "((_32,40),(_8,3)):((_1,_32),(1280,10240))",
+            "((_32,_4),_8):((_1,_32),_128)",
+            tile="(128,8)",
+            dtype="float32",
+        ),
+    ),
+    ("box above 256, split", _copy("(4096,1024):(1024,_1)", "(_512,_64):(_64,_1)", dtype="uint8", split="1")),
+    ("error: inner stride not 1", _copy("(256,128):(_1,256)", "(_64,_64):(_64,_1)")),
+    ("error: stride no multiple of 16 bytes", _copy("(256,100):(100,_1)", "(_64,_32):(_32,_1)")),
+    (
+        "error: rows wider than the swizzle",
+        _copy(_WIDE, "Sw<2,4,3> o smem_ptr[16b](unset) o (_64,_64):(_64,_1)"),
+    ),
+    ("error: pieces below 128 bytes", _copy("(256,256):(256,_1)", "(_32,_40):(_48,_1)")),
+    ("error: box above 256", _copy("(4096,1024):(1024,_1)", "(_512,_64):(_64,_1)", dtype="uint8")),
+    ("error: run-time tile", _copy("(256,128):(128,_1)", "(64,64):(64,1)")),
+    ("error: several at once", _copy("(256,100):(100,_1)", "(_512,_20):(_20,_1)", address="0x1008")),
+)
+"""(name, fields); those whose name begins with 'error' show a frequent one."""
+
+
+def _stage_reasons() -> dict[str, str]:
+    gmem = make_tensor(make_gmem_ptr(0, "float16"), static(Layout((64, 64), LayoutRight)))
+    atom = make_tma_atom("SM90_TMA_LOAD", gmem, gmem.layout)
+    return {name: reason for name, _, reason in atom.gbasis.trace.steps()}
+
+
+def _row(row: Any, *names: str) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in names}
+
+
+def _text(bound: int | None) -> str | None:
+    """JavaScript has no integers of 64 bits."""
+    return None if bound is None else str(bound)
+
+
+@functools.cache
+def facts() -> dict[str, Any]:
+    """The tables as JSON data; treat it as read-only.
+
+    >>> facts()["max_box"], facts()["rules"]["stride_alignment"]["multiple"]
+    (256, 16)
+    """
+    refused = {
+        "bits": (4, 4, 4),
+        "shift": (3, 4, 4),
+        "wide_bits": (3, 5, 3),
+        "wide_shift": (2, 5, 3),
+        "other": (3, 3, 3),
+    }
+    enums = {"interleave": Interleave, "swizzle": TensorMapSwizzle, "l2_promotion": L2Promotion, "oob_fill": OobFill}
+    return {
+        "dtypes": [_row(d, "name", "bits", "aliases") | {"format": FORMAT_OF.get(d.name)} for d in DTYPES],
+        "formats": [{"name": r.data_type.name} | _row(r, "bits", "code", "tf32_round") for r in FORMATS],
+        "same_width": {str(bits): name for bits, name in SAME_WIDTH.items()},
+        "ops": {str(op): _row(row, "mode", "direction", "multicast", "ctas", "arch") for op, row in OPS.items()},
+        "swizzle_modes": [_row(r, "name", "bits", "base", "code", "alignment") for r in SWIZZLE_MODES],
+        "swizzle_refusals": {name: why_not_swizzle(Swizzle(*numbers)) for name, numbers in refused.items()},
+        "swizzle_span": {str(code): span for code, span in SWIZZLE_SPAN.items()},
+        "atom_span": 128,
+        "spans": [_row(r, "name", "bits", "span") for r in SPANS],
+        "atom_rows": ROWS,
+        "engine_swizzles": [_row(r, "bits", "base", "span") for r in SWIZZLES[: len(SWIZZLE_SPAN)]],
+        "line_shift": LINE_SHIFT,
+        "rules": {
+            r.name: _row(r, "requirement", "unit", "source")
+            | {"minimum": _text(r.minimum), "maximum": _text(r.maximum), "multiple": r.multiple}
+            for r in RULES
+        },
+        "architectures": [
+            _row(r, "name", "shared_memory_bytes", "block_shared_memory_bytes")
+            | {"swizzles": sorted(r.swizzles), "swizzle_requirement": r.swizzle_requirement}
+            for r in ARCHITECTURES
+        ],
+        "additions": [_row(r, "name", "field", "numbers", "known") for r in ADDITIONS if r.bits is None],
+        "fields": [
+            _row(r, "name", "label", "mode", "position", "width", "encoding", "unit", "kinds") for r in fields.FIELDS
+        ],
+        "names": {name: [member.name for member in kind] for name, kind in enums.items()},
+        "l2_promotion": int(L2Promotion.B128),
+        "note_alignment": {str(code): n for code, n in fields.SMEM_ALIGNMENT.items()},
+        "payload_bytes": fields.PAYLOAD_BYTES,
+        "hazards": [_row(r, "name", "effect") for r in HAZARDS],
+        "stages": _stage_reasons(),
+        "barrier_bytes": BARRIER_BYTES,
+        "max_box": bounds("box")[1],
+        "max_rank": MAX_RANK,
+        "smem_alignment": SMEM_ALIGNMENT,
+        **LIMITS,
+        "sample_bytes": SAMPLE_BYTES,
+        "defaults": DEFAULTS,
+        "wanted": WANTED,
+        "examples": [{"name": name, "fields": values} for name, values in EXAMPLES],
+    }
 
 
 def web_file(name: str) -> str:

@@ -3,38 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from cute_py.arith_tuple.cells import text
 from cute_py.arith_tuple.scaled_basis import ScaledBasis
-from cute_py.draw.explorer_facts import DEFAULTS, LIMITS, SAMPLE_BYTES, WANTED
+from cute_py.draw.copy_way import tile_start
+from cute_py.draw.explorer import DEFAULTS, LIMITS, SAMPLE_BYTES, WANTED
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, GBasisError, InvalidTypeError, InvalidValueError, given
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import product_each
-from cute_py.layout.layout import Layout, static
+from cute_py.layout.layout import Layout, domain_of, static
 from cute_py.layout.recast import recast_layout
 from cute_py.layout.trees import leaves
 from cute_py.notation.parse import parse
 from cute_py.tensor.pointers import make_gmem_ptr
-from cute_py.tensor.tensors import make_tensor
+from cute_py.tensor.tensor import make_tensor
 from cute_py.tma.atom.atom import TmaAtom
-from cute_py.tma.atom.check import layout_modes, reasons
-from cute_py.tma.atom.collapsed import why_not_collapsed
-from cute_py.tma.atom.fixes import find_fixes
-from cute_py.tma.atom.formats import tensor_map_format
-from cute_py.tma.atom.gbasis import construct_tma_gbasis, make_cta_v_map
-from cute_py.tma.atom.make import byte_swizzle, make_tma_atom
-from cute_py.tma.atom.op import Op, as_op, why_not_on
-from cute_py.tma.atom.swizzle_mode import why_not_swizzle
-from cute_py.tma.atom.tiles import TileWork, tile_work
-from cute_py.tma.descriptor.arch import architecture, unknown_addition
+from cute_py.tma.atom.gbasis import check_collapsed, construct_tma_gbasis, make_cta_v_map
+from cute_py.tma.atom.make import byte_swizzle, check_map, find_fixes, make_tma_atom
+from cute_py.tma.atom.op import Op, as_op, check_op, check_swizzle, tensor_map_format
+from cute_py.tma.atom.plan import BrokenCondition, layout_modes
+from cute_py.tma.atom.tiles import Instructions, first_tile, last_coordinates, tile_steps
+from cute_py.tma.descriptor.diff import field_table
 from cute_py.tma.descriptor.fields import PAYLOAD_BYTES
 from cute_py.tma.descriptor.hazards import hazards
-from cute_py.tma.descriptor.json_form import field_table
-from cute_py.tma.descriptor.violations import Violation, violations
+from cute_py.tma.descriptor.limits import architecture, unknown_addition
+from cute_py.tma.descriptor.violations import violations
 from cute_py.tma.simulate.trace import Trace
 
 T = TypeVar("T")
@@ -66,6 +62,11 @@ def number(n: int) -> int | str:
     (9007199254740992, '9007199254740993')
     """
     return int(n) if abs(n) <= 2**53 else str(int(n))
+
+
+def numbers(values: Iterable[int]) -> list[int | str]:
+    """Of each."""
+    return [number(n) for n in values]
 
 
 def integer(text: str, wanted: str) -> int:
@@ -219,17 +220,15 @@ def _examined(arguments: dict[str, Any], at: str, problems: list[Problem]) -> di
     op, tensor, smem = arguments["op"], arguments["gtensor"], arguments["smem_layout"]
     dtype = tensor.element_type
     internal = as_dtype(arguments["internal_dtype"] or dtype)
-    reason = why_not_on(op, arguments["arch"], arguments["num_multicast"])
-    if reason is not None:
-        problems.append(problem("InvalidValueError", reason, field="op"))
+    for broken in check_op(op, arguments["arch"], arguments["num_multicast"]):
+        problems.append(problem("InvalidValueError", broken.message, field="op"))
     found: dict[str, Any] = {}
     before = len(problems)
     _attempt(lambda: tensor_map_format(internal), problems)
     problems[before:] = [{**p, "field": "dtype"} for p in problems[before:]]
     swizzle = _attempt(lambda: byte_swizzle(smem), problems)
-    unknown = None if swizzle is None else why_not_swizzle(swizzle)
-    if unknown is not None:
-        problems.append(problem("StaticAssertError", unknown, field="smem"))
+    for broken in [] if swizzle is None else check_swizzle(swizzle):
+        problems.append(problem("StaticAssertError", broken.message, field="smem"))
     plain = domain_of(smem)
     tiler = product_each(plain.shape) if arguments["cta_tiler"] is None else arguments["cta_tiler"]
     gmem = tensor.layout
@@ -255,103 +254,85 @@ def _examined(arguments: dict[str, Any], at: str, problems: list[Problem]) -> di
 
 def _of_atom(atom: TmaAtom, at: str, problems: list[Problem]) -> dict[str, Any]:
     gmem = atom.gtensor.layout
-    for message, mode, what in reasons(atom.plan, atom.request, gmem, atom.arch):
-        broken = isinstance(what, Violation)
-        rule, source = (what.rule, what.source) if isinstance(what, Violation) else ("cute", None)
-        problems.append(problem(rule, message, mode=mode, source=source if broken else None))
-    inexact = why_not_collapsed(recast_layout(gmem, atom.dtype, atom.internal_dtype), atom.plan.gbasis)
-    if inexact is not None:
-        problems.append(problem("collapsed", inexact[0], mode=inexact[1]))
+    for broken in check_map(atom.plan, atom.request, gmem, atom.arch):
+        asserted = isinstance(broken, BrokenCondition)
+        rule, source = ("cute", None) if asserted else (broken.rule, broken.source)
+        problems.append(problem(rule, broken.message, mode=broken.mode, source=source))
+    for broken in check_collapsed(recast_layout(gmem, atom.dtype, atom.internal_dtype), atom.plan.gbasis):
+        problems.append(problem("collapsed", broken.message, mode=broken.mode))
     sound = not violations(atom.request, arch=atom.arch) and unknown_addition(atom.request) is None
     small = 0 < atom.instructions * atom.num_multicast <= LIMITS["most_work"]
     # else instructions may step by a part of an element
     whole = atom.internal_dtype.bits == atom.dtype.bits or atom.plan.box[0] * atom.internal_dtype.bits % 128 == 0
     walks = whole and all(b.mode != 0 for b in atom.plan.broken) and all(0 < n <= 1 << 32 for n in atom.plan.dims)
-    work = _attempt(lambda: tile_work(atom), problems, "work") if small and walks else None
+    work = _attempt(lambda: first_tile(atom), problems, "work") if small and walks else None
     reason = atom.why_not()
     warned = [[w.name, w.values, w.effect] for w in hazards(atom.request)]
-    if work is not None and work.tiles == 0:
-        work = None
-    which = None if work is None else _which(at, work.tiles)
+    drawn = samples = None
+    if work is not None and work.tiles:
+        typed = _INTEGER.match(at)
+        which = min(max(int(typed[1], 0), 0), work.tiles - 1) if typed else 0
+        drawn = _work(work, which, atom.plan.rank)
+        samples = _samples(atom, work, which) if sound else None
     return {
         "plan": _plan(atom),
-        "work": None if work is None or which is None else _work(work, which, atom.plan.rank),
-        "samples": _samples(atom, work, which) if sound and work is not None and which is not None else None,
+        "work": drawn,
+        "samples": samples,
         "descriptor": _descriptor(atom.descriptor) if sound else None,
         "warnings": warned if reason is None else [*warned, ["layouts", "", reason]],
     }
 
 
-def _which(at: str, tiles: int) -> int:
-    return min(max(int(_INTEGER.match(at)[1], 0), 0), tiles - 1) if _INTEGER.match(at) else 0  # type: ignore[index]
-
-
 def _plan(atom: TmaAtom) -> dict[str, Any]:
     plan = atom.plan
     form = atom.request.data_type
+    counts = ("instructions", "num_val_src", "bytes_per_instruction", "transaction_bytes")
     return {
         "format": getattr(form, "name", str(form)),
         "swizzle": atom.swizzle_row.name,
-        "dims": [number(n) for n in plan.dims],
-        "strides": [number(n) for n in plan.strides],
-        "box": [number(n) for n in plan.box],
+        **{name: numbers(getattr(plan, name)) for name in ("dims", "strides", "box")},
         "modes": [layout_modes(plan, atom.gtensor.layout, i) for i in range(plan.rank)],
         "g_stride": text(plan.g_stride),
         "tma_tensor": str(atom.get_tma_tensor()),
         "alignment": atom.alignment,
-        "instructions": number(atom.instructions),
-        "num_val_src": number(atom.num_val_src),
-        "bytes_per_instruction": number(atom.bytes_per_instruction),
-        "transaction_bytes": number(atom.transaction_bytes),
+        **{name: number(getattr(atom, name)) for name in counts},
     }
 
 
-def _work(work: TileWork, which: int, rank: int) -> dict[str, Any]:
-    kept = work.coords[: LIMITS["most_listed"]] + _tile_start(work, which, rank)
+def _work(work: Instructions, which: int, rank: int) -> dict[str, Any]:
+    listed = LIMITS["most_listed"]
+    kept = work.coords[:listed] + tile_start(work, which, rank)
     return {
         "tiles": number(work.tiles),
-        "tile_shape": text(work.rest.shape),
+        "tile_shape": text(tile_steps(work).shape),
         "tile": number(which),
         "total": len(work.coords),
-        "coords": [[number(c) for c in coord] for coord in kept.tolist()],
-        "offsets": [number(n // 8) for n in work.offsets[: LIMITS["most_listed"]].tolist()],
-        "last": [number(c) for c in work.last],
+        "coords": [numbers(coord) for coord in kept.tolist()],
+        "offsets": [number(n) for n in work.smem_offsets[:listed].tolist()],
+        "last": numbers(last_coordinates(work)),
     }
 
 
-def _tile_start(work: TileWork, which: int, rank: int) -> Any:
-    """Coordinates of a tile's first element."""
-    import numpy as np
-
-    start = work.rest(which)
-    if isinstance(start, ScaledBasis):
-        start = start.as_arith_tuple()
-    numbers = [int(x) for x in start.as_tuple()] if hasattr(start, "as_tuple") else [0]
-    return np.array((numbers + [0] * rank)[:rank], np.int64)
-
-
-def _samples(atom: TmaAtom, work: TileWork, which: int) -> list[Any] | None:
+def _samples(atom: TmaAtom, work: Instructions, which: int) -> list[Any] | None:
     """[byte, TMA coordinate, inside, global address, instruction, bank] of a few bytes of the tile."""
     import numpy as np
 
     if len(work.coords) > LIMITS["most_traced"] or atom.op.row.mode != "tile" or atom.internal_dtype.bits < 8:
         return None
-    coords = work.coords + _tile_start(work, which, atom.plan.rank)
+    coords = work.coords + tile_start(work, which, atom.plan.rank)
     if (coords != coords.astype(np.int32)).any():  # no instruction takes such a coordinate
         return None
-    trace = Trace(atom.descriptor, coords, work.offsets // 8)
+    trace = Trace(atom.descriptor, coords, work.smem_offsets)
     shape = trace.geometry
     end = int(trace.starts.max()) + (trace.rows - 1) * shape.pitch + shape.row_bytes
     out: list[Any] = []
     for byte in SAMPLE_BYTES:
-        if byte >= end:
-            continue
-        step = trace.backward(byte)
-        if step is None:
+        step = trace.backward(byte) if byte < end else None
+        if step is not None:
+            address = hex(step.global_address)
+            out.append([byte, numbers(step.tma_coord), step.inside, address, step.instruction, step.bank])
+        elif byte < end:
             out.append([byte, None])
-        else:
-            coord = [number(c) for c in step.tma_coord]
-            out.append([byte, coord, step.inside, hex(step.global_address), step.instruction, step.bank])
     return out
 
 

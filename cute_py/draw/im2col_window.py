@@ -8,21 +8,12 @@ from typing import Any
 from cute_py.argument_checks import expect_integers
 from cute_py.draw.copy_way import tuple_text, way_of
 from cute_py.draw.picture import Picture
-from cute_py.draw.table import (
-    AXIS_LIMIT,
-    Cell,
-    Legend,
-    Table,
-    hatch_legend,
-    labels,
-    shown_around,
-)
+from cute_py.draw.table import AXIS_LIMIT, Cell, Legend, Table, cut_note, grid, hatch_legend, shown_around
 from cute_py.errors import InvalidTypeError, InvalidValueError
-from cute_py.tma.atom.im2col_atom import Im2colAtom
+from cute_py.tma.atom.im2col import Im2colAtom
 from cute_py.tma.descriptor.formats import Im2ColWideMode
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide
-from cute_py.tma.emulator.geometry import Geometry, geometry
-from cute_py.tma.emulator.image import image
+from cute_py.tma.emulator.geometry import Geometry, geometry, image
 from cute_py.tma.simulate.trace import Step, Trace
 
 VISITED = 5
@@ -108,10 +99,8 @@ def _mode(request: TensorMapIm2col | TensorMapIm2colWide) -> str:
 
 def _first_pixel(shape: Geometry) -> tuple[int, ...]:
     """The lower corner of the bounding box in channel 0 of image 0."""
-    start = [0] * shape.rank
-    for mode, low in zip(shape.spatial, shape.lower, strict=False):
-        start[mode] = low
-    return tuple(start)
+    corner = dict(zip(shape.spatial, shape.lower, strict=False))
+    return tuple(corner.get(mode, 0) for mode in range(shape.rank))
 
 
 def _visits(trace: Trace) -> list[Step]:
@@ -141,12 +130,8 @@ def _plane_table(
     rows = shown_around(
         len(down), AXIS_LIMIT // 2 if None in columns else AXIS_LIMIT, [y - down.start for _, y in ordered]
     )
-    drawn = [sum(1 for i in axis if i is not None) for axis in (rows, columns)]
-    cut = None in rows or None in columns
 
-    def cell(j: int | None, i: int | None) -> Cell | None:
-        if i is None or j is None:
-            return None
+    def cell(j: int, i: int) -> Cell:
         x, y = across[i], down[j]
         inside = (1.0, 1.0) if 0 <= x < image[0] and 0 <= y < image[1] else (0.0, 1.0)
         found = here.get((x, y))
@@ -154,14 +139,15 @@ def _plane_table(
             return Cell(".", f"pixel ({x},{y}) is not loaded", None, inside)
         return Cell(str(found[0]), f"pixel {found[0]}: {way_of(found[1])}", VISITED, inside)
 
-    return Table(
-        "",
-        tuple(tuple(cell(j, i) for i in columns) for j in rows),
-        labels([None if j is None else down[j] for j in rows]),
-        labels([None if i is None else across[i] for i in columns]),
-        "height" if len(down) > 1 or down.start else "",
-        "width",
-        notes=(f"summarised: {len(down)} x {len(across)} pixels, of which {drawn[0]} x {drawn[1]} are drawn",) * cut,
+    return grid(
+        rows,
+        columns,
+        cell,
+        lambda j: str(down[j]),
+        lambda i: str(across[i]),
+        row_axis="height" if len(down) > 1 or down.start else "",
+        column_axis="width",
+        notes=cut_note(len(down), len(across), rows, columns, "pixels"),
         legends=(
             Legend("", ((VISITED, "loaded"), (None, "not loaded"))),
             hatch_legend("outside the image: filled where it is loaded"),

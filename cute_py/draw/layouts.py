@@ -1,27 +1,49 @@
-"""Pictures of layouts: the table of offsets, several side by side, coordinate tensors.
+"""Pictures of layouts: the table of offsets, several side by side, coordinate tensors, threads and values.
 
-What the colours say stands below the picture. By value they are the remainder modulo 8 of the offset, in units of what
-all strides have in common, so that they change from cell to cell also where all strides are large.
+Mode 0 of a layout runs down, mode 1 across, further modes are grouped with mode 1. Nested modes have brackets: the
+innermost leaf changes from cell to cell, each bracket is one value of an outer leaf.
+
+What the colours say is written below the picture. By value they are the remainder modulo 8 of the offset, in units of
+what all strides have in common, so that they change from cell to cell also where all strides are large. The picture of
+a thread-value layout shows which thread holds each element of a tile, and in which of its values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import gcd
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from math import gcd, prod
 from typing import Any, Literal
 
-from cute_py.argument_checks import MAX_INTEGER, expect, is_integer
+from cute_py.argument_checks import MAX_INTEGER, expect, expect_integers, is_integer
+from cute_py.arith_tuple.cells import known_integer
 from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator
-from cute_py.draw.axes import axes_of, coordinate_text, equals, plain, table_of
 from cute_py.draw.picture import Picture
-from cute_py.draw.table import TONES, Cell, Legend, Table, tone_legend
+from cute_py.draw.table import (
+    TONES,
+    Cell,
+    Legend,
+    Table,
+    axis_limit,
+    brackets,
+    cut_note,
+    grid,
+    hatch_legend,
+    shown,
+    tone_legend,
+)
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.domain import domain_of
-from cute_py.layout.layout import Layout
-from cute_py.layout.leaf import value_of
-from cute_py.layout.pointer_flagged import SmemPtrFlag, as_position_independent_swizzle_layout, memory_layout
-from cute_py.layout.trees import leaves, modes
+from cute_py.layout.coordinate import idx2crd
+from cute_py.layout.coprofile import coprofile
+from cute_py.layout.int_tuple import product_each
+from cute_py.layout.layout import Layout, domain_of
+from cute_py.layout.leaf import Tree, leaf_text, tree_text, value_of
+from cute_py.layout.modes import group_modes
+from cute_py.layout.recast import SmemPtrFlag, as_position_independent_swizzle_layout, memory_layout
+from cute_py.layout.trees import leaves, map_leaves, modes
 from cute_py.tensor.tensor import Tensor
 
 Color = Literal["value", "bank", "thread", "tile"]
@@ -35,6 +57,164 @@ MOST_FOUND = 4096
 BANK_LEGEND = tone_legend(
     "colour: banks, of the 32 that are 4 bytes wide", tuple(f"{b}-{b + 3}" for b in range(0, 32, 4))
 )
+MOST_PAIRS = 1 << 20
+"""(thread, value) pairs that are looked through."""
+NAMED = 4
+"""Pairs of one element that its cell names; of more it says how many."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One mode as an axis: `shape` and `stride` are trees with internal leaves, `path` the mode's number or ''."""
+
+    name: str
+    shape: Tree
+    stride: Tree
+    path: str
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        return [int(value_of(leaf)) for leaf in leaves(self.shape)]
+
+    @cached_property
+    def size(self) -> int:
+        return prod(self.sizes)
+
+    @cached_property
+    def paths(self) -> list[str]:
+        """Names of the leaves: '1.0', '1.1', ..."""
+        out: list[str] = []
+
+        def walk(tree: Tree, path: str) -> None:
+            if isinstance(tree, tuple):
+                for i, part in enumerate(tree):
+                    walk(part, f"{path}.{i}" if path else str(i))
+            else:
+                out.append(path or "0")
+
+        walk(self.shape, self.path)
+        return out
+
+    @cached_property
+    def steps(self) -> list[tuple[int, str]]:
+        """(size, stride as text) of every leaf, innermost first."""
+        return [
+            (n, leaf_text(stride).replace("_", "")) for n, stride in zip(self.sizes, leaves(self.stride), strict=True)
+        ]
+
+    def terms(self, index: int) -> list[str]:
+        """What the leaves add to the value at an index, those that add nothing left out: '3*8'."""
+        out = []
+        for size, stride in self.steps:
+            index, at = divmod(index, max(size, 1))
+            if at:
+                out.append(f"{at}*{stride}" if not stride.startswith("-") else f"{at}*({stride})")
+        return out
+
+    def coordinate(self, index: int) -> str:
+        """The natural coordinate of an index."""
+        return str(idx2crd(index, self.plain)).replace(" ", "")
+
+    @cached_property
+    def plain(self) -> Any:
+        """The shape as plain ints."""
+        return map_leaves(lambda leaf: int(value_of(leaf)), self.shape)
+
+    def __str__(self) -> str:
+        """Name, shape and stride."""
+        return f"{self.name} = {tree_text(self.shape)}:{tree_text(self.stride)}" if self.name else ""
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A layout or tensor of at most two modes (`rank`), and the axes that they run along."""
+
+    thing: Any
+    rank: int
+    down: Axis
+    across: Axis
+
+    def value(self, i: int, j: int) -> Any:
+        """In row i and column j."""
+        return self.thing(i, j) if self.rank == 2 else self.thing(j) if self.rank else self.thing(())
+
+    def coordinate(self, i: int, j: int) -> str:
+        """The natural coordinate of row i and column j."""
+        if self.rank == 2:
+            return f"({self.down.coordinate(i)},{self.across.coordinate(j)})"
+        return self.across.coordinate(j) if self.rank else "()"
+
+    def sum_of(self, i: int, j: int) -> str:
+        """What the strides add up to there: '1*8 + 6*1'."""
+        return " + ".join([*self.down.terms(i), *self.across.terms(j)]) or "0"
+
+
+def plane_of(thing: Any) -> Plane:
+    """A layout or tensor of any rank, its modes beyond the first grouped.
+
+    Raises:
+        InvalidTypeError: no layout or tensor, or sizes that are not known numbers.
+    """
+    domain = domain_of(thing)
+    for leaf in leaves(domain._shape):
+        if not isinstance(value_of(leaf), int):
+            raise InvalidTypeError(
+                f"a picture needs known sizes, got {leaf_text(leaf)}",
+                {"layout": domain},
+                "replace the symbols with layout.subs({...}) first",
+            )
+    rank = len(modes(domain._shape))
+    if rank > 2:
+        thing = group_modes(thing, 1, rank)
+        domain = domain_of(thing)
+    names = ("mode 0", "mode 1" if rank == 2 else f"modes 1..{rank - 1}")
+    axes = [Axis(*row) for row in zip(names, modes(domain._shape), modes(domain._stride), "01", strict=False)]
+    return Plane(thing, len(axes), *([Axis("", 1, 0, "")] * 2 + axes)[-2:])
+
+
+def table_of(
+    title: str,
+    plane: Plane,
+    cell: Callable[[int, int, str, Any], Cell],
+    tables: int = 1,
+    legends: tuple[Legend, ...] = (),
+) -> Table:
+    """The table of a layout or tensor.
+
+    Args:
+        cell: (row, column, way, value) -> Cell; the way is the coordinate, and the sum that the strides make of it:
+            '(1,6) -> 1*8 + 6*1'.
+        tables: how many the picture has; legends: of the colours.
+    """
+    down, across = plane.down, plane.across
+    limit = axis_limit(down.size, across.size, tables)
+    rows, columns = shown(down.size, limit), shown(across.size, limit)
+    return grid(
+        rows,
+        columns,
+        lambda i, j: cell(i, j, f"{plane.coordinate(i, j)} -> {plane.sum_of(i, j)}", plane.value(i, j)),
+        title=title,
+        row_axis=str(down),
+        column_axis=str(across),
+        row_brackets=brackets(down.sizes, down.paths, rows),
+        column_brackets=brackets(across.sizes, across.paths, columns),
+        notes=cut_note(down.size, across.size, rows, columns),
+        legends=legends,
+    )
+
+
+def plain(value: Any) -> str:
+    """A value without the underscore of static numbers."""
+    return str(int(value)) if isinstance(value, int) else str(value).replace("_", "")
+
+
+def equals(way: str, value: str) -> str:
+    """A way and the value it ends with, said once.
+
+    >>> equals("(0,0) -> 0", "0"), equals("(0,2) -> 2*4", "8")
+    ('(0,0) -> 0', '(0,2) -> 2*4 = 8')
+    """
+    return way if way.endswith(f" -> {value}") else f"{way} = {value}"
 
 
 def element_bits(layout: Any) -> int | None:
@@ -108,8 +288,7 @@ def _coloring(
     if color == "value":
         return lambda i, j, value: _first(value) // unit % TONES, (value_legend(unit, what),)
     if color == "thread":
-        names = tuple(str(n) for n in range(TONES))
-        return lambda i, j, value: i % TONES, (tone_legend(f"colour: index in mode 0, modulo {TONES}", names),)
+        return lambda i, j, value: i % TONES, (tone_legend(f"colour: index in mode 0, modulo {TONES}"),)
     if color == "tile":
         if tile is None:
             raise InvalidValueError("color='tile' needs the tile, such as tile=(2, 4)")
@@ -171,23 +350,19 @@ def layout_table(
     """
     drawn = as_position_independent_swizzle_layout(layout)
     tone, legends = _coloring(color, bits, tile, unit or unit_of([drawn]), _what(drawn))
-    before, (_, down, _) = _before(drawn), axes_of(drawn)
+    before, plane = _before(drawn), plane_of(drawn)
 
     def cell(i: int, j: int, way: str, value: Any) -> Cell:
-        text = equals(f"{way}{before(i + down.size * j)}", plain(value))
+        text, story = plain(value), equals(f"{way}{before(i + plane.down.size * j)}", plain(value))
         if bits is not None and isinstance(value, int):
-            text += f", {byte_text(int(value), bits)}, bank {bank_of(int(value), bits)}"
-        if color == "thread":
-            text += f", thread {i}"
-        if tile is not None:
-            text += f", tile ({i // tile[0]},{j // tile[1]})"
-        text += elsewhere(value)
-        shown_text = plain(value)
-        if color == "bank" and bits is not None and isinstance(value, int):
-            shown_text += f"\nb{bank_of(int(value), bits)}"
-        return Cell(shown_text, text, tone(i, j, value))
+            bank = bank_of(int(value), bits)
+            story += f", {byte_text(int(value), bits)}, bank {bank}"
+            text += f"\nb{bank}" if color == "bank" else ""
+        story += f", thread {i}" if color == "thread" else ""
+        story += f", tile ({i // tile[0]},{j // tile[1]})" if tile is not None else ""
+        return Cell(text, story + elsewhere(value), tone(i, j, value))
 
-    return table_of(title, drawn, cell, tables, legends)
+    return table_of(title, plane, cell, tables, legends)
 
 
 def _what(thing: Any) -> str:
@@ -237,17 +412,14 @@ def draw_layout(
 
 def _found_in(layout: Any, name: str) -> Callable[[Any], str]:
     """value -> at which coordinate a layout has it, the first one; nothing of large layouts and of coordinates."""
-    drawn = as_position_independent_swizzle_layout(layout)
-    drawn, down, across = axes_of(drawn)
-    if down.size * across.size > MOST_FOUND:
+    plane = plane_of(as_position_independent_swizzle_layout(layout))
+    if plane.down.size * plane.across.size > MOST_FOUND:
         return lambda value: ""
     places: dict[int, str] = {}
-    rank = min(len(modes(domain_of(drawn)._shape)), 2)
-    for j in range(across.size):
-        for i in range(down.size):
-            value = drawn(i, j) if rank == 2 else drawn(j) if rank else drawn(())
-            if isinstance(value, int):
-                places.setdefault(int(value), coordinate_text(down, across, rank, i, j))
+    for j, i in product(range(plane.across.size), range(plane.down.size)):
+        value = plane.value(i, j)
+        if isinstance(value, int):
+            places.setdefault(int(value), plane.coordinate(i, j))
     return lambda value: f"; {name} has it at {places[int(value)]}" if value in places else ""
 
 
@@ -302,10 +474,101 @@ def draw_tensor(tensor: Any) -> Picture:
     unit = unit_of([layout])
     legend = value_legend(unit, "element" if isinstance(start, int) else "mode 0 of the coordinate")
 
-    def cell(i: int, j: int, way: str, value: Any) -> Cell:
-        coordinate, sum_of = way.split(" -> ")
-        return Cell(
-            plain(value), equals(f"{coordinate} -> {begin}{sum_of}", plain(value)), _first(value) // unit % TONES
-        )
+    plane = plane_of(tensor)
 
-    return Picture(str(tensor), (table_of("", tensor, cell, legends=(legend,)),))
+    def cell(i: int, j: int, way: str, value: Any) -> Cell:
+        way = f"{plane.coordinate(i, j)} -> {begin}{plane.sum_of(i, j)}"
+        return Cell(plain(value), equals(way, plain(value)), _first(value) // unit % TONES)
+
+    return Picture(str(tensor), (table_of("", plane, cell, legends=(legend,)),))
+
+
+def draw_tv(layout: Any, tile: Any) -> Picture:
+    """The tile with thread and value in each element: T3 over V1 is value 1 of thread 3.
+
+    Args:
+        layout: (thread, value) -> index in the tile, colexicographic, as `make_layout_tv` gives it.
+        tile: shape of the tile, one or two modes.
+    Raises:
+        InvalidTypeError: no layout; InvalidValueError: not two modes, a tile of more, or an index beyond the tile.
+
+    An element that no pair reaches is hatched; one that several reach shows the first, and how many more there are.
+
+    >>> from cute_py.layout.leaf import Int
+    >>> from cute_py.tensor.partition import make_layout_tv
+    >>> tile, tv = make_layout_tv(Layout((Int(2), Int(2)), (Int(2), Int(1))), Layout((Int(1), Int(2))))
+    >>> print(draw_tv(tv, tile))
+    ((_2,_2),_2):((_4,_1),_2) on a tile of (2,4)
+    <BLANKLINE>
+      down: mode 0 of the tile; across: mode 1 of the tile
+      |     0      1      2      3
+    --+---------------------------
+    0 | T0 V0  T0 V1  T1 V0  T1 V1
+    1 | T2 V0  T2 V1  T3 V0  T3 V1
+    """
+    if not isinstance(layout, Layout) or coprofile(layout) != 0:
+        got = layout if isinstance(layout, Layout) else given(layout)
+        raise InvalidTypeError(f"draw_tv takes a layout (thread, value) -> index, got {got}")
+    if len(modes(layout.shape)) != 2:
+        raise InvalidValueError(f"{layout} has {len(modes(layout.shape))} modes; must be 2, threads and values")
+    try:
+        sizes = expect_integers(modes(product_each(tile)), "tile")
+    except (InvalidTypeError, InvalidValueError):
+        raise InvalidTypeError(f"tile = {given(tile)}; must be a shape of known sizes") from None
+    if not 1 <= len(sizes) <= 2 or any(n < 1 for n in sizes):
+        raise InvalidValueError(f"tile = {given(tile)}; must have one or two modes of size 1 or more")
+    rows, columns = sizes if len(sizes) == 2 else (1, sizes[0])
+    holders = _holders(layout, rows * columns)
+    limit = axis_limit(rows, columns)
+    down, across = shown(rows, limit), shown(columns, limit)
+    table = grid(
+        down,
+        across,
+        lambda i, j: _held(i, j, holders.get(i + rows * j, []), layout, i + rows * j),
+        row_axis="mode 0 of the tile" if len(sizes) == 2 else "",
+        column_axis=f"mode {len(sizes) - 1} of the tile",
+        notes=cut_note(rows, columns, down, across),
+        legends=(tone_legend(f"colour: thread modulo {TONES}"), hatch_legend("belongs to no thread")),
+    )
+    size = "(" + ",".join(map(str, sizes)) + ")"
+    return Picture(f"{layout} on a tile of {size}", (table,), _holder_notes(holders, rows * columns))
+
+
+def _holders(layout: Layout, count: int) -> dict[int, list[tuple[int, int]]]:
+    plane = plane_of(layout)
+    threads, values = plane.down, plane.across
+    if max(threads.size, 1) * max(values.size, 1) > MOST_PAIRS:
+        raise InvalidValueError(f"{threads.size} threads x {values.size} values; must be at most {MOST_PAIRS} pairs")
+    holders: dict[int, list[tuple[int, int]]] = {}
+    for value in range(values.size):
+        for thread in range(threads.size):
+            index = known_integer(layout(thread, value), "an index in the tile")
+            if not 0 <= index < count:
+                raise InvalidValueError(
+                    f"value {value} of thread {thread} is element {index}; the tile has {count}",
+                    {"layout": layout},
+                )
+            holders.setdefault(index, []).append((thread, value))
+    return holders
+
+
+def _held(i: int, j: int, pairs: list[tuple[int, int]], layout: Layout, index: int) -> Cell:
+    if not pairs:
+        return Cell("", f"({i},{j}) belongs to no thread", None, (0.0, 1.0))
+    thread, value = min(pairs)
+    more = f" +{len(pairs) - 1}" if len(pairs) > 1 else ""
+    all_of = ", ".join(f"thread {t} value {v}" for t, v in sorted(pairs)[:NAMED])
+    rest = f" and {len(pairs) - NAMED} more" if len(pairs) > NAMED else ""
+    way = equals(f"layout -> {plane_of(layout).sum_of(thread, value)}", str(index))
+    title = f"({i},{j}) -> {all_of}{rest}; {way}, its index in the tile"
+    return Cell(f"T{thread}\nV{value}{more}", title, thread % TONES)
+
+
+def _holder_notes(holders: dict[int, list[tuple[int, int]]], count: int) -> tuple[str, ...]:
+    notes = []
+    if len(holders) < count:
+        notes.append(f"{count - len(holders)} of {count} elements belong to no thread")
+    shared = sum(1 for pairs in holders.values() if len(pairs) > 1)
+    if shared:
+        notes.append(f"{shared} elements are held more than once: +n says by how many more")
+    return tuple(notes)

@@ -11,29 +11,9 @@ from xml.etree import ElementTree
 from cute_py.argument_checks import expect
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 
-_ACTIVE: Final = frozenset(
-    (
-        "script",
-        "foreignobject",
-        "iframe",
-        "object",
-        "embed",
-        "handler",
-        "link",
-        "meta",
-        "base",
-        "form",
-        "input",
-        "animate",
-        "animatemotion",
-        "animatetransform",
-        "set",
-        "discard",
-        "audio",
-        "video",
-        "img",
-        "a",
-    )
+_ACTIVE: Final = re.compile(
+    "script|foreignobject|iframe|object|embed|handler|link|meta|base|form|input|animate|animatemotion|animatetransform"
+    "|set|discard|audio|video|img|a"
 )
 """Elements that run, load or lead somewhere."""
 _INERT: Final = ("#", "data:image/")
@@ -72,28 +52,23 @@ def html_page(title: str, pictures: Sequence[tuple[str, str]]) -> str:
             raise InvalidTypeError(f"pictures[{i}] must be a pair of SVG and text, got {given(pair)}")
         expect(pair[0], str, f"the SVG of pictures[{i}]")
         expect(pair[1], str, f"the text of pictures[{i}]")
-        reason = _why_not_inert(pair[0])
-        if reason is not None:
+        reason = _not_inert(pair[0])
+        if reason:
             raise InvalidValueError(f"the SVG of pictures[{i}] {reason}", {"got": given(pair[0])})
     figures = [
-        f"<figure>{svg}<details><summary>as text</summary><pre>{html.escape(text)}</pre></details></figure>"
+        f"<figure>{svg}<details><summary>as text</summary><pre>{html.escape(text)}</pre></details></figure>\n"
         for svg, text in pictures
     ]
     name = html.escape(title)
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{name}</title>'
-    return "\n".join(
-        [
-            "<!doctype html>",
-            f'<html lang="en"><head>{head}<style>{_STYLE}</style></head>',
-            f"<body><h1>{name}</h1>",
-            *figures,
-            "</body></html>",
-        ]
-    )
+    return f"""<!doctype html>
+<html lang="en"><head>{head}<style>{_STYLE}</style></head>
+<body><h1>{name}</h1>
+{"".join(figures)}</body></html>"""
 
 
-def _why_not_inert(svg: str) -> str | None:
-    """Why a text is no SVG that only shows something, or None."""
+def _not_inert(svg: str) -> str:
+    """Why a text is no SVG that only shows something; empty if it is one."""
     if re.search("<[!?]", svg):
         return "has a comment, a declaration or character data in <! or <?, which XML and HTML read differently"
     try:
@@ -104,7 +79,7 @@ def _why_not_inert(svg: str) -> str | None:
         return f"is <{_local(root.tag)}>; must be one <svg>"
     for element in root.iter():
         tag = _local(element.tag)
-        if tag in _ACTIVE:
+        if _ACTIVE.fullmatch(tag):
             return f"has <{tag}>; a page of pictures has nothing that runs, loads or leads elsewhere"
         styles = ["".join(element.itertext())] if tag == "style" else []
         for name, value in element.attrib.items():
@@ -117,7 +92,7 @@ def _why_not_inert(svg: str) -> str | None:
             styles += [value] if _local(name) == "style" else []
         if any(_URL.search(style) or _IMPORT.search(style) for style in styles):
             return f"has a style in <{tag}> that loads something"
-    return None
+    return ""
 
 
 def _local(name: str) -> str:

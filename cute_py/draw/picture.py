@@ -1,25 +1,64 @@
 """Picture: an SVG and its text twin, shown in a notebook, printed in a terminal, or saved.
 
 A picture is a value: tables and notes. Its SVG carries its own style sheet and needs nothing else.
+
+A PNG is made of the SVG through resvg: no browser, no system library, no network. resvg knows no media queries, so that
+a picture is light on it; the dark rules of the style sheet are laid open where they are asked for. Text needs a font of
+the system: where none is found that the pictures can use, that is said, as the picture would have no text at all.
+
+Files appear whole or not at all: they are written beside their name, then renamed. A name that is a symbolic link
+stands for what it points to: that file is written, beside itself, and the link stays. So it is with a link to a name
+that is not there yet, which is made. A link that leads back to itself points to nothing and is refused; it is never
+replaced.
 """
 
 from __future__ import annotations
 
+import functools
+import importlib
+import math
 import os
+import re
+import stat
+import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
+from typing import Any, Final
 
 from cute_py.argument_checks import expect
 from cute_py.draw.page import html_page
-from cute_py.draw.png import SCALE, png
-from cute_py.draw.render_svg import render
-from cute_py.draw.table import SVG_BYTES, Cell, Table, expect_entries
+from cute_py.draw.render_svg import FONT, render
+from cute_py.draw.table import SVG_BYTES, Cell, Table
 from cute_py.draw.text_twin import picture_text
-from cute_py.draw.whole_file import write_whole
-from cute_py.errors import InvalidTypeError, InvalidValueError, given, shortened
+from cute_py.errors import FileFormatError, InvalidTypeError, InvalidValueError, MissingPackageError, given, shortened
 
-TITLES_LEFT_OUT = "the titles of the cells are left out: there is too much of them"
+SCALE: Final = 2.0
+"""Pixels of the PNG for one of the SVG, each way, if nothing else is said: sharp on screens of high density."""
+MOST_PIXELS: Final = 64_000_000
+"""A larger image is refused: its pixels alone take a quarter of a gigabyte."""
+FALLBACK_FONTS: Final = (
+    "Liberation Mono",
+    "Noto Sans Mono",
+    "Ubuntu Mono",
+    "Cascadia Mono",
+    "FreeMono",
+    "Courier New",
+    "Nimbus Mono PS",
+    "DejaVu Sans",
+    "Liberation Sans",
+    "Noto Sans",
+    "FreeSans",
+    "Arial",
+    "Helvetica",
+)
+"""Families that stand for `monospace` where none of the style sheet's is installed, the first that is."""
+
+_DARK: Final = re.compile(r"@media[^{}]*prefers-color-scheme: *dark\)\{((?:[^{}]*\{[^{}]*\})*)\}")
+"""The media query of the dark rules, with the rules in it."""
+_PAPER: Final = re.compile(r"\.paper\{fill:(#[0-9a-f]{6})\}")
+_SIZE: Final = re.compile(r'<svg\b[^>]*? width="([\d.]+)"[^>]*? height="([\d.]+)"')
+TITLES_LEFT_OUT: Final = "the titles of the cells are left out: there is too much of them"
 
 
 @dataclass(frozen=True)
@@ -47,11 +86,15 @@ class Picture:
 
     def __post_init__(self) -> None:
         expect(self.title, str, "the title of a picture")
-        tables = expect_entries(self.tables, Table, "the tables of a picture")
-        object.__setattr__(self, "tables", tables)
-        object.__setattr__(self, "notes", expect_entries(self.notes, str, "the notes of a picture"))
+        for name, kind in (("tables", Table), ("notes", str)):
+            entries, what = getattr(self, name), f"the {name} of a picture"
+            if not isinstance(entries, (tuple, list)):
+                got = f"{type(entries).__name__} {given(entries)}"
+                raise InvalidTypeError(f"{what} must be a tuple of {kind.__name__}, got {got}")
+            checked = tuple([expect(entry, kind, f"{what}, entry {i},") for i, entry in enumerate(entries)])
+            object.__setattr__(self, name, checked)
 
-    @cached_property
+    @functools.cached_property
     def svg(self) -> str:
         """The picture as an SVG element: light, or dark where the reader's system is. The cells have titles, unless
         it would be larger than two million characters for them."""
@@ -59,11 +102,9 @@ class Picture:
         if len(whole) <= SVG_BYTES:
             return whole
         bare = tuple(replace(table, rows=tuple(map(_untitled, table.rows))) for table in self.tables)
-        return render(
-            self.title, bare, (*self.notes, "the titles of the cells are left out: there is too much of them")
-        )
+        return render(self.title, bare, (*self.notes, TITLES_LEFT_OUT))
 
-    @cached_property
+    @functools.cached_property
     def text(self) -> str:
         """The same cells as text."""
         return picture_text(self.title, self.tables, self.notes)
@@ -121,3 +162,142 @@ class Picture:
 
 def _untitled(row: tuple[Cell | None, ...]) -> tuple[Cell | None, ...]:
     return tuple(None if cell is None else replace(cell, title="") for cell in row)
+
+
+def _resvg() -> Any:
+    try:
+        return importlib.import_module("resvg_py")
+    except ImportError:
+        raise MissingPackageError(
+            "a picture as .png needs the package resvg-py", hint="pip install 'cute-py[png]'"
+        ) from None
+
+
+@functools.cache
+def monospace_family() -> str | None:
+    """The family that resvg is told to take for `monospace`; None: the style sheet's own are there.
+
+    Raises:
+        MissingPackageError: resvg-py is not installed, or no font of the system is one that pictures can use.
+    """
+    resvg = _resvg()
+    size = 'width="20" height="20"'
+    blank = resvg.svg_to_bytes(svg_string=f'<svg xmlns="http://www.w3.org/2000/svg" {size}/>')
+    letter = f'<text y="15" style="font-family:{FONT.replace(chr(34), chr(39))};font-size:11px">8</text>'
+    probe = f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{letter.replace(chr(39), "&quot;")}</svg>'
+    for family in (None, *FALLBACK_FONTS):
+        if resvg.svg_to_bytes(svg_string=probe, monospace_family=family) != blank:
+            return family
+    raise MissingPackageError(
+        "no font for a .png: the picture would have no text",
+        {"looked for": f"{FONT}, {', '.join(FALLBACK_FONTS)}"},
+        hint="install the font DejaVu Sans Mono, or save the picture as .svg",
+    )
+
+
+def opened(svg: str) -> str:
+    """An SVG of this library with its dark rules in force whatever the reader's system says.
+
+    >>> opened("<style>a{}@media screen and (prefers-color-scheme: dark){b{x:y}c{}}d{}</style>")
+    '<style>a{}b{x:y}c{}d{}</style>'
+    """
+    return _DARK.sub(lambda found: found[1], svg, count=1)
+
+
+def png(svg: str, scale: float = SCALE, dark: bool = False) -> bytes:
+    """The bytes of a PNG file.
+
+    Args:
+        svg: an SVG that `render` made.
+        scale: pixels of the PNG for one pixel of the SVG, each way.
+        dark: light text on dark paper, which an SVG decides by itself.
+    Raises:
+        MissingPackageError: resvg-py is not installed, or there is no font.
+        InvalidTypeError, InvalidValueError: a scale that is no positive number; an image of more than 64 million
+            pixels, or of none.
+    """
+    if isinstance(scale, bool) or not isinstance(scale, (int, float)):
+        raise InvalidTypeError(f"scale = {given(scale)}; must be a number such as 2")
+    if not 0 < scale < MOST_PIXELS:  # no nan, no infinity, nothing that is no float
+        bound = "a positive number" if not 0 < scale < math.inf else f"below {MOST_PIXELS}"
+        raise InvalidValueError(f"scale = {given(scale)}; must be {bound}")
+    expect(dark, bool, "dark")
+    found = _SIZE.search(svg)
+    wide, high = (float(found[1]), float(found[2])) if found else (0.0, 0.0)
+    if min(wide, high) * scale < 1:
+        raise InvalidValueError(f"scale = {scale}: the picture of {wide:g} x {high:g} would have no pixel")
+    if wide * high * scale**2 > MOST_PIXELS:
+        most = math.floor(100 * math.sqrt(MOST_PIXELS / (wide * high))) / 100
+        raise InvalidValueError(
+            f"an image of {wide * scale:.0f} x {high * scale:.0f} pixels; must have at most {MOST_PIXELS}",
+            {"picture": f"{wide:g} x {high:g}", "scale": scale},
+            hint=f"a scale of {most:g}" if most > 0 else None,
+        )
+    family = monospace_family()
+    papers = _PAPER.findall(svg) or [None]  # the light one, then the dark one; the last column may be half a pixel
+    options = {"zoom": scale, "monospace_family": family, "background": papers[-1 if dark else 0]}
+    try:
+        return bytes(_resvg().svg_to_bytes(svg_string=opened(svg) if dark else svg, **options))
+    except ValueError as error:
+        raise InvalidValueError(f"the picture can't be drawn as .png: {error}") from None
+
+
+def why_not_written(path: str | os.PathLike[str]) -> str | None:
+    """Why no file can be written under this name, or None: no such folder, no plain file, a link to itself.
+
+    >>> why_not_written("/"), why_not_written("no such folder/file")
+    ('Is a directory', 'No such file or directory')
+    """
+    try:
+        target = os.path.realpath(path)
+        if os.path.islink(target):
+            return "a symbolic link that leads back to itself"
+        os.stat(os.path.dirname(target) or ".")
+        mode = os.stat(target).st_mode if os.path.exists(target) else stat.S_IFREG
+    except (OSError, ValueError) as error:
+        return getattr(error, "strerror", None) or str(error)
+    if not os.fspath(path) or not stat.S_ISREG(mode):
+        return "Is a directory" if not os.fspath(path) or stat.S_ISDIR(mode) else "not a plain file"
+    return None
+
+
+def write_whole(path: str | os.PathLike[str], content: str | bytes | Callable[[Any], None]) -> Path:
+    """Write a file; returns its name. A file that was there keeps its permissions.
+
+    Args:
+        path: the name; of a symbolic link what it points to is written.
+        content: a text, bytes, or what writes them into an open file.
+    Raises:
+        FileFormatError: it can't be written there. InvalidTypeError: the name is no text and no path.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidTypeError(f"path must be a text or a path, got {type(path).__name__} {given(path)}")
+    shown = os.fspath(path) if os.fspath(path).isprintable() else given(os.fspath(path))
+    reason = why_not_written(path)
+    if reason is not None:
+        raise FileFormatError(f"{shown or '(empty name)'}: can't be written: {reason}")
+    target = os.path.realpath(path)
+    temporary = ""
+    try:
+        mode = stat.S_IMODE(os.stat(target).st_mode) if os.path.exists(target) else 0o666 & ~_umask()
+        handle, temporary = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".")
+        with os.fdopen(handle, "wb") as file:
+            if callable(content):
+                content(file)
+            else:
+                file.write(content.encode() if isinstance(content, str) else content)
+        os.chmod(temporary, mode)
+        os.replace(temporary, target)
+    except BaseException as error:
+        if temporary and os.path.exists(temporary):
+            os.unlink(temporary)
+        if isinstance(error, OSError):
+            raise FileFormatError(f"{shown}: can't be written: {error.strerror or error}") from None
+        raise
+    return Path(path)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,15 +1,31 @@
-"""Tables as SVG: placed side by side as far as the page is wide, each cell a group of title, rectangle and text."""
+"""Tables as SVG: placed side by side as far as the page is wide, each cell a group of title, rectangle and text.
+
+The style sheet of all pictures is light by default and on paper (a browser that prints takes the light rules), dark on
+screens of readers who ask for it. Colours are in plain rules and are overridden in the media query, not in CSS
+variables: programs that turn SVG into PNG or PDF do not know variables and would paint every cell black. The tones
+differ in lightness too, every cell has a text, and what is outside is hatched, so nothing is said by hue alone.
+"""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from cute_py.draw.style import CHARACTER, LINE, style_sheet
 from cute_py.draw.table import OUTSIDE, Bracket, Cell, Legend, Table
 
+FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
+CHARACTER = 6.7
+"""Width of a character of cell text, pixels, for the widest of the fonts."""
+LINE = 14.0
+"""Height of a line of text, pixels."""
+
+LIGHT = ("#cfe0fb", "#f2a866", "#dff6d6", "#e587ab", "#d9c8f4", "#fbf4bc", "#66bdb4", "#b9c1c9")
+"""Fills of the tones on light paper: text is dark."""
+DARK = ("#1b3a60", "#8a4a1c", "#1c4420", "#86305a", "#57458a", "#4d4208", "#17706b", "#59626c")
+"""Fills of the tones in the dark: text is light."""
 MARGIN = 12.0
 BETWEEN = 28.0
 PAGE_WIDTH = 1500.0
@@ -33,6 +49,37 @@ LEGEND_WIDTH = 900.0
 SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 
 
+def _sheet(paper: str, ink: str, faint: str, line: str, tones: tuple[str, ...]) -> str:
+    rules = [
+        f"svg.cute .paper{{fill:{paper}}}",
+        f"svg.cute text{{fill:{ink}}}",
+        f"svg.cute .faint{{fill:{faint}}}",
+        f"svg.cute .cell{{fill:{paper};stroke:{line}}}",
+        f"svg.cute .out{{fill:{paper};fill-opacity:.6}}",
+        f"svg.cute .halo{{stroke:{paper};stroke-width:4px;paint-order:stroke}}",
+        f"svg.cute .rule{{stroke:{faint}}}",
+        f"svg.cute .edge{{stroke:{ink}}}",
+        f"svg.cute .hatch{{stroke:{faint}}}",
+    ]
+    rules += [f"svg.cute .tone{i}{{fill:{fill}}}" for i, fill in enumerate(tones)]
+    return "".join(rules)
+
+
+def style_sheet() -> str:
+    """The text of the <style> element."""
+    common = (
+        f"svg.cute text{{font-family:{FONT};font-size:11px;white-space:pre}}"
+        "svg.cute .title{font-size:13px;font-weight:bold}"
+        "svg.cute .mid{text-anchor:middle}svg.cute .end{text-anchor:end}"
+        "svg.cute .cell{stroke-width:1}svg.cute .hatch{stroke-opacity:.55}svg.cute .rule{stroke-width:1;fill:none}"
+        "svg.cute .edge{stroke-width:1.5}"
+        "svg.cute g.c:hover .cell{stroke-width:2.5}"
+    )
+    light = _sheet("#ffffff", "#14181d", "#5b6570", "#8a939d", LIGHT)
+    dark = _sheet("#12161b", "#eef1f4", "#a3adb8", "#6d7782", DARK)
+    return f"{common}{light}@media (prefers-color-scheme: dark){{{dark}}}"
+
+
 def _n(value: float) -> str:
     return f"{value:.1f}".rstrip("0").rstrip(".")
 
@@ -40,6 +87,14 @@ def _n(value: float) -> str:
 def _text(parent: Element, x: float, y: float, text: str, kind: str = "") -> None:
     node = SubElement(parent, "text", {"x": _n(x), "y": _n(y), **({"class": kind} if kind else {})})
     node.text = text
+
+
+def _rectangle(parent: Element, look: dict[str, str], x: float, y: float, wide: float, high: float) -> None:
+    SubElement(parent, "rect", {**look, "x": _n(x), "y": _n(y), "width": _n(wide), "height": _n(high)})
+
+
+def _path(parent: Element, kind: str, path: str) -> None:
+    SubElement(parent, "path", {"class": kind, "d": path})
 
 
 def _wide(text: str) -> float:
@@ -127,17 +182,16 @@ def _cell(parent: Element, cell: Cell, x: float, y: float, wide: float, high: fl
     if cell.title:
         SubElement(group, "title").text = cell.title
     tone = "" if cell.tone is None else f" tone{cell.tone}"
-    box = {"x": _n(x), "y": _n(y), "width": _n(wide), "height": _n(high)}
-    SubElement(group, "rect", {"class": f"cell{tone}", **box})
+    _rectangle(group, {"class": f"cell{tone}"}, x, y, wide, high)
     right, low = (min(max(part, 0.0), 1.0) for part in cell.inside)
     if right < 1:
         _hatched(group, x + wide * right, y, wide * (1 - right), high)
     if low < 1:
         _hatched(group, x, y + high * low, wide * right, high * (1 - low))
-    if 0 < right < 1:
-        _edge(group, f"M{_n(x + wide * right)} {_n(y)}V{_n(y + high * low)}")
+    if 0 < right < 1:  # the end of the tensor within a cell
+        _path(group, "edge", f"M{_n(x + wide * right)} {_n(y)}V{_n(y + high * low)}")
     if 0 < low < 1 and right > 0:
-        _edge(group, f"M{_n(x)} {_n(y + high * low)}H{_n(x + wide * right)}")
+        _path(group, "edge", f"M{_n(x)} {_n(y + high * low)}H{_n(x + wide * right)}")
     lines = cell.text.split("\n")
     first = y + high / 2 - (len(lines) - 1) * LINE / 2 + 4
     for i, line in enumerate(lines):
@@ -147,27 +201,19 @@ def _cell(parent: Element, cell: Cell, x: float, y: float, wide: float, high: fl
 
 def _hatched(parent: Element, x: float, y: float, wide: float, high: float) -> None:
     if wide > 0 and high > 0:
-        box = {"x": _n(x), "y": _n(y), "width": _n(wide), "height": _n(high)}
-        SubElement(parent, "rect", {"class": "out", **box})
-        SubElement(parent, "rect", {"fill": "url(#cute-hatch)", **box})
-
-
-def _edge(parent: Element, path: str) -> None:
-    """The end of the tensor within a cell."""
-    SubElement(parent, "path", {"class": "edge", "d": path})
+        _rectangle(parent, {"class": "out"}, x, y, wide, high)
+        _rectangle(parent, {"fill": "url(#cute-hatch)"}, x, y, wide, high)
 
 
 def _across(parent: Element, bracket: Bracket, place: _Place, y: float) -> None:
     start, stop = place.columns[bracket.start] + 2, place.columns[bracket.stop] - 2
-    path = f"M{_n(start)} {_n(y + BRACKET - 1)}v-4H{_n(stop)}v4"
-    SubElement(parent, "path", {"class": "rule", "d": path})
+    _path(parent, "rule", f"M{_n(start)} {_n(y + BRACKET - 1)}v-4H{_n(stop)}v4")
     _text(parent, (start + stop) / 2, y + BRACKET - 8, bracket.text, "mid faint")
 
 
 def _down(parent: Element, bracket: Bracket, place: _Place, x: float) -> None:
     start, stop = place.rows[bracket.start] + 2, place.rows[bracket.stop] - 2
-    path = f"M{_n(x - 2)} {_n(start)}h-4V{_n(stop)}h4"
-    SubElement(parent, "path", {"class": "rule", "d": path})
+    _path(parent, "rule", f"M{_n(x - 2)} {_n(start)}h-4V{_n(stop)}h4")
     _text(parent, x - 9, (start + stop) / 2 + 4, bracket.text, "end faint")
 
 
@@ -215,10 +261,10 @@ def _legend(parent: Element, legend: Legend, top: float, limit: float) -> tuple[
         wide = SWATCH + _wide(name) + 20
         if x > start and x + wide > limit:
             x, y = start, y + LINE + 2
-        box = {"x": _n(x), "y": _n(y - SWATCH + 1), "width": _n(SWATCH), "height": _n(SWATCH)}
-        SubElement(group, "rect", {"class": f"cell tone{tone}" if isinstance(tone, int) else "cell", **box})
+        square = (x, y - SWATCH + 1, SWATCH, SWATCH)
+        _rectangle(group, {"class": f"cell tone{tone}" if isinstance(tone, int) else "cell"}, *square)
         if tone == OUTSIDE:
-            SubElement(group, "rect", {"fill": "url(#cute-hatch)", **box})
+            _rectangle(group, {"fill": "url(#cute-hatch)"}, *square)
         _text(group, x + SWATCH + 5, y, name, "faint")
         right, x = max(right, x + wide), x + wide
     return y + 4, right
@@ -226,13 +272,13 @@ def _legend(parent: Element, legend: Legend, top: float, limit: float) -> tuple[
 
 def legends_of(tables: Sequence[Table]) -> list[Legend]:
     """The legends of all tables of a picture, each once, with the swatches that some table uses, in the order given."""
-    used = {
-        (entry.text, swatch) for table in tables for entry in table.used_legends for swatch in (*entry.swatches, None)
-    }
-    known: dict[str, list[tuple[int | str | None, str]]] = {}
-    for legend in (legend for table in tables for legend in table.legends if (legend.text, None) in used):
-        kept = known.setdefault(legend.text, [])
-        kept += [s for s in legend.swatches if (legend.text, s) in used and s not in kept]
+    used: dict[str, set[Any]] = {}
+    for legend in (legend for table in tables for legend in table.used_legends):
+        used.setdefault(legend.text, set()).update(legend.swatches)
+    known: dict[str, dict[Any, None]] = {}  # the keys are the swatches, in order
+    for legend in (legend for table in tables for legend in table.legends if legend.text in used):
+        swatches = (s for s in legend.swatches if s in used[legend.text])
+        known.setdefault(legend.text, {}).update(dict.fromkeys(swatches))
     return [Legend(text, tuple(swatches)) for text, swatches in known.items()]
 
 

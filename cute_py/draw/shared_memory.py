@@ -1,41 +1,162 @@
-"""Pictures of a tile in shared memory: lines of 128 bytes, 16-byte units, where the engine puts what.
+"""Pictures of shared memory: a layout before and after a swizzle, and a tile where the engine puts it.
 
-Each unit says the whole way of its first element: tensor coordinate -> TMA coordinate -> global byte -> instruction ->
-shared byte -> bank. What the rows are, and where they go, is asked of `Trace`, which reads the descriptor.
+Shared memory has 32 banks of 4 bytes, a line of 128 bytes; its 16-byte units are what a swizzle moves as one. A read of
+8 rows of 16 bytes takes one pass where the rows lie in 8 different groups of 4 banks; in the picture of a swizzle cells
+of one colour lie in the same group.
+
+Each unit of a tile says the whole path of its first element: tensor coordinate -> TMA coordinate -> global byte ->
+instruction -> shared byte -> bank. What the rows are, and where they go, is asked of `Trace`, which reads the
+descriptor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
 from cute_py.argument_checks import is_integer
 from cute_py.draw.copy_way import OUTSIDE, RAGGED, checked_atom, tile_trace, tuple_text, way_of
 from cute_py.draw.im2col_window import im2col_trace
+from cute_py.draw.layouts import BANK_LEGEND, BANKS, bank_of, byte_text, check_bits, equals, plane_of, table_of
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import (
     TONES,
-    Bracket,
     BracketRow,
     Cell,
     Table,
     axis_limit,
     cut_note,
+    grid,
     hatch_legend,
+    runs,
     shown,
     tone_legend,
 )
-from cute_py.layout.leaf import leaf_text
-from cute_py.layout.trees import leaves
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.coprofile import coprofile
+from cute_py.layout.layout import Layout
+from cute_py.layout.leaf import Int, leaf_text
+from cute_py.layout.recast import SmemPtrFlag
+from cute_py.layout.swizzle import Swizzle
+from cute_py.layout.trees import leaves, modes
 from cute_py.tma.atom.atom import TmaAtom
-from cute_py.tma.atom.im2col_atom import Im2colAtom
+from cute_py.tma.atom.im2col import Im2colAtom
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide
 from cute_py.tma.simulate.trace import Step, Trace
 
 LINE = 128
 """Bytes of one line: 32 banks of 4 bytes."""
 UNIT = 16
-"""Bytes of a unit: what a swizzle moves as one."""
+"""Bytes of a unit: what a swizzle moves as one, and what one lane reads at once."""
+ROWS = 8
+"""Rows that are read together."""
+
+On = Literal["bytes", "elements"]
+
+
+def draw_swizzle(swizzle: Any, layout: Any = None, bits: int = 16, *, on: On = "bytes") -> Picture:
+    """A layout before and after a swizzle.
+
+    Args:
+        swizzle: a `Swizzle`, or a composed layout with one outside, which then says layout, bits and unit itself.
+        layout: integer strides, in elements; default: what the swizzle moves as one is an element, a row has 2**shift
+            of them, and one repeat or 8 rows are drawn.
+        bits: width of an element.
+        on: what the swizzle acts on: 'bytes' as the TMA engine does, or 'elements' as `Sw o 0 o layout` does.
+    Raises:
+        InvalidTypeError: no swizzle, or a layout whose offsets are coordinates.
+        InvalidValueError: a width that is none, or another word for `on`.
+
+    >>> picture = draw_swizzle(Swizzle(3, 4, 3))
+    >>> [line for line in picture.text.splitlines() if line.startswith("1 |")][1]
+    '1 |   9 b4    8 b0  11 b12   10 b8  13 b20  12 b16  15 b28  14 b24'
+    >>> picture.notes[0]
+    '16-byte reads of 8 rows of column 0 take 8 pass(es) before, 1 after'
+    """
+    if isinstance(swizzle, ComposedLayout):
+        if layout is not None:
+            raise InvalidTypeError(
+                "a composed layout has its own layout inside", {"swizzle": swizzle, "layout": layout}
+            )
+        flag = isinstance(swizzle.offset, SmemPtrFlag)
+        if isinstance(swizzle.outer, Swizzle) and not flag and swizzle.offset != 0:
+            raise InvalidValueError(f"{swizzle}: a swizzle is drawn for offset 0", {"offset": swizzle.offset})
+        on, bits = ("bytes", int(swizzle.offset.bits)) if flag else ("elements", bits)
+        swizzle, layout = swizzle.outer, swizzle.inner
+    if not isinstance(swizzle, Swizzle):
+        raise InvalidTypeError(f"draw_swizzle takes a swizzle or a swizzled layout, got {given(swizzle)}")
+    if layout is None:
+        rows, columns = 1 << max(swizzle.bits, 3), 1 << abs(swizzle.shift)
+        layout, on = Layout((Int(rows), Int(columns)), (Int(columns), Int(1))), "bytes"
+        bits = 8 << swizzle.base
+    else:
+        bits = check_bits(bits)
+    if not isinstance(layout, Layout) or coprofile(layout) != 0:
+        raise InvalidTypeError(f"draw_swizzle takes a layout with integer strides, got {_shown(layout)}")
+    if not isinstance(on, str) or on not in ("bytes", "elements"):
+        raise InvalidValueError(f"on = {given(on)}; must be 'bytes' or 'elements'")
+    move = _mover(swizzle, bits, on)
+    tables = (
+        _swizzled("before: offset in elements, and bank", layout, bits, lambda offset: offset),
+        _swizzled(f"after {swizzle} on {on}", layout, bits, move),
+    )
+    return Picture(f"{swizzle} on {on}, {layout}, {bits} bits", tables, _passes(layout, bits, move))
+
+
+def _shown(layout: Any) -> str:
+    return str(layout) if isinstance(layout, Layout) else given(layout)
+
+
+def _mover(swizzle: Swizzle, bits: int, on: str) -> Callable[[int], int]:
+    """Offset in elements -> offset in elements."""
+    if on == "elements":
+        return swizzle.of
+    if bits % 8:
+        whole = max(8 // bits, 1)
+        if 8 % bits:
+            raise InvalidValueError(f"elements of {bits} bits do not fill bytes; a swizzle on bytes splits them")
+        return lambda offset: swizzle.of(offset // whole) * whole + offset % whole
+    size = bits // 8
+    if swizzle.bits and (1 << swizzle.base) % size:
+        raise InvalidValueError(
+            f"{swizzle} moves pieces of {1 << swizzle.base} bytes; elements of {size} bytes are split by it"
+        )
+    return lambda offset: swizzle.of(offset * size) // size
+
+
+def _swizzled(title: str, layout: Layout, bits: int, move: Callable[[int], int]) -> Table:
+    def cell(i: int, j: int, way: str, value: Any) -> Cell:
+        offset = move(int(value))
+        bank = bank_of(offset, bits)
+        text = f"{equals(way, str(int(value)))} -> offset {offset}: {byte_text(offset, bits)}, bank {bank}"
+        return Cell(f"{offset}\nb{bank}", text, bank * TONES // BANKS)
+
+    return table_of(title, plane_of(layout), cell, tables=2, legends=(BANK_LEGEND,))
+
+
+def _passes(layout: Layout, bits: int, move: Callable[[int], int]) -> tuple[str, ...]:
+    """How many passes a read of the first 8 rows takes, along each mode that has 8."""
+    if len(modes(layout.shape)) != 2:
+        return ()
+    plane = plane_of(layout)
+    out = []
+    for mode, axis in enumerate((plane.down, plane.across)):
+        if axis.size < ROWS:
+            continue
+        offsets = [int(layout(i, 0) if mode == 0 else layout(0, i)) for i in range(ROWS)]
+        before, after = (_conflicts(offsets, bits, f) for f in (lambda offset: offset, move))
+        if before > 1 or after > 1 or mode == 0:
+            what = "rows of column 0" if mode == 0 else "columns of row 0"
+            out.append(f"16-byte reads of 8 {what} take {before} pass(es) before, {after} after")
+    return tuple(out)
+
+
+def _conflicts(offsets: list[int], bits: int, move: Callable[[int], int]) -> int:
+    """The most different 16-byte units of one bank group among the offsets."""
+    units = {move(offset) * bits // 8 // UNIT for offset in offsets}
+    groups = [unit % (BANKS * 4 // UNIT) for unit in units]
+    return max(groups.count(group) for group in groups)
 
 
 def draw_smem(atom: Any, tile_coord: Any = 0, offsets: Sequence[int] = ()) -> Picture:
@@ -56,9 +177,10 @@ def draw_smem(atom: Any, tile_coord: Any = 0, offsets: Sequence[int] = ()) -> Pi
     if isinstance(atom, (Im2colAtom, TensorMapIm2col, TensorMapIm2colWide)):
         left_out = is_integer(tile_coord) and tile_coord == 0
         trace = im2col_trace(atom, None if left_out else tile_coord, offsets, "draw_smem")
-        direction = atom.op.row.direction if isinstance(atom, Im2colAtom) else "load"
         where = f"pixels from {tuple_text(trace.coords[0].tolist())}"
-        name = str(atom.op) if isinstance(atom, Im2colAtom) else trace.geometry.mode
+        name, direction = trace.geometry.mode, "load"
+        if isinstance(atom, Im2colAtom):
+            name, direction = str(atom.op), atom.op.row.direction
         return Picture(f"{name}, {where} in shared memory", (_lines(trace, direction),), _row_notes(trace))
     trace = tile_trace(checked_atom(atom, "draw_smem"), tile_coord)
     title = f"{atom.op}, tile {str(tile_coord).replace(' ', '')} in shared memory"
@@ -67,28 +189,26 @@ def draw_smem(atom: Any, tile_coord: Any = 0, offsets: Sequence[int] = ()) -> Pi
 
 def _lines(trace: Trace, direction: str) -> Table:
     lines = -(-_extent(trace) // LINE)
-    limit = axis_limit(lines, LINE // UNIT)
-    kept = shown(lines, limit)
+    kept, units = shown(lines, axis_limit(lines, LINE // UNIT)), range(LINE // UNIT)
     per_unit = max(UNIT * 8 // trace.geometry.bits, 1)
     first = int(trace.coords[0, 0])
 
-    def cell(line: int | None, unit: int) -> Cell | None:
-        if line is None:
-            return None
+    def cell(line: int, unit: int) -> Cell:
         step = trace.backward(line * LINE + unit * UNIT)
         if step is None:
             return Cell("", f"shared byte {line * LINE + unit * UNIT}: nothing is written here")
         return _unit(step, (step.tma_coord[0] - first) // per_unit % TONES, trace, direction)
 
-    return Table(
-        "",
-        tuple(tuple(cell(line, unit) for unit in range(LINE // UNIT)) for line in kept),
-        tuple("…" if line is None else f"{line * LINE}" for line in kept),
-        tuple(f"{4 * u}-{4 * u + 3}" for u in range(LINE // UNIT)),
-        "shared byte (a line is 128 bytes)",
-        "banks",
+    return grid(
+        kept,
+        units,
+        cell,
+        lambda line: f"{line * LINE}",
+        lambda unit: f"{4 * unit}-{4 * unit + 3}",
+        row_axis="shared byte (a line is 128 bytes)",
+        column_axis="banks",
         row_brackets=_by_instruction(trace, kept),
-        notes=cut_note(lines, LINE // UNIT, limit),
+        notes=cut_note(lines, len(units), kept, units),
         legends=(
             tone_legend("colour: 16-byte column of the box, from its start, modulo 8"),
             hatch_legend(OUTSIDE[direction]),
@@ -107,17 +227,11 @@ def _by_instruction(trace: Trace, lines: Sequence[int | None]) -> tuple[BracketR
     starts = sorted((int(start), i) for i, start in enumerate(trace.starts))
     if len(starts) < 2 or any(start % LINE for start, _ in starts):
         return ()
-    found: list[Bracket] = []
-    for position, line in enumerate(lines):
-        if line is None:
-            continue
-        which = max((pair for pair in starts if pair[0] <= line * LINE), default=None)
-        text = "" if which is None else str(which[1])
-        if found and found[-1].text == text and found[-1].stop == position:
-            found[-1] = Bracket(found[-1].start, position + 1, text)
-        else:
-            found.append(Bracket(position, position + 1, text))
-    return (BracketRow("instr", tuple(found)),)
+
+    def issuer(line: int) -> str:
+        return next((str(i) for start, i in reversed(starts) if start <= line * LINE), "")
+
+    return (BracketRow("instr", runs([None if line is None else issuer(line) for line in lines])),)
 
 
 def _unit(step: Step, tone: int, trace: Trace, direction: str) -> Cell:

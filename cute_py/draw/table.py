@@ -8,12 +8,10 @@ A long axis is cut in its middle: `shown(200, 64)` keeps the first and the last 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
-
-from cute_py.argument_checks import expect, expect_integer
-from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from itertools import groupby
+from typing import Any
 
 AXIS_LIMIT = 64
 """Rows or columns that one table shows at most; 64 x 64 cells make an SVG of about one megabyte."""
@@ -27,22 +25,8 @@ TONES = 8
 """Different colours of cells."""
 OUTSIDE = "outside"
 """The swatch of what is hatched."""
-
-
-Kind = TypeVar("Kind")
-
-
-def expect_entries(values: Any, kind: type[Kind], what: str) -> tuple[Kind, ...]:
-    """The values as a tuple, if they are a list or tuple of this class.
-
-    Raises:
-        InvalidTypeError: they are not.
-    """
-    if not isinstance(values, (tuple, list)):
-        raise InvalidTypeError(
-            f"{what} must be a tuple of {kind.__name__}, got {type(values).__name__} {given(values)}"
-        )
-    return tuple([expect(value, kind, f"{what}, entry {i},") for i, value in enumerate(values)])
+GAP = "…"
+"""The label of what is left out, and its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +38,6 @@ class Cell:
         tone: 0..7, its colour; None: no colour.
         inside: fractions of its width and height that are inside the tensor; the rest is hatched.
         span: columns that it covers.
-    Raises:
-        InvalidTypeError, InvalidValueError: one of them is none.
     """
 
     text: str = ""
@@ -64,27 +46,10 @@ class Cell:
     inside: tuple[float, float] = (1.0, 1.0)
     span: int = 1
 
-    def __post_init__(self) -> None:
-        if type(self.text) is not str or type(self.title) is not str:
-            expect(self.text, str, "the text of a cell")
-            expect(self.title, str, "the title of a cell")
-        if self.tone is not None:
-            object.__setattr__(self, "tone", expect_integer(self.tone, "the tone of a cell", 0, TONES - 1))
-        if not _are_fractions(self.inside):
-            raise InvalidValueError(f"inside = {given(self.inside)}; must be two fractions, each 0 to 1")
-        if type(self.span) is not int or self.span != 1:
-            object.__setattr__(self, "span", expect_integer(self.span, "the columns of a cell", 1))
-
     @property
     def hatched(self) -> bool:
         """Some of the cell lies outside."""
         return self.inside != (1.0, 1.0)
-
-
-def _are_fractions(inside: Any) -> bool:
-    if type(inside) is not tuple or len(inside) != 2:
-        return False
-    return all(isinstance(part, (int, float)) and 0 <= part <= 1 for part in inside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +94,12 @@ class Table:
         legends: what the colours and the hatch say; only what some cell of the table has is drawn.
         twin: the text form of cells and notes, where the cells in columns are not the best one.
         cell_width, cell_height: pixels; None: as large as the texts.
-    Raises:
-        InvalidTypeError, InvalidValueError: something else, or rows with more cells than there are columns.
     """
 
-    title: str
-    rows: tuple[tuple[Cell | None, ...], ...]
-    row_labels: tuple[str, ...]
-    column_labels: tuple[str, ...]
+    title: str = ""
+    rows: tuple[tuple[Cell | None, ...], ...] = ()
+    row_labels: tuple[str, ...] = ()
+    column_labels: tuple[str, ...] = ()
     row_axis: str = ""
     column_axis: str = ""
     row_brackets: tuple[BracketRow, ...] = ()
@@ -146,23 +109,6 @@ class Table:
     twin: str | None = None
     cell_width: float | None = None
     cell_height: float | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("title", "row_axis", "column_axis"):
-            expect(getattr(self, name), str, f"{name} of a table")
-        for name in ("row_labels", "column_labels", "notes"):
-            object.__setattr__(self, name, expect_entries(getattr(self, name), str, f"{name} of a table"))
-        for name in ("row_brackets", "column_brackets"):
-            object.__setattr__(self, name, expect_entries(getattr(self, name), BracketRow, f"{name} of a table"))
-        object.__setattr__(self, "legends", expect_entries(self.legends, Legend, "legends of a table"))
-        object.__setattr__(self, "rows", expect_entries(self.rows, tuple, "rows of a table"))
-        for row in self.rows:
-            expect_entries([cell for cell in row if cell is not None], Cell, "cells of a table")
-            covered = sum(1 if cell is None else cell.span for cell in row)
-            if covered > len(self.column_labels):
-                raise InvalidValueError(f"a row of {covered} columns in a table of {len(self.column_labels)}")
-        if len(self.rows) != len(self.row_labels):
-            raise InvalidValueError(f"{len(self.rows)} rows and {len(self.row_labels)} row_labels; must be as many")
 
     @property
     def cells(self) -> list[Cell]:
@@ -229,16 +175,18 @@ def shown_around(count: int, limit: int, wanted: Sequence[int], edge: int = TAIL
     return indices
 
 
-def cut_note(rows: int, columns: int, limit: int) -> tuple[str, ...]:
-    """What is said about a table of which not everything is drawn; nothing if all is.
+def cut_note(
+    rows: int, columns: int, down: Sequence[Any], across: Sequence[Any], what: str = "cells"
+) -> tuple[str, ...]:
+    """What is said about a table of which not everything is drawn (`down` or `across` has a gap); nothing if all is.
 
-    >>> cut_note(4, 100, 8)
+    >>> cut_note(4, 100, shown(4, 8), shown(100, 8))
     ('summarised: 4 x 100 cells, of which 4 x 7 are drawn',)
     """
-    if rows <= limit and columns <= limit:
+    if None not in (*down, *across):
         return ()
-    drawn = [sum(1 for i in shown(n, limit) if i is not None) for n in (rows, columns)]
-    return (f"summarised: {rows} x {columns} cells, of which {drawn[0]} x {drawn[1]} are drawn",)
+    drawn = [sum(1 for index in indices if index is not None) for indices in (down, across)]
+    return (f"summarised: {rows} x {columns} {what}, of which {drawn[0]} x {drawn[1]} are drawn",)
 
 
 def axis_limit(rows: int, columns: int, tables: int = 1) -> int:
@@ -252,9 +200,29 @@ def axis_limit(rows: int, columns: int, tables: int = 1) -> int:
     return max(8, int((PICTURE_CELLS / max(tables, 1)) ** 0.5))
 
 
-def labels(indices: Sequence[int | None]) -> tuple[str, ...]:
-    """Texts of indices."""
-    return tuple("…" if i is None else str(i) for i in indices)
+def grid(
+    down: Sequence[Any],
+    across: Sequence[Any],
+    cell: Callable[[Any, Any], Cell],
+    row_name: Callable[[Any], str] = str,
+    column_name: Callable[[Any], str] = str,
+    **more: Any,
+) -> Table:
+    """The table with a cell for each index in `down` and in `across`, None in either being a gap.
+
+    Args:
+        cell: (index in `down`, index in `across`) -> Cell; row_name, column_name: index -> label.
+        more: the other attributes of the table.
+
+    >>> [label for label in grid([0], shown(100, 8), lambda i, j: Cell(str(i + j))).column_labels][4:]
+    ['4', '…', '98', '99']
+    """
+    return Table(
+        rows=tuple(tuple(None if i is None or j is None else cell(i, j) for j in across) for i in down),
+        row_labels=tuple(GAP if i is None else row_name(i) for i in down),
+        column_labels=tuple(GAP if j is None else column_name(j) for j in across),
+        **more,
+    )
 
 
 def brackets(sizes: Sequence[int], paths: Sequence[str], indices: Sequence[int | None]) -> tuple[BracketRow, ...]:
@@ -277,13 +245,19 @@ def brackets(sizes: Sequence[int], paths: Sequence[str], indices: Sequence[int |
 
 
 def _groups(span: int, size: int, indices: Sequence[int | None]) -> tuple[Bracket, ...]:
-    found: list[Bracket] = []
-    block: int | None = None
-    for position, index in enumerate(indices):
-        here = None if index is None else index // span
-        if here is not None and here == block and found[-1].stop == position:
-            found[-1] = Bracket(found[-1].start, position + 1, found[-1].text)
-        elif here is not None:
-            found.append(Bracket(position, position + 1, str(here % size)))
-        block = here
+    return runs([None if index is None else index // span for index in indices], lambda block: str(block % size))
+
+
+def runs(values: Sequence[Any], name: Callable[[Any], str] = str) -> tuple[Bracket, ...]:
+    """A bracket over each run of equal values; None has none.
+
+    >>> [(b.start, b.stop, b.text) for b in runs([7, 7, None, 7])]
+    [(0, 2, '7'), (3, 4, '7')]
+    """
+    found, start = [], 0
+    for value, group in groupby(values):
+        stop = start + len(list(group))
+        if value is not None:
+            found.append(Bracket(start, stop, name(value)))
+        start = stop
     return tuple(found)

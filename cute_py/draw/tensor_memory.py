@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy
 
 from cute_py.draw.picture import Picture
-from cute_py.draw.table import TONES, Bracket, BracketRow, Cell, Table, labels, shown, tone_legend
+from cute_py.draw.table import TONES, BracketRow, Cell, grid, runs, shown, tone_legend
 from cute_py.draw.text_twin import WIDTH
 from cute_py.errors import InvalidTypeError
 from cute_py.tmem.carry_out import run
@@ -51,26 +52,25 @@ def draw_tmem(copy: Any) -> Picture:
     used = numpy.flatnonzero((held != NOT_A_SOURCE).any(axis=(0, 2)))
     first, last = (int(used[0]), int(used[-1])) if len(used) else (0, 0)
     columns = [None if c is None else first + c for c in shown(last - first + 1, MOST_COLUMNS)]
-    lanes: list[int | None] = []
-    slabs = []
-    for slab in range(0, len(held), SLAB):
-        kept = [None if lane is None else slab + lane for lane in shown(min(SLAB, len(held) - slab), LANES_OF_A_SLAB)]
-        slabs.append(Bracket(len(lanes), len(lanes) + len(kept), f"{slab // SLAB}"))
-        lanes += kept
-    cells = tuple(tuple(_cell(held, lane, column) for column in columns) for lane in lanes)
-    longest = max(len(cell.text) for row in cells for cell in row if cell is not None)
-    table = Table(
-        "",
-        cells,
-        labels(lanes),
-        labels(columns),
-        "lanes, by warp",
-        "columns of 4 bytes",
-        (BracketRow("warp", tuple(slabs)),),
-        notes=_left_out(lanes, columns, last - first + 1),
+    drawn = [
+        (slab // SLAB, None if lane is None else slab + lane)
+        for slab in range(0, len(held), SLAB)
+        for lane in shown(min(SLAB, len(held) - slab), LANES_OF_A_SLAB)
+    ]
+    lanes = [lane for _, lane in drawn]
+    notes = _left_out(lanes, columns, last - first + 1)
+    table = grid(
+        lanes,
+        columns,
+        lambda lane, column: _cell(held[lane, column], lane, column),
+        row_axis="lanes, by warp",
+        column_axis="columns of 4 bytes",
+        row_brackets=(BracketRow("warp", runs([warp for warp, _ in drawn])),),
+        notes=notes,
         legends=(tone_legend("colour: shared bytes, modulo 128", [f"{b}-{b + 15}" for b in range(0, 128, 16)]),),
-        twin=_twin(sources, base, columns, longest, _left_out(lanes, columns, last - first + 1)[1:]),
     )
+    longest = max(len(cell.text) for cell in table.cells)
+    table = replace(table, twin=_twin(sources, base, columns, longest, notes[1:]))
     return Picture(title, (table,), ("cells: shared bytes, counted from the buffer's start; . is not written",))
 
 
@@ -84,15 +84,15 @@ def _left_out(lanes: list[int | None], columns: list[int | None], count: int) ->
 def _twin(sources: Any, base: int, columns: list[int | None], longest: int, notes: tuple[str, ...]) -> str:
     """The same columns as text, some side by side, slabs that hold the same told once."""
     most = max((WIDTH - len("  0-127 | ")) // (longest + 2), 1)
-    runs: list[range] = []
-    for column in columns:
-        if column is None:
-            continue
-        if runs and runs[-1].stop == column and len(runs[-1]) < most:
-            runs[-1] = range(runs[-1].start, column + 1)
+    kept = [column for column in columns if column is not None]
+    # A part begins where columns are left out, and where a line is full.
+    parts: list[range] = []
+    for column in kept:
+        if parts and parts[-1].stop == column and len(parts[-1]) < most:
+            parts[-1] = range(parts[-1].start, column + 1)
         else:
-            runs.append(range(column, column + 1))
-    return "\n\n".join([*(picture(sources, run, base=base) for run in runs), *notes])
+            parts.append(range(column, column + 1))
+    return "\n\n".join([*(picture(sources, part, base=base) for part in parts), *notes])
 
 
 def _carried_out(copy: CopyAsync) -> Any:
@@ -104,10 +104,7 @@ def _carried_out(copy: CopyAsync) -> Any:
     return tmem.sources
 
 
-def _cell(held: Any, lane: int | None, column: int | None) -> Cell | None:
-    if lane is None or column is None:
-        return None
-    here = held[lane, column]
+def _cell(here: Any, lane: int, column: int) -> Cell:
     text = cell_text(here)
     if text == ".":
         return Cell(text, f"warp {lane // SLAB}, lane {lane}, column {column}: not written")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Callable
 from typing import Any
 
 from cute_py.draw.picture import Picture
-from cute_py.draw.table import PICTURE_CELLS, Cell, Legend, Table, labels, shown
+from cute_py.draw.table import PICTURE_CELLS, Cell, Legend, grid, shown
 from cute_py.errors import InvalidTypeError
 from cute_py.tma.simulate.pipeline import CONSUMING, EMPTY, FULL, LOADING, STORING, Timeline
 
@@ -39,30 +41,26 @@ def draw_pipeline(timeline: Any) -> Picture:
     ticks = shown(timeline.ticks, max(16, min(MOST_TICKS, PICTURE_CELLS // max(len(stages), 1))))
     iterations = _iterations(timeline)
 
-    def cell(stage: int | None, tick: int | None) -> Cell | None:
-        if stage is None or tick is None:
-            return None
+    def cell(stage: int, tick: int) -> Cell:
         state = timeline.states[stage][tick]
         tone = STATES[state][1]
-        iteration = iterations.get((stage, tick))
+        iteration = iterations(stage, tick)
         if tone is None or iteration is None:
             return Cell(state, f"tick {tick}, stage {stage}: {STATES[state][0]}")
         where = f"tick {tick}, stage {stage}, iteration {iteration}: "
         return Cell(f"{state}\n{iteration}", where + _barriers(state, stage, iteration, timeline.depth), tone)
 
-    cut = [n for n, kept in ((timeline.depth, stages), (timeline.ticks, ticks)) if None in kept]
-    notes = (f"summarised: {timeline.depth} stages over {timeline.ticks} ticks",) if cut else ()
-    names = tuple("…" if stage is None else f"stage {stage}" for stage in stages)
+    notes = (f"summarised: {timeline.depth} stages over {timeline.ticks} ticks",) if None in (*stages, *ticks) else ()
     each = -(-len(ticks) // max(-(-len(ticks) // TICKS), 1)) or 1
     parts = [ticks[i : i + each] for i in range(0, len(ticks), each)] or [[]]
     tables = tuple(
-        Table(
-            "",
-            tuple(tuple(cell(stage, tick) for tick in part) for stage in stages),
-            names,
-            labels(part),
-            "" if number else "stages of shared memory",
-            "" if number else "ticks",
+        grid(
+            stages,
+            part,
+            cell,
+            lambda stage: f"stage {stage}",
+            row_axis="" if number else "stages of shared memory",
+            column_axis="" if number else "ticks",
             notes=notes if number == len(parts) - 1 else (),
             legends=(_legend(timeline),) if number == len(parts) - 1 else (),
         )
@@ -95,18 +93,16 @@ def _barriers(state: str, stage: int, iteration: int, depth: int) -> str:
     return f"stored; then the consumer arrives at {empty}"
 
 
-def _iterations(timeline: Timeline) -> dict[tuple[int, int], int]:
-    """(stage, tick) -> the iteration that the stage is busy with."""
-    starts: dict[int, list[tuple[int, int]]] = {}
+def _iterations(timeline: Timeline) -> Callable[[int, int], int | None]:
+    """(stage, tick) -> the iteration that the stage is busy with, since the last event there that began one."""
+    begun: dict[int, list[tuple[int, int]]] = {}
     for event in timeline.events:
         if event.what != "empty":
-            starts.setdefault(event.stage, []).append((event.tick, event.iteration))
-    found = {}
-    for stage, events in starts.items():
-        current, position = None, 0
-        for tick in range(timeline.ticks):
-            while position < len(events) and events[position][0] <= tick:
-                current, position = events[position][1], position + 1
-            if current is not None:
-                found[stage, tick] = current
-    return found
+            begun.setdefault(event.stage, []).append((event.tick, event.iteration))
+
+    def iteration(stage: int, tick: int) -> int | None:
+        events = begun.get(stage, [])
+        count = bisect_right(events, tick, key=lambda event: event[0])
+        return events[count - 1][1] if count else None
+
+    return iteration

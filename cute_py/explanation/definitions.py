@@ -1,119 +1,389 @@
-"""The words for what this library defines: functions, classes, enums, modules. They come from the docstrings, which say
-shapes, units, errors and source; what a docstring leaves to the code (signature, fields, members) is added."""
+"""The text for what this library defines: functions, classes, enums, modules, constants, and single objects that have
+none of their own (rows of tables, members of enums).
+
+A definition comes from its docstring, which says shapes, units, errors and source; what a docstring leaves to the code
+(signature, fields, members, values) is added, and the public name under which it is found. A constant (a number, a
+text, a table) has no docstring of its own in Python; its text is the one below it in the source, and the rows that it
+has.
+"""
 
 from __future__ import annotations
 
+import ast
 import enum
+import functools
+import importlib
 import inspect
+import sys
+import textwrap
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, Final
 
-from cute_py.explanation.public_names import public_names
-from cute_py.explanation.wording import first_sentence, listed
+from cute_py.tma.atom.op import SWIZZLE_MODES
+from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType, TensorMapSwizzle
 
-WIDTH = 110
-"""Characters of a signature on one line."""
+LONGEST: Final = 160
+"""Characters of a value that are shown."""
+WIDTH: Final = 110
+"""Characters of a line of text, or of a signature on one line."""
+MOST: Final = 24
+"""Entries of a table that are shown."""
+PACKAGES: Final = (
+    "cute_py",
+    "cute_py.tma",
+    "cute_py.targets",
+    "cute_py.tmem",
+    "cute_py.atom",
+    "cute_py.draw",
+    "cute_py.testing",
+    "cute_py.errors",
+    "cute_py.dtypes",
+)
+"""Where public names are looked for, in this order."""
+KNOWN: Final = {
+    "__version__": "The version of this library, as a release has it; docs/changes tells what each brought."
+}
+"""Text of names that have none in the source."""
+
+
+# ---- how a text is put ---------------------------------------------------------------------------------------------
+
+
+def is_ours(thing: Any) -> bool:
+    """A class or function of this library."""
+    return (getattr(thing, "__module__", "") or "").split(".")[0] == "cute_py"
+
+
+def first_sentence(thing: Any) -> str:
+    """Of the docstring, on one line.
+
+    >>> first_sentence(first_sentence)
+    'Of the docstring, on one line.'
+    """
+    line = " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
+    end = line.find(". ")
+    return line if end < 0 else line[: end + 1]
+
+
+def one_line(value: Any) -> str:
+    """A value on one line; sequences entry by entry."""
+    if isinstance(value, dict):
+        return ", ".join(f"{k}: {v}" for k, v in list(value.items())[:MOST])
+    if isinstance(value, (tuple, list, frozenset, set)) and not hasattr(value, "_fields"):
+        return ", ".join(" ".join(str(v).split()) for v in list(value)[:MOST]) or "none"
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        return f"an array of {value.dtype}, {tuple(value.shape)}"
+    return " ".join(str(value).split())
+
+
+def shortened(text: str) -> str:
+    """At most LONGEST characters.
+
+    >>> len(shortened("x" * 1000))
+    160
+    """
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def listed(title: str, rows: list[tuple[str, str]]) -> str:
+    """A title, and `name : text` lines below it; nothing where there are no rows."""
+    if not rows:
+        return ""
+    width = max(len(name) for name, _ in rows)
+    return "\n".join([title, *(f"  {name:<{width}} : {text}".rstrip(" :") for name, text in rows)])
+
+
+def filled(label: str, text: str) -> str:
+    """A label and a text behind it, in lines of at most WIDTH characters, the later ones below the first's text.
+
+    >>> print(filled("  why : ", "word " * 24))
+      why : word word word word word word word word word word word word word word word word word word word word
+            word word word word
+    """
+    return textwrap.fill(text, WIDTH, initial_indent=label, subsequent_indent=" " * len(label), break_long_words=False)
+
+
+def _paragraphs(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part)
+
+
+# ---- public names --------------------------------------------------------------------------------------------------
+
+
+def names_of(package: str) -> list[str]:
+    """The public names of a package; of a module without a list, what it defines itself."""
+    module = importlib.import_module(package)
+    public = getattr(module, "__all__", None)
+    if public is not None:
+        return [*public, *getattr(module, "_STRATEGIES", ()), *getattr(module, "_HOME", ())]
+    own = [name for name, value in vars(module).items() if getattr(value, "__module__", None) == package]
+    return [name for name in own if not name.startswith("_")]
+
+
+def public_objects() -> Iterator[tuple[str, Any]]:
+    """(dotted name, object) of everything public; names of optional packages that are not installed are left out."""
+    for package in PACKAGES:
+        try:
+            names = names_of(package)
+        except ImportError:
+            continue
+        prefix = f"{package}.".removeprefix("cute_py.")
+        for name in names:
+            try:
+                yield prefix + name, getattr(sys.modules[package], name)
+            except ImportError:
+                continue
+
+
+@functools.cache
+def public_names() -> dict[int, str]:
+    """Identity of an object -> `cute_py.` and the name under which it is found; objects of modules live for ever."""
+    found: dict[int, str] = {}
+    for name, value in public_objects():
+        if not isinstance(value, (int, str)) or is_ours(type(value)):
+            found.setdefault(id(value), f"cute_py.{name}")
+    return found
+
+
+def found_by_name(text: str) -> tuple[str, Any] | None:
+    """(name, object) of a public name with its place, such as "tma.RULES" or "cute.composition", or None."""
+    if "." not in text or not all(part.isidentifier() for part in text.split(".")):
+        return None
+    wanted = text.removeprefix("cute_py.").removeprefix("cute.")
+    wanted = wanted.replace("tma.run.", "tma.").replace("tma.lower.", "tma.")
+    return next((found for found in public_objects() if found[0] == wanted), None)
+
+
+# ---- functions, classes, modules -----------------------------------------------------------------------------------
 
 
 def is_function(thing: Any) -> bool:
     """A function of this library, or something that wraps one (a cached function, a strategy of the tests)."""
     inner = getattr(thing, "__wrapped__", thing)
-    if not inspect.isroutine(inner):
-        return False
-    return (getattr(inner, "__module__", "") or "").split(".")[0] == "cute_py" or id(thing) in public_names()
+    return inspect.isroutine(inner) and (is_ours(inner) or id(thing) in public_names())
 
 
 def function_words(function: Any) -> str:
     """Signature, where it is found, and what its docstring says."""
-    return "\n\n".join([_signature(function, function.__name__), _place(function), *_doc(function)])
+    return _paragraphs(_signature(function), _place(function), inspect.getdoc(function) or "")
 
 
 def class_words(kind: type) -> str:
     """Signature or members, where it is found, what its docstring says, and what an instance can be asked."""
-    parts = [
-        kind.__name__ if issubclass(kind, enum.Enum) else _signature(kind, kind.__name__),
-        _place(kind),
-        *_doc(kind),
-    ]
     if issubclass(kind, enum.Enum):
-        rows = [(member.name, str(member.value)) for member in kind]
-        parts.append(listed("Members", rows))
-    elif is_dataclass(kind):
-        parts.append(listed("Fields", [(f.name, _type_text(f.type)) for f in fields(kind)]))
+        members = [(member.name, str(member.value)) for member in kind]
+        return _paragraphs(kind.__name__, _place(kind), inspect.getdoc(kind) or "", listed("Members", members))
+    held = [(f.name, f.type if isinstance(f.type, str) else str(f.type)) for f in _fields(kind)]
     asked = [(name, first_sentence(value)) for name, value in _public_members(kind)]
-    if asked and not issubclass(kind, enum.Enum):
-        parts.append(listed("To be asked", asked))
-    return "\n\n".join(part for part in parts if part)
+    return _paragraphs(function_words(kind), listed("Fields", held), listed("To be asked", asked))
 
 
 def module_words(module: Any) -> str:
     """The module's docstring, and a line for each public name."""
-    doc = inspect.cleandoc(module.__doc__ or "")
-    names = getattr(module, "__all__", None) or [n for n in vars(module) if not n.startswith("_")]
     rows = []
-    for name in sorted(names):
+    for name in sorted(getattr(module, "__all__", None) or [n for n in vars(module) if not n.startswith("_")]):
         value = getattr(module, name)
+        short = f"{module.__name__}.{name}".removeprefix("cute_py.").replace("cute_py.", "cute.")
         is_known = inspect.isclass(value) or is_function(value)
-        rows.append(
-            (name, first_sentence(value) if is_known else f"{type(value).__name__}, explain({_short(module, name)!r})")
-        )
+        rows.append((name, first_sentence(value) if is_known else f"{type(value).__name__}, explain({short!r})"))
+    doc = inspect.cleandoc(module.__doc__ or "")
     return "\n\n".join([module.__name__, doc, listed("Public names", rows)])
 
 
-def _short(module: Any, name: str) -> str:
-    return f"{module.__name__}.{name}".removeprefix("cute_py.").replace("cute_py.", "cute.")
-
-
-def _doc(thing: Any) -> list[str]:
-    doc = inspect.getdoc(thing) or ""
-    return [doc] if doc else []
+def _fields(kind: Any) -> tuple[Any, ...]:
+    return fields(kind) if is_dataclass(kind) else ()
 
 
 def _place(thing: Any) -> str:
-    inner = getattr(thing, "__wrapped__", thing)
     public = public_names().get(id(thing))
-    module = getattr(inner, "__module__", "")
+    module = getattr(getattr(thing, "__wrapped__", thing), "__module__", "")
     return f"{public}, defined in {module}" if public else f"defined in {module}"
 
 
-def _signature(thing: Any, name: str) -> str:
+def _signature(thing: Any) -> str:
+    """Name and parameters with their defaults; types are left out, the docstring says them with their units."""
     try:
-        parameters = inspect.signature(thing).parameters.values()
+        parameters = list(inspect.signature(thing).parameters.values())
     except (TypeError, ValueError):
-        return f"{name}(...)"
-    shown: list[str] = []
-    starred = False
-    for p in parameters:
-        default = "" if p.default is p.empty else f"={_default(p.default)}"
-        if p.kind is p.VAR_POSITIONAL:
-            shown, starred = [*shown, f"*{p.name}"], True
-        elif p.kind is p.VAR_KEYWORD:
-            shown.append(f"**{p.name}")
-        else:
-            if p.kind is p.KEYWORD_ONLY and not starred:
-                shown, starred = [*shown, "*"], True
-            shown.append(p.name + default)
-    line = f"{name}({', '.join(shown)})"
-    return line if len(line) <= WIDTH else f"{name}(\n    " + ",\n    ".join(shown) + ",\n)"
+        return f"{thing.__name__}(...)"
+    stars: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    shown = [stars.get(p.kind, "") + p.name + _default(p.default) for p in parameters]
+    kinds = [p.kind for p in parameters]
+    if inspect.Parameter.KEYWORD_ONLY in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds:
+        shown.insert(kinds.index(inspect.Parameter.KEYWORD_ONLY), "*")
+    line = f"{thing.__name__}({', '.join(shown)})"
+    return line if len(line) <= WIDTH else f"{thing.__name__}(\n    " + ",\n    ".join(shown) + ",\n)"
 
 
 def _default(value: Any) -> str:
+    if value is inspect.Parameter.empty:
+        return ""
     text = str(value) if isinstance(value, enum.Enum) else repr(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
-
-
-def _type_text(kind: Any) -> str:
-    return kind if isinstance(kind, str) else getattr(kind, "__name__", str(kind))
+    return f"={text}" if len(text) <= 40 else f"={text[:37]}..."
 
 
 def _public_members(kind: type) -> Iterator[tuple[str, Any]]:
     for name, value in vars(kind).items():
-        if name.startswith("_") or not (inspect.getdoc(value) or "").strip():
-            continue
-        if (
-            inspect.isroutine(value)
-            or isinstance(value, (property, classmethod, staticmethod))
-            or (hasattr(value, "func") and hasattr(value, "attrname"))
-        ):
+        is_method = inspect.isroutine(value) or isinstance(value, (property, classmethod, staticmethod))
+        is_member = is_method or isinstance(value, functools.cached_property)
+        if is_member and not name.startswith("_") and (inspect.getdoc(value) or "").strip():
             yield name, value
+
+
+# ---- single objects ------------------------------------------------------------------------------------------------
+
+
+def instance_words(thing: Any) -> str:
+    """What the object prints, what its class is, and its values."""
+    kind, doc, printed = type(thing).__name__, inspect.getdoc(type(thing)), str(thing)
+    nameless = f"{kind} object at 0x" in printed
+    rows = [("value", str(int(thing)))] if isinstance(thing, int) else values_of(thing)
+    return "\n\n".join(
+        [
+            public_names().get(id(thing), kind) if nameless else shortened(printed),
+            f"{kind}: {doc}" if doc else kind,
+            *([listed("Here", rows)] if rows else []),
+        ]
+    )
+
+
+def member_words(member: enum.Enum) -> str:
+    """A member of an enum: its value, what the enum is, and the row of the table that describes the member."""
+    kind, row = type(member), row_of(member)
+    others = [other.name for other in kind if other is not member]
+    return _paragraphs(
+        f"{kind.__name__}.{member.name} = {member.value!r}",
+        inspect.getdoc(kind) or "",
+        "" if row is None else listed(f"Its row: {first_sentence(type(row))}", values_of(row)),
+        filled("", f"The others: {', '.join(others)}") if others else "",
+    )
+
+
+def row_of(member: enum.Enum) -> Any:
+    """The row that describes a member: its own `row`, or that of a public table which holds it."""
+    own = getattr(member, "row", None)
+    if is_dataclass(own):
+        return own
+    if isinstance(member, TensorMapDataType):
+        return next((row for row in FORMATS if row.data_type == member), None)
+    if isinstance(member, TensorMapSwizzle):
+        return next((row for row in SWIZZLE_MODES if row.code == member), None)
+    return None
+
+
+def picture_words(picture: Any) -> str:
+    """A picture: its title, how much is drawn, what the colours say, then its text twin."""
+    legends = [legend for table in picture.tables for legend in table.used_legends]
+    said = [
+        f"  {e.text}{': ' if e.text and e.swatches else ''}{', '.join(name for _, name in e.swatches)}" for e in legends
+    ]
+    count = f"A picture of {len(picture.tables)} table(s), {picture.count} cells; in a notebook it shows itself."
+    drawn = ["In the SVG", *dict.fromkeys(said)] if said else []
+    return _paragraphs(picture.title, count, "\n".join(drawn), picture.text)
+
+
+def values_of(thing: Any) -> list[tuple[str, str]]:
+    """(name, text) of what an object holds and of its properties that are numbers, texts or tuples of them."""
+    names = [f.name for f in _fields(thing)]
+    names += [*getattr(type(thing), "__slots__", ()), *getattr(thing, "__dict__", {})]
+    names += [name for name, value in vars(type(thing)).items() if isinstance(value, property)]
+    out = []
+    for name in dict.fromkeys(names):
+        if name.startswith("_"):
+            continue
+        try:
+            value = getattr(thing, name)
+        except Exception:
+            continue
+        if not callable(value) and value is not None and not (isinstance(value, str) and not value):
+            out.append((name, shortened(one_line(value))))
+        elif inspect.isfunction(value):
+            out.append((name, f"{value.__name__}: {first_sentence(value)}"))
+    return out
+
+
+# ---- constants -----------------------------------------------------------------------------------------------------
+
+
+def is_constant(thing: Any) -> bool:
+    """A table, a union of types, or a plain value that a public name stands for."""
+    if isinstance(thing, (tuple, dict)) or type(thing).__name__ == "UnionType":
+        return id(thing) in public_names() or _is_rows(thing)
+    if isinstance(thing, (int, str)) and not is_ours(type(thing)) and not isinstance(thing, bool):
+        return any(_same(value, thing) for _, value in public_objects())
+    return False
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one is other or (isinstance(other, (int, str)) and type(one) is type(other) and bool(one == other))
+
+
+def _is_rows(thing: Any) -> bool:
+    """A tuple of rows of this library, all of one kind."""
+    kinds = {type(entry) for entry in thing} if isinstance(thing, tuple) and thing else set()
+    return len(kinds) == 1 and is_ours(kind := kinds.pop()) and is_dataclass(kind)
+
+
+def constant_words(name: str | None, value: Any) -> str:
+    """The names under which it is found, what the source says of it, and its rows."""
+    names = [name] if name else [n for n, other in public_objects() if _same(other, value)]
+    title = " = ".join([f"cute_py.{n}" for n in names] or [f"{len(value)} rows"])
+    parts = [f"{title} = {value!r}" if isinstance(value, (int, str)) else title]
+    parts += [text for n in names if (text := KNOWN.get(n) or source_words(n.rpartition(".")[2], value))]
+    if isinstance(value, dict):
+        rows = [f"  {one_line(key)} : {shortened(one_line(row))}" for key, row in list(value.items())[:MOST]]
+        parts.append("\n".join([f"{len(value)} entries", *rows, *_rest(len(value))]))
+    elif isinstance(value, tuple):
+        head = f"{len(value)} entries"
+        if _is_rows(value):
+            kind = type(value[0])
+            parts.append(f"Each is a {kind.__name__}: {inspect.getdoc(kind) or ''}".rstrip(": "))
+            head = f"{len(value)} rows; explain of one of them tells all of it"
+        parts.append("\n".join([head, *(f"  {_row_name(row)}" for row in value[:MOST]), *_rest(len(value))]))
+    elif not isinstance(value, (int, str)):
+        parts.append("\n".join(["Any of", *(f"  {one_line(kind.__name__)}" for kind in value.__args__)]))
+    return "\n\n".join(dict.fromkeys(parts))
+
+
+def _rest(count: int) -> list[str]:
+    return [f"  ... and {count - MOST} more"] if count > MOST else []
+
+
+def _row_name(row: Any) -> str:
+    """What tells a row from the others, and the start of the rest."""
+    if not is_dataclass(row) or not is_ours(type(row)):
+        return shortened(one_line(row))
+    held = [(f.name, getattr(row, f.name)) for f in fields(row) if f.name != "source"]
+    return shortened(", ".join(f"{name} = {one_line(value)}" for name, value in held if not callable(value)))
+
+
+def source_words(name: str, value: Any) -> str:
+    """The text below the assignment of a name in the source, else the first paragraph of the module that has it."""
+    for module in [m for n, m in sorted(sys.modules.items()) if n.startswith("cute_py.")]:
+        if vars(module).get(name, _NOTHING) is not value or hasattr(module, "__path__"):
+            continue
+        found, words = _below(module.__name__, name)
+        if found:
+            return words or " ".join((module.__doc__ or "").split("\n\n")[0].split())
+    return ""
+
+
+_NOTHING = object()
+
+
+@functools.cache
+def _below(module: str, name: str) -> tuple[bool, str]:
+    """(is the name assigned at the top of this module?, the text below)."""
+    try:
+        body = ast.parse(inspect.getsource(sys.modules[module])).body
+    except (OSError, TypeError):
+        return False, ""
+    for statement, after in zip(body, [*body[1:], None], strict=True):
+        targets: list[Any] = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
+        if not any(isinstance(target, ast.Name) and target.id == name for target in targets):
+            continue
+        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):
+            return True, inspect.cleandoc(after.value.value)
+        return True, ""
+    return False, ""

@@ -1,9 +1,4 @@
-"""explain: which words an object gets.
-
-`explain(tensor)` of a coordinate tensor answers what its printed form leaves open: what the iterator is, what each
-stride means and why it has the value that it has, and which logical coordinate gives which element.
-
-Words for one basis element, such as 1@0.
+"""explain: which text an object gets, and the text itself.
 
 Explanation: a text that a terminal prints and a notebook shows with headings, lists of facts and code apart.
 """
@@ -13,68 +8,46 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from html import escape
+from itertools import groupby
 from types import ModuleType
 from typing import Any
 
 from cute_py.arith_tuple.scaled_basis import ScaledBasis
 from cute_py.draw.picture import Picture
-from cute_py.errors import CuteError, InvalidTypeError, ParseError, given, shortened
-from cute_py.explanation.coordinates import (
-    basis_layout,
+from cute_py.errors import CuteError, InvalidTypeError, ParseError, given
+from cute_py.explanation.definitions import (
+    class_words,
+    constant_words,
+    found_by_name,
+    function_words,
+    instance_words,
+    is_constant,
+    is_function,
+    is_ours,
+    member_words,
+    module_words,
+    picture_words,
+)
+from cute_py.explanation.layouts import (
+    any_layout,
+    basis_words,
+    composed_words,
     coordinates,
     counting,
-    is_basis_layout,
     is_coordinates,
     is_counting,
-)
-from cute_py.explanation.definitions import class_words, function_words, is_function, module_words
-from cute_py.explanation.instances import instance_words, member_words, picture_words
-from cute_py.explanation.layouts import (
-    composed_words,
-    integer_layout,
-    is_integer_layout,
-    is_map,
-    map_words,
     stored,
     swizzle_words,
 )
-from cute_py.explanation.public_names import constant_words, found_by_name, is_constant
-from cute_py.explanation.refusals import error_class_words, error_words
-from cute_py.explanation.wording import is_ours
+from cute_py.explanation.reasons import error_class_words, error_words
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.leaf import Int
+from cute_py.layout.layout import Layout
 from cute_py.layout.steps import explained, steps
 from cute_py.layout.swizzle import Swizzle
 from cute_py.notation.parse import parse
 from cute_py.tensor.tensor import Tensor
-
-
-def basis_words(element: ScaledBasis) -> str:
-    """What a basis element is, and what it does as a stride.
-
-    >>> from cute_py.arith_tuple.scaled_basis import E
-    >>> print(basis_words(8 * E(1)).splitlines()[2])
-    A basis element: 8 in mode 1 of a coordinate, 0 in every other mode.
-    """
-    where = " of ".join(f"mode {mode}" for mode in reversed(element.modes)) or "the only mode"
-    known = "known at compile time" if isinstance(element.value, Int) else "known at run time"
-    step = shortened(str(element.as_arith_tuple()))
-    lines = [
-        str(element),
-        "",
-        f"A basis element: {element.value} in {where} of a coordinate, 0 in every other mode.",
-        f"Before the first @ stands how far ({known}), after it where, modes counted from 0.",
-    ]
-    if len(element.modes) > 1:
-        lines.append("Modes within modes are written from the inside out.")
-    lines += [
-        "",
-        "As a stride",
-        f"  one step along its mode adds {step} to the coordinate. A layout with such strides",
-        "  gives coordinates in place of offsets, which is what a TMA instruction is given.",
-    ]
-    return "\n".join(lines)
-
+from cute_py.tma.descriptor.describe import describe
+from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 
 _PROSE = 'style="margin-top:.4em;white-space:pre-wrap"'
 _PRE = 'style="margin:.2em 0 .6em 1em;white-space:pre-wrap;overflow-wrap:anywhere;font-family:monospace"'
@@ -100,19 +73,12 @@ class Explanation(str):
 
 def _block(text: str) -> str:
     """A paragraph: lines without indent are prose, the others, and all from the first `>>>` on, stay as they are."""
-    out: list[str] = []
-    kept: list[str] = []
-    code = is_code = False
-    for line in [*text.split("\n"), None]:
-        code = code or (line is not None and line.startswith(">>> "))
-        of_code = code or (line is not None and line.startswith(" "))
-        if kept and (line is None or of_code != is_code):
-            words = escape("\n".join(kept))
-            out.append(f"<pre {_PRE}>{words}</pre>" if is_code else f"<div {_PROSE}>{words}</div>")
-            kept = []
-        if line is not None:
-            kept.append(line)
-        is_code = of_code
+    lines = text.split("\n")
+    code_from = next((i for i, line in enumerate(lines) if line.startswith(">>> ")), len(lines))
+    out = []
+    for is_code, group in groupby(enumerate(lines), lambda row: row[0] >= code_from or row[1].startswith(" ")):
+        words = escape("\n".join(line for _, line in group))
+        out.append(f"<pre {_PRE}>{words}</pre>" if is_code else f"<div {_PROSE}>{words}</div>")
     return "".join(out)
 
 
@@ -152,10 +118,7 @@ def explain(thing: Any, *operands: Any) -> Explanation:
     for takes, text in _KINDS:
         if takes(thing):
             return Explanation(text(thing))
-    facts = {
-        "takes": "layouts, swizzles, tensors, atoms, tensor maps, errors of this library, objects with explain(), "
-        "names of this library, texts that `parse` reads"
-    }
+    facts = {"takes": f"{_TAKES}, names of this library, texts that `parse` reads"}
     if isinstance(thing, str):
         try:
             return explain(parse(thing))
@@ -166,14 +129,24 @@ def explain(thing: Any, *operands: Any) -> Explanation:
     raise InvalidTypeError(f"explain has no words for {type(thing).__name__} {given(thing)}", facts)
 
 
-def _own_words(thing: Any) -> str:
-    return str(thing.explain())
+_TAKES = "layouts, swizzles, tensors, atoms, tensor maps, errors of this library, objects with explain()"
 
 
 def _operation_words(operation: Any) -> str:
-    names = {1: "a", 2: "a, b"}[1 if operation.__name__ in ("coalesce", "right_inverse", "left_inverse") else 2]
+    names = "a" if operation.__name__ in ("coalesce", "right_inverse", "left_inverse") else "a, b"
     hint = f"The steps with their values: explain({operation.__name__}, {names})"
     return f"{function_words(operation)}\n\n{hint}"
+
+
+def _is_map(thing: Any) -> bool:
+    """Whether this is a tensor map: 64 or 128 bytes, or a request."""
+    if isinstance(thing, (bytes, bytearray)):
+        return len(thing) in (64, 128)
+    return isinstance(thing, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide))
+
+
+def _no_words(thing: Any) -> str:
+    raise InvalidTypeError(f"explain has no words for {type(thing).__name__} {given(thing)}", {"takes": _TAKES})
 
 
 _KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any], str]], ...] = (
@@ -182,28 +155,20 @@ _KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any], str]], ...] = (
     (lambda thing: isinstance(thing, type) and is_ours(thing), class_words),
     (lambda thing: isinstance(thing, ModuleType) and thing.__name__.split(".")[0] == "cute_py", module_words),
     (is_function, function_words),
-    (lambda thing: isinstance(thing, type), lambda thing: _no_words(thing)),
+    (lambda thing: isinstance(thing, type), _no_words),
     (is_coordinates, coordinates),
     (is_counting, counting),
-    (is_basis_layout, basis_layout),
-    (is_integer_layout, integer_layout),
+    (lambda thing: isinstance(thing, Layout), any_layout),
     (lambda thing: isinstance(thing, Swizzle), swizzle_words),
     (lambda thing: isinstance(thing, ScaledBasis), basis_words),
     (lambda thing: isinstance(thing, ComposedLayout), composed_words),
     (lambda thing: isinstance(thing, Tensor), stored),
     (lambda thing: isinstance(thing, Picture), picture_words),
     (lambda thing: isinstance(thing, CuteError), error_words),
-    (is_map, map_words),
-    (lambda thing: callable(getattr(thing, "explain", None)), _own_words),
+    (_is_map, describe),
+    (lambda thing: callable(getattr(thing, "explain", None)), lambda thing: str(thing.explain())),
     (lambda thing: isinstance(thing, enum.Enum) and is_ours(type(thing)), member_words),
     (is_constant, lambda thing: constant_words(None, thing)),
     (lambda thing: is_ours(type(thing)), instance_words),
 )
 """(does it take this object?, its words), the first that does; other kinds of objects are added here."""
-
-
-def _no_words(thing: Any) -> str:
-    raise InvalidTypeError(
-        f"explain has no words for {type(thing).__name__} {given(thing)}",
-        {"takes": "layouts, swizzles, tensors, atoms, tensor maps, errors of this library, objects with explain()"},
-    )

@@ -1,49 +1,57 @@
 """Arrays and streams of other libraries, as plain numbers.
 
-An array comes by DLPack, else by `__cuda_array_interface__`; a numpy array by `__array_interface__`, and is on the
-host. Nothing is synchronised: who passes a stream orders the work on it. Shapes are in the array's own order (the
-last mode innermost for row-major arrays), strides in elements.
+An array comes by DLPack, else by `__cuda_array_interface__`; a numpy array by its own attributes, and is on the host.
+Nothing is synchronised: who passes a stream orders the work on it. Shapes are in the array's own order (the last mode
+innermost for row-major arrays), strides in elements.
 
 An array may be on any device, whichever is current: its own is made current while it gives its memory, and the one
 before it again afterwards.
+
+The capsule is read here and not by cuda-core's StridedMemoryView: that names no float of 4, 6 or 8 bits, takes torch's
+tensors past `__dlpack__`, which refuses those that need a gradient, and can't describe an array where cuda-core is not
+installed. numpy.from_dlpack names none of these types and no bfloat16.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from cute_py.argument_checks import expect_integer, is_integer
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CuteError, DeviceError, InvalidTypeError, InvalidValueError, given
-from cute_py.gpu.bindings import call, driver
-from cute_py.gpu.device import open_device
+from cute_py.gpu.bindings import call, driver, first_line
+from cute_py.gpu.device import current_context, open_device
+from cute_py.tensor.arrays import row_major as compact_strides
+from cute_py.tma.descriptor.formats import TensorMapDataType
 
-_DLPACK_KINDS: Final[dict[int, str]] = {
-    7: "float8_e3m4",
-    8: "float8_e4m3",
-    9: "float8_e4m3b11fnuz",
-    10: "float8_e4m3fn",
-    11: "float8_e4m3fnuz",
-    12: "float8_e5m2",
-    13: "float8_e5m2fnuz",
-    14: "float8_e8m0fnu",
-    15: "float6_e2m3fn",
-    16: "float6_e3m2fn",
-    17: "float4_e2m1fn",
-}
-_DLPACK_FAMILIES: Final[dict[int, str]] = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex"}
-_TYPESTR: Final[dict[str, str]] = {"i": "int", "u": "uint", "f": "float", "c": "complex"}
+_DLPACK_KINDS: Final = dict(
+    enumerate(
+        (
+            *("float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2"),
+            *("float8_e5m2fnuz", "float8_e8m0fnu", "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn"),
+        ),
+        start=7,
+    )
+)
+_DLPACK_FAMILIES: Final = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex"}
+_TYPESTR: Final = {"i": "int", "u": "uint", "f": "float", "c": "complex"}
+
+UNSIGNED: Final = {size: TensorMapDataType[f"UINT{8 * size}"] for size in (1, 2, 4, 8)}
+"""Bytes of an element -> what a copy, which converts nothing, calls it in a tensor map."""
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
 """DLPack's numbers of device types."""
 
 
 class _DlTensor(ctypes.Structure):
+    """DLTensor of dlpack.h, which is what both kinds of capsule begin with."""
+
     _fields_ = [
         ("data", ctypes.c_void_p),
         ("device_type", ctypes.c_int32),
@@ -86,32 +94,13 @@ class ArrayView:
     @property
     def count(self) -> int:
         """Number of elements."""
-        total = 1
-        for size in self.shape:
-            total *= size
-        return total
+        return math.prod(self.shape)
 
     def extent(self) -> tuple[int, int]:
         """First address and one past the last address that the array touches, in bytes."""
-        low = high = 0
-        for size, stride in zip(self.shape, self.strides, strict=True):
-            reach = (size - 1) * stride * self.element_bytes
-            low, high = low + min(reach, 0), high + max(reach, 0)
+        reach = [(n - 1) * stride * self.element_bytes for n, stride in zip(self.shape, self.strides, strict=True)]
+        low, high = sum(min(step, 0) for step in reach), sum(max(step, 0) for step in reach)
         return self.address + low, self.address + high + self.element_bytes
-
-
-def compact_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Row-major strides in elements.
-
-    >>> compact_strides((2, 3, 4))
-    (12, 4, 1)
-    """
-    strides: list[int] = []
-    step = 1
-    for size in reversed(shape):
-        strides.insert(0, step)
-        step *= size
-    return tuple(strides)
 
 
 def _dlpack_dtype(code: int, bits: int, lanes: int) -> DType:
@@ -126,11 +115,6 @@ def _dlpack_dtype(code: int, bits: int, lanes: int) -> DType:
     return as_dtype(f"{_DLPACK_FAMILIES[code]}{bits}")
 
 
-def _libraries(array: Any) -> set[str]:
-    """The top-level modules that the classes of an object are from."""
-    return {kind.__module__.partition(".")[0] for kind in type(array).__mro__}
-
-
 @contextlib.contextmanager
 def device_of_array(array: Any, ordinal: int | None) -> Iterator[None]:
     """The device of an array is current in the block, for the driver and for the array's own library.
@@ -140,22 +124,15 @@ def device_of_array(array: Any, ordinal: int | None) -> Iterator[None]:
     changes. None: host memory.
     """
     with contextlib.ExitStack() as stack:
-        torch = sys.modules.get("torch") if "torch" in _libraries(array) else None
+        libraries = {kind.__module__.partition(".")[0] for kind in type(array).__mro__}
+        torch = sys.modules.get("torch") if "torch" in libraries else None
         if ordinal is not None and torch is not None:
             stack.enter_context(torch.cuda.device(ordinal))
         if ordinal is not None:
-            try:
-                device = open_device(ordinal)
-            except CuteError:  # no cuda-python, no driver, or a device without TMA: a copy will say so
-                device = None
-            if device is not None:
-                stack.enter_context(device.current())
+            # no cuda-python, no driver, or a device without TMA: a copy will say so
+            with contextlib.suppress(CuteError):
+                stack.enter_context(open_device(ordinal).current())
         yield
-
-
-def _first_line(problem: Exception) -> str:
-    text = str(problem).strip()
-    return text.splitlines()[0] if text else type(problem).__name__
 
 
 def _from_dlpack(array: Any) -> ArrayView:
@@ -171,10 +148,10 @@ def _from_dlpack(array: Any) -> ArrayView:
         tensor = _DlTensor.from_address(get(capsule, b"dltensor"))
     except Exception as problem:  # a library refuses with whatever it likes
         raise InvalidValueError(
-            f"{type(array).__name__} does not give its memory by DLPack", {"cause": _first_line(problem)}
+            f"{type(array).__name__} does not give its memory by DLPack", {"cause": first_line(problem)}
         ) from None
-    shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
-    strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else compact_strides(shape)
+    shape = tuple(tensor.shape[: tensor.ndim])
+    strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else compact_strides(shape)
     device = tensor.device_id if tensor.device_type in (CUDA, CUDA_MANAGED) else None
     address = (tensor.data or 0) + tensor.byte_offset
     dtype = _dlpack_dtype(tensor.code, tensor.bits, tensor.lanes)
@@ -205,34 +182,27 @@ def _device_at(address: int) -> int:
         code, context = api.cuPointerGetAttribute(api.CUpointer_attribute.CU_POINTER_ATTRIBUTE_CONTEXT, address)
         if int(code) or not int(context):
             return 0
-        before = call("reading the current context", api.cuCtxGetCurrent)
-        call("asking for a pointer's device", api.cuCtxSetCurrent, context)
-        try:
+        with current_context(context):
             return int(call("asking for a pointer's device", api.cuCtxGetDevice))
-        finally:
-            call("making a context current again", api.cuCtxSetCurrent, before)
     except (CuteError, RuntimeError):
         return 0
 
 
 def _from_interface(array: Any, table: dict[str, Any], on_device: bool) -> ArrayView:
     shape = tuple(int(size) for size in table["shape"])
-    dtype = as_dtype(array.dtype) if not on_device else _typestr_dtype(table["typestr"])
+    dtype = _typestr_dtype(table["typestr"]) if on_device else as_dtype(array.dtype)
     address, readonly = table["data"]
     place = int(address or 0)
-    view = ArrayView(
-        place, shape, compact_strides(shape), dtype, _device_at(place) if on_device else None, bool(readonly), array
-    )
+    device = _device_at(place) if on_device else None
+    view = ArrayView(place, shape, compact_strides(shape), dtype, device, bool(readonly), array)
     if table.get("strides") is None:
         return view
-    strides = []
     for stride in table["strides"]:
         if stride % view.element_bytes:
             raise InvalidValueError(
                 f"stride = {stride} bytes; must be a multiple of the element, {view.element_bytes} bytes"
             )
-        strides.append(int(stride) // view.element_bytes)
-    return ArrayView(view.address, shape, tuple(strides), dtype, view.device, view.readonly, array)
+    return replace(view, strides=tuple(int(stride) // view.element_bytes for stride in table["strides"]))
 
 
 def array_view(array: Any) -> ArrayView:
@@ -262,11 +232,10 @@ def array_view(array: Any) -> ArrayView:
         except Exception as problem:  # a table without a key, or with another kind of value
             raise InvalidTypeError(
                 f"{type(array).__name__} has a __cuda_array_interface__ that describes no array",
-                {"cause": _first_line(problem)},
+                {"cause": first_line(problem)},
             ) from None
     raise InvalidTypeError(
-        f"{type(array).__name__} is no array",
-        {"wanted": "__dlpack__, __cuda_array_interface__, or a numpy array"},
+        f"{type(array).__name__} is no array", {"wanted": "__dlpack__, __cuda_array_interface__, or a numpy array"}
     )
 
 
@@ -275,7 +244,8 @@ def _handle(value: Any) -> int:
 
 
 def stream_handle(stream: Any) -> int:
-    """The CUstream of `stream`: None is the legacy default stream; an int; or an object with `__cuda_stream__`.
+    """The CUstream of `stream`: None is the legacy default stream; an int; or an object with `__cuda_stream__`, as
+    cuda-core's Stream.
 
     PyTorch's `.cuda_stream` and CuPy's `.ptr` are understood as well.
 
@@ -301,6 +271,12 @@ def stream_handle(stream: Any) -> int:
     raise InvalidTypeError(f"{type(stream).__name__} is no CUDA stream", {"wanted": "__cuda_stream__, an int or None"})
 
 
+def overlap(a: ArrayView, b: ArrayView) -> bool:
+    """Whether the ranges of addresses that two arrays touch meet."""
+    (first, end), (other, other_end) = a.extent(), b.extent()
+    return first < other_end and other < end
+
+
 def require_pair(source: ArrayView, destination: ArrayView, device: int) -> None:
     """Refuse a pair of arrays that no copy can join.
 
@@ -308,7 +284,8 @@ def require_pair(source: ArrayView, destination: ArrayView, device: int) -> None
         DeviceError: an array is on the host, or on another device.
         InvalidValueError: shapes or element types differ, the destination is read-only, or the two overlap.
     """
-    for role, view in (("source", source), ("destination", destination)):
+    roles = {"source": source, "destination": destination}
+    for role, view in roles.items():
         if view.device is None:
             raise DeviceError(
                 f"the {role} is in host memory; a GPU copy needs device memory", hint="move it to the device"
@@ -325,10 +302,8 @@ def require_pair(source: ArrayView, destination: ArrayView, device: int) -> None
         )
     if destination.readonly:
         raise InvalidValueError("the destination is read-only")
-    if source.count:
-        a, b = source.extent(), destination.extent()
-        if a[0] < b[1] and b[0] < a[1]:
-            raise InvalidValueError(
-                "source and destination overlap; their tiles are copied in no fixed order",
-                {"source": f"{a[0]:#x} to {a[1]:#x}", "destination": f"{b[0]:#x} to {b[1]:#x}"},
-            )
+    if source.count and overlap(source, destination):
+        raise InvalidValueError(
+            "source and destination overlap; their tiles are copied in no fixed order",
+            {role: "{:#x} to {:#x}".format(*view.extent()) for role, view in roles.items()},
+        )

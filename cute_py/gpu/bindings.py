@@ -1,28 +1,30 @@
-"""cuda-python, imported when it is first needed and nowhere else, and the check of what its calls return.
+"""cuda-core and cuda-bindings, imported when they are first needed and nowhere else, and their failures.
 
-Every driver and NVRTC call goes through `call`, which turns a code that is not success into a `DeviceError` with the
-code's name and what was being done.
+`core` has devices, the compiler and its cache, and loaded kernels. `driver` has the driver's own functions, for what
+cuda-core does not have (docs/architecture.md says why for each): contexts of other libraries, plain memory, launches
+with tensor maps of our own bytes. Every driver call goes through `call`, every use of cuda-core through `reported`: a
+code that is not success becomes a `DeviceError` with the code's name and what was being done.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
+from collections.abc import Iterator
 from typing import Any
 
-from cute_py.errors import DeviceError, MissingPackageError
+from cute_py.errors import CuteError, DeviceError, MissingPackageError
 
 _INSTALL = "pip install 'cute-py[gpu]'"
 
 
-def _load(module: str, feature: str) -> Any:
+def _load(module: str, feature: str, package: str = "cuda-python, version 13 or newer") -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as problem:
         raise MissingPackageError(
-            f"{feature} needs the package cuda-python, version 13 or newer",
-            {"missing": problem.name or module},
-            hint=_INSTALL,
+            f"{feature} needs the package {package}", {"missing": problem.name or module}, hint=_INSTALL
         ) from None
 
 
@@ -44,6 +46,16 @@ def nvrtc() -> Any:
         MissingPackageError: cuda-python is not installed.
     """
     return _load("cuda.bindings.nvrtc", "compiling kernels")
+
+
+@functools.cache
+def core() -> Any:
+    """The module cuda.core; a device is opened through it, so that its import (0.1 s) is not part of a copy.
+
+    Raises:
+        MissingPackageError: cuda-core is not installed.
+    """
+    return _load("cuda.core", "running on a GPU", "cuda-core, version 1.2 or newer")
 
 
 _ADVICE = {
@@ -83,6 +95,32 @@ def failure(code: Any, doing: str) -> DeviceError:
     return DeviceError(f"{doing}: {name}", facts, hint)
 
 
+def first_line(problem: Exception) -> str:
+    """What an error of another library says, shortly."""
+    text = str(problem).strip()
+    return text.splitlines()[0] if text else type(problem).__name__
+
+
+def not_loaded(doing: str, function: str, problem: RuntimeError) -> DeviceError:
+    """The error that says that the shared library of `function` is not there."""
+    return DeviceError(
+        f"{doing}: the library behind {function} can't be loaded",
+        {"cause": first_line(problem)},
+        hint="install the NVIDIA driver; for NVRTC, " + _INSTALL,
+    )
+
+
+@contextlib.contextmanager
+def reported(doing: str) -> Iterator[None]:
+    """What cuda-core raises in the block, as a `DeviceError`: its text begins with the name of the driver's code."""
+    try:
+        yield
+    except CuteError:
+        raise
+    except Exception as problem:  # its CUDAError is not among its public names
+        raise failure(str(problem).partition(":")[0], doing) from None
+
+
 def call(doing: str, function: Any, *arguments: Any) -> Any:
     """What a cuda.bindings function returns after its code: nothing, one value or a tuple.
 
@@ -92,11 +130,7 @@ def call(doing: str, function: Any, *arguments: Any) -> Any:
     try:
         code, *values = function(*arguments)
     except RuntimeError as problem:
-        raise DeviceError(
-            f"{doing}: the library behind {function.__name__} can't be loaded",
-            {"cause": str(problem).strip().splitlines()[0] if str(problem).strip() else type(problem).__name__},
-            hint="install the NVIDIA driver; for NVRTC, " + _INSTALL,
-        ) from None
+        raise not_loaded(doing, function.__name__, problem) from None
     if int(code) != 0:
         raise failure(code, doing)
     return values[0] if len(values) == 1 else tuple(values) or None

@@ -4,7 +4,9 @@ The context of a device is the one that was current when the device was first op
 (PyTorch's and CuPy's are the primary context), else its primary context. It is kept for the life of the process.
 
 A thread has one current context. What is done here on a device is done with the device's context current, and the one
-before it is current again afterwards; where none was, the device's stays.
+before it is current again afterwards; where none was, the device's stays. cuda-core's `Device` knows what the device
+is; its `set_current` takes contexts of its own alone, and those of PyTorch and CuPy must come back: these calls are the
+driver's.
 """
 
 from __future__ import annotations
@@ -12,13 +14,12 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from types import TracebackType
+from dataclasses import field
 from typing import Any, Final
 
-from cute_py.argument_checks import expect, expect_fields, expect_integer
+from cute_py.argument_checks import expect, expect_integer, record
 from cute_py.errors import CuteError, DeviceError
-from cute_py.gpu.bindings import call, driver
+from cute_py.gpu.bindings import call, core, driver, reported
 
 MIN_DRIVER: Final = 12000
 """CUDA 12.0: the first driver whose API has tensor maps. CUDA driver API, cuTensorMapEncodeTiled."""
@@ -38,7 +39,7 @@ ARCHITECTURES: Final[dict[tuple[int, int], str]] = {
 """Compute capability -> the architecture that kernels are compiled for. Only sm_90a has been executed."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Device:
     """One GPU with TMA. Sizes in bytes; `capability` is (major, minor)."""
 
@@ -52,9 +53,6 @@ class Device:
     driver_version: int
     context: Any = field(repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        expect_fields(self)
-
     def make_current(self) -> None:
         """Make the device's context current for the calling thread."""
         api = driver()
@@ -64,7 +62,7 @@ class Device:
     @contextlib.contextmanager
     def current(self) -> Iterator[None]:
         """The device's context is current in the block, and the one before it, if there was one, after the block."""
-        with _current(self.context):
+        with current_context(self.context):
             yield
 
     def synchronize(self) -> None:
@@ -74,7 +72,8 @@ class Device:
 
 
 @contextlib.contextmanager
-def _current(context: Any) -> Iterator[None]:
+def current_context(context: Any) -> Iterator[None]:
+    """A context is current in the block, and the one before it, if there was one, after the block."""
     api = driver()
     before = call("asking for the context", api.cuCtxGetCurrent)
     if int(before) == int(context):
@@ -165,7 +164,7 @@ def require_stream(device: Device, stream: int) -> None:
     code, context = api.cuStreamGetCtx(stream)
     if int(code) or int(context) == int(device.context):
         return  # what the driver knows as no stream is refused by the launch
-    with _current(context):
+    with current_context(context):
         ordinal = _current_ordinal()
     if ordinal != device.ordinal:
         raise DeviceError(
@@ -191,20 +190,9 @@ def _open(ordinal: int) -> Device:
     count = device_count()
     if not 0 <= ordinal < count:
         raise DeviceError(f"device {ordinal} does not exist; the driver shows {count}", {"devices": count})
-    handle = call("opening the device", api.cuDeviceGet, ordinal)
-    attribute = api.CUdevice_attribute
-    get = {
-        key: int(call("asking the device", api.cuDeviceGetAttribute, getattr(attribute, name), handle))
-        for key, name in {
-            "major": "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR",
-            "minor": "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR",
-            "multiprocessors": "CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT",
-            "l2": "CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE",
-            "shared": "CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN",
-        }.items()
-    }
-    name = bytes(call("asking for the name", api.cuDeviceGetName, 100, handle)).split(b"\0")[0].decode()
-    capability = (get["major"], get["minor"])
+    with reported("asking the device"):
+        found = core().Device(ordinal)
+        name, capability, facts = found.name, tuple(found.compute_capability), found.properties
     arch = ARCHITECTURES.get(capability)
     if arch is None:
         raise DeviceError(
@@ -215,8 +203,19 @@ def _open(ordinal: int) -> Device:
     if _current_ordinal() == ordinal:
         context = call("asking for the context", api.cuCtxGetCurrent)
     else:
+        handle = call("opening the device", api.cuDeviceGet, ordinal)
         context = call("retaining the primary context", api.cuDevicePrimaryCtxRetain, handle)
-    return Device(ordinal, name, capability, arch, get["multiprocessors"], get["l2"], get["shared"], version, context)
+    return Device(
+        ordinal,
+        name,
+        capability,
+        arch,
+        facts.multiprocessor_count,
+        facts.l2_cache_size,
+        facts.max_shared_memory_per_block_optin,
+        version,
+        context,
+    )
 
 
 def device_available() -> bool:
@@ -228,10 +227,26 @@ def device_available() -> bool:
     return True
 
 
+def read_memory(device: Device, address: int, size: int, stream: int = 0) -> bytearray:
+    """Bytes of device memory, after what the stream holds. Raises DeviceError if a kernel before it failed."""
+    import ctypes
+
+    content = bytearray(size)
+    if size:
+        to = ctypes.addressof((ctypes.c_char * size).from_buffer(content))
+        api = driver()
+        with device.current():
+            call("copying from the device", api.cuMemcpyDtoHAsync, to, address, size, stream)
+            call("copying from the device", api.cuStreamSynchronize, stream)
+    return content
+
+
 class DeviceBuffer:
     """Device memory that this library allocated; freed when it is closed or no longer referenced.
 
-    `address` is aligned to 256 bytes at least. Usable as a context manager.
+    `address` is aligned to 256 bytes at least. Usable as a context manager. The memory is cuMemAlloc's: freeing it
+    waits for every stream, and a prepared copy may be dropped while it runs on any. cuda-core's pool gives memory back
+    in the order of the one stream that its Buffer names.
     """
 
     def __init__(self, device: Device, size: int) -> None:
@@ -251,51 +266,35 @@ class DeviceBuffer:
     def __enter__(self) -> DeviceBuffer:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *problem: object) -> None:
         self.close()
 
     def __del__(self) -> None:
-        try:
+        # At interpreter exit the bindings may be gone; the driver frees everything anyway.
+        with contextlib.suppress(Exception):
             self.close()
-        except Exception:  # At interpreter exit the bindings may be gone; the driver frees everything anyway.
-            return
 
     def write(self, content: bytes | bytearray | memoryview, offset: int = 0, stream: int = 0) -> None:
         """Copy bytes from the host; returns when the host bytes may be changed."""
-        import ctypes
+        import numpy as np
 
-        view = memoryview(content).cast("B")
-        if offset + view.nbytes > self.size:
-            raise DeviceError(f"{view.nbytes} bytes at {offset} do not fit in a buffer of {self.size} bytes")
-        if not view.nbytes:
-            return
-        if view.readonly:
-            held = bytes(view)
-            pointer = ctypes.cast(ctypes.c_char_p(held), ctypes.c_void_p).value
-        else:
-            pointer = ctypes.addressof((ctypes.c_char * view.nbytes).from_buffer(view))
-        api = driver()
-        with self.device.current():
-            call("copying to the device", api.cuMemcpyHtoDAsync, self.address + offset, pointer, view.nbytes, stream)
-            call("copying to the device", api.cuStreamSynchronize, stream)
+        size = memoryview(content).nbytes
+        if offset + size > self.size:
+            raise DeviceError(f"{size} bytes at {offset} do not fit in a buffer of {self.size} bytes")
+        if size:
+            held = np.frombuffer(content, np.uint8)
+            api = driver()
+            with self.device.current():
+                to = self.address + offset
+                call("copying to the device", api.cuMemcpyHtoDAsync, to, held.ctypes.data, size, stream)
+                call("copying to the device", api.cuStreamSynchronize, stream)
 
     def read(self, size: int | None = None, offset: int = 0, stream: int = 0) -> bytearray:
         """Copy bytes to the host, after what the stream holds. Raises DeviceError if a kernel before it failed."""
-        import ctypes
-
         length = self.size - offset if size is None else size
         if offset + length > self.size:
             raise DeviceError(f"{length} bytes at {offset} are not in a buffer of {self.size} bytes")
-        content = bytearray(length)
-        if length:
-            pointer = ctypes.addressof((ctypes.c_char * length).from_buffer(content))
-            api = driver()
-            with self.device.current():
-                call("copying from the device", api.cuMemcpyDtoHAsync, pointer, self.address + offset, length, stream)
-                call("copying from the device", api.cuStreamSynchronize, stream)
-        return content
+        return read_memory(self.device, self.address + offset, length, stream)
 
     def fill(self, value: int, stream: int = 0) -> None:
         """Set every byte to `value`."""

@@ -6,24 +6,19 @@ All tensors of a group copy have one element type, rank and box; sizes, strides 
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from cute_py.errors import InvalidValueError, TmaLimitError
-from cute_py.gpu.arrays import ArrayView, array_view, require_pair, stream_handle
+from cute_py.gpu.arrays import UNSIGNED, ArrayView, array_view, require_pair, stream_handle
 from cute_py.gpu.device import Device, DeviceBuffer, as_device, common_device
 from cute_py.gpu.kernels.rebind import GROUP, SLOT_BYTES, copy_groups
 from cute_py.gpu.launch import Parameters, PreparedLaunch, WaitRecord, load_kernel
 from cute_py.tma.descriptor.encode import encode
-from cute_py.tma.descriptor.formats import L2Promotion, TensorMapDataType
+from cute_py.tma.descriptor.fields import MAX_RANK
+from cute_py.tma.descriptor.formats import L2Promotion
 from cute_py.tma.descriptor.request import TensorMapTiled
-
-_UNSIGNED = {
-    1: TensorMapDataType.UINT8,
-    2: TensorMapDataType.UINT16,
-    4: TensorMapDataType.UINT32,
-    8: TensorMapDataType.UINT64,
-}
 
 
 def group_row(source: ArrayView, destination: ArrayView) -> tuple[int, ...]:
@@ -73,37 +68,27 @@ class PreparedGroups:
         self.bytes = sum(a.count * width for a, _ in pairs)
         self._groups = DeviceBuffer(device, GROUP.size * len(rows))
         self._groups.write(b"".join(GROUP.pack(*row) for row in rows))
-        tile_bytes = width
-        for size in box:
-            tile_bytes *= size
+        tile_bytes = width * math.prod(box)
         self.kernel = load_kernel(copy_groups(box, tile_bytes, split=split), device)
         room = device.multiprocessors * max(self.kernel.blocks_per_multiprocessor(), 1) // split * split
         blocks = max(min(len(rows) * split, room), split)
         self._slots = DeviceBuffer(device, SLOT_BYTES * blocks)
-        first = TensorMapTiled(
-            _UNSIGNED[width],
-            pairs[0][0].address,
-            (256,) * rank,
-            (4096,) * (rank - 1),
-            box,
-            l2_promotion=L2Promotion.B128,
-        )
+        sizes, steps, promotion = (256,) * rank, (4096,) * (rank - 1), L2Promotion.B128
+        first = TensorMapTiled(UNSIGNED[width], pairs[0][0].address, sizes, steps, box, l2_promotion=promotion)
         template = encode(first, arch=device.arch)
         self._record = WaitRecord(device)
         count = ctypes.c_uint32(len(rows))
-        values = (template, template, self._groups.address, count, self._slots.address, self._record.address)
-        self._values, self._blocks = values, blocks
+        self._values = template, template, self._groups.address, count, self._slots.address, self._record.address
+        self._blocks = blocks
         self._launches: dict[int, PreparedLaunch] = {}
         self._keep = [(a.owner, b.owner) for a, b in pairs]
 
     def launch(self, stream: Any = None) -> None:
         """Enqueue the copies. Raises DeviceError if the driver refuses the launch."""
         handle = stream_handle(stream)
-        one = self._launches.get(handle)
-        if one is None:
-            one = PreparedLaunch(self.kernel, self._blocks, Parameters(self._values), handle)
-            self._launches[handle] = one
-        one.launch()
+        if handle not in self._launches:
+            self._launches[handle] = PreparedLaunch(self.kernel, self._blocks, Parameters(self._values), handle)
+        self._launches[handle].launch()
 
     def check(self, stream: Any = None) -> None:
         """Wait for the stream, and raise DeviceError if a barrier did not complete or the kernel trapped."""
@@ -134,7 +119,7 @@ def prepare_groups(
     ordinals |= {f"destination of pair {number}": b.device for number, (_, b) in enumerate(views)}
     device = as_device(device, common_device(ordinals))
     width, rank = views[0][0].element_bytes, len(views[0][0].shape)
-    if width not in _UNSIGNED or not 1 <= rank <= 5:
+    if width not in UNSIGNED or not 1 <= rank <= MAX_RANK:
         raise InvalidValueError(
             f"rank {rank}, {width} bytes an element; ranks 1 to 5 and 1, 2, 4 or 8 bytes are possible"
         )

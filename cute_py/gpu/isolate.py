@@ -6,6 +6,7 @@ when it takes longer than its time.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import subprocess
@@ -70,12 +71,9 @@ def call_isolated(function: Callable[..., Result], *arguments: Any, seconds: flo
 def _rebuilt(name: str, headline: str, facts: dict[str, object], hint: str | None) -> CuteError:
     from cute_py import errors
 
-    kind = getattr(errors, name, None)
-    try:
-        if isinstance(kind, type) and issubclass(kind, CuteError):
-            return kind(headline, facts, hint)
-    except TypeError:
-        pass  # An error whose constructor takes more than the three parts of its text.
+    with contextlib.suppress(AttributeError, TypeError):  # not of `errors`, or made of more than the parts of its text
+        error: CuteError = getattr(errors, name)(headline, facts, hint)
+        return error
     return DeviceError(f"{name}: {headline}", facts, hint)
 
 

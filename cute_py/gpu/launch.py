@@ -2,7 +2,8 @@
 
 A launch is prepared once: the kernel is loaded, its parameters lie in one block of host memory (tensor maps at
 128-byte boundaries, as the copy engine's documentation asks since CUDA 13), and the launch configuration is made. What
-is left for each launch is one driver call.
+is left for each launch is one driver call, by cuda-bindings: cuda-core's `launch` takes no tensor maps but its own,
+which can't be made of bytes, and turns its configuration into the driver's at each launch.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from cute_py.errors import DeviceError, InvalidValueError
-from cute_py.gpu.bindings import call, driver, failure
+from cute_py.gpu.bindings import call, core, driver, failure, reported
 from cute_py.gpu.device import DEFAULT_STREAMS, Device, DeviceBuffer, device_count, require_stream
 from cute_py.gpu.kernels.source import ERROR_RECORD, ERROR_RECORD_BYTES, KernelSource
 from cute_py.gpu.nvrtc import CompiledKernel, compile_kernel
@@ -42,15 +43,14 @@ def target_arch(source: KernelSource, device: Device) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LoadedKernel:
-    """A kernel on a device: its handle for launches, and what the driver says of it."""
+    """A kernel on a device: cuda-core's `Kernel`, which keeps its library loaded, and what the driver says of it."""
 
     device: Device
     compiled: CompiledKernel
-    handle: Any = field(repr=False, compare=False)
+    kernel: Any = field(repr=False, compare=False)
     registers: int = 0
     local_bytes: int = 0
     static_shared_bytes: int = 0
-    library: Any = field(default=None, repr=False, compare=False)
 
     @property
     def source(self) -> KernelSource:
@@ -58,62 +58,40 @@ class LoadedKernel:
 
     def blocks_per_multiprocessor(self) -> int:
         """How many blocks fit on one SM, by registers, threads and shared memory."""
-        api = driver()
-        source = self.source
-        with self.device.current():
-            return int(
-                call(
-                    "asking for the occupancy",
-                    api.cuOccupancyMaxActiveBlocksPerMultiprocessor,
-                    call("asking for the function", api.cuKernelGetFunction, self.handle),
-                    source.threads,
-                    source.shared_bytes,
-                )
-            )
+        occupancy = self.kernel.occupancy
+        with self.device.current(), reported("asking for the occupancy"):
+            return int(occupancy.max_active_blocks_per_multiprocessor(self.source.threads, self.source.shared_bytes))
 
 
 @functools.lru_cache(maxsize=512)
 def _load(device: Device, compiled: CompiledKernel) -> LoadedKernel:
-    with device.current():
-        return _loaded(device, compiled)
-
-
-def _loaded(device: Device, compiled: CompiledKernel) -> LoadedKernel:
     api = driver()
     source = compiled.source
     doing = f"loading the kernel {source.name!r}"
-    library = call(doing, api.cuLibraryLoadData, compiled.cubin, [], [], 0, [], [], 0)
-    kernel = call(doing, api.cuLibraryGetKernel, library, source.name.encode())
     attribute = api.CUfunction_attribute
-    number = call(doing, api.cuDeviceGet, device.ordinal)
+    with device.current():
+        with reported(doing):
+            kernel = core().ObjectCode.from_cubin(compiled.cubin, name=source.name).get_kernel(source.name)
+            facts = kernel.attributes  # of the current device
+            static = int(facts.shared_size_bytes)
+            sizes = int(facts.num_regs), int(facts.local_size_bytes)
+        number = call(doing, api.cuDeviceGet, device.ordinal)
 
-    def ask(name: str) -> int:
-        return int(call(doing, api.cuKernelGetAttribute, getattr(attribute, name), kernel, number))
+        def demand(name: str, value: int) -> None:
+            call(doing, api.cuKernelSetAttribute, getattr(attribute, name), value, kernel.handle, number)
 
-    def demand(name: str, value: int) -> None:
-        call(doing, api.cuKernelSetAttribute, getattr(attribute, name), value, kernel, number)
-
-    static = ask("CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES")
-    if source.shared_bytes + static > device.shared_bytes:
-        raise DeviceError(
-            f"kernel {source.name!r} wants {source.shared_bytes + static} bytes of shared memory; "
-            f"{device.name} has {device.shared_bytes} a block",
-            hint="use fewer stages or a smaller tile",
-        )
-    if source.shared_bytes + static > DEFAULT_SHARED:
-        demand("CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES", source.shared_bytes)
-    if source.cluster > PORTABLE_CLUSTER:
-        demand("CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED", 1)
-    call(doing, api.cuKernelGetFunction, kernel)  # Loads now what would else be loaded at the first launch.
-    return LoadedKernel(
-        device,
-        compiled,
-        kernel,
-        ask("CU_FUNC_ATTRIBUTE_NUM_REGS"),
-        ask("CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES"),
-        static,
-        library,
-    )
+        if source.shared_bytes + static > device.shared_bytes:
+            raise DeviceError(
+                f"kernel {source.name!r} wants {source.shared_bytes + static} bytes of shared memory; "
+                f"{device.name} has {device.shared_bytes} a block",
+                hint="use fewer stages or a smaller tile",
+            )
+        if source.shared_bytes + static > DEFAULT_SHARED:
+            demand("CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES", source.shared_bytes)
+        if source.cluster > PORTABLE_CLUSTER:
+            demand("CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED", 1)
+        call(doing, api.cuKernelGetFunction, kernel.handle)  # Loads now what would else be loaded at the first launch.
+    return LoadedKernel(device, compiled, kernel, *sizes, static)
 
 
 def load_kernel(source: KernelSource, device: Device) -> LoadedKernel:
@@ -191,7 +169,7 @@ class PreparedLaunch:
         self._config = config
         self._follows_current = stream in DEFAULT_STREAMS and device_count() > 1
         self._launch: Callable[..., tuple[Any]] = api.cuLaunchKernelEx
-        self._handle = api.CUfunction(int(kernel.handle))
+        self._handle = api.CUfunction(int(kernel.kernel.handle))
         self._pointers = parameters.address
 
     def launch(self) -> None:
@@ -254,4 +232,4 @@ class WaitRecord:
                 **facts,
                 "block": f"({x}, {y}), thread {thread}",
             },
-        )
+        ).of_rule("never completes phase")

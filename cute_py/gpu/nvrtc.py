@@ -1,32 +1,34 @@
-"""From the text of a kernel to a cubin, by NVRTC, and back from a cache.
+"""From the text of a kernel to a cubin, by cuda-core's Program, and back from a cache.
 
 A cubin is kept under a key of everything that it depends on: the text, the architecture, the options and the version
-of the compiler. In memory by `KernelCompiler`; on disk in one file a kernel, written beside its place and moved there
-in one step, so that processes that compile the same kernel at the same time do not see halves. A file starts with the
-digest of its content; one that does not fit is compiled again.
+of the compiler. In memory by `KernelCompiler`; on disk by cuda-core's FileStreamProgramCache, where processes that
+compile the same kernel at the same time do not see halves. It checks no content: an entry starts with the digest of its
+cubin, and one that does not fit is compiled again. The key is our own: cuda-core's asks NVRTC for its version, which
+loads the compiler (100 MB) only to find that it is not needed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
 import tempfile
 import time
-from collections.abc import Sequence
+import warnings
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from cute_py.errors import DeviceError
-from cute_py.gpu.bindings import call, nvrtc
+from cute_py.gpu.bindings import call, core, not_loaded, nvrtc
 from cute_py.gpu.kernels.source import KernelSource
 
-OPTIONS: Final = ("--std=c++17", "-minimal", "-diag-suppress=177,186")
-"""`-minimal` leaves out texture and runtime declarations, which no kernel here uses, and saves compile time. 177 and
-186 are the warnings of unused constants and of comparisons that the constants decide."""
+OPTIONS: Final = {"std": "c++17", "minimal": True, "diag_suppress": [177, 186]}
+"""Of cuda-core's ProgramOptions. `minimal` leaves out texture and runtime declarations, which no kernel here uses, and
+saves compile time. 177 and 186 are the warnings of unused constants and of comparisons that the constants decide."""
 
-MAGIC: Final = b"cute_py kernel 1\n"
+DIGEST_BYTES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,36 +66,29 @@ def compiler_version() -> str:
     return f"nvrtc {major}.{minor}"
 
 
-def _text_of(program: Any, size: Any, read: Any) -> bytes:
-    length = call("reading what NVRTC made", size, program)
-    content = bytes(length)
-    call("reading what NVRTC made", read, program, content)
-    return content
-
-
-def run_nvrtc(text: str, name: str, options: Sequence[str], want: str) -> bytes:
-    """Compile `text` with these options and return its "cubin" or its "ptx".
+def run_nvrtc(text: str, name: str, arch: str, want: str) -> bytes:
+    """Compile `text` for `arch` and return its "cubin" or its "ptx".
 
     Raises:
-        MissingPackageError: no cuda-python.
+        MissingPackageError: no cuda-python, or no cuda-core.
         DeviceError: NVRTC is missing, or refuses the text; its log is in the error.
     """
-    library = nvrtc()
-    program = call("creating a program", library.nvrtcCreateProgram, text.encode(), f"{name}.cu".encode(), 0, [], [])
+    nvrtc()  # names the package that is missing, before cuda-core fails on it
+    options = core().ProgramOptions(name=f"{name}.cu", arch=arch, **OPTIONS)
     try:
-        arguments = [option.encode() for option in options]
-        (code,) = library.nvrtcCompileProgram(program, len(arguments), arguments)
-        if int(code) != 0:
-            log = _text_of(program, library.nvrtcGetProgramLogSize, library.nvrtcGetProgramLog)
-            raise DeviceError(
-                f"NVRTC refused the kernel {name!r}: {code.name}",
-                {"options": " ".join(options), "log": log.rstrip(b"\0").decode(errors="replace").strip()},
-            )
-        if want == "ptx":
-            return _text_of(program, library.nvrtcGetPTXSize, library.nvrtcGetPTX).rstrip(b"\0")
-        return _text_of(program, library.nvrtcGetCUBINSize, library.nvrtcGetCUBIN)
-    finally:
-        library.nvrtcDestroyProgram(program)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # PTX of an NVRTC newer than the driver: it is shown, and never loaded
+            content: bytes = core().Program(text, "c++", options).compile(want).code
+    except RuntimeError as problem:
+        raise not_loaded("creating a program", "nvrtcCreateProgram", problem) from None
+    except Exception as problem:  # cuda-core's NVRTCError, which is not among its public names: 'number: name, log'
+        code, _, log = str(problem).partition(", compilation log:")
+        told = " ".join(option.decode() for option in options.as_bytes("nvrtc"))
+        raise DeviceError(
+            f"NVRTC refused the kernel {name!r}: {code.partition(': ')[2] or code}",
+            {"options": told, "log": log.rstrip("\0").strip()},
+        ) from None
+    return content
 
 
 class KernelCompiler:
@@ -103,9 +98,17 @@ class KernelCompiler:
         self.directory = directory
         self._memory: dict[str, CompiledKernel] = {}
 
+    @functools.cached_property
+    def files(self) -> Any:
+        """Bytes by key, on disk; without a directory, or with one that can't be written, in memory."""
+        if self.directory is not None:
+            with contextlib.suppress(OSError):
+                return core().utils.FileStreamProgramCache(self.directory)
+        return {}
+
     def key(self, source: KernelSource, arch: str) -> str:
         """The name under which a cubin is kept."""
-        parts = (source.text, arch, *OPTIONS, compiler_version())
+        parts = (source.text, arch, str(OPTIONS), compiler_version())
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
     def compile(self, source: KernelSource, arch: str | None = None) -> CompiledKernel:
@@ -121,38 +124,18 @@ class KernelCompiler:
         if found is not None:
             # One text may be launched in several ways (with more shared memory): the source is the caller's.
             return replace(found, source=source, origin="memory", seconds=time.perf_counter() - started)
-        cubin, origin = self._read(key), "disk"
-        if cubin is None:
-            options = (f"--gpu-architecture={target}", *OPTIONS)
-            cubin, origin = run_nvrtc(source.text, source.name, options, "cubin"), "compiled"
-            self._write(key, cubin)
+        cubin, origin = b"", "disk"
+        with contextlib.suppress(OSError):
+            content = self.files.get(key) or b""
+            if hashlib.sha256(content[DIGEST_BYTES:]).digest() == content[:DIGEST_BYTES]:
+                cubin = content[DIGEST_BYTES:]
+        if not cubin:
+            cubin, origin = run_nvrtc(source.text, source.name, target, "cubin"), "compiled"
+            with contextlib.suppress(OSError):
+                self.files[key] = hashlib.sha256(cubin).digest() + cubin
         kernel = CompiledKernel(source, target, cubin, compiler_version(), origin, time.perf_counter() - started)
         self._memory[key] = kernel
         return kernel
-
-    def _read(self, key: str) -> bytes | None:
-        if self.directory is None:
-            return None
-        try:
-            content = (self.directory / f"{key}.cubin").read_bytes()
-        except OSError:
-            return None
-        head = len(MAGIC) + 32
-        cubin = content[head:]
-        whole = content.startswith(MAGIC) and content[len(MAGIC) : head] == hashlib.sha256(cubin).digest()
-        return cubin if whole and cubin else None
-
-    def _write(self, key: str, cubin: bytes) -> None:
-        if self.directory is None:
-            return
-        try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=self.directory, prefix=f".{key[:16]}-")
-            with os.fdopen(handle, "wb") as file:
-                file.write(MAGIC + hashlib.sha256(cubin).digest() + cubin)
-            os.replace(name, self.directory / f"{key}.cubin")
-        except OSError:
-            return  # A cache that can't be written is no reason to fail: the kernel is compiled.
 
 
 @functools.cache
@@ -173,7 +156,7 @@ def compile_kernel(source: KernelSource, arch: str | None = None) -> CompiledKer
 def kernel_ptx(source: KernelSource, arch: str | None = None) -> str:
     """The PTX of a kernel, as NVRTC writes it. Errors as `run_nvrtc`."""
     target = (arch or source.arch).replace("sm_", "compute_")
-    return run_nvrtc(source.text, source.name, (f"--gpu-architecture={target}", *OPTIONS), "ptx").decode()
+    return run_nvrtc(source.text, source.name, target, "ptx").rstrip(b"\0").decode()
 
 
 def kernel_sass(kernel: CompiledKernel) -> str:
@@ -185,9 +168,7 @@ def kernel_sass(kernel: CompiledKernel) -> str:
     import shutil
     import subprocess
 
-    tool = shutil.which("nvdisasm") or next(
-        (path for path in ("/usr/local/cuda/bin/nvdisasm",) if os.access(path, os.X_OK)), None
-    )
+    tool = shutil.which("nvdisasm") or shutil.which("/usr/local/cuda/bin/nvdisasm")
     if tool is None:
         raise DeviceError("nvdisasm is not found; it is needed to show SASS", hint="put CUDA's bin folder on PATH")
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:

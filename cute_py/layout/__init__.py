@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from cute_py.layout.access import BankConflicts, Coalescing, bank_conflicts, coalescing
-from cute_py.layout.analysis import Footprint, footprint, is_bijective, is_injective, overlaps
-from cute_py.layout.coalesce import coalesce, filter, filter_zeros
+from cute_py.layout.analysis import (
+    BankConflicts,
+    Coalescing,
+    Footprint,
+    bank_conflicts,
+    coalescing,
+    footprint,
+    is_bijective,
+    is_injective,
+    overlaps,
+)
+from cute_py.layout.coalesce import coalesce, filter, filter_zeros, make_layout_like
 from cute_py.layout.complement import complement
 from cute_py.layout.composed import ComposedLayout, make_composed_layout
 from cute_py.layout.composition import composition
-from cute_py.layout.coordinate import crd2crd, crd2idx, idx2crd
+from cute_py.layout.coordinate import crd2crd, crd2idx, dice, domain_offset, idx2crd, slice_, slice_and_offset
 from cute_py.layout.coprofile import coprofile, coshape, cosize
-from cute_py.layout.derived import (
-    domain_distribute,
-    get_nonswizzle_portion,
-    get_swizzle_portion,
-    make_layout_like,
-    max_alignment,
-)
-from cute_py.layout.divide import ceil_div, flat_divide, logical_divide, tiled_divide, zipped_divide
 from cute_py.layout.int_tuple import (
     compatible,
     congruent,
@@ -44,28 +45,35 @@ from cute_py.layout.leaf import Int, IntegerModule
 from cute_py.layout.leaf import underscore as _
 from cute_py.layout.linear import LinearLayout, linear, same_function
 from cute_py.layout.modes import append, flatten, group, group_modes, prepend, replace, select, take, unflatten
-from cute_py.layout.offsets import offsets
-from cute_py.layout.pointer_flagged import (
+from cute_py.layout.offsets import coordinates, offsets
+from cute_py.layout.recast import (
     SmemPtrFlag,
     as_position_independent_swizzle_layout,
     byte_swizzle,
+    downcast,
     element_swizzle,
+    max_alignment,
+    recast_layout,
     smem_ptr_flag,
+    upcast,
 )
-from cute_py.layout.preimage import coordinates
-from cute_py.layout.product import (
+from cute_py.layout.steps import Step, explained, steps
+from cute_py.layout.swizzle import Swizzle, get_nonswizzle_portion, get_swizzle_portion, make_swizzle
+from cute_py.layout.tiling import (
     blocked_product,
+    ceil_div,
+    domain_distribute,
+    flat_divide,
     flat_product,
+    logical_divide,
     logical_product,
     raked_product,
     tile_to_shape,
+    tiled_divide,
     tiled_product,
+    zipped_divide,
     zipped_product,
 )
-from cute_py.layout.recast import downcast, recast_layout, upcast
-from cute_py.layout.slicing import dice, domain_offset, slice_, slice_and_offset
-from cute_py.layout.steps import Step, explained, steps
-from cute_py.layout.swizzle import Swizzle, make_swizzle
 from cute_py.moved import forward
 
 __getattr__ = forward(__name__, "cute_py")

@@ -1,8 +1,20 @@
-"""Is a layout one-to-one, onto, does it overlap another: in time of the rank wherever theory decides, else by arrays.
+"""What a layout does: one-to-one, onto, a permutation, overlapping another; and what accesses through it cost.
 
 Sort the strides. A mode whose stride is larger than everything that the smaller modes reach together collides with
 nothing and can be put aside; so can a mode that stays below the gcd of all larger strides. Two modes s0:d0, s1:d1
-collide exactly if d1/g < s0 and d0/g < s1 with g = gcd(d0, d1). What is left after both rules is counted by arrays.
+collide exactly if d1/g < s0 and d0/g < s1 with g = gcd(d0, d1). What is left after both rules is counted by arrays;
+so the time is that of the rank wherever theory decides.
+
+    cycles((2,2):(2,1))      [[0], [1, 2], [3]]       0 -> 0, 1 -> 2 -> 1, 3 -> 3
+    contiguity((4,8):(1,8))  4                        four elements from the first on are neighbours
+
+Offsets of a permutation are counted from the lowest one where a layout does not begin at 0.
+
+As an access, a layout says which element each thread touches: mode 0 is the thread, mode 1 (if any) the value within
+the thread. A tile's layout needs `access` as well: who touches which of its elements. Shared memory has 32 banks of 4
+bytes. One request serves 32 threads of 4 bytes, 16 threads of 8 or 8 threads of 16: a 64-bit access is done in 2
+phases, a 128-bit access in 4. Within a phase, different words of one bank are served one after another; the same word
+is served to everybody at once. Global memory moves in sectors of 32 bytes, four of them in a line of 128.
 """
 
 from __future__ import annotations
@@ -10,14 +22,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import combinations
+from math import prod
 from typing import Any
 
-from cute_py.argument_checks import expect_integer
+from cute_py.argument_checks import expect_choice, expect_integer, expect_integers
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
 from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.int_tuple import size as size_of
 from cute_py.layout.layout import Layout, make
-from cute_py.layout.leaf import value_of
 from cute_py.layout.offsets import bounds, domain_size, integer_axes, offsets
+from cute_py.layout.recast import bits_of
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves
 
@@ -76,11 +90,6 @@ def entangled(modes: list[Mode]) -> list[Mode]:
     return rest
 
 
-def _pair_collides(a: Mode, b: Mode) -> bool:
-    g = math.gcd(a[1], b[1])
-    return b[1] // g < a[0] and a[1] // g < b[0]
-
-
 def _counted(layout: Any, size: int) -> Any:
     """All offsets, one row each if they are coordinates."""
     if size > MAX_COUNTED:
@@ -95,8 +104,8 @@ def _counted(layout: Any, size: int) -> Any:
 def _distinct(table: Any) -> int:
     import numpy as np
 
-    if not len(table) or table.shape[1] > 1:
-        return len(np.unique(table, axis=0)) if len(table) else 0
+    if table.shape[1] > 1 or not len(table):
+        return len(np.unique(table, axis=0))
     column = table[:, 0]
     low, span = column.min(), int(column.max()) - int(column.min()) + 1
     if span > 16 * len(column):
@@ -106,31 +115,23 @@ def _distinct(table: Any) -> int:
     return int(seen.sum())
 
 
-def _size(layout: Layout) -> int:
-    n = 1
-    for s in leaves(layout._shape):
-        n *= value_of(s)
-    return n
-
-
 def _one_to_one(layout: Layout) -> bool:
     axes = integer_axes(layout)
-    size = _size(layout)
-    if size <= 1:
-        return True
     sizes = leaves(axes[0][0])
-    columns = [[d for d in step if d] for step in zip(*[leaves(stride) for _, stride in axes], strict=True)]
-    if any(s > 1 and not column for s, column in zip(sizes, columns, strict=True)):
+    if prod(sizes) <= 1:
+        return True
+    steps = [leaves(stride) for _, stride in axes]
+    if any(s > 1 and not any(column) for s, *column in zip(sizes, *steps, strict=True)):
         return False
-    decided = True
-    for _, stride in axes:
-        rest = entangled([(s, abs(d)) for s, d in zip(sizes, leaves(stride), strict=True) if d and s > 1])
-        if any(_pair_collides(a, b) for a, b in combinations(rest, 2)):
-            return False
-        decided = decided and len(rest) <= 2
+    for axis in steps:
+        rest = entangled([(s, abs(d)) for s, d in zip(sizes, axis, strict=True) if d and s > 1])
+        for (s0, d0), (s1, d1) in combinations(rest, 2):
+            g = math.gcd(d0, d1)
+            if d1 // g < s0 and d0 // g < s1:
+                return False
         if len(rest) > 2:
             flat = make(tuple([s for s, _ in rest]), tuple([d for _, d in rest]))
-            count = _size(flat)
+            count = domain_size(flat)
             if _distinct(_counted(flat, count)) != count:
                 return False
     return True
@@ -174,16 +175,9 @@ def is_bijective(layout: Any) -> bool:
             if low < 0:
                 return False
             box *= high + 1
-        return box == _size(layout) or not _size(layout)
+        return domain_size(layout) in (box, 0)
     table = _counted(layout, domain_size(layout))
     return bool(table.size == 0 or (np.min(table) == 0 and np.max(table) == len(table) - 1))
-
-
-def _ints(layout: Any) -> Layout | None:
-    """A plain layout of integer strides, or None."""
-    if isinstance(layout, Layout) and len(integer_axes(layout)) == 1:
-        return layout
-    return None
 
 
 def overlaps(a: Any, b: Any = None, shift: int = 0) -> bool:
@@ -201,10 +195,10 @@ def overlaps(a: Any, b: Any = None, shift: int = 0) -> bool:
     shift = expect_integer(shift, "shift", unit="elements")
     if b is None:
         return not is_injective(a)
-    x, y = _ints(a), _ints(b)
-    if x is not None and y is not None:
-        (sx, dx), (sy, dy) = integer_axes(x)[0], integer_axes(y)[0]
-        if not _size(x) or not _size(y):
+    axes = [integer_axes(t) if isinstance(t, Layout) else [] for t in (a, b)]
+    if len(axes[0]) == len(axes[1]) == 1:
+        (sx, dx), (sy, dy) = axes[0][0], axes[1][0]
+        if not domain_size(a) or not domain_size(b):
             return False
         (low_x, high_x), (low_y, high_y) = bounds(sx, dx), bounds(sy, dy)
         if high_x < low_y + shift or high_y + shift < low_x:
@@ -234,12 +228,12 @@ def footprint(layout: Any) -> Footprint:
         if len(axes) != 1:
             raise InvalidTypeError("a footprint needs integer strides", {"layout": layout}, "take one codomain axis")
         shape, stride = axes[0]
-        if not _size(layout):
+        if not domain_size(layout):
             return Footprint(0, -1, 0)
         low, high = bounds(shape, stride)
         moving = [(s, d) for s, d in zip(leaves(shape), leaves(stride), strict=True) if d and s > 1]
         core = make(tuple([s for s, _ in moving]), tuple([d for _, d in moving]))
-        size = _size(core)
+        size = domain_size(core)
         return Footprint(low, high, size if _one_to_one(core) else _distinct(_counted(core, size)))
     if domain_size(layout) > MAX_COUNTED:
         raise LayoutError(
@@ -249,3 +243,326 @@ def footprint(layout: Any) -> Footprint:
     if not table.size:
         return Footprint(0, -1, 0)
     return Footprint(int(table.min()), int(table.max()), _distinct(table.reshape(-1, 1)))
+
+
+def is_surjective(layout: Any, codomain: int | None = None) -> bool:
+    """Does the layout reach every offset from its lowest to its highest one; with `codomain`, all of 0 .. codomain-1?
+
+    >>> is_surjective(parse("4:1")), is_surjective(parse("4:2")), is_surjective(parse("4:1"), 8)
+    (True, False, False)
+    """
+    reached = footprint(layout)
+    if codomain is None:
+        return reached.distinct == reached.span
+    count = expect_integer(codomain, "the size of the codomain", 0)
+    if count == 0:
+        return reached.distinct == 0
+    return reached.lowest == 0 and reached.highest == count - 1 and reached.distinct == count
+
+
+def is_contiguous(layout: Any) -> bool:
+    """Is every offset of a block reached once: no gaps, no two elements at one place?
+
+    >>> is_contiguous(parse("(2,2):(2,1)")), is_contiguous(parse("(4,2):(0,1)")), is_contiguous(parse("4:2"))
+    (True, False, False)
+    """
+    return is_surjective(layout) and is_injective(layout)
+
+
+def contiguity(layout: Any) -> int:
+    """How many elements from the first on have offsets one after another: the widest vector access, in elements.
+
+    >>> contiguity(parse("(4,8):(1,8)")), contiguity(parse("(4,8):(8,1)")), contiguity(parse("(4,8):(1,4)"))
+    (4, 1, 32)
+    """
+    import numpy as np
+
+    table = np.asarray(offsets(layout)).reshape(-1, order="F")
+    if not len(table):
+        return 0
+    steps = np.flatnonzero(np.diff(table) != 1)
+    return int(steps[0]) + 1 if len(steps) else len(table)
+
+
+def _permutation(layout: Any) -> list[int]:
+    import numpy as np
+
+    if not is_contiguous(layout):
+        raise LayoutError(
+            "a layout with gaps or repeated offsets is no permutation",
+            {"layout": layout, "elements": size_of(layout), "reached": footprint(layout)},
+        )
+    table = np.asarray(offsets(layout)).reshape(-1, order="F")
+    return [int(x) for x in table - table.min()] if len(table) else []
+
+
+def cycles(layout: Any) -> list[list[int]]:
+    """The cycles of a layout as a permutation of its indices, those of one element too.
+
+    Raises:
+        LayoutError: offsets with gaps, or reached twice.
+
+    >>> cycles(parse("(2,2):(2,1)"))
+    [[0], [1, 2], [3]]
+    """
+    targets = _permutation(layout)
+    seen = [False] * len(targets)
+    found = []
+    for start in range(len(targets)):
+        cycle = []
+        current = start
+        while not seen[current]:
+            seen[current] = True
+            cycle.append(current)
+            current = targets[current]
+        if cycle:
+            found.append(cycle)
+    return found
+
+
+def order(layout: Any) -> int:
+    """How often a layout must be applied to itself to be the identity: the least common multiple of its cycles.
+
+    >>> order(parse("(2,2):(2,1)")), order(parse("(2,4):(4,1)")), order(parse("8:1"))
+    (2, 3, 1)
+    """
+    return math.lcm(*(len(c) for c in cycles(layout)))
+
+
+BANKS = 32
+BANK_BYTES = 4
+SECTOR_BYTES = 32
+LINE_BYTES = 128
+MAX_BITS = 1 << 16
+"""Bits of one element: the largest power of two that a box can hold is far below."""
+MAX_ACCESSES = 1 << 20
+"""Elements of one access: 1024 threads with more values than registers hold are below."""
+WARP = 32
+"""Threads whose access is one request; more threads are several requests."""
+VECTOR_BITS = (128, 64, 32)
+"""Widths of one thread's access above which a request takes more than one phase."""
+
+
+@dataclass(frozen=True, slots=True)
+class BankConflicts:
+    """Shared-memory cost of an access.
+
+    `wavefronts`: per phase of each warp, how many rounds it takes; 1 is conflict-free. `vector_bits`: width of one
+    thread's access.
+    """
+
+    vector_bits: int
+    wavefronts: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        expect_choice(self.vector_bits, (8, 16, 32, 64, 128), "vector_bits")
+        if not expect_integers(self.wavefronts, "wavefronts", 1, unit="rounds"):
+            raise InvalidValueError("wavefronts is empty; an access has at least one phase")
+
+    @property
+    def total(self) -> int:
+        """Rounds of all phases."""
+        return sum(self.wavefronts)
+
+    @property
+    def conflicts(self) -> int:
+        """Rounds beyond one per phase; 0 is conflict-free."""
+        return self.total - len(self.wavefronts)
+
+    @property
+    def ways(self) -> int:
+        """The worst phase: an n-way conflict."""
+        return max(self.wavefronts)
+
+
+@dataclass(frozen=True, slots=True)
+class Coalescing:
+    """Global-memory cost of an access: 32-byte sectors, 128-byte lines, the bytes asked for; the sum over warps."""
+
+    sectors: int
+    lines: int
+    bytes_requested: int
+
+    def __post_init__(self) -> None:
+        for name in ("sectors", "lines", "bytes_requested"):
+            expect_integer(getattr(self, name), name, 0)
+
+    @property
+    def efficiency(self) -> float:
+        """Distinct bytes asked for / bytes moved; 1.0 is perfectly coalesced."""
+        return self.bytes_requested / (self.sectors * SECTOR_BYTES) if self.sectors else 1.0
+
+
+_ACCESSES = ("row", "column", "ldmatrix")
+
+
+def accessed(layout: Any, access: Any, bits: int, vector_bits: int | None = None) -> Any:
+    """(thread, value) -> offset, int64 array, of an access to a tile.
+
+    Args:
+        layout: (row, column) -> offset in elements.
+        access: a TiledCopy (its source side), a thread-value layout into the tile's elements, first mode fastest, or
+            'row', 'column': consecutive threads take consecutive elements along the rows, the columns, until the tile
+            is done; 'ldmatrix': each thread gives the address of 16 bytes, eight threads those of an 8x8 matrix of 16
+            bits.
+        bits: of an element.
+        vector_bits: elements that a thread takes at once in a row or column; default the widest that are contiguous.
+    """
+    import numpy as np
+
+    if hasattr(access, "tidfrg_S"):
+        parts = access.tidfrg_S(layout)
+        table = offsets(parts)
+        return table.reshape(table.shape[0], -1, order="F")
+    table = offsets(layout)
+    if not isinstance(access, str):
+        places = offsets(access)
+        if places.min() < 0 or places.max() >= table.size:
+            raise InvalidValueError(
+                "a thread-value layout leaves the tile", {"access": access, "elements of the tile": table.size}
+            )
+        return table.ravel(order="F")[places]
+    expect_choice(access, _ACCESSES, "access")
+    if table.ndim != 2:
+        raise InvalidTypeError(f"a tile has a row and a column, got {table.ndim} modes", {"layout": layout})
+    if access == "ldmatrix":
+        per_row = max(128 // bits, 1)
+        if (np.diff(table[:, :per_row], axis=1) != 1).any():
+            table = table.T
+        rows, columns = table.shape
+        if rows % 8 or columns % per_row or 128 % bits:
+            raise InvalidValueError(f"ldmatrix takes 8 rows of {per_row} contiguous elements", {"layout": layout})
+        return table.reshape(rows, -1, per_row).swapaxes(0, 1).reshape(-1, per_row)
+    flat = table.ravel(order="C" if access == "row" else "F")
+    for width in VECTOR_BITS if vector_bits is None else (vector_bits,):
+        if width % bits == 0 and flat.size % (width // bits) == 0:
+            taken = flat.reshape(-1, width // bits)
+            aligned = not (taken[:, 0] * bits % width).any()
+            if vector_bits is not None or (aligned and not (np.diff(taken, axis=1) != 1).any()):
+                return taken
+    return flat[:, None]
+
+
+def _element_offsets(layout: Any, base: Any, bits: int, access: Any = None, vector_bits: int | None = None) -> Any:
+    """int64 array (threads, values) of element offsets, whose bits from byte `base` on are counted in 64 bits."""
+    base = expect_integer(base, "base", unit="bytes")
+    if not 1 <= bits <= MAX_BITS:
+        raise InvalidValueError(f"an element of {bits} bits; must be 1 to {MAX_BITS}")
+    count = domain_size(layout)
+    if count > MAX_ACCESSES:
+        raise InvalidValueError(
+            f"a warp access of {count} elements; at most {MAX_ACCESSES} are counted", {"layout": layout}
+        )
+    table = offsets(layout) if access is None else accessed(layout, access, bits, vector_bits)
+    if not table.size:
+        raise InvalidValueError("a warp access has at least one thread and one value", {"layout": layout})
+    reach = max(abs(int(table.min())), abs(int(table.max()))) * bits + abs(int(base)) * 8
+    if reach >= 2**62:
+        raise InvalidValueError(f"an access {reach} bits from address 0; must be less than 2**62", {"base": base})
+    if table.ndim == 1:
+        table = table[:, None]
+    if table.ndim != 2:
+        raise InvalidTypeError(
+            f"a warp access is a layout of (thread) or (thread, value), got {table.ndim} modes", {"layout": layout}
+        )
+    return table
+
+
+def bank_conflicts(
+    layout: Any, dtype: Any, *, access: Any = None, vector_bits: int | None = None, base: int = 0
+) -> BankConflicts:
+    """The shared-memory bank conflicts of one access; of more than 32 threads, one warp after another.
+
+    Args:
+        layout: (thread) or (thread, value) -> offset in elements; plain or swizzled. With `access`, that of a tile.
+        access: who touches which element of the tile: a TiledCopy, a thread-value layout, 'row', 'column' or
+            'ldmatrix'; see `accessed`.
+        dtype: element type, or its bits (8 and more).
+        vector_bits: width of one thread's access: 8, 16, 32, 64 or 128. Default: the widest that the values fill, at
+            most 128. More values than one access holds are several accesses, whose phases are listed in order.
+        base: byte address of offset 0.
+    Raises:
+        LayoutError: the values of one access are not contiguous, or not aligned to its width.
+    Source:
+        CUDA C++ Programming Guide, shared memory of compute capability 5.x and newer (32 banks of 32 bits); the phases
+        of 64- and 128-bit accesses are documented by practice (profilers' wavefronts), not measured here.
+
+    >>> bank_conflicts(Layout(32, 32), "float32").ways          # a column of a 32x32 tile
+    32
+    >>> bank_conflicts(Layout((8, 8), (64, 1)), "float16").wavefronts
+    (8,)
+    >>> bank_conflicts(composition(Swizzle(3, 3, 3), Layout((8, 8), (64, 1))), "float16").wavefronts
+    (1,)
+    >>> bank_conflicts(Layout((8, 64), (64, 1)), "float16", access="ldmatrix").ways
+    8
+    """
+    import numpy as np
+
+    bits = bits_of(dtype)
+    if vector_bits is not None:
+        expect_integer(vector_bits, "vector_bits")
+    if vector_bits is None and hasattr(access, "tidfrg_S"):
+        vector_bits = next((w for w in (*VECTOR_BITS, 16, 8) if access.atom.num_val_src * bits % w == 0), None)
+    table = _element_offsets(layout, base, bits, access, vector_bits)
+    if bits % 8:
+        raise InvalidValueError(f"bank conflicts count bytes; an element has {bits} bits")
+    threads, values = table.shape
+    width = vector_bits
+    if width is None:
+        width = next((w for w in VECTOR_BITS if values * bits % w == 0 and w % bits == 0), bits)
+    if width not in (8, 16, 32, 64, 128) or width % bits or values * bits % width:
+        raise InvalidValueError(
+            f"an access of {width} bits does not hold whole elements of {bits} bits, {values} to a thread"
+        )
+    per_access, size = width // bits, width // 8
+    address = base + table * (bits // 8)
+    groups = address.reshape(threads, -1, per_access)
+    first = groups[:, :, 0]
+    if (np.diff(groups, axis=2) != bits // 8).any():
+        raise LayoutError("the values of one access are not contiguous", {"layout": layout, "access": f"{width} bits"})
+    if (first % size).any():
+        raise LayoutError(f"an access of {size} bytes is not aligned to its width", {"layout": layout, "base": base})
+    together = WARP * BANK_BYTES // max(size, BANK_BYTES)
+    rounds = []
+    for access in range(first.shape[1]):
+        for begin in range(0, threads, together):
+            starts = first[begin : begin + together, access]
+            words = np.unique((starts[:, None] + np.arange(0, size, min(size, BANK_BYTES))) // BANK_BYTES)
+            rounds.append(int(np.bincount(words % BANKS, minlength=BANKS).max()))
+    return BankConflicts(width, tuple(rounds))
+
+
+def coalescing(
+    layout: Any, dtype: Any, *, access: Any = None, vector_bits: int | None = None, base: int = 0
+) -> Coalescing:
+    """The sectors and lines of global memory that an access touches; of more than 32 threads, the sum of the warps.
+
+    Args:
+        layout: (thread) or (thread, value) -> offset in elements. With `access`, that of a tile.
+        access: who touches which element of the tile: a TiledCopy, a thread-value layout, 'row' or 'column'; see
+            `accessed`.
+        vector_bits: what a thread takes at once in a row or column; default the widest that is contiguous.
+        dtype: element type, or its bits.
+        base: byte address of offset 0.
+
+    >>> coalescing(Layout(32), "float32")
+    Coalescing(sectors=4, lines=1, bytes_requested=128)
+    >>> coalescing(Layout(32, 64), "float16").sectors
+    32
+    """
+    import numpy as np
+
+    bits = bits_of(dtype)
+    table = _element_offsets(layout, base, bits, access, vector_bits)
+    counts = [_touched(np.unique(table[begin : begin + WARP]), bits, base) for begin in range(0, table.shape[0], WARP)]
+    return Coalescing(*map(sum, zip(*counts, strict=True)))
+
+
+def _touched(elements: Any, bits: int, base: int) -> tuple[int, int, int]:
+    """Sectors, lines and bytes of the elements of one request."""
+    import numpy as np
+
+    begin = base * 8 + elements * bits
+    spread = np.arange(0, bits, 8) if bits % 8 == 0 else np.array([0, bits - 1])
+    touched = np.unique((begin[:, None] + spread) // 8)
+    return len(np.unique(touched // SECTOR_BYTES)), len(np.unique(touched // LINE_BYTES)), len(touched)

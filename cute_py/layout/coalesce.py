@@ -12,68 +12,63 @@ from collections.abc import Callable
 from typing import Any
 
 from cute_py.errors import StaticAssertError
-from cute_py.layout.arithmetic import coalesced_shape
-from cute_py.layout.domain import on_domain
-from cute_py.layout.layout import Layout, joined, make
-from cute_py.layout.leaf import Tree, internal, public, same, times, tree_text
-from cute_py.layout.trees import check_depth, leaves, like, modes
+from cute_py.layout.int_tuple import compact_order
+from cute_py.layout.layout import Layout, domain_of, joined, make, on_domain
+from cute_py.layout.leaf import Recorder, Tree, internal, is_static, public, same, times, tree_text
+from cute_py.layout.trees import check_depth, leaves, map_leaves, modes, unflatten_leaves
 
 
-def _merged_backwards(shapes: list[Any], strides: list[Any], count: int, shape: Any, stride: Any) -> tuple[Tree, Tree]:
-    """Fold the first `count` flat modes, last to first, into the mode shape:stride."""
-    new_shapes, new_strides = [shape], [stride]
-    for i in range(count - 1, -1, -1):
+def coalesced(shape: Tree, stride: Tree, beyond: bool = False, record: Recorder | None = None) -> tuple[Tree, Tree]:
+    """Internal trees -> flat internal shape and stride of the same function on the domain.
+
+    Args:
+        beyond: keep the function beyond the domain too; a trailing static 1 keeps its stride as the mode that goes on
+            (CuTe's coalesce_x).
+    """
+    shapes, strides = leaves(shape), leaves(stride)
+    if not shapes:
+        return 1, 0
+    # C++'s bw_coalesce: from the last mode to the first, each joins the front of the result or becomes its new front.
+    new_shapes, new_strides = [2 if beyond and shapes[-1] == 1 else shapes[-1]], [strides[-1]]
+    for i in range(len(shapes) - 2, -1, -1):
         s = shapes[i]
-        if s == 1:
-            continue
         d = strides[i]
         front = new_shapes[-1]
-        if front == 1 and len(new_shapes) == 1:
+        if s == 1:  # C++: is_constant<1> of the mode; it moves nothing
+            if record:
+                record("drop", s, d)
+        elif front == 1 and len(new_shapes) == 1:  # C++: is_constant<1, NewShape>; the result was trivial so far
+            if record:
+                record("drop", front, new_strides[0])
             new_shapes[0], new_strides[0] = s, d
         elif type(front) is int and (
             s * d == new_strides[-1] if type(d) is int and type(s) is int else same(times(s, d), new_strides[-1])
-        ):
+        ):  # C++: is_constant<true, old_shape * old_stride == new_stride>; they are one mode
+            if record:
+                record("merge", s, d, front, new_strides[-1])
             new_shapes[-1], new_strides[-1] = s * front, d
         else:
+            if record:
+                record("keep apart", s, d, front, new_strides[-1])
             new_shapes.append(s)
             new_strides.append(d)
     if len(new_shapes) == 1:
-        if new_shapes[0] == 1:
-            return 1, 0
-        return new_shapes[0], new_strides[0]
+        return (1, 0) if new_shapes[0] == 1 else (new_shapes[0], new_strides[0])
     new_shapes.reverse()
     new_strides.reverse()
     return tuple(new_shapes), tuple(new_strides)
 
 
-def coalesced(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
-    """Internal trees -> flat internal shape and stride of the same function on the domain."""
-    shapes, strides = leaves(shape), leaves(stride)
-    if not shapes:
-        return 1, 0
-    return _merged_backwards(shapes, strides, len(shapes) - 1, shapes[-1], strides[-1])
-
-
-def coalesced_beyond(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
-    """As `coalesced`, and the same function beyond the domain too: a trailing static 1 keeps its stride as the mode
-    that goes on (CuTe's coalesce_x)."""
-    shapes, strides = leaves(shape), leaves(stride)
-    if not shapes:
-        return 1, 0
-    last = 2 if shapes[-1] == 1 else shapes[-1]
-    return _merged_backwards(shapes, strides, len(shapes) - 1, last, strides[-1])
-
-
-def coalesced_beyond_by(shape: Tree, stride: Tree, profile: Tree) -> tuple[Tree, Tree]:
-    """`coalesced_beyond` at the leaves of `profile`; modes beyond it stay as they are."""
+def coalesced_by(profile: Tree, shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
+    """`coalesced` beyond the domain, at the leaves of `profile`; modes that the profile does not have stay."""
     if type(profile) is not tuple:
-        return coalesced_beyond(shape, stride)
+        return coalesced(shape, stride, True)
     shapes, strides = modes(shape), modes(stride)
     if len(profile) > len(shapes):
         raise StaticAssertError(
             "tuple_size<IntTuple>::value <= rank", {"profile": tree_text(profile), "shape": tree_text(shape)}
         )
-    pairs = [coalesced_beyond_by(*t) for t in zip(shapes, strides, profile, strict=False)]
+    pairs = [coalesced_by(*t) for t in zip(profile, shapes, strides, strict=False)]
     rest = len(profile)
     return (*[p[0] for p in pairs], *shapes[rest:]), (*[p[1] for p in pairs], *strides[rest:])
 
@@ -117,7 +112,7 @@ def without_zeros(shape: Tree, guide: Tree) -> Tree:
         if len(modes(shape)) != len(guide):
             raise StaticAssertError("Mismatched Ranks", {"shape": tree_text(shape), "profile": tree_text(guide)})
         return tuple([without_zeros(s, g) for s, g in zip(modes(shape), guide, strict=True)])
-    return like(shape, 1) if type(guide) is int and guide == 0 else shape
+    return map_leaves(lambda _: 1, shape) if type(guide) is int and guide == 0 else shape
 
 
 def filter_zeros(layout: Any, profile: Tree = None) -> Any:
@@ -147,3 +142,46 @@ def filter(layout: Any, profile: Tree = None) -> Any:
             return make(shape, stride, layout._assumptions)
         return _by_profile(filter, layout, profile)
     return on_domain(filter, layout, profile)
+
+
+def coalesced_shape(shape: Tree) -> Tree:
+    """Merge neighbours that are both static or both run-time."""
+    if type(shape) is not tuple:
+        return shape
+    flat = leaves(shape)
+    if not flat:
+        return 1
+    out = [flat[0]]
+    for x in flat[1:]:
+        if is_static(out[-1]) == is_static(x):
+            out[-1] = out[-1] * x
+        else:
+            out.append(x)
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+def make_layout_like(layout: Any, tiler: Any = None) -> Layout:
+    """A compact layout of the same shape whose strides are ordered like the layout's; static stride 0 stays 0.
+
+    With a tiler, the tile's shape and its strides in the layout: mode by mode, the layout's own.
+
+    >>> print(make_layout_like(Layout((Int(2), Int(3), Int(4)), (Int(0), Int(42), Int(1)))))
+    (_2,_3,_4):(_0,_4,_1)
+    >>> print(make_layout_like(Layout((Int(64), Int(32)), (Int(32), Int(1))), (Int(8), Int(4))))
+    (_8,_4):(_32,_1)
+    """
+    if tiler is not None:
+        return _tile_of(domain_of(layout), tiler)
+    inner = domain_of(layout)
+    shape = without_zeros(inner._shape, inner._stride)
+    return make(inner._shape, compact_order(shape, inner._stride), inner._assumptions)
+
+
+def _tile_of(layout: Layout, tiler: Any) -> Layout:
+    """A shape with the strides of a layout's leaves, one after another."""
+    shape = tiler.shape if isinstance(tiler, Layout) else tiler
+    strides = list(leaves(layout.stride))
+    wanted = len(leaves(shape))
+    if wanted > len(strides):
+        raise StaticAssertError(f"the tile has {wanted} modes, the layout {len(strides)}", {"layout": layout})
+    return Layout(shape, unflatten_leaves(tuple(strides[:wanted]), shape) if isinstance(shape, tuple) else strides[0])

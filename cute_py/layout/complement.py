@@ -9,82 +9,94 @@ multiple of the last end that holds n; otherwise, as in C++, those between are l
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
 from cute_py.errors import StaticAssertError
-from cute_py.layout.arithmetic import ceil_div_of, coalesced_shape, compact_left, product_of, smallest
-from cute_py.layout.coalesce import coalesced, without_zeros
+from cute_py.layout.coalesce import coalesced, coalesced_shape, without_zeros
 from cute_py.layout.coprofile import along_axis, axis_paths, coprofile_of, coshape_of, on_axis
-from cute_py.layout.domain import domain_of, shape_of
-from cute_py.layout.layout import Layout, make
-from cute_py.layout.leaf import Int, Tree, tree_text, trunc_div
-from cute_py.layout.trees import at, is_underscore, leaves, modes, unwrap
+from cute_py.layout.int_tuple import ceil_div_of, compact_left, product_of
+from cute_py.layout.layout import Layout, domain_of, make, shape_of
+from cute_py.layout.leaf import Int, Recorder, Tree, leaf_text, mode_text, trunc_div
+from cute_py.layout.trees import at, is_underscore, leaves, unwrap
 
 
-def complement_trees(shape: Tree, stride: Tree, cotarget: Tree) -> tuple[Tree, Tree]:
-    """Internal: `shape:stride` is already filtered (flat, no static stride 0, no static size 1)."""
-    if type(stride) is int and stride == 0:
-        whole = coalesced_shape(cotarget)
-        return whole, compact_left(whole)[0]
-    shapes, strides = list(modes(shape)), list(modes(stride))
-    if len(shapes) > 1 and not all(type(d) is int for d in strides):
-        raise StaticAssertError(
-            "Dynamic-stride complement only for rank-1 layouts",
-            {"layout": f"{tree_text(shape)}:{tree_text(stride)}"},
-            "make the strides static with Int(...)",
-        )
-    out_shape: list[Any] = []
-    out_stride: list[Any] = [1]
-    while shapes:
-        least = smallest(strides)
-        i = strides.index(least) if len(strides) > 1 else 0
-        gap = trunc_div(least, out_stride[-1])
-        if type(gap) is int and gap == 0:
-            raise StaticAssertError(
-                "Non-injective Layout detected in complement.",
-                {
-                    "layout": f"{tree_text(shape)}:{tree_text(stride)}",
-                    "stride": f"{tree_text(least)} lies below {tree_text(out_stride[-1])}, the end of those before",
-                },
-            )
-        out_shape.append(gap)
-        out_stride.append(least * shapes[i])
-        del shapes[i], strides[i]
-    end = out_stride.pop()
-    rest_shape = coalesced_shape(ceil_div_of(cotarget, end))
-    rest_stride, _ = compact_left(rest_shape, end)
-    return coalesced((tuple(out_shape), rest_shape), (tuple(out_stride), rest_stride))
+def filtered(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
+    """Internal trees -> the flat modes that move."""
+    return coalesced(without_zeros(shape, stride), stride)
 
 
-def _all_static(layout: Any, cotarget: Any) -> tuple[Tree, Tree] | None:
-    """The complement of positive static sizes and strides below a positive static number; None where the general
-    way has to decide or to refuse."""
-    if type(layout) is not Layout or type(cotarget) is not Int or cotarget < 1:
-        return None
+def _ascending(shape: Tree, stride: Tree) -> list[tuple[Any, Any]] | None:
+    """(stride, size) of the modes that move, the smallest stride first; None where strides have no order."""
+    moving = [(d, s) for s, d in zip(leaves(shape), leaves(stride), strict=True) if d != 0 and s != 1]
+    if len(moving) == 1:
+        return None if hasattr(moving[0][0], "modes") else moving
     try:
-        moving = sorted([(d, s) for s, d in zip(leaves(layout._shape), leaves(layout._stride), strict=True) if d != 0])
-    except TypeError:  # run-time numbers and bases have no order
+        moving.sort(key=itemgetter(0))
+    except TypeError:  # run-time numbers or bases
         return None
+    return moving
+
+
+def complement_of(layout: Layout, target: Tree, record: Recorder | None = None) -> Layout:
+    """The complement of a layout below an internal size, shape, or size for each codomain axis."""
+    moving = _ascending(layout._shape, layout._stride)
+    if moving is None or type(target) is not int:
+        profile = coprofile_of(layout._stride)
+        if profile != 0:
+            return _by_axis(layout, profile, target)
+        if moving is None:  # C++: static_assert
+            raise StaticAssertError(
+                "Dynamic-stride complement only for rank-1 layouts",
+                {"layout": mode_text(*filtered(layout._shape, layout._stride))},
+                "make the strides static with Int(...)",
+            )
+    if not moving:
+        whole = coalesced_shape(target)
+        return make(whole, compact_left(whole)[0], layout._assumptions)
     out_shape: list[Any] = []
     out_stride: list[Any] = []
-    end = 1
-    for d, s in moving:
-        if s == 1:
-            continue
-        if type(s) is not int or type(d) is not int or s < 1 or d < end:
-            return None
-        gap = d // end
+    end: Any = 1
+    for d, s in moving:  # C++ folds the smallest stride out of those that are left
+        # Below this stride lies room for so many copies of what came before.
+        gap = d // end if type(d) is type(end) is int and d > 0 < end else trunc_div(d, end)
+        if type(gap) is int and gap < 1:
+            flat = filtered(layout._shape, layout._stride)
+            if flat != (layout._shape, layout._stride):  # modes that run backwards join their neighbours first
+                return complement_of(make(*flat, layout._assumptions), target)
+            if gap == 0:  # C++: static_assert
+                below = f"{leaf_text(d)} lies below {leaf_text(end)}, the end of those before"
+                facts = {"layout": layout, "stride": below}
+                raise StaticAssertError("Non-injective Layout detected in complement.", facts)
+        if record:
+            record("gap", s, d, gap, end)
         if gap != 1:
             out_shape.append(gap)
             out_stride.append(end)
         end = d * s
-    rest = -(-int(cotarget) // end)
-    if rest != 1:
+    known = type(target) is type(end) is int and target > 0 < end
+    rest: Any = -(-target // end) if known else coalesced_shape(ceil_div_of(target, end))
+    if record:
+        record("tail", rest, compact_left(rest, end)[0], end, target)
+    if type(rest) is tuple:
+        tail = [(s, d) for s, d in zip(rest, compact_left(rest, end)[0], strict=True) if s != 1]
+        out_shape += [s for s, _ in tail]
+        out_stride += [d for _, d in tail]
+    elif rest != 1:
         out_shape.append(rest)
         out_stride.append(end)
     if not out_shape:
-        return 1, 0
-    return unwrap(out_shape), unwrap(out_stride)
+        return make(1, 0, layout._assumptions)
+    return make(unwrap(out_shape), unwrap(out_stride), layout._assumptions)
+
+
+def _by_axis(layout: Layout, profile: Tree, target: Tree) -> Layout:
+    parts = []
+    for path in axis_paths(profile):
+        size = at(target, path) if type(target) is tuple else target
+        mine = complement_of(make(layout._shape, along_axis(layout._stride, path)), size)
+        parts.append((mine._shape, on_axis(mine._stride, path, layout._stride)))
+    return make(tuple([p[0] for p in parts]), tuple([p[1] for p in parts]))
 
 
 def complement(layout: Any, cotarget: Any = None) -> Any:
@@ -104,23 +116,14 @@ def complement(layout: Any, cotarget: Any = None) -> Any:
     """
     if is_underscore(layout):
         return layout
-    quick = _all_static(layout, cotarget)
-    if quick is not None:
-        return make(*quick, layout._assumptions)
-    inner = domain_of(layout)
-    shape, stride = coalesced(without_zeros(inner._shape, inner._stride), inner._stride)
+    inner = layout if type(layout) is Layout else domain_of(layout)
+    if type(cotarget) is Int:
+        return complement_of(inner, cotarget.real)
     profile = coprofile_of(inner._stride)
-    if cotarget is None:
-        target = coshape_of(shape, stride)
-    else:
+    if cotarget is not None:
         target = shape_of(cotarget)
-    if profile == 0:
-        target = target if cotarget is not None else product_of(target)
-        return make(*complement_trees(shape, stride, target), inner._assumptions)
-    parts = []
-    for path in axis_paths(profile):
-        mine = along_axis(inner._stride, path)
-        size = at(target, path) if type(target) is tuple else target
-        s, d = complement_trees(*coalesced(without_zeros(inner._shape, mine), mine), size)
-        parts.append((s, on_axis(d, path, inner._stride)))
-    return make(tuple([p[0] for p in parts]), tuple([p[1] for p in parts]))
+    elif profile == 0:
+        target = product_of(coshape_of(inner._shape, inner._stride))
+    else:
+        target = coshape_of(*filtered(inner._shape, inner._stride))
+    return complement_of(inner, target) if profile == 0 else _by_axis(inner, profile, target)

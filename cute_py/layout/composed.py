@@ -11,13 +11,13 @@ from __future__ import annotations
 from typing import Any
 
 from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError, given
-from cute_py.layout.arithmetic import as_python_int, crd2idx_of, product_of
 from cute_py.layout.composition import compose_tiler, composition
 from cute_py.layout.coprofile import cosize
+from cute_py.layout.int_tuple import as_python_int, crd2idx_of, product_of
 from cute_py.layout.inverse import left_inverse, max_common_layout, max_common_vector, right_inverse
 from cute_py.layout.layout import Layout, make
-from cute_py.layout.leaf import Int, Tree, internal, internal_leaf, leaf_text, public
-from cute_py.layout.trees import all_underscore, check_depth, has_underscore, slice_tree
+from cute_py.layout.leaf import Int, Tree, internal, internal_leaf, public
+from cute_py.layout.trees import all_underscore, check_depth, has_underscore, is_underscore, map_leaves, slice_tree
 
 
 class ComposedLayout:
@@ -192,20 +192,5 @@ def slice_parts(coord: Tree, layout: Any) -> tuple[Any, Any]:
     if isinstance(layout, ComposedLayout):
         return layout.slice_and_offset(coord)
     kept = make(slice_tree(coord, layout._shape), slice_tree(coord, layout._stride), layout._assumptions)
-    return kept, public(fixed_offset(coord, layout))
-
-
-def fixed_offset(coord: Tree, layout: Layout) -> Any:
-    """Internal offset of a coordinate whose `_` count as static 0."""
-    return crd2idx_of(_zeroed(coord), layout._shape, layout._stride)
-
-
-def _zeroed(coord: Tree) -> Tree:
-    if type(coord) is tuple:
-        return tuple([_zeroed(c) for c in coord])
-    return 0 if has_underscore(coord) else internal_leaf(coord)
-
-
-def offset_text(offset: Any) -> str:
-    """An internal offset as it prints."""
-    return leaf_text(offset)
+    fixed = map_leaves(lambda c: 0 if is_underscore(c) else internal_leaf(c), coord)
+    return kept, public(crd2idx_of(fixed, layout._shape, layout._stride))

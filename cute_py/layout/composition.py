@@ -18,27 +18,26 @@ from typing import Any, TypeAlias
 
 from cute_py.argument_checks import expect
 from cute_py.errors import CompositionMismatchError, InvalidTypeError, LayoutError, StaticAssertError, given
-from cute_py.layout.arithmetic import as_python_int, ceil_div_leaf, crd2idx_of, product_of
-from cute_py.layout.coalesce import coalesced_beyond, coalesced_beyond_by
+from cute_py.layout.coalesce import coalesced, coalesced_by
 from cute_py.layout.coprofile import coprofile_of
-from cute_py.layout.domain import on_domain
-from cute_py.layout.layout import Layout, joined, make
+from cute_py.layout.int_tuple import as_python_int, product_of
+from cute_py.layout.layout import Layout, joined, make, on_domain
 from cute_py.layout.leaf import (
     Dynamic,
     Int,
+    Recorder,
     Tree,
     divides,
     divides_or_exceeds,
     internal_leaf,
     is_short,
     leaf_text,
-    magnitude,
-    minimum,
-    public,
+    least,
+    mode_text,
+    quotient,
     sign,
     times,
     tree_text,
-    trunc_div,
     value_of,
 )
 from cute_py.layout.trees import at, check_depth, is_underscore, modes, unwrap
@@ -47,149 +46,125 @@ Notes: TypeAlias = dict[Any, None]
 """Conditions on symbols, each once, in the order in which they came up."""
 
 
-def compose_trees(lhs_shape: Tree, lhs_stride: Tree, shape: Tree, stride: Tree, notes: Notes) -> tuple[Tree, Tree]:
+def compose_trees(
+    lhs_shape: Tree, lhs_stride: Tree, shape: Tree, stride: Tree, notes: Notes, record: Recorder | None = None
+) -> tuple[Tree, Tree]:
     """The composition of a flattened left side with shape:stride; conditions on symbols are appended to `notes`."""
-    if type(shape) is tuple:
-        pairs = [compose_trees(lhs_shape, lhs_stride, s, d, notes) for s, d in zip(shape, stride, strict=True)]
+    if type(shape) is tuple:  # C++: a tuple on the right; composition distributes over its modes
+        pairs = [compose_trees(lhs_shape, lhs_stride, s, d, notes, record) for s, d in zip(shape, stride, strict=True)]
         return tuple([p[0] for p in pairs]), tuple([p[1] for p in pairs])
     path = getattr(stride, "modes", None)
-    if path is not None:  # a basis element: compose with the mode of A that it points at
+    if path is not None:  # C++: is_scaled_basis; compose with the mode of A that it points at
         value = internal_leaf(stride.value)
         return compose_trees(at(lhs_shape, path), at(lhs_stride, path), shape, value, notes)
-    if type(stride) is int and stride == 0:
+    if record:
+        record("mode", shape, stride)
+    if type(stride) is int and stride == 0:  # C++: is_constant<0, RStride>; nothing moves
+        if record:
+            record("stay", shape, stride)
         return shape, 0
-    if type(lhs_shape) is not tuple:
+    if type(lhs_shape) is not tuple:  # C++: is_integral<LShape>; along a single mode only the stride is scaled
+        if record:
+            record("scale", shape, stride, lhs_shape, lhs_stride)
         return shape, times(stride, lhs_stride)
     if type(stride) not in (int, Dynamic):
         raise InvalidTypeError(f"can't compose with a stride that is no integer and no basis element: {stride}")
-    return _walk(lhs_shape, lhs_stride, shape, stride, notes)
+    return _walk(lhs_shape, lhs_stride, shape, stride, notes, record)
 
 
-def _walk(lhs_shape: tuple[Any, ...], lhs_stride: Any, size: Any, step: Any, notes: Notes) -> tuple[Tree, Tree]:
-    """The general case: a flat left side of rank > 1, an integer mode size:step.
+def _walk(
+    lhs_shape: tuple[Any, ...], lhs_stride: Any, size: Any, step: Any, notes: Notes, record: Recorder | None
+) -> tuple[Tree, Tree]:
+    """C++'s last branch: a flat left side of rank > 1, an integer mode size:step.
 
-    Numbers are held bare, each with a flag that says whether it is static; symbols take `_walk_symbols`.
+    Numbers and symbols are held bare, each with a flag that says whether it is static. A condition on static numbers
+    is refused like C++'s static_assert; on symbols it becomes an assumption, unless it is known to fail; on run-time
+    numbers C++ has none.
     """
     out_shape: list[Any] = []
     out_stride: list[Any] = []
-    size_static, step_static = type(size) is int, type(step) is int
-    n = size if size_static else size.value
-    d = step if step_static else step.value
+    n_static, d_static = type(size) is int, type(step) is int
+    n = size if n_static else size.value
+    d = step if d_static else step.value
+    over, direction = (d, 1) if type(d) is int and d > 0 else (abs(d), value_of(sign(step)))
+    whole, taken = n, 1
     last = len(lhs_shape) - 1
     for i in range(last):
         leaf = lhs_shape[i]
         static = type(leaf) is int
         have = leaf if static else leaf.value
-        if type(have) is not int or type(n) is not int or type(d) is not int:
-            return _walk_symbols(lhs_shape, lhs_stride, size, step, notes)
-        static = static and step_static
-        if d > 0 and have > 0:
-            if static and d >= have and d % have:
-                _refuse_stride(d, have, i, lhs_shape, lhs_stride)
-            left, following = -(-have // d), -(-d // have)
-        elif have == 0:
-            raise LayoutError("can't compose over a mode of size 0", {"left": tree_text(lhs_shape)})
+        static = static and d_static
+        if static and d >= have != 0 and d % have:  # C++: static_assert
+            _refuse_stride(d, have, i, lhs_shape, lhs_stride)
+        # C++'s next_shape and next_stride: what steps of d leave of this mode, and the step in units of the mode.
+        if type(have) is int and type(over) is int and have > 0 and over > 0:
+            left, over = -(-have // over), -(-over // have)
+            following = over * direction
         else:
-            if static and d >= have and d % have:
-                _refuse_stride(d, have, i, lhs_shape, lhs_stride)
-            over = abs(d)
-            left, following = ceil_div_leaf(have, over), ceil_div_leaf(over, have) * sign(d)
-        if (static and left == 1) or (size_static and n == 1):
-            d, step_static = following, static
+            if type(have) is type(n) is int and have == 0:
+                raise LayoutError("can't compose over a mode of size 0", {"left": tree_text(lhs_shape)})
+            if not isinstance(have, int) or not isinstance(d, int):
+                if have == 0:
+                    raise LayoutError("division by zero", {"dividend": d})
+                _note(divides_or_exceeds(have, d), notes, "Stride Divisibility Condition")
+            left, over = quotient(have + over - 1, over), quotient(over + have - 1, have)
+            following = over * direction
+            over = abs(following) if is_short(following) else over
+        if (static and left == 1) or (n_static and n == 1):  # C++: is_constant<1> of either; the mode is passed
+            if record:
+                rule = "step over" if static and left == 1 else "done"
+                record(rule, i, leaf, lhs_stride[i], _held(d, d_static), _held(left, static), _held(following, static))
+            d, d_static = following, static
             continue
-        take, taken_static = (left if left <= n else n), static and size_static
-        if take == 0 or (taken_static and n % take):
-            _refuse_size(n, take, i, lhs_shape, lhs_stride)
-        out_shape.append(take if taken_static else Dynamic(take))
-        out_stride.append(times(d if step_static else Dynamic(d), lhs_stride[i]))
-        n, size_static = trunc_div(n, take), taken_static or (size_static and n == 0)
-        d, step_static = following, static
-    tail = times(d if step_static else Dynamic(d), lhs_stride[last])
-    if not out_shape:
-        return size, tail
-    if size_static and n == 1:
+        # C++'s new_shape: min(next_shape, rest_shape) elements lie in this mode, the rest beyond it.
+        taken = taken * left
+        take_static = static and n_static
+        if type(left) is int and type(n) is int:
+            take = left if left <= n else n
+            if take == 0 or (take_static and n % take):  # C++: static_assert
+                _refuse_size(n, take, i, lhs_shape, lhs_stride)
+            rest = n // take if take > 0 else quotient(n, take)
+        else:
+            take = least(left, n)
+            if take == 0:
+                raise LayoutError("division by zero", {"dividend": n})
+            _note(divides(take, n), notes, "Shape Divisibility Condition")
+            # Long expressions: the same number, 1 where `taken` exceeds the whole, without what every mode before left.
+            rest = quotient(n, take) if is_short(n, take) else quotient(whole, least(taken, whole))
+            rest = 0 if n_static and n == 0 else rest
+        step_here = d if d_static else Dynamic(d)
+        out_shape.append(take if take_static else Dynamic(take))
+        out_stride.append(times(step_here, lhs_stride[i]))
+        rest_static = take_static or (n_static and n == 0)
+        if record:
+            numbers = (step_here, _held(left, static), _held(following, static))
+            remaining = (_held(n, n_static), out_shape[-1], _held(rest, rest_static))
+            record("walk", i, leaf, lhs_stride[i], *numbers, *remaining)
+        n, n_static, d, d_static = rest, rest_static, following, static
+    if out_shape and n_static and n == 1:  # C++: is_constant<1, rest_shape>; the last mode is not reached
         return unwrap(out_shape), unwrap(out_stride)
-    return (*out_shape, n if size_static else Dynamic(n)), (*out_stride, tail)
+    size, step = _held(n, n_static), _held(d, d_static)
+    if record:
+        record("rest", last, lhs_shape[last], lhs_stride[last], step, size)
+    tail = times(step, lhs_stride[last])
+    return ((*out_shape, size), (*out_stride, tail)) if out_shape else (size, tail)
+
+
+def _held(number: Any, static: bool) -> Any:
+    """A bare number or symbol as an internal leaf."""
+    return number if static else Dynamic(number)
 
 
 def _refuse_stride(step: int, have: int, mode: int, shape: Tree, stride: Tree) -> None:
-    raise StaticAssertError(
-        "Stride Divisibility Condition",
-        {
-            "stride": f"{leaf_text(step)} of the right side",
-            "mode": f"{leaf_text(have)} (mode {mode}) of the left side {_text(shape, stride)}",
-        },
-    )
+    where = f"{leaf_text(have)} (mode {mode}) of the left side {mode_text(shape, stride)}"
+    facts = {"stride": f"{leaf_text(step)} of the right side", "mode": where}
+    raise StaticAssertError("Stride Divisibility Condition", facts)
 
 
 def _refuse_size(size: int, take: int, mode: int, shape: Tree, stride: Tree) -> None:
-    raise StaticAssertError(
-        "Shape Divisibility Condition",
-        {
-            "size": f"{leaf_text(size)} left of the right side",
-            "takes": f"{leaf_text(take)} of mode {mode} of the left side {_text(shape, stride)}",
-        },
-    )
-
-
-def _walk_symbols(lhs_shape: tuple[Any, ...], lhs_stride: Any, size: Any, step: Any, notes: Notes) -> tuple[Tree, Tree]:
-    """`_walk` where a number is a symbol: what C++ asserts becomes an assumption, unless it is known to fail."""
-    out_shape: list[Any] = []
-    out_stride: list[Any] = []
-    last = len(lhs_shape) - 1
-    whole, taken = size, 1
-    over = magnitude(step)
-    for i in range(last):
-        have = lhs_shape[i]
-        if type(have) is int and type(step) is int and have and step % have and step >= have:
-            _refuse_stride(step, have, i, lhs_shape, lhs_stride)
-        _note_stride(step, have, notes)
-        left, rest_of_step = ceil_div_leaf(have, over), ceil_div_leaf(over, have)
-        following = rest_of_step * sign(step)
-        over = magnitude(following) if is_short(value_of(following)) else rest_of_step
-        if left == 1 or size == 1:
-            step = following
-            continue
-        take = minimum(left, size)
-        if type(take) is int and type(size) is int and (take == 0 or size % take):
-            _refuse_size(size, take, i, lhs_shape, lhs_stride)
-        _note_shape(size, take, notes)
-        out_shape.append(take)
-        out_stride.append(times(step, lhs_stride[i]))
-        taken = taken * left
-        if is_short(value_of(size), value_of(take)):
-            size = trunc_div(size, take)
-        else:  # the same number, 1 where `taken` exceeds the whole, without what every mode before left
-            size = trunc_div(whole, minimum(taken, whole))
-        step = following
-    if not out_shape:
-        return size, times(step, lhs_stride[last])
-    if size == 1:
-        return unwrap(out_shape), unwrap(out_stride)
-    return (*out_shape, size), (*out_stride, times(step, lhs_stride[last]))
-
-
-def _text(shape: Tree, stride: Tree) -> str:
-    return f"{tree_text(shape)}:{tree_text(stride)}"
-
-
-def _symbolic(*numbers: Any) -> bool:
-    return any(not isinstance(value_of(n), int) for n in numbers)
-
-
-def _note_stride(step: Any, have: Any, notes: Notes) -> None:
-    if _symbolic(step, have):
-        d, s = value_of(step), value_of(have)
-        if s == 0:
-            raise LayoutError("division by zero", {"dividend": d})
-        _note(divides_or_exceeds(s, d), notes, "Stride Divisibility Condition")
-
-
-def _note_shape(size: Any, take: Any, notes: Notes) -> None:
-    if _symbolic(size, take):
-        if value_of(take) == 0:
-            raise LayoutError("division by zero", {"dividend": value_of(size)})
-        _note(divides(value_of(take), value_of(size)), notes, "Shape Divisibility Condition")
+    where = f"{leaf_text(take)} of mode {mode} of the left side {mode_text(shape, stride)}"
+    facts = {"size": f"{leaf_text(size)} left of the right side", "takes": where}
+    raise StaticAssertError("Shape Divisibility Condition", facts)
 
 
 def _note(condition: Any, notes: Notes, name: str) -> None:
@@ -199,15 +174,11 @@ def _note(condition: Any, notes: Notes, name: str) -> None:
         notes[condition] = None
 
 
-def compose_layouts(lhs: Layout, rhs: Layout) -> Layout:
+def compose_layouts(lhs: Layout, rhs: Layout, record: Recorder | None = None) -> Layout:
     """A o B for two plain layouts, as C++ computes it."""
-    profile = coprofile_of(rhs._stride)
-    if profile == 0:
-        shape, stride = coalesced_beyond(lhs._shape, lhs._stride)
-    else:
-        shape, stride = coalesced_beyond_by(lhs._shape, lhs._stride, profile)
+    flat = coalesced_by(coprofile_of(rhs._stride), lhs._shape, lhs._stride)
     notes = dict.fromkeys((*lhs._assumptions, *rhs._assumptions))
-    shape, stride = compose_trees(shape, stride, rhs._shape, rhs._stride, notes)
+    shape, stride = compose_trees(*flat, rhs._shape, rhs._stride, notes, record)
     return make(shape, stride, tuple(notes))
 
 
@@ -234,12 +205,11 @@ def compose_tiler(lhs: Layout, tiler: Any) -> Layout:
         return joined([compose_tiler(lhs[i], t) for i, t in enumerate(tiler)])
     if is_underscore(tiler):
         return lhs
-    notes = dict.fromkeys(lhs._assumptions)
     size = internal_leaf(tiler)
     if type(size) not in (int, Dynamic):
         raise InvalidTypeError(f"a tiler holds sizes, layouts and `_`, got {given(tiler)}", {"layout": lhs})
-    shape, stride = coalesced_beyond(lhs._shape, lhs._stride)
-    shape, stride = compose_trees(shape, stride, size, 1, notes)
+    notes = dict.fromkeys(lhs._assumptions)
+    shape, stride = compose_trees(*coalesced(lhs._shape, lhs._stride, True), size, 1, notes)
     return make(shape, stride, tuple(notes))
 
 
@@ -297,11 +267,10 @@ def _check(result: Layout, lhs: Layout, rhs: Any) -> None:
                 f"strict=True compares {count} elements; must be at most {MAX_STRICT}", {"A": lhs, "B": rhs}
             )
         for i in range(count):
-            want = crd2idx_of(crd2idx_of(Dynamic(i), rhs._shape, rhs._stride), lhs._shape, lhs._stride)
-            got = crd2idx_of(Dynamic(i), result._shape, result._stride)
-            if str(public(want)).replace("_", "") != str(public(got)).replace("_", ""):  # static or not, one number
+            want, got = lhs(rhs(i)), result(i)
+            if want != got:
                 raise CompositionMismatchError(
-                    f"composition is not A(B(i)): R({i}) = {public(got)}, A(B({i})) = {public(want)}",
+                    f"composition is not A(B(i)): R({i}) = {got}, A(B({i})) = {want}",
                     {"A": lhs, "B": rhs, "R (as C++ computes it)": result},
                 )
     elif type(rhs) is tuple:

@@ -1,20 +1,24 @@
-"""Coordinates and indices.
+"""Coordinates: as indices and back, and what is left of a layout where they fix some modes.
 
 crd2idx(coord, shape, stride)   inner product of the natural coordinate with the strides
 crd2idx(coord, shape)           the colexicographic index: first mode fastest
 idx2crd(index, shape)           its inverse; the last mode takes what is left, without a modulo, as in C++
+
+slice_(coord, L)                the modes that coord keeps with `_`
+dice(coord, L)                  the modes that coord fixes
+slice_and_offset(coord, L)      the kept modes, and the offset of the fixed ones
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from cute_py.errors import CoordinateError, StaticAssertError
-from cute_py.layout.arithmetic import crd2idx_horner, crd2idx_of, idx2crd_colex, idx2crd_strided
-from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.layout import Layout
+from cute_py.errors import CoordinateError, InvalidTypeError, StaticAssertError, given
+from cute_py.layout.composed import ComposedLayout, slice_parts
+from cute_py.layout.int_tuple import crd2idx_horner, crd2idx_of, idx2crd_colex, idx2crd_strided
+from cute_py.layout.layout import Layout, make
 from cute_py.layout.leaf import Tree, coordinate, internal, public, tree_text
-from cute_py.layout.trees import congruent_trees
+from cute_py.layout.trees import check_depth, congruent_trees, dice_tree, has_underscore, slice_tree
 
 
 def crd2idx(coord: Tree, shape: Any, stride: Tree = None) -> Any:
@@ -65,19 +69,71 @@ def crd2crd(coord: Tree, src_shape: Tree, dst_shape: Tree) -> Tree:
     return public(convert(internal(coord), internal(src_shape), internal(dst_shape)))
 
 
-def get_hier_coord(layout: Layout, index: Any) -> Tree:
-    """The natural coordinate of an offset of a compact layout."""
-    return idx2crd(index, layout.shape, layout.stride)
-
-
 def get_flat_coord(layout: Layout, index: Any) -> Tree:
     """The coordinate of an offset of a compact layout with one integer per mode."""
-    hier = get_hier_coord(layout, index)
+    hier = idx2crd(index, layout.shape, layout.stride)
     if type(hier) is not tuple:
         return hier
     return tuple([crd2idx(c, s) for c, s in zip(hier, layout.shape, strict=True)])
 
 
-def get_1d_coord(layout: Layout, index: Any) -> Any:
-    """The colexicographic coordinate of an offset of a compact layout."""
-    return crd2idx(get_hier_coord(layout, index), layout.shape)
+def slice_(coord: Tree, layout: Any) -> Any:
+    """The sublayout that the coordinate keeps; of a bare tuple, the kept modes.
+
+    >>> print(slice_((None, (1, None)), Layout((Int(4), (Int(2), Int(3))), (Int(1), (Int(4), Int(8))))))
+    (_4,_3):(_1,_8)
+    """
+    check_depth(coord)
+    if isinstance(layout, (Layout, ComposedLayout)):
+        return slice_parts(coord, layout)[0]
+    if isinstance(layout, (tuple, int)):
+        return slice_tree(coord, layout)
+    if not hasattr(layout, "with_domain"):
+        raise InvalidTypeError(f"slice_ takes a layout, a tensor or a tuple, got {given(layout)}")
+    return layout(coord)
+
+
+def dice(coord: Tree, layout: Any) -> Any:
+    """The sublayout that the coordinate fixes; of a bare tuple, the fixed modes.
+
+    >>> dice((None, 1), (4, 8))
+    (8,)
+    """
+    check_depth(coord)
+    check_depth(layout)
+    if isinstance(layout, Layout):
+        return make(dice_tree(coord, layout._shape), dice_tree(coord, layout._stride), layout._assumptions)
+    if isinstance(layout, ComposedLayout):
+        return layout.with_domain(dice(coord, layout.inner))
+    if isinstance(layout, (tuple, int)):
+        return dice_tree(coord, layout)
+    raise InvalidTypeError(f"dice takes a layout or a tuple, got {given(layout)}")
+
+
+def slice_and_offset(coord: Tree, layout: Any) -> tuple[Any, Any]:
+    """(kept sublayout, offset of the fixed modes).
+
+    >>> kept, offset = slice_and_offset((2, None), Layout((4, 8), (8, 1)))
+    >>> print(kept, offset)
+    (8):(1) 16
+    """
+    check_depth(coord)
+    if isinstance(layout, (Layout, ComposedLayout)):
+        return slice_parts(coord, layout)
+    raise InvalidTypeError(f"slice_and_offset takes a layout, got {given(layout)}")
+
+
+def domain_offset(coord: Tree, thing: Any) -> Any:
+    """(layout, offset) as seen from `coord`; of a tensor, the tensor with its engine moved there.
+
+    >>> layout, offset = domain_offset((1, 2), Layout((4, 8), (8, 1)))
+    >>> print(layout, offset)
+    (4,8):(8,1) 10
+    """
+    if has_underscore(coord):
+        raise InvalidTypeError("domain_offset takes a coordinate without `_`", {"coordinate": given(coord)})
+    if isinstance(thing, Layout):
+        return thing, thing(coord)
+    if hasattr(thing, "domain_offset"):
+        return thing.domain_offset(coord)
+    raise InvalidTypeError(f"domain_offset takes a layout or a tensor, got {given(thing)}")

@@ -17,10 +17,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from cute_py.errors import LayoutError
-from cute_py.layout.arithmetic import product_of
-from cute_py.layout.domain import domain_of
-from cute_py.layout.leaf import Dynamic, Tree, internal, internal_leaf, magnitude, public, times, tree_text
-from cute_py.layout.trees import at, leaves, map_leaves
+from cute_py.layout.int_tuple import product_of
+from cute_py.layout.layout import domain_of
+from cute_py.layout.leaf import Dynamic, Tree, internal, internal_leaf, public, times, tree_text
+from cute_py.layout.trees import at, leaves, map_leaves, unflatten_leaves
 
 
 def axis_paths(profile: Tree) -> list[tuple[int, ...]]:
@@ -61,9 +61,12 @@ MOST_MODES: Final = 4096
 """Far more than a tuple of C++ has; a coordinate is written out in full, so a mode's number must stay a small one."""
 
 
+_INTEGERS: Final = (int, Dynamic)
+
+
 def coprofile_of(stride: Tree) -> Tree:
     """Internal strides -> tree of zeros: the profile that the offsets have."""
-    paths = [p for p in (getattr(d, "modes", None) for d in leaves(stride)) if p]
+    paths = [d.modes for d in leaves(stride) if type(d) not in _INTEGERS and getattr(d, "modes", None)]
     if not paths:
         return 0
     root: dict[int, Any] = {}
@@ -98,27 +101,22 @@ def coprofile(layout: Any) -> Tree:
 
 def coshape_of(shape: Tree, stride: Tree) -> Tree:
     """Internal: 1 + the largest offset in each codomain mode, with the absolute values of the strides."""
-    sizes, strides = leaves(shape), leaves(stride)
     profile = coprofile_of(stride)
+    if profile == 0:
+        return _extent(shape, stride)
+    if any(not getattr(d, "modes", None) and d != 0 for d in leaves(stride)):
+        raise LayoutError("an integer stride beside basis strides", {"strides": tree_text(stride)})
+    return unflatten_leaves([_extent(shape, along_axis(stride, path)) for path in axis_paths(profile)], profile)
 
-    def extent(tree: Tree, path: tuple[int, ...]) -> Tree:
-        if type(tree) is tuple:
-            return tuple([extent(t, (*path, i)) for i, t in enumerate(tree)])
-        total: Any = 1
-        for s, d in zip(sizes, strides, strict=True):
-            here = getattr(d, "modes", ())
-            if not here and type(d) is not int and type(d) is not Dynamic:
-                raise LayoutError(
-                    f"no cosize: stride {d} has no order", {"shape": tree_text(shape), "stride": tree_text(stride)}
-                )
-            if tuple(here) == path:
-                value = internal_leaf(d.value) if here else d
-                total = total + times(s + -1, magnitude(value))
-            elif not here and path and not (type(d) is int and d == 0):
-                raise LayoutError("an integer stride beside basis strides", {"strides": tree_text(stride)})
-        return total
 
-    return extent(profile, ())
+def _extent(shape: Tree, stride: Tree) -> Any:
+    total: Any = 1
+    for s, d in zip(leaves(shape), leaves(stride), strict=True):
+        if type(d) not in _INTEGERS:
+            facts = {"shape": tree_text(shape), "stride": tree_text(stride)}
+            raise LayoutError(f"no cosize: stride {d} has no order", facts)
+        total = total + times(s + -1, abs(d))
+    return total
 
 
 def coshape(layout: Any, *mode: int) -> Tree:

@@ -1,33 +1,218 @@
 """Int tuples: integers and tuples of int tuples, and what CuTe computes with them.
 
-Every function takes public leaves (`Int`, int, numpy integers, sympy) and returns `Int` where C++ has a static result.
-Functions of a shape take layouts and tensors too.
+    product((2, (3, 4)))  =  24        ceil_div(100, 8)  =  13        compatible(6, (2, 3))  =  _1
+
+The public functions take public leaves (`Int`, int, numpy integers, sympy), and those of a shape take layouts and
+tensors too; they return `Int` where C++ has a static result. Functions named `..._of`, and those of coordinates and
+strides, do the same with internal trees (see `leaf`), for the algebra.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from collections.abc import Callable, Iterable
+from itertools import zip_longest
+from typing import Any, Final, TypeAlias
 
-from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError, given
-from cute_py.layout.arithmetic import (
-    ceil_div_of,
-    inner_product_of,
-    product_of,
-    shape_div_of,
-)
+from cute_py.errors import CoordinateError, InvalidTypeError, LayoutError, StaticAssertError, given
 from cute_py.layout.leaf import (
     Dynamic,
     Int,
+    Leaf,
     Tree,
     coordinate,
     internal,
     is_symbolic,
+    plus,
     public,
+    times,
     tree_text,
+    trunc_div,
+    trunc_divmod,
     trunc_mod,
     value_of,
 )
-from cute_py.layout.trees import at, check_depth, congruent_trees, depth_of, modes, rank_of
+from cute_py.layout.trees import at, check_depth, congruent_trees, depth_of, leaves, modes, rank_of
+
+
+def product_of(tree: Tree) -> Leaf:
+    """Product of all leaves; 1 for the empty tuple."""
+    if type(tree) is not tuple:
+        return tree
+    result: Any = 1
+    for x in tree:
+        result = result * (product_of(x) if type(x) is tuple else x)
+    return result
+
+
+def ceil_div_leaf(a: Leaf, b: Leaf) -> Leaf:
+    """(a + b - 1) / b, truncating, as C++ computes it."""
+    if type(a) is int and type(b) is int and a > 0 and b > 0:
+        return -(-a // b)
+    return trunc_div(a + b - 1, b)
+
+
+def ceil_div_of(a: Tree, b: Tree, exact: bool = False) -> Tree:
+    """CuTe's ceil_div: by mode, folded through a tuple, or of two integers. `exact` makes it CuTe's shape_div: of equal
+    ranks, and of two static integers one must divide the other."""
+    if type(a) is tuple:
+        if type(b) is tuple:
+            if len(a) < len(b) or (exact and len(a) > len(b)):
+                raise StaticAssertError("Mismatched ranks", {"dividend": tree_text(a), "divisor": tree_text(b)})
+            return tuple([ceil_div_of(x, y, exact) for x, y in zip_longest(a, b, fillvalue=1)])
+        out = []
+        for x in a:  # from the left: what is left of b goes on to the next mode
+            out.append(ceil_div_of(x, b, exact))
+            b = ceil_div_of(b, x, exact)
+        return tuple(out)
+    if type(b) is tuple:
+        return ceil_div_of(a, product_of(b), exact)
+    if exact and type(a) is int and type(b) is int and trunc_mod(a, b) != 0 and trunc_mod(b, a) != 0:
+        raise StaticAssertError("Divisibility Condition", {"dividend": f"_{a}", "divisor": f"_{b}"})
+    return ceil_div_leaf(a, b)
+
+
+def compact_left(shape: Tree, current: Any = 1, order: int = 1) -> tuple[Tree, Any]:
+    """Compact strides from `current` on, and the next stride; static size-1 modes get stride 0.
+
+    Args:
+        order: 1 is column-major, the first mode is contiguous; -1 is row-major.
+    """
+    if type(shape) is not tuple:
+        return (0, current) if type(shape) is int and shape == 1 else (current, current * shape)
+    out: list[Any] = []
+    for s in shape if order > 0 else reversed(shape):
+        if type(s) is tuple:
+            stride, current = compact_left(s, current, order)
+            out.append(stride)
+        elif type(s) is int and s == 1:
+            out.append(0)
+        else:
+            out.append(current)
+            current = current * s
+    return tuple(out) if order > 0 else tuple(reversed(out)), current
+
+
+def product_like(tree: Tree, guide: Tree) -> Tree:
+    """Products of `tree` at the leaves of `guide`."""
+    if type(guide) is tuple:
+        if type(tree) is not tuple or len(tree) != len(guide):
+            raise StaticAssertError("Mismatched Ranks", {"shape": tree_text(tree), "guide": tree_text(guide)})
+        return tuple([product_like(t, g) for t, g in zip(tree, guide, strict=True)])
+    return product_of(tree)
+
+
+def compact_order(shape: Tree, order: Tree) -> Tree:
+    """Compact strides whose sizes follow `order`: the mode with the smallest order is contiguous.
+
+    Run-time orders are taken as larger than every static one, left to right.
+    """
+    reference = leaves(product_like(shape, order))
+    flat = leaves(order)
+    largest = max([x for x in flat if type(x) is int], default=0)
+    largest = max(largest, 0)
+    resolved = [x if type(x) is int else largest + 1 + i for i, x in enumerate(flat)]
+    ranks = iter(resolved)
+
+    def strides(s: Tree, o: Tree) -> Tree:
+        if type(o) is tuple:
+            if type(s) is not tuple or len(s) != len(o):
+                raise StaticAssertError("Need equal rank of shape and order", {"shape": tree_text(s)})
+            return tuple([strides(x, y) for x, y in zip(s, o, strict=True)])
+        mine = next(ranks)
+        start: Any = 1
+        for size, other in zip(reference, resolved, strict=True):
+            if other < mine:
+                start = start * size
+        return compact_left(s, start)[0]
+
+    return strides(shape, order)
+
+
+def _split(coord: Leaf, shape: tuple[Any, ...]) -> list[Any]:
+    """An integer coordinate split over modes, the first fastest. The last one takes what is left, without a modulo:
+    coordinates beyond the shape go on in it, as in C++."""
+    parts = []
+    last = len(shape) - 1
+    for i, s in enumerate(shape):
+        if i < last and not (type(coord) is int and coord == 0):
+            size = s if type(s) is not tuple else product_of(s)
+            quick = type(coord) is int and type(size) is int and coord > 0 < size
+            coord, part = divmod(coord, size) if quick else trunc_divmod(coord, size)
+            parts.append(part)
+        else:
+            parts.append(coord)
+    return parts
+
+
+def crd2idx_of(coord: Tree, shape: Tree, stride: Tree) -> Any:
+    """The inner product of a coordinate with the strides; an integer coordinate is split over the modes first."""
+    if type(coord) is tuple:
+        if type(shape) is not tuple or len(coord) != len(shape):
+            raise CoordinateError("Mismatched Ranks", {"coordinate": tree_text(coord), "shape": tree_text(shape)})
+    elif type(shape) is tuple:
+        coord = _split(coord, shape)
+    else:
+        return times(coord, stride)
+    total: Any = 0
+    for i, c in enumerate(coord):
+        term = crd2idx_of(c, shape[i], stride[i])
+        total = term if i == 0 else plus(total, term)
+    return total
+
+
+def crd2idx_horner(coord: Tree, shape: Tree) -> Leaf:
+    """The colexicographic index of a coordinate within a shape."""
+    if type(coord) is not tuple:
+        return coord
+    if type(shape) is not tuple or len(coord) != len(shape):
+        raise CoordinateError("Mismatched Ranks", {"coordinate": tree_text(coord), "shape": tree_text(shape)})
+    flat_coord, flat_shape = leaves(coord), leaves(product_like(shape, coord))
+    if not flat_coord:
+        return 0
+    result = flat_coord[-1]
+    for c, s in zip(reversed(flat_coord[:-1]), reversed(flat_shape[:-1]), strict=True):
+        result = c + s * result
+    return result
+
+
+def idx2crd_colex(idx: Tree, shape: Tree) -> Tree:
+    """The coordinate of an index within a shape, colexicographic; the last mode is not reduced modulo its size."""
+    if type(idx) is tuple:
+        if type(shape) is not tuple or len(idx) != len(shape):
+            raise CoordinateError("Mismatched Ranks", {"index": tree_text(idx), "shape": tree_text(shape)})
+    elif type(shape) is tuple:
+        idx = _split(idx, shape)
+    else:
+        return idx
+    return tuple([c if type(shape[i]) is not tuple else idx2crd_colex(c, shape[i]) for i, c in enumerate(idx)])
+
+
+def idx2crd_strided(idx: Tree, shape: Tree, stride: Tree) -> Tree:
+    """(idx / stride) % shape at every leaf; right for compact layouts only."""
+    if type(idx) is tuple:
+        if type(shape) is not tuple or not len(idx) == len(shape) == len(modes(stride)):
+            raise CoordinateError("Mismatched Ranks", {"index": tree_text(idx), "shape": tree_text(shape)})
+        return tuple([idx2crd_strided(*t) for t in zip(idx, shape, modes(stride), strict=True)])
+    if type(shape) is tuple:
+        if type(stride) is not tuple:
+            stride = compact_left(shape, stride)[0]
+        elif len(stride) != len(shape):
+            raise CoordinateError("Mismatched Ranks", {"shape": tree_text(shape), "stride": tree_text(stride)})
+        return tuple([idx2crd_strided(idx, s, d) for s, d in zip(shape, stride, strict=True)])
+    if type(stride) is tuple:
+        raise CoordinateError("Mismatched Ranks", {"shape": tree_text(shape), "stride": tree_text(stride)})
+    if type(shape) is int and shape == 1:
+        return 0
+    return trunc_mod(trunc_div(idx, stride), shape)
+
+
+def as_python_int(leaf: Leaf) -> int:
+    """The int in an internal leaf; symbolic leaves are refused."""
+    value = leaf.value if type(leaf) is Dynamic else leaf
+    if not isinstance(value, int):
+        raise CoordinateError(f"needs a known number, got {public(leaf)}")
+    return int(value)
 
 
 def _shape_of(thing: Any) -> Tree:
@@ -114,7 +299,15 @@ def inner_product(a: Tree, b: Tree) -> Any:
     >>> inner_product((1, (2, 3)), (10, (20, 30)))
     140
     """
-    return public(inner_product_of(internal(a), internal(b)))
+
+    def total(x: Tree, y: Tree) -> Any:
+        if type(x) is not tuple and type(y) is not tuple:
+            return times(x, y)
+        if type(x) is not tuple or type(y) is not tuple or len(x) != len(y):
+            raise StaticAssertError("Mismatched ranks", {"a": tree_text(x), "b": tree_text(y)})
+        return functools.reduce(plus, map(total, x, y), 0)
+
+    return public(total(internal(a), internal(b)))
 
 
 def shape_div(a: Tree, b: Tree) -> Tree:
@@ -126,7 +319,7 @@ def shape_div(a: Tree, b: Tree) -> Tree:
     >>> shape_div((Int(12), Int(4)), (Int(3), Int(2)))
     (Int(4), Int(2))
     """
-    return public(shape_div_of(_shape_of(a), _shape_of(b)))
+    return public(ceil_div_of(_shape_of(a), _shape_of(b), True))
 
 
 def round_up(a: Tree, b: Tree) -> Tree:
@@ -165,11 +358,6 @@ def elem_scale(a: Tree, b: Tree) -> Tree:
     return public(scale(internal(a), internal(b)))
 
 
-def _verdict(static: bool | None, dynamic: bool) -> Any:
-    """A static bool (prints `_1` or `_0`, true or false to Python) where it is known at compile time."""
-    return Int(int(dynamic)) if static is None or static else bool(dynamic)
-
-
 def congruent(a: Any, b: Any) -> Int:
     """Same profile?
 
@@ -194,10 +382,18 @@ def weakly_congruent(a: Any, b: Any) -> Int:
     return Int(int(weak(_shape_of(a), _shape_of(b))))
 
 
-def _compared(test: Any, a: Any, b: Any) -> Any:
-    """Evaluate a three-valued test on internal trees: (known statically?, verdict)."""
-    known, verdict = test(_shape_of(a), _shape_of(b))
-    return _verdict(known, verdict)
+Verdict: TypeAlias = tuple[bool, bool]
+"""(known at compile time?, true?)"""
+
+_FALSE: Final = (True, False)
+"""Known at compile time, as profiles are."""
+
+
+def _verdict(test: Callable[[Tree, Tree], Verdict], a: Any, b: Any) -> Any:
+    """What a test says of two shapes: a static bool (prints `_1` or `_0`, true or false to Python) where it is known at
+    compile time."""
+    static, true = test(_shape_of(a), _shape_of(b))
+    return Int(int(true)) if static else true
 
 
 def _decided(relation: Any) -> bool:
@@ -210,7 +406,7 @@ def _decided(relation: Any) -> bool:
     return verdict == "True"
 
 
-def _equal(x: Any, y: Any) -> tuple[bool, bool]:
+def _equal(x: Any, y: Any) -> Verdict:
     a, b = value_of(x), value_of(y)
     if is_symbolic(a) or is_symbolic(b):
         import sympy
@@ -222,11 +418,21 @@ def _equal(x: Any, y: Any) -> tuple[bool, bool]:
     return type(x) is int and type(y) is int, bool(a == b)
 
 
-def _both(parts: list[tuple[bool, bool]]) -> tuple[bool, bool]:
+def _all(verdicts: Iterable[Verdict]) -> Verdict:
     """Logical and: a static false decides it."""
-    if any(known and not verdict for known, verdict in parts):
-        return True, False
-    return all(known for known, _ in parts), all(verdict for _, verdict in parts)
+    parts = list(verdicts)
+    return _FALSE if _FALSE in parts else (all(static for static, _ in parts), all(true for _, true in parts))
+
+
+def _at_leaves_of_a(test: Callable[[Any, Any], Verdict]) -> Callable[[Tree, Tree], Verdict]:
+    """A test of sizes, made one of shapes: at every leaf of the first, with what the second has there."""
+
+    def both(x: Tree, y: Tree) -> Verdict:
+        if type(x) is not tuple:
+            return test(x, product_of(y))
+        return _all(map(both, x, y)) if type(y) is tuple and len(x) == len(y) else _FALSE
+
+    return both
 
 
 def compatible(a: Any, b: Any) -> Any:
@@ -235,17 +441,7 @@ def compatible(a: Any, b: Any) -> Any:
     >>> print(compatible((Int(6), Int(4)), ((Int(2), Int(3)), Int(4))))
     _1
     """
-
-    def test(x: Tree, y: Tree) -> tuple[bool, bool]:
-        if type(x) is tuple and type(y) is tuple:
-            if len(x) != len(y):
-                return True, False
-            return _both([test(p, q) for p, q in zip(x, y, strict=True)])
-        if type(x) is not tuple:
-            return _equal(x, product_of(y))
-        return True, False
-
-    return _compared(test, a, b)
+    return _verdict(_at_leaves_of_a(_equal), a, b)
 
 
 def weakly_compatible(a: Any, b: Any) -> Any:
@@ -255,19 +451,12 @@ def weakly_compatible(a: Any, b: Any) -> Any:
     _1
     """
 
-    def test(x: Tree, y: Tree) -> tuple[bool, bool]:
-        if type(x) is tuple and type(y) is tuple:
-            if len(x) != len(y):
-                return True, False
-            return _both([test(p, q) for p, q in zip(x, y, strict=True)])
-        if type(x) is not tuple:
-            n = product_of(y)
-            if value_of(x) == 0:
-                raise LayoutError("division by zero", {"dividend": tree_text(n)})
-            return type(x) is int and type(n) is int, _equal(trunc_mod(n, x), 0)[1]
-        return True, False
+    def test(x: Any, n: Any) -> Verdict:
+        if value_of(x) == 0:
+            raise LayoutError("division by zero", {"dividend": tree_text(n)})
+        return type(x) is int and type(n) is int, _equal(trunc_mod(n, x), 0)[1]
 
-    return _compared(test, a, b)
+    return _verdict(_at_leaves_of_a(test), a, b)
 
 
 def evenly_divides(a: Any, tiler: Any) -> Any:
@@ -277,14 +466,12 @@ def evenly_divides(a: Any, tiler: Any) -> Any:
     _1 _0
     """
 
-    def test(x: Tree, t: Tree) -> tuple[bool, bool]:
-        if type(t) is tuple:
-            if rank_of(t) > rank_of(x):
-                return True, False
-            return _both([test(p, q) for p, q in zip(modes(x), t, strict=False)])
-        return _equal(product_of(x), product_of(t) * product_of(ceil_div_of(x, t)))
+    def test(x: Tree, t: Tree) -> Verdict:
+        if type(t) is not tuple:
+            return _equal(product_of(x), product_of(t) * product_of(ceil_div_of(x, t)))
+        return _all(map(test, modes(x), t)) if rank_of(t) <= rank_of(x) else _FALSE
 
-    return _compared(test, a, tiler)
+    return _verdict(test, a, tiler)
 
 
 def elem_less(a: Any, b: Any) -> Any:
@@ -294,10 +481,9 @@ def elem_less(a: Any, b: Any) -> Any:
     _1 False
     """
 
-    def test(x: Tree, y: Tree) -> tuple[bool, bool]:
+    def test(x: Tree, y: Tree) -> Verdict:
         if type(x) is tuple and type(y) is tuple:
-            parts = [test(p, q) for p, q in zip(x, y, strict=False)]
-            return _both([*parts, (True, len(x) <= len(y))])
+            return _all([*map(test, x, y), (True, len(x) <= len(y))])
         if type(x) is tuple or type(y) is tuple:
             raise InvalidTypeError("elem_less of a tuple and an integer", {"a": a, "b": b})
         try:
@@ -306,7 +492,7 @@ def elem_less(a: Any, b: Any) -> Any:
             raise InvalidTypeError("elem_less compares integers", {"a": a, "b": b}) from None
         return type(x) is int and type(y) is int, less
 
-    return _compared(test, a, b)
+    return _verdict(test, a, b)
 
 
 def is_static(thing: Any) -> bool:

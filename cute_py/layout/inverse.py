@@ -14,27 +14,18 @@ coordinates of axis i to indices of L's domain (rule of arXiv 2603.02298).
 
 from __future__ import annotations
 
+from itertools import accumulate
+from operator import mul
 from typing import Any
 
 from cute_py.errors import InvalidTypeError, StaticAssertError, given
-from cute_py.layout.arithmetic import compact_left
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.composition import compose_layouts, compose_tiler
 from cute_py.layout.coprofile import along_axis, axis_paths, coprofile_of, on_axis
-from cute_py.layout.domain import domain_of
-from cute_py.layout.layout import Layout, make
-from cute_py.layout.leaf import Int, Tree, is_static, leaf_text, public, same, tree_text, trunc_div, trunc_mod
+from cute_py.layout.int_tuple import compact_left
+from cute_py.layout.layout import Layout, domain_of, make
+from cute_py.layout.leaf import Int, Recorder, Tree, is_static, leaf_text, mode_text, public, same, trunc_div, trunc_mod
 from cute_py.layout.trees import at, is_underscore, leaves, modes, unflatten_leaves, unwrap
-
-
-def _starts(shapes: tuple[Any, ...]) -> list[Any]:
-    """Where each flat mode starts in the colexicographic domain: exclusive prefix products."""
-    out: list[Any] = []
-    n: Any = 1
-    for s in shapes:
-        out.append(n)
-        n = n * s
-    return out
 
 
 def _ascending(strides: tuple[Any, ...]) -> list[int]:
@@ -50,16 +41,19 @@ def _ascending(strides: tuple[Any, ...]) -> list[int]:
     return order
 
 
-def right_inverse_trees(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
+def right_inverse_trees(shape: Tree, stride: Tree, record: Recorder | None = None) -> tuple[Tree, Tree]:
     """Internal shape:stride with integer strides -> its right inverse."""
     shape, stride = coalesced(shape, stride)
     shapes, strides = modes(shape), modes(stride)
-    starts = _starts(shapes)
+    starts = list(accumulate(shapes, mul, initial=1))
     out_shape: list[Any] = []
     out_stride: list[Any] = []
     reached: Any = 1
     for i in _ascending(strides):
-        if type(reached) is int and strides[i] == reached:
+        follows = type(reached) is int and strides[i] == reached
+        if record:
+            record("follow right" if follows else "skip right", i, shapes[i], strides[i], reached, starts[i])
+        if follows:  # C++: is_constant<true, stride == result's end>
             out_shape.append(shapes[i])
             out_stride.append(starts[i])
             reached = shapes[i] * reached
@@ -68,33 +62,37 @@ def right_inverse_trees(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
     return coalesced(unwrap(out_shape), unwrap(out_stride))
 
 
-def left_inverse_trees(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
+def left_inverse_trees(shape: Tree, stride: Tree, record: Recorder | None = None) -> tuple[Tree, Tree]:
     """Internal shape:stride with integer strides -> its quasi-inverse."""
     shape, stride = coalesced(shape, stride)
     shapes, strides = modes(shape), modes(stride)
     if not all(type(d) is int for d in strides):
         raise StaticAssertError(
             "Left inverse requires static strides.",
-            {"layout": f"{tree_text(shape)}:{tree_text(stride)}"},
+            {"layout": mode_text(shape, stride)},
             "make the strides static with Int(...)",
         )
-    starts = _starts(shapes)
+    starts = list(accumulate(shapes, mul, initial=1))
     order = _ascending(strides)
     out_shape: list[Any] = []
     out_stride: list[Any] = [0]
     covered = 1
     for i in order:
-        if strides[i] == 0:
+        if strides[i] == 0:  # C++: is_constant<0, istride>; nothing moves
+            if record:
+                record("skip left", i, shapes[i], strides[i], covered, starts[i])
             continue
         if trunc_mod(strides[i], covered) != 0:
             raise StaticAssertError(
                 "Left inverse divisibility condition",
                 {
-                    "layout": f"{tree_text(shape)}:{tree_text(stride)}",
+                    "layout": mode_text(shape, stride),
                     "stride": f"{leaf_text(strides[i])} (mode {i}) is no multiple of {covered}, the reach so far",
                 },
             )
         gap = trunc_div(strides[i], covered)
+        if record:
+            record("follow left", i, shapes[i], strides[i], covered, starts[i], gap)
         out_shape.append(gap)
         out_stride.append(starts[i])
         covered *= gap
@@ -106,8 +104,8 @@ def _by_axis(invert: Any, layout: Layout, profile: Tree) -> Layout:
     parts = []
     for path in axis_paths(profile):
         axis = along_axis(layout._stride, path)
-        moving = [(s, d) for s, d in zip(leaves(layout._shape), leaves(axis), strict=True)]
-        starts = _starts(tuple(leaves(layout._shape)))
+        moving = list(zip(leaves(layout._shape), leaves(axis), strict=True))
+        starts = list(accumulate(leaves(layout._shape), mul, initial=1))
         keep = [i for i, (_, d) in enumerate(moving) if not (type(d) is int and d == 0)]
         if not keep:
             parts.append((1, 0))

@@ -9,22 +9,28 @@ integer module (see `leaf.IntegerModule`), so that offsets can be coordinates.
 
 Guarantee: `layout(i) == layout(idx2crd(i, layout.shape))` for every integer i, also beyond the size.
 
-The offset of a coordinate of plain ints in a layout of known integers: the common case, without leaf objects.
+Two functions compute an offset. `int_tuple.crd2idx_of` takes any coordinate and any stride, held as leaves.
+`offset_of_int` and `offset_of_tuple` take the common case, plain ints in a layout of known integers, without leaf
+objects; they give the same number bare, or None where a symbol, a basis stride, a static coordinate or a coordinate
+that does not fit asks for the first one. A run-time coordinate gives a run-time offset unless it is 0, where a static 0
+may come out: `is_run_time_zero` says where it does not.
 
-The result is that of `arithmetic.crd2idx_of`, as a bare number; None where that has to decide (a symbol, a basis
-stride, a static coordinate, a coordinate that does not fit). A run-time coordinate gives a run-time offset unless it
-is 0, where a static 0 may come out: `is_run_time_zero` says where it does not, callers take the general way for others.
+A composed layout `outer o offset o inner` and a tensor `engine o layout` take their coordinates from a layout inside
+them. Coalescing, grouping, dividing and tiling change only that layout; so each such object says, in one method
+(`with_domain`), how to be rebuilt around the changed layout, and `on_domain` asks it:
+
+    coalesce(outer o offset o inner)  =  outer o offset o coalesce(inner)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from numbers import Integral
 from typing import Any
 
-from cute_py.argument_checks import MAX_INTEGER, expect, expect_integer
+from cute_py.argument_checks import MAX_INTEGER, expect, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
-from cute_py.layout.arithmetic import compact_left, compact_order, compact_right, crd2idx_of
+from cute_py.layout.int_tuple import compact_left, compact_order, crd2idx_of
 from cute_py.layout.leaf import (
     Dynamic,
     Int,
@@ -39,8 +45,9 @@ from cute_py.layout.leaf import (
     public,
     substituted,
     tree_text,
+    value_of,
 )
-from cute_py.layout.trees import check_depth, congruent_trees, has_underscore, slice_tree
+from cute_py.layout.trees import check_depth, congruent_trees, has_underscore, leaves, map_leaves, slice_tree
 
 
 def offset_of_tuple(coord: tuple[Any, ...], shape: Tree, stride: Tree) -> int | None:
@@ -96,6 +103,20 @@ def offset_of_int(coord: int, shape: Tree, stride: Tree) -> int | None:
     return None if inner is None else total + inner
 
 
+def _size(shape: Tree) -> int | None:
+    """The number of elements as a bare int; None if a symbol is among the sizes."""
+    if type(shape) is not tuple:
+        value = shape.value if type(shape) is Dynamic else shape
+        return value if type(value) is int else None
+    n = 1
+    for s in shape:
+        size = s if type(s) is int else _size(s)
+        if size is None:
+            return None
+        n *= size
+    return n
+
+
 def is_run_time_zero(coord: Any, stride: Tree) -> bool:
     """Whether an offset of 0 is surely a run-time 0: a run-time coordinate meets a stride that is no static 0 without
     a modulo before it, as the last mode does of those that one integer is split over."""
@@ -107,19 +128,6 @@ def is_run_time_zero(coord: Any, stride: Tree) -> bool:
     while type(stride) is tuple and stride:
         stride = stride[-1]
     return stride not in (0, ()) and -MAX_INTEGER <= coord <= MAX_INTEGER
-
-
-def _size(shape: Tree) -> int | None:
-    if type(shape) is not tuple:
-        value = shape.value if type(shape) is Dynamic else shape
-        return value if type(value) is int else None
-    n = 1
-    for s in shape:
-        size = s if type(s) is int else _size(s)
-        if size is None:
-            return None
-        n *= size
-    return n
 
 
 class _Major:
@@ -168,32 +176,36 @@ class Layout:
     _assumptions: tuple[Any, ...]
 
     def __init__(self, shape: Tree, stride: Tree = None) -> None:
-        self._shape = _checked_shape(internal(shape))
+        changed: list[Any] = []
+        self._shape = _checked_shape(internal(shape, 0, changed))
+        self._public = None
+        self._assumptions = ()
         if stride is None or stride is LayoutLeft:
             self._stride = compact_left(self._shape)[0]
         elif stride is LayoutRight:
-            self._stride = compact_right(self._shape)[0]
+            self._stride = compact_left(self._shape, order=-1)[0]
         else:
-            self._stride = internal(stride)
+            self._stride = internal(stride, 0, changed)
+            if not changed:
+                self._public = (shape, stride)
             if not congruent_trees(self._shape, self._stride):
                 raise LayoutError(
                     "shape and stride must be congruent",
                     {"shape": tree_text(self._shape), "stride": tree_text(self._stride)},
                 )
-        self._public = None
-        self._assumptions = ()
 
     @property
     def shape(self) -> Tree:
-        if self._public is None:
-            self._public = (public(self._shape), public(self._stride))
-        return self._public[0]
+        return (self._public or self._seen())[0]
 
     @property
     def stride(self) -> Tree:
-        if self._public is None:
-            self._public = (public(self._shape), public(self._stride))
-        return self._public[1]
+        return (self._public or self._seen())[1]
+
+    def _seen(self) -> tuple[Tree, Tree]:
+        """(shape, stride) as users see them: the constructor's own, or made of the internal trees when first asked."""
+        self._public = (public(self._shape), public(self._stride))
+        return self._public
 
     @property
     def assumptions(self) -> tuple[Any, ...]:
@@ -284,7 +296,7 @@ class Layout:
 
         try:
             left = tuple(a for a in (substituted(x, exact, known) for x in self._assumptions) if str(a) != "True")
-            shape, stride = _mapped(replaced, self._shape), _mapped(replaced, self._stride)
+            shape, stride = map_leaves(replaced, self._shape), map_leaves(replaced, self._stride)
         except ZeroDivisionError:
             raise LayoutError("division by zero", {"layout": self, "values": values}) from None
         if any(str(a) == "False" for a in left):
@@ -293,10 +305,6 @@ class Layout:
                 {"assumptions": ", ".join(map(str, self._assumptions)), "values": values},
             )
         return make(_checked_shape(shape), stride, left)
-
-
-def _mapped(f: Any, tree: Tree) -> Tree:
-    return tuple([_mapped(f, x) for x in tree]) if type(tree) is tuple else f(tree)
 
 
 def _checked_shape(shape: Tree) -> Tree:
@@ -375,3 +383,38 @@ def static(tree: Any) -> Any:
     if isinstance(tree, int):
         return Int(tree) if type(tree) is int else tree
     return Int(int(tree)) if isinstance(tree, Integral) else tree
+
+
+def on_domain(operation: Callable[..., Any], thing: Any, *args: Any, **options: Any) -> Any:
+    """Apply `operation(layout, *args)` to the layout that has the domain of `thing`, and rebuild the rest."""
+    rebuild = getattr(thing, "with_domain", None)
+    if rebuild is None:
+        raise InvalidTypeError(
+            f"{operation.__name__} takes a layout or a tensor, got {type(thing).__name__} {given(thing)}"
+        )
+    return rebuild(operation(thing.domain, *args, **options))
+
+
+def domain_of(thing: Any) -> Layout:
+    """The layout that has the domain: itself, the inner layout of a composed one, the layout of a tensor."""
+    while not isinstance(thing, Layout):
+        if not hasattr(thing, "domain"):
+            raise InvalidTypeError(f"expected a layout or a tensor, got {type(thing).__name__} {given(thing)}")
+        thing = thing.domain
+    return thing
+
+
+def shape_of(thing: Any) -> Tree:
+    """The internal shape of a layout or a tensor; anything else is a shape itself."""
+    if isinstance(thing, Layout) or hasattr(thing, "domain"):
+        return domain_of(thing)._shape
+    return internal(thing)
+
+
+def has_numbers(layout: Layout) -> bool:
+    """Whether every size and stride is a known integer: no symbol, no basis element.
+
+    >>> has_numbers(Layout((4, 8))), has_numbers(Layout((4, 8), (E(0), E(1))))
+    (True, False)
+    """
+    return all(is_integer(value_of(leaf)) for leaf in (*leaves(layout._shape), *leaves(layout._stride)))

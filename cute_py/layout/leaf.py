@@ -1,7 +1,7 @@
 """Leaves: the numbers at the ends of shapes, strides and coordinates.
 
-CuTe C++ tells a compile-time integer (`Int<4>`, printed `_4`) from a run-time one (`4`), and its algebra branches on
-the difference: a static 1 is dropped, a run-time 1 is kept; static modes merge, run-time modes do not.
+CuTe C++ separates a compile-time integer (`Int<4>`, printed `_4`) from a run-time one (`4`), and its algebra branches
+on the difference: a static 1 is dropped, a run-time 1 is kept; static modes merge, run-time modes do not.
 
 Users write `Int(4)` for the first and plain `4`, numpy integers or sympy expressions for the second. Inside the
 layout package the same leaves are held the other way round, so that the algebra reads like the mathematics and runs
@@ -15,12 +15,12 @@ at the speed of plain integers:
 
 `internal` and `public` convert. A `Dynamic` compares equal to nothing, because nothing about it is known where C++
 decides at compile time; its arithmetic has CuTe's rules for mixed operands (a static 0 times anything is a static 0).
-
-Sympy expressions as sizes: which of them can be integers, and their arithmetic.
+So (4,_2):(_1,4) is held as (Dynamic(4), 2) and (1, Dynamic(4)), coalesce finds no static product that equals the
+second stride, and the two modes stay; of (_4,_2):(_1,_4) it sees 4 * 1 == 4, and they become _8:_1.
 
 sympy simplifies what it builds, and walks through the whole expression for it. Every mode that a composition steps
 over wraps the expression of the mode before, so that simplifying all of them takes time that grows as fast as the
-text. Expressions of more than `MOST_SIMPLIFIED` operations are therefore built as they stand.
+text. Expressions of more than `MOST_SIMPLIFIED` operations are therefore built as they are written.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def largest_integers(x: Any) -> tuple[int, ...]:
     return (min(found), max(found)) if found else ()
 
 
-MOST_SIMPLIFIED = 20
+MOST_SIMPLIFIED = 14
 """Operations in the operands, together, up to which sympy simplifies a result."""
 
 _NODES_OF_AN_OPERATION = 5
@@ -102,23 +102,21 @@ def divided(operation: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
     try:
         if is_short(x, y):
             return operation(x, y)
-        return _divided_as_it_stands(operation, x, y)
+        import sympy
+
+        if operation is operator.mod:
+            return sympy.Mod(x, y, evaluate=False)
+        ratio = sympy.sympify(x) / y
     except TypeError:
         raise InvalidTypeError(f"can't divide {x} by {y}; must be integers") from None
-
-
-def _divided_as_it_stands(operation: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
-    import sympy
-
-    if operation is operator.mod:
-        return sympy.Mod(x, y, evaluate=False)
-    quotient = sympy.sympify(x) / y
-    divisor_left = any(factor.is_Pow and factor.exp.is_negative for factor in sympy.Mul.make_args(quotient))
-    return quotient if not divisor_left and quotient.is_integer else sympy.floor(quotient, evaluate=False)
+    divisor_left = any(factor.is_Pow and factor.exp.is_negative for factor in sympy.Mul.make_args(ratio))
+    return ratio if not divisor_left and ratio.is_integer else sympy.floor(ratio, evaluate=False)
 
 
 def least(x: Any, y: Any) -> Any:
-    """The smaller of two numbers, at least one of them a symbol."""
+    """The smaller of two bare numbers or symbols."""
+    if isinstance(x, int) and isinstance(y, int):
+        return min(x, y)
     import sympy
 
     return sympy.Min(x, y) if is_short(x, y) else sympy.Min(x, y, evaluate=False)
@@ -224,8 +222,7 @@ class Int(int):
     def __add__(self, other: Any) -> Any:
         return _combine(operator.add, self, other)
 
-    def __radd__(self, other: Any) -> Any:
-        return _combine(operator.add, other, self)
+    __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
         return _combine(operator.sub, self, other)
@@ -236,8 +233,7 @@ class Int(int):
     def __mul__(self, other: Any) -> Any:
         return _combine(operator.mul, self, other)
 
-    def __rmul__(self, other: Any) -> Any:
-        return _combine(operator.mul, other, self)
+    __rmul__ = __mul__
 
     def __floordiv__(self, other: Any) -> Any:
         return _combine(operator.floordiv, self, other)
@@ -349,31 +345,44 @@ class Dynamic:
     def __neg__(self) -> Any:
         return Dynamic(-self.value)
 
+    def __abs__(self) -> Any:
+        return Dynamic(abs(self.value))
+
 
 def trunc_div(a: Any, b: Any) -> Any:
     """C++'s `a / b` of internal leaves: rounds toward zero; a static 0 stays static."""
-    if type(a) is int and type(b) is int:
-        if b == 0:
-            raise LayoutError("division by zero", {"dividend": a})
-        return a // b if (a >= 0) == (b > 0) else -(-a // b)
-    if type(a) is int and a == 0:
-        return 0
-    return Dynamic(_value_div(value_of(a), value_of(b)))
+    if type(a) is int:
+        if type(b) is int:
+            return quotient(a, b)
+        if a == 0:
+            return 0
+    return Dynamic(quotient(value_of(a), value_of(b)))
 
 
 def trunc_mod(a: Any, b: Any) -> Any:
     """C++'s `a % b` of internal leaves: the sign of the dividend; anything modulo a static 1 is a static 0."""
     if type(a) is int and type(b) is int:
-        return a - b * trunc_div(a, b)
+        return a - b * quotient(a, b)
     if (type(a) is int and a == 0) or (type(b) is int and b in (1, -1)):
         return 0
     x, y = value_of(a), value_of(b)
     if isinstance(x, int) and isinstance(y, int):
-        return Dynamic(x - y * _value_div(x, y))
+        return Dynamic(x - y * quotient(x, y))
     return Dynamic(divided(operator.mod, x, y))
 
 
-def _value_div(x: Any, y: Any) -> Any:
+def trunc_divmod(a: Any, b: Any) -> tuple[Any, Any]:
+    """C++'s `a / b` and `a % b` of internal leaves."""
+    x, y = value_of(a), value_of(b)
+    known = type(x) is int and type(y) is int
+    if known and (type(a) is Dynamic or (type(b) is Dynamic and a != 0)):  # the common case divides once
+        q = quotient(x, y)
+        return Dynamic(q), 0 if type(b) is int and b in (1, -1) else Dynamic(x - y * q)
+    return trunc_div(a, b), trunc_mod(a, b)
+
+
+def quotient(x: Any, y: Any) -> Any:
+    """C++'s `x / y` of bare numbers and symbols: rounds toward zero."""
     if isinstance(x, int) and isinstance(y, int):
         if y == 0:
             raise LayoutError("division by zero", {"dividend": x})
@@ -393,21 +402,6 @@ def is_static(leaf: Any) -> bool:
     if type(leaf) is Dynamic:
         return False
     return bool(getattr(leaf, "is_static", True))
-
-
-def minimum(a: Any, b: Any) -> Any:
-    """The smaller of two internal leaves; static only if both are."""
-    if type(a) is int and type(b) is int:
-        return a if a <= b else b
-    x, y = value_of(a), value_of(b)
-    if isinstance(x, int) and isinstance(y, int):
-        return Dynamic(min(x, y))
-    return Dynamic(least(x, y))
-
-
-def magnitude(leaf: Any) -> Any:
-    """abs() of an internal leaf."""
-    return Dynamic(abs(leaf.value)) if type(leaf) is Dynamic else abs(leaf)
 
 
 def sign(leaf: Any) -> Any:
@@ -485,8 +479,12 @@ def internal_leaf(x: Any) -> Any:
     raise InvalidTypeError(f"{kind.__name__} is no integer and no stride (it needs int * x and x + x)")
 
 
-def internal(tree: Tree, depth: int = 0) -> Tree:
-    """A public tree of integers or strides -> internal."""
+def internal(tree: Tree, depth: int = 0, changed: list[Any] | None = None) -> Tree:
+    """A public tree of integers or strides -> internal.
+
+    Args:
+        changed: gets every leaf or tuple that `public` gives back as something else (a numpy integer as an int).
+    """
     if type(tree) is tuple:
         if depth > MAX_DEPTH:
             raise InvalidValueError(f"nested deeper than {MAX_DEPTH} tuples")
@@ -498,11 +496,15 @@ def internal(tree: Tree, depth: int = 0) -> Tree:
             elif kind is int and -MAX_INTEGER <= x <= MAX_INTEGER:
                 out.append(Dynamic(x))
             else:
-                out.append(internal(x, depth + 1))
+                out.append(internal(x, depth + 1, changed))
         return tuple(out)
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return internal(tuple(tree), depth)
-    return internal_leaf(tree)
+        leaf = internal(tuple(tree), depth)
+    else:
+        leaf = internal_leaf(tree)
+    if changed is not None and type(tree) is not Int and value_of(leaf) is not tree:
+        changed.append(tree)
+    return leaf
 
 
 def coordinate(tree: Tree) -> Tree:
@@ -566,6 +568,16 @@ def tree_text(tree: Tree) -> str:
     if type(tree) is tuple:
         return "(" + ",".join([tree_text(x) for x in tree]) + ")"
     return leaf_text(tree)
+
+
+def mode_text(shape: Tree, stride: Tree) -> str:
+    """Internal shape and stride as a layout prints."""
+    return f"{tree_text(shape)}:{tree_text(stride)}"
+
+
+Recorder: TypeAlias = Callable[..., None]
+"""What is called with each step of an operation: its rule, then the internal numbers of the rule. Operations take one
+that is None by default, and `steps.steps` makes sentences of what it is given."""
 
 
 class Underscore:

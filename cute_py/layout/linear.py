@@ -10,6 +10,9 @@ layout is again one map.
 
 from __future__ import annotations
 
+import functools
+import operator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +20,11 @@ from cute_py.argument_checks import expect, expect_integer, expect_integers
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, LayoutError, given
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.layout import Layout, make
+from cute_py.layout.layout import Layout, has_numbers, make
 from cute_py.layout.leaf import Int, Tree, internal, tree_text, value_of
 from cute_py.layout.offsets import offsets
 from cute_py.layout.swizzle import Swizzle
-from cute_py.layout.trees import leaves, map_leaves
+from cute_py.layout.trees import leaves, map_leaves, modes
 
 
 def _static_ints(tree: Tree) -> Tree:
@@ -61,11 +64,7 @@ class LinearLayout:
         index = expect_integer(Layout(self.shape)(coord), "the index of a coordinate", 0)
         if index >> len(self.columns):
             raise CoordinateError(f"coordinate {given(coord)} lies outside the domain", {"shape": given(self.shape)})
-        value = self.origin
-        for k, column in enumerate(self.columns):
-            if index >> k & 1:
-                value ^= column
-        return value
+        return self.origin ^ _applied(self.columns, index)
 
     def matrix(self) -> Any:
         """uint8 array (offset bits, coordinate bits): entry [r, k] is bit r of column k."""
@@ -79,7 +78,12 @@ class LinearLayout:
 
     def rank(self) -> int:
         """The rank over F2; equal to the number of columns where the layout is injective."""
-        return len(_basis(self.columns))
+        basis: list[int] = []
+        for c in self.columns:
+            for b in basis:
+                c = min(c, c ^ b)
+            basis += [c] if c else []
+        return len(basis)
 
     def compose(self, other: LinearLayout) -> LinearLayout:
         """`self` after `other`; other's offsets must be coordinates of self.
@@ -90,9 +94,8 @@ class LinearLayout:
         expect(other, LinearLayout, "the inner map")
         if any(c >> len(self.columns) for c in (*other.columns, other.origin)):
             raise LayoutError("the inner map reaches beyond the domain of the outer", {"bits": len(self.columns)})
-        moved = LinearLayout(self.shape, self.columns)
-        at = {c: _applied(moved.columns, c) for c in (*other.columns, other.origin)}
-        return LinearLayout(other.shape, tuple(at[c] for c in other.columns), at[other.origin] ^ self.origin)
+        columns = tuple([_applied(self.columns, c) for c in other.columns])
+        return LinearLayout(other.shape, columns, _applied(self.columns, other.origin) ^ self.origin)
 
     def inverse(self) -> LinearLayout:
         """The map from offsets to coordinates of an injective map onto [0, 2**n) without origin.
@@ -136,18 +139,12 @@ class LinearLayout:
             return None
         bits = iter(columns)
 
-        def mode(size: int) -> tuple[Tree, Tree]:
+        def mode(size: int) -> Layout:
             own = tuple([next(bits) for _ in range(size.bit_length() - 1)])
-            return coalesced((2,) * len(own), own) if own else (1, 0)
+            return make(*coalesced((2,) * len(own), own))
 
-        pairs = map_leaves(lambda s: _Pair(*mode(s)), self.shape)
-        return make(map_leaves(lambda p: p.shape, pairs), map_leaves(lambda p: p.stride, pairs))
-
-
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    shape: Tree
-    stride: Tree
+        parts = map_leaves(mode, self.shape)
+        return make(map_leaves(lambda part: part._shape, parts), map_leaves(lambda part: part._stride, parts))
 
 
 def _swizzles(bits: int) -> list[Swizzle]:
@@ -161,38 +158,18 @@ def _swizzles(bits: int) -> list[Swizzle]:
     ]
 
 
-def _union(columns: Any) -> int:
-    total = 0
-    for c in columns:
-        total |= c
-    return total
+def _union(columns: Iterable[int]) -> int:
+    return functools.reduce(operator.or_, columns, 0)
 
 
-def _disjoint(columns: tuple[int, ...]) -> bool:
-    return sum(c.bit_count() for c in columns) == _union(columns).bit_count() and all(c > 0 for c in columns if c)
+def _disjoint(columns: Sequence[int]) -> bool:
+    """Do no two columns share a bit?"""
+    return sum(c.bit_count() for c in columns) == _union(columns).bit_count()
 
 
 def _applied(columns: tuple[int, ...], value: int) -> int:
-    total = 0
-    for k, column in enumerate(columns):
-        if value >> k & 1:
-            total ^= column
-    return total
-
-
-def _basis(columns: tuple[int, ...]) -> list[int]:
-    out: list[int] = []
-    for c in columns:
-        for b in out:
-            c = min(c, c ^ b)
-        if c:
-            out.append(c)
-    return out
-
-
-def why_not_linear(layout: Any) -> str | None:
-    """The reason why a layout has no F2 view, or None."""
-    return _view(layout)[1]
+    """The XOR of the columns at the set bits of a value."""
+    return functools.reduce(operator.xor, [c for k, c in enumerate(columns) if value >> k & 1], 0)
 
 
 def linear(layout: Any) -> LinearLayout:
@@ -204,49 +181,52 @@ def linear(layout: Any) -> LinearLayout:
     >>> linear(ComposedLayout(Swizzle(1, 0, 2), Int(0), Layout((Int(4), Int(2))))).columns
     (1, 2, 5)
     """
-    view, reason = _view(layout)
-    if view is None:
-        raise LayoutError(f"no F2 view: {reason}", {"layout": layout})
+    view = _view(layout)
+    if isinstance(view, str):
+        raise LayoutError(f"no F2 view: {view}", {"layout": layout})
     return view
 
 
-def _view(layout: Any) -> tuple[LinearLayout | None, str | None]:
+def _view(layout: Any) -> LinearLayout | str:
+    """The F2 view, or the reason why there is none."""
     if isinstance(layout, ComposedLayout):
-        inner, reason = _view(layout.inner)
-        if inner is None:
-            return None, reason
-        start = value_of(layout._offset)
-        if type(start) is not int or start < 0:
-            return None, f"the offset {tree_text(layout._offset)} is no known integer that is not negative"
-        if start and (inner.origin or start & _union(inner.columns)):
-            return None, f"the offset {start} shares a bit with a step, so adding carries"
-        origin = inner.origin ^ start
-        if isinstance(layout.outer, Swizzle):
-            apply = layout.outer.of
-        elif isinstance(layout.outer, (Layout, ComposedLayout)):
-            outer, reason = _view(layout.outer)
-            if outer is None:
-                return None, reason
-            if any(c >> len(outer.columns) for c in (*inner.columns, origin)):
-                return None, "the inner layout reaches beyond the domain of the outer"
-            through = LinearLayout(1 << len(outer.columns), outer.columns, outer.origin)
-            return through.compose(LinearLayout(inner.shape, inner.columns, origin)), None
-        else:
-            return None, f"the outer function {layout.outer} is not known to be linear"
-        return LinearLayout(inner.shape, tuple([apply(c) for c in inner.columns]), apply(origin)), None
+        return _composed_view(layout)
     if not isinstance(layout, Layout):
         raise InvalidTypeError(f"linear takes a layout, got {type(layout).__name__} {given(layout)}")
     shape, stride = _static_ints(layout._shape), _static_ints(layout._stride)
     columns: list[int] = []
     for s, d in zip(leaves(shape), leaves(stride), strict=True):
         if s < 1 or s & (s - 1):
-            return None, f"the size {s} is no power of two"
+            return f"the size {s} is no power of two"
         if d < 0 and s > 1:
-            return None, f"the stride {d} is negative"
+            return f"the stride {d} is negative"
         columns += [d << k for k in range(s.bit_length() - 1)]
-    if sum(c.bit_count() for c in columns) != _union(columns).bit_count():
-        return None, f"two steps of {layout} share a bit, so adding carries"
-    return LinearLayout(shape, tuple(columns)), None
+    if not _disjoint(columns):
+        return f"two steps of {layout} share a bit, so adding carries"
+    return LinearLayout(shape, tuple(columns))
+
+
+def _composed_view(layout: ComposedLayout) -> LinearLayout | str:
+    inner = _view(layout.inner)
+    if isinstance(inner, str):
+        return inner
+    start = value_of(layout._offset)
+    if type(start) is not int or start < 0:
+        return f"the offset {tree_text(layout._offset)} is no known integer that is not negative"
+    if start and (inner.origin or start & _union(inner.columns)):
+        return f"the offset {start} shares a bit with a step, so adding carries"
+    origin = inner.origin ^ start
+    if isinstance(layout.outer, Swizzle):
+        apply = layout.outer.of
+        return LinearLayout(inner.shape, tuple([apply(c) for c in inner.columns]), apply(origin))
+    if not isinstance(layout.outer, (Layout, ComposedLayout)):
+        return f"the outer function {layout.outer} is not known to be linear"
+    outer = _view(layout.outer)
+    if isinstance(outer, str):
+        return outer
+    if any(c >> len(outer.columns) for c in (*inner.columns, origin)):
+        return "the inner layout reaches beyond the domain of the outer"
+    return outer.compose(LinearLayout(inner.shape, inner.columns, origin))
 
 
 def same_function(a: Any, b: Any) -> bool:
@@ -263,36 +243,29 @@ def same_function(a: Any, b: Any) -> bool:
     """
     import numpy as np
 
-    if isinstance(a, Layout) and isinstance(b, Layout) and _has_ints(a) and _has_ints(b):
+    if isinstance(a, Layout) and isinstance(b, Layout) and has_numbers(a) and has_numbers(b):
         return _normal(a) == _normal(b)
-    x, y = (_view(t)[0] if _is_integer(t) else None for t in (a, b))
-    if x is not None and y is not None:
+    x, y = (_view(t) if _of_numbers(t) else None for t in (a, b))
+    if isinstance(x, LinearLayout) and isinstance(y, LinearLayout):
         return (x.columns, x.origin) == (y.columns, y.origin)
     from_a, from_b = (_evaluated(t) for t in (a, b))
     return from_a.shape == from_b.shape and bool(np.array_equal(from_a, from_b))
 
 
-def _normal(layout: Layout) -> tuple[Tree, Tree]:
-    shape, stride = _static_ints(layout._shape), _static_ints(layout._stride)
-    if 0 in leaves(shape):
-        return 0, 0
-    shape, stride = coalesced(shape, stride)
-    return (shape, stride) if shape != 1 else (1, 0)
-
-
-def _has_ints(layout: Layout) -> bool:
-    return all(isinstance(value_of(x), int) for x in (*leaves(layout._shape), *leaves(layout._stride)))
-
-
-def _is_integer(thing: Any) -> bool:
+def _of_numbers(thing: Any) -> bool:
     while isinstance(thing, ComposedLayout):
         thing = thing.inner
-    return isinstance(thing, Layout) and _has_ints(thing)
+    return isinstance(thing, Layout) and has_numbers(thing)
+
+
+def _normal(layout: Layout) -> tuple[Tree, Tree]:
+    shape, stride = _static_ints(layout._shape), _static_ints(layout._stride)
+    return (0, 0) if 0 in leaves(shape) else coalesced(shape, stride)
 
 
 def _evaluated(layout: Any) -> Any:
     import numpy as np
 
     table = offsets(layout, of="call")
-    rank = len(internal(layout.shape)) if type(layout.shape) is tuple else 1
+    rank = len(modes(layout.shape))
     return np.moveaxis(table, range(rank), range(rank - 1, -1, -1)).reshape(-1, *table.shape[rank:])

@@ -9,10 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, StaticAssertError, given
-from cute_py.layout.domain import on_domain
-from cute_py.layout.layout import Layout, make
+from cute_py.layout.layout import Layout, make, on_domain
 from cute_py.layout.leaf import Tree
-from cute_py.layout.trees import check_depth, check_mode, grouped, leaves, modes, unflatten_leaves
+from cute_py.layout.trees import check_depth, check_mode, leaves, modes, unflatten_leaves
 
 MAX_RANK = 1 << 16
 """More modes than this are refused: far above any layout, below what fills memory."""
@@ -42,7 +41,16 @@ def group_modes(thing: Any, begin: int, end: int = -1) -> Any:
     >>> print(group_modes(Layout((Int(2), Int(3), Int(4))), 0, 2))
     ((_2,_3),_4):((_1,_2),_6)
     """
-    return _on_trees(lambda tree: grouped(modes(tree), begin, end), thing)
+    return _on_trees(lambda tree: _grouped(modes(tree), begin, end), thing)
+
+
+def _grouped(parts: tuple[Any, ...], begin: int, end: int) -> tuple[Any, ...]:
+    check_mode(begin)
+    check_mode(end)
+    last = end + len(parts) + 1 if end < 0 else end
+    if not 0 <= begin <= last <= len(parts):
+        raise CoordinateError(f"group [{begin},{last}) is outside rank {len(parts)}")
+    return parts if begin == last else (*parts[:begin], parts[begin:last], *parts[last:])
 
 
 group = group_modes

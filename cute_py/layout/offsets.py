@@ -1,37 +1,39 @@
-"""Offsets in bulk: a whole layout evaluated as a numpy array, with no Python loop over elements.
+"""Offsets in bulk: a whole layout evaluated as a numpy array, with no Python loop over elements, and back.
 
     offsets(L)[i, j, ...] == L(i, j, ...)          one array axis per mode of L
+    offsets(L, (i, j)) == L(i, j)                  i and j arrays
+    coordinates(L, offsets(L))                     gives the coordinates back
 
 A layout is a sum of one term per mode, so its array is the outer sum of one vector per mode; only the last addition
 touches every element. A swizzle is linear over F2: where the bits that the modes reach do not overlap, it is applied
 to the vectors and the outer sum becomes an outer XOR.
 
-    coordinates(L, offsets(L)) gives the coordinates back.
-
-Layouts at given coordinates, vectorised: every leaf of a coordinate is an array.
-
-The rules are those of `layout(coord)`: an integer where the shape has a tuple is split colexicographically, the last
-mode takes what is left, and division rounds toward zero.
-
-Offsets whose strides are neither integers nor basis elements: strides of any integer module, one object each.
+At given coordinates every leaf of a coordinate is an array, and the rules are those of `layout(coord)`: an integer
+where the shape has a tuple is split colexicographically, the last mode takes what is left, and division rounds toward
+zero. Basis strides are evaluated one codomain axis at a time. Strides of any other integer module have no numbers that
+numpy knows; their offsets are objects, made one by one:
 
     offsets((2,2):(^01,^11))  =  [[^00, ^11], [^01, ^10]]        strides of bits under XOR
 
-numpy knows no such numbers, so the result is an array of objects, made one by one.
+Back to coordinates: where each stride is larger than everything that the smaller strides reach together, an offset is
+taken apart by division, largest stride first, a few array operations per mode. A swizzle is undone by itself. Other
+layouts are evaluated whole and searched.
 """
 
 from __future__ import annotations
 
-import itertools
+import functools
+import operator
+from math import prod
 from typing import Any
 
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, LayoutError, given
+from cute_py.layout.coalesce import coalesced
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.coprofile import along_axis, axis_paths, coprofile_of
-from cute_py.layout.domain import domain_of
-from cute_py.layout.layout import Layout
+from cute_py.layout.layout import Layout, domain_of
 from cute_py.layout.leaf import Dynamic, Tree, is_symbolic, leaf_text, tree_text, value_of
-from cute_py.layout.pointer_flagged import memory_layout
+from cute_py.layout.recast import memory_layout
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import check_depth, is_underscore, leaves, map_leaves, modes
 
@@ -80,13 +82,6 @@ def _split(c: Any, size: int) -> tuple[Any, Any]:
     return rest, c - rest * size
 
 
-def _size(shape: Tree) -> int:
-    n = 1
-    for s in leaves(shape):
-        n *= s
-    return n
-
-
 def index_arrays(coord: Tree, shape: Tree, stride: Tree) -> Any:
     """The inner product of coordinate arrays with bare integer strides."""
     if type(coord) is tuple:
@@ -102,46 +97,20 @@ def index_arrays(coord: Tree, shape: Tree, stride: Tree) -> Any:
     for i, (s, d) in enumerate(zip(shape, stride, strict=True)):
         part = coord
         if i < len(shape) - 1:
-            coord, part = _split(coord, _size(s))
+            coord, part = _split(coord, prod(leaves(s)))
         total = total + index_arrays(part, s, d)
     return total
 
 
 def reach(coord: Tree, shape: Tree, stride: Tree) -> int:
-    """A bound on the magnitude of every number that `index_arrays` meets; exact Python ints."""
+    """A bound on the magnitude of every number that `index_arrays` meets, in exact Python ints: no part of a coordinate
+    is larger than the coordinate."""
     if type(coord) is tuple:
         if type(shape) is not tuple or len(coord) != len(shape):
             return 0  # refused later, by its own rule
         return sum(map(reach, coord, shape, stride))
     peak = max(abs(int(coord.min())), abs(int(coord.max()))) if coord.size else 0
-    return _reach_of(peak, shape, stride)
-
-
-def _reach_of(peak: int, shape: Tree, stride: Tree) -> int:
-    if type(shape) is not tuple:
-        step = abs(int(stride))
-        return max(peak * step, step, peak)
-    total, rest = 0, peak
-    for i, (s, d) in enumerate(zip(shape, stride, strict=True)):
-        size = _size(s)
-        last = i == len(shape) - 1
-        total += max(_reach_of(rest if last else min(rest, max(size - 1, 0)), s, d), 0 if last else size)
-        rest = rest if last or size == 0 else rest // size
-    return total
-
-
-def _known(leaf: Any) -> Any:
-    value = value_of(leaf)
-    if is_symbolic(value):
-        raise InvalidTypeError(f"offsets need known numbers, got the symbol {value}")
-    return value
-
-
-def _integer(leaf: Any) -> int:
-    value = _known(leaf)
-    if type(value) is not int:
-        raise InvalidTypeError(f"offsets take integer or basis strides, got {leaf_text(value)}")
-    return value
+    return int(max(peak, 1) * (1 + sum(abs(d) for d in leaves(stride))) + prod(leaves(shape)))
 
 
 def _indices(coords: Tree, shape: Tree, stride: Tree, kind: Any) -> Any:
@@ -170,9 +139,9 @@ def at_coordinates(layout: Any, coords: Any, kind: Any) -> Any:
 
     if isinstance(layout, ComposedLayout):
         return apply_function(layout.outer, value_of(layout._offset), at_coordinates(layout.inner, coords, kind), kind)
+    if isinstance(layout, Swizzle):
+        return layout(_array(coords, kind))
     if not isinstance(layout, Layout):
-        if isinstance(layout, Swizzle):
-            return layout(_array(coords, kind))
         raise InvalidTypeError(f"offsets takes a layout or a tensor, got {type(layout).__name__} {given(layout)}")
     check_depth(coords)
     arrays = coordinate_arrays(coords, kind)
@@ -181,15 +150,8 @@ def at_coordinates(layout: Any, coords: Any, kind: Any) -> Any:
     except ValueError:
         shapes = ", ".join(str(a.shape) for a in leaves(arrays))
         raise CoordinateError("the coordinate arrays do not broadcast", {"shapes": shapes}) from None
-    shape = map_leaves(_known, layout._shape)
-    profile = coprofile_of(layout._stride)
-    if profile == 0:
-        return _indices(arrays, shape, map_leaves(_integer, layout._stride), kind)
-    parts = [
-        _indices(arrays, shape, map_leaves(_integer, along_axis(layout._stride, path)), kind)
-        for path in axis_paths(profile)
-    ]
-    return np.stack(np.broadcast_arrays(*parts), axis=-1)
+    parts = [_indices(arrays, shape, stride, kind) for shape, stride in integer_axes(layout)]
+    return np.stack(np.broadcast_arrays(*parts), axis=-1) if _has_bases(layout) else parts[0]
 
 
 def apply_function(outer: Any, start: Any, inner: Any, kind: Any) -> Any:
@@ -224,16 +186,10 @@ def module_offsets(layout: Layout, coords: Any = None) -> Any:
         for i, coordinate in enumerate(coords):
             out[i] = layout(coordinate)
         return out
-    sizes = []
-    for mode in modes(layout._shape):
-        n = 1
-        for s in leaves(mode):
-            n *= int(s.value if type(s) is Dynamic else s)
-        sizes.append(n)
-    out = np.empty(tuple(sizes), object)
-    single = type(layout._shape) is not tuple
-    for coordinate in itertools.product(*map(range, sizes)):
-        out[coordinate] = layout(coordinate[0] if single else coordinate)
+    sizes = tuple([prod(leaves(mode)) for mode in modes(numbers(layout)[0])])
+    out = np.empty(sizes, object)
+    for coordinate in np.ndindex(sizes):
+        out[coordinate] = layout(coordinate if type(layout._shape) is tuple else coordinate[0])
     return out
 
 
@@ -247,37 +203,36 @@ def numbers(layout: Layout) -> tuple[Tree, Tree]:
     Raises:
         InvalidTypeError: a symbol.
     """
-
-    def number(leaf: Any) -> Any:
-        value = value_of(leaf)
-        if is_symbolic(value):
+    shape, stride = (map_leaves(value_of, tree) for tree in (layout._shape, layout._stride))
+    for value in (*leaves(shape), *leaves(stride)):
+        if type(value) is not int and is_symbolic(value):
             raise InvalidTypeError(
                 f"offsets need known numbers, got the symbol {value}",
                 {"layout": layout},
                 "replace the symbols with layout.subs({...}) first",
             )
-        return value
-
-    return map_leaves(number, layout._shape), map_leaves(number, layout._stride)
+    return shape, stride
 
 
 def integer_axes(layout: Layout) -> list[tuple[Tree, Tree]]:
     """(shape, integer strides) for each codomain axis: one for integer strides, one per axis for basis strides."""
-    shape, _ = numbers(layout)
+    shape, stride = numbers(layout)
     profile = coprofile_of(layout._stride)
     if profile == 0:
-        return [(shape, _integers(numbers(layout)[1]))]
-    for d in leaves(layout._stride):
-        if not getattr(d, "modes", None) and not (type(d) is int and d == 0):
-            raise LayoutError("an integer stride beside basis strides", {"stride": tree_text(layout._stride)})
-    return [(shape, _integers(map_leaves(value_of, along_axis(layout._stride, path)))) for path in axis_paths(profile)]
-
-
-def _integers(stride: Tree) -> Tree:
-    for d in leaves(stride):
+        axes = [stride]
+    else:
+        for d in leaves(stride):
+            if not getattr(d, "modes", None) and d != 0:
+                raise LayoutError("an integer stride beside basis strides", {"stride": tree_text(layout._stride)})
+        axes = [map_leaves(value_of, along_axis(layout._stride, path)) for path in axis_paths(profile)]
+    for d in leaves(tuple(axes)):
         if type(d) is not int:
             raise InvalidTypeError(f"offsets take integer or basis strides, got {leaf_text(d)}")
-    return stride
+    return [(shape, axis) for axis in axes]
+
+
+def _has_bases(layout: Any) -> bool:
+    return bool(coprofile_of(domain_of(layout)._stride) != 0)
 
 
 def bounds(shape: Tree, stride: Tree) -> tuple[int, int]:
@@ -299,45 +254,32 @@ def domain_size(thing: Any) -> int:
     >>> domain_size(Layout((4, 8), (0, 0)))
     32
     """
-    return _size(numbers(domain_of(thing))[0])
+    return prod(leaves(numbers(domain_of(thing))[0]))
 
 
-def mode_vector(shape: Tree, stride: Tree, dtype: Any) -> Any:
-    """The offsets of one mode, colexicographic: array of shape (size,)."""
+def _grid(shape: Tree, stride: Tree, kind: Any, swizzle: Swizzle | None = None, start: int = 0) -> Any:
+    """All offsets of integer trees: the outer sum of one vector per mode. With a swizzle, which takes no negative
+    offsets here, the swizzle of start + that sum."""
     import numpy as np
 
-    flat = [(s, d) for s, d in zip(leaves(shape), leaves(stride), strict=True) if s != 1]
-    if not flat:
-        return np.zeros(1, dtype)
-    merged = [flat[0]]
-    for s, d in flat[1:]:
-        s0, d0 = merged[-1]
-        if d == s0 * d0:
-            merged[-1] = (s0 * s, d0)
-        else:
-            merged.append((s, d))
-    vector = np.arange(merged[0][0], dtype=dtype) * dtype.type(merged[0][1])
-    for s, d in merged[1:]:
-        steps = np.arange(s, dtype=dtype) * dtype.type(d)
-        vector = np.add.outer(steps, vector).reshape(-1)
-    return vector
-
-
-def _grid(vectors: list[Any], join: Any, out: Any = None) -> Any:
-    """The outer `join` of one vector per mode; into `out` if given."""
-    import numpy as np
-
+    vectors = []
+    for pair in zip(modes(shape), modes(stride), strict=True):
+        sizes, steps = map(modes, coalesced(*pair))
+        vector = np.arange(sizes[0], dtype=kind) * kind.type(steps[0])
+        for s, d in zip(sizes[1:], steps[1:], strict=True):
+            vector = np.add.outer(np.arange(s, dtype=kind) * kind.type(d), vector).reshape(-1)
+        vectors.append(vector)
     if not vectors:
-        return np.zeros((), np.int64)
-    total = vectors[0]
-    for v in vectors[1:-1]:
-        total = join.outer(total, v)
-    if len(vectors) > 1:
-        return join(total[..., None], vectors[-1], out=out)
-    if out is None:
-        return total
-    out[...] = total
-    return out
+        return np.zeros((), kind)
+    join: Any = np.add
+    if swizzle is not None:
+        reached = [start, *[int(np.bitwise_or.reduce(v)) if len(v) else 0 for v in vectors]]
+        if sum(reached) == functools.reduce(operator.or_, reached):  # no two share a bit: the sum is their XOR
+            vectors, start, join = [swizzle(v) for v in vectors], swizzle.of(start), np.bitwise_xor
+            swizzle = None
+        vectors[0] = join(vectors[0], kind.type(start))
+    total = functools.reduce(join.outer, vectors)
+    return total if swizzle is None else swizzle(total)
 
 
 def _checked_type(dtype: Any, extremes: list[int], layout: Any) -> Any:
@@ -360,15 +302,13 @@ def _checked_type(dtype: Any, extremes: list[int], layout: Any) -> Any:
     return kind
 
 
-def _checked_size(shape: Tree, layout: Any) -> tuple[int, ...]:
-    sizes = tuple([_size(m) for m in modes(shape)])
-    if _size(sizes) > MAX_ELEMENTS:
+def _check_size(shape: Tree, layout: Any) -> None:
+    if prod(leaves(shape)) > MAX_ELEMENTS:
         raise InvalidValueError(
-            f"the layout has {_size(sizes)} elements; at most {MAX_ELEMENTS} are evaluated at once",
+            f"the layout has {prod(leaves(shape))} elements; at most {MAX_ELEMENTS} are evaluated at once",
             {"layout": layout},
             "evaluate at given coordinates: offsets(layout, coords)",
         )
-    return sizes
 
 
 def offsets(layout: Any, coords: Any = None, dtype: Any = None, *, of: str = "memory") -> Any:
@@ -407,59 +347,171 @@ def offsets(layout: Any, coords: Any = None, dtype: Any = None, *, of: str = "me
     dtype = np.int64 if dtype is None else dtype
     if coords is not None:
         return at_coordinates(layout, coords, _checked_type(dtype, [], layout))
-    if isinstance(layout, Layout):
-        return _plain(layout, dtype)
+    if not isinstance(layout, (Layout, ComposedLayout)):
+        raise InvalidTypeError(f"offsets takes a layout or a tensor, got {type(layout).__name__} {given(layout)}")
     if isinstance(layout, ComposedLayout):
-        return _composed(layout, dtype)
-    raise InvalidTypeError(f"offsets takes a layout or a tensor, got {type(layout).__name__} {given(layout)}")
+        return _composed(layout, _checked_type(dtype, [], layout))
+    axes = integer_axes(layout)
+    _check_size(axes[0][0], layout)
+    kind = _checked_type(dtype, [edge for axis in axes for edge in bounds(*axis)], layout)
+    if not _has_bases(layout):
+        return _grid(*axes[0], kind)
+    table = np.empty((*[prod(leaves(m)) for m in modes(axes[0][0])], len(axes)), kind)
+    for i, axis in enumerate(axes):
+        table[..., i] = _grid(*axis, kind)
+    return table
 
 
-def _plain(layout: Layout, dtype: Any) -> Any:
+def _composed(layout: ComposedLayout, kind: Any) -> Any:
+    outer, inner, start = layout.outer, layout.inner, value_of(layout._offset)
+    if isinstance(inner, Layout) and isinstance(outer, Swizzle) and type(start) is int:
+        shape, stride = integer_axes(inner)[0]
+        low, high = bounds(shape, stride)
+        if not _has_bases(inner) and low >= 0 and start >= 0 and shape != ():
+            _check_size(shape, layout)
+            top = (1 << max((start + high).bit_length(), outer.yyy_mask.bit_length())) - 1
+            return _grid(shape, stride, _checked_type(kind, [top | outer.zzz_mask], layout), outer, start)
+    return apply_function(outer, start, offsets(inner, dtype=kind), kind)
+
+
+MAX_SEARCHED = 1 << 26
+"""Layouts whose strides do not take an offset apart are searched up to this size."""
+
+
+def is_chain(flat: list[tuple[int, int]]) -> bool:
+    """Is each stride larger than the reach of all smaller ones? (pairs (size, stride), any order)
+
+    >>> is_chain([(8, 1), (4, 8)]), is_chain([(3, 2), (2, 3)])
+    (True, False)
+    """
+    reach = 0
+    for s, d in sorted([(s, abs(d)) for s, d in flat if s > 1], key=lambda m: m[1]):
+        if d <= reach:
+            return False
+        reach += (s - 1) * d
+    return True
+
+
+def coordinates(layout: Any, values: Any, *, of: str = "memory") -> Any:
+    """The coordinate at which a layout has each of the given offsets.
+
+    Args:
+        layout: an injective Layout or ComposedLayout with known numbers.
+        values: integer array of offsets; for basis strides with one trailing axis of codomain coordinates.
+        of: which function of a swizzle on bytes, as in `offsets`.
+    Returns:
+        int64 array with one trailing axis: one integer per mode of the layout (colexicographic within a nested one),
+        so that `offsets(layout, tuple(numpy.moveaxis(result, -1, 0)))` gives `values` back.
+    Raises:
+        LayoutError: the layout is not injective, or an offset is not reached.
+
+    >>> coordinates(Layout((4, (2, 3)), (6, (3, 1))), [0, 11, 23]).tolist()
+    [[0, 0], [1, 5], [3, 5]]
+    """
     import numpy as np
 
-    axes = integer_axes(layout)
-    sizes = _checked_size(axes[0][0], layout)
-    kind = _checked_type(dtype, [edge for shape, stride in axes for edge in bounds(shape, stride)], layout)
-    if coprofile_of(layout._stride) == 0:
-        shape, stride = axes[0]
-        vectors = [mode_vector(s, d, kind) for s, d in zip(modes(shape), modes(stride), strict=True)]
-        return _grid(vectors, np.add).astype(kind, copy=False)
-    out = np.empty((*sizes, len(axes)), kind)
-    for i, (shape, stride) in enumerate(axes):
-        vectors = [mode_vector(s, d, kind) for s, d in zip(modes(shape), modes(stride), strict=True)]
-        out[..., i] = _grid(vectors, np.add)
+    layout = memory_layout(layout, of)
+    try:
+        wanted = np.asarray(values)
+    except (ValueError, TypeError):  # nested lists of unequal lengths
+        raise InvalidTypeError(f"offsets are integers, got {given(values)}") from None
+    if wanted.dtype.kind not in "iu" and wanted.size:
+        raise InvalidTypeError(f"offsets are integers, got {wanted.dtype}")
+    if wanted.dtype == np.uint64 and wanted.size and int(wanted.max()) >= 1 << 63:
+        raise InvalidValueError(f"an offset of {int(wanted.max())}; must be below 2**63", {"layout": layout})
+    wanted = wanted.astype(np.int64)
+    plain, inner = layout, wanted
+    while isinstance(plain, ComposedLayout) and isinstance(plain.outer, Swizzle):
+        start = value_of(plain._offset)
+        if type(start) is not int:
+            break
+        plain, inner = plain.inner, plain.outer(inner) - start
+    if isinstance(plain, Layout):
+        axes = integer_axes(plain)
+        for shape, stride in axes:
+            if any(abs(n) >= 1 << 62 for n in (bounds(shape, stride)[0], *leaves(shape), *leaves(stride))):
+                raise LayoutError("coordinates are computed in 64 bits; this layout reaches beyond", {"layout": layout})
+        sizes = leaves(axes[0][0])
+        steps = [leaves(stride) for _, stride in axes]
+        moves_once = all(s <= 1 or any(column) for s, *column in zip(sizes, *steps, strict=True))
+        if moves_once and all(is_chain([m for m in zip(sizes, axis, strict=True) if m[1]]) for axis in steps):
+            return _divided(layout, axes[0][0], steps, inner, wanted)
+    return _searched(layout, wanted)
+
+
+def _divided(layout: Any, shape: Tree, steps: list[list[int]], inner: Any, wanted: Any) -> Any:
+    """Each offset taken apart by the strides of each axis, the largest first."""
+    import numpy as np
+
+    sizes = leaves(shape)
+    index: list[Any] = [np.zeros((), np.int64)] * len(sizes)
+    basis = _has_bases(layout)
+    if len(steps) > 1 or (inner.ndim and inner.shape[-1:] == (1,) and basis):
+        if inner.shape[-1:] != (len(steps),):
+            raise InvalidValueError(
+                f"offsets of {layout} have {len(steps)} entries in the last axis, got {inner.shape}"
+            )
+        columns = [inner[..., i] for i in range(len(steps))]
+    else:
+        columns = [inner]
+    reached = np.full(columns[0].shape, 0 not in sizes)
+    for axis, column in zip(steps, columns, strict=True):
+        flat = [(d, i) for i, d in enumerate(axis) if d and sizes[i] > 1]
+        rest = column - sum((sizes[i] - 1) * d for d, i in flat if d < 0)
+        for d, i in sorted(flat, key=lambda m: -abs(m[0])):
+            step = np.clip(rest // abs(d), 0, sizes[i] - 1)
+            rest = rest - step * abs(d)
+            index[i] = step if d > 0 else sizes[i] - 1 - step
+        reached &= rest == 0
+    _require(reached, layout, wanted, basis)
+    leaf = iter(index)
+    out = np.zeros((*columns[0].shape, len(modes(shape))), np.int64)
+    for m, mode in enumerate(modes(shape)):
+        scale = 1
+        for size in leaves(mode):
+            out[..., m] += next(leaf) * scale
+            scale *= size
     return out
 
 
-def _composed(layout: ComposedLayout, dtype: Any) -> Any:
-
-    kind = _checked_type(dtype, [], layout)
-    start = value_of(layout._offset)
-    if isinstance(layout.inner, Layout) and isinstance(layout.outer, Swizzle) and type(start) is int:
-        axes = integer_axes(layout.inner)
-        shape, stride = axes[0]
-        low, high = bounds(shape, stride)
-        if len(axes) == 1 and coprofile_of(layout.inner._stride) == 0 and low >= 0 and start >= 0:
-            _checked_size(shape, layout)
-            top = (1 << max((start + high).bit_length(), layout.outer.yyy_mask.bit_length())) - 1
-            kind = _checked_type(dtype, [top | layout.outer.zzz_mask], layout)
-            vectors = [mode_vector(s, d, kind) for s, d in zip(modes(shape), modes(stride), strict=True)]
-            if vectors:
-                return _swizzled(layout.outer, start, vectors)
-    return apply_function(layout.outer, start, offsets(layout.inner, dtype=kind), kind)
-
-
-def _swizzled(swizzle: Swizzle, start: int, vectors: list[Any]) -> Any:
-    """The swizzle of start + the outer sum of vectors, of offsets that are not negative."""
+def _require(reached: Any, layout: Any, wanted: Any, rows: bool) -> None:
     import numpy as np
 
-    taken, disjoint = start, True
-    for v in vectors:
-        reached = int(np.bitwise_or.reduce(v)) if len(v) else 0
-        disjoint, taken = disjoint and not reached & taken, taken | reached
-    if disjoint:
-        vectors = [swizzle(v) for v in vectors]
-        vectors[0] = vectors[0] ^ vectors[0].dtype.type(swizzle.of(start))
-        return _grid(vectors, np.bitwise_xor)
-    vectors[0] = vectors[0] + vectors[0].dtype.type(start)
-    return swizzle(_grid(vectors, np.add))
+    if not reached.all():
+        first = tuple(np.argwhere(~reached)[0]) if reached.ndim else ()
+        value = wanted[first].tolist() if rows else int(wanted[first])
+        raise LayoutError(f"the layout has no coordinate with offset {value}", {"layout": layout})
+
+
+def _searched(layout: Any, wanted: Any) -> Any:
+    """Each offset looked up among all offsets of the layout, sorted."""
+    import numpy as np
+
+    count = domain_size(layout)
+    if count > MAX_SEARCHED:
+        raise LayoutError(
+            f"{count} elements are too many to search for an offset (at most {MAX_SEARCHED})", {"layout": layout}
+        )
+    keys = offsets(layout)
+    inside = np.ones(wanted.shape, bool)
+    basis = keys.ndim > len(modes(layout.shape))
+    key = wanted
+    if basis:  # one number for each coordinate: its place in the box that holds them all
+        width = keys.shape[-1]
+        if wanted.shape[-1:] != (width,):
+            raise InvalidValueError(f"offsets of {layout} have {width} entries in the last axis, got {wanted.shape}")
+        rows = keys.reshape(-1, width) if keys.size else np.zeros((1, width), np.int64)
+        low = rows.min(axis=0)
+        spans = rows.max(axis=0) - low + 1
+        inside = ((wanted >= low) & (wanted - low < spans)).all(axis=-1)
+        weights = np.cumprod([1, *spans[:-1].tolist()])
+        keys, key = ((keys - low) * weights).sum(axis=-1), ((wanted - low) * weights).sum(axis=-1)
+    flat = keys.ravel()
+    order = np.argsort(flat, kind="stable")
+    ordered = flat[order]
+    if (ordered[1:] == ordered[:-1]).any():
+        raise LayoutError("the layout is not injective; its offsets have no single coordinate", {"layout": layout})
+    place = np.minimum(np.searchsorted(ordered, key), max(len(ordered) - 1, 0))
+    reached = inside & (ordered[place] == key) if len(ordered) else np.zeros(inside.shape, bool)
+    _require(reached, layout, wanted, basis)
+    return np.stack(np.unravel_index(order[place], keys.shape), axis=-1).astype(np.int64)

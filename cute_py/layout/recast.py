@@ -1,21 +1,35 @@
-"""Recast: the same bytes counted in other units.
+"""Recast: the same bytes counted in other units; and swizzles, which act on bytes or on elements.
 
 upcast(L, n)     units n times as large: the contiguous mode gets n times shorter, other strides n times smaller
 downcast(L, n)   units n times as small
 recast_layout    from one element type to another; for widths like 6 and 8 bits, up by 3 parts, then down by 4
+
+The hardware XORs bits of a byte address. CuTe writes such a swizzle with a stand-in for the pointer that is not set
+yet; for a layout whose tile starts where the swizzle's pattern starts, the same function counts elements:
+
+    Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)      on bytes: the pointer's business
+    Sw<3,3,3> o _0 o (_8,_64):(_64,_1)                        on elements of 16 bits: one bit less stays
+
+C++ has both functions of a flagged layout: its call applies Sw<3,4,3> to element offsets as it stands, while
+print_layout, and every access through a pointer, mean the second. Here a call is C++'s call, and whatever indexes
+memory (`offsets`, `bank_conflicts`, `make_tensor` of an array, pictures) takes the second.
+Source: cute/layout.hpp, cute/pointer_flagged.hpp.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
-from cute_py.argument_checks import expect_integer
+from cute_py.argument_checks import expect, expect_choice, expect_integer
 from cute_py.dtypes import as_dtype
-from cute_py.errors import InvalidTypeError, StaticAssertError, given
-from cute_py.layout.arithmetic import ceil_div_leaf
-from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.layout import Layout, make
+from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError, given
+from cute_py.layout.coalesce import coalesced
+from cute_py.layout.composed import ComposedLayout, slice_parts
+from cute_py.layout.int_tuple import ceil_div_leaf, product_of
+from cute_py.layout.inverse import right_inverse
+from cute_py.layout.layout import Layout, domain_of, make
 from cute_py.layout.leaf import (
     Dynamic,
     Int,
@@ -24,43 +38,41 @@ from cute_py.layout.leaf import (
     internal_leaf,
     leaf_text,
     public,
-    sign,
     trunc_div,
     trunc_mod,
 )
 from cute_py.layout.swizzle import Swizzle
+from cute_py.layout.tiling import logical_divide
 from cute_py.layout.trees import leaves
 
 
-def _factor(n: Any) -> int:
-    return expect_integer(n, "the factor of a recast", 1)
-
-
-def _up(shape: Tree, stride: Tree, n: int) -> tuple[Tree, Tree]:
+def _recast(rule: Callable[[Any, Any, int], tuple[Any, Any]], shape: Tree, stride: Tree, n: int) -> tuple[Tree, Tree]:
+    """Apply the rule of one mode, (size, integer stride, n) -> (size, stride), to every mode; of a basis stride, to its
+    value."""
     if type(shape) is tuple:
-        pairs = [_up(s, d, n) for s, d in zip(shape, stride, strict=True)]
+        pairs = [_recast(rule, s, d, n) for s, d in zip(shape, stride, strict=True)]
         return tuple([p[0] for p in pairs]), tuple([p[1] for p in pairs])
-    if type(stride) is int:
-        if stride == 0:
-            return shape, 0
-        if stride % n and n % stride:
-            raise StaticAssertError(
-                "Divisibility condition", {"stride": leaf_text(stride), "N": n, "size": leaf_text(shape)}
-            )
-        size = abs(stride)
-        return ceil_div_leaf(shape, ceil_div_leaf(n, size)), sign(stride) * ceil_div_leaf(size, n)
-    if type(stride) is Dynamic:  # taken as larger than N and divisible, as C++ does
-        return shape, trunc_div(stride, n)
-    scaled = getattr(stride, "with_value", None)
-    if scaled is None:
+    kind = type(stride)
+    if kind is int or kind is Dynamic:
+        return rule(shape, stride, n)
+    if not hasattr(stride, "with_value"):
         raise InvalidTypeError(f"can't recast a layout with stride {stride}")
-    return _up_basis(shape, stride, n)
-
-
-def _up_basis(shape: Tree, stride: Any, n: int) -> tuple[Tree, Tree]:
-    value = internal_leaf(stride.value)
-    size, step = _up(shape, value, n)
+    size, step = rule(shape, internal_leaf(stride.value), n)
     return size, internal(stride.with_value(public(step)))
+
+
+def _up(size: Any, stride: Any, n: int) -> tuple[Any, Any]:
+    if type(stride) is Dynamic:  # C++ takes it as larger than N and divisible
+        return size, trunc_div(stride, n)
+    if stride == 0:  # C++: is_constant<0>
+        return size, 0
+    if stride % n and n % stride:  # C++: static_assert
+        raise StaticAssertError(
+            "Divisibility condition", {"stride": leaf_text(stride), "N": n, "size": leaf_text(size)}
+        )
+    step = abs(stride)
+    larger = ceil_div_leaf(step, n)
+    return ceil_div_leaf(size, ceil_div_leaf(n, step)), larger if stride > 0 else -larger
 
 
 def upcast(layout: Any, n: Any) -> Any:
@@ -72,36 +84,19 @@ def upcast(layout: Any, n: Any) -> Any:
     >>> print(upcast(Layout((Int(8), Int(64)), (Int(64), Int(1))), 2))
     (_8,_32):(_32,_1)
     """
-    n = _factor(n)
+    n = expect_integer(n, "the factor of a recast", 1)
     if type(layout) is Layout:
-        return make(*_up(layout._shape, layout._stride, n), layout._assumptions)
-    if isinstance(layout, Swizzle):
-        return layout.upcast(n)
-    if isinstance(layout, ComposedLayout):
-        if hasattr(layout.offset, "upcast"):  # an unset pointer: bytes stay bytes, its element grows
-            return ComposedLayout(layout.outer, layout.offset.upcast(n), upcast(layout.inner, n))
-        return ComposedLayout(upcast(layout.outer, n), upcast(layout.offset, n), upcast(layout.inner, n))
+        return make(*_recast(_up, layout._shape, layout._stride, n), layout._assumptions)
     if isinstance(layout, int):
         leaf = internal_leaf(layout)
         if type(leaf) is int and trunc_mod(leaf, n):
             raise StaticAssertError("Static safe_div requires t % u == 0", {"offset": leaf_text(leaf), "N": n})
         return public(trunc_div(leaf, n))
-    raise InvalidTypeError(f"upcast takes a layout or a swizzle, got {given(layout)}")
+    return _recast_composed(upcast, layout, n)
 
 
-def _down(shape: Tree, stride: Tree, n: int) -> tuple[Tree, Tree]:
-    if type(shape) is tuple:
-        pairs = [_down(s, d, n) for s, d in zip(shape, stride, strict=True)]
-        return tuple([p[0] for p in pairs]), tuple([p[1] for p in pairs])
-    if type(stride) is int and stride in (1, -1):
-        return shape * n, stride
-    if type(stride) in (int, Dynamic):
-        return shape, stride * n
-    if not hasattr(stride, "with_value"):
-        raise InvalidTypeError(f"can't recast a layout with stride {stride}")
-    value = internal_leaf(stride.value)
-    size, step = _down(shape, value, n)
-    return size, internal(stride.with_value(public(step)))
+def _down(size: Any, stride: Any, n: int) -> tuple[Any, Any]:
+    return (size * n, stride) if type(stride) is int and stride in (1, -1) else (size, stride * n)
 
 
 def downcast(layout: Any, n: Any) -> Any:
@@ -113,24 +108,28 @@ def downcast(layout: Any, n: Any) -> Any:
     >>> print(downcast(Layout((Int(8), Int(64)), (Int(64), Int(1))), 2))
     (_8,_128):(_128,_1)
     """
-    n = _factor(n)
+    n = expect_integer(n, "the factor of a recast", 1)
     if type(layout) is Layout:
-        if not any(type(_value(d)) is int and _value(d) == 1 for d in leaves(layout._stride)):
+        steps = [internal_leaf(d.value) if hasattr(d, "modes") else d for d in leaves(layout._stride)]
+        if not any(type(step) is int and step == 1 for step in steps):
             raise StaticAssertError("Downcast requires adjacent elements", {"layout": layout})
-        return make(*_down(layout._shape, layout._stride, n), layout._assumptions)
-    if isinstance(layout, Swizzle):
-        return layout.downcast(n)
-    if isinstance(layout, ComposedLayout):
-        if hasattr(layout.offset, "downcast"):
-            return ComposedLayout(layout.outer, layout.offset.downcast(n), downcast(layout.inner, n))
-        return ComposedLayout(downcast(layout.outer, n), layout.offset * Int(n), downcast(layout.inner, n))
+        return make(*_recast(_down, layout._shape, layout._stride, n), layout._assumptions)
     if isinstance(layout, int):
         return layout * Int(n)
-    raise InvalidTypeError(f"downcast takes a layout or a swizzle, got {given(layout)}")
+    return _recast_composed(downcast, layout, n)
 
 
-def _value(stride: Any) -> Any:
-    return internal_leaf(stride.value) if hasattr(stride, "modes") else stride
+def _recast_composed(operation: Callable[[Any, Any], Any], layout: Any, n: int) -> Any:
+    """Up- or downcast of a swizzle, which knows how, or of the parts of a composed layout."""
+    name = operation.__name__
+    if isinstance(layout, Swizzle):
+        return getattr(layout, name)(n)
+    if not isinstance(layout, ComposedLayout):
+        raise InvalidTypeError(f"{name} takes a layout or a swizzle, got {given(layout)}")
+    inner, own = operation(layout.inner, n), getattr(layout.offset, name, None)
+    if own is not None:  # an unset pointer: bytes stay bytes, its element changes
+        return ComposedLayout(layout.outer, own(n), inner)
+    return ComposedLayout(operation(layout.outer, n), operation(layout.offset, n), inner)
 
 
 def bits_of(kind: Any) -> int:
@@ -161,3 +160,178 @@ def recast_layout(layout: Any, old: Any = None, new: Any = None) -> Any:
     if down > 1:
         layout = downcast(layout, down)
     return layout
+
+
+BYTE = 8
+
+
+class SmemPtrFlag(Int):
+    """C++'s smem_ptr_flag_bits<B>: a static 0 that stands for a shared-memory pointer not set yet.
+
+    In `Sw<B,M,S> o smem_ptr_flag(bits) o layout` the swizzle acts on bytes. A tile that starts inside the swizzle's
+    pattern keeps its place as the flag's value, in elements; C++, whose tiles keep their pointer, has no such text.
+
+    >>> print(smem_ptr_flag(16), smem_ptr_flag(16, 64))
+    smem_ptr[16b](unset) smem_ptr[16b](unset)+64
+    """
+
+    bits: int
+
+    def __new__(cls, bits: int = 1, offset: int = 0) -> SmemPtrFlag:
+        flag = int.__new__(cls, expect_integer(offset, "the offset of an unset pointer", unit="elements"))
+        flag.bits = expect_integer(bits, "the width of an unset pointer's elements", 1, unit="bits")
+        return flag
+
+    def upcast(self, n: int) -> SmemPtrFlag:
+        n = expect_integer(n, "the factor of a recast", 1)
+        if int(self) % n:
+            raise StaticAssertError("Static safe_div requires t % u == 0", {"offset": int(self), "N": n})
+        return SmemPtrFlag(self.bits * n, int(self) // n)
+
+    def downcast(self, n: int) -> SmemPtrFlag:
+        n = expect_integer(n, "the factor of a recast", 1)
+        return SmemPtrFlag(self.bits // n, int(self) * n)
+
+    def __neg__(self) -> Int:
+        return self if int(self) == 0 else Int(-int(self))
+
+    def __str__(self) -> str:
+        return f"smem_ptr[{self.bits}b](unset)" + (f"+{int(self)}" if int(self) else "")
+
+    def __repr__(self) -> str:
+        return f"smem_ptr_flag({self.bits}{f', {int(self)}' if int(self) else ''})"
+
+    def __reduce__(self) -> Any:
+        return (SmemPtrFlag, (self.bits, int(self)))
+
+
+def smem_ptr_flag(bits: int, offset: int = 0) -> SmemPtrFlag:
+    """An unset shared-memory pointer to elements of `bits` bits, `offset` elements behind its start.
+
+    >>> print(ComposedLayout(Swizzle(3, 4, 3), smem_ptr_flag(16), static(Layout((8, 64), (64, 1)))))
+    Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)
+    """
+    return SmemPtrFlag(bits, offset)
+
+
+def is_flagged(layout: Any) -> bool:
+    """Whether a layout's swizzle acts on the bytes of a pointer that is not set yet."""
+    return isinstance(layout, ComposedLayout) and isinstance(layout.offset, SmemPtrFlag)
+
+
+def element_swizzle(swizzle: Swizzle, dtype: Any) -> Swizzle:
+    """The swizzle of element offsets that moves elements as `swizzle` moves the bytes of their addresses.
+
+    Args:
+        swizzle: on bytes, as on a shared-memory pointer.
+        dtype: the element type, or its bits: a power of two.
+    Raises:
+        StaticAssertError: the width is no power of two.
+        LayoutError: the swizzle moves bytes within an element, which no swizzle of elements does.
+
+    >>> print(element_swizzle(Swizzle(3, 4, 3), "float16"), element_swizzle(Swizzle(2, 4, 3), 4))
+    Sw<3,3,3> Sw<2,5,3>
+    """
+    return _whole(swizzle, "bytes", BYTE, "an element", bits_of(dtype), dtype)
+
+
+def byte_swizzle(swizzle: Swizzle, dtype: Any) -> Swizzle:
+    """The swizzle of byte addresses that moves elements as `swizzle` moves their offsets.
+
+    Args:
+        swizzle: on element offsets, as in `Sw<B,M,S> o 0 o layout`.
+        dtype: the element type, or its bits: a power of two.
+    Raises:
+        StaticAssertError: the width is no power of two.
+        LayoutError: the swizzle moves elements within a byte.
+
+    >>> print(byte_swizzle(Swizzle(3, 3, 3), "float16"))
+    Sw<3,4,3>
+    """
+    return _whole(swizzle, "elements", bits_of(dtype), "a byte", BYTE, dtype)
+
+
+def _whole(swizzle: Swizzle, units: str, bits: int, within: str, new_bits: int, dtype: Any) -> Swizzle:
+    """The swizzle recast, if all of its bits still count."""
+    found: Swizzle = recast_layout(expect(swizzle, Swizzle, f"a swizzle of {units}"), bits, new_bits)
+    if swizzle.bits and found.bits != swizzle.bits:
+        facts = {f"swizzle, on {units}": swizzle, "element": f"{bits_of(dtype)} bits"}
+        raise LayoutError(f"the swizzle moves {units} within {within}", facts)
+    return found
+
+
+def as_position_independent_swizzle_layout(layout: Any) -> Any:
+    """A flagged layout counted in elements, for a tile that starts where the swizzle's pattern starts; any other
+    layout as it is.
+
+    >>> tile = static(Layout((8, 64), (64, 1)))
+    >>> print(as_position_independent_swizzle_layout(ComposedLayout(Swizzle(3, 4, 3), smem_ptr_flag(16), tile)))
+    Sw<3,3,3> o _0 o (_8,_64):(_64,_1)
+    """
+    if not is_flagged(layout):
+        return layout
+    flag = layout.offset
+    return ComposedLayout(recast_layout(layout.outer, BYTE, flag.bits), Int(int(flag)), layout.inner)
+
+
+def memory_layout(thing: Any, of: str = "memory") -> Any:
+    """The layout of a tensor or layout as an access to memory means it; with `of="call"`, as its call does.
+
+    Raises:
+        LayoutError: a swizzled pointer that does not start where its swizzle's pattern starts.
+    """
+    expect_choice(of, ("memory", "call"), "of")
+    is_tensor = hasattr(thing, "engine") and hasattr(thing, "layout")
+    layout = thing.layout if is_tensor else thing
+    if of == "call":
+        return layout
+    swizzle = getattr(thing.engine, "swizzle", None) if is_tensor else None
+    if not isinstance(swizzle, Swizzle) or swizzle.bits == 0:
+        return as_position_independent_swizzle_layout(layout)
+    period = 1 << (swizzle.yyy_mask | swizzle.zzz_mask).bit_length()
+    if thing.engine.address % period:
+        raise LayoutError(
+            f"the pointer's address is {thing.engine.address:#x}; must be a multiple of {period} bytes, "
+            "where its swizzle's pattern starts",
+            {"tensor": thing},
+            'offsets(..., of="call") leaves the swizzle to the pointer',
+        )
+    return ComposedLayout(recast_layout(swizzle, BYTE, thing.engine.dtype.bits), Int(0), layout)
+
+
+def slice_flagged(layout: ComposedLayout, coord: Tree) -> ComposedLayout:
+    """What is left of a flagged layout's memory where `coord` fixes modes: the flag keeps the fixed part, as far as it
+    lies within the swizzle's pattern; whole patterns are dropped, as slicing a layout drops its offset."""
+    kept, fixed = slice_parts(coord, layout.inner)
+    if not isinstance(fixed, int):
+        raise InvalidTypeError(
+            f"a swizzled tile needs a known offset, got {fixed}",
+            {"layout": layout},
+            "replace the symbols with layout.subs({...}) first",
+        )
+    flag = layout.offset
+    moved = recast_layout(layout.outer, BYTE, flag.bits)
+    period = 1 << (moved.yyy_mask | moved.zzz_mask).bit_length()
+    return ComposedLayout(layout.outer, SmemPtrFlag(flag.bits, (int(flag) + int(fixed)) % period), kept)
+
+
+def max_alignment(layout: Any) -> Any:
+    """The largest N for which upcast(layout, N) is legal, by its static numbers.
+
+    >>> print(max_alignment(Layout((Int(8), Int(64)), (Int(64), Int(1)))))
+    _512
+    """
+    if isinstance(layout, Swizzle):
+        return public(1 << layout.base)
+    if isinstance(layout, ComposedLayout):
+        if not isinstance(layout.outer, Swizzle):
+            return public(1)
+        return public(math.gcd(1 << layout.outer.base, int(layout.offset), int(max_alignment(layout.inner))))
+    inner = domain_of(layout)
+    shape, stride = coalesced(inner._shape, inner._stride)
+    known = make(
+        tuple([s if type(s) is int else 1 for s in leaves(shape)]),
+        tuple([d if type(d) is int else 0 for d in leaves(stride)]),
+    )
+    permuted = logical_divide(known, right_inverse(known))
+    return public(math.gcd(product_of(permuted[0]._shape), *leaves(permuted[1]._stride)))

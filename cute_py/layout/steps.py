@@ -2,8 +2,9 @@
 
     for step in steps(composition, A, B): print(step)
 
-The steps are made by the same rules as the operation, beside it: the last one's `result` is the operation's own
-result, and a test holds the two together.
+The operations themselves give the numbers: each takes a recorder, None by default, and calls it where it decides. Here
+the numbers become sentences; `_SENTENCES` has one for each rule. Modes of tilers, divides and products are taken apart
+as the operations take them apart. The last step's `result` is the operation's own result.
 """
 
 from __future__ import annotations
@@ -15,38 +16,27 @@ from typing import Any
 
 from cute_py.argument_checks import expect
 from cute_py.errors import InvalidTypeError, given
-from cute_py.layout.arithmetic import ceil_div_leaf, ceil_div_of, coalesced_shape, compact_left
-from cute_py.layout.coalesce import coalesce, coalesced, coalesced_beyond, without_zeros
-from cute_py.layout.complement import complement
-from cute_py.layout.composition import composition, tiler_text
-from cute_py.layout.coprofile import cosize
-from cute_py.layout.divide import flat_divide, logical_divide, tiled_divide, zipped_divide
+from cute_py.layout.coalesce import coalesce, coalesced
+from cute_py.layout.complement import complement, complement_of, filtered
+from cute_py.layout.composition import compose_layouts, composition, tiler_text
+from cute_py.layout.coprofile import coprofile_of, cosize
 from cute_py.layout.int_tuple import size
-from cute_py.layout.inverse import left_inverse, right_inverse
+from cute_py.layout.inverse import left_inverse, left_inverse_trees, right_inverse, right_inverse_trees
 from cute_py.layout.layout import Layout, make, make_layout
-from cute_py.layout.leaf import (
-    Tree,
-    internal,
-    leaf_text,
-    magnitude,
-    minimum,
-    public,
-    same,
-    sign,
-    times,
-    tree_text,
-    trunc_div,
-    value_of,
-)
-from cute_py.layout.product import (
+from cute_py.layout.leaf import internal, leaf_text, mode_text, public, times, tree_text
+from cute_py.layout.tiling import (
     blocked_product,
+    flat_divide,
     flat_product,
+    logical_divide,
     logical_product,
     raked_product,
+    tiled_divide,
     tiled_product,
+    zipped_divide,
     zipped_product,
 )
-from cute_py.layout.trees import is_underscore, leaves, modes
+from cute_py.layout.trees import is_underscore, modes
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,109 +64,142 @@ def _step(rule: str, text: str, result: Any = None, /, **values: Any) -> Step:
     return Step(rule, text, MappingProxyType(values), result)
 
 
-def _mode(shape: Tree, stride: Tree) -> str:
-    return f"{tree_text(shape)}:{tree_text(stride)}"
+def _public(**values: Any) -> dict[str, Any]:
+    """Internal numbers by name, as users see them."""
+    return {name.replace("_", " "): public(x) for name, x in values.items()}
+
+
+Sentence = tuple[str, dict[str, Any]]
+"""A text, and its numbers by name."""
+
+
+def _drop(s: Any, d: Any) -> Sentence:
+    return f"{mode_text(s, d)} has one element and moves nothing", {"mode": mode_text(s, d)}
+
+
+def _merge(s: Any, d: Any, size: Any, step: Any) -> Sentence:
+    front, back, merged = mode_text(s, d), mode_text(size, step), mode_text(s * size, d)
+    text = f"{front} and {back} are one mode {merged}: {leaf_text(s)} * {leaf_text(d)} = {leaf_text(step)}"
+    return text, {"front": front, "back": back, "merged": merged}
+
+
+def _keep_apart(s: Any, d: Any, size: Any, step: Any) -> Sentence:
+    front, back, product = mode_text(s, d), mode_text(size, step), times(s, d)
+    why = f"{leaf_text(s)} * {leaf_text(d)} = {leaf_text(product)} is not {leaf_text(step)}"
+    if not type(s) is type(size) is type(product) is int:
+        why = "run-time numbers are not known to be contiguous"
+    return f"{front} and {back}: {why}", {"front": front, "back": back}
+
+
+def _scale(size: Any, step: Any, s: Any, d: Any) -> Sentence:
+    product = f"{leaf_text(step)} * {leaf_text(d)} = {leaf_text(times(step, d))}"
+    text = f"{mode_text(size, step)} walks along the only mode {mode_text(s, d)}: stride {product}"
+    return text, _public(size=size, step=step)
+
+
+def _passed(text: str) -> Callable[..., Sentence]:
+    """The sentences of a mode of the left side that nothing is taken from."""
+
+    def sentence(i: int, s: Any, d: Any, step: Any, left: Any, following: Any) -> Sentence:
+        shown = text.format(leaf_text(step), i, mode_text(s, d), leaf_text(following))
+        return shown, {"mode": i, **_public(size=s, step=step, left=left, next_step=following)}
+
+    return sentence
+
+
+def _walk(i: int, s: Any, d: Any, step: Any, left: Any, following: Any, size: Any, take: Any, rest: Any) -> Sentence:
+    text = (
+        f"step {leaf_text(step)} leaves {leaf_text(left)} of mode {i} ({mode_text(s, d)}); take {leaf_text(take)} "
+        f"with stride {leaf_text(times(step, d))}, {leaf_text(rest)} remain; "
+        f"{leaf_text(size)} % {leaf_text(take)} = 0 (Shape Divisibility Condition)"
+    )
+    numbers = _public(size=s, step=step, left=left, next_step=following, taken=take, remain=rest)
+    return text, {"mode": i, **numbers}
+
+
+def _rest(i: int, s: Any, d: Any, step: Any, size: Any) -> Sentence:
+    product = leaf_text(times(step, d))
+    text = f"mode {i} ({mode_text(s, d)}) takes the rest: {leaf_text(size)} with stride {product}"
+    return text, {"mode": i, **_public(size=size, step=step)}
+
+
+def _gap(s: Any, d: Any, gap: Any, end: Any) -> Sentence:
+    text = f"before stride {leaf_text(d)}, {leaf_text(gap)} copies fit at stride {leaf_text(end)}"
+    return text, {**_public(size=gap, step=end), "mode": mode_text(s, d)}
+
+
+def _follow_left(i: int, s: Any, d: Any, reached: Any, start: Any, gap: Any) -> Sentence:
+    text = (
+        f"mode {mode_text(s, d)}: {leaf_text(gap)} offsets lie below stride {leaf_text(d)}; "
+        f"it starts at index {leaf_text(start)} (Left inverse divisibility condition holds)"
+    )
+    return text, {"mode": i, **_public(stride=d, reached=reached, index=start, gap=gap)}
+
+
+def _of_mode(text: str) -> Callable[..., Sentence]:
+    """The sentences of an inverse that have the mode, its stride, the offsets reached and the mode's start."""
+
+    def sentence(i: int, s: Any, d: Any, reached: Any, start: Any) -> Sentence:
+        shown = text.format(mode_text(s, d), leaf_text(d), leaf_text(reached), leaf_text(start))
+        return shown, {"mode": i, **_public(stride=d, reached=reached, index=start)}
+
+    return sentence
+
+
+_SENTENCES: Mapping[str, Callable[..., Sentence]] = MappingProxyType(
+    {
+        "drop": _drop,
+        "merge": _merge,
+        "keep apart": _keep_apart,
+        "mode": lambda s, d: (f"{mode_text(s, d)} of the right side", _public(size=s, step=d)),
+        "stay": lambda s, d: (f"{mode_text(s, d)} does not move: stride _0 stays", _public(size=s, step=d)),
+        "scale": _scale,
+        "step over": _passed("step {0} passes mode {1} ({2}) whole; step {3} remains"),
+        "done": _passed("one element is left to take; mode {1} ({2}) is passed"),
+        "walk": _walk,
+        "rest": _rest,
+        "gap": _gap,
+        "tail": lambda s, d, end, whole: (
+            f"from {leaf_text(end)} up to {tree_text(whole)}: {mode_text(s, d)}",
+            _public(size=s, step=d),
+        ),
+        "follow right": _of_mode("mode {0} goes on at offset {1}; it starts at index {3}"),
+        "skip right": _of_mode("mode {0} has stride {1}, the offsets so far end at {2}"),
+        "follow left": _follow_left,
+        "skip left": _of_mode("mode {0} does not move"),
+    }
+)
+
+
+def _recorder(out: list[Step]) -> Callable[..., None]:
+    """What adds a step to `out` for each rule that an operation calls it with."""
+
+    def record(rule: str, *numbers: Any) -> None:
+        text, values = _SENTENCES[rule](*numbers)
+        out.append(_step(rule.removesuffix(" right").removesuffix(" left"), text, **values))
+
+    return record
 
 
 def _coalesce_steps(layout: Layout) -> list[Step]:
-    shapes, strides = leaves(layout._shape), leaves(layout._stride)
     out: list[Step] = []
-    if not shapes:
-        return [_step("result", "no modes: 1:0", coalesce(layout))]
-    size_, step = shapes[-1], strides[-1]
-    kept = 0
-    for s, d in zip(reversed(shapes[:-1]), reversed(strides[:-1]), strict=True):
-        here, there = _mode(s, d), _mode(size_, step)
-        if s == 1:
-            out.append(_step("drop", f"{here} has one element and moves nothing", mode=here))
-        elif size_ == 1 and not kept:
-            out.append(_step("drop", f"{there} has one element and moves nothing", mode=there))
-            size_, step = s, d
-        elif type(size_) is int and type(s) is int and same(times(s, d), step):
-            merged = _mode(s * size_, d)
-            text = f"{here} and {there} are one mode {merged}: {leaf_text(s)} * {leaf_text(d)} = {leaf_text(step)}"
-            out.append(_step("merge", text, front=here, back=there, merged=merged))
-            size_, step = s * size_, d
-        else:
-            product = times(s, d)
-            known = type(s) is int and type(size_) is int and type(product) is int
-            why = f"{leaf_text(s)} * {leaf_text(d)} = {leaf_text(product)} is not {leaf_text(step)}"
-            if not known:
-                why = "run-time numbers are not known to be contiguous"
-            out.append(_step("keep apart", f"{here} and {there}: {why}", front=here, back=there))
-            size_, step, kept = s, d, kept + 1
+    coalesced(layout._shape, layout._stride, record=_recorder(out))
     result = coalesce(layout)
+    if layout._shape == ():
+        return [_step("result", "no modes: 1:0", result)]
     return [*out, _step("result", f"{layout} is {result}", result, layout=str(layout))]
 
 
-def _compose_mode_steps(left: tuple[Tree, Tree], shape: Any, stride: Any) -> list[Step]:
-    """One integer mode shape:stride through the flat left side."""
-    mode = _mode(shape, stride)
-    shapes, strides = modes(left[0]), modes(left[1])
-    if type(stride) is int and stride == 0:
-        return [_step("stay", f"{mode} does not move: stride _0 stays", size=public(shape), step=public(stride))]
-    if len(shapes) == 1:
-        return [
-            _step(
-                "scale",
-                f"{mode} walks along the only mode {_mode(shapes[0], strides[0])}: "
-                f"stride {leaf_text(stride)} * {leaf_text(strides[0])} = {leaf_text(times(stride, strides[0]))}",
-                size=public(shape),
-                step=public(stride),
-            )
-        ]
-    out: list[Step] = []
-    for i, (have, d) in enumerate(zip(shapes[:-1], strides[:-1], strict=True)):
-        here = _mode(have, d)
-        over = magnitude(stride)
-        left_here = ceil_div_leaf(have, over)
-        following = times(sign(stride), ceil_div_leaf(over, have))
-        values = {
-            "mode": i,
-            "size": public(have),
-            "step": public(stride),
-            "left": public(left_here),
-            "next step": public(following),
-        }
-        if value_of(left_here) == 1 and type(left_here) is int:
-            text = f"step {leaf_text(stride)} passes mode {i} ({here}) whole; step {leaf_text(following)} remains"
-            out.append(_step("step over", text, **values))
-        elif shape == 1:
-            out.append(_step("done", f"one element is left to take; mode {i} ({here}) is passed", **values))
-        else:
-            take = minimum(left_here, shape)
-            rest = trunc_div(shape, take)
-            condition = f"{leaf_text(shape)} % {leaf_text(take)} = 0 (Shape Divisibility Condition)"
-            text = (
-                f"step {leaf_text(stride)} leaves {leaf_text(left_here)} of mode {i} ({here}); take {leaf_text(take)} "
-                f"with stride {leaf_text(times(stride, d))}, {leaf_text(rest)} remain; {condition}"
-            )
-            out.append(_step("walk", text, **values, taken=public(take), remain=public(rest)))
-            shape = rest
-        stride = following
-    if not (type(shape) is int and shape == 1 and out and any(s.rule == "walk" for s in out)):
-        last = len(shapes) - 1
-        text = (
-            f"mode {last} ({_mode(shapes[-1], strides[-1])}) takes the rest: "
-            f"{leaf_text(shape)} with stride {leaf_text(times(stride, strides[-1]))}"
-        )
-        out.append(_step("rest", text, mode=last, size=public(shape), step=public(stride)))
-    return out
-
-
 def _composition_steps(left: Any, right: Any) -> list[Step]:
+    result = composition(left, right)
+    out: list[Step] = []
     if not isinstance(left, Layout):
         inner = getattr(left, "domain", None)
         if inner is None:
-            result = composition(left, right)
             return [_step("result", f"{left} o {right} is kept as it is: {result}", result)]
-        below = _composition_steps(inner, right)[:-1]
-        result = composition(left, right)
-        text = f"only the layout that has the domain, {inner}, is composed"
-        return [_step("domain", text), *below, _step("result", f"{result}", result)]
-    result = composition(left, right)
+        out = [_step("domain", f"only the layout that has the domain, {inner}, is composed")]
+        return [*out, *_composition_steps(inner, right)[:-1], _step("result", f"{result}", result)]
     if type(right) is tuple:
-        out: list[Step] = []
         for i, t in enumerate(right):
             out.append(_step("by mode", f"mode {i} ({left[i]}) is composed with {tiler_text(t)}", mode=i))
             out += _composition_steps(left[i], t)[:-1]
@@ -187,74 +210,38 @@ def _composition_steps(left: Any, right: Any) -> list[Step]:
     if is_underscore(right):
         return [_step("result", f"_ keeps {left} whole", result)]
     rhs = right if isinstance(right, Layout) else Layout(right, public(1))
-    flat = coalesced_beyond(left._shape, left._stride)
-    out = [_step("coalesce", f"the left side is {_mode(*flat)} when made flat", make(*flat))]
-    if any(getattr(d, "modes", None) for d in leaves(rhs._stride)):
+    if coprofile_of(rhs._stride) == 0:
+        flat = coalesced(left._shape, left._stride, True)
+        out = [_step("coalesce", f"the left side is {mode_text(*flat)} when made flat", make(*flat))]
+        compose_layouts(left, rhs, _recorder(out))
+    else:
         text = "each basis stride v@i of the right side walks with step v along mode i of the left side"
-        return [_step("basis", text), _step("result", f"{left} o {rhs} = {result}", result)]
-    for s, d in zip(leaves(rhs._shape), leaves(rhs._stride), strict=True):
-        out.append(_step("mode", f"{_mode(s, d)} of the right side", size=public(s), step=public(d)))
-        out += _compose_mode_steps(flat, s, d)
+        out = [_step("basis", text)]
     return [*out, _step("result", f"{left} o {rhs} = {result}", result)]
 
 
 def _complement_steps(layout: Layout, cotarget: Any = None) -> list[Step]:
     result = complement(layout, cotarget)
-    shape, stride = coalesced(without_zeros(layout._shape, layout._stride), layout._stride)
+    flat = filtered(layout._shape, layout._stride)
     target = cosize(layout) if cotarget is None else size(cotarget)
-    out = [_step("filter", f"{layout} moves like {_mode(shape, stride)}", make(shape, stride))]
-    if any(getattr(d, "modes", None) for d in leaves(stride)):
+    out = [_step("filter", f"{layout} moves like {mode_text(*flat)}", make(*flat))]
+    if coprofile_of(flat[1]) != 0:
         return [*out, _step("result", f"axis by axis, up to {target}: {result}", result)]
-    pairs = list(zip(modes(shape), modes(stride), strict=True))
-    if pairs == [(1, 0)]:
+    if flat == (1, 0):
         return [*out, _step("result", f"nothing moves: all of {target} is left, {result}", result)]
-    end: Any = 1
-    while pairs:
-        i = min(range(len(pairs)), key=lambda k: value_of(pairs[k][1]))
-        s, d = pairs.pop(i)
-        gap = trunc_div(d, end)
-        text = f"before stride {leaf_text(d)}, {leaf_text(gap)} copies fit at stride {leaf_text(end)}"
-        out.append(_step("gap", text, size=public(gap), step=public(end), mode=_mode(s, d)))
-        end = d * s
-    whole = internal(target)
-    rest = coalesced_shape(ceil_div_of(whole, end))
-    tail = compact_left(rest, end)[0]
-    text = f"from {leaf_text(end)} up to {tree_text(whole)}: {_mode(rest, tail)}"
-    out.append(_step("tail", text, size=public(rest), step=public(tail)))
+    complement_of(make(*flat), internal(target), _recorder(out))
     return [*out, _step("result", f"complement({layout}, {target}) = {result}", result)]
 
 
-def _inverse_steps(layout: Layout, name: str, result: Layout) -> list[Step]:
-    shape, stride = coalesced(layout._shape, layout._stride)
-    out = [_step("coalesce", f"{layout} is {_mode(shape, stride)} when made flat", make(shape, stride))]
-    shapes, strides = modes(shape), modes(stride)
-    starts, n = [], 1
-    for s in shapes:
-        starts.append(n)
-        n = n * s
-    reached: Any = 1
-    for i in sorted([i for i, d in enumerate(strides) if type(d) is int], key=lambda k: strides[k]):
-        here, d = _mode(shapes[i], strides[i]), strides[i]
-        values = {"mode": i, "stride": public(d), "reached": public(reached), "index": public(starts[i])}
-        if name == "right_inverse":
-            if type(reached) is int and d == reached:
-                text = f"mode {here} goes on at offset {leaf_text(d)}; it starts at index {leaf_text(starts[i])}"
-                out.append(_step("follow", text, **values))
-                reached = shapes[i] * reached
-            else:
-                text = f"mode {here} has stride {leaf_text(d)}, the offsets so far end at {leaf_text(reached)}"
-                out.append(_step("skip", text, **values))
-        elif d == 0:
-            out.append(_step("skip", f"mode {here} does not move", **values))
-        else:
-            gap = trunc_div(d, reached)
-            text = (
-                f"mode {here}: {leaf_text(gap)} offsets lie below stride {leaf_text(d)}; "
-                f"it starts at index {leaf_text(starts[i])} (Left inverse divisibility condition holds)"
-            )
-            out.append(_step("follow", text, **values, gap=public(gap)))
-            reached = reached * gap
-    return [*out, _step("result", f"{name}({layout}) = {result}", result)]
+def _inverse_steps(operation: Any, layout: Layout) -> list[Step]:
+    result = operation(layout)
+    flat = coalesced(layout._shape, layout._stride)
+    out = [_step("coalesce", f"{layout} is {mode_text(*flat)} when made flat", make(*flat))]
+    if operation is right_inverse:
+        right_inverse_trees(*flat, _recorder(out))
+    elif coprofile_of(flat[1]) == 0:
+        left_inverse_trees(*flat, _recorder(out))
+    return [*out, _step("result", f"{operation.__name__}({layout}) = {result}", result)]
 
 
 def _divide_steps(operation: Any, layout: Any, tiler: Any) -> list[Step]:
@@ -283,31 +270,30 @@ def _logical_divide_steps(layout: Layout, tiler: Any) -> list[Step]:
     return [
         _step("tile", f"the tile is {tile}", tile),
         _step("complement", f"of {tree_text(whole)} elements the tile leaves {rest}: from tile to tile", rest),
-        _step(
-            "compose",
-            f"{layout} o ({tile}, {rest})",
-            composition(layout, make_layout(tile, rest)),
-        ),
+        _step("compose", f"{layout} o ({tile}, {rest})", composition(layout, make_layout(tile, rest))),
     ]
 
 
 def _product_steps(operation: Any, block: Any, tiler: Any) -> list[Step]:
     result = operation(block, tiler)
     out: list[Step] = []
-    if isinstance(block, Layout) and isinstance(tiler, Layout) and operation not in (blocked_product, raked_product):
-        target = size(block) * cosize(tiler)
-        rest = complement(block, target)
-        text = f"copies of {block} start at {rest}, for {size(block)} * {cosize(tiler)} = {target} offsets"
-        out.append(_step("complement", text, rest))
-        copies = composition(rest, tiler)
-        out.append(_step("compose", f"in the order of the tiler: {rest} o {tiler} = {copies}", copies))
-    elif operation in (blocked_product, raked_product):
+    if operation in (blocked_product, raked_product):
         first = "the block's" if operation is blocked_product else "the tiler's"
         text = f"logical product of both at one rank, then mode i joins mode i of block and tiler, {first} first"
         out.append(_step("join", text))
+    elif isinstance(block, Layout) and isinstance(tiler, Layout):
+        target = size(block) * cosize(tiler)
+        rest = complement(block, target)
+        text = f"copies of {block} start at {rest}, for {size(block)} * {cosize(tiler)} = {target} offsets"
+        copies = composition(rest, tiler)
+        out = [
+            _step("complement", text, rest),
+            _step("compose", f"in the order of the tiler: {rest} o {tiler} = {copies}", copies),
+        ]
     return [*out, _step("result", f"{operation.__name__}({block}, {tiler_text(tiler)}) = {result}", result)]
 
 
+_INVERSES = (right_inverse, left_inverse)
 _DIVIDES = (logical_divide, zipped_divide, tiled_divide, flat_divide)
 _PRODUCTS = (logical_product, zipped_product, tiled_product, flat_product, blocked_product, raked_product)
 
@@ -318,7 +304,7 @@ def explained() -> tuple[Callable[..., Any], ...]:
     >>> [operation.__name__ for operation in explained()][:3]
     ['coalesce', 'composition', 'complement']
     """
-    return (coalesce, composition, complement, right_inverse, left_inverse, *_DIVIDES, *_PRODUCTS)
+    return (coalesce, composition, complement, *_INVERSES, *_DIVIDES, *_PRODUCTS)
 
 
 def steps(operation: Callable[..., Any], *operands: Any) -> tuple[Step, ...]:
@@ -340,14 +326,15 @@ def steps(operation: Callable[..., Any], *operands: Any) -> tuple[Step, ...]:
         )
     if not operands:
         raise InvalidTypeError(f"{operation.__name__} needs operands")
-    if operation is coalesce and len(operands) == 1 and isinstance(operands[0], Layout):
+    of_layout = isinstance(operands[0], Layout)
+    if operation is coalesce and len(operands) == 1 and of_layout:
         return tuple(_coalesce_steps(*operands))
     if operation is composition:
         return tuple(_composition_steps(*operands))
-    if operation is complement and isinstance(operands[0], Layout):
+    if operation is complement and of_layout:
         return tuple(_complement_steps(*operands))
-    if operation in (right_inverse, left_inverse) and isinstance(operands[0], Layout):
-        return tuple(_inverse_steps(operands[0], operation.__name__, operation(operands[0])))
+    if operation in _INVERSES and of_layout:
+        return tuple(_inverse_steps(operation, operands[0]))
     if operation in _DIVIDES:
         return tuple(_divide_steps(operation, *operands))
     if operation in _PRODUCTS:

@@ -24,12 +24,12 @@ from typing import Any
 
 from cute_py.argument_checks import check_magnitude, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError, given
-from cute_py.layout.arithmetic import as_python_int, crd2idx_of, idx2crd_colex, product_of
 from cute_py.layout.composed import ComposedLayout, slice_parts
 from cute_py.layout.composition import compose_layouts
-from cute_py.layout.layout import Layout, make
+from cute_py.layout.int_tuple import as_python_int, crd2idx_of, idx2crd_colex, product_of
+from cute_py.layout.layout import Layout, domain_of, make
 from cute_py.layout.leaf import Dynamic, Int, Tree, internal, internal_leaf, plus, public, value_of
-from cute_py.layout.product import logical_product
+from cute_py.layout.tiling import logical_product
 from cute_py.layout.trees import dice_tree, leaves, map_leaves, slice_tree
 
 
@@ -220,9 +220,7 @@ class Swizzle:
             wide = "int64" if (self.yyy_mask | self.zzz_mask) < 1 << 63 else object
             swizzled = self._of_wide(offsets.astype(wide))
             return swizzled if self.zzz_mask > top else swizzled.astype(offsets.dtype)
-        kind = offsets.dtype.type
-        y = offsets & kind(self.yyy_mask)
-        return offsets ^ (y >> kind(self.shift) if self.shift >= 0 else y << kind(-self.shift))
+        return self._of_wide(offsets)
 
     def _of_wide(self, offsets: Any) -> Any:
         """Of an array whose elements have room for every bit that is read or changed."""
@@ -337,3 +335,26 @@ def make_swizzle(y: int, z: int) -> Swizzle:
     if swizzle.yyy_mask != y or swizzle.zzz_mask != z:
         raise StaticAssertError("Something went wrong.", {"Y": bin(y), "Z": bin(z)})
     return swizzle
+
+
+def get_swizzle_portion(layout: Any) -> Swizzle:
+    """The swizzle of a composed layout; of a plain one the identity Sw<0,4,3>, as in C++.
+
+    >>> print(get_swizzle_portion(Layout(8)))
+    Sw<0,4,3>
+    """
+    if isinstance(layout, ComposedLayout):
+        if isinstance(layout.outer, Swizzle):
+            return layout.outer
+        raise InvalidTypeError(f"the outer function is no swizzle: {layout}")
+    domain_of(layout)
+    return Swizzle(0, 4, 3)
+
+
+def get_nonswizzle_portion(layout: Any) -> Layout:
+    """The plain layout under the swizzle, or the layout itself.
+
+    >>> print(get_nonswizzle_portion(ComposedLayout(Swizzle(2, 0, 2), 0, Layout((4, 4)))))
+    (4,4):(_1,4)
+    """
+    return domain_of(layout)

@@ -70,11 +70,6 @@ def map_leaves(f: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
     return f(tree, *others)
 
 
-def like(guide: Tree, value: Any) -> Tree:
-    """The profile of `guide` with `value` at every leaf."""
-    return map_leaves(lambda _: value, guide)
-
-
 def congruent_trees(a: Tree, b: Tree) -> bool:
     """Same profile?"""
     if type(a) is not tuple:
@@ -164,18 +159,12 @@ def _shown(tree: Tree, depth: int = 0) -> str:
     return integer_text(value) if type(value) is int else str(value)
 
 
-def _check_rank(coord: Tree, tree: Tree) -> None:
-    if type(tree) is not tuple or len(coord) != len(tree):
-        raise CoordinateError(
-            "Mismatched Ranks",
-            {"coordinate": _shown(coord), "rank of coordinate": len(coord), "addresses": _shown(tree)},
-        )
-
-
 def _sliced(coord: Tree, tree: Tree, keep: Callable[[Any], bool]) -> tuple[Any, ...]:
     """The kept modes as a tuple of one level per kept `_`: CuTe's lift."""
     if type(coord) is tuple:
-        _check_rank(coord, tree)
+        if type(tree) is not tuple or len(coord) != len(tree):
+            facts = {"coordinate": _shown(coord), "rank of coordinate": len(coord), "addresses": _shown(tree)}
+            raise CoordinateError("Mismatched Ranks", facts)
         out: list[Any] = []
         for c, t in zip(coord, tree, strict=True):
             out += _sliced(c, t, keep)
@@ -199,19 +188,6 @@ def dice_tree(coord: Tree, tree: Tree) -> Tree:
     if type(coord) is tuple:
         return _sliced(coord, tree, lambda c: not is_underscore(c))
     return () if is_underscore(coord) else tree
-
-
-def grouped(tree: tuple[Any, ...], begin: int, end: int) -> tuple[Any, ...]:
-    """Modes [begin, end) as one mode; a negative end counts from the back as CuTe does (-1: through the last)."""
-    check_mode(begin)
-    check_mode(end)
-    if end < 0:
-        end += len(tree) + 1
-    if not 0 <= begin <= end <= len(tree):
-        raise CoordinateError(f"group [{begin},{end}) is outside rank {len(tree)}")
-    if begin == end:
-        return tree
-    return (*tree[:begin], tree[begin:end], *tree[end:])
 
 
 def wholes(rank: int) -> Tree:

@@ -35,7 +35,7 @@ from cute_py.errors import CuteError, InvalidTypeError, ParseError, given, short
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight, make_layout
 from cute_py.layout.leaf import MAX_DEPTH, Int, underscore
-from cute_py.layout.pointer_flagged import smem_ptr_flag
+from cute_py.layout.recast import smem_ptr_flag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.notation.expressions import checked_symbols, read_expression
 from cute_py.tensor.pointers import make_gmem_ptr, make_ptr, make_smem_ptr, make_tmem_ptr

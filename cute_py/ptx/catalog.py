@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from cute_py.argument_checks import expect
 from cute_py.errors import InvalidValueError, given
-from cute_py.ptx.forms_bulk import BULK_FORMS
-from cute_py.ptx.forms_fence import FENCE_FORMS
-from cute_py.ptx.forms_legacy import LEGACY_FORMS
-from cute_py.ptx.forms_mbarrier import MBARRIER_FORMS
+from cute_py.ptx.forms_barrier import FENCE_FORMS, MBARRIER_FORMS
+from cute_py.ptx.forms_copy import BULK_FORMS, LEGACY_FORMS, TENSOR_FORMS
 from cute_py.ptx.forms_sync import CACHE_FORMS, SYNC_FORMS, WARPGROUP_FORMS
-from cute_py.ptx.forms_tensor import TENSOR_FORMS
+from cute_py.ptx.forms_tcgen05 import TCGEN05_FORMS
 from cute_py.ptx.forms_tensormap import TENSORMAP_FORMS
 from cute_py.ptx.instruction import Form
 
@@ -23,6 +21,7 @@ FORMS: tuple[Form, ...] = (
     *CACHE_FORMS,
     *WARPGROUP_FORMS,
     *LEGACY_FORMS,
+    *TCGEN05_FORMS,
 )
 """Every row of the table."""
 
@@ -33,12 +32,13 @@ ABSENT: dict[str, str] = {
 }
 """Instruction names that the measured assembler refuses on every architecture, with the reason."""
 
-ELSEWHERE: dict[str, str] = {
-    "tcgen05": "tensor-memory instructions are judged by cute_py.tmem.why_not_instruction",
-}
-"""Opcode prefixes that another package covers."""
+COMPLETE = ("tcgen05",)
+"""First words of which the table has every instruction that the measured assembler knows."""
 
 _BY_NAME = {form.name: form for form in FORMS}
+_BY_OPCODE: dict[str, list[Form]] = {}
+for _form in FORMS:
+    _BY_OPCODE.setdefault(_form.opcode, []).append(_form)
 _LONGEST = max(form.opcode.count(".") + 1 for form in FORMS)
 _ALIASES = {
     "cp.async.bulk.tensor.load": "load",
@@ -59,8 +59,7 @@ def forms_named(name: str) -> tuple[Form, ...]:
     key = _ALIASES.get(name, name)
     if key in _BY_NAME:
         return (_BY_NAME[key],)
-    by_opcode = tuple(form for form in FORMS if form.opcode == name)
-    return by_opcode or tuple(form for form in FORMS if form.family == name)
+    return tuple(_BY_OPCODE.get(name, ())) or tuple(form for form in FORMS if form.family == name)
 
 
 def form(name: str) -> Form:
@@ -82,8 +81,7 @@ def form(name: str) -> Form:
 def candidates(words: tuple[str, ...]) -> tuple[tuple[Form, ...], int]:
     """The rows whose opcode is the longest beginning of `words`, and how many words the opcode takes."""
     for length in range(min(len(words), _LONGEST), 0, -1):
-        opcode = ".".join(words[:length])
-        found = tuple(form for form in FORMS if form.opcode == opcode)
+        found = _BY_OPCODE.get(".".join(words[:length]))
         if found:
-            return found, length
+            return tuple(found), length
     return (), 0

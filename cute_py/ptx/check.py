@@ -16,9 +16,10 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cute_py.argument_checks import expect, expect_fields
+from cute_py.argument_checks import expect, record
 from cute_py.errors import UnknownFactError
-from cute_py.ptx.catalog import ABSENT, ELSEWHERE, candidates
+from cute_py.ptx.catalog import ABSENT, COMPLETE, candidates
+from cute_py.ptx.forms_tcgen05 import register_count
 from cute_py.ptx.instruction import Form, Narrow, Operand, OperandClass, Rule, coordinate_count, holds, offset_count
 from cute_py.ptx.parse import (
     STATE_SPACES,
@@ -29,7 +30,7 @@ from cute_py.ptx.parse import (
     parse_instruction,
     register_bits,
 )
-from cute_py.targets import NEWEST_VERSION, Targets, Version, architecture, expect_version, version_text
+from cute_py.targets import ARCHITECTURES, NEWEST_VERSION, Targets, Version, architecture, expect_version, version_text
 
 # Negative widths are those of floating-point registers.
 _WIDTHS = {
@@ -40,12 +41,12 @@ _WIDTHS = {
     OperandClass.F32: -32,
 }
 _SPACES = {
-    OperandClass.SHARED_ADDRESS: ("shared",),
-    OperandClass.GLOBAL_ADDRESS: ("global",),
-    OperandClass.PARAM_ADDRESS: ("param",),
-    OperandClass.CONST_ADDRESS: ("const",),
+    OperandClass.SHARED_ADDRESS: "shared",
+    OperandClass.GLOBAL_ADDRESS: "global",
+    OperandClass.PARAM_ADDRESS: "param",
+    OperandClass.CONST_ADDRESS: "const",
 }
-_VECTOR = {"v2": 2, "v4": 4}
+VECTORS = {"v2": 2, "v4": 4}
 
 Fit = tuple[str, Targets]
 """('' or the reason why it does not fit, what the fit needs beside the row)."""
@@ -59,31 +60,33 @@ def _address(operand: Operand, kind: OperandClass, got: WrittenOperand, symbols:
             return ("" if allowed else f"{operand.name} {got.text}: a number is no address here", Targets.ANY)
         # nvcc names kernel parameters kernel_param_0; anything else that no table names is taken to fit.
         space = symbols.get(got.base, "param" if "param" in got.base else None)
-        wanted = _SPACES.get(kind)
-        if wanted is None:
-            wrong = kind is OperandClass.GENERIC_ADDRESS and space == "param"
+        if kind in _SPACES:
+            wrong = space is not None and space != _SPACES[kind]
         else:
-            wrong = space is not None and space not in wanted
+            wrong = kind is OperandClass.GENERIC_ADDRESS and space == "param"
         return (f"{operand.name} {got.text}: the symbol is in .{space}" if wrong else "", Targets.ANY)
     if bits not in (16, 32, 64):
         return (f"{operand.name} {got.text}: an address is in an integer register", Targets.ANY)
     if bits == 64 or (bits == 32 and kind is OperandClass.SHARED_ADDRESS):
         return ("", Targets.ANY)
-    if operand.narrow is Narrow.REFUSED:
+    if operand.narrow is Narrow.REFUSED or (operand.narrow is Narrow.FROM_32 and bits == 16):
         return (f"{operand.name} {got.text}: a generic address is 64 bits wide", Targets.ANY)
     # A narrow register is widened by a move that the consumer Blackwell targets refuse.
     return ("", Targets.NOT_CONSUMER if operand.narrow is Narrow.NOT_CONSUMER or bits == 16 else Targets.ANY)
 
 
-def _elements(operand: Operand, got: WrittenOperand, count: int, bits: int) -> str:
+def _elements(operand: Operand, got: WrittenOperand, count: int, *widths: int | None) -> str:
+    """Why the vector does not have `count` registers of one of these widths (None: a number)."""
+    if got.kind not in (OperandKind.VECTOR, OperandKind.TENSOR):
+        return f"{operand.name} {got.text}: expected a {operand.kinds[0].words}"
     if len(got.elements) != count:
         return f"{operand.name} {got.text}: {len(got.elements)} elements; expected {count}"
     for element in got.elements:
         width = register_bits(element)
         if width is None and not _is_number(element):
             return f"{operand.name}: {element!r} is neither a register nor a number"
-        if width is not None and width != bits:
-            return f"{operand.name}: {element} is not a {bits}-bit register"
+        if width not in widths:
+            return f"{operand.name}: {element} is not a {widths[0]}-bit register"
     return ""
 
 
@@ -104,7 +107,8 @@ def _value(operand: Operand, got: WrittenOperand) -> str:
         return f"{operand.name} is a result; got the number {got.text}"
     if operand.values and got.value not in operand.values:
         low, high = operand.values[0], operand.values[-1]
-        allowed = str(low) if low == high else f"{low}..{high}"
+        steps = {b - a for a, b in itertools.pairwise(operand.values)}
+        allowed = f"{low}..{high}" if len(steps) == 1 else ", ".join(map(str, operand.values))
         return f"{operand.name} = {got.value}; expected {allowed}"
     if operand.lowest is not None and got.value < operand.lowest:
         return f"{operand.name} = {got.value}; expected {operand.lowest} or more"
@@ -117,42 +121,30 @@ def _one(
     operand: Operand, kind: OperandClass, got: WrittenOperand, chosen: Mapping[str, str], symbols: Mapping[str, str]
 ) -> Fit:
     mismatch = f"{operand.name} {got.text}: expected a {kind.words}"
+    bits = register_bits(got.base) if got.kind is OperandKind.REGISTER else None
+    fits = False
     match kind:
-        case (
-            OperandClass.SHARED_ADDRESS
-            | OperandClass.GLOBAL_ADDRESS
-            | OperandClass.GENERIC_ADDRESS
-            | OperandClass.ANY_ADDRESS
-            | OperandClass.PARAM_ADDRESS
-            | OperandClass.CONST_ADDRESS
-        ):
-            if got.kind is OperandKind.ADDRESS or (operand.bare and got.kind is OperandKind.REGISTER):
-                return _address(operand, kind, got, symbols)
-            return mismatch, Targets.ANY
         case OperandClass.TENSOR:
             if got.kind is not OperandKind.TENSOR:
                 return mismatch, Targets.ANY
             if got.offset:
                 return f"{got.text}: no offset beside coordinates", Targets.ANY
-            error = _elements(operand, got, coordinate_count(chosen), 32)
+            error = _elements(operand, got, coordinate_count(chosen), 32, None)
             return (error, Targets.ANY) if error else _address(operand, OperandClass.GLOBAL_ADDRESS, got, symbols)
         case OperandClass.OFFSETS:
-            if got.kind is not OperandKind.VECTOR:
-                return mismatch, Targets.ANY
-            return _elements(operand, got, offset_count(chosen), 16), Targets.ANY
+            return _elements(operand, got, offset_count(chosen), 16, None), Targets.ANY
         case OperandClass.VECTOR:
-            if got.kind is not OperandKind.VECTOR:
-                return mismatch, Targets.ANY
-            return _elements(operand, got, _VECTOR.get(chosen.get("vector", ""), 1), 32), Targets.ANY
+            return _elements(operand, got, VECTORS.get(chosen.get("vector", ""), 1), 32, None), Targets.ANY
+        case OperandClass.REGISTERS:
+            return _elements(operand, got, register_count(chosen), 32, -32), Targets.ANY
         case OperandClass.IMMEDIATE:
-            if got.kind is not OperandKind.IMMEDIATE:
-                return mismatch, Targets.ANY
-            return _value(operand, got), Targets.ANY
+            return (_value(operand, got) if got.kind is OperandKind.IMMEDIATE else mismatch), Targets.ANY
         case OperandClass.PREDICATE:
-            fits = got.kind is OperandKind.REGISTER and register_bits(got.base) == 1
-            return ("" if fits else mismatch), Targets.ANY
+            fits = bits == 1
+        case OperandClass.NEGATED:
+            fits = got.kind is OperandKind.NEGATED
         case OperandClass.SINK:
-            return ("" if got.kind is OperandKind.SINK else mismatch), Targets.ANY
+            fits = got.kind is OperandKind.SINK
         case OperandClass.REGISTER_AND_PREDICATE:
             fits = (
                 got.kind is OperandKind.PAIR
@@ -160,15 +152,17 @@ def _one(
                 and (got.elements[0] == "_" or register_bits(got.elements[0]) == 32)
                 and register_bits(got.elements[1]) == 1
             )
-            return ("" if fits else mismatch), Targets.ANY
+        case OperandClass.TMEM_ADDRESS:
+            fits = got.kind is OperandKind.ADDRESS and register_bits(got.base) == 32
         case OperandClass.B16 | OperandClass.B32 | OperandClass.B64 | OperandClass.B128 | OperandClass.F32:
-            if got.kind is OperandKind.IMMEDIATE and kind is not OperandClass.B128:
+            if got.kind is OperandKind.IMMEDIATE and kind is not OperandClass.B128 and not operand.register:
                 return _value(operand, got), Targets.ANY
-            if got.kind is not OperandKind.REGISTER:
-                return mismatch, Targets.ANY
-            bits = register_bits(got.base)
-            symbol_fits = bits is None and not got.base.startswith("%") and operand.name == "address"
-            return ("" if symbol_fits or bits == _WIDTHS[kind] else mismatch), Targets.ANY
+            symbol = got.kind is OperandKind.REGISTER and bits is None and not got.base.startswith("%")
+            fits = bits == _WIDTHS[kind] or (symbol and operand.name == "address")
+        case _:  # an address in one of the state spaces
+            if got.kind is OperandKind.ADDRESS or (operand.bare and got.kind is OperandKind.REGISTER):
+                return _address(operand, kind, got, symbols)
+    return ("" if fits else mismatch), Targets.ANY
 
 
 def fit(operand: Operand, got: WrittenOperand, chosen: Mapping[str, str], symbols: Mapping[str, str]) -> Fit:
@@ -190,7 +184,7 @@ class Requirement:
     since: Version
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Examination:
     """What the table says of one text, before an architecture is named.
 
@@ -205,9 +199,6 @@ class Examination:
     errors: tuple[str, ...]
     requirements: tuple[Requirement, ...]
 
-    def __post_init__(self) -> None:
-        expect_fields(self)
-
     def min_version(self, arch: str) -> Version | None:
         """The first `.version` with which it assembles for `arch`; None if none does."""
         target = architecture(arch)
@@ -216,6 +207,16 @@ class Examination:
         if not all(need.targets.has(target) for need in self.requirements):
             return None
         return max((target.floor, *(need.since for need in self.requirements)))
+
+    @property
+    def targets(self) -> Mapping[str, Version]:
+        """Architecture -> the first PTX version with which it assembles there; empty if it does nowhere."""
+        found = {target.name: self.min_version(target.name) for target in ARCHITECTURES}
+        return {name: version for name, version in found.items() if version is not None}
+
+    def why_not(self, arch: str, version: Version | None = None) -> list[str]:
+        """The list of `reasons`, under its earlier name; None: the newest version."""
+        return list(self.reasons(arch, NEWEST_VERSION if version is None else version))
 
     def reasons(self, arch: str, version: Version = NEWEST_VERSION) -> tuple[str, ...]:
         """Every reason why it does not assemble for `arch` at `version`; empty if it does."""
@@ -235,7 +236,7 @@ class Examination:
         return tuple(dict.fromkeys(found))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Verdict:
     """The answer for one text and one architecture.
 
@@ -251,9 +252,6 @@ class Verdict:
     min_version: Version | None
     reasons: tuple[str, ...]
     advice: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     @property
     def why_not(self) -> str | None:
@@ -288,6 +286,8 @@ def _place(form: Form, words: tuple[str, ...]) -> tuple[dict[str, str], list[str
             errors.append(f"{form.opcode} ({form.name}) needs one of .{', .'.join(slot.choices)}")
         elif got is not None and got not in slot.choices:
             errors.append(f"state space .{got}; {form.opcode} ({form.name}) takes .{' or .'.join(slot.choices)}")
+        if slot.after in chosen and got is not None and list(chosen).index(slot.after) > list(chosen).index(slot.name):
+            errors.append(f".{got} before .{chosen[slot.after]}; must be after it")
     return chosen, errors
 
 
@@ -303,20 +303,15 @@ def _match(
     """Pair the written operands with the expected ones, leaving out optional ones as needed."""
     optional = [index for index, operand in enumerate(expected) if operand.optional]
     best: tuple[Matched, list[str], list[Requirement]] | None = None
-    for count in range(len(optional) + 1):
-        for dropped in itertools.combinations(optional, count):
-            kept = tuple(operand for index, operand in enumerate(expected) if index not in dropped)
-            if len(kept) != len(written):
-                continue
-            errors, needs = [], []
-            for operand, got in zip(kept, written, strict=True):
-                error, targets = fit(operand, got, chosen, symbols)
-                if error:
-                    errors.append(error)
-                elif targets is not Targets.ANY:
-                    needs.append(Requirement(f"operand {got.text}", targets, (1, 0)))
-            if best is None or len(errors) < len(best[1]):
-                best = (tuple(zip(kept, written, strict=True)), errors, needs)
+    missing = len(expected) - len(written)
+    for dropped in itertools.combinations(optional, missing) if missing >= 0 else ():
+        kept = (operand for index, operand in enumerate(expected) if index not in dropped)
+        matched = tuple(zip(kept, written, strict=True))
+        fits = [(got, *fit(operand, got, chosen, symbols)) for operand, got in matched]
+        errors = [error for _, error, _ in fits if error]
+        if best is None or len(errors) < len(best[1]):
+            plain = ((got, targets) for got, error, targets in fits if not error and targets is not Targets.ANY)
+            best = (matched, errors, [Requirement(f"operand {got.text}", targets, (1, 0)) for got, targets in plain])
     if best is not None:
         return best
     names = ", ".join(f"{operand.name}?" if operand.optional else operand.name for operand in expected) or "none"
@@ -324,23 +319,25 @@ def _match(
 
 
 def _applies(rule: Rule, matched: Matched) -> bool:
-    for operand, got in matched:
-        name = "sink" if got.kind is OperandKind.SINK else operand.name
-        if name == rule.given:
-            return (not rule.values or got.value in rule.values) and (
-                not rule.predicate or register_bits(got.base) == 1
-            )
-    return False
+    """Whether the operands that the rule names are written, the first as the rule has it."""
+    written = {"sink" if got.kind is OperandKind.SINK else operand.name: got for operand, got in matched}
+    if not set(rule.given) <= set(written):
+        return False
+    got = written[rule.given[0]]
+    return (not rule.values or got.value in rule.values) and (not rule.predicate or register_bits(got.base) == 1)
 
 
-def _describe(form: Form, slots: tuple[str, ...], chosen: Mapping[str, str], given: str) -> str:
+def _describe(form: Form, slots: tuple[str, ...], chosen: Mapping[str, str], given: tuple[str, ...]) -> str:
     words = [f".{chosen[slot.name]}" for slot in form.slots if slot.name in slots and chosen.get(slot.name)]
-    if given:
-        words.append(f"operand {given}" if given != "sink" else "the sink _")
+    words += [f"operand {name}" if name != "sink" else "the sink _" for name in given]
     return f"{form.opcode} with {' and '.join(words)}" if words else form.opcode
 
 
-def _judge(form: Form, words: tuple[str, ...], found: Instruction, symbols: Mapping[str, str]) -> Examination:
+Judged = tuple[Form, Mapping[str, str], list[str], list[Requirement]]
+
+
+def _judge(form: Form, words: tuple[str, ...], found: Instruction, symbols: Mapping[str, str]) -> Judged:
+    """The modifiers by slot, what is wrong with the text as one of this row, and what it needs."""
     chosen, errors = _place(form, words)
     matched: Matched = ()
     operand_errors: list[str] = []
@@ -358,18 +355,18 @@ def _judge(form: Form, words: tuple[str, ...], found: Instruction, symbols: Mapp
             needs.append(Requirement(what, rule.targets, rule.since))
     # A wrong combination of modifiers explains wrong operands, so it is told first.
     errors.extend(operand_errors)
+    return form, chosen, errors, needs
+
+
+def _examination(
+    found: Instruction, form: Form, chosen: Mapping[str, str], errors: list[str], needs: list[Requirement]
+) -> Examination:
     ordered = [chosen[slot.name] for slot in form.slots if chosen.get(slot.name) and not slot.tolerated]
     mnemonic = ".".join([form.opcode, *ordered])
     tail = ", ".join(got.text for got in found.operands)
     canonical_text = f"{found.predicate} {mnemonic} {tail}".strip() + ";"
     canonical = not errors and mnemonic == ".".join(found.words)
     return Examination(found.text, form, chosen, canonical, canonical_text, tuple(errors), tuple(needs))
-
-
-def _spaces(symbols: Mapping[str, str] | None) -> Mapping[str, str]:
-    """The caller's table of symbols, checked."""
-    named: Mapping[str, str] = {} if symbols is None else expect(symbols, Mapping, "symbols")  # type: ignore[type-abstract]
-    return {expect(name, str, "a symbol"): expect(space, str, "the space of a symbol") for name, space in named.items()}
 
 
 def examine(text: str, symbols: Mapping[str, str] | None = None) -> Examination:
@@ -380,30 +377,38 @@ def examine(text: str, symbols: Mapping[str, str] | None = None) -> Examination:
         symbols: state space of each symbol used as an address ('global', 'shared', 'param').
     Raises:
         ParseError: the text is no instruction.
-        UnknownFactError: no row covers the instruction (or another package does).
+        UnknownFactError: no row covers the instruction.
+
+    >>> examine("tcgen05.cp.cta_group::1.32x128b [%r1], %rd2;").errors
+    ('no multicast with .32x128b; must be .warpx4',)
+    >>> examine("tcgen05.wait::cp.sync.aligned;").errors
+    ('ptxas 13.0.88 knows no instruction tcgen05.wait::cp.sync.aligned',)
     """
     found = parse_instruction(text)
-    table = {**DEFAULT_SYMBOLS, **_spaces(symbols)}
+    named: Mapping[str, str] = {} if symbols is None else expect(symbols, Mapping, "symbols")  # type: ignore[type-abstract]
+    for symbol, space in named.items():
+        expect(symbol, str, "a symbol")
+        expect(space, str, "the space of a symbol")
+    table = {**DEFAULT_SYMBOLS, **named} if named else DEFAULT_SYMBOLS
     name = ".".join(found.words)
-    for prefix, why in ELSEWHERE.items():
-        if found.words[0] == prefix:
-            raise UnknownFactError(f"{prefix}: {why}", {"instruction": text})
     for prefix, why in ABSENT.items():
         if name == prefix or name.startswith(prefix + "."):
             return Examination(text, None, {}, False, "", (why,), ())
     forms, length = candidates(found.words)
+    if not forms and found.words[0] in COMPLETE:
+        return Examination(text, None, {}, False, "", (f"ptxas 13.0.88 knows no instruction {name}",), ())
     if not forms:
         raise UnknownFactError(f"no row of the instruction table has the opcode of {name}", {"instruction": text})
     judged = [_judge(form, found.words[length:], found, table) for form in forms]
-    best = min(judged, key=lambda examination: len(examination.errors))
-    if best.errors and all(form.partial for form in forms):
+    best = min(judged, key=lambda one: len(one[2]))
+    if best[2] and all(form.partial for form in forms):
         raise UnknownFactError(
             f"the row for {forms[0].opcode} does not cover this variant", {"instruction": text, "row": forms[0].name}
         )
-    return best
+    return _examination(found, *best)
 
 
-_ADVISED = ("sm_90a", "sm_100a", "sm_100f", "sm_103a", "sm_103f", "sm_110a", "sm_110f")
+_ADVISED = tuple(row.name for row in ARCHITECTURES if Targets.ONLY_90A.has(row) or Targets.TMA_FULL.has(row))
 
 
 def _advice(examined: Examination, arch: str) -> tuple[str, ...]:
@@ -439,3 +444,22 @@ def verdict(
         reasons,
         _advice(examined, arch),
     )
+
+
+def why_not_instruction(text: str, arch: str, version: Version | None = None) -> list[str]:
+    """Every reason why ptxas refuses `text` for `arch`; empty if it takes it. `verdict` has the same and more.
+
+    >>> why_not_instruction("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;", "sm_100a")
+    []
+    >>> scaled = "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.{} [%r1], %rd1, %rd2, %r3, [%r4], [%r5], %p1;"
+    >>> why_not_instruction(scaled.format("block16"), "sm_100f")
+    []
+    >>> why_not_instruction(scaled.format("scale_vec::4X"), "sm_100f")
+    ['tcgen05.mma with .scale_vec::4X needs sm_100a, sm_103a or sm_110a; got sm_100f']
+
+    Raises:
+        ParseError: the text is no instruction.
+        UnknownFactError: no row covers it.
+        InvalidValueError: no such architecture, or no such version.
+    """
+    return examine(text).why_not(arch, version)

@@ -6,11 +6,12 @@ store or reduction has desc, smem, coordinates. Arguments are texts (registers) 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cute_py.argument_checks import expect, expect_fields
 from cute_py.errors import EmissionError, InvalidValueError, given
-from cute_py.ptx.forms_tensor import REDUCE_KINDS
+from cute_py.ptx.forms_copy import REDUCE_KINDS
 from cute_py.ptx.inline_asm import InlineAsm, inline_asm
 from cute_py.ptx.render import Value, operand_text, ptx
 
@@ -70,56 +71,52 @@ class EntryPoint:
         return inline_asm(self.form, **dict(self.modifiers))
 
 
-_IM2COL_COORDS = {3: ("c", "w", "n"), 4: ("c", "w", "h", "n"), 5: ("c", "w", "h", "d", "n")}
-_IM2COL_OFFSETS = {3: ("w",), 4: ("w", "h"), 5: ("w", "h", "d")}
+_ROWS = ("col", "row0", "row1", "row2", "row3")
 
 
-def _coords(rank: int) -> tuple[str, ...]:
+def _tile(rank: int) -> tuple[str, ...]:
     return tuple(f"crd{index}" for index in range(rank))
 
 
-def _loads() -> list[EntryPoint]:
-    found = []
-    for prefix, group in (("SM90_TMA_LOAD", None), ("SM100_TMA_2SM_LOAD", 2)):
-        extra = (("cta_group", group),) if group else ()
-        for multicast in (False, True):
-            name = f"{prefix}_MULTICAST" if multicast else prefix
-            mask = ("multicast_mask",) if multicast else ()
-            head = ("desc", "mbar", *mask, "cache_hint", "smem")
+def _im2col(rank: int) -> tuple[str, ...]:
+    """Channels, then as many of w, h, d as the rank has, then the image."""
+    return tuple(f"coord_{axis}" for axis in ("c", *"whd"[: rank - 2], "n"))
+
+
+def _row(name: str, form: str, places: tuple[str, ...], **modifiers: object) -> EntryPoint:
+    """An entry point with these coordinates and offsets behind the parameters that its form begins with."""
+    mask = ("multicast_mask",) if modifiers.get("multicast") else ()
+    loads = ("desc", "mbar", *mask, "cache_hint", "smem")
+    head = {"load": loads, "prefetch": ("desc",)}.get(form, ("desc", "smem"))
+    return EntryPoint(name, form, tuple(modifiers.items()), (*head, *places))
+
+
+def _loads() -> Iterator[EntryPoint]:
+    groups: tuple[tuple[str, dict[str, object]], ...] = (("SM90_TMA", {}), ("SM100_TMA_2SM", {"cta_group": 2}))
+    for prefix, group in groups:
+        for multicast, cast in ((False, ""), (True, "_MULTICAST")):
             for rank in range(1, 6):
-                modifiers = (("dim", rank), ("mode", "tile"), ("multicast", multicast), *extra)
-                found.append(EntryPoint(f"{name}_{rank}D", "load", modifiers, (*head, *_coords(rank))))
+                modifiers = {"dim": rank, "mode": "tile", "multicast": multicast, **group}
+                yield _row(f"{prefix}_LOAD{cast}_{rank}D", "load", _tile(rank), **modifiers)
             for rank in range(3, 6):
-                modifiers = (("dim", rank), ("mode", "im2col"), ("multicast", multicast), *extra)
-                coords = tuple(f"coord_{axis}" for axis in _IM2COL_COORDS[rank])
-                offsets = tuple(f"offset_{axis}" for axis in _IM2COL_OFFSETS[rank])
-                im2col = f"{prefix}_IM2COL{'_MULTICAST' if multicast else ''}_{rank}D"
-                found.append(EntryPoint(im2col, "load", modifiers, (*head, *coords, *offsets)))
-    rows = ("col", "row0", "row1", "row2", "row3")
-    for multicast, name in ((False, "SM100_TMA_LOAD_2D_GATHER4"), (True, "SM100_TMA_LOAD_MULTICAST_2D_GATHER4")):
-        mask = ("multicast_mask",) if multicast else ()
-        gather = (("dim", 2), ("mode", "tile::gather4"), ("multicast", multicast))
-        found.append(EntryPoint(name, "load", gather, ("desc", "mbar", *mask, "cache_hint", "smem", *rows)))
-    return found
+                modifiers = {"dim": rank, "mode": "im2col", "multicast": multicast, **group}
+                places = (*_im2col(rank), *(f"offset_{axis}" for axis in "whd"[: rank - 2]))
+                yield _row(f"{prefix}_LOAD_IM2COL{cast}_{rank}D", "load", places, **modifiers)
+    for multicast, cast in ((False, ""), (True, "_MULTICAST")):
+        name = f"SM100_TMA_LOAD{cast}_2D_GATHER4"
+        yield _row(name, "load", _ROWS, dim=2, mode="tile::gather4", multicast=multicast)
 
 
-def _stores() -> list[EntryPoint]:
-    found = []
+def _stores() -> Iterator[EntryPoint]:
     for rank in range(1, 6):
-        tile = (("dim", rank), ("mode", "tile"))
-        found.append(EntryPoint(f"SM90_TMA_STORE_{rank}D", "store", tile, ("desc", "smem", *_coords(rank))))
+        tile, modifiers = _tile(rank), {"dim": rank, "mode": "tile"}
+        yield _row(f"SM90_TMA_STORE_{rank}D", "store", tile, **modifiers)
         for kind in REDUCE_KINDS:
-            name = f"SM90_TMA_REDUCE_{kind.upper()}_{rank}D"
-            found.append(EntryPoint(name, "reduce", (*tile, ("op", kind)), ("desc", "smem", *_coords(rank))))
-        found.append(EntryPoint(f"SM90_TMA_LOAD_{rank}D_PREFETCH", "prefetch", tile, ("desc", *_coords(rank))))
+            yield _row(f"SM90_TMA_REDUCE_{kind.upper()}_{rank}D", "reduce", tile, **modifiers, op=kind)
+        yield _row(f"SM90_TMA_LOAD_{rank}D_PREFETCH", "prefetch", tile, **modifiers)
     for rank in range(3, 6):
-        modifiers = (("dim", rank), ("mode", "im2col_no_offs"))
-        coords = tuple(f"coord_{axis}" for axis in _IM2COL_COORDS[rank])
-        found.append(EntryPoint(f"SM90_TMA_STORE_IM2COL_{rank}D", "store", modifiers, ("desc", "smem", *coords)))
-    rows = ("col", "row0", "row1", "row2", "row3")
-    scatter = (("dim", 2), ("mode", "tile::scatter4"))
-    found.append(EntryPoint("SM100_TMA_STORE_2D_SCATTER4", "store", scatter, ("desc", "smem", *rows)))
-    return found
+        yield _row(f"SM90_TMA_STORE_IM2COL_{rank}D", "store", _im2col(rank), dim=rank, mode="im2col_no_offs")
+    yield _row("SM100_TMA_STORE_2D_SCATTER4", "store", _ROWS, dim=2, mode="tile::scatter4")
 
 
 ENTRY_POINTS: tuple[EntryPoint, ...] = (*_loads(), *_stores())

@@ -7,359 +7,200 @@ Around the consumer of a tile: the warpgroup matrix fences, and what a cancelled
 
 from __future__ import annotations
 
-from cute_py.ptx.forms_bulk import PEER_TYPE_RULES, REDUCE_TYPES_CLUSTER
-from cute_py.ptx.instruction import Form, Operand, OperandClass, Rule, Slot, when
+from functools import partial
+
+from cute_py.ptx.forms_copy import PEER_TYPE_RULES, REDUCE_KINDS, TO_BARRIER
+from cute_py.ptx.instruction import MOVE, SYNC, Rule, by_space, operand, row, when
 from cute_py.targets import Targets
 
-_FAMILY = "helpers"
-_MOVE = "Data Movement and Conversion Instructions: "
 PRIMARY = ("L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::evict_unchanged")
 SECONDARY = ("L2::evict_first", "L2::evict_unchanged")
 """What the part of the accesses gets that the primary priority does not cover."""
 
 PAIRS = tuple(f"{first}.{second}" for first in PRIMARY for second in SECONDARY if first != second)
-_PRIORITY = Slot("priority", (*PRIMARY, *PAIRS))
-_POLICY = Operand("policy", (OperandClass.B64,), written=True)
-_LINE = Operand("size", (OperandClass.IMMEDIATE,), values=(128,))
-_GENERIC = Operand("address", (OperandClass.GENERIC_ADDRESS,), when(spaces=""))
-_GLOBAL = Operand("address", (OperandClass.GLOBAL_ADDRESS,), when(spaces="global"))
-_SPACE = Slot("spaces", ("global",), optional=True)
+REGISTER_COUNTS = tuple(range(24, 257, 8))
+"""What setmaxnreg takes: 24..256 in steps of 8 registers."""
+
+_PRIORITY = f"priority={'|'.join((*PRIMARY, *PAIRS))}"
+_POLICY = operand("policy", "b64", written=True)
+_LINE = (*by_space("address", "", "global"), operand("size", "immediate", values=(128,)))
+_GLOBAL = "spaces?=global"
+
+_from_100 = partial(row, targets=Targets.FROM_100, since=(8, 6))
+_since_2 = partial(row, targets=Targets.ANY, since=(2, 0))
 
 CACHE_FORMS = (
-    Form(
-        "createpolicy.fractional",
-        _FAMILY,
-        "createpolicy.fractional",
-        (_PRIORITY, Slot("type", ("b64",))),
-        (_POLICY, Operand("fraction", (OperandClass.F32,), optional=True)),
-        _MOVE + "createpolicy",
-        Targets.FROM_80,
-        (7, 4),
-    ),
-    Form(
-        "createpolicy.range",
-        _FAMILY,
-        "createpolicy.range",
-        (_SPACE, _PRIORITY, Slot("type", ("b64",))),
-        (
-            _POLICY,
-            _GENERIC,
-            _GLOBAL,
-            Operand("primary_size", (OperandClass.B32,)),
-            Operand("total_size", (OperandClass.B32,)),
-        ),
-        _MOVE + "createpolicy",
-        Targets.FROM_80,
-        (7, 4),
-    ),
-    Form(
-        "createpolicy.cvt",
-        _FAMILY,
-        "createpolicy.cvt",
-        (Slot("level", ("L2",)), Slot("type", ("b64",))),
-        (_POLICY, Operand("access", (OperandClass.B64,))),
-        _MOVE + "createpolicy",
-        Targets.FROM_80,
-        (7, 4),
-    ),
-    Form(
-        "applypriority",
-        _FAMILY,
-        "applypriority",
-        (_SPACE, Slot("priority", ("L2::evict_normal",))),
-        (_GENERIC, _GLOBAL, _LINE),
-        _MOVE + "applypriority",
-        Targets.FROM_80,
-        (7, 4),
-    ),
-    Form(
-        "discard",
-        _FAMILY,
-        "discard",
-        (_SPACE, Slot("level", ("L2",))),
-        (_GENERIC, _GLOBAL, _LINE),
-        _MOVE + "discard",
-        Targets.FROM_80,
-        (7, 4),
-    ),
-    Form(
-        "prefetch.line",
-        _FAMILY,
-        "prefetch",
-        (
-            Slot("spaces", ("global", "local"), optional=True),
-            Slot("level", ("L1", "L2", "L2::evict_last", "L2::evict_normal")),
-        ),
-        (Operand("address", (OperandClass.GENERIC_ADDRESS,)),),
-        _MOVE + "prefetch",
-        Targets.ANY,
-        (2, 0),
-        (
-            Rule(when(level=("L2::evict_last", "L2::evict_normal")), Targets.FROM_80, (7, 4)),
-            Rule(
-                when(level=("L2::evict_last", "L2::evict_normal"), spaces="local"),
-                forbid="an eviction priority is for .global, not for .local",
+    *(
+        row(opcode, slots, operands, section=MOVE + opcode.split(".")[0], targets=Targets.FROM_80, since=(7, 4))
+        for opcode, slots, operands in (
+            ("createpolicy.fractional", f"{_PRIORITY} type=b64", (_POLICY, operand("fraction", "f32", optional=True))),
+            (
+                "createpolicy.range",
+                f"{_GLOBAL} {_PRIORITY} type=b64",
+                (
+                    _POLICY,
+                    *by_space("address", "", "global"),
+                    operand("primary_size", "b32"),
+                    operand("total_size", "b32"),
+                ),
             ),
+            ("createpolicy.cvt", "level=L2 type=b64", (_POLICY, operand("access", "b64"))),
+            ("applypriority", f"{_GLOBAL} priority=L2::evict_normal", _LINE),
+            ("discard", f"{_GLOBAL} level=L2", _LINE),
+        )
+    ),
+    _since_2(
+        "prefetch",
+        "spaces?=global|local level=L1|L2|L2::evict_last|L2::evict_normal",
+        (operand("address", "generic"),),
+        name="prefetch.line",
+        section=MOVE + "prefetch",
+        rules=(
+            Rule(when(level=PRIMARY[:2]), Targets.FROM_80, (7, 4)),
+            Rule(when(level=PRIMARY[:2], spaces="local"), forbid="an eviction priority is for .global, not for .local"),
         ),
     ),
 )
-
 
 _AXES = ("get_first_ctaid::x", "get_first_ctaid::y", "get_first_ctaid::z")
 
-QUERY_CANCEL = Form(
-    "clusterlaunchcontrol.query_cancel",
-    _FAMILY,
-    "clusterlaunchcontrol.query_cancel",
-    (
-        Slot("query", ("is_canceled", "get_first_ctaid", *_AXES)),
-        Slot("vector", ("v4",), optional=True),
-        Slot("result", ("pred", "b32")),
-        Slot("type", ("b128",)),
-    ),
-    (
-        Operand("answer", (OperandClass.PREDICATE,), when(result="pred"), written=True),
-        Operand("answer", (OperandClass.VECTOR,), when(result="b32", vector="v4"), written=True),
-        Operand("answer", (OperandClass.B32,), when(result="b32", vector=""), written=True),
-        Operand("response", (OperandClass.B128,)),
-    ),
-    "Parallel Synchronization and Communication Instructions: clusterlaunchcontrol.query_cancel",
-    Targets.FROM_100,
-    (8, 6),
-    (
-        Rule(when(query="is_canceled", result="b32"), forbid="is_canceled answers with a .pred"),
-        Rule(when(query="is_canceled", vector="v4"), forbid="is_canceled answers with a .pred"),
-        Rule(when(query=("get_first_ctaid", *_AXES), result="pred"), forbid="get_first_ctaid answers with .b32"),
-        Rule(when(query="get_first_ctaid", vector=""), forbid="get_first_ctaid answers with .v4.b32"),
-        Rule(when(query=_AXES, vector="v4"), forbid="get_first_ctaid::x, ::y and ::z answer with one .b32"),
-    ),
-)
-
 WARPGROUP_FORMS = (
-    QUERY_CANCEL,
+    _from_100(
+        "clusterlaunchcontrol.query_cancel",
+        f"query=is_canceled|get_first_ctaid|{'|'.join(_AXES)} vector?=v4 result=pred|b32 type=b128",
+        (
+            operand("answer", "predicate", result="pred", written=True),
+            operand("answer", "vector", result="b32", vector="v4", written=True),
+            operand("answer", "b32", result="b32", vector="", written=True),
+            operand("response", "b128"),
+        ),
+        rules=(
+            Rule(when(query="is_canceled", result="b32"), forbid="is_canceled answers with a .pred"),
+            Rule(when(query="is_canceled", vector="v4"), forbid="is_canceled answers with a .pred"),
+            Rule(when(query=("get_first_ctaid", *_AXES), result="pred"), forbid="get_first_ctaid answers with .b32"),
+            Rule(when(query="get_first_ctaid", vector=""), forbid="get_first_ctaid answers with .v4.b32"),
+            Rule(when(query=_AXES, vector="v4"), forbid="get_first_ctaid::x, ::y and ::z answer with one .b32"),
+        ),
+    ),
     *(
-        Form(
+        row(
             name,
-            _FAMILY,
-            name,
-            (Slot("sync", ("sync",)), Slot("aligned", ("aligned",), optional=True, default="aligned")),
-            (Operand("groups", (OperandClass.IMMEDIATE,)),) if name == "wgmma.wait_group" else (),
-            "Asynchronous Warpgroup Level Matrix Instructions: wgmma.fence, commit_group, wait_group",
-            Targets.ONLY_90A,
+            "sync=sync aligned?=(aligned)",
+            (operand("groups", "immediate"),) if name == "wgmma.wait_group" else (),
+            section="Asynchronous Warpgroup Level Matrix Instructions: wgmma.fence, commit_group, wait_group",
+            targets=Targets.ONLY_90A,
         )
         for name in ("wgmma.fence", "wgmma.commit_group", "wgmma.wait_group")
     ),
 )
 
+_CLUSTER = "spaces?=(shared::cluster) type=(u32)|u64"
+_ADDRESS = (operand("address", "b32", type="u32"), operand("address", "b64", type="u64"))
+_ALIGNED = "aligned?=aligned"
 
-_SYNC = "Parallel Synchronization and Communication Instructions: "
-_WIDTH = Slot("type", ("u32", "u64"), default="u32")
-_R32, _R64 = when(type="u32"), when(type="u64")
-_SPACES = ("shared", "shared::cta", "shared::cluster", "global", "param", "const", "local")
+CLUSTER_FORMS = (
+    row(
+        "mapa",
+        _CLUSTER,
+        (
+            operand("peer", "b32", type="u32", written=True),
+            operand("peer", "b64", type="u64", written=True),
+            *_ADDRESS,
+            operand("cta", "b32"),
+        ),
+        section=MOVE + "mapa",
+        since=(7, 8),
+    ),
+    row(
+        "getctarank",
+        _CLUSTER,
+        (operand("cta", "b32", written=True), *_ADDRESS),
+        section=MOVE + "getctarank",
+        since=(7, 8),
+    ),
+    row(
+        "elect",
+        "sync=sync",
+        (operand("leader", "register_and_predicate", written=True), operand("members", "b32")),
+        name="elect.sync",
+        section=SYNC + "elect.sync",
+    ),
+    *(
+        row(
+            f"barrier.cluster.{name}",
+            f"sem?={'|'.join(orders)} {_ALIGNED}",
+            section=SYNC + "barrier.cluster",
+            since=(7, 8),
+            rules=(Rule(when(sem=orders), since=(8, 0)),),
+        )
+        for name, orders in (("arrive", ("release", "relaxed")), ("wait", ("acquire",)))
+    ),
+    row("griddepcontrol", "action=launch_dependents|wait", since=(7, 8)),
+    row(
+        "setmaxnreg",
+        "action=inc|dec sync=sync aligned=aligned type=u32",
+        (operand("registers", "immediate", values=REGISTER_COUNTS),),
+        section="Miscellaneous Instructions: setmaxnreg",
+        targets=Targets.SPECIFIC_FROM_90,
+    ),
+    _from_100(
+        "clusterlaunchcontrol.try_cancel",
+        f"async=async spaces?=shared::cta {TO_BARRIER} multicast?=multicast::cluster::all type=b128",
+        (*by_space("destination", "shared::cta", ""), *by_space("barrier", "shared::cta", "")),
+        rules=(Rule(when(multicast="multicast::cluster::all"), Targets.SPECIFIC_FROM_100, (8, 6)),),
+    ),
+)
+
+_SPACES = "spaces=shared|shared::cta|shared::cluster|global|param|const|local"
 _SPACE_RULES = (
     Rule(when(spaces="shared::cluster"), Targets.FROM_90, (7, 8)),
     Rule(when(spaces="shared::cta"), since=(7, 8)),
     Rule(when(spaces="param"), since=(7, 7)),
 )
-REGISTER_COUNTS = tuple(range(24, 257, 8))
-"""What setmaxnreg takes: 24..256 in steps of 8 registers."""
-
-CLUSTER_FORMS = (
-    Form(
-        "mapa",
-        _FAMILY,
-        "mapa",
-        (Slot("spaces", ("shared::cluster",), optional=True, default="shared::cluster"), _WIDTH),
-        (
-            Operand("peer", (OperandClass.B32,), _R32, written=True),
-            Operand("peer", (OperandClass.B64,), _R64, written=True),
-            Operand("address", (OperandClass.B32,), _R32),
-            Operand("address", (OperandClass.B64,), _R64),
-            Operand("cta", (OperandClass.B32,)),
-        ),
-        _MOVE + "mapa",
-        Targets.FROM_90,
-        (7, 8),
-    ),
-    Form(
-        "getctarank",
-        _FAMILY,
-        "getctarank",
-        (Slot("spaces", ("shared::cluster",), optional=True, default="shared::cluster"), _WIDTH),
-        (
-            Operand("cta", (OperandClass.B32,), written=True),
-            Operand("address", (OperandClass.B32,), _R32),
-            Operand("address", (OperandClass.B64,), _R64),
-        ),
-        _MOVE + "getctarank",
-        Targets.FROM_90,
-        (7, 8),
-    ),
-    Form(
-        "elect.sync",
-        _FAMILY,
-        "elect",
-        (Slot("sync", ("sync",)),),
-        (
-            Operand("leader", (OperandClass.REGISTER_AND_PREDICATE,), written=True),
-            Operand("members", (OperandClass.B32,)),
-        ),
-        _SYNC + "elect.sync",
-    ),
-    Form(
-        "barrier.cluster.arrive",
-        _FAMILY,
-        "barrier.cluster.arrive",
-        (Slot("sem", ("release", "relaxed"), optional=True), Slot("aligned", ("aligned",), optional=True)),
-        (),
-        _SYNC + "barrier.cluster",
-        since=(7, 8),
-        rules=(Rule(when(sem=("release", "relaxed")), since=(8, 0)),),
-    ),
-    Form(
-        "barrier.cluster.wait",
-        _FAMILY,
-        "barrier.cluster.wait",
-        (Slot("sem", ("acquire",), optional=True), Slot("aligned", ("aligned",), optional=True)),
-        (),
-        _SYNC + "barrier.cluster",
-        since=(7, 8),
-        rules=(Rule(when(sem="acquire"), since=(8, 0)),),
-    ),
-    Form(
-        "griddepcontrol",
-        _FAMILY,
-        "griddepcontrol",
-        (Slot("action", ("launch_dependents", "wait")),),
-        (),
-        _SYNC + "griddepcontrol",
-        since=(7, 8),
-    ),
-    Form(
-        "setmaxnreg",
-        _FAMILY,
-        "setmaxnreg",
-        (
-            Slot("action", ("inc", "dec")),
-            Slot("sync", ("sync",)),
-            Slot("aligned", ("aligned",)),
-            Slot("type", ("u32",)),
-        ),
-        (Operand("registers", (OperandClass.IMMEDIATE,), values=REGISTER_COUNTS),),
-        "Miscellaneous Instructions: setmaxnreg",
-        Targets.SPECIFIC_FROM_90,
-    ),
-    Form(
-        "clusterlaunchcontrol.try_cancel",
-        _FAMILY,
-        "clusterlaunchcontrol.try_cancel",
-        (
-            Slot("async", ("async",)),
-            Slot("spaces", ("shared::cta",), optional=True),
-            Slot("completion", ("mbarrier::complete_tx::bytes",)),
-            Slot("multicast", ("multicast::cluster::all",), optional=True),
-            Slot("type", ("b128",)),
-        ),
-        (
-            Operand("destination", (OperandClass.SHARED_ADDRESS,), when(spaces="shared::cta")),
-            Operand("destination", (OperandClass.GENERIC_ADDRESS,), when(spaces="")),
-            Operand("barrier", (OperandClass.SHARED_ADDRESS,), when(spaces="shared::cta")),
-            Operand("barrier", (OperandClass.GENERIC_ADDRESS,), when(spaces="")),
-        ),
-        _SYNC + "clusterlaunchcontrol.try_cancel",
-        Targets.FROM_100,
-        (8, 6),
-        (Rule(when(multicast="multicast::cluster::all"), Targets.SPECIFIC_FROM_100, (8, 6)),),
-    ),
-)
 
 ADDRESS_FORMS = (
-    Form(
+    _since_2(
         "cvta",
-        _FAMILY,
-        "cvta",
-        (Slot("to", ("to",), optional=True), Slot("spaces", _SPACES), Slot("type", ("u64",))),
-        (Operand("result", (OperandClass.B64,), written=True), Operand("address", (OperandClass.B64,))),
-        _MOVE + "cvta",
-        Targets.ANY,
-        (2, 0),
-        _SPACE_RULES,
+        f"to?=to {_SPACES} type=u64",
+        (operand("result", "b64", written=True), operand("address", "b64")),
+        section=MOVE + "cvta",
+        rules=_SPACE_RULES,
     ),
-    Form(
+    _since_2(
         "isspacep",
-        _FAMILY,
-        "isspacep",
-        (Slot("spaces", _SPACES),),
-        (
-            Operand("result", (OperandClass.PREDICATE,), written=True),
-            Operand("address", (OperandClass.B64, OperandClass.B32)),
-        ),
-        _MOVE + "isspacep",
-        Targets.ANY,
-        (2, 0),
-        _SPACE_RULES,
+        _SPACES,
+        (operand("result", "predicate", written=True), operand("address", "b64 b32")),
+        section=MOVE + "isspacep",
+        rules=_SPACE_RULES,
     ),
-    Form(
+    _from_100(
         "st.bulk",
-        _FAMILY,
-        "st.bulk",
+        "weak?=weak spaces?=shared::cta",
         (
-            Slot("weak", ("weak",), optional=True),
-            Slot("spaces", ("shared::cta",), optional=True),
+            *by_space("destination", "shared::cta", ""),
+            operand("size", "b64", step=8),
+            operand("value", "immediate", values=(0,)),
         ),
-        (
-            Operand("destination", (OperandClass.SHARED_ADDRESS,), when(spaces="shared::cta")),
-            Operand("destination", (OperandClass.GENERIC_ADDRESS,), when(spaces="")),
-            Operand("size", (OperandClass.B64,), step=8),
-            Operand("value", (OperandClass.IMMEDIATE,), values=(0,)),
-        ),
-        _MOVE + "st.bulk",
-        Targets.FROM_100,
-        (8, 6),
+        section=MOVE + "st.bulk",
     ),
 )
 
+_TO_PEER, _BARRIER = operand("destination", "shared"), operand("barrier", "shared")
+
 REMOTE_FORMS = (
-    Form(
+    row(
         "st.async",
-        _FAMILY,
-        "st.async",
-        (
-            Slot("weak", ("weak",), optional=True),
-            Slot("spaces", ("shared::cluster",)),
-            Slot("completion", ("mbarrier::complete_tx::bytes",)),
-            Slot("vector", ("v2", "v4"), optional=True),
-            Slot("type", ("b32", "u32", "s32")),
-        ),
-        (
-            Operand("destination", (OperandClass.SHARED_ADDRESS,)),
-            Operand("value", (OperandClass.VECTOR,), when(vector=("v2", "v4"))),
-            Operand("value", (OperandClass.B32,), when(vector="")),
-            Operand("barrier", (OperandClass.SHARED_ADDRESS,)),
-        ),
-        _MOVE + "st.async",
+        f"weak?=weak spaces=shared::cluster {TO_BARRIER} vector?=v2|v4 type=b32|u32|s32",
+        (_TO_PEER, operand("value", "vector", vector=("v2", "v4")), operand("value", "b32", vector=""), _BARRIER),
+        section=MOVE + "st.async",
         since=(8, 1),
         partial=True,
     ),
-    Form(
+    row(
         "red.async",
-        _FAMILY,
-        "red.async",
-        (
-            Slot("sem", ("relaxed",)),
-            Slot("scope", ("cluster",)),
-            Slot("spaces", ("shared::cluster",)),
-            Slot("completion", ("mbarrier::complete_tx::bytes",)),
-            Slot("op", tuple(REDUCE_TYPES_CLUSTER)),
-            Slot("type", ("u32", "s32", "u64", "b32")),
-        ),
-        (
-            Operand("destination", (OperandClass.SHARED_ADDRESS,)),
-            Operand("value", (OperandClass.B32,), when(type=("u32", "s32", "b32"))),
-            Operand("value", (OperandClass.B64,), when(type="u64")),
-            Operand("barrier", (OperandClass.SHARED_ADDRESS,)),
-        ),
-        _SYNC + "red.async",
+        f"sem=relaxed scope=cluster spaces=shared::cluster {TO_BARRIER} op={'|'.join(REDUCE_KINDS)} "
+        "type=u32|s32|u64|b32",
+        (_TO_PEER, operand("value", "b32", type=("u32", "s32", "b32")), operand("value", "b64", type="u64"), _BARRIER),
         since=(8, 1),
         rules=PEER_TYPE_RULES,
     ),

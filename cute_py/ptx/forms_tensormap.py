@@ -6,25 +6,11 @@ has had one. It exists on the a and f variants only, unlike the other three.
 
 from __future__ import annotations
 
-from cute_py.ptx.forms_fence import RESTRICTION_NEEDS, TOLERATED_RESTRICTION
-from cute_py.ptx.instruction import Form, Operand, OperandClass, Rule, Slot, when
-from cute_py.targets import Targets
+from functools import partial
 
-SCOPES = ("cta", "cluster", "gpu", "sys")
-REPLACE_FIELDS = (
-    "global_address",
-    "rank",
-    "box_dim",
-    "global_dim",
-    "global_stride",
-    "element_stride",
-    "elemtype",
-    "interleave_layout",
-    "swizzle_mode",
-    "swizzle_atomicity",
-    "fill_mode",
-)
-"""All fields of tensormap.replace, in the ISA's order."""
+from cute_py.ptx.forms_barrier import H200, RESTRICTION_NEEDS, SCOPES, TOLERATED_RESTRICTION
+from cute_py.ptx.instruction import MOVE, SYNC, Rule, by_space, operand, row, when
+from cute_py.targets import Targets
 
 WIDE_FIELDS = ("global_address", "global_stride")
 """Fields that are written as .b64; all others are .b32."""
@@ -41,121 +27,80 @@ IMMEDIATE_FIELDS: dict[str, range] = {
 }
 """Fields whose new value is an immediate, with the values of the widest target."""
 
+REPLACE_FIELDS = ("global_address", "rank", *ORDINAL_FIELDS, *IMMEDIATE_FIELDS)
+"""All fields of tensormap.replace, in the ISA's order."""
+
 NEW_ELEMENT_TYPES = (13, 14, 15)
 """elemtype numbers of the packed 4- and 6-bit formats (sm_100 and newer)."""
 
-_NARROW = tuple(name for name in REPLACE_FIELDS if name not in WIDE_FIELDS)
+_SIZE = operand("size", "immediate", values=(128,))
+_FENCE = SYNC + "membar / fence"
+_PROXY_FAMILY = "fence.proxy.tensormap"
+_SCOPE = f"scope={'|'.join(SCOPES)}"
 
-REPLACE = Form(
-    "tensormap.replace",
-    "tensormap.replace",
-    "tensormap.replace",
-    (
-        Slot("mode", ("tile",)),
-        Slot("field", REPLACE_FIELDS),
-        Slot("spaces", ("global", "shared::cta"), optional=True),
-        Slot("size", ("b1024",)),
-        Slot("type", ("b32", "b64")),
-    ),
-    (
-        Operand("map", (OperandClass.GLOBAL_ADDRESS,), when(spaces="global")),
-        Operand("map", (OperandClass.SHARED_ADDRESS,), when(spaces="shared::cta")),
-        Operand("map", (OperandClass.GENERIC_ADDRESS,), when(spaces="")),
-        Operand("ordinal", (OperandClass.IMMEDIATE,), when(field=ORDINAL_FIELDS), values=tuple(range(5))),
-        *(
-            Operand("value", (OperandClass.IMMEDIATE,), when(field=name), values=tuple(values))
-            for name, values in IMMEDIATE_FIELDS.items()
+_fence = partial(row, family=_PROXY_FAMILY, section=_FENCE, since=(8, 3))
+
+TENSORMAP_FORMS = (
+    row(
+        "tensormap.replace",
+        f"mode=tile field={'|'.join(REPLACE_FIELDS)} spaces?=global|shared::cta size=b1024 type=b32|b64",
+        (
+            *by_space("map", "global", "shared::cta", ""),
+            operand("ordinal", "immediate", field=ORDINAL_FIELDS, values=tuple(range(5))),
+            *(
+                operand("value", "immediate", field=name, values=tuple(values))
+                for name, values in IMMEDIATE_FIELDS.items()
+            ),
+            operand("value", "b64", field=WIDE_FIELDS),
+            operand("value", "b32", field=("rank", "box_dim", "global_dim", "element_stride")),
         ),
-        Operand("value", (OperandClass.B64,), when(field=WIDE_FIELDS)),
-        Operand("value", (OperandClass.B32,), when(field=("rank", "box_dim", "global_dim", "element_stride"))),
-    ),
-    "Tensor Map Instructions: tensormap.replace",
-    Targets.SPECIFIC_FROM_90,
-    (8, 3),
-    (
-        Rule(when(field=WIDE_FIELDS, type="b32"), forbid="global_address and global_stride are written as .b64"),
-        Rule(when(field=_NARROW, type="b64"), forbid="this field is written as .b32"),
-        Rule(when(field="swizzle_atomicity"), Targets.SPECIFIC_FROM_100, (8, 6)),
-        Rule(
-            when(field="elemtype"),
-            Targets.SPECIFIC_FROM_100,
-            (8, 7),
-            given="value",
-            values=NEW_ELEMENT_TYPES,
+        family="tensormap.replace",
+        section="Tensor Map Instructions: tensormap.replace",
+        targets=Targets.SPECIFIC_FROM_90,
+        since=(8, 3),
+        rules=(
+            Rule(when(field=WIDE_FIELDS, type="b32"), forbid="global_address and global_stride are written as .b64"),
+            Rule(
+                when(field=tuple(name for name in REPLACE_FIELDS if name not in WIDE_FIELDS), type="b64"),
+                forbid="this field is written as .b32",
+            ),
+            Rule(when(field="swizzle_atomicity"), Targets.SPECIFIC_FROM_100, (8, 6)),
+            Rule(when(field="elemtype"), Targets.SPECIFIC_FROM_100, (8, 7), given=("value",), values=NEW_ELEMENT_TYPES),
+            Rule(when(field="swizzle_mode"), Targets.ONLY_103A, (8, 8), given=("value",), values=(4,)),
         ),
-        Rule(when(field="swizzle_mode"), Targets.ONLY_103A, (8, 8), given="value", values=(4,)),
+        executed="all ten fields of sm_90a on NVIDIA H200, driver 580.159.04",
     ),
-    executed="all ten fields of sm_90a on NVIDIA H200, driver 580.159.04",
-)
-
-CP_FENCEPROXY = Form(
-    "tensormap.cp_fenceproxy",
-    "tensormap.cp_fenceproxy",
-    "tensormap.cp_fenceproxy",
-    (
-        Slot("spaces", ("global.shared::cta",)),
-        Slot("proxy", ("tensormap::generic",)),
-        Slot("sem", ("release",)),
-        Slot("scope", SCOPES),
-        Slot("sync", ("sync",)),
-        Slot("aligned", ("aligned",)),
+    row(
+        "tensormap.cp_fenceproxy",
+        f"spaces=global.shared::cta proxy=tensormap::generic sem=release {_SCOPE} sync=sync aligned=aligned",
+        (operand("destination", "global"), operand("source", "shared"), _SIZE),
+        family="tensormap.cp_fenceproxy",
+        since=(8, 3),
     ),
-    (
-        Operand("destination", (OperandClass.GLOBAL_ADDRESS,)),
-        Operand("source", (OperandClass.SHARED_ADDRESS,)),
-        Operand("size", (OperandClass.IMMEDIATE,), values=(128,)),
+    _fence(
+        "fence.proxy",
+        f"proxy=tensormap::generic sem=acquire {_SCOPE}",
+        (operand("map", "any"), _SIZE),
+        name="fence.proxy.tensormap.acquire",
     ),
-    "Parallel Synchronization and Communication Instructions: tensormap.cp_fenceproxy",
-    since=(8, 3),
-)
-
-FENCE_ACQUIRE = Form(
-    "fence.proxy.tensormap.acquire",
-    "fence.proxy.tensormap",
-    "fence.proxy",
-    (Slot("proxy", ("tensormap::generic",)), Slot("sem", ("acquire",)), Slot("scope", SCOPES)),
-    (
-        Operand("map", (OperandClass.ANY_ADDRESS,)),
-        Operand("size", (OperandClass.IMMEDIATE,), values=(128,)),
+    _fence(
+        "fence.proxy",
+        f"proxy=tensormap::generic sem=release {_SCOPE} {TOLERATED_RESTRICTION}",
+        name="fence.proxy.tensormap.release",
+        rules=(RESTRICTION_NEEDS,),
     ),
-    "Parallel Synchronization and Communication Instructions: membar / fence",
-    since=(8, 3),
-)
-
-FENCE_RELEASE = Form(
-    "fence.proxy.tensormap.release",
-    "fence.proxy.tensormap",
-    "fence.proxy",
-    (
-        Slot("proxy", ("tensormap::generic",)),
-        Slot("sem", ("release",)),
-        Slot("scope", SCOPES),
-        TOLERATED_RESTRICTION,
-    ),
-    (),
-    "Parallel Synchronization and Communication Instructions: membar / fence",
-    since=(8, 3),
-    rules=(RESTRICTION_NEEDS,),
-)
-
-PREFETCH_TENSORMAP = Form(
-    "prefetch.tensormap",
-    "helpers",
-    "prefetch",
-    (Slot("spaces", ("param", "const"), optional=True), Slot("what", ("tensormap",))),
-    (
-        Operand("map", (OperandClass.GENERIC_ADDRESS,), when(spaces="")),
-        Operand("map", (OperandClass.PARAM_ADDRESS,), when(spaces="param")),
-        Operand("map", (OperandClass.CONST_ADDRESS,), when(spaces="const")),
-    ),
-    "Data Movement and Conversion Instructions: prefetch",
-    executed="on NVIDIA H200, driver 580.159.04",
-    rules=(
-        Rule(
-            when(spaces=("global", "local", "shared", "shared::cta")),
-            forbid="tensormap is prefetched from the generic, .param or .const space",
+    row(
+        "prefetch",
+        "spaces?=param|const what=tensormap",
+        by_space("map", "", "param", "const"),
+        name="prefetch.tensormap",
+        section=MOVE + "prefetch",
+        rules=(
+            Rule(
+                when(spaces=("global", "local", "shared", "shared::cta")),
+                forbid="tensormap is prefetched from the generic, .param or .const space",
+            ),
         ),
+        executed=H200,
     ),
 )
-
-TENSORMAP_FORMS = (REPLACE, CP_FENCEPROXY, FENCE_ACQUIRE, FENCE_RELEASE, PREFETCH_TENSORMAP)

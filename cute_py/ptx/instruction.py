@@ -3,14 +3,24 @@
 A form is one instruction with all its optional modifiers. Its slots stand in the order in which the PTX ISA
 writes them; a slot holds at most one choice. Rules say which choices exclude each other, and which
 architecture and PTX version a combination needs. Nothing here computes a verdict: `check` does, from these rows.
+
+The slots of a row are one line of text, near to the ISA's syntax line:
+
+    dim=1d|2d spaces=global.shared::cta mode?=(tile)|tile::scatter4 completion=bulk_group restrict~=weak
+
+`name=` has exactly one of its choices, `name?=` at most one; the choice in parentheses is what `ptx()` writes when
+nothing is said; `name~=` is an optional slot that ptxas tolerates and the ISA does not list; `name>other?=` is a slot
+that ptxas wants after the slot `other`.
 """
 
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from cute_py.argument_checks import record
 from cute_py.targets import Targets, Version
 
 Condition = tuple[tuple[str, frozenset[str]], ...]
@@ -24,37 +34,43 @@ def when(**slots: str | tuple[str, ...]) -> Condition:
 
 def holds(condition: Condition, chosen: Mapping[str, str]) -> bool:
     """Whether the chosen modifiers fulfil the condition."""
-    return all(chosen.get(name, "") in allowed for name, allowed in condition)
+    for name, allowed in condition:  # noqa: SIM110  half the time of a generator; a verdict asks this of each rule
+        if chosen.get(name, "") not in allowed:
+            return False
+    return True
 
 
 class OperandClass(enum.Enum):
-    """What an operand is, and the constraint letter that inline assembly uses for its register."""
+    """What an operand is, and what `ptx()` writes for it when nothing is given ('': as the modifiers say)."""
 
-    SHARED_ADDRESS = ("shared-memory address", "r")
-    GLOBAL_ADDRESS = ("global address", "l")
-    GENERIC_ADDRESS = ("generic address", "l")
-    TENSOR = ("tensor map address and coordinates", "l")
-    OFFSETS = ("im2col offsets", "h")
-    B16 = ("16-bit value", "h")
-    B32 = ("32-bit value", "r")
-    B64 = ("64-bit value", "l")
-    B128 = ("128-bit value", "q")
-    F32 = ("32-bit float", "f")
-    IMMEDIATE = ("immediate", "n")
-    PREDICATE = ("predicate", "r")
-    SINK = ("sink _", "")
-    REGISTER_AND_PREDICATE = ("register|predicate", "r")
-    VECTOR = ("vector of 32-bit registers", "r")
-    ANY_ADDRESS = ("address of any kind", "l")
-    PARAM_ADDRESS = ("address in .param", "l")
-    CONST_ADDRESS = ("address in .const", "l")
+    SHARED_ADDRESS = ("shared-memory address", "[%r1]")
+    GLOBAL_ADDRESS = ("global address", "[%rd1]")
+    GENERIC_ADDRESS = ("generic address", "[%rd1]")
+    TENSOR = ("tensor map address and coordinates", "")
+    OFFSETS = ("im2col offsets", "")
+    B16 = ("16-bit value", "%h1")
+    B32 = ("32-bit value", "%r4")
+    B64 = ("64-bit value", "%rd2")
+    B128 = ("128-bit value", "%rq1")
+    F32 = ("32-bit float", "%f1")
+    IMMEDIATE = ("immediate", "0")
+    PREDICATE = ("predicate", "%p1")
+    SINK = ("sink _", "_")
+    REGISTER_AND_PREDICATE = ("register|predicate", "%r2|%p1")
+    VECTOR = ("vector of 32-bit registers", "")
+    ANY_ADDRESS = ("address of any kind", "[%rd1]")
+    PARAM_ADDRESS = ("address in .param", "[%rd1]")
+    CONST_ADDRESS = ("address in .const", "[%rd1]")
+    TMEM_ADDRESS = ("tensor-memory address in a 32-bit register", "[%r1]")
+    REGISTERS = ("vector of 32-bit registers, without numbers", "")
+    NEGATED = ("negated predicate", "!%p1")
 
     @property
     def words(self) -> str:
         return str(self.value[0])
 
     @property
-    def constraint(self) -> str:
+    def default(self) -> str:
         return str(self.value[1])
 
 
@@ -63,6 +79,7 @@ class Narrow(enum.Enum):
 
     TAKEN = "taken"
     NOT_CONSUMER = "refused on sm_120 and sm_121"
+    FROM_32 = "taken from 32 bits on"
     REFUSED = "refused: 32-bit addressing is no longer supported"
 
 
@@ -73,6 +90,7 @@ class Operand:
     kinds: what it may be, the first being what `ptx()` emits. values: the numbers that an immediate may be.
     step: an immediate must be a multiple of it. lowest: the smallest immediate. written: it is a result.
     narrow: what ptxas does with a 32-bit register as a 64-bit address. bare: it also takes it without brackets.
+    register: a number is refused.
     """
 
     name: str
@@ -85,6 +103,7 @@ class Operand:
     written: bool = False
     narrow: Narrow = Narrow.TAKEN
     bare: bool = False
+    register: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +111,8 @@ class Slot:
     """One place for a modifier; `choices` without the leading dot. An optional slot may stay empty.
 
     `default` is what `ptx()` writes when nothing is said (an optional slot without one stays empty). `tolerated`:
-    ptxas takes the modifier here though the ISA does not list it; the canonical text leaves it out.
+    ptxas takes the modifier here though the ISA does not list it; the canonical text leaves it out. `after`: the slot
+    that ptxas wants before this one (it takes all others in any order).
     """
 
     name: str
@@ -100,13 +120,31 @@ class Slot:
     optional: bool = False
     default: str = ""
     tolerated: bool = False
+    after: str = ""
+
+
+_SLOT = re.compile(r"(\w+)(?:>(\w+))?([?~]?)=(\S+)")
+
+
+def slots_of(text: str) -> tuple[Slot, ...]:
+    """The slots that one line of text describes; the module's docstring has the notation.
+
+    >>> [(slot.name, slot.optional, slot.default) for slot in slots_of("dim=1d|2d mode?=(tile)|im2col")]
+    [('dim', False, ''), ('mode', True, 'tile')]
+    """
+    found = []
+    for name, after, kind, written in _SLOT.findall(text):
+        choices = [choice.strip("()") for choice in written.split("|")]
+        default = next((choice[1:-1] for choice in written.split("|") if choice.startswith("(")), "")
+        found.append(Slot(name, tuple(choices), kind != "", default, kind == "~", after))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """If `condition` holds, the form needs `targets` and PTX `since`; with `forbid` it does not exist, and why.
 
-    `given` names an operand: the rule then applies only if that operand is written (and, with `values`, if it
+    `given` names operands: the rule then applies only if all of them are written (and, with `values`, if the first
     is one of these immediates; with `predicate`, if it is a predicate).
     """
 
@@ -114,12 +152,12 @@ class Rule:
     targets: Targets = Targets.ANY
     since: Version = (1, 0)
     forbid: str = ""
-    given: str = ""
+    given: tuple[str, ...] = ()
     values: tuple[int, ...] = ()
     predicate: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Form:
     """One row of the instruction table.
 
@@ -148,6 +186,65 @@ class Form:
     def expected(self, chosen: Mapping[str, str]) -> tuple[Operand, ...]:
         """The operands that these modifiers call for, optional ones included."""
         return tuple(operand for operand in self.operands if holds(operand.condition, chosen))
+
+
+MOVE = "Data Movement and Conversion Instructions: "
+SYNC = "Parallel Synchronization and Communication Instructions: "
+
+
+def row(
+    opcode: str,
+    slots: str = "",
+    operands: tuple[Operand, ...] = (),
+    *,
+    name: str = "",
+    family: str = "helpers",
+    section: str = "",
+    targets: Targets = Targets.FROM_90,
+    since: Version = (8, 0),
+    rules: tuple[Rule, ...] = (),
+    executed: str = "not executed",
+    partial: bool = False,
+) -> Form:
+    """A row with its slots in the notation of this module; named by its opcode, in a section of synchronization."""
+    slots_, heading = slots_of(slots), section or SYNC + opcode
+    measured = "ptxas 13.0.88", executed, partial
+    return Form(name or opcode, family, opcode, slots_, operands, heading, targets, since, rules, *measured)
+
+
+_KINDS = {kind.name.lower().removesuffix("_address"): kind for kind in OperandClass}
+
+
+def operand(
+    name: str,
+    kinds: str,
+    *,
+    optional: bool = False,
+    values: tuple[int, ...] = (),
+    step: int = 1,
+    lowest: int | None = None,
+    written: bool = False,
+    narrow: Narrow = Narrow.TAKEN,
+    bare: bool = False,
+    register: bool = False,
+    **slots: str | tuple[str, ...],
+) -> Operand:
+    """An operand, there if each of `slots` has one of these choices ('': the slot is empty).
+
+    kinds: names of operand classes, without `_address`: "b64 tmem" is a 64-bit value or a tensor-memory address.
+    """
+    classes = tuple(_KINDS[kind] for kind in kinds.split())
+    return Operand(name, classes, when(**slots), optional, values, step, lowest, written, narrow, bare, register)
+
+
+def by_space(name: str, *spaces: str | tuple[str, ...], narrow: Narrow = Narrow.TAKEN) -> tuple[Operand, ...]:
+    """An address, as the state space says how it is read; without one ('') it is generic, with `narrow`."""
+    found = []
+    for space in spaces:
+        kind = "generic" if space == "" else space if space in ("global", "param", "const") else "shared"
+        kept = narrow if space == "" or narrow is Narrow.FROM_32 else Narrow.TAKEN
+        found.append(operand(name, str(kind), narrow=kept, spaces=space))
+    return tuple(found)
 
 
 def coordinate_count(chosen: Mapping[str, str]) -> int:

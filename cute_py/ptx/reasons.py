@@ -10,23 +10,21 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
-from cute_py.argument_checks import expect, expect_fields
+from cute_py.argument_checks import expect, record
 from cute_py.errors import EmissionError, InvalidValueError, given
 from cute_py.ptx.catalog import FORMS, forms_named
 from cute_py.ptx.check import examine, verdict
-from cute_py.ptx.forms_bulk import REDUCE_TYPES_CLUSTER, REDUCE_TYPES_GLOBAL
-from cute_py.ptx.forms_tensor import LOAD_MODES, REDUCE_KINDS, STORE_MODES
+from cute_py.ptx.forms_copy import LOAD_MODES, REDUCE_KINDS, REDUCE_TYPES_CLUSTER, REDUCE_TYPES_GLOBAL, STORE_MODES
 from cute_py.ptx.forms_tensormap import REPLACE_FIELDS
 from cute_py.ptx.instruction import Form
 from cute_py.ptx.render import check_modifiers, complete, ptx
 from cute_py.targets import ARCHITECTURES, NEWEST_VERSION, Version, architecture, version_text
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Variant:
     """A form with the modifiers that decide where it exists; `text` is an instruction with default operands."""
 
@@ -34,103 +32,77 @@ class Variant:
     form: str
     text: str
 
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
-
-@dataclass(frozen=True, slots=True)
+@record
 class Capability:
     """accepted_from: the first PTX version that takes the variant on this architecture, or None and `why_not`."""
 
     accepted_from: Version | None
     why_not: str | None
 
-    def __post_init__(self) -> None:
-        expect_fields(self)
-
     def __str__(self) -> str:
         return f"PTX {version_text(self.accepted_from)}" if self.accepted_from is not None else f"no: {self.why_not}"
-
-
-def _variant(name: str, form: str, **modifiers: object) -> Variant:
-    return Variant(name, form, ptx(form, **modifiers))  # type: ignore[arg-type]
 
 
 def _dim(mode: str) -> int:
     return 3 if mode.startswith("im2col") else 2
 
 
-def _tensor_variants() -> list[Variant]:
-    found = []
-    for mode in LOAD_MODES:
-        for space in ("shared::cluster", "shared::cta"):
-            name = f"load {mode} {space}"
-            found.append(_variant(name, "load", dim=_dim(mode), mode=mode, dst=space))
-            found.append(_variant(f"{name} cta_group", "load", dim=_dim(mode), mode=mode, dst=space, cta_group=2))
-        found.append(_variant(f"load {mode} multicast", "load", dim=_dim(mode), mode=mode, multicast=True))
-        found.append(_variant(f"load {mode} cache_hint", "load", dim=_dim(mode), mode=mode, cache_hint=True))
-        found.append(_variant(f"prefetch {mode}", "prefetch", dim=_dim(mode), mode=mode))
-    for mode in STORE_MODES:
-        found.append(_variant(f"store {mode}", "store", dim=_dim(mode), mode=mode))
-        for kind in REDUCE_KINDS:
-            found.append(_variant(f"reduce {kind} {mode}", "reduce", dim=_dim(mode), mode=mode, op=kind))
+def _first_choices(row: Form, given: Mapping[str, object]) -> dict[str, object]:
+    """What a row must have and is not given: two dimensions (im2col: three), of other modifiers the first choice."""
+    found: dict[str, object] = {}
+    for slot in row.slots:
+        needed = not slot.optional and not slot.default and len(slot.choices) > 1
+        if needed and slot.name not in given and slot.name not in ("spaces", "type"):
+            found[slot.name] = slot.choices[0] if slot.name != "dim" else _dim(str(given.get("mode", "")))
     return found
 
 
-def _bulk_variants() -> list[Variant]:
-    found = [
-        _variant("bulk load shared::cluster", "bulk.load"),
-        _variant("bulk load shared::cta", "bulk.load", dst="shared::cta"),
-        _variant("bulk load multicast", "bulk.load", multicast=True),
-        _variant("bulk peer", "bulk.peer"),
-        _variant("bulk store", "bulk.store"),
-        _variant("bulk store cp_mask", "bulk.store", cp_mask=True),
-        _variant("bulk prefetch", "bulk.prefetch"),
-    ]
+def _rows() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """(name, form, modifiers) of every variant; the forms that no line here names are variants by themselves."""
+    for mode in LOAD_MODES:
+        tile: dict[str, Any] = {"dim": _dim(mode), "mode": mode}
+        for space in ("shared::cluster", "shared::cta"):
+            yield f"load {mode} {space}", "load", {**tile, "dst": space}
+            yield f"load {mode} {space} cta_group", "load", {**tile, "dst": space, "cta_group": 2}
+        yield f"load {mode} multicast", "load", {**tile, "multicast": True}
+        yield f"load {mode} cache_hint", "load", {**tile, "cache_hint": True}
+        yield f"prefetch {mode}", "prefetch", tile
+    for mode in STORE_MODES:
+        tile = {"dim": _dim(mode), "mode": mode}
+        yield f"store {mode}", "store", tile
+        for kind in REDUCE_KINDS:
+            yield f"reduce {kind} {mode}", "reduce", {**tile, "op": kind}
+    yield "bulk load shared::cluster", "bulk.load", {}
+    yield "bulk load shared::cta", "bulk.load", {"dst": "shared::cta"}
+    yield "bulk load multicast", "bulk.load", {"multicast": True}
+    yield "bulk peer", "bulk.peer", {}
+    yield "bulk store", "bulk.store", {}
+    yield "bulk store cp_mask", "bulk.store", {"cp_mask": True}
+    yield "bulk prefetch", "bulk.prefetch", {}
     for kind, types in REDUCE_TYPES_GLOBAL.items():
         for type_ in types:
             noftz = kind == "add" and type_ in ("f16", "bf16")
-            found.append(_variant(f"bulk reduce {kind} {type_}", "bulk.reduce", op=kind, type=type_, noftz=noftz))
+            yield f"bulk reduce {kind} {type_}", "bulk.reduce", {"op": kind, "type": type_, "noftz": noftz}
     for kind, types in REDUCE_TYPES_CLUSTER.items():
         for type_ in types:
-            found.append(_variant(f"bulk reduce peer {kind} {type_}", "bulk.reduce.peer", op=kind, type=type_))
-    return found
-
-
-def _replace_variants() -> list[Variant]:
-    found = []
+            yield f"bulk reduce peer {kind} {type_}", "bulk.reduce.peer", {"op": kind, "type": type_}
     for field in REPLACE_FIELDS:
         for space in ("global", "shared::cta"):
-            found.append(_variant(f"replace {field} {space}", "tensormap.replace", field=field, spaces=space))
+            yield f"replace {field} {space}", "tensormap.replace", {"field": field, "spaces": space}
     for name, field, value in (("elemtype 13..15", "elemtype", 13), ("swizzle_mode 96B", "swizzle_mode", 4)):
-        text = ptx("tensormap.replace", field=field, spaces="global", operands={"value": value})
-        found.append(Variant(f"replace {name}", "tensormap.replace", text))
-    return found
-
-
-def _other_variants() -> list[Variant]:
-    found = [_variant("setmaxnreg", "setmaxnreg", action="inc")]
-    covered = {"load", "store", "reduce", "prefetch", "tensormap.replace", "setmaxnreg"}
+        modifiers = {"field": field, "spaces": "global", "operands": {"value": value}}
+        yield f"replace {name}", "tensormap.replace", modifiers
+    yield "setmaxnreg", "setmaxnreg", {"action": "inc"}
+    named = {"load", "store", "reduce", "prefetch", "tensormap.replace", "setmaxnreg"}
+    named |= {"bulk.load", "bulk.store", "bulk.peer", "bulk.reduce", "bulk.reduce.peer"}
     for form in FORMS:
-        if form.name in covered or form.name.startswith(("bulk.load", "bulk.store", "bulk.peer", "bulk.reduce")):
-            continue
-        choices = {
-            slot.name: slot.choices[0]
-            for slot in form.slots
-            if not slot.optional and not slot.default and len(slot.choices) > 1 and slot.name not in ("spaces", "type")
-        }
-        found.append(_variant(form.name, form.name, **choices))
-    return found
+        if form.name not in named:
+            yield form.name, form.name, _first_choices(form, {})
 
 
-VARIANTS: tuple[Variant, ...] = (
-    *_tensor_variants(),
-    *_bulk_variants(),
-    *_replace_variants(),
-    *_other_variants(),
-)
+VARIANTS: tuple[Variant, ...] = tuple(Variant(name, form, ptx(form, **modifiers)) for name, form, modifiers in _rows())
 """Every variant of the table, in the order of the catalogue."""
-
 
 VARIANT_BY_NAME: Mapping[str, Variant] = MappingProxyType({variant.name: variant for variant in VARIANTS})
 
@@ -197,9 +169,6 @@ MODE_NAMES: Final[dict[str, str]] = {
 }
 """A load or store mode, or a modifier of loads -> the variant of the capability table that shows it."""
 
-OPCODES: Final[dict[str, str]] = {form.name: form.opcode for form in FORMS}
-"""Name of a row -> its opcode."""
-
 
 def why_not(form: str, arch: str, version: Version = NEWEST_VERSION, **modifiers: object) -> str | None:
     """Why `arch` does not take this instruction, None if it does.
@@ -221,13 +190,13 @@ def why_not(form: str, arch: str, version: Version = NEWEST_VERSION, **modifiers
     """
     expect(form, str, "a form")
     check_modifiers(modifiers)
+    rows = forms_named(form)
     if not modifiers:
         variant = VARIANT_BY_NAME.get(MODE_NAMES.get(form, form))
-        if variant is None and form not in OPCODES:
-            variant = next((one for one in VARIANTS if OPCODES[one.form] == form), None)
+        if variant is None and rows and form == rows[0].opcode != rows[0].name:
+            variant = next(one for one in VARIANTS if one.form == rows[0].name)
         if variant is not None:
             return verdict(variant.text, arch, version).why_not
-    rows = forms_named(form)
     if rows and (modifiers or len(rows) == 1):
         if len(rows) == 1:
             modifiers = {**_first_choices(rows[0], modifiers), **modifiers}
@@ -240,15 +209,3 @@ def why_not(form: str, arch: str, version: Version = NEWEST_VERSION, **modifiers
         raise InvalidValueError(f"{given(form)} is not the name of a form, so it takes no modifiers")
     text = form if ";" in form or " " in form else complete(form)
     return verdict(text, arch, version).why_not
-
-
-def _first_choices(row: Form, given: Mapping[str, object]) -> dict[str, object]:
-    """What a row must have and is not given: two dimensions (im2col: three), of other modifiers the first choice."""
-    found: dict[str, object] = {}
-    for slot in row.slots:
-        needed = not slot.optional and not slot.default and len(slot.choices) > 1
-        if needed and slot.name not in given and slot.name not in ("spaces", "type"):
-            found[slot.name] = slot.choices[0]
-    if "dim" in found:
-        found["dim"] = 3 if str(given.get("mode", "")).startswith("im2col") else 2
-    return found

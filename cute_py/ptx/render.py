@@ -6,65 +6,42 @@ unknown modifiers, coordinate and offset counts, mask bits beyond the cluster, a
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
 
 from cute_py.argument_checks import expect, expect_integer, is_integer
 from cute_py.errors import EmissionError, InvalidTypeError, given
+from cute_py.ptx.catalog import FORMS, forms_named
 from cute_py.ptx.catalog import form as find_form
-from cute_py.ptx.catalog import forms_named
-from cute_py.ptx.check import examine
+from cute_py.ptx.check import VECTORS, examine
+from cute_py.ptx.forms_tcgen05 import register_count
+from cute_py.ptx.forms_tensormap import WIDE_FIELDS
 from cute_py.ptx.instruction import (
     Form,
     Operand,
     OperandClass,
     Slot,
     coordinate_count,
+    holds,
     offset_count,
 )
-from cute_py.targets import NEWEST_VERSION, Version
-
-MAX_CLUSTER = 16
-"""CTAs in a cluster that a 16-bit multicast mask can name (8 without the non-portable size attribute)."""
+from cute_py.targets import MAX_CLUSTER, NEWEST_VERSION, Version
 
 Value = str | int | Sequence[str | int]
 
+# What is written for operands of these names, so that an instruction does not read what it writes.
 _DEFAULTS: dict[tuple[str, OperandClass], str] = {
-    ("destination", OperandClass.SHARED_ADDRESS): "[%r1]",
-    ("destination", OperandClass.GLOBAL_ADDRESS): "[%rd1]",
-    ("source", OperandClass.GLOBAL_ADDRESS): "[%rd1]",
     ("barrier", OperandClass.SHARED_ADDRESS): "[%r2]",
-    ("mask", OperandClass.B16): "%h1",
-    ("byte_mask", OperandClass.B16): "%h1",
     ("policy", OperandClass.B64): "%rd3",
     ("size", OperandClass.B32): "%r6",
     ("value", OperandClass.B32): "%r2",
-    ("value", OperandClass.B64): "%rd2",
     ("bytes", OperandClass.B32): "%r3",
     ("count", OperandClass.B32): "1",
     ("parity", OperandClass.B32): "%r3",
-    ("done", OperandClass.PREDICATE): "%p1",
-    ("state", OperandClass.SINK): "_",
-    ("leader", OperandClass.REGISTER_AND_PREDICATE): "%r2|%p1",
     ("members", OperandClass.B32): "0xffffffff",
     ("cta", OperandClass.B32): "%r3",
     ("registers", OperandClass.IMMEDIATE): "40",
-    ("fraction", OperandClass.IMMEDIATE): "1.0",
-}
-_BY_CLASS = {
-    OperandClass.SHARED_ADDRESS: "[%r1]",
-    OperandClass.GLOBAL_ADDRESS: "[%rd1]",
-    OperandClass.GENERIC_ADDRESS: "[%rd1]",
-    OperandClass.ANY_ADDRESS: "[%rd1]",
-    OperandClass.PARAM_ADDRESS: "[%rd1]",
-    OperandClass.CONST_ADDRESS: "[%rd1]",
-    OperandClass.B16: "%h1",
-    OperandClass.B32: "%r4",
-    OperandClass.B64: "%rd2",
-    OperandClass.B128: "%rq1",
-    OperandClass.F32: "%f1",
-    OperandClass.PREDICATE: "%p1",
-    OperandClass.SINK: "_",
 }
 _PREDICATE = re.compile(r"(@!?%?[A-Za-z_$][\w$]*)?", re.ASCII)
 _SOURCE_BESIDE = {"bulk.peer": "[%r5]", "bulk.reduce.peer": "[%r5]"}
@@ -116,7 +93,7 @@ def _choice(form: Form, slot: Slot, value: object) -> str:
 
 
 def _chosen(form: Form, modifiers: Mapping[str, object]) -> dict[str, str]:
-    named = {_SLOT_ALIASES.get(name, name): value for name, value in modifiers.items()}
+    named = {name if form.slot(name) else _SLOT_ALIASES.get(name, name): value for name, value in modifiers.items()}
     named = {name: value for name, value in named.items() if form.slot(name) or value not in ("", None, False)}
     to, source = (str(named.pop(name, "") or "") for name in ("dst", "src"))
     if to or source:
@@ -136,17 +113,12 @@ def _chosen(form: Form, modifiers: Mapping[str, object]) -> dict[str, str]:
         elif slot.default or len(slot.choices) == 1 or slot.name == "spaces":
             chosen[slot.name] = slot.default or slot.choices[0]
         elif slot.name == "type":
-            chosen[slot.name] = _implied_type(chosen, slot)
+            # A tensormap field implies its type; other forms have their first one.
+            wide = chosen.get("field") in WIDE_FIELDS
+            chosen[slot.name] = "b64" if wide else slot.choices[0]
         else:
             raise EmissionError(f"{form.name} needs {slot.name}", {"one of": ", ".join(slot.choices)})
     return {name: value for name, value in chosen.items() if value}
-
-
-def _implied_type(chosen: Mapping[str, str], slot: Slot) -> str:
-    """The type that a tensormap field has; other forms must name theirs."""
-    if "field" in chosen:
-        return "b64" if chosen["field"] in ("global_address", "global_stride") else "b32"
-    return slot.choices[0]
 
 
 def _vector(first: str, start: int, count: int) -> str:
@@ -155,19 +127,18 @@ def _vector(first: str, start: int, count: int) -> str:
 
 def _default(form: Form, operand: Operand, chosen: Mapping[str, str]) -> str:
     kind = operand.kinds[0]
-    if kind is OperandClass.TENSOR:
-        return f"[%rd1, {_vector('%r', 10, coordinate_count(chosen))}]"
     if kind is OperandClass.OFFSETS:
         return _vector("%h", 2, offset_count(chosen))
-    if kind is OperandClass.VECTOR:
-        return _vector("%r", 10, {"v2": 2, "v4": 4}.get(chosen.get("vector", ""), 1))
+    if kind in (OperandClass.VECTOR, OperandClass.REGISTERS):
+        vectors = kind is OperandClass.VECTOR
+        return _vector("%r", 10, VECTORS.get(chosen.get("vector", ""), 1) if vectors else register_count(chosen))
     if operand.written and kind is OperandClass.B32:
         return "%r2"
     if operand.name == "source" and form.name in _SOURCE_BESIDE:
         return _SOURCE_BESIDE[form.name]
-    if kind is OperandClass.IMMEDIATE and (operand.name, kind) not in _DEFAULTS:
-        return str(operand.values[0]) if operand.values else "0"
-    return _DEFAULTS.get((operand.name, kind), _BY_CLASS.get(kind, "%r1"))
+    if kind is OperandClass.IMMEDIATE and operand.values:
+        return _DEFAULTS.get((operand.name, kind), str(operand.values[0]))
+    return _DEFAULTS.get((operand.name, kind), kind.default)
 
 
 def _sequence(value: Value, what: str) -> tuple[str, ...]:
@@ -193,6 +164,13 @@ def mask_violations(mask: int, cluster_size: int | None) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _counted(form: Form, chosen: Mapping[str, str], texts: Sequence[str], what: str, count: int) -> str:
+    if len(texts) != count:
+        mode = chosen.get("mode", "tile")
+        raise EmissionError(f"{form.name}: {len(texts)} {what}; .{chosen.get('dim')} in mode {mode} takes {count}")
+    return "{" + ", ".join(texts) + "}"
+
+
 def _written(
     form: Form, operand: Operand, chosen: Mapping[str, str], operands: Mapping[str, Value], cluster_size: int | None
 ) -> str:
@@ -200,31 +178,19 @@ def _written(
     if kind is OperandClass.TENSOR:
         address = operand_text(operands.get("tensor", "%rd1"), "tensor").strip("[]")
         count = coordinate_count(chosen)
-        coordinates = _sequence(operands["coords"], "coords") if "coords" in operands else ()
-        if not coordinates:
-            return f"[{address}, {_vector('%r', 10, count)}]"
-        if len(coordinates) != count:
-            raise EmissionError(
-                f"{form.name}: {len(coordinates)} coordinates; .{chosen.get('dim')} in mode "
-                f"{chosen.get('mode', 'tile')} takes {count}"
-            )
-        return f"[{address}, {{{', '.join(coordinates)}}}]"
+        given_ = _sequence(operands["coords"], "coords") if "coords" in operands else ()
+        coordinates = _counted(form, chosen, given_, "coordinates", count) if given_ else _vector("%r", 10, count)
+        return f"[{address}, {coordinates}]"
     if operand.name not in operands:
         return _default(form, operand, chosen)
     value = operands[operand.name]
+    texts = _sequence(value, operand.name)
     if kind is OperandClass.OFFSETS:
-        offsets = _sequence(value, operand.name)
-        if len(offsets) != offset_count(chosen):
-            raise EmissionError(
-                f"{form.name}: {len(offsets)} im2col offsets; .{chosen.get('dim')} in mode {chosen.get('mode')} "
-                f"takes {offset_count(chosen)}"
-            )
-        return "{" + ", ".join(offsets) + "}"
+        return _counted(form, chosen, texts, "im2col offsets", offset_count(chosen))
     if operand.name == "mask" and is_integer(value):
         wrong = mask_violations(expect_integer(value, "mask"), cluster_size)
         if wrong:
             raise EmissionError(wrong[0], {f"also {n}": text for n, text in enumerate(wrong[1:], 1)})
-    texts = _sequence(value, operand.name)
     text = texts[0] if isinstance(value, str) or is_integer(value) else "{" + ", ".join(texts) + "}"
     return f"[{text}]" if "ADDRESS" in kind.name and not text.startswith("[") else text
 
@@ -278,6 +244,41 @@ def ptx(
     return _write(rows[-1], operands, predicate, cluster_size, arch, version, modifiers)
 
 
+def mnemonic(name: str, **modifiers: str) -> str:
+    """The dotted name of an instruction, its modifiers in the order of the PTX ISA.
+
+    Args:
+        name: a row of the table, such as "tcgen05.cp".
+        modifiers: slot -> modifier; slots with one choice that are required may be left out.
+    Raises:
+        EmissionError: no such row, slot or modifier, or the combination does not exist.
+
+    >>> mnemonic("tcgen05.cp", cta_group="cta_group::1", shape="32x128b", multicast="warpx4")
+    'tcgen05.cp.cta_group::1.32x128b.warpx4'
+    """
+    expect(name, str, "a name")
+    for slot, modifier in modifiers.items():
+        expect(modifier, str, slot)
+    return _mnemonic(name, tuple(modifiers.items()))
+
+
+@functools.lru_cache(256)
+def _mnemonic(name: str, modifiers: tuple[tuple[str, str], ...]) -> str:
+    rows = forms_named(name)
+    if len(rows) != 1:
+        known = ", ".join(row.name for row in FORMS if row.family == "tcgen05")
+        raise EmissionError(f"no instruction {given(name)}", {"known": known})
+    chosen = _chosen(rows[0], dict(modifiers))
+    for rule in rows[0].rules:
+        if rule.forbid and not rule.given and holds(rule.condition, chosen):
+            raise EmissionError(f"{name}: {rule.forbid}")
+    return _joined(rows[0], chosen)
+
+
+def _joined(row: Form, chosen: Mapping[str, str]) -> str:
+    return ".".join([row.opcode, *(chosen[slot.name] for slot in row.slots if slot.name in chosen)])
+
+
 def _write(
     row: Form,
     operands: Mapping[str, Value] | None,
@@ -304,8 +305,7 @@ def _write(
         for operand in expected
         if not operand.optional or operand.name in values
     ]
-    mnemonic = ".".join([row.opcode, *(chosen[slot.name] for slot in row.slots if slot.name in chosen)])
-    body = f"{mnemonic} {', '.join(texts)}" if texts else mnemonic
+    body = f"{_joined(row, chosen)} {', '.join(texts)}" if texts else _joined(row, chosen)
     text = f"{predicate} {body};".lstrip()
     examined = examine(text)
     if examined.errors:
@@ -327,7 +327,6 @@ def complete(mnemonic: str) -> str:
     if examined.form is None:
         return mnemonic + ";"
     row = examined.form
-    texts = [
-        _default(row, operand, examined.chosen) for operand in row.expected(examined.chosen) if not operand.optional
-    ]
+    chosen = examined.chosen
+    texts = [_written(row, operand, chosen, {}, None) for operand in row.expected(chosen) if not operand.optional]
     return f"{mnemonic} {', '.join(texts)};" if texts else f"{mnemonic};"

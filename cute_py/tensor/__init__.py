@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from cute_py.tensor.arrays import ArrayEngine
 from cute_py.tensor.latex import format_latex, format_latex_tv, format_layout, print_latex, print_latex_tv, print_layout
-from cute_py.tensor.ostream import ostream_text
-from cute_py.tensor.partition import inner_partition, local_partition, local_tile, outer_partition
+from cute_py.tensor.partition import (
+    inner_partition,
+    local_partition,
+    local_tile,
+    make_layout_tv,
+    outer_partition,
+    thread_value_view,
+    thread_view,
+)
 from cute_py.tensor.pointers import (
     Pointer,
     TmemPointer,
@@ -15,10 +22,15 @@ from cute_py.tensor.pointers import (
     make_smem_ptr,
     make_tmem_ptr,
 )
-from cute_py.tensor.printing import format_tensor, print_tensor
-from cute_py.tensor.tensor import Tensor
-from cute_py.tensor.tensors import make_coord_tensor, make_identity_layout, make_identity_tensor, make_tensor, recast
-from cute_py.tensor.thread_value import make_layout_tv, thread_value_view, thread_view
+from cute_py.tensor.printing import format_tensor, ostream_text, print_tensor
+from cute_py.tensor.tensor import (
+    Tensor,
+    make_coord_tensor,
+    make_identity_layout,
+    make_identity_tensor,
+    make_tensor,
+    recast,
+)
 
 __all__ = [
     "ArrayEngine",

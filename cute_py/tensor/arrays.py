@@ -22,6 +22,7 @@ import functools
 import math
 import operator
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 from cute_py.argument_checks import expect_integer, is_integer
@@ -294,7 +295,7 @@ def _from_cuda_interface(source: Any, info: Any, dtype: DType | None) -> tuple[A
         raise InvalidTypeError(f"typestr {info['typestr']!r} does not hold {kind}")
     shape = tuple(int(n) for n in info["shape"])
     strides = info.get("strides")
-    steps = _row_major(shape) if strides is None else _in_elements(strides, stored.itemsize, info)
+    steps = row_major(shape) if strides is None else _in_elements(strides, stored.itemsize, info)
     return _device(source, int(info["data"][0] or 0), kind, shape, steps)
 
 
@@ -346,39 +347,29 @@ def _from_host_address(source: Any, dtype: DType | None) -> tuple[Any, Layout]:
     import numpy
 
     kind = _named(source.dtype) if dtype is None else dtype
-    shape = tuple(int(n) for n in source.shape)
-    steps = tuple(int(d) for d in source.stride())
     size = kind.numpy.itemsize
-    array = numpy.asarray(_Memory(source, int(source.data_ptr()), shape, tuple(d * size for d in steps), size))
-    return host_engine(array.view(kind.numpy), kind)
-
-
-class _Memory:
-    """Host memory by its address, as numpy takes it; numpy keeps this object, and this keeps the source."""
-
-    __slots__ = ("__array_interface__", "source")
-
-    def __init__(self, source: Any, address: int, shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> None:
-        self.source = source
-        self.__array_interface__ = {
-            "version": 3,
-            "shape": shape,
-            "strides": strides,
-            "typestr": f"|V{size}",
-            "data": (address, False),
-        }
+    interface = {
+        "version": 3,
+        "shape": tuple(int(n) for n in source.shape),
+        "strides": tuple(int(d) * size for d in source.stride()),
+        "typestr": f"|V{size}",
+        "data": (int(source.data_ptr()), False),
+    }
+    memory = SimpleNamespace(__array_interface__=interface, source=source)  # numpy keeps it, and it keeps the source
+    return host_engine(numpy.asarray(memory).view(kind.numpy), kind)
 
 
 def _named(dtype: Any) -> DType:
     return as_dtype(str(dtype).rpartition(".")[2])
 
 
-def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    out, n = [], 1
-    for s in reversed(shape):
-        out.append(n)
-        n *= s
-    return tuple(reversed(out))
+def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides in elements of a compact array whose last mode is innermost.
+
+    >>> row_major((2, 3, 4))
+    (12, 4, 1)
+    """
+    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
 def _device(

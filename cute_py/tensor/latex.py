@@ -23,12 +23,11 @@ from cute_py.arith_tuple.arith_tuple import ArithTuple, as_arith_tuple
 from cute_py.arith_tuple.cells import int32, known_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given, integer_text
 from cute_py.layout.coprofile import cosize
-from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import product_each, size
-from cute_py.layout.layout import Layout
+from cute_py.layout.layout import Layout, domain_of
 from cute_py.layout.leaf import is_symbolic
 from cute_py.layout.modes import append
-from cute_py.layout.pointer_flagged import as_position_independent_swizzle_layout
+from cute_py.layout.recast import as_position_independent_swizzle_layout
 from cute_py.layout.trees import leaves, modes
 
 _TILE_HINT: Final = "print a tile of it: local_tile(layout, tiler, coordinate)"

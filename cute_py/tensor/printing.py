@@ -2,13 +2,17 @@
 
 style="cute"      what C++'s print_tensor prints, character for character (the default)
 style="ostream"   what `std::cout << tensor` prints
-style="python"    aligned columns, labelled modes, long tensors shortened (see `python_style`)
+style="python"    aligned columns, labelled modes, long tensors shortened
 
-Slabs of rank-3 and rank-4 tensors are divided by lines of `-` and `=`, five for each column however wide it is; rank 0
-and ranks above 4 have a header and no elements, as in C++.
-Source: cute/util/print_tensor.hpp.
+"cute": slabs of rank-3 and rank-4 tensors are divided by lines of `-` and `=`, five for each column however wide it is;
+rank 0 and ranks above 4 have a header and no elements, as in C++. Source: cute/util/print_tensor.hpp.
 
-style="python": a tensor for reading, not for comparing with C++.
+"ostream": the layout, and every cell at least nine wide. A width applies to the first thing that is written, so of a
+coordinate only the parenthesis is padded; 8-bit integers are characters; floats have six significant digits. The
+engine is not shown, and an unset pointer is its offset 0. Source: print_tensor_os and the operators << of cute; run for
+every type of the table in `cells`.
+
+"python": a tensor for reading, not for comparing with C++.
 
     tensor 2x3 of float16                       what it is
       engine : ptr[16b](0x1000)                 where the elements come from
@@ -29,19 +33,94 @@ from math import prod
 from typing import Any, Final, TextIO
 
 from cute_py.argument_checks import expect
-from cute_py.arith_tuple.cells import cell, dtype_of, is_number, slabs
-from cute_py.arith_tuple.iterators import ArithTupleIterator
+from cute_py.arith_tuple.arith_tuple import ArithTuple
+from cute_py.arith_tuple.cells import c_float, cell, dtype_of, element_text, is_number, known_integer, slabs, text
+from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator
+from cute_py.arith_tuple.ratio import Ratio
+from cute_py.arith_tuple.scaled_basis import ScaledBasis
+from cute_py.dtypes import DType
 from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError, given
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.domain import domain_of
-from cute_py.layout.int_tuple import product, size
-from cute_py.layout.layout import Layout
+from cute_py.layout.int_tuple import idx2crd_colex, product, size
+from cute_py.layout.layout import Layout, domain_of
 from cute_py.layout.leaf import Int, tree_text
 from cute_py.layout.offsets import offsets
 from cute_py.layout.trees import check_depth, leaves, map_leaves, modes
 from cute_py.tensor.latex import check_cells, text_file
-from cute_py.tensor.ostream import ostream_tensor, ostream_text
+from cute_py.tensor.pointers import Pointer, TmemPointer
 from cute_py.tensor.tensor import Tensor
+
+WIDTH = 9
+
+
+def ostream_text(value: Any) -> str:
+    """A layout, basis element, tuple, number, pointer or iterator as `std::cout << x` shows it.
+
+    >>> ostream_text(Layout((4, Int(6)), (ratio(1, 2) * E(0), E(1))))
+    '(4,_6):(__1/_2@0,_1@1)'
+    """
+    if isinstance(value, Layout):
+        return f"{ostream_text(value.shape)}:{ostream_text(value.stride)}"
+    if isinstance(value, ComposedLayout):
+        offset = Int(int(value.offset)) if isinstance(value.offset, Int) else value.offset
+        return f"{ostream_text(value.outer)} o {offset} o {ostream_text(value.inner)}"
+    if isinstance(value, (tuple, ArithTuple)):
+        check_depth(value)
+        return "(" + ",".join([ostream_text(v) for v in value]) + ")"
+    if isinstance(value, Ratio):
+        return f"_{value}"
+    if isinstance(value, ScaledBasis):
+        return ostream_text(value.value) + "".join([f"@{mode}" for mode in reversed(value.modes)])
+    if isinstance(value, int):
+        return element_text(value)
+    if isinstance(value, (Pointer, TmemPointer)):
+        return _pointer(value)
+    if isinstance(value, CountingIterator) and value.dtype.kind == "float":
+        return f"counting_iter({value.value:g})"
+    return text(value)
+
+
+def _pointer(pointer: Pointer | TmemPointer) -> str:
+    """Memory space and width, without the address; of tensor memory the address in decimal."""
+    if isinstance(pointer, TmemPointer):
+        return f"tmem_[{pointer.dtype.bits}b]({pointer.address})"
+    if pointer.space not in ("gmem", "smem"):
+        return f"{pointer.address:#x}" if pointer.address else "0"
+    swizzle = f"{pointer.swizzle}_" if pointer.swizzle is not None and pointer.swizzle.bits else ""
+    return f"{swizzle}{pointer.space}_[{pointer.dtype.bits}b]"
+
+
+def _cell(value: Any, dtype: DType | None) -> str:
+    if dtype is None:
+        if isinstance(value, ArithTuple):
+            return " " * (WIDTH - 1) + ostream_text(value)
+        if isinstance(value, ScaledBasis):
+            tail = "".join([f"@{mode}" for mode in reversed(value.modes)])
+            return _padded_static(value.value) + tail
+        return _padded_static(value)
+    if dtype.name in ("int8", "uint8"):
+        return f"{chr(known_integer(value, 'an element') & 255):>{WIDTH}}"
+    if dtype.kind == "float":
+        return f"{c_float(value, 'g'):>{WIDTH}}"
+    return f"{element_text(value):>{WIDTH}}"
+
+
+def _padded_static(value: Any) -> str:
+    """A static number is written in two parts, and the width is spent on its underscore."""
+    if isinstance(value, Int):
+        return f"{'_':>{WIDTH}}{int(value)}"
+    if is_number(value):
+        return f"{int(value):>{WIDTH}}"
+    words = ostream_text(value)
+    return f"{words[:1]:>{WIDTH}}{words[1:]}"
+
+
+def ostream_tensor(tensor: Any, header: bool = True) -> str:
+    """The text of `std::cout << tensor`, with or without its line of the layout."""
+    dtype = dtype_of(tensor)
+    head = ostream_text(tensor.layout) + "\n" if header else ""
+    return head + "".join(slabs(tensor, lambda value: _cell(value, dtype), WIDTH))
+
 
 EDGE = 3
 """Indices that are kept at each end of a shortened mode."""
@@ -128,18 +207,9 @@ def _grid(tensor: Any, rank: int, prefix: tuple[int, ...]) -> tuple[list[str], l
 
 def _slab_numbers(sizes: list[int]) -> tuple[list[tuple[int, ...]], int]:
     """(the slabs to show, first mode fastest; how many are left out)."""
-    total = 1
-    for n in sizes:
-        total *= n
+    total = prod(sizes)
     numbers = [k for k in _kept(total, SLABS) if k is not None]
-    out = []
-    for k in numbers:
-        place = []
-        for n in sizes:
-            place.append(k % n)
-            k //= n
-        out.append(tuple(place))
-    return out, total - len(numbers)
+    return [idx2crd_colex(k, tuple(sizes)) for k in numbers], total - len(numbers)
 
 
 def python_tensor(tensor: Any, header: bool = True) -> str:
@@ -219,7 +289,7 @@ def _coordinate_cells(tensor: Tensor) -> Callable[..., str] | None:
     if not all(isinstance(n, int) for n in numbers) or table.ndim != len(sizes) + 1 or table.shape[-1] != len(numbers):
         return None
     table = table + ([int(n) for n in numbers] - table[(0,) * len(sizes)])
-    form = tree_text(map_leaves(lambda n: _Slot("_%d" if isinstance(n, Int) else "%d"), first.as_tuple()))
+    form = tree_text(map_leaves(lambda n: "_%d" if isinstance(n, Int) else "%d", first.as_tuple()))
     rows = table.reshape(-1, len(numbers)).tolist()
     steps = [prod(sizes[i + 1 :]) for i in range(len(sizes))]
 
@@ -230,16 +300,6 @@ def _coordinate_cells(tensor: Tensor) -> Callable[..., str] | None:
         if at(*index) != cell(tensor(*index), None):
             return None
     return at
-
-
-class _Slot:
-    """Where a number goes in the text of a coordinate."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def __str__(self) -> str:
-        return self.text
 
 
 def format_tensor(tensor: Any, header: bool = True, style: str = "cute") -> str:

@@ -3,7 +3,10 @@
 No Blackwell GPU was at hand: everything here is planned, emulated and assembled, and was never run on one.
 """
 
-from cute_py.tmem.atom_split import Side
+from cute_py.ptx.check import examine, why_not_instruction
+from cute_py.ptx.forms_tcgen05 import TCGEN05_FORMS as FORMS_TABLE
+from cute_py.ptx.instruction import Form as InstructionForm
+from cute_py.ptx.render import mnemonic
 from cute_py.tmem.axes import (
     MEMORY_AXES,
     THREAD_AXES,
@@ -29,20 +32,25 @@ from cute_py.tmem.axes import (
     wgid,
     wid_in_wg,
 )
-from cute_py.tmem.buffers import Buffer, BufferRegion, TmemAllocation
-from cute_py.tmem.canonical import CanonicalOperand, Major
-from cute_py.tmem.carry_out import promised, read_back, run, run_pair
-from cute_py.tmem.convert import canonical_operand, from_cute, from_cute_tmem, to_cute
-from cute_py.tmem.copy_async import DISPATCHES, CopyAsync, CopyRequest, Dispatch, copy_async, why_not
+from cute_py.tmem.canonical import CanonicalOperand, Major, canonical_operand
+from cute_py.tmem.carry_out import S2TDescriptorView, get_copy_s2t_smem_desc, promised, read_back, run, run_pair
+from cute_py.tmem.convert import from_cute, from_cute_tmem, to_cute
+from cute_py.tmem.copy_async import (
+    DISPATCHES,
+    Buffer,
+    BufferRegion,
+    CopyAsync,
+    CopyRequest,
+    Dispatch,
+    TmemAllocation,
+    check_copy,
+    copy_async,
+    why_not,
+)
 from cute_py.tmem.copy_plan import CopyPlan, MiddleLoop, Refusal, Tile, alloc_columns, check_columns, why_not_columns
 from cute_py.tmem.cp_forms import COLUMNS, FORMS, LANES, CpForm, cp_form
 from cute_py.tmem.demonstration import Demonstration, demonstrate, demonstration_copy, dynamic_shared_bytes, emit_kernel
-from cute_py.tmem.descriptor_view import S2TDescriptorView, get_copy_s2t_smem_desc
-from cute_py.tmem.emit_cuda import device_functions, emit_cuda
-from cute_py.tmem.emit_tirx import emit_tirx, ptx_line
-from cute_py.tmem.instruction_check import examine
-from cute_py.tmem.instruction_check import why_not as why_not_instruction
-from cute_py.tmem.instruction_forms import FORMS_TABLE, InstructionForm, mnemonic
+from cute_py.tmem.emit import device_functions, emit_cuda, emit_tirx, ptx_line
 from cute_py.tmem.iters import Iter
 from cute_py.tmem.matrix_descriptor import (
     DescriptorKind,
@@ -52,14 +60,17 @@ from cute_py.tmem.matrix_descriptor import (
     replace_start_address,
     smem_desc_add_16B_offset,
 )
-from cute_py.tmem.operand_layouts import DATAPATHS, mma_atom_layout, mma_shared_layout, tmem_datapath_layout
 from cute_py.tmem.picture import picture
-from cute_py.tmem.planner import COMPATS, plan_form
-from cute_py.tmem.spec import R, S
-from cute_py.tmem.swizzled_layout import ComposeLayout
-from cute_py.tmem.tensor_memory import TensorMemory, decompress, source_addresses
-from cute_py.tmem.tile_layout import TileLayout
-from cute_py.tmem.transfers import image
+from cute_py.tmem.planner import COMPATS, Side, plan_form
+from cute_py.tmem.swizzled_layout import (
+    DATAPATHS,
+    ComposeLayout,
+    mma_atom_layout,
+    mma_shared_layout,
+    tmem_datapath_layout,
+)
+from cute_py.tmem.tensor_memory import TensorMemory, decompress, image, source_addresses
+from cute_py.tmem.tile_layout import R, S, TileLayout
 
 __all__ = [
     "COLUMNS",
@@ -114,6 +125,7 @@ __all__ = [
     "cby",
     "cbz",
     "check_columns",
+    "check_copy",
     "copy_async",
     "cp_form",
     "decompress",

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from cute_py.argument_checks import expect, expect_fields, expect_integer, expect_name
+from cute_py.argument_checks import expect, expect_integer, expect_name, record
 from cute_py.errors import InvalidTypeError, given
 
 AxisKind = Literal["thread", "memory"]
@@ -69,15 +69,12 @@ def axis_name(axis: Axis | str) -> str:
     return name
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AxisTerm:
     """`value` steps along the axis named `axis`."""
 
     value: int
     axis: str
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     def __add__(self, other: object) -> AxisSum:
         return AxisSum.of(self) + other
@@ -89,7 +86,7 @@ class AxisTerm:
         return str(self.value) if self.axis == "m" else f"{self.value} @ {self.axis}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AxisSum:
     """A sum of terms, one for each axis, in the order in which the axes were first named.
 
@@ -98,9 +95,6 @@ class AxisSum:
     """
 
     terms: tuple[AxisTerm, ...]
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     @classmethod
     def of(cls, value: object) -> AxisSum:

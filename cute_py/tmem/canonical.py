@@ -15,18 +15,29 @@ Sources: PTX ISA, "Canonical Layouts"; CUTLASS 7107b055, make_umma_desc and make
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 import numpy
 from numpy.typing import NDArray
 
-from cute_py.argument_checks import expect_fields, expect_integer
-from cute_py.errors import TmemError
+from cute_py.argument_checks import expect, expect_integer, record
+from cute_py.dtypes import as_dtype
+from cute_py.errors import InvalidTypeError, TmemError, given
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.layout import Layout
+from cute_py.layout.recast import SmemPtrFlag
+from cute_py.tmem.convert import from_cute, mode_shape
 from cute_py.tmem.cp_forms import UNIT_BYTES
-from cute_py.tmem.matrix_descriptor import START_MASK, SWIZZLE_CODES, DescriptorKind, MatrixDescriptor, SmemSwizzle
+from cute_py.tmem.matrix_descriptor import (
+    START_MASK,
+    SWIZZLE_CODES,
+    DescriptorKind,
+    MatrixDescriptor,
+    SmemSwizzle,
+    as_kind,
+    as_swizzle,
+    swizzled,
+)
 
 UNITS_PER_INSTRUCTION = 2
 """16-byte units along K that one wgmma or tcgen05.mma instruction reads."""
@@ -39,7 +50,7 @@ class Major(Enum):
     MN = "MN"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CanonicalOperand:
     """A tile as the tensor core reads it.
 
@@ -55,9 +66,6 @@ class CanonicalOperand:
     stride: int
     starts: tuple[int, ...]
 
-    def __post_init__(self) -> None:
-        expect_fields(self)
-
     def descriptor(self, address: int = 0, block: int = 0) -> MatrixDescriptor:
         """The descriptor of instruction `block` along K, for a buffer at shared-memory `address` (bytes).
 
@@ -72,56 +80,84 @@ class CanonicalOperand:
         return MatrixDescriptor(start, self.leading, self.stride, self.swizzle, self.kind)
 
 
+def element_bits(layout: Layout | ComposedLayout, dtype: object) -> NDArray[numpy.int64]:
+    """Position in bits of every element of a rank-2 shared layout: int64 of shape (size<0>, size<1>)."""
+    shape = mode_shape(layout)
+    if len(shape) != 2:
+        raise TmemError(f"an operand has two modes, MN and K; the layout has {len(shape)}")
+    flag = layout.offset if isinstance(layout, ComposedLayout) else None
+    if isinstance(flag, SmemPtrFlag) and flag.bits != as_dtype(dtype).bits:
+        raise TmemError(
+            f"{as_dtype(dtype)} has {as_dtype(dtype).bits} bits; the layout is one of {flag.bits}-bit elements"
+        )
+    return from_cute(layout).positions("m").reshape(shape) * as_dtype(dtype).bits
+
+
 def canonical_operand(
-    addresses: NDArray[numpy.int64],
-    bits: int,
+    layout: Layout | ComposedLayout,
+    dtype: object,
     *,
     kind: DescriptorKind = DescriptorKind.TCGEN05,
     major: Major | None = None,
     swizzle: SmemSwizzle | None = None,
 ) -> CanonicalOperand:
-    """The canonical form of a tile.
+    """The canonical form, and so the descriptors, of a CuTe layout of an operand tile (MN, K).
 
-    Args:
-        addresses: (MN, K) of int64: the position in bits of every element, from the start of the buffer.
-        bits: of one element.
-        major, swizzle: only these are tried.
+    The swizzle of a composed layout acts on elements, as in `Sw<3,3,3> o 0 o layout` for 16-bit elements, or on bytes
+    where the offset is `smem_ptr_flag(bits)`, as `cute.tma.make_smem_layout` writes it.
+
     Raises:
-        TmemError: there is none; the text has the reason for each form that was tried.
+        TmemError: the layout has none; the text has the reason for each form that was tried.
+        InvalidTypeError: no layout, element type, descriptor kind, major or swizzle.
+
+    >>> from cute_py.tmem.canonical import canonical_operand
+    >>> from cute_py.layout.swizzle import Swizzle
+    >>> tile = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((128, 64), (64, 1)))
+    >>> found = canonical_operand(tile, "bfloat16")
+    >>> found.major.value, found.swizzle.name, found.stride, found.starts
+    ('K', 'B128', 64, (0, 2, 4, 6))
     """
+    if not isinstance(layout, (Layout, ComposedLayout)):
+        raise InvalidTypeError(f"expected a Layout or a ComposedLayout, got {type(layout).__name__} {given(layout)}")
+    kind = as_kind(kind)
+    if major is not None:
+        expect(major, Major, "major")
+    if swizzle is not None:
+        swizzle = as_swizzle(swizzle)
+    addresses = element_bits(layout, dtype)
     tried: dict[str, object] = {}
     for one in [major] if major else list(Major):
         for mode in [swizzle] if swizzle is not None else list(SWIZZLE_CODES[kind]):
-            found = why_not(addresses, bits, one, mode, kind)
-            if isinstance(found, CanonicalOperand):
-                return found
-            tried[f"{one.value}-major, {mode.name}"] = found
+            try:
+                return canonical_form(addresses, as_dtype(dtype).bits, one, mode, kind)
+            except TmemError as error:
+                tried[f"{one.value}-major, {mode.name}"] = error.headline
     raise TmemError("the tile has no canonical layout, so no matrix descriptor", tried)
 
 
-def why_not(
+def canonical_form(
     addresses: NDArray[numpy.int64], bits: int, major: Major, swizzle: SmemSwizzle, kind: DescriptorKind
-) -> CanonicalOperand | str:
-    """The canonical form with this major and swizzle, or the reason why the tile does not have it."""
-    if addresses.ndim != 2:
-        return f"the tile has {addresses.ndim} dimensions; must have 2, MN and K"
+) -> CanonicalOperand:
+    """The canonical form with this major and swizzle.
+
+    Args:
+        addresses: (MN, K): the position in bits of every element, from the start of the buffer.
+        bits: of one element.
+    Raises:
+        TmemError: the tile does not have it, and why.
+    """
     if 128 % bits:
-        return f"elements of {bits} bits; 16 bytes hold no whole number of them"
+        raise TmemError(f"elements of {bits} bits; 16 bytes hold no whole number of them")
     if swizzle not in SWIZZLE_CODES[kind]:
-        return f"swizzle {swizzle.name} has no code in a {kind.value} descriptor"
+        raise TmemError(f"swizzle {swizzle.name} has no code in a {kind.value} descriptor")
     if major is Major.K and swizzle is SmemSwizzle.B128_ATOM32:
-        return "32-byte atoms are for MN-major alone"
+        raise TmemError("32-byte atoms are for MN-major alone")
     units = _units(addresses if major is Major.K else addresses.T, 128 // bits, bits)
-    if isinstance(units, str):
-        return units
-    linear = _unswizzled(units, swizzle)
-    steps = _k_major(linear, swizzle) if major is Major.K else _mn_major(linear, swizzle, 128 // bits)
-    if isinstance(steps, str):
-        return steps
-    leading, stride, starts = steps
+    linear = swizzled(units, swizzle)
+    leading, stride, starts = _k_major(linear, swizzle) if major is Major.K else _mn_major(linear, swizzle, 128 // bits)
     for name, value in (("leading", leading), ("stride", stride), *(("start", start) for start in starts)):
         if value % UNIT_BYTES or not 0 <= value // UNIT_BYTES <= START_MASK:
-            return f"{name} of {value} bytes; must be a multiple of 16 and below 262144"
+            raise TmemError(f"{name} of {value} bytes; must be a multiple of 16 and below 262144")
     return CanonicalOperand(
         major,
         swizzle,
@@ -132,27 +168,21 @@ def why_not(
     )
 
 
-def _units(addresses: NDArray[numpy.int64], per_unit: int, bits: int) -> NDArray[numpy.int64] | str:
+def _units(addresses: NDArray[numpy.int64], per_unit: int, bits: int) -> NDArray[numpy.int64]:
     """Byte address of every 16-byte unit along the last axis: (outer, units)."""
     outer, inner = addresses.shape
     if inner % per_unit:
-        return f"{inner} elements along the contiguous dimension; must be a multiple of {per_unit} (16 bytes)"
+        raise TmemError(f"{inner} elements along the contiguous dimension; must be a multiple of {per_unit} (16 bytes)")
     grouped = addresses.reshape(outer, inner // per_unit, per_unit)
     wanted = grouped[:, :, :1] + numpy.arange(per_unit) * bits
     if (grouped != wanted).any():
         i, j, e = numpy.argwhere(grouped != wanted)[0]
-        return f"element {j * per_unit + e} of row {i} is no neighbour of the one before it"
+        raise TmemError(f"element {j * per_unit + e} of row {i} is no neighbour of the one before it")
     if (grouped[:, :, 0] % (8 * UNIT_BYTES)).any():
         i, j = numpy.argwhere(grouped[:, :, 0] % (8 * UNIT_BYTES))[0]
-        return f"the unit {j} of row {i} starts at byte {grouped[i, j, 0] / 8:g}; must be a multiple of 16"
+        raise TmemError(f"the unit {j} of row {i} starts at byte {grouped[i, j, 0] / 8:g}; must be a multiple of 16")
     first: NDArray[numpy.int64] = grouped[:, :, 0] // 8
     return first
-
-
-def _unswizzled(units: NDArray[numpy.int64], swizzle: SmemSwizzle) -> NDArray[numpy.int64]:
-    """A swizzle undoes itself."""
-    bits, base, shift = swizzle.cute
-    return units ^ ((units >> shift) & (((1 << bits) - 1) << base))
 
 
 Steps = tuple[int, int, list[int]]
@@ -162,12 +192,14 @@ def _step(column: NDArray[numpy.int64], index: int) -> int:
     return int(column[index] - column[0]) if len(column) > index else 0
 
 
-def _k_major(linear: NDArray[numpy.int64], swizzle: SmemSwizzle) -> Steps | str:
+def _k_major(linear: NDArray[numpy.int64], swizzle: SmemSwizzle) -> Steps:
     rows, units = linear.shape
     if rows % 8:
-        return f"{rows} rows; must be a multiple of 8"
+        raise TmemError(f"{rows} rows; must be a multiple of 8")
     if units % UNITS_PER_INSTRUCTION:
-        return f"{units * UNIT_BYTES} bytes along K; must be a multiple of {UNITS_PER_INSTRUCTION * UNIT_BYTES}"
+        raise TmemError(
+            f"{units * UNIT_BYTES} bytes along K; must be a multiple of {UNITS_PER_INSTRUCTION * UNIT_BYTES}"
+        )
     stride = _step(linear[:, 0], 8)
     leading = _step(linear[0], 1)
     row = numpy.arange(rows)[:, None]
@@ -175,59 +207,34 @@ def _k_major(linear: NDArray[numpy.int64], swizzle: SmemSwizzle) -> Steps | str:
     step = leading if swizzle is SmemSwizzle.NONE else UNIT_BYTES
     starts = linear[0, ::UNITS_PER_INSTRUCTION]
     wanted = numpy.repeat(starts, UNITS_PER_INSTRUCTION)[None, :] + row // 8 * stride + row % 8 * swizzle.row_bytes
-    reason = _compare(linear, wanted + unit * step, "row", "unit along K")
-    return reason or (step, stride, [int(start) for start in starts])
+    _check_equal(linear, wanted + unit * step, "row", "unit along K")
+    return step, stride, [int(start) for start in starts]
 
 
-def _mn_major(linear: NDArray[numpy.int64], swizzle: SmemSwizzle, per_unit: int) -> Steps | str:
+def _mn_major(linear: NDArray[numpy.int64], swizzle: SmemSwizzle, per_unit: int) -> Steps:
     # linear is (K, units along MN) here.
     depth, units = linear.shape
     per_instruction = UNITS_PER_INSTRUCTION * per_unit
     if depth % per_instruction:
-        return f"{depth} elements along K; must be a multiple of {per_instruction}"
+        raise TmemError(f"{depth} elements along K; must be a multiple of {per_instruction}")
     width = swizzle.row_bytes // UNIT_BYTES
     rows = 4 if swizzle is SmemSwizzle.B128_ATOM32 else 8
     if swizzle is not SmemSwizzle.NONE and units % width:
-        return f"{units * UNIT_BYTES} bytes along MN; must be a multiple of {swizzle.row_bytes}"
+        raise TmemError(f"{units * UNIT_BYTES} bytes along MN; must be a multiple of {swizzle.row_bytes}")
     across, along = _step(linear[0], width), _step(linear[:per_instruction, 0], rows)
     k = numpy.arange(depth)[:, None] % per_instruction
     unit = numpy.arange(units)[None, :]
     starts = linear[::per_instruction, 0]
     wanted = numpy.repeat(starts, per_instruction)[:, None] + unit // width * across + unit % width * UNIT_BYTES
     wanted = wanted + k // rows * along + k % rows * swizzle.row_bytes
-    reason = _compare(linear, wanted, "k", "unit along MN")
-    if reason:
-        return reason
+    _check_equal(linear, wanted, "k", "unit along MN")
     leading, stride = (along, across) if swizzle is SmemSwizzle.NONE else (across, along)
     return leading, stride, [int(start) for start in starts]
 
 
-def _compare(got: NDArray[numpy.int64], wanted: NDArray[numpy.int64], *names: str) -> str:
+def _check_equal(got: NDArray[numpy.int64], wanted: NDArray[numpy.int64], *names: str) -> None:
     wrong = numpy.argwhere(got != wanted)
-    if not len(wrong):
-        return ""
-    i, j = wrong[0]
-    return (
-        f"{names[0]} {i}, {names[1]} {j}: at byte {int(got[i, j])} before the swizzle; must be at {int(wanted[i, j])}"
-    )
-
-
-def walk(operand: CanonicalOperand, mn: int, block: int, bits: int) -> Iterable[tuple[int, int, Any]]:
-    """Every unit that one instruction reads: (row or k, unit index, byte address), from the descriptor alone."""
-    per_unit = 128 // bits
-    start = operand.starts[block] * UNIT_BYTES
-    leading, stride = operand.leading * UNIT_BYTES, operand.stride * UNIT_BYTES
-    swizzle = operand.swizzle
-    if operand.major is Major.K:
-        for row in range(mn):
-            for unit in range(UNITS_PER_INSTRUCTION):
-                linear = start + row // 8 * stride + row % 8 * swizzle.row_bytes + unit * leading
-                yield row, unit, swizzle.of(linear)
-        return
-    width = swizzle.row_bytes // UNIT_BYTES
-    rows = 4 if swizzle is SmemSwizzle.B128_ATOM32 else 8
-    across, along = (stride, leading) if swizzle is SmemSwizzle.NONE else (leading, stride)
-    for k in range(UNITS_PER_INSTRUCTION * per_unit):
-        for unit in range(mn // per_unit):
-            linear = start + unit // width * across + unit % width * UNIT_BYTES
-            yield k, unit, swizzle.of(linear + k // rows * along + k % rows * swizzle.row_bytes)
+    if len(wrong):
+        i, j = wrong[0]
+        where = f"{names[0]} {i}, {names[1]} {j}: at byte {int(got[i, j])} before the swizzle"
+        raise TmemError(f"{where}; must be at {int(wanted[i, j])}")

@@ -15,21 +15,16 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy
-from numpy.typing import NDArray
-
 from cute_py.argument_checks import expect, expect_integer
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidTypeError, TmemError, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
-from cute_py.layout.pointer_flagged import SmemPtrFlag
+from cute_py.layout.recast import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves
-from cute_py.tmem import canonical, iters
-from cute_py.tmem.canonical import CanonicalOperand, Major
+from cute_py.tmem import iters
 from cute_py.tmem.iters import Iter, Row
-from cute_py.tmem.matrix_descriptor import DescriptorKind, SmemSwizzle, as_kind, as_swizzle
 from cute_py.tmem.swizzled_layout import ComposeLayout
 from cute_py.tmem.tile_layout import TileLayout
 
@@ -108,7 +103,7 @@ def to_cute(
 
     A tile layout with an offset becomes a composed layout with the identity swizzle.
 
-    >>> from cute_py.tmem.spec import S
+    >>> from cute_py.tmem.tile_layout import S
     >>> from cute_py.tmem.convert import to_cute
     >>> print(to_cute(S[(8, 4, 16) : (64, 1, 4)], (32, 16)))
     ((4,8),16):((1,64),4)
@@ -134,55 +129,6 @@ def to_cute(
             raise TmemError("a mirrored swizzle; CuTe writes it with a negative shift on the other bits")
         return ComposedLayout(Swizzle(layout.swizzle_len, layout.per_element, layout.atom_len), offset, plain)
     return ComposedLayout(Swizzle(0, 4, 3), offset, plain) if offset else plain
-
-
-def element_bits(layout: Layout | ComposedLayout, dtype: object) -> NDArray[numpy.int64]:
-    """Position in bits of every element of a rank-2 shared layout: int64 of shape (size<0>, size<1>)."""
-    shape = mode_shape(layout)
-    if len(shape) != 2:
-        raise TmemError(f"an operand has two modes, MN and K; the layout has {len(shape)}")
-    flag = layout.offset if isinstance(layout, ComposedLayout) else None
-    if isinstance(flag, SmemPtrFlag) and flag.bits != as_dtype(dtype).bits:
-        raise TmemError(
-            f"{as_dtype(dtype)} has {as_dtype(dtype).bits} bits; the layout is one of {flag.bits}-bit elements"
-        )
-    return from_cute(layout).positions("m").reshape(shape) * as_dtype(dtype).bits
-
-
-def canonical_operand(
-    layout: Layout | ComposedLayout,
-    dtype: object,
-    *,
-    kind: DescriptorKind = DescriptorKind.TCGEN05,
-    major: Major | None = None,
-    swizzle: SmemSwizzle | None = None,
-) -> CanonicalOperand:
-    """The canonical form, and so the descriptors, of a CuTe layout of an operand tile (MN, K).
-
-    The swizzle of a composed layout acts on elements, as in `Sw<3,3,3> o 0 o layout` for 16-bit elements, or on bytes
-    where the offset is `smem_ptr_flag(bits)`, as `cute.tma.make_smem_layout` writes it.
-
-    Raises:
-        TmemError: the layout has none; the text has the reason for each form that was tried.
-        InvalidTypeError: no layout, element type, descriptor kind, major or swizzle.
-
-    >>> from cute_py.tmem.convert import canonical_operand
-    >>> from cute_py.layout.swizzle import Swizzle
-    >>> tile = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((128, 64), (64, 1)))
-    >>> found = canonical_operand(tile, "bfloat16")
-    >>> found.major.value, found.swizzle.name, found.stride, found.starts
-    ('K', 'B128', 64, (0, 2, 4, 6))
-    """
-    if not isinstance(layout, (Layout, ComposedLayout)):
-        raise InvalidTypeError(f"expected a Layout or a ComposedLayout, got {type(layout).__name__} {given(layout)}")
-    kind = as_kind(kind)
-    if major is not None:
-        expect(major, Major, "major")
-    if swizzle is not None:
-        swizzle = as_swizzle(swizzle)
-    return canonical.canonical_operand(
-        element_bits(layout, dtype), as_dtype(dtype).bits, kind=kind, major=major, swizzle=swizzle
-    )
 
 
 def _lane_step(dtype: object) -> int:

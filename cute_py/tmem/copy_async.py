@@ -1,25 +1,124 @@
-"""copy_async: the dispatch of a copy to the variant "smem->tmem", its predicates, and the plan that it gets.
+"""copy_async: buffers and their regions, the dispatch of a copy to the variant "smem->tmem", and the plan that it gets.
+
+smem = Buffer("A_smem", (32, 16), "uint8", "shared", S[(32, 16) : (16, 1)])
+tmem = Buffer("tmem", (32, 16), "uint8", "tmem", demo_layout, allocated_addr=TmemAllocation(n_cols=32))
+copy_async(tmem[0:32, 0:16], smem[0:32, 0:16])
 
 Source: the reference page of copy_async -> tcgen05_cp (variant, priority, predicates and their words).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
-from cute_py.argument_checks import expect, expect_fields
-from cute_py.errors import InvalidTypeError, TmemError, given
-from cute_py.tmem.atom_split import Side
-from cute_py.tmem.buffers import Buffer, BufferRegion
-from cute_py.tmem.copy_plan import CopyPlan, Refusal
+from cute_py.argument_checks import expect, expect_integer, expect_integers, expect_name, record
+from cute_py.diagnostics import Diagnostic
+from cute_py.dtypes import DType, as_dtype
+from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, TmemError, given
+from cute_py.tmem.copy_plan import CopyPlan, check_columns
 from cute_py.tmem.cp_forms import FORMS, CpForm, cp_form
-from cute_py.tmem.planner import COMPATS, candidates, plan_form
-from cute_py.tmem.swizzled_layout import ComposeLayout
+from cute_py.tmem.planner import COMPATS, Side, candidates, plan_form
+from cute_py.tmem.swizzled_layout import ComposeLayout, Layout
 from cute_py.tmem.tile_layout import TileLayout
 
 
 @dataclass(frozen=True, slots=True)
+class TmemAllocation:
+    """Columns of tensor memory that tcgen05.alloc gave, and the name of the shared word that holds their address.
+
+    Args:
+        n_cols: columns: 32, 64, 128, 256 or 512.
+    Raises:
+        TmemError: any other number of columns; the text says which number to take.
+    """
+
+    n_cols: int
+    name: str = "tmem_addr"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n_cols", check_columns(self.n_cols))
+        expect_name(self.name, "the name of an allocation")
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A tile in one memory.
+
+    Args:
+        shape: extents, slowest first.
+        scope: "global", "shared" (or "shared.dyn", ...), "local" or "tmem".
+        layout: where the elements lie; elements on the axis `m`, or on TLane and TCol.
+        allocated_addr: for tensor memory, its allocation.
+        align: bytes that a shared buffer is aligned to.
+    Raises:
+        InvalidValueError: the name is no identifier, or the alignment no power of two of at least 16 bytes.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: DType
+    scope: str
+    layout: Layout | None
+    allocated_addr: TmemAllocation | None
+    align: int
+
+    def __init__(
+        self,
+        name: str,
+        shape: Sequence[int],
+        dtype: object,
+        scope: str,
+        layout: Layout | None = None,
+        allocated_addr: TmemAllocation | None = None,
+        align: int = 1024,
+    ) -> None:
+        if layout is not None and not isinstance(layout, TileLayout | ComposeLayout):
+            raise InvalidTypeError(f"the layout of a buffer is a TileLayout or a ComposeLayout, got {given(layout)}")
+        if not isinstance(shape, (tuple, list)):
+            raise InvalidTypeError(f"the shape of a buffer is a tuple of integers, got {given(shape)}")
+        extents = expect_integers(shape, "shape", 1)
+        expect_name(name, "the name of a buffer")
+        expect(scope, str, "the scope of a buffer")
+        if allocated_addr is not None:
+            expect(allocated_addr, TmemAllocation, "allocated_addr")
+        align = expect_integer(align, "align", unit="bytes")
+        if align < 16 or align & (align - 1):
+            raise InvalidValueError(f"align = {align} bytes; must be a power of two, at least 16")
+        values = (name, extents, as_dtype(dtype), scope, layout, allocated_addr, align)
+        for field, value in zip(fields(self), values, strict=True):
+            object.__setattr__(self, field.name, value)
+
+    def __getitem__(self, key: slice | tuple[slice, ...]) -> BufferRegion:
+        """A region: one slice for each dimension, without a step; open ends are those of the shape."""
+        keys = key if isinstance(key, tuple) else (key,)
+        if len(keys) != len(self.shape):
+            raise CoordinateError(f"{len(keys)} slices of {self.name}, which has {len(self.shape)} dimensions")
+        ranges = []
+        for one, extent in zip(keys, self.shape, strict=True):
+            if not isinstance(one, slice) or one.step is not None:
+                raise InvalidTypeError(f"a region is made of slices begin:end, got {given(one)}")
+            ranges.append((0 if one.start is None else one.start, extent if one.stop is None else one.stop))
+        return BufferRegion(self, tuple(ranges))
+
+    def whole(self) -> BufferRegion:
+        """The region of all elements."""
+        return BufferRegion(self, tuple((0, extent) for extent in self.shape))
+
+
+@record
+class BufferRegion:
+    """`region[d] = (begin, end)` in each dimension of a buffer."""
+
+    buffer: Buffer
+    region: tuple[tuple[int, int], ...]
+
+    def __repr__(self) -> str:
+        return f"{self.buffer.name}[{', '.join(f'{begin}:{end}' for begin, end in self.region)}]"
+
+
+@record
 class CopyRequest:
     """A copy as it is asked for.
 
@@ -42,9 +141,6 @@ class CopyRequest:
     ldo: int | None = None
     decompress: str | None = None
 
-    def __post_init__(self) -> None:
-        expect_fields(self)
-
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
@@ -54,7 +150,7 @@ class Predicate:
     check: Callable[[CopyRequest], str | None]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Dispatch:
     """One registered way to carry out an operation."""
 
@@ -64,19 +160,13 @@ class Dispatch:
     priority: int
     when: tuple[Predicate, ...]
 
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
-
-@dataclass(frozen=True, slots=True)
+@record
 class CopyAsync:
     """A copy that was dispatched and planned. It issues the copy only; the caller commits and waits."""
 
     request: CopyRequest
     plan: CopyPlan
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     @property
     def src(self) -> Buffer:
@@ -130,37 +220,51 @@ DISPATCHES: tuple[Dispatch, ...] = (
 """The variants of copy_async that this package carries out, highest priority first."""
 
 
-def why_not(request: CopyRequest) -> list[Refusal] | CopyPlan:
-    """The plan of a copy, or every reason found against it: a predicate, or one reason for each form that was tried."""
+def check_copy(request: CopyRequest) -> list[Diagnostic]:
+    """Everything against a copy: a predicate, or one reason for each form that was tried; empty if it has a plan.
+
+    >>> from dataclasses import replace
+    >>> from cute_py.tmem.demonstration import demonstration_copy
+    >>> check_copy(replace(demonstration_copy().request, scope="warp"))
+    [Diagnostic(rule='exec_scope', text='expected thread exec_scope, got warp')]
+    """
+    return _planned(request)[1]
+
+
+def why_not(request: CopyRequest) -> list[Diagnostic] | CopyPlan:
+    """The plan of a copy, or what `check_copy` finds against it: the earlier form of `copy_async` and `check_copy`.
+
+    >>> from cute_py.tmem.demonstration import demonstration_copy
+    >>> why_not(demonstration_copy().request).form.name
+    '32x128b.warpx4'
+    """
+    plan, found = _planned(request)
+    return plan or found
+
+
+def _planned(request: CopyRequest) -> tuple[CopyPlan | None, list[Diagnostic]]:
     expect(request, CopyRequest, "a request of a copy")
-    settings = _settings(request)
-    if settings:
-        return settings
-    for predicate in DISPATCHES[0].when:
-        reason = predicate.check(request)
-        if reason is not None:
-            return [Refusal(predicate.name, reason)]
+    found = _check_settings(request)
+    if not found:
+        reasons = ((predicate.name, predicate.check(request)) for predicate in DISPATCHES[0].when)
+        found = [Diagnostic(name, text=reason) for name, reason in reasons if reason is not None][:1]
     src, dst = request.src.buffer, request.dst.buffer
-    if src.layout is None or dst.layout is None:
-        return [Refusal("validate_smem_tmem_copy", "both buffers must have layouts")]
-    if src.dtype.bits != dst.dtype.bits:
+    if not found and src.dtype.bits != dst.dtype.bits:
         said = f"{src.dtype} has {src.dtype.bits} bits, {dst.dtype} has {dst.dtype.bits}; a copy does not convert"
-        return [Refusal("element", said)]
-    refusals = []
+        found = [Diagnostic("element", text=said)]
+    # Without layouts the first predicate does not hold.
+    if found or src.layout is None or dst.layout is None:
+        return None, found
+    smem, tmem = Side(src.layout, src.shape, request.src.region), Side(dst.layout, dst.shape, request.dst.region)
+    settings: dict[str, Any] = {name: getattr(request, name) for name in ("compat", "cta_group", "ldo")}
     for form in _forms(request):
-        plan = plan_form(
-            form,
-            Side(src.layout, src.shape, request.src.region),
-            Side(dst.layout, dst.shape, request.dst.region),
-            src.dtype.bits,
-            compat=request.compat,
-            cta_group=request.cta_group,
-            ldo=request.ldo,
-        )
+        plan = plan_form(form, smem, tmem, src.dtype.bits, **settings)
         if isinstance(plan, CopyPlan):
-            return _capacity(plan, dst) or plan
-        refusals.append(Refusal(form.name, plan.text))
-    return refusals
+            columns = dst.allocated_addr.n_cols if dst.allocated_addr else 0
+            found = [Diagnostic("capacity", text=text) for text in plan.capacity_violations(columns)]
+            return (None if found else plan), found
+        found.append(Diagnostic(form.name, text=plan.text))
+    return None, found
 
 
 def _region(operand: object) -> BufferRegion:
@@ -181,8 +285,7 @@ def copy_async(dst: BufferRegion | Buffer, src: BufferRegion | Buffer, **setting
         TmemError: no variant takes the copy, or no form of the instruction fits the two layouts.
 
     >>> from cute_py.tmem.axes import TCol, TLane
-    >>> from cute_py.tmem.buffers import TmemAllocation
-    >>> from cute_py.tmem.spec import R, S
+    >>> from cute_py.tmem.tile_layout import R, S
     >>> smem = Buffer("A_smem", (32, 16), "uint8", "shared", S[(32, 16) : (16, 1)])
     >>> demo = S[(32, 16) : (1 @ TLane, 1 @ TCol)] + R[4 : 32 @ TLane]
     >>> tmem = Buffer("tmem", (32, 16), "uint8", "tmem", demo, TmemAllocation(32))
@@ -194,13 +297,13 @@ def copy_async(dst: BufferRegion | Buffer, src: BufferRegion | Buffer, **setting
     if unknown:
         raise InvalidTypeError(f"a copy has no setting {', '.join(sorted(unknown))}")
     request = CopyRequest(_region(dst), _region(src), **settings)  # type: ignore[arg-type]
-    found = why_not(request)
-    if isinstance(found, CopyPlan):
-        return CopyAsync(request, found)
+    plan, found = _planned(request)
+    if plan is not None:
+        return CopyAsync(request, plan)
     raise _refusal(f"{src} -> {dst}", found)
 
 
-def _refusal(copy: str, reasons: list[Refusal]) -> TmemError:
+def _refusal(copy: str, reasons: list[Diagnostic]) -> TmemError:
     """One error for all reasons: the first rule is the headline, unless it is one form among several."""
     way, names = DISPATCHES[0], {form.name for form in FORMS}
     facts: dict[str, object] = {"copy": copy}
@@ -214,17 +317,21 @@ def _refusal(copy: str, reasons: list[Refusal]) -> TmemError:
     return TmemError(first.text, facts | {f"and {n}": reason.text for n, reason in enumerate(others, 2)})
 
 
-def _settings(request: CopyRequest) -> list[Refusal]:
-    out = []
-    if request.compat not in COMPATS:
-        out.append(
-            Refusal("compat", f"compat = {given(request.compat)}; must be one of {', '.join(map(repr, COMPATS))}")
-        )
-    if request.cta_group not in (1, 2) or isinstance(request.cta_group, bool):
-        out.append(Refusal("cta_group", f"cta_group = {request.cta_group!r}; must be 1 or 2"))
-    if request.decompress is not None:
-        out.append(Refusal("decompress", "a planned copy does not decompress; issue tcgen05.cp with a format by hand"))
-    return out
+def _check_settings(request: CopyRequest) -> list[Diagnostic]:
+    judged = (
+        (
+            request.compat in COMPATS,
+            "compat",
+            f"compat = {given(request.compat)}; must be one of {', '.join(map(repr, COMPATS))}",
+        ),
+        (request.cta_group in (1, 2), "cta_group", f"cta_group = {request.cta_group!r}; must be 1 or 2"),
+        (
+            request.decompress is None,
+            "decompress",
+            "a planned copy does not decompress; issue tcgen05.cp with a format by hand",
+        ),
+    )
+    return [Diagnostic(rule, text=text) for holds, rule, text in judged if not holds]
 
 
 def _forms(request: CopyRequest) -> tuple[CpForm, ...]:
@@ -243,8 +350,3 @@ def _forms(request: CopyRequest) -> tuple[CpForm, ...]:
             f"no form has the multicast {given(request.multicast)}", {"forms": ", ".join(form.name for form in allowed)}
         )
     return found
-
-
-def _capacity(plan: CopyPlan, dst: Buffer) -> list[Refusal]:
-    columns = dst.allocated_addr.n_cols if dst.allocated_addr else 0
-    return [Refusal("capacity", text) for text in plan.capacity_violations(columns)]

@@ -10,30 +10,24 @@ import math
 import operator
 from dataclasses import dataclass
 
-from cute_py.argument_checks import expect_fields, expect_integer, is_integer
+from cute_py.argument_checks import expect_fields, expect_integer, is_integer, record
+from cute_py.diagnostics import Diagnostic
 from cute_py.errors import TmemError, given, integer_text
+from cute_py.ptx.forms_tcgen05 import ALLOCATIONS
 from cute_py.tmem.cp_forms import COLUMNS, LANES, CpForm
-from cute_py.tmem.matrix_descriptor import MatrixDescriptor, SmemSwizzle, encode_matrix_descriptor
+from cute_py.tmem.matrix_descriptor import SmemSwizzle, encode_matrix_descriptor
 
 LANE_SHIFT = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why a copy has no plan: `rule` names the rule in one word, `text` says it with the values."""
-
-    rule: str
-    text: str
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
-
+Refusal = Diagnostic
+"""Why a copy has no plan, under its earlier name."""
 
 MAX_INSTRUCTIONS = LANES * COLUMNS // (4 * 8)
 """Of one copy: the smallest instruction, 4x256b, writes 4 lanes of 8 columns, and each cell is written once."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MiddleLoop:
     """`extent` instructions; each moves the shared address by `smem_step` units of 16 bytes and the tensor-memory
     address by `taddr_step` (columns, or lanes << 16)."""
@@ -42,19 +36,13 @@ class MiddleLoop:
     smem_step: int
     taddr_step: int
 
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
-
-@dataclass(frozen=True, slots=True)
+@record
 class Tile:
     """One instruction: what is added to the tensor-memory address, and to the descriptor in 16-byte units."""
 
     taddr_offset: int
     smem_offset: int
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     @property
     def column(self) -> int:
@@ -170,7 +158,7 @@ class CopyPlan:
         return "\n".join(lines + [f"  note       : {note}" for note in self.notes])
 
 
-ALLOC_MIN, ALLOC_MAX = 32, COLUMNS
+ALLOC_MIN, ALLOC_MAX = ALLOCATIONS[0], ALLOCATIONS[-1]
 
 
 def why_not_columns(n_cols: int) -> str | None:
@@ -220,8 +208,3 @@ def check_columns(n_cols: int) -> int:
             hint = f"allocate n_cols={alloc_columns(n_cols)}"
         raise TmemError(reason, facts, hint)
     return operator.index(n_cols)
-
-
-def expected_descriptor(plan: CopyPlan) -> MatrixDescriptor:
-    """The descriptor of a plan at address 0, as fields."""
-    return MatrixDescriptor.decode(plan.descriptor())

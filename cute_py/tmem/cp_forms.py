@@ -80,9 +80,6 @@ FORMS: tuple[CpForm, ...] = (
 WARPX4 = FORMS[-1]
 """The form that scale factors take, and the only one of the reference page."""
 
-DECOMPRESSIONS: dict[str, tuple[int, int]] = {"b6x16_p32": (6, 12), "b4x16_p64": (4, 8)}
-"""Source format -> (bits of an element, bytes of 16 of them, before the padding to 16 bytes)."""
-
 
 def cp_form(shape: str, multicast: str | None = None) -> CpForm:
     """The form of a shape; the multicast may be left out where the shape has only one.

@@ -15,12 +15,13 @@ The kernel is assembled for sm_100a and sm_103a by the tests. No Blackwell GPU w
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
+from string import Template
 
 import numpy
 from numpy.typing import NDArray
 
-from cute_py.argument_checks import expect, expect_fields, expect_name
+from cute_py.argument_checks import expect, expect_name, record
 from cute_py.errors import TmemError
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import TensorMapDataType, TensorMapSwizzle
@@ -28,18 +29,15 @@ from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.mbarrier import Mbarrier
 from cute_py.tmem.axes import TCol, TLane
-from cute_py.tmem.buffers import Buffer, TmemAllocation
 from cute_py.tmem.carry_out import read_back, run
-from cute_py.tmem.copy_async import CopyAsync, copy_async
-from cute_py.tmem.emit_cuda import device_functions, emit_cuda
-from cute_py.tmem.emit_tirx import emit_tirx, ptx_line
-from cute_py.tmem.instruction_forms import mnemonic
+from cute_py.tmem.copy_async import Buffer, CopyAsync, TmemAllocation, copy_async
+from cute_py.tmem.cp_forms import LANES
+from cute_py.tmem.emit import device_functions, emit_cuda, emit_tirx, ptx_line
 from cute_py.tmem.picture import picture
-from cute_py.tmem.spec import R, S
 from cute_py.tmem.tensor_memory import TensorMemory
+from cute_py.tmem.tile_layout import R, S
 
 THREADS = 128
-_TRY_WAIT = "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }"
 CHUNK = 32
 """Columns that one tcgen05.ld reads."""
 
@@ -57,23 +55,63 @@ def dynamic_shared_bytes(copy: CopyAsync) -> int:
     return shared_bytes(copy) + copy.src.align - 1
 
 
-def _asm(text: str, operands: str = "") -> str:
-    return f'asm volatile("{text}" {operands or "::"}: "memory");'
+_KERNEL = Template("""\
+extern "C" __global__ void ${dims}__launch_bounds__($threads)
+$name(const unsigned char* source, unsigned* result) {
+  extern __shared__ unsigned char pool[];
+  // The pool is aligned to $align bytes, so that the swizzle pattern starts with the buffer.
+  unsigned char* $smem = pool + (-shared_address(pool) & ${low}u);
+  __shared__ unsigned slot;
+  __shared__ __align__(8) unsigned long long mbar;
+  const unsigned barrier = shared_address(&mbar);
+  const unsigned warp = threadIdx.x / 32u;
+${ranks}  if (warp == 0) {
+    asm volatile("tcgen05.alloc.$group.sync.aligned.shared::cta.b32 [%0], $columns;" $slot: "memory");
+    asm volatile("tcgen05.relinquish_alloc_permit.$group.sync.aligned;" ::: "memory");
+  }
+  if (threadIdx.x == 0) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier): "memory");
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  for (unsigned i = threadIdx.x; i < ${size}u; i += ${threads}u) $smem[i] = source[i];
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");
+  __syncthreads();
+${cluster}  asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
+  const unsigned $taddr = slot;
+  if ($issuer) {
+$copies    asm volatile("tcgen05.commit.$group.mbarrier::arrive::one.shared::cluster$commit: "memory");
+  }
+  unsigned done = 0;
+  while (!done) {
+    asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }"
+                 : "=r"(done) : "r"(barrier) : "memory");
+  }
+  asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
+  for (unsigned column = 0; column < ${columns}u; column += ${chunk}u) {
+    unsigned word[$chunk];
+    asm volatile("tcgen05.ld.sync.aligned.32x32b.x$chunk.b32 {$registers}, [%$chunk];"
+                 : $words : "r"($taddr + (warp * 32u << 16) + column));
+    asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory");
+    for (unsigned i = 0; i < ${chunk}u; ++i) result[threadIdx.x * ${columns}u + column + i] = word[i];
+  }
+  asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");
+${meet}  asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
+  if (warp == 0) asm volatile("tcgen05.dealloc.$group.sync.aligned.b32 %0, $columns;" ::"r"($taddr): "memory");
+}
+""")
 
+_RANKS = Template("""\
+  unsigned rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  source += rank * ${size}u;
+  result += rank * ${cells}u;
+""")
 
-def _readback(n_cols: int) -> list[str]:
-    registers = ", ".join(f"%{i}" for i in range(CHUNK))
-    load = f"{mnemonic('tcgen05.ld', shape='32x32b', num=f'x{CHUNK}')} {{{registers}}}, [%{CHUNK}];"
-    outputs = ", ".join(f'"=r"(word[{i}])' for i in range(CHUNK))
-    return [
-        f"  for (unsigned column = 0; column < {n_cols}u; column += {CHUNK}u) {{",
-        f"    unsigned word[{CHUNK}];",
-        f'    asm volatile("{load}"',
-        f'                 : {outputs} : "r"(tmem_addr + (warp * 32u << 16) + column));',
-        f"    {_asm(mnemonic('tcgen05.wait::ld') + ';')}",
-        f"    for (unsigned i = 0; i < {CHUNK}u; ++i) result[threadIdx.x * {n_cols}u + column + i] = word[i];",
-        "  }",
-    ]
+_CLUSTER = """\
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+"""
 
 
 def emit_kernel(copy: CopyAsync, name: str = "smem_to_tmem") -> str:
@@ -90,83 +128,32 @@ def emit_kernel(copy: CopyAsync, name: str = "smem_to_tmem") -> str:
         raise TmemError("tmem buffer must have allocated_addr")
     if copy.src.align % plan.swizzle.period:
         raise TmemError(f"align = {copy.src.align} bytes; the swizzle of the buffer needs {plan.swizzle.period}")
-    group = f"cta_group::{plan.cta_group}"
-    pair = plan.cta_group == 2
-    smem, size = copy.src.name, shared_bytes(copy)
-    alloc = mnemonic("tcgen05.alloc", cta_group=group, space="shared::cta")
-    free = mnemonic("tcgen05.dealloc", cta_group=group)
-    relinquish = mnemonic("tcgen05.relinquish_alloc_permit", cta_group=group)
-    commit = mnemonic(
-        "tcgen05.commit",
-        cta_group=group,
-        space="shared::cluster",
-        **({"multicast": "multicast::cluster"} if pair else {}),
+    pair, size = plan.cta_group == 2, shared_bytes(copy)
+    both = '.multicast::cluster.b64 [%0], %1;" ::"r"(barrier), "h"(static_cast<unsigned short>(3))'
+    text = _KERNEL.substitute(
+        name=name,
+        dims="__cluster_dims__(2, 1, 1) " if pair else "",
+        threads=THREADS,
+        align=copy.src.align,
+        low=copy.src.align - 1,
+        smem=copy.src.name,
+        ranks=_RANKS.substitute(size=size, cells=LANES * allocation.n_cols) if pair else "",
+        group=f"cta_group::{plan.cta_group}",
+        columns=allocation.n_cols,
+        slot='::"r"(shared_address(&slot))',
+        size=size,
+        # A pair meets twice: before the copy both buffers are filled, after it both have read their cells.
+        cluster=_CLUSTER if pair else "",
+        meet=_CLUSTER if pair else "  __syncthreads();\n",
+        taddr=allocation.name,
+        issuer="threadIdx.x == 0 && rank == 0" if pair else "threadIdx.x == 0",
+        copies=emit_cuda(copy, taddr=allocation.name, indent="    "),
+        commit=both if pair else '.b64 [%0];" ::"r"(barrier)',
+        chunk=CHUNK,
+        registers=", ".join(f"%{i}" for i in range(CHUNK)),
+        words=", ".join(f'"=r"(word[{i}])' for i in range(CHUNK)),
     )
-    before = _asm(mnemonic("tcgen05.fence::before_thread_sync") + ";")
-    after = _asm(mnemonic("tcgen05.fence::after_thread_sync") + ";")
-    cluster = [
-        "  " + _asm("barrier.cluster.arrive.release.aligned;"),
-        "  " + _asm("barrier.cluster.wait.acquire.aligned;"),
-    ]
-    meet = cluster if pair else ["  __syncthreads();"]
-    issuer = "threadIdx.x == 0 && rank == 0" if pair else "threadIdx.x == 0"
-    committed = (
-        _asm(f"{commit} [%0], %1;", '::"r"(barrier), "h"(static_cast<unsigned short>(3))')
-        if pair
-        else _asm(f"{commit} [%0];", '::"r"(barrier)')
-    )
-    lines = [
-        f'extern "C" __global__ void {"__cluster_dims__(2, 1, 1) " if pair else ""}__launch_bounds__({THREADS})',
-        f"{name}(const unsigned char* source, unsigned* result) {{",
-        "  extern __shared__ unsigned char pool[];",
-        f"  // The pool is aligned to {copy.src.align} bytes, so that the swizzle pattern starts with the buffer.",
-        f"  unsigned char* {smem} = pool + (-shared_address(pool) & {copy.src.align - 1}u);",
-        "  __shared__ unsigned slot;",
-        "  __shared__ __align__(8) unsigned long long mbar;",
-        "  const unsigned barrier = shared_address(&mbar);",
-        "  const unsigned warp = threadIdx.x / 32u;",
-    ]
-    if pair:
-        lines += [
-            "  unsigned rank;",
-            '  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));',
-            f"  source += rank * {size}u;",
-            f"  result += rank * {128 * allocation.n_cols}u;",
-        ]
-    lines += [
-        "  if (warp == 0) {",
-        "    " + _asm(f"{alloc} [%0], {allocation.n_cols};", '::"r"(shared_address(&slot))'),
-        f"    {_asm(relinquish + ';')}",
-        "  }",
-        "  if (threadIdx.x == 0) {",
-        "    " + _asm("mbarrier.init.shared::cta.b64 [%0], 1;", '::"r"(barrier)'),
-        "    " + _asm("fence.mbarrier_init.release.cluster;"),
-        "  }",
-        f"  for (unsigned i = threadIdx.x; i < {size}u; i += {THREADS}u) {smem}[i] = source[i];",
-        "  " + _asm("fence.proxy.async.shared::cta;"),
-        f"  {before}",
-        "  __syncthreads();",
-        *(cluster if pair else []),
-        f"  {after}",
-        f"  const unsigned {allocation.name} = slot;",
-        f"  if ({issuer}) {{",
-        *emit_cuda(copy, taddr=allocation.name, indent="    ").rstrip().split("\n"),
-        f"    {committed}",
-        "  }",
-        "  unsigned done = 0;",
-        "  while (!done) {",
-        f'    asm volatile("{_TRY_WAIT}"',
-        '                 : "=r"(done) : "r"(barrier) : "memory");',
-        "  }",
-        f"  {after}",
-        *(line.replace("tmem_addr", allocation.name) for line in _readback(allocation.n_cols)),
-        f"  {before}",
-        *meet,
-        f"  {after}",
-        "  if (warp == 0) " + _asm(f"{free} %0, {allocation.n_cols};", f'::"r"({allocation.name})'),
-        "}",
-    ]
-    return device_functions(copy) + "\n" + "\n".join(lines) + "\n"
+    return f"{device_functions(copy)}\n{text}"
 
 
 ROWS, BYTES = 32, 16
@@ -174,7 +161,7 @@ SMEM_ADDRESS = 1024
 """Where the shared tile lies; any multiple of its alignment does."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Demonstration:
     """What the program did.
 
@@ -187,9 +174,6 @@ class Demonstration:
     copy: CopyAsync
     tmem: TensorMemory
     readback: NDArray[numpy.uint32] = field(compare=False)
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     @property
     def picture(self) -> str:

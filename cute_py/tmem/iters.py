@@ -5,7 +5,7 @@ A row of iters reads a flat index in row-major order (the last iter is the faste
 
     (4, 16 @ TCol), (32, 1 @ TLane), (16, 1 @ TCol)        index 549 = digits (1, 2, 5) -> 2 @ TLane, 21 @ TCol
 
-Each function here is pure: rows in, rows out, or a reason why there is no result.
+Each function here is pure: rows in, rows out.
 Source: semantics of TVM's TIRx layout algebra, measured on apache-tvm 0.27.0.
 """
 
@@ -14,17 +14,16 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cute_py.argument_checks import expect_fields
-from cute_py.errors import TmemError, integer_text
+from cute_py.argument_checks import record
+from cute_py.errors import LayoutError, TmemError, integer_text
 
 if TYPE_CHECKING:
     import numpy
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Iter:
     """`extent` steps of `stride` along the axis named `axis`.
 
@@ -35,9 +34,6 @@ class Iter:
     extent: int
     stride: int
     axis: str
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     def __repr__(self) -> str:
         return f"{self.extent} : {self.stride}" + ("" if self.axis == "m" else f" @ {self.axis}")
@@ -69,17 +65,20 @@ def canonicalize(row: Row) -> Row:
     return tuple(fused)
 
 
-def group(row: Row, shape: Sequence[int]) -> tuple[Row, tuple[int, ...]] | str:
+def group(row: Row, shape: Sequence[int]) -> tuple[Row, tuple[int, ...]]:
     """Split iters so that consecutive runs of them have the sizes of `shape`.
 
     Returns:
-        (row, seps): run d is `row[seps[d]:seps[d + 1]]`, of size `shape[d]`; or the reason why not, as text.
+        (row, seps): run d is `row[seps[d]:seps[d + 1]]`, of size `shape[d]`.
+    Raises:
+        LayoutError: a boundary of the shape falls inside an iter that it does not divide, or the sizes differ.
 
     >>> from cute_py.tmem.iters import group
     >>> group((Iter(512, 1, "m"),), (32, 16))
     ((32 : 16, 16 : 1), (0, 1, 2))
     >>> group((Iter(6, 4, "m"), Iter(4, 1, "m")), (4, 6))
-    'iter 1 of extent 4 does not split at a boundary of dimension 0 (extent 4)'
+    Traceback (most recent call last):
+    cute_py.errors.LayoutError: iter 1 of extent 4 does not split at a boundary of dimension 0 (extent 4)
     """
     out: list[Iter] = []
     seps = [0]
@@ -92,7 +91,7 @@ def group(row: Row, shape: Sequence[int]) -> tuple[Row, tuple[int, ...]] | str:
             rest = product // shape[len(seps) - 1]
             if extent % rest:
                 dim = len(seps) - 1
-                return (
+                raise LayoutError(
                     f"iter {position} of extent {it.extent} does not split at a boundary of dimension {dim} "
                     f"(extent {shape[dim]})"
                 )
@@ -101,16 +100,21 @@ def group(row: Row, shape: Sequence[int]) -> tuple[Row, tuple[int, ...]] | str:
             extent = product = rest
         if extent != 1:
             if len(seps) > len(shape):
-                return f"{size(row)} elements are more than the {math.prod(shape)} of the shape"
+                raise LayoutError(f"{size(row)} elements are more than the {math.prod(shape)} of the shape")
             out.append(Iter(extent, it.stride, it.axis))
     if len(seps) != len(shape) + 1:
-        return f"{size(row)} elements do not fill the {math.prod(shape)} of the shape"
+        raise LayoutError(f"{size(row)} elements do not fill the {math.prod(shape)} of the shape")
     return tuple(out), tuple(seps)
 
 
 def split(row: Row, seps: Sequence[int]) -> tuple[Row, ...]:
     """The runs between consecutive separators."""
     return tuple(row[a:b] for a, b in itertools.pairwise(seps))
+
+
+def runs(row: Row, shape: Sequence[int]) -> tuple[Row, ...]:
+    """The runs of these sizes; the errors are those of `group`."""
+    return split(*group(row, shape))
 
 
 def cut(row: Row, begin: int, length: int) -> tuple[Row, dict[str, int]] | None:

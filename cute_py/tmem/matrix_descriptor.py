@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, IntEnum
+from typing import Any
 
 from cute_py.argument_checks import expect, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, TmemError, given
@@ -67,9 +68,13 @@ class SmemSwizzle(IntEnum):
         >>> SmemSwizzle.B128.of(128)
         144
         """
-        address = expect_integer(address, "address")
-        bits, base, shift = self.cute
-        return address ^ ((address >> shift) & (((1 << bits) - 1) << base))
+        return int(swizzled(expect_integer(address, "address"), self))
+
+
+def swizzled(address: Any, swizzle: SmemSwizzle) -> Any:
+    """The byte address that `swizzle` moves `address` to, an int or an integer array; it undoes itself."""
+    bits, base, shift = swizzle.cute
+    return address ^ ((address >> shift) & (((1 << bits) - 1) << base))
 
 
 SWIZZLE_CODES: dict[DescriptorKind, dict[SmemSwizzle, int]] = {
@@ -217,17 +222,9 @@ class MatrixDescriptor:
         names = {number: swizzle for swizzle, number in SWIZZLE_CODES[kind].items()}
         if code not in names:
             raise TmemError(f"swizzle code {code}; must be one of {', '.join(map(str, sorted(names)))}")
-        return cls(
-            start=raw["start"],
-            leading=raw["leading"],
-            stride=raw["stride"],
-            swizzle=names[code],
-            kind=kind,
-            base_offset=raw["base_offset"],
-            version=raw.get("version", 1),
-            leading_is_address=bool(raw.get("leading_is_address", 0)),
-            residue=value & ~_held(kind),
-        )
+        is_address = bool(raw.pop("leading_is_address", 0))
+        residue = value & ~_held(kind)
+        return cls(**raw, swizzle=names[code], kind=kind, leading_is_address=is_address, residue=residue)
 
     def explain(self) -> str:
         """One line for each field: its bits, its value, what it means."""
@@ -250,10 +247,7 @@ class MatrixDescriptor:
 
 
 def _held(kind: DescriptorKind) -> int:
-    mask = 0
-    for field in BIT_FIELDS[kind]:
-        mask |= field.mask
-    return mask
+    return sum(field.mask for field in BIT_FIELDS[kind])
 
 
 def as_kind(kind: object) -> DescriptorKind:

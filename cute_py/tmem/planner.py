@@ -1,53 +1,169 @@
 """The planner: which tcgen05.cp instructions move one region of shared memory to one region of tensor memory.
 
-`atom_split` cuts both regions into the parts of one instruction; here they are read: the rows must lie in the lanes
-that the instruction writes and at the two strides that a matrix descriptor has, the elements of a row must be
-neighbours on both sides, and what is left are loops.
+Both regions are rows of iters over the same elements. They are brought into one order (lanes first, then columns from
+the widest stride down), freed of what is repeated on both sides, and cut into
+
+    [ rows of one instruction | which instruction | elements of one row ]
+
+with the middle parts split at the same places. Then the parts are read: the rows must lie in the lanes that the
+instruction writes and at the two strides that a matrix descriptor has, the elements of a row must be neighbours on both
+sides, and what is left are loops.
+
+Two instructions that write the same cell of tensor memory would leave the one that comes later; the layout then has two
+elements in one place, and no copy can be right.
 
 Source: semantics measured on apache-tvm 0.27.0 and on the version before it (`compat`); the rules beyond it (one
 element for each cell, shared-memory reach, whole bytes) are ours, and refuse what would be copied wrongly.
-
-Does a plan write a cell of tensor memory twice?
-
-Two instructions that write the same cell would leave the one that comes later; the layout then has two elements in
-one place, and no copy can be right.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from cute_py.argument_checks import expect, expect_choice, expect_integer
+from cute_py.argument_checks import expect, expect_choice, expect_fields, expect_integer
+from cute_py.diagnostics import Diagnostic
+from cute_py.errors import LayoutError
 from cute_py.tmem import iters
-from cute_py.tmem.atom_split import Parts, Side, cut_regions, in_one_order, split_parts
-from cute_py.tmem.copy_plan import MAX_INSTRUCTIONS, CopyPlan, MiddleLoop, Refusal
+from cute_py.tmem.copy_plan import LANE_SHIFT, MAX_INSTRUCTIONS, CopyPlan, MiddleLoop, Refusal
 from cute_py.tmem.cp_forms import FORMS, LANES, UNIT_BYTES, WARPX4, CpForm
-from cute_py.tmem.iters import Iter, Row
+from cute_py.tmem.iters import Iter, Row, canonicalize
 from cute_py.tmem.matrix_descriptor import ADDRESS_MASK, START_MASK, SmemSwizzle
-from cute_py.tmem.swizzled_layout import ComposeLayout
-
-
-def overlapping(plan: CopyPlan) -> tuple[int, int] | None:
-    """(lane, column) of a cell that two instructions write, or None.
-
-    Every instruction of a plan writes the same pattern of lanes, moved by less than the distance of its lanes, and
-    the same number of columns in each; so two of them meet where their first lanes are equal and columns meet.
-    """
-    seen: set[tuple[int, int]] = set()
-    for tile in plan.tiles:
-        for column in range(tile.column, tile.column + plan.form.columns):
-            if (tile.lane, column) in seen:
-                return tile.lane, column
-            seen.add((tile.lane, column))
-    return None
-
+from cute_py.tmem.swizzled_layout import ComposeLayout, Layout
+from cute_py.tmem.tile_layout import Region, TileLayout, as_ranges
 
 COMPATS: tuple[str, ...] = ("seed", "tvm-0.27")
 """`seed`: 32x128b.warpx4 alone, ldo 16, as on the reference page.
 `tvm-0.27`: every form, ldo 0 where it is not read."""
 
 SEED_LDO = 16
-ROW_SWIZZLE = {16: SmemSwizzle.NONE, 32: SmemSwizzle.B32, 64: SmemSwizzle.B64, 128: SmemSwizzle.B128}
+UNIT_BITS = 8 * UNIT_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a copy: a buffer's layout, its shape and the region that is copied."""
+
+    layout: Layout
+    shape: tuple[int, ...]
+    region: Region
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "region", as_ranges(self.region))
+        expect_fields(self)
+
+
+class _NoPlanError(Exception):
+    """The rule that a copy breaks; it ends the planning of one form, and does not leave this module."""
+
+    def __init__(self, rule: str, text: str) -> None:
+        self.found = Diagnostic(rule, text=text)
+
+
+def _runs(row: Row, shape: Sequence[int], rule: str, why: str) -> tuple[Row, ...]:
+    """The row cut into runs of these sizes, or the end with `why`."""
+    try:
+        return iters.runs(row, shape)
+    except LayoutError as error:
+        raise _NoPlanError(rule, f"{why}: {error.headline}") from None
+
+
+def _cut_regions(smem: Side, tmem: Side) -> tuple[TileLayout, TileLayout, ComposeLayout | None]:
+    """The layouts of the two regions, canonical, and the swizzle that the shared one has."""
+    source, target = _cut("shared", smem), _cut("tensor-memory", tmem)
+    if isinstance(target, ComposeLayout):
+        raise _NoPlanError("axes", "a tensor-memory layout has no swizzle")
+    swizzled = source if isinstance(source, ComposeLayout) else None
+    tile = (source.tile if isinstance(source, ComposeLayout) else source).canonicalize()
+    target = target.canonicalize()
+    if set(tile.axes) - {"m"} or tile.replica:
+        raise _NoPlanError("axes", f"a shared layout is on the axis m, without replicas; got {tile}")
+    if set(target.axes) - {"TLane", "TCol"}:
+        raise _NoPlanError("axes", f"a tensor-memory layout is on TLane and TCol; got {target}")
+    if tile.size() != target.size():
+        raise _NoPlanError("size", f"{tile.size()} shared elements, {target.size()} in tensor memory; must be equal")
+    return tile, target, swizzled
+
+
+def _cut(name: str, side: Side) -> Layout:
+    try:
+        cut = side.layout.slice(side.shape, side.region)
+    except LayoutError as error:
+        raise _NoPlanError("region", f"the {name} region: {error.headline}") from None
+    if cut is None:
+        raise _NoPlanError("region", f"the {name} region is no layout: it takes uneven parts of a shard")
+    return cut
+
+
+def _in_one_order(source: TileLayout, target: TileLayout) -> tuple[Row, Row]:
+    """Both rows in one order, lanes first and columns from the widest stride down, without broadcast iters."""
+    shards = target.shard
+    perm = sorted(range(len(shards)), key=lambda at: (shards[at].axis != "TLane", -shards[at].stride))
+    why = "the shared layout does not split like the tensor-memory layout"
+    runs = _runs(source.shard, target.extents, "group", why)
+    rows = (
+        canonicalize(tuple(it for position in perm for it in runs[position])),
+        canonicalize(tuple(shards[position] for position in perm)),
+    )
+    # What is repeated must be repeated alike on both sides: then one copy of it serves all.
+    repeats = [_repeats(row) for row in rows]
+    if repeats[0] != repeats[1]:
+        raise _NoPlanError(
+            "broadcast", f"elements repeat as {repeats[1]} in tensor memory and as {repeats[0]} in shared"
+        )
+    kept = [tuple(it for it in row if it.stride) for row in rows]
+    return kept[0], kept[1]
+
+
+def _repeats(row: Row) -> list[int]:
+    """Sizes of the stretches between iters of stride 0, with those iters' extents."""
+    sequence: list[int] = []
+    for repeated, group in itertools.groupby(row, lambda it: it.stride == 0):
+        extents = [it.extent for it in group]
+        sequence += extents if repeated else [size for size in (math.prod(extents),) if size > 1]
+    return sequence
+
+
+_Parts = tuple[Row, Row, Row]
+"""(rows, middle, elements) of one side."""
+
+
+def _split_parts(form: CpForm, source: Row, target: Row, bits: int) -> tuple[_Parts, _Parts]:
+    """Both sides, the shared one first, cut into the parts of one instruction; the middles have the same extents."""
+    width = form.bits // bits
+    atom = form.rows * width
+    cut = []
+    for side, row in (("tensor-memory", target), ("shared", source)):
+        total = iters.size(row)
+        if total % atom:
+            raise _NoPlanError(
+                "atom",
+                f"the {side} region has {total} elements; must be a multiple of {form.rows} x {width}, one {form.name}",
+            )
+        why = f"the {side} region does not split into {form.rows} rows of {width}"
+        cut.append(_runs(row, (form.rows, total // atom, width), "group", why))
+    (t_rows, t_middle, t_columns), (s_rows, s_middle, s_columns) = cut
+    t_middle, s_middle = _aligned(canonicalize(t_middle), canonicalize(s_middle))
+    return (s_rows, s_middle, canonicalize(s_columns)), (canonicalize(t_rows), t_middle, canonicalize(t_columns))
+
+
+def _aligned(target: Row, source: Row) -> tuple[Row, Row]:
+    """Both middles with the same extents: split at every boundary of either."""
+    why = "the loops of the two sides do not nest"
+    products = (itertools.accumulate((it.extent for it in row), lambda a, b: a * b) for row in (target, source))
+    edges = sorted(set(itertools.chain(*products)))
+    if any(outer % inner for inner, outer in itertools.pairwise(edges)):
+        raise _NoPlanError("middle", f"{why}: boundaries {edges}")
+    shape = [outer // inner for inner, outer in itertools.pairwise((1, *edges))]
+    out = []
+    for row in (target, source):
+        runs = [canonicalize(run) for run in _runs(row, shape, "middle", why)]
+        if any(len(run) != 1 for run in runs):
+            raise _NoPlanError("middle", f"{why}: {runs}")
+        out.append(tuple(run[0] for run in runs))
+    return out[0], out[1]
 
 
 def plan_form(
@@ -67,50 +183,39 @@ def plan_form(
     cta_group = expect_integer(cta_group, "cta_group", 1, 2)
     if ldo is not None:
         ldo = expect_integer(ldo, "ldo")
+    try:
+        return _planned(form, smem, tmem, bits, compat, cta_group, ldo)
+    except _NoPlanError as end:
+        return end.found
+
+
+def _planned(form: CpForm, smem: Side, tmem: Side, bits: int, compat: str, cta_group: int, ldo: int | None) -> CopyPlan:
     if bits not in (4, 8, 16, 32):
-        return Refusal("element", f"elements of {bits} bits; must be 4, 8, 16 or 32 (a column holds 32 bits)")
-    cut = cut_regions(smem, tmem)
-    if isinstance(cut, Refusal):
-        return cut
-    source, target, swizzled = cut
-    if tuple(sorted(target.replica, key=repr)) != tuple(sorted(form.copies, key=repr)):
-        return Refusal(
+        raise _NoPlanError("element", f"elements of {bits} bits; must be 4, 8, 16 or 32 (a column holds 32 bits)")
+    source, target, swizzled = _cut_regions(smem, tmem)
+    if sorted(target.replica, key=repr) != sorted(form.copies, key=repr):
+        raise _NoPlanError(
             "replica", f"the tensor-memory layout has replicas {list(target.replica)}; must be {list(form.copies)}"
         )
-    rows = in_one_order(source, target)
-    if isinstance(rows, Refusal):
-        return rows
-    source_row, target_row = rows
-    parts = split_parts(form, source_row, target_row, bits)
-    if isinstance(parts, Refusal):
-        return parts
-    refusal = _lanes_and_columns(form, parts, bits)
-    if refusal:
-        return refusal
-    found = _descriptor(form, parts, swizzled, bits)
-    if isinstance(found, Refusal):
-        return found
-    leading, stride, swizzle, row_bytes = found
+    source_row, target_row = _in_one_order(source, target)
+    source_parts, target_parts = _split_parts(form, source_row, target_row, bits)
+    _check_lanes_and_columns(form, target_parts, bits)
+    leading, stride, swizzle, row_bytes = _descriptor(form, source_parts, swizzled, bits)
     offsets = target.offset.as_dict()
     column, lane = offsets.get("TCol", 0), offsets.get("TLane", 0)
-    refusal = _offsets(form, column, lane, target_row, source.offset.as_dict().get("m", 0), swizzle, bits, compat)
-    if refusal:
-        return refusal
-    middle = _middle(parts, bits)
-    if isinstance(middle, Refusal):
-        return middle
+    start = source.offset.as_dict().get("m", 0)
+    _check_offsets(form, column, lane, target_row, start, swizzle, bits, compat)
+    middle = _middle(source_parts[1], target_parts[1], bits)
     count = math.prod(loop.extent for loop in middle)
     if count > MAX_INSTRUCTIONS:
-        return Refusal("reach", f"a copy of {count} instructions; tensor memory holds at most {MAX_INSTRUCTIONS}")
+        raise _NoPlanError("reach", f"a copy of {count} instructions; tensor memory holds at most {MAX_INSTRUCTIONS}")
     if form.bits == 128 and compat == "seed":
         leading = SEED_LDO  # A row of one unit has no second one: the field is not read.
     if ldo is not None and not 0 <= ldo <= START_MASK:
-        return Refusal("field", f"ldo = {ldo} units of 16 bytes; must be within 0..{START_MASK}")
+        raise _NoPlanError("field", f"ldo = {ldo} units of 16 bytes; must be within 0..{START_MASK}")
     if ldo is not None and ldo != leading and form.bits > 128:
-        return Refusal("ldo", f"ldo = {ldo}; must be {leading}, the {form.name} instruction reads it")
-    notes = []
-    if column % (128 // bits):
-        notes.append(f"first column {column * bits // 32} is no multiple of 4; apache-tvm 0.27.0 refuses it")
+        raise _NoPlanError("ldo", f"ldo = {ldo}; must be {leading}, the {form.name} instruction reads it")
+    uneven = f"first column {column * bits // 32} is no multiple of 4; apache-tvm 0.27.0 refuses it"
     plan = CopyPlan(
         form=form,
         bits=bits,
@@ -119,13 +224,14 @@ def plan_form(
         swizzle=swizzle,
         row_bytes=row_bytes,
         middle=middle,
-        smem_offset=source.offset.as_dict().get("m", 0) * bits // 8 // UNIT_BYTES,
-        taddr_offset=column * bits // 32 + (lane << 16),
+        smem_offset=start * bits // UNIT_BITS,
+        taddr_offset=column * bits // 32 + (lane << LANE_SHIFT),
         cta_group=cta_group,
         compat=compat,
-        notes=tuple(notes),
+        notes=(uneven,) if column % (128 // bits) else (),
     )
-    return _reach(plan) or plan
+    _check_reach(plan)
+    return plan
 
 
 def candidates(compat: str) -> tuple[CpForm, ...]:
@@ -133,143 +239,141 @@ def candidates(compat: str) -> tuple[CpForm, ...]:
     return (WARPX4,) if compat == "seed" else FORMS
 
 
-def _lanes_and_columns(form: CpForm, parts: Parts, bits: int) -> Refusal | None:
+def _check_lanes_and_columns(form: CpForm, parts: _Parts, bits: int) -> None:
     width = form.bits // bits
-    rows, _, columns = parts.target
+    rows, _, columns = parts
     if rows != form.lanes:
-        return Refusal(
+        raise _NoPlanError(
             "lanes", f"the rows of {form.name} are written to lanes {list(form.lanes)}; the layout has {list(rows)}"
         )
     if columns != (Iter(width, 1, "TCol"),):
-        return Refusal("columns", f"one row is {width} neighbours on TCol; the layout has {list(columns)}")
-    return None
+        raise _NoPlanError("columns", f"one row is {width} neighbours on TCol; the layout has {list(columns)}")
 
 
 def _descriptor(
-    form: CpForm, parts: Parts, swizzled: ComposeLayout | None, bits: int
-) -> tuple[int, int, SmemSwizzle, int] | Refusal:
+    form: CpForm, parts: _Parts, swizzled: ComposeLayout | None, bits: int
+) -> tuple[int, int, SmemSwizzle, int]:
     """(leading, stride) in 16-byte units, swizzle, bytes of a row."""
     per_group = min(form.rows, 8)
-    grouped = iters.group(parts.source[0], (form.rows // per_group, per_group))
-    if isinstance(grouped, str):
-        return Refusal("rows", f"the rows do not form groups of {per_group}: {grouped}")
-    groups, rows = (iters.canonicalize(run) for run in iters.split(*grouped))
+    shape = (form.rows // per_group, per_group)
+    why = f"the rows do not form groups of {per_group}"
+    groups, rows = (canonicalize(run) for run in _runs(parts[0], shape, "rows", why))
     if len(groups) != 1 or len(rows) != 1:
-        return Refusal(
+        raise _NoPlanError(
             "rows", f"a descriptor has one stride between 8 rows and one within; the rows are {[*groups, *rows]}"
         )
     stride_bits = groups[0].stride * bits if form.rows > per_group else 0
     row_bits = rows[0].stride * bits
-    if stride_bits % (8 * UNIT_BYTES):
-        return Refusal("stride", f"{stride_bits / 8:g} bytes between groups of 8 rows; must be a multiple of 16")
-    if row_bits % 8 or row_bits // 8 not in ROW_SWIZZLE:
-        return Refusal("row bytes", f"{row_bits / 8:g} bytes from row to row; must be 16, 32, 64 or 128")
+    if stride_bits % UNIT_BITS:
+        raise _NoPlanError("stride", f"{stride_bits / 8:g} bytes between groups of 8 rows; must be a multiple of 16")
+    swizzles = {swizzle.row_bytes: swizzle for swizzle in list(SmemSwizzle)[:4]}
+    if row_bits % 8 or row_bits // 8 not in swizzles:
+        raise _NoPlanError("row bytes", f"{row_bits / 8:g} bytes from row to row; must be 16, 32, 64 or 128")
     row_bytes = row_bits // 8
-    swizzle = ROW_SWIZZLE[row_bytes]
-    refusal = _swizzle_fits(swizzled, swizzle, row_bytes, bits)
-    if refusal:
-        return refusal
-    leading = _leading(form, parts.source[2], swizzle, bits)
-    if isinstance(leading, Refusal):
-        return leading
-    for name, value in (("leading", leading), ("stride", stride_bits // (8 * UNIT_BYTES))):
+    swizzle = swizzles[row_bytes]
+    _check_swizzle(swizzled, swizzle, row_bytes, bits)
+    leading = _leading(form, parts[2], swizzle, bits)
+    for name, value in (("leading", leading), ("stride", stride_bits // UNIT_BITS)):
         if not 0 <= value <= START_MASK:
-            return Refusal("field", f"{name} offset of {value} units of 16 bytes; must be within 0..{START_MASK}")
-    return leading, stride_bits // (8 * UNIT_BYTES), swizzle, row_bytes
+            raise _NoPlanError("field", f"{name} offset of {value} units of 16 bytes; must be within 0..{START_MASK}")
+    return leading, stride_bits // UNIT_BITS, swizzle, row_bytes
 
 
-def _swizzle_fits(swizzled: ComposeLayout | None, swizzle: SmemSwizzle, row_bytes: int, bits: int) -> Refusal | None:
+def _check_swizzle(swizzled: ComposeLayout | None, swizzle: SmemSwizzle, row_bytes: int, bits: int) -> None:
     has = swizzled.swizzle_len if swizzled else 0
     if has != int(swizzle):
-        return Refusal(
+        raise _NoPlanError(
             "swizzle mode", f"rows of {row_bytes} bytes take swizzle mode {int(swizzle)}; the shared layout has {has}"
         )
     if swizzled is None:
-        return None
+        return
     unit = (128 // bits).bit_length() - 1
     if swizzled.per_element != unit or swizzled.atom_len != 3:
-        return Refusal(
+        raise _NoPlanError(
             "swizzle family",
             f"the hardware swizzles units of 16 bytes three bits apart (per_element {unit}, atom_len 3); "
             f"the shared layout has per_element {swizzled.per_element}, atom_len {swizzled.atom_len}",
         )
     if has and not swizzled.swizzle_inner:
-        return Refusal(
+        raise _NoPlanError(
             "swizzle direction", "the hardware has no mirrored swizzle; the shared layout has swizzle_inner=False"
         )
-    return None
 
 
-def _leading(form: CpForm, columns: Row, swizzle: SmemSwizzle, bits: int) -> int | Refusal:
+def _leading(form: CpForm, columns: Row, swizzle: SmemSwizzle, bits: int) -> int:
+    """The leading offset: from the first 16-byte unit of a row to the second, in units; 0 where a row is one unit."""
     unit = 128 // bits
-    grouped = iters.group(columns, (form.bits // 128, unit))
-    if isinstance(grouped, str):
-        return Refusal("unit", f"one row is no whole units of 16 bytes: {grouped}")
-    units, elements = (iters.canonicalize(run) for run in iters.split(*grouped))
+    shape = (form.bits // 128, unit)
+    units, elements = (
+        canonicalize(run) for run in _runs(columns, shape, "unit", "one row is no whole units of 16 bytes")
+    )
     if elements != (Iter(unit, 1, "m"),) or len(units) != 1:
-        return Refusal("unit", f"16 bytes of a row are {unit} neighbours; the shared layout has {[*units, *elements]}")
+        has = [*units, *elements]
+        raise _NoPlanError("unit", f"16 bytes of a row are {unit} neighbours; the shared layout has {has}")
     if form.bits == 128:
         return 0
     step = units[0].stride * bits
-    if step % (8 * UNIT_BYTES):
-        return Refusal("unit", f"{step / 8:g} bytes between the two units of a row; must be a multiple of 16")
-    if swizzle is not SmemSwizzle.NONE:
-        if step != 8 * UNIT_BYTES:
-            return Refusal("unit", f"{step // 8} bytes between the two units of a swizzled row; must be 16")
-        return 1
-    return step // (8 * UNIT_BYTES)
+    if step % UNIT_BITS:
+        raise _NoPlanError("unit", f"{step / 8:g} bytes between the two units of a row; must be a multiple of 16")
+    # A swizzled row is contiguous before the swizzle, so its second unit is the next one.
+    if swizzle is not SmemSwizzle.NONE and step != UNIT_BITS:
+        raise _NoPlanError("unit", f"{step // 8} bytes between the two units of a swizzled row; must be 16")
+    return step // UNIT_BITS
 
 
-def _offsets(
+def _check_offsets(
     form: CpForm, column: int, lane: int, target: Row, start: int, swizzle: SmemSwizzle, bits: int, compat: str
-) -> Refusal | None:
+) -> None:
     cell = 32 // bits * (1 if compat == "seed" else 4)
     if column % cell:
-        return Refusal(
+        raise _NoPlanError(
             "column offset", f"TCol offset of {column} elements; must be a multiple of {cell} ({cell * bits} bits)"
         )
-    lanes = [it for it in (*target, *form.copies) if it.axis == "TLane"]
-    first = lane + sum(min(0, (it.extent - 1) * it.stride) for it in lanes)
-    last = lane + sum(max(0, (it.extent - 1) * it.stride) for it in lanes)
+    reaches = [(it.extent - 1) * it.stride for it in (*target, *form.copies) if it.axis == "TLane"]
+    first = lane + sum(min(0, reach) for reach in reaches)
+    last = lane + sum(max(0, reach) for reach in reaches)
     if first < 0 or last >= LANES:
-        return Refusal("lane offset", f"the copy writes lanes {first}..{last}; tensor memory has lanes 0..{LANES - 1}")
-    period = swizzle.period
-    if start * bits % (8 * period):
-        return Refusal(
-            "shared offset", f"the region starts at byte {start * bits / 8:g}; must be a multiple of {period}"
+        text = f"the copy writes lanes {first}..{last}; tensor memory has lanes 0..{LANES - 1}"
+        raise _NoPlanError("lane offset", text)
+    if start * bits % (8 * swizzle.period):
+        raise _NoPlanError(
+            "shared offset", f"the region starts at byte {start * bits / 8:g}; must be a multiple of {swizzle.period}"
         )
-    return None
 
 
-def _middle(parts: Parts, bits: int) -> tuple[MiddleLoop, ...] | Refusal:
+def _middle(sources: Row, targets: Row, bits: int) -> tuple[MiddleLoop, ...]:
     loops = []
-    for target, source in zip(parts.target[1], parts.source[1], strict=True):
+    for target, source in zip(targets, sources, strict=True):
         if target.extent == 1:
             continue
-        if target.axis == "TCol" and target.stride * bits % 32:
-            return Refusal(
-                "middle", f"{target.stride * bits} bits between instructions on TCol; must be a multiple of 32"
-            )
-        if target.axis == "TCol" and target.stride < 0:
-            return Refusal("middle", f"a stride of {target.stride} on TCol between instructions; must be positive")
-        if source.stride * bits % (8 * UNIT_BYTES):
-            return Refusal(
-                "middle",
-                f"{source.stride * bits / 8:g} bytes between instructions in shared memory; must be a multiple of 16",
-            )
-        step = target.stride * bits // 32 if target.axis == "TCol" else target.stride << 16
-        loops.append(MiddleLoop(target.extent, source.stride * bits // (8 * UNIT_BYTES), step))
+        along, down = target.stride * bits, source.stride * bits
+        if target.axis == "TCol" and along % 32:
+            raise _NoPlanError("middle", f"{along} bits between instructions on TCol; must be a multiple of 32")
+        if target.axis == "TCol" and along < 0:
+            text = f"a stride of {target.stride} on TCol between instructions; must be positive"
+            raise _NoPlanError("middle", text)
+        if down % UNIT_BITS:
+            text = f"{down / 8:g} bytes between instructions in shared memory; must be a multiple of 16"
+            raise _NoPlanError("middle", text)
+        step = along // 32 if target.axis == "TCol" else target.stride << LANE_SHIFT
+        loops.append(MiddleLoop(target.extent, down // UNIT_BITS, step))
     return tuple(loops)
 
 
-def _reach(plan: CopyPlan) -> Refusal | None:
+def _check_reach(plan: CopyPlan) -> None:
     """Addresses that do not exist, and cells that two instructions would write."""
     tiles = plan.tiles
     if min(tile.smem_offset for tile in tiles) < 0 or min(tile.taddr_offset for tile in tiles) < 0:
-        return Refusal("reach", "the copy reaches before the start of a buffer")
+        raise _NoPlanError("reach", "the copy reaches before the start of a buffer")
     if plan.smem_bytes > ADDRESS_MASK + 1:
-        return Refusal("reach", f"the copy reads up to shared byte {plan.smem_bytes - 1}; a descriptor reaches 262143")
-    clash = overlapping(plan)
-    if clash is not None:
-        return Refusal("overlap", f"two elements go to lane {clash[0]}, column {clash[1]}; each cell takes one")
-    return None
+        text = f"the copy reads up to shared byte {plan.smem_bytes - 1}; a descriptor reaches {ADDRESS_MASK}"
+        raise _NoPlanError("reach", text)
+    # Every instruction writes the same pattern of lanes, moved by less than the distance of its lanes, and the same
+    # number of columns in each; so two of them meet where their first lanes are equal and their columns meet.
+    seen: set[tuple[int, int]] = set()
+    for tile in tiles:
+        for column in range(tile.column, tile.column + plan.form.columns):
+            if (tile.lane, column) in seen:
+                text = f"two elements go to lane {tile.lane}, column {column}; each cell takes one"
+                raise _NoPlanError("overlap", text)
+            seen.add((tile.lane, column))

@@ -4,111 +4,36 @@ A layout is shards, replicas and an offset:
 
     S[(32, 16) : (1 @ TLane, 1 @ TCol)] + R[4 : 32 @ TLane] + 8 @ TCol
 
-`S` places each element (row-major: the last extent is the fastest), `R` repeats the whole tile (here four times, 32
-lanes apart), the offset moves all of it. `apply` gives the place of an element without the replicas; `places` gives
-every copy. All numbers count elements along their axis.
+`S[shape : strides]` places each element (row-major: the last extent is the fastest), `R[shape : strides]` repeats the
+whole tile (here four times, 32 lanes apart), the offset moves all of it. `S[8, 4]` is row-major on the axis `m`.
+`apply` gives the place of an element without the replicas; `places` gives every copy. All numbers count elements along
+their axis.
 
 Source: semantics of TVM's TIRx layouts, measured on apache-tvm 0.27.0.
 
-Tiling on rows of iters: interleave an outer and an inner row dimension by dimension, and take them apart again.
+`tile` interleaves an outer and an inner layout dimension by dimension, `outer_of` takes them apart again:
 
     inner (8, 8) : (8, 1), outer (4, 2) : (2, 1)   ->   (4, 8, 2, 8) : (128, 8, 64, 1)
                                                          the outer strides count whole inner tiles (64 elements)
 
-`direct sum` is the same interleaving with the outer strides as they are.
+`direct_sum` is the same interleaving with the outer strides as they are.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cute_py.argument_checks import check_magnitude, expect, expect_integer, expect_integers, is_integer
 from cute_py.errors import CoordinateError, InvalidTypeError, LayoutError, TmemError, given
 from cute_py.tmem import iters
-from cute_py.tmem import tile_layout as tiling
-from cute_py.tmem.axes import Axis, AxisSum, AxisTerm, axis_name
-from cute_py.tmem.iters import Iter, Row, canonicalize, group, split
+from cute_py.tmem.axes import Axis, AxisSum, AxisTerm, as_term, axis_name
+from cute_py.tmem.iters import Iter, Row, canonicalize, runs
 
 if TYPE_CHECKING:
     import numpy
-
-
-def interleave(
-    outer: Row, inner: Row, outer_shape: Sequence[int], inner_shape: Sequence[int], scale: Mapping[str, int]
-) -> Row | str:
-    """Dimension d of the result is dimension d of `outer`, then dimension d of `inner`.
-
-    Args:
-        scale: what outer strides along an axis are multiplied by.
-    Returns:
-        the row, canonical, or the reason why the rows do not have these dimensions.
-    """
-    runs = []
-    for row, shape in ((outer, outer_shape), (inner, inner_shape)):
-        grouped = group(canonicalize(row), shape)
-        if isinstance(grouped, str):
-            return grouped
-        runs.append(split(*grouped))
-    out: list[Iter] = []
-    for outer_run, inner_run in zip(*runs, strict=True):
-        out += [Iter(it.extent, it.stride * scale.get(it.axis, 1), it.axis) for it in outer_run]
-        out += inner_run
-    return canonicalize(tuple(out))
-
-
-def outer_of(
-    tiled: Row, inner: Row, tiled_shape: Sequence[int], inner_shape: Sequence[int], scale: Mapping[str, int]
-) -> Row | None:
-    """The outer row that, interleaved with `inner`, gives `tiled`; None where there is none."""
-    if len(tiled_shape) != len(inner_shape) or any(t % i for t, i in zip(tiled_shape, inner_shape, strict=True)):
-        return None
-    both = [extent for t, i in zip(tiled_shape, inner_shape, strict=True) for extent in (t // i, i)]
-    grouped = group(canonicalize(tiled), both)
-    wanted = group(canonicalize(inner), inner_shape)
-    if isinstance(grouped, str) or isinstance(wanted, str):
-        return None
-    runs = split(*grouped)
-    for got, want in zip(runs[1::2], split(*wanted), strict=True):
-        if canonicalize(got) != canonicalize(want) and any(it.extent != 1 for it in (*got, *want)):
-            return None
-    outer: list[Iter] = []
-    for it in (it for run in runs[0::2] for it in run):
-        factor = scale.get(it.axis, 1)
-        if it.extent == 1:
-            outer.append(it)
-        elif it.stride % factor:
-            return None
-        else:
-            outer.append(Iter(it.extent, it.stride // factor, it.axis))
-    return tuple(outer)
-
-
-def pack(row: Row, count: int) -> Row | None:
-    """`count` neighbours become one element; None where they are no neighbours on one axis.
-
-    >>> pack((Iter(32, 16, "m"), Iter(16, 1, "m")), 2)
-    (32 : 8, 8 : 1)
-    """
-    if not row or row[-1].extent % count or row[-1].stride != 1 or any(it.stride % count for it in row[:-1]):
-        return None
-    last = row[-1]
-    return (
-        *(Iter(it.extent, it.stride // count, it.axis) for it in row[:-1]),
-        Iter(last.extent // count, 1, last.axis),
-    )
-
-
-def unpack(row: Row, count: int) -> Row:
-    """Each element becomes `count` neighbours, along the axis of the last iter.
-
-    >>> unpack((Iter(32, 16, "m"), Iter(16, 1, "m")), 2)
-    (32 : 32, 16 : 2, 2 : 1)
-    """
-    axis = row[-1].axis if row else "m"
-    return (*(Iter(it.extent, it.stride * count, it.axis) for it in row), Iter(count, 1, axis))
 
 
 Region = Sequence[tuple[int, int]]
@@ -122,7 +47,7 @@ class TileLayout:
             on the reference pages).
 
     >>> from cute_py.tmem.axes import TCol, TLane
-    >>> from cute_py.tmem.spec import R, S
+    >>> from cute_py.tmem.tile_layout import R, S
     >>> demo = S[(32, 16) : (1 @ TLane, 1 @ TCol)] + R[4 : 32 @ TLane]
     >>> demo
     S[(32, 16) : (1 @ TLane, 1 @ TCol)] + R[4 : 32 @ TLane]
@@ -288,10 +213,12 @@ class TileLayout:
         (S[(32, 16) : (16, 1)], (0, 1, 2))
         """
         extents = _shape(shape)
-        grouped = iters.group(self.shard, extents)
-        if isinstance(grouped, str):
-            raise LayoutError(f"the layout can not be grouped by shape {extents}", {"layout": self, "reason": grouped})
-        return TileLayout(grouped[0], self.replica, self.offset), grouped[1]
+        try:
+            row, seps = iters.group(self.shard, extents)
+        except LayoutError as error:
+            facts = {"layout": self, "reason": error.headline}
+            raise LayoutError(f"the layout can not be grouped by shape {extents}", facts) from None
+        return TileLayout(row, self.replica, self.offset), seps
 
     def group_many(self, shapes: Sequence[Sequence[int]]) -> tuple[TileLayout, tuple[tuple[int, ...], ...]]:
         """Split shards so that they refine every one of several shapes of the same size, and where each begins.
@@ -359,10 +286,10 @@ class TileLayout:
             or any(a > b for a, b in itertools.pairwise(edges))
         ):
             raise LayoutError(f"seps = {given(edges)}; must rise from 0 to {len(self.shard)}, the number of shards")
-        runs = iters.split(self.shard, edges)
-        if sorted(perm) != list(range(len(runs))):
-            raise LayoutError(f"perm = {given(list(perm))}; must be a permutation of 0..{len(runs) - 1}")
-        return TileLayout(tuple(itertools.chain(*(runs[p] for p in perm))), self.replica, self.offset)
+        parts = iters.split(self.shard, edges)
+        if sorted(perm) != list(range(len(parts))):
+            raise LayoutError(f"perm = {given(list(perm))}; must be a permutation of 0..{len(parts) - 1}")
+        return TileLayout(tuple(itertools.chain(*(parts[p] for p in perm))), self.replica, self.offset)
 
     def tile(self, outer: TileLayout, outer_shape: Sequence[int], inner_shape: Sequence[int]) -> TileLayout:
         """This layout, repeated as `outer` says: the outer strides count whole tiles (spans of this layout).
@@ -381,28 +308,51 @@ class TileLayout:
 
     def _spans(self) -> dict[str, int]:
         """The span along each axis that a shard of more than one element walks on."""
-        return {it.axis: self.span(it.axis) for it in iters.canonicalize(self.shard)}
+        return {it.axis: self.span(it.axis) for it in canonicalize(self.shard)}
 
     def _interleave(
         self, outer: TileLayout, outer_shape: Sequence[int], inner_shape: Sequence[int], scale: dict[str, int]
     ) -> TileLayout:
+        """Dimension d of the result is dimension d of `outer`, its strides times `scale`, then dimension d of this."""
         expect(outer, TileLayout, "the outer layout")
         shapes = _shape(outer_shape), _shape(inner_shape)
         if len(shapes[0]) != len(shapes[1]):
             raise LayoutError(f"shapes {shapes[0]} and {shapes[1]}; must have the same rank")
-        row = tiling.interleave(outer.shard, self.shard, *shapes, scale)
-        if isinstance(row, str):
-            raise LayoutError(f"the layouts do not tile: {row}", {"outer": outer, "inner": self})
+        try:
+            parts = [runs(canonicalize(of.shard), shape) for of, shape in zip((outer, self), shapes, strict=True)]
+        except LayoutError as error:
+            raise LayoutError(f"the layouts do not tile: {error.headline}", {"outer": outer, "inner": self}) from None
+        row: list[Iter] = []
+        for outer_run, inner_run in zip(*parts, strict=True):
+            row += [Iter(it.extent, it.stride * scale.get(it.axis, 1), it.axis) for it in outer_run]
+            row += inner_run
         return TileLayout(row, self.replica + outer.replica, self.offset + outer.offset).canonicalize()
 
     def outer_of(self, tiled: TileLayout, tiled_shape: Sequence[int], inner_shape: Sequence[int]) -> TileLayout | None:
         """The layout `x` with `self.tile(x, ...) == tiled`, or None if this layout is no inner part of `tiled`."""
         expect(tiled, TileLayout, "the tiled layout")
-        row = tiling.outer_of(tiled.shard, self.shard, _shape(tiled_shape), _shape(inner_shape), self._spans())
-        if row is None or any(copy not in tiled.replica for copy in self.replica):
+        shape, inner = _shape(tiled_shape), _shape(inner_shape)
+        if len(shape) != len(inner) or any(t % i for t, i in zip(shape, inner, strict=True)):
             return None
+        both = [extent for t, i in zip(shape, inner, strict=True) for extent in (t // i, i)]
+        try:
+            parts, wanted = runs(canonicalize(tiled.shard), both), runs(canonicalize(self.shard), inner)
+        except LayoutError:
+            return None
+        for got, want in zip(parts[1::2], wanted, strict=True):
+            if canonicalize(got) != canonicalize(want) and any(it.extent != 1 for it in (*got, *want)):
+                return None
+        spans, row = self._spans(), []
+        for it in itertools.chain(*parts[0::2]):
+            # The outer strides count whole tiles; an extent of 1 has no stride to divide.
+            span = spans.get(it.axis, 1) if it.extent > 1 else 1
+            if it.stride % span:
+                return None
+            row.append(Iter(it.extent, it.stride // span, it.axis))
         rest = list(tiled.replica)
         for copy in self.replica:
+            if copy not in rest:
+                return None
             rest.remove(copy)
         moved = tiled.offset + {axis: -steps for axis, steps in self.offset.as_dict().items()}
         return TileLayout(row, rest, AxisSum(tuple(term for term in moved.terms if term.value)))
@@ -412,15 +362,26 @@ class TileLayout:
 
         Raises:
             LayoutError: the last shard is not `count` or more neighbours, or another stride is no multiple of `count`.
+
+        >>> TileLayout([Iter(32, 16, "m"), Iter(16, 1, "m")]).pack(2)
+        S[(32, 8) : (8, 1)]
         """
-        row = tiling.pack(self.shard, expect_integer(count, "count", 1))
-        if row is None:
+        count = expect_integer(count, "count", 1)
+        *others, last = self.shard or (Iter(1, 0, "m"),)
+        if last.extent % count or last.stride != 1 or any(it.stride % count for it in others):
             raise LayoutError(f"the layout can not be packed into {count} elements", {"layout": self})
-        return TileLayout(row, self.replica, self.offset)
+        row = [Iter(it.extent, it.stride // count, it.axis) for it in others]
+        return TileLayout([*row, Iter(last.extent // count, 1, last.axis)], self.replica, self.offset)
 
     def unpack(self, count: int) -> TileLayout:
-        """Every element as `count` neighbours."""
-        return TileLayout(tiling.unpack(self.shard, expect_integer(count, "count", 1)), self.replica, self.offset)
+        """Every element as `count` neighbours, along the axis of the last shard.
+
+        >>> TileLayout([Iter(32, 16, "m"), Iter(16, 1, "m")]).unpack(2)
+        S[(32, 16, 2) : (32, 2, 1)]
+        """
+        count = expect_integer(count, "count", 1)
+        row = [Iter(it.extent, it.stride * count, it.axis) for it in self.shard]
+        return TileLayout([*row, Iter(count, 1, row[-1].axis if row else "m")], self.replica, self.offset)
 
 
 def _spec(row: Row) -> str:
@@ -487,3 +448,38 @@ def _flatten(coord: tuple[int, ...], shape: tuple[int, ...]) -> int:
     for part, extent in zip(coord, shape, strict=True):
         index = index * extent + part
     return index
+
+
+def _build(spec: object) -> Row:
+    extents: object = spec
+    strides: object = None
+    if isinstance(spec, slice):
+        extents, strides = spec.start, spec.stop
+        if spec.step is not None:
+            raise InvalidTypeError("a layout is written shape : strides; a second colon has no meaning")
+    shape = [expect_integer(e, "an extent") for e in (extents if isinstance(extents, tuple | list) else (extents,))]
+    if strides is None:
+        steps = [AxisTerm(math.prod(shape[d + 1 :]), "m") for d in range(len(shape))]
+    else:
+        steps = [as_term(s) for s in (strides if isinstance(strides, tuple | list) else (strides,))]
+    if len(steps) != len(shape):
+        raise LayoutError(f"{len(shape)} extents and {len(steps)} strides; one stride for each extent")
+    return tuple(Iter(extent, term.value, term.axis) for extent, term in zip(shape, steps, strict=True))
+
+
+class _ShardSpec:
+    """`S[shape : strides]` places elements; `S[8, 4]` is row-major on the axis `m`."""
+
+    def __getitem__(self, spec: object) -> TileLayout:
+        return TileLayout(_build(spec))
+
+
+class _ReplicaSpec:
+    """`R[shape : strides]` repeats a tile; add it to an `S[...]`."""
+
+    def __getitem__(self, spec: object) -> TileLayout:
+        return TileLayout((), _build(spec))
+
+
+S = _ShardSpec()
+R = _ReplicaSpec()

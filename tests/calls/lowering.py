@@ -167,6 +167,7 @@ add("tma.examine", instruction, named={"symbols": "{'smem': 'shared'}"})
 add("tma.verdict", instruction, sm, named={"version": lambda m: m.one_of("(9, 0)", "(8, 0)")})
 method("tma.Examination.min_version", f"tma.examine({INSTRUCTIONS[0]})", sm)
 method("tma.Examination.reasons", f"tma.examine({INSTRUCTIONS[0]})", sm, named={"version": "(8, 0)"})
+method("tma.Examination.why_not", f"tma.examine({INSTRUCTIONS[0]})", sm, named={"version": "(8, 0)"})
 for name, given in (
     ("Examination", ("text", "form", "chosen", "canonical", "canonical_text", "errors", "requirements")),
     ("Verdict", ("text", "arch", "assembles", "canonical", "canonical_text", "min_version", "reasons", "advice")),

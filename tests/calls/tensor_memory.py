@@ -58,7 +58,7 @@ INSTANCES.update(
         "tmem.Iter": "tmem.Iter(4, 32, 'TLane')",
         "tmem.MatrixDescriptor": "tmem.MatrixDescriptor(start=0, leading=16, stride=8)",
         "tmem.MiddleLoop": "tmem.MiddleLoop(2, 1024, 4)",
-        "tmem.Refusal": "tmem.Refusal('a rule', 'a text')",
+        "tmem.Refusal": "tmem.Refusal('a rule', text='a text')",
         "tmem.S2TDescriptorView": VIEW,
         "tmem.Side": "tmem.Side(tmem.S[(32, 16) : (16, 1)], (32, 16), ((0, 32), (0, 16)))",
         "tmem.TensorMemory": "loaded_tmem()",
@@ -230,6 +230,7 @@ add(
     weight=2,
 )
 add("tmem.why_not", "copy_request()")
+add("tmem.check_copy", "copy_request()")
 add("tmem.Side", "tmem.S[(32, 16) : (16, 1)]", "(32, 16)", "((0, 32), (0, 16))")
 SIDES = (
     "tmem.Side(tmem.S[(32, 16) : (16, 1)], (32, 16), ((0, 32), (0, 16)))",
@@ -289,9 +290,11 @@ add("tmem.Demonstration", "tmem_copy()", "loaded_tmem()", "numpy.zeros((128, 32)
 add("tmem.Dispatch", "'copy_async'", "'cuda'", "'smem->tmem'", "10", "()", weight=0.3)
 add(
     "tmem.InstructionForm",
-    *(f"tmem.FORMS_TABLE[3].{f}" for f in ("name", "opcode", "slots", "operands", "section", "targets")),
+    *(f"tmem.FORMS_TABLE[3].{f}" for f in ("name", "family", "opcode", "slots", "operands", "section", "targets")),
     weight=0.3,
 )
+method("tmem.InstructionForm.slot", "tmem.FORMS_TABLE[3]", "'shape'", weight=0.3)
+method("tmem.InstructionForm.expected", "tmem.FORMS_TABLE[6]", "{'shape': '16x32bx2', 'num': 'x1'}", weight=0.3)
 
 # ---- descriptors and operands
 

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cute_py.cli.colours import painted, painted_report, wants_colour
 from cute_py.cli.main import main, one_line, painted_line
+from cute_py.cli.terminal import painted, painted_report, wants_colour
 from cute_py.errors import CuteError
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")

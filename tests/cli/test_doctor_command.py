@@ -121,7 +121,7 @@ def test_what_is_wrong_makes_the_exit_status_1(
 def test_a_missing_package_is_named_with_its_extra(
     monkeypatch: pytest.MonkeyPatch, module: str, ability: str, words: str
 ) -> None:
-    from cute_py.draw.png import monospace_family
+    from cute_py.draw.picture import monospace_family
     from cute_py.gpu.bindings import nvrtc
 
     found = findings_module.importlib.util.find_spec

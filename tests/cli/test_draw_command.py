@@ -13,7 +13,7 @@ import pytest
 
 from cute_py.cli.main import main
 from cute_py.draw.dispatch import draw
-from cute_py.draw.png import monospace_family
+from cute_py.draw.picture import monospace_family
 from cute_py.notation.parse import parse
 from tests.cli.test_commands import shell
 

@@ -13,7 +13,7 @@ import pytest
 
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.encode import encode
-from cute_py.tma.descriptor.json_form import to_json
+from cute_py.tma.descriptor.plain_data import to_json
 from cute_py.tma.descriptor.request import TensorMapTiled
 from tests.cli.test_commands import shell
 

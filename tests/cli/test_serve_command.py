@@ -23,9 +23,8 @@ import pytest
 
 from cute_py.cli import serve_command as serve_http
 from cute_py.cli.serve_command import make_server, query_of
-from cute_py.draw.explorer import explorer_page
+from cute_py.draw.explorer import EXAMPLES, explorer_page
 from cute_py.draw.explorer_answer import answer
-from cute_py.draw.explorer_facts import EXAMPLES
 from cute_py.errors import CuteError, InvalidValueError
 from tests.cli.test_commands import shell
 from tests.draw.explorer_browser import dumped

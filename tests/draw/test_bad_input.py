@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ import sympy
 import cute_py as cute
 import cute_py.draw as draw
 from cute_py import Int, Layout
-from cute_py.draw.table import Cell
 from cute_py.errors import CuteError, FileFormatError, InvalidTypeError, InvalidValueError
 from tests.refusals import Refusal, assert_refused, nested, refusals
 
@@ -73,14 +71,6 @@ REFUSED: list[Refusal] = [
     ("picture's tables", lambda: draw.Picture("", None), InvalidTypeError, "must be a tuple of Table, got NoneType"),  # type: ignore[arg-type]
     ("picture's table", lambda: draw.Picture("", (3,)), InvalidTypeError, "entry 0, must be a Table, got int 3"),  # type: ignore[arg-type]
     ("picture's notes", lambda: draw.Picture("", (), (3,)), InvalidTypeError, "entry 0, must be a str, got int 3"),  # type: ignore[arg-type]
-    ("rows", lambda: replace(TABLE, rows=3), InvalidTypeError, "rows of a table must be a tuple of tuple"),  # type: ignore[arg-type]
-    ("cells", lambda: replace(TABLE, rows=((3,),)), InvalidTypeError, "cells of a table, entry 0, must be a Cell"),  # type: ignore[arg-type]
-    ("labels", lambda: replace(TABLE, row_labels=("0",)), InvalidValueError, "4 rows and 1 row_labels"),
-    ("columns", lambda: replace(TABLE, column_labels=()), InvalidValueError, "a row of 8 columns in a table of 0"),
-    ("cell's text", lambda: Cell(3), InvalidTypeError, "the text of a cell must be a str"),  # type: ignore[arg-type]
-    ("tone", lambda: Cell("", "", 8), InvalidValueError, "the tone of a cell = 8; must be 0 to 7"),
-    ("inside", lambda: Cell("", "", None, (2, 1)), InvalidValueError, "must be two fractions, each 0 to 1"),
-    ("span", lambda: Cell("", "", None, (1, 1), 0), InvalidValueError, "the columns of a cell = 0; must be at least 1"),
 ]  # fmt: skip
 
 

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 import cute_py as cute
-from cute_py.draw.explorer import DOM, ENGINE, engine_source, web_file
+from cute_py.draw.explorer import DOM, ENGINE, EXAMPLES, engine_source, web_file
 from cute_py.draw.explorer_answer import answer, covered
-from cute_py.draw.explorer_facts import EXAMPLES
 from cute_py.layout.trees import leaves
 from cute_py.tma.atom.make import make_tma_copy
 from cute_py.tma.atom.tiles import instructions

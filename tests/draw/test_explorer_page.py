@@ -13,9 +13,8 @@ import pytest
 import cute_py as cute
 from cute_py.cli.main import main
 from cute_py.draw.boxes import draw_boxes
-from cute_py.draw.explorer import explorer_page
+from cute_py.draw.explorer import DEFAULTS, EXAMPLES, explorer_page
 from cute_py.draw.explorer_answer import answer
-from cute_py.draw.explorer_facts import DEFAULTS, EXAMPLES
 from cute_py.tma.atom.make import make_tma_copy
 from cute_py.tma.atom.op import OPS
 from tests.draw.explorer_browser import Node, dumped, page_url

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import cute_py as cute
+from cute_py.draw.explorer import EXAMPLES
 from cute_py.draw.explorer_answer import answer, covered
-from cute_py.draw.explorer_facts import EXAMPLES
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError
 from tests.draw.explorer_node import ask, differences

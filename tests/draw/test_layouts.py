@@ -10,7 +10,7 @@ import cute_py as cute
 from cute_py.draw import draw, draw_compare, draw_layout, draw_tensor, draw_tv
 from cute_py.draw.table import PICTURE_CELLS
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError
-from cute_py.tensor.thread_value import make_layout_tv
+from cute_py.tensor.partition import make_layout_tv
 from tests.draw.structure import cells, words
 
 SIZES = st.integers(1, 4)

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from cute_py.draw import png as png_module
+from cute_py.draw import picture as png_module
 from cute_py.draw.layouts import draw_layout
-from cute_py.draw.png import MOST_PIXELS, monospace_family, opened, png
-from cute_py.draw.style import style_sheet
+from cute_py.draw.picture import MOST_PIXELS, monospace_family, opened, png
+from cute_py.draw.render_svg import style_sheet
 from cute_py.errors import InvalidTypeError, InvalidValueError, MissingPackageError
 from cute_py.layout.layout import Layout
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cute_py.draw.layouts import draw_layout
 from cute_py.draw.picture import Picture
-from cute_py.draw.style import CHARACTER
+from cute_py.draw.render_svg import CHARACTER
 from cute_py.draw.table import (
     AXIS_LIMIT,
     PICTURE_CELLS,
@@ -47,7 +47,7 @@ def test_an_axis_is_whole_or_cut_once(count: int, limit: int) -> None:
 @pytest.mark.parametrize(("count", "cut"), [(AXIS_LIMIT, False), (AXIS_LIMIT + 1, True)])
 def test_the_limit_itself_is_drawn_whole(count: int, cut: bool) -> None:
     assert (None in shown(count)) is cut
-    assert bool(cut_note(count, 1, AXIS_LIMIT)) is cut
+    assert bool(cut_note(count, 1, shown(count), [0])) is cut
 
 
 @given(st.integers(1, 300), st.integers(1, 300), st.integers(1, 16))

@@ -25,8 +25,9 @@ from typing import Any
 import numpy as np
 
 from cute_py.errors import CuteError, DeviceError, TmaTrap
-from cute_py.gpu.kernels.wrappers import REDUCTIONS, Wrapper
-from cute_py.gpu.single import Instruction, run_instructions
+from cute_py.gpu.engine import Job, run_jobs
+from cute_py.gpu.kernels.copy_op import CopyOp
+from cute_py.ptx.forms_copy import REDUCE_KINDS
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import format_row
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
@@ -57,7 +58,7 @@ class Case:
 
     number: int
     label: str
-    job: Instruction
+    job: Job
     windows: tuple[bytes, ...]
     gmem: bytes
     trap: str = ""
@@ -147,7 +148,7 @@ def random_case(number: int) -> Case | None:
 
     rng = np.random.default_rng(number)
     kind = str(rng.choice(KINDS))
-    op = str(rng.choice(REDUCTIONS)) if kind == "reduce" else ""
+    op = str(rng.choice(REDUCE_KINDS)) if kind == "reduce" else ""
     formats = EXECUTES[op] if op and rng.random() < 0.9 else tuple(range(13))
     request = random_request(rng, "load" if kind in ("prefetch", "multicast") else kind, formats)
     im2col = isinstance(request, TensorMapIm2col)
@@ -170,7 +171,7 @@ def random_case(number: int) -> Case | None:
     mask = int(rng.integers(1, 2**CLUSTER)) if kind == "multicast" else 0
     loads = kind in ("load", "prefetch", "multicast")
     hint = str(rng.choice(["evict_first", "evict_last"])) if rng.random() < 0.1 else None
-    wrapper = Wrapper("load" if kind == "multicast" else kind, rank, mode, op, hint, multicast=kind == "multicast")
+    operation = CopyOp("load" if kind == "multicast" else kind, rank, mode, op, hint, multicast=kind == "multicast")
     before = (np.full(window, 0xCD, np.uint8) if loads else filled(row, window, number + 7777)).copy()
     smem, memory, expected, trap = before.copy(), gmem.copy(), 0, ""
     where = {"mode": mode, "gmem_base": BASE}
@@ -189,8 +190,8 @@ def random_case(number: int) -> Case | None:
         trap = f"{problem.cuda_error}: {problem.cause}"
     except CuteError as problem:
         return Case(number, f"{label}: {type(problem).__name__}", None, (), b"", str(problem).splitlines()[0])  # type: ignore[arg-type]
-    job = Instruction(
-        wrapper,
+    job = Job(
+        operation,
         descriptor,
         coords,
         window=before.tobytes(),
@@ -275,7 +276,7 @@ def main() -> int:
             mine = [case for case in runs if (case.job.mask != 0) == (cluster > 1)]
             for start in range(0, len(mine), options.batch):
                 part = mine[start : start + options.batch]
-                outcomes = run_instructions([case.job for case in part], cluster=cluster, device=device)
+                outcomes = run_jobs([case.job for case in part], cluster=cluster, device=device)
                 for case, outcome in zip(part, outcomes, strict=True):
                     reason = difference(case, outcome.windows, outcome.gmem, outcome.completed)
                     if reason:

@@ -7,22 +7,22 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from cute_py.gpu.kernels.wrappers import Wrapper
-from cute_py.gpu.single import Instruction, Outcome, run_instructions
+from cute_py.gpu.engine import Job, Outcome, run_jobs
+from cute_py.gpu.kernels.copy_op import CopyOp
 from cute_py.tma.descriptor.encode import encode
 from tests.tma.run.emulator.recorded import BASE, filled, tensor_map
 
 T = TypeVar("T")
 
 
-def wrapper_of(row: dict[str, Any], kind: str) -> Wrapper:
+def op_of(row: dict[str, Any], kind: str) -> CopyOp:
     mode = "tile" if row["kind"] == "tiled" else "im2col"
-    return Wrapper(kind, row["rank"], mode, op=row.get("op", "") if kind == "reduce" else "")
+    return CopyOp(kind, row["rank"], mode, op=row.get("op", "") if kind == "reduce" else "")
 
 
-def load_job(row: dict[str, Any]) -> Instruction:
-    return Instruction(
-        wrapper_of(row, "load"),
+def load_job(row: dict[str, Any]) -> Job:
+    return Job(
+        op_of(row, "load"),
         encode(tensor_map(row)),
         tuple(row["coords"]),
         window=b"\xcd" * row["smem_bytes"],
@@ -33,9 +33,9 @@ def load_job(row: dict[str, Any]) -> Instruction:
     )
 
 
-def store_job(row: dict[str, Any], kind: str) -> Instruction:
-    return Instruction(
-        wrapper_of(row, kind),
+def store_job(row: dict[str, Any], kind: str) -> Job:
+    return Job(
+        op_of(row, kind),
         encode(tensor_map(row)),
         tuple(row["coords"]),
         window=filled(row, row["smem_bytes"], row["seed"] + 7777).tobytes(),
@@ -56,9 +56,9 @@ def wanted_gmem(row: dict[str, Any]) -> bytes:
     return before.tobytes()
 
 
-def run_unchecked(job: Instruction, cluster: int = 1) -> list[Outcome]:
+def run_unchecked(job: Job, cluster: int = 1) -> list[Outcome]:
     """Launch whatever it is; for traps, in a process of its own."""
-    return run_instructions([job], validate=False, cluster=cluster)
+    return run_jobs([job], validate=False, cluster=cluster)
 
 
 def batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:

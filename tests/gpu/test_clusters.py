@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.kernels.bulk import copy_bulk, exchange_bulk
+from benchmarks.kernels.multicast import load_cluster
 from cute_py.dtypes import as_dtype
 from cute_py.gpu.arrays import ArrayView, compact_strides
 from cute_py.gpu.device import Device, DeviceBuffer
+from cute_py.gpu.engine import Job, run_jobs
 from cute_py.gpu.groups import prepare_groups
-from cute_py.gpu.kernels.bulk import copy_bulk, exchange_bulk
-from cute_py.gpu.kernels.multicast import load_cluster
+from cute_py.gpu.kernels.copy_op import CopyOp
 from cute_py.gpu.kernels.walk import cover
-from cute_py.gpu.kernels.wrappers import Wrapper
 from cute_py.gpu.launch import Parameters, PreparedLaunch, WaitRecord, load_kernel
-from cute_py.gpu.single import Instruction, run_instructions
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapTiled
 
@@ -30,8 +30,8 @@ def test_a_mask_says_who_receives(device: Device, cluster: int) -> None:
     row = encode(TensorMapTiled(1, 0, (256, 128), (512,), (64, 8)))
     masks = [1, 2**cluster - 1, 0b10, 2 ** (cluster - 1), 0b0101 & (2**cluster - 1) or 1]
     jobs = [
-        Instruction(
-            Wrapper("load", 2, multicast=True),
+        Job(
+            CopyOp("load", 2, multicast=True),
             row,
             (64 * (i % 4), 5 * i),
             window=b"\x11" * 1024,
@@ -43,7 +43,7 @@ def test_a_mask_says_who_receives(device: Device, cluster: int) -> None:
         for i, mask in enumerate(masks)
     ]
     tensor = np.frombuffer(gmem, np.uint16).reshape(128, 256)
-    for job, outcome in zip(jobs, run_instructions(jobs, cluster=cluster, device=device), strict=True):
+    for job, outcome in zip(jobs, run_jobs(jobs, cluster=cluster, device=device), strict=True):
         x, y = job.coords
         box = np.ascontiguousarray(tensor[y : y + 8, x : x + 64]).tobytes()
         assert outcome.completed

@@ -7,10 +7,10 @@ import pytest
 
 from cute_py.errors import DeviceError, InvalidValueError
 from cute_py.gpu.device import Device
-from cute_py.gpu.engine import GpuEngine
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
 from cute_py.tma.emulator.emulator import Emulator
+from tests.gpu.gpu_engine import GpuEngine
 
 BASE = 0x7F00_0000_0000
 

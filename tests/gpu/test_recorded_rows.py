@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cute_py.gpu.device import Device
-from cute_py.gpu.single import run_instructions
+from cute_py.gpu.engine import run_jobs
 from tests.gpu.recorded_jobs import batches, load_job, store_job, wanted_gmem, wanted_window
 from tests.oracle.records import rows, tally
 
@@ -17,7 +17,7 @@ def test_loads(device: Device, name: str) -> None:
     recorded = rows(name)
     wrong = []
     for batch in batches(recorded, BATCH):
-        for row, outcome in zip(batch, run_instructions([load_job(row) for row in batch], device=device), strict=True):
+        for row, outcome in zip(batch, run_jobs([load_job(row) for row in batch], device=device), strict=True):
             same = outcome.windows[0] == wanted_window(row) and outcome.completed == row["completed"]
             if not same:
                 wrong.append(row)
@@ -33,7 +33,7 @@ def test_stores(device: Device, name: str, kind: str) -> None:
     wrong = []
     for batch in batches(recorded, BATCH):
         jobs = [store_job(row, kind) for row in batch]
-        for row, outcome in zip(batch, run_instructions(jobs, device=device), strict=True):
+        for row, outcome in zip(batch, run_jobs(jobs, device=device), strict=True):
             if outcome.gmem != wanted_gmem(row) or not outcome.completed:
                 wrong.append(row)
     tally(f"{name} on this device", len(recorded) - len(wrong), len(recorded))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from benchmarks.kernels.replace import IMMEDIATE_FIELDS, REPLACE_JOB, ReplaceCase, replace_fields
 from cute_py.gpu.device import Device, DeviceBuffer
-from cute_py.gpu.kernels.replace import IMMEDIATE_FIELDS, REPLACE_JOB, ReplaceCase, replace_fields
 from cute_py.gpu.launch import Parameters, PreparedLaunch, load_kernel
 from tests.oracle.records import rows, tally
 

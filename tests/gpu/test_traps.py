@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from cute_py.errors import DeviceError, InvalidValueError
 from cute_py.gpu.device import Device
+from cute_py.gpu.engine import Job, run_jobs
 from cute_py.gpu.isolate import call_isolated
-from cute_py.gpu.single import Facts, Instruction, run_instruction, why_not_run
 from cute_py.tma.descriptor.encode import encode
-from cute_py.tma.descriptor.formats import format_row
-from tests.gpu.recorded_jobs import run_unchecked, wrapper_of
+from tests.gpu.recorded_jobs import op_of, run_unchecked
 from tests.oracle.records import rows
 from tests.tma.run.emulator.recorded import BASE, tensor_map
 
 MIB = 2**20
 
 
-def trap_job(row: dict[str, Any]) -> Instruction:
-    kind, mode = row["instruction"].split("_") if "_" in row["instruction"] else (row["instruction"], "tile")
-    spatial = range(row["rank"] - 2)
-    first = 0 if row["interleave"] else 1
-    box = tuple(
-        (row["lower_corner"][i], row["dims"][first + i] - 1 + row["upper_corner"][i])
-        for i in spatial
-        if mode == "im2col" and kind == "load"
-    )
-    bad = mode == "im2col" and kind == "store" and (min(row["lower_corner"]) < 0 or max(row["upper_corner"]) > 0)
-    facts = Facts(format_row(row["data_type"]).bytes, bool(row["interleave"]), box, bad)
-    return Instruction(
-        wrapper_of(row, kind),
+def trap_job(row: dict[str, Any]) -> Job:
+    kind = row["instruction"].split("_")[0]
+    return Job(
+        op_of(row, kind),
         encode(tensor_map(row)),
         tuple(row["coords"]),
         window=bytes(MIB // 8),
@@ -39,7 +30,6 @@ def trap_job(row: dict[str, Any]) -> Instruction:
         gmem=bytes(2 * MIB),
         gmem_base=BASE,
         im2col_offsets=tuple(row.get("im2col_offsets") or ()) if kind == "load" else (),
-        facts=facts,
     )
 
 
@@ -61,12 +51,8 @@ def test_a_trap_stays_in_its_process(device: Device, row: dict[str, Any]) -> Non
     device.synchronize()
 
 
-def test_an_unaligned_coordinate_is_refused_before_the_launch(device: Device) -> None:
-    row = next(
-        row
-        for row in rows("h200_traps")
-        if row["instruction"] == "load_tile" and why_not_run(trap_job(row)) and not row["interleave"]
-    )
+def test_an_instruction_with_a_wrong_operand_is_refused_before_the_launch(device: Device) -> None:
+    job = trap_job(chosen()[0])
     with pytest.raises(InvalidValueError, match="nothing was launched"):
-        run_instruction(trap_job(row), device=device)
+        run_jobs([replace(job, coords=(*job.coords, 0))], device=device)
     device.synchronize()

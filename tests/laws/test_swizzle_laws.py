@@ -11,10 +11,17 @@ from hypothesis import strategies as st
 import cute_py as cute
 from cute_py import ComposedLayout, Int, Layout, Swizzle
 from cute_py.errors import LayoutError, StaticAssertError
-from cute_py.layout.linear import why_not_linear
 from cute_py.testing.strategies import coordinates_of, flat, layouts, slices_of, swizzled_layouts, swizzles, table
 
 POWERS = layouts(kinds=("compact", "zeros"), sizes=(1, 2, 4, 8), max_rank=2)
+
+
+def is_linear(layout: Any) -> bool:
+    try:
+        cute.linear(layout)
+    except LayoutError:
+        return False
+    return True
 
 
 def bitwise(swizzle: Swizzle, offset: int) -> int:
@@ -119,7 +126,7 @@ def test_dividing_a_swizzled_layout_divides_its_domain(layout: ComposedLayout, d
 
 @given(swizzled_layouts())
 def test_the_linear_view_is_the_function_and_comes_back(layout: ComposedLayout) -> None:
-    assume(why_not_linear(layout) is None)
+    assume(is_linear(layout))
     view = cute.linear(layout)
     n = int(cute.size(layout))
     assert [view(i) for i in range(n)] == table(layout)
@@ -134,7 +141,7 @@ def test_the_linear_view_is_the_function_and_comes_back(layout: ComposedLayout) 
 
 @given(swizzled_layouts())
 def test_the_linear_inverse(layout: ComposedLayout) -> None:
-    assume(why_not_linear(layout) is None and cute.is_bijective(layout))
+    assume(is_linear(layout) and cute.is_bijective(layout))
     inverse = cute.linear(layout).inverse()
     assert [inverse(o) for o in table(layout)] == list(range(int(cute.size(layout))))
     assert cute.linear(layout).compose(inverse).columns == tuple(1 << k for k in range(len(inverse.columns)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ import sympy
 import cute_py as cute
 from cute_py import ComposedLayout, E, Int, Layout, Swizzle
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, LayoutError
-from cute_py.layout.linear import why_not_linear
 from cute_py.layout.offsets import MAX_ELEMENTS
 
 HUGE = Layout((2**40, 2**30), (2**30, 1))
@@ -122,8 +122,7 @@ def test_coordinates_of_what_is_not_reached_are_refused() -> None:
     ids=str,
 )
 def test_why_not_linear(layout: Any, reason: str) -> None:
-    assert why_not_linear(layout) == reason
-    with pytest.raises(LayoutError):
+    with pytest.raises(LayoutError, match=re.escape(f"no F2 view: {reason}")):
         cute.linear(layout)
 
 
@@ -288,7 +287,8 @@ def test_the_f2_view_through_a_layout_ends_at_its_domain() -> None:
         view = cute.linear(whole)
         assert [view(i) for i in range(int(cute.size(inner)))] == [whole(i) for i in range(int(cute.size(inner)))]
     for start, inner in ((0, Layout(64)), (32, Layout(16))):
-        assert "beyond the domain of the outer" in str(why_not_linear(ComposedLayout(rows, start, inner)))
+        with pytest.raises(LayoutError, match="beyond the domain of the outer"):
+            cute.linear(ComposedLayout(rows, start, inner))
 
 
 @pytest.mark.parametrize("coordinate", [(1, 2), (np.arange(2), np.arange(2)), (np.arange(2), 1, 2)])

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from cute_py.dtypes import as_dtype
 from cute_py.errors import EmissionError, InvalidValueError, ParseError, UnknownFactError
 from cute_py.ptx.check import examine, verdict
 from cute_py.ptx.entry_points import entry_point
 from cute_py.ptx.reasons import why_not
 from cute_py.ptx.render import ptx
 from cute_py.tma.dialect.copy_shape import copy_shape
-from cute_py.tma.dialect.lowering import lower
-from cute_py.tma.dialect.phases import PHASES
-from cute_py.tma.dialect.stage_verifiers import verify_async_copy, verify_descriptor
+from cute_py.tma.dialect.lowering import PHASES, lower
 from cute_py.tma.exports.rebind import rebind_sequence
 from cute_py.tma.exports.templates import (
     ACQUIRE_FENCE,
@@ -195,17 +192,6 @@ def test_the_phases_by_name() -> None:
         "mbarrier emission",
         "wait sinking",
         "diagnostic finalization",
-    )
-
-
-def test_the_verifiers_words() -> None:
-    assert verify_descriptor((4, 8), as_dtype("bf16"), alignment=64, smem_compatible=False)[::2] == (
-        "expected tma descriptor pointer to have alignment at least 128",
-        "smem layout is not TMA compatible",
-    )
-    assert verify_async_copy("tma_load", 2, 3, 64, 2) == (
-        "tmaBoxDim and atomBoxDim length mismatch",
-        "mcast is not supported for TMA load with less than 128bytes per atom",
     )
 
 

@@ -1,7 +1,6 @@
 """Every recorded verdict of ptxas on an instruction text, against ours: accepted or not, and from which version.
 
-The recorded texts use the registers %r, %rd, %h and the symbols gmap (global) and smem (shared). tcgen05 texts belong
-to the tensor-memory package and are counted as not covered.
+The recorded texts use the registers %r, %rd, %h and the symbols gmap (global) and smem (shared).
 """
 
 from __future__ import annotations
@@ -9,18 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import pytest
-
-from cute_py.errors import UnknownFactError
 from cute_py.ptx.check import examine, verdict
 from cute_py.targets import version_of
 from tests.oracle.records import rows, tally
 
-ELSEWHERE = "tcgen05"
-
 
 def covered() -> list[dict[str, Any]]:
-    return [row for row in rows("ptx_matrix") if ELSEWHERE not in row["family"]]
+    return list(rows("ptx_matrix"))
 
 
 def disagreements(row: dict[str, Any]) -> list[str]:
@@ -40,9 +34,7 @@ def disagreements(row: dict[str, Any]) -> list[str]:
 
 def test_every_recorded_verdict_and_version() -> None:
     wrong = {row["id"]: found for row in covered() if (found := disagreements(row))}
-    skipped = Counter(row["family"] for row in rows("ptx_matrix") if ELSEWHERE in row["family"])
-    names = [f"{family} ({count})" for family, count in sorted(skipped.items())]
-    tally("ptx_matrix", len(covered()) - len(wrong), len(rows("ptx_matrix")), names)
+    tally("ptx_matrix", len(covered()) - len(wrong), len(covered()))
     assert wrong == {}
 
 
@@ -72,11 +64,6 @@ def test_acceptance_counts_over_all_rows_are_the_recorded_ones() -> None:
             recorded[arch] += found["ok"]
             ours[arch] += verdict(row["text"], arch).assembles
     assert ours == recorded
-
-
-def test_a_text_that_another_package_judges_is_not_guessed() -> None:
-    with pytest.raises(UnknownFactError, match="tensor-memory instructions are judged"):
-        examine("tcgen05.wait::ld.sync.aligned;")
 
 
 def test_the_comparison_can_fail() -> None:

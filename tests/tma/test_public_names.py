@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import pkgutil
 import subprocess
 import sys
 
@@ -33,6 +34,15 @@ def test_every_name_is_listed_and_found() -> None:
     for name in tma.__all__:
         assert getattr(tma, name) is not None
     assert not [name for name in dir(tma) if name.startswith("_") or inspect.ismodule(getattr(tma, name))]
+
+
+def test_lower_is_the_function_whatever_was_imported() -> None:
+    """No submodule takes its place, at the first access or after all of them."""
+    first = tma.lower
+    for found in pkgutil.walk_packages(tma.__path__, "cute_py.tma."):
+        importlib.import_module(found.name)
+    assert inspect.isfunction(first)
+    assert tma.lower is first is cute.tma.lower is importlib.import_module("cute_py.tma.dialect").lower
 
 
 @pytest.mark.parametrize("package", [*ON_FIRST_USE, "cute_py.tma.simulate"])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cute_py.errors import InvalidTypeError, TmemError
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
-from cute_py.layout.pointer_flagged import smem_ptr_flag
+from cute_py.layout.recast import smem_ptr_flag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.tmem import (
     R,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from cute_py import tma
 from cute_py.errors import EmissionError, ParseError, UnknownFactError
 from cute_py.ptx.assembler import assemble_each, find_ptxas
-from cute_py.tmem import FORMS_TABLE, examine, mnemonic, why_not_instruction
+from cute_py.ptx.forms_tcgen05 import CP_MULTICASTS
+from cute_py.tmem import FORMS, FORMS_TABLE, examine, mnemonic, why_not_instruction
 
 ALLOC = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], {};"
 DEALLOC = "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r1, {};"
@@ -21,6 +23,14 @@ TEXTS: list[tuple[str, bool]] = [
     (CP.format("[%rd1], %rd2"), False),
     (CP.format("[%r1], %r2"), False),
     (CP.format("%r1, %rd2"), False),
+    (CP.format("[smem], %rd2"), False),
+    ("tcgen05.alloc.cta_group::1.sync.aligned.b32 [gmap], 32;", True),
+    ("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [gmap], 32;", False),
+    ("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [16], 32;", False),
+    ("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%h1], 32;", False),
+    ("tcgen05.dealloc.cta_group::1.sync.aligned.b32 5, 32;", True),
+    ("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%h1];", False),
+    ("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [gmap];", False),
     ("@%p1 " + CP.format("[%r1], %rd2"), True),
     ("tcgen05.cp.cta_group::1.cta_group::2.32x128b.warpx4 [%r1], %rd2;", False),
     ("tcgen05.cp.cta_group::1.32x128b.warpx4.b8x16.b4x16_p64.b6x16_p32 [%r1], %rd2;", False),
@@ -68,7 +78,9 @@ def test_versions_and_architectures() -> None:
     text = "tcgen05.wait::ld.sync.aligned;"
     assert why_not_instruction(text, "sm_103a", (8, 7)) == ["sm_103a needs PTX 8.8 or newer; got 8.7"]
     assert why_not_instruction(text, "sm_103a", (8, 8)) == []
-    assert "needs one of sm_100a" in why_not_instruction(text, "sm_120a")[0]
+    assert why_not_instruction(text, "sm_120a") == [
+        "tcgen05.wait::ld needs an a or f variant of sm_100, sm_103 or sm_110; got sm_120a"
+    ]
     assert examine("tcgen05.shift.cta_group::1.down [%r1];").min_version("sm_100f") is None
     assert why_not_instruction("tcgen05.mma.cta_group::1.kind::i8 [%r1], %rd1, %rd2, %r3, %p1;", "sm_103a")
 
@@ -93,7 +105,7 @@ def test_the_reason_names_what_is_wrong() -> None:
         "tcgen05.mma with .kind::mxf4nvf4 needs PTX 8.7 or newer; got 8.6"
     ]
     assert why_not_instruction(four, "sm_103f") == [
-        "tcgen05.mma with .scale_vec::4X needs one of sm_100a, sm_103a, sm_110a; got sm_103f"
+        "tcgen05.mma with .scale_vec::4X needs sm_100a, sm_103a or sm_110a; got sm_103f"
     ]
     assert examine(SCALED.format("mxf4nvf4.block_scale")).errors == (
         "kind::mxf4nvf4 needs one of .scale_vec::2X, .scale_vec::4X, .block16, .block32",
@@ -101,11 +113,14 @@ def test_the_reason_names_what_is_wrong() -> None:
     assert examine(SCALED.format("mxf4.block_scale.block16")).errors == ("kind::mxf4 takes .scale_vec::2X, .block32",)
     dense = "tcgen05.mma.cta_group::1.kind::{} [%r1], %rd1, %rd2, %r3, %p1{};"
     assert why_not_instruction(dense.format("f16", ", 3"), "sm_110a") == [
-        "tcgen05.mma with input scale needs one of sm_100a, sm_100f, sm_103a, sm_103f; got sm_110a"
+        "tcgen05.mma with operand input_scale needs an a or f variant of sm_100 or sm_103; got sm_110a"
     ]
     assert examine(dense.format("f8f6f4", ", 3")).errors == ("kind::f8f6f4 has no input scale",)
-    assert "must be an immediate within 0..15" in examine(dense.format("tf32", ", 16")).errors[0]
-    assert "must be an address in a 32-bit register" in examine(dense.format("f16.ashift", "")).errors[0]
+    assert examine(dense.format("tf32", ", 16")).errors == ("input_scale = 16; expected 0..15",)
+    assert examine(dense.format("f16.ashift", "")).errors == (
+        "a %rd1: expected a tensor-memory address in a 32-bit register",
+    )
+    assert examine(ALLOC.format(96)).errors == ("columns = 96; expected 32, 64, 128, 256, 512",)
     assert why_not_instruction("tcgen05.wait::cp.sync.aligned;", "sm_100a") == [
         "ptxas 13.0.88 knows no instruction tcgen05.wait::cp.sync.aligned"
     ]
@@ -121,7 +136,7 @@ def test_the_name_of_a_scaled_instruction() -> None:
 
 
 def test_what_the_table_does_not_cover() -> None:
-    with pytest.raises(UnknownFactError, match=r"mov\.b32 is no tcgen05 instruction"):
+    with pytest.raises(UnknownFactError, match=r"no row of the instruction table has the opcode of mov\.b32"):
         examine("mov.b32 %r1, %r2;")
     with pytest.raises(ParseError):
         examine("")
@@ -129,3 +144,36 @@ def test_what_the_table_does_not_cover() -> None:
 
 def test_every_row_has_a_source() -> None:
     assert all(row.section.startswith("tcgen05.") and row.targets for row in FORMS_TABLE)
+
+
+def test_one_table_judges_all_instructions() -> None:
+    """The verdict and why_not of `cute.tma` take what `why_not_instruction` takes, and for the same reasons."""
+    assert set(FORMS_TABLE) <= set(tma.FORMS)
+    for text, _ in TEXTS:
+        for arch in ("sm_90a", "sm_100a", "sm_103f"):
+            said = tma.verdict(text, arch)
+            assert list(said.reasons) == why_not_instruction(text, arch)
+            assert tma.why_not(text, arch) == said.why_not
+    absent = tma.verdict("tcgen05.wait::cp.sync.aligned;", "sm_100a")
+    assert not absent.assembles
+    assert absent.why_not == "ptxas 13.0.88 knows no instruction tcgen05.wait::cp.sync.aligned"
+    assert tma.verdict(SCALED.format("mxf4nvf4.block_scale.scale_vec::4X"), "sm_100a").assembles
+    assert tma.verdict("clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p1, %q1;", "sm_100").assembles
+
+
+def test_the_writer_writes_them() -> None:
+    assert tma.ptx("tcgen05.mma.block_scale", kind="mxf4nvf4", scale="scale_vec::4X", cta_group=1, arch="sm_100a") == (
+        "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X [%r1], %rd2, %rd2, %r4, [%r1], [%r1], %p1;"
+    )
+    load = tma.ptx("tcgen05.ld", shape="32x32b", num="x2", operands={"registers": ("%r1", "%r2"), "taddr": "%r9"})
+    assert load == "tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r1, %r2}, [%r9];"
+    with pytest.raises(EmissionError, match="moves 256 registers; must be at most 128"):
+        tma.ptx("tcgen05.st", shape="16x128b", num="x128")
+    with pytest.raises(EmissionError, match=r"tcgen05\.wait::ld needs an a or f variant"):
+        tma.ptx("tcgen05.wait::ld", arch="sm_120a")
+
+
+def test_the_forms_of_a_copy_are_those_of_the_table() -> None:
+    assert [(shape, multicast) for shape, some in CP_MULTICASTS.items() for multicast in some] == [
+        (form.shape, form.multicast) for form in FORMS
+    ]

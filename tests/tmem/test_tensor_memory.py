@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cute_py.errors import RaceError, TmemError, UnknownFactError, WouldHangError
+from cute_py.ptx.forms_tcgen05 import COUNTS, MAX_REGISTERS, SHAPE_REGISTERS
 from cute_py.tma.emulator.mbarrier import Mbarrier
 from cute_py.tmem import (
     FORMS,
@@ -22,7 +23,6 @@ from cute_py.tmem import (
     source_addresses,
 )
 from cute_py.tmem.cp_forms import WARPX4
-from cute_py.tmem.instruction_forms import COUNTS, MAX_REGISTERS, SHAPE_REGISTERS
 from cute_py.tmem.tensor_memory import STATUS
 
 SMEM = (numpy.arange(1 << 16) * 2654435761 >> 7).astype(numpy.uint8)

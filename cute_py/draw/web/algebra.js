@@ -1,10 +1,10 @@
 /* Layout algebra.
 
-   cute_py/layout/layout.py, arithmetic.py     Layout, productOf, ceilDiv, compactLeft, crd2idx
+   cute_py/layout/layout.py, int_tuple.py      Layout, productOf, ceilDiv, compactLeft, crd2idx
    cute_py/layout/coalesce.py                  coalesced, coalescedBeyond, filtered
    cute_py/layout/composition.py               composeTrees, composition
    cute_py/layout/inverse.py, complement.py    rightInverse, complement (integer strides)
-   cute_py/layout/divide.py, product.py        logicalDivide, zippedDivide, tileToShape
+   cute_py/layout/tiling.py                    logicalDivide, zippedDivide, tileToShape
    cute_py/layout/recast.py                    recastLayout */
 
 class Layout {

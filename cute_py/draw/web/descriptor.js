@@ -1,7 +1,7 @@
 /* Tensor maps of tiles: rules, bits, what is legal and may surprise. All limits, positions and words are FACTS.
 
-   cute_py/tma/descriptor/violations.py, limits.py, arch.py     violations
-   cute_py/tma/descriptor/encode.py, fields.py, notes.py        encode
+   cute_py/tma/descriptor/violations.py, limits.py              violations
+   cute_py/tma/descriptor/encode.py, fields.py                  encode
    cute_py/tma/descriptor/describe.py                           fieldTable
    cute_py/tma/descriptor/hazards.py                            hazards
 

@@ -3,7 +3,7 @@
    cute_py/draw/explorer_answer.py        answer: the same dictionary, made by the library
    cute_py/tma/atom/make.py          inspect: the order of the checks of make_tma_atom
    cute_py/tma/atom/atom.py     the numbers of an atom
-   cute_py/tma/atom/check.py    whyNotFits
+   cute_py/tma/atom/tile_atom.py    whyNotFits
    cute_py/tma/atom/op.py                 whyNotOn, receivesSlices, whyNotShared
 
    Load after facts, leaf, algebra, parse, gbasis, plan, descriptor, tile and fixes. */

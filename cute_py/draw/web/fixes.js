@@ -1,6 +1,6 @@
 /* Ways out of a refusal, each tried before it is told: changes of the page's fields.
 
-   cute_py/tma/atom/fixes.py         pythonFixes: the same candidates in the same order and words
+   cute_py/tma/atom/make.py         pythonFixes: the same candidates in the same order and words
    cute_py/tma/atom/smem_layout.py        canonicalLayout
 
    pageFixes adds what a form can do and an argument can't: write sizes as static ones, move the address, and so on. */

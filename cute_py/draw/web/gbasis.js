@@ -1,8 +1,7 @@
 /* The G-basis: which box of the global tensor one instruction moves.
 
    cute_py/tma/atom/gbasis.py            makeVMap, constructGBasis, splitBasis
-   cute_py/tma/atom/gbasis.py     coalesce256
-   cute_py/tma/atom/collapsed.py        exactPart, whyNotCollapsed */
+   cute_py/tma/atom/gbasis.py     coalesce256, exactPart, whyNotCollapsed */
 
 const MAX_BOX_EXTENT = BigInt(FACTS.max_box);
 const MAX_TMA_RANK = FACTS.max_rank;

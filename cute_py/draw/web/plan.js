@@ -1,11 +1,11 @@
 /* From a G-basis to the numbers of a tensor map, and the TMA tensor.
 
-   cute_py/tma/atom/plan.py               planTiled, multicastBox, tmaStrides
-   cute_py/tma/atom/tma_tensor.py         tmaTensorText
-   cute_py/tma/atom/swizzle_mode.py       whyNotSwizzle, swizzleRow
-   cute_py/tma/atom/check.py         layoutModes, reasons
-   cute_py/tma/atom/check.py      whyNotFilled
-   cute_py/tma/atom/check.py     whyNotUnits */
+   cute_py/tma/atom/plan.py               planTiled, multicastBox, tmaStrides, layoutModes
+   cute_py/tma/atom/partition.py          tmaTensorText
+   cute_py/tma/atom/op.py                 whyNotSwizzle, swizzleRow
+   cute_py/tma/atom/make.py               reasons
+   cute_py/tma/atom/atom.py               whyNotFilled
+   cute_py/tma/atom/tile_atom.py          whyNotUnits */
 
 /** Python's format(x, "g") of a number of 8ths. */
 function general(numerator, denominator) {

@@ -10,22 +10,20 @@ from __future__ import annotations
 from typing import Final
 
 from cute_py.errors import InvalidValueError
-from cute_py.gpu.kernels.source import KernelSource, assemble
+from cute_py.gpu.kernels.copy_op import CopyOp, device_functions
+from cute_py.gpu.kernels.source import KernelSource, make_kernel
 from cute_py.gpu.kernels.walk import TileWalk
-from cute_py.gpu.kernels.wrappers import Wrapper, wrappers
 
 BARRIER_BYTES: Final = 128
 """Shared memory behind the tiles: up to 16 barriers of 8 bytes."""
 
-TAIL: Final = r"""
+_TILES: Final = r"""
 __device__ __forceinline__ void copy_tail(const u8* source, u8* destination) {
   if (TAIL_BYTES && blockIdx.x == 0) {
     for (u32 i = threadIdx.x; i < TAIL_BYTES; i += THREADS) destination[i] = source[i];
   }
 }
-"""
 
-_BODY: Final = r"""
 __device__ __forceinline__ void load_tile(u32 tile, u32 shared, u32 barrier, const TensorMap* map) {
   expect_bytes(barrier, TILE_BYTES);
   %(load)s(shared, map, barrier, %(coordinates)s);
@@ -33,6 +31,9 @@ __device__ __forceinline__ void load_tile(u32 tile, u32 shared, u32 barrier, con
 __device__ __forceinline__ void store_tile(u32 tile, u32 shared, const TensorMap* map) {
   %(store)s(shared, map, %(coordinates)s);
 }
+"""
+
+_BODY: Final = r"""
 extern "C" __global__ void __launch_bounds__(THREADS) copy_once(
     const __grid_constant__ TensorMap source, const __grid_constant__ TensorMap destination,
     const u8* tail_source, u8* tail_destination, ErrorRecord* record) {
@@ -46,12 +47,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_once(
   barrier_init_done();
 #pragma unroll
   for (u32 i = 0; i < PER_BLOCK; ++i)
-    if (TILES %% PER_BLOCK == 0 || first + i < TILES)
+    if (TILES % PER_BLOCK == 0 || first + i < TILES)
       load_tile(first + i, base + i * STAGE_BYTES, barriers + 8 * i, &source);
   prefetch_map(&destination);
 #pragma unroll
   for (u32 i = 0; i < PER_BLOCK; ++i)
-    if (TILES %% PER_BLOCK == 0 || first + i < TILES) {
+    if (TILES % PER_BLOCK == 0 || first + i < TILES) {
       if (!wait(barriers + 8 * i, 0, i, TILE_BYTES, record)) return;
       store_tile(first + i, base + i * STAGE_BYTES, &destination);
       commit_group();
@@ -61,9 +62,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_once(
 """
 
 
-def tile_functions(load: Wrapper, store: Wrapper, walk: TileWalk) -> dict[str, str]:
-    """What the bodies of copies fill in: names of the wrappers and the coordinates of `tile`."""
-    return {"load": load.name, "store": store.name, "coordinates": ", ".join(walk.expressions("tile"))}
+def tile_functions(load: CopyOp, store: CopyOp, walk: TileWalk) -> str:
+    """What the copies of whole tensors share: the tail, and loads and stores of the tile with a number."""
+    coordinates = ", ".join(walk.expressions("tile"))
+    return _TILES % {"load": load.name, "store": store.name, "coordinates": coordinates}
 
 
 def stage_bytes(window_bytes: int) -> int:
@@ -101,8 +103,8 @@ def copy_once(
     if not 1 <= per_block <= 16:
         raise InvalidValueError(f"per_block = {per_block}; must be 1 to 16")
     rank = len(walk.counts)
-    load = Wrapper("load", rank, hint=load_hint)
-    store = Wrapper("reduce" if reduction else "store", rank, op=reduction or "", hint=store_hint)
+    load = CopyOp("load", rank, hint=load_hint)
+    store = CopyOp("reduce" if reduction else "store", rank, op=reduction or "", hint=store_hint)
     stage = stage_bytes(window_bytes or tile_bytes)
     constants = {
         "THREADS": 32,
@@ -112,12 +114,12 @@ def copy_once(
         "PER_BLOCK": per_block,
         "TAIL_BYTES": tail_bytes,
     }
-    text = assemble(TAIL + _BODY % tile_functions(load, store, walk), constants, header=wrappers(load, store))
-    return KernelSource(
+    return make_kernel(
         "copy_once",
-        text,
-        threads=32,
-        shared_bytes=stage * per_block + BARRIER_BYTES + pad_shared,
-        parameters=("source", "destination", "tail_source", "tail_destination", "record"),
-        facts={**constants, "walk": walk, "load_hint": load_hint, "store_hint": store_hint, "reduction": reduction},
+        tile_functions(load, store, walk) + _BODY.lstrip(),
+        constants,
+        stage * per_block + BARRIER_BYTES + pad_shared,
+        ("source", "destination", "tail_source", "tail_destination", "record"),
+        header=device_functions(load, store),
+        facts={"walk": walk, "load_hint": load_hint, "store_hint": store_hint, "reduction": reduction},
     )

@@ -10,7 +10,7 @@ import math
 from typing import Final
 
 from cute_py.errors import InvalidValueError
-from cute_py.gpu.kernels.source import KernelSource, assemble
+from cute_py.gpu.kernels.source import KernelSource, make_kernel
 
 EDGE_THREADS: Final = 256
 
@@ -44,11 +44,5 @@ def copy_edges(modes: tuple[tuple[int, int, int], ...]) -> KernelSource:
         f"  from += rest % {size}ull * {source}ull; to += rest % {size}ull * {destination}ull; rest /= {size}ull;"
         for size, source, destination in modes
     ]
-    return KernelSource(
-        "copy_edges",
-        assemble(_BODY % {"steps": "\n".join(steps)}, constants),
-        threads=EDGE_THREADS,
-        shared_bytes=0,
-        parameters=("tail_source", "tail_destination"),
-        facts={**constants, "modes": modes},
-    )
+    body, parameters = _BODY % {"steps": "\n".join(steps)}, ("tail_source", "tail_destination")
+    return make_kernel("copy_edges", body, constants, 0, parameters, facts={"modes": modes})

@@ -11,8 +11,10 @@ from typing import Final
 
 from cute_py.errors import InvalidValueError
 from cute_py.gpu.kernels.copy import BARRIER_BYTES, stage_bytes
-from cute_py.gpu.kernels.source import KernelSource, assemble
-from cute_py.gpu.kernels.wrappers import Wrapper, wrappers
+from cute_py.gpu.kernels.copy_op import CopyOp, device_functions
+from cute_py.gpu.kernels.source import KernelSource, make_kernel
+from cute_py.tma.descriptor.fields import MAX_RANK
+from cute_py.tma.descriptor.limits import MAX_TRANSACTION_BYTES
 
 _BODY: Final = r"""
 __device__ const u32 places[PER_TILE] = {%(places)s};
@@ -81,16 +83,17 @@ def copy_listed(
     Raises:
         InvalidValueError: the rank, the number of places, or a place is out of range.
     """
-    if not 1 <= rank <= 5:
+    if not 1 <= rank <= MAX_RANK:
         raise InvalidValueError(f"rank = {rank}; must be 1 to 5")
     if not 1 <= len(places) <= MAX_LISTED:
         raise InvalidValueError(f"{len(places)} instructions in a tile; must be 1 to {MAX_LISTED}")
     if any(place % 128 or not 0 <= place < max(window_bytes, 1) for place in places):
         raise InvalidValueError(f"places {places}; must be multiples of 128 in a window of {window_bytes} bytes")
-    if len(places) * box_bytes >= 2**20:
-        raise InvalidValueError(f"tile = {len(places) * box_bytes} bytes; a barrier counts at most {2**20 - 1}")
-    load = Wrapper("load", rank, hint=load_hint)
-    store = Wrapper("reduce" if reduction else "store", rank, op=reduction or "", hint=store_hint)
+    size, most = len(places) * box_bytes, MAX_TRANSACTION_BYTES
+    if size > most:
+        raise InvalidValueError(f"tile = {size} bytes; a barrier counts at most {most}")
+    load = CopyOp("load", rank, hint=load_hint)
+    store = CopyOp("reduce" if reduction else "store", rank, op=reduction or "", hint=store_hint)
     constants = {
         "THREADS": 128 if dump else 32,
         "RANK": rank,
@@ -105,12 +108,12 @@ def copy_listed(
         "store": store.name,
         "coordinates": ", ".join(f"c[{i}]" for i in range(rank)),
     }
-    return KernelSource(
+    return make_kernel(
         "copy_listed",
-        assemble(_BODY % names, constants, header=wrappers(load, store)),
-        threads=constants["THREADS"],
-        shared_bytes=constants["STAGE_BYTES"] + BARRIER_BYTES,
-        parameters=("source", "destination", "coordinates", "windows", "poison", "record"),
-        facts=dict(constants),
+        _BODY % names,
+        constants,
+        constants["STAGE_BYTES"] + BARRIER_BYTES,
+        ("source", "destination", "coordinates", "windows", "poison", "record"),
+        header=device_functions(load, store),
         loads=len(places),
     )

@@ -12,9 +12,9 @@ from typing import Final
 
 from cute_py.errors import InvalidValueError
 from cute_py.gpu.kernels.copy import BARRIER_BYTES
-from cute_py.gpu.kernels.source import KernelSource, assemble
+from cute_py.gpu.kernels.copy_op import CopyOp, device_functions
+from cute_py.gpu.kernels.source import KernelSource, make_kernel
 from cute_py.gpu.kernels.walk import TileWalk
-from cute_py.gpu.kernels.wrappers import Wrapper, wrappers
 
 _BODY: Final = r"""
 extern "C" __global__ void __launch_bounds__(THREADS) copy_realigned(
@@ -82,7 +82,7 @@ def copy_realigned(
     if row_bytes % 16 or row_bytes % element_bytes:
         raise InvalidValueError(f"row = {row_bytes} bytes; must be a multiple of 16 and of {element_bytes}")
     rank = len(walk.counts)
-    load, store = Wrapper("load", rank, hint=load_hint), Wrapper("store", rank, hint=store_hint)
+    load, store = CopyOp("load", rank, hint=load_hint), CopyOp("store", rank, hint=store_hint)
     load_bytes = -(-(row_bytes + 16) * rows // 128) * 128
     if load_bytes != (row_bytes + 16) * rows:
         raise InvalidValueError(
@@ -97,12 +97,12 @@ def copy_realigned(
     }
     coordinates = ", ".join(walk.expressions("tile"))
     names = {"load": load.name, "store": store.name, "from": coordinates, "to": coordinates}
-    text = assemble(_BODY % names, constants, header=wrappers(load, store))
-    return KernelSource(
+    return make_kernel(
         "copy_realigned",
-        text,
-        threads=threads,
-        shared_bytes=load_bytes + row_bytes * rows + BARRIER_BYTES,
-        parameters=("source", "destination", "record"),
-        facts={**constants, "walk": walk},
+        _BODY % names,
+        constants,
+        load_bytes + row_bytes * rows + BARRIER_BYTES,
+        ("source", "destination", "record"),
+        header=device_functions(load, store),
+        facts={"walk": walk},
     )

@@ -13,9 +13,9 @@ from typing import Final
 
 from cute_py.errors import InvalidValueError
 from cute_py.gpu.kernels.copy import BARRIER_BYTES, stage_bytes
-from cute_py.gpu.kernels.replace import ReplaceCase, replace_call
-from cute_py.gpu.kernels.source import KernelSource, assemble
-from cute_py.gpu.kernels.wrappers import Wrapper, wrappers
+from cute_py.gpu.kernels.copy_op import CopyOp, device_functions
+from cute_py.gpu.kernels.source import KernelSource, make_kernel
+from cute_py.tma.descriptor.fields import MAX_RANK
 
 GROUP: Final = struct.Struct("<10Q6I")
 """Address of source and destination; byte strides of modes 1..4 of the source, then of the destination; sizes of
@@ -106,6 +106,21 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_groups(
 """
 
 
+WIDE_FIELDS: Final = frozenset({"global_address", "global_stride"})
+"""Their value is a 64-bit register. PTX ISA 8.3, tensormap.replace."""
+
+
+def replace_call(field: str, address: str, value: str, ordinal: int | None = None) -> str:
+    """One inline-assembly statement that replaces a field of the map at a shared-memory `address`.
+
+    `ordinal` counts the modes, or the strides, from 0; a field that has none gets None.
+    """
+    width, letter, kind = ("b64", "l", "u64") if field in WIDE_FIELDS else ("b32", "r", "u32")
+    which = "" if ordinal is None else f"{ordinal}, "
+    text = f"tensormap.replace.tile.{field}.shared::cta.b1024.{width} [%0], {which}%1;"
+    return f'asm volatile("{text}" ::"r"({address}), "{letter}"(({kind})({value})) : "memory");'
+
+
 def copy_groups(
     box: tuple[int, ...],
     tile_bytes: int,
@@ -127,13 +142,13 @@ def copy_groups(
         InvalidValueError: `stages`, `split` or the rank out of range.
     """
     rank = len(box)
-    if not 1 <= rank <= 5:
+    if not 1 <= rank <= MAX_RANK:
         raise InvalidValueError(f"rank = {rank}; must be 1 to 5")
     if not 1 <= stages <= 8 or split < 1:
         raise InvalidValueError(f"stages = {stages}, split = {split}; stages must be 1 to 8, split at least 1")
-    calls = [replace_call(ReplaceCase("global_address"), "map", "address")]
-    calls += [replace_call(ReplaceCase("global_dim", i), "map", f"sizes[{i}]") for i in range(rank)]
-    calls += [replace_call(ReplaceCase("global_stride", i), "map", f"strides[{i}]") for i in range(rank - 1)]
+    calls = [replace_call("global_address", "map", "address")]
+    calls += [replace_call("global_dim", "map", f"sizes[{i}]", i) for i in range(rank)]
+    calls += [replace_call("global_stride", "map", f"strides[{i}]", i) for i in range(rank - 1)]
     counts = [f"n{i} = (group.sizes[{i}] + {box[i] - 1}u) / {box[i]}u" for i in range(rank)]
     coordinates = []
     before = ""
@@ -141,7 +156,7 @@ def copy_groups(
         index = f"(tile / ({before}))" if before else "tile"
         coordinates.append(f"(int)({index}{f' % n{i}' if i < rank - 1 else ''} * {box[i]}u)")
         before = f"{before} * n{i}" if before else f"n{i}"
-    load, store = Wrapper("load", rank, hint=load_hint), Wrapper("store", rank, hint=store_hint)
+    load, store = CopyOp("load", rank, hint=load_hint), CopyOp("store", rank, hint=store_hint)
     stage = stage_bytes(window_bytes or tile_bytes)
     constants = {
         "THREADS": 32,
@@ -159,11 +174,12 @@ def copy_groups(
         "load": load.name,
         "store": store.name,
     }
-    return KernelSource(
+    return make_kernel(
         "copy_groups",
-        assemble(_BODY % names, constants, header=wrappers(load, store)),
-        threads=32,
-        shared_bytes=stage * stages + BARRIER_BYTES + 256,
-        parameters=("source", "destination", "groups", "count", "slots", "record"),
-        facts={**constants, "box": box},
+        _BODY % names,
+        constants,
+        stage * stages + BARRIER_BYTES + 256,
+        ("source", "destination", "groups", "count", "slots", "record"),
+        header=device_functions(load, store),
+        facts={"box": box},
     )

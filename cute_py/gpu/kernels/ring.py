@@ -14,22 +14,15 @@ from __future__ import annotations
 from typing import Final
 
 from cute_py.errors import InvalidValueError
-from cute_py.gpu.kernels.copy import BARRIER_BYTES, TAIL, stage_bytes, tile_functions
-from cute_py.gpu.kernels.source import KernelSource, assemble
+from cute_py.gpu.kernels.copy import BARRIER_BYTES, stage_bytes, tile_functions
+from cute_py.gpu.kernels.copy_op import CopyOp, device_functions
+from cute_py.gpu.kernels.source import KernelSource, make_kernel
 from cute_py.gpu.kernels.walk import TileWalk
-from cute_py.gpu.kernels.wrappers import Wrapper, wrappers
 
 COUNTER_BYTES: Final = 256
 """The counter of tiles at byte 0, the count of blocks that ended at byte 128; both 0 between launches."""
 
 _BODY: Final = r"""
-__device__ __forceinline__ void load_tile(u32 tile, u32 shared, u32 barrier, const TensorMap* map) {
-  expect_bytes(barrier, TILE_BYTES);
-  %(load)s(shared, map, barrier, %(coordinates)s);
-}
-__device__ __forceinline__ void store_tile(u32 tile, u32 shared, const TensorMap* map) {
-  %(store)s(shared, map, %(coordinates)s);
-}
 extern "C" __global__ void __launch_bounds__(THREADS) copy_ring(
     const __grid_constant__ TensorMap source, const __grid_constant__ TensorMap destination,
     const u8* tail_source, u8* tail_destination, u32* counter, ErrorRecord* record) {
@@ -53,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_ring(
 #pragma unroll
     for (u32 s = 0; s < STAGES; ++s) {
       if (more && tile[s] < TILES) {
-        const u32 freed = (s + STAGES - STORES) %% STAGES;
+        const u32 freed = (s + STAGES - STORES) % STAGES;
         const bool refill = turn != 0 || s >= STORES;
         u32 ticket = 0;
         if (EARLY && DYNAMIC && refill) ticket = atomicAdd(counter, 1u);
@@ -118,7 +111,7 @@ def copy_ring(
     if not 0 <= stores < stages:
         raise InvalidValueError(f"stores = {stores}; must be 0 to stages - 1 = {stages - 1}")
     rank = len(walk.counts)
-    load, store = Wrapper("load", rank, hint=load_hint), Wrapper("store", rank, hint=store_hint)
+    load, store = CopyOp("load", rank, hint=load_hint), CopyOp("store", rank, hint=store_hint)
     stage = stage_bytes(window_bytes or tile_bytes)
     constants = {
         "THREADS": 32,
@@ -132,12 +125,12 @@ def copy_ring(
         "EARLY": int(early),
         "TAIL_BYTES": tail_bytes,
     }
-    text = assemble(TAIL + _BODY % tile_functions(load, store, walk), constants, header=wrappers(load, store))
-    return KernelSource(
+    return make_kernel(
         "copy_ring",
-        text,
-        threads=32,
-        shared_bytes=stage * stages + BARRIER_BYTES,
-        parameters=("source", "destination", "tail_source", "tail_destination", "counter", "record"),
-        facts={**constants, "walk": walk, "load_hint": load_hint, "store_hint": store_hint},
+        tile_functions(load, store, walk) + _BODY.lstrip(),
+        constants,
+        stage * stages + BARRIER_BYTES,
+        ("source", "destination", "tail_source", "tail_destination", "counter", "record"),
+        header=device_functions(load, store),
+        facts={"walk": walk, "load_hint": load_hint, "store_hint": store_hint},
     )

@@ -14,8 +14,9 @@ import struct
 from typing import Final
 
 from cute_py.errors import InvalidValueError
-from cute_py.gpu.kernels.source import KernelSource, assemble
-from cute_py.gpu.kernels.wrappers import Wrapper, wrappers
+from cute_py.gpu.kernels.copy_op import CopyOp, device_functions
+from cute_py.gpu.kernels.source import KernelSource, make_kernel
+from cute_py.targets import MAX_CLUSTER
 
 JOB: Final = struct.Struct("<5i5I3Q4H2IQ8x")
 """coordinates x 5; form, window bytes, byte offset in the window, bytes expected, issuing CTA; addresses of the map,
@@ -96,19 +97,19 @@ SINGLE_WAIT_CYCLES: Final = 40_000_000
 """Bound of the wait for one instruction, in SM clock cycles: about 20 ms, thousands of times what one takes."""
 
 
-def _call(number: int, wrapper: Wrapper) -> str:
-    arguments = [] if wrapper.kind == "prefetch" else ["shared"]
+def _call(number: int, op: CopyOp) -> str:
+    arguments = [] if op.kind == "prefetch" else ["shared"]
     arguments.append("map")
-    if wrapper.kind == "load":
+    if op.kind == "load":
         arguments.append("barrier")
-    arguments += [f"job.c[{i}]" for i in range(wrapper.coordinates)]
-    arguments += [f"job.o[{i}]" for i in range(wrapper.offsets)]
-    arguments += ["job.mask"] * wrapper.multicast
-    return f"    case {number}: {wrapper.name}({', '.join(arguments)}); break;"
+    arguments += [f"job.c[{i}]" for i in range(op.coordinates)]
+    arguments += [f"job.o[{i}]" for i in range(op.offsets)]
+    arguments += ["job.mask"] * op.multicast
+    return f"    case {number}: {op.name}({', '.join(arguments)}); break;"
 
 
 def single_instructions(
-    forms: tuple[Wrapper, ...],
+    forms: tuple[CopyOp, ...],
     *,
     window_bytes: int,
     cluster: int = 1,
@@ -128,22 +129,18 @@ def single_instructions(
         raise InvalidValueError("no instruction forms; at least one is needed")
     if window_bytes % 16 or window_bytes < 0:
         raise InvalidValueError(f"window = {window_bytes} bytes; must be a multiple of 16")
-    if not 1 <= cluster <= 16:
+    if not 1 <= cluster <= MAX_CLUSTER:
         raise InvalidValueError(f"cluster = {cluster} CTAs; must be 1 to 16")
-    cases = "\n".join(_call(number, wrapper) for number, wrapper in enumerate(forms))
-    text = assemble(
+    cases = "\n".join(_call(number, op) for number, op in enumerate(forms))
+    return make_kernel(
+        "single_instructions",
         (_SYNC if cluster > 1 else _NO_SYNC) + _BODY % {"cases": cases},
         {"THREADS": 128, "CLUSTER": cluster},
-        wait_cycles,
-        wrappers(*forms),
-    )
-    return KernelSource(
-        "single_instructions",
-        text,
-        threads=128,
-        shared_bytes=window_bytes + TRAILER_BYTES,
+        window_bytes + TRAILER_BYTES,
+        ("jobs", "trailer"),
+        header=device_functions(*forms),
+        wait_cycles=wait_cycles,
+        facts={"forms": tuple(form.name for form in forms)},
         cluster=cluster,
         arch=arch,
-        parameters=("jobs", "trailer"),
-        facts={"forms": tuple(form.name for form in forms)},
     )

@@ -14,9 +14,9 @@ import hashlib
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
-from cute_py.tma.descriptor.arch import architecture
+from cute_py.tma.descriptor.limits import architecture
 
 WAIT_CYCLES: Final = 4_000_000_000
 """Bound of one wait on a barrier, in SM clock cycles: about 2 s at 1.98 GHz."""
@@ -133,6 +133,23 @@ def fold(constants: Mapping[str, int]) -> str:
     return "".join(lines)
 
 
-def assemble(body: str, constants: Mapping[str, int], wait_cycles: int = WAIT_CYCLES, header: str = "") -> str:
-    """The whole text of a kernel: the bound of waits, the prelude, instruction wrappers, constants, the body."""
-    return f"#define WAIT_CYCLES {wait_cycles}ull\n{PRELUDE.strip()}\n{header}{fold(constants)}{body.strip()}\n"
+def make_kernel(
+    name: str,
+    body: str,
+    constants: Mapping[str, int],
+    shared_bytes: int,
+    parameters: tuple[str, ...],
+    *,
+    header: str = "",
+    wait_cycles: int = WAIT_CYCLES,
+    facts: Mapping[str, object] | None = None,
+    **launch: Any,
+) -> KernelSource:
+    """A kernel of a body and the constants that are folded into it, one of which is THREADS.
+
+    The text is the bound of waits, the prelude, the instructions (`header`), the constants, the body. `facts` go beside
+    the constants; `launch` are other fields of `KernelSource`.
+    """
+    text = f"#define WAIT_CYCLES {wait_cycles}ull\n{PRELUDE.strip()}\n{header}{fold(constants)}{body.strip()}\n"
+    every = {**constants, **(facts or {})}
+    return KernelSource(name, text, constants["THREADS"], shared_bytes, parameters=parameters, facts=every, **launch)

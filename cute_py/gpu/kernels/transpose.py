@@ -23,8 +23,9 @@ from typing import Final
 
 from cute_py.errors import InvalidValueError
 from cute_py.gpu.kernels.copy import BARRIER_BYTES
-from cute_py.gpu.kernels.source import KernelSource, assemble
-from cute_py.gpu.kernels.wrappers import Wrapper, wrappers
+from cute_py.gpu.kernels.copy_op import CopyOp, device_functions
+from cute_py.gpu.kernels.source import KernelSource, make_kernel
+from cute_py.tma.descriptor.limits import bounds
 
 ROW_BYTES: Final = 128
 """Bytes of a row of a box: the span of the 128B swizzle."""
@@ -201,7 +202,7 @@ def copy_transposed(
         )
     height, across = tile or TILES[element_bytes]
     unit = 8 * max(16 // element_bytes, ROW_BYTES // element_bytes // 8)
-    if height % unit or across % unit or max(height, across) > 256 or band < 1:
+    if height % unit or across % unit or max(height, across) > bounds("box")[1] or band < 1:
         raise InvalidValueError(
             f"tile = {height} x {across} elements, band = {band}; edges must be multiples of {unit} and at most 256"
         )
@@ -211,7 +212,7 @@ def copy_transposed(
     if paired and (rows % box_elements or columns % box_elements):
         raise InvalidValueError(f"{rows} x {columns} elements; paired lines need multiples of {box_elements}")
     rank = 2 + (batches > 1) + paired
-    load, store = Wrapper("load", rank, hint=load_hint), Wrapper("store", rank, hint=store_hint)
+    load, store = CopyOp("load", rank, hint=load_hint), CopyOp("store", rank, hint=store_hint)
     constants = {
         "THREADS": threads,
         "ROWS": rows,
@@ -234,14 +235,13 @@ def copy_transposed(
     middle = _MATRIX if element_bytes == 2 else f"typedef {_ELEMENT[element_bytes]} ELEMENT;\n{_CHUNKS.strip()}\n"
     names = {"load": load.name, "store": store.name, "batch": ", batch" if batches > 1 else ""}
     moves = [part % names for part in (_PAIRED if paired else _BOXES)]
-    body = _BODY % {"loads": moves[0], "stores": moves[1]}
-    text = assemble(_LINES + middle + body, constants, header=wrappers(load, store))
-    return KernelSource(
+    return make_kernel(
         "copy_transposed",
-        text,
-        threads=threads,
-        shared_bytes=(2 - constants["IN_PLACE"]) * constants["TILE_BYTES"] + BARRIER_BYTES + pad_shared,
-        parameters=("source", "destination", "record"),
-        facts={**constants, "batches": batches},
+        _LINES + middle + _BODY % {"loads": moves[0], "stores": moves[1]},
+        constants,
+        (2 - constants["IN_PLACE"]) * constants["TILE_BYTES"] + BARRIER_BYTES + pad_shared,
+        ("source", "destination", "record"),
+        header=device_functions(load, store),
+        facts={"batches": batches},
         loads=1 if paired else constants["TILE_BYTES"] // constants["LOAD_BYTES"],
     )

@@ -6,44 +6,56 @@
 The instruction writes a contiguous run of shared memory. So: invert the shared layout to get the run, ask the CTA's
 value map which global mode each part of the run walks, keep the part that walks in steps of 1, and merge what is
 contiguous in global memory too. The order of the modes is the order of shared memory, innermost first.
+`GBasisTrace` has the stages on this way, with what each of them is for.
+
+Where several global modes share one mode of the tensor map (a tensor of more than five modes), that mode steps by the
+greatest common divisor of their strides. A box that covers a part of several of them is a run of such steps, which is
+the tile's part only where the parts continue each other. CuTe C++ makes the box all the same; here it is refused
+(`check_collapsed`), or cut with `split_oversize=True`.
+
 Source: cute/atom/copy_traits_sm90_tma.hpp, detail::construct_tma_gbasis.
-
-The stages on the way from a tile to its TMA box, with what each of them is for.
-
-coalesce_256: merge contiguous modes as long as the result fits in one TMA box mode.
-
-    (16,16):(1,16)  ->  256:1          (64,4,2):(1,64,256)  ->  (256,2):(1,256)
-
-As `coalesce`, but from the front, and a merge may not exceed 256, the largest extent of a box mode. It never splits:
-a mode that is longer than 256 to begin with stays so, and is refused later.
-Source: cute/atom/copy_traits_sm90_tma.hpp, detail::coalesce_256.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import math
+from dataclasses import fields
 from typing import Any
 
-from cute_py.argument_checks import expect, expect_fields
+from cute_py.argument_checks import expect, record
 from cute_py.arith_tuple.scaled_basis import basis_value
+from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import as_dtype
 from cute_py.errors import GBasisError, InvalidTypeError
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composition import composition
-from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import size
 from cute_py.layout.inverse import right_inverse
-from cute_py.layout.layout import Layout, make
-from cute_py.layout.leaf import Int, Tree, is_symbolic, same, times
+from cute_py.layout.layout import Layout, domain_of, make
+from cute_py.layout.leaf import Int, Tree, is_symbolic, same, times, value_of
 from cute_py.layout.modes import group_modes, take
 from cute_py.layout.recast import recast_layout
-from cute_py.layout.trees import check_depth, is_underscore, leaves, modes, rank_of
-from cute_py.tensor.tensor import Tensor
-from cute_py.tensor.tensors import make_identity_layout
-from cute_py.tma.atom.collapsed import exact_part
+from cute_py.layout.trees import at, check_depth, is_underscore, leaves, modes, rank_of
+from cute_py.tensor.tensor import Tensor, make_identity_layout
+from cute_py.tma.descriptor.fields import MAX_RANK
+from cute_py.tma.descriptor.limits import bounds
+
+REASONS = {
+    "cta_v_map": "which global mode each value of the tile comes from",
+    "inv_smem_layout": "right inverse of the shared layout: its longest contiguous run",
+    "sidx2gmode_full": "composed: where in global memory the run goes",
+    "smem_rank": "modes before the first that does not step by 1 through a global mode",
+    "sidx2gmode": "the run is cut there: one box can't start in the middle of a mode",
+    "tile_gstride": "its strides in global memory, in elements of the internal type",
+    "tma_gstride": "neighbours that continue each other merged, at most 256 elements",
+    "tile_gbasis": "the same walk as basis elements",
+    "tma_gbasis_tile": "as basis elements in the shape of the box",
+    "tma_gbasis": "other moving modes appended with extent 1; at most 5 modes",
+}
+"""Stage -> what it is for."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GBasisTrace:
     """Every intermediate value of `construct_tma_gbasis`, under the names that CuTe C++ gives them.
 
@@ -73,24 +85,9 @@ class GBasisTrace:
     notes: tuple[str, ...] = ()
     """What was special: merged, cut or grouped modes."""
 
-    def __post_init__(self) -> None:
-        expect_fields(self)
-
     def steps(self) -> list[tuple[str, Any, str]]:
         """(name, value, reason) of each stage."""
-        reasons = {
-            "cta_v_map": "which global mode each value of the tile comes from",
-            "inv_smem_layout": "right inverse of the shared layout: its longest contiguous run",
-            "sidx2gmode_full": "composed: where in global memory the run goes",
-            "smem_rank": "modes before the first that does not step by 1 through a global mode",
-            "sidx2gmode": "the run is cut there: one box can't start in the middle of a mode",
-            "tile_gstride": "its strides in global memory, in elements of the internal type",
-            "tma_gstride": "neighbours that continue each other merged, at most 256 elements",
-            "tile_gbasis": "the same walk as basis elements",
-            "tma_gbasis_tile": "as basis elements in the shape of the box",
-            "tma_gbasis": "other moving modes appended with extent 1; at most 5 modes",
-        }
-        return [(f.name, getattr(self, f.name), reasons[f.name]) for f in fields(self) if f.name in reasons]
+        return [(f.name, getattr(self, f.name), REASONS[f.name]) for f in fields(self) if f.name in REASONS]
 
     def __str__(self) -> str:
         width = max(len(name) for name, _, _ in self.steps())
@@ -98,12 +95,17 @@ class GBasisTrace:
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
 
-MAX_BOX_EXTENT = 256
+_MAX_EXTENT = bounds("box")[1]
 """Elements; the limit of boxDim in cuTensorMapEncodeTiled."""
 
 
 def coalesce_256(layout: Layout) -> Layout:
-    """Merge static neighbours whose strides continue each other, up to 256 elements.
+    """Merge static neighbours whose strides continue each other, up to 256 elements, the largest extent of a box mode.
+
+    As `coalesce`, but from the front, and as long as the result fits in one box mode. It never splits: a mode that is
+    longer than 256 to begin with stays so, and is refused later.
+
+        (16,16):(1,16)  ->  256:1          (64,4,2):(1,64,256)  ->  (256,2):(1,256)
 
     Raises:
         InvalidTypeError: no plain layout.
@@ -124,7 +126,7 @@ def coalesce_256(layout: Layout) -> Layout:
             continue
         if len(new_shape) == 1 and back == 1:
             new_shape[0], new_stride[0] = s, d
-        elif type(s) is int and type(back) is int and same(times(back, step), d) and s * back <= MAX_BOX_EXTENT:
+        elif type(s) is int and type(back) is int and same(times(back, step), d) and s * back <= _MAX_EXTENT:
             new_shape[-1] = s * back
         else:
             new_shape.append(s)
@@ -134,19 +136,12 @@ def coalesce_256(layout: Layout) -> Layout:
     return make(tuple(new_shape), tuple(new_stride))
 
 
-MAX_TMA_RANK = 5
-"""Modes of a tensor map."""
-
-
-@dataclass(frozen=True, slots=True)
+@record
 class GBasis:
     """The G-basis `layout` (box shape : global modes) with the `trace` of how it came about."""
 
     layout: Layout
     trace: GBasisTrace
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     def __str__(self) -> str:
         return str(self.layout)
@@ -176,20 +171,22 @@ def _check_tiler(tiler: Any) -> None:
         raise InvalidTypeError(f"a tile is made of sizes and plain layouts, got {tiler}")
 
 
-def why_not_tile(smem_layout: Layout, cta_v_map: Layout) -> str | None:
-    """Why the two can't belong to one copy, in CuTe's words; None if they can."""
-    sizes = size(smem_layout), size(cta_v_map)
-    if not all(isinstance(n, Int) for n in sizes) or sizes[0] != sizes[1]:
-        return "TMA requires CTA_Tile and SLayout top-level size equivalence."
-    return None
-
-
-def _static_hint(smem_layout: Layout, cta_v_map: Layout) -> str | None:
-    """What to write where the two sizes are equal and one is known only at run time."""
-    sizes = size(smem_layout), size(cta_v_map)
-    if is_symbolic(sizes[0]) or is_symbolic(sizes[1]) or int(sizes[0]) != int(sizes[1]):
-        return None
-    return "write the sizes of the tile and of the shared layout as static ones, Int(128); static(...) makes them so"
+def _expect_tile(smem_layout: Layout, cta_v_map: Layout) -> None:
+    """Refuse a shared layout and a value map that can't belong to one copy."""
+    smem_size, tile_size = size(smem_layout), size(cta_v_map)
+    if isinstance(smem_size, Int) and isinstance(tile_size, Int) and smem_size == tile_size:
+        return
+    known = not is_symbolic(smem_size) and not is_symbolic(tile_size)
+    hint = "write the sizes of the tile and of the shared layout as static ones, Int(128); static(...) makes them so"
+    raise GBasisError(
+        "TMA requires CTA_Tile and SLayout top-level size equivalence.",
+        {
+            "shared layout": f"{smem_layout}, size {smem_size}",
+            "CTA V-map": f"{cta_v_map}, size {tile_size}",
+            "rule": "both sizes static and equal",
+        },
+        hint if known and int(smem_size) == int(tile_size) else None,
+    )
 
 
 def construct_tma_gbasis(
@@ -223,17 +220,7 @@ def construct_tma_gbasis(
     gmem, smem = domain_of(gmem_layout), domain_of(smem_layout)
     kind = gmem_layout.element_type if isinstance(gmem_layout, Tensor) and dtype is None else dtype
     old, new = _types(kind, internal_dtype)
-    reason = why_not_tile(smem, expect(cta_v_map, Layout, "the CTA V-map"))
-    if reason is not None:
-        raise GBasisError(
-            reason,
-            {
-                "shared layout": f"{smem}, size {size(smem)}",
-                "CTA V-map": f"{cta_v_map}, size {size(cta_v_map)}",
-                "rule": "both sizes static and equal",
-            },
-            _static_hint(smem, cta_v_map),
-        )
+    _expect_tile(smem, expect(cta_v_map, Layout, "the CTA V-map"))
     inv_smem_layout = right_inverse(smem)
     sidx2gmode_full = coalesce(composition(cta_v_map, inv_smem_layout))
     smem_rank = _leading_unit_modes(sidx2gmode_full)
@@ -260,7 +247,7 @@ def construct_tma_gbasis(
         (*modes(tma_gbasis_tile._shape), *(1,) * len(remaining)),
         (*modes(tma_gbasis_tile._stride), *remaining),
     )
-    tma_gbasis = group_modes(full, min(rank_of(full._shape), MAX_TMA_RANK - 1), -1)
+    tma_gbasis = group_modes(full, min(rank_of(full._shape), MAX_RANK - 1), -1)
     notes = _notes(tile_gstride, tma_gstride, full, smem_rank, sidx2gmode_full)
     if expect(split_oversize, bool, "split_oversize"):
         tma_gbasis, note = split_basis(tma_gbasis, gmem_t)
@@ -313,6 +300,57 @@ def remaining_bases(gmem: Layout, gbasis: Layout, tile: Layout) -> list[Any]:
     return out
 
 
+def exact_leaves(sizes: list[int], strides: list[int]) -> int:
+    """How many leading sizes of a collapsed mode a run of steps of its common stride can walk.
+
+    >>> exact_leaves([2, 2], [64, 128]), exact_leaves([2, 2], [64, 256]), exact_leaves([1, 2], [64, 256])
+    (2, 1, 1)
+    """
+    unit = math.gcd(*strides)
+    reached = unit
+    for i, (n, d) in enumerate(zip(sizes, strides, strict=True)):
+        if n > 1:
+            if d != reached:
+                return i
+            reached = n * d
+    return len(sizes)
+
+
+def _collapsed(gbasis: Layout, mode: int, gmem: Layout) -> tuple[list[int], list[int]] | None:
+    """(sizes, strides) of a mode of the map that several global modes share; None of other modes, and of symbols."""
+    paths = [tuple(getattr(d, "modes", ())) for d in leaves(modes(gbasis._stride)[mode])]
+    sizes = [value_of(n) for n in leaves(modes(gbasis._shape)[mode])]
+    if len(paths) < 2 or len(paths) != len(sizes):
+        return None
+    strides = [value_of(at(gmem._stride, path)) for path in paths]
+    if not all(isinstance(n, int) for n in (*sizes, *strides)):
+        return None
+    return sizes, strides
+
+
+def exact_part(gbasis: Layout, mode: int, gmem: Layout) -> Tree | None:
+    """The shape of the part of a collapsed mode that one box can walk; None if that is all of it."""
+    found = _collapsed(gbasis, mode, gmem)
+    if found is None:
+        return None
+    sizes, strides = found
+    count = exact_leaves(sizes, strides)
+    return None if count == len(sizes) else tuple([n if i < count else 1 for i, n in enumerate(sizes)])
+
+
+def check_collapsed(gmem: Layout, gbasis: Layout) -> list[Diagnostic]:
+    """The first mode whose box does not walk the tile; `gmem` in elements of the internal type."""
+    for mode in range(len(modes(gbasis._shape))):
+        found = _collapsed(gbasis, mode, gmem)
+        if found is not None and exact_leaves(*found) < len(found[0]):
+            sizes, strides = found
+            unit = f"steps of {math.gcd(*strides)} elements"
+            sizes_text, strides_text = (f"({','.join(map(str, numbers))})" for numbers in (sizes, strides))
+            must = f"be the tile's {sizes_text} elements of strides {strides_text}, which are no such run"
+            return [Diagnostic("collapsed_box", f"boxDim[{mode}]", math.prod(sizes), unit, must, mode=mode)]
+    return []
+
+
 def split_basis(layout: Layout, gmem: Layout) -> tuple[Layout, tuple[str, ...]]:
     """Cut the first box mode above 256 to its largest divisor of at most 256, and a box over collapsed modes to the
     part that is a run of steps; the modes after it become 1, because the box must stay contiguous in shared memory.
@@ -329,12 +367,10 @@ def split_basis(layout: Layout, gmem: Layout) -> tuple[Layout, tuple[str, ...]]:
     def fit(shape: Tree, budget: int) -> Tree:
         nonlocal cut
         if type(shape) is tuple:
-            out = []
+            out: list[Tree] = []
             for s in shape:
-                s = fit(s, budget)
-                n = _extent(s)
-                budget = max(1, budget // n)
-                out.append(s)
+                out.append(fit(s, budget))
+                budget = max(1, budget // _extent(out[-1]))
             return tuple(out)
         if cut:
             return 1
@@ -346,7 +382,7 @@ def split_basis(layout: Layout, gmem: Layout) -> tuple[Layout, tuple[str, ...]]:
     new = []
     for i, s in enumerate(modes(layout._shape)):
         exact = exact_part(layout, i, gmem)
-        fitted = fit(s if exact is None else exact, MAX_BOX_EXTENT)
+        fitted = fit(s if exact is None else exact, _MAX_EXTENT)
         cut = cut or exact is not None
         if fitted != s and not notes:
             notes.append(f"box mode {i} of {_extent(s)} elements cut to {_extent(fitted)}: several instructions")
@@ -355,10 +391,7 @@ def split_basis(layout: Layout, gmem: Layout) -> tuple[Layout, tuple[str, ...]]:
 
 
 def _extent(shape: Tree) -> int:
-    n = 1
-    for s in leaves(shape):
-        n *= int(s)
-    return n
+    return math.prod(map(int, leaves(shape)))
 
 
 def _notes(tile: Layout, merged: Layout, full: Layout, rank: int, walk: Layout) -> tuple[str, ...]:
@@ -367,6 +400,6 @@ def _notes(tile: Layout, merged: Layout, full: Layout, rank: int, walk: Layout) 
         out.append(f"shared memory is contiguous beyond the box; mode {rank} of {walk} does not step by 1")
     if rank_of(merged._shape) < len(leaves(tile._shape)):
         out.append(f"contiguous in global memory too: {tile} merged to {merged}")
-    if rank_of(full._shape) > MAX_TMA_RANK:
+    if rank_of(full._shape) > MAX_RANK:
         out.append(f"rank {rank_of(full._shape)}: modes 4 and up share the last mode of the tensor map")
     return tuple(out)

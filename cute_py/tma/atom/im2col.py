@@ -1,41 +1,47 @@
-"""The box of an im2col copy by global mode, with the stages that lead to it, as `GBasis` is for a tiled copy.
-
-An im2col box has two modes, channels and pixels: the first two of the walk through shared memory, each of which must
-step by one through a mode of the ((w,h,d,n), c) tensor.
-Source: cute/atom/copy_traits_sm90_im2col.hpp, make_tma_atom_im2col.
-
-im2col: a convolution's input read as the matrix of its patches.
+"""im2col: a convolution's input read as the matrix of its patches.
 
 The global tensor is ((w,h,d,n), c) or (c, (w,h,d,n)). One instruction moves `range_c` channels of `range_whdn` pixels:
-those of a bounding box that the corners cut out of the image, walked W first. An offset (s,r,t) moves the
-sampled pixel by the filter's position. The coordinate tensor maps (output pixel, (channel, filter position)) to
-(c, (w,h,d), n, (s,r,t)): not linear in the pixel's number, hence a composed layout.
-Source: cute/atom/copy_traits_sm90_im2col.hpp, make_tma_atom_im2col and make_im2col_tma_copy_desc.
+those of a bounding box that the corners cut out of the image, walked W first. So the box has two modes, channels and
+pixels: the first two of the walk through shared memory, each of which must step by one through a mode of the tensor.
+An offset (s,r,t) moves the sampled pixel by the filter's position. The coordinate tensor maps (output pixel, (channel,
+filter position)) to (c, (w,h,d), n, (s,r,t)): not linear in the pixel's number, hence a composed layout.
+
+Source: cute/atom/copy_traits_sm90_im2col.hpp, make_im2col_tma_copy, make_tma_atom_im2col and
+make_im2col_tma_copy_desc.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
-from cute_py.argument_checks import expect, expect_fields, expect_integer, expect_integers
+from cute_py.argument_checks import expect, expect_integer, expect_integers, record
 from cute_py.arith_tuple.arith_tuple import ArithTuple
 from cute_py.arith_tuple.iterators import ArithTupleIterator
 from cute_py.arith_tuple.scaled_basis import E, basis_get, basis_value
-from cute_py.errors import GBasisError, InvalidValueError
+from cute_py.diagnostics import refuse
+from cute_py.dtypes import DType, as_dtype
+from cute_py.errors import GBasisError, InvalidValueError, TmaLimitError
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
-from cute_py.layout.derived import get_nonswizzle_portion
-from cute_py.layout.divide import logical_divide
 from cute_py.layout.int_tuple import product_each, size
 from cute_py.layout.inverse import right_inverse
-from cute_py.layout.layout import Layout
+from cute_py.layout.layout import Layout, domain_of, static
 from cute_py.layout.leaf import Int, Tree, internal, public, trunc_div
 from cute_py.layout.modes import flatten, take
+from cute_py.layout.swizzle import Swizzle, get_nonswizzle_portion
+from cute_py.layout.tiling import logical_divide
 from cute_py.layout.trees import leaves, modes, rank_of
-from cute_py.tensor.tensor import Tensor
-from cute_py.tensor.tensors import make_identity_layout
+from cute_py.tensor.tensor import Tensor, make_identity_layout
+from cute_py.tma.atom.gbasis import REASONS, make_cta_v_map
+from cute_py.tma.atom.make import as_global_tensor, byte_swizzle
+from cute_py.tma.atom.op import Op, as_op, check_op, multicast_count, swizzle_row, tensor_map_format
+from cute_py.tma.atom.tile_atom import TileAtom
+from cute_py.tma.descriptor.formats import Interleave, L2Promotion, OobFill, TensorMapSwizzle
+from cute_py.tma.descriptor.request import TensorMapIm2col
+from cute_py.tma.descriptor.violations import violations
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +102,7 @@ def window(spatial: int, **given: Any) -> Im2colWindow:
     return Im2colWindow(**values)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Im2colPlan:
     """The numbers of an im2col tensor map, and its coordinate tensor.
 
@@ -115,26 +121,15 @@ class Im2colPlan:
     tma_tensor: Tensor
     window: Im2colWindow
 
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
-
+@dataclass(frozen=True, slots=True, repr=False)
 class GemmCoordinates:
     """A layout of the GEMM's coordinates as a function of an arithmetic tuple; the outer part of the TMA tensor."""
 
-    __slots__ = ("layout",)
-
-    def __init__(self, layout: Layout) -> None:
-        self.layout = layout
+    layout: Layout
 
     def __call__(self, coord: Any) -> Any:
         return self.layout(coord.as_tuple() if isinstance(coord, ArithTuple) else coord)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, GemmCoordinates) and self.layout == other.layout
-
-    def __hash__(self) -> int:
-        return hash(self.layout)
 
     def __str__(self) -> str:
         return str(self.layout)
@@ -143,14 +138,51 @@ class GemmCoordinates:
         return f"GemmCoordinates({self.layout!r})"
 
 
-def _vectorization(smem: Layout, cta_v_map: Layout, shape: Tree, num_multicast: int) -> tuple[Layout, Layout]:
-    """(the two modes of the box, the same split by CTA)."""
+@dataclass(frozen=True, slots=True)
+class Im2colTrace:
+    """The stages on the way to the box; `steps()` gives (name, value, reason), as `GBasisTrace.steps`."""
+
+    cta_v_map: Layout
+    inv_smem_layout: Layout
+    sidx2gmode_full: Layout
+    tma_gbasis: Layout
+
+    def steps(self) -> list[tuple[str, Any, str]]:
+        """(name, value, reason) of each stage."""
+        reasons = {**REASONS, "tma_gbasis": "its first two modes: channels and pixels of one box"}
+        return [(f.name, getattr(self, f.name), reasons[f.name]) for f in fields(self)]
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name:<15} : {value}\n{'':<15}   {why}" for name, value, why in self.steps())
+
+
+@dataclass(frozen=True, slots=True)
+class Im2colBasis:
+    """`layout`: the box, of all CTAs of a multicast together, by global mode. `trace`: how it came about."""
+
+    layout: Layout
+    trace: Im2colTrace
+
+    def __str__(self) -> str:
+        return str(self.layout)
+
+
+def im2col_basis(smem: Layout, cta_v_map: Layout, shape: Tree) -> Im2colBasis:
+    """The box of a tile: channels and pixels.
+
+    Args:
+        smem: plain layout of the tile in shared memory. cta_v_map: CTA value -> mode of the tensor.
+        shape: that of the global tensor, ((w,h,d,n), c) or (c, (w,h,d,n)).
+    Raises:
+        GBasisError: CuTe's condition.
+    """
     if product_each(smem.shape) != product_each(cta_v_map.shape):
         raise GBasisError(
             "TMA requires CTA_Tile and SLayout top-level shape equivalence.",
             {"shared layout": smem, "CTA V-map": cta_v_map},
         )
-    walk = coalesce(composition(cta_v_map, right_inverse(smem)))
+    inverse = right_inverse(smem)
+    walk = coalesce(composition(cta_v_map, inverse))
     full = flatten(composition(make_identity_layout(product_each(shape)), walk))
     unit = [isinstance(v, Int) and v == 1 for v in map(basis_value, modes(full.stride))]
     if unit[:2] != [True, True]:
@@ -159,10 +191,7 @@ def _vectorization(smem: Layout, cta_v_map: Layout, shape: Tree, num_multicast: 
             {"shared layout": smem, "walks the global modes": full},
         )
     box = take(full, 0, 2)
-    total = int(size(box))
-    if num_multicast < 1 or total % num_multicast:
-        raise InvalidValueError(f"num_multicast = {num_multicast} CTAs; must divide the {total} elements of the box")
-    return box, logical_divide(box, Layout(Int(total // num_multicast)))
+    return Im2colBasis(box, Im2colTrace(cta_v_map, inverse, walk, box))
 
 
 def plan_im2col(
@@ -178,7 +207,11 @@ def plan_im2col(
     shape, stride = gtensor.shape, gtensor.stride
     if rank_of(shape) != 2 or sorted(rank_of(m) > 1 for m in shape) != [False, True]:
         raise InvalidValueError("an im2col tensor has the modes ((w,h,d,n), c) or (c, (w,h,d,n))", {"tensor": gtensor})
-    box, split = _vectorization(get_nonswizzle_portion(smem_layout), cta_v_map, shape, num_multicast)
+    box = im2col_basis(get_nonswizzle_portion(smem_layout), cta_v_map, shape).layout
+    total = int(size(box))
+    if num_multicast < 1 or total % num_multicast:
+        raise InvalidValueError(f"num_multicast = {num_multicast} CTAs; must divide the {total} elements of the box")
+    split = logical_divide(box, Layout(Int(total // num_multicast)))  # of each CTA
     inner, outer = split.stride[0]
     sizes = (*leaves(basis_get(inner, shape)), *leaves(basis_get(outer, shape)))
     steps = (*leaves(basis_get(inner, stride)), *leaves(basis_get(outer, stride)))
@@ -193,7 +226,7 @@ def plan_im2col(
         (1, *map(int, win.stride), 1),
         range_c,
         range_whdn,
-        int(size(box)),
+        total,
         num_multicast,
         split,
         _tma_tensor(sizes, win, outer, inner),
@@ -231,47 +264,137 @@ def _tma_tensor(sizes: tuple[Any, ...], win: Im2colWindow, outer: Any, inner: An
     return Tensor(ArithTupleIterator(start), ComposedLayout(GemmCoordinates(gemm), zero, linear))
 
 
-@dataclass(frozen=True, slots=True)
-class Im2colTrace:
-    """The stages on the way to the box; `steps()` gives (name, value, reason), as `GBasisTrace.steps`."""
+@dataclass(frozen=True)
+class Im2colAtom(TileAtom):
+    """An im2col copy. The attributes are those of `TmaAtom`; `plan` has the ranges and the window."""
 
-    cta_v_map: Layout
-    inv_smem_layout: Layout
-    sidx2gmode_full: Layout
-    tma_gbasis: Layout
+    op: Op
+    gtensor: Tensor
+    smem_layout: Any
+    cta_tiler: Any
+    plan: Im2colPlan
+    request: TensorMapIm2col
+    swizzle: Swizzle
+    dtype: DType
+    arch: str = "sm_90a"
 
-    def steps(self) -> list[tuple[str, Any, str]]:
-        """(name, value, reason) of each stage."""
-        return [
-            ("cta_v_map", self.cta_v_map, "which global mode each value of the tile comes from"),
-            ("inv_smem_layout", self.inv_smem_layout, "right inverse of the shared layout: its longest contiguous run"),
-            ("sidx2gmode_full", self.sidx2gmode_full, "composed: where in global memory the run goes"),
-            ("tma_gbasis", self.tma_gbasis, "its first two modes: channels and pixels of one box"),
-        ]
+    @property
+    def internal_dtype(self) -> DType:
+        return self.dtype
 
-    def __str__(self) -> str:
-        return "\n".join(f"{name:<15} : {value}\n{'':<15}   {why}" for name, value, why in self.steps())
+    @property
+    def num_bits_per_tma(self) -> int:
+        return self.plan.num_val_src * self.dtype.bits
+
+    @property
+    def bytes_per_instruction(self) -> int:
+        """Bytes that one instruction delivers: channels x pixels, whatever lies outside the image included."""
+        return self.plan.range_c * self.plan.range_whdn * self.dtype.bits // 8
+
+    @cached_property
+    def gbasis(self) -> Im2colBasis:
+        """The box, channels and pixels by global mode, with the stages that led to it."""
+        v_map = make_cta_v_map(product_each(self.gtensor.shape), self.cta_tiler)
+        return im2col_basis(self.tile, v_map, self.gtensor.shape)
+
+    @property
+    def g_stride(self) -> Tree:
+        """Basis strides of the coordinate tensor: (output pixels, (channels, filter positions))."""
+        stride: Tree = self.plan.tma_tensor.layout.outer.layout.stride
+        return stride
+
+    def explain(self) -> str:
+        """Operands, stages with values, the window, the tensor map, instructions, bytes and alignment."""
+        plan, win = self.plan, self.plan.window
+        middle = ["", "window, W first"]
+        for name in win.__slots__:
+            middle.append(f"  {name:<14} ({', '.join(str(int(n)) for n in getattr(win, name))})")
+        middle += ["", "tensor map, innermost mode first"]
+        for i, extent in enumerate(plan.dims):
+            step = "contiguous" if i == 0 else f"{plan.strides[i - 1]} bytes apart"
+            middle.append(f"  mode {i}: {extent} elements, {step}, traversal stride {plan.element_strides[i]}")
+        middle.append(f"  one instruction: {plan.range_c} channels of {plan.range_whdn} pixels")
+        slots = f"  {self.instructions} per tile and CTA; coordinates are those of {self.get_tma_tensor()}"
+        return "\n".join(self._story("a tile of patches", "", middle, [slots], "pixels outside the image"))
+
+    def get_tma_tensor(self, shape: Any = None) -> Tensor:
+        """The coordinate tensor (output pixels, (channels, filter positions)); the shape is the convolution's own."""
+        return self.plan.tma_tensor
 
 
-@dataclass(frozen=True, slots=True)
-class Im2colBasis:
-    """`layout`: the box, of all CTAs of a multicast together, by global mode. `trace`: how it came about."""
-
-    layout: Layout
-    trace: Im2colTrace
-
-    def __str__(self) -> str:
-        return str(self.layout)
-
-
-def im2col_basis(smem: Layout, cta_v_map: Layout, shape: Tree) -> Im2colBasis:
-    """The box of a tile.
+def make_im2col_tma_copy(
+    op: Any,
+    gtensor: Any,
+    smem_layout: Any,
+    cta_tiler: Any = None,
+    num_multicast: Any = 1,
+    lower_corner_whd: Any = None,
+    upper_corner_whd: Any = None,
+    lower_padding_whd: Any = None,
+    upper_padding_whd: Any = None,
+    stride_whd: Any = None,
+    lower_srt: Any = None,
+    stride_srt: Any = None,
+    arch: str = "sm_90a",
+    *,
+    check: bool = True,
+    l2_promotion: L2Promotion | int = L2Promotion.NONE,
+    oob_fill: OobFill | int = OobFill.NONE,
+) -> Im2colAtom:
+    """The atom of an im2col copy.
 
     Args:
-        smem: plain layout of the tile in shared memory. cta_v_map: CTA value -> mode of the tensor.
-        shape: that of the global tensor, ((w,h,d,n), c) or (c, (w,h,d,n)).
+        gtensor: ((w,h,d,n), c) or (c, (w,h,d,n)), elements.
+        smem_layout: the tile, rank 2, static; cta_tiler: its shape by default.
+        lower_corner_whd ... stride_srt: see `Im2colWindow`; left out, those of a 1x1 filter.
+    Raises:
+        GBasisError, StaticAssertError, TmaLimitError, InvalidValueError: as `make_tma_atom`.
     """
-    inverse = right_inverse(smem)
-    walk = coalesce(composition(cta_v_map, inverse))
-    box = take(flatten(composition(make_identity_layout(product_each(shape)), walk)), 0, 2)
-    return Im2colBasis(box, Im2colTrace(cta_v_map, inverse, walk, box))
+    op = as_op(op)
+    expect(check, bool, "check")
+    count = multicast_count(num_multicast)
+    if unfit := check_op(op, arch, count):
+        refuse(InvalidValueError, unfit)
+    if op.row.mode != "im2col":
+        raise InvalidValueError(f"{op} is no im2col operation")
+    tensor = as_global_tensor(gtensor)
+    dtype = as_dtype(tensor.element_type)
+    smem = domain_of(smem_layout)
+    tiler = product_each(smem.shape) if cta_tiler is None else static(cta_tiler)
+    v_map = make_cta_v_map(product_each(tensor.shape), tiler)
+    spatial = max(1, len(leaves(tensor.shape)) - 2) if rank_of(tensor.shape) == 2 else 1
+    win = window(
+        spatial,
+        lower_corner=lower_corner_whd,
+        upper_corner=upper_corner_whd,
+        lower_padding=lower_padding_whd,
+        upper_padding=upper_padding_whd,
+        stride=stride_whd,
+        lower_srt=lower_srt,
+        stride_srt=stride_srt,
+    )
+    plan = plan_im2col(tensor, smem_layout, v_map, win, count)
+    swizzle = byte_swizzle(smem_layout)
+    request = TensorMapIm2col(
+        tensor_map_format(dtype),
+        int(tensor.engine.address),
+        plan.dims,
+        plan.strides,
+        tuple(map(int, win.lower_corner)),
+        tuple(map(int, win.upper_corner)),
+        plan.range_c,
+        plan.range_whdn,
+        plan.element_strides,
+        Interleave.NONE,
+        TensorMapSwizzle(swizzle_row(swizzle).code),
+        l2_promotion,
+        oob_fill,
+    )
+    found = violations(request, arch=arch) if check else []
+    if found:
+        raise TmaLimitError(
+            f"{len(found)} rule(s) of the im2col tensor map broken: {found[0].message}",
+            {str(i + 1): v.message for i, v in enumerate(found)},
+            violations=found,
+        )
+    return Im2colAtom(op, tensor, smem_layout, tiler, plan, request, swizzle, dtype, arch)

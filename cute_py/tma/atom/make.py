@@ -2,41 +2,142 @@
 
 Source: cute/atom/copy_traits_sm90_tma.hpp, make_tma_atom, make_tma_copy_atom, make_tma_copy_desc. Differs: what C++
 asserts, or leaves to the driver, is raised with all reasons; `check=False` gives the atom all the same.
+
+A refusal lists fixes. A fix is a change of one argument of `make_tma_atom` that makes the atom legal: pad the tensor,
+lay the tile out otherwise, cut the tile. Each was tried: nothing is suggested that was not made, that does not fit into
+shared memory, or whose instructions do not start where they may.
 """
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, expect_integer
+from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.dtypes import as_dtype
-from cute_py.errors import GBasisError, InvalidTypeError, InvalidValueError
+from cute_py.errors import CuteError, GBasisError, InvalidTypeError, InvalidValueError, TmaLimitError, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
-from cute_py.layout.derived import get_nonswizzle_portion, get_swizzle_portion
-from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import product_each
-from cute_py.layout.layout import Layout, static
+from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight, domain_of, has_numbers, static
 from cute_py.layout.leaf import Int
 from cute_py.layout.recast import recast_layout
-from cute_py.layout.swizzle import Swizzle
-from cute_py.layout.trees import rank_of
+from cute_py.layout.swizzle import Swizzle, get_nonswizzle_portion, get_swizzle_portion
+from cute_py.layout.trees import leaves, map_leaves, rank_of
 from cute_py.tensor.arrays import ArrayEngine
 from cute_py.tensor.pointers import Pointer
-from cute_py.tensor.tensor import Tensor
-from cute_py.tensor.tensors import make_tensor, swizzle_of
+from cute_py.tensor.tensor import Tensor, make_tensor, swizzle_of
 from cute_py.tma.atom.atom import TmaAtom
-from cute_py.tma.atom.check import reasons, refusal
-from cute_py.tma.atom.collapsed import why_not_collapsed
-from cute_py.tma.atom.fixes import find_fixes
-from cute_py.tma.atom.formats import tensor_map_format
-from cute_py.tma.atom.gbasis import GBasis, construct_tma_gbasis, make_cta_v_map
-from cute_py.tma.atom.multicast import multicast_count
-from cute_py.tma.atom.op import Op, as_op, why_not_on
-from cute_py.tma.atom.plan import TmaPlan, plan_tiled
-from cute_py.tma.atom.swizzle_mode import swizzle_row
+from cute_py.tma.atom.gbasis import GBasis, check_collapsed, construct_tma_gbasis, make_cta_v_map
+from cute_py.tma.atom.op import Op, as_op, check_op, multicast_count, swizzle_row, tensor_map_format
+from cute_py.tma.atom.plan import BrokenCondition, TmaPlan, layout_modes, plan_tiled
+from cute_py.tma.atom.smem_layout import SPANS, make_smem_layout
+from cute_py.tma.atom.tile_atom import expect_fits
+from cute_py.tma.atom.tiles import first_tile
 from cute_py.tma.descriptor.formats import Interleave, L2Promotion, OobFill, TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapTiled
+from cute_py.tma.descriptor.violations import violations
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """What to change, in words, and the arguments that change with it."""
+
+    words: str
+    arguments: dict[str, Any]
+
+    def __str__(self) -> str:
+        return self.words
+
+
+def _padded(tensor: Tensor, unit: int) -> Tensor | None:
+    """The tensor with every non-unit stride rounded up to a multiple of `unit` elements."""
+    stride = tensor.stride
+    rounded = map_leaves(lambda d: d if int(d) in (0, 1) else type(d)(-(-int(d) // unit) * unit), stride)
+    return None if rounded == stride else make_tensor(tensor.engine, Layout(tensor.shape, rounded))
+
+
+def candidates(tensor: Tensor, smem_layout: Any, cta_tiler: Any, num_multicast: int) -> Iterator[Fix]:
+    """Changes worth trying, the smallest first."""
+    dtype = as_dtype(tensor.element_type)
+    unit = max(1, 128 // dtype.bits)
+    padded = _padded(tensor, unit)
+    if padded is not None:
+        row = max(int(d) for d in leaves(padded.stride)) if len(leaves(padded.stride)) <= 2 else None
+        words = f"pad the row to {row} elements" if row else f"pad the rows to multiples of {unit} elements"
+        yield Fix(words, {"gtensor": padded})
+    plain = domain_of(smem_layout)
+    tile = product_each(plain.shape)
+    swizzled = isinstance(smem_layout, ComposedLayout)
+    if len(tile) == 2 and swizzled:
+        for major in ("K", "MN"):
+            for span in SPANS:
+                words = f'make_smem_layout("{major}", "{span.name}", "{dtype.name}", {tuple(map(int, tile))})'
+                try:
+                    layout = make_smem_layout(major, span.name, dtype, tile)
+                except CuteError:  # the atom does not divide the tile
+                    continue
+                yield Fix(words, {"smem_layout": layout})
+    if swizzled:
+        yield Fix("no swizzle", {"smem_layout": plain})
+    for order, name in ((LayoutRight, "row-major"), (LayoutLeft, "column-major")):
+        layout = Layout(tile, order)
+        yield Fix(f"a {name} shared tile {layout}", {"smem_layout": layout})
+    yield Fix("split_oversize=True: several instructions a tile", {"split_oversize": True})
+    for count in (8, 4, 2, 1):
+        if count < num_multicast:
+            yield Fix(f"num_multicast={count}", {"num_multicast": count})
+    for i, n in enumerate(tile):
+        smaller = next((size for size in (256, 128, 64, 32, 16, 8) if size < int(n)), None)
+        if smaller is not None:
+            part = tuple([Int(smaller) if j == i else Int(int(m)) for j, m in enumerate(tile)])
+            words = f"a tile of {'x'.join(str(int(n)) for n in part)}"
+            for compact in (LayoutRight, LayoutLeft):
+                yield Fix(words, {"smem_layout": Layout(part, compact), "cta_tiler": part})
+
+
+def find_fixes(make: Any, arguments: dict[str, Any], most: int = 2) -> list[Fix]:
+    """Up to `most` single changes of `arguments` for which `make(**arguments)` gives an atom that can copy.
+
+    Args:
+        make: `make_tma_atom`; arguments: its arguments by name, with `gtensor` a tensor.
+
+    >>> wide = ComposedLayout(Swizzle(2, 4, 3), smem_ptr_flag(16), Layout((Int(64), Int(64)), LayoutRight))
+    >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
+    >>> arguments = {"op": "SM90_TMA_LOAD", "gtensor": x, "smem_layout": wide, "num_multicast": 1, "suggest": False}
+    >>> print(cute.tma.find_fixes(cute.tma.make_tma_atom, arguments, most=1)[0])
+    make_smem_layout("K", "128B", "float16", (64, 64))
+    """
+    found: list[Fix] = []
+    expect(arguments, dict, "arguments")
+    most = expect_integer(most, "most", 0, unit="fixes")
+    parameters: Mapping[str, Any]
+    try:
+        parameters = inspect.signature(make).parameters
+    except (TypeError, ValueError, RecursionError):  # nothing that can be called, or one that doesn't say how
+        parameters = {}
+    if not {"gtensor", "smem_layout"} <= set(parameters):
+        raise InvalidTypeError(f"expected a function that makes an atom, got {type(make).__name__} {given(make)}")
+    missing = [name for name in ("gtensor", "smem_layout", "num_multicast") if name not in arguments]
+    if missing:
+        raise InvalidValueError(f"arguments without {missing[0]}; must be those of make_tma_atom, by name")
+    tensor, smem_layout = arguments["gtensor"], arguments["smem_layout"]
+    if not has_numbers(tensor.layout) or not has_numbers(domain_of(smem_layout)):
+        return found
+    for fix in candidates(tensor, smem_layout, arguments.get("cta_tiler"), int(arguments["num_multicast"])):
+        if len(found) == most:
+            break
+        try:
+            atom = make(**{**arguments, **fix.arguments})
+            expect_fits(atom)
+            first_tile(atom)
+        except CuteError:
+            continue
+        found.append(fix)
+    return found
 
 
 def as_global_tensor(gtensor: Any) -> Tensor:
@@ -64,6 +165,28 @@ def byte_swizzle(smem_layout: Any) -> Swizzle:
             return get_swizzle_portion(smem_layout.layout)
         return swizzle_of(smem_layout)
     return get_swizzle_portion(smem_layout)
+
+
+def check_map(plan: TmaPlan, request: TensorMapTiled, gmem: Layout, arch: str) -> list[Diagnostic]:
+    """What is wrong with a map: the driver's rules, and CuTe's conditions of arguments that break none of these."""
+    found = violations(request, arch=arch)
+    arguments = {violation.argument for violation in found}
+    return [*found, *[condition for condition in plan.broken if condition.argument not in arguments]]
+
+
+def _refusal(found: list[Diagnostic], plan: TmaPlan, gmem: Layout, fixes: Sequence[Fix]) -> TmaLimitError:
+    """One error that lists every reason with the layout modes at fault, and the changes that were tried and work."""
+    conditions = [condition.source for condition in plan.broken]
+    hint = "; or ".join(fix.words for fix in fixes) or None
+    where = [None if d.mode is None else layout_modes(plan, gmem, d.mode) for d in found]
+    if len(found) == 1:
+        source = "" if isinstance(found[0], BrokenCondition) else found[0].source
+        facts = {"mode": where[0], "CuTe asserts": conditions[0] if conditions else None, "source": source or None}
+        return TmaLimitError(found[0].message, {k: v for k, v in facts.items() if v is not None}, hint, found)
+    texts = [d.message + (f"; {mode}" if mode else "") for d, mode in zip(found, where, strict=True)]
+    lines = {str(i): text for i, text in enumerate(texts, 1)}
+    lines.update({f"CuTe asserts {i}": condition for i, condition in enumerate(conditions, 1)})
+    return TmaLimitError(f"{len(found)} rules of the tensor map are broken", lines, hint, found)
 
 
 def make_tma_atom(
@@ -114,9 +237,8 @@ def make_tma_atom(
     for name, switch in (("check", check), ("split_oversize", split_oversize), ("suggest", suggest)):
         expect(switch, bool, name)
     count = multicast_count(num_multicast)
-    reason = why_not_on(op, arch, count)
-    if reason is not None:
-        raise InvalidValueError(reason)
+    if unfit := check_op(op, arch, count):
+        refuse(InvalidValueError, unfit)
     tensor = as_global_tensor(gtensor)
     dtype = as_dtype(tensor.element_type)
     internal = dtype if internal_dtype is None else as_dtype(internal_dtype)
@@ -141,10 +263,8 @@ def make_tma_atom(
         oob_fill,
     )
     if check:
-        found = reasons(plan, request, gmem, arch)
-        inexact = why_not_collapsed(recast_layout(gmem, dtype, internal), plan.gbasis)
-        if inexact is not None:
-            found.append((*inexact, None))
+        found = check_map(plan, request, gmem, arch)
+        found += check_collapsed(recast_layout(gmem, dtype, internal), plan.gbasis)
         if found:
             arguments = {
                 "op": op,
@@ -157,7 +277,7 @@ def make_tma_atom(
                 "suggest": False,
             }
             fixes = find_fixes(make_tma_atom, arguments) if suggest and cta_v_map is None else []
-            raise refusal(found, plan, gmem, [f.words for f in fixes])
+            raise _refusal(found, plan, gmem, fixes)
     return TmaAtom(op, tensor, layout, tiler, basis, plan, request, swizzle, dtype, internal, arch)
 
 

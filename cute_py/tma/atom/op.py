@@ -1,36 +1,35 @@
-"""The copy operations that an atom can be made for, one row each.
+"""What an atom asks of the engine: the operation, the swizzle mode and the element format, one row each.
 
-Names are CuTe's. `mode` is the load mode of the instruction, `arch` the first architecture that has it.
-Source: cute/arch/copy_sm90_tma.hpp, copy_sm100_tma.hpp; PTX ISA, cp.async.bulk.tensor.
+An operation has CuTe's name; its row says the direction, the load mode of the instruction, and the first architecture
+that has it.
+
+A swizzle on bytes Sw<B,M,S> permutes units of 2**M bytes within spans of 2**(M+B) bytes by the row number above them.
+The engine knows units of 16 bytes with spans 32, 64 and 128, and on sm_100 two larger units in a span of 128.
+
+The format is chosen by bits and sign, not by meaning: all 8-bit types move as UINT8.
+
+Source: cute/arch/copy_sm90_tma.hpp, copy_sm100_tma.hpp; PTX ISA, cp.async.bulk.tensor. Swizzles:
+cute/atom/copy_traits_sm90_tma_swizzle.hpp; codes: CUtensorMapSwizzle in cuda.h. Formats:
+cute/arch/copy_sm90_desc.hpp, to_CUtensorMapDataType.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
-from typing import Final, Literal
+from typing import Any, Final, get_args
 
-from cute_py.argument_checks import expect_fields
-from cute_py.errors import InvalidValueError, given
-
-Direction = Literal["load", "store", "reduce", "prefetch"]
-Mode = Literal["tile", "im2col", "gather4", "scatter4"]
-
-
-@dataclass(frozen=True, slots=True)
-class OpRow:
-    """What an operation does: direction, load mode, whether a multicast count above 1 fits, CTAs that issue it."""
-
-    direction: Direction
-    mode: Mode = "tile"
-    multicast: bool = False
-    ctas: int = 1
-    reduction: str = ""
-    arch: int = 90
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
+from cute_py.argument_checks import expect, expect_integer, is_integer, record
+from cute_py.diagnostics import Diagnostic
+from cute_py.dtypes import DType
+from cute_py.errors import InvalidValueError, StaticAssertError, given
+from cute_py.layout.int_tuple import size
+from cute_py.layout.layout import Layout
+from cute_py.layout.swizzle import Swizzle
+from cute_py.targets import MAX_CLUSTER
+from cute_py.tma.descriptor.formats import TensorMapDataType
+from cute_py.tma.descriptor.limits import SWIZZLE_SPAN
+from cute_py.tma.descriptor.request import Direction, Mode, OpRow
 
 
 class Op(Enum):
@@ -73,28 +72,16 @@ class Op(Enum):
         return OPS[self]
 
 
-OPS: dict[Op, OpRow] = {
-    Op.SM90_TMA_LOAD: OpRow("load"),
-    Op.SM90_TMA_LOAD_MULTICAST: OpRow("load", multicast=True),
-    Op.SM90_TMA_LOAD_IM2COL: OpRow("load", "im2col"),
-    Op.SM90_TMA_LOAD_IM2COL_MULTICAST: OpRow("load", "im2col", True),
-    Op.SM90_TMA_STORE: OpRow("store"),
-    Op.SM90_TMA_STORE_IM2COL: OpRow("store", "im2col"),
-    **{
-        Op[f"SM90_TMA_REDUCE_{kind.upper()}"]: OpRow("reduce", reduction=kind)
-        for kind in ("add", "min", "max", "inc", "dec", "and", "or", "xor")
-    },
-    Op.SM90_TMA_PREFETCH: OpRow("prefetch"),
-    Op.SM100_TMA_2SM_LOAD: OpRow("load", ctas=2, arch=100),
-    Op.SM100_TMA_2SM_LOAD_MULTICAST: OpRow("load", multicast=True, ctas=2, arch=100),
-    Op.SM100_TMA_2SM_LOAD_IM2COL: OpRow("load", "im2col", ctas=2, arch=100),
-    Op.SM100_TMA_2SM_LOAD_IM2COL_MULTICAST: OpRow("load", "im2col", True, 2, arch=100),
-    Op.SM100_TMA_LOAD_2D_GATHER4: OpRow("load", "gather4", arch=100),
-    Op.SM100_TMA_LOAD_MULTICAST_2D_GATHER4: OpRow("load", "gather4", True, arch=100),
-    Op.SM100_TMA_2SM_LOAD_2D_GATHER4: OpRow("load", "gather4", ctas=2, arch=100),
-    Op.SM100_TMA_2SM_LOAD_MULTICAST_2D_GATHER4: OpRow("load", "gather4", True, 2, arch=100),
-    Op.SM100_TMA_STORE_2D_SCATTER4: OpRow("store", "scatter4", arch=100),
-}
+def _row(name: str) -> OpRow:
+    """The row of a name SM<arch>_TMA[_2SM]_<direction>[_<reduction>][_MULTICAST][_2D][_<mode>]."""
+    parts = name.split("_")
+    direction: Direction = next(d for d in get_args(Direction) if d.upper() in parts)
+    mode: Mode = next((m for m in get_args(Mode) if m.upper() in parts), "tile")
+    reduction = parts[-1].lower() if direction == "reduce" else ""
+    return OpRow(direction, mode, "MULTICAST" in parts, 2 if "2SM" in parts else 1, reduction, int(parts[0][2:]))
+
+
+OPS: dict[Op, OpRow] = {op: _row(op.name) for op in Op}
 
 
 def as_op(op: object) -> Op:
@@ -127,19 +114,29 @@ def architecture_number(arch: object) -> int:
     return int(found[1])
 
 
-def why_not_on(op: Op, arch: object, num_multicast: int = 1) -> str | None:
-    """Why an operation can't be used, or None: architecture, and the multicast count against the operation."""
+def multicast_count(num_multicast: Any) -> int:
+    """The CTAs of a multicast, from an integer, or from a shape or layout whose size counts.
+
+    >>> multicast_count(2), multicast_count((2, 1)), multicast_count(Layout(Int(4)))
+    (2, 2, 4)
+    """
+    shaped = Layout(num_multicast) if isinstance(num_multicast, tuple) else num_multicast  # sizes are 1 or more
+    count = size(shaped) if hasattr(shaped, "shape") and not is_integer(shaped) else shaped
+    return expect_integer(count, "num_multicast, a count of CTAs,")
+
+
+def check_op(op: Op, arch: object, num_multicast: int = 1) -> list[Diagnostic]:
+    """Why an operation can't be used: the architecture, or the count of CTAs that share a tile; the first reason."""
     row = op.row
     number = architecture_number(arch)
     if number < row.arch:
-        return f"{op} needs sm_{row.arch} or newer, not {arch}"
+        return [Diagnostic("op_architecture", text=f"{op} needs sm_{row.arch} or newer, not {arch}")]
     if row.ctas == 2 and number >= 120:
-        return f"{op} pairs two CTAs, which {arch} has not"
-    if num_multicast < 1:
-        return f"num_multicast = {num_multicast} CTAs; must be at least 1"
-    if num_multicast > 16:
-        return f"num_multicast = {num_multicast} CTAs; must be at most 16, the largest cluster"
-    return None
+        return [Diagnostic("op_pair", text=f"{op} pairs two CTAs, which {arch} has not")]
+    if not 1 <= num_multicast <= MAX_CLUSTER:
+        must = "be at least 1" if num_multicast < 1 else f"be at most {MAX_CLUSTER}, the largest cluster"
+        return [Diagnostic("num_multicast", "num_multicast", num_multicast, "CTAs", must)]
+    return []
 
 
 def receives_slices(op: Op, num_multicast: int) -> bool:
@@ -148,13 +145,142 @@ def receives_slices(op: Op, num_multicast: int) -> bool:
     return row.direction == "load" and not row.multicast and row.ctas == 1 and num_multicast > 1
 
 
-def why_not_shared(op: Op, num_multicast: int) -> str | None:
-    """Why the CTAs that a tile was divided among do not get all of it, or None.
+def check_shared(op: Op, num_multicast: int) -> list[Diagnostic]:
+    """Why the CTAs that a tile was divided among do not get all of it.
 
-    >>> why_not_shared(Op.SM90_TMA_LOAD, 4)
-    'SM90_TMA_LOAD sends nothing to other CTAs: each of the 4 receives its slice of the tile alone'
-    >>> why_not_shared(Op.SM90_TMA_LOAD_MULTICAST, 4)
+    >>> print(*check_shared(Op.SM90_TMA_LOAD, 4))
+    SM90_TMA_LOAD sends nothing to other CTAs: each of the 4 receives its slice of the tile alone
+    >>> check_shared(Op.SM90_TMA_LOAD_MULTICAST, 4)
+    []
     """
     if not receives_slices(op, num_multicast):
-        return None
-    return f"{op} sends nothing to other CTAs: each of the {num_multicast} receives its slice of the tile alone"
+        return []
+    text = f"{op} sends nothing to other CTAs: each of the {num_multicast} receives its slice of the tile alone"
+    return [Diagnostic("slice_alone", text=text)]
+
+
+@record
+class SwizzleRow:
+    """One mode: `bits` is B, `base` is M, `shift` is S (None: any), `code` the driver's number, `span` in bytes,
+    `alignment` of the shared-memory tile in bytes."""
+
+    name: str
+    bits: int
+    base: int
+    shift: int | None
+    code: int
+    span: int
+    alignment: int
+
+
+SWIZZLE_MODES: tuple[SwizzleRow, ...] = (
+    SwizzleRow("NONE", 0, 4, 3, 0, 0, 128),
+    *(SwizzleRow(f"{SWIZZLE_SPAN[b]}B", b, 4, 3, b, SWIZZLE_SPAN[b] or 0, 128 << b) for b in (1, 2, 3)),
+    SwizzleRow("128B_ATOM_32B", 2, 5, 2, 4, 128, 1024),
+    SwizzleRow("128B_ATOM_64B", 2, 6, None, 6, 128, 1024),
+)
+"""The pattern of a swizzle repeats every 8 spans: the alignment of the tile, and at least 128 bytes."""
+
+
+def check_swizzle(swizzle: Swizzle) -> list[Diagnostic]:
+    """The first of CuTe's conditions that a swizzle on bytes breaks; none if TMA can write it."""
+    expect(swizzle, Swizzle, "a swizzle of bytes")
+    b, m, s = swizzle.bits, swizzle.base, swizzle.shift
+    expected = ""
+    if m == 4:
+        expected = "" if 0 <= b <= 3 else "Expected B = 0,1,2, or 3 when M == 4. "
+        expected = expected or ("" if s == 3 else "Expected S = 3 when M == 4. ")
+    elif m in (5, 6):
+        expected = "" if b == 2 else "Expected B = 2 when M == 5 or 6. "
+        expected = expected or ("" if m == 6 or s == 2 else "Expected S = 2 when M == 5. ")
+    if m in (4, 5, 6) and not expected:
+        return []
+    return [Diagnostic("swizzle", text=f"{expected}Unsupported layout swizzle.", source="CuTe's static_assert")]
+
+
+def why_not_swizzle(swizzle: Swizzle) -> str | None:
+    """CuTe's condition that a swizzle on bytes breaks, or None if TMA can write it. Deprecated: an earlier form.
+
+    >>> why_not_swizzle(Swizzle(3, 5, 3))
+    'Expected B = 2 when M == 5 or 6. Unsupported layout swizzle.'
+    """
+    return next((found.message for found in check_swizzle(swizzle)), None)
+
+
+def swizzle_row(swizzle: Swizzle) -> SwizzleRow:
+    """The mode of a swizzle on bytes.
+
+    Raises:
+        StaticAssertError: with CuTe's condition.
+
+    >>> swizzle_row(Swizzle(3, 4, 3)).name
+    '128B'
+    """
+    found = check_swizzle(swizzle)
+    if not found:  # then B and M decide
+        return next(row for row in SWIZZLE_MODES if (row.bits, row.base) == (swizzle.bits, swizzle.base))
+    known = ", ".join(f"Sw<{r.bits},{r.base},{3 if r.shift is None else r.shift}> = {r.name}" for r in SWIZZLE_MODES)
+    facts = {"swizzle": f"{swizzle}, read as a permutation of bytes", "TMA knows": known}
+    raise StaticAssertError(found[0].message, facts)
+
+
+_T = TensorMapDataType
+
+FORMAT_OF: Final[dict[str, TensorMapDataType]] = {
+    **dict.fromkeys(("int8", "uint8", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"), _T.UINT8),
+    "uint16": _T.UINT16,
+    "uint32": _T.UINT32,
+    "int32": _T.INT32,
+    "uint64": _T.UINT64,
+    "int64": _T.INT64,
+    "float16": _T.FLOAT16,
+    "float32": _T.FLOAT32,
+    "float64": _T.FLOAT64,
+    "bfloat16": _T.BFLOAT16,
+    "tfloat32": _T.TFLOAT32,
+    "float4_e2m1fn": _T.PACKED_16U4_ALIGN8B,
+    "float4_e2m1fn_unpacksmem": _T.PACKED_16U4_ALIGN16B,
+    **dict.fromkeys(("float6_e2m3fn", "float6_e3m2fn"), _T.PACKED_16U6_ALIGN16B),
+    **dict.fromkeys(("float6_e2m3fn_unpacksmem", "float6_e3m2fn_unpacksmem"), _T.PACKED_16U6_ALIGN16B),
+}
+
+SAME_WIDTH: Final[dict[int, str]] = {8: "uint8", 16: "uint16", 32: "uint32", 64: "uint64"}
+"""bits -> a type of that width that TMA moves."""
+
+
+def tensor_map_format(dtype: DType) -> TensorMapDataType:
+    """The format number of an element type.
+
+    Raises:
+        StaticAssertError: 'Unknown TMA Format!', with the type of the same width that can be moved instead.
+
+    >>> from cute_py.dtypes import as_dtype
+    >>> tensor_map_format(as_dtype("bfloat16"))
+    TensorMapDataType.BFLOAT16
+    """
+    expect(dtype, DType, "an element type")
+    found = FORMAT_OF.get(dtype.name)
+    if found is None:
+        other = SAME_WIDTH.get(dtype.bits)
+        raise StaticAssertError(
+            "Unknown TMA Format!",
+            {"element type": dtype.name, "TMA moves": ", ".join(FORMAT_OF)},
+            f"internal_dtype={other!r} moves the same bits" if other else None,
+        )
+    return found
+
+
+def movable_type(dtype: DType) -> str:
+    """The type itself if TMA has a format for it, else one of the same width; whole bytes only.
+
+    >>> from cute_py.dtypes import as_dtype
+    >>> movable_type(as_dtype("int16"))
+    'uint16'
+    """
+    expect(dtype, DType, "an element type")
+    if dtype.name in FORMAT_OF and dtype.bits >= 8:
+        return dtype.name
+    if dtype.bits in SAME_WIDTH:
+        return SAME_WIDTH[dtype.bits]
+    tensor_map_format(dtype)
+    return dtype.name

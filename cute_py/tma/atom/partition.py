@@ -1,32 +1,125 @@
-"""tma_partition: from tiles to the instructions that copy them.
+"""From tiles to the slices of each CTA and the instructions that copy them: tma_partition, and C++'s TiledCopy.
 
 A tile is a number of slots of `num_val_src` elements, each one instruction. The shared layout says in which order the
 elements of a tile lie in shared memory; read in that order and cut into slots, both tensors get the modes
 ((TMA, TMA_Iter), Rest...). Of C CTAs that share a tile by multicast, CTA c starts at element c * slot / C of every
-slot: the mode keeps its full size, the descriptor's box is smaller.
-Source: cute/atom/copy_traits_sm90_tma.hpp, tma_partition.
+slot: the mode keeps its full size, the descriptor's box is smaller. `TmaTiledCopy` is the same as C++'s
+make_tma_copy returns it: CTAs play the threads, and `layout_tv` maps (CTA, value) to the tile's coordinates.
+
+The global tensor is partitioned as the TMA tensor: coordinates in place of elements. Its strides move along the modes
+of the tensor map, so that tiling and slicing it gives the coordinates that the instruction takes. They start at a
+static zero of the map's rank.
+
+Bit i of a multicast mask is CTA i of the cluster. The CTAs that share a tile are those along the modes that the mask
+is taken over: a tile of A is shared along N, a tile of B along M.
+
+Source: cute/atom/copy_traits_sm90_tma.hpp, tma_partition, make_tma_copy_tiled, get_tma_tensor and
+create_tma_multicast_mask; cute/atom/copy_atom.hpp, TiledCopy and ThrCopy. Differs: C++ makes the zero of the TMA tensor
+as long as the highest mode that a stride names; where the last modes never move, its coordinate is shorter than the
+map's rank, and here it is padded. C++ has a quicker way to the mask of run-time layouts of rank 1 that gives 0 where
+shape * stride is 0; this is its generic loop.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from cute_py.argument_checks import expect_having
-from cute_py.errors import InvalidTypeError, StaticAssertError, given
+from cute_py.argument_checks import expect, expect_fields, expect_having, expect_integer, is_integer
+from cute_py.arith_tuple.arith_tuple import ArithTuple
+from cute_py.arith_tuple.iterators import ArithTupleIterator
+from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composition import composition
+from cute_py.layout.coordinate import domain_offset, slice_and_offset
 from cute_py.layout.coprofile import cosize
-from cute_py.layout.divide import logical_divide
-from cute_py.layout.domain import domain_of
-from cute_py.layout.int_tuple import rank, size
+from cute_py.layout.int_tuple import congruent, product_each, rank, size
 from cute_py.layout.inverse import right_inverse
-from cute_py.layout.layout import Layout, joined
-from cute_py.layout.leaf import Int, Tree
-from cute_py.layout.product import tile_to_shape
-from cute_py.layout.slicing import domain_offset
-from cute_py.layout.trees import has_underscore
+from cute_py.layout.layout import Layout, domain_of, has_numbers, joined, make
+from cute_py.layout.leaf import Int, Tree, underscore
+from cute_py.layout.tiling import logical_divide, tile_to_shape, zipped_divide
+from cute_py.layout.trees import check_depth, has_underscore, leaves, wholes
+from cute_py.targets import MAX_CLUSTER
 from cute_py.tensor.tensor import Tensor
-from cute_py.tma.atom.multicast import expect_cta
+from cute_py.tma.descriptor.fields import MAX_RANK
+
+
+def expect_cta(coord: Any, layout: Layout, what: str = "the coordinate of a CTA") -> None:
+    """Refuse a coordinate outside the CTAs that a layout numbers; None, `_` and symbols are free.
+
+    A layout is a function of all integers, and numbers CTAs that are not there; CuTe does not look at the bounds.
+
+    Raises:
+        InvalidValueError: a number of the coordinate is below 0, or not below the size of its mode.
+
+    >>> expect_cta((1, 1), Layout((1, 2)))
+    Traceback (most recent call last):
+    ...
+    cute_py.errors.InvalidValueError: the coordinate of a CTA = (1, 1); must lie in (1,2):(_1,1)
+    """
+    if _outside(coord, layout.shape):
+        raise InvalidValueError(f"{what} = {given(coord)}; must lie in {layout}")
+
+
+def _outside(coord: Any, shape: Tree) -> bool:
+    if isinstance(coord, tuple):
+        if not isinstance(shape, tuple) or len(coord) != len(shape):
+            return False  # not congruent, which the layout refuses
+        return any(_outside(c, s) for c, s in zip(coord, shape, strict=True))
+    if not is_integer(coord):
+        return False
+    extent = size(shape)
+    return int(coord) < 0 or (is_integer(extent) and int(coord) >= int(extent))
+
+
+def create_tma_multicast_mask(cluster_layout_vmnk: Layout, coord: Tree, *modes: int) -> int:
+    """The 16-bit mask of the CTAs that share a load with the CTA at `coord`.
+
+    Args:
+        cluster_layout_vmnk: CTA coordinate (v, m, n, k) -> CTA number in the cluster.
+        coord: coordinate of the loading CTA; `_` (or None) in the modes that share.
+        modes: modes to replace by `_`.
+    Raises:
+        InvalidTypeError: no layout, or a mode that is no integer.
+        InvalidValueError: a coordinate outside the cluster, no such mode, a CTA number below 0 or above 15.
+
+    >>> layout = Layout((Int(2), Int(2), Int(4), Int(1)), (Int(1), Int(2), Int(4), Int(0)))
+    >>> create_tma_multicast_mask(layout, (0, 0, 0, 0), 1), create_tma_multicast_mask(layout, (0, 0, 1, 0), 1)
+    (5, 80)
+    """
+    if not isinstance(cluster_layout_vmnk, Layout):
+        raise InvalidTypeError(f"the CTAs of a cluster are numbered by a layout, got {given(cluster_layout_vmnk)}")
+    coord = tuple(coord) if isinstance(coord, list) else coord
+    check_depth(coord)
+    expect_cta(coord, cluster_layout_vmnk)
+    parts = list(coord) if isinstance(coord, tuple) else [coord]
+    for mode in modes:
+        number = expect_integer(mode, "a mode")
+        if not 0 <= number < len(parts):
+            raise InvalidValueError(f"no mode {number} in a coordinate of rank {len(parts)}", {"coordinate": coord})
+        parts[number] = underscore
+    coord = tuple(parts) if isinstance(coord, tuple) else parts[0]
+    if not has_underscore(coord):
+        numbers = [expect_integer(cluster_layout_vmnk(coord), "the number of a CTA")]
+    else:
+        layout, offset = slice_and_offset(coord, cluster_layout_vmnk)
+        numbers = [expect_integer(offset, "the number of a CTA")]
+        if not has_numbers(layout):
+            raise InvalidTypeError("the CTAs of a cluster are numbered by known integers", {"layout": layout})
+        for n, d in zip(leaves(layout.shape), leaves(layout.stride), strict=True):
+            steps = range(min(int(n), MAX_CLUSTER + 1)) if d else range(1)  # a stride of 0 names no further CTA
+            numbers = sorted({number + i * int(d) for number in numbers for i in steps})
+            _check(numbers, cluster_layout_vmnk)
+    _check(numbers, cluster_layout_vmnk)
+    return sum(1 << n for n in numbers)
+
+
+def _check(numbers: list[int], layout: Layout) -> None:
+    wrong = [n for n in numbers if not 0 <= n < MAX_CLUSTER]
+    if wrong:
+        raise InvalidValueError(
+            f"CTA {wrong[0]} in a multicast mask; must be 0 to {MAX_CLUSTER - 1}", {"layout": layout}
+        )
 
 
 def tma_partition(
@@ -91,3 +184,99 @@ def _slotted(tensor: Tensor, slots: Layout, offset: Any) -> Tensor:
     merged = coalesce(composed, ((Int(1), Int(1)),))
     moved: Tensor = domain_offset(((offset, Int(0)), *(Int(0),) * (n - 1)), merged)
     return moved
+
+
+@dataclass(frozen=True, slots=True)
+class TmaTiledCopy:
+    """`tiler` (the tile's shape), `layout_tv` ((CTA, value) -> tile coordinate), `num_val_src` of the atom, `ctas` that
+    one atom takes (2 where a pair of CTAs issues it)."""
+
+    tiler: Tree
+    layout_tv: Layout
+    num_val_src: int
+    ctas: int = 1
+
+    def __post_init__(self) -> None:
+        check_depth(self.tiler)
+        for extent in leaves(self.tiler):
+            if is_integer(extent):
+                expect_integer(extent, "an extent of the tile", 1)
+        expect_fields(self)
+
+    def partition(self, tensor: Tensor, cta: Any) -> Tensor:
+        """The values of one CTA: ((atom values, atoms), rest of each mode).
+
+        Raises:
+            StaticAssertError: the tensor has fewer modes than the tile. InvalidValueError: no such CTA.
+        """
+        if int(rank(tensor)) < len(self.tiler):
+            raise StaticAssertError(
+                "Rank of tensor to be partitioned too small.", {"tensor": tensor, "tiler": self.tiler}
+            )
+        tiled = zipped_divide(tensor, self.tiler)
+        by_atom = zipped_divide(self.layout_tv, (Int(self.ctas), Int(self.num_val_src)))
+        identity = Layout((Int(self.ctas), Int(self.num_val_src)))
+        selected = composition(by_atom, (identity, None))
+        (a, b), (c, e) = selected._shape
+        (f, g), (h, i) = selected._stride
+        zipped = make(((a, c), (b, e)), ((f, h), (g, i)))  # ((a,b),(c,e)) -> ((a,c),(b,e))
+        values = coalesce(zipped, (Int(1), (Int(1), Int(1))))
+        tensor_tv = composition(tiled, (values, None))
+        unfolded = tensor_tv((None, None), None)
+        expect_cta(cta, domain_of(unfolded)[0])
+        part: Tensor = unfolded(cta, None, wholes(int(rank(tensor))))
+        return part
+
+    def __str__(self) -> str:
+        return f"TiledCopy {self.tiler} {self.layout_tv}"
+
+
+def make_tiled_copy(
+    smem_layout: Any, cta_v_map: Layout, num_val_src: int, num_multicast: int = 1, ctas: int = 1
+) -> TmaTiledCopy:
+    """The TiledCopy of an atom that `ctas` CTAs issue together.
+
+    Raises:
+        StaticAssertError: CuTe's 'Stride Divisibility Condition' or 'tile_to_shape: block shape does not divide the
+            target shape.', where the slots do not tile the value map; 'TiledCopy uses too few thrs for selected
+            CopyAtom', where a pair of CTAs issues the atom and fewer share the tile.
+    """
+    expect(cta_v_map, Layout, "the value map")
+    num_val_src = expect_integer(num_val_src, "num_val_src")
+    num_multicast, ctas = expect_integer(num_multicast, "num_multicast"), expect_integer(ctas, "ctas")
+    if min(num_val_src, num_multicast, ctas) < 1:
+        raise InvalidValueError(f"{num_val_src} values, {num_multicast} and {ctas} CTAs; must be 1 or more of each")
+    inverse = right_inverse(domain_of(smem_layout))
+    layout_v = composition(inverse, Int(num_val_src))
+    all_values = tile_to_shape(joined([layout_v]), size(cta_v_map))
+    cta_map = Layout(Int(num_multicast))
+    step = Layout(Int(num_multicast), Int(num_val_src // num_multicast))
+    starts = composition(inverse, composition(step, cta_map))
+    if num_multicast % ctas:
+        raise StaticAssertError(
+            "TiledCopy uses too few thrs for selected CopyAtom",
+            {"CTAs that share the tile": num_multicast, "CTAs of the atom": ctas},
+        )
+    return TmaTiledCopy(product_each(cta_v_map.shape), joined([starts, all_values]), num_val_src, ctas)
+
+
+def tma_tensor(shape: Any, g_stride: Tree, rank: int) -> Tensor:
+    """The coordinate tensor of a shape congruent with the global tensor's.
+
+    Raises:
+        StaticAssertError: the shapes are not congruent.
+
+    >>> print(tma_tensor((1024, 512), (E(1), E(0)), 2))
+    ArithTuple(_0,_0) o (1024,512):(_1@1,_1@0)
+    """
+    rank = expect_integer(rank, "the rank of a tensor map")
+    if not 0 <= rank <= MAX_RANK:
+        raise InvalidValueError(f"rank {rank} of a tensor map; must be 1 to {MAX_RANK}")
+    if hasattr(shape, "shape") and not isinstance(shape, (int, tuple)):
+        shape = shape.shape
+    if not congruent(shape, g_stride):
+        raise StaticAssertError(
+            "is_congruent<decltype(g_shape), decltype(aux_params_.g_stride_)>::value",
+            {"shape": shape, "strides of the TMA tensor": g_stride, "rule": "the shape must be congruent with gmem's"},
+        )
+    return Tensor(ArithTupleIterator(ArithTuple(*[Int(0)] * rank)), Layout(shape, g_stride))

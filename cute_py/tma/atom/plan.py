@@ -9,33 +9,49 @@ Source: cute/atom/copy_traits_sm90_tma.hpp, fill_tma_gmem_shape_stride and make_
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
-from cute_py.argument_checks import expect, expect_fields, expect_integer
+from cute_py.argument_checks import expect, expect_integer, record
 from cute_py.arith_tuple.ratio import ratio
 from cute_py.arith_tuple.scaled_basis import E
+from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import GBasisError
 from cute_py.layout.layout import Layout
-from cute_py.layout.leaf import Int, Tree, public, value_of
+from cute_py.layout.leaf import Int, Tree, public, tree_text, value_of
 from cute_py.layout.recast import recast_layout
 from cute_py.layout.trees import at, leaves, modes
+from cute_py.tma.descriptor.limits import BY_NAME, bounds
+
+_GRAIN = BY_NAME["stride_alignment"].multiple
+_STRIDE_MAX = bounds("stride_range")[1]
+_SIZE_MIN, _SIZE_MAX = bounds("size")
+_BOX_MIN, _BOX_MAX = bounds("box")
+_MAJORNESS = "Majorness of smem doesn't match majorness of gmem"
 
 
-@dataclass(frozen=True, slots=True)
-class BrokenCondition:
-    """A condition that CuTe asserts and that does not hold: its text, our words for it, the TMA mode, if one."""
+class BrokenCondition(Diagnostic):
+    """A condition that CuTe asserts and that does not hold: its text is the source of the diagnostic."""
 
-    condition: str
-    message: str
-    mode: int | None = None
+    __slots__ = ()
 
-    def __post_init__(self) -> None:
-        expect_fields(self)
+    def __init__(
+        self, condition: str, message: str, mode: int | None = None, *, rule: str = "cute_assert", argument: str = ""
+    ) -> None:
+        for name, text in (("condition", condition), ("message", message)):
+            expect(text, str, f"BrokenCondition.{name}")
+        super().__init__(rule, argument, source=condition, text=message, mode=mode)
+
+    @property
+    def condition(self) -> str:
+        return self.source
+
+    def __repr__(self) -> str:
+        return f"BrokenCondition(condition={self.condition!r}, message={self.message!r}, mode={self.mode!r})"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TmaPlan:
     """The numbers of a tiled tensor map, modes innermost first.
 
@@ -54,9 +70,6 @@ class TmaPlan:
     num_bits_per_tma: int
     num_multicast: int
     broken: tuple[BrokenCondition, ...] = field(default=())
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     @property
     def rank(self) -> int:
@@ -100,22 +113,24 @@ def multicast_box(box: list[int], num_multicast: int) -> tuple[list[int], Broken
     box = list(box)
     left, i = num_multicast, len(box) - 1
     while left > 1:
-        if i < 0:
-            return box, BrokenCondition(
-                "smem_box_shape[i] % multicast == 0 || multicast % smem_box_shape[i] == 0",
-                f"num_multicast = {num_multicast} CTAs; must be at most the {math.prod(box) * num_multicast // left}"
-                " elements of the box, so that every CTA gets a part",
+        if i < 0 or (box[i] % left and left % box[i]):
+            elements = math.prod(box) * num_multicast // left
+            must = (
+                f"be at most the {elements} elements of the box, so that every CTA gets a part"
+                if i < 0
+                else f"divide or be divided by boxDim[{i}] = {box[i]} elements"
             )
-        if box[i] % left and left % box[i]:
-            return box, BrokenCondition(
-                "smem_box_shape[i] % multicast == 0 || multicast % smem_box_shape[i] == 0",
-                f"num_multicast = {num_multicast} CTAs; must divide or be divided by boxDim[{i}] = {box[i]} elements",
-                i,
-            )
+            condition = "smem_box_shape[i] % multicast == 0 || multicast % smem_box_shape[i] == 0"
+            text = f"num_multicast = {num_multicast} CTAs; must {must}"
+            return box, _asserted(condition, "num_multicast", "num_multicast", text, None if i < 0 else i)
         rest = -(-left // box[i])
         box[i] = -(-box[i] // left)
         left, i = rest, i - 1
     return box, None
+
+
+def _asserted(condition: str, rule: str, argument: str, text: str, mode: int | None) -> BrokenCondition:
+    return BrokenCondition(condition, text, mode, rule=rule, argument=argument)
 
 
 def tma_strides(gmem: Layout, gmem_t: Layout, gbasis: Layout, byte_strides: list[int], bits: tuple[int, int]) -> Tree:
@@ -132,11 +147,11 @@ def tma_strides(gmem: Layout, gmem_t: Layout, gbasis: Layout, byte_strides: list
             return Int(0)
         j = found[0]
         if j == 0:
-            scale = ratio(old, new) * public(at(gmem._stride, path))
-            return E(0) * scale
+            scale = public(at(gmem._stride, path))
+            return E(0) * (scale if old == new else ratio(old, new) * scale)
         if len(owners[j]) == 1:
             return E(j)
-        step = _number(stride, "a stride") * new // max(byte_strides[j], 16)
+        step = _number(stride, "a stride") * new // max(byte_strides[j], _GRAIN)
         return E(j) * (-(-step // 8))
 
     def walk(tree: Tree, path: tuple[int, ...]) -> Tree:
@@ -163,51 +178,10 @@ def plan_tiled(
     gmem_t = recast_layout(gmem, dtype, internal_dtype)
     sizes, strides = shape_and_stride(gmem_t, gbasis)
     bits = internal_dtype.bits
-    broken: list[BrokenCondition] = []
-    if strides and strides[0] != 1:
-        broken.append(
-            BrokenCondition(
-                'gmem_prob_stride[0] == 1 && "Majorness of smem doesn\'t match majorness of gmem"',
-                f"Majorness of smem doesn't match majorness of gmem: TMA mode 0 has stride {strides[0]} elements;"
-                " must be 1",
-                0,
-            )
-        )
     byte_strides = [d * bits // 8 for d in strides]
-    for i, d in enumerate(strides[1:], 1):
-        if d * bits % 128:
-            broken.append(
-                BrokenCondition(
-                    f"(gmem_prob_stride[{i}] & 0b1111) == 0",
-                    f"globalStrides[{i - 1}] = {d * bits / 8:g} bytes; must be a multiple of 16",
-                    i,
-                )
-            )
-        if not 0 <= byte_strides[i] < 1 << 40:
-            broken.append(
-                BrokenCondition(
-                    f"(gmem_prob_stride[{i}]) < (uint64_t(1) << 40)",
-                    f"globalStrides[{i - 1}] = {byte_strides[i]} bytes; must be below 2**40",
-                    i,
-                )
-            )
-    for i, n in enumerate(sizes):
-        if not 1 <= n <= 1 << 32:
-            condition = f"gmem_prob_shape[{i}] {'>= (uint64_t(1))' if n < 1 else '<= (uint64_t(1) << 32)'}"
-            broken.append(BrokenCondition(condition, f"globalDim[{i}] = {n} elements; must be 1 to 2**32", i))
     full_box = [math.prod(_number(s, "a box size") for s in leaves(mode)) for mode in modes(gbasis._shape)]
-    box, problem = multicast_box(full_box, num_multicast)
-    if problem is not None:
-        broken.append(problem)
-    for i, n in enumerate(box):
-        if not 1 <= n <= 256:
-            broken.append(
-                BrokenCondition(
-                    f"smem_box_shape[{i}] {'>= (uint32_t(1))' if n < 1 else '<= (uint32_t(1) << 8)'}",
-                    f"boxDim[{i}] = {n} elements; must be {'at least 1' if n < 1 else 'at most 256'}",
-                    i,
-                )
-            )
+    box, uncut = multicast_box(full_box, num_multicast)
+    broken = [*_check_tensor(sizes, strides, byte_strides, bits), *([uncut] if uncut else []), *_check_box(box)]
     g_stride = tma_strides(gmem, gmem_t, gbasis, byte_strides, (dtype.bits, bits))
     return TmaPlan(
         gbasis,
@@ -221,3 +195,53 @@ def plan_tiled(
         num_multicast,
         tuple(broken),
     )
+
+
+def _check_tensor(sizes: list[int], strides: list[int], byte_strides: list[int], bits: int) -> list[BrokenCondition]:
+    """What C++'s make_tma_copy_desc asserts of the global tensor, strides in elements and in whole bytes."""
+    broken = []
+    if strides and strides[0] != 1:
+        text = f"{_MAJORNESS}: TMA mode 0 has stride {strides[0]} elements; must be 1"
+        broken.append(_asserted(f'gmem_prob_stride[0] == 1 && "{_MAJORNESS}"', "majorness", "", text, 0))
+    for i, d in enumerate(strides[1:], 1):
+        name = f"globalStrides[{i - 1}]"
+        if d * bits % (8 * _GRAIN):
+            text = f"{name} = {d * bits / 8:g} bytes; must be a multiple of {_GRAIN}"
+            broken.append(_asserted(f"(gmem_prob_stride[{i}] & 0b1111) == 0", "stride_alignment", name, text, i))
+        if not 0 <= byte_strides[i] <= _STRIDE_MAX:
+            condition = f"(gmem_prob_stride[{i}]) < (uint64_t(1) << 40)"
+            text = f"{name} = {byte_strides[i]} bytes; must be below 2**40"
+            broken.append(_asserted(condition, "stride_range", name, text, i))
+    for i, n in enumerate(sizes):
+        if not _SIZE_MIN <= n <= _SIZE_MAX:
+            condition = f"gmem_prob_shape[{i}] {'>= (uint64_t(1))' if n < _SIZE_MIN else '<= (uint64_t(1) << 32)'}"
+            text = f"globalDim[{i}] = {n} elements; must be 1 to 2**32"
+            broken.append(_asserted(condition, "size", f"globalDim[{i}]", text, i))
+    return broken
+
+
+def _check_box(box: list[int]) -> list[BrokenCondition]:
+    """What it asserts of the box."""
+    broken = []
+    for i, n in enumerate(box):
+        if not _BOX_MIN <= n <= _BOX_MAX:
+            condition, must = ("<= (uint32_t(1) << 8)", f"at most {_BOX_MAX}")
+            if n < _BOX_MIN:
+                condition, must = (">= (uint32_t(1))", f"at least {_BOX_MIN}")
+            text = f"boxDim[{i}] = {n} elements; must be {must}"
+            broken.append(_asserted(f"smem_box_shape[{i}] {condition}", "box", f"boxDim[{i}]", text, i))
+    return broken
+
+
+def layout_modes(plan: TmaPlan, gmem: Layout, tma_mode: int) -> str:
+    """Which modes of the global tensor a TMA mode is made of, with their strides.
+
+    Example: 'TMA mode 1 (layout mode 0: 1024 elements, stride 12)'.
+    """
+    parts = []
+    for d in leaves(modes(plan.gbasis._stride)[tma_mode]):
+        path = tuple(getattr(d, "modes", ()))
+        where = ".".join(map(str, path)) or "0"
+        size, stride = tree_text(at(gmem._shape, path)), tree_text(at(gmem._stride, path))
+        parts.append(f"layout mode {where}: {size.strip('_')} elements, stride {stride.strip('_')}")
+    return f"TMA mode {tma_mode} ({'; '.join(parts)})"

@@ -19,14 +19,14 @@ from cute_py.argument_checks import expect_fields, expect_having
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, InvalidValueError, given
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.domain import domain_of
 from cute_py.layout.int_tuple import product_each
-from cute_py.layout.layout import Layout, LayoutLeft, static
+from cute_py.layout.layout import Layout, LayoutLeft, domain_of, static
 from cute_py.layout.leaf import Int, Tree
-from cute_py.layout.pointer_flagged import SmemPtrFlag
-from cute_py.layout.product import tile_to_shape
+from cute_py.layout.recast import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
+from cute_py.layout.tiling import tile_to_shape
 from cute_py.layout.trees import check_depth, modes
+from cute_py.tma.descriptor.limits import SWIZZLE_SPAN, bounds
 
 UNIT = 16
 """Bytes that a swizzle moves as one, and that one lane of a phase reads."""
@@ -46,10 +46,8 @@ class SpanRow:
 
 
 SPANS: tuple[SpanRow, ...] = (
-    SpanRow("128B", 3, 128),
-    SpanRow("64B", 2, 64),
-    SpanRow("32B", 1, 32),
-    SpanRow("none", 0, 16),
+    *(SpanRow(f"{span}B", bits, span) for bits, span in sorted(SWIZZLE_SPAN.items(), reverse=True) if span),
+    SpanRow("none", 0, UNIT),
 )
 """Best first: a wider span has fewer bank conflicts and fewer, larger boxes."""
 
@@ -176,7 +174,7 @@ def smem_choices(major: str, dtype: Any, tile: Tree) -> list[SmemChoice]:
         other = int(product_each(domain_of(layout).shape)[1 if major == "MN" else 0])
         alignment = 128 if row.bits == 0 else row.span * 8
         passes = passes_of_a_read(layout, kind.bits, major)
-        found.append(SmemChoice(row.name, layout, alignment, min(other, 256), row.span, passes))
+        found.append(SmemChoice(row.name, layout, alignment, min(other, bounds("box")[1]), row.span, passes))
     if not found:
         raise InvalidValueError(
             f"no canonical {major}-major layout divides a tile of {given(tile)} elements of {kind.bits} bits",

@@ -2,32 +2,32 @@
 
 Tiles are walked in colexicographic order of the tile modes, slots within a tile in the order of shared memory, and
 with multicast the CTAs that share a tile one after the other. All at once, as numpy arrays.
+
+The tiles differ only in where they start: `first_tile` has the instructions of the tile at the origin, and `tile_steps`
+leads from tile to tile. An atom computes them once; they are quick to get for a tensor of any size.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from cute_py.argument_checks import expect, expect_having, expect_integer, expect_integer_array
 from cute_py.arith_tuple.ratio import Ratio
 from cute_py.errors import InvalidTypeError, InvalidValueError
-from cute_py.layout.divide import zipped_divide
-from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int, Tree, internal, value_of
 from cute_py.layout.modes import group_modes
+from cute_py.layout.tiling import zipped_divide
 from cute_py.layout.trees import leaves, modes
 from cute_py.tensor.pointers import make_smem_ptr
-from cute_py.tensor.tensor import Tensor
-from cute_py.tensor.tensors import make_tensor
+from cute_py.tensor.tensor import Tensor, make_tensor
 from cute_py.tma.atom.partition import tma_partition
+from cute_py.tma.atom.tile_atom import TileAtom
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from cute_py.tma.atom.atom import TmaAtom
 
 SMEM_ALIGNMENT = 128
 """Bytes; shared-memory address of a tensor copy (PTX ISA, cp.async.bulk.tensor)."""
@@ -38,7 +38,7 @@ class Instructions:
     """All instructions of a copy.
 
     Attributes:
-        coords: (tiles * per_tile, R) int64, TMA order.
+        coords: (tiles * per_tile, R) int64, TMA order; of the first tile alone, (per_tile, R), from `first_tile`.
         smem_offsets: (per_tile,) int64, bytes from the start of the tile's buffer.
         tiles: number of tiles; per_tile: instructions for each.
         tile_shape: tiles along each tile mode.
@@ -64,6 +64,23 @@ class Instructions:
             expect(getattr(self, name), Tensor, name)
 
 
+def tile_steps(work: Instructions) -> Layout:
+    """Tile -> how far its coordinates lie beyond those of the first tile."""
+    layout: Layout = work.gmem_partition.layout[1]
+    return layout
+
+
+def last_coordinates(first: Instructions) -> list[int]:
+    """Coordinates of the last instruction of the last tile, from the instructions of the first tile."""
+    out = [int(x) for x in first.coords[-1]]
+    rest = tile_steps(first)
+    for n, d in zip(leaves(rest._shape), leaves(rest._stride), strict=True):
+        path = getattr(d, "modes", ())
+        if path:
+            out[path[0]] += (int(value_of(n)) - 1) * _whole(d.value)
+    return out
+
+
 def _whole(value: Any) -> int:
     """A step or a start in elements.
 
@@ -78,29 +95,17 @@ def _whole(value: Any) -> int:
     return expect_integer(value_of(value), "a coordinate", -(1 << 63), (1 << 63) - 1, "elements")
 
 
-def _axis_steps(layout: Layout, rank: int) -> NDArray[Any]:
-    """(size, rank) array of the coordinates that a basis-stride layout visits, colexicographic."""
+def _steps(layout: Layout, rank: int) -> NDArray[Any]:
+    """(size, rank) array of the coordinates that a layout visits, colexicographic; of integer strides at axis 0."""
     import numpy as np
 
     out = np.zeros((1, rank), np.int64)
     for s, d in zip(leaves(layout._shape), leaves(layout._stride), strict=True):
-        n = int(value_of(s))
+        n, path = int(value_of(s)), getattr(d, "modes", ())
+        step = _whole(d.value) if path else int(value_of(d))
         steps = np.zeros((n, rank), np.int64)
-        path = getattr(d, "modes", ())
-        if path:
-            steps[:, path[0]] = np.arange(n, dtype=np.int64) * _whole(d.value)
+        steps[:, path[0] if path else 0] = np.arange(n, dtype=np.int64) * step
         out = (steps[:, None, :] + out[None, :, :]).reshape(-1, rank)
-    return out
-
-
-def _integer_steps(layout: Layout) -> NDArray[Any]:
-    """(size,) array of the offsets of an integer layout, colexicographic."""
-    import numpy as np
-
-    out = np.zeros(1, np.int64)
-    for s, d in zip(leaves(layout._shape), leaves(layout._stride), strict=True):
-        steps = np.arange(int(value_of(s)), dtype=np.int64) * int(value_of(d))
-        out = (steps[:, None] + out[None, :]).reshape(-1)
     return out
 
 
@@ -117,52 +122,31 @@ def _start(tensor: Tensor, rank: int) -> NDArray[Any]:
     return np.array([_whole(x) for x in coord] + [0] * (rank - len(coord)), np.int64)
 
 
-def tile_tensors(atom: TmaAtom) -> tuple[Tensor, Tensor]:
+def tile_tensors(atom: TileAtom) -> tuple[Tensor, Tensor]:
     """(shared tensor of one tile, TMA tensor divided into tiles), mode 0 the tile in both."""
     smem = make_tensor(make_smem_ptr(0, atom.dtype), atom.tile)
     tile = group_modes(smem, 0, len(modes(atom.tile._shape)))
     return tile, zipped_divide(atom.get_tma_tensor(), atom.cta_tiler)
 
 
-@dataclass(frozen=True, slots=True)
-class TileWork:
-    """The instructions of the tile at the origin: `coords` (n, R) and `offsets` (n,) in bits of shared memory.
-
-    `rest` steps from tile to tile; `gmem_partition`, `smem_partition` are those of CTA 0.
-    """
-
-    coords: NDArray[Any]
-    offsets: NDArray[Any]
-    rest: Layout
-    gmem_partition: Tensor
-    smem_partition: Tensor
-
-    @property
-    def tiles(self) -> int:
-        return math.prod(int(value_of(n)) for n in leaves(self.rest._shape))
-
-    @property
-    def last(self) -> list[int]:
-        """Coordinates of the last instruction of the last tile."""
-        out = [int(x) for x in self.coords[-1]]
-        for n, d in zip(leaves(self.rest._shape), leaves(self.rest._stride), strict=True):
-            path = getattr(d, "modes", ())
-            if path:
-                out[path[0]] += (int(value_of(n)) - 1) * _whole(d.value)
-        return out
-
-
-def tile_work(atom: TmaAtom) -> TileWork:
-    """The instructions of the first tile, without those of the others: quick for a tensor of any size.
+def first_tile(atom: TileAtom) -> Instructions:
+    """The instructions of the tile at the origin, without those of the others.
 
     Raises:
+        InvalidTypeError: no atom of tiles.
         InvalidValueError: a slot does not start at a multiple of 128 bytes in shared memory, or between two elements.
     """
-    import numpy as np
-
     expect_having(atom, ("gbasis", "plan", "num_val_src"), "a TMA atom")
     if not hasattr(atom.plan, "rank"):
         raise InvalidTypeError("the instructions of an im2col atom are not listed by tiles", {"atom": atom})
+    first: Instructions = atom._first_tile
+    return first
+
+
+def list_first_tile(atom: TileAtom) -> Instructions:
+    """What `first_tile` gives, computed anew."""
+    import numpy as np
+
     smem, tiled = tile_tensors(atom)
     rank = atom.plan.rank
     ctas = Layout(Int(atom.num_multicast))
@@ -170,53 +154,39 @@ def tile_work(atom: TmaAtom) -> TileWork:
     parts = [tma_partition(atom, Int(c), ctas, smem, tiled) for c in range(atom.num_multicast)]
     for gmem_part, smem_part in parts:
         slots = gmem_part.layout[0][1]
-        starts.append(_start(gmem_part, rank) + _axis_steps(slots, rank))
+        starts.append(_start(gmem_part, rank) + _steps(slots, rank))
         base = (smem_part.engine.address * 8 + smem_part.engine.bit) // atom.dtype.bits
-        places.append(base + _integer_steps(smem_part.layout[0][1]))
+        places.append(base + _steps(smem_part.layout[0][1], 1)[:, 0])
     gmem_part, smem_part = parts[0]
-    offsets = np.concatenate(places) * atom.dtype.bits
-    if (offsets % (8 * SMEM_ALIGNMENT)).any() and len(offsets) > 1:
-        wrong = int(offsets[(offsets % (8 * SMEM_ALIGNMENT)) != 0][0])
+    coords, bits = np.concatenate(starts), np.concatenate(places) * atom.dtype.bits
+    if (bits % (8 * SMEM_ALIGNMENT)).any() and len(bits) > 1:
+        wrong = int(bits[(bits % (8 * SMEM_ALIGNMENT)) != 0][0])
         raise InvalidValueError(
             f"an instruction writes shared memory at byte {wrong / 8:g}; must be a multiple of {SMEM_ALIGNMENT}",
-            {"shared layout": atom.smem_layout, "box": atom.plan.box, "instructions per tile": len(offsets)},
+            {"shared layout": atom.smem_layout, "box": atom.plan.box, "instructions per tile": len(bits)},
         )
-    return TileWork(np.concatenate(starts), offsets, gmem_part.layout[1], gmem_part, smem_part)
+    offsets = bits // 8
+    used = max(int(offsets.max()) + atom.bytes_per_instruction, 1)
+    pitch = atom.swizzle_row.span
+    if pitch and atom.plan.box[0] * atom.plan.internal_dtype.bits < 8 * pitch:  # rows lie one span apart
+        used = int(offsets.max()) + pitch * math.prod(atom.plan.box[1:])
+    rest = gmem_part.layout[1]
+    tiles = math.prod(int(value_of(n)) for n in leaves(rest._shape))
+    smem_bytes = -(-used // atom.alignment) * atom.alignment
+    return Instructions(coords, offsets, tiles, len(coords), rest.shape, smem_bytes, gmem_part, smem_part)
 
 
-def instructions(atom: TmaAtom) -> Instructions:
+def instructions(atom: TileAtom) -> Instructions:
     """The instructions of the whole tensor.
 
     Raises:
-        InvalidValueError: as `tile_work`.
+        InvalidTypeError, InvalidValueError: as `first_tile`.
     """
     expect_having(atom, ("gbasis", "plan", "gtensor"), "a TMA atom of tiles")
-    work = tile_work(atom)
+    first = first_tile(atom)
     rank = atom.plan.rank
-    offsets = work.offsets
-    tile_starts = _axis_steps(work.rest, rank)
-    coords = (tile_starts[:, None, :] + work.coords[None, :, :]).reshape(-1, rank)
-    alignment = atom.alignment
-    used = max(int(offsets.max()) // 8 + atom.bytes_per_instruction, 1)
-    pitch = atom.swizzle_row.span
-    inner = atom.plan.box[0] * atom.internal_dtype.bits // 8
-    if pitch and inner < pitch:  # rows of a swizzled box lie one span apart
-        used = int(offsets.max()) // 8 + pitch * math.prod(atom.plan.box[1:])
-    return Instructions(
-        coords,
-        offsets // 8,
-        len(tile_starts),
-        len(work.coords),
-        work.rest.shape,
-        -(-used // alignment) * alignment,
-        work.gmem_partition,
-        work.smem_partition,
-    )
-
-
-def tile_count(atom: TmaAtom) -> int:
-    """Tiles of the whole tensor."""
-    return int(size(zipped_divide(atom.get_tma_tensor(), atom.cta_tiler), 1))
+    coords = (_steps(tile_steps(first), rank)[:, None, :] + first.coords[None, :, :]).reshape(-1, rank)
+    return replace(first, coords=coords, smem_offsets=first.smem_offsets.copy())
 
 
 def known(tree: Tree) -> Tree:

@@ -5,12 +5,11 @@ bytes, `decode` the request back. Modes are innermost first, strides in bytes. N
 """
 
 from cute_py.diagnostics import Diagnostic
-from cute_py.tma.descriptor.arch import ADDITIONS, ARCHITECTURES, Addition, Architecture, architecture
 from cute_py.tma.descriptor.batch import encode_many
 from cute_py.tma.descriptor.decode import decode
-from cute_py.tma.descriptor.describe import describe
-from cute_py.tma.descriptor.diff import FieldDifference, MapDifference, diff
-from cute_py.tma.descriptor.encode import encode, payload
+from cute_py.tma.descriptor.describe import SLOTS, LogicalSlot, describe, logical_slots, seed_fields
+from cute_py.tma.descriptor.diff import FieldDifference, FieldValue, MapDifference, diff, field_table
+from cute_py.tma.descriptor.encode import QUIRKS, Quirk, encode, note_box_bytes, payload
 from cute_py.tma.descriptor.fields import FIELDS, BitField
 from cute_py.tma.descriptor.formats import (
     FORMATS,
@@ -23,12 +22,9 @@ from cute_py.tma.descriptor.formats import (
     TensorMapSwizzle,
     format_row,
 )
-from cute_py.tma.descriptor.from_array import format_of, request_of_array, request_of_npy
 from cute_py.tma.descriptor.hazards import HAZARDS, Hazard, Warned, hazards
-from cute_py.tma.descriptor.json_form import FieldValue, field_table, from_json, to_json
-from cute_py.tma.descriptor.limits import RULES, Rule
-from cute_py.tma.descriptor.notes import note_box_bytes
-from cute_py.tma.descriptor.quirks import QUIRKS, Quirk
+from cute_py.tma.descriptor.limits import ADDITIONS, ARCHITECTURES, RULES, Addition, Architecture, Rule, architecture
+from cute_py.tma.descriptor.plain_data import format_of, from_json, request_of_array, request_of_npy, to_json
 from cute_py.tma.descriptor.read import read_map
 from cute_py.tma.descriptor.replace import (
     REPLACE_FIELDS,
@@ -47,7 +43,6 @@ from cute_py.tma.descriptor.request import (
     TensorMapIm2colWide,
     TensorMapTiled,
 )
-from cute_py.tma.descriptor.slots import SLOTS, LogicalSlot, logical_slots, seed_fields
 from cute_py.tma.descriptor.transfer import transaction_bytes
 from cute_py.tma.descriptor.violations import Violation, violations
 

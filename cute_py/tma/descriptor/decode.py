@@ -27,7 +27,7 @@ _OOB: Final = tuple(OobFill)
 
 def _corners(bits: int, rank: int) -> tuple[int, ...]:
     """The signed corners in the low 16 bits, W lowest."""
-    if rank == 5:
+    if rank == f.MAX_RANK:
         return (bits & 31 ^ 16) - 16, (bits >> 5 & 31 ^ 16) - 16, (bits >> 10 & 31 ^ 16) - 16
     if rank == 4:
         return (bits & 255 ^ 128) - 128, (bits >> 8 & 255 ^ 128) - 128

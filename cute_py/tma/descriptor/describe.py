@@ -1,25 +1,29 @@
-"""A map as text: fields with units, tensor and box as layouts, bytes, broken rules and warnings.
+"""A map as text, in four views.
 
-Tensor and box of a map in CuTe's notation, in elements.
+The summary has fields with units, tensor and box as layouts in CuTe's notation, in elements, the bytes of a copy,
+broken rules and warnings. "fields" is every bit field with its place.
+
+The two others are older, and logical. The TMA Atoms reference pages describe a map by eleven fields, and the emission
+pages by eight named 64-bit slots, as a kernel that rewrites maps sees them; where the bits really are is
+`fields.FIELDS`. Each row says where the view and the measurement differ.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, expect_integer, record
 from cute_py.errors import InvalidValueError, UnknownFactError, given
 from cute_py.tma.descriptor.decode import decode
-from cute_py.tma.descriptor.encode import encode
-from cute_py.tma.descriptor.fields import PAYLOAD_BYTES
+from cute_py.tma.descriptor.diff import field_table
+from cute_py.tma.descriptor.encode import encode, note_box_bytes
+from cute_py.tma.descriptor.fields import MAX_RANK, PAYLOAD_BYTES
 from cute_py.tma.descriptor.hazards import hazards
-from cute_py.tma.descriptor.json_form import field_table
-from cute_py.tma.descriptor.notes import note_box_bytes
+from cute_py.tma.descriptor.limits import SLICE_BYTES, SWIZZLE_SPAN
 from cute_py.tma.descriptor.read import read_map
-from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
-from cute_py.tma.descriptor.slots import logical_slots, seed_fields
+from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled, corners_of
 from cute_py.tma.descriptor.transfer import (
-    SLICE_BYTES,
     element_bytes,
     is_sound,
     measured_width,
@@ -30,49 +34,24 @@ from cute_py.tma.descriptor.transfer import (
 )
 from cute_py.tma.descriptor.violations import violations
 
-SWIZZLE_BITS: Final = {1: 1, 2: 2, 3: 3}
-"""Swizzle -> B of CuTe's Sw<B,4,3>, which acts on bytes."""
 
+def layout_text(shape: tuple[int, ...], sizes: tuple[int, ...], width: int) -> str:
+    """A layout of run-time numbers in CuTe's notation, innermost mode first and as a row-major shape has it.
 
-def layout_text(shape: tuple[int, ...], stride: tuple[int, ...]) -> str:
-    """A flat layout of run-time numbers as CuTe prints it.
+    Its strides are `sizes` bytes, in elements of `width` bytes; in bytes where that is 0, or one is not whole elements.
 
-    >>> layout_text((64, 128), (1, 64)), layout_text((8,), (1,))
-    ('(64,128):(1,64)', '(8):(1)')
+    >>> layout_text((64, 128), (2, 128), 2), layout_text((8,), (2,), 0)
+    ('(64,128):(1,64), row-major (128,64):(64,1), elements', '(8):(2) bytes')
     """
-    return f"({','.join(map(str, shape))}):({','.join(map(str, stride))})"
+    whole = width > 0 and all(size % width == 0 for size in sizes)
+    strides = tuple(size // width for size in sizes) if whole else sizes
+    first, last = (f"{_tuple(a)}:{_tuple(b)}" for a, b in ((shape, strides), (shape[::-1], strides[::-1])))
+    text = first if len(shape) == 1 else f"{first}, row-major {last},"
+    return f"{text} {'elements' if whole else 'bytes'}"
 
 
-def _elements(sizes: tuple[int, ...], width: int) -> tuple[int, ...] | None:
-    return tuple(size // width for size in sizes) if all(size % width == 0 for size in sizes) else None
-
-
-def tensor_layout(request: TensorMap) -> tuple[tuple[int, ...], tuple[int, ...], str]:
-    """Shape and strides of the tensor in global memory, innermost mode first, and the unit of the strides.
-
-    Strides are in elements; in bytes where the format is not known or a stride is not whole elements. With
-    interleave, mode 0 counts channel slices.
-    """
-    width = measured_width(request)
-    inner = SLICE_BYTES.get(request.interleave, width)
-    sizes = (inner, *request.global_strides)
-    strides = _elements(sizes, width) if width else None
-    return (request.global_dim, sizes, "bytes") if strides is None else (request.global_dim, strides, "elements")
-
-
-def box_shape(request: TensorMap) -> tuple[int, ...]:
-    """What one instruction visits, innermost first: coordinates of a tile, or (channels, pixels) of im2col.
-
-    With interleave an im2col load moves one channel slice: (pixels,).
-    """
-    if isinstance(request, TensorMapTiled):
-        return visited(request)
-    pixels = request.pixels_per_column
-    return (pixels,) if request.interleave else (request.channels_per_pixel, pixels)
-
-
-def box_layout(request: TensorMap) -> tuple[tuple[int, ...], tuple[int, ...], str]:
-    """Shape and strides of the box in shared memory, innermost mode first, and the unit of the strides.
+def box_layout(request: TensorMap) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shape and strides of the box in shared memory, innermost mode first; strides in bytes.
 
     The shape counts what is visited (element strides divided out); rows lie the swizzle's span apart if that is more.
     The swizzle permutes bytes on top of it. With interleave, mode 0 counts channel slices.
@@ -81,10 +60,13 @@ def box_layout(request: TensorMap) -> tuple[tuple[int, ...], tuple[int, ...], st
         UnknownFactError: the format was not measured.
 
     >>> box_layout(TensorMapTiled(6, 0, (64, 64), (128,), (16, 9), (1, 2), swizzle=3))
-    ((16, 5), (1, 64), 'elements')
+    ((16, 5), (2, 128))
     """
-    shape = box_shape(request)
     width = element_bytes(request)
+    if isinstance(request, TensorMapTiled):
+        shape = visited(request)
+    else:  # with interleave an im2col load moves one channel slice
+        shape = (*(() if request.interleave else (request.channels_per_pixel,)), request.pixels_per_column)
     if request.interleave:
         step, strides, rest = row_bytes(request), [], shape
     else:
@@ -92,8 +74,172 @@ def box_layout(request: TensorMap) -> tuple[tuple[int, ...], tuple[int, ...], st
     for count in rest:
         strides.append(step)
         step *= count
-    elements = _elements(tuple(strides), width)
-    return (shape, tuple(strides), "bytes") if elements is None else (shape, elements, "elements")
+    return shape, tuple(strides)
+
+
+@dataclass(frozen=True, slots=True)
+class SlotRow:
+    """What the view says of one slot, and where it departs from the bits."""
+
+    name: str
+    meaning: str
+    mutable: bool
+    template: str
+    """The tensormap.replace form that writes it; empty: none, the slot is born on the host."""
+    lane: str
+    measured: str
+
+
+def _host(name: str, meaning: str, measured: str) -> SlotRow:
+    """A slot that only the host writes."""
+    return SlotRow(name, meaning, False, "", "", measured)
+
+
+_REPLACE: Final = "tensormap.replace.tile"
+
+SLOTS: Final[tuple[SlotRow, ...]] = (
+    SlotRow(
+        "tensor_base_ptr",
+        "base address",
+        True,
+        f"{_REPLACE}.global_address.b1024.b64 [map], value",
+        "b64, the whole slot",
+        "w0, as the view says",
+    ),
+    SlotRow(
+        "fmt_dim_stride_packed",
+        "format and sizes",
+        True,
+        f"{_REPLACE}.global_dim.b1024.b32 [map], i, value (i = 0..rank-1)",
+        "b32, one a mode",
+        "format in w1[7:10]; sizes in w4, w5 and w6[0:31], size - 1; w1[32:63] is the stride of mode 1",
+    ),
+    _host(
+        "box_size_packed",
+        "box and paired-CTA layout",
+        "box in w6[56:63] and w7[0:31], box - 1; tensormap.replace.tile.box_dim writes it; no paired-CTA bit was seen",
+    ),
+    SlotRow(
+        "elem_stride_packed",
+        "global strides",
+        True,
+        f"{_REPLACE}.global_stride.b1024.b64 [map], i-1, value (i = 1..rank-1)",
+        "b64, one a mode but the first",
+        "strides in w1[32:63], w2, w3, bytes >> 4; the element strides are in w6[32:46]",
+    ),
+    _host(
+        "load_mode_packed", "tiled or im2col, multicast", "w1[0]; multicast leaves no bit, the instruction carries it"
+    ),
+    _host("interleave_fill", "interleave and fill", "w1[11:12] and w1[15]; tensormap.replace writes both"),
+    _host("l2_sector_promo", "L2 promotion", "w1[17:18]"),
+    _host("reserved_future", "reserved", "no such word: w7 holds boxes or corners"),
+)
+
+
+@record
+class LogicalSlot:
+    """One slot of the eight-slot view, filled from a map.
+
+    `lanes` are the logical values (what a replacement of lane i would set), not the 64 bits at `offset`.
+    """
+
+    name: str
+    offset: int
+    meaning: str
+    lanes: tuple[tuple[str, int], ...]
+    device_mutable: bool
+    template: str
+    measured: str
+
+    def __str__(self) -> str:
+        values = ", ".join(f"{label} {value}" for label, value in self.lanes) or "-"
+        born = "device" if self.device_mutable else "host"
+        return f"+0x{self.offset:02x} {self.name:<22} {born:<6} {values}"
+
+
+def logical_slots(data: Any, rank: int | None = None) -> list[LogicalSlot]:
+    """The eight-slot view of a map.
+
+    The view keeps no rank: the operation that uses the map carries it. Here it is `rank`, or the map's own bits.
+
+    Args:
+        data: whatever `read_map` takes.
+        rank: 1..5; how many lanes are shown.
+    Returns:
+        eight slots, 8 bytes apart; `.measured` says where the bits of each really are.
+    Raises:
+        InvalidValueError: a rank outside 1..5, or above that of the map.
+        As `read_map`.
+
+    >>> [slot.name for slot in logical_slots(bytes(64)) if slot.device_mutable]
+    ['tensor_base_ptr', 'fmt_dim_stride_packed', 'elem_stride_packed']
+    """
+    if rank is not None:
+        rank = expect_integer(rank, "the rank of the operation")
+    request = decode(read_map(data))
+    if rank is None:
+        rank = request.rank
+    if not 1 <= rank <= min(MAX_RANK, request.rank):
+        raise InvalidValueError(f"rank {rank} of the operation; must be 1 to {request.rank} with this map")
+    if isinstance(request, TensorMapTiled):
+        box = tuple((f"box[{i}]", value) for i, value in enumerate(request.box_dim[:rank]))
+    else:
+        box = (("channels", request.channels_per_pixel), ("pixels", request.pixels_per_column))
+    number = -1 if request.data_type is None else int(request.data_type)
+    lanes: tuple[tuple[tuple[str, int], ...], ...] = (
+        (("address", request.global_address),),
+        (("format", number), *((f"dim[{i}]", value) for i, value in enumerate(request.global_dim[:rank]))),
+        box,
+        tuple((f"stride[{i + 1}]", value) for i, value in enumerate(request.global_strides[: rank - 1])),
+        (("im2col", int(isinstance(request, TensorMapIm2col))),),
+        (("interleave", int(request.interleave)), ("fill", int(request.oob_fill))),
+        (("l2_promotion", int(request.l2_promotion)),),
+        (),
+    )
+    return [
+        LogicalSlot(row.name, 8 * i, row.meaning, values, row.mutable, row.template, row.measured)
+        for i, (row, values) in enumerate(zip(SLOTS, lanes, strict=True))
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class ViewField:
+    """One of the eleven fields of the older view."""
+
+    name: str
+    value: str
+    mutable: bool
+    note: str
+
+
+def seed_fields(data: Any) -> list[ViewField]:
+    """The eleven fields of the TMA Atoms reference pages, three of which a device may change, filled from a map.
+
+    Args:
+        data: whatever `read_map` takes.
+    """
+    request = decode(read_map(data))
+    if isinstance(request, TensorMapTiled):
+        box = _tuple(request.box_dim)
+    else:
+        box = f"({request.channels_per_pixel} channels, {request.pixels_per_column} pixels)"
+    fill = "NaN" if request.oob_fill else "zeros"
+    value = "0x7FF7 in each 16 bits" if request.oob_fill else "0"
+    kind = "tiled" if isinstance(request, TensorMapTiled) else "im2col"
+    rows = (
+        ("global base address", f"0x{request.global_address:x}", True, "tensormap.replace global_address"),
+        ("per-axis dimension sizes", _tuple(request.global_dim), True, "tensormap.replace global_dim, not dim_size"),
+        ("per-axis strides", _tuple(request.global_strides), True, "bytes, modes 1 up; global_stride, not stride_size"),
+        ("element type", _name(request.data_type), False, "tensormap.replace elemtype exists"),
+        ("rank", str(request.rank), False, "w1[4:6]; tensormap.replace rank exists"),
+        ("format", kind, False, "w1[0]; _at forms leave no bit"),
+        ("box shape", box, False, "tensormap.replace box_dim exists"),
+        ("swizzle mode", _name(request.swizzle), False, "swizzle_mode exists"),
+        ("fill mode", fill, False, "one bit, w1[15]; tensormap.replace fill_mode exists"),
+        ("OOB fill value", value, False, "the same bit; there is no field for a value"),
+        ("interleave layout", _name(request.interleave), False, "interleave_layout exists"),
+    )
+    return [ViewField(*row) for row in rows]
 
 
 View = Literal["summary", "fields", "seed001", "slots"]
@@ -145,8 +291,9 @@ def _summary(request: TensorMap, arch: str) -> str:
     kind = request.KIND.replace("_", "-")
     lines = [f"{kind} tensor map, {_name(request.data_type)}, rank {request.rank}"]
     lines.append(_line("address", f"0x{request.global_address:x}"))
-    shape, strides, unit = tensor_layout(request)
-    lines.append(_line("tensor", f"{_both_orders(shape, strides)} {unit}"))
+    width = measured_width(request)
+    inner = SLICE_BYTES.get(request.interleave, width)  # with interleave, mode 0 counts channel slices
+    lines.append(_line("tensor", layout_text(request.global_dim, (inner, *request.global_strides), width)))
     lines.append(_line("global strides", f"{_tuple(request.global_strides)} bytes, modes 1 up"))
     lines += _box_lines(request)
     lines.append(_line("element strides", _tuple(request.element_strides)))
@@ -166,12 +313,6 @@ def _summary(request: TensorMap, arch: str) -> str:
     return "\n".join(lines)
 
 
-def _both_orders(shape: tuple[int, ...], strides: tuple[int, ...]) -> str:
-    """A layout innermost mode first, and as a row-major shape has it."""
-    first = layout_text(shape, strides)
-    return first if len(shape) == 1 else f"{first}, row-major {layout_text(shape[::-1], strides[::-1])},"
-
-
 def _tuple(values: tuple[int, ...]) -> str:
     return f"({','.join(map(str, values))})"
 
@@ -182,20 +323,18 @@ def _box_lines(request: TensorMap) -> list[str]:
         lines.append(_line("box", f"{_tuple(request.box_dim)} elements, innermost first"))
     else:
         lines.append(_line("box", f"{request.channels_per_pixel} channels x {request.pixels_per_column} pixels"))
-        if isinstance(request, TensorMapIm2col):
-            low, high = _tuple(request.pixel_box_lower_corner), _tuple(request.pixel_box_upper_corner)
-        else:
-            low, high = str(request.pixel_box_lower_corner_width), str(request.pixel_box_upper_corner_width)
+        wide = isinstance(request, TensorMapIm2colWide)
+        low, high = (str(corner[0]) if wide else _tuple(corner) for corner in corners_of(request))
         lines.append(_line("corners", f"lower {low}, upper {high}, W first"))
     if not is_sound(request):
         return lines
     try:
-        shape, strides, unit = box_layout(request)
+        box = layout_text(*box_layout(request), element_bytes(request))
     except UnknownFactError:
         return lines
-    swizzle = SWIZZLE_BITS.get(request.swizzle)
-    over = f"Sw<{swizzle},4,3> on bytes over " if swizzle else ""
-    return [*lines, _line("shared memory", f"{over}{_both_orders(shape, strides)} {unit}")]
+    # The numbers of the three plain swizzles are B of CuTe's Sw<B,4,3>, which acts on bytes.
+    over = f"Sw<{int(request.swizzle)},4,3> on bytes over " if SWIZZLE_SPAN.get(request.swizzle) else ""
+    return [*lines, _line("shared memory", f"{over}{box}")]
 
 
 def _byte_lines(request: TensorMap) -> list[str]:

@@ -1,21 +1,89 @@
-"""The difference of two maps, field by field and bit by bit."""
+"""The bit fields of a map as rows, and the difference of two maps: field by field, and bit by bit."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from cute_py.argument_checks import expect_fields
-from cute_py.errors import InvalidValueError
+from cute_py.argument_checks import record
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.encode import encode
-from cute_py.tma.descriptor.json_form import FieldValue, field_table
+from cute_py.tma.descriptor.formats import CODE_TO_FORMAT, as_member
 from cute_py.tma.descriptor.read import read_map
-from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
+from cute_py.tma.descriptor.request import ENUM_OF, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 
 
-@dataclass(frozen=True, slots=True)
+@record
+class FieldValue:
+    """One row of a map's table: where, what it holds, what that means."""
+
+    label: str
+    word: int
+    shift: int
+    width: int
+    raw: int
+    value: int
+    unit: str
+    meaning: str
+
+    @property
+    def where(self) -> str:
+        """Word and bits, as 'w1[7:10]'."""
+        end = self.shift + self.width - 1
+        return f"w{self.word}[{self.shift}]" if self.width == 1 else f"w{self.word}[{self.shift}:{end}]"
+
+
+def field_table(data: Any) -> list[FieldValue]:
+    """The fields of a map as rows, lowest bit first; words with bits that have no field end the table.
+
+    Args:
+        data: whatever `read_map` takes.
+
+    >>> [(row.label, row.where, row.value) for row in field_table(bytes(128))][:3]
+    [('global_address', 'w0[0:63]', 0), ('load_mode', 'w1[0]', 0), ('rank', 'w1[4:6]', 1)]
+    """
+    raw = read_map(data)
+    bits = int.from_bytes(raw, "little")
+    im2col = bool(bits >> f.P_LOAD_MODE & 1)
+    rank = min((bits >> f.P_RANK & 7) + 1, f.MAX_RANK)
+    rows = []
+    for row in f.live_fields(im2col, rank):
+        if row.position < 8 * len(raw):
+            value = row.read(bits)
+            shown, meaning = _meaning(row, value, bits, rank)
+            rows.append(FieldValue(row.label, row.word, row.shift, row.width, value, shown, row.unit, meaning))
+    left = bits & ~f.field_mask(im2col, rank)
+    for word in range(len(raw) // 8):
+        rest = left >> (64 * word) & 0xFFFFFFFFFFFFFFFF
+        if rest:
+            rows.append(FieldValue("unknown", word, 0, 64, rest, rest, "", f"bits without a field: 0x{rest:016x}"))
+    return rows
+
+
+def _meaning(row: f.BitField, raw: int, bits: int, rank: int) -> tuple[int, str]:
+    if row.name in ENUM_OF:
+        return raw, getattr(as_member(ENUM_OF[row.name], raw), "name", "unknown")
+    if row.name == "format":
+        found = CODE_TO_FORMAT.get((raw, f.field("tf32_round").read(bits)), CODE_TO_FORMAT.get((raw, 0)))
+        return raw, "unknown" if found is None else found.name
+    if row.name == "rank":
+        return raw + 1, "" if raw < f.MAX_RANK else "unknown"
+    if row.name == "load_mode":
+        return raw, "im2col" if raw else "tiled"
+    if row.name == "global_stride_low":
+        high = f.field("global_stride_high", row.mode).read(bits)
+        return raw, f"stride {(raw | high << 32) << 4} bytes"
+    if row.name.startswith("pixel_box"):
+        width = f.CORNER_WIDTH[rank]
+        parts = [raw >> (width * i) & ((1 << width) - 1) for i in range(rank - 2)]
+        signed = [part - (1 << width) if part >> (width - 1) else part for part in parts]
+        return raw, ", ".join(map(str, signed))
+    if row.encoding.endswith(" - 1"):
+        return raw + 1, ""
+    return raw, ""
+
+
+@record
 class FieldDifference:
     """One field that two maps hold differently; None where a map of that kind and rank has no such field."""
 
@@ -26,9 +94,6 @@ class FieldDifference:
     unit: str
     meaning: str = ""
 
-    def __post_init__(self) -> None:
-        expect_fields(self)
-
     def __str__(self) -> str:
         values = ["-" if value is None else str(value) for value in (self.first, self.second)]
         unit = f" {self.unit}" if self.unit else ""
@@ -36,7 +101,7 @@ class FieldDifference:
         return f"{self.label} {self.where}: {values[0]} -> {values[1]}{unit}{meaning}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MapDifference:
     """What differs. It is true if anything does.
 
@@ -46,9 +111,6 @@ class MapDifference:
     fields: tuple[FieldDifference, ...]
     bits: tuple[tuple[int, int], ...]
     compared: int
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     def __bool__(self) -> bool:
         return bool(self.bits)
@@ -87,12 +149,6 @@ def ranges(numbers: Sequence[int]) -> str:
     return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
 
 
-def _bytes_of(what: Any) -> bytes:
-    if isinstance(what, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)):
-        return encode(what)
-    return read_map(what)
-
-
 def diff(a: Any, b: Any) -> MapDifference:
     """The difference of two maps; over 64 bytes if one of them has no more.
 
@@ -107,11 +163,10 @@ def diff(a: Any, b: Any) -> MapDifference:
       global_dim[0] w4[0:31]: 1 -> 9 elements
       word 4 bit 3
     """
-    first, second = _bytes_of(a), _bytes_of(b)
-    size = min(len(first), len(second))
-    first, second = first[:size], second[:size]
-    if size not in (f.PAYLOAD_BYTES, f.MAP_BYTES):
-        raise InvalidValueError(f"tensor map of {size} bytes; must be {f.PAYLOAD_BYTES} or {f.MAP_BYTES}")
+    requests = (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)
+    raws = [encode(what) if isinstance(what, requests) else read_map(what) for what in (a, b)]
+    size = min(map(len, raws))
+    first, second = raws[0][:size], raws[1][:size]
     changed = int.from_bytes(first, "little") ^ int.from_bytes(second, "little")
     bits = tuple((p // 64, p % 64) for p in range(8 * size) if changed >> p & 1)
     return MapDifference(tuple(_field_differences(first, second, changed)), bits, size)
@@ -121,21 +176,16 @@ def _field_differences(first: bytes, second: bytes, changed: int) -> list[FieldD
     if not changed:
         return []
     tables = [{(row.label, row.where): row for row in field_table(raw)} for raw in (first, second)]
-    keys = sorted({*tables[0], *tables[1]}, key=lambda key: _place(tables, key))
+    places = {key: (row.word, row.shift, row.label) for table in tables[::-1] for key, row in table.items()}
     found = []
-    for key in keys:
-        rows: list[FieldValue | None] = [table.get(key) for table in tables]
+    for key in sorted(places, key=lambda key: places[key]):
+        rows = [table.get(key) for table in tables]
         raws = [None if row is None else row.raw for row in rows]
         if raws[0] == raws[1]:
             continue
-        shown = next(row for row in rows if row is not None)
         values = [None if row is None else row.value for row in rows]
-        meanings = [row.meaning if row is not None and row.meaning else "-" for row in rows]
-        meaning = f"{meanings[0]} -> {meanings[1]}" if any(text != "-" for text in meanings) else ""
-        found.append(FieldDifference(*key, values[0], values[1], shown.unit, meaning))
+        unit = next(row.unit for row in rows if row is not None)
+        meanings = [(row and row.meaning) or "-" for row in rows]
+        meaning = " -> ".join(meanings) if set(meanings) != {"-"} else ""
+        found.append(FieldDifference(*key, values[0], values[1], unit, meaning))
     return found
-
-
-def _place(tables: list[dict[tuple[str, str], FieldValue]], key: tuple[str, str]) -> tuple[int, int, str]:
-    row = tables[0].get(key) or tables[1][key]
-    return row.word, row.shift, row.label

@@ -1,31 +1,61 @@
-"""A request as the 128 bytes that the driver writes for it."""
+"""A request as the 128 bytes that the driver writes for it: its fields, and two notes in the upper half.
+
+The hardware does not read the notes. Some driver versions deviate from these bits (`QUIRKS`, by name, condition and
+source); `encode` writes none of them, and `replace.repaired` applies what is known against them to a map that such a
+driver wrote.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
+from cute_py.argument_checks import expect_having, expect_integer, record
 from cute_py.errors import InvalidTypeError
 from cute_py.tma.descriptor import fields as f
-from cute_py.tma.descriptor.arch import refuse_unknown, unknown_addition
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType, TensorMapSwizzle
-from cute_py.tma.descriptor.notes import note_box_bytes
-from cute_py.tma.descriptor.quirks import clear_mask
-from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
+from cute_py.tma.descriptor.limits import refuse_unknown, unknown_addition
+from cute_py.tma.descriptor.request import (
+    TensorMap,
+    TensorMapIm2col,
+    TensorMapIm2colWide,
+    TensorMapTiled,
+    corners_of,
+    format_bits,
+)
 from cute_py.tma.descriptor.violations import refuse, violations
 
 _LAST_KNOWN_SWIZZLE: Final = TensorMapSwizzle.B128
 _LAST_KNOWN_FORMAT: Final = TensorMapDataType.TFLOAT32_FTZ
 
-
 _FORMAT_BITS: Final = tuple((row.code or 0) << f.P_FORMAT | row.tf32_round << f.P_TF32 for row in FORMATS)
 """Format code and tf32 bit in place, by the driver's number."""
 _STRIDES: Final = tuple(zip(f.P_STRIDE_LOW, f.P_STRIDE_HIGH, strict=True))
-_SIZES: Final = f.P_DIM
-_STEPS: Final = f.P_ELEMENT_STRIDE
-_BOX: Final = f.P_BOX
-_RANK: Final = f.P_RANK
 _ALIGNMENT_BITS: Final = tuple(f.SMEM_ALIGNMENT[swizzle] << f.P_NOTE_ALIGNMENT for swizzle in range(4))
-_NOTE: Final = f.P_NOTE_BYTES
+
+
+def note_box_bytes(request: TensorMap) -> int:
+    """Word 8: the driver's note of the bytes of the box.
+
+    Element bytes times floor(box / element stride) over all modes; im2col: times channels and pixels. It is not what
+    the hardware delivers where an element stride does not divide the box, nor with interleave
+    (`cute_py.tma.descriptor.transfer`). 0 where the element format is not known.
+
+    Returns:
+        bytes.
+    Source:
+        measured on NVIDIA H200, driver 580.159.04.
+
+    >>> note_box_bytes(TensorMapTiled(7, 0, (64, 64), (256,), (16, 9), (1, 2)))    # 4 bytes x 16 x floor(9 / 2)
+    256
+    """
+    expect_having(request, ("KIND",), "a request of a tensor map")
+    size = format_bits(request.data_type) >> 3
+    if isinstance(request, TensorMapTiled):
+        for box, step in zip(request.box_dim, request.element_strides, strict=False):
+            size *= box // step
+        return size
+    return size * request.channels_per_pixel * request.pixels_per_column
 
 
 def pack(request: TensorMap) -> int:
@@ -36,7 +66,7 @@ def pack(request: TensorMap) -> int:
     rank = len(request.global_dim)
     bits = (
         request.global_address
-        | (rank - 1) << _RANK
+        | (rank - 1) << f.P_RANK
         | request.interleave << f.P_INTERLEAVE
         | request.swizzle << f.P_SWIZZLE
         | request.oob_fill << f.P_OOB
@@ -44,38 +74,32 @@ def pack(request: TensorMap) -> int:
     )
     if request.data_type is not None:
         bits |= _FORMAT_BITS[request.data_type]
-    for size, position in zip(request.global_dim, _SIZES, strict=False):
+    for size, position in zip(request.global_dim, f.P_DIM, strict=False):
         bits |= size - 1 << position
     for stride, (low, high) in zip(request.global_strides, _STRIDES, strict=False):
         if stride >> 36:
             bits |= stride >> 36 << high
         bits |= (stride >> 4 & 0xFFFFFFFF) << low
-    for step, position in zip(request.element_strides, _STEPS, strict=False):
+    for step, position in zip(request.element_strides, f.P_ELEMENT_STRIDE, strict=False):
         if step != 1:
             bits |= step - 1 << position
     if isinstance(request, TensorMapTiled):
-        for edge, position in zip(request.box_dim, _BOX, strict=False):
+        for edge, position in zip(request.box_dim, f.P_BOX, strict=False):
             bits |= edge - 1 << position
     else:
         bits |= _im2col_bits(request, rank)
-    return bits | note_box_bytes(request) << _NOTE | _ALIGNMENT_BITS[request.swizzle]
+    return bits | note_box_bytes(request) << f.P_NOTE_BYTES | _ALIGNMENT_BITS[request.swizzle]
 
 
 def _im2col_bits(request: TensorMapIm2col | TensorMapIm2colWide, rank: int) -> int:
-    if isinstance(request, TensorMapIm2col):
-        lower, upper = request.pixel_box_lower_corner, request.pixel_box_upper_corner
-    else:
-        lower, upper = (request.pixel_box_lower_corner_width,), (request.pixel_box_upper_corner_width,)
     width = f.CORNER_WIDTH.get(rank, 0)
     mask = (1 << width) - 1
-    low = high = shift = 0
-    for value in lower:
-        low |= (value & mask) << shift
-        shift += width
-    shift = 0
-    for value in upper:
-        high |= (value & mask) << shift
-        shift += width
+    lower, upper = corners_of(request)
+    low = high = 0
+    for value in reversed(lower):  # two's complement, W lowest
+        low = low << width | value & mask
+    for value in reversed(upper):
+        high = high << width | value & mask
     return (
         1 << f.P_LOAD_MODE
         | request.channels_per_pixel - 1 << f.P_CHANNELS
@@ -83,6 +107,68 @@ def _im2col_bits(request: TensorMapIm2col | TensorMapIm2colWide, rank: int) -> i
         | high << f.P_UPPER
         | request.pixels_per_column - 1 << f.P_PIXELS
     )
+
+
+def extent_bytes(request: TensorMap) -> int:
+    """Bytes from the first element to just past the last one, strides included (not negative, in any order).
+
+    >>> extent_bytes(TensorMapTiled(6, 0, (8, 4), (32,), (8, 4)))
+    112
+    """
+    inner = request.global_dim[0] if request.global_dim else 1
+    bits = 8 if request.data_type is None else request.element_bits
+    last = (inner - 1) * bits // 8 + -(-bits // 8)
+    return last + sum(
+        (size - 1) * step for size, step in zip(request.global_dim[1:], request.global_strides, strict=False)
+    )
+
+
+@record
+class Quirk:
+    """One deviation: drivers that `drivers` describes may set `mask` in `word`; clearing it is the known remedy."""
+
+    name: str
+    word: int
+    mask: int
+    last_driver: int
+    """Newest version (1000 x major + 10 x minor) for which the remedy is applied."""
+    applies: Callable[[TensorMap], bool]
+    """The condition on the tensor."""
+    condition: str
+    effect: str
+    source: str
+
+
+SMALL_TENSOR_BYTES: Final = 131_072
+
+QUIRKS: Final[tuple[Quirk, ...]] = (
+    Quirk(
+        "bit 85",
+        1,
+        1 << 21,
+        13030,
+        lambda request: extent_bytes(request) < SMALL_TENSOR_BYTES,
+        "driver up to 13030 (CuTe: up to 13010), tensor below 131072 bytes",
+        "sporadic illegal memory accesses on Blackwell where the allocation is below 128 KiB and not dense",
+        "NVIDIA release notes 595.71.05, known issues; CUTLASS copy_traits_sm90_tma.hpp, make_tma_copy_desc. "
+        "Never set by driver 580.159.04 on an NVIDIA H200",
+    ),
+)
+
+
+def clear_mask(request: TensorMap, driver: int) -> int:
+    """Ones on the bits, in the whole map, that the remedies for this driver clear.
+
+    Args:
+        driver: version as cuDriverGetVersion gives it: 13000 is CUDA 13.0.
+    Raises:
+        InvalidTypeError: not an integer.
+    """
+    driver, mask = expect_integer(driver, "driver, a version such as 13000,"), 0
+    for row in QUIRKS:
+        if driver <= row.last_driver and row.applies(request):
+            mask |= row.mask << (64 * row.word)
+    return mask
 
 
 def encode(request: TensorMap, *, driver: int | None = None, arch: str = "sm_90a") -> bytes:

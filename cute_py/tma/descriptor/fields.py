@@ -11,10 +11,9 @@ Source of every row: the arguments of 12,746 calls that the driver accepted, com
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from cute_py.argument_checks import expect_fields, is_integer
+from cute_py.argument_checks import is_integer, record
 from cute_py.errors import InvalidTypeError, InvalidValueError, given, integer_text
 from cute_py.tma.descriptor.formats import MEASURED
 
@@ -22,8 +21,6 @@ Kinds = Literal["all", "tiled", "im2col"]
 
 MAP_BYTES: Final = 128
 PAYLOAD_BYTES: Final = 64
-ALIGNMENT_BYTES: Final = 128
-"""What a map in memory must be aligned to (CUDA 13; 64 before)."""
 MAX_RANK: Final = 5
 
 
@@ -41,7 +38,7 @@ def expect_bits(bits: Any) -> int:
     return number
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BitField:
     """One run of bits.
 
@@ -59,9 +56,6 @@ class BitField:
     kinds: Kinds = "all"
     mode: int | None = None
     source: str = MEASURED
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     @property
     def word(self) -> int:
@@ -146,8 +140,6 @@ def field(name: str, mode: int | None = None) -> BitField:
     """
     row = _BY_NAME.get((name, mode))
     if row is None:
-        from cute_py.errors import InvalidValueError
-
         raise InvalidValueError(f"no field {name!r} for mode {mode}", {"fields": ", ".join(f.label for f in FIELDS)})
     return row
 
@@ -156,20 +148,13 @@ def _positions(name: str, first: int = 0) -> tuple[int, ...]:
     return tuple(row.position for row in FIELDS if row.name == name and (row.mode or 0) >= first)
 
 
-P_FORMAT: Final = field("format").position
-P_INTERLEAVE: Final = field("interleave").position
-P_L2: Final = field("l2_promotion").position
-P_OOB: Final = field("oob_fill").position
-P_RANK: Final = field("rank").position
-P_SWIZZLE: Final = field("swizzle").position
-P_TF32: Final = field("tf32_round").position
-P_CHANNELS: Final = field("channels_per_pixel").position
-P_LOWER: Final = field("pixel_box_lower_corner").position
-P_UPPER: Final = field("pixel_box_upper_corner").position
-P_PIXELS: Final = field("pixels_per_column").position
-P_LOAD_MODE: Final = field("load_mode").position
-P_NOTE_BYTES: Final = field("note_box_bytes").position
-P_NOTE_ALIGNMENT: Final = field("note_smem_alignment").position
+P_FORMAT, P_INTERLEAVE, P_L2, P_OOB, P_RANK, P_SWIZZLE, P_TF32, P_LOAD_MODE = (
+    field(name).position
+    for name in ("format", "interleave", "l2_promotion", "oob_fill", "rank", "swizzle", "tf32_round", "load_mode")
+)
+P_CHANNELS, P_PIXELS = field("channels_per_pixel").position, field("pixels_per_column").position
+P_LOWER, P_UPPER = field("pixel_box_lower_corner").position, field("pixel_box_upper_corner").position
+P_NOTE_BYTES, P_NOTE_ALIGNMENT = field("note_box_bytes").position, field("note_smem_alignment").position
 P_DIM: Final = _positions("global_dim")
 P_BOX: Final = _positions("box_dim")
 P_ELEMENT_STRIDE: Final = _positions("element_strides")

@@ -7,11 +7,11 @@ share a code with float32 and float32_ftz and set one more bit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, TypeVar
 
-from cute_py.argument_checks import expect_fields, expect_integer
+from cute_py.argument_checks import expect_integer, record
+from cute_py.errors import InvalidValueError
 
 MEASURED: Final = "measured on NVIDIA H200, driver 580.159.04"
 CUDA_H: Final = "CUDA 13.0 driver API, Tensor Map Object Management"
@@ -27,7 +27,7 @@ class _Named(IntEnum):
 class TensorMapDataType(_Named):
     """Element format of the tensor, numbered as the driver's `CUtensorMapDataType`.
 
-    The last three exist from sm_100 on; how a descriptor holds them is not known (`cute_py.tma.descriptor.arch`).
+    The last three exist from sm_100 on; how a descriptor holds them is not known (`cute_py.tma.descriptor.limits`).
     """
 
     UINT8 = 0
@@ -91,7 +91,7 @@ class Im2ColWideMode(_Named):
     W128 = 1
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FormatRow:
     """One element format: what the driver calls it and what the descriptor holds."""
 
@@ -106,9 +106,6 @@ class FormatRow:
     dtypes: tuple[str, ...]
     """Names of element types (`cute_py.dtypes`) that this format moves, the natural one first."""
     source: str = MEASURED
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     @property
     def bytes(self) -> int:
@@ -162,10 +159,7 @@ def format_row(data_type: int) -> FormatRow:
             return FORMATS[data_type]
     except (TypeError, ValueError):  # no number, or an array of them
         pass
-    data_type = expect_integer(data_type, "data_type")
-    from cute_py.errors import InvalidValueError
-
-    raise InvalidValueError(f"data_type = {int(data_type)}; must be 0 to {len(FORMATS) - 1}")
+    raise InvalidValueError(f"data_type = {expect_integer(data_type, 'data_type')}; must be 0 to {len(FORMATS) - 1}")
 
 
 _E = TypeVar("_E", bound=IntEnum)

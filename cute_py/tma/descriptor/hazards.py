@@ -6,27 +6,20 @@ The driver accepts all of it. Each row says when it applies, what happens then, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
-from cute_py.argument_checks import expect_fields
+from cute_py.argument_checks import expect, record
+from cute_py.diagnostics import Diagnostic
 from cute_py.tma.descriptor.decode import decode
+from cute_py.tma.descriptor.encode import QUIRKS, note_box_bytes
+from cute_py.tma.descriptor.fields import PAYLOAD_BYTES
 from cute_py.tma.descriptor.formats import CUDA_H, FORMATS, MEASURED
-from cute_py.tma.descriptor.limits import STORE_UNIT
-from cute_py.tma.descriptor.notes import note_box_bytes
-from cute_py.tma.descriptor.quirks import QUIRKS
+from cute_py.tma.descriptor.limits import SLICE_BYTES, STORE_UNIT, SWIZZLE_SPAN
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
-from cute_py.tma.descriptor.transfer import (
-    SLICE_BYTES,
-    SPAN_BYTES,
-    is_sound,
-    measured_width,
-    row_bytes,
-    transaction_bytes,
-)
+from cute_py.tma.descriptor.transfer import is_sound, measured_width, row_bytes, transaction_bytes
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Hazard:
     """One row: `finds(request)` gives the values that make it apply, as text, or None."""
 
@@ -35,98 +28,120 @@ class Hazard:
     source: str
     finds: Callable[[TensorMap], str | None]
 
-    def __post_init__(self) -> None:
-        expect_fields(self)
+
+class Warned(Diagnostic):
+    """A hazard that applies to a map: a warning whose rule is the hazard's `name`, with `values` as its detail."""
+
+    __slots__ = ()
+
+    def __init__(self, name: str, values: str, effect: str, source: str) -> None:
+        for field, text in (("name", name), ("values", values), ("effect", effect), ("source", source)):
+            expect(text, str, f"Warned.{field}")
+        text = f"{name}: {values}; {effect}"
+        super().__init__(name, source=source, detail=values, text=text, severity="warning", facts={"effect": effect})
+
+    @property
+    def name(self) -> str:
+        return self.rule
+
+    @property
+    def values(self) -> str:
+        return self.detail
+
+    @property
+    def effect(self) -> str:
+        return str(self.facts["effect"])
+
+    def __repr__(self) -> str:
+        return f"Warned(name={self.name!r}, values={self.values!r}, effect={self.effect!r}, source={self.source!r})"
 
 
-@dataclass(frozen=True, slots=True)
-class Warned:
-    """A hazard that applies to a map."""
+_ROWS: Final[list[Hazard]] = []
 
-    name: str
-    values: str
-    effect: str
-    source: str
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.values}; {self.effect}"
+_Finds = Callable[[TensorMap], str | None]
 
 
+def _hazard(name: str, effect: str, source: str = MEASURED) -> Callable[[_Finds], _Finds]:
+    """Makes a row of the table of the function that finds it."""
+
+    def add(finds: _Finds) -> _Finds:
+        _ROWS.append(Hazard(name, effect, source, finds))
+        return finds
+
+    return add
+
+
+@_hazard("null address", "the driver accepts it, a copy through it faults")
 def _null_address(request: TensorMap) -> str | None:
     return "globalAddress = 0" if request.global_address == 0 else None
 
 
+@_hazard("ragged rows", "a store at the end of a row overwrites up to the next 16 bytes")
 def _ragged_rows(request: TensorMap) -> str | None:
-    if request.interleave or not request.global_dim or not measured_width(request):
-        return None
-    size = request.global_dim[0] * measured_width(request)
+    size = 0 if request.interleave or not request.global_dim else request.global_dim[0] * measured_width(request)
     return f"rows of {size} bytes" if size % STORE_UNIT else None
 
 
+@_hazard("box beyond tensor", "the rest is filled on loads, and still counts in the transaction bytes")
 def _box_beyond(request: TensorMap) -> str | None:
     if not isinstance(request, TensorMapTiled):
         return None
-    inner = SLICE_BYTES.get(request.interleave)
+    skip = request.rank - 2 if request.interleave in SLICE_BYTES else None  # the mode of a channel slice
     pairs = enumerate(zip(request.box_dim, request.global_dim, strict=False))
-    skip = request.rank - 2 if inner else None
     return ", ".join(f"boxDim[{i}] = {box} > {size}" for i, (box, size) in pairs if box > size and i != skip) or None
 
 
+@_hazard("stride 0", "all coordinates of the mode are the same bytes; stores and reductions collide")
 def _zero_stride(request: TensorMap) -> str | None:
     pairs = enumerate(zip(request.global_strides, request.global_dim[1:], strict=False))
     return ", ".join(f"globalStrides[{i}] = 0" for i, (stride, size) in pairs if stride == 0 and size > 1) or None
 
 
+@_hazard("overlap", "modes share bytes; stores write them more than once, in no order")
 def _overlap(request: TensorMap) -> str | None:
     if not request.global_dim or not measured_width(request):
         return None
-    inner = SLICE_BYTES.get(request.interleave) or measured_width(request)
     found: list[str] = []
-    reach = request.global_dim[0] * inner
-    modes = sorted(
-        (stride, i)
-        for i, stride in enumerate(request.global_strides)
-        if stride and request.global_dim[i + 1 : i + 2] > (1,)
-    )
-    for stride, i in modes:
+    reach = request.global_dim[0] * (SLICE_BYTES.get(request.interleave) or measured_width(request))
+    pairs = enumerate(zip(request.global_strides, request.global_dim[1:], strict=False))
+    for stride, i, size in sorted((stride, i, size) for i, (stride, size) in pairs if stride and size > 1):
         if stride < reach:
             found.append(f"globalStrides[{i}] = {stride} < {reach} bytes")
-        reach += (request.global_dim[i + 1] - 1) * stride
+        reach += (size - 1) * stride
     return ", ".join(found) or None
 
 
+@_hazard("tf32 rounding", "loads round each element to tf32; what arrives is not what was stored")
 def _tf32(request: TensorMap) -> str | None:
-    number = request.data_type
-    if number is None or not measured_width(request) or not FORMATS[number].tf32_round:
-        return None
-    return FORMATS[number].data_type.name
+    row = FORMATS[request.data_type or 0] if measured_width(request) else FORMATS[0]
+    return row.data_type.name if row.tf32_round else None
 
 
+@_hazard("ftz", "loads do not flush denormals, whatever the name says")
 def _ftz(request: TensorMap) -> str | None:
     return "FLOAT32_FTZ" if request.data_type == 10 else None
 
 
+@_hazard("driver's note", "a barrier must expect what is delivered, not word 8 of the map")
 def _stale_note(request: TensorMap) -> str | None:
-    if isinstance(request, TensorMapIm2colWide) or not measured_width(request):
-        return None
-    if not is_sound(request):
+    if isinstance(request, TensorMapIm2colWide) or not measured_width(request) or not is_sound(request):
         return None
     note, real = note_box_bytes(request), transaction_bytes(request)
     return f"note {note} bytes, delivered {real} bytes" if note != real else None
 
 
+@_hazard("element stride of mode 0", "it is ignored without interleave")
 def _ignored_step(request: TensorMap) -> str | None:
     steps = request.element_strides
     return f"elementStrides[0] = {steps[0]}" if steps and steps[0] != 1 and request.interleave == 0 else None
 
 
+@_hazard("interleave 32B", "documented to need swizzle 32B; the driver does not insist", f"{CUDA_H}; {MEASURED}")
 def _swizzle_interleave(request: TensorMap) -> str | None:
     return f"swizzle {int(request.swizzle)}" if request.interleave == 2 and request.swizzle != 1 else None
 
 
+@_hazard("channel slice", "a load moves one slice; the rest is not delivered")
 def _channel_slice(request: TensorMap) -> str | None:
     piece = SLICE_BYTES.get(request.interleave)
     if piece is None or not measured_width(request):
@@ -139,8 +154,9 @@ def _channel_slice(request: TensorMap) -> str | None:
     return f"{size} channel bytes, slice of {piece}" if size > piece else None
 
 
+@_hazard("row gap", "bytes between the rows in shared memory keep their old values")
 def _row_gap(request: TensorMap) -> str | None:
-    span = SPAN_BYTES.get(request.swizzle)
+    span = SWIZZLE_SPAN.get(request.swizzle)
     if span is None or request.interleave or not measured_width(request):
         return None
     if isinstance(request, TensorMapTiled) and not request.box_dim:
@@ -149,91 +165,55 @@ def _row_gap(request: TensorMap) -> str | None:
     return f"rows of {size} bytes, {span} apart" if size < span else None
 
 
+@_hazard("store corners", "an im2col store through this map traps")
 def _store_corner(request: TensorMap) -> str | None:
     if not isinstance(request, TensorMapIm2col):
         return None
-    if min(request.pixel_box_lower_corner, default=0) < 0 or max(request.pixel_box_upper_corner, default=0) > 0:
-        return f"corners {request.pixel_box_lower_corner} to {request.pixel_box_upper_corner}"
-    return None
+    lower, upper = request.pixel_box_lower_corner, request.pixel_box_upper_corner
+    return f"corners {lower} to {upper}" if min(lower, default=0) < 0 or max(upper, default=0) > 0 else None
 
 
+@_hazard("wide swizzle", "documented to need swizzle 64B or 128B; the driver does not insist", f"{CUDA_H}; {MEASURED}")
 def _wide_swizzle(request: TensorMap) -> str | None:
-    return (
-        f"swizzle {int(request.swizzle)}" if isinstance(request, TensorMapIm2colWide) and request.swizzle < 2 else None
-    )
+    wide = isinstance(request, TensorMapIm2colWide)
+    return f"swizzle {int(request.swizzle)}" if wide and request.swizzle < 2 else None
 
 
+@_hazard(
+    "coordinates",
+    "coordinates are signed 32-bit numbers; elements from 2**31 on can't be addressed",
+    "PTX ISA, cp.async.bulk.tensor",
+)
 def _beyond_coordinates(request: TensorMap) -> str | None:
-    sizes = enumerate(request.global_dim)
-    return ", ".join(f"globalDim[{i}] = {size}" for i, size in sizes if size > 1 << 31) or None
+    return ", ".join(f"globalDim[{i}] = {size}" for i, size in enumerate(request.global_dim) if size > 1 << 31) or None
 
 
+@_hazard("unknown bits", "they have no known meaning, and no driver that was measured sets them")
 def _unread_bits(request: TensorMap) -> str | None:
     if request.residue is None:
         return None
-    words = {word: bits for word, bits in request.residue.unknown_words.items() if word < 8}
-    return ", ".join(f"word {word} has 0x{bits:x}" for word, bits in words.items()) or None
+    words = request.residue.unknown_words.items()
+    return ", ".join(f"word {word} has 0x{bits:x}" for word, bits in words if word < PAYLOAD_BYTES // 8) or None
 
 
+@_hazard("old notes", "the upper half does not belong to the lower one; the hardware does not read it")
 def _old_notes(request: TensorMap) -> str | None:
     if request.residue is None:
         return None
-    words = [word for word in request.residue.unknown_words if word >= 8]
-    return "words " + ", ".join(map(str, words)) if words else None
+    words = [str(word) for word in request.residue.unknown_words if word >= PAYLOAD_BYTES // 8]
+    return f"words {', '.join(words)}" if words else None
 
 
+@_hazard("driver bug", QUIRKS[0].effect, QUIRKS[0].source)
 def _quirks(request: TensorMap) -> str | None:
     if request.residue is None:
         return None
     words = request.residue.unknown_words
-    found = [row.name for row in QUIRKS if words.get(row.word, 0) & row.mask and row.applies(request)]
-    return ", ".join(found) or None
+    return ", ".join(row.name for row in QUIRKS if words.get(row.word, 0) & row.mask and row.applies(request)) or None
 
 
-_H: Final = MEASURED
-
-HAZARDS: Final[tuple[Hazard, ...]] = (
-    Hazard("null address", "the driver accepts it, a copy through it faults", _H, _null_address),
-    Hazard("ragged rows", "a store at the end of a row overwrites up to the next 16 bytes", _H, _ragged_rows),
-    Hazard(
-        "box beyond tensor", "the rest is filled on loads, and still counts in the transaction bytes", _H, _box_beyond
-    ),
-    Hazard(
-        "stride 0", "all coordinates of the mode are the same bytes; stores and reductions collide", _H, _zero_stride
-    ),
-    Hazard("overlap", "modes share bytes; stores write them more than once, in no order", _H, _overlap),
-    Hazard("tf32 rounding", "loads round each element to tf32; what arrives is not what was stored", _H, _tf32),
-    Hazard("ftz", "loads do not flush denormals, whatever the name says", _H, _ftz),
-    Hazard("driver's note", "a barrier must expect what is delivered, not word 8 of the map", _H, _stale_note),
-    Hazard("element stride of mode 0", "it is ignored without interleave", _H, _ignored_step),
-    Hazard(
-        "interleave 32B",
-        "documented to need swizzle 32B; the driver does not insist",
-        f"{CUDA_H}; {_H}",
-        _swizzle_interleave,
-    ),
-    Hazard("channel slice", "a load moves one slice; the rest is not delivered", _H, _channel_slice),
-    Hazard("row gap", "bytes between the rows in shared memory keep their old values", _H, _row_gap),
-    Hazard("store corners", "an im2col store through this map traps", _H, _store_corner),
-    Hazard(
-        "wide swizzle",
-        "documented to need swizzle 64B or 128B; the driver does not insist",
-        f"{CUDA_H}; {_H}",
-        _wide_swizzle,
-    ),
-    Hazard(
-        "coordinates",
-        "coordinates are signed 32-bit numbers; elements from 2**31 on can't be addressed",
-        "PTX ISA, cp.async.bulk.tensor",
-        _beyond_coordinates,
-    ),
-    Hazard("unknown bits", "they have no known meaning, and no driver that was measured sets them", _H, _unread_bits),
-    Hazard(
-        "old notes", "the upper half does not belong to the lower one; the hardware does not read it", _H, _old_notes
-    ),
-    Hazard("driver bug", QUIRKS[0].effect, QUIRKS[0].source, _quirks),
-)
-"""Every row of the table, in the order in which they are told."""
+HAZARDS: Final[tuple[Hazard, ...]] = tuple(_ROWS)
+"""Every row of the table, in the order in which they are listed."""
 
 
 def hazards(what: Any) -> list[Warned]:
@@ -242,11 +222,10 @@ def hazards(what: Any) -> list[Warned]:
     Args:
         what: a request, or whatever `read_map` takes.
 
-    >>> [w.name for w in hazards(decode(bytes(64)))]
+    >>> [w.rule for w in hazards(decode(bytes(64)))]
     ['null address', 'ragged rows']
     """
-    request: TensorMap = (
-        what if isinstance(what, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)) else decode(what)
-    )
+    is_request = isinstance(what, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide))
+    request: TensorMap = what if is_request else decode(what)
     found = ((row, row.finds(request)) for row in HAZARDS)
     return [Warned(row.name, values, row.effect, row.source) for row, values in found if values is not None]

@@ -1,27 +1,36 @@
-"""The rules that a tensor map must keep, one row each: what, the bound, the unit, who says so.
+"""The rules that a tensor map must keep, one row each: what, the bound, the unit, who says so; and what each GPU adds.
 
 The rules are the driver's: together they explain every recorded call, accepted or refused. `violations` applies them.
 The names of arguments are those of the driver's C functions.
+
+sm_90 was measured. What later GPUs add is documented, but the bits that hold it are not known here: `encode` refuses a
+request that needs them with UnknownFactError, unless a driver on such a machine is there to ask.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
-from cute_py.argument_checks import expect_fields
-from cute_py.errors import InvalidValueError
-from cute_py.tma.descriptor.formats import CUDA_H, MEASURED
+from cute_py.argument_checks import record
+from cute_py.errors import InvalidTypeError, InvalidValueError, UnknownFactError, given
+from cute_py.targets import RESERVED_SHARED_BYTES, SHARED_MEMORY_BYTES
+from cute_py.tma.descriptor.formats import CUDA_H, MEASURED, TensorMapDataType, TensorMapSwizzle
+from cute_py.tma.descriptor.request import TensorMap
 
-_BOTH = f"{CUDA_H}; {MEASURED}"
+PTXAS: Final = "ptxas 13.0.88"
+_GUIDE: Final = "CUDA 13.0 programming guide, compute capabilities; not measured"
+_BOTH: Final = f"{CUDA_H}; {MEASURED}"
+_DOCUMENTED: Final = f"{CUDA_H}; not measured"
+_ASSEMBLED: Final = f"{CUDA_H}; {PTXAS}"
 
-_DOCUMENTED = f"{CUDA_H}; not measured"
+MAX_TRANSACTION_BYTES: Final = (1 << 20) - 1
+"""Bytes that one phase of an mbarrier can wait for (PTX ISA, mbarrier, tx-count)."""
 
 STORE_UNIT: Final = 16
 """Bytes; stores write the last row of a box up to a multiple of this (measured on an H200)."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Rule:
     """One rule. `requirement` reads after 'must' ('be a multiple of 16').
 
@@ -36,9 +45,8 @@ class Rule:
     maximum: int | None = None
     multiple: int = 1
 
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
+_GAPPED: Final = "with 16U4_ALIGN16B and 16U6_ALIGN16B"
 
 RULES: Final[tuple[Rule, ...]] = (
     Rule("rank", "be 1 to 5", "modes", _BOTH, 1, 5),
@@ -70,20 +78,10 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("bounding_box", "be 0 or more in signed 32-bit arithmetic", "elements", MEASURED, 0),
     Rule("wide_size", "be 0 or more in signed 32-bit arithmetic", "elements", MEASURED, 0),
     Rule("packed_size_align8", "be a multiple of 2 with 16U4_ALIGN8B", "elements", _DOCUMENTED, multiple=2),
-    Rule(
-        "packed_address", "be a multiple of 32 with 16U4_ALIGN16B and 16U6_ALIGN16B", "bytes", _DOCUMENTED, multiple=32
-    ),
-    Rule(
-        "packed_size",
-        "be a multiple of 128 with 16U4_ALIGN16B and 16U6_ALIGN16B",
-        "elements",
-        _DOCUMENTED,
-        multiple=128,
-    ),
-    Rule(
-        "packed_stride", "be a multiple of 32 with 16U4_ALIGN16B and 16U6_ALIGN16B", "bytes", _DOCUMENTED, multiple=32
-    ),
-    Rule("packed_box", "be 128 with 16U4_ALIGN16B and 16U6_ALIGN16B", "elements", _DOCUMENTED, 128, 128),
+    Rule("packed_address", f"be a multiple of 32 {_GAPPED}", "bytes", _DOCUMENTED, multiple=32),
+    Rule("packed_size", f"be a multiple of 128 {_GAPPED}", "elements", _DOCUMENTED, multiple=128),
+    Rule("packed_stride", f"be a multiple of 32 {_GAPPED}", "bytes", _DOCUMENTED, multiple=32),
+    Rule("packed_box", f"be 128 {_GAPPED}", "elements", _DOCUMENTED, 128, 128),
     Rule("packed_interleave", "be 0 (none) with 16U6_ALIGN16B", "", _DOCUMENTED, 0, 0),
     Rule("packed_swizzle", "be a swizzle that the packed format takes", "", _DOCUMENTED),
     Rule("unknown_format", "be a code that a driver has written", "", MEASURED),
@@ -91,6 +89,20 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 
 BY_NAME: Final[dict[str, Rule]] = {row.name: row for row in RULES}
+
+
+RANGES: Final = {
+    **{name: name for name in ("data_type", "interleave", "swizzle", "l2_promotion", "oob_fill")},
+    "mode": "wide_mode",
+    "global_address": "address_range",
+    "global_dim": "size",
+    "global_strides": "stride_range",
+    "element_strides": "element_stride",
+    "box_dim": "box",
+    "channels_per_pixel": "channels",
+    "pixels_per_column": "pixels",
+}
+"""Field of a request -> the rule that is the plain range of its numbers."""
 
 
 def bounds(name: str) -> tuple[int, int]:
@@ -108,5 +120,166 @@ def bounds(name: str) -> tuple[int, int]:
 SWIZZLE_SPAN: Final[dict[int, int | None]] = {0: None, 1: 32, 2: 64, 3: 128}
 """Swizzle -> bytes that one row may have at most without interleave (None: no limit but the box's)."""
 
+SLICE_BYTES: Final[dict[int, int]] = {1: 16, 2: 32}
+"""Interleave -> bytes of one channel slice."""
+
 CORNER_BOUNDS: Final[dict[int, tuple[int, int]]] = {3: (-(1 << 15), (1 << 15) - 1), 4: (-128, 127), 5: (-16, 15)}
 """Rank -> least and greatest corner, elements."""
+
+
+@record
+class Architecture:
+    """One GPU family, as far as tensor maps go."""
+
+    name: str
+    shared_memory_bytes: int
+    """Shared memory of one SM, in bytes. The driver lets a box hold so much, although no block can have it."""
+    data_types: frozenset[int]
+    """Formats beyond 0..12 that the family has."""
+    swizzles: frozenset[int]
+    """Swizzles beyond 0..3 that the family has."""
+    source: str
+
+    @property
+    def block_shared_memory_bytes(self) -> int:
+        """The most that one block can have, static and dynamic: a tile and its barriers.
+
+        On an H200 it is what cuDeviceGetAttribute gives as MAX_SHARED_MEMORY_PER_BLOCK_OPTIN.
+        """
+        return self.shared_memory_bytes - RESERVED_SHARED_BYTES
+
+    @property
+    def format_requirement(self) -> str:
+        """What `tensorDataType` must be, after 'must'."""
+        return "be 0 to 15" if self.data_types else f"be 0 to 12 on {self.name}; 13 to 15 need sm_100 or later"
+
+    @property
+    def swizzle_requirement(self) -> str:
+        """What `swizzle` must be, after 'must'."""
+        return "be 0 to 6" if self.swizzles else f"be 0 to 3 on {self.name}; 4 to 6 need sm_100 or later"
+
+
+@record
+class Addition:
+    """Something that a GPU family adds to tensor maps.
+
+    `bits` says where it is in the map; None: not known. `field` and `numbers` are how the driver or PTX names it.
+    """
+
+    name: str
+    field: str
+    numbers: tuple[int, ...]
+    architectures: tuple[str, ...]
+    bits: str | None
+    known: str
+    source: str
+
+
+_BLACKWELL: Final = tuple(f"sm_{number}" for number in SHARED_MEMORY_BYTES if number >= 100)
+
+ADDITIONS: Final[tuple[Addition, ...]] = (
+    *(
+        Addition(
+            name, "data_type", (number,), _BLACKWELL, None, f"16 packed {known}; PTX elemtype {number}", _ASSEMBLED
+        )
+        for number, name, known in (
+            (13, "16U4_ALIGN8B", "4-bit values to 8 bytes, no gaps; globalDim[0] a multiple of 2"),
+            (14, "16U4_ALIGN16B", "4-bit values to 16 bytes, 8 of them a gap; globalDim[0] a multiple of 128, box 128"),
+            (15, "16U6_ALIGN16B", "6-bit values to 16 bytes, 4 of them a gap; globalDim[0] a multiple of 128, box 128"),
+        )
+    ),
+    *(
+        Addition(name, "swizzle", (number,), _BLACKWELL, None, known, _ASSEMBLED)
+        for number, name, known in (
+            (4, "128B_ATOM_32B", "chunks of 32 bytes within 128; PTX swizzle_mode 3 with swizzle_atomicity 1"),
+            (
+                5,
+                "128B_ATOM_32B_FLIP_8B",
+                "as 128B_ATOM_32B, 8-byte halves swapped in every other row; PTX swizzle_atomicity 2",
+            ),
+            (6, "128B_ATOM_64B", "chunks of 64 bytes within 128; PTX swizzle_mode 3 with swizzle_atomicity 3"),
+        )
+    ),
+    Addition(
+        "96B",
+        "swizzle_mode",
+        (4,),
+        ("sm_103",),
+        None,
+        "PTX swizzle_mode 4, on sm_103a only; the driver's enum has no number for it",
+        PTXAS,
+    ),
+    Addition(
+        "swizzle_atomicity",
+        "swizzle_atomicity",
+        (0, 1, 2, 3),
+        _BLACKWELL,
+        None,
+        "an eleventh field of tensormap.replace, 0 to 3; the driver folds it into its swizzle numbers",
+        PTXAS,
+    ),
+    Addition(
+        "gather4 and scatter4",
+        "instruction",
+        (),
+        _BLACKWELL,
+        "none: the instruction says it",
+        "a rank-2 map whose box is one row; the instruction takes four row coordinates",
+        "PTX ISA, cp.async.bulk.tensor",
+    ),
+)
+"""What GPUs after sm_90 add. `unknown_addition` finds the row that a request needs."""
+
+_NEW_FORMATS: Final = frozenset(int(member) for member in TensorMapDataType if member > TensorMapDataType.TFLOAT32_FTZ)
+_NEW_SWIZZLES: Final = frozenset(int(member) for member in TensorMapSwizzle if member > TensorMapSwizzle.B128)
+
+ARCHITECTURES: Final[tuple[Architecture, ...]] = tuple(
+    Architecture(f"sm_{number}", size, _NEW_FORMATS, _NEW_SWIZZLES, _GUIDE)
+    if number > 90
+    else Architecture(f"sm_{number}", size, frozenset(), frozenset(), MEASURED)
+    for number, size in SHARED_MEMORY_BYTES.items()
+)
+"""The GPUs that have TMA: of `targets`, what matters to tensor maps."""
+
+
+GPUS: Final = {row.name + suffix: row for row in ARCHITECTURES for suffix in ("", "a", "f")}
+"""By name; a suffix makes no difference to maps."""
+
+
+def architecture(name: str) -> Architecture:
+    """The row of a GPU; a suffix a or f makes no difference to maps.
+
+    Raises:
+        InvalidValueError: no such GPU, or one without TMA.
+
+    >>> architecture("sm_90a").shared_memory_bytes, architecture("sm_90a").block_shared_memory_bytes
+    (233472, 232448)
+    """
+    if not isinstance(name, str):
+        raise InvalidTypeError(f"arch = {given(name)}; must be a name such as 'sm_90a'")
+    if name not in GPUS:
+        known = ", ".join(known.name for known in ARCHITECTURES)
+        raise InvalidValueError(f"unknown architecture {given(name)}, or one without TMA", {"known": known})
+    return GPUS[name]
+
+
+def unknown_addition(request: TensorMap) -> Addition | None:
+    """The row of ADDITIONS that this request needs and whose bits are not known; None if all its bits are known."""
+    for row in ADDITIONS:
+        if row.bits is None and row.field in ("data_type", "swizzle") and getattr(request, row.field) in row.numbers:
+            return row
+    return None
+
+
+def refuse_unknown(row: Addition) -> UnknownFactError:
+    """The error that says what is known of an addition."""
+    return UnknownFactError(
+        f"the bits of {row.name} in a tensor map are not known",
+        {
+            "field": row.field,
+            "known": row.known,
+            "exists on": ", ".join(row.architectures),
+            "source": row.source,
+        },
+        "let the driver of such a GPU encode it: cute_py.tma.driver_encode(request)",
+    )

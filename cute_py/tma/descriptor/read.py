@@ -41,7 +41,7 @@ from cute_py.errors import (
     given,
     integer_text,
 )
-from cute_py.tma.descriptor.fields import MAP_BYTES, PAYLOAD_BYTES, RESERVED
+from cute_py.tma.descriptor.fields import MAP_BYTES, MAX_RANK, PAYLOAD_BYTES, RESERVED
 
 MAX_TEXT: Final = 1 << 13
 """Characters. Every form of a map above is shorter than half of it."""
@@ -311,7 +311,7 @@ def _strangeness(raw: bytes) -> int:
     """How many bits are set that no map of that kind and rank has."""
     bits = int.from_bytes(raw, "little")
     rank = (bits >> 68 & 7) + 1
-    if rank > 5:
+    if rank > MAX_RANK:
         return MAP_BYTES * 8
     upper = bits >> 512
     notes = (1 << 128) - 1

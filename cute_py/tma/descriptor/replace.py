@@ -7,20 +7,19 @@ stale, which the hardware does not mind. The values are those of PTX: the rank i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
-from cute_py.argument_checks import expect, expect_fields, expect_integer, expect_integers
+from cute_py.argument_checks import expect, expect_integer, expect_integers, record
 from cute_py.errors import InvalidValueError, TmaBuildError, given
 from cute_py.tma.descriptor import fields as f
-from cute_py.tma.descriptor.arch import ADDITIONS, refuse_unknown
 from cute_py.tma.descriptor.decode import decode
+from cute_py.tma.descriptor.encode import clear_mask
 from cute_py.tma.descriptor.formats import MEASURED
-from cute_py.tma.descriptor.quirks import clear_mask
+from cute_py.tma.descriptor.limits import ADDITIONS, Addition, refuse_unknown
 from cute_py.tma.descriptor.read import read_map
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReplaceField:
     """One field of tensormap.replace."""
 
@@ -35,9 +34,6 @@ class ReplaceField:
     """Field of `fields.FIELDS` that it writes."""
     quirk: str = ""
     source: str = MEASURED
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
 
 REPLACE_FIELDS: Final[tuple[ReplaceField, ...]] = (
@@ -67,22 +63,24 @@ DEVICE_MUTABLE: Final = ("global_address", "global_dim", "global_stride")
 """The three fields that the TMA Atoms reference pages let a kernel change."""
 
 
+def _addition(field: str) -> Addition:
+    """What later GPUs add to a field."""
+    return next(addition for addition in ADDITIONS if addition.field == field)
+
+
 def _row_of(field: str, value: Any) -> tuple[ReplaceField, int]:
     expect(field, str, "the name of a field")
     row = _BY_NAME.get(field)
     if row is None:
-        for addition in ADDITIONS:
-            if addition.field == field and addition.field == "swizzle_atomicity":
-                raise refuse_unknown(addition)
-        raise InvalidValueError(
-            f"tensormap.replace has no field {given(field)}", {"fields": ", ".join(row.name for row in REPLACE_FIELDS)}
-        )
+        if field == "swizzle_atomicity":
+            raise refuse_unknown(_addition(field))
+        raise InvalidValueError(f"tensormap.replace has no field {given(field)}", {"fields": ", ".join(_BY_NAME)})
     number = expect_integer(value, field, 0, (1 << (row.value_bits or 32)) - 1)
     if row.value_bits == 0 and number >= row.values:
         if field == "elemtype" and number < row.values + 3:
             raise refuse_unknown(ADDITIONS[number - row.values])
         if field == "swizzle_mode" and number == row.values:
-            raise refuse_unknown(next(addition for addition in ADDITIONS if addition.name == "96B"))
+            raise refuse_unknown(_addition(field))
         raise InvalidValueError(f"{field} = {number}; must be 0 to {row.values - 1}")
     return row, number
 
@@ -134,16 +132,13 @@ def _stores(row: ReplaceField, value: int, index: int) -> list[tuple[f.BitField,
     return [(f.field(row.target), value)]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RebindStep:
     """One replacement of a rebind, as arguments of `replace`."""
 
     field: str
     value: int
     ordinal: int
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
 
 def rebind_steps(address: int, extents: Sequence[int], strides: Sequence[int]) -> list[RebindStep]:
@@ -200,15 +195,9 @@ def rebind(data: Any, address: int, extents: Sequence[int], strides: Sequence[in
 
 
 _UPDATES: Final = {
-    "UPDATE_BASE_POINTER": "global_address",
-    "UPDATE_DIM": "global_dim",
-    "UPDATE_STRIDE": "global_stride",
-    "base_pointer": "global_address",
-    "dim": "global_dim",
-    "stride": "global_stride",
-    "global_address": "global_address",
-    "global_dim": "global_dim",
-    "global_stride": "global_stride",
+    name: field
+    for field, short in zip(DEVICE_MUTABLE, ("base_pointer", "dim", "stride"), strict=True)
+    for name in (field, short, f"UPDATE_{short.upper()}")
 }
 
 

@@ -6,6 +6,9 @@ what is not an integer at all is refused here.
 
 A request that was decoded from a map with more in it than the fields hold carries a `Residue`, so that encoding it
 gives the map back.
+
+A map is used by an instruction, which `OpRow` describes. `TmaCopyTraits` is what every object that copies through a map
+has in common: layers below the atom read a copy through it, and know no class above them.
 """
 
 from __future__ import annotations
@@ -13,11 +16,11 @@ from __future__ import annotations
 import operator
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import IntEnum
-from typing import Any, ClassVar, Final, Self, TypeVar
+from typing import Any, ClassVar, Final, Literal, Protocol, Self, TypeVar
 
-from cute_py.argument_checks import expect, expect_integer, expect_integers, is_integer
+from cute_py.argument_checks import expect, expect_integer, expect_integers, is_integer, record
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.tma.descriptor.formats import (
     FORMATS,
@@ -29,25 +32,22 @@ from cute_py.tma.descriptor.formats import (
     TensorMapSwizzle,
 )
 
-_ENUMS: Final[dict[str, tuple[type[IntEnum], dict[int, IntEnum]]]] = {
-    name: (kind, {int(member): member for member in kind})
-    for name, kind in (
-        ("data_type", TensorMapDataType),
-        ("interleave", Interleave),
-        ("swizzle", TensorMapSwizzle),
-        ("l2_promotion", L2Promotion),
-        ("oob_fill", OobFill),
-        ("mode", Im2ColWideMode),
-    )
+ENUM_OF: Final[dict[str, type[IntEnum]]] = {
+    "data_type": TensorMapDataType,
+    "interleave": Interleave,
+    "swizzle": TensorMapSwizzle,
+    "l2_promotion": L2Promotion,
+    "oob_fill": OobFill,
+    "mode": Im2ColWideMode,
 }
+"""Field -> the enum of its values."""
+_MEMBERS: Final = {name: {int(member): member for member in kind} for name, kind in ENUM_OF.items()}
 MAX_NUMBERS: Final = 100
 """Of a request in all, five times as many as a map has: too many modes is a rule that a request may break."""
 
 _PACK: Final = tuple(struct.Struct(f"<{count}q").pack for count in range(MAX_NUMBERS + 1))
 
 _INT: Final = frozenset((int,))
-_SHARED: Final = ("data_type", "global_address", "global_dim", "global_strides")
-_TAIL: Final = ("element_strides", "interleave", "swizzle", "l2_promotion", "oob_fill")
 
 
 def _fit(numbers: list[int]) -> bool:
@@ -57,6 +57,15 @@ def _fit(numbers: list[int]) -> bool:
     except struct.error:
         return False
     return True
+
+
+def format_bits(data_type: int | None) -> int:
+    """Bits of an element in global memory; 0 where the format is not known.
+
+    >>> format_bits(6), format_bits(99), format_bits(None)
+    (16, 0, 0)
+    """
+    return FORMATS[data_type].bits if data_type is not None and 0 <= data_type < len(FORMATS) else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,20 +107,24 @@ class Residue:
 
 
 class _Request:
-    """What the three kinds share. Not public: `TensorMap` is the union of the three."""
+    """What the three kinds share. Not public: `TensorMap` is the union of the three.
+
+    `FIELDS` are the names of the fields but the residue, in order; `TUPLES`, `NUMBERS` and `ENUMS` those of each sort.
+    They are read off the annotations, below the classes.
+    """
 
     __slots__ = ()
-    FIELDS: ClassVar[tuple[str, ...]]
     KIND: ClassVar[str]
+    FIELDS: ClassVar[tuple[str, ...]]
     TUPLES: ClassVar[tuple[str, ...]]
     NUMBERS: ClassVar[tuple[str, ...]]
-    ENUMS: ClassVar[tuple[str, ...]] = ("data_type", "interleave", "swizzle", "l2_promotion", "oob_fill")
+    ENUMS: ClassVar[tuple[str, ...]]
 
     global_dim: tuple[int, ...]
     data_type: TensorMapDataType | int | None
     residue: Residue | None
 
-    def _normalise(self) -> None:
+    def __post_init__(self) -> None:
         put = object.__setattr__
         numbers: list[Any] = [getattr(self, name) for name in self.NUMBERS]
         for name in self.TUPLES:
@@ -130,9 +143,8 @@ class _Request:
             for name in self.NUMBERS:
                 put(self, name, expect_integer(getattr(self, name), name))
         for name in self.ENUMS:
-            kind, members = _ENUMS[name]
-            value = getattr(self, name)
-            if type(value) is not kind and not (value is None and name == "data_type"):
+            value, members = getattr(self, name), _MEMBERS[name]
+            if type(value) is not ENUM_OF[name] and not (value is None and name == "data_type"):
                 member: Any = members.get(value) if type(value) is int else None
                 if member is None:
                     number = expect_integer(value, name)
@@ -153,9 +165,9 @@ class _Request:
         Raises:
             InvalidValueError: the element format is not known.
         """
-        if self.data_type is None or not 0 <= self.data_type < len(FORMATS):
+        if not (bits := format_bits(self.data_type)):
             raise InvalidValueError(f"data_type = {self.data_type}; no such element format")
-        return FORMATS[self.data_type].bits
+        return bits
 
     @classmethod
     def restore(cls, values: tuple[object, ...], residue: Residue | None) -> Self:
@@ -207,13 +219,7 @@ class TensorMapTiled(_Request):
     oob_fill: OobFill | int = OobFill.NONE
     residue: Residue | None = None
 
-    FIELDS: ClassVar[tuple[str, ...]] = (*_SHARED, "box_dim", *_TAIL)
     KIND: ClassVar[str] = "tiled"
-    TUPLES: ClassVar[tuple[str, ...]] = ("global_dim", "global_strides", "box_dim", "element_strides")
-    NUMBERS: ClassVar[tuple[str, ...]] = ("global_address",)
-
-    def __post_init__(self) -> None:
-        self._normalise()
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,26 +252,7 @@ class TensorMapIm2col(_Request):
     oob_fill: OobFill | int = OobFill.NONE
     residue: Residue | None = None
 
-    FIELDS: ClassVar[tuple[str, ...]] = (
-        *_SHARED,
-        "pixel_box_lower_corner",
-        "pixel_box_upper_corner",
-        "channels_per_pixel",
-        "pixels_per_column",
-        *_TAIL,
-    )
     KIND: ClassVar[str] = "im2col"
-    TUPLES: ClassVar[tuple[str, ...]] = (
-        "global_dim",
-        "global_strides",
-        "pixel_box_lower_corner",
-        "pixel_box_upper_corner",
-        "element_strides",
-    )
-    NUMBERS: ClassVar[tuple[str, ...]] = ("global_address", "channels_per_pixel", "pixels_per_column")
-
-    def __post_init__(self) -> None:
-        self._normalise()
 
     def as_wide(self, mode: Im2ColWideMode | int = Im2ColWideMode.W) -> TensorMapIm2colWide:
         """The im2col-wide request that leaves the same bits.
@@ -316,28 +303,7 @@ class TensorMapIm2colWide(_Request):
     mode: Im2ColWideMode | int = Im2ColWideMode.W
     residue: Residue | None = None
 
-    FIELDS: ClassVar[tuple[str, ...]] = (
-        *_SHARED,
-        "pixel_box_lower_corner_width",
-        "pixel_box_upper_corner_width",
-        "channels_per_pixel",
-        "pixels_per_column",
-        *_TAIL,
-        "mode",
-    )
     KIND: ClassVar[str] = "im2col_wide"
-    TUPLES: ClassVar[tuple[str, ...]] = ("global_dim", "global_strides", "element_strides")
-    NUMBERS: ClassVar[tuple[str, ...]] = (
-        "global_address",
-        "pixel_box_lower_corner_width",
-        "pixel_box_upper_corner_width",
-        "channels_per_pixel",
-        "pixels_per_column",
-    )
-    ENUMS: ClassVar[tuple[str, ...]] = (*_Request.ENUMS, "mode")
-
-    def __post_init__(self) -> None:
-        self._normalise()
 
     def as_im2col(self) -> TensorMapIm2col:
         """The im2col request that leaves the same bits (corners 0 in every spatial mode but W)."""
@@ -352,6 +318,63 @@ class TensorMapIm2colWide(_Request):
 TensorMap = TensorMapTiled | TensorMapIm2col | TensorMapIm2colWide
 """Any of the three requests."""
 
+KINDS: Final[dict[str, type[TensorMap]]] = {k.KIND: k for k in (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)}
+"""Name of a kind -> its class."""
+
+for _kind in KINDS.values():
+    _sorts = [(f.name, str(f.type).partition("[")[0]) for f in fields(_kind)[:-1]]
+    _kind.FIELDS = tuple([name for name, _ in _sorts])
+    _kind.TUPLES = tuple([name for name, sort in _sorts if sort == "tuple"])
+    _kind.NUMBERS = tuple([name for name, sort in _sorts if sort == "int"])
+    _kind.ENUMS = tuple([name for name, sort in _sorts if sort not in ("tuple", "int")])
+
+
+def corners_of(request: TensorMapIm2col | TensorMapIm2colWide) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """(lower, upper) corners, W first; of a wide request one of each.
+
+    >>> corners_of(TensorMapIm2colWide(6, 4096, (64, 16, 8, 2), (128, 2048, 16384), -1, -2, 64, 128))
+    ((-1,), (-2,))
+    """
+    if isinstance(request, TensorMapIm2col):
+        return request.pixel_box_lower_corner, request.pixel_box_upper_corner
+    return (request.pixel_box_lower_corner_width,), (request.pixel_box_upper_corner_width,)
+
+
+Direction = Literal["load", "store", "reduce", "prefetch"]
+Mode = Literal["tile", "im2col", "gather4", "scatter4"]
+
+REDUCTIONS: Final = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
+"""What a reduction does with the bytes in global memory (PTX ISA, cp.reduce.async.bulk.tensor)."""
+
+
+@record
+class OpRow:
+    """What an instruction does: direction, load mode, whether a multicast count above 1 fits, CTAs that issue it."""
+
+    direction: Direction
+    mode: Mode = "tile"
+    multicast: bool = False
+    ctas: int = 1
+    reduction: str = ""
+    arch: int = 90
+
+
+class TmaCopyTraits(Protocol):
+    """A copy through a tensor map, as every layer may read it, named for CuTe's Copy_Traits of a TMA operation."""
+
+    @property
+    def request(self) -> TensorMap:
+        """What was asked of the tensor map."""
+
+    @property
+    def descriptor(self) -> bytes:
+        """The 128 bytes of the tensor map."""
+
+    @property
+    def instruction(self) -> OpRow:
+        """What the instruction does with it."""
+
+
 Kind = TypeVar("Kind", bound=_Request)
 
 
@@ -364,7 +387,6 @@ def normal_request(kind: type[Kind], values: tuple[object, ...], residue: Residu
 
 
 _SETTERS: Final[dict[type[_Request], tuple[Callable[[object, object], None], ...]]] = {
-    kind: tuple(getattr(kind, name).__set__ for name in (*kind.FIELDS, "residue"))
-    for kind in (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)
+    kind: tuple(getattr(kind, name).__set__ for name in (*kind.FIELDS, "residue")) for kind in KINDS.values()
 }
 """What sets each slot of a new request, in the order of `FIELDS`, the residue last."""

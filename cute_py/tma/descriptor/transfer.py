@@ -5,17 +5,11 @@ These numbers describe a map to a reader. The emulator has its own, so that the 
 
 from __future__ import annotations
 
-from typing import Final
-
 from cute_py.argument_checks import expect_having
 from cute_py.errors import InvalidValueError, UnknownFactError
 from cute_py.tma.descriptor.formats import FORMATS
+from cute_py.tma.descriptor.limits import SLICE_BYTES, SWIZZLE_SPAN
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2colWide, TensorMapTiled
-
-SLICE_BYTES: Final = {1: 16, 2: 32}
-"""Interleave -> bytes of one channel slice."""
-SPAN_BYTES: Final = {1: 32, 2: 64, 3: 128}
-"""Swizzle -> bytes of one swizzled row."""
 
 
 def measured_width(request: TensorMap) -> int:
@@ -27,7 +21,7 @@ def measured_width(request: TensorMap) -> int:
     number = request.data_type
     if number is None or not 0 <= number < len(FORMATS) or FORMATS[number].code is None:
         return 0
-    return FORMATS[number].bytes
+    return FORMATS[number].bits >> 3
 
 
 def is_sound(request: TensorMap) -> bool:
@@ -121,4 +115,4 @@ def row_pitch(request: TensorMap) -> int:
     """
     if request.interleave:
         return row_bytes(request)
-    return max(row_bytes(request), SPAN_BYTES.get(request.swizzle, 0))
+    return max(row_bytes(request), SWIZZLE_SPAN.get(request.swizzle) or 0)

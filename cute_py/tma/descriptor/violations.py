@@ -8,22 +8,24 @@ from typing import Final, NoReturn
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import InvalidTypeError, TmaLimitError
 from cute_py.tma.descriptor import fields as f
-from cute_py.tma.descriptor.arch import Architecture, architecture
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType
-from cute_py.tma.descriptor.limits import BY_NAME, CORNER_BOUNDS, SWIZZLE_SPAN, Rule, bounds
-from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
+from cute_py.tma.descriptor.limits import BY_NAME, CORNER_BOUNDS, GPUS, SWIZZLE_SPAN, Architecture, architecture, bounds
+from cute_py.tma.descriptor.request import (
+    TensorMap,
+    TensorMapIm2col,
+    TensorMapIm2colWide,
+    TensorMapTiled,
+    corners_of,
+    format_bits,
+)
 
 _RANK_MIN, _RANK_MAX = bounds("rank")
 _RANK_MIN_IM2COL = bounds("rank_im2col")[0]
-_FORMAT_MAX = bounds("data_type")[1]
-_INTERLEAVE_MAX = bounds("interleave")[1]
-_SWIZZLE_MAX = bounds("swizzle")[1]
-_L2_MAX = bounds("l2_promotion")[1]
-_FILL_MAX = bounds("oob_fill")[1]
-_MODE_MAX = bounds("wide_mode")[1]
-_ADDRESS_MAX = bounds("address_range")[1]
+# The ranges that start at 0.
+_FORMAT_MAX, _INTERLEAVE_MAX, _SWIZZLE_MAX = bounds("data_type")[1], bounds("interleave")[1], bounds("swizzle")[1]
+_L2_MAX, _FILL_MAX, _MODE_MAX = bounds("l2_promotion")[1], bounds("oob_fill")[1], bounds("wide_mode")[1]
+_ADDRESS_MAX, _STRIDE_MAX = bounds("address_range")[1], bounds("stride_range")[1]
 _SIZE_MIN, _SIZE_MAX = bounds("size")
-_STRIDE_MAX = bounds("stride_range")[1]
 _STEP_MIN, _STEP_MAX = bounds("element_stride")
 _BOX_MIN, _BOX_MAX = bounds("box")
 _CHANNELS_MIN, _CHANNELS_MAX = bounds("channels")
@@ -43,11 +45,12 @@ Violation = Diagnostic
 """The earlier name."""
 
 
-def _broken(
-    rule: Rule, argument: str, value: int, mode: int | None = None, detail: str = "", requirement: str | None = None
+def broken(
+    name: str, argument: str, value: int, mode: int | None = None, detail: str = "", requirement: str = ""
 ) -> Diagnostic:
-    must = rule.requirement if requirement is None else requirement
-    return Diagnostic(rule.name, argument, int(value), rule.unit, must, rule.source, mode, detail)
+    """A value that breaks the rule of this name; the requirement is the rule's own, if it is not given."""
+    rule = BY_NAME[name]
+    return Diagnostic(name, argument, int(value), rule.unit, requirement or rule.requirement, rule.source, mode, detail)
 
 
 def violations(request: TensorMap, *, arch: str = "sm_90a") -> list[Diagnostic]:
@@ -64,11 +67,11 @@ def violations(request: TensorMap, *, arch: str = "sm_90a") -> list[Diagnostic]:
     """
     if not isinstance(request, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)):
         raise InvalidTypeError(f"not a tensor map request: {type(request).__name__}")
-    gpu = architecture(arch)
+    gpu = (GPUS.get(arch) if isinstance(arch, str) else None) or architecture(arch)
     found: list[Diagnostic] = []
     _check_form(request, gpu, found)
     _check_tensor(request, found)
-    size = _element_bits(request)
+    size = format_bits(request.data_type)  # 0 where it is not known, which makes the checks that need it vacuous
     if isinstance(request, TensorMapTiled):
         _check_box(request, size, gpu, found)
     else:
@@ -92,23 +95,17 @@ def refuse(request: TensorMap, found: Sequence[Diagnostic], arch: str) -> NoRetu
     raise TmaLimitError(f"{function}: {len(found)} rules of {arch} are broken", facts, violations=found)
 
 
-def _element_bits(request: TensorMap) -> int:
-    """Bits of an element; 0 where the format is not known, which makes the checks that need it vacuous."""
-    number = request.data_type
-    return FORMATS[number].bits if number is not None and 0 <= number < len(FORMATS) else 0
-
-
 def _check_form(request: TensorMap, gpu: Architecture, found: list[Diagnostic]) -> None:
     """Rank, lengths and enums."""
     rank = len(request.global_dim)
     tiled = isinstance(request, TensorMapTiled)
     if not _RANK_MIN <= rank <= _RANK_MAX:
-        found.append(_broken(BY_NAME["rank"], "tensorRank", rank))
+        found.append(broken("rank", "tensorRank", rank))
     if rank < _RANK_MIN_IM2COL:
         if not tiled:
-            found.append(_broken(BY_NAME["rank_im2col"], "tensorRank", rank))
+            found.append(broken("rank_im2col", "tensorRank", rank))
         elif request.interleave in (1, 2) and rank > 0:
-            found.append(_broken(BY_NAME["rank_interleave"], "tensorRank", rank))
+            found.append(broken("rank_interleave", "tensorRank", rank))
     if len(request.global_strides) != rank - 1 or len(request.element_strides) != rank:
         _check_length("globalStrides", request.global_strides, rank - 1, found)
         _check_length("elementStrides", request.element_strides, rank, found)
@@ -118,32 +115,31 @@ def _check_form(request: TensorMap, gpu: Architecture, found: list[Diagnostic]) 
         _check_length("pixelBoxLowerCorner", request.pixel_box_lower_corner, rank - 2, found)
         _check_length("pixelBoxUpperCorner", request.pixel_box_upper_corner, rank - 2, found)
     elif not 0 <= request.mode <= _MODE_MAX:
-        found.append(_broken(BY_NAME["wide_mode"], "mode", request.mode))
+        found.append(broken("wide_mode", "mode", request.mode))
     if request.residue is not None:
         _check_residue(request, found)
     number = request.data_type
     if number is None:
         if request.residue is None:
-            found.append(_broken(BY_NAME["data_type"], "tensorDataType", -1, detail="no format"))
+            found.append(broken("data_type", "tensorDataType", -1, detail="no format"))
     elif not (0 <= number <= _FORMAT_MAX or number in gpu.data_types):
-        found.append(_broken(BY_NAME["data_type"], "tensorDataType", number, requirement=gpu.format_requirement))
+        found.append(broken("data_type", "tensorDataType", number, requirement=gpu.format_requirement))
     elif request.oob_fill == 1 and not FORMATS[number].is_float:
-        detail = FORMATS[number].data_type.name
-        found.append(_broken(BY_NAME["nan_fill"], "oobFill", request.oob_fill, detail=f"with {detail}"))
+        found.append(broken("nan_fill", "oobFill", 1, detail=f"with {FORMATS[number].data_type.name}"))
     if not 0 <= request.interleave <= _INTERLEAVE_MAX:
-        found.append(_broken(BY_NAME["interleave"], "interleave", request.interleave))
+        found.append(broken("interleave", "interleave", request.interleave))
     if not 0 <= request.swizzle <= _SWIZZLE_MAX and request.swizzle not in gpu.swizzles:
-        found.append(_broken(BY_NAME["swizzle"], "swizzle", request.swizzle, requirement=gpu.swizzle_requirement))
+        found.append(broken("swizzle", "swizzle", request.swizzle, requirement=gpu.swizzle_requirement))
     if not 0 <= request.l2_promotion <= _L2_MAX:
-        found.append(_broken(BY_NAME["l2_promotion"], "l2Promotion", request.l2_promotion))
+        found.append(broken("l2_promotion", "l2Promotion", request.l2_promotion))
     if not 0 <= request.oob_fill <= _FILL_MAX:
-        found.append(_broken(BY_NAME["oob_fill"], "oobFill", request.oob_fill))
+        found.append(broken("oob_fill", "oobFill", request.oob_fill))
 
 
 def _check_length(argument: str, values: tuple[int, ...], wanted: int, found: list[Diagnostic]) -> None:
     if len(values) != wanted and wanted >= 0:
-        rule = BY_NAME["length"]
-        found.append(_broken(rule, f"len({argument})", len(values), requirement=f"be {wanted} for this rank"))
+        must = f"be {wanted} for this rank"
+        found.append(broken("length", f"len({argument})", len(values), requirement=must))
 
 
 def _check_residue(request: TensorMap, found: list[Diagnostic]) -> None:
@@ -151,9 +147,9 @@ def _check_residue(request: TensorMap, found: list[Diagnostic]) -> None:
     bits = request.residue.bits if request.residue is not None else 0
     rank_bits = f.field("rank").read(bits)
     if rank_bits:
-        found.append(_broken(BY_NAME["unknown_rank"], "rank field", rank_bits ^ request.rank - 1))
+        found.append(broken("unknown_rank", "rank field", rank_bits ^ request.rank - 1))
     if request.data_type is None:
-        found.append(_broken(BY_NAME["unknown_format"], "format field", f.field("format").read(bits)))
+        found.append(broken("unknown_format", "format field", f.field("format").read(bits)))
 
 
 def _check_tensor(request: TensorMap, found: list[Diagnostic]) -> None:
@@ -163,48 +159,51 @@ def _check_tensor(request: TensorMap, found: list[Diagnostic]) -> None:
     suffix = "_interleave_32b" if wide else ""
     address = request.global_address
     if address % grain:
-        found.append(_broken(BY_NAME["address_alignment" + suffix], "globalAddress", address))
+        found.append(broken("address_alignment" + suffix, "globalAddress", address))
     if not 0 <= address <= _ADDRESS_MAX:
-        found.append(_broken(BY_NAME["address_range"], "globalAddress", address))
+        found.append(broken("address_range", "globalAddress", address))
     for i, size in enumerate(request.global_dim):
         if not _SIZE_MIN <= size <= _SIZE_MAX:
-            found.append(_broken(BY_NAME["size"], f"globalDim[{i}]", size, i))
+            found.append(broken("size", f"globalDim[{i}]", size, i))
     for i, stride in enumerate(request.global_strides):
         if stride % grain:
-            found.append(_broken(BY_NAME["stride_alignment" + suffix], f"globalStrides[{i}]", stride, i + 1))
+            found.append(broken("stride_alignment" + suffix, f"globalStrides[{i}]", stride, i + 1))
         if not 0 <= stride <= _STRIDE_MAX:
-            found.append(_broken(BY_NAME["stride_range"], f"globalStrides[{i}]", stride, i + 1))
+            found.append(broken("stride_range", f"globalStrides[{i}]", stride, i + 1))
     for i, step in enumerate(request.element_strides):
         if not _STEP_MIN <= step <= _STEP_MAX:
-            found.append(_broken(BY_NAME["element_stride"], f"elementStrides[{i}]", step, i))
+            found.append(broken("element_stride", f"elementStrides[{i}]", step, i))
 
 
-def _check_row(
-    count: int, bits: int, request: TensorMap, name: str, gpu: Architecture, found: list[Diagnostic]
+def _check_bytes(
+    request: TensorMap, count: int, bits: int, note: int, name: str, gpu: Architecture, found: list[Diagnostic]
 ) -> None:
-    """Bytes of one row in shared memory: a multiple of 16, and within the swizzle's span."""
-    if count * bits % _ROW_BITS:
-        detail = f"{count} elements x {bits} bits"
-        found.append(_broken(BY_NAME["inner_bytes"], name, count * bits // 8, 0, detail))
+    """Bytes of one row in shared memory, `count` elements: a multiple of 16, and within the swizzle's span.
+
+    And those of the box: `note` bits, as the driver counts it (`encode.note_box_bytes`).
+    """
+    if count > 0 and count * bits % _ROW_BITS:
+        found.append(broken("inner_bytes", name, count * bits // 8, 0, f"{count} elements x {bits} bits"))
     if request.interleave == 0:
-        span = SWIZZLE_SPAN.get(request.swizzle, 128 if request.swizzle in gpu.swizzles else None)
+        # The ATOM swizzles permute larger chunks, within the same 128 bytes.
+        span = SWIZZLE_SPAN.get(request.swizzle, SWIZZLE_SPAN[3] if request.swizzle in gpu.swizzles else None)
         if span is not None and count * bits > 8 * span:
-            rule = BY_NAME["inner_span"]
-            requirement = f"be at most {span} with swizzle {span}B"
-            found.append(_broken(rule, name, count * bits // 8, 0, requirement=requirement))
+            must = f"be at most {span} with swizzle {span}B"
+            found.append(broken("inner_span", name, count * bits // 8, 0, requirement=must))
+    if note > 8 * gpu.shared_memory_bytes:
+        must = f"be at most {gpu.shared_memory_bytes}, the shared memory of {gpu.name}"
+        found.append(broken("box_bytes", "bytes of the box", note // 8, requirement=must))
 
 
 def _check_box(request: TensorMapTiled, bits: int, gpu: Architecture, found: list[Diagnostic]) -> None:
     note = bits
     for i, (edge, step) in enumerate(zip(request.box_dim, request.element_strides, strict=False)):
         if not _BOX_MIN <= edge <= _BOX_MAX:
-            found.append(_broken(BY_NAME["box"], f"boxDim[{i}]", edge, i))
+            found.append(broken("box", f"boxDim[{i}]", edge, i))
         if step > 0:
             note *= edge // step
-    if bits and request.box_dim and request.box_dim[0] > 0:
-        _check_row(request.box_dim[0], bits, request, "boxDim[0] in bytes", gpu, found)
-    if note > 8 * gpu.shared_memory_bytes:
-        _too_large(note // 8, gpu, found)
+    count = request.box_dim[0] if request.box_dim else 0
+    _check_bytes(request, count, bits, note, "boxDim[0] in bytes", gpu, found)
 
 
 def _check_pixels(
@@ -212,19 +211,10 @@ def _check_pixels(
 ) -> None:
     channels, pixels = request.channels_per_pixel, request.pixels_per_column
     if not _CHANNELS_MIN <= channels <= _CHANNELS_MAX:
-        found.append(_broken(BY_NAME["channels"], "channelsPerPixel", channels))
+        found.append(broken("channels", "channelsPerPixel", channels))
     if not _PIXELS_MIN <= pixels <= _PIXELS_MAX:
-        found.append(_broken(BY_NAME["pixels"], "pixelsPerColumn", pixels))
-    if bits and channels > 0:
-        _check_row(channels, bits, request, "channelsPerPixel in bytes", gpu, found)
-    if channels * pixels * bits > 8 * gpu.shared_memory_bytes:
-        _too_large(channels * pixels * bits // 8, gpu, found)
-
-
-def _too_large(size: int, gpu: Architecture, found: list[Diagnostic]) -> None:
-    limit = gpu.shared_memory_bytes
-    requirement = f"be at most {limit}, the shared memory of {gpu.name}"
-    found.append(_broken(BY_NAME["box_bytes"], "bytes of the box", size, requirement=requirement))
+        found.append(broken("pixels", "pixelsPerColumn", pixels))
+    _check_bytes(request, channels, bits, channels * pixels * bits, "channelsPerPixel in bytes", gpu, found)
 
 
 def _int32(value: int) -> int:
@@ -234,64 +224,49 @@ def _int32(value: int) -> int:
 def _check_corners(request: TensorMapIm2col | TensorMapIm2colWide, found: list[Diagnostic]) -> None:
     """Corners fit their bits, and the bounding box that they leave is not empty in each spatial mode."""
     rank = len(request.global_dim)
-    if isinstance(request, TensorMapIm2col):
-        lower, upper = request.pixel_box_lower_corner, request.pixel_box_upper_corner
-    else:
-        lower, upper = (request.pixel_box_lower_corner_width,), (request.pixel_box_upper_corner_width,)
+    lower, upper = corners_of(request)
     least, most = CORNER_BOUNDS.get(rank, CORNER_BOUNDS[3])
-    for value in lower + upper:
-        if not least <= value <= most:
-            _tell_corners(lower, upper, least, most, rank, found)
-            break
+    for name, corner in (("pixelBoxLowerCorner", lower), ("pixelBoxUpperCorner", upper)):
+        for i, value in enumerate(corner):
+            if not least <= value <= most:
+                must = f"be {least} to {most} at rank {rank}"
+                found.append(broken("corner_range", f"{name}[{i}]", value, requirement=must))
     first = 0 if request.interleave in (1, 2) else 1
     sizes = request.global_dim[first : first + rank - 2] if rank > 2 else ()
     for mode, (size, low, high) in enumerate(zip(sizes, lower, upper, strict=False), first):
         room = _int32(size - 1 + high - low)
         if room < 0:
-            detail = f"{size} - 1 + {high} - {low}"
-            rule = BY_NAME["bounding_box"]
-            found.append(_broken(rule, f"pixels of mode {mode} after the first", room, mode, detail))
-    if len(lower) >= len(sizes):
-        return
-    for mode in range(first + len(lower), first + len(sizes)):
+            what = f"pixels of mode {mode} after the first"
+            found.append(broken("bounding_box", what, room, mode, f"{size} - 1 + {high} - {low}"))
+    for mode in range(first + len(lower), first + len(sizes)):  # a wide request bounds W alone
         room = _int32(request.global_dim[mode] - 1)
         if room < 0:
-            found.append(_broken(BY_NAME["wide_size"], f"globalDim[{mode}] - 1", room, mode))
-
-
-def _tell_corners(
-    lower: tuple[int, ...], upper: tuple[int, ...], least: int, most: int, rank: int, found: list[Diagnostic]
-) -> None:
-    for name, corner in (("pixelBoxLowerCorner", lower), ("pixelBoxUpperCorner", upper)):
-        for i, value in enumerate(corner):
-            if not least <= value <= most:
-                requirement = f"be {least} to {most} at rank {rank}"
-                found.append(_broken(BY_NAME["corner_range"], f"{name}[{i}]", value, requirement=requirement))
+            found.append(broken("wide_size", f"globalDim[{mode}] - 1", room, mode))
 
 
 def _check_packed(request: TensorMap, found: list[Diagnostic]) -> None:
     """Rules of the packed 4- and 6-bit formats: documented, not measured."""
     if request.data_type == TensorMapDataType.PACKED_16U4_ALIGN8B:
         if request.global_dim and request.global_dim[0] % 2:
-            found.append(_broken(BY_NAME["packed_size_align8"], "globalDim[0]", request.global_dim[0], 0))
+            found.append(broken("packed_size_align8", "globalDim[0]", request.global_dim[0], 0))
         return
     if request.global_address % 32:
-        found.append(_broken(BY_NAME["packed_address"], "globalAddress", request.global_address))
+        found.append(broken("packed_address", "globalAddress", request.global_address))
     if request.global_dim and request.global_dim[0] % 128:
-        found.append(_broken(BY_NAME["packed_size"], "globalDim[0]", request.global_dim[0], 0))
+        found.append(broken("packed_size", "globalDim[0]", request.global_dim[0], 0))
     for i, stride in enumerate(request.global_strides):
         if stride % 32:
-            found.append(_broken(BY_NAME["packed_stride"], f"globalStrides[{i}]", stride, i + 1))
+            found.append(broken("packed_stride", f"globalStrides[{i}]", stride, i + 1))
     if isinstance(request, TensorMapTiled):
         name, edge = "boxDim[0]", request.box_dim[0] if request.box_dim else 128
     else:
         name, edge = "channelsPerPixel", request.channels_per_pixel
     if edge != 128:
-        found.append(_broken(BY_NAME["packed_box"], name, edge, 0))
+        found.append(broken("packed_box", name, edge, 0))
     six = request.data_type == TensorMapDataType.PACKED_16U6_ALIGN16B
     if six and request.interleave != 0:
-        found.append(_broken(BY_NAME["packed_interleave"], "interleave", request.interleave))
+        found.append(broken("packed_interleave", "interleave", request.interleave))
     allowed = (0, 3, 4, 6) if six else (0, 3, 4)
     if request.swizzle not in allowed:
-        requirement = f"be one of {', '.join(map(str, allowed))} with {FORMATS[request.data_type or 0].data_type.name}"
-        found.append(_broken(BY_NAME["packed_swizzle"], "swizzle", request.swizzle, requirement=requirement))
+        must = f"be one of {', '.join(map(str, allowed))} with {FORMATS[request.data_type or 0].data_type.name}"
+        found.append(broken("packed_swizzle", "swizzle", request.swizzle, requirement=must))

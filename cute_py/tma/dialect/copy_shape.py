@@ -1,16 +1,13 @@
-"""What the lowering needs to know of one copy: its tile, element type, box, mode and where the bytes are counted.
+"""What the lowering needs to know of one copy, the hardware copy that moves it, and how both are read from an atom.
 
-A `CopyShape` is plain data, so that a copy can be lowered without an atom; `atom_shape.copy_shape_of` reads one from an
-atom. Sizes are in elements and outermost first here, as programs write them; tensor maps and instructions count
-innermost first.
+A `CopyShape` is plain data, so that a copy can be lowered without an atom; `copy_shape_of` reads one from an atom.
+Sizes are in elements and outermost first here, as programs write them; tensor maps and instructions count innermost
+first.
 
-Which hardware copy moves a tile: the copy-atom witness, chosen from the architecture, the memory space and the tile.
-
-The names are those of the TMA load walkthrough: sm_70/75 `ldg_128`, sm_80..89 `cp_async_4`, sm_90a and later
-`tma_load`. The walkthrough lists sm_90a, sm_100 and sm_120; every architecture from sm_90 on has the instruction, so
-all of them choose it here. A witness names a family: multicast, cache hint and im2col select among its PTX forms.
-
-Reading a `CopyShape` from an atom: its tile, its box, and where each of its instructions goes.
+A `Witness` is the copy-atom witness, chosen from the architecture, the memory space and the tile. Its names are those
+of the TMA load walkthrough: sm_70/75 `ldg_128`, sm_80..89 `cp_async_4`, sm_90a and later `tma_load`. The walkthrough
+lists sm_90a, sm_100 and sm_120; every architecture from sm_90 on has the instruction, so all of them choose it here. A
+witness names a family: multicast, cache hint and im2col select among its PTX forms.
 
 An atom from `make_tma_copy` knows the coordinates and the place in shared memory of every instruction; they are taken
 from it. Anything else with `.op` and `.request` (an im2col atom, a stand-in) is read by its numbers: bytes of a tile
@@ -21,48 +18,59 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
+import re
 from dataclasses import dataclass
-from typing import Any
+from enum import Enum
+from typing import Any, Final
 
-from cute_py.argument_checks import expect, expect_choice, expect_fields, expect_integer, expect_integers, expect_name
+from cute_py.argument_checks import (
+    expect,
+    expect_choice,
+    expect_fields,
+    expect_integer,
+    expect_integers,
+    expect_name,
+    record,
+)
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaBuildError, given, integer_text
-from cute_py.ptx.forms_tensor import REDUCE_KINDS
-from cute_py.targets import architecture
+from cute_py.ptx.forms_copy import REDUCE_KINDS
+from cute_py.targets import MAX_CLUSTER, architecture
 from cute_py.tma.atom.atom import TmaAtom
-from cute_py.tma.atom.check import expect_fits
-from cute_py.tma.atom.tile_atom import TileAtom
-from cute_py.tma.atom.tiles import instructions
-from cute_py.tma.descriptor.arch import architecture as shared_memory_of
+from cute_py.tma.atom.op import as_op
+from cute_py.tma.atom.tile_atom import TileAtom, expect_fits
+from cute_py.tma.atom.tiles import first_tile
+from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapSwizzle
+from cute_py.tma.descriptor.limits import BY_NAME, SWIZZLE_SPAN, bounds
+from cute_py.tma.descriptor.limits import architecture as shared_memory_of
 from cute_py.tma.descriptor.request import TensorMapTiled
 
-MLIR_TYPES: dict[str, str] = {
-    "bfloat16": "bf16",
-    "float16": "f16",
-    "float32": "f32",
-    "tfloat32": "tf32",
-    "float64": "f64",
-    "float8_e4m3fn": "f8E4M3FN",
-    "float8_e5m2": "f8E5M2",
-    "float8_e8m0fnu": "f8E8M0FNU",
-    "float4_e2m1fn": "f4E2M1FN",
-    "float6_e2m3fn": "f6E2M3FN",
-    "float6_e3m2fn": "f6E3M2FN",
-    "bool": "i1",
-}
-"""Element types as the traces write them; integers are i8, i16, i32, i64."""
+__all__ = ["CopyShape", "Witness", "choose_witness", "copy_shape", "copy_shape_of"]
 
 
 def mlir_type(dtype: DType) -> str:
     """The element type's spelling in the traces: bf16, f32, i8.
 
     >>> from cute_py.dtypes import as_dtype
-    >>> mlir_type(as_dtype("bfloat16")), mlir_type(as_dtype("uint8"))
-    ('bf16', 'i8')
+    >>> [mlir_type(as_dtype(name)) for name in ("bfloat16", "float8_e4m3fn", "uint8", "bool")]
+    ['bf16', 'f8E4M3FN', 'i8', 'i1']
     """
-    return MLIR_TYPES.get(dtype.name, f"i{dtype.bits}")
+    if dtype.kind != "float":
+        return "i1" if dtype.kind == "bool" else f"i{dtype.bits}"
+    name, *fields = dtype.name.split("_")
+    return name.replace("float", "f") + "".join(fields[:1]).upper()
+
+
+def enumerator(member: Enum) -> str:
+    """The driver's spelling of a member that counts bytes.
+
+    >>> enumerator(TensorMapSwizzle.B128_ATOM_32B), enumerator(TensorMapSwizzle.NONE)
+    ('128B_ATOM_32B', 'NONE')
+    """
+    return re.sub(r"^B(\d+)", r"\1B", member.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,26 +90,14 @@ class WitnessRow:
     instruction: str
 
 
-WITNESSES: tuple[WitnessRow, ...] = (
-    WitnessRow(70, 79, "sm70_ldg_128_{t}", False, "nv_tileas.tiled_load", "ld.global.nc.v4.b32", "ld.global.nc.v4.b32"),
-    WitnessRow(
-        80,
-        89,
-        "sm80_cp_async_4_{t}",
-        False,
-        "nv_tileas.async.cp_async",
-        "cp.async.ca.shared.global.4",
-        "cp.async.ca.shared.global",
-    ),
-    WitnessRow(
-        90,
-        129,
-        "sm90_tma_load_{r}d_{t}",
-        True,
-        "nv_tileas.async.tiled_tma_load",
-        "cp.async.bulk.tensor.{r}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes",
-        "cp.async.bulk.tensor.{r}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes",
-    ),
+_LDG = "ld.global.nc.v4.b32"
+_CP_ASYNC = "cp.async.ca.shared.global"
+_BULK = "cp.async.bulk.tensor.{r}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+
+WITNESSES: Final[tuple[WitnessRow, ...]] = (
+    WitnessRow(70, 79, "sm70_ldg_128_{t}", False, "nv_tileas.tiled_load", _LDG, _LDG),
+    WitnessRow(80, 89, "sm80_cp_async_4_{t}", False, "nv_tileas.async.cp_async", f"{_CP_ASYNC}.4", _CP_ASYNC),
+    WitnessRow(90, 129, "sm90_tma_load_{r}d_{t}", True, "nv_tileas.async.tiled_tma_load", _BULK, _BULK),
 )
 """The capability cross-check of the walkthrough. `{t}` element type, `{r}` rank.
 
@@ -109,7 +105,7 @@ The pages' `cp.async.ca.shared.global.4` writes the size as a modifier; the asse
 """
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Witness:
     """The choice for one copy: `name`, whether it is a TMA atom, the swizzle beside it, and why it was chosen."""
 
@@ -118,38 +114,6 @@ class Witness:
     row: WitnessRow
     swizzle: str
     reasons: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
-
-
-SWIZZLE_NAMES: dict[TensorMapSwizzle, str] = {
-    TensorMapSwizzle.NONE: "swizzle_none",
-    TensorMapSwizzle.B32: "swizzle_32B",
-    TensorMapSwizzle.B64: "swizzle_64B",
-    TensorMapSwizzle.B128: "swizzle_128B",
-    TensorMapSwizzle.B128_ATOM_32B: "swizzle_128B_atom_32B",
-    TensorMapSwizzle.B128_ATOM_32B_FLIP_8B: "swizzle_128B_atom_32B_flip_8B",
-    TensorMapSwizzle.B128_ATOM_64B: "swizzle_128B_atom_64B",
-}
-
-
-def tma_ineligible(shape: CopyShape, address_space: int = 1) -> tuple[str, ...]:
-    """Why a copy can't be a TMA copy whatever the architecture; () if it can.
-
-    Source: TMA load walkthrough, box-dim invariants; CUDA 13.0 driver API, cuTensorMapEncodeTiled.
-    """
-    found = []
-    row_bits = shape.instruction_box[-1] * shape.dtype.bits
-    if row_bits % 128:
-        found.append(f"the innermost box extent is {row_bits} bits; must be a multiple of 16 bytes")
-    if address_space != 1:
-        found.append(f"the source is in address space {address_space}; must be 1 (global)")
-    return tuple(found)
-
-
-def _row_for(number: int) -> WitnessRow:
-    return next(row for row in WITNESSES if row.lowest <= number <= row.highest)
 
 
 def choose_witness(shape: CopyShape, arch: str, *, address_space: int = 1, allow_tma: bool = True) -> Witness:
@@ -166,195 +130,48 @@ def choose_witness(shape: CopyShape, arch: str, *, address_space: int = 1, allow
 
     Raises:
         InvalidValueError: no such architecture.
+    Source:
+        of what keeps a tile from TMA: TMA load walkthrough, box-dim invariants; CUDA 13.0 driver API,
+        cuTensorMapEncodeTiled.
     """
     expect(shape, CopyShape, "the shape of a copy")
     expect_integer(address_space, "address_space", 0)
     expect(allow_tma, bool, "allow_tma")
     target = architecture(arch)
-    row = _row_for(target.number)
+    row = next(row for row in WITNESSES if row.lowest <= target.number <= row.highest)
     reasons = [f"{arch}: compute capability {target.number // 10}.{target.number % 10}, {target.chip}"]
     if row.is_tma:
         blockers = [] if allow_tma else ["allow_tma = false"]
-        blockers += tma_ineligible(shape, address_space)
+        row_bits = shape.instruction_box[-1] * shape.dtype.bits
+        if row_bits % (8 * BY_NAME["inner_bytes"].multiple):
+            blockers.append(f"the innermost box extent is {row_bits} bits; must be a multiple of 16 bytes")
+        if address_space != 1:
+            blockers.append(f"the source is in address space {address_space}; must be 1 (global)")
         if blockers:
+            reasons += [*(f"not TMA: {blocker}" for blocker in blockers), "falls back to plain ldg"]
             row = WITNESSES[0]
-            reasons += [f"not TMA: {blocker}" for blocker in blockers]
-            reasons.append("falls back to plain ldg")
         else:
             reasons.append("the tile meets the TMA eligibility rules: 16-byte rows, global source")
-            if shape.was_split:
-                reasons.append(shape.was_split)
+            reasons += [shape.was_split] if shape.was_split else []
     elif row.lowest == 80:
         reasons.append("no TMA before sm_90: cp.async, one 4-byte word per thread and instruction")
     else:
         reasons.append("no TMA and no cp.async: vector loads through registers")
-    name = row.name.format(t=mlir_type(shape.dtype), r=shape.rank)
     if row.is_tma:
-        name = _tma_name(shape)
-    return Witness(name, row.is_tma, row, SWIZZLE_NAMES[shape.swizzle] if row.is_tma else "", tuple(reasons))
+        return Witness(f"sm90_tma_{atom_name(shape)}", True, row, swizzle_name(shape), tuple(reasons))
+    return Witness(row.name.format(t=mlir_type(shape.dtype)), False, row, "", tuple(reasons))
 
 
-def _tma_name(shape: CopyShape) -> str:
-    """The TMA witness: direction, rank, element type; multicast as a suffix."""
-    kind = {"load": "load", "store": "store", "reduce": f"reduce_{shape.reduce_kind}"}[shape.direction]
-    suffix = "_mcast" if shape.multicast > 1 else ""
-    return f"sm90_tma_{kind}_{shape.rank}d_{mlir_type(shape.dtype)}{suffix}"
+LOAD_MODES: Final = ("tile", "im2col", "im2col::w", "im2col::w::128", "tile::gather4")
+STORE_MODES: Final = ("tile", "im2col_no_offs", "tile::scatter4")
+AXIS_NAMES: Final = ("N", "MK", "LMK", "NHWC", "NDHWC")
+"""Names of the axes in traces, outermost first, by rank."""
 
-
-def field_atom(shape: CopyShape) -> str:
-    """The descriptor-side atom of stage 3: `load_2d_bf16, swizzle_128B`."""
-    kind = {"load": "load", "store": "store", "reduce": f"reduce_{shape.reduce_kind}"}[shape.direction]
-    suffix = "_mcast" if shape.multicast > 1 else ""
-    return f"{kind}_{shape.rank}d_{mlir_type(shape.dtype)}{suffix}, {SWIZZLE_NAMES[shape.swizzle]}"
-
-
-def witness_row(arch: str) -> WitnessRow:
-    """The capability row of an architecture.
-
-    Raises:
-        InvalidValueError: no such architecture.
-    """
-    number = architecture(arch).number
-    if not any(row.lowest <= number <= row.highest for row in WITNESSES):
-        raise InvalidValueError(f"no copy-atom witness for {arch}")
-    return _row_for(number)
-
-
-def _direction(op: str) -> tuple[str, str]:
-    """Direction and reduction of an operation by its name.
-
-    Raises:
-        TmaBuildError: a prefetch, which has no tile in shared memory.
-    """
-    if "PREFETCH" in op:
-        raise TmaBuildError(f"{op} has no tile in shared memory: it is one instruction, ptx('prefetch', ...)")
-    if "REDUCE" in op:
-        return "reduce", op.rsplit("_", 1)[-1].lower()
-    return ("store", "add") if "STORE" in op or "SCATTER" in op else ("load", "add")
-
-
-def _mode(op: str, direction: str) -> str:
-    if "IM2COL" in op:
-        return "im2col" if direction == "load" else "im2col_no_offs"
-    return "tile::gather4" if "GATHER4" in op else "tile::scatter4" if "SCATTER4" in op else "tile"
-
-
-def _box(request: Any) -> tuple[int, ...]:
-    """Extents that one instruction moves, outermost first: the box over the element strides, or pixels x channels."""
-    if isinstance(request, TensorMapTiled):
-        extents = zip(request.box_dim, request.element_strides, strict=True)
-        return tuple(-(-extent // stride) for extent, stride in extents)[::-1]
-    return (*(1,) * (request.rank - 2), request.pixels_per_column, request.channels_per_pixel)
-
-
-def _placed(atom: TmaAtom) -> dict[str, Any]:
-    """Tile, origins and offsets of a tiled atom, from its own list of instructions.
-
-    The tile is what all CTAs of a multicast move together; the origins are those of the first CTA.
-    """
-    listed = instructions(atom)
-    first = listed.coords[: listed.per_tile]
-    lowest = first.min(axis=0)
-    starts = [tuple(int(x) for x in reversed(row - lowest)) for row in first]
-    box = _box(atom.request)
-    tile = tuple(max(start[mode] for start in starts) + box[mode] for mode in range(len(box)))
-    mine = listed.per_tile // atom.num_multicast
-    base = int(listed.smem_offsets[0])
-    offsets = tuple(int(offset) - base for offset in listed.smem_offsets[:mine])
-    return {"tile": tile, "origins": tuple(starts[:mine]), "offsets": offsets}
-
-
-def _simplest(fields: dict[str, Any], shape: CopyShape) -> CopyShape:
-    """Without origins and offsets if they are what a plain shape has anyway."""
-    plain = CopyShape(**{**fields, "origins": (), "offsets": ()})
-    same = plain.instruction_box == shape.instruction_box and plain.box_origins == shape.box_origins
-    if same and all(plain.box_offset(box) == shape.box_offset(box) for box in range(shape.num_boxes)):
-        return plain
-    return shape
-
-
-def copy_shape_of(atom: Any, *, tensor: str = "A") -> CopyShape:
-    """Read a `CopyShape` from an atom.
-
-    Args:
-        atom: a `TmaAtom`, an im2col atom, a `CopyShape` (returned as it is), or anything with `.op` (an enum or text
-            with CuTe's name), `.request` (a TensorMap request) and `.transaction_bytes` (bytes that one CTA receives);
-            optional `.num_multicast`, `.dtype`, and `.tile_shape` (elements that one CTA issues, outermost first; else
-            its boxes are laid along the innermost mode).
-    Raises:
-        TmaBuildError: the atom has no request, its numbers contradict each other, or it is a prefetch.
-        InvalidValueError: an instruction of the atom starts at an address that TMA does not take.
-        TmaLimitError: its tile fits into no block's shared memory.
-    """
-    if isinstance(atom, CopyShape):
-        return atom
-    if isinstance(atom, TileAtom):
-        expect_fits(atom)
-    missing = [name for name in ("op", "request") if not hasattr(atom, name)]
-    if missing:
-        raise TmaBuildError(f"not an atom: no attribute {', '.join(missing)}", {"got": type(atom).__name__})
-    op = str(getattr(atom.op, "name", atom.op))
-    direction, kind = _direction(op)
-    mode = _mode(op, direction)
-    row = FORMATS[int(atom.request.data_type)]
-    dtype = as_dtype(getattr(atom, "dtype", None) or row.dtypes[0])
-    if dtype.bits != row.bits:
-        dtype = as_dtype(getattr(atom, "internal_dtype", None) or row.dtypes[0])
-    box = _box(atom.request)
-    if mode in ("tile::gather4", "tile::scatter4"):
-        box = (4, box[-1])
-    per_box = math.prod(box) * dtype.bits // 8
-    total = int(getattr(atom, "transaction_bytes", per_box) or per_box)
-    multicast = int(getattr(atom, "num_multicast", 1) or 1)
-    if total % per_box:
-        raise TmaBuildError(
-            f"transaction bytes = {total}; must be a multiple of one box",
-            {"box": f"{per_box} bytes, {' x '.join(map(str, box))}"},
-        )
-    # Each CTA of a multicast issues its slice, and receives the slices of all.
-    issued = max(1, total // per_box // multicast)
-    fields: dict[str, Any] = {
-        "direction": direction,
-        "tile": tuple(getattr(atom, "tile_shape", None) or (*box[:-1], box[-1] * issued)),
-        "dtype": dtype,
-        "box": box,
-        "mode": mode,
-        "swizzle": atom.request.swizzle,
-        "multicast": multicast,
-        "reduce_kind": kind,
-        "tensor": tensor,
-        "cta_group": 2 if "2SM" in op else 0,
-        "tx_bytes": total,
-    }
-    if isinstance(atom, TmaAtom) and mode == "tile":
-        fields |= _placed(atom)
-    return _simplest(fields, CopyShape(**fields))
-
-
-SWIZZLE_SPAN_BYTES: dict[TensorMapSwizzle, int] = {
-    TensorMapSwizzle.B32: 32,
-    TensorMapSwizzle.B64: 64,
-    TensorMapSwizzle.B128: 128,
-    TensorMapSwizzle.B128_ATOM_32B: 128,
-    TensorMapSwizzle.B128_ATOM_32B_FLIP_8B: 128,
-    TensorMapSwizzle.B128_ATOM_64B: 128,
-}
-"""Longest innermost box extent in bytes. Source: CUDA 13.0 driver API, cuTensorMapEncodeTiled, swizzle."""
-
-MAX_CLUSTER = 16
-"""CTAs of one cluster. Source: CUDA programming guide, thread block clusters (non-portable size)."""
-
-MAX_BOXES = shared_memory_of("sm_90a").block_shared_memory_bytes // 16
+MAX_BOXES: Final = shared_memory_of("sm_90a").block_shared_memory_bytes // BY_NAME["inner_bytes"].multiple
 """Boxes of one tile: a box has 16 bytes or more, and a CTA 227 KiB of shared memory."""
 
-MAX_BOX_EXTENT = 256
-"""Elements of one box mode. Source: CUDA 13.0 driver API, cuTensorMapEncodeTiled, boxDim."""
-
-LOAD_MODES = ("tile", "im2col", "im2col::w", "im2col::w::128", "tile::gather4")
-STORE_MODES = ("tile", "im2col_no_offs", "tile::scatter4")
-DIRECTIONS = ("load", "store", "reduce")
-AXIS_NAMES = {1: ("N",), 2: ("M", "K"), 3: ("L", "M", "K"), 4: ("N", "H", "W", "C"), 5: ("N", "D", "H", "W", "C")}
-"""Names of the axes in traces, outermost first."""
+MAX_BOX_EXTENT: Final = bounds("box")[1]
+"""Elements of one box mode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,29 +224,24 @@ class CopyShape:
         put(self, "tile", _extents(self.tile, "tile"))
         put(self, "swizzle", _swizzle(self.swizzle))
         rank = len(self.tile)
-        if not 1 <= rank <= 5:
+        if not 1 <= rank <= MAX_RANK:
             raise InvalidValueError(f"a tile of rank {rank}; a tensor map has rank 1 to 5")
-        put(self, "axes", self.axes or AXIS_NAMES[rank] if isinstance(self.axes, tuple) else self.axes)
+        put(self, "axes", self.axes or tuple(AXIS_NAMES[rank - 1]) if isinstance(self.axes, tuple) else self.axes)
         if self.box is not None:
             put(self, "box", _extents(self.box, "box"))
         expect_fields(self)
-        if self.direction not in DIRECTIONS:
-            raise InvalidValueError(f"direction {given(self.direction)}; expected one of {', '.join(DIRECTIONS)}")
+        if self.direction not in ("load", "store", "reduce"):
+            raise InvalidValueError(f"direction {given(self.direction)}; expected one of load, store, reduce")
         if any(extent < 1 for extent in self.tile):
             raise InvalidValueError(f"tile {self.tile}; every extent is at least 1")
         modes = LOAD_MODES if self.direction == "load" else STORE_MODES
         if self.mode not in modes:
-            raise InvalidValueError(
-                f"mode {given(self.mode)} of a {self.direction}; expected one of {', '.join(modes)}"
-            )
+            text = f"mode {given(self.mode)} of a {self.direction}"
+            raise InvalidValueError(f"{text}; expected one of {', '.join(modes)}")
         if self.rows_by_index and (rank != 2 or self.tile[0] != 4):
             raise InvalidValueError(f"tile {self.tile} in mode {self.mode}; expected 4 rows of a matrix")
         if self.box is not None and (len(self.box) != rank or any(extent < 1 for extent in self.box)):
             raise InvalidValueError(f"box {self.box}; expected {rank} extents of at least 1")
-        self._check_rest()
-
-    def _check_rest(self) -> None:
-        """Names, counts, and the boxes against the tile."""
         for name in (self.tensor, *self.axes):
             expect_name(name, "the name of a tensor or axis")
         if len(self.axes) != self.rank:
@@ -455,7 +267,7 @@ class CopyShape:
     @property
     def rows_by_index(self) -> bool:
         """gather4 and scatter4: one column coordinate and four row coordinates."""
-        return self.mode in ("tile::gather4", "tile::scatter4")
+        return self.mode in _MODES.values()
 
     def instruction_origin(self, box: int) -> tuple[int, ...]:
         """What box number `box` adds to each coordinate of its instruction, innermost first."""
@@ -480,31 +292,21 @@ class CopyShape:
             return wanted
         # An im2col map has no box: pixels and channels have limits of their own.
         limits = [MAX_BOX_EXTENT if self.mode.startswith("tile") else extent for extent in wanted]
-        span = SWIZZLE_SPAN_BYTES.get(self.swizzle)
-        if span is not None:
+        if span := span_of(self):
             limits[-1] = min(limits[-1], span * 8 // self.dtype.bits)
         return tuple(_largest_divisor(extent, limit) for extent, limit in zip(wanted, limits, strict=True))
 
     @property
     def was_split(self) -> str:
         """Why the box of one instruction is smaller than the box that was asked for; '' if it is not."""
-        wanted = self.tile if self.box is None else self.box
-        if wanted == self.instruction_box:
+        wanted, boxes, span = self.tile if self.box is None else self.box, self.instruction_box, span_of(self)
+        if wanted == boxes:
             return ""
-        reasons = []
-        row = wanted[-1] * self.dtype.bits // 8
-        span = SWIZZLE_SPAN_BYTES.get(self.swizzle)
-        if span is not None and row > span:
-            reasons.append(
-                f"a row of {wanted[-1]} x {self.dtype.name} is {row} bytes, and a {span}B-swizzled row is at most "
-                f"{span} bytes"
-            )
-        reasons += [f"a box extent is at most {MAX_BOX_EXTENT}; got {extent}" for extent in wanted if extent > 256]
-        count = self.num_boxes
-        return (
-            f"box [{_list(wanted)}] can't be encoded, split into {count} boxes of [{_list(self.instruction_box)}]: "
-            + "; ".join(reasons)
-        )
+        row, limit = wanted[-1] * self.dtype.bits // 8, f"a {span}B-swizzled row is at most {span} bytes"
+        reasons = [f"a row of {wanted[-1]} x {self.dtype.name} is {row} bytes, and {limit}"] * (0 < span < row)
+        reasons += [f"a box extent is at most {MAX_BOX_EXTENT}; got {n}" for n in wanted if n > MAX_BOX_EXTENT]
+        split = f"split into {self.num_boxes} boxes of [{_list(boxes)}]"
+        return f"box [{_list(wanted)}] can't be encoded, {split}: {'; '.join(reasons)}"
 
     @property
     def num_boxes(self) -> int:
@@ -524,8 +326,7 @@ class CopyShape:
 
         Source: measured on NVIDIA H200, driver 580.159.04.
         """
-        row = self.instruction_box[-1] * self.dtype.bits // 8
-        return max(row, SWIZZLE_SPAN_BYTES.get(self.swizzle, 0))
+        return max(row_bytes(self), span_of(self))
 
     @property
     def box_smem_bytes(self) -> int:
@@ -562,14 +363,38 @@ class CopyShape:
         return self.origins or _laid(self.tile, self.instruction_box)
 
 
+def shape_of(copy: Any) -> CopyShape:
+    """The shape of what an export takes: an atom's, or itself."""
+    return copy_shape_of(copy) if isinstance(copy, TileAtom) else expect(copy, CopyShape, "the shape of a copy")
+
+
+def swizzle_name(shape: CopyShape) -> str:
+    """`swizzle_128B`, `swizzle_128B_atom_32B`."""
+    return "swizzle_" + re.sub("[A-Z]{2,}", lambda word: word[0].lower(), enumerator(shape.swizzle))
+
+
+def atom_name(shape: CopyShape) -> str:
+    """`load_2d_bf16`: direction, rank, element type; multicast as a suffix."""
+    kind = f"reduce_{shape.reduce_kind}" if shape.direction == "reduce" else shape.direction
+    return f"{kind}_{shape.rank}d_{mlir_type(shape.dtype)}{'_mcast' if shape.multicast > 1 else ''}"
+
+
+def span_of(shape: CopyShape) -> int:
+    """Bytes of a swizzled row, the longest that a box may have; 0 without a swizzle. The driver's swizzles of larger
+    chunks, 4 to 6, permute within 128 bytes too."""
+    return SWIZZLE_SPAN.get(shape.swizzle, 128) or 0
+
+
+def row_bytes(shape: CopyShape) -> int:
+    """Bytes of one row of a box."""
+    return shape.instruction_box[-1] * shape.dtype.bits // 8
+
+
 @functools.lru_cache(maxsize=64)
 def _laid(tile: tuple[int, ...], box: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     """Origins of the boxes that cover a tile, the innermost mode slowest."""
-    origins: list[tuple[int, ...]] = [()]
-    for extent, step in zip(reversed(tile), reversed(box), strict=True):
-        # The innermost mode is taken first, so that it varies slowest.
-        origins = [(start, *origin) for origin in origins for start in range(0, extent, step)]
-    return tuple(origins)
+    ranges = [range(0, extent, step) for extent, step in zip(tile, box, strict=True)]
+    return tuple(origin[::-1] for origin in itertools.product(*reversed(ranges)))
 
 
 def copy_shape(direction: str, tile: tuple[int, ...], dtype: object, *, swizzle: int = 0, **fields: Any) -> CopyShape:
@@ -588,18 +413,97 @@ def _extents(extents: Any, what: str) -> tuple[int, ...]:
 
 def _swizzle(number: Any) -> TensorMapSwizzle:
     code = expect_integer(number, "swizzle")
-    if code not in {int(swizzle) for swizzle in TensorMapSwizzle}:
+    try:
+        return TensorMapSwizzle(code)
+    except ValueError:
         known = ", ".join([str(int(swizzle)) for swizzle in TensorMapSwizzle])
-        raise InvalidValueError(f"swizzle = {code}; must be a number of the driver's", {"known": known})
-    return TensorMapSwizzle(code)
+        raise InvalidValueError(f"swizzle = {code}; must be a number of the driver's", {"known": known}) from None
 
 
 def _list(extents: tuple[int, ...]) -> str:
-    return ", ".join(str(extent) for extent in extents)
+    return ", ".join(map(str, extents))
 
 
 def _largest_divisor(extent: int, limit: int) -> int:
     """The largest divisor of `extent` that is at most `limit`, so that boxes tile the tile without overlap."""
-    if extent <= limit:
-        return extent
-    return next(size for size in range(limit, 0, -1) if extent % size == 0)
+    return next(size for size in range(min(extent, limit), 0, -1) if extent % size == 0)
+
+
+_MODES: Final = {"gather4": "tile::gather4", "scatter4": "tile::scatter4"}
+
+
+def _box(request: Any) -> tuple[int, ...]:
+    """Extents that one instruction moves, outermost first: the box over the element strides, or pixels x channels."""
+    if isinstance(request, TensorMapTiled):
+        extents = zip(request.box_dim, request.element_strides, strict=True)
+        return tuple(-(-extent // stride) for extent, stride in extents)[::-1]
+    return (*(1,) * (request.rank - 2), request.pixels_per_column, request.channels_per_pixel)
+
+
+def _placed(atom: TmaAtom) -> dict[str, Any]:
+    """Tile, origins and offsets of a tiled atom, from its own list of instructions.
+
+    The tile is what all CTAs of a multicast move together; the origins are those of the first CTA.
+    """
+    first, box = first_tile(atom), _box(atom.request)
+    starts = [tuple(start[::-1]) for start in (first.coords - first.coords.min(axis=0)).tolist()]
+    offsets = first.smem_offsets - first.smem_offsets[0]
+    mine = len(starts) // atom.num_multicast
+    tile = tuple(max(along) + extent for along, extent in zip(zip(*starts, strict=True), box, strict=True))
+    return {"tile": tile, "origins": tuple(starts[:mine]), "offsets": tuple(offsets[:mine].tolist())}
+
+
+def copy_shape_of(atom: Any, *, tensor: str = "A") -> CopyShape:
+    """Read a `CopyShape` from an atom.
+
+    Args:
+        atom: a `TmaAtom`, an im2col atom, a `CopyShape` (returned as it is), or anything with `.op` (an enum or text
+            with CuTe's name), `.request` (a TensorMap request) and `.transaction_bytes` (bytes that one CTA receives);
+            optional `.num_multicast`, `.dtype`, and `.tile_shape` (elements that one CTA issues, outermost first; else
+            its boxes are laid along the innermost mode).
+    Raises:
+        TmaBuildError: the atom has no request, its numbers contradict each other, or it is a prefetch.
+        InvalidValueError: an instruction of the atom starts at an address that TMA does not take.
+        TmaLimitError: its tile fits into no block's shared memory.
+    """
+    if isinstance(atom, CopyShape):
+        return atom
+    if isinstance(atom, TileAtom):
+        expect_fits(atom)
+    missing = [name for name in ("op", "request") if not hasattr(atom, name)]
+    if missing:
+        raise TmaBuildError(f"not an atom: no attribute {', '.join(missing)}", {"got": type(atom).__name__})
+    op = as_op(str(getattr(atom.op, "name", atom.op)))
+    if op.row.direction == "prefetch":
+        raise TmaBuildError(f"{op} has no tile in shared memory: it is one instruction, ptx('prefetch', ...)")
+    mode = _MODES.get(op.row.mode, op.row.mode)
+    if mode == "im2col" and op.row.direction != "load":
+        mode = "im2col_no_offs"
+    row = FORMATS[int(atom.request.data_type)]
+    dtype = as_dtype(getattr(atom, "dtype", None) or row.dtypes[0])
+    if dtype.bits != row.bits:
+        dtype = as_dtype(getattr(atom, "internal_dtype", None) or row.dtypes[0])
+    box = _box(atom.request)
+    if op.row.mode in _MODES:
+        box = (4, box[-1])
+    per_box = math.prod(box) * dtype.bits // 8
+    total = int(getattr(atom, "transaction_bytes", per_box) or per_box)
+    multicast = int(getattr(atom, "num_multicast", 1) or 1)
+    if total % per_box:
+        raise TmaBuildError(
+            f"transaction bytes = {total}; must be a multiple of one box",
+            {"box": f"{per_box} bytes, {' x '.join(map(str, box))}"},
+        )
+    # Each CTA of a multicast issues its slice, and receives the slices of all.
+    issued = max(1, total // per_box // multicast)
+    placed = _placed(atom) if isinstance(atom, TmaAtom) and mode == "tile" else {}
+    tile = tuple(getattr(atom, "tile_shape", None) or (*box[:-1], box[-1] * issued))
+    fields: dict[str, Any] = {"reduce_kind": op.row.reduction or "add", "tensor": tensor, "tx_bytes": total, **placed}
+    tile, group = fields.pop("tile", tile), 2 if op.row.ctas == 2 else 0
+    swizzle = atom.request.swizzle
+    shape = CopyShape(op.row.direction, tile, dtype, box, mode, swizzle, multicast, cta_group=group, **fields)
+    # Without origins and offsets if they are what a plain shape has anyway.
+    plain = dataclasses.replace(shape, origins=(), offsets=())
+    same = plain.instruction_box == shape.instruction_box and plain.box_origins == shape.box_origins
+    same = same and all(plain.box_offset(box) == shape.box_offset(box) for box in range(shape.num_boxes))
+    return plain if same else shape

@@ -1,25 +1,55 @@
-"""The two descriptor types of the dialect as values: what a descriptor records before it is 128 bytes.
+"""The two descriptor types of the dialect as values, what builds them, and what may change in them.
 
-Axes are innermost first. Three fields may change on a device: the base pointer, the extents and the strides of axes 1
-and up. Everything else is fixed when the descriptor is built.
+A descriptor is what it records before it is 128 bytes. Axes are innermost first. Three fields may change on a device:
+the base pointer, the extents and the strides of axes 1 and up. Everything else is fixed when the descriptor is built.
+
+The builder goes from a tensor and a plain static layout to a descriptor, or to all its refusals, in the order of the
+TMA Atoms reference page: global memory, rank 1 to 5, no composed layout, a static layout; then what the TMA load
+walkthrough's stage 3b says about the pointer, the box, the shared layout and padding; then the limits of a tensor map.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, Final
+from typing import Any
 
-from cute_py.argument_checks import expect, expect_fields, expect_having, expect_integer
-from cute_py.errors import InvalidValueError, TmaBuildError, given
+from cute_py.argument_checks import expect, expect_having, expect_integer, expect_integers, expect_items, record
+from cute_py.arith_tuple.scaled_basis import ScaledBasis
+from cute_py.diagnostics import Diagnostic
+from cute_py.dtypes import DType, as_dtype
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, StaticAssertError, TmaBuildError, given
+from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
-from cute_py.tensor.tensor import Tensor
-from cute_py.tma.dialect.cache_mode import CacheMode
-from cute_py.tma.dialect.diagnostics import NOT_DEVICE_MUTABLE
-from cute_py.tma.dialect.modes import TmaLoadMode, TmaStoreMode
+from cute_py.layout.leaf import Int
+from cute_py.layout.swizzle import Swizzle
+from cute_py.layout.trees import leaves, rank_of
+from cute_py.tensor.arrays import ArrayEngine
+from cute_py.tensor.pointers import Pointer
+from cute_py.tensor.tensor import Tensor, make_tensor
+from cute_py.tma.atom.gbasis import construct_tma_gbasis, make_cta_v_map
+from cute_py.tma.atom.op import architecture_number, swizzle_row, why_not_swizzle
+from cute_py.tma.atom.plan import plan_tiled
+from cute_py.tma.descriptor.fields import MAX_RANK
+from cute_py.tma.descriptor.limits import BY_NAME, CORNER_BOUNDS, bounds
+from cute_py.tma.dialect import diagnostics as say
+from cute_py.tma.dialect import modes
+from cute_py.tma.dialect.modes import CacheMode, TmaLoadMode, TmaStoreMode
+from cute_py.tma.dialect.verifier import static_layout
+from cute_py.tma.dialect.verifier_operands import mode_sizes, names_leaves
+
+__all__ = [
+    "TmaDescriptorIm2col",
+    "TmaDescriptorTiled",
+    "TmaUpdate",
+    "TmaUpdateKind",
+    "apply_update",
+    "build_tma_descriptor",
+    "build_tma_descriptor_im2col",
+]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TmaDescriptorTiled:
     """A descriptor of tiled movement.
 
@@ -50,9 +80,6 @@ class TmaDescriptorTiled:
 
     mnemonic = "!cute_nvgpu.tma_descriptor_tiled"
 
-    def __post_init__(self) -> None:
-        expect_fields(self)
-
     @property
     def rank(self) -> int:
         return len(self.shape)
@@ -67,7 +94,7 @@ class TmaDescriptorTiled:
         return self.mnemonic
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TmaDescriptorIm2col:
     """A descriptor of im2col movement over axes C, W, (H, (D,)) N.
 
@@ -92,9 +119,6 @@ class TmaDescriptorIm2col:
     alignment: int = 128
 
     mnemonic = "!cute_nvgpu.tma_descriptor_im2col"
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     @property
     def rank(self) -> int:
@@ -140,26 +164,14 @@ class TmaUpdate:
         if isinstance(kind, str) and kind in TmaUpdateKind.__members__:
             object.__setattr__(self, "kind", TmaUpdateKind[kind])
         elif not isinstance(kind, TmaUpdateKind):
-            raise TmaBuildError(
-                NOT_DEVICE_MUTABLE,
-                {
-                    "update": kind if isinstance(kind, str) else given(kind),
-                    "device-mutable": ", ".join(TmaUpdateKind.__members__),
-                },
-            )
+            shown = kind if isinstance(kind, str) else given(kind)
+            facts = {"update": shown, "device-mutable": ", ".join(TmaUpdateKind.__members__)}
+            raise TmaBuildError(say.TEXTS["not_device_mutable"], facts)
         for name in ("axis", "value"):
             object.__setattr__(self, name, expect_integer(getattr(self, name), name))
         if self.kind is TmaUpdateKind.UPDATE_STRIDE and self.axis == 0:
-            raise TmaBuildError(
-                NOT_DEVICE_MUTABLE, {"update": "UPDATE_STRIDE of axis 0", "rule": "it is the size of one element"}
-            )
-
-
-_LIMITS: Final = {
-    TmaUpdateKind.UPDATE_BASE_POINTER: (0, 2**64 - 1, "bytes"),
-    TmaUpdateKind.UPDATE_DIM: (1, 2**32, "elements"),
-    TmaUpdateKind.UPDATE_STRIDE: (0, 2**40 - 1, "bytes"),
-}
+            facts = {"update": "UPDATE_STRIDE of axis 0", "rule": "it is the size of one element"}
+            raise TmaBuildError(say.TEXTS["not_device_mutable"], facts)
 
 
 def apply_update(descriptor: Any, update: TmaUpdate) -> Any:
@@ -170,11 +182,16 @@ def apply_update(descriptor: Any, update: TmaUpdate) -> Any:
     """
     expect(update, TmaUpdate, "an update")
     expect_having(descriptor, ("rank", "base", "shape"), "a descriptor of the dialect")
-    low, high, unit = _LIMITS[update.kind]
+    rule, unit = {
+        TmaUpdateKind.UPDATE_BASE_POINTER: (None, "bytes"),
+        TmaUpdateKind.UPDATE_DIM: ("size", "elements"),
+        TmaUpdateKind.UPDATE_STRIDE: ("stride_range", "bytes"),
+    }[update.kind]
+    low, high = bounds(rule) if rule else (0, 2**64 - 1)
     if not low <= update.value <= high:
         raise InvalidValueError(f"{update.kind.name} to {update.value} {unit}; must be {low} to {high}")
-    if unit == "bytes" and update.value % 16:
-        raise InvalidValueError(f"{update.kind.name} to {update.value} bytes; must be a multiple of 16")
+    if unit == "bytes" and update.value % _GRAIN:
+        raise InvalidValueError(f"{update.kind.name} to {update.value} bytes; must be a multiple of {_GRAIN}")
     if update.kind is TmaUpdateKind.UPDATE_BASE_POINTER:
         return replace(descriptor, base=update.value)
     if not 0 <= update.axis < descriptor.rank:
@@ -183,3 +200,225 @@ def apply_update(descriptor: Any, update: TmaUpdate) -> Any:
     values = list(getattr(descriptor, name))
     values[index] = update.value
     return replace(descriptor, **{name: tuple(values)})
+
+
+_GRAIN = BY_NAME["stride_alignment"].multiple
+"""Bytes that addresses and strides are multiples of."""
+
+
+def _source(tensor: Any, found: list[Diagnostic]) -> Tensor:
+    """The tensor; what keeps it from lying in global memory with a plain layout is added to `found`."""
+    source: Tensor = tensor if isinstance(tensor, Tensor) else make_tensor(tensor)
+    engine, rank = source.engine, rank_of(source.shape)
+    is_global = isinstance(engine, (Pointer, ArrayEngine)) and getattr(engine, "space", "gmem") == "gmem"
+    found += say.broken(
+        (not is_global, "not_global", str(source)),
+        (not 1 <= rank <= MAX_RANK, "rank", f"rank(tensor) = {rank} modes; must be 1 to {MAX_RANK}"),
+        (not isinstance(source.layout, Layout), "composed_layout", str(source.layout)),
+    )
+    return source
+
+
+def _reshaped(tensor: Tensor, shapes: tuple[Any, ...], strides: tuple[Any, ...]) -> Tensor:
+    """The tensor with the shape and stride operands of the operation in place of its own numbers."""
+    layout = tensor.layout
+    rank = rank_of(layout.shape)
+    if not shapes and not strides:
+        return tensor
+    if len(leaves(layout.shape)) != rank:
+        raise InvalidValueError("shape and stride operands need a tensor of flat modes", {"layout": layout})
+    if shapes and len(shapes) != rank:
+        raise InvalidValueError(f"shapes() of {len(shapes)} values; must be {rank}, one per mode of the tensor")
+    new = tuple(leaves(layout.stride))
+    units = [i for i, d in enumerate(new) if isinstance(d, int) and d == 1]
+    if len(strides) == rank:
+        new = strides
+    elif len(strides) == rank - 1 and units and strides:
+        new = (*strides[: units[0]], Int(1), *strides[units[0] :])
+    elif strides:
+        raise InvalidValueError(
+            f"strides() of {len(strides)} values; must be {rank - 1}, one per mode but the contiguous one"
+        )
+    return Tensor(tensor.engine, Layout(shapes or tuple(leaves(layout.shape)), new))
+
+
+def _check_form(alignment: Any, bits: Any, dtype: DType, gates: list[modes.Gate], arch: str) -> list[Diagnostic]:
+    """What both builders check before the box: the architecture, the descriptor's place, the width of an element."""
+    found = modes.check_gates(architecture_number(arch), *gates)
+    found += say.check_pointer(expect_integer(alignment, "alignment", unit="bytes"))
+    text = f"elementBitWidth = {bits} bits; must be the {dtype.bits} of {dtype.name}"
+    wrong = bits is not None and expect_integer(bits, "elementBitWidth") != dtype.bits
+    return found + say.broken((wrong, "width", text))
+
+
+def box_basis(gmem: Layout, layout: Layout) -> Layout:
+    """The box over global modes: the layout itself if it has basis strides, else the G-basis of a tile in shared
+    memory that has this layout.
+
+    Raises:
+        CuteError: there is no such box.
+    """
+    if any(isinstance(d, ScaledBasis) for d in leaves(layout.stride)):
+        if not names_leaves(gmem._shape, layout._stride):
+            raise StaticAssertError("every basis stride names a mode of the tensor", {"layout": layout})
+        return layout
+    return construct_tma_gbasis(gmem, layout, make_cta_v_map(gmem.shape, mode_sizes(layout))).layout
+
+
+def check_swizzle(swizzle: Swizzle, row_bits: int) -> list[Diagnostic]:
+    """Can the box lie in shared memory with this swizzle on bytes? A mode of TMA, and rows of at most its span."""
+    reason = why_not_swizzle(swizzle)
+    if reason is not None:
+        return say.broken((True, "smem_not_compatible", f"{swizzle}: {reason}"))
+    row = swizzle_row(swizzle)
+    text = f"box rows of {row_bits // 8} bytes; at most {row.span} with {row.name}"
+    return say.broken((row.code and row_bits > row.span * 8, "smem_not_compatible", text))
+
+
+def build_tma_descriptor(
+    tensor: Any,
+    layout: Any,
+    shapes: tuple[Any, ...] = (),
+    strides: tuple[Any, ...] = (),
+    paddings: tuple[Any, ...] = (),
+    *,
+    mode: Any = None,
+    store_mode: Any = None,
+    elementBitWidth: int | None = None,
+    swizzle: Swizzle | None = None,
+    num_multicast: int = 1,
+    alignment: int = say.DESCRIPTOR_BYTES,
+    arch: str = "sm_90a",
+) -> TmaDescriptorTiled:
+    """A descriptor of tiled movement.
+
+    Args:
+        tensor: in global memory, rank 1 to 5.
+        layout: plain and static: the layout of the tile in shared memory, in elements and in the tensor's mode order,
+            or the box over global modes (a G-basis).
+        shapes: elements, one per mode of the tensor, in place of its own. strides: elements, one per mode but the
+            contiguous one (or all).
+        paddings: what out-of-bounds elements are filled with; zeros.
+        mode: a load mode; 'tiled' is NO_MULTICAST. store_mode: the descriptor is for a store or a reduction.
+        elementBitWidth: bits; the tensor's own if not given. swizzle: on bytes. alignment: of the descriptor, bytes.
+    Raises:
+        TmaBuildError: a requirement is broken; the headline is the first one's text, the facts list the others.
+    """
+    found: list[Diagnostic] = []
+    tensor = _source(tensor, found)
+    if isinstance(layout, ComposedLayout):
+        found += say.broken((True, "composed_layout", str(layout)))
+    elif not isinstance(layout, Layout):
+        raise InvalidTypeError(f"a TMA descriptor takes a layout, got {type(layout).__name__} {given(layout)}")
+    else:
+        found += say.broken((not static_layout(layout), "not_static", str(layout)))
+    say.refuse(found)
+    dtype = as_dtype(tensor.element_type)
+    for name, numbers in (("shapes", shapes), ("strides", strides)):
+        if not isinstance(numbers, (tuple, list)):
+            raise InvalidTypeError(f"{name} of a TMA descriptor are a tuple of integers, got {given(numbers)}")
+    paddings = expect_items(paddings, "paddings")
+    num_multicast = expect_integer(num_multicast, "num_multicast", 1, unit="CTAs")
+    tensor = _reshaped(tensor, tuple(shapes), tuple(strides))
+    store = None if store_mode is None else modes.as_store_mode(store_mode)
+    load = None if store is not None else modes.as_load_mode("tiled" if mode is None else mode)
+    gates = [modes.TMA_GATE, modes.MULTICAST_GATE][: 1 + (num_multicast > 1)]
+    found = _check_form(alignment, elementBitWidth, dtype, gates, arch)
+    swizzle = Swizzle(0, 4, 3) if swizzle is None else swizzle
+    base, plan = int(tensor.engine.address), None
+    try:
+        basis = box_basis(tensor.layout, layout)
+    except CuteError as error:
+        found += say.broken((True, "smem_not_compatible", f"{layout}: {error.headline}"))
+    else:
+        plan = plan_tiled(tensor.layout, basis, dtype, dtype, num_multicast)
+        found += say.check_box_row(plan.box[0], dtype.bits) + check_swizzle(swizzle, plan.box[0] * dtype.bits)
+        text = f"global address = {base:#x}; must be a multiple of {_GRAIN} bytes"
+        found += say.broken(*((True, "plan", b.message) for b in plan.broken), (base % _GRAIN, "address", text))
+    say.refuse(found + say.check_padding(paddings, store is not None))
+    if plan is None:
+        raise InvalidValueError("no descriptor can be planned for this layout", {"layout": layout})
+    tiled = (tensor, plan.gbasis, base, dtype.bits, plan.dims, plan.strides, plan.box, swizzle_row(swizzle).code)
+    sizes = (1, 1, len(shapes), len(strides), len(paddings))
+    return TmaDescriptorTiled(
+        *tiled, load, store, num_multicast, paddings, alignment=alignment, operand_segment_sizes=sizes
+    )
+
+
+def build_tma_descriptor_im2col(
+    tensor: Any,
+    lower_corner: tuple[int, ...],
+    upper_corner: tuple[int, ...],
+    channels_per_pixel: int,
+    pixels_per_column: int,
+    paddings: tuple[Any, ...] = (),
+    *,
+    element_strides: tuple[int, ...] | None = None,
+    store_mode: Any = None,
+    elementBitWidth: int | None = None,
+    swizzle: Swizzle | None = None,
+    alignment: int = say.DESCRIPTOR_BYTES,
+    arch: str = "sm_90a",
+) -> TmaDescriptorIm2col:
+    """A descriptor of im2col movement.
+
+    Args:
+        tensor: in global memory, modes C, W, (H, (D,)) N with C contiguous; rank 3 to 5.
+        lower_corner, upper_corner: offsets of the pixel box's corners along W, H, D.
+        channels_per_pixel, pixels_per_column: the box, 1 to 256 and 1 to 1024.
+        element_strides: one per mode, 1 to 8; default 1.
+    Raises:
+        TmaBuildError: a requirement is broken; the headline is the first one's text, the facts list the others.
+    """
+    found: list[Diagnostic] = []
+    tensor = _source(tensor, found)
+    say.refuse(found)
+    shape, strides = _flat_numbers(tensor.layout)
+    rank, dtype = len(shape), as_dtype(tensor.element_type)
+    bits = dtype.bits
+    lower_corner = expect_integers(lower_corner, "lower_corner")
+    upper_corner = expect_integers(upper_corner, "upper_corner")
+    channels_per_pixel = expect_integer(channels_per_pixel, "channels_per_pixel")
+    pixels_per_column = expect_integer(pixels_per_column, "pixels_per_column")
+    steps = (1,) * rank if element_strides is None else expect_integers(element_strides, "element_strides")
+    paddings = expect_items(paddings, "paddings")
+    text = f"rank of an im2col tensor = {rank} modes; must be 3 to 5"
+    found = modes.check_gates(architecture_number(arch), modes.IM2COL_GATE)
+    say.refuse(found + say.broken((rank not in CORNER_BOUNDS, "rank", text)))
+    found = _check_form(alignment, elementBitWidth, dtype, [], arch)
+    swizzle = Swizzle(0, 4, 3) if swizzle is None else swizzle
+    found += say.check_box_row(channels_per_pixel, bits) + check_swizzle(swizzle, channels_per_pixel * bits)
+    text = f"stride of mode 0 = {strides[0]} elements; channels must be contiguous"
+    found += say.broken((strides[0] != 1, "stride", text))
+    for i, d in enumerate(strides[1:], 1):
+        text = f"stride of axis {i} = {d * bits / 8:g} bytes; must be a multiple of {_GRAIN}"
+        found += say.broken((d * bits % (8 * _GRAIN), "stride", text))
+    low, high = CORNER_BOUNDS[rank]
+    for name, corner in (("lower", lower_corner), ("upper", upper_corner)):
+        text = f"{name} corner of {len(corner)} offsets; must be {rank - 2} at rank {rank}"
+        bad = [c for c in corner if not low <= c <= high]
+        far = f"{name} corner {bad[0]} elements; must be {low} to {high} at rank {rank}" if bad else ""
+        found += say.broken((len(corner) != rank - 2, "corner", text), (bad, "corner", far))
+    for name, value in (("channels", channels_per_pixel), ("pixels", pixels_per_column)):
+        low, high = bounds(name)
+        text = f"{name} of the box = {value}; must be {low} to {high}"
+        found += say.broken((not low <= value <= high, name, text))
+    low, high = bounds("element_stride")
+    fits = len(steps) == rank and all(low <= s <= high for s in steps)
+    text = f"element strides {steps}; must be {rank} numbers from {low} to {high}"
+    found += say.broken((not fits, "element_stride", text))
+    store = None if store_mode is None else modes.as_store_mode(store_mode)
+    say.refuse(found + say.check_padding(paddings, store is not None))
+    tensor_map = (tensor, int(tensor.engine.address), bits, shape, tuple(d * bits // 8 for d in strides[1:]))
+    box = (lower_corner, upper_corner, channels_per_pixel, pixels_per_column)
+    code = swizzle_row(swizzle).code
+    return TmaDescriptorIm2col(*tensor_map, *box, steps, code, paddings, alignment=alignment)
+
+
+def _flat_numbers(layout: Layout) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Sizes and strides of flat modes as known numbers."""
+    numbers = [*leaves(layout.shape), *leaves(layout.stride)]
+    if not all(isinstance(n, int) for n in numbers):
+        raise InvalidTypeError("a descriptor needs known numbers", {"layout": layout}, "use .subs() first")
+    half = len(numbers) // 2
+    return tuple(int(n) for n in numbers[:half]), tuple(int(n) for n in numbers[half:])

@@ -1,54 +1,172 @@
-"""The texts of the descriptor builder and of the atom verifier after it, byte for byte, and what else they require.
+"""The texts of the dialect's verifiers, byte for byte, and the checks that give them.
 
-The quoted texts are those of the TMA load walkthrough (stages 3b and 3c) and of the TMA Atoms reference page; the
-others are requirements that the page writes as code, in words of this library.
+A check lists every rule that is broken as a `Diagnostic`, whose `text` is the page's own; where a page prints `…` the
+value that was found follows, elsewhere it is the diagnostic's `detail`. Stages are those of the TMA load walkthrough:
+
+    1    the tile                3a  the copy before the rewrite     3c  the atom of the asynchronous copy
+    2    the copy's operands     3b  the descriptor
+
+The descriptor builder and the executable atom make the checks of 3b and 3c on their own operands, and have requirements
+that the TMA Atoms reference page writes as code; those are in words of this library.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+import math
+from collections.abc import Sequence
+from typing import Any, Final
 
-from cute_py.errors import TmaBuildError
+from cute_py.argument_checks import is_integer
+from cute_py.diagnostics import Diagnostic
+from cute_py.dtypes import DType
+from cute_py.errors import TmaBuildError, given
+from cute_py.tma.descriptor.limits import BY_NAME
+from cute_py.tma.dialect.copy_shape import CopyShape, mlir_type
 
-DESCRIPTOR_ALIGNMENT: Final = "expected tma descriptor pointer to have alignment at least 128"
-BOX_GRANULARITY: Final = "tma boxDims[0] * elemTypeBitWidth is not a multiple of 16 bytes"
-SMEM_NOT_COMPATIBLE: Final = "smem layout is not TMA compatible"
-ZERO_PADDING_ONLY: Final = "TmaLoad only support zero padding now"
-EXPECT_LOAD_ATOM: Final = "expect a tma_load atom type"
-BOX_LENGTH_MISMATCH: Final = "tmaBoxDim and atomBoxDim length mismatch"
-SMALL_MULTICAST: Final = "mcast is not supported for TMA load with less than 128bytes per atom"
-NOT_DEVICE_MUTABLE: Final = "TMA descriptor field is not device-mutable"
+TEXTS: Final[dict[str, str]] = {
+    "descriptor_alignment": "expected tma descriptor pointer to have alignment at least 128",
+    "box_granularity": "tma boxDims[0] * elemTypeBitWidth is not a multiple of 16 bytes",
+    "smem_not_compatible": "smem layout is not TMA compatible",
+    "zero_padding_only": "TmaLoad only support zero padding now",
+    "expect_load_atom": "expect a tma_load atom type",
+    "box_length_mismatch": "tmaBoxDim and atomBoxDim length mismatch",
+    "small_multicast": "mcast is not supported for TMA load with less than 128bytes per atom",
+    "not_device_mutable": "TMA descriptor field is not device-mutable",
+    "not_global": "the tensor of a TMA descriptor must be in global memory",
+    "composed_layout": "a TMA descriptor takes a plain static layout, not a composed one",
+    "not_static": "the layout of a TMA descriptor must be static",
+    "store_padding": "non-zero padding requires a mode that supports it; a store or reduction fills nothing",
+    "not_verified": "an executable TMA atom needs a non-exec atom that the partition verifier accepted",
+    "barrier_not_shared": "the barrier of an executable TMA atom must be in shared memory",
+    "no_barrier": "an executable TMA load needs a barrier",
+    "expect_store_atom": "expect a tma_store or tma_reduce atom type",
+    "not_shared": "the tile of a TMA copy must be in shared memory",
+    "no_tma": "allow_tma = false; this operation is a TMA copy",
+    "counters.host": "tmaIdx exceed tmaHostNum.",
+    "counters.device": "tmaIdx exceed tmaDeviceNum.",
+}
+"""Rule -> text. The first eight and the counters are quoted from the pages."""
 
-NOT_GLOBAL: Final = "the tensor of a TMA descriptor must be in global memory"
-COMPOSED_LAYOUT: Final = "a TMA descriptor takes a plain static layout, not a composed one"
-NOT_STATIC: Final = "the layout of a TMA descriptor must be static"
-STORE_PADDING: Final = "non-zero padding requires a mode that supports it; a store or reduction fills nothing"
-NOT_VERIFIED: Final = "an executable TMA atom needs a non-exec atom that the partition verifier accepted"
-BARRIER_NOT_SHARED: Final = "the barrier of an executable TMA atom must be in shared memory"
-NO_BARRIER: Final = "an executable TMA load needs a barrier"
-NOT_SHARED: Final = "the tile of a TMA copy must be in shared memory"
-NO_TMA: Final = "allow_tma = false; this operation is a TMA copy"
+DESCRIPTOR_BYTES: Final = 128
+"""Bytes and alignment of a descriptor."""
+ROW_BITS: Final = 8 * BY_NAME["inner_bytes"].multiple
+"""Bits; the innermost row of a box is a multiple of it."""
+SMALLEST_MULTICAST_BYTES: Final = 128
+"""Bytes of one CTA's box below which the walkthrough refuses a multicast. A rule of the dialect."""
+MAX_TILE_ELEMENTS: Final = 16_777_216
+"""Elements of one tile: the ceiling of the tile dialect (16 million)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One broken requirement: its text, and the value behind it, with its unit."""
+def broken(*rows: tuple[Any, str, str]) -> list[Diagnostic]:
+    """The diagnostics of the rows that hold: (is the rule broken?, rule, what was found). A rule that has no fixed text
+    is its third entry.
 
-    text: str
-    found: str = ""
+    >>> found = broken((True, "rank", "rank = 6; must be 1 to 5"), (False, "no_tma", ""), (True, "no_barrier", ""))
+    >>> [d.text for d in found]
+    ['rank = 6; must be 1 to 5', 'an executable TMA load needs a barrier']
+    """
+    return [
+        Diagnostic(rule, text=TEXTS.get(rule, found), detail=found if rule in TEXTS else "")
+        for is_broken, rule, found in rows
+        if is_broken
+    ]
 
 
-def refuse(findings: list[Finding]) -> None:
-    """Raise all findings as one error whose headline is the first one's text; return if there is none.
+def refuse(found: Sequence[Diagnostic]) -> None:
+    """Raise all of them as one error whose headline is the first one's text; return if there is none.
 
     Raises:
-        TmaBuildError: there is a finding.
+        TmaBuildError: there is a diagnostic.
     """
-    if not findings:
-        return
-    first, *others = findings
-    facts: dict[str, object] = {"found": first.found} if first.found else {}
-    for i, finding in enumerate(others, 2):
-        facts[f"also {i}"] = f"{finding.text} ({finding.found})" if finding.found else finding.text
-    raise TmaBuildError(first.text, facts)
+    if found:
+        first, *others = found
+        facts: dict[str, object] = {"found": first.detail} if first.detail else {}
+        for i, other in enumerate(others, 2):
+            facts[f"also {i}"] = f"{other.text} ({other.detail})" if other.detail else other.text
+        raise TmaBuildError(first.text, facts)
+
+
+def check_tile(extents: Sequence[int]) -> list[Diagnostic]:
+    """Stage 1: extents are positive constants and powers of two, the tile has at most 16 million elements.
+
+    >>> [d.text for d in check_tile((96, 128))]
+    ['all dimensions must be powers of two, got [96, 128]']
+    """
+    got = f"got [{', '.join(map(str, extents))}]"
+    positive = all(isinstance(extent, int) and extent > 0 for extent in extents)
+    uneven = positive and any(extent & (extent - 1) for extent in extents)
+    too_large = positive and math.prod(extents) > MAX_TILE_ELEMENTS
+    return broken(
+        (not positive, "tile_positive", f"all dimensions must be positive constants, {got}"),
+        (uneven, "tile_powers", f"all dimensions must be powers of two, {got}"),
+        (too_large, "tile_elements", f"tile would exceed the maximum of {MAX_TILE_ELEMENTS}"),
+    )
+
+
+def check_operands(
+    rank: int, coordinates: int, dtypes: tuple[DType, DType], coordinate_type: str = "index", index_type: str = "index"
+) -> list[Diagnostic]:
+    """Stage 2: as many coordinates as modes, of the memref's index type; one element type in view and tensor."""
+    names = " vs ".join(mlir_type(dtype) for dtype in dtypes)
+    return broken(
+        (coordinates != rank, "coordinates", f"expects {rank} coordinates, but got {coordinates}"),
+        (coordinate_type != index_type, "coordinate_type", "expects CoordType is same as memref index type"),
+        (dtypes[0] != dtypes[1], "types", f"view elementType not equal with tensor element type: {names}"),
+    )
+
+
+def check_memory_order(direction: str, mem_semantic: str, in_bounds: int, rank: int) -> list[Diagnostic]:
+    """Stage 3a: a load forbids acquire (a store forbids release); one in_bounds element per mode.
+
+    The walkthrough has the load's half; the store's is by analogy.
+    """
+    forbidden = "acquire" if direction == "load" else "release"
+    return broken(
+        (mem_semantic == forbidden, "mem_semantic", f"unsupported mem_semantic: {mem_semantic}"),
+        (in_bounds != rank, "in_bounds", f"incorrect number of in_bounds elements: expected {rank}"),
+    )
+
+
+def check_pointer(alignment: int) -> list[Diagnostic]:
+    """Stage 3b: the alignment of the descriptor itself, bytes."""
+    wrong = alignment < DESCRIPTOR_BYTES or alignment % DESCRIPTOR_BYTES
+    return broken((wrong, "descriptor_alignment", f"{alignment} bytes"))
+
+
+def check_box_row(elements: int, bits: int) -> list[Diagnostic]:
+    """Stage 3b: the innermost row of the box, in bytes."""
+    size = f"{elements} elements x {bits} bits = {elements * bits / 8:g} bytes"
+    return broken((elements * bits % ROW_BITS, "box_granularity", size))
+
+
+def check_padding(paddings: Sequence[Any], is_store: bool) -> list[Diagnostic]:
+    """Stage 3b: only zeros; no mode of this dialect supports another fill."""
+    bad = [p for p in paddings if not (is_integer(p) or isinstance(p, float)) or p != 0]
+    rule = "store_padding" if is_store else "zero_padding_only"
+    return broken((True, rule, f"paddings({given(bad[0])})")) if bad else []
+
+
+def check_atom(
+    kind: str, tma_box_rank: int, atom_box_rank: int, bytes_per_atom: int, multicast: int = 1
+) -> list[Diagnostic]:
+    """Stage 3c, loads: the atom's kind, equal box ranks, and at least 128 bytes per atom with multicast.
+
+    Args:
+        kind: 'load', 'store' or 'reduce'. bytes_per_atom: of the box of one instruction (a CTA of a multicast issues
+            its slice).
+    """
+    small = multicast > 1 and bytes_per_atom < SMALLEST_MULTICAST_BYTES
+    return broken(
+        (kind != "load", "expect_load_atom", f"a {kind} atom"),
+        (tma_box_rank != atom_box_rank, "box_length_mismatch", f"{tma_box_rank} and {atom_box_rank} extents"),
+        (small, "small_multicast", f"{bytes_per_atom} bytes"),
+    )
+
+
+def check_stages(shape: CopyShape) -> dict[str, tuple[str, ...]]:
+    """The checks of one copy: stage -> texts. A `CopyShape` can't break the rules that are not here."""
+    row = check_box_row(shape.instruction_box[-1], shape.dtype.bits)
+    is_load = shape.direction == "load"
+    atom = check_atom("load", shape.rank, shape.rank, shape.box_bytes, shape.multicast) if is_load else []
+    found = {"1": check_tile(shape.tile), "2": [], "3a": [], "3b": row, "3c": atom}
+    return {stage: tuple([d.text for d in diagnostics]) for stage, diagnostics in found.items()}

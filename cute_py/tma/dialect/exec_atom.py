@@ -1,79 +1,90 @@
-"""The executable atom, and what a copy lowers to.
+"""The executable atom, the operations around it, and what a copy lowers to.
+
+    desc = tma_descriptor_tiled(tensor, layout, paddings=(), mode="tiled", elementBitWidth=16)
+    atom = non_exec_tiled_tma_load(desc, tile, cta_map, num_multicast=1)
+    exec = make_exec_tma(atom, barrier, cache_mode="load_cache_mode<cg>")
+    op   = tma_load(exec, smem_tile, coord, allow_tma=True, inBounds=True)
 
 `make_exec_tma` binds a verified atom to its run-time state: a barrier in shared memory, a cache mode, a multicast mask.
 Lowering checks the operands of one copy, raises the barrier by the bytes that the copy will deliver, and gives the
-operations in order: prefetch of the descriptor if asked for, the expectation, one copy per instruction.
+operations in order: prefetch of the descriptor if asked for, the expectation, one copy per instruction. A load
+completes through the barrier: whoever reads the tile waits on it first. Stores and reductions complete by bulk groups,
+and raise no barrier.
 
-A load completes through the barrier: whoever reads the tile waits on it first. Stores and reductions complete by bulk
-groups, and raise no barrier.
-
-Which reductions exist for which element types. The partition verifier takes all eight kinds for any type, as the TMA
-Atoms reference page does; a copy that the hardware would trap on is refused when it is lowered.
+The ten operations and types of the family are frozen values, checked when they are made; attributes have the dialect's
+own names. Source: the TMA Atoms reference page, Atom Family and Worked Example.
 """
 
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, runtime_checkable
 
-from cute_py.argument_checks import expect, expect_fields, expect_integer, is_integer
+from cute_py.argument_checks import expect, expect_fields, expect_integer, is_integer, record
+from cute_py.diagnostics import Diagnostic
 from cute_py.errors import InvalidTypeError, TmaBuildError, given
+from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Dynamic, coordinate, internal_leaf, public
+from cute_py.layout.trees import leaves
+from cute_py.targets import MAX_CLUSTER
 from cute_py.tensor.tensor import Tensor
-from cute_py.tma.dialect import diagnostics as say
-from cute_py.tma.dialect.cache_mode import CacheMode, as_cache_mode, why_not_cache_mode
+from cute_py.tma.dialect import modes
 from cute_py.tma.dialect.descriptors import TmaDescriptorIm2col, TmaDescriptorTiled
-from cute_py.tma.dialect.diagnostics import Finding, refuse
-from cute_py.tma.dialect.modes import TmaReduceKind
+from cute_py.tma.dialect.descriptors import build_tma_descriptor as tma_descriptor_tiled
+from cute_py.tma.dialect.descriptors import build_tma_descriptor_im2col as tma_descriptor_im2col
+from cute_py.tma.dialect.diagnostics import TEXTS, broken, check_atom, refuse
+from cute_py.tma.dialect.modes import CacheMode, TmaReduceKind, TmaStoreMode, as_cache_mode
 from cute_py.tma.dialect.non_exec_atom import NonExecTmaAtom
 from cute_py.tma.dialect.record import TmaPartitionResult
+from cute_py.tma.dialect.verifier import partition
 
-_INTEGERS = ("uint32", "int32", "uint64")
-_ADDS = (*_INTEGERS, "float16", "bfloat16", "float32", "float64", "tfloat32")
-_ORDERED = (*_INTEGERS, "int64", "float16", "bfloat16")
+__all__ = [
+    "ATOM_FAMILY",
+    "BulkTensorCopy",
+    "ExecTmaAtom",
+    "ExpectTx",
+    "PrefetchDescriptor",
+    "TmaOperation",
+    "TransactionBarrier",
+    "lower_tma_load",
+    "lower_tma_store",
+    "make_exec_tma",
+    "non_exec_tiled_tma_load",
+    "non_exec_tiled_tma_reduce",
+    "non_exec_tiled_tma_store",
+    "prefetch_tma_desc",
+    "tma_descriptor_im2col",
+    "tma_descriptor_tiled",
+    "tma_load",
+    "tma_reduce",
+    "tma_store",
+]
+
+_MASKS: Final = (1 << MAX_CLUSTER) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class ReductionTypes:
-    """A kind and the element types that it executes on; on other types of whole bytes it traps."""
+class FamilyRow:
+    """One member of the family: its name in the dialect, the function of this package, its role."""
 
-    kind: TmaReduceKind
-    dtypes: tuple[str, ...]
-    source: str = "measured on NVIDIA H200, driver 580.159.04"
+    name: str
+    function: str
+    role: str
 
 
-REDUCTION_TYPES: Final[tuple[ReductionTypes, ...]] = (
-    ReductionTypes(TmaReduceKind.ADD, _ADDS),
-    ReductionTypes(TmaReduceKind.MIN, _ORDERED),
-    ReductionTypes(TmaReduceKind.MAX, _ORDERED),
-    ReductionTypes(TmaReduceKind.INC, ("uint32",)),
-    ReductionTypes(TmaReduceKind.DEC, ("uint32",)),
-    ReductionTypes(TmaReduceKind.AND, _INTEGERS),
-    ReductionTypes(TmaReduceKind.OR, _INTEGERS),
-    ReductionTypes(TmaReduceKind.XOR, _INTEGERS),
+ATOM_FAMILY: Final[tuple[FamilyRow, ...]] = (
+    FamilyRow("atom.tma_load", "tma_load", "run an asynchronous load from global to shared memory"),
+    FamilyRow("atom.tma_store", "tma_store", "run an asynchronous store from shared to global memory"),
+    FamilyRow("atom.tma_reduce", "tma_reduce", "run an asynchronous reduction into global memory"),
+    FamilyRow("atom.non_exec_tiled_tma_load", "non_exec_tiled_tma_load", "a tiled load before barrier and cache mode"),
+    FamilyRow("atom.non_exec_tiled_tma_store", "non_exec_tiled_tma_store", "a tiled store before it is bound"),
+    FamilyRow("atom.non_exec_tiled_tma_reduce", "non_exec_tiled_tma_reduce", "a tiled reduction before it is bound"),
+    FamilyRow("prefetch_tma_desc", "prefetch_tma_desc", "prefetch a descriptor before a transfer"),
+    FamilyRow("tma_descriptor_tiled", "tma_descriptor_tiled", "descriptor type of tiled movement"),
+    FamilyRow("tma_descriptor_im2col", "tma_descriptor_im2col", "descriptor type of im2col movement"),
+    FamilyRow("atom.make_exec_tma", "make_exec_tma", "bind an atom to barrier, multicast and cache mode"),
 )
-
-_DTYPES_OF: Final = {row.kind: row.dtypes for row in REDUCTION_TYPES}
-
-
-def why_not_reduction(kind: TmaReduceKind, dtype: str) -> str | None:
-    """Why a reduction does not run on an element type, or None.
-
-    >>> why_not_reduction(TmaReduceKind.INC, "int32")
-    'reduction INC of int32; the hardware has it for uint32'
-    """
-    expect(kind, TmaReduceKind, "a reduction")
-    expect(dtype, str, "the name of an element type")
-    if dtype in _DTYPES_OF[kind]:
-        return None
-    return f"reduction {kind.name} of {dtype}; the hardware has it for {', '.join(_DTYPES_OF[kind])}"
-
-
-MASK_BITS: Final = 16
-"""CTAs of the largest cluster."""
-SMALLEST_MULTICAST_BYTES: Final = 128
-"""Bytes of one CTA's box below which the TMA load walkthrough refuses a multicast. A rule of the dialect."""
 
 
 @runtime_checkable
@@ -83,7 +94,7 @@ class TransactionBarrier(Protocol):
     def expect_tx(self, nbytes: int, /) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ExecTmaAtom:
     """A verified atom with its run-time state. `multicast` is the mask of the CTAs that receive, or None."""
 
@@ -91,9 +102,6 @@ class ExecTmaAtom:
     barrier: Any
     cache_mode: CacheMode
     multicast: int | None = None
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     @property
     def cache_hint(self) -> int | None:
@@ -111,14 +119,11 @@ class PrefetchDescriptor:
         return "prefetch_tma_desc"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ExpectTx:
     """Raise a barrier's transaction count."""
 
     nbytes: int
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     def __str__(self) -> str:
         return f"expect_tx {self.nbytes} bytes"
@@ -165,34 +170,31 @@ def memory_space_of(value: Any) -> str | None:
     return "smem" if text.lower() in ("smem", "shared", "shared_memory") else text
 
 
-def why_not_barrier(barrier: Any, kind: str) -> str | None:
-    """Why this can't be the barrier of a load, store or reduction, or None.
+def check_barrier(barrier: Any, kind: str) -> list[Diagnostic]:
+    """Can this be the barrier of a load, store or reduction?
 
     An object with `expect_tx` that names no memory space is a barrier, and barriers live in shared memory.
     """
     if barrier is None:
-        return say.NO_BARRIER if kind == "load" else None
+        return broken((kind == "load", "no_barrier", ""))
     space = memory_space_of(barrier)
-    if space == "smem" or (space is None and isinstance(barrier, TransactionBarrier)):
-        return None
-    return say.BARRIER_NOT_SHARED
+    in_smem = space == "smem" or (space is None and isinstance(barrier, TransactionBarrier))
+    return broken((not in_smem, "barrier_not_shared", ""))
 
 
-def why_not_mask(atom: NonExecTmaAtom, mask: Any) -> str | None:
-    """Why this multicast mask does not fit the atom, or None."""
+def check_mask(atom: NonExecTmaAtom, mask: Any) -> list[Diagnostic]:
+    """Does this multicast mask fit the atom?"""
+    count, text = atom.num_multicast, ""
     if mask is None:
-        if atom.num_multicast > 1:
-            return f"a load shared by {atom.num_multicast} CTAs needs a multicast mask"
-        return None
-    if not is_integer(mask) or not 0 < operator.index(mask) < 1 << MASK_BITS:
-        return f"multicast mask {given(mask)}; must be 1 to {(1 << MASK_BITS) - 1}"
-    mask = operator.index(mask)
-    if atom.load_mode is None or not atom.load_mode.is_multicast:
+        text = f"a load shared by {count} CTAs needs a multicast mask" if count > 1 else ""
+    elif not is_integer(mask) or not 0 < operator.index(mask) <= _MASKS:
+        text = f"multicast mask {given(mask)}; must be 1 to {_MASKS}"
+    elif atom.load_mode is None or not atom.load_mode.is_multicast:
         mode = atom.kind if atom.load_mode is None else f"load of mode {atom.load_mode.name}"
-        return f"multicast mask {mask:#06x}; a {mode} takes none"
-    if mask.bit_count() != atom.num_multicast:
-        return f"multicast mask {mask:#06x} of {mask.bit_count()} CTAs; must name the {atom.num_multicast} that share"
-    return None
+        text = f"multicast mask {operator.index(mask):#06x}; a {mode} takes none"
+    elif (named := operator.index(mask).bit_count()) != count:
+        text = f"multicast mask {operator.index(mask):#06x} of {named} CTAs; must name the {count} that share"
+    return broken((text, "multicast_mask", text))
 
 
 def make_exec_tma(
@@ -210,65 +212,39 @@ def make_exec_tma(
     """
     atom = atom.body if isinstance(atom, TmaPartitionResult) else atom
     if not isinstance(atom, NonExecTmaAtom):
-        raise TmaBuildError(say.NOT_VERIFIED, {"found": type(atom).__name__})
+        raise TmaBuildError(TEXTS["not_verified"], {"found": type(atom).__name__})
     mode = as_cache_mode(cache_mode)
-    found = [] if atom.verified else [Finding(say.NOT_VERIFIED)]
-    reasons = (why_not_barrier(barrier, atom.kind), why_not_mask(atom, multicast), why_not_cache_mode(mode, atom.kind))
-    found += [Finding(reason) for reason in reasons if reason is not None]
-    refuse(found)
+    found = broken((not atom.verified, "not_verified", "")) + check_barrier(barrier, atom.kind)
+    refuse(found + check_mask(atom, multicast) + modes.check_cache_mode(mode, atom.kind))
     return ExecTmaAtom(atom, barrier, mode, multicast)
 
 
-def _whole_coordinate(coord: Any) -> tuple[Any, ...]:
+def check_copy(exec_atom: ExecTmaAtom, tile: Any, coord: Any) -> list[Diagnostic]:
+    """What one copy needs beside its atom: a tile in shared memory, a coordinate of the descriptor's rank."""
     if not isinstance(coord, (tuple, list)):
         raise InvalidTypeError(f"the coordinate of a copy is a tuple, got {type(coord).__name__} {given(coord)}")
-    return tuple(coord)
+    space, rank = memory_space_of(tile), exec_atom.atom.rank
+    text = f"coordinate of {len(coord)} numbers; must be the descriptor's rank {rank}"
+    return broken((space != "smem", "not_shared", space or "no memory space"), (len(coord) != rank, "coordinate", text))
 
 
-def why_not_copy(exec_atom: ExecTmaAtom, tile: Any, coord: tuple[Any, ...]) -> list[Finding]:
-    """Everything that stands between this atom and one copy: where the tile lies, the coordinate's rank."""
-    atom, found = exec_atom.atom, []
-    space = memory_space_of(tile)
-    if space != "smem":
-        found.append(Finding(say.NOT_SHARED, "no memory space" if space is None else space))
-    if len(coord) != atom.rank:
-        found.append(Finding(f"coordinate of {len(coord)} numbers; must be the descriptor's rank {atom.rank}"))
-    return found
+def check_load(atom: NonExecTmaAtom) -> list[Diagnostic]:
+    """Stage 3c of a load, on the atom and the descriptor that it was made with."""
+    described = isinstance(atom.descriptor, (TmaDescriptorTiled, TmaDescriptorIm2col))
+    tma_box = atom.descriptor.box if described else atom.box
+    return check_atom(atom.kind, len(tma_box), len(atom.box), atom.bytes_per_instruction, atom.num_multicast)
 
 
-def why_not_load(exec_atom: ExecTmaAtom) -> list[Finding]:
-    """What the atom verifier after the builder says of a load."""
-    atom, found = exec_atom.atom, []
-    if atom.kind != "load":
-        found.append(Finding(say.EXPECT_LOAD_ATOM, f"a {atom.kind} atom"))
-    descriptor = atom.descriptor
-    if isinstance(descriptor, (TmaDescriptorTiled, TmaDescriptorIm2col)) and len(descriptor.box) != len(atom.box):
-        found.append(Finding(say.BOX_LENGTH_MISMATCH, f"{len(descriptor.box)} and {len(atom.box)} extents"))
-    if atom.num_multicast > 1 and atom.bytes_per_instruction < SMALLEST_MULTICAST_BYTES:
-        found.append(Finding(say.SMALL_MULTICAST, f"{atom.bytes_per_instruction} bytes"))
-    return found
-
-
-def _copies(exec_atom: ExecTmaAtom, coord: tuple[Any, ...], cta: int) -> list[BulkTensorCopy]:
+def _copies(exec_atom: ExecTmaAtom, coord: Any, cta: int) -> list[BulkTensorCopy]:
     atom = exec_atom.atom
-    coord = public(coordinate(coord))
-    if any(isinstance(c, tuple) for c in coord):
-        raise InvalidTypeError(f"a coordinate of a tile has one number a mode, got {given(coord)}")
+    start = public(coordinate(tuple(coord)))
+    if any(isinstance(c, tuple) for c in start):
+        raise InvalidTypeError(f"a coordinate of a tile has one number a mode, got {given(start)}")
+    state = (atom.bytes_per_instruction, exec_atom.cache_hint, exec_atom.multicast, atom.reduce_kind)
     out = []
-    for index in range(atom.instructions):
-        part = atom.instruction(index, cta)
-        place = tuple(int(c) + d if isinstance(c, int) else c + d for c, d in zip(coord, part.coord, strict=True))
-        out.append(
-            BulkTensorCopy(
-                atom.kind,
-                place,
-                part.smem_offset,
-                atom.bytes_per_instruction,
-                exec_atom.cache_hint,
-                exec_atom.multicast,
-                atom.reduce_kind,
-            )
-        )
+    for part in [atom.instruction(index, cta) for index in range(atom.instructions)]:
+        place = tuple(int(c) + d if isinstance(c, int) else c + d for c, d in zip(start, part.coord, strict=True))
+        out.append(BulkTensorCopy(atom.kind, place, part.smem_offset, *state))
     return out
 
 
@@ -285,18 +261,15 @@ def lower_tma_load(
         TmaBuildError: 'expect a tma_load atom type', a tile outside shared memory, a coordinate of another rank.
     """
     expect(exec_atom, ExecTmaAtom, "an executable atom")
-    coord = _whole_coordinate(coord)
-    cta = expect_integer(cta, "cta", 0, exec_atom.atom.num_multicast - 1)
-    refuse(why_not_load(exec_atom) + why_not_copy(exec_atom, dst, coord))
     atom = exec_atom.atom
-    out: list[PrefetchDescriptor | ExpectTx | BulkTensorCopy] = []
-    if expect(prefetch, bool, "prefetch"):
-        out.append(PrefetchDescriptor(atom.descriptor))
+    needs = check_copy(exec_atom, dst, coord)
+    cta = expect_integer(cta, "cta", 0, atom.num_multicast - 1)
+    refuse(check_load(atom) + needs)
+    first = (PrefetchDescriptor(atom.descriptor),) if expect(prefetch, bool, "prefetch") else ()
     copies = _copies(exec_atom, coord, cta)
     if isinstance(exec_atom.barrier, TransactionBarrier):
         exec_atom.barrier.expect_tx(atom.transaction_bytes)
-    out.append(ExpectTx(atom.transaction_bytes))
-    return (*out, *copies)
+    return (*first, ExpectTx(atom.transaction_bytes), *copies)
 
 
 def lower_tma_store(
@@ -309,11 +282,182 @@ def lower_tma_store(
             hardware has not for this element type.
     """
     expect(exec_atom, ExecTmaAtom, "an executable atom")
-    coord = _whole_coordinate(coord)
     atom = exec_atom.atom
-    found = [Finding("expect a tma_store or tma_reduce atom type", "a load atom")] if atom.kind == "load" else []
-    if atom.reduce_kind is not None and (reason := why_not_reduction(atom.reduce_kind, atom.dtype)) is not None:
-        found.append(Finding(reason))
-    refuse(found + why_not_copy(exec_atom, src, coord))
+    needs = check_copy(exec_atom, src, coord)
+    found = broken((atom.kind == "load", "expect_store_atom", "a load atom"))
+    found += modes.check_reduction(atom.reduce_kind, atom.dtype) if atom.reduce_kind is not None else []
+    refuse(found + needs)
     first = (PrefetchDescriptor(atom.descriptor),) if expect(prefetch, bool, "prefetch") else ()
     return (*first, *_copies(exec_atom, coord, 0))
+
+
+@record
+class TmaOperation:
+    """One copy: atom.tma_load, atom.tma_store or atom.tma_reduce.
+
+    Attributes:
+        exec_atom: the bound atom; tile: in shared memory; coord: of the tile's first element, innermost first.
+        operations: what the copy is lowered to, in order.
+        allow_tma: may the copy be a TMA copy? inBounds: does the producer promise that the tile is inside the tensor?
+    """
+
+    name: str
+    exec_atom: ExecTmaAtom
+    tile: Any
+    coord: tuple[Any, ...]
+    operations: tuple[PrefetchDescriptor | ExpectTx | BulkTensorCopy, ...]
+    allow_tma: bool = True
+    inBounds: bool = False
+
+    @property
+    def attributes(self) -> dict[str, bool]:
+        return {"allow_tma": self.allow_tma, "inBounds": self.inBounds}
+
+    def __str__(self) -> str:
+        attributes = ", ".join(f"{name} = {str(value).lower()}" for name, value in self.attributes.items())
+        return f"cute_nvgpu.{self.name} %exec, %tile, %coord {{{attributes}}}"
+
+
+def check_bounds(exec_atom: ExecTmaAtom, coord: tuple[Any, ...]) -> list[Diagnostic]:
+    """Coordinates that break an inBounds promise, as far as they are known: of the first instruction that does."""
+    atom, descriptor = exec_atom.atom, exec_atom.atom.descriptor
+    if not isinstance(descriptor, TmaDescriptorTiled) or len(coord) != descriptor.rank:
+        return []
+    for index in range(atom.instructions):
+        found = []
+        place = zip(coord, atom.instruction(index).coord, atom.box, descriptor.shape, strict=True)
+        for axis, (start, step, box, extent) in enumerate(place):
+            if isinstance(start, int):
+                first = int(start) + step
+                text = f"inBounds = true; axis {axis} reaches elements {first} to {first + box - 1} of {extent}"
+                found += broken((first < 0 or first + box > extent, "in_bounds", text))
+        if found:
+            return found
+    return []
+
+
+def _operation(
+    kind: str, exec_atom: Any, tile: Any, coord: Any, allow_tma: bool, in_bounds: bool, **options: Any
+) -> TmaOperation:
+    """One copy, once atom and attributes fit the operation."""
+    name = f"atom.tma_{kind}"
+    if not isinstance(exec_atom, ExecTmaAtom):
+        raise InvalidTypeError(f"{name} takes what make_exec_tma gives, got {type(exec_atom).__name__}")
+    expect(allow_tma, bool, "allow_tma")
+    expect(in_bounds, bool, "inBounds")
+    place = tuple(coord) if isinstance(coord, (tuple, list)) or hasattr(coord, "items") else (coord,)
+    found = broken((not allow_tma, "no_tma", ""))
+    if kind == "load":
+        found += check_load(exec_atom.atom)
+    elif exec_atom.atom.kind != kind:
+        text, detail = f"expect a tma_{kind} atom type", f"a {exec_atom.atom.kind} atom"
+        text, detail = f"expect a tma_{kind} atom type", f"a {exec_atom.atom.kind} atom"
+        found.append(Diagnostic("atom_kind", text=text, detail=detail))
+    refuse(found + (check_bounds(exec_atom, place) if in_bounds else []))
+    lower = lower_tma_load if kind == "load" else lower_tma_store
+    return TmaOperation(name, exec_atom, tile, place, lower(exec_atom, tile, place, **options), allow_tma, in_bounds)
+
+
+def tma_load(
+    exec_atom: ExecTmaAtom,
+    dst: Any,
+    coord: Any,
+    *,
+    allow_tma: bool = True,
+    inBounds: bool = False,
+    prefetch: bool = False,
+    cta: int = 0,
+) -> TmaOperation:
+    """atom.tma_load: load one tile. A barrier that counts is raised by the tile's bytes.
+
+    Args:
+        dst: in shared memory. coord: of the tile's first element, innermost first.
+        allow_tma, inBounds: the operation's attributes; see `TmaOperation`.
+        prefetch: prefetch the descriptor first. cta: which of the CTAs of a multicast issues.
+    Raises:
+        TmaBuildError: 'expect a tma_load atom type' and the other texts of the atom verifier, a tile outside shared
+            memory, a coordinate of another rank, or one that breaks the inBounds promise. The barrier is left alone.
+    """
+    return _operation("load", exec_atom, dst, coord, allow_tma, inBounds, prefetch=prefetch, cta=cta)
+
+
+def tma_store(
+    exec_atom: ExecTmaAtom,
+    src: Any,
+    coord: Any,
+    *,
+    allow_tma: bool = True,
+    inBounds: bool = False,
+    prefetch: bool = False,
+) -> TmaOperation:
+    """atom.tma_store: store one tile. Arguments and errors as `tma_load`; no barrier is raised."""
+    return _operation("store", exec_atom, src, coord, allow_tma, inBounds, prefetch=prefetch)
+
+
+def tma_reduce(
+    exec_atom: ExecTmaAtom,
+    src: Any,
+    coord: Any,
+    *,
+    allow_tma: bool = True,
+    inBounds: bool = False,
+    prefetch: bool = False,
+) -> TmaOperation:
+    """atom.tma_reduce: reduce one tile into global memory. Arguments and errors as `tma_store`."""
+    return _operation("reduce", exec_atom, src, coord, allow_tma, inBounds, prefetch=prefetch)
+
+
+def prefetch_tma_desc(descriptor: Any) -> PrefetchDescriptor:
+    """prefetch_tma_desc: bring a descriptor into the descriptor cache.
+
+    Raises:
+        InvalidTypeError: no descriptor.
+    """
+    if not isinstance(descriptor, (TmaDescriptorTiled, TmaDescriptorIm2col)):
+        raise InvalidTypeError(f"prefetch_tma_desc takes a TMA descriptor, got {type(descriptor).__name__}")
+    return PrefetchDescriptor(descriptor)
+
+
+def _non_exec(source: Any, tile: Any, cta_map: Any, **options: Any) -> NonExecTmaAtom:
+    """Verify, and give the atom with the descriptor that it was made of."""
+    tensor = source.tensor if isinstance(source, TmaDescriptorTiled) else source
+    is_v_map = isinstance(cta_map, Layout) and any(hasattr(d, "modes") for d in leaves(cta_map.stride))
+    tiler, v_map = (None, cta_map) if is_v_map else (cta_map, None)
+    [record] = partition(tile, tensor, tiler, v_map, **options)
+    atom: NonExecTmaAtom = record.body
+    return replace(atom, descriptor=source) if isinstance(source, TmaDescriptorTiled) else atom
+
+
+def non_exec_tiled_tma_load(
+    descriptor: Any,
+    tile: Any,
+    cta_map: Any = None,
+    *,
+    num_multicast: int | None = 1,
+    load_mode: Any = None,
+    arch: str = "sm_90a",
+) -> NonExecTmaAtom:
+    """atom.non_exec_tiled_tma_load: a verified load.
+
+    Args:
+        descriptor: a tiled descriptor, or the global tensor itself. tile: the shared layout.
+        cta_map: the CTA's value map (basis strides), or the tile by mode. num_multicast, load_mode: as in `partition`.
+    Raises:
+        TmaVerifyError: a step of the partition verifier refuses.
+    """
+    return _non_exec(descriptor, tile, cta_map, num_multicast=num_multicast, load_mode=load_mode, arch=arch)
+
+
+def non_exec_tiled_tma_store(
+    descriptor: Any, tile: Any, cta_map: Any = None, *, store_mode: Any = TmaStoreMode.TILED, arch: str = "sm_90a"
+) -> NonExecTmaAtom:
+    """atom.non_exec_tiled_tma_store: a verified store. Arguments and errors as `non_exec_tiled_tma_load`."""
+    return _non_exec(descriptor, tile, cta_map, store_mode=store_mode, arch=arch)
+
+
+def non_exec_tiled_tma_reduce(
+    descriptor: Any, tile: Any, cta_map: Any = None, *, kind: Any = TmaReduceKind.ADD, arch: str = "sm_90a"
+) -> NonExecTmaAtom:
+    """atom.non_exec_tiled_tma_reduce: a verified reduction of one of the eight kinds. Arguments and errors as
+    `non_exec_tiled_tma_load`."""
+    return _non_exec(descriptor, tile, cta_map, reduce_kind=kind, arch=arch)

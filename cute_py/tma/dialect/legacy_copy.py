@@ -12,52 +12,53 @@ the image of shared memory there if it is not 0, a store reads its tile from the
 from __future__ import annotations
 
 import math
+import operator
 
 from cute_py.argument_checks import expect, expect_choice
+from cute_py.diagnostics import Diagnostic
 from cute_py.errors import EmissionError
 from cute_py.targets import Version, architecture, version_text
 from cute_py.tma.descriptor.formats import TensorMapSwizzle
-from cute_py.tma.dialect.copy_shape import CopyShape
+from cute_py.tma.dialect.copy_shape import CopyShape, row_bytes
+from cute_py.tma.dialect.diagnostics import broken
+
+__all__ = ["legacy_ptx"]
 
 THREADS = 128
 ENTRY = "copy_tile"
 _SWIZZLE_MASK = {TensorMapSwizzle.B32: 1, TensorMapSwizzle.B64: 3, TensorMapSwizzle.B128: 7}
-_SM70_VERSION: Version = (6, 0)
 
 
 def granule_bytes(shape: CopyShape, kind: str) -> int:
     """Bytes that one thread moves with one instruction: 4 with cp.async, else 16 (4 if a row is no multiple of 16)."""
-    row = shape.instruction_box[-1] * shape.dtype.bits // 8
-    return 4 if kind == "cp.async" or row % 16 else 16
+    return 4 if kind == "cp.async" or row_bytes(shape) % 16 else 16
 
 
-def why_not_legacy(shape: CopyShape) -> str | None:
+def check_legacy(shape: CopyShape) -> list[Diagnostic]:
     """Why this copy has no code here: a reduction, a mode other than tile, sub-byte elements, odd rows."""
-    if shape.direction == "reduce":
-        return "a reduction in global memory has no bulk form before sm_90, and none is emitted here"
-    if shape.mode != "tile":
-        return f"mode {shape.mode} is not emitted for architectures without TMA"
-    if shape.dtype.bits % 8:
-        return f"{shape.dtype.name}: elements of less than a byte are not emitted for architectures without TMA"
-    if shape.swizzle not in (*_SWIZZLE_MASK, TensorMapSwizzle.NONE):
-        return f"swizzle {shape.swizzle.name} is not emitted for architectures without TMA"
-    if shape.instruction_box[-1] * shape.dtype.bits // 8 % 4:
-        return "rows of the box must be a multiple of 4 bytes"
-    if shape.origins or shape.offsets:
-        return "the boxes of this atom lie in an order of their own in shared memory"
-    if any(t % b for t, b in zip(shape.tile, shape.instruction_box, strict=True)):
-        return f"tile {shape.tile} is no multiple of the box {shape.instruction_box}"
-    return None
+    box, tile, name = shape.instruction_box, shape.tile, shape.dtype.name
+    without = "not emitted for architectures without TMA"
+    has_swizzle = shape.swizzle in (*_SWIZZLE_MASK, TensorMapSwizzle.NONE)
+    reduce = "a reduction in global memory has no bulk form before sm_90, and none is emitted here"
+    placed = "the boxes of this atom lie in an order of their own in shared memory"
+    return broken(
+        (shape.direction == "reduce", "legacy_direction", reduce),
+        (shape.mode != "tile", "legacy_mode", f"mode {shape.mode} is {without}"),
+        (shape.dtype.bits % 8, "legacy_type", f"{name}: elements of less than a byte are {without}"),
+        (not has_swizzle, "legacy_swizzle", f"swizzle {shape.swizzle.name} is {without}"),
+        (row_bytes(shape) % 4, "legacy_row", "rows of the box must be a multiple of 4 bytes"),
+        (shape.origins or shape.offsets, "legacy_places", placed),
+        (any(map(operator.mod, tile, box)), "legacy_tile", f"tile {tile} is no multiple of the box {box}"),
+    )
 
 
-def _decompose(shape: CopyShape, granule: int) -> list[str]:
-    """From the granule's number: its place in the box, the element coordinates, the offset in shared memory."""
+def _locate(shape: CopyShape, granule: int) -> list[str]:
+    """From the granule's number: its element coordinates, its offset in shared memory (%r_at), its valid bytes (%r_n, 0
+    outside the tensor) and its global address (%rd_g)."""
     box = tuple(reversed(shape.instruction_box))
     counts = tuple(t // b for t, b in zip(reversed(shape.tile), box, strict=True))
     element = shape.dtype.bits // 8
-    row_bytes = box[0] * element
-    per_row = row_bytes // granule
-    per_box = shape.box_bytes // granule
+    per_row, per_box = row_bytes(shape) // granule, shape.box_bytes // granule
     lines = [
         f"div.u32 %r_box, %r_i, {per_box};",
         f"rem.u32 %r_in, %r_i, {per_box};",
@@ -91,13 +92,7 @@ def _decompose(shape: CopyShape, granule: int) -> list[str]:
             f"div.u32 %r_row, %r_row, {box[mode]};",
             f"add.s32 %r_e{mode}, %r_e{mode}, %r_o;",
         ]
-    return lines
-
-
-def _address(shape: CopyShape, granule: int) -> list[str]:
-    """Valid bytes of the granule (0 outside the tensor) in %r_n, its global address in %rd_g."""
-    element = shape.dtype.bits // 8
-    lines = [
+    lines += [
         "sub.s32 %r_n, %r_s0, %r_e0;",
         f"min.s32 %r_n, %r_n, {granule // element};",
         "max.s32 %r_n, %r_n, 0;",
@@ -115,9 +110,29 @@ def _address(shape: CopyShape, granule: int) -> list[str]:
     return lines
 
 
-def _bytewise(load: str, store: str, tail: list[str]) -> list[str]:
-    """Move %r_n bytes one by one, between %rd_g and %r_at."""
+def _move(shape: CopyShape, kind: str, granule: int) -> list[str]:
+    """The instructions that move one granule."""
+    vector = ".v4" if granule == 16 else ""
+    registers = "{%r_v0, %r_v1, %r_v2, %r_v3}" if granule == 16 else "%r_v0"
+    zeros = [f"mov.u32 %r_v{n}, 0;" for n in range(granule // 4)]
+    if kind == "cp.async":
+        return [f"cp.async.ca.shared.global [%r_at], [%rd_g], {granule}, %r_n;"]
+    is_load = shape.direction == "load"
+    if is_load:
+        load, store = f"ld.global.nc{vector}.b32 {registers}, [%rd_g];", f"st.shared{vector}.b32 [%r_at], {registers};"
+        byte = ("ld.global.nc.u8 %r_v0, [%rd_k];", "st.shared.u8 [%r_ak], %r_v0;")
+    else:
+        load = f"ld.shared{vector}.b32 {registers}, [%r_at];"
+        store = f"@%p_all st.global{vector}.b32 [%rd_g], {registers};"
+        byte = ("ld.shared.u8 %r_v0, [%r_ak];", "st.global.u8 [%rd_k], %r_v0;")
     return [
+        # A granule outside the tensor leaves zeros in shared memory, and nothing in global memory.
+        *(zeros if is_load else []),
+        f"setp.eq.s32 %p_all, %r_n, {granule};",
+        f"@%p_all {load}",
+        store,
+        "@%p_all bra $next;",
+        # Fewer bytes than the granule are moved one by one, between %rd_g and %r_at.
         "mov.u32 %r_k, 0;",
         "$byte:",
         "setp.ge.u32 %p_k, %r_k, %r_n;",
@@ -125,73 +140,56 @@ def _bytewise(load: str, store: str, tail: list[str]) -> list[str]:
         "cvt.u64.u32 %rd_k, %r_k;",
         "add.s64 %rd_k, %rd_k, %rd_g;",
         "add.u32 %r_ak, %r_at, %r_k;",
-        load,
-        store,
+        *byte,
         "add.u32 %r_k, %r_k, 1;",
         "bra $byte;",
-        *tail,
     ]
 
 
-def _move(shape: CopyShape, kind: str, granule: int) -> list[str]:
-    """The instructions that move one granule."""
-    vector = ".v4" if granule == 16 else ""
-    registers = "{%r_v0, %r_v1, %r_v2, %r_v3}" if granule == 16 else "%r_v0"
-    zeros = [f"mov.u32 %r_v{n}, 0;" for n in range(granule // 4)]
-    whole = f"setp.eq.s32 %p_all, %r_n, {granule};"
-    if kind == "cp.async":
-        return [f"cp.async.ca.shared.global [%r_at], [%rd_g], {granule}, %r_n;"]
-    if shape.direction == "load":
-        return [
-            *zeros,
-            whole,
-            f"@%p_all ld.global.nc{vector}.b32 {registers}, [%rd_g];",
-            f"st.shared{vector}.b32 [%r_at], {registers};",
-            "@%p_all bra $next;",
-            *_bytewise("ld.global.nc.u8 %r_v0, [%rd_k];", "st.shared.u8 [%r_ak], %r_v0;", []),
-        ]
+def image_lines(shape: CopyShape, value: str, end: str) -> list[str]:
+    """Copy shared memory to p_image, or from it for a store, in 4-byte words, through a register and a predicate."""
+    spaces = ("shared", "global") if shape.direction == "load" else ("global", "shared")
+    at = {"shared": "[%r_ak]", "global": "[%rd_k]"}
+    label = "$spill" if shape.direction == "load" else "$fill"
     return [
-        whole,
-        f"@%p_all ld.shared{vector}.b32 {registers}, [%r_at];",
-        f"@%p_all st.global{vector}.b32 [%rd_g], {registers};",
-        "@%p_all bra $next;",
-        *_bytewise("ld.shared.u8 %r_v0, [%r_ak];", "st.global.u8 [%rd_k], %r_v0;", []),
-    ]
-
-
-def _image(shape: CopyShape, inwards: bool) -> list[str]:
-    """Copy shared memory to p_image, or from it, in 4-byte words; nothing if p_image is 0."""
-    label = "$fill" if inwards else "$spill"
-    move = (
-        ["ld.global.b32 %r_v0, [%rd_k];", "st.shared.b32 [%r_ak], %r_v0;"]
-        if inwards
-        else ["ld.shared.b32 %r_v0, [%r_ak];", "st.global.b32 [%rd_k], %r_v0;"]
-    )
-    return [
-        "setp.eq.s64 %p_out, %rd_image, 0;",
-        f"@%p_out bra {label}_done;",
         "mov.u32 %r_i, %tid.x;",
         f"{label}:",
-        f"setp.ge.u32 %p_k, %r_i, {shape.smem_bytes // 4};",
-        f"@%p_k bra {label}_done;",
+        f"setp.ge.u32 {end}, %r_i, {shape.smem_bytes // 4};",
+        f"@{end} bra {label}_done;",
         "shl.b32 %r_k, %r_i, 2;",
         "add.u32 %r_ak, %r_tile, %r_k;",
         "cvt.u64.u32 %rd_k, %r_k;",
         "add.s64 %rd_k, %rd_k, %rd_image;",
-        *move,
+        f"ld.{spaces[0]}.b32 {value}, {at[spaces[0]]};",
+        f"st.{spaces[1]}.b32 {at[spaces[1]]}, {value};",
         f"add.u32 %r_i, %r_i, {THREADS};",
         f"bra {label};",
         f"{label}_done:",
     ]
 
 
-def _parameters(shape: CopyShape) -> list[tuple[str, str]]:
+def module_lines(
+    version: Version, arch: str, entry: str, parameters: list[str], registers: dict[str, list[str]], body: list[str]
+) -> list[str]:
+    """A module of one kernel that moves a tile: 128 threads, the tile in dynamic shared memory.
+
+    Args:
+        parameters: `.u64 p_base`, ... registers: names, by type ('b32').
+    """
+    declared = (f".reg .{kind} {', '.join(names)};" for kind, names in registers.items())
+    listed = ",\n".join(f"  .param {parameter}" for parameter in parameters)
     return [
-        ("u64", "p_base"),
-        *(("u64", f"p_stride{mode}") for mode in range(1, shape.rank)),
-        *(("u32", f"p_size{mode}") for mode in range(shape.rank)),
-        *(("s32", f"p_coord{mode}") for mode in range(shape.rank)),
-        ("u64", "p_image"),
+        f".version {version_text(version)}",
+        f".target {arch}",
+        ".address_size 64",
+        ".extern .shared .align 1024 .b8 tile[];",
+        f".visible .entry {entry}(\n{listed})",
+        f".reqntid {THREADS}",
+        "{",
+        *declared,
+        *body,
+        "}",
+        "",
     ]
 
 
@@ -202,14 +200,13 @@ def legacy_ptx(shape: CopyShape, arch: str, kind: str = "") -> str:
         arch: any architecture; the text for sm_70 no assembler of CUDA 13 takes.
         kind: "cp.async" or "ldg"; '' takes cp.async from sm_80 on, for loads.
     Raises:
-        EmissionError: no code for this copy (`why_not_legacy`), or cp.async below sm_80 or for a store.
+        EmissionError: no code for this copy (`check_legacy`), or cp.async below sm_80 or for a store.
         InvalidValueError: no such architecture.
     """
     expect(shape, CopyShape, "the shape of a copy")
     target = architecture(arch)
-    why = why_not_legacy(shape)
-    if why is not None:
-        raise EmissionError(why)
+    if found := check_legacy(shape):
+        raise EmissionError(found[0].text)
     kind = expect_choice(kind, ("", "cp.async", "ldg"), "kind") or (
         "cp.async" if target.number >= 80 and shape.direction == "load" else "ldg"
     )
@@ -217,58 +214,47 @@ def legacy_ptx(shape: CopyShape, arch: str, kind: str = "") -> str:
         raise EmissionError(f"cp.async loads from sm_80 on; got a {shape.direction} for {arch}")
     granule = granule_bytes(shape, kind)
     chunks = math.prod(shape.tile) * shape.dtype.bits // 8 // granule
-    parameters = _parameters(shape)
-    loads = [
-        "ld.param.u64 %rd_base, [p_base];",
-        "ld.param.u64 %rd_image, [p_image];",
-        *(f"ld.param.u64 %rd_s{mode}, [p_stride{mode}];" for mode in range(1, shape.rank)),
-        *(f"ld.param.u32 %r_s{mode}, [p_size{mode}];" for mode in range(shape.rank)),
-        *(f"ld.param.s32 %r_c{mode}, [p_coord{mode}];" for mode in range(shape.rank)),
-        "mov.u32 %r_tile, tile;",
+    modes = range(shape.rank)
+    state = [
+        *(("u64", f"stride{mode}", f"%rd_s{mode}") for mode in modes[1:]),
+        *(("u32", f"size{mode}", f"%r_s{mode}") for mode in modes),
+        *(("s32", f"coord{mode}", f"%r_c{mode}") for mode in modes),
     ]
-    names32 = ["box", "in", "col", "row", "at", "x", "b", "o", "n", "k", "ak", "i", "tile", "v0", "v1", "v2", "v3"]
-    names32 += [f"{letter}{mode}" for letter in "sce" for mode in range(shape.rank)]
-    names64 = ["base", "image", "g", "e", "k", *(f"s{mode}" for mode in range(1, shape.rank))]
-    wait = ["cp.async.commit_group;", "cp.async.wait_group 0;"] if kind == "cp.async" else []
-    fill = [*_image(shape, inwards=True), "bar.sync 0;"] if shape.direction == "store" else []
-    spill = ["bar.sync 0;", *_image(shape, inwards=False)] if shape.direction == "load" else []
+    base, image = ("u64", "base", "%rd_base"), ("u64", "image", "%rd_image")
+    names = ["box", "in", "col", "row", "at", "x", "b", "o", "n", "k", "ak", "i", "tile", "v0", "v1", "v2", "v3"]
+    registers = {
+        "b32": [f"%r_{name}" for name in (*names, *(f"{letter}{mode}" for letter in "sce" for mode in modes))],
+        "b64": [f"%rd_{name}" for name in ("base", "image", "g", "e", "k", *(f"s{mode}" for mode in modes[1:]))],
+        "pred": ["%p_out", "%p_k", "%p_all"],
+    }
+    is_load = shape.direction == "load"
+    label = "$spill" if is_load else "$fill"
+    moved = ["setp.eq.s64 %p_out, %rd_image, 0;", f"@%p_out bra {label}_done;", *image_lines(shape, "%r_v0", "%p_k")]
     body = [
-        *loads,
-        *fill,
+        *(f"ld.param.{type_} {register}, [p_{name}];" for type_, name, register in (base, image, *state)),
+        "mov.u32 %r_tile, tile;",
+        *([] if is_load else [*moved, "bar.sync 0;"]),
         "mov.u32 %r_i, %tid.x;",
         "$granule:",
         f"setp.ge.u32 %p_k, %r_i, {chunks};",
         "@%p_k bra $done;",
-        *_decompose(shape, granule),
-        *_address(shape, granule),
+        *_locate(shape, granule),
         *_move(shape, kind, granule),
         "$next:",
         f"add.u32 %r_i, %r_i, {THREADS};",
         "bra $granule;",
         "$done:",
-        *wait,
-        *spill,
+        *(["cp.async.commit_group;", "cp.async.wait_group 0;"] if kind == "cp.async" else []),
+        *(["bar.sync 0;", *moved] if is_load else []),
         "ret;",
     ]
-    version = target.floor or _SM70_VERSION
-    header = ",\n".join(f"  .param .{type_} {name}" for type_, name in parameters)
-    extents = " x ".join(str(extent) for extent in shape.tile)
+    parameters = [f".{type_} p_{name}" for type_, name, _ in (base, *state, image)]
+    version = target.floor or (6, 0)  # of sm_70, for which the newest assembler has none
+    extents = " x ".join(map(str, shape.tile))
     return "\n".join(
         [
             f"// one {extents} tile of {shape.dtype.name} by {kind}, {granule} bytes per thread and instruction;",
             f"// {THREADS} threads, {shape.smem_bytes} bytes of dynamic shared memory",
-            f".version {version_text(version)}",
-            f".target {arch}",
-            ".address_size 64",
-            ".extern .shared .align 1024 .b8 tile[];",
-            f".visible .entry {ENTRY}(\n{header})",
-            f".reqntid {THREADS}",
-            "{",
-            f".reg .b32 {', '.join(f'%r_{name}' for name in names32)};",
-            f".reg .b64 {', '.join(f'%rd_{name}' for name in names64)};",
-            ".reg .pred %p_out, %p_k, %p_all;",
-            *body,
-            "}",
-            "",
+            *module_lines(version, arch, ENTRY, parameters, registers, body),
         ]
     )

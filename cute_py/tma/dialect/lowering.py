@@ -1,11 +1,18 @@
 """`lower(atom, tile_coord, arch)`: one copy through every stage, from the tile view to machine code.
 
 On sm_90 and newer that is the walk of a TMA copy. On older architectures the same copy is emitted with cp.async or
-plain loads, as a whole PTX module. Stages 1 to 5 are traces; stage 6 is text that ptxas takes.
+plain loads, as a whole PTX module. Stages 1 to 5 are traces (`stages`); stage 6 is text that ptxas takes; stage 7 is
+the machine code, if a disassembler is installed.
 
-Stages 6 and 7 of a TMA copy: PTX text that assembles, and the machine code if a disassembler is installed.
+The rewrite between stages 3a and 3 is LowerTMALoadStoreToAsync in its eight phases, on a function that holds any
+number of copies: 1 KernelSpec gate, 2 TMA-eligibility scan, 3 tmaIdx assignment, 4 descriptor bind, 5 async op
+materialization, 6 mbarrier emission, 7 wait sinking, 8 diagnostic finalization. A function without a kernel spec is
+left as it is, with a diagnostic; a copy whose witness is no TMA atom is skipped in phase 2.
 
-Three tables of one lowering: where the byte count is, in which order the coordinates are, in which space all is.
+A kernel has two populations of tensor maps, made on the host and made on the device, each with its own counter. Device
+slots are before host slots in the block of parameters that the kernel gets appended, so that a kernel finds its working
+buffer at a fixed offset. A host map is passed by value, marked `cute_nvgpu.grid_constant`, which is later
+`nvvm.grid_constant`; the marked parameter is 128-byte aligned in .param.
 """
 
 from __future__ import annotations
@@ -16,56 +23,34 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
-from cute_py.argument_checks import expect, expect_fields, expect_having, expect_integer
+from cute_py.argument_checks import expect, expect_having, expect_integer, record
+from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CoordinateError, DeviceError, TmaBuildError, given
 from cute_py.ptx.assembler import assemble_module, find_ptxas
 from cute_py.ptx.render import ptx
 from cute_py.targets import NEWEST_VERSION, Version, architecture, version_text
+from cute_py.tma.dialect import stages as texts
 from cute_py.tma.dialect.copy_shape import CopyShape, Witness, choose_witness, copy_shape_of
+from cute_py.tma.dialect.diagnostics import broken, check_stages
 from cute_py.tma.dialect.legacy_copy import legacy_ptx
-from cute_py.tma.dialect.phases import KernelFunction, PhaseTrace, run_phases
-from cute_py.tma.dialect.stage_verifiers import verify_copy
-from cute_py.tma.dialect.stages import (
-    INNER_FIRST,
-    OUTER_FIRST,
-    FlowRow,
-    OrderRow,
-    SpaceRow,
-    Stage,
-    extents_text,
-    intrinsic_name,
-    names_of,
-    opcode_name,
-    stage1_text,
-    stage2_text,
-    stage3_legacy_text,
-    stage3_text,
-    stage3a_text,
-    stage4_text,
-    stage5_text,
-)
+from cute_py.tma.dialect.stages import FlowRow, OrderRow, SpaceRow, Stage, names_of
 
-SASS_OPCODES: dict[str, str] = {
-    "load": "UTMALDG",
-    "store": "UTMASTG",
-    "reduce": "UTMAREDG",
-    "prefetch": "UTMAPF",
-    "bulk.load": "UBLKCP",
-    "bulk.store": "UBLKCP",
-}
-"""Form -> the machine instruction that it becomes. Source: CUDA Binary Utilities 13.0, Hopper instruction set."""
+__all__ = ["KernelFunction", "Lowering", "PhaseTrace", "lower", "run_phases"]
 
-_CLASSES = (("rd", "b64"), ("r", "b32"), ("h", "b16"), ("p", "pred"))
+SASS_OPCODES: Final = {"load": "UTMALDG", "store": "UTMASTG", "reduce": "UTMAREDG"}
+"""Direction -> the machine instruction that it becomes. Source: CUDA Binary Utilities 13.0, Hopper instruction set."""
+
+_CLASSES: Final = (("rd", "b64"), ("r", "b32"), ("h", "b16"), ("p", "pred"))
+"""Prefix of a register's name -> its type."""
 
 
 def _instruction(shape: CopyShape, coords: list[str], address: str, arch: str | None) -> str:
     """The instruction for one box, on lines of its own with comments."""
-    n = names_of(shape)
-    operands: dict[str, object] = {"tensor": f"%rd_desc_{n.small}", "coords": coords}
+    operands: dict[str, object] = {"tensor": f"%rd_desc_{names_of(shape).small}", "coords": coords}
     modifiers: dict[str, object] = {"dim": shape.rank, "mode": shape.mode, "cache_hint": shape.cache_hint}
     if shape.cache_hint:
         operands["policy"] = "%rd_policy"
@@ -86,14 +71,12 @@ def _instruction(shape: CopyShape, coords: list[str], address: str, arch: str | 
             modifiers["op"] = shape.reduce_kind
         comments = ["destination: descriptor + coords (inner-axis first)", "source: SMEM address of tile"]
     comments += ["L2 cache policy"] * shape.cache_hint
-    form = shape.direction
-    text = ptx(form, operands=operands, arch=arch, **modifiers)  # type: ignore[arg-type]
+    text = ptx(shape.direction, operands=operands, arch=arch, **modifiers)  # type: ignore[arg-type]
     mnemonic, tail = text.rstrip(";").split(" ", 1)
     parts = re.findall(r"\[[^\]]*\]|\{[^}]*\}|[^,\s]+", tail)
-    lines = [mnemonic]
-    for index, (part, comment) in enumerate(zip(parts, comments, strict=True)):
-        lines.append(f"{part}{';' if index == len(parts) - 1 else ','} // {comment}")
-    return "\n".join(lines)
+    ends = [*[","] * (len(parts) - 1), ";"]
+    lines = [f"{part}{end} // {comment}" for part, end, comment in zip(parts, ends, comments, strict=True)]
+    return "\n".join([mnemonic, *lines])
 
 
 def stage6_text(shape: CopyShape, arch: str | None = None) -> str:
@@ -102,21 +85,16 @@ def stage6_text(shape: CopyShape, arch: str | None = None) -> str:
     Raises:
         EmissionError: `arch` does not have the instruction.
     """
-    n = names_of(shape)
-    lines = []
-    title = {"load": "load", "store": "store", "reduce": f"reduce ({shape.reduce_kind})"}[shape.direction]
-    if shape.direction == "load":
-        lines += [
+    is_load = shape.direction == "load"
+    title = f"reduce ({shape.reduce_kind})" if shape.direction == "reduce" else shape.direction
+    base = "%rd_smem_dst" if is_load else "%rd_smem_src"
+    lines = ["// ---- writes of the tile become visible to the asynchronous proxy", "fence.proxy.async.shared::cta;"]
+    if is_load:
+        lines = [
             f"// ---- mbarrier publishes the {shape.transaction_bytes}-byte expectation",
             f"mbarrier.arrive.expect_tx.shared.b64 _, [%rd_mbar], {shape.transaction_bytes};",
         ]
-    else:
-        lines += [
-            "// ---- writes of the tile become visible to the asynchronous proxy",
-            "fence.proxy.async.shared::cta;",
-        ]
-    base = "%rd_smem_dst" if shape.direction == "load" else "%rd_smem_src"
-    names = [f"%r_{coord[1:]}" for coord in n.inner_first(shape)]
+    names = [f"%r_{coord[1:]}" for coord in names_of(shape).inner]
     for box in range(shape.num_boxes):
         coords = []
         for name, start in zip(names, shape.instruction_origin(box), strict=True):
@@ -124,61 +102,36 @@ def stage6_text(shape: CopyShape, arch: str | None = None) -> str:
                 lines.append(f"add.s32 {name}_{box}, {name}, {start};")
             coords.append(f"{name}_{box}" if start else name)
         address = base
-        if shape.box_offset(box):
+        if offset := shape.box_offset(box):
             address = f"{base}_{box}"
-            lines.append(f"add.s64 {address}, {base}, {shape.box_offset(box)};")
+            lines.append(f"add.s64 {address}, {base}, {offset};")
         which = f", box {box} of {shape.num_boxes}" if shape.num_boxes > 1 else ""
-        lines.append(f"// ---- TMA bulk-tensor {shape.rank}D {title}{which}")
-        lines.append(_instruction(shape, coords, address, arch))
-    if shape.direction != "load":
+        lines += [f"// ---- TMA bulk-tensor {shape.rank}D {title}{which}", _instruction(shape, coords, address, arch)]
+    if not is_load:
         lines += ["cp.async.bulk.commit_group;", "cp.async.bulk.wait_group.read 0;"]
     return "\n".join(lines)
-
-
-def wait_text(parity: str = "%r_parity") -> str:
-    """The consumer's wait: it releases when the phase flips, that is when all arrivals and all bytes are in."""
-    return "\n".join(
-        [
-            "$wait:",
-            f"mbarrier.try_wait.parity.shared::cta.b64 %p_done, [%rd_mbar], {parity};",
-            "@!%p_done bra $wait;",
-        ]
-    )
 
 
 def module_of(text: str, arch: str, version: Version = NEWEST_VERSION) -> str:
     """A PTX module around a piece of text: every register in it is declared by the prefix of its name."""
     names = sorted(set(re.findall(r"%(\w+)", text)))
-    declared = []
-    for name in names:
-        found = next((bits for prefix, bits in _CLASSES if re.fullmatch(rf"{prefix}(_\w+|\d+)", name)), None)
-        if found is not None:
-            declared.append(f".reg .{found} %{name};")
-    body = "\n".join([*declared, text])
+    kinds = [(name, bits) for name in names for prefix, bits in _CLASSES if re.fullmatch(rf"{prefix}(_\w+|\d+)", name)]
+    body = "\n".join([*(f".reg .{bits} %{name};" for name, bits in kinds), text])
     return (
         f".version {version_text(version)}\n.target {arch}\n.address_size 64\n"
         f".visible .entry lowered()\n{{\n{body}\nret;\n}}\n"
     )
 
 
-def find_disassembler() -> Path | None:
-    """nvdisasm, else cuobjdump, on PATH; None if neither is there."""
-    for name in ("nvdisasm", "cuobjdump"):
-        found = shutil.which(name)
-        if found is not None:
-            return Path(found)
-    return None
-
-
-def stage7_text(text: str, arch: str, form: str) -> tuple[str, tuple[str, ...]]:
+def stage7_text(text: str, arch: str, direction: str) -> tuple[str, tuple[str, ...]]:
     """The machine code of stage 6's text, and notes: disassembled if the tools are there, else what is expected.
 
     Raises:
         DeviceError: ptxas is there and refuses the text.
     """
-    notes = (f"expected machine instruction: {SASS_OPCODES[form]} (CUDA Binary Utilities)",)
-    disassembler = find_disassembler()
-    if disassembler is None or find_ptxas() is None:
+    notes = (f"expected machine instruction: {SASS_OPCODES[direction]} (CUDA Binary Utilities)",)
+    tool = shutil.which("nvdisasm") or shutil.which("cuobjdump")
+    if tool is None or find_ptxas() is None:
         return "// not disassembled: needs ptxas and one of nvdisasm, cuobjdump on PATH", notes
     accepted, messages, cubin = assemble_module(module_of(text, arch), arch)
     if not accepted:
@@ -186,110 +139,140 @@ def stage7_text(text: str, arch: str, form: str) -> tuple[str, tuple[str, ...]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "lowered.cubin"
         path.write_bytes(cubin)
-        options = ["-c"] if disassembler.name == "nvdisasm" else ["-sass"]
-        done = subprocess.run([str(disassembler), *options, str(path)], capture_output=True, text=True, check=False)
+        option = "-c" if Path(tool).name == "nvdisasm" else "-sass"
+        done = subprocess.run([tool, option, str(path)], capture_output=True, text=True, check=False)
     return done.stdout.strip() or done.stderr.strip(), notes
 
 
-def transaction_flow(shape: CopyShape) -> tuple[FlowRow, ...]:
-    """The byte count through the stages: implicit up to 2, an attribute at 3, then an operand.
+def check_counters(host: Sequence[int], device: Sequence[int], num_host: int, num_device: int) -> list[Diagnostic]:
+    """Do the counters agree with the indices in use?
 
-    Source: TMA load walkthrough, transaction-byte count. A store has none: its completion is a bulk group.
+    >>> print(*check_counters([0, 1], [], num_host=1, num_device=0))
+    tmaIdx exceed tmaHostNum.
     """
-    if shape.direction != "load":
-        return ()
-    tile, count = extents_text(shape), shape.transaction_bytes
-    return (
-        FlowRow("1 — cuda_tile", "implicit", f"tile shape <{tile}>", "derived at lower time"),
-        FlowRow("2 — nv_tileaa", "implicit", f"tensor shape <{tile}> plus CopyAtom witness", "derived at lower time"),
-        FlowRow(
-            "3 — nv_tileas",
-            "explicit attr",
-            f"tx_count = {count} : i32 on async.tiled_tma_load",
-            "computed by LowerTMALoadStoreToAsync phase 5",
-        ),
-        FlowRow(
-            "4 — LLVM IR",
-            "explicit i32 operand",
-            "argument to llvm.nvvm.mbarrier.arrive.expect_tx.shared",
-            "folded from tx_count attribute",
-        ),
-        FlowRow(
-            "5 — NVPTX MIR",
-            "explicit immediate",
-            "operand to MBARRIER_ARRIVE_EXPECT_TX_SHARED",
-            "selected through ISelDAG",
-        ),
-        FlowRow(
-            "6 — PTX text",
-            "explicit literal",
-            "last operand to mbarrier.arrive.expect_tx.shared.b64",
-            "rendered by AsmPrinter",
-        ),
+    return broken(
+        (any(not 0 <= index < num_host for index in host), "counters.host", ""),
+        (any(not 0 <= index < num_device for index in device), "counters.device", ""),
     )
 
 
-def coordinate_orders(shape: CopyShape) -> tuple[OrderRow, ...]:
-    """The coordinate order at each stage; it turns round once, between 3 and 4."""
-    n = names_of(shape)
-    outer, inner = n.coord_list(), f"[{', '.join(n.inner_first(shape))}]"
-    verb = {"load": "load", "store": "store", "reduce": "reduce"}[shape.direction]
-    view = "load_view_tko" if shape.direction == "load" else "store_view_tko"
-    tiled = "tiled_load" if shape.direction == "load" else "tiled_store"
-    return (
-        OrderRow(
-            f"1 — cuda_tile.{view}",
-            f"{OUTER_FIRST} {outer}",
-            "matches Python-style tile indexing in the frontend bytecode",
-        ),
-        OrderRow(
-            f"2 — nv_tileaa.{tiled}",
-            f"{OUTER_FIRST} {outer}",
-            "preserved verbatim through Part-B rewrite for SSA-edge stability",
-        ),
-        OrderRow(
-            f"3 — nv_tileas.async.tiled_tma_{verb}",
-            f"{OUTER_FIRST} {outer}",
-            "layout-assignment writes coordinates in row-major order",
-        ),
-        OrderRow(
-            f"4 — {intrinsic_name(shape).removeprefix('llvm.')}",
-            f"{INNER_FIRST} {inner}",
-            "matches the PTX instruction operand order",
-        ),
-        OrderRow(f"5 — {opcode_name(shape)}", f"{INNER_FIRST} {inner}", "survives ISel verbatim"),
-        OrderRow(
-            "6 — " + ("cp.reduce.async.bulk.tensor" if shape.direction == "reduce" else "cp.async.bulk.tensor"),
-            f"{INNER_FIRST} {inner}",
-            "PTX consumes inner-axis-first",
-        ),
-    )
+MISSING_SPEC = "LowerTMALoadStoreToAsync: missing or invalid KernelSpecAttr on function"
+PHASES = (
+    "KernelSpec gate",
+    "TMA-eligibility scan",
+    "tmaIdx assignment",
+    "descriptor bind",
+    "async op materialization",
+    "mbarrier emission",
+    "wait sinking",
+    "diagnostic finalization",
+)
+"""The names of the phases, in order."""
 
 
-def address_spaces(shape: CopyShape) -> tuple[SpaceRow, ...]:
-    """The address space of each operand at each stage."""
-    n = names_of(shape)
-    mark = (
-        "space-1 (global), made on the device"
-        if shape.device_descriptor
-        else "space-1 (global), with grid_constant mark routing it to .param"
-    )
-    role = "Source" if shape.direction == "load" else "Destination"
-    other = "Destination" if shape.direction == "load" else "Source"
-    rows = [
-        SpaceRow(f"{role} tensor %{n.tensor}", "space-1 (global) at every stage"),
-        SpaceRow(f"TMA descriptor %desc_{n.small}", mark),
-        SpaceRow(f"{other} tile (SMEM)", "space-3 (shared) starting at Stage 3, allocated from global_smem"),
-    ]
-    if shape.direction == "load":
-        rows.append(
-            SpaceRow(f"Mbarrier slot %mbar_{n.small}", "space-3 (shared), 64-bit aligned, lives in global_smem")
-        )
-    rows.append(SpaceRow("Loop iterator / coordinates", "space-0 (generic register)"))
-    return tuple(rows)
+@record
+class KernelFunction:
+    """What the pass reads: the kernel spec's architecture (None: no attribute), the copies, the counters.
+
+    num_host_tmas, num_device_tmas: the function's counters if they are set already; None lets phase 3 set them.
+    """
+
+    arch: str | None
+    copies: tuple[CopyShape, ...]
+    num_host_tmas: int | None = None
+    num_device_tmas: int | None = None
+    allow_tma: bool = True
 
 
 @dataclass(frozen=True, slots=True)
+class Phase:
+    """What one phase did: its number and name, one line per copy or decision."""
+
+    number: int
+    name: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BoundCopy:
+    """A copy that became asynchronous: its index in its population, and whether the map is made on the device."""
+
+    shape: CopyShape
+    witness: Witness
+    tma_index: int
+
+    @property
+    def origin(self) -> str:
+        return "device" if self.shape.device_descriptor else "host"
+
+
+@record
+class PhaseTrace:
+    """The outcome: phases in order, the copies that were rewritten, the counters, diagnostics.
+
+    `rewritten` is empty and one diagnostic is there if the gate stopped the pass.
+    """
+
+    phases: tuple[Phase, ...]
+    rewritten: tuple[BoundCopy, ...]
+    num_host_tmas: int
+    num_device_tmas: int
+    diagnostics: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = []
+        for phase in self.phases:
+            lines.append(f"phase {phase.number}: {phase.name}")
+            lines += [f"  {line}" for line in phase.lines]
+        return "\n".join(lines + [f"diagnostic: {text}" for text in self.diagnostics])
+
+
+def run_phases(function: KernelFunction) -> PhaseTrace:
+    """Run the pass.
+
+    >>> print(run_phases(KernelFunction(None, ())).diagnostics[0])
+    LowerTMALoadStoreToAsync: missing or invalid KernelSpecAttr on function
+
+    Raises:
+        InvalidValueError: the architecture is not known.
+    """
+    expect(function, KernelFunction, "a kernel")
+    if function.arch is None:
+        return PhaseTrace((Phase(1, PHASES[0], (MISSING_SPEC,)),), (), 0, 0, (MISSING_SPEC,))
+    chosen = [(shape, choose_witness(shape, function.arch, allow_tma=function.allow_tma)) for shape in function.copies]
+    counts = {"host": 0, "device": 0}
+    bound = []
+    for shape, witness in chosen:
+        if witness.is_tma:  # phase 3 counts each population from zero, in program order
+            origin = "device" if shape.device_descriptor else "host"
+            bound.append(BoundCopy(shape, witness, counts[origin]))
+            counts[origin] += 1
+    num_host = counts["host"] if function.num_host_tmas is None else function.num_host_tmas
+    num_device = counts["device"] if function.num_device_tmas is None else function.num_device_tmas
+    diagnostics = [d.text for d in check_counters(range(counts["host"]), range(counts["device"]), num_host, num_device)]
+    for copy in bound:
+        diagnostics += [f"stage {stage}: {text}" for stage, found in check_stages(copy.shape).items() for text in found]
+    named = [(f"%{names_of(copy.shape).small}", copy) for copy in bound]
+    loads = [(name, copy.shape.transaction_bytes) for name, copy in named if copy.shape.direction == "load"]
+    lines: tuple[tuple[str, ...], ...] = (
+        (f"nv_tileaa.kernel_spec is there: {function.arch}",),
+        tuple(f"{witness.name}: {'TMA' if witness.is_tma else 'skipped, no TMA atom'}" for _, witness in chosen),
+        (
+            *(f"{name}: tmaIdx = {copy.tma_index} ({copy.origin})" for name, copy in named),
+            f"nv_tileas.num-host-tmas = {num_host}",
+            f"nv_tileas.num-device-tmas = {num_device}",
+        ),
+        tuple(f"%desc_{name[1:]}: {copy.origin} descriptor" for name, copy in named),
+        tuple(f"{texts.stage3_text(copy.shape, copy.tma_index).splitlines()[-1]} {name}" for name, copy in named),
+        tuple(f"{name}: one slot, count = 1, expects {count} bytes" for name, count in loads),
+        tuple(f"{name}: mbarrier.try_wait.parity before the first use of the tile" for name, _ in loads),
+        (f"{len(diagnostics)} diagnostics",),
+    )
+    phases = tuple(Phase(number, name, text) for number, (name, text) in enumerate(zip(PHASES, lines, strict=True), 1))
+    return PhaseTrace(phases, tuple(bound), num_host, num_device, tuple(diagnostics))
+
+
+@record
 class Lowering:
     """One copy, lowered.
 
@@ -306,10 +289,7 @@ class Lowering:
     orders: tuple[OrderRow, ...]
     spaces: tuple[SpaceRow, ...]
     phases: PhaseTrace | None
-    element_coords: tuple[int, ...] | None = field(default=None)
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
+    element_coords: tuple[int, ...] | None = None
 
     def stage(self, number: str) -> Stage:
         """The stage of that number ("1", "3a", "6").
@@ -349,17 +329,14 @@ class Lowering:
         parts += [f"  {reason}" for reason in self.witness.reasons]
         if self.element_coords is not None:
             parts.append(f"  first element of the tile, innermost first: {self.element_coords}")
-        text = ["\n".join(parts), *(str(stage) for stage in self.stages)]
+        text = ["\n".join(parts), *map(str, self.stages)]
         if self.phases is not None:
             text.append(f"LowerTMALoadStoreToAsync\n{self.phases}")
-        if self.flow:
-            rows = "\n".join(f"  {row.stage} | {row.form} | {row.carrier} | {row.source}" for row in self.flow)
-            text.append(f"Transaction-byte count\n{rows}")
-        if self.orders:
-            rows = "\n".join(f"  {row.stage} | {row.order} | {row.why}" for row in self.orders)
-            text.append(f"Coordinate order\n{rows}")
-        rows = "\n".join(f"  {row.operand} | {row.trail}" for row in self.spaces)
-        return "\n\n".join([*text, f"Address spaces\n{rows}"])
+        flow = [f"  {row.stage} | {row.form} | {row.carrier} | {row.source}" for row in self.flow]
+        orders = [f"  {row.stage} | {row.order} | {row.why}" for row in self.orders]
+        spaces = [f"  {row.operand} | {row.trail}" for row in self.spaces]
+        tables = (("Transaction-byte count", flow), ("Coordinate order", orders), ("Address spaces", spaces))
+        return "\n\n".join([*text, *("\n".join([title, *rows]) for title, rows in tables if rows)])
 
     def print(self, file: TextIO | None = None) -> None:
         """Write the whole trace."""
@@ -368,55 +345,42 @@ class Lowering:
         print(self, file=sys.stdout if file is None else file)
 
 
-def _element_coords(shape: CopyShape, tile_coord: tuple[int, ...] | None) -> tuple[int, ...] | None:
-    if tile_coord is None:
-        return None
-    coords = tuple(tile_coord) if isinstance(tile_coord, Sequence) else (tile_coord,)
-    coords = tuple([expect_integer(c, "a coordinate of a tile") for c in coords])
-    if len(coords) != shape.rank:
-        raise CoordinateError(f"expects {shape.rank} coordinates, but got {len(coords)}")
-    return tuple(c * t for c, t in zip(coords, shape.tile, strict=True))[::-1]
-
-
-def _tma_stages(shape: CopyShape, witness: Witness, arch: str, checked: dict[str, tuple[str, ...]]) -> list[Stage]:
+def _tma_stages(shape: CopyShape, arch: str, checked: dict[str, tuple[str, ...]]) -> list[Stage]:
+    """Stages 3 to 7."""
     n = names_of(shape)
-    outer, inner = n.coord_list(), f"[{', '.join(n.inner_first(shape))}]"
-    count = str(shape.transaction_bytes)
-    is_load = shape.direction == "load"
-    explicit = [
-        ("explicit attr", f"tx_count = {count} : i32"),
-        ("explicit i32 operand", f"llvm.nvvm.mbarrier.arrive.expect_tx.shared, {count}"),
-        ("explicit immediate", f"MBARRIER_ARRIVE_EXPECT_TX_SHARED, {count}"),
-        ("explicit literal", f"mbarrier.arrive.expect_tx.shared.b64, {count}"),
-    ]
-    if not is_load:
-        explicit = [("none: completion by bulk group", "")] * 4
-    split: tuple[str, ...] = (shape.was_split,) if shape.was_split else ()
-    if shape.multicast > 1 and shape.origins:
-        split = (
-            *split,
-            f"the boxes are the slice of the first of {shape.multicast} CTAs; each receives the whole tile",
-        )
-    origin = (
-        "descriptor made on the device: the sequence of tensormap.replace with its fences"
-        if shape.device_descriptor
-        else "descriptor made on the host: a .param slot marked cute_nvgpu.grid_constant, lifted to nvvm.grid_constant"
+    outer, inner = (n.outer_list, texts.OUTER_FIRST), (n.inner_list, texts.INNER_FIRST)
+    count = shape.transaction_bytes
+    carriers = (
+        f"tx_count = {count} : i32",
+        f"llvm.nvvm.mbarrier.arrive.expect_tx.shared, {count}",
+        f"MBARRIER_ARRIVE_EXPECT_TX_SHARED, {count}",
+        f"mbarrier.arrive.expect_tx.shared.b64, {count}",
     )
+    forms = [row.form for row in texts.transaction_flow(shape)[2:]]
+    held = list(zip(forms, carriers, strict=True)) if forms else [("none: completion by bulk group", "")] * 4
+    notes = [shape.was_split] if shape.was_split else []
+    if shape.multicast > 1 and shape.origins:
+        first = f"the boxes are the slice of the first of {shape.multicast} CTAs"
+        notes.append(f"{first}; each receives the whole tile")
+    host = "descriptor made on the host: a .param slot marked cute_nvgpu.grid_constant, lifted to nvvm.grid_constant"
+    device = "descriptor made on the device: the sequence of tensormap.replace with its fences"
+    notes.append(device if shape.device_descriptor else host)
     token = f"the token %tok_{n.small} becomes the constant i32 0: an ordering edge without hardware state"
     scale = "the coordinate of an instruction is in elements: tile coordinate x tile extent"
     text6 = stage6_text(shape, arch)
     text7, notes7 = stage7_text(text6, arch, shape.direction)
     found = (*checked["3b"], *checked["3c"])
     return [
-        Stage("3", "nv_tileas", stage3_text(shape), outer, OUTER_FIRST, *explicit[0], (*split, origin), found),
-        Stage("4", "LLVM IR", stage4_text(shape), inner, INNER_FIRST, *explicit[1], (token, scale)),
-        Stage("5", "NVPTX MIR", stage5_text(shape), inner, INNER_FIRST, *explicit[2]),
-        Stage("6", "PTX text", text6, inner, INNER_FIRST, *explicit[3]),
+        Stage("3", "nv_tileas", texts.stage3_text(shape), *outer, *held[0], tuple(notes), found),
+        Stage("4", "LLVM IR", texts.stage4_text(shape), *inner, *held[1], (token, scale)),
+        Stage("5", "NVPTX MIR", texts.stage5_text(shape), *inner, *held[2]),
+        Stage("6", "PTX text", text6, *inner, *held[3]),
         Stage("7", "SASS", text7, notes=notes7),
     ]
 
 
 def _legacy_stages(shape: CopyShape, witness: Witness, arch: str) -> list[Stage]:
+    """Stages 3 to 6."""
     asynchronous = witness.row.stage3 == "nv_tileas.async.cp_async" and shape.direction == "load"
     if asynchronous:
         llvm = "call void @llvm.nvvm.cp.async.ca.shared.global.4(ptr addrspace(3) %dst, ptr addrspace(1) %src)"
@@ -430,7 +394,7 @@ def _legacy_stages(shape: CopyShape, witness: Witness, arch: str) -> list[Stage]
     text6 = legacy_ptx(shape, arch, "cp.async" if asynchronous else "ldg")
     note = "every thread computes its addresses; no descriptor, no barrier, no transaction bytes"
     return [
-        Stage("3", "nv_tileas", stage3_legacy_text(shape, witness), notes=(note,)),
+        Stage("3", "nv_tileas", texts.stage3_legacy_text(shape, witness), notes=(note,)),
         Stage("4", "LLVM IR", llvm),
         Stage("5", "NVPTX MIR", mir),
         Stage("6", "PTX text", text6),
@@ -461,38 +425,28 @@ def lower(
     """
     shape = copy_shape_of(atom)
     architecture(arch)
-    coords = _element_coords(shape, tile_coord)
+    coords = None
+    if tile_coord is not None:
+        tiles = tuple(tile_coord) if isinstance(tile_coord, Sequence) else (tile_coord,)
+        tiles = tuple([expect_integer(c, "a coordinate of a tile") for c in tiles])
+        if len(tiles) != shape.rank:
+            raise CoordinateError(f"expects {shape.rank} coordinates, but got {len(tiles)}")
+        coords = tuple(c * t for c, t in zip(tiles, shape.tile, strict=True))[::-1]
     witness = choose_witness(shape, arch, allow_tma=allow_tma)
-    checked = verify_copy(shape)
-    n = names_of(shape)
-    outer = n.coord_list()
+    checked = check_stages(shape)
+    order = (names_of(shape).outer_list, texts.OUTER_FIRST)
     implicit = ("implicit", "tile shape and element type") if shape.direction == "load" else ("", "")
-    stages = [
-        Stage("1", "cuda_tile", stage1_text(shape), outer, OUTER_FIRST, *implicit, checked=checked["1"]),
-        Stage("2", "nv_tileaa", stage2_text(shape, witness), outer, OUTER_FIRST, *implicit, checked=checked["2"]),
-        Stage(
-            "3a",
-            "nv_tileas before the rewrite",
-            stage3a_text(shape, witness),
-            outer,
-            OUTER_FIRST,
-            *implicit,
-            checked=checked["3a"],
-        ),
-    ]
-    if witness.is_tma:
-        stages += _tma_stages(shape, witness, arch, checked)
-        phases = run_phases(KernelFunction(arch, (shape,), allow_tma=allow_tma))
-        return Lowering(
-            shape,
-            arch,
-            witness,
-            tuple(stages),
-            transaction_flow(shape),
-            coordinate_orders(shape),
-            address_spaces(shape),
-            phases,
-            coords,
-        )
-    stages += _legacy_stages(shape, witness, arch)
-    return Lowering(shape, arch, witness, tuple(stages), (), (), address_spaces(shape)[::2], None, coords)
+    traces = (
+        ("1", "cuda_tile", texts.stage1_text(shape)),
+        ("2", "nv_tileaa", texts.stage2_text(shape, witness)),
+        ("3a", "nv_tileas before the rewrite", texts.tiled_copy_text(shape, witness, "nv_tileas")),
+    )
+    walked = [Stage(*trace, *order, *implicit, checked=checked[trace[0]]) for trace in traces]
+    spaces = texts.address_spaces(shape)
+    if not witness.is_tma:
+        walked += _legacy_stages(shape, witness, arch)
+        return Lowering(shape, arch, witness, tuple(walked), (), (), spaces[::2], None, coords)
+    walked += _tma_stages(shape, arch, checked)
+    tables = (texts.transaction_flow(shape), texts.coordinate_orders(shape), spaces)
+    phases = run_phases(KernelFunction(arch, (shape,), allow_tma=allow_tma))
+    return Lowering(shape, arch, witness, tuple(walked), *tables, phases, coords)

@@ -19,6 +19,8 @@ from cute_py.layout.trees import check_depth
 from cute_py.tensor.pointers import Pointer, TmemPointer
 from cute_py.tensor.tensor import Tensor
 
+__all__ = ["type_text"]
+
 
 def leaf_text(leaf: Any, known: bool = True) -> str:
     """One number or basis element.
@@ -29,10 +31,8 @@ def leaf_text(leaf: Any, known: bool = True) -> str:
     >>> leaf_text(Int(64)), leaf_text(64), leaf_text(64, known=False)
     ('64', '64', '?')
     """
-    if isinstance(leaf, Int):
-        return integer_text(int(leaf))
     if isinstance(leaf, int):
-        return integer_text(leaf) if known else "?"
+        return integer_text(int(leaf)) if known or isinstance(leaf, Int) else "?"
     if hasattr(leaf, "modes") and hasattr(leaf, "value"):
         return leaf_text(leaf.value, known) + "".join(f"@{mode}" for mode in reversed(leaf.modes))
     if is_symbolic(leaf):
@@ -76,7 +76,7 @@ def type_text(value: Any, known: bool = True) -> str:
 
     >>> type_text(Layout((Int(64), Int(32)), (Int(32), Int(1))))
     '!cute.layout<"(64,32):(32,1)">'
-    >>> from cute_py.tensor.tensors import make_identity_tensor
+    >>> from cute_py.tensor.tensor import make_identity_tensor
     >>> type_text(make_identity_tensor((1024, 256)))
     '!cute.coord_tensor<"(0,0)", "(1024,256):(1@0,1@1)">'
     """

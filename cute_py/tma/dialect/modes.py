@@ -1,16 +1,41 @@
-"""The modes of the partition verifier: how a tile is loaded, how it is stored, how it is reduced.
+"""The modes of the dialect: how a tile is loaded, stored, reduced and cached, and which architectures have what.
 
 Names and numbers are those of the TMA Atoms reference page. Its load modes are instruction variants of one tiled load;
 the im2col walk of the hardware (`.im2col::w`, `.im2col::w::128`) has similar names and is something else.
+
+Cache modes are the cache operators of ordinary loads and stores (`load_cache_mode<cg>`). A TMA copy passes no L1, so
+caching at L2 is what it does anyway; what is left of an operator is how long the line should stay in L2, and that is
+the 64-bit operand of `.L2::cache_hint`. Modes without such a wish have no operand.
+
+The partition verifier takes all eight reductions for any element type, as the page does; a copy that the hardware would
+trap on is refused when it is lowered, by `REDUCTION_TYPES`.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import Any, Final, TypeVar
 
+from cute_py.argument_checks import expect, record
+from cute_py.diagnostics import Diagnostic
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
+
+__all__ = [
+    "CACHE_MODES",
+    "CacheMode",
+    "L2Policy",
+    "REDUCTION_TYPES",
+    "TmaLoadMode",
+    "TmaReduceKind",
+    "TmaStoreMode",
+    "as_cache_mode",
+    "as_load_mode",
+    "as_reduce_kind",
+    "as_store_mode",
+    "why_not_reduction",
+]
 
 
 class TmaLoadMode(IntEnum):
@@ -86,6 +111,52 @@ class TmaReduceKind(IntEnum):
         return self.name.lower()
 
 
+@dataclass(frozen=True, slots=True)
+class ReductionTypes:
+    """A kind and the element types that it executes on; on other types of whole bytes it traps."""
+
+    kind: TmaReduceKind
+    dtypes: tuple[str, ...]
+    source: str = "measured on NVIDIA H200, driver 580.159.04"
+
+
+_INTEGERS: Final = ("uint32", "int32", "uint64")
+_ADDS: Final = (*_INTEGERS, "float16", "bfloat16", "float32", "float64", "tfloat32")
+_ORDERED: Final = (*_INTEGERS, "int64", "float16", "bfloat16")
+
+REDUCTION_TYPES: Final[tuple[ReductionTypes, ...]] = (
+    ReductionTypes(TmaReduceKind.ADD, _ADDS),
+    ReductionTypes(TmaReduceKind.MIN, _ORDERED),
+    ReductionTypes(TmaReduceKind.MAX, _ORDERED),
+    ReductionTypes(TmaReduceKind.INC, ("uint32",)),
+    ReductionTypes(TmaReduceKind.DEC, ("uint32",)),
+    ReductionTypes(TmaReduceKind.AND, _INTEGERS),
+    ReductionTypes(TmaReduceKind.OR, _INTEGERS),
+    ReductionTypes(TmaReduceKind.XOR, _INTEGERS),
+)
+"""In the order of the enum's numbers."""
+
+
+def check_reduction(kind: TmaReduceKind, dtype: str) -> list[Diagnostic]:
+    """Does the hardware reduce this element type so?"""
+    types = REDUCTION_TYPES[kind].dtypes
+    if dtype in types:
+        return []
+    text = f"reduction {kind.name} of {dtype}; the hardware has it for {', '.join(types)}"
+    return [Diagnostic("reduction_type", text=text, source=REDUCTION_TYPES[kind].source)]
+
+
+def why_not_reduction(kind: TmaReduceKind, dtype: str) -> str | None:
+    """Why a reduction does not run on an element type, or None. Deprecated: `lower_tma_store` lists what it refuses.
+
+    >>> why_not_reduction(TmaReduceKind.INC, "int32")
+    'reduction INC of int32; the hardware has it for uint32'
+    """
+    expect(kind, TmaReduceKind, "a reduction")
+    expect(dtype, str, "the name of an element type")
+    return next((d.text for d in check_reduction(kind, dtype)), None)
+
+
 TILED_LOAD_SPELLINGS: Final = ("tiled", "tma_load_mode<tiled>", "#cute_nvgpu.tma_load_mode<tiled>")
 """Spellings in the reference page's worked example; the enum beside it has no `tiled`. Taken as NO_MULTICAST."""
 
@@ -96,16 +167,13 @@ def _as_member(kind: type[_Mode], value: Any, what: str) -> _Mode:
     """A member from itself, its number or one of its names."""
     if isinstance(value, kind):
         return value
-    if isinstance(value, str) and value in kind.__members__:
-        return kind[value]
-    if isinstance(value, int) and not isinstance(value, (bool, IntEnum)) and value in {int(m) for m in kind}:
-        return kind(value)
-    known = ", ".join(f"{m.name} = {int(m)}" for m in kind)
-    if isinstance(value, (int, str)) and not isinstance(value, (bool, IntEnum)):
-        raise InvalidValueError(f"unknown {what} {given(value)}", {"known": known})
-    raise InvalidTypeError(
-        f"{what} must be a {kind.__name__}, its name or its number, got {given(value)}", {"known": known}
-    )
+    known = {"known": ", ".join(f"{m.name} = {int(m)}" for m in kind)}
+    if not isinstance(value, (int, str)) or isinstance(value, (bool, IntEnum)):
+        raise InvalidTypeError(f"{what} must be a {kind.__name__}, its name or its number, got {given(value)}", known)
+    try:
+        return kind[value] if isinstance(value, str) else kind(value)
+    except (KeyError, ValueError):
+        raise InvalidValueError(f"unknown {what} {given(value)}", known) from None
 
 
 def as_load_mode(value: Any) -> TmaLoadMode:
@@ -140,6 +208,113 @@ def as_reduce_kind(value: Any) -> TmaReduceKind:
     return _as_member(TmaReduceKind, value.upper() if isinstance(value, str) else value, "reduce kind")
 
 
+@record
+class L2Policy:
+    """An eviction priority: its name in `createpolicy`, and the 64-bit operand for all of the access."""
+
+    name: str
+    value: int
+
+
+EVICT_NORMAL: Final = L2Policy("L2::evict_normal", 0x1000000000000000)
+EVICT_FIRST: Final = L2Policy("L2::evict_first", 0x12F0000000000000)
+EVICT_LAST: Final = L2Policy("L2::evict_last", 0x14F0000000000000)
+"""Values: cute/arch/copy_sm90_desc.hpp, TMA::CacheHintSm90."""
+
+
+class CacheMode(Enum):
+    """How a copy uses the caches: PTX's cache operators, and the three eviction priorities by name.
+
+    >>> CacheMode.CG.policy, hex(CacheMode.CS.policy.value)
+    (None, '0x12f0000000000000')
+    """
+
+    CA = "ca"
+    CG = "cg"
+    CS = "cs"
+    LU = "lu"
+    CV = "cv"
+    WB = "wb"
+    WT = "wt"
+    EVICT_NORMAL = "evict_normal"
+    EVICT_FIRST = "evict_first"
+    EVICT_LAST = "evict_last"
+
+    @property
+    def row(self) -> CacheModeRow:
+        return next(row for row in CACHE_MODES if row.mode is self)
+
+    @property
+    def policy(self) -> L2Policy | None:
+        """The L2 policy that the copy carries, or None."""
+        return self.row.policy
+
+    @property
+    def cache_hint(self) -> int | None:
+        """The operand of `.L2::cache_hint`, or None where the instruction takes none."""
+        return None if self.policy is None else self.policy.value
+
+
+@dataclass(frozen=True, slots=True)
+class CacheModeRow:
+    """One mode: whether loads and stores have it, its L2 policy, and why."""
+
+    mode: CacheMode
+    loads: bool
+    stores: bool
+    policy: L2Policy | None
+    reason: str
+
+
+CACHE_MODES: Final[tuple[CacheModeRow, ...]] = (
+    CacheModeRow(CacheMode.CA, True, False, None, "all levels; a TMA copy passes no L1, L2 caches as usual"),
+    CacheModeRow(CacheMode.CG, True, True, None, "L2 only, which is what a TMA copy does"),
+    CacheModeRow(CacheMode.CS, True, True, EVICT_FIRST, "accessed once: first to be evicted"),
+    CacheModeRow(CacheMode.LU, True, False, EVICT_FIRST, "last use: first to be evicted"),
+    CacheModeRow(CacheMode.CV, True, False, None, "volatile; L2 is coherent, nothing to ask for"),
+    CacheModeRow(CacheMode.WB, False, True, None, "write back, L2's default"),
+    CacheModeRow(CacheMode.WT, False, True, None, "write through to system memory; a TMA store has no such form"),
+    CacheModeRow(CacheMode.EVICT_NORMAL, True, True, EVICT_NORMAL, "by name"),
+    CacheModeRow(CacheMode.EVICT_FIRST, True, True, EVICT_FIRST, "by name"),
+    CacheModeRow(CacheMode.EVICT_LAST, True, True, EVICT_LAST, "by name"),
+)
+"""The mapping is a choice of this library: the TMA Atoms reference page names the attribute and says no more.
+Operators: PTX ISA 9.0, Cache Operators."""
+
+_SPELLING: Final = re.compile(r"^(?:#cute_nvgpu\.)?(?:load|store)_cache_mode<(\w+)>\Z")
+
+
+def as_cache_mode(value: Any) -> CacheMode:
+    """A cache mode, from its name or from the attribute's text.
+
+    Raises:
+        InvalidValueError: no such mode. InvalidTypeError: no mode and no text.
+
+    >>> as_cache_mode("#cute_nvgpu.load_cache_mode<cg>")
+    <CacheMode.CG: 'cg'>
+    """
+    if isinstance(value, CacheMode):
+        return value
+    known = {"known": ", ".join(m.value for m in CacheMode)}
+    if not isinstance(value, str):
+        raise InvalidTypeError(f"a cache mode is a CacheMode or its name, got {given(value)}", known)
+    try:
+        return CacheMode(_SPELLING.sub(r"\1", value).lower())
+    except ValueError:
+        raise InvalidValueError(f"unknown cache mode {value!r}", known) from None
+
+
+def check_cache_mode(mode: CacheMode, kind: str) -> list[Diagnostic]:
+    """Does a load, store or reduction have this cache mode?
+
+    >>> print(*check_cache_mode(CacheMode.WB, "load"))
+    cache mode wb is not for a load
+    """
+    if mode.row.loads if kind == "load" else mode.row.stores:
+        return []
+    return [Diagnostic("cache_mode", text=f"cache mode {mode.value} is not for a {kind}")]
+
+
 @dataclass(frozen=True, slots=True)
 class Gate:
     """A feature that not every architecture has. `first` and `before` are architecture numbers, 90 of sm_90a."""
@@ -158,24 +333,29 @@ TWO_CTA_GATE: Final = Gate("a two-CTA load", 100, 120, f"{PTX_TENSOR}, .cta_grou
 CHUNKED_SWIZZLE_GATE: Final = Gate("a swizzle of 32- or 64-byte chunks", 100, None, "CUDA 13.0 driver API")
 
 
-def why_not_gate(gate: Gate, number: int) -> str | None:
-    """Why a feature is not on an architecture, or None.
+def check_gates(number: int, *gates: Gate) -> list[Diagnostic]:
+    """The features that an architecture lacks.
 
-    >>> why_not_gate(TWO_CTA_GATE, 90)
-    'a two-CTA load needs sm_100 or newer, not sm_90'
+    >>> print(*check_gates(90, TMA_GATE, TWO_CTA_GATE))
+    a two-CTA load needs sm_100 or newer, not sm_90
     """
-    if number < gate.first:
-        return f"{gate.feature} needs sm_{gate.first} or newer, not sm_{number}"
-    if gate.before is not None and number >= gate.before:
-        return f"sm_{number} has no pairs of CTAs for {gate.feature}"
-    return None
+    found = []
+    for gate in gates:
+        text = ""
+        if number < gate.first:
+            text = f"{gate.feature} needs sm_{gate.first} or newer, not sm_{number}"
+        elif gate.before is not None and number >= gate.before:
+            text = f"sm_{number} has no pairs of CTAs for {gate.feature}"
+        if text:
+            found.append(Diagnostic("architecture", text=text, source=gate.source))
+    return found
 
 
-def why_not_modes(load: TmaLoadMode | None, store: TmaStoreMode | None, number: int) -> str | None:
-    """Why an architecture has not what these modes need, or None.
+def check_modes(load: TmaLoadMode | None, store: TmaStoreMode | None, number: int) -> list[Diagnostic]:
+    """What these modes need and an architecture lacks.
 
-    >>> why_not_modes(TmaLoadMode.W_MULTICAST, None, 89)
-    'multicast needs sm_90 or newer, not sm_89'
+    >>> [d.text for d in check_modes(TmaLoadMode.W_MULTICAST, None, 89)]
+    ['multicast needs sm_90 or newer, not sm_89', 'TMA needs sm_90 or newer, not sm_89']
     """
     gates = []
     if load is not None and load.is_multicast:
@@ -184,5 +364,4 @@ def why_not_modes(load: TmaLoadMode | None, store: TmaStoreMode | None, number: 
         gates.append(TWO_CTA_GATE)
     if store is not None and store.is_im2col:
         gates.append(IM2COL_GATE)
-    gates.append(TMA_GATE)
-    return next((reason for gate in gates if (reason := why_not_gate(gate, number)) is not None), None)
+    return check_gates(number, *gates, TMA_GATE)

@@ -13,16 +13,17 @@ from typing import Any
 from cute_py.argument_checks import expect_fields, expect_integer
 from cute_py.arith_tuple.arith_tuple import as_arith_tuple
 from cute_py.arith_tuple.scaled_basis import ScaledBasis
-from cute_py.layout.domain import domain_of
+from cute_py.layout.coprofile import axis_paths
 from cute_py.layout.int_tuple import size
-from cute_py.layout.layout import Layout
-from cute_py.layout.leaf import Tree, coordinate, is_symbolic, public, value_of
-from cute_py.layout.trees import leaves, modes, rank_of
+from cute_py.layout.layout import Layout, domain_of
+from cute_py.layout.leaf import coordinate, is_symbolic, public, value_of
+from cute_py.layout.trees import leaves, rank_of
 from cute_py.tensor.tensor import Tensor
-from cute_py.tma.atom.partition import tile_layout
-from cute_py.tma.atom.tma_tensor import tma_tensor
+from cute_py.tma.atom.partition import tile_layout, tma_tensor
 from cute_py.tma.dialect.mlir_text import layout_text, tree_text
 from cute_py.tma.dialect.modes import TmaLoadMode, TmaReduceKind, TmaStoreMode
+
+__all__ = ["NonExecTmaAtom", "TmaTensorType"]
 
 KINDS = ("load", "store", "reduce")
 
@@ -144,7 +145,8 @@ class NonExecTmaAtom:
         """The instruction's coordinates of a coordinate of the global tensor, innermost first."""
         tree = public(coordinate(as_arith_tuple(coord)))
         out: list[Any] = [0] * self.rank
-        for path, stride in _paths_and_leaves(self.tensor_type.layout._stride, ()):
+        strides = self.tensor_type.layout.stride
+        for path, stride in zip(axis_paths(strides), leaves(strides), strict=True):
             if isinstance(stride, ScaledBasis):
                 step = stride.value if is_symbolic(stride.value) else int(stride.value)
                 out[stride.modes[0]] += step * _at(tree, path)
@@ -156,12 +158,6 @@ class NonExecTmaAtom:
             f"non-exec TMA {self.kind}, {mode.name}: box {tree_text(self.box)} of {self.dtype} by "
             f"{layout_text(self.gbasis)}, {self.instructions} instruction(s), {self.transaction_bytes} bytes a tile"
         )
-
-
-def _paths_and_leaves(tree: Tree, path: tuple[int, ...]) -> list[tuple[tuple[int, ...], Any]]:
-    if type(tree) is tuple:
-        return [found for i, t in enumerate(modes(tree)) for found in _paths_and_leaves(t, (*path, i))]
-    return [(path, public(tree))]
 
 
 def _at(tree: Any, path: tuple[int, ...]) -> int:

@@ -34,6 +34,8 @@ from typing import Any, Final
 from cute_py.argument_checks import expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 
+__all__ = ["FLAG_ROWS", "TmaFlags", "TmaPartitionResult"]
+
 
 class TmaFlags(IntFlag):
     """The bits, under the names of the TMA Atoms reference page.
@@ -65,11 +67,8 @@ class TmaFlags(IntFlag):
         >>> print(TmaFlags(0).describe())
         no flag is set
         """
-        lines = [
-            f"bit {row.bit:2}  {row.name:<17}  {row.meaning} [{row.set_by}]"
-            for row in FLAG_ROWS
-            if int(self) >> row.bit & 1
-        ]
+        rows = [row for row in FLAG_ROWS if int(self) >> row.bit & 1]
+        lines = [f"bit {row.bit:2}  {row.name:<17}  {row.meaning} [{row.set_by}]" for row in rows]
         return "\n".join(lines) or "no flag is set"
 
 
@@ -206,14 +205,8 @@ class TmaPartitionResult:
 
     def pack(self) -> bytes:
         """The 24 bytes."""
-        return _FORMAT.pack(
-            self.tma_tensor_type,
-            self.tile_element_count,
-            int(self.flags),
-            self.swizzle_mode,
-            self.rank,
-            self.non_exec_atom_body,
-        )
+        head = (self.tma_tensor_type, self.tile_element_count, self.flags)
+        return _FORMAT.pack(*head, self.swizzle_mode, self.rank, self.non_exec_atom_body)
 
     @classmethod
     def unpack(cls, data: Any) -> TmaPartitionResult:
@@ -227,8 +220,7 @@ class TmaPartitionResult:
         raw = bytes(data)
         if len(raw) != RECORD_BYTES:
             raise InvalidValueError(f"a record of {len(raw)} bytes; must be {RECORD_BYTES}")
-        kind, count, flags, swizzle, rank, body = _FORMAT.unpack(raw)
-        return cls(kind, count, TmaFlags(flags), swizzle, rank, body)
+        return cls(*_FORMAT.unpack(raw))
 
     @property
     def tensor_type(self) -> Any:

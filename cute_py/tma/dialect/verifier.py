@@ -6,140 +6,231 @@
 It is the one place where descriptor shape, transfer mode, multicast count and reduction are checked together. It checks
 more than `make_tma_atom`, which follows CuTe C++ and does not pass through here.
 
-The two ways in which the partition verifier speaks.
-
-`seed` is the TMA Atoms reference page: its order, its operand order, types without quotes. `dsl` is what the builder of
-CuTe DSL 4.8.1 was seen to do: the multicast check first, the global operand before the shared one, types in quotes,
-run-time numbers of the shared layout and the V-map as `?`, and none of the gates that look at descriptor limits. Steps
-2, 8, 9 and 10 were never seen there; in this dialect their texts are the reference page's in its style. A global
-tensor's numbers are known here, and print: what was seen had static global shapes.
+The steps are one table: number, text, what it prints, and the check. Texts are byte for byte those of the TMA Atoms
+reference page. A check is pure: it says whether the operands pass. Steps 1 to 6 look at kinds and numbers only; the
+G-basis is first computed for step 8.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cute_py.argument_checks import expect_fields
-from cute_py.errors import InvalidValueError, TmaVerifyError, given
-from cute_py.tma.atom.multicast import MAX_CLUSTER, multicast_count
-from cute_py.tma.atom.op import architecture_number
+from cute_py.argument_checks import record
+from cute_py.arith_tuple.scaled_basis import ScaledBasis
+from cute_py.errors import InvalidValueError, TmaVerifyError
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.layout import Layout
+from cute_py.layout.leaf import Int, internal_leaf, is_static, is_symbolic
+from cute_py.layout.swizzle import Swizzle
+from cute_py.layout.trees import leaves, rank_of
+from cute_py.targets import MAX_CLUSTER
+from cute_py.tensor.pointers import Pointer
+from cute_py.tensor.tensor import Tensor
+from cute_py.tma.atom.op import architecture_number, why_not_swizzle
+from cute_py.tma.atom.op import multicast_count as counted_ctas
+from cute_py.tma.descriptor.fields import MAX_RANK
+from cute_py.tma.descriptor.limits import BY_NAME, bounds
+from cute_py.tma.dialect import modes
+from cute_py.tma.dialect.diagnostics import broken
 from cute_py.tma.dialect.mlir_text import tile_text, type_text
-from cute_py.tma.dialect.modes import (
-    TmaLoadMode,
-    TmaStoreMode,
-    as_load_mode,
-    as_reduce_kind,
-    as_store_mode,
-    why_not_modes,
-)
+from cute_py.tma.dialect.modes import TmaLoadMode, TmaStoreMode
 from cute_py.tma.dialect.non_exec_atom import NonExecTmaAtom, TmaTensorType
 from cute_py.tma.dialect.record import SWIZZLE_MODE_OF, TmaFlags, TmaPartitionResult, interned_objects
-from cute_py.tma.dialect.verifier_operands import PartitionOperands
-from cute_py.tma.dialect.verifier_steps import (
-    COMPANION_TEXT,
-    STEPS,
-    Gates,
-    Step,
-    gmem_strides,
-    smem_strides,
-    static_layout,
-)
+from cute_py.tma.dialect.verifier_operands import Dialect, PartitionOperands, as_dialect, mode_sizes
+
+__all__ = ["PartitionWalk", "STEPS", "partition", "verify_partition"]
+
+STRIDE_BITS: Final = 8 * BY_NAME["stride_alignment"].multiple
+"""Bits that the strides of a descriptor are multiples of."""
+
+
+def walks_modes(v_map: Layout, of_integer_shape: bool) -> bool:
+    """Does every stride of a V-map name a mode of the tensor, or stand still? The only mode of an integer shape has no
+    name: its strides are integers.
+
+    >>> from cute_py.arith_tuple.scaled_basis import E
+    >>> walks_modes(Layout((8, 4), (E(0), E(1))), False), walks_modes(Layout((8, 4), (E(0), 1)), False)
+    (True, False)
+    """
+    strides = leaves(v_map.stride)
+    if of_integer_shape:
+        return all(isinstance(d, int) for d in strides)
+    return all(isinstance(d, ScaledBasis) or (isinstance(d, Int) and d == 0) for d in strides)
+
+
+def operand_types(op: PartitionOperands) -> bool:
+    """Step 1: a tensor in global memory, a shared operand that lives nowhere else, a V-map; rank 1 to 5 each."""
+    if op.gmem is None or op.cta_v_map is None:
+        return False
+    engine = op.smem.engine if isinstance(op.smem, Tensor) else None
+    if engine is not None and not (isinstance(engine, Pointer) and engine.space == "smem"):
+        return False
+    if not walks_modes(op.cta_v_map, type(op.gmem.shape) is not tuple):
+        return False
+    shaped = [x for x in (op.smem_layout, op.gmem, op.cta_v_map) if hasattr(x, "shape")]
+    return not op.dialect.gates.rank or all(1 <= rank_of(x.shape) <= MAX_RANK for x in shaped)
+
+
+def smem_kind(op: PartitionOperands) -> bool:
+    """Step 2: a layout or a composed layout."""
+    return isinstance(op.smem_layout, (Layout, ComposedLayout))
+
+
+def gmem_kind(op: PartitionOperands) -> bool:
+    """Step 3: the global tensor has a plain layout."""
+    return op.gmem_layout is not None
+
+
+def integer_strides(layout: Layout | None) -> bool:
+    """Are all strides integers, known or not?"""
+    return layout is None or all(isinstance(d, int) or is_symbolic(d) for d in leaves(layout.stride))
+
+
+def aligned_strides(layout: Layout | None, bits: int) -> bool:
+    """Is every stride a multiple of 16 bytes, but for stride 0 and for one mode of stride 1, the contiguous one? An
+    unknown stride is taken to be one.
+
+    >>> aligned_strides(Layout((8, 8), (4, 1)), 16), aligned_strides(Layout((8, 8), (8, 1)), 16)
+    (False, True)
+    >>> aligned_strides(Layout((8, 8), (1, 1)), 16)
+    False
+    """
+    strides = [] if layout is None else [d for d in leaves(layout.stride) if isinstance(d, int) and d != 0]
+    if 1 in strides:
+        strides.remove(1)
+    return all(d * bits % STRIDE_BITS == 0 for d in strides)
+
+
+def gmem_strides(op: PartitionOperands) -> bool:
+    """The global half of step 4."""
+    layout = op.gmem_layout
+    return integer_strides(layout) and (not op.dialect.gates.alignment or aligned_strides(layout, op.dtype.bits))
+
+
+def both_strides(op: PartitionOperands) -> bool:
+    """Step 4: integer strides in both layouts."""
+    return gmem_strides(op) and integer_strides(op.plain_smem)
+
+
+def swizzled(op: PartitionOperands) -> bool:
+    """Step 5: a swizzle over a plain layout; a plain layout alone is Sw<0,4,3>."""
+    layout = op.smem_layout
+    if op.plain_smem is None or (isinstance(layout, ComposedLayout) and not isinstance(layout.outer, Swizzle)):
+        return False
+    if not op.dialect.gates.swizzle:
+        return True
+    has_chunks = op.swizzle.base == 4 or not modes.check_gates(op.architecture, modes.CHUNKED_SWIZZLE_GATE)
+    return has_chunks and why_not_swizzle(op.swizzle) is None
+
+
+def static_layout(layout: Layout | None) -> bool:
+    """Are shape and strides static?
+
+    >>> static_layout(Layout((Int(8), Int(4)))), static_layout(Layout((8, Int(4)), (Int(4), Int(1))))
+    (True, False)
+    """
+    numbers = [] if layout is None else [*leaves(layout.shape), *leaves(layout.stride)]
+    return all(is_static(internal_leaf(x)) for x in numbers)
+
+
+def both_static(op: PartitionOperands) -> bool:
+    """Step 6: static shared layout and V-map."""
+    return static_layout(op.plain_smem) and static_layout(op.cta_v_map)
+
+
+def same_shape(op: PartitionOperands) -> bool:
+    """Step 7: the top-level modes of both have the same sizes."""
+    smem, v_map = op.plain_smem, op.cta_v_map
+    return smem is not None and v_map is not None and mode_sizes(smem) == mode_sizes(v_map)
+
+
+def has_gbasis(op: PartitionOperands) -> bool:
+    """Step 8: shared memory and the tile have a common vectorization."""
+    return op.gbasis is not None
+
+
+def valid_layout(op: PartitionOperands) -> bool:
+    """Step 9: a static box; at most five modes before any collapse, at most 256 elements a mode, unit stride along the
+    innermost, and a multicast count that divides the box."""
+    box, fits = op.box
+    if not op.dialect.gates.box or not box:
+        return bool(box)
+    fits = fits and op.uncollapsed_rank <= MAX_RANK and all(extent <= bounds("box")[1] for extent in box)
+    return fits and (op.steps is None or op.steps[0] == 1)
+
+
+def has_tensor_type(op: PartitionOperands) -> bool:
+    """Step 10: a coordinate tensor that is congruent with the global one."""
+    return op.tma_layout is not None
+
+
+def multicast_count(op: PartitionOperands) -> bool:
+    """Step 11, loads only: at least 1 with a multicast mode, exactly 1 without."""
+    if op.kind != "load" or op.load_mode is None:
+        return True
+    if op.load_mode.is_multicast:
+        return op.num_multicast is not None and op.num_multicast >= 1
+    return op.num_multicast in (None, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
-    """Order of the steps, how operands are printed and joined, which gates are closed.
+class Step:
+    """One step: `text` is its diagnostic without operands, `shows` the operands after it, `check` True if it holds."""
 
-    Attributes:
-        known: print run-time integers of the shared layout and the V-map as numbers. quote: around each type. pair:
-            between two types.
-        trio: order of three operands. companion: step 11's text for a count with a mode that is no multicast.
-    """
-
+    number: int
     name: str
-    order: tuple[int, ...]
-    known: bool
-    quote: str
-    pair: str
-    trio: tuple[str, ...]
-    companion: str
-    gates: Gates
-    split_oversize: bool
+    text: str
+    shows: tuple[str, ...]
+    check: Callable[[PartitionOperands], bool]
 
 
-SEED: Final = Dialect(
-    "seed",
-    tuple(range(1, 12)),
-    True,
-    "",
-    ", and ",
-    ("smem", "gmem", "v_map"),
-    COMPANION_TEXT + "{count}",
-    Gates(),
-    False,
+_SMEM, _TRIO = ("smem",), ("smem", "gmem", "v_map")
+_KIND = "invalid smem layout type, expected LayoutType or ComposedLayoutType, got "
+_STRIDES = "expected the GMEM and SMEM layouts to have integer stride elements, but got "
+_STATIC = "expected the SMEM layout and the CTA V-map to be static, but got "
+_SHAPE = "expected top-level shape equivalence between the SMEM layout and the CTA V-map, but got "
+
+STEPS: Final[tuple[Step, ...]] = (
+    Step(1, "operand types", "invalid operand types, got ", _TRIO, operand_types),
+    Step(2, "shared layout kind", _KIND, _SMEM, smem_kind),
+    Step(3, "global layout kind", "unsupported layout for the GMEM tensor, got ", ("gmem",), gmem_kind),
+    Step(4, "integer strides", _STRIDES, ("gmem", "smem"), both_strides),
+    Step(5, "swizzle", "expected the SMEM layout to be a swizzle layout, but got ", _SMEM, swizzled),
+    Step(6, "static layouts", _STATIC, ("smem", "v_map"), both_static),
+    Step(7, "shape equivalence", _SHAPE, ("smem", "v_map"), same_shape),
+    Step(8, "G-basis", "failed to compute the TMA G-basis, got ", _TRIO, has_gbasis),
+    Step(9, "TMA layout", "Computed TMA layout is invalid, got ", ("gbasis",), valid_layout),
+    Step(10, "TMA tensor type", "Failed to construct the TMA tensor type", (), has_tensor_type),
+    Step(11, "multicast count", "missing or invalid num_multicast for a multicast TMA load", (), multicast_count),
 )
-DSL: Final = Dialect(
-    "dsl",
-    (11, *range(1, 11)),
-    False,
-    "'",
-    " and ",
-    ("gmem", "smem", "v_map"),
-    "expects a return TMA load type with multicast for num_multicast of {count} but got a return TMA load type "
-    "does not support multicast",
-    Gates(rank=False, alignment=False, swizzle=False, box=False),
-    True,
-)
-DIALECTS: Final = (SEED, DSL)
+"""In the order of the TMA Atoms reference page, Eleven-Step Partition Verifier."""
 
 
-def as_dialect(name: Any) -> Dialect:
-    """The dialect of that name.
-
-    Raises:
-        InvalidValueError: no such dialect.
-    """
-    for dialect in DIALECTS:
-        if name is dialect or (isinstance(name, str) and name == dialect.name):
-            return dialect
-    raise InvalidValueError(f"unknown dialect {given(name)}", {"known": ", ".join(d.name for d in DIALECTS)})
-
-
-def step_order(dialect: Dialect) -> tuple[Step, ...]:
-    """The steps as this dialect walks them.
-
-    >>> [step.number for step in step_order(DSL)][:3]
-    [11, 1, 2]
-    """
-    return tuple(STEPS[number - 1] for number in dialect.order)
-
-
-def _operand(dialect: Dialect, op: PartitionOperands, name: str) -> str:
+def _operand(op: PartitionOperands, name: str) -> str:
+    """How an operand is printed."""
+    known = op.dialect.known
     if name == "smem":
-        return type_text(op.smem if op.smem_layout is None else op.smem_layout, dialect.known)
+        return type_text(op.smem if op.smem_layout is None else op.smem_layout, known)
     if name == "gmem":
         return type_text(op.shown_gmem)
     if name == "gbasis":
-        return type_text(None if op.gbasis is None else op.gbasis.layout, dialect.known)
-    if op.cta_v_map is not None:
-        return type_text(op.cta_v_map, dialect.known)
-    if op.explicit_v_map is not None:
-        return type_text(op.explicit_v_map, dialect.known)
-    return _tiler_text(op.partitioner, dialect)
-
-
-def _tiler_text(tiler: Any, dialect: Dialect) -> str:
-    """A tiler that has no V-map with this tensor: as a tile if it is one at all."""
+        return type_text(None if op.gbasis is None else op.gbasis.layout, known)
+    v_map = op.explicit_v_map if op.cta_v_map is None else op.cta_v_map
+    tiler = op.partitioner
+    if v_map is not None or tiler is None:
+        return type_text(v_map, known)
+    # A tiler that has no V-map with this tensor: as a tile if it is one at all.
     parts = tiler if type(tiler) is tuple else (tiler,)
-    if tiler is not None and all(hasattr(p, "shape") or isinstance(p, (int, tuple)) for p in parts):
-        return tile_text(tiler, dialect.known)
-    return type_text(tiler, dialect.known)
+    is_tile = all(hasattr(p, "shape") or isinstance(p, (int, tuple)) for p in parts)
+    return tile_text(tiler, known) if is_tile else type_text(tiler, known)
 
 
 def joined_operands(dialect: Dialect, texts: list[str]) -> str:
     """One, two or three types in a sentence.
 
+    >>> from cute_py.tma.dialect.verifier_operands import DSL, SEED
     >>> joined_operands(SEED, ["A", "B"]), joined_operands(DSL, ["A", "B"]), joined_operands(SEED, ["A", "B", "C"])
     ('A, and B', "'A' and 'B'", 'A, B, and C')
     """
@@ -149,15 +240,15 @@ def joined_operands(dialect: Dialect, texts: list[str]) -> str:
     return ", ".join([*quoted[:-1], f"and {quoted[-1]}"]) if len(quoted) > 2 else "".join(quoted)
 
 
-def diagnostic(dialect: Dialect, step: Step, op: PartitionOperands) -> str:
+def _text(step: Step, op: PartitionOperands) -> str:
     """The whole text of a step that fails."""
     if step.number == 11 and op.load_mode is not None and not op.load_mode.is_multicast:
-        return dialect.companion.format(count=op.num_multicast)
-    names = dialect.trio if len(step.shows) == 3 else step.shows
-    return step.text + joined_operands(dialect, [_operand(dialect, op, name) for name in names])
+        return op.dialect.companion.format(count=op.num_multicast)
+    names = op.dialect.trio if len(step.shows) == 3 else step.shows
+    return step.text + joined_operands(op.dialect, [_operand(op, name) for name in names])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PartitionWalk:
     """What a walk through the steps found.
 
@@ -169,9 +260,6 @@ class PartitionWalk:
     text: str
     flags: TmaFlags
     results: tuple[TmaPartitionResult, ...] = ()
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     def __str__(self) -> str:
         verdict = "passed" if self.failed is None else f"step {self.failed}: {self.text}"
@@ -216,30 +304,23 @@ def partition(
         the TMA Atoms reference page, Eleven-Step Partition Verifier; CuTe DSL 4.8.1 was run for dialect 'dsl'.
 
     >>> from cute_py.tensor.pointers import make_gmem_ptr
-    >>> from cute_py.tensor.tensors import make_tensor
+    >>> from cute_py.tensor.tensor import make_tensor
     >>> gmem = make_tensor(make_gmem_ptr(0, "float16"), Layout((1024, 512), (512, Int(1))))
     >>> smem = Layout((Int(128), Int(64)), LayoutRight)
     >>> [record] = partition(smem, gmem, (128, 64))
     >>> print(record.tensor_type, record.tile_element_count, record.rank)
     !cute.coord_tensor<"(0,0)", "(1024,512):(1@1,1@0)"> 8192 2
     """
-    speech = as_dialect(dialect)
-    number = architecture_number(arch)
-    op = _operands(
-        (smem_layout, gtensor, partitioner, cta_v_map),
-        (load_mode, store_mode, reduce_kind),
-        num_multicast,
-        number,
-        speech,
-    )
-    walk = walk_steps(op, speech, metadata is not None, s2t is not None)
+    operands, transfer = (smem_layout, gtensor, partitioner, cta_v_map), (load_mode, store_mode, reduce_kind)
+    walk = _walk(operands, transfer, num_multicast, (metadata, s2t), arch, dialect)
     if walk.failed is not None:
         raise TmaVerifyError(walk.failed, walk.text)
-    reason = why_not_modes(op.load_mode, op.store_mode, number)
-    if reason is None and op.multicast > MAX_CLUSTER:
-        reason = f"num_multicast = {op.multicast} CTAs; must be at most {MAX_CLUSTER}, the largest cluster"
-    if reason is not None:
-        raise InvalidValueError(reason, {"architecture": arch})
+    atom: NonExecTmaAtom = walk.results[0].body
+    too_many = f"num_multicast = {atom.num_multicast} CTAs; must be at most {MAX_CLUSTER}, the largest cluster"
+    found = modes.check_modes(atom.load_mode, atom.store_mode, architecture_number(arch))
+    found += broken((atom.num_multicast > MAX_CLUSTER, "cluster", too_many))
+    if found:
+        raise InvalidValueError(found[0].text, {"architecture": arch})
     return list(walk.results)
 
 
@@ -265,127 +346,83 @@ def verify_partition(
     >>> walk.failed, walk.flags
     (1, <TmaFlags: 0>)
     """
-    speech = as_dialect(dialect)
-    op = _operands(
-        (smem_layout, gtensor, partitioner, cta_v_map),
-        (load_mode, store_mode, reduce_kind),
-        num_multicast,
-        architecture_number(arch),
-        speech,
-    )
-    return walk_steps(op, speech, metadata is not None, s2t is not None)
+    operands, transfer = (smem_layout, gtensor, partitioner, cta_v_map), (load_mode, store_mode, reduce_kind)
+    return _walk(operands, transfer, num_multicast, (metadata, s2t), arch, dialect)
 
 
-def walk_steps(op: PartitionOperands, dialect: Dialect, sparse: bool = False, s2t: bool = False) -> PartitionWalk:
+def _walk(
+    operands: tuple[Any, Any, Any, Any], transfer: tuple[Any, ...], count: Any, views: Any, arch: str, dialect: Any
+) -> PartitionWalk:
+    """The walk of operands as a caller gives them."""
+    speech, number = as_dialect(dialect), architecture_number(arch)
+    load = None if transfer[0] is None else modes.as_load_mode(transfer[0])
+    store = None if transfer[1] is None else modes.as_store_mode(transfer[1])
+    reduce = None if transfer[2] is None else modes.as_reduce_kind(transfer[2])
+    if store is None and reduce is None:
+        load = TmaLoadMode.NO_MULTICAST if load is None else load
+    elif load is not None:
+        other = "store mode" if reduce is None else "reduce kind"
+        raise InvalidValueError(f"load mode {load.name} together with a {other}; a transfer has one direction")
+    if reduce is not None and store is None:
+        store = TmaStoreMode.TILED
+    count = None if count is None else counted_ctas(count)
+    op = PartitionOperands(*operands, load, store, reduce, count, number, speech)
+    return walk_steps(op, *(view is not None for view in views))
+
+
+def walk_steps(op: PartitionOperands, sparse: bool = False, s2t: bool = False) -> PartitionWalk:
     """Walk the steps in the dialect's order; stop at the first that fails."""
     flags = _operand_flags(op, sparse, s2t)
-    for step in step_order(dialect):
-        held = step.check(op, dialect.gates)
-        flags |= _learned(step.number, held, op, dialect)
+    for number in op.dialect.order:
+        step = STEPS[number - 1]
+        held = step.check(op)
+        flags |= _learned(number, held, op)
         if not held:
-            return PartitionWalk(step.number, diagnostic(dialect, step, op), flags)
+            return PartitionWalk(number, _text(step, op), flags)
     return PartitionWalk(None, "", flags, (_record(op, flags),))
 
 
-def _operands(
-    tensors: tuple[Any, Any, Any, Any], given: tuple[Any, Any, Any], num_multicast: Any, number: int, dialect: Dialect
-) -> PartitionOperands:
-    load, store, reduce = given
-    load_mode = None if load is None else as_load_mode(load)
-    store_mode = None if store is None else as_store_mode(store)
-    reduce_kind = None if reduce is None else as_reduce_kind(reduce)
-    if store_mode is None and reduce_kind is None:
-        load_mode = TmaLoadMode.NO_MULTICAST if load_mode is None else load_mode
-    elif load_mode is not None:
-        other = "store mode" if reduce_kind is None else "reduce kind"
-        raise InvalidValueError(f"load mode {load_mode.name} together with a {other}; a transfer has one direction")
-    if reduce_kind is not None and store_mode is None:
-        store_mode = TmaStoreMode.TILED
-    return PartitionOperands(
-        *tensors,
-        load_mode,
-        store_mode,
-        reduce_kind,
-        _count(num_multicast),
-        number,
-        dialect.split_oversize,
-    )
-
-
-def _count(num_multicast: Any) -> int | None:
-    return None if num_multicast is None else multicast_count(num_multicast)
+def _set(flags: dict[TmaFlags, bool]) -> TmaFlags:
+    return TmaFlags(sum(flag for flag, learned in flags.items() if learned))
 
 
 def _operand_flags(op: PartitionOperands, sparse: bool, s2t: bool) -> TmaFlags:
     """What the operands alone say."""
-    flags = TmaFlags(0)
-    if op.load_mode is not None and op.load_mode.is_multicast:
-        flags |= TmaFlags.MULTICAST
-    if op.load_mode is TmaLoadMode.TWO_CTA:
-        flags |= TmaFlags.TWO_CTA
-    if op.store_mode is not None and op.store_mode.is_im2col:
-        flags |= TmaFlags.IM2COL
-    if op.store_mode is TmaStoreMode.IM2COL_W:
-        flags |= TmaFlags.IM2COL_W
-    if op.store_mode is TmaStoreMode.IM2COL_W128:
-        flags |= TmaFlags.IM2COL_W128
-    if sparse:
-        flags |= TmaFlags.SPARSE
-    if s2t:
-        flags |= TmaFlags.S2T_DESCRIPTOR
-    if op.gmem_layout is not None and static_layout(op.gmem_layout):
-        flags |= TmaFlags.PREFETCH_ELIGIBLE
-    return flags
+    load, store = op.load_mode, op.store_mode
+    return _set(
+        {
+            TmaFlags.MULTICAST: load is not None and load.is_multicast,
+            TmaFlags.TWO_CTA: load is TmaLoadMode.TWO_CTA,
+            TmaFlags.IM2COL: store is not None and store.is_im2col,
+            TmaFlags.IM2COL_W: store is TmaStoreMode.IM2COL_W,
+            TmaFlags.IM2COL_W128: store is TmaStoreMode.IM2COL_W128,
+            TmaFlags.SPARSE: sparse,
+            TmaFlags.S2T_DESCRIPTOR: s2t,
+            TmaFlags.PREFETCH_ELIGIBLE: op.gmem_layout is not None and static_layout(op.gmem_layout),
+        }
+    )
 
 
-def _learned(number: int, held: bool, op: PartitionOperands, dialect: Dialect) -> TmaFlags:
+def _learned(number: int, held: bool, op: PartitionOperands) -> TmaFlags:
     """What one step taught: its halves by themselves, where it has two."""
-    none = TmaFlags(0)
     if number == 4:
-        gmem = TmaFlags.GMEM_INT_STRIDE if gmem_strides(op, dialect.gates) else none
-        return gmem | (TmaFlags.SMEM_INT_STRIDE if smem_strides(op, dialect.gates) else none)
+        smem = integer_strides(op.plain_smem)
+        return _set({TmaFlags.GMEM_INT_STRIDE: gmem_strides(op), TmaFlags.SMEM_INT_STRIDE: smem})
     if number == 6:
-        smem = TmaFlags.STATIC_SMEM if static_layout(op.plain_smem) else none
-        return smem | (TmaFlags.STATIC_VMAP if static_layout(op.cta_v_map) else none)
-    if not held:
-        return none
-    return {7: TmaFlags.SHAPE_EQUIV, 8: TmaFlags.G_BASIS_OK}.get(number, none)
+        smem, v_map = static_layout(op.plain_smem), static_layout(op.cta_v_map)
+        return _set({TmaFlags.STATIC_SMEM: smem, TmaFlags.STATIC_VMAP: v_map})
+    return {7: TmaFlags.SHAPE_EQUIV, 8: TmaFlags.G_BASIS_OK}.get(number, TmaFlags(0)) if held else TmaFlags(0)
 
 
 def _record(op: PartitionOperands, flags: TmaFlags) -> TmaPartitionResult:
-    atom = verified_atom(op)
-    table = interned_objects()
-    slice_elements = atom.tile_elements // atom.num_multicast
-    return TmaPartitionResult(
-        table.intern(atom.tensor_type),
-        slice_elements * atom.num_multicast,
-        flags,
-        SWIZZLE_MODE_OF[atom.cu_swizzle],
-        atom.rank,
-        table.intern(atom),
-    )
-
-
-def verified_atom(op: PartitionOperands) -> NonExecTmaAtom:
-    """The atom of operands that passed every step."""
+    """The record of operands that passed every step, and the atom in it."""
     if op.gbasis is None or op.tma_layout is None or op.gmem_layout is None or op.cta_v_map is None:
         raise InvalidValueError("these operands have not passed the steps; no atom can be made of them")
-    basis = op.gbasis.layout
-    rank = len(op.box[0])
-    return NonExecTmaAtom(
-        op.kind,
-        op.load_mode,
-        op.store_mode,
-        op.reduce_kind,
-        op.dtype.name,
-        op.dtype.bits,
-        op.smem_layout,
-        op.gmem_layout,
-        op.cta_v_map,
-        basis,
-        op.box[0],
-        op.multicast,
-        op.cu_swizzle,
-        TmaTensorType(op.kind, op.dtype.name, op.tma_layout, rank),
-        verified=True,
-    )
+    box, dtype = op.box[0], op.dtype
+    tensor_type = TmaTensorType(op.kind, dtype.name, op.tma_layout, len(box))
+    transfer = (op.kind, op.load_mode, op.store_mode, op.reduce_kind, dtype.name, dtype.bits)
+    tile = (op.smem_layout, op.gmem_layout, op.cta_v_map, op.gbasis.layout, box)
+    atom = NonExecTmaAtom(*transfer, *tile, op.multicast, op.cu_swizzle, tensor_type, verified=True)
+    elements = atom.tile_elements // atom.num_multicast * atom.num_multicast
+    code, table = SWIZZLE_MODE_OF[atom.cu_swizzle], interned_objects()
+    return TmaPartitionResult(table.intern(tensor_type), elements, flags, code, atom.rank, table.intern(atom))

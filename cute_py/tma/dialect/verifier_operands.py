@@ -1,32 +1,110 @@
 """What the partition verifier looks at: the operands of a partition, and the values derived from them, each computed
-when it is first asked for. The steps ask in order, so that nothing dear is computed for operands of the wrong kind."""
+when it is first asked for. The steps ask in order, so that nothing dear is computed for operands of the wrong kind.
+
+The two ways in which the verifier speaks. `seed` is the TMA Atoms reference page: its order, its operand order, types
+without quotes. `dsl` is what the builder of CuTe DSL 4.8.1 was seen to do: the multicast check first, the global
+operand before the shared one, types in quotes, run-time numbers of the shared layout and the V-map as `?`, and none of
+the gates that look at descriptor limits. Steps 2, 8, 9 and 10 were never seen there; in this dialect their texts are
+the reference page's in its style. A global tensor's numbers are known here, and print: what was seen had static global
+shapes.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import CuteError, InvalidTypeError
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.derived import get_swizzle_portion
 from cute_py.layout.int_tuple import product_each, size
 from cute_py.layout.layout import Layout, static
 from cute_py.layout.leaf import Tree
-from cute_py.layout.pointer_flagged import smem_ptr_flag
-from cute_py.layout.swizzle import Swizzle
+from cute_py.layout.recast import smem_ptr_flag
+from cute_py.layout.swizzle import Swizzle, get_swizzle_portion
 from cute_py.layout.trees import at, leaves, modes, rank_of
 from cute_py.tensor.arrays import ArrayEngine
 from cute_py.tensor.pointers import Pointer
-from cute_py.tensor.tensor import Tensor
-from cute_py.tensor.tensors import make_tensor
+from cute_py.tensor.tensor import Tensor, make_tensor
 from cute_py.tma.atom.gbasis import GBasis, construct_tma_gbasis, make_cta_v_map
+from cute_py.tma.atom.op import swizzle_row, why_not_swizzle
+from cute_py.tma.atom.partition import tma_tensor
 from cute_py.tma.atom.plan import multicast_box, shape_and_stride, tma_strides
-from cute_py.tma.atom.swizzle_mode import swizzle_row, why_not_swizzle
-from cute_py.tma.atom.tma_tensor import tma_tensor
 from cute_py.tma.dialect.modes import TmaLoadMode, TmaReduceKind, TmaStoreMode
+
+__all__ = ["DIALECTS"]
+
+COMPANION_TEXT: Final = "got num_multicast of "
+"""Step 11's other text: a count that is not 1 with a mode that is no multicast. The count follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """Which checks a dialect makes beyond the kinds of the operands.
+
+    `rank`: step 1 refuses more than five modes. `alignment`: step 4 refuses strides that are no multiple of 16 bytes.
+    `swizzle`: step 5 refuses a swizzle that TMA has not. `box`: step 9 refuses what no descriptor can hold.
+    """
+
+    rank: bool = True
+    alignment: bool = True
+    swizzle: bool = True
+    box: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """Order of the steps, how operands are printed and joined, which gates are closed. The defaults are the reference
+    page's.
+
+    Attributes:
+        known: print run-time integers of the shared layout and the V-map as numbers. quote: around each type. pair:
+            between two types.
+        trio: order of three operands. companion: step 11's text for a count with a mode that is no multicast.
+        gates: what it checks beyond the kinds.
+        split_oversize: cut box modes above 256 elements into several instructions.
+    """
+
+    name: str
+    order: tuple[int, ...] = tuple(range(1, 12))
+    known: bool = True
+    quote: str = ""
+    pair: str = ", and "
+    trio: tuple[str, ...] = ("smem", "gmem", "v_map")
+    companion: str = COMPANION_TEXT + "{count}"
+    gates: Gates = Gates()
+    split_oversize: bool = False
+
+
+SEED: Final = Dialect("seed")
+DSL: Final = Dialect(
+    "dsl",
+    order=(11, *range(1, 11)),
+    known=False,
+    quote="'",
+    pair=" and ",
+    trio=("gmem", "smem", "v_map"),
+    companion="expects a return TMA load type with multicast for num_multicast of {count} but got a return TMA load "
+    "type does not support multicast",
+    gates=Gates(rank=False, alignment=False, swizzle=False, box=False),
+    split_oversize=True,
+)
+DIALECTS: Final = (SEED, DSL)
+
+
+def as_dialect(name: Any) -> Dialect:
+    """The dialect of that name.
+
+    Raises:
+        InvalidValueError: no such dialect.
+    """
+    for dialect in DIALECTS:
+        if name is dialect or (isinstance(name, str) and name == dialect.name):
+            return dialect
+    raise InvalidValueError(f"unknown dialect {given(name)}", {"known": ", ".join(d.name for d in DIALECTS)})
+
 
 _ARRAYS = ("__array_interface__", "__cuda_array_interface__", "__dlpack__")
 
@@ -40,7 +118,6 @@ class PartitionOperands:
         gtensor: the global tensor. partitioner: the tile; None: the shape of the shared layout.
         explicit_v_map: the CTA V-map, where it is not the identity composed with the partitioner.
         num_multicast: CTAs; None where the operand is absent.
-        split_oversize: cut box modes above 256 elements into several instructions.
     """
 
     smem: Any
@@ -52,7 +129,7 @@ class PartitionOperands:
     reduce_kind: TmaReduceKind | None
     num_multicast: int | None
     architecture: int = 90
-    split_oversize: bool = False
+    dialect: Dialect = SEED
 
     @property
     def kind(self) -> str:
@@ -124,8 +201,7 @@ class PartitionOperands:
         """CTA value index -> global mode, or None where the operands have none."""
         if self.explicit_v_map is not None:
             return self.explicit_v_map if isinstance(self.explicit_v_map, Layout) else None
-        shape = getattr(self.shown_gmem, "shape", None)
-        tiler = self.tiler
+        shape, tiler = getattr(self.shown_gmem, "shape", None), self.tiler
         if shape is None or tiler is None:
             return None
         try:
@@ -148,9 +224,8 @@ class PartitionOperands:
         operands = (self.gmem_layout, self.plain_smem, self.cta_v_map)
         try:
             whole = construct_tma_gbasis(*operands)
-            if not self.split_oversize or not static_extents(whole.layout):
-                return whole
-            return construct_tma_gbasis(*operands, split_oversize=True)
+            split = self.dialect.split_oversize and static_extents(whole.layout)
+            return construct_tma_gbasis(*operands, split_oversize=True) if split else whole
         except CuteError:
             return None
 
@@ -173,12 +248,12 @@ class PartitionOperands:
         return (tuple(full), False) if problem is not None else (tuple(cut), True)
 
     @cached_property
-    def major_stride(self) -> int | None:
-        """Elements between neighbours along the innermost box mode in global memory; None where it is not known."""
+    def steps(self) -> list[int] | None:
+        """Elements between neighbours along each TMA mode in global memory; None where one is not known."""
         if self.gbasis is None or self.gmem_layout is None:
             return None
         try:
-            return shape_and_stride(self.gmem_layout, self.gbasis.layout)[1][0]
+            return shape_and_stride(self.gmem_layout, self.gbasis.layout)[1]
         except InvalidTypeError:
             return None
 
@@ -188,14 +263,10 @@ class PartitionOperands:
         gmem, basis = self.gmem_layout, self.gbasis
         if gmem is None or basis is None or not names_leaves(gmem._shape, basis.layout._stride):
             return None
-        bits = self.dtype.bits
+        bits, rank = self.dtype.bits, rank_of(basis.layout._shape)
+        byte_steps = [d * bits // 8 for d in self.steps or [0] * rank]
         try:
-            steps = [d * bits // 8 for d in shape_and_stride(gmem, basis.layout)[1]]
-        except InvalidTypeError:
-            steps = [0] * rank_of(basis.layout._shape)
-        try:
-            stride = tma_strides(gmem, gmem, basis.layout, steps, (bits, bits))
-            tensor = tma_tensor(gmem.shape, stride, rank_of(basis.layout._shape))
+            tensor = tma_tensor(gmem.shape, tma_strides(gmem, gmem, basis.layout, byte_steps, (bits, bits)), rank)
         except CuteError:
             return None
         return tensor.layout if isinstance(tensor.layout, Layout) else None

@@ -5,154 +5,24 @@
     Emulator().reduce("add", descriptor, gmem, coords, smem)
 
 Each call is one instruction, done when it returns; `load_many` and `store_many` are many instructions of one
-descriptor at once. What is measured and what is only documented is told by `.evidence` of the result. How the copy
+descriptor at once. `.evidence` of the result says whether what was done is measured or only documented. How the copy
 runs beside the program (barriers, groups, races) is the business of `cute_py.tma.simulate.diagnosis`.
-
-Why the hardware refuses an instruction: pure checks that give a reason or None.
-
-All of them end in CUDA_ERROR_ILLEGAL_INSTRUCTION and leave memory as it was.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cute_py.argument_checks import expect, expect_integer, expect_integer_array
 from cute_py.errors import InvalidValueError, TmaTrap, UnknownFactError
 from cute_py.tma.emulator import operands
-from cute_py.tma.emulator.engine import Batch
-from cute_py.tma.emulator.forms import DOCUMENTED, MEASURED, MODES_OF, TransactionBytes, require_form, unmeasured
+from cute_py.tma.emulator.engine import Batch, TransactionBytes, require_apart
 from cute_py.tma.emulator.geometry import Geometry, geometry
 from cute_py.tma.emulator.mbarrier import Mbarrier, signalled
-from cute_py.tma.emulator.memory import GlobalMemory, SharedMemory, as_global, as_shared
-from cute_py.tma.emulator.overlap import require_apart
-from cute_py.tma.emulator.reduce import executes
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from cute_py.tma.emulator.geometry import Geometry
-
-ILLEGAL_INSTRUCTION = "CUDA_ERROR_ILLEGAL_INSTRUCTION"
-
-
-@dataclass(frozen=True, slots=True)
-class Trap:
-    """One reason: the error that CUDA reports, the rule, the values that break it."""
-
-    cause: str
-    facts: dict[str, object] = field(default_factory=dict)
-    cuda_error: str = ILLEGAL_INSTRUCTION
-
-
-def _first(bad: NDArray[np.bool_]) -> int | None:
-    found = np.flatnonzero(bad)
-    return int(found[0]) if len(found) else None
-
-
-def _where(coords: NDArray[np.int64], i: int) -> dict[str, object]:
-    facts: dict[str, object] = {"coordinates": tuple(coords[i].tolist())}
-    if len(coords) > 1:
-        facts["instruction"] = i
-    return facts
-
-
-def unaligned_inner(geometry: Geometry, coords: NDArray[np.int64]) -> Trap | None:
-    """The inner coordinate in bytes must be a multiple of 16, except with interleave.
-
-    Source: measured on NVIDIA H200, driver 580.159.04; packed formats (a multiple of 128 elements): PTX ISA 9.0.
-    """
-    if geometry.interleaved:
-        return None
-    inner = coords[:, 0]
-    if geometry.packing is not None and geometry.packing.packed != geometry.packing.spread:
-        i = _first(inner % 128 != 0)
-        if i is not None:
-            return Trap(f"inner coordinate = {int(inner[i])} elements; must be a multiple of 128", _where(coords, i))
-    i = _first(inner * geometry.bits % 128 != 0)
-    if i is None:
-        return None
-    nbytes = int(inner[i]) * geometry.bits // 8
-    return Trap(f"inner coordinate = {nbytes} bytes; must be a multiple of 16", _where(coords, i))
-
-
-def base_outside_box(geometry: Geometry, coords: NDArray[np.int64], shift: int = 0) -> Trap | None:
-    """im2col: the base coordinate of each spatial mode lies inside its bounding box.
-
-    Source: measured on NVIDIA H200, driver 580.159.04. For im2col::w the box is one point in H and D and W may start
-    to its left (PTX ISA 9.0): there only the right end is checked.
-    """
-    wide = geometry.mode != "im2col"
-    for index, mode in enumerate(geometry.spatial):
-        if wide and index:
-            break
-        low, high = geometry.lower[index], geometry.dims[mode] - 1 + geometry.upper[index]
-        place = coords[:, mode]
-        i = _first((place > high) if wide else ((place < low) | (place > high)))
-        if i is not None:
-            return Trap(
-                f"base coordinate of mode {mode} = {int(place[i])}; must be in the bounding box {low} to {high}",
-                _where(coords, i),
-            )
-    return None
-
-
-def negative_coordinate(coords: NDArray[np.int64]) -> Trap | None:
-    """Stores and reductions: no coordinate is negative. Source: measured on NVIDIA H200, driver 580.159.04."""
-    i = _first(np.asarray((coords < 0).any(axis=1)))
-    if i is None:
-        return None
-    mode = int(np.flatnonzero(coords[i] < 0)[0])
-    return Trap(f"coordinate[{mode}] = {int(coords[i, mode])}; a store takes none below 0", _where(coords, i))
-
-
-def corners_beyond_tensor(geometry: Geometry) -> Trap | None:
-    """im2col stores: the bounding box lies inside the tensor. Source: measured on NVIDIA H200, driver 580.159.04."""
-    if any(c < 0 for c in geometry.lower) or any(c > 0 for c in geometry.upper):
-        return Trap(
-            "an im2col store takes no lower corner below 0 and no upper corner above 0",
-            {"lower corner": geometry.lower, "upper corner": geometry.upper},
-        )
-    return None
-
-
-def load_trap(geometry: Geometry, coords: NDArray[np.int64]) -> Trap | None:
-    """The first reason why n loads trap, or None."""
-    reason = unaligned_inner(geometry, coords)
-    if reason is None and geometry.mode.startswith("im2col"):
-        reason = base_outside_box(geometry, coords)
-    return reason
-
-
-def store_trap(geometry: Geometry, coords: NDArray[np.int64], op: str | None = None) -> Trap | None:
-    """The first reason why n stores (or reductions `op`) trap, or None."""
-    checks: Sequence[Trap | None] = (
-        None if op is None else reduction_trap(geometry, op),
-        negative_coordinate(coords),
-        corners_beyond_tensor(geometry) if geometry.mode.startswith("im2col") else None,
-        load_trap(geometry, coords),
-    )
-    return next((reason for reason in checks if reason is not None), None)
-
-
-def reduction_trap(geometry: Geometry, op: str) -> Trap | None:
-    """The element format does not have this reduction."""
-    if executes(op, geometry.data_type):
-        return None
-    return Trap(f"reduction {op!r} does not exist for element format {geometry.data_type.name}")
-
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Memory = GlobalMemory | NDArray[np.uint8]
-    Window = SharedMemory | NDArray[np.uint8]
+from cute_py.tma.emulator.memory import Memory, Window, as_global, as_shared
 
 
 class Emulator:
@@ -174,7 +44,7 @@ class Emulator:
     def __init__(self, arch: str = "sm_90a", *, strict: bool = False) -> None:
         self.arch = arch
         self.strict = expect(strict, bool, "strict")
-        require_form(arch, "tile", "load")
+        operands.require_form(expect(arch, str, "arch"), "tile", "load")
 
     def __repr__(self) -> str:
         return f"Emulator({self.arch!r}, strict={self.strict})"
@@ -219,18 +89,16 @@ class Emulator:
             UnknownFactError: bits without a known meaning; or, when strict, what was not measured.
         """
         if expect_integer(cta_group, "cta_group", 1, 2) != 1:
-            require_form(self.arch, f"cta_group::{cta_group}", "load")
-        offsets = im2col_offsets
-        batch, why = self._load_batch(
-            descriptor_bytes, gmem, [coords], smem, mode, smem_offset, offsets, multicast_mask, gmem_base, cta_group
-        )
+            operands.require_form(self.arch, f"cta_group::{cta_group}", "load")
+        one = descriptor_bytes, gmem, [coords], smem, mode, smem_offset, gmem_base, im2col_offsets
+        batch = self._batch("load", *one, multicast_mask=multicast_mask, cta_group=cta_group)
         destinations = [windows.smem for windows in batch.windows]
         barriers = signalled(barrier, destinations, cta_group, multicast=multicast_mask is not None)
         batch.check()
-        batch.fill()
+        batch.load(0, 1)
         for told in barriers:
             told.complete_tx(batch.transaction_bytes)
-        return _result(batch, why)
+        return batch.transaction_bytes
 
     def store(
         self,
@@ -257,9 +125,7 @@ class Emulator:
             as `load`; InvalidValueError also for im2col offsets, a barrier or a mask, which a store does not have.
         """
         operands.refuse_load_operands("store", im2col_offsets, barrier, multicast_mask)
-        return self.store_many(
-            descriptor_bytes, gmem, [coords], smem, mode=mode, smem_offsets=smem_offset, gmem_base=gmem_base
-        )
+        return self._store(None, descriptor_bytes, gmem, [coords], smem, mode, smem_offset, gmem_base)
 
     def reduce(
         self,
@@ -284,10 +150,8 @@ class Emulator:
             as `store`; TmaTrap also where the element format does not have the reduction.
         """
         operands.refuse_load_operands("reduce", im2col_offsets, barrier, multicast_mask)
-        offset, op = smem_offset, operands.reduction(op)
-        return self.store_many(
-            descriptor_bytes, gmem, [coords], smem, mode=mode, smem_offsets=offset, gmem_base=gmem_base, op=op
-        )
+        op = operands.reduction(op)
+        return self._store(op, descriptor_bytes, gmem, [coords], smem, mode, smem_offset, gmem_base)
 
     def prefetch(
         self,
@@ -306,20 +170,9 @@ class Emulator:
         Source:
             measured on NVIDIA H200, driver 580.159.04: it traps where a load does.
         """
-        shape = self._geometry(descriptor_bytes, mode, "prefetch")
-        operands.require_box(shape)
-        where = operands.coordinates(shape, [coords])
-        _raise(load_trap(shape, where))
-        batch = Batch(
-            shape,
-            as_global(gmem, gmem_base, writable=False),
-            where,
-            operands.im2col_offsets(shape, im2col_offsets, 1),
-            (),
-        )
-        why = self._evidence(shape, "prefetch")
+        batch = self._batch("prefetch", descriptor_bytes, gmem, [coords], None, mode, 0, gmem_base, im2col_offsets)
         batch.check()
-        return TransactionBytes(0, DOCUMENTED if why else MEASURED, why)
+        return TransactionBytes(0, batch.transaction_bytes.why)
 
     # ---- many instructions of one descriptor -------------------------------------------------------------------
 
@@ -344,14 +197,13 @@ class Emulator:
         Returns:
             the transaction bytes of one instruction.
         """
-        batch, why = self._load_batch(
-            descriptor, gmem, coords, smem, mode, smem_offsets, im2col_offsets, None, gmem_base
-        )
+        batch = self._batch("load", descriptor, gmem, coords, smem, mode, smem_offsets, gmem_base, im2col_offsets)
         batch.check()
-        step = 1 if batch.windows_overlap() else len(batch.coords)
-        for start in range(0, len(batch.coords), max(step, 1)):
-            batch.fill(start, start + step)
-        return _result(batch, why)
+        n = len(batch.coords)
+        step = 1 if batch.windows[0].overlap() else max(n, 1)
+        for start in range(0, n, step):
+            batch.load(start, start + step)
+        return batch.transaction_bytes
 
     def store_many(
         self,
@@ -375,10 +227,7 @@ class Emulator:
             the bytes of one box.
         """
         op = None if op is None else operands.reduction(op)
-        batch, why = self._store_batch(descriptor, smem, coords, gmem, mode, smem_offsets, gmem_base, op)
-        batch.check()
-        batch.drain()
-        return _result(batch, why)
+        return self._store(op, descriptor, gmem, coords, smem, mode, smem_offsets, gmem_base)
 
     def copy_many(
         self,
@@ -421,17 +270,15 @@ class Emulator:
                 f"{n} loads, {len(store_coords)} stores, {depth} windows; must be n, n and 1 or more"
             )
         offsets = np.resize(windows, n)
-        filling, why = self._load_batch(
-            load, source, load_coords, smem, mode, offsets, im2col_offsets, None, source_base
-        )
-        draining, _ = self._store_batch(store, smem, store_coords, destination, None, offsets, destination_base, None)
-        filling.check()
-        draining.check()
-        require_apart(filling, draining)
+        loads = self._batch("load", load, source, load_coords, smem, mode, offsets, source_base, im2col_offsets)
+        stores = self._batch("store", store, destination, store_coords, smem, None, offsets, destination_base)
+        loads.check()
+        stores.check()
+        require_apart(loads, stores)
         for start in range(0, n, depth):
-            filling.fill(start, min(start + depth, n))
-            draining.drain(start, min(start + depth, n))
-        return _result(filling, why)
+            loads.load(start, min(start + depth, n))
+            stores.store(start, min(start + depth, n))
+        return loads.transaction_bytes
 
     # ---- common ------------------------------------------------------------------------------------------------
 
@@ -441,74 +288,52 @@ class Emulator:
 
     def _geometry(self, descriptor: Any, mode: str | None, instruction: str) -> Geometry:
         shape = self.geometry(descriptor, mode)
-        if shape.mode not in MODES_OF[instruction]:
+        if shape.mode not in operands.MODES_OF[instruction]:
             raise InvalidValueError(
-                f"{instruction} has no mode {shape.mode!r}", {"modes": ", ".join(MODES_OF[instruction])}
+                f"{instruction} has no mode {shape.mode!r}", {"modes": ", ".join(operands.MODES_OF[instruction])}
             )
-        require_form(self.arch, shape.mode, instruction)
+        operands.require_form(self.arch, shape.mode, instruction)
         return shape
 
-    def _evidence(self, shape: Geometry, instruction: str, *, pair: bool = False) -> str:
-        why = unmeasured(shape, instruction, pair=pair)
+    def _batch(
+        self,
+        instruction: str,
+        descriptor: Any,
+        gmem: Memory,
+        coords: Any,
+        smem: Window | None,
+        mode: str | None,
+        smem_offsets: Any,
+        gmem_base: int,
+        im2col_offsets: Any = (),
+        *,
+        multicast_mask: int | None = None,
+        cta_group: int = 1,
+        op: str | None = None,
+    ) -> Batch:
+        """n instructions with their operands checked, of any kind; a prefetch has no shared memory."""
+        writing = instruction in ("store", "reduce")
+        shape = self._geometry(descriptor, mode, instruction)
+        why = operands.unmeasured(shape, instruction, pair=cta_group == 2)
         if why and self.strict:
             raise UnknownFactError(f"not measured: {why}", {"known from": "the PTX ISA"}, "use Emulator(strict=False)")
-        return why
-
-    def _load_batch(
-        self,
-        descriptor: Any,
-        gmem: Memory,
-        coords: Any,
-        smem: Window,
-        mode: str | None,
-        smem_offsets: Any,
-        im2col_offsets: Any,
-        multicast_mask: int | None,
-        gmem_base: int,
-        cta_group: int = 1,
-    ) -> tuple[Batch, str]:
-        shape = self._geometry(descriptor, mode, "load")
-        why = self._evidence(shape, "load", pair=cta_group == 2)
         where = operands.coordinates(shape, coords)
-        shared = as_shared(smem, writable=True)
-        starts = operands.window_offsets(shared, smem_offsets, len(where))
-        _raise(load_trap(shape, where))
-        batch = Batch(
-            shape,
-            as_global(gmem, gmem_base, writable=False),
-            where,
-            operands.im2col_offsets(shape, im2col_offsets, len(where)),
-            [(cta, starts) for cta in operands.destinations(shared, multicast_mask)],
-        )
-        return batch, why
+        windows = []
+        if instruction == "prefetch":
+            operands.require_box(shape, shape.rows)
+        else:
+            shared = as_shared(smem, writable=not writing)
+            starts = operands.window_offsets(shared, smem_offsets, len(where))
+            windows = [(cta, starts) for cta in operands.destinations(shared, multicast_mask)]
+        for trap in operands.check_traps(shape, instruction, where, op):
+            raise TmaTrap(operands.ILLEGAL_INSTRUCTION, trap.message, trap.facts).of_rule(trap.rule)
+        memory = as_global(gmem, gmem_base, writable=writing)
+        offsets = operands.im2col_offsets(shape, im2col_offsets, len(where))
+        return Batch(shape, memory, where, offsets, windows, op=op, writing=writing, unmeasured=why)
 
-    def _store_batch(
-        self,
-        descriptor: Any,
-        smem: Window,
-        coords: Any,
-        gmem: Memory,
-        mode: str | None,
-        smem_offsets: Any,
-        gmem_base: int,
-        op: str | None,
-    ) -> tuple[Batch, str]:
-        instruction = "store" if op is None else "reduce"
-        shape = self._geometry(descriptor, mode, instruction)
-        why = self._evidence(shape, instruction)
-        where = operands.coordinates(shape, coords)
-        shared = as_shared(smem, writable=False)
-        starts = operands.window_offsets(shared, smem_offsets, len(where))
-        _raise(store_trap(shape, where, op))
-        offsets = operands.im2col_offsets(shape, (), len(where))
-        memory = as_global(gmem, gmem_base, writable=True)
-        return Batch(shape, memory, where, offsets, [(shared, starts)], op=op, writing=True), why
-
-
-def _raise(reason: Trap | None) -> None:
-    if reason is not None:
-        raise TmaTrap(reason.cuda_error, reason.cause, reason.facts)
-
-
-def _result(batch: Batch, why: str) -> TransactionBytes:
-    return TransactionBytes(batch.transaction_bytes, DOCUMENTED if why else MEASURED, why)
+    def _store(self, op: str | None, *instructions: Any) -> TransactionBytes:
+        """Stores, or reductions `op`, of the operands that `_batch` takes."""
+        batch = self._batch("store" if op is None else "reduce", *instructions, op=op)
+        batch.check()
+        batch.store(0, len(batch.coords))
+        return batch.transaction_bytes

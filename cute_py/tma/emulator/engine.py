@@ -1,68 +1,258 @@
 """n instructions of one descriptor at once: check everything, then move everything.
 
-`Batch.check` must have passed before anything moves, so that a trap leaves memory as it was. `fill` then loads a
-stretch of the instructions, `drain` stores or reduces one. Work goes in pieces of about two megabytes, which stay in
-cache and keep the memory in use small beside the tensors.
+`Batch.check` must have passed before anything moves, so that a trap leaves memory as it was. `load` then loads a range
+of the instructions, `store` stores or reduces one. Work goes in pieces of about two megabytes, which stay in cache and
+keep the memory in use small beside the tensors.
 
-The windows of n instructions in one CTA's shared memory, and their images.
+Rows move in one of two ways. In general each row is looked up in global memory (`walk`). A box that lies inside the
+tensor is faster: it is one strided block of global memory, and boxes whose coordinates step by a constant (the tiles of
+a row of tiles) are one block with one more dimension, so a run of tiles is a single numpy copy.
 
-Boxes inside the tensor as strided blocks: the fast way of a whole-tensor copy.
-
-A box that lies inside the tensor is one strided block of global memory. Boxes whose coordinates step by a constant
-(the tiles of a row of tiles) are one block with one more dimension, so a run of tiles is a single numpy copy.
-
-Global memory is walked in the order of its addresses, which is far faster than tile by tile when the tiles lie side by
-side; `block_order` then says which unit of that walk belongs at each place of the shared-memory images.
+Blocks are copied in the order of their addresses, which is far faster than tile by tile when the tiles lie side by
+side; `_block_order` then has which unit of that copy belongs at each place of the shared-memory images. Units are numpy
+items of 16 bytes or less.
 """
 
 from __future__ import annotations
 
 import bisect
 import functools
+import operator
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
-from cute_py.errors import TmaTrap
-from cute_py.tma.emulator import engine as blocks
-from cute_py.tma.emulator import transfer
-from cute_py.tma.emulator.box import (
-    Rows,
-    box_room,
-    boxes_inside,
-    four_rows,
-    inner_start,
-    row_modes,
-    sixteen_byte_rule,
-    tile_rows,
+from cute_py.errors import InvalidValueError, TmaTrap
+from cute_py.tma.emulator.geometry import DOCUMENTED, MEASURED, Geometry, Image, image, swizzle_row
+from cute_py.tma.emulator.memory import (
+    ILLEGAL_ADDRESS,
+    Bytes,
+    Flags,
+    GlobalMemory,
+    Integers,
+    Range,
+    SharedMemory,
+    items,
+    read_rows,
+    require_rows,
+    require_writable,
+    write_rows,
 )
-from cute_py.tma.emulator.formats import round_to_tf32
-from cute_py.tma.emulator.im2col import im2col_rows, row_count, wide_rows
-from cute_py.tma.emulator.image import Image, image, phase_of
-from cute_py.tma.emulator.memory import BASE_ALIGNMENT
-from cute_py.tma.emulator.reduce import reduced
-from cute_py.tma.emulator.transfer import block
+from cute_py.tma.emulator.values import filled_rows, reduced, round_to_tf32
+from cute_py.tma.emulator.walk import Rows, row_modes, sixteen_byte_rule, walk
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+Spans = tuple[Integers, Integers]
+"""First and one past the last host address of ranges of bytes."""
 
-    from numpy.typing import NDArray
+Chosen = slice | Integers
+"""Which instructions: a range, or indices."""
 
-    from cute_py.tma.emulator.geometry import Geometry
-    from cute_py.tma.emulator.image import Image
-    from cute_py.tma.emulator.memory import GlobalMemory, Range, SharedMemory
-
-Chosen = slice | np.ndarray[tuple[int, ...], np.dtype[np.int64]]
-"""Which instructions: a stretch, or indices."""
+PIECE_BYTES: Final = 1 << 21
 
 
-def _overrun(end: int, smem: SharedMemory) -> TmaTrap:
-    facts: dict[str, object] = {"end of the box": f"{end} bytes", "shared memory": f"{len(smem)} bytes"}
-    return TmaTrap(transfer.ILLEGAL_ADDRESS, "the box overruns shared memory", facts)
+class TransactionBytes(int):
+    """The bytes that an instruction completes at its barrier, with how it is known what the instruction does.
+
+    `why` is what rests on documents alone; '' if all was measured.
+
+    >>> TransactionBytes(4096).evidence, TransactionBytes(4096, "cta_group::2").evidence
+    ('measured', 'documented')
+    """
+
+    evidence: str
+    why: str
+
+    def __new__(cls, value: int, why: str = "") -> TransactionBytes:
+        self = super().__new__(cls, value)
+        self.evidence, self.why = DOCUMENTED if why else MEASURED, why
+        return self
 
 
-class Windows:
+class Batch:
+    """n instructions of one geometry, with their operands checked.
+
+    Args:
+        coords, offsets: (n, k) coordinates and im2col offsets.
+        windows: (shared memory, (n,) offsets in it) for each CTA that takes part.
+        op: the reduction, if it is one.
+        writing: global memory is written.
+        unmeasured: why what is done rests on documents alone; '' if it was measured.
+    """
+
+    def __init__(
+        self,
+        geometry: Geometry,
+        memory: GlobalMemory,
+        coords: Integers,
+        offsets: Integers,
+        windows: Sequence[tuple[SharedMemory, Integers]],
+        *,
+        op: str | None = None,
+        writing: bool = False,
+        unmeasured: str = "",
+    ) -> None:
+        self.geometry, self.memory, self.coords, self.offsets = geometry, memory, coords, offsets
+        self.op, self.writing = op, writing
+        self.rows = geometry.row_count(offsets[0] if len(offsets) else ())
+        self.transaction_bytes = TransactionBytes(self.rows * geometry.row_bytes, unmeasured)
+        """Of one instruction."""
+        self.limit = max(1, PIECE_BYTES // max(1, self.transaction_bytes))
+        self.windows = [_Windows(geometry, self.rows, smem, starts) for smem, starts in windows]
+        self._blocks: _Blocks | None = None
+        self._blocked: Integers | None = None
+        """Indices of the instructions that go as blocks; None if all do."""
+        self._general = np.arange(len(coords))
+        """Indices of the others."""
+        self._kept: Rows | None = None
+        self._scratch = np.empty(0, np.uint8)
+
+    def walk(self, chosen: Chosen) -> Rows:
+        """The rows of some of the instructions."""
+        return walk(self.geometry, self.coords[chosen], self.offsets[chosen])
+
+    # ---- checks ------------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Every window lies in its shared memory, every byte of the tensor in a range of global memory.
+
+        Raises:
+            TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS.
+        """
+        for windows in self.windows:
+            windows.check()
+        # Rows of one box that share bytes are written in order, which a strided copy does not promise.
+        tile = self.geometry.mode == "tile" and self.op is None
+        if tile and not (self.writing and _box(self.geometry).rows_overlap):
+            self._blocks, held = find_blocks(self.geometry, self.memory, self.coords)
+            if self._blocks is not None:
+                require_writable(self._blocks.entry, self.writing)
+                self._general = np.nonzero(~held)[0]
+                self._blocked = np.nonzero(held)[0] if len(self._general) else None
+        for start in range(0, len(self._general), self.limit):
+            rows = self.walk(self._general[start : start + self.limit])
+            for low, high, which in _groups(rows.first, rows.last):
+                address = rows.address[which][rows.inside[which]]
+                require_rows(self.memory, address + low, high - low, writing=self.writing)
+            self._kept = rows if len(self.coords) == 1 else None
+
+    # ---- pieces ------------------------------------------------------------------------------------------------
+
+    def _general_pieces(self, start: int, stop: int) -> Iterator[tuple[Chosen, Rows]]:
+        """(which instructions, their rows) in [start, stop) of those that don't go as blocks."""
+        if not len(self._general):
+            return
+        low, high = np.searchsorted(self._general, (start, stop)).tolist()
+        for first in range(low, high, self.limit):
+            chosen = self._general[first : min(first + self.limit, high)]
+            yield chosen, self._kept or self.walk(chosen)
+
+    def _block_pieces(self, start: int, stop: int) -> Iterator[tuple[Chosen, Bytes]]:
+        """(which instructions, view of global memory) in [start, stop) of those that go as blocks."""
+        if self._blocks is None:
+            return
+        if self._blocked is not None:
+            start, stop = np.searchsorted(self._blocked, (start, stop)).tolist()
+        for low, high in self._blocks.runs(start, stop, self.limit):
+            chosen = slice(low, high) if self._blocked is None else self._blocked[low:high]
+            yield chosen, self._blocks.view(low, high)
+
+    def _buffer(self, n: int) -> Bytes:
+        """(n * R, row_bytes) bytes of scratch memory, the same at every call."""
+        size = n * self.transaction_bytes
+        if len(self._scratch) < size:
+            self._scratch = np.empty(size, np.uint8)
+        return self._scratch[:size].reshape(-1, self.geometry.row_bytes)
+
+    # ---- loads -------------------------------------------------------------------------------------------------
+
+    def load(self, start: int, stop: int) -> None:
+        """Load the instructions [start, stop)."""
+        for chosen, rows in self._general_pieces(start, stop):
+            data = self._load_rows(rows)
+            for windows in self.windows:
+                windows.put(chosen, data)
+        for chosen, view in self._block_pieces(start, stop):
+            self._load_block(chosen, view)
+
+    def _load_rows(self, rows: Rows) -> Bytes:
+        """(n * R, row_bytes): what a load delivers, filled and rounded."""
+        size, address, groups = self.geometry.row_bytes, rows.address.reshape(-1), _groups(rows.first, rows.last)
+        if len(groups) == 1 and groups[0][:2] == (0, size) and groups[0][2].all() and rows.inside.all():
+            return self._read(address, size)
+        out = filled_rows(len(address), size, self.geometry.nan_fill)
+        for low, high, which in groups:
+            chosen = np.flatnonzero(rows.inside & which[:, None])
+            out[chosen, low:high] = self._read(address[chosen] + low, high - low)
+        return out
+
+    def _read(self, address: Integers, size: int) -> Bytes:
+        """Rows from global memory; what is filled is not rounded, so this is done before they are put together."""
+        rows = read_rows(self.memory, address, size)
+        if self.geometry.tf32:
+            round_to_tf32(rows)
+        return rows
+
+    def _load_block(self, chosen: Chosen, view: Bytes) -> None:
+        axes, data = _address_order(view), self._buffer(len(view))
+        copied = view if axes is None else view.transpose(axes)
+        data.reshape(copied.shape)[...] = copied
+        if self.geometry.tf32:
+            round_to_tf32(data)
+        for windows in self.windows:
+            if axes is not None and (found := windows.side_by_side(chosen)) is not None:
+                _permute(data, _block_order(view.shape, axes, found[1])[0], found[0], found[1].unit)
+                continue
+            rows = data if axes is None else data.reshape(copied.shape).transpose(np.argsort(axes)).reshape(data.shape)
+            windows.put(chosen, rows)
+
+    # ---- stores and reductions ---------------------------------------------------------------------------------
+
+    def store(self, start: int, stop: int) -> None:
+        """Store or reduce the instructions [start, stop)."""
+        windows = self.windows[0]
+        for chosen, rows in self._general_pieces(start, stop):
+            self._store_rows(rows, windows.get(chosen, self._buffer(len(rows.first))))
+        for chosen, view in self._block_pieces(start, stop):
+            axes = _address_order(view)
+            found = None if axes is None else windows.side_by_side(chosen)
+            if axes is None or found is None:
+                view[...] = windows.get(chosen, self._buffer(len(view))).reshape(view.shape)
+                continue
+            ordered, back = view.transpose(axes), _block_order(view.shape, axes, found[1])[1]
+            if ordered.flags.c_contiguous:
+                _permute(found[0], back, ordered, found[1].unit)
+                continue
+            data = self._buffer(len(view))
+            _permute(found[0], back, data, found[1].unit)
+            ordered[...] = data.reshape(ordered.shape)
+
+    def _store_rows(self, rows: Rows, data: Bytes) -> None:
+        last = np.where(rows.last > 0, sixteen_byte_rule(self.geometry, rows.last), 0)
+        for _, size, which in _groups(np.zeros_like(last), last):
+            chosen = np.flatnonzero(rows.inside & which[:, None])
+            address, new = rows.address.reshape(-1)[chosen], np.ascontiguousarray(data[chosen, :size])
+            if self.op is None:
+                write_rows(self.memory, address, new)
+                continue
+            # Rows that share bytes are reduced one after the other.
+            apart = (np.diff(np.sort(address)) >= size).all()
+            for piece in [slice(None)] if apart else [slice(i, i + 1) for i in range(len(address))]:
+                old = read_rows(self.memory, address[piece], size)
+                write_rows(self.memory, address[piece], reduced(old, new[piece], self.op, self.geometry.data_type))
+
+
+def _groups(first: Integers, last: Integers) -> list[tuple[int, int, Flags]]:
+    """(first, last, which instructions) for each range of row bytes that has any byte."""
+    ends = sorted(set(zip(first.tolist(), last.tolist(), strict=True)))
+    return [(low, high, (first == low) & (last == high)) for low, high in ends if high > low]
+
+
+# ---- windows of shared memory ----------------------------------------------------------------------------------------
+
+
+class _Windows:
     """Where n instructions lie in the shared memory of one CTA.
 
     Args:
@@ -72,18 +262,19 @@ class Windows:
         TmaTrap: the rows alone are larger than shared memory.
     """
 
-    def __init__(self, geometry: Geometry, rows: int, smem: SharedMemory, starts: NDArray[np.int64]) -> None:
-        self.geometry, self.rows, self.smem, self.starts = geometry, rows, smem, starts
-        if rows * geometry.row_bytes > len(smem):
-            raise _overrun(rows * geometry.row_bytes, smem)
-        self.residues = (starts + smem.base) % BASE_ALIGNMENT
-        self.kinds = sorted(set(self.residues.tolist()))
-        phases = {phase_of(residue, geometry.swizzle) for residue in self.kinds}
-        self.image: Image | None = image(geometry, rows, phases.pop()) if len(phases) == 1 else None
-        """The image of all instructions, if they lie at one place of the swizzle's pattern."""
-        self._breaks: list[int] | None = None
-        if self.image is not None and self.image.order is not None:
-            self._breaks = np.flatnonzero(np.diff(starts) != self.image.extent).tolist() if len(starts) > 1 else []
+    def __init__(self, geometry: Geometry, rows: int, smem: SharedMemory, starts: Integers) -> None:
+        self.smem, self.starts, self.size = smem, starts, rows * geometry.row_bytes
+        if self.size > len(smem):
+            raise _overrun(self.size, smem)
+        self.phases = (starts + smem.base) % swizzle_row(geometry.swizzle).repeat
+        self.images = {phase: image(geometry, rows, phase) for phase in set(self.phases.tolist())}
+        """Images by their place in the swizzle's pattern."""
+        self.image: Image | None = next(iter(self.images.values())) if len(self.images) == 1 else None
+        """The image of all instructions, if they lie at one place of the pattern."""
+        self._breaks: list[int] = []
+        """Windows that the next one does not follow without a gap."""
+        if self.image is not None and len(starts) > 1:
+            self._breaks = np.flatnonzero(starts[1:] - starts[:-1] != self.image.extent).tolist()
 
     def check(self) -> None:
         """Every window ends in shared memory.
@@ -91,9 +282,8 @@ class Windows:
         Raises:
             TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS.
         """
-        for residue in self.kinds:
-            shape = self.image or image(self.geometry, self.rows, residue)
-            starts = self.starts if self.image is not None else self.starts[self.residues == residue]
+        for phase, shape in self.images.items():
+            starts = self.starts if len(self.images) == 1 else self.starts[self.phases == phase]
             end = int(starts.max()) + shape.extent
             if end > len(self.smem):
                 raise _overrun(end, self.smem)
@@ -102,91 +292,115 @@ class Windows:
         """Whether two instructions share bytes."""
         if len(self.starts) < 2:
             return False
-        extent = max(image(self.geometry, self.rows, residue).extent for residue in self.kinds)
-        return bool((np.diff(np.sort(self.starts)) < extent).any())
+        return bool((np.diff(np.sort(self.starts)) < max(shape.extent for shape in self.images.values())).any())
 
-    def stretch(self, chosen: Chosen) -> tuple[NDArray[np.uint8], Image] | None:
-        """The bytes of the windows as one contiguous stretch, if there is no gap in or between them."""
-        if self._breaks is None or self.image is None or not isinstance(chosen, slice):
+    def side_by_side(self, chosen: Chosen) -> tuple[Bytes, Image] | None:
+        """(n, extent) view of windows and their image, if there is no gap in or between them."""
+        if self.image is None or self.image.order is None:
             return None
-        place = bisect.bisect_left(self._breaks, chosen.start)
-        if place < len(self._breaks) and self._breaks[place] < chosen.stop - 1:
+        starts, extent = self.starts[chosen], self.image.extent
+        n, first = len(starts), int(starts[0])
+        if isinstance(chosen, slice):
+            place = bisect.bisect_left(self._breaks, chosen.start)
+            gap = place < len(self._breaks) and self._breaks[place] < chosen.stop - 1
+        else:
+            gap = n > 1 and bool((starts[1:] - starts[:-1] != extent).any())
+        if gap:
             return None
-        first = int(self.starts[chosen.start])
-        return self.smem.array[first : first + (chosen.stop - chosen.start) * self.image.extent], self.image
+        return self.smem.array[first : first + n * extent].reshape(n, extent), self.image
 
-    def _groups(self, chosen: Chosen) -> Iterator[tuple[Image, NDArray[np.int64] | None]]:
-        """(image, which of the chosen; None for all)."""
-        if self.image is not None:
-            yield self.image, None
-            return
-        residues = self.residues[chosen]
-        for residue in sorted(set(residues.tolist())):
-            yield image(self.geometry, self.rows, residue), np.flatnonzero(residues == residue)
-
-    def put(self, chosen: Chosen, n: int, data: NDArray[np.uint8]) -> None:
+    def put(self, chosen: Chosen, data: Bytes) -> None:
         """Write the rows of the n chosen instructions, (n * R, row_bytes), to their windows."""
-        starts = self.starts[chosen]
-        for shape, which in self._groups(chosen):
-            if which is None:
-                transfer.put_images(self.smem.array, starts, data, shape)
-            else:
-                part = np.ascontiguousarray(data.reshape(n, -1)[which])
-                transfer.put_images(self.smem.array, starts[which], part, shape)
+        rows, found = data.reshape(-1, self.size), self.side_by_side(chosen)
+        if found is None:
+            for shape, which, place in self._groups(chosen):
+                items(self.smem.array, shape.unit)[place] = np.ascontiguousarray(rows[which]).view(f"V{shape.unit}")
+            return
+        ready, shape = found
+        if shape.identity:
+            ready[...] = rows
+        elif shape.order is not None:
+            unit = f"V{shape.unit}"
+            np.take(rows.view(unit), shape.order, axis=1, out=ready.view(unit), mode="clip")
 
-    def get(self, chosen: Chosen, n: int, data: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    def get(self, chosen: Chosen, data: Bytes) -> Bytes:
         """The rows of the n chosen instructions from their windows: `data`, or a view of shared memory."""
-        starts = self.starts[chosen]
-        for shape, which in self._groups(chosen):
-            if which is None:
-                return transfer.get_images(self.smem.array, starts, shape, data)
-            part = np.empty((len(which), data.size // n), np.uint8)
-            taken = transfer.get_images(self.smem.array, starts[which], shape, part)
-            data.reshape(n, -1)[which] = taken.reshape(part.shape)
+        rows, found = data.reshape(-1, self.size), self.side_by_side(chosen)
+        if found is None:
+            for shape, which, place in self._groups(chosen):
+                rows[which] = items(self.smem.array, shape.unit)[place].view(np.uint8)
+            return data
+        ready, shape = found
+        if shape.identity:
+            return ready.reshape(data.shape)
+        unit = f"V{shape.unit}"
+        np.take(ready.view(unit), shape.units, axis=1, out=rows.view(unit), mode="clip")
         return data
 
+    def _groups(self, chosen: Chosen) -> Iterator[tuple[Image, Flags, Integers]]:
+        """(image, which of the chosen have it, (n, units) bytes where their units start)."""
+        starts, phases = self.starts[chosen], self.phases[chosen]
+        for phase, shape in self.images.items():
+            which = phases == phase
+            if which.any():
+                yield shape, which, starts[which][:, None] + shape.positions
+
+
+def _overrun(end: int, smem: SharedMemory) -> TmaTrap:
+    facts: dict[str, object] = {"end of the box": f"{end} bytes", "shared memory": f"{len(smem)} bytes"}
+    return TmaTrap(ILLEGAL_ADDRESS, "the box overruns shared memory", facts)
+
+
+# ---- blocks of global memory -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """A tile's box as a block of bytes."""
+
+    counts: tuple[int, ...]
+    """Of the modes that count rows, slowest first; single ones left out."""
+    strides: tuple[int, ...]
+    """Bytes from one coordinate to the next, of the same modes."""
+    room: tuple[int, ...]
+    """How many coordinates of each mode a box inside the tensor can start at; 0 or less if it is too large."""
+    reach: int
+    """Bytes from the first to one past the last."""
+    rows_overlap: bool
+    """Two rows share bytes (a stride may be smaller than the row that it strides over)."""
+
 
 @functools.lru_cache(maxsize=256)
-def _mode_bytes(geometry: Geometry) -> list[tuple[int, int]]:
-    """(count, bytes from one coordinate to the next) of the modes that count rows, slowest first; singles left out."""
-    pairs = [(geometry.counts[m], geometry.steps[m] * geometry.strides[m]) for m in row_modes(geometry)]
-    return [(count, stride) for count, stride in reversed(pairs) if count > 1]
-
-
-def start_bytes(geometry: Geometry, coords: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(n,) bytes from the tensor's start to the first byte of each box; also of differences of coordinates."""
-    start = inner_start(geometry, coords[:, 0])
-    return start + coords[:, 1:] @ _outer_strides(geometry)
-
-
-@functools.lru_cache(maxsize=256)
-def _outer_strides(geometry: Geometry) -> NDArray[np.int64]:
-    return np.asarray(geometry.strides[1:], np.int64)
-
-
-def rows_overlap(geometry: Geometry) -> bool:
-    """Whether two rows of one box share bytes (a stride may be smaller than the row that it strides over)."""
-    reach = geometry.row_bytes
-    for count, stride in sorted(_mode_bytes(geometry), key=lambda pair: pair[1]):
-        if stride < reach:
-            return True
+def _box(geometry: Geometry) -> _Box:
+    modes = [(geometry.counts[m], geometry.steps[m] * geometry.strides[m]) for m in row_modes(geometry)]
+    modes = [(count, stride) for count, stride in reversed(modes) if count > 1]
+    last = [(count - 1) * step for count, step in zip(geometry.counts, geometry.steps, strict=True)]
+    if not geometry.interleaved:
+        last[0] = geometry.row_bytes * 8 // geometry.bits - 1
+    reach, overlap = geometry.row_bytes, False
+    for count, stride in sorted(modes, key=lambda mode: mode[1]):
+        overlap = overlap or stride < reach
         reach += (count - 1) * stride
-    return False
+    return _Box(
+        tuple([count for count, _ in modes]),
+        tuple([stride for _, stride in modes]),
+        tuple([extent - to for extent, to in zip(geometry.dims, last, strict=True)]),
+        reach,
+        overlap,
+    )
 
 
-class Blocks:
+class _Blocks:
     """Boxes that lie inside the tensor and in one range of memory.
 
     Args:
         low: (n,) bytes from the start of the range to the first byte of each box.
     """
 
-    def __init__(self, geometry: Geometry, entry: Range, low: NDArray[np.int64]) -> None:
-        self.entry, self._low, self._row_bytes = entry, low, geometry.row_bytes
-        modes = _mode_bytes(geometry)
-        self._counts = tuple(count for count, _ in modes)
-        self._strides = tuple(stride for _, stride in modes)
+    def __init__(self, geometry: Geometry, entry: Range, low: Integers) -> None:
+        self.entry, self._low, self._row_bytes, self._box = entry, low, geometry.row_bytes, _box(geometry)
         self._edges = [0]
+        """Where a run of boxes that step by a constant begins, and the end of the last."""
         step = low[1:] - low[:-1]
         turns = np.flatnonzero(step[1:] != step[:-1]) + 2 if len(low) > 2 else step[:0]
         for turn in turns.tolist():  # the step to this box is a new one
@@ -195,7 +409,7 @@ class Blocks:
         self._edges.append(len(low))
 
     def runs(self, start: int, stop: int, limit: int) -> Iterator[tuple[int, int]]:
-        """Split [start, stop) into stretches whose boxes step by a constant, at most `limit` long."""
+        """Split [start, stop) into ranges whose boxes step by a constant, at most `limit` long."""
         place = bisect.bisect_right(self._edges, start)
         while start < stop:
             end = min(self._edges[place], stop)
@@ -204,44 +418,15 @@ class Blocks:
                 start = min(start + limit, end)
             place += 1
 
-    def view(self, start: int, stop: int) -> NDArray[np.uint8]:
-        """View of one stretch: (k, counts.., row_bytes), slowest mode first."""
-        first = int(self._low[start])
+    def view(self, start: int, stop: int) -> Bytes:
+        """View of one run: (k, counts.., row_bytes), slowest mode first."""
+        first, box = int(self._low[start]), self._box
         step = int(self._low[start + 1]) - first if stop - start > 1 else 0
-        shape, strides = (stop - start, *self._counts, self._row_bytes), (step, *self._strides, 1)
-        return block(self.entry.array, first, shape, strides)
+        shape, strides = (stop - start, *box.counts, self._row_bytes), (step, *box.strides, 1)
+        return np.ndarray(shape, np.uint8, self.entry.array, first, strides)
 
 
-@functools.lru_cache(maxsize=256)
-def _reach(geometry: Geometry) -> int:
-    """Bytes from the first to one past the last of a box."""
-    return geometry.row_bytes + sum((count - 1) * stride for count, stride in _mode_bytes(geometry))
-
-
-def _find_one(geometry: Geometry, memory: GlobalMemory, coord: list[int]) -> Blocks | None:
-    """`find_blocks` for a single box, in plain integers: an array of one costs more than the arithmetic."""
-    low = geometry.address
-    for c, room, bits in zip(coord, *_single(geometry), strict=True):
-        if not 0 <= c < room:
-            return None
-        low += c * bits // 8
-    entry = memory.find(low)
-    if entry is None or low + _reach(geometry) > entry.end:
-        return None
-    return Blocks(geometry, entry, np.array([low - entry.address]))
-
-
-@functools.lru_cache(maxsize=256)
-def _single(geometry: Geometry) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Of each mode: how many coordinates a box inside the tensor can start at, and bits from one to the next."""
-    room = box_room(geometry).tolist()
-    inner = geometry.slice_bytes * 8 or geometry.bits
-    return tuple(room), (inner, *(stride * 8 for stride in geometry.strides[1:]))
-
-
-def find_blocks(
-    geometry: Geometry, memory: GlobalMemory, coords: NDArray[np.int64]
-) -> tuple[Blocks | None, NDArray[np.bool_]]:
+def find_blocks(geometry: Geometry, memory: GlobalMemory, coords: Integers) -> tuple[_Blocks | None, Flags]:
     """The boxes that lie inside the tensor and in the range of memory of the first that does.
 
     Args:
@@ -249,42 +434,42 @@ def find_blocks(
     Returns:
         these boxes (None if there are none), and (n,) which they are.
     """
-    if len(coords) == 1:
-        one = _find_one(geometry, memory, coords[0].tolist())
-        return one, np.full(1, one is not None)
-    inside = boxes_inside(geometry, coords)
-    if not len(inside):
-        return None, inside
-    first = int(inside.argmax())
-    if not inside[first]:
-        return None, inside
-    low = start_bytes(geometry, coords) + geometry.address
-    entry = memory.find(int(low[first]))
+    box = _box(geometry)
+    if len(coords) == 1:  # in plain integers: an array of one costs more than the arithmetic
+        coord = coords[0].tolist()
+        first = geometry.address + coord[0] * geometry.inner_bits // 8
+        first += sum(map(operator.mul, coord[1:], geometry.strides[1:]))
+        entry = memory.find(first) if all(0 <= c < room for c, room in zip(coord, box.room, strict=True)) else None
+        if entry is None or first + box.reach > entry.end:
+            return None, np.zeros(1, np.bool_)
+        return _Blocks(geometry, entry, np.array([first - entry.address])), np.ones(1, np.bool_)
+    held = np.asarray(((coords >= 0) & (coords < np.asarray(box.room))).all(axis=1))
+    if not held.any():
+        return None, held
+    low = coords[:, 0] * geometry.inner_bits // 8 + coords[:, 1:] @ np.asarray(geometry.strides[1:], np.int64)
+    low += geometry.address
+    entry = memory.find(int(low[held.argmax()]))
     if entry is None:
-        return None, np.zeros_like(inside)
-    reach = _reach(geometry)
-    held = inside & (low >= entry.address) & (low + reach <= entry.end)
-    return (Blocks(geometry, entry, low[held] - entry.address) if held.any() else None), held
+        return None, np.zeros_like(held)
+    held &= (low >= entry.address) & (low + box.reach <= entry.end)
+    return (_Blocks(geometry, entry, low[held] - entry.address) if held.any() else None), held
 
 
-def address_order(view: NDArray[np.uint8]) -> tuple[int, ...] | None:
+def _address_order(view: Bytes) -> tuple[int, ...] | None:
     """The axes of a block from the widest stride to the narrowest; None if they are so already."""
-    if len(view) == 1:
-        axes = (0, *sorted(range(1, view.ndim - 1), key=lambda axis: -abs(view.strides[axis])))
-    else:
-        axes = tuple(sorted(range(view.ndim - 1), key=lambda axis: -abs(view.strides[axis])))
-    return None if axes == tuple(range(view.ndim - 1)) else (*axes, view.ndim - 1)
+    first = 1 if len(view) == 1 else 0  # a single box has no stride, and comes first
+    outer = sorted(range(first, view.ndim - 1), key=lambda axis: -abs(view.strides[axis]))
+    axes = (*range(first), *outer, view.ndim - 1)
+    return None if axes == tuple(range(view.ndim)) else axes
 
 
 @functools.lru_cache(maxsize=4)
-def block_order(
-    shape: tuple[int, ...], axes: tuple[int, ...], image: Image
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _block_order(shape: tuple[int, ...], axes: tuple[int, ...], image: Image) -> tuple[Integers, Integers]:
     """How a block that was copied in the order of its addresses and the images of its k boxes permute each other.
 
     Args:
         shape: (k, counts.., row_bytes) of the block.
-        axes: from `address_order`.
+        axes: from `_address_order`.
         image: one without gaps.
     Returns:
         (k, units) unit of the copy at each place of each image, and (k * units,) the way back.
@@ -298,195 +483,72 @@ def block_order(
     return there, back
 
 
-PIECE_BYTES: Final = 1 << 21
+def _permute(source: Bytes, order: Integers, out: Bytes, unit: int) -> None:
+    """out unit i = source unit order[i], over contiguous bytes of any shape; order runs over all units of `out`."""
+    kind = f"V{unit}"
+    np.take(source.reshape(-1).view(kind), order.reshape(-1), out=out.reshape(-1).view(kind), mode="clip")
 
 
-class Batch:
-    """n instructions of one geometry, with their operands checked."""
+# ---- loads and stores of one copy ------------------------------------------------------------------------------------
 
-    def __init__(
-        self,
-        geometry: Geometry,
-        memory: GlobalMemory,
-        coords: NDArray[np.int64],
-        offsets: NDArray[np.int64],
-        windows: Sequence[tuple[SharedMemory, NDArray[np.int64]]],
-        *,
-        op: str | None = None,
-        writing: bool = False,
-    ) -> None:
-        """
-        Args:
-            coords, offsets: (n, k) coordinates and im2col offsets.
-            windows: (shared memory, (n,) offsets in it) for each CTA that takes part.
-            op: the reduction, if it is one.
-            writing: global memory is written.
-        """
-        self.geometry = geometry
-        self.memory = memory
-        self.coords = coords
-        self.offsets = offsets
-        self.op = op
-        self.writing = writing
-        self.rows = row_count(geometry, offsets[0] if len(offsets) else ())
-        self.limit = max(1, PIECE_BYTES // max(1, self.rows * geometry.row_bytes))
-        self.windows = [Windows(geometry, self.rows, smem, starts) for smem, starts in windows]
-        self._blocks: blocks.Blocks | None = None
-        self._blocked: NDArray[np.int64] | None = None
-        """Indices of the instructions that go as blocks; None if all do."""
-        self._general: NDArray[np.int64] | None = np.arange(len(coords))
-        """Indices of the others; None if there are none."""
-        self._kept: Rows | None = None
-        self._scratch: NDArray[np.uint8] | None = None
 
-    @property
-    def transaction_bytes(self) -> int:
-        """Bytes that one instruction completes."""
-        return self.rows * self.geometry.row_bytes
+def require_apart(loads: Batch, stores: Batch) -> None:
+    """Refuse loads and stores that share bytes of global memory.
 
-    def walk(self, chosen: Chosen) -> Rows:
-        """The rows of some of the instructions."""
-        coords, mode = self.coords[chosen], self.geometry.mode
-        if mode == "tile":
-            return tile_rows(self.geometry, coords)
-        if mode == "im2col":
-            return im2col_rows(self.geometry, coords, self.offsets[chosen])
-        if mode.startswith("im2col::w"):
-            return wide_rows(self.geometry, coords, self.offsets[chosen])
-        return four_rows(self.geometry, coords)
+    Loads and stores of a ring run side by side, so such bytes have no known value. Two tensors may lie in one array,
+    even row by row between each other: where their memories meet, every row is looked at.
 
-    # ---- checks ------------------------------------------------------------------------------------------------
+    Raises:
+        InvalidValueError: they do; the text gives the first such byte of the stores.
+    """
+    ours, theirs = ([_host_bytes(r) for r in batch.memory.ranges] for batch in (loads, stores))
+    if not any(low < end and start < high for low, high in theirs for start, end in ours):
+        return  # two memories apart, as nearly always: found without a look at any tile
+    written = [_merged(*spans) for spans in _spans(stores)]
+    if not written:
+        return
+    starts, ends = _merged(*(np.concatenate(side) for side in zip(*written, strict=True)))
+    for first, last in _spans(loads):
+        # The last span that starts before the end of the row: no other can reach further, since none overlap.
+        place = np.searchsorted(starts, last, side="left") - 1
+        bad = np.flatnonzero((place >= 0) & (ends[np.maximum(place, 0)] > first))
+        if len(bad):
+            index = int(bad[0])
+            shared = max(int(first[index]), int(starts[place[index]]))
+            where = next(r for r, (low, high) in zip(loads.memory.ranges, ours, strict=True) if low <= shared < high)
+            raise InvalidValueError(
+                "source and destination overlap; a copy reads tiles while others are written",
+                {"first shared byte of a tile": f"{where.name} + {shared - _host_bytes(where)[0]}"},
+            )
 
-    def check(self) -> None:
-        """Every window lies in its shared memory, every byte of the tensor in a range of global memory.
 
-        Raises:
-            TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS.
-        """
-        for windows in self.windows:
-            windows.check()
-        if (
-            self.geometry.mode == "tile"
-            and self.op is None
-            and not (self.writing and blocks.rows_overlap(self.geometry))
-        ):
-            self._blocks, held = blocks.find_blocks(self.geometry, self.memory, self.coords)
-            if self._blocks is not None:
-                transfer.require_writable(self._blocks.entry, self.writing)
-                if held.all():
-                    self._general = None
-                    return
-                self._general, self._blocked = np.flatnonzero(~held), np.flatnonzero(held)
-        if self._general is None:
-            return
-        for start in range(0, len(self._general), self.limit):
-            rows = self.walk(self._general[start : start + self.limit])
-            transfer.require_inside(self.memory, rows, writing=self.writing)
-            self._kept = rows if len(self.coords) == 1 else None
+def _host_bytes(entry: Range) -> tuple[int, int]:
+    """First and one past the last host address of a range."""
+    start = int(entry.array.ctypes.data)
+    return start, start + len(entry.array)
 
-    def windows_overlap(self) -> bool:
-        """Whether two instructions share bytes of shared memory."""
-        return self.windows[0].overlap()
 
-    # ---- pieces ------------------------------------------------------------------------------------------------
+def _spans(batch: Batch) -> Iterator[Spans]:
+    """The bytes of global memory that instructions touch, row by row, some instructions at a time."""
+    ranges = batch.memory.ranges
+    shift = np.asarray([_host_bytes(r)[0] - r.address for r in ranges], np.int64)
+    end = np.asarray([_host_bytes(r)[1] for r in ranges], np.int64)
+    for start in range(0, len(batch.coords), batch.limit):
+        rows = batch.walk(slice(start, start + batch.limit))
+        ends = sixteen_byte_rule(batch.geometry, rows.last) if batch.writing else rows.last
+        touched = rows.inside & (rows.last > rows.first)[:, None]
+        first = (rows.address + rows.first[:, None])[touched]
+        if not len(first):
+            continue
+        where = batch.memory.index_of(first)
+        place, size = first + shift[where], np.broadcast_to((ends - rows.first)[:, None], rows.inside.shape)[touched]
+        yield place, np.minimum(place + size, end[where])  # what a store adds behind a row ends with its range
 
-    def _stretch(self, indices: NDArray[np.int64], start: int, stop: int) -> tuple[int, int]:
-        """Places in sorted `indices` of those in [start, stop)."""
-        low, high = np.searchsorted(indices, (start, stop))
-        return int(low), int(high)
 
-    def _general_pieces(self, start: int, stop: int) -> Iterator[tuple[Chosen, int, Rows]]:
-        """(which instructions, how many, their rows) in [start, stop) of those that don't go as blocks."""
-        if self._general is None:
-            return
-        low, high = self._stretch(self._general, start, stop)
-        for first in range(low, high, self.limit):
-            chosen = self._general[first : min(first + self.limit, high)]
-            yield chosen, len(chosen), self._kept or self.walk(chosen)
-
-    def _block_pieces(self, start: int, stop: int) -> Iterator[tuple[Chosen, int, NDArray[np.uint8]]]:
-        """(which instructions, how many, view of global memory) in [start, stop) of those that go as blocks."""
-        if self._blocks is None:
-            return
-        if self._blocked is None:
-            for low, high in self._blocks.runs(start, stop, self.limit):
-                yield slice(low, high), high - low, self._blocks.view(low, high)
-            return
-        for low, high in self._blocks.runs(*self._stretch(self._blocked, start, stop), self.limit):
-            yield self._blocked[low:high], high - low, self._blocks.view(low, high)
-
-    def _buffer(self, n: int) -> NDArray[np.uint8]:
-        """(n * R, row_bytes) bytes of scratch memory, the same at every call."""
-        size = self.rows * self.geometry.row_bytes
-        if self._scratch is None or len(self._scratch) < n * size:
-            self._scratch = np.empty(n * size, np.uint8)
-        return self._scratch[: n * size].reshape(-1, self.geometry.row_bytes)
-
-    # ---- loads -------------------------------------------------------------------------------------------------
-
-    def fill(self, start: int = 0, stop: int | None = None) -> None:
-        """Load the instructions [start, stop)."""
-        stop = len(self.coords) if stop is None else min(stop, len(self.coords))
-        for chosen, n, rows in self._general_pieces(start, stop):
-            data = transfer.load_rows(self.memory, self.geometry, rows)
-            for windows in self.windows:
-                windows.put(chosen, n, data)
-        for chosen, n, view in self._block_pieces(start, stop):
-            self._fill_block(chosen, n, view)
-
-    def _fill_block(self, chosen: Chosen, n: int, view: NDArray[np.uint8]) -> None:
-        axes, data = blocks.address_order(view), self._buffer(n)
-        copied = view if axes is None else view.transpose(axes)
-        data.reshape(copied.shape)[...] = copied
-        if self.geometry.tf32:
-            round_to_tf32(data)
-        for windows in self.windows:
-            found = None if axes is None else windows.stretch(chosen)
-            if axes is not None and found is not None:
-                order = blocks.block_order(view.shape, axes, found[1])[0]
-                transfer.permute(data, order, found[0], found[1].unit)
-                continue
-            rows = data if axes is None else data.reshape(copied.shape).transpose(np.argsort(axes)).reshape(data.shape)
-            windows.put(chosen, n, rows)
-
-    # ---- stores and reductions ---------------------------------------------------------------------------------
-
-    def drain(self, start: int = 0, stop: int | None = None) -> None:
-        """Store or reduce the instructions [start, stop)."""
-        stop = len(self.coords) if stop is None else min(stop, len(self.coords))
-        windows = self.windows[0]
-        for chosen, n, rows in self._general_pieces(start, stop):
-            self._write(rows, windows.get(chosen, n, self._buffer(n)))
-        for chosen, n, view in self._block_pieces(start, stop):
-            axes = blocks.address_order(view)
-            found = None if axes is None else windows.stretch(chosen)
-            if axes is None or found is None:
-                view[...] = windows.get(chosen, n, self._buffer(n)).reshape(view.shape)
-                continue
-            ordered, back = view.transpose(axes), blocks.block_order(view.shape, axes, found[1])[1]
-            if ordered.flags.c_contiguous:
-                transfer.permute(found[0], back, ordered, found[1].unit)
-                continue
-            data = self._buffer(n)
-            transfer.permute(found[0], back, data, found[1].unit)
-            ordered[...] = data.reshape(ordered.shape)
-
-    def _write(self, rows: Rows, data: NDArray[np.uint8]) -> None:
-        last = np.where(rows.last > 0, sixteen_byte_rule(self.geometry, rows.last), 0)
-        for _, high, which in transfer.groups(np.zeros_like(last), last):
-            chosen = np.flatnonzero((rows.inside & which[:, None]).reshape(-1))
-            address, new = rows.address.reshape(-1)[chosen], np.ascontiguousarray(data[chosen, :high])
-            if self.op is None:
-                transfer.write_rows(self.memory, address, new)
-            else:
-                self._reduce(address, new, self.op)
-
-    def _reduce(self, address: NDArray[np.int64], new: NDArray[np.uint8], op: str) -> None:
-        """Reduce rows into memory; rows that share bytes go one after the other."""
-        size = new.shape[1]
-        gaps = np.diff(np.sort(address))
-        pieces = [slice(None)] if (gaps >= size).all() else [slice(i, i + 1) for i in range(len(address))]
-        for piece in pieces:
-            where = address[piece]
-            old = transfer.read_rows_padded(self.memory, where, size)
-            transfer.write_rows(self.memory, where, reduced(old, new[piece], op, self.geometry.data_type))
+def _merged(first: Integers, last: Integers) -> Spans:
+    """The same bytes as spans in order, none of which touch."""
+    order = np.argsort(first, kind="stable")
+    first, last = first[order], np.maximum.accumulate(last[order])
+    opens = np.concatenate(([True], first[1:] > last[:-1]))
+    closes = np.concatenate((opens[1:], [True]))
+    return first[opens], last[closes]

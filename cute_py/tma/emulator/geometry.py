@@ -7,33 +7,141 @@ Every tensor instruction moves **rows**: runs of bytes that are contiguous in gl
     im2col             a row is the channels of one pixel
     gather4, scatter4  a row is one of the four rows that the instruction names
 
-In shared memory rows follow each other at `pitch` bytes and are swizzled there. So a descriptor and a mode are, for
-all that follows, a `Geometry`; the walks (`emulator_box`, `emulator_im2col`) say where each row lies in global memory.
+So a descriptor and a mode are, for all that follows, a `Geometry`; `walk` finds where each row lies in global memory.
+
+In shared memory rows follow each other at `pitch` bytes and are swizzled there. A swizzle takes `bits` address bits
+that count 128-byte lines, starting at bit 7, and XORs them into the bits that count units of `2**base` bytes inside a
+line:
+
+    a -> a ^ (((a >> 7) & (2**bits - 1)) << base)
+
+It acts on the shared-memory address, not on the offset in a tile, so that a tile that starts off the repeating pattern
+is swizzled by where it lies. The 8-byte flip of one sub-mode XORs bit 3 with the lowest line bit as well.
+
+Pitch, packing and swizzle together are one table of positions, an `Image`: a row is cut into units, the largest pieces
+that stay together, and `positions` holds where each unit of each row starts, in bytes from the start of the window. The
+table depends on the address of the window only through its place in the repeating pattern of the swizzle (the phase),
+so a few tables serve a whole copy.
 """
 
 from __future__ import annotations
 
 import functools
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+import numpy as np
 
 from cute_py.argument_checks import expect
 from cute_py.errors import InvalidTypeError, InvalidValueError, UnknownFactError
 from cute_py.tma.descriptor.decode import decode
-from cute_py.tma.descriptor.formats import OobFill, TensorMapDataType, format_row
+from cute_py.tma.descriptor.formats import OobFill, TensorMapDataType, TensorMapSwizzle, format_row
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
-from cute_py.tma.emulator.swizzle import swizzle_row
+from cute_py.tma.emulator.memory import Integers
 
 MODES: Final = ("tile", "im2col", "im2col::w", "im2col::w::128", "tile::gather4", "tile::scatter4")
 """Load and store modes by their names in PTX."""
+
+W128_ROWS: Final = 128
+"""Pixels of im2col::w::128, whatever the descriptor asks for. Source: PTX ISA 9.0, im2col::w::128 mode."""
+
+W128_GROUP: Final = 32
+"""Pixels of im2col::w::128 after which halo pixels follow. Source: PTX ISA 9.0, wHalo."""
+
+_SLICE_BYTES: Final = {0: 0, 1: 16, 2: 32}
+"""Interleave -> bytes of a channel slice."""
 
 _PAYLOAD_WORDS: Final = 8
 _QUIRK_BITS: Final = {1: 1 << 21}
 """Bits that some drivers set and that have no known meaning to the copy: word -> mask."""
 
+MEASURED: Final = "measured"
+DOCUMENTED: Final = "documented"
+"""How it is known what an instruction does: from a device, or from the PTX ISA alone."""
+
+
+# ---- swizzles --------------------------------------------------------------------------------------------------------
+
+LINE_SHIFT: Final = 7
+"""log2 of the bytes of a line of 32 banks."""
+
 
 @dataclass(frozen=True, slots=True)
-class Packing:
+class SwizzleRow:
+    """One swizzle: span in bytes, address bits, and what is known about it."""
+
+    kind: TensorMapSwizzle
+    span: int
+    """Bytes that a row takes at least; the XOR never leaves a block of this size."""
+    bits: int
+    base: int
+    """log2 of the bytes that stay together."""
+    evidence: str
+    source: str
+    flip: bool = False
+    """Halves of 16 bytes change places on every other line."""
+
+    @property
+    def repeat(self) -> int:
+        """Bytes after which the pattern repeats.
+
+        >>> swizzle_row(TensorMapSwizzle.B128).repeat
+        1024
+        """
+        return 1 << (LINE_SHIFT + self.bits) if self.bits else 1
+
+
+_H200: Final = (MEASURED, "measured on NVIDIA H200, driver 580.159.04")
+_PTX: Final = (DOCUMENTED, "PTX ISA 9.0, Swizzling Modes")
+
+SWIZZLES: Final[tuple[SwizzleRow, ...]] = (
+    SwizzleRow(TensorMapSwizzle.NONE, 0, 0, 4, *_H200),
+    SwizzleRow(TensorMapSwizzle.B32, 32, 1, 4, *_H200),
+    SwizzleRow(TensorMapSwizzle.B64, 64, 2, 4, *_H200),
+    SwizzleRow(TensorMapSwizzle.B128, 128, 3, 4, *_H200),
+    SwizzleRow(TensorMapSwizzle.B128_ATOM_32B, 128, 2, 5, *_PTX),
+    SwizzleRow(TensorMapSwizzle.B128_ATOM_32B_FLIP_8B, 128, 2, 5, *_PTX, flip=True),
+    SwizzleRow(TensorMapSwizzle.B128_ATOM_64B, 128, 1, 6, *_PTX),
+)
+"""Indexed by the driver's number."""
+
+
+def swizzle_row(swizzle: int) -> SwizzleRow:
+    """The row of a swizzle, from the enum or its number.
+
+    Raises:
+        InvalidValueError: no such swizzle.
+    """
+    if 0 <= swizzle < len(SWIZZLES):
+        return SWIZZLES[swizzle]
+    raise InvalidValueError(f"swizzle = {int(swizzle)}; must be 0 to {len(SWIZZLES) - 1}")
+
+
+def swizzled(address: Integers, swizzle: int) -> Integers:
+    """Shared-memory addresses after the swizzle, elementwise.
+
+    Args:
+        address: byte addresses in shared memory (not offsets in a tile), any shape.
+    Source:
+        NONE, B32, B64, B128: measured on NVIDIA H200, driver 580.159.04. The ATOM kinds: PTX ISA 9.0, Swizzling Modes.
+
+    >>> swizzled(np.array([0, 128, 144, 896]), TensorMapSwizzle.B128).tolist()
+    [0, 144, 128, 1008]
+    """
+    row = swizzle_row(swizzle)
+    if not row.bits:
+        return address
+    line = address >> LINE_SHIFT
+    out = address ^ ((line & ((1 << row.bits) - 1)) << row.base)
+    return out ^ ((line & 1) << 3) if row.flip else out
+
+
+# ---- rows of a descriptor --------------------------------------------------------------------------------------------
+
+
+class Packing(NamedTuple):
     """How a packed format spreads from global to shared memory: `packed` bytes fill the first part of `spread`."""
 
     packed: int
@@ -84,35 +192,49 @@ class Geometry:
         return self.slice_bytes > 0
 
     @property
+    def im2col(self) -> bool:
+        """The rows are pixels, in any of the three modes."""
+        return self.mode.startswith("im2col")
+
+    @property
+    def wide(self) -> bool:
+        """im2col along W only, with halo pixels."""
+        return self.mode.startswith("im2col::w")
+
+    @property
+    def four_rows(self) -> bool:
+        """The instruction names its rows, one by one."""
+        return self.mode in ("tile::gather4", "tile::scatter4")
+
+    @property
     def spatial(self) -> range:
         """im2col: the modes that the bounding box bounds, W first."""
         return range(self.rank - 2) if self.interleaved else range(1, self.rank - 1)
 
     @property
-    def inner_bytes(self) -> int:
-        """Bytes of the tensor's innermost mode; a row inside the tensor never reaches past it."""
-        return self.slice_bytes or self.dims[0] * self.bits // 8
+    def inner_bits(self) -> int:
+        """Bits from one coordinate of mode 0 to the next: of a channel slice, or of an element."""
+        return self.slice_bytes * 8 or self.bits
 
     @property
     def transaction_bytes(self) -> int:
         """Bytes that a barrier is told of: every row in full, out of bounds or not, without halo pixels."""
         return self.rows * self.row_bytes
 
+    def row_count(self, offsets: Sequence[int] | Integers = ()) -> int:
+        """Rows of one instruction, halo pixels counted in.
 
-def _strides(request: Any, bits: int, slice_bytes: int) -> tuple[int, ...]:
-    return (slice_bytes or bits // 8, *request.global_strides)
+        Args:
+            offsets: im2col offsets of the instruction; the first is wHalo in the w modes.
+        """
+        if not self.wide or not len(offsets):
+            return self.rows
+        return self.rows + self.rows // self.group * int(offsets[0])
 
-
-def _ceil(value: int, by: int) -> int:
-    return -(-value // by)
-
-
-def unknown_bits(request: Any) -> dict[int, int]:
-    """Word -> bits of the first 64 bytes that have no known meaning. The upper half is not read by the hardware."""
-    if request.residue is None:
-        return {}
-    words = {word: bits & ~_QUIRK_BITS.get(word, 0) for word, bits in request.residue.unknown_words.items()}
-    return {word: bits for word, bits in words.items() if bits and word < _PAYLOAD_WORDS}
+    @property
+    def group(self) -> int:
+        """Pixels after which halo pixels follow, in the w modes."""
+        return W128_GROUP if self.mode == "im2col::w::128" else self.rows
 
 
 def geometry(descriptor: Any, mode: str | None = None) -> Geometry:
@@ -133,10 +255,12 @@ def geometry(descriptor: Any, mode: str | None = None) -> Geometry:
         try:
             descriptor = memoryview(descriptor).tobytes()
         except TypeError:
-            raise InvalidTypeError(
-                f"a descriptor must be bytes or a decoded tensor map, not {type(descriptor).__name__}"
-            ) from None
+            raise _not_a_map(descriptor) from None
     return _geometry(descriptor, mode)
+
+
+def _not_a_map(descriptor: Any) -> InvalidTypeError:
+    return InvalidTypeError(f"a descriptor must be bytes or a decoded tensor map, not {type(descriptor).__name__}")
 
 
 @functools.lru_cache(maxsize=256)
@@ -145,48 +269,90 @@ def _geometry(descriptor: Any, mode: str | None) -> Geometry:
     if isinstance(request, TensorMapIm2colWide):
         request = request.as_im2col()
     if not isinstance(request, (TensorMapTiled, TensorMapIm2col)):
-        raise InvalidTypeError(f"a descriptor must be bytes or a decoded tensor map, not {type(request).__name__}")
-    tiled = isinstance(request, TensorMapTiled)
-    mode = mode or ("tile" if tiled else "im2col")
+        raise _not_a_map(request)
+    kind = "tiled" if isinstance(request, TensorMapTiled) else "im2col"
+    mode = mode or ("tile" if kind == "tiled" else "im2col")
     if mode not in MODES:
         raise InvalidValueError(f"mode {mode!r}; must be one of {', '.join(MODES)}")
-    if mode.startswith("tile") != tiled:
-        raise InvalidValueError(f"mode {mode!r} on a descriptor of kind {'tiled' if tiled else 'im2col'}")
+    if mode.startswith("tile") != (kind == "tiled"):
+        raise InvalidValueError(f"mode {mode!r} on a descriptor of kind {kind}")
     _require_shape(request)
-    unknown = unknown_bits(request)
-    if unknown or request.data_type is None:
-        raise UnknownFactError(
-            "the descriptor holds bits whose meaning is not known",
-            {f"w{word}": f"0x{bits:016x}" for word, bits in unknown.items()} or {"element format": "no known code"},
+    row = format_row(_known_format(request))
+    slice_bytes = _SLICE_BYTES.get(request.interleave)
+    if slice_bytes is None:
+        raise UnknownFactError(f"interleave = {int(request.interleave)}; not known")
+    if slice_bytes and request.rank < 3:
+        raise InvalidValueError(f"interleave with rank {request.rank}; must be 3 to 5")
+    counts: tuple[int, ...] = ()
+    lower: tuple[int, ...] = ()
+    upper: tuple[int, ...] = ()
+    if isinstance(request, TensorMapTiled):
+        elements, counts = request.box_dim[0], _counts(request, mode, slice_bytes)
+        rows = math.prod(counts) if mode == "tile" else 4
+    else:
+        elements, lower, upper = (
+            request.channels_per_pixel,
+            request.pixel_box_lower_corner,
+            request.pixel_box_upper_corner,
         )
-    return _tile(request, mode) if isinstance(request, TensorMapTiled) else _im2col(request, mode)
+        rows = W128_ROWS if mode == "im2col::w::128" else request.pixels_per_column
+        if mode != "im2col" and (slice_bytes or request.swizzle in (0, 5)):
+            raise InvalidValueError(
+                f"{mode} needs a swizzle other than none and 128B with 8-byte flip, and no interleave",
+                {"swizzle": int(request.swizzle), "interleave": int(request.interleave)},
+            )
+    packing = _PACKING.get(row.data_type)
+    if not slice_bytes and elements * row.bits % (8 * (packing.packed if packing else 1)):
+        raise InvalidValueError(f"a row of {elements} elements x {row.bits} bits is no whole number of groups")
+    row_bytes = slice_bytes or elements * row.bits // 8
+    spread = row_bytes if packing is None else row_bytes // packing.packed * packing.spread
+    return Geometry(
+        mode=mode,
+        data_type=row.data_type,
+        bits=row.bits,
+        rank=request.rank,
+        address=(request.global_address + 2**63) % 2**64 - 2**63,  # as a signed number, so that sums stay in 64 bits
+        dims=request.global_dim,
+        strides=(slice_bytes or row.bits // 8, *request.global_strides),
+        steps=request.element_strides,
+        slice_bytes=slice_bytes,
+        counts=counts,
+        rows=rows,
+        row_bytes=row_bytes,
+        # Slices follow each other without gaps, whatever the swizzle.
+        pitch=slice_bytes or max(spread, swizzle_row(request.swizzle).span),
+        swizzle=int(request.swizzle),
+        nan_fill=request.oob_fill == OobFill.NAN_REQUEST_ZERO_FMA,
+        tf32=bool(row.tf32_round),
+        packing=packing,
+        lower=lower,
+        upper=upper,
+    )
 
 
 def _require_shape(request: TensorMapTiled | TensorMapIm2col) -> None:
     """A request (unlike bytes) may have lists of any length and numbers of any size."""
-    least, what = (1, "rank =") if isinstance(request, TensorMapTiled) else (3, "im2col with rank")
-    if not least <= request.rank <= 5:
-        raise InvalidValueError(f"{what} {request.rank}; must be {least} to 5")
-    lengths = {"global_strides": request.rank - 1, "element_strides": request.rank}
+    rank = request.rank
+    lengths = {"global_strides": rank - 1, "element_strides": rank}
+    boxes: tuple[int, ...]
+    corners: tuple[int, ...] = ()
     if isinstance(request, TensorMapTiled):
-        lengths["box_dim"] = request.rank
+        least, what, boxes = 1, "rank =", request.box_dim
+        lengths["box_dim"] = rank
     else:
-        lengths["pixel_box_lower_corner"] = lengths["pixel_box_upper_corner"] = request.rank - 2
+        least, what, boxes = 3, "im2col with rank", (request.channels_per_pixel, request.pixels_per_column)
+        lengths["pixel_box_lower_corner"] = lengths["pixel_box_upper_corner"] = rank - 2
+        corners = (*request.pixel_box_lower_corner, *request.pixel_box_upper_corner)
+    if not least <= rank <= 5:
+        raise InvalidValueError(f"{what} {rank}; must be {least} to 5")
     for name, length in lengths.items():
         if len(getattr(request, name)) != length:
             raise InvalidValueError(f"{name} = {getattr(request, name)}; must have {length} entries")
-    counts = [*request.global_dim, *request.element_strides]
-    if isinstance(request, TensorMapTiled):
-        counts += request.box_dim
-    else:
-        counts += [request.channels_per_pixel, request.pixels_per_column]
-    if min(counts) < 1:
+    if min(*request.global_dim, *request.element_strides, *boxes) < 1:
         raise InvalidValueError("sizes, boxes and element strides must be 1 or more", {"request": request})
-    corners = () if isinstance(request, TensorMapTiled) else request.pixel_box_lower_corner
-    corners += () if isinstance(request, TensorMapTiled) else request.pixel_box_upper_corner
     beyond = (
         max(request.global_dim) > 1 << 32
-        or max(counts[request.rank :]) > 1 << 16
+        or max(*request.element_strides, *boxes) > 1 << 16
         or not all(0 <= stride < 1 << 40 for stride in request.global_strides)
         or not all(-(1 << 15) <= corner < 1 << 15 for corner in corners)
         or not 0 <= request.global_address < 1 << 64
@@ -195,91 +361,80 @@ def _require_shape(request: TensorMapTiled | TensorMapIm2col) -> None:
         raise InvalidValueError("numbers beyond the fields of a tensor map", {"request": request})
 
 
-def _common(request: Any) -> dict[str, Any]:
-    row = format_row(request.data_type)
-    slice_bytes = (0, 16, 32)[request.interleave] if 0 <= request.interleave <= 2 else -1
-    if slice_bytes < 0:
-        raise UnknownFactError(f"interleave = {int(request.interleave)}; not known")
-    if slice_bytes and request.rank < 3:
-        raise InvalidValueError(f"interleave with rank {request.rank}; must be 3 to 5")
-    return {
-        "data_type": row.data_type,
-        "bits": row.bits,
-        "rank": request.rank,
-        "address": (request.global_address + 2**63) % 2**64 - 2**63,  # as a signed number, so that sums stay in 64 bits
-        "dims": request.global_dim,
-        "strides": _strides(request, row.bits, slice_bytes),
-        "steps": request.element_strides,
-        "slice_bytes": slice_bytes,
-        "swizzle": int(request.swizzle),
-        "nan_fill": request.oob_fill == OobFill.NAN_REQUEST_ZERO_FMA,
-        "tf32": bool(row.tf32_round),
-        "packing": _PACKING.get(row.data_type),
-    }
-
-
-def _pitch(row_bytes: int, swizzle: int, packing: Packing | None, slice_bytes: int) -> int:
-    if slice_bytes:
-        return slice_bytes  # slices follow each other without gaps, whatever the swizzle
-    spread = row_bytes if packing is None else row_bytes // packing.packed * packing.spread
-    return max(spread, swizzle_row(swizzle).span)
-
-
-def _tile(request: TensorMapTiled, mode: str) -> Geometry:
-    common = _common(request)
-    box, steps, rank = request.box_dim, request.element_strides, request.rank
-    slice_bytes = common["slice_bytes"]
-    counts = [_ceil(b, s) for b, s in zip(box, steps, strict=True)]
-    if slice_bytes:
-        counts[rank - 2] = 1  # one channel slice, whatever the box says
-    else:
-        counts[0] = 1  # mode 0 lies inside a row; its element stride has no effect
-    row_bytes = slice_bytes or _row_bytes(box[0], common)
-    rows = 1
-    for count in counts:
-        rows *= count
-    if mode in ("tile::gather4", "tile::scatter4"):
-        if rank != 2 or box[1] != 1 or slice_bytes:
-            raise InvalidValueError(
-                f"{mode} needs a descriptor of rank 2 with a box of one row and no interleave",
-                {"rank": rank, "box": box, "interleave": slice_bytes},
-            )
-        rows = 4
-    return Geometry(
-        mode=mode,
-        counts=tuple(counts),
-        rows=rows,
-        row_bytes=row_bytes,
-        pitch=_pitch(row_bytes, common["swizzle"], common["packing"], slice_bytes),
-        lower=(),
-        upper=(),
-        **common,
-    )
-
-
-def _im2col(request: TensorMapIm2col, mode: str) -> Geometry:
-    common = _common(request)
-    row_bytes = common["slice_bytes"] or _row_bytes(request.channels_per_pixel, common)
-    if mode != "im2col" and (common["slice_bytes"] or request.swizzle == 0 or request.swizzle == 5):
-        raise InvalidValueError(
-            f"{mode} needs a swizzle other than none and 128B with 8-byte flip, and no interleave",
-            {"swizzle": int(request.swizzle), "interleave": int(request.interleave)},
+def _known_format(request: TensorMapTiled | TensorMapIm2col) -> int:
+    """The element format, unless a word that the hardware reads (the lower half) has bits without a known meaning."""
+    words = {} if request.residue is None else request.residue.unknown_words
+    read = {word: bits & ~_QUIRK_BITS.get(word, 0) for word, bits in words.items() if word < _PAYLOAD_WORDS}
+    unknown = {f"w{word}": f"0x{bits:016x}" for word, bits in read.items() if bits}
+    if unknown or request.data_type is None:
+        raise UnknownFactError(
+            "the descriptor holds bits whose meaning is not known", unknown or {"element format": "no known code"}
         )
-    return Geometry(
-        mode=mode,
-        counts=(),
-        rows=128 if mode == "im2col::w::128" else request.pixels_per_column,
-        row_bytes=row_bytes,
-        pitch=_pitch(row_bytes, common["swizzle"], common["packing"], common["slice_bytes"]),
-        lower=request.pixel_box_lower_corner,
-        upper=request.pixel_box_upper_corner,
-        **common,
-    )
+    return request.data_type
 
 
-def _row_bytes(elements: int, common: dict[str, Any]) -> int:
-    bits: int = elements * common["bits"]
-    group = 8 * (common["packing"].packed if common["packing"] else 1)
-    if bits % group:
-        raise InvalidValueError(f"a row of {elements} elements x {common['bits']} bits is no whole number of groups")
-    return bits // 8
+def _counts(request: TensorMapTiled, mode: str, slice_bytes: int) -> tuple[int, ...]:
+    """How many coordinates of each mode count rows."""
+    box, rank = request.box_dim, request.rank
+    if mode != "tile" and (rank != 2 or box[1] != 1 or slice_bytes):
+        raise InvalidValueError(
+            f"{mode} needs a descriptor of rank 2 with a box of one row and no interleave",
+            {"rank": rank, "box": box, "interleave": slice_bytes},
+        )
+    counts = [-(-extent // step) for extent, step in zip(box, request.element_strides, strict=True)]
+    # With interleave one channel slice, whatever the box says. Without, mode 0 lies inside a row; its element stride
+    # has no effect.
+    counts[rank - 2 if slice_bytes else 0] = 1
+    return tuple(counts)
+
+
+# ---- rows in shared memory -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Image:
+    """Positions of the units of all rows of one instruction."""
+
+    unit: int
+    """Bytes of a unit: a power of two, at most 16."""
+    positions: Integers
+    """(rows * units a row,) bytes from the start of the window."""
+    extent: int
+    """Bytes from the start of the window to the end of the last unit."""
+    identity: bool
+    """Rows lie as they come: no gap, no swizzle."""
+    units: Integers
+    """Positions in units, where the image has no gap."""
+    order: Integers | None
+    """Where the image has no gap: index of the unit that lies at each place; None where it has gaps."""
+
+
+def image(geometry: Geometry, rows: int, address: int) -> Image:
+    """The image of `rows` rows in a window that starts at the shared-memory address `address`.
+
+    Args:
+        rows: of the instruction, halo pixels counted in.
+        address: bytes; a multiple of 128.
+    """
+    phase = address % swizzle_row(geometry.swizzle).repeat
+    return _image(rows, geometry.row_bytes, geometry.pitch, geometry.packing, geometry.swizzle, phase)
+
+
+@functools.lru_cache(maxsize=128)
+def _image(rows: int, row_bytes: int, pitch: int, packing: Packing | None, swizzle: int, phase: int) -> Image:
+    # The largest power of two that divides every piece: a flip moves halves of 16 bytes.
+    unit = math.gcd(8 if swizzle_row(swizzle).flip else 16, row_bytes, pitch, *(packing or ()))
+    along = np.arange(0, row_bytes, unit, dtype=np.int64)
+    if packing is not None:
+        along = along // packing.packed * packing.spread + along % packing.packed
+    linear = (np.arange(rows, dtype=np.int64)[:, None] * pitch + along).reshape(-1)
+    positions = swizzled(linear + phase, swizzle) - phase
+    positions.setflags(write=False)
+    extent = int(positions.max()) + unit if len(positions) else 0
+    order = None
+    if extent == rows * row_bytes and positions.min() >= 0:
+        order = np.empty(len(positions), np.int64)
+        order[positions // unit] = np.arange(len(positions))
+        order.setflags(write=False)
+    identity = order is not None and bool((positions == linear).all())
+    return Image(unit, positions, extent, identity, positions // unit, order)

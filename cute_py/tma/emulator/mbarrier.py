@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from cute_py.argument_checks import expect, expect_fields, expect_having, expect_integer
+from cute_py.argument_checks import expect, expect_having, expect_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError, given
 
 if TYPE_CHECKING:
@@ -59,9 +59,6 @@ class Contribution:
     nbytes: int
     source: str
 
-    def __post_init__(self) -> None:
-        expect_fields(self)
-
 
 class Mbarrier:
     """An mbarrier object.
@@ -84,12 +81,11 @@ class Mbarrier:
     def __init__(self, arrive_count: int, *, name: str = "mbarrier") -> None:
         arrive_count = expect_integer(arrive_count, "arrive count", 1, MAX_COUNT)
         self.name = expect(name, str, "the name of an mbarrier")
-        self.arrive_count = arrive_count
+        self.arrive_count = self._next_count = arrive_count
         self.offset: int | None = None
         """Bytes from the start of shared memory, where it lives in one."""
         self.rank = 0
         """Number of the CTA that it lives in."""
-        self._next_count = arrive_count
         self.phase = 0
         self.pending = arrive_count
         self.tx_count = 0
@@ -164,10 +160,8 @@ class Mbarrier:
 
     def arrive_expect_tx(self, nbytes: int) -> int:
         """expect_tx, then arrive, as one operation."""
-        nbytes = expect_integer(nbytes, "expect_tx", 0, MAX_COUNT, "bytes")
-        self._arrivals(1)
-        self._count(self.tx_count + nbytes)
-        self.expected += nbytes
+        self._arrivals(1)  # with an arrival pending the expectation does not end the phase
+        self.expect_tx(nbytes)
         return self.arrive()
 
     def arrive_drop(self, count: int = 1) -> int:
@@ -197,8 +191,7 @@ class Mbarrier:
     def _advance(self) -> None:
         if self.pending == 0 and self.tx_count == 0:
             self.phase += 1
-            self.arrive_count = self._next_count
-            self.pending = self.arrive_count
+            self.arrive_count = self.pending = self._next_count
             self.expected = 0
             self.contributions = []
 
@@ -258,8 +251,7 @@ def signalled(
         return []
     if not multicast:
         return [told_barrier(barrier, destinations[0])]
-    offset = barrier.offset if isinstance(barrier, Mbarrier) else barrier
-    parity = barrier.rank & 1 if isinstance(barrier, Mbarrier) else 0
+    offset, parity = (barrier.offset, barrier.rank & 1) if isinstance(barrier, Mbarrier) else (barrier, 0)
     if offset is None:
         raise InvalidValueError("multicast needs a barrier at an offset in shared memory", hint="use init_barrier")
     told = []

@@ -2,22 +2,28 @@
 
 Both hold bytes in numpy arrays. A plain uint8 array serves as either: global memory that starts at a given address, or
 shared memory that starts at address 0.
+
+Rows of one length are read and written together, wherever they lie. No element is visited one by one: a row moves as
+one item of its own length (a numpy void type of that many bytes).
 """
 
 from __future__ import annotations
 
 import bisect
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_integer, expect_integer_array
-from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap, given
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+Bytes = NDArray[np.uint8]
+Flags = NDArray[np.bool_]
+Integers = NDArray[np.int64]
 
 POISON = 0xCD
 """Byte that fresh shared memory is filled with, so that bytes that nothing wrote are seen."""
@@ -37,11 +43,10 @@ MAX_ALLOCATION = 1 << 40
 ADDRESS_LIMIT = 1 << 63
 """One past the last byte address; the engine counts them in 64 bits with a sign. GPUs have 57 bits at most."""
 
-BASE_ALIGNMENT = 1024
-"""Bytes: alignment of the start of shared memory, the largest repeat of a swizzle."""
+ILLEGAL_ADDRESS = "CUDA_ERROR_ILLEGAL_ADDRESS"
 
 
-def as_bytes(array: Any, what: str, *, writable: bool) -> NDArray[np.uint8]:
+def as_bytes(array: Any, what: str, *, writable: bool) -> Bytes:
     """A one-dimensional view of a uint8 array.
 
     Raises:
@@ -68,12 +73,20 @@ class Range:
 
     name: str
     address: int
-    array: NDArray[np.uint8]
+    array: Bytes
 
     @property
     def end(self) -> int:
         """One past the last address."""
         return self.address + len(self.array)
+
+    @property
+    def bounds(self) -> str:
+        """Both addresses, for texts."""
+        return f"0x{self.address:x} to 0x{self.end:x}"
+
+
+_start = operator.attrgetter("address")
 
 
 class GlobalMemory:
@@ -89,7 +102,6 @@ class GlobalMemory:
 
     def __init__(self) -> None:
         self._ranges: list[Range] = []
-        self._starts: list[int] = []
 
     @property
     def ranges(self) -> Sequence[Range]:
@@ -109,16 +121,9 @@ class GlobalMemory:
             if other.name == name:
                 raise InvalidValueError(f"a range named {given(name)} exists already")
             if entry.address < other.end and other.address < entry.end:
-                raise InvalidValueError(
-                    f"range {given(name)} overlaps {given(other.name)}",
-                    {
-                        name: f"0x{entry.address:x} to 0x{entry.end:x}",
-                        other.name: f"0x{other.address:x} to 0x{other.end:x}",
-                    },
-                )
-        place = bisect.bisect(self._starts, entry.address)
-        self._ranges.insert(place, entry)
-        self._starts.insert(place, entry.address)
+                facts: dict[str, object] = {name: entry.bounds, other.name: other.bounds}
+                raise InvalidValueError(f"range {given(name)} overlaps {given(other.name)}", facts)
+        bisect.insort(self._ranges, entry, key=_start)
         return entry
 
     def allocate(self, name: str, nbytes: int, *, alignment: int = 256) -> Range:
@@ -140,16 +145,15 @@ class GlobalMemory:
         return self.add(name, array, address)
 
     def __getitem__(self, name: str) -> Range:
-        expect(name, str, "the name of a range")
-        for entry in self._ranges:
-            if entry.name == name:
-                return entry
-        raise InvalidValueError(f"no range named {given(name)}", {"known": ", ".join(r.name for r in self._ranges)})
+        found = {entry.name: entry for entry in self._ranges}
+        if expect(name, str, "the name of a range") in found:
+            return found[name]
+        raise InvalidValueError(f"no range named {given(name)}", {"known": ", ".join(found)})
 
     def find(self, address: int) -> Range | None:
         """The range that holds the byte at `address`."""
         address = expect_integer(address, "an address")
-        place = bisect.bisect(self._starts, address) - 1
+        place = bisect.bisect(self._ranges, address, key=_start) - 1
         if place >= 0 and address < self._ranges[place].end:
             return self._ranges[place]
         return None
@@ -162,10 +166,11 @@ class GlobalMemory:
     def index_of(self, addresses: NDArray[np.int64]) -> NDArray[np.int64]:
         """Index into `ranges` of the range that starts at or before each address; -1 for none."""
         wanted = expect_integer_array(addresses, "addresses")
-        return np.searchsorted(np.asarray(self._starts, np.int64), wanted, side="right").astype(np.int64) - 1
+        starts = np.asarray([entry.address for entry in self._ranges], np.int64)
+        return np.searchsorted(starts, wanted, side="right").astype(np.int64) - 1
 
 
-def as_global(gmem: GlobalMemory | NDArray[np.uint8], gmem_base: int, *, writable: bool) -> GlobalMemory:
+def as_global(gmem: Memory, gmem_base: int, *, writable: bool) -> GlobalMemory:
     """Global memory from either form that the instructions take."""
     if isinstance(gmem, GlobalMemory):
         _address(gmem_base, "gmem_base", 0)  # that of an array; a `GlobalMemory` has addresses of its own
@@ -174,8 +179,100 @@ def as_global(gmem: GlobalMemory | NDArray[np.uint8], gmem_base: int, *, writabl
     start = _address(gmem_base, "gmem_base", len(array))
     memory = GlobalMemory()
     memory._ranges.append(Range("gmem", start, array))
-    memory._starts.append(start)
     return memory
+
+
+# ---- rows ------------------------------------------------------------------------------------------------------------
+
+
+def items(array: Bytes, size: int) -> NDArray[Any]:
+    """Every `size` bytes of `array` that start at any byte, as one item each; a view."""
+    count = max(len(array) - size + 1, 0)
+    return np.ndarray((count,), np.dtype(f"V{size}"), array, 0, (1,))
+
+
+def _by_range(memory: GlobalMemory, address: Integers) -> list[tuple[int, Any]]:
+    """(range index, which addresses) for the ranges that hold the addresses; one entry and a slice if one does."""
+    if not len(address):
+        return []
+    if len(memory.ranges) == 1 and int(address.min()) >= memory.ranges[0].address:
+        return [(0, slice(None))]
+    index = memory.index_of(address)
+    if (index == index[0]).all():
+        return [(int(index[0]), slice(None))]
+    return [(int(which), np.flatnonzero(index == which)) for which in np.unique(index)]
+
+
+def require_rows(memory: GlobalMemory, address: Integers, size: int, *, writing: bool) -> None:
+    """Every byte of the rows at `address` lies in some range, a writable one if it is written.
+
+    Raises:
+        TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS, naming the first byte outside. InvalidTypeError: a range is read-only.
+    """
+    for index, chosen in _by_range(memory, address):
+        part = address[chosen]
+        end = memory.ranges[index].end if index >= 0 else int(part[0])  # before all ranges: the first byte is outside
+        bad = part[part > end - size]
+        if len(bad):
+            first = max(int(bad[0]), end)
+            raise TmaTrap(
+                ILLEGAL_ADDRESS,
+                "the box reads or writes bytes of the tensor that no memory range holds",
+                {
+                    "address": f"0x{first % 2**64:x}",
+                    "ranges": "; ".join(f"{entry.name} {entry.bounds}" for entry in memory.ranges),
+                },
+            )
+        require_writable(memory.ranges[index], writing)
+
+
+def require_writable(entry: Range, writing: bool) -> None:
+    """A range that is written must be writable.
+
+    Raises:
+        InvalidTypeError: its array is read-only.
+    """
+    if writing and not entry.array.flags.writeable:
+        raise InvalidTypeError(f"range {entry.name!r} must be a writable array")
+
+
+def _held(memory: GlobalMemory, address: Integers, size: int) -> Iterator[tuple[Any, NDArray[Any], Integers, int]]:
+    """(which rows, items, index of their items, bytes) for each range and length: a row ends with its range."""
+    for index, chosen in _by_range(memory, address):
+        entry = memory.ranges[index]
+        start = address[chosen] - entry.address
+        if int(start.max()) + size <= len(entry.array):
+            yield chosen, items(entry.array, size), start, size
+            continue
+        left = np.minimum(len(entry.array) - start, size)
+        # Whole rows first, then one length for each distance to the end of the range.
+        for held in sorted(np.unique(left).tolist(), key=lambda held: held % size):
+            same = left == held
+            yield np.arange(len(address))[chosen][same], items(entry.array, held), start[same], held
+
+
+def read_rows(memory: GlobalMemory, address: Integers, size: int) -> Bytes:
+    """(m, size) bytes at (m,) addresses that some range holds; what lies behind the end of its range reads as 0."""
+    out = np.zeros((len(address), size), np.uint8)
+    for chosen, kept, start, held in _held(memory, address, size):
+        rows = kept[start].view(np.uint8).reshape(-1, held)
+        if len(rows) == len(out) and held == size:
+            return rows
+        out[chosen, :held] = rows
+    return out
+
+
+def write_rows(memory: GlobalMemory, address: Integers, rows: Bytes) -> None:
+    """Write (m, size) bytes at (m,) addresses, in order.
+
+    What reaches past the end of a range is dropped: a row that a store rounds up to 16 bytes may end in memory that
+    is not modelled.
+    """
+    for chosen, kept, start, held in _held(memory, address, rows.shape[1]):
+        kept[start] = np.ascontiguousarray(rows[chosen, :held]).view(f"V{held}").reshape(-1)
+
+
+# ---- shared memory ---------------------------------------------------------------------------------------------------
 
 
 class SharedMemory:
@@ -218,7 +315,7 @@ class SharedMemory:
         return len(self.array)
 
 
-def as_shared(smem: SharedMemory | NDArray[np.uint8], *, writable: bool) -> SharedMemory:
+def as_shared(smem: Window | None, *, writable: bool) -> SharedMemory:
     """Shared memory from either form that the instructions take."""
     if isinstance(smem, SharedMemory):
         return smem
@@ -227,3 +324,8 @@ def as_shared(smem: SharedMemory | NDArray[np.uint8], *, writable: bool) -> Shar
     wrapped.array, wrapped.base, wrapped.poison, wrapped.rank = array, 0, POISON, 0
     wrapped.peers, wrapped.barriers = (wrapped,), {}
     return wrapped
+
+
+Memory = GlobalMemory | Bytes
+Window = SharedMemory | Bytes
+"""The two forms of a memory that the instructions take."""

@@ -1,23 +1,28 @@
-"""The operands of an instruction, checked as an assembler and the registers would: what is no TMA operand at all.
+"""The operands of an instruction: what an assembler, the registers and the hardware refuse, before anything moves.
 
-What the hardware itself refuses is in `emulator_traps`.
+A form that the architecture lacks is an EmissionError, operands that no instruction can have an InvalidValueError.
+What the hardware itself refuses is a trap: `check_traps` lists those that end in CUDA_ERROR_ILLEGAL_INSTRUCTION and
+leave memory as it was. `unmeasured` says whether what is done for an instruction was measured, or is only documented;
+`Emulator(strict=True)` refuses the latter.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import functools
+import re
+from typing import Any, Final
 
 import numpy as np
 
 from cute_py.argument_checks import expect_integer, expect_integer_array
-from cute_py.errors import InvalidValueError, TmaTrap, given
-from cute_py.tma.emulator.memory import SHARED_LIMIT, SharedMemory
-from cute_py.tma.emulator.reduce import OPS
+from cute_py.diagnostics import Diagnostic, refuse
+from cute_py.errors import EmissionError, InvalidValueError, TmaTrap, given
+from cute_py.tma.emulator.geometry import MEASURED, SWIZZLES, W128_GROUP, Geometry
+from cute_py.tma.emulator.memory import MAX_CTAS, SHARED_LIMIT, Integers, SharedMemory
+from cute_py.tma.emulator.values import REDUCTIONS
+from cute_py.tma.emulator.walk import bounding_box
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from cute_py.tma.emulator.geometry import Geometry
+ILLEGAL_INSTRUCTION: Final = "CUDA_ERROR_ILLEGAL_INSTRUCTION"
 
 SMEM_ALIGNMENT: Final = 128
 """Bytes; other addresses trap. Source: measured on NVIDIA H200, driver 580.159.04; PTX ISA 9.0 says so too."""
@@ -25,28 +30,118 @@ SMEM_ALIGNMENT: Final = 128
 OFFSET_BITS: Final = {3: 16, 4: 8, 5: 5}
 """Rank -> bits of an im2col offset. Source: PTX ISA 9.0, im2col mode."""
 
-HALO_LIMITS: Final = {"im2col::w": 512, "im2col::w::128": 32}
+HALO_LIMITS: Final = {"im2col::w": 512, "im2col::w::128": W128_GROUP}
 """Mode -> wHalo must be below this. Source: PTX ISA 9.0, cp.async.bulk.tensor."""
 
 W_OFFSET_LIMIT: Final = 32
-
 
 BOX_LIMIT: Final = 1 << 22
 """Bytes: far above the boxes that the driver accepts, below what would take long to walk here."""
 
 
-def require_box(geometry: Geometry, rows: int | None = None) -> None:
+# ---- forms -----------------------------------------------------------------------------------------------------------
+
+_LOADS: Final = ("tile", "tile::gather4", "im2col", "im2col::w", "im2col::w::128")
+
+MODES_OF: Final[dict[str, tuple[str, ...]]] = {
+    "load": _LOADS,
+    "prefetch": _LOADS,
+    "store": ("tile", "tile::scatter4", "im2col"),
+    "reduce": ("tile", "im2col"),
+}
+"""Instruction -> its modes; the im2col of stores and reductions is PTX's im2col_no_offs. Source: ptxas 13.0.88."""
+
+NEWER_FORMS: Final[dict[tuple[str, str], bool]] = {
+    ("tile::gather4", "load"): False,
+    ("tile::gather4", "prefetch"): True,
+    ("im2col::w", "load"): False,
+    ("im2col::w", "prefetch"): True,
+    ("im2col::w::128", "load"): False,
+    ("im2col::w::128", "prefetch"): True,
+    ("tile::scatter4", "store"): True,
+    ("cta_group::2", "load"): True,
+}
+"""(Mode or modifier, instruction) that exists from sm_100 on, others from sm_90 on -> only in the
+architecture-specific targets (suffix a or f) of the datacenter chips. Source: ptxas 13.0.88."""
+
+_DATACENTER: Final = (100, 101, 103, 110)
+
+
+def check_form(arch: str, form: str, instruction: str) -> list[Diagnostic]:
+    """Why `instruction` has no `form` on `arch`.
+
+    Raises:
+        InvalidValueError: `arch` is not the name of an architecture.
+
+    >>> check_form("sm_90a", "tile::gather4", "load")[0].message
+    'load: .tile::gather4 needs sm_100 or newer'
+    >>> check_form("sm_100a", "tile::gather4", "load")
+    []
+    """
+    match = re.fullmatch(r"sm_(\d+)([af]?)", arch)
+    if match is None:
+        raise InvalidValueError(f"architecture {arch!r}; must look like 'sm_90a'")
+    number, family = int(match[1]), NEWER_FORMS.get((form, instruction))
+    if number < 90:
+        why = "bulk tensor copies need sm_90 or newer"
+    elif family is None:
+        return []
+    elif number < 100:
+        why = f".{form} needs sm_100 or newer"
+    elif family and (number not in _DATACENTER or not match[2]):
+        why = f".{form} needs sm_100a, sm_100f or another of that family"
+    else:
+        return []
+    return [Diagnostic("form", text=f"{instruction}: {why}", facts={"architecture": arch})]
+
+
+@functools.cache
+def require_form(arch: str, form: str, instruction: str) -> None:
+    """Raise where the assembler would refuse.
+
+    Raises:
+        EmissionError: the form does not exist on this architecture.
+    """
+    refuse(EmissionError, check_form(arch, form, instruction))
+
+
+@functools.lru_cache(maxsize=256)
+def unmeasured(geometry: Geometry, instruction: str, *, pair: bool = False) -> str:
+    """Why what is done for this instruction rests on the documents alone; '' if it was measured.
+
+    Args:
+        instruction: 'load', 'store', 'reduce' or 'prefetch'.
+        pair: with .cta_group::2.
+    """
+    row = SWIZZLES[geometry.swizzle]
+    # Interleaved im2col stores agreed with a device on random instructions; no recorded row holds one.
+    reasons = {
+        f"mode {geometry.mode}": geometry.mode not in ("tile", "im2col"),
+        f"swizzle {row.kind.name}": row.evidence != MEASURED,
+        "rows that are no multiple of 16 bytes": geometry.row_bytes % 16 != 0,
+        "rows wider than the swizzle": bool(geometry.swizzle) and geometry.row_bytes > row.span,
+        f"element format {geometry.data_type.name}": geometry.packing is not None,
+        "im2col store with interleave": instruction == "store" and geometry.im2col and geometry.interleaved,
+        "cta_group::2": pair,
+    }
+    return "; ".join(reason for reason, holds in reasons.items() if holds)
+
+
+# ---- what no instruction can have ------------------------------------------------------------------------------------
+
+
+def require_box(geometry: Geometry, rows: int) -> None:
     """Refuse to walk a box that no shared memory holds, where no shared memory is there that would.
 
     Raises:
         InvalidValueError: the rows of one instruction are beyond `BOX_LIMIT` bytes.
     """
-    nbytes = (geometry.rows if rows is None else rows) * geometry.row_bytes
+    nbytes = rows * geometry.row_bytes
     if nbytes > BOX_LIMIT:
         raise InvalidValueError(f"box of {nbytes} bytes; more than any shared memory holds")
 
 
-def _matrix(values: Any, width: int, what: str) -> NDArray[np.int64]:
+def _matrix(values: Any, width: int, what: str) -> Integers:
     array = expect_integer_array(values, what)
     if array.ndim == 1:
         array = array[None, :]
@@ -55,15 +150,14 @@ def _matrix(values: Any, width: int, what: str) -> NDArray[np.int64]:
     return array
 
 
-def coordinates(geometry: Geometry, coords: Any) -> NDArray[np.int64]:
+def coordinates(geometry: Geometry, coords: Any) -> Integers:
     """(n, k) coordinates of n instructions; k is the rank, or 5 for gather4 and scatter4.
 
     Raises:
         InvalidValueError: the wrong number of them, or one that is no 32-bit signed integer.
         InvalidTypeError: not integers.
     """
-    width = 5 if geometry.mode in ("tile::gather4", "tile::scatter4") else geometry.rank
-    array = _matrix(coords, width, "coordinates")
+    array = _matrix(coords, 5 if geometry.four_rows else geometry.rank, "coordinates")
     if array.size and (array.min() < -(2**31) or array.max() >= 2**31):
         bad = array[((array < -(2**31)) | (array >= 2**31)).any(axis=1)][0]
         raise InvalidValueError(f"coordinates = {tuple(bad.tolist())}; each must fit a 32-bit signed integer")
@@ -72,36 +166,44 @@ def coordinates(geometry: Geometry, coords: Any) -> NDArray[np.int64]:
 
 def _present(values: Any, what: str) -> bool:
     """Whether there is any number in `values`."""
-    return (
-        values is not None
-        and (not isinstance(values, (tuple, list)) or bool(values))
-        and (expect_integer_array(values, what).size > 0)
-    )
+    if values is None or (isinstance(values, (tuple, list)) and not values):
+        return False
+    return expect_integer_array(values, what).size > 0
 
 
-def im2col_offsets(geometry: Geometry, offsets: Any, n: int) -> NDArray[np.int64]:
+def im2col_offsets(geometry: Geometry, offsets: Any, n: int) -> Integers:
     """(n, R-2) offsets of im2col, or (n, 2) wHalo and wOffset of the w modes; zeros if none are given.
 
     Raises:
         InvalidValueError: given for another mode, the wrong number of them, or out of range.
     """
-    given = _present(offsets, "im2col offsets")
-    if not geometry.mode.startswith("im2col"):
-        if given:
+    present = _present(offsets, "im2col offsets")
+    if not geometry.im2col:
+        if present:
             raise InvalidValueError(f"im2col offsets with mode {geometry.mode!r}; only the im2col modes take them")
         return np.zeros((n, 0), np.int64)
-    wide = geometry.mode != "im2col"
+    wide = geometry.wide
     width = 2 if wide else geometry.rank - 2
-    if not given:
+    if not present:
         return np.zeros((n, width), np.int64)
     array = np.broadcast_to(_matrix(offsets, width, "im2col offsets"), (n, width))
     limits = (HALO_LIMITS[geometry.mode], W_OFFSET_LIMIT) if wide else (1 << OFFSET_BITS[geometry.rank],) * width
-    if (array < 0).any() or (array >= np.asarray(limits)).any():
-        bad = array[((array < 0) | (array >= np.asarray(limits))).any(axis=1)][0]
-        raise InvalidValueError(f"im2col offsets = {tuple(bad.tolist())}; each must be 0 to {[x - 1 for x in limits]}")
+    outside = ((array < 0) | (array >= np.asarray(limits))).any(axis=1)
+    if outside.any():
+        bad = tuple(array[outside][0].tolist())
+        raise InvalidValueError(f"im2col offsets = {bad}; each must be 0 to {[x - 1 for x in limits]}")
     if wide and len(array) > 1 and (array != array[0]).any():
         raise InvalidValueError("instructions that run at once must have one wHalo and one wOffset")
     return array
+
+
+def checked(geometry: Geometry, coords: Any, offsets: Any) -> tuple[Integers, Integers, int]:
+    """Coordinates and im2col offsets of n instructions, and the rows of one; where no shared memory bounds its size."""
+    where = coordinates(geometry, coords)
+    more = im2col_offsets(geometry, offsets, len(where))
+    rows = geometry.row_count(more[0] if len(more) else ())
+    require_box(geometry, rows)
+    return where, more, rows
 
 
 def reduction(op: Any) -> str:
@@ -111,8 +213,8 @@ def reduction(op: Any) -> str:
         InvalidValueError: no such reduction.
     """
     name = getattr(op, "name", op)
-    if not isinstance(name, str) or name.lower() not in OPS:
-        raise InvalidValueError(f"reduction {given(op)}; must be one of {', '.join(OPS)}")
+    if not isinstance(name, str) or name.lower() not in REDUCTIONS:
+        raise InvalidValueError(f"reduction {given(op)}; must be one of {', '.join(REDUCTIONS)}")
     return name.lower()
 
 
@@ -132,7 +234,7 @@ def refuse_load_operands(instruction: str, offsets: Any, barrier: Any, multicast
         raise InvalidValueError(f"{instruction} has no operand for {' and '.join(wrong)}; only loads have")
 
 
-def offsets_of_windows(offsets: Any, n: int) -> NDArray[np.int64]:
+def offsets_of_windows(offsets: Any, n: int) -> Integers:
     """(n,) int64 of one offset for all windows, or one for each.
 
     Raises:
@@ -144,7 +246,7 @@ def offsets_of_windows(offsets: Any, n: int) -> NDArray[np.int64]:
     return np.broadcast_to(array, (n,)).astype(np.int64)  # a copy: one offset for all is a view without strides
 
 
-def window_offsets(smem: SharedMemory, offsets: Any, n: int) -> NDArray[np.int64]:
+def window_offsets(smem: SharedMemory, offsets: Any, n: int) -> Integers:
     """(n,) offsets of the windows in shared memory.
 
     Raises:
@@ -152,7 +254,7 @@ def window_offsets(smem: SharedMemory, offsets: Any, n: int) -> NDArray[np.int64
         TmaTrap: CUDA_ERROR_MISALIGNED_ADDRESS: the address is not a multiple of 128.
     """
     if type(offsets) is int and 0 <= offsets < SHARED_LIMIT and (offsets + smem.base) % SMEM_ALIGNMENT == 0:
-        return np.full(n, offsets, np.int64)
+        return np.full(n, offsets, np.int64)  # as nearly always, and ten times as fast
     array = offsets_of_windows(offsets, n)
     if len(array) and array.min() < 0:
         raise InvalidValueError(f"shared-memory offset = {int(array.min())} bytes; must be 0 or more")
@@ -165,7 +267,7 @@ def window_offsets(smem: SharedMemory, offsets: Any, n: int) -> NDArray[np.int64
             "CUDA_ERROR_MISALIGNED_ADDRESS",
             f"shared-memory address = {offset + smem.base} bytes; must be a multiple of {SMEM_ALIGNMENT}",
             {"offset": offset, "base": smem.base},
-        )
+        ).of_rule("shared-memory address")
     return array
 
 
@@ -177,10 +279,61 @@ def destinations(smem: SharedMemory, multicast_mask: int | None) -> list[SharedM
     """
     if multicast_mask is None:
         return [smem]
-    multicast_mask = expect_integer(multicast_mask, "the multicast mask")
-    if not 1 <= multicast_mask <= 0xFFFF:
-        raise InvalidValueError(f"multicast mask = 0x{multicast_mask:x}; must be 1 to 0xffff")
-    ranks = [i for i in range(16) if multicast_mask >> i & 1]
+    mask, every = expect_integer(multicast_mask, "the multicast mask"), (1 << MAX_CTAS) - 1
+    if not 1 <= mask <= every:
+        raise InvalidValueError(f"multicast mask = 0x{mask:x}; must be 1 to 0x{every:x}")
+    ranks = [i for i in range(MAX_CTAS) if mask >> i & 1]
     if ranks[-1] >= len(smem.peers):
         raise InvalidValueError(f"multicast mask names CTA {ranks[-1]}; the cluster has {len(smem.peers)}")
     return [smem.peers[i] for i in ranks]
+
+
+# ---- what the hardware refuses ---------------------------------------------------------------------------------------
+
+
+def check_traps(geometry: Geometry, instruction: str, coords: Integers, op: str | None = None) -> list[Diagnostic]:
+    """Why the hardware refuses n instructions: for each rule the first instruction that breaks it.
+
+    Args:
+        coords: (n, k), as `coordinates` gives them.
+        op: the reduction, if it is one.
+    Source:
+        measured on NVIDIA H200, driver 580.159.04; packed formats, im2col::w: PTX ISA 9.0.
+    """
+    found: list[Diagnostic] = []
+
+    def where(i: int) -> dict[str, object]:
+        return {"coordinates": tuple(coords[i].tolist()), **({"instruction": i} if len(coords) > 1 else {})}
+
+    def judge(rule: str, bad: Any, values: Any, argument: str, requirement: str, unit: str = "", per: int = 1) -> None:
+        if bad.any():
+            i = int(bad.argmax())
+            found.append(Diagnostic(rule, argument, int(values[i]) // per, unit, requirement, facts=where(i)))
+
+    if op is not None and geometry.data_type not in REDUCTIONS[op]:
+        text = f"reduction {op!r} does not exist for element format {geometry.data_type.name}"
+        found.append(Diagnostic("reduction", text=text))
+    if instruction in ("store", "reduce"):
+        if (coords < 0).any():
+            i, mode = divmod(int((coords < 0).argmax()), coords.shape[1])
+            text = f"coordinate[{mode}] = {coords[i, mode]}; a store takes none below 0"
+            found.append(Diagnostic("negative coordinate", text=text, facts=where(i)))
+        if any(c < 0 for c in geometry.lower) or any(c > 0 for c in geometry.upper):
+            text = "an im2col store takes no lower corner below 0 and no upper corner above 0"
+            corners: dict[str, object] = {"lower corner": geometry.lower, "upper corner": geometry.upper}
+            found.append(Diagnostic("im2col store", text=text, facts=corners))
+    if not geometry.interleaved:
+        inner, name = coords[:, 0], "inner coordinate"
+        if geometry.packing is not None and geometry.packing.packed != geometry.packing.spread:
+            judge(name, inner % 128 != 0, inner, name, "be a multiple of 128", "elements")
+        bits = inner * geometry.bits
+        judge(name, bits % 128 != 0, bits, name, "be a multiple of 16", "bytes", 8)
+    # The base of an im2col load lies in the bounding box. For im2col::w the box is one point in H and D, and W may
+    # start to its left: there only the right end is checked.
+    spatial = geometry.spatial if geometry.im2col else ()
+    for index, mode in enumerate(spatial[:1] if geometry.wide else spatial):
+        place, (low, high) = coords[:, mode], bounding_box(geometry, index)
+        outside = (place > high) if geometry.wide else ((place < low) | (place > high))
+        name, rule = f"base coordinate of mode {mode}", f"be in the bounding box {low} to {high}"
+        judge("base coordinate", outside, place, name, rule)
+    return found

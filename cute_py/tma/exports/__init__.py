@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from cute_py.tma.exports.cuda import cuda_kernel, encode_call
-from cute_py.tma.exports.export import export, write_export
-from cute_py.tma.exports.frameworks import cute_cpp, triton
+from cute_py.tma.exports.export import cute_cpp, encode_call, export, triton, write_export
 from cute_py.tma.exports.rebind import RebindSequence, birth_sequence, rebind_ptx, rebind_sequence
-from cute_py.tma.exports.single_tile import single_tile_ptx
+from cute_py.tma.exports.single_tile import cuda_kernel, single_tile_ptx
 
 __all__ = [
     "RebindSequence",

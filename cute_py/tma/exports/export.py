@@ -1,27 +1,229 @@
-"""One copy in the form that another program takes: CUDA C++, PTX, the driver call, CuTe C++, Triton."""
+"""One copy in the form that another program takes: CUDA C++, PTX, the driver call, CuTe C++, Triton.
+
+The driver call has literal arguments; only the address is a variable. The CuTe and Triton snippets have the tensor's
+extents and strides as literals in elements, outermost first for Triton, innermost first (column-major order of modes)
+for CuTe. They are text: neither framework is needed to write them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, expect_expression, expect_having, expect_name
 from cute_py.errors import EmissionError, FileFormatError, InvalidTypeError, InvalidValueError, given
-from cute_py.tma.descriptor.request import TensorMapTiled
-from cute_py.tma.dialect.copy_shape import CopyShape, choose_witness, copy_shape_of
+from cute_py.tma.descriptor.formats import (
+    FORMATS,
+    Im2ColWideMode,
+    Interleave,
+    L2Promotion,
+    OobFill,
+    TensorMapDataType,
+    TensorMapSwizzle,
+)
+from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
+from cute_py.tma.descriptor.violations import FUNCTIONS
+from cute_py.tma.dialect.copy_shape import choose_witness, copy_shape_of, enumerator, row_bytes, shape_of, span_of
 from cute_py.tma.dialect.legacy_copy import legacy_ptx
-from cute_py.tma.exports.cuda import cuda_kernel, encode_call
-from cute_py.tma.exports.frameworks import cute_cpp, triton
-from cute_py.tma.exports.single_tile import single_tile_ptx
+from cute_py.tma.exports.single_tile import cuda_kernel, single_tile_ptx
 
-KINDS: dict[str, str] = {
-    "cu": ".cu",
-    "ptx": ".ptx",
-    "c": ".c",
-    "cute": ".cute.cu",
-    "triton": ".py",
+
+def data_type_name(data_type: TensorMapDataType) -> str:
+    """The driver's enumerator.
+
+    >>> data_type_name(TensorMapDataType.BFLOAT16), data_type_name(TensorMapDataType.PACKED_16U4_ALIGN8B)
+    ('CU_TENSOR_MAP_DATA_TYPE_BFLOAT16', 'CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B')
+    """
+    return f"CU_TENSOR_MAP_DATA_TYPE_{data_type.name.removeprefix('PACKED_')}"
+
+
+def _array(kind: str, name: str, values: Sequence[int], suffix: str = "") -> str:
+    # C has no empty array: a map of rank 1 has no strides.
+    written = ", ".join(f"{value}{suffix}" for value in values) or f"0{suffix}"
+    return f"{kind} {name}[{max(1, len(values))}] = {{{written}}};"
+
+
+def encode_call(request: TensorMap, *, variable: str = "map", address: str = "global_address") -> str:
+    """The C code that makes `request` with the driver: literal arrays, then the call.
+
+    Args:
+        variable: name of the CUtensorMap. address: expression of the tensor's address (void*).
+
+    >>> print(encode_call(TensorMapTiled(9, 4096, (512, 1024), (1024,), (64, 128), swizzle=3)).splitlines()[-3])
+        CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+
+    Raises:
+        EmissionError: the request has a number that no enumerator of the driver has.
+        InvalidValueError: the variable is no identifier, or the address no expression.
+    """
+    expect_having(request, ("KIND", "data_type"), "a request of a tensor map")
+    expect_name(variable, "variable")
+    expect_expression(address, "address")
+    try:
+        data_type = data_type_name(TensorMapDataType(int(request.data_type if request.data_type is not None else -1)))
+        interleave, swizzle = enumerator(Interleave(request.interleave)), enumerator(TensorMapSwizzle(request.swizzle))
+        promotion, fill = L2Promotion(request.l2_promotion), OobFill(request.oob_fill)
+        wide = Im2ColWideMode(request.mode).name if isinstance(request, TensorMapIm2colWide) else ""
+    except ValueError as error:
+        raise EmissionError("the request holds a number that the driver has no name for", {"number": error}) from None
+    pixels = []
+    if isinstance(request, TensorMapTiled):
+        arrays, own = [_array("cuuint32_t", "box_dim", request.box_dim)], "box_dim, element_strides"
+    else:
+        arrays, own = [], "lower_corner, upper_corner"
+        pixels = [f"    {request.channels_per_pixel}, {request.pixels_per_column}, element_strides,"]
+    if isinstance(request, TensorMapIm2col):
+        arrays.append(_array("int", "lower_corner", request.pixel_box_lower_corner))
+        arrays.append(_array("int", "upper_corner", request.pixel_box_upper_corner))
+    elif isinstance(request, TensorMapIm2colWide):
+        own = f"{request.pixel_box_lower_corner_width}, {request.pixel_box_upper_corner_width}"
+    # The wide call takes its mode between the interleave and the swizzle.
+    mode = f" CU_TENSOR_MAP_IM2COL_WIDE_MODE_{wide}," if wide else ""
+    return "\n".join(
+        [
+            f"CUtensorMap {variable};",
+            _array("cuuint64_t", "global_dim", request.global_dim, "ULL"),
+            _array("cuuint64_t", "global_strides", request.global_strides, "ULL") + "  // bytes, modes 1..",
+            *arrays,
+            _array("cuuint32_t", "element_strides", request.element_strides),
+            f"CUresult result = {FUNCTIONS[request.KIND]}(",
+            f"    &{variable}, {data_type}, {request.rank}, {address}, global_dim, global_strides, {own},",
+            *pixels,
+            f"    CU_TENSOR_MAP_INTERLEAVE_{interleave},{mode} CU_TENSOR_MAP_SWIZZLE_{swizzle},",
+            f"    CU_TENSOR_MAP_L2_PROMOTION_{'L2_' if promotion else ''}{enumerator(promotion)},",
+            f"    CU_TENSOR_MAP_FLOAT_OOB_FILL_{fill.name});",
+        ]
+    )
+
+
+_FLOATS: Final = {
+    "bfloat16": ("cute::bfloat16_t", "tl.bfloat16"),
+    "float16": ("cute::half_t", "tl.float16"),
+    "float32": ("float", "tl.float32"),
+    "tfloat32": ("cute::tfloat32_t", "tl.float32"),
+    "float64": ("double", "tl.float64"),
+    "float8_e4m3fn": ("cute::float_e4m3_t", "tl.float8e4nv"),
+    "float8_e5m2": ("cute::float_e5m2_t", "tl.float8e5"),
+    "float4_e2m1fn": ("cute::float_e2m1_t", ""),
+    "float6_e2m3fn": ("cute::float_e2m3_t", ""),
+    "float6_e3m2fn": ("cute::float_e3m2_t", ""),
 }
+"""Element types in CuTe C++ and Triton, where they have an own name; integers are int8_t and tl.int8, ..."""
+
+_ATOMS: Final = ("INTER", "SW32", "SW64", "SW128")
+"""CuTe's canonical K-major layout atoms, by the driver's swizzle."""
+
+
+def _element_strides(request: TensorMapTiled) -> tuple[int, ...]:
+    """Strides in elements, outermost first; the last is 1."""
+    row = FORMATS[int(request.data_type if request.data_type is not None else 0)]
+    return (*(stride * 8 // row.bits for stride in reversed(request.global_strides)), 1)
+
+
+def _tiled(copy: Any, request: Any, what: str) -> Any:
+    """The shape of a copy that a snippet can show."""
+    shape = shape_of(copy)
+    expect(request, TensorMapTiled, "the request")
+    if shape.mode != "tile":
+        raise EmissionError(f"{what}: mode {shape.mode} has no snippet, only tile has")
+    return shape
+
+
+def _cute_smem_layout(shape: Any, element: str, tile: str) -> str:
+    """The expression of the tile's layout: row-major, or a canonical atom repeated.
+
+    Raises:
+        EmissionError: rows of a box that are neither whole nor one row of the atom, or an atom for a rank other than 2.
+    """
+    if shape.swizzle is TensorMapSwizzle.NONE and shape.instruction_box[-1] == shape.tile[-1]:
+        return f"make_layout(make_shape({tile}), LayoutRight{{}})"
+    row, span = row_bytes(shape), span_of(shape) or 16
+    if shape.instruction_box[-1] * shape.dtype.bits != 8 * span:
+        raise EmissionError(f"CuTe C++: a box with rows of {row} bytes; the atom has {span}")
+    if shape.rank != 2:
+        raise EmissionError(f"CuTe C++: the atom has rank 2; the tile has rank {shape.rank}")
+    atom = f"GMMA::Layout_K_{_ATOMS[shape.swizzle]}_Atom<{element}>{{}}"
+    return f"tile_to_shape({atom}, make_shape({tile}))"
+
+
+def cute_cpp(shape: Any, request: TensorMapTiled) -> str:
+    """CuTe C++: the tensor, the canonical shared-memory layout of the swizzle, `make_tma_copy`.
+
+    Args:
+        shape: a TMA atom, or its `copy_shape`.
+    Raises:
+        EmissionError: a mode other than tile, a reduction other than add, a swizzle without a canonical layout, or a
+            tile that this layout does not have.
+    """
+    copy = _tiled(shape, request, "CuTe C++")
+    if copy.direction == "reduce" and copy.reduce_kind != "add":
+        raise EmissionError(f"CuTe C++: SM90_TMA_REDUCE_ADD is the reduction of CuTe; got {copy.reduce_kind}")
+    if copy.swizzle >= len(_ATOMS):
+        raise EmissionError(f"CuTe C++: swizzle {copy.swizzle.name} has no canonical K-major layout atom")
+    operation = {"load": "LOAD_MULTICAST" if copy.multicast > 1 else "LOAD", "store": "STORE", "reduce": "REDUCE_ADD"}
+    element = _FLOATS.get(copy.dtype.name, (f"{copy.dtype.name}_t",))[0]
+    extents = ", ".join(str(extent) for extent in reversed(request.global_dim))
+    strides = ", ".join("Int<1>{}" if s == 1 else str(s) for s in _element_strides(request))
+    tile = ", ".join(f"Int<{extent}>{{}}" for extent in copy.tile)
+    layout, name = _cute_smem_layout(copy, element, tile), copy.tensor
+    return "\n".join(
+        [
+            "#include <cute/tensor.hpp>",
+            "using namespace cute;",
+            f"auto g{name} = make_tensor(make_gmem_ptr(static_cast<{element}*>(pointer)),",
+            f"                      make_shape({extents}), make_stride({strides}));",
+            f"auto s{name}_layout = {layout};",
+            f"auto tma = make_tma_copy(SM90_TMA_{operation[copy.direction]}{{}}, g{name}, s{name}_layout,",
+            f"                         make_shape({tile}), Int<{copy.multicast}>{{}});",
+        ]
+    )
+
+
+def triton(shape: Any, request: TensorMapTiled) -> str:
+    """Triton: `tl.make_tensor_descriptor` and the load or store of one block.
+
+    Args:
+        shape: a TMA atom, or its `copy_shape`.
+    Raises:
+        EmissionError: a mode other than tile, multicast, an element type that Triton has not, or a reduction that its
+            descriptors have not.
+    """
+    copy = _tiled(shape, request, "Triton")
+    if copy.multicast > 1:
+        raise EmissionError("Triton: descriptors have no multicast")
+    if copy.dtype.bits < 8:
+        raise EmissionError(f"Triton: {copy.dtype.name} is no element type of a descriptor")
+    reductions = ("add", "min", "max", "and", "or", "xor")
+    if copy.direction == "reduce" and copy.reduce_kind not in reductions:
+        raise EmissionError(f"Triton: descriptors reduce by {', '.join(reductions)}; got {copy.reduce_kind}")
+    element = _FLOATS.get(copy.dtype.name, ("", f"tl.{copy.dtype.name}"))[1]
+    names = [f"block_{axis.lower()}" for axis in copy.axes]
+    extents = ", ".join(str(extent) for extent in reversed(request.global_dim))
+    strides = ", ".join(map(str, _element_strides(request)))
+    origin = ", ".join(f"{name} * {extent}" for name, extent in zip(names, copy.tile, strict=True))
+    is_load = copy.direction == "load"
+    verb = {"load": "tile = desc.load", "store": "desc.store", "reduce": f"desc.atomic_{copy.reduce_kind}"}
+    return "\n".join(
+        [
+            "import triton",
+            "import triton.language as tl",
+            "",
+            "",
+            "@triton.jit",
+            f"def {copy.direction}_tile({', '.join(['pointer', *([] if is_load else ['tile']), *names])}):",
+            f"    # pointer: *{element}",
+            "    desc = tl.make_tensor_descriptor(",
+            f"        pointer, shape=[{extents}], strides=[{strides}], block_shape=[{', '.join(map(str, copy.tile))}]",
+            "    )",
+            f"    {verb[copy.direction]}([{origin}]{'' if is_load else ', tile'})",
+            *(["    return tile"] if is_load else []),
+        ]
+    )
+
+
+KINDS: dict[str, str] = {"cu": ".cu", "ptx": ".ptx", "c": ".c", "cute": ".cute.cu", "triton": ".py"}
 """Kind of export -> ending of its file."""
 
 
@@ -50,7 +252,7 @@ def export(atom: Any, kind: str, *, request: Any = None, arch: str = "sm_90a") -
         raise InvalidValueError(f"export {given(kind)}; expected one of {', '.join(KINDS)}")
     if kind == "c":
         return encode_call(_request(atom, request, kind))
-    shape: CopyShape = copy_shape_of(atom)
+    shape = copy_shape_of(atom)
     if kind == "cu":
         return cuda_kernel(shape)
     if kind == "ptx":

@@ -13,23 +13,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from cute_py.argument_checks import expect, expect_choice, expect_fields, expect_having, expect_integer
+from cute_py.argument_checks import expect, expect_choice, expect_having, expect_integer, record
+from cute_py.diagnostics import Diagnostic
 from cute_py.errors import EmissionError
 from cute_py.ptx.render import ptx
 from cute_py.targets import NEWEST_VERSION, Version, architecture, expect_version, version_text
 from cute_py.tma.descriptor.formats import FORMATS
-from cute_py.tma.descriptor.replace import ELEMTYPES
-from cute_py.tma.descriptor.request import TensorMap, TensorMapTiled
-from cute_py.tma.dialect.copy_shape import CopyShape
+from cute_py.tma.descriptor.limits import bounds
+from cute_py.tma.descriptor.replace import DEVICE_MUTABLE, ELEMTYPES
+from cute_py.tma.descriptor.request import TensorMapTiled
+from cute_py.tma.dialect.copy_shape import shape_of
+from cute_py.tma.dialect.diagnostics import DESCRIPTOR_BYTES as SLOT_ALIGNMENT
+from cute_py.tma.dialect.diagnostics import broken
 
 SPACES = ("global", "shared::cta")
 SCOPES = ("cta", "gpu", "sys")
-MUTABLE_FIELDS = ("global_address", "global_dim", "global_stride")
-"""What the rebind path writes. Everything else is fixed at the map's birth."""
-
-SLOT_ALIGNMENT = 128
-"""Bytes: the .b1024 operation works on an aligned slot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class RebindStep:
     ordinal: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RebindSequence:
     """The steps in order, for maps of `rank` in `space`."""
 
@@ -50,9 +50,6 @@ class RebindSequence:
     space: str
     scope: str
     steps: tuple[RebindStep, ...]
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     @property
     def replacements(self) -> tuple[RebindStep, ...]:
@@ -65,43 +62,21 @@ class RebindSequence:
         return "\n".join(f"{step.text} // {step.role}" for step in self.steps)
 
 
-def scope_for(crosses_cta: bool) -> str:
-    """The fence scope: cta if producer and consumer are one CTA, else gpu."""
-    return "gpu" if crosses_cta else "cta"
+def check_host_born(copy: Any) -> list[Diagnostic]:
+    """Why the map of this copy (or this request) can only be made on the host; nothing if a device may rebind it."""
+    im2col, pair = getattr(copy, "KIND", "tiled") != "tiled", False
+    if not hasattr(copy, "KIND"):
+        shape = shape_of(copy)
+        im2col, pair = shape.mode.startswith("im2col"), shape.cta_group == 2
+    return broken(
+        (im2col, "host_born", "im2col descriptors are host-born: no mutator writes the im2col fields"),
+        (pair, "host_born", "2-CTA descriptors are host-born: the CTA V-map folds into the box, which has no mutator"),
+    )
 
 
-def scope_violations(scope: str, crosses_cta: bool) -> tuple[str, ...]:
-    """Why this scope does not order the rebind.
-
-    >>> scope_violations("cta", crosses_cta=True)
-    ('fence scope cta; across CTAs the scope gpu (or sys) is mandatory, or the map is staged in each CTA',)
-    """
-    found = []
-    if scope not in SCOPES:
-        found.append(f"fence scope {scope}; expected one of {', '.join(SCOPES)}")
-    elif crosses_cta and scope == "cta":
-        found.append(
-            "fence scope cta; across CTAs the scope gpu (or sys) is mandatory, or the map is staged in each CTA"
-        )
-    return tuple(found)
-
-
-def host_born_reasons(copy: CopyShape | TensorMap) -> tuple[str, ...]:
-    """Why the map of this copy (or this request) can only be made on the host; () if a device may rebind it."""
-    found = []
-    if isinstance(copy, CopyShape):
-        if copy.mode.startswith("im2col"):
-            found.append("im2col descriptors are host-born: no mutator writes the im2col fields")
-        if copy.cta_group == 2:
-            found.append("2-CTA descriptors are host-born: the CTA V-map folds into the box, which has no mutator")
-    elif not isinstance(copy, TensorMapTiled):
-        found.append("im2col descriptors are host-born: no mutator writes the im2col fields")
-    return tuple(found)
-
-
-def rebind_violations(
+def check_rebind(
     rank: int,
-    fields: Sequence[str] = MUTABLE_FIELDS,
+    fields: Sequence[str] = DEVICE_MUTABLE,
     *,
     space: str = "global",
     scope: str = "cta",
@@ -109,36 +84,34 @@ def rebind_violations(
     alignment: int = SLOT_ALIGNMENT,
     zeroed: bool = False,
     seed_copy: bool = False,
-) -> tuple[str, ...]:
-    """Every reason why a rebind can't be done; () if it can."""
-    found = []
-    if not 1 <= rank <= 5:
-        found.append(f"rank = {rank}; must be 1 to 5")
-    if space not in SPACES:
-        found.append(f"address space {space}; a map is replaced in global or shared::cta")
-    if alignment % SLOT_ALIGNMENT:
-        found.append(f"slot alignment = {alignment} bytes; must be a multiple of {SLOT_ALIGNMENT}")
-    found += scope_violations(scope, crosses_cta)
-    for field in fields:
-        if field not in MUTABLE_FIELDS:
-            found.append(f"{field} has no mutator on the rebind path: make the map anew on the host")
-    if zeroed and not seed_copy:
-        found.append(
-            "a zeroed slot has no rank, box or format: copy a host map into it first, or replace all ten fields"
-        )
-    return tuple(found)
+) -> list[Diagnostic]:
+    """Every reason why a rebind can't be done.
+
+    >>> print(*check_rebind(2, scope="cta", crosses_cta=True))
+    fence scope cta; across CTAs the scope gpu (or sys) is mandatory, or the map is staged in each CTA
+    """
+    across = "across CTAs the scope gpu (or sys) is mandatory, or the map is staged in each CTA"
+    unset = "a zeroed slot has no rank, box or format: copy a host map into it first, or replace all ten fields"
+    anew = "has no mutator on the rebind path: make the map anew on the host"
+    seeded = "the seed copy goes from shared::cta to a slot in global memory"
+    slot = f"slot alignment = {alignment} bytes; must be a multiple of {SLOT_ALIGNMENT}"
+    low, high = bounds("rank")
+    return broken(
+        (not low <= rank <= high, "rank", f"rank = {rank}; must be {low} to {high}"),
+        (space not in SPACES, "space", f"address space {space}; a map is replaced in global or shared::cta"),
+        (alignment % SLOT_ALIGNMENT, "alignment", slot),
+        (scope not in SCOPES, "scope", f"fence scope {scope}; expected one of {', '.join(SCOPES)}"),
+        (crosses_cta and scope == "cta", "scope", f"fence scope cta; {across}"),
+        *((field not in DEVICE_MUTABLE, "field", f"{field} {anew}") for field in fields),
+        (zeroed and not seed_copy, "zeroed", unset),
+        (seed_copy and space != "global", "seed_copy", seeded),
+    )
 
 
-def _slot(space: str) -> str:
-    return "%rd_map" if space == "global" else "%r_map"
-
-
-def _replace(field: str, space: str, ordinal: int | None, value: str, role: str) -> RebindStep:
-    operands: dict[str, str | int] = {"map": f"[{_slot(space)}]", "value": value}
-    if ordinal is not None:
-        operands["ordinal"] = ordinal
-    text = ptx("tensormap.replace", field=field, spaces=space, operands=operands)
-    return RebindStep(role, text, field, ordinal)
+def _replace(field: str, space: str, value: object, role: str, ordinal: int | None = None) -> RebindStep:
+    operands: dict[str, str | int] = {"map": "[%rd_map]" if space == "global" else "[%r_map]", "value": str(value)}
+    operands |= {} if ordinal is None else {"ordinal": ordinal}
+    return RebindStep(role, ptx("tensormap.replace", field=field, spaces=space, operands=operands), field, ordinal)
 
 
 def rebind_sequence(
@@ -159,43 +132,33 @@ def rebind_sequence(
     ['global_address', 'global_dim', 'global_dim', 'global_stride']
 
     Raises:
-        EmissionError: one of `rebind_violations`, the first as the headline.
+        EmissionError: one of `check_rebind`, the first as the headline.
     """
     rank = expect_integer(rank, "rank")
     for name, value in (("space", space), ("scope", scope)):
         expect(value, str, name)
     for name, flag in (("crosses_cta", crosses_cta), ("seed_copy", seed_copy), ("zeroed", zeroed)):
         expect(flag, bool, name)
-    wrong = rebind_violations(
-        rank, space=space, scope=scope, crosses_cta=crosses_cta, seed_copy=seed_copy, zeroed=zeroed
-    )
-    if seed_copy and space != "global":
-        wrong = (*wrong, "the seed copy goes from shared::cta to a slot in global memory")
-    if wrong:
-        raise EmissionError(wrong[0], {f"also {n}": text for n, text in enumerate(wrong[1:], 1)})
+    options = {"space": space, "scope": scope, "crosses_cta": crosses_cta, "seed_copy": seed_copy, "zeroed": zeroed}
+    if found := check_rebind(rank, **options):  # type: ignore[arg-type]
+        raise EmissionError(found[0].text, {f"also {n}": d.text for n, d in enumerate(found[1:], 1)})
     steps = []
     if seed_copy:
         text = ptx("tensormap.cp_fenceproxy", scope=scope, operands={"destination": "[%rd_map]", "source": "[%r_seed]"})
         steps.append(RebindStep("seed copy of a host map, by a whole warp", text))
-    acquire = ptx("fence.proxy.tensormap.acquire", scope=scope, operands={"map": f"[{_generic(space)}]"})
-    steps.append(RebindStep("acquire", acquire))
-    steps.append(_replace("global_address", space, None, "%rd_address", "address"))
-    for mode in range(rank):
-        steps.append(_replace("global_dim", space, mode, f"%r_extent{mode}", f"extent of mode {mode}"))
-    for mode in range(1, rank):
-        steps.append(_replace("global_stride", space, mode - 1, f"%rd_stride{mode}", f"byte stride of mode {mode}"))
-    steps.append(RebindStep("release", ptx("fence.proxy.tensormap.release", scope=scope)))
+    # The fence takes a generic address: a global one is one, a shared one is converted before.
+    generic = "[%rd_map]" if space == "global" else "[%rd_map_generic]"
+    steps += [
+        RebindStep("acquire", ptx("fence.proxy.tensormap.acquire", scope=scope, operands={"map": generic})),
+        _replace("global_address", space, "%rd_address", "address"),
+        *(_replace("global_dim", space, f"%r_extent{mode}", f"extent of mode {mode}", mode) for mode in range(rank)),
+        *(
+            _replace("global_stride", space, f"%rd_stride{mode}", f"byte stride of mode {mode}", mode - 1)
+            for mode in range(1, rank)
+        ),
+        RebindStep("release", ptx("fence.proxy.tensormap.release", scope=scope)),
+    ]
     return RebindSequence(rank, space, scope, tuple(steps))
-
-
-def _generic(space: str) -> str:
-    """The fence takes a generic address: a global one is one, a shared one is converted before."""
-    return "%rd_map" if space == "global" else "%rd_map_generic"
-
-
-def consumer_acquire(scope: str) -> str:
-    """The acquire of the thread that reads the map, before its copy."""
-    return ptx("fence.proxy.tensormap.acquire", scope=scope, operands={"map": "[%rd_map]"})
 
 
 def ptx_elemtype(request: TensorMapTiled) -> int:
@@ -228,34 +191,31 @@ def birth_sequence(request: TensorMapTiled, *, space: str = "global") -> tuple[R
     """
     expect_having(request, ("KIND", "data_type"), "a request of a tensor map")
     expect_choice(space, SPACES, "space")
-    reasons = host_born_reasons(request)
-    if reasons:
-        raise EmissionError(reasons[0])
+    if found := check_host_born(request):
+        raise EmissionError(found[0].text)
     elemtype = ptx_elemtype(request)
-    if request.swizzle > 3:
+    if request.swizzle > bounds("swizzle")[1]:
         raise EmissionError(f"swizzle {request.swizzle}: tensormap.replace writes the modes 0..3")
     rank = request.rank
-    steps = [
-        _replace("global_address", space, None, str(request.global_address), "address"),
-        _replace("rank", space, None, str(rank - 1), f"rank {rank}, written as rank - 1"),
-    ]
-    for mode in range(rank):
-        steps.append(_replace("box_dim", space, mode, str(request.box_dim[mode]), f"box of mode {mode}"))
-    for mode in range(rank):
-        steps.append(_replace("global_dim", space, mode, str(request.global_dim[mode]), f"extent of mode {mode}"))
-    for mode in range(1, rank):
-        stride = str(request.global_strides[mode - 1])
-        steps.append(_replace("global_stride", space, mode - 1, stride, f"byte stride of mode {mode}"))
-    for mode in range(rank):
-        stride = str(request.element_strides[mode])
-        steps.append(_replace("element_stride", space, mode, stride, f"element stride of mode {mode}"))
-    steps += [
-        _replace("elemtype", space, None, str(elemtype), f"element format {ELEMTYPES[elemtype][0]}"),
-        _replace("interleave_layout", space, None, str(int(request.interleave)), "interleave"),
-        _replace("swizzle_mode", space, None, str(int(request.swizzle)), "swizzle"),
-        _replace("fill_mode", space, None, str(int(request.oob_fill)), "fill"),
-    ]
-    return tuple(steps)
+    by_mode = (
+        ("box_dim", request.box_dim, "box of mode", 0),
+        ("global_dim", request.global_dim, "extent of mode", 0),
+        ("global_stride", request.global_strides, "byte stride of mode", 1),  # the ordinal is the mode minus 1
+        ("element_stride", request.element_strides, "element stride of mode", 0),
+    )
+    return (
+        _replace("global_address", space, request.global_address, "address"),
+        _replace("rank", space, rank - 1, f"rank {rank}, written as rank - 1"),
+        *(
+            _replace(field, space, value, f"{role} {ordinal + first}", ordinal)
+            for field, values, role, first in by_mode
+            for ordinal, value in enumerate(values)
+        ),
+        _replace("elemtype", space, elemtype, f"element format {ELEMTYPES[elemtype][0]}"),
+        _replace("interleave_layout", space, int(request.interleave), "interleave"),
+        _replace("swizzle_mode", space, int(request.swizzle), "swizzle"),
+        _replace("fill_mode", space, int(request.oob_fill), "fill"),
+    )
 
 
 def rebind_ptx(rank: int, arch: str = "sm_90a", *, scope: str = "gpu", version: Version = NEWEST_VERSION) -> str:

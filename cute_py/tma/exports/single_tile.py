@@ -1,177 +1,219 @@
-"""A whole PTX module that moves one tile by TMA: load, store or reduction, self-contained.
+"""One tile moved by TMA, as a program of its own: a PTX module, and a CUDA C++ kernel. Load, store or reduction.
 
-One CTA of 128 threads. Parameters: `p_map` (the 128-byte tensor map by value, 64-byte aligned as CUtensorMap is; the
-grid constant), `p_coord0..` s32 (elements, innermost first), `p_image` u64: a load writes the image of shared memory
-there, a store or reduction takes its tile from there. Shared memory: the tile, then the barrier.
+One CTA of 128 threads. Parameters: the 128-byte tensor map by value (64-byte aligned, as CUtensorMap is; the grid
+constant), a coordinate for each mode (s32, elements, innermost first), and the image: a load writes the bytes of shared
+memory there, a store or reduction takes its tile from there. Shared memory: the tile, then the barrier.
 
 A load announces its bytes, issues one instruction per box and waits; a store fences its writes to the asynchronous
 proxy, issues, commits, and waits for the whole group, since the kernel ends after it.
+
+The kernel needs no header but <cuda.h> for the type of its parameter (or none at all with NVRTC, where a 128-byte
+struct is in its place).
 """
 
 from __future__ import annotations
 
-from cute_py.argument_checks import expect
-from cute_py.errors import EmissionError
-from cute_py.ptx.render import ptx
-from cute_py.targets import NEWEST_VERSION, Version, architecture, expect_version, version_text
-from cute_py.tma.dialect.copy_shape import CopyShape
+from typing import Any
 
-THREADS = 128
+from cute_py.argument_checks import expect_name
+from cute_py.errors import EmissionError
+from cute_py.ptx.inline_asm import inline_asm
+from cute_py.ptx.render import ptx
+from cute_py.targets import NEWEST_VERSION, Version, architecture, expect_version
+from cute_py.tma.dialect.copy_shape import shape_of
+from cute_py.tma.dialect.legacy_copy import THREADS, image_lines, module_lines
+
 ENTRY = "move_tile"
 
 
-def _coordinate_count(shape: CopyShape) -> int:
-    return 5 if shape.rows_by_index else shape.rank
-
-
-def barrier_offset(shape: CopyShape) -> int:
+def barrier_offset(copy: Any) -> int:
     """Byte offset of the barrier in dynamic shared memory: the tile's bytes, rounded up to 128."""
-    return -(-shape.smem_bytes // 128) * 128
+    return -(-shape_of(copy).smem_bytes // 128) * 128
 
 
-def shared_bytes(shape: CopyShape) -> int:
+def shared_bytes(copy: Any) -> int:
     """Dynamic shared memory of a launch: the tile and 8 bytes of barrier."""
-    return barrier_offset(shape) + 8
+    return barrier_offset(copy) + 8
 
 
-def _boxes(shape: CopyShape, arch: str, version: Version) -> list[str]:
-    """One instruction per box with its coordinates and its shared address."""
-    lines = []
-    modifiers: dict[str, object] = {"dim": shape.rank, "mode": shape.mode}
+def _expect_alone(copy: Any, what: str) -> None:
+    """Refuse a copy that one CTA can't make by itself: multicast or a cache hint, which need a cluster or a policy.
+
+    Raises:
+        EmissionError: it is one.
+    """
+    if copy.multicast > 1 or copy.cache_hint:
+        text = f"a single-tile {what} has no cluster and no policy"
+        raise EmissionError(f"{text}: multicast and cache hints are not in it")
+
+
+def _modifiers(shape: Any) -> dict[str, Any]:
+    """Of the instruction, as `ptx` takes them."""
+    found = {"dim": shape.rank, "mode": shape.mode}
     if shape.direction == "reduce":
-        modifiers["op"] = shape.reduce_kind
-    if shape.cta_group:
-        modifiers["cta_group"] = shape.cta_group
-    for box in range(shape.num_boxes):
-        coords = []
-        for index, start in enumerate(shape.instruction_origin(box)):
-            if start:
-                lines.append(f"add.s32 %r_d{index}, %r_c{index}, {start};")
-            coords.append(f"%r_d{index}" if start else f"%r_c{index}")
-        lines.append(f"add.u32 %r_at, %r_tile, {shape.box_offset(box)};")
-        operands: dict[str, object] = {"tensor": "%rd_map", "coords": coords}
-        if shape.direction == "load":
-            operands |= {"destination": "%r_at", "barrier": "%r_bar"}
-            if shape.im2col_offsets:
-                operands["offsets"] = shape.im2col_offsets
-        else:
-            operands["source"] = "%r_at"
-        lines.append(
-            ptx(shape.direction, operands=operands, arch=arch, version=version, **modifiers)  # type: ignore[arg-type]
-        )
-    return lines
+        found["op"] = shape.reduce_kind
+    return found | ({"cta_group": shape.cta_group} if shape.cta_group else {})
 
 
-def _image(shape: CopyShape, inwards: bool) -> list[str]:
-    label = "$fill" if inwards else "$spill"
-    move = (
-        ["ld.global.b32 %r_v, [%rd_k];", "st.shared.b32 [%r_ak], %r_v;"]
-        if inwards
-        else ["ld.shared.b32 %r_v, [%r_ak];", "st.global.b32 [%rd_k], %r_v;"]
-    )
-    return [
-        "mov.u32 %r_i, %tid.x;",
-        f"{label}:",
-        f"setp.ge.u32 %p_end, %r_i, {shape.smem_bytes // 4};",
-        f"@%p_end bra {label}_done;",
-        "shl.b32 %r_k, %r_i, 2;",
-        "add.u32 %r_ak, %r_tile, %r_k;",
-        "cvt.u64.u32 %rd_k, %r_k;",
-        "add.s64 %rd_k, %rd_k, %rd_image;",
-        *move,
-        f"add.u32 %r_i, %r_i, {THREADS};",
-        f"bra {label};",
-        f"{label}_done:",
-    ]
+def single_tile_ptx(shape: Any, arch: str = "sm_90a", version: Version = NEWEST_VERSION) -> str:
+    """The PTX module.
 
-
-def _load_body(shape: CopyShape, issue: list[str]) -> list[str]:
-    return [
-        f"add.u32 %r_bar, %r_tile, {barrier_offset(shape)};",
-        "@%p_idle bra $armed;",
-        "mbarrier.init.shared.b64 [%r_bar], 1;",
-        "fence.mbarrier_init.release.cluster;",
-        "$armed:",
-        "bar.sync 0;",
-        "@%p_idle bra $issued;",
-        f"mbarrier.arrive.expect_tx.shared.b64 _, [%r_bar], {shape.transaction_bytes};",
-        *issue,
-        "$issued:",
-        "$wait:",
-        "mbarrier.try_wait.parity.shared.b64 %p_done, [%r_bar], 0;",
-        "@!%p_done bra $wait;",
-        *_image(shape, inwards=False),
-    ]
-
-
-def _store_body(shape: CopyShape, issue: list[str]) -> list[str]:
-    return [
-        *_image(shape, inwards=True),
-        "// every writer fences its own writes, then all meet",
-        "fence.proxy.async.shared::cta;",
-        "bar.sync 0;",
-        "@%p_idle bra $issued;",
-        *issue,
-        "cp.async.bulk.commit_group;",
-        "cp.async.bulk.wait_group 0;",
-        "$issued:",
-    ]
-
-
-def single_tile_ptx(shape: CopyShape, arch: str = "sm_90a", version: Version = NEWEST_VERSION) -> str:
-    """The module.
-
+    Args:
+        shape: a TMA atom, or its `copy_shape`.
     Raises:
         EmissionError: multicast or a cache hint (they need a cluster or a policy, which this kernel has not), an
             instruction that `arch` does not have, or a tile whose bytes are no multiple of 4.
         InvalidValueError: no such architecture.
     """
-    expect(shape, CopyShape, "the shape of a copy")
+    copy = shape_of(shape)
     architecture(arch)
     version = expect_version(version)
-    if shape.multicast > 1 or shape.cache_hint:
-        raise EmissionError(
-            "a single-tile module has no cluster and no policy: multicast and cache hints are not in it"
-        )
-    if shape.smem_bytes % 4:
-        raise EmissionError(f"tile of {shape.smem_bytes} bytes; must be a multiple of 4")
-    count = _coordinate_count(shape)
-    issue = _boxes(shape, arch, version)
-    parameters = [
-        "  .param .align 64 .b8 p_map[128]",
-        *(f"  .param .s32 p_coord{index}" for index in range(count)),
-        "  .param .u64 p_image",
+    _expect_alone(copy, "module")
+    if copy.smem_bytes % 4:
+        raise EmissionError(f"tile of {copy.smem_bytes} bytes; must be a multiple of 4")
+    issue = []
+    for box in range(copy.num_boxes):
+        starts = list(enumerate(copy.instruction_origin(box)))
+        issue += [f"add.s32 %r_d{index}, %r_c{index}, {start};" for index, start in starts if start]
+        issue.append(f"add.u32 %r_at, %r_tile, {copy.box_offset(box)};")
+        operands: dict[str, Any] = {"tensor": "%rd_map", "coords": [f"%r_{'d' if n else 'c'}{i}" for i, n in starts]}
+        if copy.direction == "load":
+            operands |= {"destination": "%r_at", "barrier": "%r_bar"}
+            operands |= {"offsets": copy.im2col_offsets} if copy.im2col_offsets else {}
+        else:
+            operands["source"] = "%r_at"
+        issue.append(ptx(copy.direction, operands=operands, arch=arch, version=version, **_modifiers(copy)))
+    image = image_lines(copy, "%r_v", "%p_end")
+    if copy.direction == "load":
+        moved = [
+            f"add.u32 %r_bar, %r_tile, {barrier_offset(copy)};",
+            "@%p_idle bra $armed;",
+            "mbarrier.init.shared.b64 [%r_bar], 1;",
+            "fence.mbarrier_init.release.cluster;",
+            "$armed:",
+            "bar.sync 0;",
+            "@%p_idle bra $issued;",
+            f"mbarrier.arrive.expect_tx.shared.b64 _, [%r_bar], {copy.transaction_bytes};",
+            *issue,
+            "$issued:",
+            "$wait:",
+            "mbarrier.try_wait.parity.shared.b64 %p_done, [%r_bar], 0;",
+            "@!%p_done bra $wait;",
+            *image,
+        ]
+    else:
+        moved = [
+            *image,
+            "// every writer fences its own writes, then all meet",
+            "fence.proxy.async.shared::cta;",
+            "bar.sync 0;",
+            "@%p_idle bra $issued;",
+            *issue,
+            "cp.async.bulk.commit_group;",
+            "cp.async.bulk.wait_group 0;",
+            "$issued:",
+        ]
+    coords = range(5 if copy.rows_by_index else copy.rank)
+    names = ["tid", "tile", "bar", "at", "i", "k", "ak", "v"]
+    registers = {
+        "b32": [f"%r_{name}" for name in (*names, *(f"{letter}{index}" for letter in "cd" for index in coords))],
+        "b64": ["%rd_map", "%rd_image", "%rd_k"],
+        "pred": ["%p_idle", "%p_end", "%p_done"],
+    }
+    body = [
+        "// the map is read where it lies: its generic address, not a copy of it",
+        "mov.b64 %rd_map, p_map;",
+        "cvta.param.u64 %rd_map, %rd_map;",
+        "ld.param.u64 %rd_image, [p_image];",
+        *(f"ld.param.s32 %r_c{index}, [p_coord{index}];" for index in coords),
+        "mov.u32 %r_tile, tile;",
+        "mov.u32 %r_tid, %tid.x;",
+        "setp.ne.u32 %p_idle, %r_tid, 0;",
+        *moved,
+        "ret;",
     ]
-    names32 = ["tid", "tile", "bar", "at", "i", "k", "ak", "v"]
-    names32 += [f"{letter}{index}" for letter in "cd" for index in range(count)]
-    body = _load_body(shape, issue) if shape.direction == "load" else _store_body(shape, issue)
-    extents = " x ".join(str(extent) for extent in shape.tile)
+    parameters = [".align 64 .b8 p_map[128]", *(f".s32 p_coord{index}" for index in coords), ".u64 p_image"]
     return "\n".join(
         [
-            f"// {shape.direction} of one {extents} tile of {shape.dtype.name} by TMA,",
-            f"// {shape.num_boxes} instruction(s), {shape.transaction_bytes} bytes;",
-            f"// {THREADS} threads, {shared_bytes(shape)} bytes of dynamic shared memory",
-            f".version {version_text(version)}",
-            f".target {arch}",
-            ".address_size 64",
-            ".extern .shared .align 1024 .b8 tile[];",
-            f".visible .entry {ENTRY}(",
-            ",\n".join(parameters) + ")",
-            f".reqntid {THREADS}",
-            "{",
-            f".reg .b32 {', '.join(f'%r_{name}' for name in names32)};",
-            ".reg .b64 %rd_map, %rd_image, %rd_k;",
-            ".reg .pred %p_idle, %p_end, %p_done;",
-            "// the map is read where it lies: its generic address, not a copy of it",
-            "mov.b64 %rd_map, p_map;",
-            "cvta.param.u64 %rd_map, %rd_map;",
-            "ld.param.u64 %rd_image, [p_image];",
-            *(f"ld.param.s32 %r_c{index}, [p_coord{index}];" for index in range(count)),
-            "mov.u32 %r_tile, tile;",
-            "mov.u32 %r_tid, %tid.x;",
-            "setp.ne.u32 %p_idle, %r_tid, 0;",
+            f"// {copy.direction} of one {' x '.join(map(str, copy.tile))} tile of {copy.dtype.name} by TMA,",
+            f"// {copy.num_boxes} instruction(s), {copy.transaction_bytes} bytes;",
+            f"// {THREADS} threads, {shared_bytes(copy)} bytes of dynamic shared memory",
+            *module_lines(version, arch, ENTRY, parameters, registers, body),
+        ]
+    )
+
+
+def cuda_kernel(shape: Any, name: str = "move_tile") -> str:
+    """CUDA C++ of a kernel that moves one tile; self-contained, for NVRTC or nvcc, 128 threads.
+
+    Dynamic shared memory: `single_tile.shared_bytes(shape)`. `image` receives the bytes of shared memory after a load
+    and provides them for a store or reduction.
+
+    Args:
+        shape: a TMA atom, or its `copy_shape`.
+    Raises:
+        EmissionError: multicast or a cache hint, which need a cluster or a policy.
+        InvalidValueError: the name is no identifier.
+    """
+    copy = shape_of(shape)
+    expect_name(name, "the kernel's name")
+    _expect_alone(copy, "kernel")
+    statement = inline_asm(copy.direction, **_modifiers(copy))
+    is_load = copy.direction == "load"
+    issue = []
+    for box in range(copy.num_boxes):
+        coords = [f"c{i} + {start}" if start else f"c{i}" for i, start in enumerate(copy.instruction_origin(box))]
+        at = f"base + {copy.box_offset(box)}" if copy.box_offset(box) else "base"
+        fixed = [*([at, "desc", "barrier"] if is_load else ["desc", at]), *coords]
+        # of an im2col load whose filter position is not given: the first one
+        offsets = copy.im2col_offsets or (0,) * (len(statement.constraints) - len(fixed))
+        values = zip(statement.constraints, [*fixed, *map(str, offsets)], strict=True)
+        inputs = ", ".join(f'"{letter}"({"(short)" if letter == "h" else ""}{value})' for letter, value in values)
+        issue += [f'    asm volatile("{statement.template}"', f'                 :: {inputs} : "memory");']
+    ways = "image[i] = ((const unsigned*)tile)[i]" if is_load else "((unsigned*)tile)[i] = image[i]"
+    image = f"  for (unsigned i = threadIdx.x; i < {copy.smem_bytes // 4}; i += blockDim.x) {ways};"
+    if is_load:
+        body = [
+            f"  const unsigned barrier = base + {barrier_offset(copy)};",
+            "  if (threadIdx.x == 0) {",
+            '    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(barrier) : "memory");',
+            '    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");',
+            "  }",
+            "  __syncthreads();",
+            "  if (threadIdx.x == 0) {",
+            f'    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], {copy.transaction_bytes};"',
+            '                 :: "r"(barrier) : "memory");',
+            *issue,
+            "  }",
+            "  unsigned done = 0;",
+            "  while (!done)",
+            '    asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0;"',
+            '                 " selp.u32 %0, 1, 0, p; }" : "=r"(done) : "r"(barrier) : "memory");',
+            image,
+        ]
+    else:
+        body = [
+            image,
+            "  // every writer fences its own writes, then all meet",
+            '  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");',
+            "  __syncthreads();",
+            "  if (threadIdx.x == 0) {",
+            *issue,
+            '    asm volatile("cp.async.bulk.commit_group;" ::: "memory");',
+            '    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");',
+            "  }",
+        ]
+    coordinates = ", ".join(f"int c{index}" for index in range(5 if copy.rows_by_index else copy.rank))
+    return "\n".join(
+        [
+            f"// {copy.direction} of one tile by TMA: {copy.num_boxes} instructions, {copy.transaction_bytes} bytes",
+            "struct __align__(64) TensorMap { unsigned long long word[16]; };",
+            f'extern "C" __global__ void __launch_bounds__(128) {name}(',
+            f"    const __grid_constant__ TensorMap map, {coordinates}, unsigned* image) {{",
+            "  extern __shared__ __align__(1024) unsigned char tile[];",
+            "  const unsigned base = (unsigned)__cvta_generic_to_shared(tile);",
+            "  const unsigned long long desc = (unsigned long long)&map;",
             *body,
-            "ret;",
             "}",
             "",
         ]

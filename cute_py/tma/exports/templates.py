@@ -3,7 +3,7 @@
 `literal` is the template as the pages print it: `{1..5}` a range of ranks, `$n` an operand slot, `{0}` an address-space
 token and `{1}` a decimal index. `instances` are the same modifiers filled in, in the pages' order; `verdict` judges
 them. ptxas takes modifiers in any order, so they assemble; canonical (in the order of the PTX ISA) is another matter.
-A row without instances is no instruction text (an intrinsic's name), and `form` says what it becomes.
+A row without instances is no instruction text: an intrinsic's name.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from cute_py.errors import InvalidValueError
 class Template:
     """One row of the emission catalogue, its columns as printed.
 
-    form: the row of our instruction table that emits it. tail: operands that complete an instance, with `COORDS`
-    for the coordinates of the rank.
+    tail: operands that complete an instance, with `COORDS` for the coordinates of the rank.
     """
 
     literal: str
@@ -30,7 +29,6 @@ class Template:
     hint: str
     offsets: str
     descriptor: str
-    form: str
     tail: str = ""
 
 
@@ -42,51 +40,51 @@ _STORE = "[%rd1, {COORDS}], [%r1]"
 COPY_TEMPLATES: tuple[Template, ...] = (
     Template(
         "cp.async.bulk.tensor.{1..5}d.shared::cluster.global.mbarrier::complete_tx::bytes",
-        _BUILDER, "tile", "1–5", _MASK, _HINT, _NA, '%1 "l"', "load", _LOAD,
+        _BUILDER, "tile", "1–5", _MASK, _HINT, _NA, '%1 "l"', _LOAD,
     ),
     Template(
         "cp.async.bulk.tensor.{3..5}d.shared::cluster.global.mbarrier::complete_tx::bytes.im2col",
-        _BUILDER, "im2col", "3–5", _MASK, _HINT, 'K offsets, "h"', '%1 "l"', "load", _LOAD + ", {OFFSETS}",
+        _BUILDER, "im2col", "3–5", _MASK, _HINT, 'K offsets, "h"', '%1 "l"', _LOAD + ", {OFFSETS}",
     ),
     Template(
         "cp.async.bulk.tensor.2d.tile::gather4.shared::cta.global.mbarrier::complete_tx::bytes",
-        _FIXED, "gather4", "2", _NA, _NA, _NA, '$1 "l"', "load", "[%r1], [%rd1, {FIVE}], [%r2]",
+        _FIXED, "gather4", "2", _NA, _NA, _NA, '$1 "l"', "[%r1], [%rd1, {FIVE}], [%r2]",
     ),
     Template(
         "cp.async.bulk.tensor.{1..5}d.global.shared::cta.bulk_group",
-        _BUILDER, "tile", "1–5", _NA, _NA, _NA, '%0 "l"', "store", _STORE,
+        _BUILDER, "tile", "1–5", _NA, _NA, _NA, '%0 "l"', _STORE,
     ),
     Template(
         "cp.async.bulk.tensor.2d.tile::scatter4.global.shared::cta.bulk_group",
-        _FIXED, "scatter4", "2", _NA, _NA, _NA, '$0 "l"', "store", "[%rd1, {FIVE}], [%r1]",
+        _FIXED, "scatter4", "2", _NA, _NA, _NA, '$0 "l"', "[%rd1, {FIVE}], [%r1]",
     ),
     Template(
         "cp.async.bulk.tensor.s2g.im2col.{3..5}d",
-        _LLVM, "im2col", "3–5", _NA, _PER, _PER, _MANAGED, "store",
+        _LLVM, "im2col", "3–5", _NA, _PER, _PER, _MANAGED,
     ),
     Template(
         "cp.async.bulk.tensor.s2g.tile.{1..5}d",
-        _LLVM, "tile", "1–5", _NA, _PER, _NA, _MANAGED, "store",
+        _LLVM, "tile", "1–5", _NA, _PER, _NA, _MANAGED,
     ),
     Template(
         "cp.async.bulk.tensor.reduce (mode + redKind)",
-        _LLVM, "tile/im2col + 8-way redKind", "1–5", _NA, _NA, "per-mode", _MANAGED, "reduce",
+        _LLVM, "tile/im2col + 8-way redKind", "1–5", _NA, _NA, "per-mode", _MANAGED,
     ),
     Template(
         "cp.async.bulk.tensor.prefetch",
-        _LLVM, "tile/im2col", "1–5", _NA, _PER, "per-mode", _MANAGED, "prefetch",
+        _LLVM, "tile/im2col", "1–5", _NA, _PER, "per-mode", _MANAGED,
     ),
     Template(
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes",
-        _LLVM, _NA, "scalar", _NA, _NA, _NA, "n/a (byte count)", "bulk.load", "[%r1], [%rd1], %r6, [%r2]",
+        _LLVM, _NA, "scalar", _NA, _NA, _NA, "n/a (byte count)", "[%r1], [%rd1], %r6, [%r2]",
     ),
     Template(
         "cp.async.bulk.global.shared::cta.bulk_group",
-        _LLVM, _NA, "scalar", _NA, _NA, _NA, "n/a (raw byte-count)", "bulk.store", "[%rd1], [%r1], %r6",
+        _LLVM, _NA, "scalar", _NA, _NA, _NA, "n/a (raw byte-count)", "[%rd1], [%r1], %r6",
     ),
     Template(
         "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes",
-        _LLVM, _NA, "scalar", _NA, _NA, _NA, _NA, "bulk.peer", "[%r1], [%r5], %r6, [%r2]",
+        _LLVM, _NA, "scalar", _NA, _NA, _NA, _NA, "[%r1], [%r5], %r6, [%r2]",
     ),
 )  # fmt: skip
 """The cp.async.bulk template catalogue, in the order of the pages. (The pages mark the plain store `(non-tensor)`.)"""
@@ -96,45 +94,44 @@ COPY_TEMPLATES: tuple[Template, ...] = (
 class Mutator:
     """One of the three device-callable field mutators, as printed.
 
-    constraints: inline-asm letters for a global and for a shared::cta descriptor. count: how often a rebind of rank R
-    emits it. field: of our tensormap.replace row.
+    field: of our tensormap.replace row. width: of the operation. has_ordinal: does it name a mode? count: how often a
+    rebind of rank R emits it.
     """
 
     field: str
-    literal: str
     width: str
-    constraints: dict[str, str]
+    has_ordinal: bool
     count: str
     writes: str
 
+    @property
+    def literal(self) -> str:
+        """The template, letter by letter."""
+        ordinal = " {1}," if self.has_ordinal else ""
+        return f"tensormap.replace.tile.{self.field}.{{0}}.{self.width} [$0],{ordinal} $1;"
+
+    @property
+    def constraints(self) -> dict[str, str]:
+        """Inline-asm letters for a global and for a shared::cta descriptor. The pages print those of the global form
+        (and r,l for the address)."""
+        value = "l" if self.width.endswith("b64") else "r"
+        return {"global": f"l,{value}", "shared::cta": f"r,{value}"}
+
 
 MUTATORS: tuple[Mutator, ...] = (
+    Mutator("global_address", "b1024.b64", False, "once", "DESC_TMA512+0x00 (tensor_base_ptr)"),
     Mutator(
-        "global_address",
-        "tensormap.replace.tile.global_address.{0}.b1024.b64 [$0], $1;",
-        "b1024.b64",
-        {"global": "l,l", "shared::cta": "r,l"},
-        "once",
-        "DESC_TMA512+0x00 (tensor_base_ptr)",
-    ),
-    Mutator(
-        "global_dim",
-        "tensormap.replace.tile.global_dim.{0}.b1024.b32 [$0], {1}, $1;",
-        "b1024.b32",
-        {"global": "l,r", "shared::cta": "r,r"},
-        "rank times, i ∈ [0, rank)",
-        "i-th 32-bit lane inside fmt_dim_stride_packed",
+        "global_dim", "b1024.b32", True, "rank times, i ∈ [0, rank)", "i-th 32-bit lane inside fmt_dim_stride_packed"
     ),
     Mutator(
         "global_stride",
-        "tensormap.replace.tile.global_stride.{0}.b1024.b64 [$0], {1}, $1;",
         "b1024.b64",
-        {"global": "l,l", "shared::cta": "r,l"},
+        True,
         "rank-1 times, i ∈ [1, rank), {1} = i-1",
         "(i-1)-th 64-bit lane inside elem_stride_packed",
     ),
 )
-"""The mutators in the order of a rebind. The pages print the letters of the global form (and r,l for the address)."""
+"""The mutators in the order of a rebind."""
 
 SEED_COPY = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.cta.sync.aligned"
 """The seed-copy as the pages print it: without its operands `[dst], [src], 128`."""
@@ -202,6 +199,6 @@ def mutator(field: str, space: str, index: int | None = None) -> str:
     row = next((row for row in MUTATORS if row.field == field), None)
     if row is None:
         raise InvalidValueError(f"{field!r} has no mutator", {"mutators": ", ".join(m.field for m in MUTATORS)})
-    if ("{1}" in row.literal) != (index is not None):
+    if row.has_ordinal != (index is not None):
         raise InvalidValueError(f"{field}: an ordinal {'belongs' if index is None else 'does not belong'} here")
     return row.literal.replace("{0}", space).replace("{1}", str(index))

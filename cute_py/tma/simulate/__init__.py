@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from cute_py.tma.simulate.bulk import bulk_load, bulk_store, bulk_to_cta
-from cute_py.tma.simulate.cluster import Cluster
+from cute_py.tma.simulate.bulk import Cluster, bulk_load, bulk_store, bulk_to_cta
 from cute_py.tma.simulate.diagnosis import Outcome, Run, diagnose
 from cute_py.tma.simulate.pipeline import Ring, RingLoad, RingStore
 from cute_py.tma.simulate.proxy import Agent, TensormapProxy

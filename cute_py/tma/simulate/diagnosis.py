@@ -18,43 +18,46 @@ Source: PTX ISA 9.0, cp.async.bulk.commit_group, cp.async.bulk.wait_group.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cute_py.argument_checks import (
     expect,
-    expect_fields,
     expect_function,
     expect_having,
     expect_integer,
     expect_integers,
+    record,
 )
+from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import InvalidValueError, RaceError, TmaTrap, WouldHangError
 from cute_py.tma.emulator import operands
-from cute_py.tma.emulator.im2col import row_count
-from cute_py.tma.emulator.image import image
+from cute_py.tma.emulator.emulator import Emulator
+from cute_py.tma.emulator.geometry import image
 from cute_py.tma.emulator.mbarrier import Contribution, Mbarrier, init_barrier
-from cute_py.tma.emulator.memory import SHARED_LIMIT, SharedMemory, as_bytes, as_global
+from cute_py.tma.emulator.memory import SHARED_LIMIT, GlobalMemory, SharedMemory, as_bytes, as_global
 from cute_py.tma.simulate.proxy import Agent, TensormapProxy
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from cute_py.tma.emulator.emulator import Emulator
-    from cute_py.tma.emulator.memory import GlobalMemory
 
 
 @dataclass(slots=True)
-class BulkOperation:
-    """One store or reduction: what it is, the bytes of shared memory that it reads, and how far it has come."""
+class Access:
+    """Bytes [start, stop) of shared memory that something reads or writes."""
 
     name: str
     start: int
     stop: int
+
+
+@dataclass(slots=True)
+class BulkOperation(Access):
+    """One store or reduction: what it is, the bytes of shared memory that it reads, and how far it has come."""
+
     read_done: bool = False
     write_done: bool = False
 
@@ -87,11 +90,11 @@ class BulkGroups:
 
     def operations(self) -> list[BulkOperation]:
         """All operations, committed or not, oldest first."""
-        return [op for group in self.committed for op in group] + self.open
+        return [*itertools.chain(*self.committed), *self.open]
 
-    def _older(self, newest: int) -> list[BulkOperation]:
+    def _older(self, newest: int) -> Iterator[BulkOperation]:
         kept = len(self.committed) - expect_integer(newest, "wait_group", 0, unit="groups")
-        return [op for group in self.committed[: max(kept, 0)] for op in group]
+        return itertools.chain(*self.committed[: max(kept, 0)])
 
     def wait_read(self, newest: int) -> None:
         """wait_group.read: all groups but the `newest` have read their sources."""
@@ -103,9 +106,9 @@ class BulkGroups:
         for op in self._older(newest):
             op.read_done = op.write_done = True
 
-    def unread(self, start: int, stop: int) -> list[BulkOperation]:
-        """Operations that may still read bytes of [start, stop)."""
-        return [op for op in self.operations() if not op.read_done and op.start < stop and start < op.stop]
+    def unread(self) -> list[BulkOperation]:
+        """Operations that may still read their bytes."""
+        return [op for op in self.operations() if not op.read_done]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,15 +124,21 @@ class Race:
     first: str
     second: str
 
-    def __post_init__(self) -> None:
-        expect_fields(self)
-
     def __str__(self) -> str:
         where = f" at shared bytes {self.start} to {self.stop - 1}" if self.stop > self.start else ""
         return f"{self.rule}: {self.second} meets {self.first}{where}"
 
+    @property
+    def diagnostic(self) -> Diagnostic:
+        """The broken rule, with the two accesses and the bytes as facts."""
+        facts: dict[str, object] = {"first": self.first, "second": self.second}
+        if self.stop == self.start:
+            return Diagnostic("tensor map is", text=self.rule, facts=facts)  # whose rule says why
+        facts["shared bytes"] = f"{self.start} to {self.stop - 1}"
+        return Diagnostic(self.rule, text=self.rule, facts=facts)
 
-@dataclass(frozen=True, slots=True)
+
+@record
 class Outcome:
     """How a program ended. `status` is 'completed', 'trap' or 'would hang'."""
 
@@ -143,9 +152,6 @@ class Outcome:
     arrived: int = 0
     pending: int = 0
     contributions: tuple[Contribution, ...] = ()
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     def __str__(self) -> str:
         lines = [self.status]
@@ -162,24 +168,28 @@ class Outcome:
         return "\n".join([*lines, *(f"race: {race}" for race in self.races)])
 
 
-@dataclass(slots=True)
-class Flight:
-    """A load that was issued: the shared bytes that it writes, and the phase of the barrier that it will tell."""
+def would_hang(barrier: Mbarrier, races: Sequence[Race]) -> Outcome:
+    """The outcome of a wait for a barrier whose phase nothing completes."""
+    return Outcome(
+        "would hang",
+        tuple(races),
+        barrier=barrier.name,
+        phase=barrier.phase,
+        expected=barrier.expected,
+        arrived=barrier.arrived_bytes,
+        pending=barrier.pending,
+        contributions=tuple(barrier.contributions),
+    )
 
-    name: str
-    start: int
-    stop: int
+
+@dataclass(slots=True)
+class Flight(Access):
+    """A load that was issued: the shared bytes that it writes, and the phase of the barrier that it will signal."""
+
     barrier: Mbarrier
     phase: int
     land: Callable[[], int]
     landed: bool = False
-
-
-@dataclass(slots=True)
-class _Span:
-    name: str
-    start: int
-    stop: int
 
 
 class Run:
@@ -212,8 +222,8 @@ class Run:
         self.races: list[Race] = []
         self.groups = BulkGroups()
         self.flights: list[Flight] = []
-        self._reading: list[_Span] = []
-        self._ordinary: list[_Span] = []
+        self._reading: list[Access] = []
+        self._ordinary: list[Access] = []
         self._count = 0
         self.stuck_at: Mbarrier | None = None
         """The barrier that the last wait did not get past."""
@@ -239,7 +249,7 @@ class Run:
                     "arrived": f"{barrier.arrived_bytes} bytes",
                     "pending": f"{barrier.pending} of {barrier.arrive_count} arrivals",
                 },
-            )
+            ).of_rule("never completes phase")
         self.flights = [f for f in self.flights if not (f.landed and f.barrier is barrier and f.phase < barrier.phase)]
 
     # ---- loads -------------------------------------------------------------------------------------------------
@@ -262,31 +272,19 @@ class Run:
         expect(barrier, Mbarrier, "barrier")
         name = f"load {self._next()} at {coords}"
         descriptor = self._map(descriptor, name)
-        start, stop = self._footprint(descriptor, coords, offset, mode, im2col_offsets)
-        for flight in self.flights:
-            self._meet("two loads into the same bytes", flight, start, stop, name)
-        for span in self._reading:
-            self._meet("overwrites a stage that is still being read", span, start, stop, name)
-        for op in self.groups.unread(start, stop):
-            self._meet("overwrites the source of a store before its group was read", op, start, stop, name)
+        this = self._footprint(name, descriptor, coords, offset, mode, im2col_offsets)
+        self._check("two loads into the same bytes", self.flights, this)
+        self._check("overwrites a stage that is still being read", self._reading, this)
+        self._check("overwrites the source of a store before its group was read", self.groups.unread(), this)
+        more: dict[str, Any] = {"mode": mode, "im2col_offsets": im2col_offsets, "multicast_mask": multicast_mask}
+        more |= {"smem_offset": offset, "cta_group": cta_group, "gmem_base": gmem_base}
 
         def land() -> int:
-            nbytes = self.engine.load(
-                descriptor,
-                self.gmem,
-                coords,
-                self.smem,
-                mode=mode,
-                smem_offset=offset,
-                im2col_offsets=im2col_offsets,
-                multicast_mask=multicast_mask,
-                cta_group=cta_group,
-                gmem_base=gmem_base,
-            )
+            nbytes = self.engine.load(descriptor, self.gmem, coords, self.smem, **more)
             barrier.complete_tx(nbytes, name)
             return nbytes
 
-        flight = Flight(name, start, stop, barrier, barrier.phase, land)
+        flight = Flight(name, this.start, this.stop, barrier, barrier.phase, land)
         self.flights.append(flight)
         return flight
 
@@ -310,9 +308,8 @@ class Run:
     @contextmanager
     def reading(self, offset: int, nbytes: int, who: str = "a reader") -> Iterator[NDArray[np.uint8]]:
         """The bytes of a stage, which are being read as long as the block lasts."""
-        span = self._span(offset, nbytes, who)
-        for flight in self.flights:
-            self._meet("read before its barrier completed", flight, span.start, span.stop, who)
+        span = self._access(offset, nbytes, who)
+        self._check("read before its barrier completed", self.flights, span)
         self._reading.append(span)
         try:
             yield self.smem.array[span.start : span.stop]
@@ -327,11 +324,9 @@ class Run:
     def write(self, offset: int, data: NDArray[np.uint8], who: str = "an ordinary write") -> None:
         """Ordinary stores to shared bytes."""
         data = as_bytes(data, "data", writable=False)
-        span = self._span(offset, len(data), who)
-        for flight in self.flights:
-            self._meet("written while a load is in flight", flight, span.start, span.stop, who)
-        for op in self.groups.unread(span.start, span.stop):
-            self._meet("changes the source of a store before its group was read", op, span.start, span.stop, who)
+        span = self._access(offset, len(data), who)
+        self._check("written while a load is in flight", self.flights, span)
+        self._check("changes the source of a store before its group was read", self.groups.unread(), span)
         self.smem.array[span.start : span.stop] = data
         self._ordinary.append(span)
 
@@ -356,12 +351,10 @@ class Run:
         op = None if op is None else operands.reduction(op)
         name = f"{op or 'store'} {self._next()} at {coords}"
         descriptor = self._map(descriptor, name)
-        start, stop = self._footprint(descriptor, coords, offset, mode)
-        for span in self._ordinary:
-            self._meet("store without fence.proxy.async after ordinary writes", span, start, stop, name)
-        for flight in self.flights:
-            self._meet("store before the load of its source was waited for", flight, start, stop, name)
-        self.groups.issue(BulkOperation(name, start, stop))
+        this = self._footprint(name, descriptor, coords, offset, mode)
+        self._check("store without fence.proxy.async after ordinary writes", self._ordinary, this)
+        self._check("store before the load of its source was waited for", self.flights, this)
+        self.groups.issue(BulkOperation(name, this.start, this.stop))
         more: dict[str, Any] = {"mode": mode, "smem_offset": offset, "gmem_base": gmem_base}
         if op is None:
             return self.engine.store(descriptor, self.gmem, coords, self.smem, **more)
@@ -381,9 +374,8 @@ class Run:
 
     def exit(self) -> None:
         """The CTA ends: its shared memory is gone, so every store must have read it and every load have landed."""
-        for op in self.groups.operations():
-            if not op.read_done:
-                self._note(Race("exit before the group was read", op.start, op.stop, op.name, "exit"))
+        for op in self.groups.unread():
+            self._note(Race("exit before the group was read", op.start, op.stop, op.name, "exit"))
         for flight in self.flights:
             self._note(Race("exit before the load was waited for", flight.start, flight.stop, flight.name, "exit"))
 
@@ -402,35 +394,30 @@ class Run:
             self._note(Race(f"tensor map is {ordering}", 0, 0, f"the write of the map at 0x{descriptor:x}", name))
         return data
 
-    def _footprint(
-        self, descriptor: Any, coords: Sequence[int], offset: int, mode: str | None, offsets: Sequence[int] = ()
-    ) -> tuple[int, int]:
+    def _footprint(self, name: str, descriptor: Any, coords: Any, offset: int, mode: Any, offsets: Any = ()) -> Access:
+        """Bytes of shared memory that a tensor copy touches."""
         shape = self.engine.geometry(descriptor, mode)
-        operands.coordinates(shape, [coords])
-        offsets = operands.im2col_offsets(shape, offsets, 1)[0].tolist()
-        rows = row_count(shape, offsets)
-        operands.require_box(shape, rows)
-        return offset, offset + image(shape, rows, self.smem.base + offset).extent
+        *_, rows = operands.checked(shape, [coords], offsets)
+        return Access(name, offset, offset + image(shape, rows, self.smem.base + offset).extent)
 
-    def _span(self, offset: int, nbytes: int, who: str) -> _Span:
+    def _access(self, offset: int, nbytes: int, who: str) -> Access:
         """Bytes of shared memory that an ordinary access touches."""
         size = len(self.smem)
         start = expect_integer(offset, "the offset in shared memory", 0, size, "bytes")
         count = expect_integer(nbytes, "the size of an access to shared memory", 0, size - start, "bytes")
-        return _Span(expect(who, str, "who"), start, start + count)
+        return Access(expect(who, str, "who"), start, start + count)
 
-    def _meet(self, rule: str, other: Flight | _Span | BulkOperation, start: int, stop: int, name: str) -> None:
-        low, high = max(start, other.start), min(stop, other.stop)
-        if low < high:
-            self._note(Race(rule, low, high, other.name, name))
+    def _check(self, rule: str, others: Sequence[Access], this: Access) -> None:
+        """Note a race with each of the others that shares bytes."""
+        for other in others:
+            low, high = max(this.start, other.start), min(this.stop, other.stop)
+            if low < high:
+                self._note(Race(rule, low, high, other.name, this.name))
 
     def _note(self, race: Race) -> None:
         self.races.append(race)
         if self.strict:
-            facts: dict[str, object] = {"first": race.first, "second": race.second}
-            if race.stop > race.start:
-                facts["shared bytes"] = f"{race.start} to {race.stop - 1}"
-            raise RaceError(race.rule, facts)
+            refuse(RaceError, [race.diagnostic])
 
 
 def _offset(value: Any) -> int:
@@ -469,15 +456,6 @@ def diagnose(
         barrier = run.stuck_at
         if barrier is None:
             raise
-        return Outcome(
-            "would hang",
-            tuple(run.races),
-            barrier=barrier.name,
-            phase=barrier.phase,
-            expected=barrier.expected,
-            arrived=barrier.arrived_bytes,
-            pending=barrier.pending,
-            contributions=tuple(barrier.contributions),
-        )
+        return would_hang(barrier, run.races)
     run.exit()
     return Outcome("completed", tuple(run.races))

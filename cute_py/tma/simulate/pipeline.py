@@ -12,25 +12,20 @@ producer's inverted, so that the first pass finds every stage empty.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_function, expect_having, expect_integer, expect_integer_array
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap, given
-from cute_py.tma.emulator.im2col import row_count
-from cute_py.tma.emulator.image import image
-from cute_py.tma.emulator.mbarrier import MAX_COUNT
+from cute_py.tma.emulator.emulator import Emulator
+from cute_py.tma.emulator.geometry import image
+from cute_py.tma.emulator.mbarrier import MAX_COUNT, Mbarrier
 from cute_py.tma.emulator.memory import SHARED_LIMIT, GlobalMemory, SharedMemory
 from cute_py.tma.emulator.operands import require_box
-from cute_py.tma.simulate.diagnosis import Flight, Outcome, Race, Run
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from cute_py.tma.emulator.emulator import Emulator
-    from cute_py.tma.emulator.mbarrier import Mbarrier
+from cute_py.tma.simulate.diagnosis import Flight, Outcome, Run, would_hang
 
 BARRIER_BYTES = 8
 
@@ -52,8 +47,7 @@ class RingLoad:
     im2col_offsets: Sequence[int] = ()
 
     def __post_init__(self) -> None:
-        _require_rows(self.coords, "a load")
-        expect_integer(self.offset, "offset, of a load in its stage,", 0, SHARED_LIMIT - 1, "bytes")
+        _require_rows(self, "a load")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +59,15 @@ class RingStore:
     offset: int = 0
 
     def __post_init__(self) -> None:
-        _require_rows(self.coords, "a store")
-        expect_integer(self.offset, "offset, of a store in its stage,", 0, SHARED_LIMIT - 1, "bytes")
+        _require_rows(self, "a store")
 
 
-def _require_rows(coords: Any, what: str) -> None:
-    rows = expect_integer_array(coords, f"coords of {what}")
+def _require_rows(copy: RingLoad | RingStore, what: str) -> None:
+    rows = expect_integer_array(copy.coords, f"coords of {what}")
     if rows.ndim != 2 and (rows.size or not rows.ndim):
-        raise InvalidTypeError(f"coords of {what} must be one row of coordinates an iteration, got {given(coords)}")
+        got = given(copy.coords)
+        raise InvalidTypeError(f"coords of {what} must be one row of coordinates an iteration, got {got}")
+    expect_integer(copy.offset, f"offset, of {what} in its stage,", 0, SHARED_LIMIT - 1, "bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +109,7 @@ class _Stage:
     empty: Mbarrier
     start: int
     state: str = EMPTY
-    history: list[str] = field(default_factory=list)
+    history: str = ""
 
 
 class Ring:
@@ -176,7 +171,7 @@ class Ring:
         ends, right = [], 0
         for load in loads:
             shape = engine.geometry(load.descriptor, load.mode)
-            rows = row_count(shape, load.im2col_offsets)
+            rows = shape.row_count(load.im2col_offsets)
             require_box(shape, rows)
             ends.append(load.offset + image(shape, rows, smem.base + load.offset).extent)
             right += rows * shape.row_bytes
@@ -223,35 +218,36 @@ class _Simulation:
         self.busy_until = 0
         self.phase = "wait"
 
-    def note(self, iteration: int, what: str, state: str | None = None) -> None:
+    def note(self, iteration: int, what: str, state: str) -> None:
+        """Something happened to a stage, which is in this state now."""
         stage = iteration % self.ring.depth
         self.events.append(Event(self.tick, stage, iteration, what))
-        if state is not None:
-            self.stages[stage].state = state
+        self.stages[stage].state = state
 
     def land(self) -> bool:
         """Loads whose time has come arrive."""
-        due = [entry for entry in self.flying if entry[0] <= self.tick]
-        self.flying = [entry for entry in self.flying if entry[0] > self.tick]
-        for _, iteration, flight in due:
+        flying = len(self.flying)
+        while self.flying and self.flying[0][0] <= self.tick:
+            _, iteration, flight = self.flying.pop(0)
             self.ring.run.land(flight)
             if flight.barrier.phase > flight.phase:
                 self.note(iteration, "full", FULL)
-        return bool(due)
+        return len(self.flying) < flying
 
     def produce(self) -> bool:
         """Issue the loads of the next iteration if its stage is empty."""
         i, ring = self.produced, self.ring
         if i >= ring.iterations:
             return False
-        stage = self.stages[i % ring.depth]
-        parity = (i // ring.depth) & 1
+        stage, parity = self.stages[i % ring.depth], (i // ring.depth) & 1
         if not stage.empty.try_wait(parity ^ 1):
             return False
         stage.full.arrive_expect_tx(ring.expect_bytes)
         for load in ring.loads:
-            operands: dict[str, Any] = {"mode": load.mode, "im2col_offsets": load.im2col_offsets}
-            flight = ring.run.issue(load.descriptor, load.coords[i], stage.start + load.offset, stage.full, **operands)
+            place, offsets = stage.start + load.offset, load.im2col_offsets
+            flight = ring.run.issue(
+                load.descriptor, load.coords[i], place, stage.full, mode=load.mode, im2col_offsets=offsets
+            )
             self.flying.append((self.tick + self.load_ticks, i, flight))
         self.note(i, "loads issued", LOADING)
         self.produced += 1
@@ -262,11 +258,11 @@ class _Simulation:
         i, ring = self.consumed, self.ring
         if i >= ring.iterations or self.tick < self.busy_until:
             return self.tick < self.busy_until
-        stage = self.stages[i % ring.depth]
+        stage, parity = self.stages[i % ring.depth], (i // ring.depth) & 1
         if self.phase == "wait":
-            if not stage.full.try_wait((i // ring.depth) & 1):
+            if not stage.full.try_wait(parity):
                 return False
-            ring.run.wait(stage.full, (i // ring.depth) & 1)
+            ring.run.wait(stage.full, parity)
             self._consume(i, stage)
             return True
         if self.phase == "consume" and ring.store is not None:
@@ -304,28 +300,12 @@ class _Simulation:
             except TmaTrap as trap:
                 outcome = Outcome("trap", tuple(self.ring.run.races), trap.cause, trap.cuda_error)
             for stage in self.stages:
-                stage.history.append(stage.state)
+                stage.history += stage.state
             self.tick += 1
             if outcome is None and not moved and not self.flying:
-                outcome = self._hang()
+                outcome = would_hang(self.stages[self.consumed % self.ring.depth].full, self.ring.run.races)
         if outcome is None:
             self.ring.run.wait_group(0)
-            outcome = Outcome("completed", self._races())
-        states = tuple("".join(stage.history) for stage in self.stages)
+            outcome = Outcome("completed", tuple(self.ring.run.races))
+        states = tuple([stage.history for stage in self.stages])
         return Timeline(self.ring.depth, tuple(self.events), states, outcome)
-
-    def _races(self) -> tuple[Race, ...]:
-        return tuple(self.ring.run.races)
-
-    def _hang(self) -> Outcome:
-        barrier = self.stages[self.consumed % self.ring.depth].full
-        return Outcome(
-            "would hang",
-            self._races(),
-            barrier=barrier.name,
-            phase=barrier.phase,
-            expected=barrier.expected,
-            arrived=barrier.arrived_bytes,
-            pending=barrier.pending,
-            contributions=tuple(barrier.contributions),
-        )

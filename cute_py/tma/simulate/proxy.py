@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from cute_py.argument_checks import expect, expect_choice, expect_integer
+from cute_py.diagnostics import Diagnostic
 from cute_py.errors import InvalidValueError
 from cute_py.tma.descriptor.read import read_map
 
@@ -159,30 +160,29 @@ class TensormapProxy:
         expect(agent, Agent, "agent")
         verdict = Ordering(True)
         for version in reversed(self._versions[address]):
-            why = self._why_unordered(address, version, agent)
-            if why is None:
+            found = self._check_order(address, version, agent)
+            if not found:
                 return version.data, verdict
             if verdict.ordered:
-                verdict = Ordering(False, why)
+                verdict = Ordering(False, found[0].message)
         return bytes(MAP_BYTES), verdict
 
-    def _why_unordered(self, address: int, version: _Version, reader: Agent) -> str | None:
+    def _check_order(self, address: int, version: _Version, reader: Agent) -> list[Diagnostic]:
+        """Why a read is not ordered after the write of a version."""
         if version.writer is None:
-            return None
+            return []
         scope = needed_scope(version.writer, reader)
         releases = [f for f in self._releases if f.agent == version.writer and f.time > version.time]
         if not releases:
-            return "no release fence after the last write"
+            return [Diagnostic("release", text="no release fence after the last write")]
         wide = [f for f in releases if _covers(f.scope, scope)]
         if not wide:
-            return f"the release fence has scope .{_widest(releases)}; the two threads need .{scope}"
+            return [_narrow("release", releases, scope)]
         first = min(f.time for f in wide)
         acquires = [f for f in self._acquires if f.agent == reader and f.address == address and f.time > first]
         if not acquires:
-            return "no acquire fence by the reader after the release"
-        if not any(_covers(f.scope, scope) for f in acquires):
-            return f"the acquire fence has scope .{_widest(acquires)}; the two threads need .{scope}"
-        return None
+            return [Diagnostic("acquire", text="no acquire fence by the reader after the release")]
+        return [] if any(_covers(f.scope, scope) for f in acquires) else [_narrow("acquire", acquires, scope)]
 
 
 def _address(value: Any) -> int:
@@ -206,5 +206,6 @@ def _covers(scope: str, needed: str) -> bool:
     return SCOPES.index(scope) >= SCOPES.index(needed)
 
 
-def _widest(fences: Iterable[_Fence]) -> str:
-    return max((f.scope for f in fences), key=SCOPES.index)
+def _narrow(rule: str, fences: Iterable[_Fence], scope: str) -> Diagnostic:
+    widest = max((f.scope for f in fences), key=SCOPES.index)
+    return Diagnostic(rule, text=f"the {rule} fence has scope .{widest}; the two threads need .{scope}")

@@ -10,23 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_choice, expect_function, expect_integer, expect_integers
 from cute_py.errors import InvalidValueError
 from cute_py.tma.emulator import operands
-from cute_py.tma.emulator.box import four_rows, row_coordinates, tile_rows
-from cute_py.tma.emulator.geometry import Geometry, geometry
-from cute_py.tma.emulator.im2col import im2col_bases, im2col_rows, row_count, wide_bases, wide_rows
-from cute_py.tma.emulator.image import Image, image
+from cute_py.tma.emulator.geometry import Geometry, Image, geometry, image
 from cute_py.tma.emulator.memory import ADDRESS_LIMIT, SHARED_LIMIT, GlobalMemory, SharedMemory, as_bytes
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from cute_py.tma.emulator.box import Rows
+from cute_py.tma.emulator.walk import Rows, row_coordinates, walk
 
 BANKS = 32
 BANK_BYTES = 4
@@ -109,55 +103,36 @@ class Trace:
         logical: Callable[[tuple[int, ...]], tuple[int, ...]] | None = None,
     ) -> None:
         self.geometry: Geometry = geometry(descriptor, mode)
-        self.coords = operands.coordinates(self.geometry, coords)
-        self.offsets = operands.im2col_offsets(self.geometry, im2col_offsets, len(self.coords))
+        self.coords, self.offsets, self.rows = operands.checked(self.geometry, coords, im2col_offsets)
         self.starts = operands.offsets_of_windows(smem_offsets, len(self.coords))
         self.base = 0 if smem is None else expect(smem, SharedMemory, "smem").base
         self.gmem = None if gmem is None else expect(gmem, GlobalMemory, "gmem")
         if logical is not None:
             expect_function(logical, "logical, called with a TMA coordinate,")
         self.logical = logical
-        self.rows = row_count(self.geometry, self.offsets[0] if len(self.offsets) else ())
-        operands.require_box(self.geometry, self.rows)
+        self._walked: tuple[int, Rows, NDArray[np.int64]] | None = None
 
     # ---- the walk of one instruction -----------------------------------------------------------------------------
 
     def _rows(self, i: int) -> tuple[Rows, NDArray[np.int64]]:
-        """Rows of instruction i, and the (R, rank) tensor coordinates of their first elements."""
-        shape, coords, offsets = self.geometry, self.coords[i : i + 1], self.offsets[i : i + 1]
-        if shape.mode == "tile":
-            return tile_rows(shape, coords), row_coordinates(shape, coords[0])
-        if not shape.mode.startswith("im2col"):
-            return four_rows(shape, coords), row_coordinates(shape, coords[0])
-        if shape.mode == "im2col":
-            rows = im2col_rows(shape, coords, offsets)
-            bases, pictures = im2col_bases(shape, coords)
-            bases = [base + offsets[0, k] for k, base in enumerate(bases)]
-        else:
-            rows = wide_rows(shape, coords, offsets)
-            bases, pictures = wide_bases(shape, coords, int(offsets[0, 0]), int(offsets[0, 1]))
-        table = np.broadcast_to(coords, (self.rows, shape.rank)).copy()
-        for mode, base in [*zip(shape.spatial, bases, strict=True), (shape.rank - 1, pictures)]:
-            table[:, mode] = base[0]
-        return rows, table
+        """Rows of instruction i, and the (R, rank) tensor coordinates of their first elements; the last is kept."""
+        if self._walked is None or self._walked[0] != i:
+            one = self.geometry, self.coords[i : i + 1], self.offsets[i : i + 1]
+            self._walked = i, walk(*one), row_coordinates(*one)
+        return self._walked[1:]
 
     def _image(self, i: int) -> Image:
         return image(self.geometry, self.rows, int(self.starts[i]) + self.base)
-
-    def _element_of(self, byte: int) -> int:
-        """Elements (without interleave) from the start of a row to the one that holds a byte of it."""
-        return 0 if self.geometry.interleaved else byte * 8 // self.geometry.bits
 
     def _step(self, i: int, rows: Rows, table: NDArray[np.int64], row: int, byte: int) -> Step:
         """The step of byte `byte` of row `row` of instruction i."""
         shape, picture = self.geometry, self._image(i)
         unit = row * (shape.row_bytes // picture.unit) + byte // picture.unit
         offset = int(self.starts[i]) + int(picture.positions[unit]) + byte % picture.unit
-        coord = [int(c) for c in table[row]]
-        coord[0] += self._element_of(byte)
+        first, *outer = table[row].tolist()
+        tma = (first if shape.interleaved else first + byte * 8 // shape.bits, *outer)
         address = int(rows.address[0, row]) + byte
         inside = bool(rows.inside[0, row]) and int(rows.first[0]) <= byte < int(rows.last[0])
-        tma = tuple(coord)
         return Step(
             tma_coord=tma,
             inside=inside,

@@ -9,10 +9,14 @@ import pytest
 import cute_py as cute
 from cute_py import ComposedLayout, E, Int, Layout, LayoutRight, Swizzle
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaBuildError
-from cute_py.tma.dialect.cache_mode import CacheMode
-from cute_py.tma.dialect.descriptor_builder import build_tma_descriptor, build_tma_descriptor_im2col
-from cute_py.tma.dialect.descriptors import TmaUpdate, TmaUpdateKind, apply_update
-from cute_py.tma.dialect.modes import TmaLoadMode, TmaStoreMode
+from cute_py.tma.dialect.descriptors import (
+    TmaUpdate,
+    TmaUpdateKind,
+    apply_update,
+    build_tma_descriptor,
+    build_tma_descriptor_im2col,
+)
+from cute_py.tma.dialect.modes import CacheMode, TmaLoadMode, TmaStoreMode
 from tests.oracle import gbasis_rows
 from tests.oracle.records import rows
 from tests.tma.atom.partition_operands import SIX, SIX_STRIDES, SMEM, SWIZZLED, gmem, ints

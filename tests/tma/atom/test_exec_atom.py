@@ -10,19 +10,16 @@ import pytest
 import cute_py as cute
 from cute_py import Int, Layout, LayoutRight
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TmaBuildError, TmaVerifyError
-from cute_py.tma.dialect import exec_atom, family
-from cute_py.tma.dialect.cache_mode import CacheMode
-from cute_py.tma.dialect.descriptor_builder import build_tma_descriptor
+from cute_py.tma.dialect import exec_atom
+from cute_py.tma.dialect.descriptors import build_tma_descriptor
 from cute_py.tma.dialect.exec_atom import (
+    ATOM_FAMILY,
     BulkTensorCopy,
     ExpectTx,
     PrefetchDescriptor,
     lower_tma_load,
     lower_tma_store,
     make_exec_tma,
-)
-from cute_py.tma.dialect.family import (
-    ATOM_FAMILY,
     non_exec_tiled_tma_load,
     non_exec_tiled_tma_reduce,
     non_exec_tiled_tma_store,
@@ -32,7 +29,7 @@ from cute_py.tma.dialect.family import (
     tma_reduce,
     tma_store,
 )
-from cute_py.tma.dialect.modes import TmaReduceKind
+from cute_py.tma.dialect.modes import CacheMode, TmaReduceKind
 from cute_py.tma.emulator.mbarrier import Mbarrier
 from tests.tma.atom.partition_operands import SIX, SIX_STRIDES, SMEM, SWIZZLED, TILE, Operands, gmem, ints
 
@@ -239,7 +236,7 @@ def test_box_lengths_agree() -> None:
 def test_the_family_has_ten_members() -> None:
     assert len(ATOM_FAMILY) == 10
     for row in ATOM_FAMILY:
-        assert callable(getattr(family, row.function, None) or getattr(exec_atom, row.function))
+        assert callable(getattr(exec_atom, row.function))
         assert row.name.split(".")[-1] == row.function
 
 

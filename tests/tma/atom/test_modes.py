@@ -7,14 +7,17 @@ from typing import Any
 import pytest
 
 from cute_py.errors import InvalidTypeError, InvalidValueError
-from cute_py.tma.dialect.cache_mode import CACHE_MODES, CacheMode, as_cache_mode, why_not_cache_mode
 from cute_py.tma.dialect.modes import (
+    CACHE_MODES,
+    CacheMode,
     TmaLoadMode,
     TmaReduceKind,
     TmaStoreMode,
+    as_cache_mode,
     as_load_mode,
     as_reduce_kind,
     as_store_mode,
+    check_cache_mode,
 )
 
 NUMBERS: list[tuple[Any, str, dict[str, int]]] = [
@@ -85,9 +88,9 @@ def test_cache_hints(name: str, hint: int | None) -> None:
 
 
 def test_loads_and_stores_have_their_own() -> None:
-    assert [m.value for m in CacheMode if why_not_cache_mode(m, "load")] == ["wb", "wt"]
-    assert [m.value for m in CacheMode if why_not_cache_mode(m, "store")] == ["ca", "lu", "cv"]
-    assert why_not_cache_mode(CacheMode.CA, "reduce") == "cache mode ca is not for a reduce"
+    assert [m.value for m in CacheMode if check_cache_mode(m, "load")] == ["wb", "wt"]
+    assert [m.value for m in CacheMode if check_cache_mode(m, "store")] == ["ca", "lu", "cv"]
+    assert [d.text for d in check_cache_mode(CacheMode.CA, "reduce")] == ["cache mode ca is not for a reduce"]
 
 
 def test_unknown_cache_modes() -> None:

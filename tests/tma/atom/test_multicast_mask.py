@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import cute_py as cute
 from cute_py import Int, Layout
 from cute_py.errors import InvalidTypeError, InvalidValueError
-from cute_py.tma.atom.multicast import create_tma_multicast_mask
+from cute_py.tma.atom.partition import create_tma_multicast_mask
 from cute_py.tma.atom.tiles import tile_tensors
 
 CLUSTER = Layout((Int(2), Int(2), Int(4), Int(1)), (Int(1), Int(2), Int(4), Int(0)))

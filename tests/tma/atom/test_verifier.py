@@ -14,9 +14,8 @@ from cute_py.errors import InvalidTypeError, InvalidValueError, TmaVerifyError
 from cute_py.tma.dialect import verifier_operands
 from cute_py.tma.dialect.modes import TmaLoadMode, TmaReduceKind, TmaStoreMode
 from cute_py.tma.dialect.record import TmaFlags
-from cute_py.tma.dialect.verifier import DSL, SEED, partition, step_order, verify_partition, walk_steps
-from cute_py.tma.dialect.verifier_operands import PartitionOperands
-from cute_py.tma.dialect.verifier_steps import STEPS
+from cute_py.tma.dialect.verifier import STEPS, partition, verify_partition, walk_steps
+from cute_py.tma.dialect.verifier_operands import DSL, SEED, PartitionOperands
 from tests.tma.atom.partition_operands import FAILING, SMEM, SWIZZLED, TILE, Operands, gmem, ints
 
 CASES = [(step, i) for step, cases in FAILING.items() for i in range(len(cases))]
@@ -24,8 +23,8 @@ CASES = [(step, i) for step, cases in FAILING.items() for i in range(len(cases))
 
 def test_the_table_is_in_order() -> None:
     assert [step.number for step in STEPS] == list(range(1, 12))
-    assert [step.number for step in step_order(SEED)] == list(range(1, 12))
-    assert [step.number for step in step_order(DSL)] == [11, *range(1, 11)]
+    assert SEED.order == tuple(range(1, 12))
+    assert DSL.order == (11, *range(1, 11))
     assert len({step.text for step in STEPS}) == 11
 
 
@@ -324,7 +323,7 @@ def test_step_10_speaks_when_there_is_no_coordinate_tensor() -> None:
     given = Operands()
     op = PartitionOperands(given.smem, given.gmem, TILE, None, TmaLoadMode.NO_MULTICAST, None, None, 1)
     op.__dict__["tma_layout"] = None
-    walk = walk_steps(op, SEED)
+    walk = walk_steps(op)
     assert (walk.failed, walk.text) == (10, "Failed to construct the TMA tensor type")
 
 

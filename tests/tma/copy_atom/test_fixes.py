@@ -10,8 +10,7 @@ import pytest
 import cute_py as cute
 from cute_py import Int, Layout, LayoutRight
 from cute_py.errors import CuteError
-from cute_py.tma.atom.fixes import candidates, find_fixes
-from cute_py.tma.atom.make import make_tma_atom
+from cute_py.tma.atom.make import candidates, find_fixes, make_tma_atom
 
 
 def tensor(shape: Any, stride: Any, dtype: str = "float16") -> Any:

@@ -9,11 +9,11 @@ import pytest
 
 import cute_py as cute
 from cute_py import Int, Layout, LayoutRight
-from cute_py.cli.tensor_copy import SHARED_MEMORY, make_copy
+from cute_py.cli.copy_command import SHARED_MEMORY, make_copy
 from cute_py.errors import CuteError, TmaLimitError
 from cute_py.gpu.kernels.source import MAX_SHARED_BYTES
 from cute_py.tma import export, find_fixes, lower, make_tma_atom
-from cute_py.tma.descriptor.arch import ARCHITECTURES, architecture
+from cute_py.tma.descriptor.limits import ARCHITECTURES, architecture
 
 LIMIT = 232_448
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from cute_py.errors import TmaLimitError, UnknownFactError
-from cute_py.tma.descriptor.arch import ADDITIONS, ARCHITECTURES, architecture, unknown_addition
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import TensorMapDataType, TensorMapSwizzle
+from cute_py.tma.descriptor.limits import ADDITIONS, ARCHITECTURES, architecture, unknown_addition
 from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.descriptor.violations import violations
 from tests.tma.descriptor.requests import TILED

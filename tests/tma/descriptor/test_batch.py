@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TmaLimitError, UnknownFactError
-from cute_py.tma.descriptor.arch import architecture
 from cute_py.tma.descriptor.batch import CHUNK, broken_rows, columns_of, encode_many
 from cute_py.tma.descriptor.encode import encode
+from cute_py.tma.descriptor.limits import architecture
 from cute_py.tma.descriptor.request import TensorMap
 from cute_py.tma.descriptor.violations import violations
 from tests.tma.descriptor.requests import IM2COL, TILED, WIDE, legal, near_legal, wild

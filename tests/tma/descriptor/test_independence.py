@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.architecture.test_floors import PACKAGE, imports, modules
+from tests.architecture.test_layers import PACKAGE, imports, modules
 
 
 def reached(start: str) -> set[str]:
@@ -28,4 +28,4 @@ def test_neither_reaches_the_other() -> None:
 
 def test_reaching_is_found() -> None:
     package = "cute_py.tma.descriptor"
-    assert {f"{package}.encode", f"{package}.decode"} <= reached(f"{package}.diff")
+    assert {f"{package}.encode", f"{package}.decode"} <= reached(f"{package}.describe")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cute_py.errors import UnknownFactError
-from cute_py.tma.descriptor.notes import note_box_bytes
+from cute_py.tma.descriptor.encode import note_box_bytes
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapTiled
 from cute_py.tma.descriptor.transfer import element_bytes, is_sound, row_bytes, row_pitch, transaction_bytes, visited
 from tests.oracle.records import rows

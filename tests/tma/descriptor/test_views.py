@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TmaLimitError
 from cute_py.tma.descriptor.decode import decode
-from cute_py.tma.descriptor.describe import describe
-from cute_py.tma.descriptor.diff import diff
+from cute_py.tma.descriptor.describe import SLOTS, describe, logical_slots, seed_fields
+from cute_py.tma.descriptor.diff import diff, field_table
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import Interleave, TensorMapDataType, TensorMapSwizzle
-from cute_py.tma.descriptor.json_form import field_table, from_json, member_named, to_json
+from cute_py.tma.descriptor.plain_data import from_json, member_named, to_json
 from cute_py.tma.descriptor.replace import replace as rewritten
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2colWide
-from cute_py.tma.descriptor.slots import SLOTS, logical_slots, seed_fields
 from tests.tma.descriptor.requests import IM2COL, TILED, WIDE, near_legal, wild
 
 MAP = encode(TILED)

@@ -13,7 +13,7 @@ from cute_py.ptx.assembler import assemble_module, find_ptxas
 from cute_py.tma.atom.op import Op
 from cute_py.tma.atom.tiles import instructions
 from cute_py.tma.dialect.copy_shape import choose_witness, copy_shape, copy_shape_of
-from cute_py.tma.dialect.legacy_copy import why_not_legacy
+from cute_py.tma.dialect.legacy_copy import check_legacy
 from cute_py.tma.dialect.lowering import module_of
 
 tma = cute.tma
@@ -74,7 +74,7 @@ def test_a_slice_of_a_multicast_is_said() -> None:
     trace = tma.lower(make(Op.SM90_TMA_LOAD_MULTICAST, (128, 128), 2))
     assert trace.shape.offsets == (0, 16384) and trace.shape.box_bytes == 8192
     assert "the boxes are the slice of the first of 2 CTAs; each receives the whole tile" in trace.stage("3").notes
-    assert why_not_legacy(trace.shape) == "the boxes of this atom lie in an order of their own in shared memory"
+    assert check_legacy(trace.shape)[0].text == "the boxes of this atom lie in an order of their own in shared memory"
 
 
 def test_the_same_atom_on_ampere() -> None:

@@ -18,10 +18,8 @@ from cute_py.ptx.entry_points import ENTRY_POINTS, EntryPoint, entry_point
 from cute_py.tma.descriptor.formats import L2Promotion, TensorMapDataType
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 from cute_py.tma.dialect.copy_shape import CopyShape, copy_shape
-from cute_py.tma.exports.cuda import cuda_kernel, data_type_name, encode_call
-from cute_py.tma.exports.export import KINDS, export, write_export
-from cute_py.tma.exports.frameworks import cute_cpp, triton
-from cute_py.tma.exports.single_tile import shared_bytes, single_tile_ptx
+from cute_py.tma.exports.export import KINDS, cute_cpp, data_type_name, encode_call, export, triton, write_export
+from cute_py.tma.exports.single_tile import cuda_kernel, shared_bytes, single_tile_ptx
 
 needs_ptxas = pytest.mark.skipif(find_ptxas() is None, reason="no ptxas on PATH or in an nvidia-cuda-nvcc wheel")
 REQUEST = TensorMapTiled(9, 4096, (512, 1024), (1024,), (64, 128), swizzle=3, l2_promotion=2)

@@ -9,14 +9,9 @@ import pytest
 from cute_py.errors import EmissionError
 from cute_py.ptx.check import examine
 from cute_py.ptx.inline_asm import (
-    LOAD_MODE_GATES,
-    STORE_MODE_EMITTERS,
     ch_opnum,
-    descriptor_opnum,
-    gates_multicast,
     inline_asm,
     mcast_opnum,
-    store_emitter,
 )
 
 
@@ -53,9 +48,11 @@ def test_numbers_of_a_store(form: str, rank: int) -> None:
 
 
 def test_the_descriptor_is_first_on_stores_and_second_on_loads() -> None:
-    assert [descriptor_opnum(form) for form in ("load", "store", "reduce", "prefetch")] == [1, 0, 0, 0]
+    for form, number in (("load", 1), ("store", 0), ("reduce", 0), ("prefetch", 0)):
+        extra = {"op": "add"} if form == "reduce" else {}
+        assert inline_asm(form, dim=1, **extra).operands[number].expression == "desc"
     with pytest.raises(EmissionError, match="has no tensor map operand"):
-        descriptor_opnum("mbarrier.init")
+        inline_asm("mbarrier.init")
 
 
 def test_the_statement_is_the_instruction() -> None:
@@ -67,13 +64,3 @@ def test_the_statement_is_the_instruction() -> None:
         text = text.replace(f"%{operand.number}", f"{register}{operand.number}")
     assert examine(text).canonical
     assert statement.text.count('"h"') == 3
-
-
-def test_gates_and_emitters() -> None:
-    assert [gates_multicast(number) for number, _, _ in LOAD_MODE_GATES] == [False, False, True, True]
-    assert [name for _, name, _ in LOAD_MODE_GATES] == ["NO_MULTICAST", "TWO_CTA", "W_MULTICAST", "W128_MULTICAST"]
-    assert [store_emitter(number) for number, _, _ in STORE_MODE_EMITTERS] == ["tile", *["im2col_no_offs"] * 3]
-    with pytest.raises(EmissionError, match="load mode 4"):
-        gates_multicast(4)
-    with pytest.raises(EmissionError, match="store mode -1"):
-        store_emitter(-1)

@@ -10,38 +10,39 @@ import re
 
 import pytest
 
+from benchmarks.kernels import blackwell as kernel_blackwell
+from benchmarks.kernels.bandwidth_probe import load_only, store_only
+from benchmarks.kernels.bulk import copy_bulk, exchange_bulk
+from benchmarks.kernels.multicast import load_cluster
+from benchmarks.kernels.replace import IMMEDIATE_FIELDS, ORDINAL_FIELDS, PLAIN_FIELDS, ReplaceCase, replace_fields
 from cute_py.errors import InvalidValueError, UnknownFactError
-from cute_py.gpu.kernels import blackwell as kernel_blackwell
-from cute_py.gpu.kernels.bandwidth_probe import load_only, store_only
-from cute_py.gpu.kernels.bulk import copy_bulk, exchange_bulk
 from cute_py.gpu.kernels.copy import copy_once
+from cute_py.gpu.kernels.copy_op import CopyOp
 from cute_py.gpu.kernels.edges import copy_edges
 from cute_py.gpu.kernels.listed import copy_listed
-from cute_py.gpu.kernels.multicast import load_cluster
 from cute_py.gpu.kernels.realign import copy_realigned
 from cute_py.gpu.kernels.rebind import copy_groups
-from cute_py.gpu.kernels.replace import IMMEDIATE_FIELDS, ORDINAL_FIELDS, PLAIN_FIELDS, ReplaceCase, replace_fields
 from cute_py.gpu.kernels.ring import copy_ring
 from cute_py.gpu.kernels.single import JOB, JOB_STATUS_OFFSET, STATUS, single_instructions
 from cute_py.gpu.kernels.source import ERROR_RECORD, ERROR_RECORD_BYTES, MAX_SHARED_BYTES, KernelSource, fold
 from cute_py.gpu.kernels.transpose import TILES, copy_transposed
 from cute_py.gpu.kernels.walk import cover
-from cute_py.gpu.kernels.wrappers import REDUCTIONS, Wrapper
 from cute_py.ptx.check import examine
+from cute_py.ptx.forms_copy import REDUCE_KINDS
 from cute_py.ptx.render import ptx
 
 WALK = cover((16384, 32768), (256, 32))
 
 
-def every_wrapper() -> tuple[Wrapper, ...]:
+def every_op() -> tuple[CopyOp, ...]:
     tiles = range(1, 6)
-    found = [Wrapper(kind, rank) for kind in ("load", "store", "prefetch") for rank in tiles]
-    found += [Wrapper(kind, rank, "im2col") for kind in ("load", "store", "prefetch") for rank in (3, 4, 5)]
-    found += [Wrapper("reduce", rank, op=op) for op in REDUCTIONS for rank in tiles]
-    found += [Wrapper("reduce", rank, "im2col", op=op) for op in REDUCTIONS for rank in (3, 4, 5)]
-    found += [Wrapper("load", rank, multicast=True, hint=hint) for rank in tiles for hint in (None, "evict_last")]
-    found += [Wrapper("load", rank, "im2col", multicast=True) for rank in (3, 4, 5)]
-    return (*found, *(Wrapper(kind, 2, hint="evict_first") for kind in ("load", "store", "prefetch")))
+    found = [CopyOp(kind, rank) for kind in ("load", "store", "prefetch") for rank in tiles]
+    found += [CopyOp(kind, rank, "im2col") for kind in ("load", "store", "prefetch") for rank in (3, 4, 5)]
+    found += [CopyOp("reduce", rank, op=op) for op in REDUCE_KINDS for rank in tiles]
+    found += [CopyOp("reduce", rank, "im2col", op=op) for op in REDUCE_KINDS for rank in (3, 4, 5)]
+    found += [CopyOp("load", rank, multicast=True, hint=hint) for rank in tiles for hint in (None, "evict_last")]
+    found += [CopyOp("load", rank, "im2col", multicast=True) for rank in (3, 4, 5)]
+    return (*found, *(CopyOp(kind, 2, hint="evict_first") for kind in ("load", "store", "prefetch")))
 
 
 def every_case() -> tuple[ReplaceCase, ...]:
@@ -76,8 +77,8 @@ def hopper() -> dict[str, KernelSource]:
         "edges": copy_edges(((3, 1, 1), (1000, 132, 160), (7, 2**34, 2**33))),
         "groups": copy_groups((64, 32, 2), 8192, split=2),
         "replace": replace_fields(every_case()),
-        "single": single_instructions(every_wrapper(), window_bytes=65536),
-        "single in clusters": single_instructions((Wrapper("load", 2, multicast=True),), window_bytes=1024, cluster=4),
+        "single": single_instructions(every_op(), window_bytes=65536),
+        "single in clusters": single_instructions((CopyOp("load", 2, multicast=True),), window_bytes=1024, cluster=4),
     }
     for bulk in (False, True):
         found[f"load only {bulk}"] = load_only(WALK, 16384, blocks=132, stages=8, bulk=bulk)
@@ -117,7 +118,7 @@ def instructions_of(source: KernelSource) -> list[str]:
     return found
 
 
-ELSEWHERE = ("ldmatrix", "stmatrix", "ld.shared", "st.shared", "selp", ".reg", "mov", "tcgen05")
+ELSEWHERE = ("ldmatrix", "stmatrix", "ld.shared", "st.shared", "selp", ".reg", "mov")
 
 
 @pytest.mark.parametrize("name", hopper())
@@ -141,20 +142,20 @@ def test_every_instruction_is_one_of_the_table(name: str) -> None:
     assert judged >= 6
 
 
-@pytest.mark.parametrize("wrapper", every_wrapper(), ids=lambda wrapper: wrapper.name)
-def test_wrappers_say_what_the_renderer_says(wrapper: Wrapper) -> None:
-    modifiers: dict[str, object] = {"dim": wrapper.rank}
-    stored = "im2col_no_offs" if wrapper.mode == "im2col" else "tile"
-    modifiers["mode"] = wrapper.mode if wrapper.kind in ("load", "prefetch") else stored
-    if wrapper.op:
-        modifiers["op"] = wrapper.op
-    if wrapper.multicast:
+@pytest.mark.parametrize("op", every_op(), ids=lambda op: op.name)
+def test_device_functions_say_what_the_renderer_says(op: CopyOp) -> None:
+    modifiers: dict[str, object] = {"dim": op.rank}
+    stored = "im2col_no_offs" if op.mode == "im2col" else "tile"
+    modifiers["mode"] = op.mode if op.kind in ("load", "prefetch") else stored
+    if op.op:
+        modifiers["op"] = op.op
+    if op.multicast:
         modifiers["multicast"] = True
-    if wrapper.hint:
+    if op.hint:
         modifiers["cache_hint"] = True
-    rendered = ptx(wrapper.kind, **modifiers)
-    assert rendered.split(" ")[0] == wrapper.instruction
-    body = re.search(rf"{re.escape(wrapper.instruction)} (.*?);", wrapper.text)
+    rendered = ptx(op.kind, **modifiers)
+    assert rendered.split(" ")[0] == op.instruction
+    body = re.search(rf"{re.escape(op.instruction)} (.*?);", op.text)
     assert body is not None
     assert len(re.findall(r"%\d+", body[1])) == len(re.findall(r"%[a-z]+\d+", rendered.split(" ", 1)[1]))
 
@@ -220,7 +221,7 @@ REFUSED = [
     (lambda: exchange_bulk(4096, 17), "cluster = 17 CTAs; must be 2 to 16: a block alone has no peer"),
     (lambda: single_instructions((), window_bytes=0), "no instruction forms; at least one is needed"),
     (
-        lambda: single_instructions((Wrapper("load", 1),), window_bytes=8),
+        lambda: single_instructions((CopyOp("load", 1),), window_bytes=8),
         "window = 8 bytes; must be a multiple of 16",
     ),
     (lambda: replace_fields((ReplaceCase("colour"),)), "tensormap.replace has no field 'colour'"),

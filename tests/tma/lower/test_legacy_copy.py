@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cute_py.errors import EmissionError
 from cute_py.ptx.assembler import assemble_module, find_ptxas
 from cute_py.tma.dialect.copy_shape import CopyShape, copy_shape
-from cute_py.tma.dialect.legacy_copy import THREADS, granule_bytes, legacy_ptx, why_not_legacy
+from cute_py.tma.dialect.legacy_copy import THREADS, check_legacy, granule_bytes, legacy_ptx
 from tests.tma.lower.images import tile_image
 from tests.tma.lower.ptx_interpreter import Machine
 
@@ -124,8 +124,7 @@ def test_every_module_assembles(arch: str) -> None:
     ],
 )
 def test_what_has_no_code_says_why(shape: CopyShape, reason: str) -> None:
-    why = why_not_legacy(shape)
-    assert why is not None and reason in why
+    assert reason in check_legacy(shape)[0].text
     with pytest.raises(EmissionError):
         legacy_ptx(shape, "sm_80")
 

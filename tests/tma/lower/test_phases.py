@@ -4,30 +4,34 @@ from __future__ import annotations
 
 import pytest
 
+from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import as_dtype
 from cute_py.errors import TmaBuildError
-from cute_py.tma.descriptor.formats import OobFill
 from cute_py.tma.dialect.copy_shape import copy_shape
-from cute_py.tma.dialect.lowering import lower
-from cute_py.tma.dialect.phases import (
+from cute_py.tma.dialect.diagnostics import (
+    MAX_TILE_ELEMENTS,
+    check_atom,
+    check_box_row,
+    check_memory_order,
+    check_operands,
+    check_padding,
+    check_pointer,
+    check_stages,
+    check_tile,
+)
+from cute_py.tma.dialect.lowering import (
     MISSING_SPEC,
     PHASES,
     KernelFunction,
     check_counters,
-    counter_violations,
-    descriptor_slots,
+    lower,
     run_phases,
 )
-from cute_py.tma.dialect.stage_verifiers import (
-    verify_async_copy,
-    verify_copy,
-    verify_descriptor,
-    verify_intrinsic,
-    verify_tile,
-    verify_tiled_copy,
-    verify_tiled_memop,
-)
-from cute_py.tma.dialect.stages import MAX_TILE_ELEMENTS
+
+
+def texts(found: list[Diagnostic]) -> tuple[str, ...]:
+    return tuple(d.text for d in found)
+
 
 BF16, F32 = as_dtype("bf16"), as_dtype("f32")
 A = copy_shape("load", (128, 64), "bf16", swizzle=3, tensor="A")
@@ -67,20 +71,9 @@ def test_counters_must_agree_with_the_indices() -> None:
     assert trace.diagnostics == ("tmaIdx exceed tmaHostNum.",)
     trace = run_phases(KernelFunction("sm_90a", (B,), num_device_tmas=0))
     assert trace.diagnostics == ("tmaIdx exceed tmaDeviceNum.",)
-    assert counter_violations([0, 1], [0], 2, 1) == ()
-    assert counter_violations([-1], [], 2, 0) == ("tmaIdx exceed tmaHostNum.",)
-    check_counters([0], [0], 1, 1)
-    with pytest.raises(TmaBuildError, match=r"tmaIdx exceed tmaDeviceNum\."):
-        check_counters([0], [1], 1, 1)
-
-
-def test_device_slots_stand_before_host_slots() -> None:
-    slots = descriptor_slots(2, 3)
-    assert [slot.origin for slot in slots] == ["device"] * 2 + ["host"] * 3
-    assert [slot.offset for slot in slots] == [0, 128, 256, 384, 512]
-    assert [slot.tma_index for slot in slots] == [0, 1, 0, 1, 2]
-    assert {slot.attribute for slot in slots if slot.origin == "host"} == {"cute_nvgpu.grid_constant"}
-    assert descriptor_slots(0, 0) == ()
+    assert check_counters([0, 1], [0], 2, 1) == []
+    assert texts(check_counters([-1], [], 2, 0)) == ("tmaIdx exceed tmaHostNum.",)
+    assert texts(check_counters([0], [1], 1, 1)) == ("tmaIdx exceed tmaDeviceNum.",)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +89,7 @@ def test_device_slots_stand_before_host_slots() -> None:
     ],
 )
 def test_stage_1(extents: tuple[int, ...], diagnostics: tuple[str, ...]) -> None:
-    assert verify_tile(extents) == diagnostics
+    assert texts(check_tile(extents)) == diagnostics
 
 
 def test_the_ceiling_is_sixteen_million_elements() -> None:
@@ -104,51 +97,45 @@ def test_the_ceiling_is_sixteen_million_elements() -> None:
 
 
 def test_stage_2() -> None:
-    assert verify_tiled_copy(2, 2, BF16, BF16) == ()
-    assert verify_tiled_copy(2, 3, BF16, BF16) == ("expects 2 coordinates, but got 3",)
-    assert verify_tiled_copy(2, 2, BF16, F32) == ("view elementType not equal with tensor element type: bf16 vs f32",)
-    assert verify_tiled_copy(2, 2, BF16, BF16, "i32") == ("expects CoordType is same as memref index type",)
+    assert check_operands(2, 2, (BF16, BF16)) == []
+    assert texts(check_operands(2, 3, (BF16, BF16))) == ("expects 2 coordinates, but got 3",)
+    assert texts(check_operands(2, 2, (BF16, F32))) == (
+        "view elementType not equal with tensor element type: bf16 vs f32",
+    )
+    assert texts(check_operands(2, 2, (BF16, BF16), "i32")) == ("expects CoordType is same as memref index type",)
 
 
 def test_stage_3a() -> None:
-    assert verify_tiled_memop("load", "relaxed", 2, 2) == ()
-    assert verify_tiled_memop("load", "acquire", 2, 2) == ("unsupported mem_semantic: acquire",)
-    assert verify_tiled_memop("load", "relaxed", 1, 2) == ("incorrect number of in_bounds elements: expected 2",)
-    assert verify_tiled_memop("store", "acquire", 2, 2) == ()
+    assert check_memory_order("load", "relaxed", 2, 2) == []
+    assert texts(check_memory_order("load", "acquire", 2, 2)) == ("unsupported mem_semantic: acquire",)
+    assert texts(check_memory_order("load", "relaxed", 1, 2)) == ("incorrect number of in_bounds elements: expected 2",)
+    assert check_memory_order("store", "acquire", 2, 2) == []
 
 
-@pytest.mark.parametrize(("alignment", "count"), [(128, 0), (256, 0), (64, 1), (16, 1)])
+@pytest.mark.parametrize(("alignment", "count"), [(128, 0), (256, 0), (64, 1), (16, 1), (0, 1)])
 def test_stage_3b_alignment(alignment: int, count: int) -> None:
-    assert len(verify_descriptor((64, 8), BF16, alignment=alignment)) == count
+    assert len(check_pointer(alignment)) == count
 
 
-def test_stage_3b_tells_everything_together() -> None:
-    found = verify_descriptor((4, 8), BF16, alignment=64, smem_compatible=False, oob_fill=OobFill.NAN_REQUEST_ZERO_FMA)
-    assert found == (
-        "expected tma descriptor pointer to have alignment at least 128",
-        "tma boxDims[0] * elemTypeBitWidth is not a multiple of 16 bytes",
-        "smem layout is not TMA compatible",
-        "TmaLoad only support zero padding now",
-    )
-    assert verify_descriptor((8, 8), BF16) == ()
+def test_stage_3b() -> None:
+    assert texts(check_pointer(64)) == ("expected tma descriptor pointer to have alignment at least 128",)
+    assert check_box_row(8, 16) == []
+    assert texts(check_box_row(4, 16)) == ("tma boxDims[0] * elemTypeBitWidth is not a multiple of 16 bytes",)
+    assert check_padding((0, 0.0), is_store=False) == []
+    assert texts(check_padding((0, 1), is_store=False)) == ("TmaLoad only support zero padding now",)
 
 
 def test_stage_3c() -> None:
-    assert verify_async_copy("tma_load", 2, 2, 128, 2) == ()
-    assert verify_async_copy("tma_load", 2, 2, 127, 1) == ()
-    assert verify_async_copy("tma_store", 3, 2, 64, 2) == (
+    assert check_atom("load", 2, 2, 128, 2) == []
+    assert check_atom("load", 2, 2, 127, 1) == []
+    assert texts(check_atom("store", 3, 2, 64, 2)) == (
         "expect a tma_load atom type",
         "tmaBoxDim and atomBoxDim length mismatch",
         "mcast is not supported for TMA load with less than 128bytes per atom",
     )
-    assert verify_copy(copy_shape("load", (2, 32), "f16", multicast=2))["3c"] == ()
+    assert check_stages(copy_shape("load", (2, 32), "f16", multicast=2))["3c"] == ()
     small = copy_shape("load", (1, 32), "f16", multicast=2)
-    assert verify_copy(small)["3c"] == ("mcast is not supported for TMA load with less than 128bytes per atom",)
-
-
-def test_stage_4() -> None:
-    assert verify_intrinsic("f", 5, 5) == ()
-    assert verify_intrinsic("f", 4, 5) == ("f takes 5 operands, but got 4",)
+    assert check_stages(small)["3c"] == ("mcast is not supported for TMA load with less than 128bytes per atom",)
 
 
 def test_verify_raises_the_first_diagnostic_with_its_stage() -> None:

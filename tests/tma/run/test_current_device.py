@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import cute_py.tma as run
-from cute_py.copies.report import Stopwatch
+from cute_py.copies.report import median_times
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, DeviceError, InvalidTypeError, InvalidValueError
 from cute_py.gpu import arrays as gpu_arrays
@@ -43,18 +43,9 @@ class TwoDevices:
         self.current = current
         self.went: list[tuple[str, int]] = []
         self.streams = {7: CONTEXTS[0], 8: CONTEXTS[1], 9: 555}
-        numbers = {"MAJOR": 9, "MINOR": 0, "MULTIPROCESSOR_COUNT": 132, "SIZE": 1 << 26, "OPTIN": 232_448}
-        self.numbers = numbers
         self.CUpointer_attribute = SimpleNamespace(CU_POINTER_ATTRIBUTE_CONTEXT=1)
         self.CUlaunchConfig = SimpleNamespace
         self.CUstream = self.CUfunction = int
-
-    class CUdevice_attribute:
-        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = "MAJOR"
-        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = "MINOR"
-        CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = "MULTIPROCESSOR_COUNT"
-        CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE = "SIZE"
-        CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = "OPTIN"
 
     def __getattr__(self, name: str) -> Callable[..., tuple[Any, ...]]:
         if not name.startswith("cu"):
@@ -78,12 +69,6 @@ class TwoDevices:
     def cuDeviceGet(self, ordinal: int) -> tuple[Code, int]:
         return Code(0), ordinal
 
-    def cuDeviceGetAttribute(self, name: str, handle: int) -> tuple[Code, int]:
-        return Code(0), self.numbers[name]
-
-    def cuDeviceGetName(self, length: int, handle: int) -> tuple[Code, bytes]:
-        return Code(0), b"Made Up %d\0" % handle
-
     def cuDevicePrimaryCtxRetain(self, handle: int) -> tuple[Code, int]:
         return Code(0), CONTEXTS[handle]
 
@@ -104,11 +89,24 @@ class TwoDevices:
         return (Code(0), CONTEXTS[1]) if address >= 1 << 40 else (Code(1), 0)
 
 
+def made_up_core(name: str = "Made Up {}", capability: tuple[int, int] = (9, 0)) -> Any:
+    """What cuda.core says of a device."""
+    facts = SimpleNamespace(
+        multiprocessor_count=132, l2_cache_size=62_914_560, max_shared_memory_per_block_optin=232_448
+    )
+
+    def device(ordinal: int) -> Any:
+        return SimpleNamespace(name=name.format(ordinal), compute_capability=capability, properties=facts)
+
+    return SimpleNamespace(Device=device)
+
+
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[TwoDevices]:
     made = TwoDevices()
     for module in (gpu_device, gpu_arrays, gpu_launch, sys.modules["cute_py.copies.report"]):
         monkeypatch.setattr(module, "driver", lambda: made)
+    monkeypatch.setattr(gpu_device, "core", made_up_core)
     gpu_device._open.cache_clear()
     yield made
     gpu_device._open.cache_clear()
@@ -146,9 +144,7 @@ def test_memory_and_times_are_of_their_device(api: TwoDevices) -> None:
     buffer.read()
     buffer.fill(1)
     buffer.close()
-    watch = Stopwatch(device, 0)
-    watch.microseconds(lambda: None, 1)
-    watch.close()
+    assert median_times(device, [lambda: None], 1, 1) == [4096_000.0]
     device.synchronize()
     assert {name for name, _ in api.went} >= {"cuMemAlloc", "cuMemFree", "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync"}
     assert {context for _, context in api.went} == {CONTEXTS[1]}
@@ -274,7 +270,9 @@ def test_a_stream_of_another_device_is_refused(api: TwoDevices) -> None:
 
 def launched(stream: int) -> PreparedLaunch:
     compiled = CompiledKernel(copy_once(cover((64, 64), (32, 8)), 2048), "sm_90a", b"", "13.0", "made up", 0.0)
-    return PreparedLaunch(LoadedKernel(open_device(1), compiled, 77), 16, Parameters(()), stream)
+    return PreparedLaunch(
+        LoadedKernel(open_device(1), compiled, SimpleNamespace(handle=77)), 16, Parameters(()), stream
+    )
 
 
 def test_a_launch_goes_to_the_device_of_its_kernel(api: TwoDevices) -> None:

@@ -14,55 +14,47 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cute_py.copies.coordinate_list import packed, regular_walk
+from benchmarks.kernels.blackwell import load_pair
+from cute_py.copies.prepared import packed, regular_walk
 from cute_py.dtypes import as_dtype
 from cute_py.errors import DeviceError, InvalidValueError, TmaLimitError
 from cute_py.gpu import bindings as gpu_bindings
 from cute_py.gpu import device as gpu_device
 from cute_py.gpu.arrays import ArrayView, compact_strides
 from cute_py.gpu.device import Device, device_available, open_device
+from cute_py.gpu.engine import Job, check_job, run_jobs
 from cute_py.gpu.groups import group_row
 from cute_py.gpu.isolate import call_isolated
-from cute_py.gpu.kernels.blackwell import load_pair
 from cute_py.gpu.kernels.copy import copy_once
+from cute_py.gpu.kernels.copy_op import CopyOp
 from cute_py.gpu.kernels.walk import TileWalk, cover
-from cute_py.gpu.kernels.wrappers import Wrapper
 from cute_py.gpu.launch import Parameters, target_arch
-from cute_py.gpu.single import Facts, Instruction, run_instructions, why_not_run
+from tests.tma.run.test_current_device import made_up_core
 
 
 class Code(int):
     name = "CUDA_SUCCESS"
 
 
-def made_up(capability: tuple[int, int] = (9, 0), version: int = 13000, count: int = 1) -> Any:
+def made_up(version: int = 13000, count: int = 1) -> Any:
     """A driver with one kind of device."""
     ok = Code(0)
-    numbers = {
-        "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR": capability[0],
-        "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR": capability[1],
-        "CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT": 132,
-        "CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE": 62_914_560,
-        "CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 232_448,
-    }
     return SimpleNamespace(
         cuInit=lambda flags: (ok,),
         cuDriverGetVersion=lambda: (ok, version),
         cuDeviceGetCount=lambda: (ok, count),
         cuDeviceGet=lambda ordinal: (ok, ordinal),
-        cuDeviceGetAttribute=lambda name, handle: (ok, numbers[name]),
-        cuDeviceGetName=lambda length, handle: (ok, b"Made Up\0\0"),
         cuCtxGetCurrent=lambda: (ok, 0),
         cuCtxSetCurrent=lambda context: (ok,),
         cuDevicePrimaryCtxRetain=lambda handle: (ok, 77),
-        CUdevice_attribute=SimpleNamespace(**{name: name for name in numbers}),
     )
 
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Any:
-    def put(**kind: Any) -> None:
+    def put(capability: tuple[int, int] = (9, 0), **kind: int) -> None:
         monkeypatch.setattr(gpu_device, "driver", lambda: made_up(**kind))
+        monkeypatch.setattr(gpu_device, "core", lambda: made_up_core("Made Up", capability))
         gpu_device._open.cache_clear()
 
     yield put
@@ -160,28 +152,18 @@ def test_parameters_lie_where_the_copy_engine_wants_them() -> None:
         Parameters((bytes(64),))
 
 
-LOAD, STORE = Wrapper("load", 2), Wrapper("store", 2)
-FACTS = Facts(element_bytes=2)
+LOAD, STORE = CopyOp("load", 2), CopyOp("store", 2)
 
 
 @pytest.mark.parametrize(
     ("job", "reasons"),
     [
-        (Instruction(LOAD, bytes(128), (8, -3), facts=FACTS), []),
+        (Job(LOAD, bytes(128), (8, -3)), []),
+        (Job(LOAD, bytes(128), (9, 0), window=bytes(4096), expected=2**20 - 1), []),
+        (Job(STORE, bytes(128), (-(2**31), 2**31 - 1)), []),
+        (Job(STORE, bytes(128), (0, -(2**31) - 1)), ["coordinate -2147483649 does not fit in 32 bits"]),
         (
-            Instruction(LOAD, bytes(128), (9, 0), facts=FACTS),
-            ["inner coordinate 9 x 2 bytes = 18 bytes; must be a multiple of 16"],
-        ),
-        (Instruction(LOAD, bytes(128), (9, 0), facts=Facts(2, interleaved=True)), []),
-        (
-            Instruction(STORE, bytes(128), (-8, -1), facts=FACTS),
-            [
-                "coordinate[0] = -8; must not be negative in a store",
-                "coordinate[1] = -1; must not be negative in a store",
-            ],
-        ),
-        (
-            Instruction(LOAD, bytes(64), (0,), window=bytes(8), expected=2**20, im2col_offsets=(1,)),
+            Job(LOAD, bytes(64), (0,), window=bytes(8), expected=2**20, im2col_offsets=(1,)),
             [
                 "descriptor = 64 bytes; must be 128",
                 f"1 coordinates; {LOAD.instruction} takes 2",
@@ -191,30 +173,28 @@ FACTS = Facts(element_bytes=2)
             ],
         ),
         (
-            Instruction(
-                Wrapper("load", 3, "im2col"),
+            Job(
+                CopyOp("load", 3, "im2col"),
                 bytes(128),
                 (0, 5, 2**31),
                 im2col_offsets=(65536,),
-                facts=Facts(2, base_box=((-1, 4),)),
             ),
             [
                 "coordinate 2147483648 does not fit in 32 bits",
                 "im2col offset 65536 is not in 0 to 65535",
-                "coordinate[1] = 5; must be in the bounding box, -1 to 4",
             ],
         ),
         (
-            Instruction(Wrapper("store", 3, "im2col"), bytes(128), (0, 0, 0), facts=Facts(2, bad_corner=True)),
-            ["im2col store with a lower corner below 0 or an upper corner above 0"],
+            Job(CopyOp("store", 3, "im2col"), bytes(128), (0, 0, 0), im2col_offsets=(0,)),
+            ["1 im2col offsets; cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs.bulk_group takes 0"],
         ),
     ],
 )
-def test_instructions_that_are_not_launched(job: Instruction, reasons: list[str]) -> None:
-    assert why_not_run(job) == reasons
+def test_instructions_that_are_not_launched(job: Job, reasons: list[str]) -> None:
+    assert [found.message for found in check_job(job)] == reasons
     if reasons:
         with pytest.raises(InvalidValueError) as caught:
-            run_instructions([job])
+            run_jobs([job])
         assert str(caught.value).startswith(f"instruction 0: {reasons[0]}; nothing was launched")
 
 

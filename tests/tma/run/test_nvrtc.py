@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,7 +14,7 @@ from cute_py.gpu import nvrtc
 from cute_py.gpu.kernels.copy import copy_once
 from cute_py.gpu.kernels.source import KernelSource
 from cute_py.gpu.kernels.walk import cover
-from cute_py.gpu.nvrtc import MAGIC, KernelCompiler, cache_directory, compile_kernel
+from cute_py.gpu.nvrtc import DIGEST_BYTES, KernelCompiler, cache_directory, compile_kernel
 
 SOURCE = copy_once(cover((1024, 64), (256, 8)), 4096)
 
@@ -24,15 +25,34 @@ class Counter:
     def __init__(self) -> None:
         self.calls = 0
 
-    def __call__(self, text: str, name: str, options: tuple[str, ...], want: str) -> bytes:
+    def __call__(self, text: str, name: str, arch: str, want: str) -> bytes:
         self.calls += 1
-        return f"{want} {name} {options[0]} {len(text)}".encode()
+        return f"{want} {name} {arch} {len(text)}".encode()
+
+
+class Files(dict[str, bytes]):
+    """In the place of cuda-core's FileStreamProgramCache: bytes by key, in one file each."""
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.directory = directory
+
+    def get(self, key: str, default: bytes | None = None) -> bytes | None:  # type: ignore[override]
+        file = self.directory / f"{key}.cubin"
+        return file.read_bytes() if file.exists() else default
+
+    def __setitem__(self, key: str, value: bytes) -> None:
+        (self.directory / f"{key}.cubin").write_bytes(value)
+
+
+CORE = SimpleNamespace(utils=SimpleNamespace(FileStreamProgramCache=Files))
 
 
 @pytest.fixture
 def counter(monkeypatch: pytest.MonkeyPatch) -> Counter:
     found = Counter()
     monkeypatch.setattr(nvrtc, "run_nvrtc", found)
+    monkeypatch.setattr(nvrtc, "core", lambda: CORE)
     monkeypatch.setattr(nvrtc, "compiler_version", lambda: "made up 1.0")
     return found
 
@@ -68,11 +88,11 @@ def test_one_text_with_more_shared_memory_is_a_launch_of_its_own(counter: Counte
         lambda content: content[:-1],
         lambda content: content[:-1] + bytes([content[-1] ^ 1]),
         lambda content: b"",
-        lambda content: content[: len(MAGIC) + 32],
-        lambda content: b"X" + content[1:],
-        lambda content: content[: len(MAGIC) + 3] + b"\0" + content[len(MAGIC) + 4 :],
+        lambda content: content[:DIGEST_BYTES],
+        lambda content: b"X" + content,
+        lambda content: content[:3] + bytes([content[3] ^ 1]) + content[4:],
     ],
-    ids=["short", "one bit", "empty", "no cubin", "other magic", "other digest"],
+    ids=["short", "one bit", "empty", "no cubin", "longer", "other digest"],
 )
 def test_a_damaged_file_is_compiled_again(counter: Counter, tmp_path: Path, damage: object) -> None:
     KernelCompiler(tmp_path).compile(SOURCE)
@@ -91,22 +111,23 @@ def test_a_directory_that_can_not_be_written_is_no_error(counter: Counter, tmp_p
 
 
 def _compile_in(folder: str) -> bytes:
-    nvrtc.run_nvrtc = lambda text, name, options, want: text.encode() * 20  # type: ignore[assignment]
+    nvrtc.run_nvrtc = lambda text, name, arch, want: text.encode() * 20  # type: ignore[assignment]
     nvrtc.compiler_version = lambda: "made up 1.0"  # type: ignore[assignment]
     cubin = b""
     for _ in range(20):
         cubin = KernelCompiler(Path(folder)).compile(SOURCE).cubin
-        for file in Path(folder).glob("*.cubin"):
+        for file in (Path(folder) / "entries").glob("*/*"):
             file.unlink(missing_ok=True)
     return cubin
 
 
 def test_processes_share_a_directory(tmp_path: Path) -> None:
     """Two processes write and remove the same file all the time: each gets whole content always."""
+    pytest.importorskip("cuda.core", reason="the cache is cuda-core's")
     with multiprocessing.get_context("fork").Pool(2) as pool:
         found = pool.map(_compile_in, [str(tmp_path)] * 2)
     assert set(found) == {SOURCE.text.encode() * 20}
-    assert not list(tmp_path.glob(".*"))
+    assert not list((tmp_path / "tmp").glob("*"))
 
 
 def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

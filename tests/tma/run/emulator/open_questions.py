@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from cute_py.errors import CuteError
+from cute_py.gpu.engine import Job, run_jobs
 from cute_py.gpu.isolate import call_isolated
-from cute_py.gpu.kernels.wrappers import Wrapper
-from cute_py.gpu.single import Instruction, run_instructions
+from cute_py.gpu.kernels.copy_op import CopyOp
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
 from tests.gpu.recorded_jobs import run_unchecked
@@ -50,10 +50,8 @@ PAIRS = {
 def float64_sums() -> dict[str, str]:
     old, new = (np.array([pair[i] for pair in PAIRS.values()] + [0], np.uint64) for i in (0, 1))
     tile = encode(TensorMapTiled(8, BASE, (18,), (), (18,)))
-    job = Instruction(
-        Wrapper("reduce", 1, "tile", "add"), tile, (0,), new.tobytes() + bytes(1024 - 144), 0, old.tobytes(), BASE
-    )
-    left = np.frombuffer(run_instructions([job])[0].gmem or b"", np.uint64)
+    job = Job(CopyOp("reduce", 1, "tile", "add"), tile, (0,), new.tobytes() + bytes(1024 - 144), 0, old.tobytes(), BASE)
+    left = np.frombuffer(run_jobs([job])[0].gmem or b"", np.uint64)
     return {name: f"{int(value):016x}" for name, value in zip(PAIRS, left[: len(PAIRS)], strict=True)}
 
 
@@ -81,9 +79,9 @@ def float32_sums() -> dict[str, dict[str, str]]:
     answers = {}
     for data_type in (7, 10, 11, 12):
         tile = encode(TensorMapTiled(data_type, BASE, (16,), (), (16,)))
-        wrapper, window = Wrapper("reduce", 1, "tile", "add"), new.tobytes() + bytes(960)
+        operation, window = CopyOp("reduce", 1, "tile", "add"), new.tobytes() + bytes(960)
         left = np.frombuffer(
-            run_instructions([Instruction(wrapper, tile, (0,), window, 0, old.tobytes(), BASE)])[0].gmem or b"",
+            run_jobs([Job(operation, tile, (0,), window, 0, old.tobytes(), BASE)])[0].gmem or b"",
             np.uint32,
         )
         answers[str(data_type)] = {k: f"{int(v):08x}" for k, v in zip(SMALL, left[: len(SMALL)], strict=True)}
@@ -101,15 +99,15 @@ def swizzled_offsets() -> dict[str, str]:
         for offset in (128, 256, 384, 512, 896):
             smem = np.full(4096, 0xCD, np.uint8)
             nbytes = Emulator().load(tile, gmem, (0, 3), smem, smem_offset=offset, gmem_base=BASE)
-            job = Instruction(
-                Wrapper("load", 2), tile, (0, 3), b"\xcd" * 4096, nbytes, gmem.tobytes(), BASE, window_offset=offset
+            job = Job(
+                CopyOp("load", 2), tile, (0, 3), b"\xcd" * 4096, nbytes, gmem.tobytes(), BASE, window_offset=offset
             )
-            same = run_instructions([job])[0].windows[0] == smem.tobytes()
+            same = run_jobs([job])[0].windows[0] == smem.tobytes()
             answers[f"swizzle {swizzle}, offset {offset}"] = "as by the address" if same else "otherwise"
     return answers
 
 
-def attempt(job: Instruction) -> str:
+def attempt(job: Job) -> str:
     """What a launch that may trap leaves, in words."""
     try:
         out = call_isolated(run_unchecked, job, seconds=60.0)[0]
@@ -127,9 +125,9 @@ def misaligned() -> dict[str, str]:
     answers = {}
     for name, tile in (("plain", plain), ("swizzle 32B", swizzled)):
         for offset in (8, 16, 64):
-            job = Instruction(Wrapper("load", 2), tile, (0, 0), b"\xcd" * 1024, 128, gmem, BASE, window_offset=offset)
+            job = Job(CopyOp("load", 2), tile, (0, 0), b"\xcd" * 1024, 128, gmem, BASE, window_offset=offset)
             answers[f"load {name} at {offset}"] = attempt(job)
-    job = Instruction(Wrapper("store", 2), plain, (0, 0), bytes([1]) * 1024, 0, bytes(1024), BASE, window_offset=16)
+    job = Job(CopyOp("store", 2), plain, (0, 0), bytes([1]) * 1024, 0, bytes(1024), BASE, window_offset=16)
     answers["store plain at 16"] = attempt(job)
     return answers
 
@@ -140,12 +138,12 @@ def im2col_bounds() -> dict[str, str]:
     answers = {}
     for kind, coords in (("store", (0, 0, 0)), ("store", (0, 6, 0)), ("store", (0, 3, 9)), ("prefetch", (0, 0, 0))):
         offsets = (0,) if kind == "prefetch" else ()
-        job = Instruction(
-            Wrapper(kind, 3, "im2col"), column, coords, bytes([1]) * 1024, 0, bytes(1024), BASE, im2col_offsets=offsets
+        job = Job(
+            CopyOp(kind, 3, "im2col"), column, coords, bytes([1]) * 1024, 0, bytes(1024), BASE, im2col_offsets=offsets
         )
         answers[f"{kind} at {coords}"] = attempt(job)
-    job = Instruction(
-        Wrapper("load", 3, "im2col"), column, (0, 3, -5), b"\xcd" * 1024, 128, bytes(1024), BASE, im2col_offsets=(0,)
+    job = Job(
+        CopyOp("load", 3, "im2col"), column, (0, 3, -5), b"\xcd" * 1024, 128, bytes(1024), BASE, im2col_offsets=(0,)
     )
     answers["load at (0, 3, -5)"] = attempt(job)
     return answers
@@ -196,12 +194,12 @@ def unrecorded_writes() -> dict[str, str]:
             Emulator().reduce(op, column, after, coords, smem, gmem_base=BASE)
         else:
             Emulator().store(column, after, coords, smem, gmem_base=BASE)
-        wrapper = Wrapper("reduce" if op else "store", 4, "im2col", op)
-        jobs.append(Instruction(wrapper, encode(column), tuple(coords), smem.tobytes(), 0, gmem.tobytes(), BASE))
+        operation = CopyOp("reduce" if op else "store", 4, "im2col", op)
+        jobs.append(Job(operation, encode(column), tuple(coords), smem.tobytes(), 0, gmem.tobytes(), BASE))
         wanted.append(after.tobytes())
         kinds.append(f"im2col {'reduction' if op else 'store'}{' with interleave' * bool(interleave)}")
     same: dict[str, list[bool]] = {}
-    for kind, outcome, want in zip(kinds, run_instructions(jobs), wanted, strict=True):
+    for kind, outcome, want in zip(kinds, run_jobs(jobs), wanted, strict=True):
         same.setdefault(kind, []).append(outcome.gmem == want)
     return {kind: f"{sum(found)} of {len(found)} as emulated" for kind, found in same.items()}
 

@@ -9,8 +9,7 @@ from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap
 from cute_py.tma.descriptor.formats import TensorMapDataType
 from cute_py.tma.emulator.mbarrier import Mbarrier
 from cute_py.tma.emulator.memory import GlobalMemory, SharedMemory
-from cute_py.tma.simulate.bulk import bulk_load, bulk_store, bulk_to_cta, violations
-from cute_py.tma.simulate.cluster import Cluster
+from cute_py.tma.simulate.bulk import Cluster, bulk_load, bulk_store, bulk_to_cta, check_bulk
 from cute_py.tma.simulate.diagnosis import BulkGroups, BulkOperation
 
 
@@ -51,7 +50,7 @@ def test_to_another_cta() -> None:
 
 @pytest.mark.parametrize(("size", "address", "reasons"), [(16, 32, 0), (0, 0, 0), (8, 32, 1), (16, 8, 1), (24, 8, 2)])
 def test_sizes_and_addresses(size: int, address: int, reasons: int) -> None:
-    assert len(violations(size, address=address)) == reasons
+    assert len(check_bulk(size, address=address)) == reasons
     if reasons:
         with pytest.raises(InvalidValueError, match="must be a multiple of 16"):
             bulk_load(np.zeros(64, np.uint8), address, np.zeros(64, np.uint8), 0, size)
@@ -71,7 +70,7 @@ def test_groups_are_waited_for_oldest_first() -> None:
         groups.commit()
     groups.wait_read(2)
     assert [s.read_done for s in stores] == [True, False, False]
-    assert [s.name for s in groups.unread(0, 100)] == ["store 1"]
+    assert [s.name for s in groups.unread()] == ["store 1", "store 2"]
     groups.wait(1)
     assert [s.write_done for s in stores] == [True, True, False]
     assert groups.pending() == 1

@@ -13,7 +13,7 @@ from cute_py.errors import EmissionError, InvalidValueError, TmaTrap, UnknownFac
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
 from cute_py.tma.emulator.emulator import Emulator
-from cute_py.tma.emulator.forms import why_not_on
+from cute_py.tma.emulator.operands import check_form
 from tests.tma.run.emulator.slow_model import physical
 
 NEW = Emulator("sm_100a")
@@ -173,7 +173,7 @@ def test_strict_refuses_what_was_not_measured_of_stores() -> None:
     ],
 )
 def test_forms_by_architecture(arch: str, form: str, instruction: str, fits: bool) -> None:
-    assert (why_not_on(arch, form, instruction) is None) is fits
+    assert (not check_form(arch, form, instruction)) is fits
 
 
 def test_the_engine_refuses_what_its_architecture_lacks() -> None:

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.violations import violations
 from cute_py.tma.emulator.emulator import Emulator
-from cute_py.tma.emulator.reduce import REDUCTIONS
+from cute_py.tma.emulator.values import REDUCTIONS
 from tests.tma.run.emulator.instructions import BASE, Instruction, columns, tiles
 from tests.tma.run.emulator.slow_model import slow_load, slow_store
 
-REDUCIBLE = [(row.op, int(kind)) for row in REDUCTIONS for kind in sorted(row.formats)]
+REDUCIBLE = [(op, int(kind)) for op, formats in REDUCTIONS.items() for kind in sorted(formats)]
 
 
 def loads_alike(case: Instruction) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cute_py.errors import InvalidValueError
-from cute_py.tma.emulator.swizzle import SWIZZLES, swizzle_row, swizzled
+from cute_py.tma.emulator.geometry import SWIZZLES, swizzle_row, swizzled
 from tests.tma.run.emulator.slow_model import physical
 
 

@@ -12,9 +12,8 @@ from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import TensorMapDataType
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
 from cute_py.tma.emulator.emulator import Emulator
-from cute_py.tma.emulator.formats import round_to_tf32
 from cute_py.tma.emulator.geometry import geometry
-from cute_py.tma.emulator.reduce import reduced
+from cute_py.tma.emulator.values import reduced, round_to_tf32
 
 T = TensorMapDataType
 

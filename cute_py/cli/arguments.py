@@ -1,0 +1,201 @@
+"""Arguments of the commands: their types, --json, and `-`, standard input in place of a text or a file.
+
+Standard input is read once, as text or as a file of the kind that its bytes say.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from cute_py.argument_checks import check_magnitude
+from cute_py.cli.files import MAX_SAFETENSORS_HEADER
+from cute_py.cli.terminal import tell
+from cute_py.errors import FileFormatError, InvalidValueError, given, shortened
+
+MAX_TEXT: Final = 1 << 20
+"""Bytes of a text on standard input or in a file: a layout, a map, a request."""
+_INTEGER: Final = re.compile(
+    r"[-+]?(?:0[xX][0-9a-fA-F]{1,5000}|0[oO][0-7]{1,5000}|0[bB][01]{1,5000}|[1-9][0-9]{0,4000}|0+)"
+)
+STANDARD_INPUT: Final = "-"
+HEAD_BYTES: Final = 1 << 20
+MAGIC: Final = ((b"\x93NUMPY", ".npy"), (b"PK\x03\x04", ".npz"), (b"PK\x05\x06", ".npz"))
+"""(first bytes, suffix of such a file); everything else is taken for .safetensors, which begins with a length."""
+
+
+def json_option(
+    parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int], text: str = "the result as JSON"
+) -> None:
+    """The last argument of every command, and what it runs."""
+    parser.add_argument("--json", action="store_true", help=text)
+    parser.set_defaults(run=run)
+
+
+def report(options: argparse.Namespace, data: Callable[[], Any], text: Callable[[], object]) -> None:
+    """Print what a command found: the data as JSON where --json asks for it, else the text."""
+    if options.json:
+        print(json.dumps(data(), indent=2))
+    else:
+        tell(text())
+
+
+def integer(text: str) -> int:
+    """A number, decimal or 0x, 0o, 0b, in ASCII digits.
+
+    Raises:
+        argparse.ArgumentTypeError: something else, or a number that no size or address comes near.
+
+    >>> integer("0x10"), integer("-4")
+    (16, -4)
+    """
+    found = _INTEGER.fullmatch(text.strip())
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{given(text)}; must be an integer such as 4096 or 0x1000")
+    try:
+        return check_magnitude(int(found[0], 0), "the number")
+    except InvalidValueError as error:
+        raise argparse.ArgumentTypeError(error.headline) from None
+
+
+def driver_version(text: str) -> int:
+    """A version as cuDriverGetVersion gives it: 1000 x major + 10 x minor, from CUDA 12.0, the first with tensor maps.
+
+    Raises:
+        argparse.ArgumentTypeError: something else.
+
+    >>> driver_version("13010")
+    13010
+    """
+    version = int(text) if re.fullmatch("[0-9]{5}", text.strip()) else -1
+    if not 12_000 <= version < 100_000 or version % 10:
+        raise argparse.ArgumentTypeError(
+            f"{shortened(repr(text), 80)}; must be 1000 x major + 10 x minor, such as 13010 for CUDA 13.1, "
+            "and at least 12000"
+        )
+    return version
+
+
+def sizes(text: str) -> tuple[int, ...]:
+    """Numbers joined by commas or x.
+
+    Raises:
+        argparse.ArgumentTypeError: something else.
+
+    >>> sizes("512,0x400")
+    (512, 1024)
+    """
+    hexadecimal = "0x" in text.lower()
+    parts = (text if hexadecimal else text.lower().replace("x", ",")).split(",")
+    if not text.strip():
+        return ()
+    if not all(_INTEGER.fullmatch(part.strip()) for part in parts):
+        raise argparse.ArgumentTypeError(f"{shortened(repr(text))}; must be integers such as 512,1024")
+    return tuple([integer(part) for part in parts])
+
+
+def standard_bytes(count: int) -> bytes:
+    """The next `count` bytes of standard input; fewer at its end.
+
+    Raises:
+        FileFormatError: it is closed or can't be read.
+    """
+    if sys.stdin is None:
+        raise FileFormatError("standard input is closed")
+    try:
+        buffer = getattr(sys.stdin, "buffer", None)
+        data: bytes = sys.stdin.read(count).encode() if buffer is None else buffer.read(count)
+    except (OSError, ValueError) as error:
+        raise FileFormatError(f"standard input can't be read: {error}") from None
+    return data
+
+
+def standard_input() -> bytes:
+    """All of standard input, where it is a text or a tensor map.
+
+    Raises:
+        FileFormatError: it is closed, can't be read, or has more than `MAX_TEXT` bytes.
+    """
+    data = standard_bytes(MAX_TEXT + 1)
+    if len(data) > MAX_TEXT:
+        raise FileFormatError(f"standard input has more than {MAX_TEXT} bytes; no text of a command is so long")
+    return data
+
+
+def standard_text() -> str:
+    """All of standard input as text.
+
+    Raises:
+        FileFormatError: it is no UTF-8, or too long.
+    """
+    try:
+        return standard_input().decode()
+    except UnicodeDecodeError:
+        raise FileFormatError("standard input holds no text (it is not UTF-8)") from None
+
+
+def text_of(argument: str) -> str:
+    """A text given as an argument, or on standard input for -.
+
+    Raises:
+        FileFormatError: standard input is closed, or no text.
+    """
+    return standard_text().strip() if argument == STANDARD_INPUT else argument
+
+
+def only_one(*arguments: str | None) -> None:
+    """Refuse more than one - among arguments: standard input can be read once.
+
+    Raises:
+        InvalidValueError: there are more.
+
+    >>> only_one("-", "a", None)
+    """
+    count = arguments.count(STANDARD_INPUT)
+    if count > 1:
+        raise InvalidValueError(f"{count} arguments are -; standard input can be read only once")
+
+
+@contextmanager
+def file_of(argument: str) -> Iterator[str]:
+    """The name of a file: the argument itself, or for - a temporary copy of standard input, named for its kind.
+
+    Raises:
+        FileFormatError: standard input is closed or empty; refusals of what is in it name it in place of the copy.
+    """
+    if argument != STANDARD_INPUT:
+        yield argument
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        name = _copied(folder)
+        try:
+            yield name
+        except FileFormatError as error:
+            headline = error.headline.replace(name, "standard input")
+            raise FileFormatError(headline, error.facts, error.hint) from None
+
+
+def _copied(folder: str) -> str:
+    """The name of a copy of standard input in a folder.
+
+    Of what can be no such file, because it begins with no magic and no length of a header, the beginning is copied:
+    enough to say what is wrong with it.
+    """
+    head = standard_bytes(HEAD_BYTES)
+    if not head:
+        raise FileFormatError("standard input is empty")
+    suffix = next((suffix for magic, suffix in MAGIC if head.startswith(magic)), ".safetensors")
+    name = os.path.join(folder, f"input{suffix}")
+    whole = suffix != ".safetensors" or int.from_bytes(head[:8], "little") <= MAX_SAFETENSORS_HEADER
+    with open(name, "wb") as file:
+        file.write(head)
+        while whole and (piece := standard_bytes(HEAD_BYTES)):
+            file.write(piece)
+    return name

@@ -1,0 +1,279 @@
+"""Tiling: divides split a layout into tiles and their arrangement, products repeat a layout (the block) over another.
+
+    logical_divide(L, tiler)   ((tile,rest), ...)         by mode where the tiler is a tuple
+    zipped_divide              ((tile,tile),(rest,rest))
+    tiled_divide               ((tile,tile),rest,rest)
+    flat_divide                (tile,tile,rest,rest)
+
+logical_divide(A, B) = A o (B, complement(B, size(A))): first within a tile, then from tile to tile. A tile that does
+not divide the size rounds up: the last tiles hang over.
+
+    logical_product(B, T)      (B, T')     T' = complement(B, size(B)*cosize(T)) o T: T's steps, over copies of B
+    zipped, tiled, flat_product            the same with other profiles
+    blocked_product, raked_product         mode i of the result joins mode i of block and tiler, block or tiler first
+    tile_to_shape                          a blocked product that says the result's shape instead of the tiler's
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from cute_py.errors import InvalidTypeError, StaticAssertError
+from cute_py.layout.coalesce import coalesced
+from cute_py.layout.complement import complement, complement_of
+from cute_py.layout.composition import compose_layouts, tiler_text
+from cute_py.layout.coprofile import coprofile_of, coshape_of
+from cute_py.layout.int_tuple import ceil_div_of, compact_left, compact_order, product_of
+from cute_py.layout.layout import Layout, LayoutLeft, domain_of, joined, make, on_domain, shape_of
+from cute_py.layout.leaf import internal, public, tree_text, trunc_mod
+from cute_py.layout.modes import append
+from cute_py.layout.trees import check_depth, is_underscore, leaves, map_leaves, modes, rank_of, zip2_by, zip_pairs
+
+
+def guide_of(tiler: Any) -> Any:
+    """The profile of a tiler: tuples as tuples, everything else a leaf."""
+    return tuple([guide_of(t) for t in tiler]) if type(tiler) is tuple else 0
+
+
+def _by_mode(operation: Callable[[Any, Any], Any], layout: Layout, tiler: tuple[Any, ...]) -> Layout:
+    """The operation on each mode that the tiler has; the others stay."""
+    rank = len(modes(layout._shape))
+    if len(tiler) > rank:
+        raise StaticAssertError(
+            f"{operation.__name__}: Too many modes in tiler.", {"tiler": tiler_text(tiler), "layout": layout}
+        )
+    parts = [layout[i] for i in range(rank)]
+    return joined([operation(p, t) for p, t in zip(parts, tiler, strict=False)] + parts[len(tiler) :])
+
+
+def logical_divide(layout: Any, tiler: Any) -> Any:
+    """Every mode that the tiler names becomes (tile, rest).
+
+    >>> print(logical_divide(Layout((Int(8), Int(8)), (Int(8), Int(1))), (Int(2), Int(4))))
+    ((_2,_4),(_4,_2)):((_8,_16),(_1,_4))
+    """
+    if type(layout) is not Layout:
+        return on_domain(logical_divide, layout, tiler)
+    check_depth(tiler)
+    if isinstance(tiler, Layout):
+        whole = coalesced(layout._shape, layout._stride)[0]
+        return compose_layouts(layout, joined([tiler, complement_of(tiler, whole)]))
+    if type(tiler) is tuple:
+        return _by_mode(logical_divide, layout, tiler)
+    return layout if is_underscore(tiler) else logical_divide(layout, Layout(tiler))
+
+
+def zipped(layout: Layout, tiler: Any) -> Layout:
+    """Gather the first halves and the rests of a logical divide or product into two modes."""
+    if type(layout) is not Layout:  # a product with a composed tiler
+        raise InvalidTypeError("modes of a composed layout are not zipped; use logical_product", {"layout": layout})
+    guide = guide_of(tiler)
+    return make(zip2_by(layout._shape, guide), zip2_by(layout._stride, guide), layout._assumptions)
+
+
+def zipped_divide(layout: Any, tiler: Any) -> Any:
+    """((tile modes), (rest modes)).
+
+    >>> print(zipped_divide(Layout((Int(8), Int(8), Int(3))), (Int(2), Int(4))))
+    ((_2,_4),(_4,_2,_3)):((_1,_8),(_2,_32,_64))
+    """
+    if type(layout) is not Layout:
+        return on_domain(zipped_divide, layout, tiler)
+    return zipped(logical_divide(layout, tiler), tiler)
+
+
+def unpacked(layout: Layout, first: bool, second: bool) -> Layout:
+    """A rank-2 layout with the modes of its halves laid out flat; a half of one mode stays as it is."""
+
+    def spread(tree: Any) -> Any:
+        a, b = tree
+        return (*(a if first and rank_of(a) > 1 else (a,)), *(b if second and rank_of(b) > 1 else (b,)))
+
+    return make(spread(layout._shape), spread(layout._stride), layout._assumptions)
+
+
+def tiled_divide(layout: Any, tiler: Any) -> Any:
+    """((tile modes), rest, rest, ...).
+
+    >>> print(tiled_divide(Layout((Int(8), Int(8)), (Int(8), Int(1))), (Int(2), Int(4))))
+    ((_2,_4),_4,_2):((_8,_1),_16,_4)
+    """
+    if type(layout) is not Layout:
+        return on_domain(tiled_divide, layout, tiler)
+    return unpacked(zipped_divide(layout, tiler), False, True)
+
+
+def flat_divide(layout: Any, tiler: Any) -> Any:
+    """(tile, tile, ..., rest, rest, ...).
+
+    >>> print(flat_divide(Layout((Int(8), Int(8)), (Int(8), Int(1))), (Int(2), Int(4))))
+    (_2,_4,_4,_2):(_8,_1,_16,_4)
+    """
+    if type(layout) is not Layout:
+        return on_domain(flat_divide, layout, tiler)
+    return unpacked(zipped_divide(layout, tiler), True, True)
+
+
+def ceil_div(a: Any, b: Any) -> Any:
+    """(a + b - 1) / b of integers, by mode of tuples, b folded through a tuple; with a layout b, the shape of the
+    tiles that cover a.
+
+    >>> print(ceil_div((Int(10), Int(7)), (Int(4), Int(7))), ceil_div(100, 8))
+    (Int(3), Int(1)) 13
+    """
+    if isinstance(b, Layout):
+        return complement(b, a).shape
+    if hasattr(a, "ceil_div"):
+        return a.ceil_div(b)
+    return public(ceil_div_of(shape_of(a), internal(b)))
+
+
+def logical_product(block: Any, tiler: Any) -> Any:
+    """(block, copies): mode 1 says where the copies of the block start, in the order of the tiler.
+
+    Raises:
+        StaticAssertError: the block is not injective, or the tiler does not compose with its complement.
+
+    >>> print(logical_product(Layout((Int(2), Int(2)), (Int(4), Int(1))), Layout(Int(6), Int(1))))
+    ((_2,_2),(_2,_3)):((_4,_1),(_2,_8))
+    """
+    if type(block) is not Layout:
+        return on_domain(logical_product, block, tiler)
+    check_depth(tiler)
+    if isinstance(tiler, Layout):
+        span = product_of(block._shape) * product_of(coshape_of(tiler._shape, tiler._stride))
+        profile = coprofile_of(block._stride)
+        target = span if profile == 0 else map_leaves(lambda _: span, profile)
+        return joined([block, compose_layouts(complement_of(block, target), tiler)])
+    if hasattr(tiler, "_as_product_tiler"):
+        return tiler._as_product_tiler(block)
+    if type(tiler) is tuple:
+        return _by_mode(logical_product, block, tiler)
+    return block if is_underscore(tiler) else logical_product(block, Layout(tiler))
+
+
+def zipped_product(block: Any, tiler: Any) -> Any:
+    """((block modes), (copies)).
+
+    >>> print(zipped_product(Layout((Int(4), Int(8))), (Int(3), Int(2))))
+    ((_4,_8),(_3,_2)):((_1,_4),(_4,_1))
+    """
+    if type(block) is not Layout:
+        return on_domain(zipped_product, block, tiler)
+    return zipped(logical_product(block, tiler), tiler)
+
+
+def tiled_product(block: Any, tiler: Any) -> Any:
+    """((block modes), copies, copies, ...).
+
+    >>> print(tiled_product(static(Layout((2, 2))), static(Layout((3, 4)))))
+    ((_2,_2),_3,_4):((_1,_2),_4,_12)
+    """
+    if type(block) is not Layout:
+        return on_domain(tiled_product, block, tiler)
+    return unpacked(zipped_product(block, tiler), False, True)
+
+
+def flat_product(block: Any, tiler: Any) -> Any:
+    """(block, block, ..., copies, copies, ...).
+
+    >>> print(flat_product(static(Layout((2, 2))), static(Layout((3, 4)))))
+    (_2,_2,_3,_4):(_1,_2,_4,_12)
+    """
+    if type(block) is not Layout:
+        return on_domain(flat_product, block, tiler)
+    return unpacked(zipped_product(block, tiler), True, True)
+
+
+def _interleaved(block: Layout, tiler: Any, first: int) -> Layout:
+    """Mode i joins mode i of the two halves of the logical product at one rank, half number `first` first."""
+    tiler = domain_of(tiler)
+    rank = max(len(modes(block._shape)), len(modes(tiler._shape)))
+    result = logical_product(append(block, None, rank), append(tiler, None, rank))
+    a, b = result[first], result[1 - first]
+    return make(zip_pairs(a._shape, b._shape), zip_pairs(a._stride, b._stride), a._assumptions + b._assumptions)
+
+
+def blocked_product(block: Any, tiler: Any) -> Any:
+    """Mode i is (block's mode i, tiler's mode i): blocks stay together.
+
+    >>> print(blocked_product(Layout(Int(2), Int(1)), Layout((Int(3), Int(4)))))
+    ((_2,_3),(_1,_4)):((_1,_2),(_0,_6))
+    """
+    if type(block) is not Layout:
+        return on_domain(blocked_product, block, tiler)
+    return _interleaved(block, tiler, 0)
+
+
+def raked_product(block: Any, tiler: Any) -> Any:
+    """Mode i is (tiler's mode i, block's mode i): blocks are interleaved.
+
+    >>> print(raked_product(Layout(Int(2), Int(1)), Layout(Int(3))))
+    ((_3,_2)):((_2,_1))
+    """
+    if type(block) is not Layout:
+        return on_domain(raked_product, block, tiler)
+    return _interleaved(block, tiler, 1)
+
+
+def tile_to_shape(block: Any, shape: Any, order: Any = LayoutLeft) -> Any:
+    """The block repeated until the result has `shape`; `order` says along which mode first.
+
+    Raises:
+        StaticAssertError: 'tile_to_shape: block shape does not divide the target shape.' where both are static;
+            'Rank of layout must be <= rank of target shape.'
+
+    >>> print(tile_to_shape(Layout((Int(8), Int(64)), (Int(64), Int(1))), (Int(16), Int(128))))
+    ((_8,_2),(_64,_2)):((_64,_512),(_1,_1024))
+    """
+    if type(block) is not Layout:
+        return on_domain(tile_to_shape, block, shape, order)
+    target = shape_of(shape)
+    rank = len(modes(target))
+    if len(modes(block._shape)) > rank:
+        raise StaticAssertError(
+            "Rank of layout must be <= rank of target shape.",
+            {"layout": block, "target shape": tree_text(target)},
+        )
+    padded = append(block, None, rank)
+    block_shape = tuple([product_of(s) for s in modes(padded._shape)])
+    target_shape = tuple([product_of(s) for s in modes(target)])
+    static = all(type(s) is int for s in target_shape)
+    for i, (t, b) in enumerate(zip(target_shape, block_shape, strict=True) if static else ()):
+        _check_division(i, t, b)
+    counts = ceil_div_of(target_shape, block_shape)
+    ordered = isinstance(order, (tuple, int))
+    tiler = make(counts, compact_order(counts, internal(order))) if ordered else Layout(public(counts), order)
+    return blocked_product(padded, tiler)
+
+
+def _check_division(mode: int, target: int, block: Any) -> None:
+    """A static target asks for a static answer: a run-time block is refused, as in C++."""
+    static = type(block) is int
+    if not static or block == 0 or trunc_mod(target, block):
+        shown = f"_{block}" if static else f"{tree_text(block)}, known only at run time"
+        raise StaticAssertError(
+            "tile_to_shape: block shape does not divide the target shape.",
+            {"mode": mode, "block": shown, "target": f"_{target}"},
+            None if static else "make the block static with Int(...), or the target shape a run-time one",
+        )
+
+
+def domain_distribute(shape: Any, size: Any) -> Layout:
+    """A layout of `size` elements spread over a shape that need not be divided by it mode by mode.
+
+    >>> print(domain_distribute((Int(15), Int(14)), Int(6)))
+    (_3,_2):(_1,_15)
+    """
+    flat = leaves(internal(shape.shape if hasattr(shape, "domain") or isinstance(shape, Layout) else shape))
+    rest = internal(size)
+    if type(rest) is not int or not all(type(s) is int for s in flat):
+        raise StaticAssertError("is_static<ShapeB>::value", {"shape": tree_text(tuple(flat)), "size": tree_text(rest)})
+    counts = []
+    for s in flat:
+        counts.append(math.gcd(s, rest))
+        rest //= counts[-1]
+    starts, _ = compact_left(tuple(flat))
+    return make(*coalesced(tuple(counts), starts))

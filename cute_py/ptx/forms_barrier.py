@@ -1,0 +1,187 @@
+"""The mbarrier instructions, and fences between memory orders and between proxies.
+
+An mbarrier is a 64-bit barrier in shared memory that counts arrivals and transaction bytes. A phase ends when the
+pending arrivals are zero and the transaction bytes are zero; `expect_tx` raises the bytes, the copies lower them. The
+state space says how the address is read: `.shared{::cta}` is a 32-bit address, `.shared::cluster` one of a peer's
+barrier (from mapa), without one the address is generic.
+
+The fences of the tensormap proxy are with the tensor map.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from cute_py.ptx.instruction import SYNC, Form, Narrow, Rule, by_space, operand, row, when
+from cute_py.targets import Targets
+
+SCOPES = ("cta", "cluster", "gpu", "sys")
+_FENCE = SYNC + "membar / fence"
+_FENCES = "fence.misc"
+_CLUSTER, _CTA = RESTRICTIONS = ("sync_restrict::shared::cluster", "sync_restrict::shared::cta")
+TOLERATED_RESTRICTION = f"restrict~={_CLUSTER}|{_CTA}"
+"""ptxas takes a .sync_restrict on these fences, to no documented effect."""
+
+RESTRICTION_NEEDS = Rule(when(restrict=RESTRICTIONS), Targets.FROM_90, (8, 6))
+H200 = "on NVIDIA H200, driver 580.159.04"
+
+_fence = partial(row, family=_FENCES, section=_FENCE)
+
+FENCE_FORMS = (
+    _fence(
+        "fence.proxy",
+        f"proxy=async spaces?=global|shared::cta|shared::cluster {TOLERATED_RESTRICTION}",
+        name="fence.proxy.async",
+        rules=(RESTRICTION_NEEDS,),
+        executed=H200,
+    ),
+    _fence(
+        "fence.proxy",
+        f"proxy=alias {TOLERATED_RESTRICTION}",
+        name="fence.proxy.alias",
+        targets=Targets.ANY,
+        since=(7, 5),
+        rules=(RESTRICTION_NEEDS,),
+    ),
+    _fence(
+        "fence.proxy",
+        f"proxy=async::generic sem=acquire|release restrict={_CLUSTER}|{_CTA} scope=cluster",
+        name="fence.proxy.async::generic",
+        since=(8, 6),
+        rules=(
+            Rule(when(sem="acquire", restrict=_CTA), forbid=f"acquire goes with {_CLUSTER}"),
+            Rule(when(sem="release", restrict=_CLUSTER), forbid=f"release goes with {_CTA}"),
+        ),
+    ),
+    _fence(
+        "fence.mbarrier_init",
+        f"sem=release scope=cluster {TOLERATED_RESTRICTION}",
+        rules=(RESTRICTION_NEEDS,),
+        executed=H200,
+    ),
+    _fence(
+        "fence",
+        f"sem?=sc|acq_rel|acquire|release restrict?={_CLUSTER}|{_CTA} scope={'|'.join(SCOPES)}",
+        targets=Targets.ANY,
+        since=(6, 0),
+        rules=(
+            Rule(when(scope="cluster"), Targets.FROM_90, (7, 8)),
+            Rule(when(restrict=_CTA, sem=("", "sc", "acq_rel", "acquire")), forbid=f"{_CTA} goes with release"),
+            Rule(when(restrict=_CLUSTER, sem=("", "sc", "acq_rel", "release")), forbid=f"{_CLUSTER} goes with acquire"),
+            Rule(
+                when(restrict=RESTRICTIONS, scope=("cta", "gpu", "sys")),
+                forbid="sync_restrict goes with the scope cluster",
+            ),
+            RESTRICTION_NEEDS,
+        ),
+    ),
+    _fence("membar", "level=cta|gl|sys", targets=Targets.ANY, since=(1, 4)),
+    _fence("membar.proxy", "proxy=alias", name="membar.proxy.alias", targets=Targets.ANY, since=(7, 5)),
+)
+
+_FAMILY = "mbarrier"
+_OWN = "spaces?=(shared::cta)|shared type=(b64)"
+_ANY_SPACE = "spaces?=(shared::cta)|shared|shared::cluster type=(b64)"
+_BARRIER = by_space("barrier", ("shared::cta", "shared", "shared::cluster"), "", narrow=Narrow.REFUSED)
+_STATE = operand("state", "sink b64", written=True)
+_BYTES = operand("bytes", "b32")
+
+_SPACE_RULES = (Rule(when(spaces="shared::cta"), since=(7, 8)),)
+_CLUSTER_RULES = (*_SPACE_RULES, Rule(when(spaces="shared::cluster"), Targets.FROM_90, (8, 0)))
+_RELAXED_LATE = Rule(when(sem="relaxed"), Targets.FROM_90, (8, 6))
+_SINK_RULE = Rule(
+    when(spaces="shared::cluster"),
+    forbid="a barrier of another CTA returns no state: write the sink _",
+    given=("state",),
+)
+
+
+_mbarrier = partial(row, family=_FAMILY)
+_from_80 = partial(_mbarrier, targets=Targets.FROM_80, since=(7, 0))
+
+
+def _order(*orders: str) -> str:
+    return f"sem?={'|'.join(orders)} scope?=cta|cluster"
+
+
+def _order_rules(order: str) -> tuple[Rule, ...]:
+    """A memory order needs a scope and a scope needs an order; the cluster scope needs a cluster."""
+    named = (order, "relaxed")
+    return (
+        Rule(when(sem=named, scope=""), forbid="a memory order is written with its scope, .cta or .cluster"),
+        Rule(when(sem="", scope=("cta", "cluster")), forbid="a scope is written with its memory order"),
+        Rule(when(sem=named), since=(8, 0)),
+        Rule(when(scope="cluster"), Targets.FROM_90, (8, 0)),
+    )
+
+
+def _arrivals(name: str, sink: tuple[Rule, ...]) -> tuple[Form, ...]:
+    """The arrive of that name: plain, with expected bytes, and the one that must not complete the phase."""
+    section = SYNC + name
+    return (
+        _from_80(
+            name,
+            f"{_order('release', 'relaxed')} {_ANY_SPACE}",
+            (_STATE, *_BARRIER, operand("count", "b32", optional=True, lowest=1)),
+            section=section,
+            rules=(
+                *_CLUSTER_RULES,
+                *_order_rules("release"),
+                _RELAXED_LATE,
+                _SINK_RULE,
+                *sink,
+                Rule((), Targets.FROM_90, (7, 8), given=("count",)),
+            ),
+        ),
+        _mbarrier(
+            f"{name}.expect_tx",
+            f"{_order('release', 'relaxed')} {_ANY_SPACE}",
+            (_STATE, *_BARRIER, _BYTES),
+            section=section,
+            rules=(*_order_rules("release"), _RELAXED_LATE, _SINK_RULE),
+            executed=H200,
+        ),
+        _from_80(
+            f"{name}.noComplete",
+            f"{_order('release')} {_OWN}",
+            (_STATE, *_BARRIER, operand("count", "b32", lowest=1)),
+            section=section,
+            rules=(*_SPACE_RULES, *_order_rules("release"), *sink),
+        ),
+    )
+
+
+def _tx(name: str) -> Form:
+    return _mbarrier(name, f"{_order('relaxed')} {_ANY_SPACE}", (*_BARRIER, _BYTES), rules=_order_rules("relaxed"))
+
+
+def _wait(name: str, suspends: bool) -> Form:
+    parity = name.endswith(".parity")
+    phase = operand("parity", "b32", values=(0, 1)) if parity else operand("state", "b64")
+    hint = (operand("suspend_hint", "b32", optional=True),) if suspends else ()
+    return _mbarrier(
+        name,
+        f"{_order('acquire', 'relaxed')} {_OWN}",
+        (operand("done", "predicate", written=True), *_BARRIER, phase, *hint),
+        section=SYNC + "mbarrier.test_wait / mbarrier.try_wait",
+        targets=Targets.FROM_90 if suspends else Targets.FROM_80,
+        since=(7, 8) if suspends else (7, 1) if parity else (7, 0),
+        rules=(*_SPACE_RULES, *_order_rules("acquire"), _RELAXED_LATE),
+        executed=H200 if parity and suspends else "not executed",
+    )
+
+
+MBARRIER_FORMS = (
+    _from_80("mbarrier.init", _OWN, (*_BARRIER, operand("count", "b32")), rules=_SPACE_RULES, executed=H200),
+    _from_80("mbarrier.inval", _OWN, _BARRIER, rules=_SPACE_RULES),
+    # mbarrier.arrive takes the sink from 7.1 on, mbarrier.arrive_drop from the start.
+    *_arrivals("mbarrier.arrive", (Rule((), since=(7, 1), given=("sink",)),)),
+    *_arrivals("mbarrier.arrive_drop", ()),
+    _tx("mbarrier.expect_tx"),
+    _tx("mbarrier.complete_tx"),
+    _from_80("mbarrier.pending_count", "type=(b64)", (operand("count", "b32", written=True), operand("state", "b64"))),
+    _wait("mbarrier.test_wait", suspends=False),
+    _wait("mbarrier.test_wait.parity", suspends=False),
+    _wait("mbarrier.try_wait", suspends=True),
+    _wait("mbarrier.try_wait.parity", suspends=True),
+)

@@ -1,0 +1,291 @@
+"""The copies: cp.async.bulk.tensor (load, store, reduction, prefetch to L2), cp.async.bulk, and those by threads.
+
+Tensor copies. Modes of a load: tile, im2col, and from sm_100 on im2col::w, im2col::w::128 and tile::gather4. A store
+has im2col_no_offs in place of im2col, and tile::scatter4. The tensor map's address and the coordinates share a bracket.
+
+Bulk copies have no tensor map. Addresses and sizes are in bytes; both addresses and the size are multiples of 16.
+
+Before TMA: cp.async with its groups (sm_80), ld.global.nc and st.shared move 4 to 16 bytes per thread and instruction;
+addresses are computed by the threads.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from cute_py.ptx.instruction import MOVE, Narrow, Rule, by_space, operand, row, when
+from cute_py.targets import Targets
+from cute_py.tma.descriptor.request import REDUCTIONS
+
+HINT = "cache_hint?=L2::cache_hint"
+POLICY = operand("policy", "b64", cache_hint="L2::cache_hint")
+TO_BARRIER = "completion=mbarrier::complete_tx::bytes"
+TO_GROUP = "completion=bulk_group"
+MULTICAST = "multicast?=multicast::cluster"
+MASK = operand("mask", "b16", multicast="multicast::cluster")
+CTA_IS_ALONE = Rule(
+    when(spaces="shared::cta.global", multicast="multicast::cluster"),
+    forbid="multicast::cluster needs the destination shared::cluster",
+)
+_SIZE = operand("size", "b32", step=16)
+_TO_SHARED, _TO_GLOBAL = operand("destination", "shared"), operand("destination", "global")
+_FROM_SHARED, _FROM_GLOBAL = operand("source", "shared"), operand("source", "global")
+_BARRIER = operand("barrier", "shared")
+_COPY = MOVE + "cp.async.bulk"
+_REDUCE = MOVE + "cp.reduce.async.bulk"
+
+REDUCE_TYPES_GLOBAL: dict[str, tuple[str, ...]] = {
+    "add": ("u32", "s32", "u64", "f16", "bf16", "f32", "f64"),
+    "min": ("u32", "s32", "u64", "s64", "f16", "bf16"),
+    "max": ("u32", "s32", "u64", "s64", "f16", "bf16"),
+    "inc": ("u32",),
+    "dec": ("u32",),
+    "and": ("b32", "b64"),
+    "or": ("b32", "b64"),
+    "xor": ("b32", "b64"),
+}
+"""Reduction -> element types that it takes towards global memory (add of f16 and bf16 with .noftz only)."""
+
+REDUCE_TYPES_CLUSTER: dict[str, tuple[str, ...]] = {
+    op: tuple(t for t in types if t in ("u32", "s32", "b32") or (op, t) == ("add", "u64"))
+    for op, types in REDUCE_TYPES_GLOBAL.items()
+}
+"""Reduction -> element types that it takes towards another CTA's shared memory: integers of 32 bits, and add of u64."""
+
+REDUCE_KINDS = REDUCTIONS
+_ALL_TYPES = ("u32", "s32", "b32", "u64", "s64", "b64", "f16", "bf16", "f32", "f64")
+_HALVES = ("f16", "bf16")
+
+
+def _type_rules(table: dict[str, tuple[str, ...]]) -> tuple[Rule, ...]:
+    return tuple(
+        Rule(
+            when(op=op, type=("", *(t for t in _ALL_TYPES if t not in types))),
+            forbid=f"{op} takes the types {', '.join(types)} here",
+        )
+        for op, types in table.items()
+    )
+
+
+PEER_TYPE_RULES = _type_rules(REDUCE_TYPES_CLUSTER)
+"""The type rules towards another CTA's shared memory, for cp.reduce.async.bulk and red.async."""
+
+_bulk = partial(row, family="bulk", section=_COPY)
+_reduce = partial(row, family="bulk.reduce", section=_REDUCE)
+
+BULK_FORMS = (
+    _bulk(
+        "cp.async.bulk",
+        f"spaces=shared::cluster.global|shared::cta.global {TO_BARRIER} {MULTICAST} {HINT}",
+        (_TO_SHARED, operand("source", "global", narrow=Narrow.NOT_CONSUMER), _SIZE, _BARRIER, MASK, POLICY),
+        name="bulk.load",
+        rules=(Rule(when(spaces="shared::cta.global"), since=(8, 6)), CTA_IS_ALONE),
+    ),
+    _bulk(
+        "cp.async.bulk",
+        f"spaces=shared::cluster.shared::cta {TO_BARRIER}",
+        (_TO_SHARED, _FROM_SHARED, _SIZE, _BARRIER),
+        name="bulk.peer",
+    ),
+    _bulk(
+        "cp.async.bulk",
+        f"spaces=global.shared::cta {TO_GROUP} {HINT} cp_mask?=cp_mask",
+        (_TO_GLOBAL, _FROM_SHARED, _SIZE, POLICY, operand("byte_mask", "b16", cp_mask="cp_mask")),
+        name="bulk.store",
+        rules=(Rule(when(cp_mask="cp_mask"), Targets.FROM_100, (8, 6)),),
+    ),
+    row(
+        "cp.async.bulk.prefetch",
+        f"level=L2 spaces=global {HINT}",
+        (_FROM_GLOBAL, _SIZE, POLICY),
+        name="bulk.prefetch",
+        family="bulk",
+        section=_COPY + ".prefetch",
+    ),
+    _reduce(
+        "cp.reduce.async.bulk",
+        f"spaces=global.shared::cta {TO_GROUP} {HINT} op={'|'.join(REDUCE_KINDS)} noftz?=noftz "
+        f"type={'|'.join(_ALL_TYPES)}",
+        (_TO_GLOBAL, _FROM_SHARED, _SIZE, POLICY),
+        name="bulk.reduce",
+        rules=(
+            *_type_rules(REDUCE_TYPES_GLOBAL),
+            Rule(when(op="add", type=_HALVES, noftz=""), forbid="add of f16 or bf16 is written with .noftz"),
+            Rule(when(op=REDUCE_KINDS[1:], noftz="noftz"), forbid="noftz goes with add only"),
+            Rule(
+                when(op="add", type=tuple(t for t in _ALL_TYPES if t not in _HALVES), noftz="noftz"),
+                forbid="noftz goes with f16 and bf16 only",
+            ),
+        ),
+    ),
+    _reduce(
+        "cp.reduce.async.bulk",
+        f"spaces=shared::cluster.shared::cta {TO_BARRIER} op={'|'.join(REDUCE_KINDS)} type={'|'.join(_ALL_TYPES)}",
+        (_TO_SHARED, _FROM_SHARED, _SIZE, _BARRIER),
+        name="bulk.reduce.peer",
+        rules=PEER_TYPE_RULES,
+    ),
+    row("cp.async.bulk.commit_group", name="bulk.commit_group", family="bulk.group", section=_COPY + ".commit_group"),
+    row(
+        "cp.async.bulk.wait_group",
+        "read?=read",
+        (operand("groups", "immediate"),),
+        name="bulk.wait_group",
+        family="bulk.group",
+        section=_COPY + ".wait_group",
+    ),
+)
+
+DIMS = ("1d", "2d", "3d", "4d", "5d")
+LOAD_MODES = ("tile", "tile::gather4", "im2col", "im2col::w", "im2col::w::128")
+STORE_MODES = ("tile", "tile::scatter4", "im2col_no_offs")
+IM2COL_MODES = LOAD_MODES[2:]
+
+_DIM = f"dim={'|'.join(DIMS)}"
+_LOAD_MODE, _STORE_MODE = (f"mode?=({modes[0]})|{'|'.join(modes[1:])}" for modes in (LOAD_MODES, STORE_MODES))
+_TENSOR = operand("tensor", "tensor")
+_SOURCE = operand("source", "shared", bare=True)
+_OFFSETS = operand("offsets", "offsets", mode=IM2COL_MODES)
+_TENSOR_COPY = MOVE + "cp.async.bulk.tensor"
+
+_SHAPE_RULES = (
+    Rule(when(mode=(*IM2COL_MODES, "im2col_no_offs"), dim=DIMS[:2]), forbid="the im2col modes are for 3d to 5d"),
+    Rule(
+        when(mode=("tile::gather4", "tile::scatter4"), dim=("1d", *DIMS[2:])),
+        forbid="tile::gather4 and tile::scatter4 are 2d only",
+    ),
+)
+_SCATTER = Rule(when(mode="tile::scatter4"), Targets.TMA_FULL, (8, 6))
+
+TENSOR_FORMS = (
+    row(
+        "cp.async.bulk.tensor",
+        f"{_DIM} spaces=shared::cluster.global|shared::cta.global {_LOAD_MODE} {TO_BARRIER} {MULTICAST} "
+        f"cta_group?=cta_group::1|cta_group::2 {HINT}",
+        (
+            operand("destination", "shared", bare=True),
+            operand("tensor", "tensor", narrow=Narrow.NOT_CONSUMER),
+            operand("barrier", "shared", bare=True),
+            _OFFSETS,
+            MASK,
+            POLICY,
+        ),
+        name="load",
+        family="bulk.tensor.load",
+        section=_TENSOR_COPY,
+        rules=(
+            *_SHAPE_RULES,
+            CTA_IS_ALONE,
+            Rule(when(spaces="shared::cta.global"), since=(8, 6)),
+            Rule(when(mode=("tile::gather4", "im2col::w"), spaces="shared::cta.global"), Targets.FROM_100, (8, 6)),
+            Rule(when(mode=("tile::gather4", "im2col::w"), spaces="shared::cluster.global"), Targets.TMA_FULL, (8, 6)),
+            Rule(when(mode="im2col::w::128"), Targets.TMA_FULL, (8, 6)),
+            Rule(when(cta_group=("cta_group::1", "cta_group::2")), Targets.TMA_FULL, (8, 6)),
+        ),
+        executed="tile and im2col on NVIDIA H200, driver 580.159.04",
+    ),
+    row(
+        "cp.async.bulk.tensor",
+        f"{_DIM} spaces=global.shared::cta {_STORE_MODE} {TO_GROUP} {HINT}",
+        (_TENSOR, _SOURCE, POLICY),
+        name="store",
+        family="bulk.tensor.store",
+        section=_TENSOR_COPY,
+        rules=(*_SHAPE_RULES, _SCATTER),
+        executed="tile and im2col_no_offs on NVIDIA H200, driver 580.159.04",
+    ),
+    row(
+        "cp.reduce.async.bulk.tensor",
+        f"{_DIM} spaces=global.shared::cta op={'|'.join(REDUCE_KINDS)} {_STORE_MODE} {TO_GROUP} {HINT}",
+        (_TENSOR, _SOURCE, POLICY),
+        name="reduce",
+        family="bulk.tensor.reduce",
+        section=MOVE + "cp.reduce.async.bulk.tensor",
+        rules=(*_SHAPE_RULES, _SCATTER),
+        executed="tile on NVIDIA H200, driver 580.159.04",
+    ),
+    row(
+        "cp.async.bulk.prefetch.tensor",
+        f"{_DIM} level=L2 spaces=global {_LOAD_MODE} {HINT}",
+        (_TENSOR, _OFFSETS, POLICY),
+        name="prefetch",
+        family="bulk.tensor.prefetch",
+        section=MOVE + "cp.async.bulk.prefetch.tensor",
+        rules=(
+            *_SHAPE_RULES,
+            Rule(when(mode=("tile::gather4", "im2col::w", "im2col::w::128")), Targets.TMA_FULL, (8, 6)),
+        ),
+    ),
+)
+
+_THREAD_COPY = "cp.async"
+_BY_THREADS = MOVE + "cp.async"
+_VECTOR = "vector?=v2|v4"
+
+_cp_async = partial(row, family=_THREAD_COPY, section=_BY_THREADS, targets=Targets.FROM_80, since=(7, 0))
+
+LEGACY_FORMS = (
+    _cp_async(
+        "cp.async",
+        f"cache=ca|cg spaces=shared.global|shared::cta.global {HINT} prefetch?=L2::64B|L2::128B|L2::256B",
+        (
+            operand("destination", "shared"),
+            operand("source", "global"),
+            operand("size", "immediate", cache="ca", values=(4, 8, 16)),
+            operand("size", "immediate", cache="cg", values=(16,)),
+            operand("source_size", "b32 predicate", optional=True),
+            POLICY,
+        ),
+        rules=(
+            Rule((), since=(7, 5), given=("source_size",), predicate=True),
+            Rule(when(cache_hint="L2::cache_hint"), since=(7, 4)),
+            Rule(when(prefetch=("L2::64B", "L2::128B", "L2::256B")), since=(7, 4)),
+        ),
+    ),
+    *(
+        _cp_async(opcode, "", operands)
+        for opcode, operands in (
+            ("cp.async.commit_group", ()),
+            ("cp.async.wait_group", (operand("groups", "immediate"),)),
+            ("cp.async.wait_all", ()),
+        )
+    ),
+    row(
+        "cp.async.mbarrier.arrive",
+        "noinc?=noinc spaces?=(shared::cta)|shared type=b64",
+        by_space("barrier", ("shared", "shared::cta"), ""),
+        targets=Targets.FROM_80,
+        since=(7, 0),
+        rules=(Rule(when(spaces="shared::cta"), since=(7, 8)),),
+    ),
+    row(
+        "ld",
+        f"spaces=global nc=nc {_VECTOR} type=b32",
+        (
+            operand("value", "vector", vector=("v2", "v4"), written=True),
+            operand("value", "b32", vector="", written=True),
+            operand("source", "global"),
+        ),
+        name="ld.global.nc",
+        family=_THREAD_COPY,
+        section=MOVE + "ld.global.nc",
+        targets=Targets.ANY,
+        since=(3, 1),
+        partial=True,
+    ),
+    row(
+        "st",
+        f"spaces=shared {_VECTOR} type=b32",
+        (
+            operand("destination", "shared"),
+            operand("value", "vector", vector=("v2", "v4")),
+            operand("value", "b32", vector=""),
+        ),
+        name="st.shared",
+        family=_THREAD_COPY,
+        section=MOVE + "st",
+        targets=Targets.ANY,
+        since=(1, 0),
+        partial=True,
+    ),
+)

@@ -1,0 +1,243 @@
+"""Requests from plain data and back: dicts for JSON, the arrays of numpy, .npy files.
+
+A dict has the fields of the request, enums by number or name. An array has its shape and strides outermost first, as
+numpy has them; they are turned to modes innermost first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from enum import IntEnum
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final
+
+from cute_py.argument_checks import expect_having, expect_integer, expect_integers
+from cute_py.dtypes import as_dtype
+from cute_py.errors import FileFormatError, InvalidTypeError, InvalidValueError, given
+from cute_py.tma.descriptor.decode import decode
+from cute_py.tma.descriptor.encode import pack
+from cute_py.tma.descriptor.fields import MAP_BYTES
+from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType
+from cute_py.tma.descriptor.read import read_map
+from cute_py.tma.descriptor.request import (
+    ENUM_OF,
+    KINDS,
+    TensorMap,
+    TensorMapIm2col,
+    TensorMapIm2colWide,
+    TensorMapTiled,
+)
+
+_OPTIONAL: Final = frozenset(("element_strides", "interleave", "swizzle", "l2_promotion", "oob_fill", "mode"))
+
+
+def to_json(request: TensorMap) -> dict[str, Any]:
+    """A request as a dict that json.dumps takes: names of enum members, lists of integers.
+
+    A request with a residue also holds `map`, the hex of the 128 bytes that it was decoded from.
+
+    >>> to_json(TensorMapTiled(6, 4096, (64,), (), (64,)))["data_type"]
+    'FLOAT16'
+    """
+    expect_having(request, ("KIND", "FIELDS", "field_values"), "a request of a tensor map")
+    data: dict[str, Any] = {"kind": request.KIND}
+    for name, value in zip(request.FIELDS, request.field_values(), strict=True):
+        if isinstance(value, IntEnum):
+            value = value.name
+        data[name] = list(value) if isinstance(value, tuple) else value
+    if request.residue is not None:
+        original = type(request).restore(request.residue.fields, None)
+        data["map"] = (pack(original) ^ request.residue.bits).to_bytes(MAP_BYTES, "little").hex()
+    return data
+
+
+def from_json(data: Mapping[str, Any]) -> TensorMap:
+    """The request of a dict as `to_json` gives it; enums by number or name, the kind inferred if it is left out.
+
+    Raises:
+        InvalidTypeError: not a mapping, or a value of the wrong type.
+        InvalidValueError: an unknown kind, key or name, or a key that is missing.
+
+    >>> from_json({"data_type": "bfloat16", "global_address": 0, "global_dim": [64], "global_strides": [],
+    ...            "box_dim": [64]}).data_type
+    TensorMapDataType.BFLOAT16
+    """
+    if not isinstance(data, Mapping):
+        raise InvalidTypeError(f"a tensor map request must be a mapping, not {type(data).__name__}")
+    kind = expected_kind(data, "keys of a request", set(data), "map")
+    values: dict[str, Any] = {name: data[name] for name in kind.FIELDS if name in data}
+    for name, members in ENUM_OF.items():
+        if isinstance(values.get(name), str):
+            values[name] = member_named(members, name, values[name])
+    request: TensorMap = kind(**values)
+    if data.get("map") is not None:
+        found: TensorMap = decode(read_map(data["map"]))
+        if isinstance(request, TensorMapIm2colWide) and isinstance(found, TensorMapIm2col):
+            found = found.as_wide(request.mode)
+        if type(found) is type(request):
+            request = kind(**values, residue=found.residue)
+    return request
+
+
+def expected_kind(data: Mapping[str, Any], what: str, present: Set[Any], *more: str) -> type[TensorMap]:
+    """The kind of request that a mapping names, or that its keys belong to, if its keys are those of that kind.
+
+    Args:
+        what: the keys are, for the text of the error; present: those that count as given; more: that may be there too.
+    """
+    if "kind" in data:
+        name = data["kind"] if isinstance(data["kind"], str) else given(data["kind"])
+    elif "pixel_box_lower_corner_width" in data or "pixel_box_upper_corner_width" in data:
+        name = "im2col_wide"
+    else:
+        name = "im2col" if "pixel_box_lower_corner" in data or "channels_per_pixel" in data else "tiled"
+    kind = KINDS.get(name)
+    if kind is None:
+        raise InvalidValueError(f"unknown kind {given(data.get('kind'))}", {"known": ", ".join(KINDS)})
+    unknown = sorted(set(map(str, data)) - {*kind.FIELDS, "kind", *more})
+    missing = [name for name in kind.FIELDS if name not in present and name not in _OPTIONAL]
+    if unknown or missing:
+        facts = {"unknown": ", ".join(unknown) or "none", "missing": ", ".join(missing) or "none"}
+        raise InvalidValueError(f"{what} of kind {kind.KIND!r} do not match", facts)
+    return kind
+
+
+def member_named(members: type[IntEnum], name: str, text: str) -> IntEnum:
+    """The member of an enum by name, in any case; '128B' finds B128.
+
+    Raises:
+        InvalidValueError: no such member.
+
+    >>> member_named(cute.tma.TensorMapSwizzle, "swizzle", "128b").name
+    'B128'
+    """
+    key = text.strip().upper()
+    candidates = (key, f"B{key.removesuffix('B')}", f"PACKED_{key}", f"B{key}")
+    for candidate in candidates:
+        if candidate in members.__members__:
+            return members[candidate]
+    raise InvalidValueError(f"{name} = {text!r}; no such name", {"known": ", ".join(members.__members__)})
+
+
+MAX_AXES: Final = 64
+"""Axes of a numpy array, numpy 2; a tensor map of more than 5 is a request that breaks a rule."""
+
+# Reversed, so that the plain format wins: float32 is moved as FLOAT32, though its variants list it as well.
+_NATURAL: Final = {name: row.data_type for row in reversed(FORMATS) if row.code is not None for name in row.dtypes}
+
+
+def format_of(dtype: object) -> TensorMapDataType:
+    """The format that moves elements of a type unchanged (tfloat32 excepted, which rounds).
+
+    Args:
+        dtype: a numpy or ml_dtypes type, a `DType`, or a name.
+    Raises:
+        InvalidValueError: no format whose bits are known moves this type.
+        InvalidTypeError: not a type.
+
+    >>> format_of("float32"), format_of("float8_e4m3fn"), format_of("int16")
+    (TensorMapDataType.FLOAT32, TensorMapDataType.UINT8, TensorMapDataType.UINT16)
+    """
+    row = as_dtype(dtype)
+    found = _NATURAL.get(row.name)
+    if found is None:
+        raise InvalidValueError(
+            f"no tensor map format for elements of type {row.name}", {"known": ", ".join(sorted(_NATURAL))}
+        )
+    return found
+
+
+def request_of_array(
+    shape: Sequence[int],
+    dtype: object,
+    box: Sequence[int],
+    *,
+    strides: Sequence[int] | None = None,
+    address: int = 0,
+    **options: Any,
+) -> TensorMapTiled:
+    """The request for tiles of an array.
+
+    Args:
+        shape: elements, outermost first, as numpy has it.
+        dtype: as `format_of`.
+        box: elements, in the order of `shape`.
+        strides: bytes, in the order of `shape`; row-major and dense if left out.
+        address: bytes, of the first element.
+        options: further fields of `TensorMapTiled` (swizzle, interleave, ...), element_strides in its own order.
+    Returns:
+        modes ordered by stride, the smallest first; legal or not (`violations` tells). The stride of a mode of size 1
+        is never used, and is rounded up to 16 bytes.
+    Raises:
+        InvalidValueError: lengths differ, no axis has the stride of one element, a stride is negative.
+        InvalidTypeError: no integers.
+
+    >>> request_of_array((1024, 512), "float16", (128, 64), swizzle=3).global_strides
+    (1024,)
+    """
+    sizes, edges = expect_integers(shape, "shape"), expect_integers(box, "box")
+    given_steps = None if strides is None else expect_integers(strides, "strides")
+    axes = len(sizes) if given_steps is None else len(given_steps)
+    if not len(sizes) == len(edges) == axes or not 1 <= axes <= MAX_AXES:
+        raise InvalidValueError(
+            f"shape has {len(sizes)} axes, box {len(edges)}, strides {axes}; must be the same, and 1 to {MAX_AXES}"
+        )
+    unknown = [name for name in options if name not in TensorMapTiled.FIELDS]
+    if unknown:
+        raise InvalidValueError(f"a tiled tensor map has no field {unknown[0]!r}")
+    row = as_dtype(dtype)
+    width = row.numpy.itemsize
+    if given_steps is None:
+        dense = [width]
+        for size in sizes[:0:-1]:
+            dense.insert(0, dense[0] * size)
+        steps = expect_integers(dense, "strides of a dense array")
+    else:
+        steps = given_steps
+    if min(steps) < 0:
+        raise InvalidValueError(f"strides = {steps} bytes; must not be negative")
+    # An axis of size 1 has no meaningful stride; it goes outermost unless it is the one that is contiguous.
+    order = sorted(range(len(sizes)), key=lambda axis: (steps[axis] != width, sizes[axis] == 1, steps[axis], -axis))
+    if steps[order[0]] != width:
+        raise InvalidValueError(
+            f"no axis is contiguous: strides {steps} bytes, elements of {width} bytes",
+            hint="copy the array: numpy.ascontiguousarray(array)",
+        )
+    return TensorMapTiled(
+        format_of(row),
+        expect_integer(address, "address"),
+        tuple(sizes[axis] for axis in order),
+        tuple(steps[axis] if sizes[axis] != 1 else -(-steps[axis] // 16) * 16 for axis in order[1:]),
+        tuple(edges[axis] for axis in order),
+        **options,
+    )
+
+
+def request_of_npy(path: str | Path, box: Sequence[int], *, address: int = 0, **options: Any) -> TensorMapTiled:
+    """The request for tiles of the array in a .npy file; only its header is read.
+
+    Args:
+        path: the file.
+        box, address, options: as `request_of_array`.
+    Raises:
+        FileFormatError: not a .npy file, or one of Python objects.
+        As `request_of_array`.
+    """
+    if not isinstance(path, (str, PathLike)):
+        raise InvalidTypeError(f"a path of a .npy file must be a text or a path, got {given(path)}")
+    shape, dtype, strides = _npy_header(Path(path))
+    return request_of_array(shape, dtype, box, strides=strides, address=address, **options)
+
+
+def _npy_header(path: Path) -> tuple[tuple[int, ...], Any, tuple[int, ...]]:
+    """Shape, dtype and byte strides, from the header of a .npy file."""
+    import numpy
+
+    try:
+        array = numpy.lib.format.open_memmap(path, mode="r")
+    except OSError as problem:
+        raise FileFormatError(f"can't read {path}: {problem.strerror or problem}") from None
+    except Exception as problem:  # a broken header raises whatever the parser of Python literals does
+        raise FileFormatError(f"{path} is no .npy file of numbers", {"numpy": str(problem)}) from None
+    return array.shape, array.dtype, array.strides

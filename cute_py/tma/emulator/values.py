@@ -1,0 +1,141 @@
+"""What happens to the bytes of a row: the fill of what is outside, the rounding to tf32, and the eight reductions.
+
+    destination = destination OP source
+
+inc and dec are those of `atom`: inc counts up to the source and starts again at 0, dec counts down and starts again at
+the source. Floating-point sums are rounded to nearest even in the format itself (tf32: in float32). The two FTZ formats
+take denormal operands and give denormal results as zeros of their sign; the others keep denormals. A NaN comes out as
+one pattern in the formats of 16 and 32 bits; a float64 sum gives a NaN operand back as it is, the source's if both are
+one. min and max give the number when one operand is a NaN.
+
+All of it was measured on NVIDIA H200, driver 580.159.04.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cute_py.dtypes import as_dtype
+from cute_py.tma.descriptor.formats import TensorMapDataType, format_row
+from cute_py.tma.emulator.memory import Bytes
+
+_T = TensorMapDataType
+
+NAN_FILL: Final = 0x7FF7
+"""Every 16 bits of NaN fill, whatever the format."""
+
+TF32_NAN: Final = 0x7FFFE000
+"""What an in-bounds NaN becomes when it is rounded to tf32."""
+
+_TF32_DROPPED: Final = 13
+"""Bits of a float32's fraction that tf32 does not have."""
+
+
+def filled_rows(count: int, row_bytes: int, nan_fill: bool) -> Bytes:
+    """(count, row_bytes) bytes of what a load writes outside the tensor."""
+    rows = np.zeros((count, row_bytes), np.uint8)
+    if nan_fill:
+        rows[:, 0::2], rows[:, 1::2] = NAN_FILL & 0xFF, NAN_FILL >> 8
+    return rows
+
+
+def round_to_tf32(rows: Bytes) -> None:
+    """Round the float32 words of contiguous bytes to tf32 (10 bits of fraction), in place.
+
+    To nearest, ties to even. A NaN becomes 0x7FFFE000; what rounds past the largest number becomes infinity.
+    Denormals are not flushed.
+
+    >>> words = np.array([0x3F801000, 0x3F801001, 0x3F803000], np.uint32)
+    >>> round_to_tf32(words.view(np.uint8)); [hex(word) for word in words]
+    ['0x3f800000', '0x3f802000', '0x3f804000']
+    """
+    words = rows.reshape(-1).view(np.uint32)
+    nan = (words & 0x7FFFFFFF) > 0x7F800000
+    half = np.uint32((1 << (_TF32_DROPPED - 1)) - 1) + ((words >> np.uint32(_TF32_DROPPED)) & np.uint32(1))
+    rounded = (words + half) & np.uint32(~((1 << _TF32_DROPPED) - 1) & 0xFFFFFFFF)
+    words[...] = np.where(nan, np.uint32(TF32_NAN), rounded)
+
+
+REDUCTIONS: Final[dict[str, frozenset[TensorMapDataType]]] = {
+    "add": frozenset((_T.UINT32, _T.INT32, _T.UINT64, _T.FLOAT16, _T.BFLOAT16, _T.FLOAT32, _T.FLOAT64))
+    | {_T.FLOAT32_FTZ, _T.TFLOAT32, _T.TFLOAT32_FTZ},
+    **dict.fromkeys(("min", "max"), frozenset((_T.UINT32, _T.INT32, _T.UINT64, _T.INT64, _T.FLOAT16, _T.BFLOAT16))),
+    **dict.fromkeys(("inc", "dec"), frozenset((_T.UINT32,))),
+    **dict.fromkeys(("and", "or", "xor"), frozenset((_T.UINT32, _T.INT32, _T.UINT64))),
+}
+"""Reduction -> the element formats on which it executes; on the others it traps."""
+
+_INFINITY: Final = {_T.FLOAT16: 0x7C00, _T.BFLOAT16: 0x7F80}
+"""Format of 16 bits -> the pattern of infinity."""
+
+_NAN: Final = {2: 0x7FFF, 4: 0x7FFF_FFFF, 8: 0xFFF8_0000_0000_0000}
+"""Bytes of a format -> the NaN that its sums give."""
+
+_ON_INTEGERS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "add": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "inc": lambda old, new: np.where(old >= new, 0, old + 1).astype(old.dtype),
+    "dec": lambda old, new: np.where((old == 0) | (old > new), new, old - np.uint32(1)).astype(old.dtype),
+}
+
+
+def reduced(old: Bytes, new: Bytes, op: str, data_type: TensorMapDataType) -> Bytes:
+    """`old OP new`, elementwise.
+
+    Args:
+        old, new: (m, k) bytes, contiguous, whole elements.
+    Returns:
+        (m, k) bytes.
+    """
+    row = format_row(data_type)
+    kind = as_dtype(row.dtypes[0]).numpy
+    a, b = old.reshape(-1).view(kind), new.reshape(-1).view(kind)
+    if not row.is_float:
+        out = _ON_INTEGERS[op](a, b)
+    elif op != "add":
+        out = _small_float_order(a.view(np.uint16), b.view(np.uint16), op, _INFINITY[data_type])
+    elif data_type in (_T.FLOAT32_FTZ, _T.TFLOAT32_FTZ):
+        out = _flushed(_float_sum(_flushed(a), _flushed(b)))
+    else:
+        out = _float_sum(a, b)
+    return np.ascontiguousarray(out).view(np.uint8).reshape(old.shape)
+
+
+def _flushed(values: NDArray[Any]) -> NDArray[Any]:
+    """float32 with denormals as zeros of their sign."""
+    bits = values.view(np.uint32)
+    return np.where(bits & 0x7F800000, bits, bits & np.uint32(0x80000000)).view(np.float32)
+
+
+def _float_sum(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+    with np.errstate(all="ignore"):
+        total = old + new
+    kind = f"u{total.itemsize}"
+    bits: NDArray[Any] = total.view(kind)
+    bits[np.isnan(total)] = _NAN[total.itemsize]
+    if total.dtype == np.float64:
+        for operand in (old, new):
+            bits[np.isnan(operand)] = operand.view(kind)[np.isnan(operand)]
+    return bits
+
+
+def _small_float_order(old: NDArray[Any], new: NDArray[Any], op: str, infinity: int) -> NDArray[Any]:
+    """min or max of floats of 16 bits, which order as their bits do."""
+
+    def key(bits: NDArray[Any]) -> NDArray[Any]:
+        magnitude = (bits & 0x7FFF).astype(np.int32)
+        return np.where(bits & 0x8000, -magnitude - 1, magnitude)  # -0 is below +0
+
+    old_nan, new_nan = (old & 0x7FFF) > infinity, (new & 0x7FFF) > infinity
+    first = key(old) <= key(new) if op == "min" else key(old) >= key(new)
+    out = np.where((first & ~old_nan) | new_nan, old, new)
+    out[old_nan & new_nan] = _NAN[2]
+    return out

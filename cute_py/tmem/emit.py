@@ -1,0 +1,155 @@
+"""Texts of planned copies: a TIRx-like trace, and CUDA C++ with inline PTX; loops are unrolled, offsets are literal.
+
+A descriptor is encoded once and used again. The older planner (`compat="seed"`) keeps one for each shared buffer and
+(ldo, sdo, swizzle), encoded at the buffer; the newer one keeps one for each (ldo, sdo, swizzle), encoded at address 0,
+and writes the start address into it at each use.
+"""
+
+from __future__ import annotations
+
+from cute_py.argument_checks import expect, expect_expression
+from cute_py.errors import InvalidValueError, given
+from cute_py.ptx.render import mnemonic
+from cute_py.tmem.copy_async import CopyAsync
+from cute_py.tmem.matrix_descriptor import ADDRESS_MASK, START_MASK
+
+DESCRIPTOR = "cp_desc"
+
+SHARED_ADDRESS = """\
+__device__ __forceinline__ unsigned shared_address(const void* pointer) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
+}
+"""
+
+ENCODE = f"""\
+// `fields` is the descriptor at address 0; the start address goes to its bits 0-13, in 16-byte units.
+__device__ __forceinline__ unsigned long long encode_matrix_descriptor(unsigned address, unsigned long long fields) {{
+  return fields | ((address & 0x{ADDRESS_MASK:X}u) >> 4);
+}}
+"""
+
+ADD_OFFSET = """\
+// Adds to the low 32 bits alone: nothing carries into the upper half.
+__device__ __forceinline__ unsigned long long smem_desc_add_16B_offset(unsigned long long descriptor, unsigned offset) {
+  unsigned low = static_cast<unsigned>(descriptor) + offset;
+  return (descriptor & 0xFFFFFFFF00000000ull) | low;
+}
+"""
+
+REPLACE_START = f"""\
+__device__ __forceinline__ unsigned long long replace_start_address(unsigned long long descriptor, unsigned address) {{
+  return (descriptor & ~0x{START_MASK:X}ull) | ((address >> 4) & 0x{START_MASK:X}u);
+}}
+"""
+
+
+def _checked(copies: tuple[CopyAsync, ...]) -> tuple[CopyAsync, ...]:
+    return tuple([expect(copy, CopyAsync, "a copy") for copy in copies])
+
+
+def _cache_key(copy: CopyAsync) -> tuple[object, ...]:
+    """What a descriptor is kept under: the buffer (older planner only) and the fields."""
+    plan = copy.plan
+    return (copy.src.name if plan.compat == "seed" else "", plan.ldo, plan.sdo, plan.swizzle)
+
+
+def _encodings(copies: tuple[CopyAsync, ...]) -> dict[tuple[object, ...], tuple[str, CopyAsync]]:
+    """The descriptors that the copies need, in the order of first use: key -> (variable, the first copy with it)."""
+    found: dict[tuple[object, ...], tuple[str, CopyAsync]] = {}
+    for copy in copies:
+        variable = f"{DESCRIPTOR}_{len(found)}" if found else DESCRIPTOR
+        found.setdefault(_cache_key(copy), (variable, copy))
+    return found
+
+
+def _cp_mnemonic(copy: CopyAsync) -> str:
+    """The instruction of a copy, as in `tcgen05.cp.cta_group::1.32x128b.warpx4`."""
+    form = copy.plan.form
+    group = f"cta_group::{copy.plan.cta_group}"
+    return mnemonic("tcgen05.cp", cta_group=group, shape=form.shape, multicast=form.multicast)
+
+
+def ptx_line(copy: CopyAsync) -> str:
+    """The instruction with its two operands, as inline assembly has it."""
+    _checked((copy,))
+    return f"{_cp_mnemonic(copy)} [%0], %1;"
+
+
+def emit_tirx(*copies: CopyAsync) -> str:
+    """The trace of one or more copies. It has no commit and no wait: those are the caller's."""
+    held = _encodings(_checked(copies))
+    lines = []
+    for variable, first in held.values():
+        at = f"T.address_of({first.src.name}[0])" if first.plan.compat == "seed" else "0"
+        fields = f"{first.plan.ldo}, {first.plan.sdo}, {int(first.plan.swizzle)}"
+        lines.append(f"T.ptx.tcgen05.encode_matrix_descriptor({variable}.data, {at}, {fields})")
+    for copy in copies:
+        variable, form = held[_cache_key(copy)][0], copy.plan.form
+        address = f"{copy.dst.allocated_addr.name if copy.dst.allocated_addr else 'tmem_addr'}[0]"
+        multicast = f', multicast="{form.multicast}"' if form.multicast else ""
+        for tile in copy.plan.tiles:
+            taddr = f"{address} + {tile.taddr_offset}" if tile.taddr_offset else address
+            if copy.plan.compat == "seed":
+                lines.append(f"T.ptx.tcgen05.cp({taddr},")
+                lines.append(f"                 smem_desc_add_16B_offset({variable}[0], {tile.smem_offset}),")
+                lines.append(f'                 shape="{form.shape}", cta_group={copy.plan.cta_group}{multicast})')
+            else:
+                start = f"T.cvta_generic_to_shared({copy.src.name} + {tile.smem_offset * 16}) >> 4 & {START_MASK:#x}"
+                lines.append(f'T.ptx["{_cp_mnemonic(copy)}"]({taddr},')
+                lines.append(f"    {variable}[0] & ~{START_MASK:#x} | {start})")
+    return "\n".join(lines)
+
+
+def _function_name(copy: CopyAsync) -> str:
+    """The device function that issues the copy's instruction.
+
+    `tcgen05.cp.cta_group::1.32x128b.warpx4` becomes `tcgen05_cp_cta_group_1_32x128b_warpx4`.
+    """
+    return _cp_mnemonic(copy).replace("::", "_").replace(".", "_")
+
+
+def _cp_function(copy: CopyAsync) -> str:
+    """The device function with the inline PTX of one form."""
+    return (
+        f"__device__ __forceinline__ void {_function_name(copy)}(unsigned taddr, unsigned long long descriptor) {{\n"
+        f'  asm volatile("{ptx_line(copy)}" ::"r"(taddr), "l"(descriptor) : "memory");\n'
+        "}\n"
+    )
+
+
+def device_functions(*copies: CopyAsync) -> str:
+    """Every device function that the calls of these copies need, once each."""
+    compats = {copy.plan.compat for copy in _checked(copies)}
+    parts = [SHARED_ADDRESS, ENCODE]
+    parts += [ADD_OFFSET] if "seed" in compats else []
+    parts += [REPLACE_START] if compats - {"seed"} else []
+    parts += dict.fromkeys(_cp_function(copy) for copy in copies)
+    return "\n".join(parts)
+
+
+def emit_cuda(*copies: CopyAsync, taddr: str = "tmem_addr", indent: str = "") -> str:
+    """The statements that encode the descriptors and issue the copies, unrolled, in the order of issue.
+
+    Args:
+        taddr: the expression that holds the allocated tensor-memory address.
+        indent: put before each line.
+    """
+    held = _encodings(_checked(copies))
+    expect_expression(taddr, "taddr")
+    if expect(indent, str, "indent").strip(" \t"):
+        raise InvalidValueError(f"indent = {given(indent)}; must be blanks")
+    lines = []
+    for variable, first in held.values():
+        at = f"shared_address({first.src.name})" if first.plan.compat == "seed" else "0u"
+        value = f"0x{first.plan.descriptor():016X}ull"
+        lines.append(f"unsigned long long {variable} = encode_matrix_descriptor({at}, {value});")
+    for copy in copies:
+        variable = held[_cache_key(copy)][0]
+        for tile in copy.plan.tiles:
+            if copy.plan.compat == "seed":
+                descriptor = f"smem_desc_add_16B_offset({variable}, {tile.smem_offset}u)"
+            else:
+                source = f"shared_address({copy.src.name}) + {tile.smem_offset * 16}u"
+                descriptor = f"replace_start_address({variable}, {source})"
+            lines.append(f"{_function_name(copy)}({taddr} + 0x{tile.taddr_offset:X}u, {descriptor});")
+    return "\n".join(indent + line for line in lines) + "\n"

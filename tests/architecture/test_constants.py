@@ -1,0 +1,125 @@
+"""A fact of the hardware or the driver has one place: no other module has a constant or a comparison with its number.
+
+The numbers are those of facts that used to be in many places: 5 modes, clusters of 16 CTAs and units of 16 bytes, boxes
+of 256 elements, 2**20 transaction bytes, strides of 2**40 bytes. What else happens to be such a number has its reason
+here. The emulator has its own copy on purpose: it checks the encoder, and shares no rule with it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+from tests.architecture.test_layers import PACKAGE
+
+NUMBERS = {5, 16, 256, 1 << 20, 1 << 40}
+
+TABLES = {"cute_py.targets", "cute_py.tma.descriptor.limits", "cute_py.tma.descriptor.fields"}
+"""Where the facts are, and `cute_py.tma.emulator` with its own."""
+
+# Room and text -> why it is no fact of a table. A room is the package of the module, however deep.
+REASONS: dict[tuple[str, str], str] = {
+    ("atom", "bits == 16"): "bits of a type",
+    ("atom", "value.bits == 16"): "bits of a type",
+    ("atom", "values['VS'] == 16"): "elements that share a scale factor",
+    ("atom", "step <= n <= 256"): "columns of an MMA instruction",
+    ("atom", "swizzle.base != 5"): "bits of a swizzle that a descriptor has a number for",
+    ("cli", "MAX_TEXT = 1 << 20"): "characters that a command reads",
+    ("cli", "HEAD_BYTES = 1 << 20"): "bytes that are read of a stream to know what it is",
+    ("cli", "width <= 16"): "an element of at most one unit of 16 bytes",
+    ("copies", "REALIGNED_ROW = 256"): "bytes that one thread of the realigning kernel holds",
+    ("copies", "size < 16"): "the unit of a bulk copy in bytes",
+    ("copies", "split.size > 256"): "launches of one copy",
+    ("copies", "size == 16"): "the unit of a bulk copy in bytes",
+    ("copies", "SPARE_STREAMS = 16"): "streams that are kept",
+    ("copies", "MANY = 1 << 20"): "elements that a report compares",
+    ("draw", "BOXES = 16"): "boxes of a picture",
+    ("draw", "VISITED = 5"): "pixels of a picture",
+    ("draw", "MOST_LAYOUTS = 16"): "layouts of a picture",
+    ("draw", "UNIT = 16"): "bytes of a cell of a picture",
+    ("draw", "MOST_COLUMNS = 16"): "columns of a picture",
+    ("draw", "MOST_PAIRS = 1 << 20"): "pairs of a picture",
+    ("gpu", "1 <= per_block <= 16"): "tiles of a block",
+    ("gpu", "EDGE_THREADS = 256"): "threads of a block",
+    ("gpu", "SLOT_BYTES = 256"): "bytes of a map and its record, aligned",
+    ("gpu", "COUNTER_BYTES = 256"): "bytes of a counter, on lines of its own",
+    ("gpu", "1 <= stages <= 16"): "stages of a ring",
+    ("layout", "MAX_ACCESSES = 1 << 20"): "accesses that are listed",
+    ("layout", "_NODES_OF_AN_OPERATION = 5"): "nodes of an expression",
+    ("ptx", "bits == 16"): "bits of a type",
+    ("tensor", "MAX_CELLS = 1 << 20"): "cells of a printed table",
+    ("tma.atom", "UNIT = 16"): "bytes that one lane reads of a core matrix",
+    ("tma.descriptor", "_WIDTH = 16"): "columns of a text",
+    ("tma.descriptor", "most < 256"): "a number of a text that fits a byte",
+    ("tma.descriptor", "count != 16"): "16 numbers of a text, words of 32 or 64 bits",
+    ("tma.descriptor", "len(digits) == 16"): "hexadecimal digits of a word",
+    ("tma.descriptor", "base == 16"): "the base of a number in a text",
+    ("tma.dialect", "granule == 16"): "bytes of one vector load of threads",
+    ("tma.simulate", "UNIT = 16"): "the unit of a bulk copy in bytes, beside the emulator",
+    ("tmem", "align < 16"): "the alignment of a buffer in bytes",
+    ("tmem", "LANE_SHIFT = 16"): "bits below the lane of an address of tensor memory",
+    ("tmem", "UNIT_BYTES = 16"): "the unit of an offset in a matrix descriptor",
+    ("tmem", "SEED_LDO = 16"): "a leading offset that the hardware does not read",
+}
+
+
+def number(node: ast.expr) -> int | None:
+    """The integer that an expression of literals is, if it is one."""
+    if isinstance(node, ast.Constant):
+        return node.value if type(node.value) is int else None
+    if isinstance(node, ast.BinOp):
+        left, right = number(node.left), number(node.right)
+        if left is None or right is None or not 0 <= right < 100:
+            return None
+        known = {ast.LShift: int.__lshift__, ast.Mult: int.__mul__, ast.Pow: int.__pow__, ast.Sub: int.__sub__}
+        operation = known.get(type(node.op))
+        return None if operation is None else operation(left, right)
+    return None
+
+
+def facts(source: str) -> Counter[str]:
+    """The constants of a module and the comparisons in it that name one of the numbers, as text."""
+    tree = ast.parse(source)
+    found: Counter[str] = Counter()
+    for node in tree.body:
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None and number(node.value) in NUMBERS:
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            found[f"{ast.unparse(target)} = {ast.unparse(node.value)}"] += 1
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare) and any(number(side) in NUMBERS for side in (node.left, *node.comparators)):
+            found[ast.unparse(node)] += 1
+    return found
+
+
+def room(name: str) -> str:
+    """'gpu' of cute_py.gpu.kernels.ring, 'tma.atom' of cute_py.tma.atom.plan."""
+    parts = name.split(".")[1:-1]
+    return ".".join(parts[: 2 if parts[:1] == ["tma"] else 1])
+
+
+def facts_of(root: Path) -> set[tuple[str, str]]:
+    found = set()
+    for path in sorted(root.rglob("*.py")):
+        name = ".".join(path.relative_to(root.parent).with_suffix("").parts)
+        if name not in TABLES and room(name) != "tma.emulator":
+            found |= {(room(name), text) for text in facts(path.read_text())}
+    return found
+
+
+def test_each_fact_has_one_place() -> None:
+    assert facts_of(PACKAGE) - set(REASONS) == set(), "import it from the table, or give a reason here"
+
+
+def test_no_reason_is_left_over() -> None:
+    assert set(REASONS) - facts_of(PACKAGE) == set()
+    assert all(REASONS.values())
+
+
+def test_the_rule_can_fail(tmp_path: Path) -> None:
+    package = tmp_path / "pkg"
+    (package / "gpu").mkdir(parents=True)
+    (package / "gpu" / "box.py").write_text(
+        "MOST: int = 2**8\nLIMIT = 1 << 40\nOTHER = 255\ndef f(n):\n    return n < 4 or 1 <= n <= 5 or n == 'a'\n"
+    )
+    assert facts_of(package) == {("gpu", "MOST = 2 ** 8"), ("gpu", "LIMIT = 1 << 40"), ("gpu", "1 <= n <= 5")}
