@@ -19,7 +19,7 @@ from cute_py.errors import DeviceError
 from cute_py.targets import Version, version_text
 
 TIME_LIMIT_SECONDS = 120
-"""For one call of ptxas: malformed operands are known to crash it, and some to keep it busy for ever."""
+"""For one call of ptxas: malformed operands are known to crash it, others make it hang."""
 
 _PRELUDE = """.version {version}
 .target {arch}
@@ -73,7 +73,7 @@ def _run(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
 
 
 def assemble_module(source: str, arch: str) -> tuple[bool, str, bytes]:
-    """Assemble one whole PTX module: (accepted, ptxas's messages, the cubin or b'').
+    """Assemble one PTX module: (accepted, ptxas's messages, the cubin or b'').
 
     Raises:
         DeviceError: there is no ptxas.

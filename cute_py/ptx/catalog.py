@@ -33,7 +33,7 @@ ABSENT: dict[str, str] = {
 """Instruction names that the measured assembler refuses on every architecture, with the reason."""
 
 COMPLETE = ("tcgen05",)
-"""First words of which the table has every instruction that the measured assembler knows."""
+"""First parts of names of which the table has every instruction that the measured assembler knows."""
 
 _BY_NAME = {form.name: form for form in FORMS}
 _BY_OPCODE: dict[str, list[Form]] = {}
@@ -78,10 +78,7 @@ def form(name: str) -> Form:
     return _BY_NAME[key]
 
 
-def candidates(words: tuple[str, ...]) -> tuple[tuple[Form, ...], int]:
-    """The rows whose opcode is the longest beginning of `words`, and how many words the opcode takes."""
-    for length in range(min(len(words), _LONGEST), 0, -1):
-        found = _BY_OPCODE.get(".".join(words[:length]))
-        if found:
-            return tuple(found), length
-    return (), 0
+def candidates(parts: tuple[str, ...]) -> tuple[Form, ...]:
+    """The rows whose opcode is the longest beginning of the dotted name with these `parts`."""
+    names = (".".join(parts[:length]) for length in range(min(len(parts), _LONGEST), 0, -1))
+    return next((tuple(_BY_OPCODE[name]) for name in names if name in _BY_OPCODE), ())

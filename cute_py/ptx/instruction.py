@@ -1,8 +1,8 @@
 """The shape of one row of the instruction table: modifiers in slots, operands with classes, rules between them.
 
-A form is one instruction with all its optional modifiers. Its slots stand in the order in which the PTX ISA
-writes them; a slot holds at most one choice. Rules say which choices exclude each other, and which
-architecture and PTX version a combination needs. Nothing here computes a verdict: `check` does, from these rows.
+A form is one instruction with all its optional modifiers. Its slots follow the order of the PTX ISA; a slot
+holds at most one choice. Rules list the choices that exclude each other, and the architecture and PTX version that a
+combination needs. `check` computes the verdicts from these rows.
 
 The slots of a row are one line of text, near to the ISA's syntax line:
 
@@ -66,7 +66,7 @@ class OperandClass(enum.Enum):
     NEGATED = ("negated predicate", "!%p1")
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         return str(self.value[0])
 
     @property

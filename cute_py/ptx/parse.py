@@ -48,13 +48,13 @@ class Instruction:
     """A parsed instruction: predicate ('' if none), opcode and modifiers as one dotted name, operands.
 
     >>> found = parse_instruction("@%p1 cp.async.bulk.wait_group.read 0;")
-    >>> found.predicate, found.words, found.operands[0].value
+    >>> found.predicate, found.parts, found.operands[0].value
     ('@%p1', ('cp', 'async', 'bulk', 'wait_group', 'read'), 0)
     """
 
     text: str
     predicate: str
-    words: tuple[str, ...]
+    parts: tuple[str, ...]
     operands: tuple[WrittenOperand, ...]
 
 

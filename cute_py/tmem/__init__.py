@@ -33,9 +33,9 @@ from cute_py.tmem.axes import (
     wid_in_wg,
 )
 from cute_py.tmem.canonical import CanonicalOperand, Major, canonical_operand
-from cute_py.tmem.carry_out import S2TDescriptorView, get_copy_s2t_smem_desc, promised, read_back, run, run_pair
 from cute_py.tmem.convert import from_cute, from_cute_tmem, to_cute
-from cute_py.tmem.copy_async import (
+from cute_py.tmem.copy_plan import CopyPlan, MiddleLoop, Refusal, Tile, alloc_columns, check_columns, why_not_columns
+from cute_py.tmem.copy_request import (
     DISPATCHES,
     Buffer,
     BufferRegion,
@@ -47,10 +47,10 @@ from cute_py.tmem.copy_async import (
     copy_async,
     why_not,
 )
-from cute_py.tmem.copy_plan import CopyPlan, MiddleLoop, Refusal, Tile, alloc_columns, check_columns, why_not_columns
 from cute_py.tmem.cp_forms import COLUMNS, FORMS, LANES, CpForm, cp_form
 from cute_py.tmem.demonstration import Demonstration, demonstrate, demonstration_copy, dynamic_shared_bytes, emit_kernel
 from cute_py.tmem.emit import device_functions, emit_cuda, emit_tirx, ptx_line
+from cute_py.tmem.execute import S2TDescriptorView, get_copy_s2t_smem_desc, promised, read_back, run, run_pair
 from cute_py.tmem.iters import Iter
 from cute_py.tmem.matrix_descriptor import (
     DescriptorKind,
@@ -60,7 +60,7 @@ from cute_py.tmem.matrix_descriptor import (
     replace_start_address,
     smem_desc_add_16B_offset,
 )
-from cute_py.tmem.picture import picture
+from cute_py.tmem.memory_picture import picture
 from cute_py.tmem.planner import COMPATS, Side, plan_form
 from cute_py.tmem.swizzled_layout import (
     DATAPATHS,

@@ -29,11 +29,11 @@ from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.mbarrier import Mbarrier
 from cute_py.tmem.axes import TCol, TLane
-from cute_py.tmem.carry_out import read_back, run
-from cute_py.tmem.copy_async import Buffer, CopyAsync, TmemAllocation, copy_async
+from cute_py.tmem.copy_request import Buffer, CopyAsync, TmemAllocation, copy_async
 from cute_py.tmem.cp_forms import LANES
 from cute_py.tmem.emit import device_functions, emit_cuda, emit_tirx, ptx_line
-from cute_py.tmem.picture import picture
+from cute_py.tmem.execute import read_back, run
+from cute_py.tmem.memory_picture import picture
 from cute_py.tmem.tensor_memory import TensorMemory
 from cute_py.tmem.tile_layout import R, S
 

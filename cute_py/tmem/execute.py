@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_fields, expect_integer
 from cute_py.errors import CoordinateError, InvalidTypeError, TmemError, given
-from cute_py.tmem.copy_async import CopyAsync
 from cute_py.tmem.copy_plan import LANE_SHIFT, CopyPlan
+from cute_py.tmem.copy_request import CopyAsync
 from cute_py.tmem.cp_forms import COLUMNS, LANES
 from cute_py.tmem.matrix_descriptor import MatrixDescriptor, replace_start_address, smem_desc_add_16B_offset
 from cute_py.tmem.planner import Side
