@@ -15,7 +15,6 @@ from functools import partial
 
 from cute_py.ptx.instruction import MOVE, Narrow, Rule, by_space, operand, row, when
 from cute_py.targets import Targets
-from cute_py.tma.descriptor.request import REDUCTIONS
 
 HINT = "cache_hint?=L2::cache_hint"
 POLICY = operand("policy", "b64", cache_hint="L2::cache_hint")
@@ -52,7 +51,7 @@ REDUCE_TYPES_CLUSTER: dict[str, tuple[str, ...]] = {
 }
 """Reduction -> element types that it takes towards another CTA's shared memory: integers of 32 bits, and add of u64."""
 
-REDUCE_KINDS = REDUCTIONS
+REDUCE_KINDS = tuple(REDUCE_TYPES_GLOBAL)
 _ALL_TYPES = ("u32", "s32", "b32", "u64", "s64", "b64", "f16", "bf16", "f32", "f64")
 _HALVES = ("f16", "bf16")
 

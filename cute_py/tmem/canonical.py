@@ -21,7 +21,7 @@ import numpy
 from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_integer, record
-from cute_py.dtypes import as_dtype
+from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, TmemError, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
@@ -48,6 +48,13 @@ class Major(Enum):
 
     K = "K"
     MN = "MN"
+
+
+def as_major(major: Major | str) -> Major:
+    """The major, given as a member or by its name."""
+    if isinstance(major, str) and major.upper() in Major.__members__:
+        return Major[major.upper()]
+    return expect(major, Major, "major")
 
 
 @record
@@ -80,7 +87,7 @@ class CanonicalOperand:
         return MatrixDescriptor(start, self.leading, self.stride, self.swizzle, self.kind)
 
 
-def element_bits(layout: Layout | ComposedLayout, dtype: object) -> NDArray[numpy.int64]:
+def element_bits(layout: Layout | ComposedLayout, dtype: DTypeLike) -> NDArray[numpy.int64]:
     """Position in bits of every element of a rank-2 shared layout: int64 of shape (size<0>, size<1>)."""
     shape = mode_shape(layout)
     if len(shape) != 2:
@@ -95,11 +102,11 @@ def element_bits(layout: Layout | ComposedLayout, dtype: object) -> NDArray[nump
 
 def canonical_operand(
     layout: Layout | ComposedLayout,
-    dtype: object,
+    dtype: DTypeLike,
     *,
-    kind: DescriptorKind = DescriptorKind.TCGEN05,
-    major: Major | None = None,
-    swizzle: SmemSwizzle | None = None,
+    kind: DescriptorKind | str = DescriptorKind.TCGEN05,
+    major: Major | str | None = None,
+    swizzle: SmemSwizzle | int | str | None = None,
 ) -> CanonicalOperand:
     """The canonical form, and so the descriptors, of a CuTe layout of an operand tile (MN, K).
 
@@ -120,14 +127,12 @@ def canonical_operand(
     if not isinstance(layout, (Layout, ComposedLayout)):
         raise InvalidTypeError(f"expected a Layout or a ComposedLayout, got {type(layout).__name__} {given(layout)}")
     kind = as_kind(kind)
-    if major is not None:
-        expect(major, Major, "major")
-    if swizzle is not None:
-        swizzle = as_swizzle(swizzle)
+    majors = list(Major) if major is None else [as_major(major)]
+    swizzles = list(SWIZZLE_CODES[kind]) if swizzle is None else [as_swizzle(swizzle)]
     addresses = element_bits(layout, dtype)
     tried: dict[str, object] = {}
-    for one in [major] if major else list(Major):
-        for mode in [swizzle] if swizzle is not None else list(SWIZZLE_CODES[kind]):
+    for one in majors:
+        for mode in swizzles:
             try:
                 return canonical_form(addresses, as_dtype(dtype).bits, one, mode, kind)
             except TmemError as error:
@@ -147,7 +152,7 @@ def canonical_form(
         TmemError: the tile does not have it, and why.
     """
     if 128 % bits:
-        raise TmemError(f"elements of {bits} bits; 16 bytes hold no whole number of them")
+        raise TmemError(f"elements of {bits} bits; 16 bytes must hold a whole number of them")
     if swizzle not in SWIZZLE_CODES[kind]:
         raise TmemError(f"swizzle {swizzle.name} has no code in a {kind.value} descriptor")
     if major is Major.K and swizzle is SmemSwizzle.B128_ATOM32:

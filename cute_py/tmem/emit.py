@@ -47,15 +47,18 @@ def _checked(copies: tuple[CopyAsync, ...]) -> tuple[CopyAsync, ...]:
     return tuple([expect(copy, CopyAsync, "a copy") for copy in copies])
 
 
-def _cache_key(copy: CopyAsync) -> tuple[object, ...]:
+Key = tuple[str, int, int, int]
+
+
+def _cache_key(copy: CopyAsync) -> Key:
     """What a descriptor is kept under: the buffer (older planner only) and the fields."""
     plan = copy.plan
     return (copy.src.name if plan.compat == "seed" else "", plan.ldo, plan.sdo, plan.swizzle)
 
 
-def _encodings(copies: tuple[CopyAsync, ...]) -> dict[tuple[object, ...], tuple[str, CopyAsync]]:
+def _encodings(copies: tuple[CopyAsync, ...]) -> dict[Key, tuple[str, CopyAsync]]:
     """The descriptors that the copies need, in the order of first use: key -> (variable, the first copy with it)."""
-    found: dict[tuple[object, ...], tuple[str, CopyAsync]] = {}
+    found: dict[Key, tuple[str, CopyAsync]] = {}
     for copy in copies:
         variable = f"{DESCRIPTOR}_{len(found)}" if found else DESCRIPTOR
         found.setdefault(_cache_key(copy), (variable, copy))

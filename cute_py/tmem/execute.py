@@ -1,18 +1,17 @@
-"""Carry out a planned copy in the emulator, and say what its layouts promise, so that the two can be compared.
+"""Execute a planned copy in the emulator, and compute from its layouts what it must write, to compare the two.
 
 `run` issues every instruction of a plan as a kernel would: descriptor of the buffer, 16-byte offset added, address of
-the tile. `promised` computes from the two layouts alone which shared byte belongs in which byte of tensor memory.
+the tile. `expected_tmem` computes from the two layouts alone which shared byte belongs in which byte of tensor memory.
 
-get_copy_s2t_smem_desc is the shared side of a copy as a view of matrix descriptors, one for each instruction: it stands
-in the place of the shared tensor of such a copy, which does not read a pointer. A TMA partition whose result is such a
-view says so in bit 12 of its flags.
+get_copy_s2t_smem_desc is the shared side of a copy as a view of matrix descriptors, one for each instruction: it takes
+the place of the shared tensor of such a copy, which does not read a pointer. A TMA partition whose result is such a
+view has bit 12 of its flags set.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy
 from numpy.typing import NDArray
@@ -94,13 +93,17 @@ def read_back(tmem: TensorMemory, taddr: int, n_cols: int) -> NDArray[numpy.uint
 
 
 def run_pair(
-    copy: CopyAsync, tmems: tuple[TensorMemory, TensorMemory], taddr: int, smems: tuple[Any, Any], smem_address: int
+    copy: CopyAsync,
+    tmems: Sequence[TensorMemory],
+    taddr: int,
+    smems: Sequence[NDArray[numpy.uint8]],
+    smem_address: int,
 ) -> None:
     """cta_group::2: each CTA of the pair copies its own shared memory to its own tensor memory, at the same offsets."""
     expect(copy, CopyAsync, "a copy")
     if copy.plan.cta_group != 2:
         raise TmemError("a pair of CTAs copies with cta_group::2; the plan has cta_group::1")
-    for name, pair in (("tmems", tmems), ("smems", smems)):
+    for name, pair in {"tmems": tmems, "smems": smems}.items():
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise InvalidTypeError(f"{name} must be the two of a pair of CTAs, got {given(pair)}")
     for tmem, smem in zip(tmems, smems, strict=True):
@@ -114,10 +117,10 @@ def _cut(side: Side) -> TileLayout | ComposeLayout:
     return cut
 
 
-def promised(smem: Side, tmem: Side, bits: int, smem_address: int) -> NDArray[numpy.int64]:
+def expected_tmem(smem: Side, tmem: Side, bits: int, smem_address: int) -> NDArray[numpy.int64]:
     """Which shared byte belongs in which byte of tensor memory: int64 of shape (128, 512, 4), -1 where none.
 
-    Computed element by element from the layouts. Elements of less than a byte must come in whole bytes.
+    Computed element by element from the layouts. Elements of less than a byte must fill bytes.
 
     Raises:
         TmemError: the layouts put two elements of different bytes into one byte, or leave tensor memory.

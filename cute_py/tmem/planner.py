@@ -13,7 +13,7 @@ Two instructions that write the same cell of tensor memory would leave the one t
 elements in one place, and no copy can be right.
 
 Source: semantics measured on apache-tvm 0.27.0 and on the version before it (`compat`); the rules beyond it (one
-element for each cell, shared-memory reach, whole bytes) are ours, and refuse what would be copied wrongly.
+element for each cell, shared-memory reach, complete bytes) are ours, and refuse what would be copied wrongly.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _in_one_order(source: TileLayout, target: TileLayout) -> tuple[Row, Row]:
 
 
 def _repeats(row: Row) -> list[int]:
-    """Sizes of the stretches between iters of stride 0, with those iters' extents."""
+    """Sizes of the contiguous ranges between iters of stride 0, with those iters' extents."""
     sequence: list[int] = []
     for repeated, group in itertools.groupby(row, lambda it: it.stride == 0):
         extents = [it.extent for it in group]
@@ -305,7 +305,7 @@ def _leading(form: CpForm, columns: Row, swizzle: SmemSwizzle, bits: int) -> int
     unit = 128 // bits
     shape = (form.bits // 128, unit)
     units, elements = (
-        canonicalize(run) for run in _runs(columns, shape, "unit", "one row is no whole units of 16 bytes")
+        canonicalize(run) for run in _runs(columns, shape, "unit", "one row is not made of units of 16 bytes")
     )
     if elements != (Iter(unit, 1, "m"),) or len(units) != 1:
         has = [*units, *elements]

@@ -20,17 +20,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TypeVar
+
+import numpy
+from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_fields, expect_integer, expect_integers
-from cute_py.dtypes import as_dtype
-from cute_py.errors import LayoutError, given
+from cute_py.dtypes import DTypeLike, as_dtype
+from cute_py.errors import InvalidTypeError, LayoutError, given
 from cute_py.tmem.axes import Axis, TCol, TLane, axis_name
+from cute_py.tmem.iters import Row
 from cute_py.tmem.tile_layout import Region, S, TileLayout
 
-if TYPE_CHECKING:
-    import numpy
-
+Place = TypeVar("Place", int, NDArray[numpy.int64])
 
 MAX_BITS = 20
 """Of each of the three counts, so that places stay within 64 bits; the hardware's are at most 5."""
@@ -79,13 +81,15 @@ class ComposeLayout:
         return f"ComposeLayout({self.per_element}, {self.swizzle_len}, {self.atom_len}, {self.tile!r}{tail})"
 
     @property
-    def replica(self) -> tuple[object, ...]:
+    def replica(self) -> Row:
         return self.tile.replica
 
-    def swizzle(self, place: Any) -> Any:
+    def swizzle(self, place: Place) -> Place:
         """The swizzled place of an int, or of every entry of an integer array, in elements."""
-        if getattr(getattr(place, "dtype", None), "kind", "") not in ("i", "u"):
+        if not isinstance(place, numpy.ndarray):
             place = expect_integer(place, "a place")
+        elif place.dtype.kind not in "iu":
+            raise InvalidTypeError(f"a place must be an integer, got ndarray {given(place)}")
         units = place >> self.per_element
         bits = (1 << self.swizzle_len) - 1
         if self.swizzle_inner:
@@ -107,19 +111,17 @@ class ComposeLayout:
         """The place of one element in linear memory, in elements; the arguments are those of `TileLayout.apply`."""
         return {"m": self.swizzle(self.tile.apply(coord, *more, shape=shape).get("m", 0))}
 
-    def positions(self, axis: Axis | str = "m") -> numpy.ndarray[Any, numpy.dtype[numpy.int64]]:
+    def positions(self, axis: Axis | str = "m") -> NDArray[numpy.int64]:
         """The place of every element, in row-major order: int64 of shape (size,)."""
         placed = self.tile.positions(axis)
-        swizzled: numpy.ndarray[Any, numpy.dtype[numpy.int64]] = (
-            self.swizzle(placed) if axis_name(axis) == "m" else placed
-        )
-        return swizzled
+        return self.swizzle(placed) if axis_name(axis) == "m" else placed
 
     def canonicalize(self) -> ComposeLayout:
         return replace(self, tile=self.tile.canonicalize())
 
     def slice(self, shape: Sequence[int], region: Region) -> ComposeLayout | None:
-        """The layout of a region: the tile is cut, the swizzle stays on the whole memory. None as for TileLayout."""
+        """The layout of a region: the tile is cut, the swizzle still counts from the start of memory. None as for
+        TileLayout."""
         part = self.tile.slice(shape, region)
         return None if part is None else replace(self, tile=part)
 
@@ -138,10 +140,10 @@ ROW_BYTES: tuple[int, ...] = (16, 32, 64, 128)
 """Bytes in one row of an atom, by swizzle mode: 0 none, 1 32B, 2 64B, 3 128B."""
 
 
-def _unit_elements(dtype: object) -> int:
+def _unit_elements(dtype: DTypeLike) -> int:
     row = as_dtype(dtype)
     if 128 % row.bits:
-        raise LayoutError(f"{row.name} has {row.bits} bits; 16 bytes hold no whole power of two of them")
+        raise LayoutError(f"{row.name} has {row.bits} bits; 16 bytes hold no power of two of them")
     return 128 // row.bits
 
 
@@ -151,7 +153,7 @@ def _row_bytes(swizzle: int) -> int:
     return ROW_BYTES[swizzle]
 
 
-def mma_atom_layout(dtype: object, swizzle: int) -> ComposeLayout:
+def mma_atom_layout(dtype: DTypeLike, swizzle: int) -> ComposeLayout:
     """One swizzle atom: 8 rows of 16, 32, 64 or 128 bytes, in elements.
 
     >>> mma_atom_layout("bfloat16", 3)
@@ -162,11 +164,11 @@ def mma_atom_layout(dtype: object, swizzle: int) -> ComposeLayout:
     return ComposeLayout(int(math.log2(units)), swizzle, 3, S[ATOM_ROWS * row : 1])
 
 
-def mma_shared_layout(dtype: object, swizzle: int, shape: Sequence[int]) -> Layout:
+def mma_shared_layout(dtype: DTypeLike, swizzle: int, shape: Sequence[int]) -> Layout:
     """A row-major (K-major) operand tile in shared memory: atoms below one another first, then side by side.
 
     Args:
-        shape: (..., rows, columns) in elements; leading extents are whole tiles one after another.
+        shape: (..., rows, columns) in elements; leading extents are tiles one after another.
     Raises:
         LayoutError: the columns are no multiple of a row of the atom, or a swizzled tile's rows no multiple of 8.
 
