@@ -199,6 +199,9 @@ class ParsedInstruction:
     errors: tuple[str, ...]
     requirements: tuple[Requirement, ...]
 
+    def __repr__(self) -> str:
+        return f"examine({self.text!r})"
+
     def min_version(self, arch: str) -> Version | None:
         """The first `.version` with which it assembles for `arch`; None if none does."""
         target = architecture(arch)

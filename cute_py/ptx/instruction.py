@@ -179,6 +179,9 @@ class Form:
     executed: str = "not executed"
     partial: bool = False
 
+    def __repr__(self) -> str:
+        return f"form({self.name!r})"
+
     def slot(self, name: str) -> Slot | None:
         """The slot of that name, or None."""
         return next((slot for slot in self.slots if slot.name == name), None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
+import warnings
 from dataclasses import dataclass
 
 from cute_py.argument_checks import expect_fields, expect_integer, is_integer, record
@@ -18,6 +19,14 @@ from cute_py.tmem.cp_forms import COLUMNS, LANES, CpForm
 from cute_py.tmem.matrix_descriptor import SmemSwizzle, encode_matrix_descriptor
 
 LANE_SHIFT = 16
+
+
+def as_compat(compat: str) -> str:
+    """The planner of that name; "seed" is the former name of "reference", and warns."""
+    if compat != "seed":
+        return compat
+    warnings.warn('compat="seed" is compat="reference"; the old name ends with the next release', DeprecationWarning, 4)
+    return "reference"
 
 
 Refusal = Diagnostic
@@ -78,11 +87,12 @@ class CopyPlan:
     smem_offset: int
     taddr_offset: int
     cta_group: int = 1
-    compat: str = "seed"
+    compat: str = "reference"
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         expect_fields(self)
+        object.__setattr__(self, "compat", as_compat(self.compat))
         if self.bits not in (4, 8, 16, 32):
             raise TmemError(f"elements of {self.bits} bits; must be 4, 8, 16 or 32")
         if any(loop.extent < 1 for loop in self.middle) or self.count > MAX_INSTRUCTIONS:

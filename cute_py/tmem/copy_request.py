@@ -10,13 +10,13 @@ Source: the reference page of copy_async -> tcgen05_cp (variant, priority, predi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
-from cute_py.argument_checks import expect, expect_integer, expect_integers, expect_name, record
+from cute_py.argument_checks import expect, expect_fields, expect_integer, expect_integers, expect_name, record
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, TmemError, given
-from cute_py.tmem.copy_plan import CopyPlan, check_columns
+from cute_py.tmem.copy_plan import CopyPlan, as_compat, check_columns
 from cute_py.tmem.cp_forms import FORMS, CpForm, cp_form
 from cute_py.tmem.planner import COMPATS, Side, candidates, plan_form
 from cute_py.tmem.swizzled_layout import ComposeLayout, Layout
@@ -86,8 +86,8 @@ class Buffer:
         if align < 16 or align & (align - 1):
             raise InvalidValueError(f"align = {align} bytes; must be a power of two, at least 16")
         values = (name, extents, as_dtype(dtype), scope, layout, allocated_addr, align)
-        for field, value in zip(fields(self), values, strict=True):
-            object.__setattr__(self, field.name, value)
+        for one, value in zip(fields(self), values, strict=True):
+            object.__setattr__(self, one.name, value)
 
     def __getitem__(self, key: slice | tuple[slice, ...]) -> BufferRegion:
         """A region: one slice for each dimension, without a step; open ends are those of the shape."""
@@ -117,7 +117,7 @@ class BufferRegion:
         return f"{self.buffer.name}[{', '.join(f'{begin}:{end}' for begin, end in self.region)}]"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class CopyRequest:
     """A copy as it is asked for.
 
@@ -136,9 +136,13 @@ class CopyRequest:
     cta_group: int = 1
     shape: str | None = None
     multicast: str | None = None
-    compat: str = "seed"
+    compat: str = "reference"
     ldo: int | None = None
     decompress: str | None = None
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+        object.__setattr__(self, "compat", as_compat(self.compat))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +150,7 @@ class Predicate:
     """A condition of a dispatch: `check` gives the reason why it does not hold, or None."""
 
     name: str
-    check: Callable[[CopyRequest], str | None]
+    check: Callable[[CopyRequest], str | None] = field(repr=False)
 
 
 @record
@@ -175,6 +179,10 @@ class CopyAsync:
     def dst(self) -> Buffer:
         return self.request.dst.buffer
 
+    def __repr__(self) -> str:
+        issued = f"{self.plan.count} x tcgen05.cp.{self.plan.form.name}"
+        return f"<CopyAsync {self.request.src} -> {self.request.dst}: {issued}>"
+
     def explain(self) -> str:
         return f"{self.request.src} -> {self.request.dst}\n{self.plan.explain()}"
 
@@ -187,7 +195,7 @@ def _is_valid_smem_tmem_copy(request: CopyRequest) -> str | None:
         return "both buffers must have layouts"
     if dst.allocated_addr is None:
         return "tmem buffer must have allocated_addr"
-    if request.compat == "seed":
+    if request.compat == "reference":
         return _router(dst.layout)
     return None
 
@@ -291,7 +299,7 @@ def copy_async(dst: BufferRegion | Buffer, src: BufferRegion | Buffer, **setting
     >>> copy.plan.ldo, copy.plan.sdo, int(copy.plan.swizzle), copy.plan.count
     (16, 8, 0, 1)
     """
-    unknown = set(settings) - {field.name for field in fields(CopyRequest)}
+    unknown = set(settings) - {one.name for one in fields(CopyRequest)}
     if unknown:
         raise InvalidTypeError(f"a copy has no setting {', '.join(sorted(unknown))}")
     request = CopyRequest(_region(dst), _region(src), **settings)  # type: ignore[arg-type]

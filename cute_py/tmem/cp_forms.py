@@ -52,6 +52,9 @@ class CpForm:
                 f"its lanes hold, at most {LANES} with its copies"
             )
 
+    def __repr__(self) -> str:
+        return f"cp_form({self.shape!r}, {self.multicast!r})"
+
     @property
     def name(self) -> str:
         """`32x128b.warpx4`: the modifiers of the instruction."""

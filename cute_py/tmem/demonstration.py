@@ -173,7 +173,7 @@ class Demonstration:
 
     copy: CopyAsync
     tmem: TensorMemory
-    readback: NDArray[numpy.uint32] = field(compare=False)
+    readback: NDArray[numpy.uint32] = field(compare=False, repr=False)
 
     @property
     def picture(self) -> str:
@@ -196,9 +196,9 @@ class Demonstration:
     def kernel(self) -> str:
         return emit_kernel(self.copy)
 
-    def __str__(self) -> str:
-        parts = [self.copy.explain(), self.tirx, self.ptx, self.picture]
-        return "\n\n".join(parts)
+    def explain(self) -> str:
+        """The plan, the trace, the PTX and the picture."""
+        return "\n\n".join([self.copy.explain(), self.tirx, self.ptx, self.picture])
 
 
 def demonstration_copy(n_cols: int = 32, cta_group: int = 1) -> CopyAsync:

@@ -30,6 +30,7 @@ from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, LayoutError, given
 from cute_py.tmem.axes import Axis, TCol, TLane, axis_name
 from cute_py.tmem.iters import Row
+from cute_py.tmem.matrix_descriptor import SmemSwizzle, as_swizzle
 from cute_py.tmem.tile_layout import Region, S, TileLayout
 
 Place = TypeVar("Place", int, NDArray[numpy.int64])
@@ -42,18 +43,19 @@ MAX_BITS = 20
 class ComposeLayout:
     """`tile` in elements on the axis `m`, then the swizzle.
 
-    Args:
-        per_element: log2 of the elements in one 16-byte unit.
-        swizzle_len: bits that are XORed: 0 none, 1 for rows of 32 bytes, 2 for 64, 3 for 128.
-        atom_len: distance between the two groups of bits; 3 in every layout of the hardware.
-        tile: the layout in front.
-        swizzle_inner: False for the mirrored function.
-    Raises:
-        LayoutError: a count is negative, the groups of bits overlap, or the tile has other axes than `m`.
+        Args:
+            per_element: log2 of the elements in one 16-byte unit.
+            swizzle_len: bits that are XORed: 0 none, 1 for rows of 32 bytes, 2 for 64, 3 for 128.
+            atom_len: distance between the two groups of bits; 3 in every layout of the hardware.
+            tile: the layout in front.
+            swizzle_inner: False for the mirrored function.
+        Raises:
+            LayoutError: a count is negative, the groups of bits overlap, or the tile has other axes than `m`.
 
-    >>> from cute_py.tmem.tile_layout import S
-    >>> ComposeLayout(3, 3, 3, S[8, 64]).apply((1, 0), (8, 64))    # row 1 of 128-byte rows starts in unit 1
-    {'m': 72}
+        >>> from cute_py.tmem.matrix_descriptor import SmemSwizzle, as_swizzle
+    from cute_py.tmem.tile_layout import S
+        >>> ComposeLayout(3, 3, 3, S[8, 64]).apply((1, 0), (8, 64))    # row 1 of 128-byte rows starts in unit 1
+        {'m': 72}
     """
 
     per_element: int
@@ -136,9 +138,6 @@ Layout = TileLayout | ComposeLayout
 ATOM_ROWS = 8
 """Rows of one swizzle atom."""
 
-ROW_BYTES: tuple[int, ...] = (16, 32, 64, 128)
-"""Bytes in one row of an atom, by swizzle mode: 0 none, 1 32B, 2 64B, 3 128B."""
-
 
 def _unit_elements(dtype: DTypeLike) -> int:
     row = as_dtype(dtype)
@@ -147,24 +146,25 @@ def _unit_elements(dtype: DTypeLike) -> int:
     return 128 // row.bits
 
 
-def _row_bytes(swizzle: int) -> int:
-    if expect_integer(swizzle, "a swizzle mode") not in range(len(ROW_BYTES)):
-        raise LayoutError(f"swizzle mode {swizzle}; must be 0 (none), 1 (32 bytes), 2 (64 bytes) or 3 (128 bytes)")
-    return ROW_BYTES[swizzle]
+def _mode(swizzle: SmemSwizzle | int | str) -> SmemSwizzle:
+    mode = as_swizzle(swizzle) if isinstance(swizzle, str) else expect_integer(swizzle, "a swizzle mode")
+    if not 0 <= mode <= SmemSwizzle.B128:
+        raise LayoutError(f"swizzle mode {int(mode)}; must be 0 (none), 1 (32 bytes), 2 (64 bytes) or 3 (128 bytes)")
+    return SmemSwizzle(mode)
 
 
-def mma_atom_layout(dtype: DTypeLike, swizzle: int) -> ComposeLayout:
+def mma_atom_layout(dtype: DTypeLike, swizzle: SmemSwizzle | int | str) -> ComposeLayout:
     """One swizzle atom: 8 rows of 16, 32, 64 or 128 bytes, in elements.
 
     >>> mma_atom_layout("bfloat16", 3)
     ComposeLayout(3, 3, 3, S[512 : 1])
     """
-    units = _unit_elements(dtype)
-    row = _row_bytes(swizzle) // 16 * units
-    return ComposeLayout(int(math.log2(units)), swizzle, 3, S[ATOM_ROWS * row : 1])
+    units, mode = _unit_elements(dtype), _mode(swizzle)
+    row = mode.row_bytes // 16 * units
+    return ComposeLayout(int(math.log2(units)), int(mode), 3, S[ATOM_ROWS * row : 1])
 
 
-def mma_shared_layout(dtype: DTypeLike, swizzle: int, shape: Sequence[int]) -> Layout:
+def mma_shared_layout(dtype: DTypeLike, swizzle: SmemSwizzle | int | str, shape: Sequence[int]) -> Layout:
     """A row-major (K-major) operand tile in shared memory: atoms below one another first, then side by side.
 
     Args:
@@ -177,22 +177,22 @@ def mma_shared_layout(dtype: DTypeLike, swizzle: int, shape: Sequence[int]) -> L
     >>> mma_shared_layout("float32", 0, (128, 32))
     S[(128, 8, 4) : (4, 512, 1)]
     """
-    units = _unit_elements(dtype)
-    width = _row_bytes(swizzle) // 16 * units
+    units, mode = _unit_elements(dtype), _mode(swizzle)
+    width = mode.row_bytes // 16 * units
     extents = expect_integers(shape, "shape")
     if len(extents) < 2 or min(extents) < 1:
         raise LayoutError(f"shape {extents}; must be (..., rows, columns), each at least 1")
     *lead, rows, columns = extents
     if columns % width:
         raise LayoutError(
-            f"columns = {columns}; must be a multiple of {width} elements ({_row_bytes(swizzle)} bytes, "
-            f"one row of the atom of swizzle mode {swizzle})"
+            f"columns = {columns}; must be a multiple of {width} elements ({mode.row_bytes} bytes, "
+            f"one row of the atom of swizzle mode {int(mode)})"
         )
-    if swizzle and rows % ATOM_ROWS:
+    if mode and rows % ATOM_ROWS:
         raise LayoutError(f"rows = {rows}; must be a multiple of {ATOM_ROWS}, the rows of a swizzle atom")
     blocks = columns // width
     tile = S[(math.prod(lead), rows, blocks, width) : (rows * columns, width, rows * width, 1)].canonicalize()
-    return ComposeLayout(int(math.log2(units)), swizzle, 3, tile) if swizzle else tile
+    return ComposeLayout(int(math.log2(units)), int(mode), 3, tile) if mode else tile
 
 
 _FULL, _SCATTERED, _HALVES, _QUARTERS = "full", "scattered", "halves", "quarters"

@@ -182,6 +182,9 @@ class TensorMemory:
         self._may_allocate = True
         self._cta_group = 0
 
+    def __repr__(self) -> str:
+        return f"<TensorMemory, {sum(self._allocated.values())} of {COLUMNS} columns allocated>"
+
     # -- allocation --------------------------------------------------------------------------------------------------
 
     def alloc(self, n_cols: int, cta_group: int = 1) -> int:
