@@ -23,7 +23,7 @@ LANE_SHIFT = 16
 
 def as_compat(compat: str) -> str:
     """The planner of that name; "seed" is the former name of "reference", and warns."""
-    if compat != "seed":
+    if not isinstance(compat, str) or compat != "seed":
         return compat
     warnings.warn('compat="seed" is compat="reference"; the old name ends with the next release', DeprecationWarning, 4)
     return "reference"

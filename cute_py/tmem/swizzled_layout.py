@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy
 from numpy.typing import NDArray
@@ -30,10 +29,8 @@ from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, LayoutError, given
 from cute_py.tmem.axes import Axis, TCol, TLane, axis_name
 from cute_py.tmem.iters import Row
-from cute_py.tmem.matrix_descriptor import SmemSwizzle, as_swizzle
+from cute_py.tmem.matrix_descriptor import Place, SmemSwizzle, as_swizzle
 from cute_py.tmem.tile_layout import Region, S, TileLayout
-
-Place = TypeVar("Place", int, NDArray[numpy.int64])
 
 MAX_BITS = 20
 """Of each of the three counts, so that places stay within 64 bits; the hardware's are at most 5."""
@@ -43,19 +40,18 @@ MAX_BITS = 20
 class ComposeLayout:
     """`tile` in elements on the axis `m`, then the swizzle.
 
-        Args:
-            per_element: log2 of the elements in one 16-byte unit.
-            swizzle_len: bits that are XORed: 0 none, 1 for rows of 32 bytes, 2 for 64, 3 for 128.
-            atom_len: distance between the two groups of bits; 3 in every layout of the hardware.
-            tile: the layout in front.
-            swizzle_inner: False for the mirrored function.
-        Raises:
-            LayoutError: a count is negative, the groups of bits overlap, or the tile has other axes than `m`.
+    Args:
+        per_element: log2 of the elements in one 16-byte unit.
+        swizzle_len: bits that are XORed: 0 none, 1 for rows of 32 bytes, 2 for 64, 3 for 128.
+        atom_len: distance between the two groups of bits; 3 in every layout of the hardware.
+        tile: the layout in front.
+        swizzle_inner: False for the mirrored function.
+    Raises:
+        LayoutError: a count is negative, the groups of bits overlap, or the tile has other axes than `m`.
 
-        >>> from cute_py.tmem.matrix_descriptor import SmemSwizzle, as_swizzle
-    from cute_py.tmem.tile_layout import S
-        >>> ComposeLayout(3, 3, 3, S[8, 64]).apply((1, 0), (8, 64))    # row 1 of 128-byte rows starts in unit 1
-        {'m': 72}
+    >>> from cute_py.tmem.tile_layout import S
+    >>> ComposeLayout(3, 3, 3, S[8, 64]).apply((1, 0), (8, 64))    # row 1 of 128-byte rows starts in unit 1
+    {'m': 72}
     """
 
     per_element: int
