@@ -55,8 +55,7 @@ def forms_named(name: str) -> tuple[Form, ...]:
     >>> [form.name for form in forms_named("bulk.tensor.load")]
     ['load']
     """
-    expect(name, str, "a name")
-    key = _ALIASES.get(name, name)
+    key = _ALIASES.get(expect(name, str, "a name"), name)
     if key in _BY_NAME:
         return (_BY_NAME[key],)
     return tuple(_BY_OPCODE.get(name, ())) or tuple(form for form in FORMS if form.family == name)
@@ -71,8 +70,7 @@ def form(name: str) -> Form:
     Raises:
         InvalidValueError: no row has that name.
     """
-    expect(name, str, "a name")
-    key = _ALIASES.get(name, name)
+    key = _ALIASES.get(expect(name, str, "a name"), name)
     if key not in _BY_NAME:
         raise InvalidValueError(f"{given(name)} is not an instruction form", {"forms": " ".join(sorted(_BY_NAME))})
     return _BY_NAME[key]

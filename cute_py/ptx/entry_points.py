@@ -41,12 +41,9 @@ class EntryPoint:
             EmissionError: a wrong number of arguments, or a mask that names no CTA or one beyond 16.
         """
         if len(arguments) != len(self.parameters):
-            raise EmissionError(
-                f"{self.name}::copy takes {len(self.parameters)} arguments; got {len(arguments)}",
-                {"parameters": ", ".join(self.parameters)},
-            )
-        texts = [operand_text(value, name) for name, value in zip(self.parameters, arguments, strict=True)]
-        named = dict(zip(self.parameters, texts, strict=True))
+            text = f"{self.name}::copy takes {len(self.parameters)} arguments; got {len(arguments)}"
+            raise EmissionError(text, {"parameters": ", ".join(self.parameters)})
+        named = {name: operand_text(value, name) for name, value in zip(self.parameters, arguments, strict=True)}
         modifiers = dict(self.modifiers)
         coords = tuple(value for name, value in named.items() if name.startswith(("crd", "coord", "col", "row")))
         offsets = tuple(value for name, value in named.items() if name.startswith("offset"))

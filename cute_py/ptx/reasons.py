@@ -115,8 +115,8 @@ def _capabilities(name: str) -> Mapping[str, Capability]:
     rows = {}
     for target in ARCHITECTURES:
         version = examined.min_version(target.name)
-        reasons = examined.reasons(target.name)
-        rows[target.name] = Capability(version, None if version is not None else "; ".join(reasons))
+        reasons = None if version is not None else "; ".join(examined.reasons(target.name))
+        rows[target.name] = Capability(version, reasons)
     return MappingProxyType(rows)
 
 
@@ -150,9 +150,8 @@ def capability(variant: str, arch: str) -> Capability:
     """
     architecture(arch)
     if expect(variant, str, "a variant") not in CAPABILITIES:
-        raise InvalidValueError(
-            f"{given(variant)} is not a variant of the capability table", {"variants": len(VARIANTS)}
-        )
+        text = f"{given(variant)} is not a variant of the capability table"
+        raise InvalidValueError(text, {"variants": len(VARIANTS)})
     return CAPABILITIES[variant][arch]
 
 

@@ -93,11 +93,10 @@ def element_bits(layout: Layout | ComposedLayout, dtype: DTypeLike) -> NDArray[n
     if len(shape) != 2:
         raise TmemError(f"an operand has two modes, MN and K; the layout has {len(shape)}")
     flag = layout.offset if isinstance(layout, ComposedLayout) else None
-    if isinstance(flag, SmemPtrFlag) and flag.bits != as_dtype(dtype).bits:
-        raise TmemError(
-            f"{as_dtype(dtype)} has {as_dtype(dtype).bits} bits; the layout is one of {flag.bits}-bit elements"
-        )
-    return from_cute(layout).positions("m").reshape(shape) * as_dtype(dtype).bits
+    row = as_dtype(dtype)
+    if isinstance(flag, SmemPtrFlag) and flag.bits != row.bits:
+        raise TmemError(f"{row} has {row.bits} bits; the layout is one of {flag.bits}-bit elements")
+    return from_cute(layout).positions("m").reshape(shape) * row.bits
 
 
 def canonical_operand(
@@ -163,14 +162,8 @@ def canonical_form(
     for name, value in (("leading", leading), ("stride", stride), *(("start", start) for start in starts)):
         if value % UNIT_BYTES or not 0 <= value // UNIT_BYTES <= START_MASK:
             raise TmemError(f"{name} of {value} bytes; must be a multiple of 16 and below 262144")
-    return CanonicalOperand(
-        major,
-        swizzle,
-        kind,
-        leading // UNIT_BYTES,
-        stride // UNIT_BYTES,
-        tuple(start // UNIT_BYTES for start in starts),
-    )
+    leading, stride, *starts = (value // UNIT_BYTES for value in (leading, stride, *starts))
+    return CanonicalOperand(major, swizzle, kind, leading, stride, tuple(starts))
 
 
 def _units(addresses: NDArray[numpy.int64], per_unit: int, bits: int) -> NDArray[numpy.int64]:
@@ -202,9 +195,8 @@ def _k_major(linear: NDArray[numpy.int64], swizzle: SmemSwizzle) -> Steps:
     if rows % 8:
         raise TmemError(f"{rows} rows; must be a multiple of 8")
     if units % UNITS_PER_INSTRUCTION:
-        raise TmemError(
-            f"{units * UNIT_BYTES} bytes along K; must be a multiple of {UNITS_PER_INSTRUCTION * UNIT_BYTES}"
-        )
+        one = UNITS_PER_INSTRUCTION * UNIT_BYTES
+        raise TmemError(f"{units * UNIT_BYTES} bytes along K; must be a multiple of {one}")
     stride = _step(linear[:, 0], 8)
     leading = _step(linear[0], 1)
     row = numpy.arange(rows)[:, None]

@@ -339,14 +339,11 @@ def _forms(request: CopyRequest) -> tuple[CpForm, ...]:
     if request.shape is not None:
         form = cp_form(request.shape, request.multicast)
         if form not in allowed:
-            raise TmemError(
-                f"compat = {request.compat!r} plans {', '.join(f.name for f in allowed)} alone; got {form.name}",
-                {"other planners": 'compat="tvm-0.27" plans every form'},
-            )
+            text = f"compat = {request.compat!r} plans {', '.join(f.name for f in allowed)} alone; got {form.name}"
+            raise TmemError(text, {"other planners": 'compat="tvm-0.27" plans every form'})
         return (form,)
     found = tuple(form for form in allowed if request.multicast in (None, form.multicast))
     if not found:
-        raise TmemError(
-            f"no form has the multicast {given(request.multicast)}", {"forms": ", ".join(form.name for form in allowed)}
-        )
+        facts = {"forms": ", ".join(form.name for form in allowed)}
+        raise TmemError(f"no form has the multicast {given(request.multicast)}", facts)
     return found

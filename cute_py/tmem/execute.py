@@ -65,15 +65,8 @@ def run(
         raise TmemError(f"shared buffer at address {smem_address}; must be a multiple of {period}")
     form = plan.form
     for tile, descriptor in zip(plan.tiles, tile_descriptors(plan, smem_address), strict=True):
-        tmem.cp(
-            taddr + tile.taddr_offset,
-            descriptor,
-            smem,
-            form.shape,
-            form.multicast,
-            cta_group=plan.cta_group,
-            smem_base=smem_base,
-        )
+        at, group = taddr + tile.taddr_offset, plan.cta_group
+        tmem.cp(at, descriptor, smem, form.shape, form.multicast, cta_group=group, smem_base=smem_base)
 
 
 def read_back(tmem: TensorMemory, taddr: int, n_cols: int) -> NDArray[numpy.uint32]:

@@ -186,13 +186,7 @@ class TileLayout:
 
     def is_trivial(self) -> bool:
         """True where the layout is the identity on one linear memory: element i at i on the axis `m`."""
-        canonical = self.canonicalize()
-        return (
-            not canonical.replica
-            and not canonical.offset.terms
-            and len(canonical.shard) == 1
-            and (canonical.shard[0].stride == 1 and canonical.shard[0].axis == "m")
-        )
+        return self.canonicalize() == TileLayout([Iter(self.size(), 1, "m")])
 
     # -- algebra -----------------------------------------------------------------------------------------------------
 
@@ -282,12 +276,7 @@ class TileLayout:
     def permute_by_groups(self, seps: Sequence[int], perm: Sequence[int]) -> TileLayout:
         """Runs of shards in a new order; run g is `shard[seps[g]:seps[g + 1]]`, as `group` returns them."""
         edges, perm = expect_integers(seps, "seps", 0), expect_integers(perm, "perm")
-        if (
-            not edges
-            or edges[0] != 0
-            or edges[-1] != len(self.shard)
-            or any(a > b for a, b in itertools.pairwise(edges))
-        ):
+        if (*edges[:1], *edges[-1:]) != (0, len(self.shard)) or list(edges) != sorted(edges):
             raise LayoutError(f"seps = {given(edges)}; must rise from 0 to {len(self.shard)}, the number of shards")
         parts = iters.split(self.shard, edges)
         if sorted(perm) != list(range(len(parts))):
