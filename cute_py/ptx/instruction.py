@@ -193,6 +193,8 @@ class Form:
 
 MOVE = "Data Movement and Conversion Instructions: "
 SYNC = "Parallel Synchronization and Communication Instructions: "
+_MOVING = re.compile(r"cp\.(?!async\.mbarrier)|st\b|prefetch|applypriority|discard|cvta|isspacep|mapa|getctarank")
+"""Opcodes that the ISA describes with the data movement, under their own names."""
 
 
 def row(
@@ -209,8 +211,8 @@ def row(
     executed: str = "not executed",
     partial: bool = False,
 ) -> Form:
-    """A row with its slots in the notation of this module; named by its opcode, in a section of synchronization."""
-    slots_, heading = slots_of(slots), section or SYNC + opcode
+    """A row with its slots in the notation of this module; named by its opcode, in the section of that name."""
+    slots_, heading = slots_of(slots), section or (MOVE if _MOVING.match(opcode) else SYNC) + opcode
     measured = "ptxas 13.0.88", executed, partial
     return Form(name or opcode, family, opcode, slots_, operands, heading, targets, since, rules, *measured)
 
