@@ -59,17 +59,15 @@ def ptxas_version() -> str:
 def _run(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
     ptxas = find_ptxas()
     if ptxas is None:
-        raise DeviceError(
-            "no ptxas: neither on PATH nor in an nvidia-cuda-nvcc wheel", {"needed for": "assembling PTX"}
-        )
+        text = "no ptxas: neither on PATH nor in an nvidia-cuda-nvcc wheel"
+        raise DeviceError(text, {"needed for": "assembling PTX"})
     try:
         return subprocess.run(
             [str(ptxas), *arguments], capture_output=True, text=True, check=False, timeout=TIME_LIMIT_SECONDS
         )
     except subprocess.TimeoutExpired:
-        raise DeviceError(
-            f"ptxas did not end within {TIME_LIMIT_SECONDS} s", {"arguments": " ".join(arguments)}
-        ) from None
+        text = f"ptxas did not end within {TIME_LIMIT_SECONDS} s"
+        raise DeviceError(text, {"arguments": " ".join(arguments)}) from None
 
 
 def assemble_module(source: str, arch: str) -> tuple[bool, str, bytes]:

@@ -402,9 +402,8 @@ def examine(text: str, symbols: Mapping[str, str] | None = None) -> ParsedInstru
         raise UnknownFactError(f"no row of the instruction table has the opcode of {name}", {"instruction": text})
     best = min((_match_form(form, found, table) for form in forms), key=lambda one: len(one.errors))
     if best.errors and all(form.partial for form in forms):
-        raise UnknownFactError(
-            f"the row for {forms[0].opcode} does not cover this variant", {"instruction": text, "row": forms[0].name}
-        )
+        facts = {"instruction": text, "row": forms[0].name}
+        raise UnknownFactError(f"the row for {forms[0].opcode} does not cover this variant", facts)
     return best
 
 

@@ -133,9 +133,8 @@ def entry_point(name: str) -> EntryPoint:
     """
     expect(name, str, "a name")
     if name not in _BY_NAME:
-        raise InvalidValueError(
-            f"{given(name)} is not an entry point", {"known": f"{len(_BY_NAME)} names in ENTRY_POINTS"}
-        )
+        facts = {"known": f"{len(_BY_NAME)} names in ENTRY_POINTS"}
+        raise InvalidValueError(f"{given(name)} is not an entry point", facts)
     return _BY_NAME[name]
 
 

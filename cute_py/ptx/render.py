@@ -17,15 +17,7 @@ from cute_py.ptx.catalog import form as find_form
 from cute_py.ptx.check import VECTORS, examine
 from cute_py.ptx.forms_tcgen05 import register_count
 from cute_py.ptx.forms_tensormap import WIDE_FIELDS
-from cute_py.ptx.instruction import (
-    Form,
-    Operand,
-    OperandClass,
-    Slot,
-    coordinate_count,
-    holds,
-    offset_count,
-)
+from cute_py.ptx.instruction import Form, Operand, OperandClass, Slot, coordinate_count, holds, offset_count
 from cute_py.targets import MAX_CLUSTER, NEWEST_VERSION, Version
 
 Value = str | int | Sequence[str | int]
@@ -88,13 +80,12 @@ def _choice(form: Form, slot: Slot, value: Modifier) -> str:
     if value is True:
         if len(slot.choices) == 1:
             return slot.choices[0]
-        raise EmissionError(
-            f"{form.name}: {slot.name} = True; must name its choice", {"one of": ", ".join(slot.choices)}
-        )
-    text = operand_text(value, slot.name).removeprefix(".")
-    for candidate in (text, f"{text}d" if slot.name == "dim" else "", f"{slot.name}::{text}"):
-        if candidate in slot.choices:
-            return candidate
+        text = "True; must name its choice"
+    else:
+        text = operand_text(value, slot.name).removeprefix(".")
+        for candidate in (text, f"{text}d" if slot.name == "dim" else "", f"{slot.name}::{text}"):
+            if candidate in slot.choices:
+                return candidate
     raise EmissionError(f"{form.name}: {slot.name} = {text}", {"one of": ", ".join(slot.choices)})
 
 

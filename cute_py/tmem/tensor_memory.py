@@ -204,10 +204,8 @@ class TensorMemory:
             if all(column + n_cols <= first or first + count <= column for first, count in self._allocated.items()):
                 self._allocated[column] = n_cols
                 return column
-        raise WouldHangError(
-            f"tcgen05.alloc of {n_cols} columns blocks; no {n_cols} free columns are left",
-            {"allocated": ", ".join(f"{first}..{first + count - 1}" for first, count in self._allocated.items())},
-        )
+        text = f"tcgen05.alloc of {n_cols} columns blocks; no {n_cols} free columns are left"
+        raise WouldHangError(text, {"allocated": self._ranges()})
 
     def dealloc(self, taddr: int, n_cols: int) -> None:
         """Give columns back, as they were allocated.
@@ -234,10 +232,8 @@ class TensorMemory:
             TmemError: columns are still allocated.
         """
         if self._allocated:
-            raise TmemError(
-                "tensor memory is still allocated at the end of the kernel",
-                {f"at column {first}": f"{count} columns" for first, count in self._allocated.items()},
-            )
+            facts = {f"at column {first}": f"{count} columns" for first, count in self._allocated.items()}
+            raise TmemError("tensor memory is still allocated at the end of the kernel", facts)
 
     # -- copies ------------------------------------------------------------------------------------------------------
 
@@ -382,17 +378,18 @@ class TensorMemory:
         for first, size in self._allocated.items():
             if first <= column and column + count <= first + size:
                 return
-        held = ", ".join(f"{first}..{first + size - 1}" for first, size in self._allocated.items()) or "none"
-        raise TmemError(f"columns {column}..{column + count - 1} are not allocated", {"allocated": held})
+        raise TmemError(f"columns {column}..{column + count - 1} are not allocated", {"allocated": self._ranges()})
+
+    def _ranges(self) -> str:
+        return ", ".join(f"{first}..{first + size - 1}" for first, size in self._allocated.items()) or "none"
 
     def _group(self, cta_group: int) -> None:
         cta_group = expect_integer(cta_group, "cta_group")
         if cta_group not in (1, 2):
             raise TmemError(f"cta_group = {cta_group}; must be 1 or 2")
         if self._cta_group not in (0, cta_group):
-            raise TmemError(
-                f"cta_group::{cta_group} after cta_group::{self._cta_group}; a kernel uses one of them throughout"
-            )
+            both = f"cta_group::{cta_group} after cta_group::{self._cta_group}"
+            raise TmemError(f"{both}; a kernel uses one of them throughout")
         self._cta_group = cta_group
 
 
@@ -417,13 +414,9 @@ def source_addresses(form: CpForm, descriptor: MatrixDescriptor) -> NDArray[nump
             "how tcgen05.cp reads a descriptor with a base offset or an absolute leading address is not known",
             {"base offset": descriptor.base_offset, "leading is an address": descriptor.leading_is_address},
         )
-    row = numpy.arange(form.rows, dtype=numpy.int64)[:, None]
-    unit = numpy.arange(form.bits // 128, dtype=numpy.int64)[None, :]
+    rows = numpy.arange(form.rows, dtype=numpy.int64)[:, None]
+    unit = numpy.arange(form.bits // 128, dtype=numpy.int64)
     step = descriptor.leading * UNIT_BYTES if descriptor.swizzle is SmemSwizzle.NONE else UNIT_BYTES
-    linear = (
-        descriptor.start_address
-        + row // 8 * (descriptor.stride * UNIT_BYTES)
-        + row % 8 * descriptor.swizzle.row_bytes
-        + unit * step
-    )
+    linear = descriptor.start_address + rows // 8 * (descriptor.stride * UNIT_BYTES) + unit * step
+    linear = linear + rows % 8 * descriptor.swizzle.row_bytes
     return (swizzled(linear, descriptor.swizzle)[:, :, None] + numpy.arange(UNIT_BYTES)) & ADDRESS_MASK
