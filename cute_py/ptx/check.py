@@ -57,7 +57,7 @@ def _address(operand: Operand, kind: OperandClass, got: WrittenOperand, symbols:
     if bits is None:
         if got.base.lstrip("-").isdigit():
             allowed = kind is OperandClass.ANY_ADDRESS
-            return ("" if allowed else f"{operand.name} {got.text}: a number is no address here", Targets.ANY)
+            return ("" if allowed else f"{operand.name} {got.text}: a number is not an address here", Targets.ANY)
         # nvcc names kernel parameters kernel_param_0; anything else that no table names is taken to fit.
         space = symbols.get(got.base, "param" if "param" in got.base else None)
         if kind in _SPACES:
@@ -281,7 +281,7 @@ def _place(form: Form, modifiers: tuple[str, ...]) -> tuple[dict[str, str], list
             continue
         slot = next((slot for slot in form.slots if modifier in slot.choices), None)
         if slot is None:
-            errors.append(f".{modifier} is no modifier of {form.opcode} ({form.name})")
+            errors.append(f".{modifier} is not a modifier of {form.opcode} ({form.name})")
         elif f"{chosen.get(slot.name)}.{modifier}" in slot.choices:
             chosen[slot.name] += f".{modifier}"
         elif slot.name in chosen:
@@ -377,7 +377,7 @@ def examine(text: str, symbols: Mapping[str, str] | None = None) -> ParsedInstru
         text: one instruction, with or without a predicate and the semicolon.
         symbols: state space of each symbol used as an address ('global', 'shared', 'param').
     Raises:
-        ParseError: the text is no instruction.
+        ParseError: the text is not an instruction.
         UnknownFactError: no row covers the instruction.
 
     >>> examine("tcgen05.cp.cta_group::1.32x128b [%r1], %rd2;").errors
@@ -427,7 +427,7 @@ def verdict(
     (False, True, 'prefetch needs sm_90 or newer; got sm_80')
 
     Raises:
-        ParseError: the text is no instruction.
+        ParseError: the text is not an instruction.
         UnknownFactError: no row covers it.
         InvalidValueError: no such architecture.
     """
@@ -449,7 +449,7 @@ def why_not_instruction(text: str, arch: str, version: Version | None = None) ->
     ['tcgen05.mma with .scale_vec::4X needs sm_100a, sm_103a or sm_110a; got sm_100f']
 
     Raises:
-        ParseError: the text is no instruction.
+        ParseError: the text is not an instruction.
         UnknownFactError: no row covers it.
         InvalidValueError: no such architecture, or no such version.
     """

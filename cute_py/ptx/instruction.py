@@ -243,7 +243,7 @@ def operand(
 
 
 def by_space(name: str, *spaces: str | tuple[str, ...], narrow: Narrow = Narrow.TAKEN) -> tuple[Operand, ...]:
-    """An address, as the state space says how it is read; without one ('') it is generic, with `narrow`."""
+    """An address, of the kind that the state space gives; without one ('') it is generic, with `narrow`."""
     found = []
     for space in spaces:
         kind = "generic" if space == "" else space if space in ("global", "param", "const") else "shared"

@@ -186,7 +186,7 @@ def check_target(form: str, arch: str, version: Version = NEWEST_VERSION, **modi
 
     Raises:
         InvalidValueError: no such architecture.
-        ParseError, UnknownFactError: the text is no instruction, or none that a row covers.
+        ParseError, UnknownFactError: the text is not an instruction, or none that a row covers.
     """
     expect(form, str, "a form")
     check_modifiers(modifiers)

@@ -145,7 +145,7 @@ def _sequence(value: Value, what: str) -> tuple[str, ...]:
 
 
 def mask_violations(mask: int, cluster_size: int | None) -> tuple[str, ...]:
-    """Why a multicast mask is no mask of a cluster of `cluster_size` CTAs (None: any size up to 16).
+    """Why a multicast mask is not a mask of a cluster of `cluster_size` CTAs (None: any size up to 16).
 
     >>> mask_violations(0b10011, cluster_size=4)
     ('multicast mask 0x13 names CTA 4; the cluster has 4 CTAs',)

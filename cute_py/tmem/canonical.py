@@ -175,7 +175,7 @@ def _units(addresses: NDArray[numpy.int64], per_unit: int, bits: int) -> NDArray
     wanted = grouped[:, :, :1] + numpy.arange(per_unit) * bits
     if (grouped != wanted).any():
         i, j, e = numpy.argwhere(grouped != wanted)[0]
-        raise TmemError(f"element {j * per_unit + e} of row {i} is no neighbour of the one before it")
+        raise TmemError(f"element {j * per_unit + e} of row {i} is not a neighbour of the one before it")
     if (grouped[:, :, 0] % (8 * UNIT_BYTES)).any():
         i, j = numpy.argwhere(grouped[:, :, 0] % (8 * UNIT_BYTES))[0]
         raise TmemError(f"the unit {j} of row {i} starts at byte {grouped[i, j, 0] / 8:g}; must be a multiple of 16")

@@ -51,7 +51,7 @@ def from_cute(layout: Layout | ComposedLayout) -> TileLayout | ComposeLayout:
     A swizzle in front of a plain offset acts on elements; in front of `smem_ptr_flag(bits)` it acts on bytes.
 
     Raises:
-        TmemError: a symbolic or basis stride, or an outer function that is no swizzle of elements.
+        TmemError: a symbolic or basis stride, or an outer function that is not a swizzle of elements.
 
     >>> from cute_py.tmem.convert import from_cute
     >>> from_cute(Layout(((4, 8), 16), ((1, 64), 4)))

@@ -30,7 +30,7 @@ class TmemAllocation:
     Args:
         n_cols: columns: 32, 64, 128, 256 or 512.
     Raises:
-        TmemError: any other number of columns; the text says which number to take.
+        TmemError: any other number of columns; the error has the number to take.
     """
 
     n_cols: int
@@ -52,7 +52,7 @@ class Buffer:
         allocated_addr: for tensor memory, its allocation.
         align: bytes that a shared buffer is aligned to.
     Raises:
-        InvalidValueError: the name is no identifier, or the alignment no power of two of at least 16 bytes.
+        InvalidValueError: the name is not an identifier, or the alignment is not a power of two of at least 16 bytes.
     """
 
     name: str

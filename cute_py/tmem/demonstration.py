@@ -119,7 +119,7 @@ def emit_kernel(copy: CopyAsync, name: str = "smem_to_tmem") -> str:
 
     Raises:
         TmemError: the tensor-memory buffer has no allocation, or the shared one is not aligned to its swizzle.
-        InvalidValueError: the name is no identifier.
+        InvalidValueError: the name is not an identifier.
     """
     expect(copy, CopyAsync, "a copy")
     expect_name(name, "the kernel's name")
@@ -205,7 +205,7 @@ def demonstration_copy(n_cols: int = 32, cta_group: int = 1) -> CopyAsync:
     """The copy of the page: `A_smem[0:32, 0:16] -> tmem[0:32, 0:16]`, uint8, warpx4.
 
     Raises:
-        TmemError: `n_cols` is no allocation, such as the 16 of the page; the text says what to take.
+        TmemError: `n_cols` can't be allocated, such as the 16 of the page; the error has the number to take.
     """
     smem = Buffer("A_smem", (ROWS, BYTES), "uint8", "shared", S[(ROWS, BYTES) : (BYTES, 1)])
     layout = S[(ROWS, BYTES) : (1 @ TLane, 1 @ TCol)] + R[4 : 32 @ TLane]

@@ -106,7 +106,7 @@ def run_pair(
 def _cut(side: Side) -> TileLayout | ComposeLayout:
     cut = side.layout.slice(side.shape, side.region)
     if cut is None:
-        raise TmemError("the region is no layout: it takes uneven parts of a shard")
+        raise TmemError("the region is not a layout: it takes uneven parts of a shard")
     return cut
 
 
@@ -200,7 +200,7 @@ def get_copy_s2t_smem_desc(copy: CopyAsync | CopyPlan, smem_address: int = 0) ->
     Args:
         smem_address: address of the shared buffer in bytes; a multiple of 16.
     Raises:
-        TmemError: the address is no multiple of 16.
+        TmemError: the address is not a multiple of 16.
         InvalidTypeError: no plan, or no address.
     """
     return S2TDescriptorView(copy.plan if isinstance(copy, CopyAsync) else copy, smem_address)

@@ -121,7 +121,7 @@ def cut(row: Row, begin: int, length: int) -> tuple[Row, dict[str, int]] | None:
 
     A contiguous range of one iter is always a row. Over several iters it is one when it covers complete inner iters,
     when it stays within one step of the outer ones, or when it is the end of one outer step and the same amount of
-    the next. None: the range is no row (it wraps unevenly).
+    the next. None: the range is not a row (it wraps unevenly).
     """
     digits, rest = [], begin
     for it in reversed(row):

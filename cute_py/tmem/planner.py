@@ -98,7 +98,7 @@ def _cut(name: str, side: Side) -> Layout:
     except LayoutError as error:
         raise _NoPlanError("region", f"the {name} region: {error.headline}") from None
     if cut is None:
-        raise _NoPlanError("region", f"the {name} region is no layout: it takes uneven parts of a shard")
+        raise _NoPlanError("region", f"the {name} region is not a layout: it takes uneven parts of a shard")
     return cut
 
 
@@ -219,7 +219,7 @@ def _planned(form: CpForm, smem: Side, tmem: Side, bits: int, compat: str, cta_g
         _require(0 <= ldo <= START_MASK, "field", f"ldo = {ldo} units of 16 bytes; must be within 0..{START_MASK}")
         text = f"ldo = {ldo}; must be {leading}, the {form.name} instruction reads it"
         _require(ldo == leading or form.bits == 128, "ldo", text)
-    uneven = f"first column {column * bits // 32} is no multiple of 4; apache-tvm 0.27.0 refuses it"
+    uneven = f"first column {column * bits // 32} is not a multiple of 4; apache-tvm 0.27.0 refuses it"
     plan = CopyPlan(
         form=form,
         bits=bits,

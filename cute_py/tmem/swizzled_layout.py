@@ -69,7 +69,7 @@ class ComposeLayout:
         if self.atom_len < self.swizzle_len:
             raise LayoutError(
                 f"atom_len = {self.atom_len}; must be at least swizzle_len = {self.swizzle_len}, "
-                "or the swizzle is no permutation"
+                "or the swizzle is not a permutation"
             )
         if set(self.tile.axes) - {"m"}:
             raise LayoutError("a swizzle acts on the axis m alone", {"axes": ", ".join(self.tile.axes)})
@@ -166,7 +166,7 @@ def mma_shared_layout(dtype: DTypeLike, swizzle: SmemSwizzle | int | str, shape:
     Args:
         shape: (..., rows, columns) in elements; leading extents are tiles one after another.
     Raises:
-        LayoutError: the columns are no multiple of a row of the atom, or a swizzled tile's rows no multiple of 8.
+        LayoutError: the columns are not a multiple of a row of the atom, or a swizzled tile's rows not a multiple of 8.
 
     >>> mma_shared_layout("bfloat16", 3, (32, 256))
     ComposeLayout(3, 3, 3, S[(32, 4, 64) : (64, 2048, 1)])

@@ -239,7 +239,7 @@ class TileLayout:
     def slice(self, shape: Sequence[int], region: Region) -> TileLayout | None:
         """The layout of a region: `region[d] = (begin, end)` in dimension d of `shape`.
 
-        None where the region is no layout (it takes uneven parts of the steps of a shard).
+        None where the region is not a layout (it takes uneven parts of the steps of a shard).
 
         Raises:
             LayoutError: the layout has no dimensions of these extents.
@@ -321,7 +321,7 @@ class TileLayout:
         return TileLayout(row, self.replica + outer.replica, self.offset + outer.offset).canonicalize()
 
     def outer_of(self, tiled: TileLayout, tiled_shape: Sequence[int], inner_shape: Sequence[int]) -> TileLayout | None:
-        """The layout `x` with `self.tile(x, ...) == tiled`, or None if this layout is no inner part of `tiled`."""
+        """The layout `x` with `self.tile(x, ...) == tiled`, or None if this layout is not an inner part of `tiled`."""
         expect(tiled, TileLayout, "the tiled layout")
         shape, inner = _shape(tiled_shape), _shape(inner_shape)
         if len(shape) != len(inner) or any(t % i for t, i in zip(shape, inner, strict=True)):
@@ -353,7 +353,7 @@ class TileLayout:
         """`count` neighbouring elements as one.
 
         Raises:
-            LayoutError: the last shard is not `count` or more neighbours, or another stride is no multiple of `count`.
+            LayoutError: the last shard is not `count` or more neighbours, or another stride not a multiple of it.
 
         >>> TileLayout([Iter(32, 16, "m"), Iter(16, 1, "m")]).pack(2)
         S[(32, 8) : (8, 1)]
@@ -408,7 +408,7 @@ def as_ranges(region: Region) -> tuple[tuple[int, int], ...]:
     """A region as pairs of integers.
 
     Raises:
-        InvalidTypeError: it is no sequence of pairs.
+        InvalidTypeError: it is not a sequence of pairs.
     """
     if not isinstance(region, (tuple, list)):
         raise InvalidTypeError(f"a region must be a sequence of (begin, end), got {given(region)}")
