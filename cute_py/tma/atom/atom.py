@@ -23,8 +23,7 @@ from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.gbasis import GBasis
 from cute_py.tma.atom.op import Op, check_shared
 from cute_py.tma.atom.partition import TmaTiledCopy, make_tiled_copy, tma_tensor
-from cute_py.tma.atom.plan import TmaPlan, layout_modes
-from cute_py.tma.atom.tile_atom import TileAtom, check_fits, check_units
+from cute_py.tma.atom.tile_atom import TileAtom, TmaPlan, check_fits, check_units, layout_modes
 from cute_py.tma.atom.tiles import Instructions, first_tile, last_coordinates, list_first_tile
 from cute_py.tma.descriptor.request import TensorMapTiled
 

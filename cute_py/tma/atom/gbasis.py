@@ -23,7 +23,7 @@ from dataclasses import fields
 from typing import Any
 
 from cute_py.argument_checks import expect, record
-from cute_py.arith_tuple.scaled_basis import basis_value
+from cute_py.arith_tuple.arith_tuple import basis_value
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import as_dtype
 from cute_py.errors import GBasisError, InvalidTypeError

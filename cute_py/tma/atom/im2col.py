@@ -17,9 +17,8 @@ from functools import cached_property
 from typing import Any
 
 from cute_py.argument_checks import expect, expect_integer, expect_integers, record
-from cute_py.arith_tuple.arith_tuple import ArithTuple
+from cute_py.arith_tuple.arith_tuple import ArithTuple, E, basis_get, basis_value
 from cute_py.arith_tuple.iterators import ArithTupleIterator
-from cute_py.arith_tuple.scaled_basis import E, basis_get, basis_value
 from cute_py.diagnostics import refuse
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import GBasisError, InvalidValueError, TmaLimitError

@@ -32,10 +32,9 @@ from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertErro
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composition import composition
 from cute_py.layout.coordinate import domain_offset, slice_and_offset
-from cute_py.layout.coprofile import cosize
 from cute_py.layout.int_tuple import congruent, product_each, rank, size
 from cute_py.layout.inverse import right_inverse
-from cute_py.layout.layout import Layout, domain_of, has_numbers, joined, make
+from cute_py.layout.layout import Layout, cosize, domain_of, has_numbers, joined, make
 from cute_py.layout.leaf import Int, Tree, underscore
 from cute_py.layout.tiling import logical_divide, tile_to_shape, zipped_divide
 from cute_py.layout.trees import check_depth, has_underscore, leaves, wholes
