@@ -1,6 +1,6 @@
 """Run a seeded sample of mutants of one package, each against the tests that cover its line.
 
-    python -m coverage run --branch --source=cute_py -m pytest -q -p tests.mutation.plugin
+    python -m pytest -q -n 8 --cov=cute_py --cov-context=test --cov-report= -p tests.mutation.plugin
     python -m tests.mutation map --out map.json
     python -m tests.mutation run cute_py/layout --count 400 --seed 1 --jobs 2 --map map.json --out layout.json
 
@@ -43,7 +43,8 @@ def cover_map(data: str, durations: str) -> dict[str, Any]:
     lines: dict[str, dict[str, list[int]]] = {}
     for file in found.measured_files():
         by_line = found.contexts_by_lineno(file)
-        rows = {str(n): sorted(number[c] for c in contexts if c in number) for n, contexts in by_line.items()}
+        names_of = {str(n): {c.partition("|")[0] for c in contexts} for n, contexts in by_line.items()}
+        rows = {n: sorted(number[c] for c in contexts if c in number) for n, contexts in names_of.items()}
         lines[str(Path(file).relative_to(Path.cwd()))] = rows
     return {"tests": names, "seconds": [seconds[name] for name in names], "lines": lines}
 
