@@ -206,7 +206,7 @@ def answer(query: Mapping[str, str]) -> dict[str, Any]:
         found.update(_examined(arguments, fields["at"], problems))
     refused = any(p["rule"] != "work" for p in problems)
     if arguments and refused and all(map(_known, (form["gmem"], domain_of(form["smem"])))):
-        found["fixes"] = [fix.words for fix in find_fixes(make_tma_atom, arguments, LIMITS["most_fixes"])]
+        found["fixes"] = [fix.words for fix in find_fixes(make_tma_atom, arguments, LIMITS["most_fixes"], pairs=False)]
     return found
 
 

@@ -19,8 +19,9 @@ Source: cute/atom/copy_traits_sm90_tma.hpp, detail::construct_tma_gbasis.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import fields
-from typing import Any
+from typing import Any, Final
 
 from cute_py.argument_checks import expect, record
 from cute_py.arith_tuple.arith_tuple import basis_value
@@ -28,14 +29,16 @@ from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import as_dtype
 from cute_py.errors import GBasisError, InvalidTypeError
 from cute_py.layout.coalesce import coalesce
+from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
 from cute_py.layout.int_tuple import size
 from cute_py.layout.inverse import right_inverse
-from cute_py.layout.layout import Layout, domain_of, make
+from cute_py.layout.layout import Layout, domain_of, make, on_domain, static
 from cute_py.layout.leaf import Int, Tree, is_symbolic, same, times, value_of
 from cute_py.layout.modes import group_modes, take
 from cute_py.layout.recast import recast_layout
 from cute_py.layout.trees import at, check_depth, is_underscore, leaves, modes, rank_of
+from cute_py.notation.parse import parse
 from cute_py.tensor.tensor import Tensor, make_identity_layout
 from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.limits import bounds
@@ -145,6 +148,33 @@ class GBasis:
 
     def __str__(self) -> str:
         return str(self.layout)
+
+
+_SIZES: Final = re.compile(r"\s*[0-9]{1,20}(\s*[x×]\s*[0-9]{1,20})*\s*")
+
+
+def as_tiler(tiler: Tree | Layout | str) -> Any:
+    """A tile by mode, static as C++ needs it: sizes or layouts, or their text: '128x64', '(_128,_64)', '(128, 64)'.
+
+    >>> print(*as_tiler("128x64"), *as_tiler((128, 64)))
+    _128 _64 _128 _64
+    """
+    if isinstance(tiler, str):
+        found = _SIZES.fullmatch(tiler)
+        tiler = tuple(map(int, re.split("[x×]", tiler))) if found else parse(tiler)
+    return static(tiler)
+
+
+def as_shared_layout(layout: Layout | ComposedLayout | Tensor | str) -> Any:
+    """The layout of a tile in shared memory, or its text, whose numbers are taken as static.
+
+    >>> print(as_shared_layout("Sw<3,4,3> o smem_ptr[16b](unset) o (8,64):(64,1)"))
+    Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)
+    """
+    if not isinstance(layout, str):
+        return layout
+    found = parse(layout)
+    return static(found) if isinstance(found, Layout) else on_domain(static, found)
 
 
 def make_cta_v_map(shape: Tree, tiler: Any) -> Layout:

@@ -27,19 +27,19 @@ from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
 from cute_py.layout.int_tuple import product_each, size
 from cute_py.layout.inverse import right_inverse
-from cute_py.layout.layout import Layout, domain_of, static
+from cute_py.layout.layout import Layout, domain_of
 from cute_py.layout.leaf import Int, Tree, internal, public, trunc_div
 from cute_py.layout.modes import flatten, take
 from cute_py.layout.swizzle import Swizzle, get_nonswizzle_portion
 from cute_py.layout.tiling import logical_divide
 from cute_py.layout.trees import leaves, modes, rank_of
 from cute_py.tensor.tensor import Tensor, make_identity_layout
-from cute_py.tma.atom.gbasis import REASONS, make_cta_v_map
+from cute_py.tma.atom.gbasis import REASONS, as_shared_layout, as_tiler, make_cta_v_map
 from cute_py.tma.atom.make import as_global_tensor, byte_swizzle
 from cute_py.tma.atom.op import Op, as_op, check_op, multicast_count, swizzle_row, tensor_map_format
 from cute_py.tma.atom.tile_atom import TileAtom
 from cute_py.tma.descriptor.formats import Interleave, L2Promotion, OobFill, TensorMapSwizzle
-from cute_py.tma.descriptor.request import TensorMapIm2col
+from cute_py.tma.descriptor.request import TensorMapIm2col, as_member
 from cute_py.tma.descriptor.violations import violations
 
 
@@ -322,11 +322,11 @@ class Im2colAtom(TileAtom):
 
 
 def make_im2col_tma_copy(
-    op: Any,
+    op: Op | str,
     gtensor: Any,
-    smem_layout: Any,
-    cta_tiler: Any = None,
-    num_multicast: Any = 1,
+    smem_layout: Layout | ComposedLayout | Tensor | str,
+    cta_tiler: Tree | Layout | str = None,
+    num_multicast: int | tuple[int, ...] | Layout = 1,
     lower_corner_whd: Any = None,
     upper_corner_whd: Any = None,
     lower_padding_whd: Any = None,
@@ -334,11 +334,11 @@ def make_im2col_tma_copy(
     stride_whd: Any = None,
     lower_srt: Any = None,
     stride_srt: Any = None,
-    arch: str = "sm_90a",
+    arch: str | None = None,
     *,
     check: bool = True,
-    l2_promotion: L2Promotion | int = L2Promotion.NONE,
-    oob_fill: OobFill | int = OobFill.NONE,
+    l2_promotion: L2Promotion | int | str = L2Promotion.NONE,
+    oob_fill: OobFill | int | str = OobFill.NONE,
 ) -> Im2colAtom:
     """The atom of an im2col copy.
 
@@ -350,6 +350,7 @@ def make_im2col_tma_copy(
         GBasisError, StaticAssertError, TmaLimitError, InvalidValueError: as `make_tma_atom`.
     """
     op = as_op(op)
+    arch = f"sm_{op.row.arch}a" if arch is None else arch
     expect(check, bool, "check")
     count = multicast_count(num_multicast)
     if unfit := check_op(op, arch, count):
@@ -358,8 +359,9 @@ def make_im2col_tma_copy(
         raise InvalidValueError(f"{op} is no im2col operation")
     tensor = as_global_tensor(gtensor)
     dtype = as_dtype(tensor.element_type)
+    smem_layout = as_shared_layout(smem_layout)
     smem = domain_of(smem_layout)
-    tiler = product_each(smem.shape) if cta_tiler is None else static(cta_tiler)
+    tiler = product_each(smem.shape) if cta_tiler is None else as_tiler(cta_tiler)
     v_map = make_cta_v_map(product_each(tensor.shape), tiler)
     spatial = max(1, len(leaves(tensor.shape)) - 2) if rank_of(tensor.shape) == 2 else 1
     win = window(
@@ -386,14 +388,10 @@ def make_im2col_tma_copy(
         plan.element_strides,
         Interleave.NONE,
         TensorMapSwizzle(swizzle_row(swizzle).code),
-        l2_promotion,
-        oob_fill,
+        as_member(L2Promotion, l2_promotion, "l2_promotion"),
+        as_member(OobFill, oob_fill, "oob_fill"),
     )
     found = violations(request, arch=arch) if check else []
-    if found:
-        raise TmaLimitError(
-            f"{len(found)} rule(s) of the im2col tensor map broken: {found[0].message}",
-            {str(i + 1): v.message for i, v in enumerate(found)},
-            violations=found,
-        )
+    several = f"{len(found)} rules of the im2col tensor map are broken"
+    refuse(TmaLimitError, found, several)
     return Im2colAtom(op, tensor, smem_layout, tiler, plan, request, swizzle, dtype, arch)

@@ -85,15 +85,16 @@ OPS: dict[Op, OpRow] = {op: _row(op.name) for op in Op}
 
 
 def as_op(op: object) -> Op:
-    """An `Op`, or the one with this name.
+    """An `Op`, or the one with this name, as C++ or Python writes it.
 
-    >>> as_op("SM90_TMA_STORE")
-    <Op.SM90_TMA_STORE: 'SM90_TMA_STORE'>
+    >>> as_op("SM90_TMA_STORE"), as_op("cute::SM90_TMA_STORE{}")
+    (<Op.SM90_TMA_STORE: 'SM90_TMA_STORE'>, <Op.SM90_TMA_STORE: 'SM90_TMA_STORE'>)
     """
     if isinstance(op, Op):
         return op
-    if isinstance(op, str) and op in Op.__members__:
-        return Op[op]
+    name = op.strip().removeprefix("cute::").removesuffix("{}").upper() if isinstance(op, str) else ""
+    if name in Op.__members__:
+        return Op[name]
     raise InvalidValueError(f"unknown TMA operation {given(op)}", {"known": ", ".join(Op.__members__)})
 
 

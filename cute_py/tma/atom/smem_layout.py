@@ -12,6 +12,7 @@ warpgroup matrix instructions, shared memory matrix layouts.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +27,10 @@ from cute_py.layout.recast import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.tiling import tile_to_shape
 from cute_py.layout.trees import check_depth, modes
+from cute_py.tma.atom.gbasis import as_tiler
+from cute_py.tma.descriptor.formats import TensorMapSwizzle
 from cute_py.tma.descriptor.limits import SWIZZLE_SPAN, bounds
+from cute_py.tma.descriptor.request import as_member
 
 UNIT = 16
 """Bytes that a swizzle moves as one, and that one lane of a phase reads."""
@@ -53,14 +57,16 @@ SPANS: tuple[SpanRow, ...] = (
 
 
 def span_row(swizzle: Any) -> SpanRow:
-    """The row of a swizzle: its name, B, a `Swizzle` on bytes, or the row itself.
+    """The row of a swizzle: any spelling of `TensorMapSwizzle`, a `Swizzle` on bytes, or the row itself.
 
-    >>> span_row("128B").span, span_row(2).name
+    >>> span_row("SWIZZLE_128B").span, span_row(2).name
     (128, '64B')
     """
-    known = isinstance(swizzle, (str, int, Swizzle, SpanRow))
-    for row in SPANS if known else ():
-        if swizzle in (row, row.name, row.name.upper()) or (isinstance(swizzle, int) and swizzle == row.bits):
+    if isinstance(swizzle, str):
+        with contextlib.suppress(InvalidValueError):
+            swizzle = as_member(TensorMapSwizzle, swizzle, "swizzle")
+    for row in SPANS if isinstance(swizzle, (int, Swizzle, SpanRow)) else ():
+        if swizzle is row or (type(swizzle) is not bool and isinstance(swizzle, int) and swizzle == row.bits):
             return row
         if isinstance(swizzle, Swizzle) and (swizzle.bits, swizzle.base, swizzle.shift) == (row.bits, 4, 3):
             return row
@@ -85,11 +91,12 @@ def smem_atom(major: str, swizzle: Any, dtype: Any) -> ComposedLayout:
     return ComposedLayout(Swizzle(row.bits, 4, 3), SmemPtrFlag(kind.bits), static(Layout(shape, stride)))
 
 
-def make_smem_layout(major: str, swizzle: Any, dtype: Any, tile: Tree, order: Any = LayoutLeft) -> Any:
+def make_smem_layout(major: str, swizzle: Any, dtype: Any, tile: Tree | str, order: Any = LayoutLeft) -> Any:
     """The canonical layout of a tile (M or N, K[, stages]).
 
     Args:
-        major: 'K' or 'MN', the contiguous mode; swizzle: 'none', '32B', '64B' or '128B'; tile: sizes in elements.
+        major: 'K' or 'MN', the contiguous mode; swizzle: 'none', '32B', '64B' or '128B', in any spelling.
+        tile: sizes in elements, or '128x64'.
         order: along which mode the atom is repeated first, as `tile_to_shape`.
     Raises:
         StaticAssertError: the atom does not divide the tile.
@@ -97,7 +104,7 @@ def make_smem_layout(major: str, swizzle: Any, dtype: Any, tile: Tree, order: An
     >>> print(make_smem_layout("K", "128B", "float16", (128, 64)))
     Sw<3,4,3> o smem_ptr[16b](unset) o ((_8,_16),(_64,_1)):((_64,_512),(_1,_0))
     """
-    return tile_to_shape(smem_atom(major, swizzle, dtype), static(tile), order)
+    return tile_to_shape(smem_atom(major, swizzle, dtype), as_tiler(tile), order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +153,7 @@ def passes_of_a_read(layout: Any, bits: int, major: str) -> int:
     return worst
 
 
-def smem_choices(major: str, dtype: Any, tile: Tree) -> list[SmemChoice]:
+def smem_choices(major: str, dtype: Any, tile: Tree | str) -> list[SmemChoice]:
     """The canonical layouts that a tile can have for a wgmma or tcgen05 operand, or for ldmatrix: best first.
 
     Their atoms are repeated so that one box is as large as it can be: along M or N first for K-major, along K first
@@ -162,7 +169,7 @@ def smem_choices(major: str, dtype: Any, tile: Tree) -> list[SmemChoice]:
     _require_major(major)
     check_depth(tile)
     # Atoms that follow each other across the rows of a span are one box: repeat along that mode first.
-    rank = len(modes(tile))
+    rank = len(modes(as_tiler(tile)))
     order: Any = LayoutLeft if major == "K" or rank < 2 else tuple(Int(n) for n in (2, 1, *range(3, rank + 1)))
     found, reasons = [], []
     for row in SPANS:

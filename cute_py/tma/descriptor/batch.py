@@ -27,7 +27,14 @@ from cute_py.tma.descriptor.limits import (
     unknown_addition,
 )
 from cute_py.tma.descriptor.plain_data import expected_kind
-from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
+from cute_py.tma.descriptor.request import (
+    ENUM_OF,
+    TensorMap,
+    TensorMapIm2col,
+    TensorMapIm2colWide,
+    TensorMapTiled,
+    as_member,
+)
 from cute_py.tma.descriptor.violations import violations
 
 if TYPE_CHECKING:
@@ -70,7 +77,10 @@ def columns(arrays: Mapping[str, Any]) -> Columns | tuple[TensorMap, ...]:
     shaped: dict[str, Any] = {}
     for name in kind.FIELDS:
         if arrays.get(name) is not None:
-            array, depth = _array(name, arrays[name]), 2 if name in kind.TUPLES else 1
+            value = arrays[name]
+            if name in ENUM_OF and isinstance(value, str):
+                value = as_member(ENUM_OF[name], value, name)
+            array, depth = _array(name, value), 2 if name in kind.TUPLES else 1
             if not depth - 1 <= array.ndim <= depth:
                 raise InvalidValueError(f"{name} has {array.ndim} axes; must have {depth - 1} or {depth}")
             shaped[name] = array.reshape(1, *array.shape) if array.ndim == depth - 1 else array

@@ -8,7 +8,7 @@ from typing import Any
 from cute_py.argument_checks import record
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.encode import encode
-from cute_py.tma.descriptor.formats import CODE_TO_FORMAT, as_member
+from cute_py.tma.descriptor.formats import CODE_TO_FORMAT
 from cute_py.tma.descriptor.read import read_map
 from cute_py.tma.descriptor.request import ENUM_OF, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 
@@ -62,7 +62,7 @@ def field_table(data: Any) -> list[FieldValue]:
 
 def _meaning(row: f.BitField, raw: int, bits: int, rank: int) -> tuple[int, str]:
     if row.name in ENUM_OF:
-        return raw, getattr(as_member(ENUM_OF[row.name], raw), "name", "unknown")
+        return raw, next((m.name for m in ENUM_OF[row.name] if m == raw), "unknown")
     if row.name == "format":
         found = CODE_TO_FORMAT.get((raw, f.field("tf32_round").read(bits)), CODE_TO_FORMAT.get((raw, 0)))
         return raw, "unknown" if found is None else found.name

@@ -18,10 +18,9 @@ from cute_py.errors import FileFormatError, InvalidTypeError, InvalidValueError,
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.encode import pack
 from cute_py.tma.descriptor.fields import MAP_BYTES
-from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType
+from cute_py.tma.descriptor.formats import format_of
 from cute_py.tma.descriptor.read import read_map
 from cute_py.tma.descriptor.request import (
-    ENUM_OF,
     KINDS,
     TensorMap,
     TensorMapIm2col,
@@ -67,9 +66,6 @@ def from_json(data: Mapping[str, Any]) -> TensorMap:
         raise InvalidTypeError(f"a tensor map request must be a mapping, not {type(data).__name__}")
     kind = expected_kind(data, "keys of a request", set(data), "map")
     values: dict[str, Any] = {name: data[name] for name in kind.FIELDS if name in data}
-    for name, members in ENUM_OF.items():
-        if isinstance(values.get(name), str):
-            values[name] = member_named(members, name, values[name])
     request: TensorMap = kind(**values)
     if data.get("map") is not None:
         found: TensorMap = decode(read_map(data["map"]))
@@ -103,49 +99,8 @@ def expected_kind(data: Mapping[str, Any], what: str, present: Set[Any], *more: 
     return kind
 
 
-def member_named(members: type[IntEnum], name: str, text: str) -> IntEnum:
-    """The member of an enum by name, in any case; '128B' finds B128.
-
-    Raises:
-        InvalidValueError: no such member.
-
-    >>> member_named(cute.tma.TensorMapSwizzle, "swizzle", "128b").name
-    'B128'
-    """
-    key = text.strip().upper()
-    candidates = (key, f"B{key.removesuffix('B')}", f"PACKED_{key}", f"B{key}")
-    for candidate in candidates:
-        if candidate in members.__members__:
-            return members[candidate]
-    raise InvalidValueError(f"{name} = {text!r}; no such name", {"known": ", ".join(members.__members__)})
-
-
 MAX_AXES: Final = 64
 """Axes of a numpy array, numpy 2; a tensor map of more than 5 is a request that breaks a rule."""
-
-# Reversed, so that the plain format wins: float32 is moved as FLOAT32, though its variants list it as well.
-_NATURAL: Final = {name: row.data_type for row in reversed(FORMATS) if row.code is not None for name in row.dtypes}
-
-
-def format_of(dtype: object) -> TensorMapDataType:
-    """The format that moves elements of a type unchanged (tfloat32 excepted, which rounds).
-
-    Args:
-        dtype: a numpy or ml_dtypes type, a `DType`, or a name.
-    Raises:
-        InvalidValueError: no format whose bits are known moves this type.
-        InvalidTypeError: not a type.
-
-    >>> format_of("float32"), format_of("float8_e4m3fn"), format_of("int16")
-    (TensorMapDataType.FLOAT32, TensorMapDataType.UINT8, TensorMapDataType.UINT16)
-    """
-    row = as_dtype(dtype)
-    found = _NATURAL.get(row.name)
-    if found is None:
-        raise InvalidValueError(
-            f"no tensor map format for elements of type {row.name}", {"known": ", ".join(sorted(_NATURAL))}
-        )
-    return found
 
 
 def request_of_array(
@@ -167,8 +122,8 @@ def request_of_array(
         address: bytes, of the first element.
         options: further fields of `TensorMapTiled` (swizzle, interleave, ...), element_strides in its own order.
     Returns:
-        modes ordered by stride, the smallest first; legal or not (`violations` tells). The stride of a mode of size 1
-        is never used, and is rounded up to 16 bytes.
+        modes ordered by stride, the smallest first; legal or not (`violations` lists why). The stride of a mode of
+        size 1 is never used, and is rounded up to 16 bytes.
     Raises:
         InvalidValueError: lengths differ, no axis has the stride of one element, a stride is negative.
         InvalidTypeError: no integers.
