@@ -1,7 +1,6 @@
 """Run a seeded sample of mutants of one package, each against the tests that cover its line.
 
-    python -m pytest -q -n 8 --cov=cute_py --cov-context=test --cov-report= -p tests.mutation.plugin
-    python -m tests.mutation map --out map.json
+    python -m tests.mutation map --jobs 2 --out map.json
     python -m tests.mutation run cute_py/layout --count 400 --seed 1 --jobs 2 --map map.json --out layout.json
 
 A line that runs only while modules are imported has no test of its own: it gets the tests of its file. A mutant counts
@@ -13,6 +12,7 @@ from __future__ import annotations
 import argparse
 import collections
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -31,22 +31,40 @@ MOST_SECONDS = 45.0
 CARRIED = ("cute_py", "tests", "docs", "benchmarks", "pyproject.toml", "README.md", "CONTRIBUTING.md", "Makefile")
 
 
-def cover_map(data: str, durations: str) -> dict[str, Any]:
-    """File -> line -> numbers of the tests that run it; the tests' names and seconds."""
+def cover_map(jobs: int) -> dict[str, Any]:
+    """File -> line -> numbers of the tests that run it; the names and seconds of the tests that pass."""
     import coverage
 
-    seconds = json.loads(Path(durations).read_text())
+    folder = Path(tempfile.mkdtemp(prefix="covered-"))
+    groups = [*sorted(Path("tests").rglob("test_*.py")), *sorted(p for p in Path("cute_py").iterdir() if p.is_dir())]
+
+    def covered(i: int) -> None:
+        data = f"--data-file={folder / str(i)}"
+        command = [sys.executable, "-m", "coverage", "run", data, "--source=cute_py", "-m", "pytest", "-q"]
+        options = ["-p", "no:cacheprovider", "-p", "tests.mutation.plugin", "-m", "not gpu", str(groups[i])]
+        places = {"DURATIONS": str(folder / f"{i}.json"), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        subprocess.run([*command, *options], env=os.environ | places, capture_output=True, timeout=900, check=False)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(covered, range(len(groups))))
+    seconds: dict[str, float] = {}
+    for file in folder.glob("*.json"):
+        seconds |= json.loads(file.read_text())
     names = sorted(seconds)
     number = {name: i for i, name in enumerate(names)}
-    found = coverage.CoverageData(data)
-    found.read()
-    lines: dict[str, dict[str, list[int]]] = {}
-    for file in found.measured_files():
-        by_line = found.contexts_by_lineno(file)
-        names_of = {str(n): {c.partition("|")[0] for c in contexts} for n, contexts in by_line.items()}
-        rows = {n: sorted(number[c] for c in contexts if c in number) for n, contexts in names_of.items()}
-        lines[str(Path(file).relative_to(Path.cwd()))] = rows
-    return {"tests": names, "seconds": [seconds[name] for name in names], "lines": lines}
+    lines: dict[str, dict[str, set[int]]] = {}
+    for i in range(len(groups)):
+        if not (folder / str(i)).exists():
+            continue
+        data = coverage.CoverageData(str(folder / str(i)))
+        data.read()
+        for file_name in data.measured_files():
+            rows = lines.setdefault(str(Path(file_name).relative_to(Path.cwd())), {})
+            for n, contexts in data.contexts_by_lineno(file_name).items():
+                rows.setdefault(str(n), set()).update(number[c] for c in contexts if c in number)
+    shutil.rmtree(folder)
+    listed = {file: {n: sorted(tests) for n, tests in rows.items()} for file, rows in lines.items()}
+    return {"tests": names, "seconds": [seconds[name] for name in names], "lines": listed}
 
 
 def sample(package: str, count: int, seed: int) -> list[tuple[str, int]]:
@@ -104,7 +122,10 @@ class Runner:
         limit = 30 + 10 * sum(self.covered["seconds"][t] for t in tests)
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"@{names}"]
         try:
-            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=limit, check=False)
+            few = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+            done = subprocess.run(
+                command, cwd=folder, env=few, capture_output=True, text=True, timeout=limit, check=False
+            )
             result = "survived" if done.returncode == 0 else "killed"
             by = next((x for x in done.stdout.splitlines() if x.startswith(("FAILED", "ERROR"))), "")
         except subprocess.TimeoutExpired:
@@ -118,8 +139,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__.split("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
     mapped = commands.add_parser("map")
-    mapped.add_argument("--data", default=".coverage")
-    mapped.add_argument("--durations", default=".coverage-durations.json")
+    mapped.add_argument("--jobs", type=int, default=2)
     mapped.add_argument("--out", required=True)
     run = commands.add_parser("run")
     run.add_argument("package")
@@ -130,7 +150,7 @@ def main(arguments: list[str] | None = None) -> int:
     run.add_argument("--out", required=True)
     options = parser.parse_args(arguments)
     if options.command == "map":
-        Path(options.out).write_text(json.dumps(cover_map(options.data, options.durations)))
+        Path(options.out).write_text(json.dumps(cover_map(options.jobs)))
         return 0
     runner = Runner(json.loads(Path(options.map).read_text()))
     chosen = sample(options.package, options.count, options.seed)

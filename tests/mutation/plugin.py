@@ -1,14 +1,30 @@
-"""A pytest plugin: how long each test that passes takes, beside the lines that it runs (pytest-cov's contexts)."""
+"""A pytest plugin: which lines each test runs, as contexts of coverage, and how long each test that passes takes."""
 
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
-DURATIONS = Path(".coverage-durations.json")
+import coverage
+
 _durations: dict[str, float] = {}
 _other: set[str] = set()
+
+
+def _switch(context: str) -> None:
+    current = coverage.Coverage.current()
+    if current is not None:
+        current.switch_context(context)
+
+
+def pytest_runtest_setup(item: Any) -> None:
+    _switch(item.nodeid)
+
+
+def pytest_runtest_teardown() -> None:
+    _switch("")
 
 
 def pytest_runtest_logreport(report: Any) -> None:
@@ -17,6 +33,5 @@ def pytest_runtest_logreport(report: Any) -> None:
         _other.add(report.nodeid)
 
 
-def pytest_sessionfinish(session: Any) -> None:
-    if not hasattr(session.config, "workerinput"):
-        DURATIONS.write_text(json.dumps({k: v for k, v in _durations.items() if k not in _other}))
+def pytest_sessionfinish() -> None:
+    Path(os.environ["DURATIONS"]).write_text(json.dumps({k: v for k, v in _durations.items() if k not in _other}))
