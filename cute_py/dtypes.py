@@ -13,12 +13,24 @@ import functools
 import importlib
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeGuard
 
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 
 if TYPE_CHECKING:
     import numpy
+
+
+class HasItemSize(Protocol):
+    """A dtype of another library."""
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+
+
+DTypeLike: TypeAlias = "DType | str | type | HasItemSize"
+"""What names an element type: see `as_dtype`."""
 
 Kind = Literal["bool", "int", "uint", "float", "complex"]
 
@@ -115,7 +127,7 @@ def _numpy_dtype(storage: str) -> numpy.dtype[Any]:
     return dtype
 
 
-def is_dtype(value: object) -> bool:
+def is_dtype(value: object) -> TypeGuard[DTypeLike]:
     """Whether a value is of a kind that `as_dtype` takes, known or not: a name, a `DType`, a library's type or dtype.
 
     >>> import numpy

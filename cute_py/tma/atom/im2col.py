@@ -12,9 +12,10 @@ make_im2col_tma_copy_desc.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 from cute_py.argument_checks import expect, expect_integer, expect_integers, record
 from cute_py.arith_tuple.arith_tuple import ArithTuple, E, basis_get, basis_value
@@ -28,13 +29,13 @@ from cute_py.layout.composition import composition
 from cute_py.layout.int_tuple import product_each, size
 from cute_py.layout.inverse import right_inverse
 from cute_py.layout.layout import Layout, domain_of
-from cute_py.layout.leaf import Int, Tree, internal, public, trunc_div
+from cute_py.layout.leaf import Int, Leaf, Tree, internal, public, trunc_div
 from cute_py.layout.modes import flatten, take
 from cute_py.layout.swizzle import Swizzle, get_nonswizzle_portion
 from cute_py.layout.tiling import logical_divide
 from cute_py.layout.trees import leaves, modes, rank_of
 from cute_py.tensor.tensor import Tensor, make_identity_layout
-from cute_py.tma.atom.gbasis import REASONS, as_shared_layout, as_tiler, make_cta_v_map
+from cute_py.tma.atom.gbasis import REASONS, Tiler, as_shared_layout, as_tiler, make_cta_v_map
 from cute_py.tma.atom.make import as_global_tensor, byte_swizzle
 from cute_py.tma.atom.op import Op, as_op, check_op, multicast_count, swizzle_row, tensor_map_format
 from cute_py.tma.atom.tile_atom import TileAtom
@@ -73,7 +74,7 @@ class Im2colWindow:
         return len(self.lower_corner)
 
 
-def _number(value: Any, name: str) -> int:
+def _number(value: Leaf, name: str) -> int:
     """A number of a window: an `Int` stays one."""
     number = expect_integer(value, f"a number of {name}")
     return value if isinstance(value, Int) else number
@@ -194,7 +195,11 @@ def im2col_basis(smem: Layout, cta_v_map: Layout, shape: Tree) -> Im2colBasis:
 
 
 def plan_im2col(
-    gtensor: Tensor, smem_layout: Any, cta_v_map: Layout, win: Im2colWindow, num_multicast: int
+    gtensor: Tensor,
+    smem_layout: Layout | ComposedLayout | Tensor,
+    cta_v_map: Layout,
+    win: Im2colWindow,
+    num_multicast: int,
 ) -> Im2colPlan:
     """The numbers of an im2col tensor map and its coordinate tensor.
 
@@ -233,11 +238,11 @@ def plan_im2col(
     )
 
 
-def _divided(a: Any, b: Any) -> Any:
+def _divided(a: Leaf, b: Leaf) -> Leaf:
     return public(trunc_div(internal(a), internal(b)))
 
 
-def _tma_tensor(sizes: tuple[Any, ...], win: Im2colWindow, outer: Any, inner: Any) -> Tensor:
+def _tma_tensor(sizes: tuple[Leaf, ...], win: Im2colWindow, outer: Tree, inner: Tree) -> Tensor:
     """The coordinate tensor: GEMM shape and basis strides, composed with the identity of its linearized shape."""
     corners = list(zip(sizes[1:-1], win.lower_corner, win.upper_corner, win.stride, strict=True))
     pixels = tuple([_divided(n + up - low - Int(1), step) + Int(1) for n, low, up, step in corners])
@@ -252,7 +257,7 @@ def _tma_tensor(sizes: tuple[Any, ...], win: Im2colWindow, outer: Any, inner: An
     mn_stride = (*[win.stride[i] * E(1, i) for i in spatial], E(2))
     k_stride = (E(0), *[win.stride_srt[i] * E(3, i) for i in spatial])
 
-    def ordered(first: Any, second: Any) -> tuple[Any, Any]:
+    def ordered(first: Tree, second: Tree) -> tuple[Tree, Tree]:
         both = (first, second)
         return basis_get(outer, both), basis_get(inner, both)
 
@@ -269,7 +274,7 @@ class Im2colAtom(TileAtom):
 
     op: Op
     gtensor: Tensor
-    smem_layout: Any
+    smem_layout: Layout | ComposedLayout
     cta_tiler: Any
     plan: Im2colPlan
     request: TensorMapIm2col
@@ -316,24 +321,28 @@ class Im2colAtom(TileAtom):
         slots = f"  {self.instructions} per tile and CTA; coordinates are those of {self.get_tma_tensor()}"
         return "\n".join(self._story("a tile of patches", "", middle, [slots], "pixels outside the image"))
 
-    def get_tma_tensor(self, shape: Any = None) -> Tensor:
+    def get_tma_tensor(self, shape: Tree | None = None) -> Tensor:
         """The coordinate tensor (output pixels, (channels, filter positions)); the shape is the convolution's own."""
         return self.plan.tma_tensor
+
+
+Numbers: TypeAlias = int | Sequence[int] | None
+"""A number of the window for each spatial mode, W first; one alone for one mode; None: of a 1x1 filter."""
 
 
 def make_im2col_tma_copy(
     op: Op | str,
     gtensor: Any,
     smem_layout: Layout | ComposedLayout | Tensor | str,
-    cta_tiler: Tree | Layout | str = None,
+    cta_tiler: Tiler | str | None = None,
     num_multicast: int | tuple[int, ...] | Layout = 1,
-    lower_corner_whd: Any = None,
-    upper_corner_whd: Any = None,
-    lower_padding_whd: Any = None,
-    upper_padding_whd: Any = None,
-    stride_whd: Any = None,
-    lower_srt: Any = None,
-    stride_srt: Any = None,
+    lower_corner_whd: Numbers = None,
+    upper_corner_whd: Numbers = None,
+    lower_padding_whd: Numbers = None,
+    upper_padding_whd: Numbers = None,
+    stride_whd: Numbers = None,
+    lower_srt: Numbers = None,
+    stride_srt: Numbers = None,
     arch: str | None = None,
     *,
     check: bool = True,
@@ -360,6 +369,7 @@ def make_im2col_tma_copy(
     tensor = as_global_tensor(gtensor)
     dtype = as_dtype(tensor.element_type)
     smem_layout = as_shared_layout(smem_layout)
+    layout = smem_layout.layout if isinstance(smem_layout, Tensor) else smem_layout
     smem = domain_of(smem_layout)
     tiler = product_each(smem.shape) if cta_tiler is None else as_tiler(cta_tiler)
     v_map = make_cta_v_map(product_each(tensor.shape), tiler)
@@ -374,7 +384,7 @@ def make_im2col_tma_copy(
         lower_srt=lower_srt,
         stride_srt=stride_srt,
     )
-    plan = plan_im2col(tensor, smem_layout, v_map, win, count)
+    plan = plan_im2col(tensor, layout, v_map, win, count)
     swizzle = byte_swizzle(smem_layout)
     request = TensorMapIm2col(
         tensor_map_format(dtype),
@@ -394,4 +404,4 @@ def make_im2col_tma_copy(
     found = violations(request, arch=arch) if check else []
     several = f"{len(found)} rules of the im2col tensor map are broken"
     refuse(TmaLimitError, found, several)
-    return Im2colAtom(op, tensor, smem_layout, tiler, plan, request, swizzle, dtype, arch)
+    return Im2colAtom(op, tensor, layout, tiler, plan, request, swizzle, dtype, arch)

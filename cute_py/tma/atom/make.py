@@ -12,19 +12,19 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from cute_py.argument_checks import expect, expect_integer
 from cute_py.diagnostics import Diagnostic, refuse
-from cute_py.dtypes import as_dtype
+from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import CuteError, GBasisError, InvalidTypeError, InvalidValueError, TmaLimitError, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
 from cute_py.layout.int_tuple import product_each
 from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight, domain_of, has_numbers
-from cute_py.layout.leaf import Int, Tree
+from cute_py.layout.leaf import Int
 from cute_py.layout.recast import recast_layout
 from cute_py.layout.swizzle import Swizzle, get_nonswizzle_portion, get_swizzle_portion
 from cute_py.layout.trees import leaves, map_leaves, rank_of
@@ -35,6 +35,7 @@ from cute_py.tensor.tensor import Tensor, make_tensor, swizzle_of
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.gbasis import (
     GBasis,
+    Tiler,
     as_shared_layout,
     as_tiler,
     check_collapsed,
@@ -68,7 +69,9 @@ def _padded(tensor: Tensor, unit: int) -> Tensor | None:
     return None if rounded == stride else make_tensor(tensor.engine, Layout(tensor.shape, rounded))
 
 
-def candidates(tensor: Tensor, smem_layout: Any, cta_tiler: Any, num_multicast: int) -> Iterator[Fix]:
+def candidates(
+    tensor: Tensor, smem_layout: Layout | ComposedLayout, cta_tiler: Tiler | None, num_multicast: int
+) -> Iterator[Fix]:
     """Changes worth trying, the smallest first."""
     dtype = as_dtype(tensor.element_type)
     unit = max(1, 128 // dtype.bits)
@@ -92,8 +95,8 @@ def candidates(tensor: Tensor, smem_layout: Any, cta_tiler: Any, num_multicast: 
     if swizzled:
         yield Fix("no swizzle", {"smem_layout": plain})
     for order, name in ((LayoutRight, "row-major"), (LayoutLeft, "column-major")):
-        layout = Layout(tile, order)
-        yield Fix(f"a {name} shared tile {layout}", {"smem_layout": layout})
+        compact_tile = Layout(tile, order)
+        yield Fix(f"a {name} shared tile {compact_tile}", {"smem_layout": compact_tile})
     yield Fix("split_oversize=True: several instructions a tile", {"split_oversize": True})
     for count in (8, 4, 2, 1):
         if count < num_multicast:
@@ -107,7 +110,7 @@ def candidates(tensor: Tensor, smem_layout: Any, cta_tiler: Any, num_multicast: 
                 yield Fix(words, {"smem_layout": Layout(part, compact), "cta_tiler": part})
 
 
-def find_fixes(make: Any, arguments: dict[str, Any], most: int = 2, pairs: bool = True) -> list[Fix]:
+def find_fixes(make: Callable[..., TmaAtom], arguments: dict[str, Any], most: int = 2, pairs: bool = True) -> list[Fix]:
     """Up to `most` changes of `arguments` for which `make(**arguments)` gives an atom that can copy.
 
     One change of an argument, or, with `pairs`, two of them where no single one is enough: two rules are broken.
@@ -178,7 +181,7 @@ def as_global_tensor(gtensor: Any) -> Tensor:
     return tensor
 
 
-def byte_swizzle(smem_layout: Any) -> Swizzle:
+def byte_swizzle(smem_layout: Layout | ComposedLayout | Tensor) -> Swizzle:
     """The swizzle that a shared layout asks of the engine, in bytes; see api notes on swizzle units."""
     if isinstance(smem_layout, Tensor):
         if isinstance(smem_layout.layout, ComposedLayout):
@@ -213,9 +216,9 @@ def make_tma_atom(
     op: Op | str,
     gtensor: Any,
     smem_layout: Layout | ComposedLayout | Tensor | str,
-    cta_tiler: Tree | Layout | str = None,
+    cta_tiler: Tiler | str | None = None,
     num_multicast: int | tuple[int, ...] | Layout = 1,
-    internal_dtype: Any = None,
+    internal_dtype: DTypeLike | None = None,
     arch: str | None = None,
     *,
     cta_v_map: Layout | None = None,
@@ -307,7 +310,7 @@ def make_tma_atom(
     return TmaAtom(op, tensor, layout, tiler, basis, plan, request, swizzle, dtype, internal, arch)
 
 
-def _plan(op: Op, gmem: Layout, basis: GBasis, dtype: Any, internal: Any, count: int) -> TmaPlan:
+def _plan(op: Op, gmem: Layout, basis: GBasis, dtype: DType, internal: DType, count: int) -> TmaPlan:
     layout, factor = basis.layout, 1
     if op.row.mode in ("gather4", "scatter4"):
         if rank_of(layout._shape) != 2:
@@ -321,9 +324,9 @@ def make_tma_copy(
     op: Op | str,
     gtensor: Any,
     smem_layout: Layout | ComposedLayout | Tensor | str,
-    cta_tiler: Tree | Layout | str = None,
+    cta_tiler: Tiler | str | None = None,
     num_multicast: int | tuple[int, ...] | Layout = 1,
-    internal_dtype: Any = None,
+    internal_dtype: DTypeLike | None = None,
     arch: str | None = None,
     **options: Any,
 ) -> TmaAtom:

@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import Final
 
 from cute_py.argument_checks import expect_integer, record
-from cute_py.dtypes import as_dtype
+from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import InvalidValueError
 
 MEASURED: Final = "measured on NVIDIA H200, driver 580.159.04"
@@ -167,7 +167,7 @@ def format_row(data_type: int) -> FormatRow:
 _NATURAL: Final = {name: row.data_type for row in reversed(FORMATS) if row.code is not None for name in row.dtypes}
 
 
-def format_of(dtype: object) -> TensorMapDataType:
+def format_of(dtype: DTypeLike) -> TensorMapDataType:
     """The format that moves elements of a type unchanged (tfloat32 excepted, which rounds).
 
     Args:

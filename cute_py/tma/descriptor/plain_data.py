@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cute_py.argument_checks import expect_having, expect_integer, expect_integers
-from cute_py.dtypes import as_dtype
+from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import FileFormatError, InvalidTypeError, InvalidValueError, given
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.encode import pack
@@ -43,8 +43,9 @@ def to_json(request: TensorMap) -> dict[str, Any]:
     data: dict[str, Any] = {"kind": request.KIND}
     for name, value in zip(request.FIELDS, request.field_values(), strict=True):
         if isinstance(value, IntEnum):
-            value = value.name
-        data[name] = list(value) if isinstance(value, tuple) else value
+            data[name] = value.name
+        else:
+            data[name] = list(value) if isinstance(value, tuple) else value
     if request.residue is not None:
         original = type(request).restore(request.residue.fields, None)
         data["map"] = (pack(original) ^ request.residue.bits).to_bytes(MAP_BYTES, "little").hex()
@@ -105,12 +106,12 @@ MAX_AXES: Final = 64
 
 def request_of_array(
     shape: Sequence[int],
-    dtype: object,
+    dtype: DTypeLike,
     box: Sequence[int],
     *,
     strides: Sequence[int] | None = None,
     address: int = 0,
-    **options: Any,
+    **options: int | str | Sequence[int],
 ) -> TensorMapTiled:
     """The request for tiles of an array.
 
@@ -165,11 +166,13 @@ def request_of_array(
         tuple(sizes[axis] for axis in order),
         tuple(steps[axis] if sizes[axis] != 1 else -(-steps[axis] // 16) * 16 for axis in order[1:]),
         tuple(edges[axis] for axis in order),
-        **options,
+        **options,  # type: ignore[arg-type]
     )
 
 
-def request_of_npy(path: str | Path, box: Sequence[int], *, address: int = 0, **options: Any) -> TensorMapTiled:
+def request_of_npy(
+    path: str | Path, box: Sequence[int], *, address: int = 0, **options: int | str | Sequence[int]
+) -> TensorMapTiled:
     """The request for tiles of the array in a .npy file; only its header is read.
 
     Args:

@@ -19,7 +19,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from enum import IntEnum
-from typing import Any, ClassVar, Final, Literal, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Final, Literal, Protocol, Self, TypeAlias, TypeVar
 
 from cute_py.argument_checks import expect, expect_integer, expect_integers, is_integer, record
 from cute_py.dtypes import is_dtype
@@ -51,6 +51,9 @@ MAX_NUMBERS: Final = 100
 _PACK: Final = tuple(struct.Struct(f"<{count}q").pack for count in range(MAX_NUMBERS + 1))
 
 _INT: Final = frozenset((int,))
+
+FieldNumbers: TypeAlias = int | tuple[int, ...] | None
+"""The value of one field of a request."""
 
 
 def _fit(numbers: list[int]) -> bool:
@@ -119,7 +122,7 @@ class Residue:
     """
 
     bits: int
-    fields: tuple[object, ...]
+    fields: tuple[FieldNumbers, ...]
 
     def __post_init__(self) -> None:
         for value in expect(self.fields, tuple, "fields of a residue"):
@@ -207,7 +210,7 @@ class _Request:
         return bits
 
     @classmethod
-    def restore(cls, values: tuple[object, ...], residue: Residue | None) -> Self:
+    def restore(cls, values: tuple[FieldNumbers, ...], residue: Residue | None) -> Self:
         """A request from the values of all fields, in the order of `FIELDS`, as `field_values` gives them.
 
         Raises:
@@ -219,7 +222,7 @@ class _Request:
         request: Self = made(*values, residue)
         return request
 
-    def field_values(self) -> tuple[Any, ...]:
+    def field_values(self) -> tuple[FieldNumbers, ...]:
         """The values of all fields but the residue, in the order of `FIELDS`."""
         return tuple([getattr(self, name) for name in self.FIELDS])
 
@@ -416,7 +419,7 @@ class TmaCopyTraits(Protocol):
 Kind = TypeVar("Kind", bound=_Request)
 
 
-def normal_request(kind: type[Kind], values: tuple[object, ...], residue: Residue | None) -> Kind:
+def normal_request(kind: type[Kind], values: tuple[FieldNumbers, ...], residue: Residue | None) -> Kind:
     """A request from values that are known to be normal, in the order of `FIELDS`, without looking at them."""
     request = object.__new__(kind)
     for put, value in zip(_SETTERS[kind], (*values, residue), strict=True):
