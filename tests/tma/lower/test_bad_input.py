@@ -74,7 +74,7 @@ REFUSED: list[Refusal] = [
     ("symbols", lambda: lower.examine(FENCE, 5), InvalidTypeError, "symbols must be a Mapping"),
     ("space of", lambda: lower.examine(FENCE, {"a": 1}), InvalidTypeError, "the space of a symbol must be a str"),
     ("variant", lambda: lower.capability([], "sm_90"), InvalidTypeError, "a variant must be a str"),
-    ("target", lambda: lower.Targets.FROM_90.has("sm_90"), InvalidTypeError, "an architecture must be an Architecture"),
+    ("target", lambda: lower.Targets.FROM_90.has("sm_90"), InvalidTypeError, "a target must be a Target"),
     ("mask", lambda: LOAD.copy("%rd1", "%r1", None, 0, "%r2", 1, 2), InvalidTypeError, "multicast_mask must be a text"),
     ("desc", lambda: LOAD.copy([], "%r1", 3, 0, "%r2", 1, 2), InvalidTypeError, "desc must be a text or an integer"),
     ("entry point", lambda: lower.EntryPoint("n", "load", (), ()), InvalidValueError, "'n' has no parameter desc"),
