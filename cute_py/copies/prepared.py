@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from cute_py.argument_checks import expect, expect_integer
-from cute_py.copies.plan import CROSSOVER, CopyPlan, Tuning, hint_arguments, plan_copy
+from cute_py.copies.plan import CROSSOVER, LaunchPlan, Tuning, hint_arguments, plan_copy
 from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, given
 from cute_py.gpu.arrays import array_view, require_pair, stream_handle
 from cute_py.gpu.device import Device, DeviceBuffer, as_device, common_device
@@ -56,11 +56,11 @@ class PreparedCopy:
     """
 
     def __init__(
-        self, device: Device, work: Sequence[Work], size: int, plans: tuple[CopyPlan, ...] = (), keep: object = None
+        self, device: Device, work: Sequence[Work], size: int, plans: tuple[LaunchPlan, ...] = (), keep: object = None
     ) -> None:
         self.device = expect(device, Device, "device")
         self.bytes = expect_integer(size, "size, of what is copied,", 0, unit="bytes")
-        self.plans = tuple(expect(plan, CopyPlan, "a plan") for plan in expect(plans, tuple, "plans"))
+        self.plans = tuple(expect(plan, LaunchPlan, "a plan") for plan in expect(plans, tuple, "plans"))
         self._keep = keep
         if not isinstance(work, (list, tuple)):
             raise InvalidTypeError(f"work must be a list of Work, got {type(work).__name__} {given(work)}")

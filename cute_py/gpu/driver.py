@@ -234,7 +234,7 @@ def random_request(generator: random.Random) -> TensorMap:
             values["pixel_box_lower_corner_width"], values["pixel_box_upper_corner_width"] = near[:2]
             values["mode"] = generator.randint(0, 1)
     if generator.random() < 0.25:
-        _spoil(generator, values)
+        _corrupt(generator, values)
     request: TensorMap = kind(**values)
     return request
 
@@ -243,7 +243,7 @@ def _size(generator: random.Random) -> int:
     return generator.randint(1, 1 << generator.choice((4, 12, 31, 32)))
 
 
-def _spoil(generator: random.Random, values: dict[str, Any]) -> None:
+def _corrupt(generator: random.Random, values: dict[str, Any]) -> None:
     """Replace one value by one at or beyond the edge of its rule, within the driver's argument."""
     name = generator.choice(sorted(values))
     edges = {

@@ -38,7 +38,7 @@ def call_isolated(function: Callable[..., Result], *arguments: Any, seconds: flo
             f"{function.__name__} is defined in the main script; a process of its own can't import it from there",
             hint="move it into a module",
         )
-    root = str(Path(__file__).resolve().parents[3])
+    root = str(Path(__file__).resolve().parents[2])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, *sys.path[1:]])}
     try:
         done = subprocess.run(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import warnings
 from typing import Any, Final
 
 from cute_py.errors import (
@@ -85,11 +86,11 @@ _ON_FIRST_USE: Final = {
     ),
     "cute_py.tma.exports": (
         "RebindSequence",
-        "birth_sequence",
         "cuda_kernel",
         "cute_cpp",
         "encode_call",
         "export",
+        "init_sequence",
         "rebind_ptx",
         "rebind_sequence",
         "single_tile_ptx",
@@ -113,6 +114,9 @@ _ON_FIRST_USE: Final = {
     ),
 }
 """Package -> its names that are given here too, imported when one is first asked for."""
+
+_RENAMED: Final = {"birth_sequence": "init_sequence"}
+"""Name of the last release -> name; the old one warns, and ends with the next release."""
 
 _HOME: Final = {name: package for package, names in _ON_FIRST_USE.items() for name in names}
 
@@ -140,6 +144,10 @@ def __getattr__(name: str) -> Any:
     Raises:
         AttributeError: no such name; the text lists the nearest ones.
     """
+    if name in _RENAMED:
+        text = f"cute_py.tma.{name} is cute_py.tma.{_RENAMED[name]}; the old name ends with the next release"
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        name = _RENAMED[name]
     if name in _HOME:
         value = getattr(importlib.import_module(_HOME[name]), name)
         globals()[name] = value

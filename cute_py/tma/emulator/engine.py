@@ -25,7 +25,7 @@ from typing import Final
 import numpy as np
 
 from cute_py.errors import InvalidValueError, TmaTrap
-from cute_py.tma.emulator.geometry import DOCUMENTED, MEASURED, Geometry, Image, image, swizzle_row
+from cute_py.tma.emulator.geometry import DOCUMENTED, MEASURED, Geometry, Image, image, swizzle_pattern
 from cute_py.tma.emulator.memory import (
     ILLEGAL_ADDRESS,
     Bytes,
@@ -266,7 +266,7 @@ class _Windows:
         self.smem, self.starts, self.size = smem, starts, rows * geometry.row_bytes
         if self.size > len(smem):
             raise _overrun(self.size, smem)
-        self.phases = (starts + smem.base) % swizzle_row(geometry.swizzle).repeat
+        self.phases = (starts + smem.base) % swizzle_pattern(geometry.swizzle).repeat
         self.images = {phase: image(geometry, rows, phase) for phase in set(self.phases.tolist())}
         """Images by their place in the swizzle's pattern."""
         self.image: Image | None = next(iter(self.images.values())) if len(self.images) == 1 else None

@@ -69,7 +69,7 @@ LINE_SHIFT: Final = 7
 
 
 @dataclass(frozen=True, slots=True)
-class SwizzleRow:
+class SwizzlePattern:
     """One swizzle: span in bytes, address bits, and what is known about it."""
 
     kind: TensorMapSwizzle
@@ -87,7 +87,7 @@ class SwizzleRow:
     def repeat(self) -> int:
         """Bytes after which the pattern repeats.
 
-        >>> swizzle_row(TensorMapSwizzle.B128).repeat
+        >>> swizzle_pattern(TensorMapSwizzle.B128).repeat
         1024
         """
         return 1 << (LINE_SHIFT + self.bits) if self.bits else 1
@@ -96,19 +96,19 @@ class SwizzleRow:
 _H200: Final = (MEASURED, "measured on NVIDIA H200, driver 580.159.04")
 _PTX: Final = (DOCUMENTED, "PTX ISA 9.0, Swizzling Modes")
 
-SWIZZLES: Final[tuple[SwizzleRow, ...]] = (
-    SwizzleRow(TensorMapSwizzle.NONE, 0, 0, 4, *_H200),
-    SwizzleRow(TensorMapSwizzle.B32, 32, 1, 4, *_H200),
-    SwizzleRow(TensorMapSwizzle.B64, 64, 2, 4, *_H200),
-    SwizzleRow(TensorMapSwizzle.B128, 128, 3, 4, *_H200),
-    SwizzleRow(TensorMapSwizzle.B128_ATOM_32B, 128, 2, 5, *_PTX),
-    SwizzleRow(TensorMapSwizzle.B128_ATOM_32B_FLIP_8B, 128, 2, 5, *_PTX, flip=True),
-    SwizzleRow(TensorMapSwizzle.B128_ATOM_64B, 128, 1, 6, *_PTX),
+SWIZZLES: Final[tuple[SwizzlePattern, ...]] = (
+    SwizzlePattern(TensorMapSwizzle.NONE, 0, 0, 4, *_H200),
+    SwizzlePattern(TensorMapSwizzle.B32, 32, 1, 4, *_H200),
+    SwizzlePattern(TensorMapSwizzle.B64, 64, 2, 4, *_H200),
+    SwizzlePattern(TensorMapSwizzle.B128, 128, 3, 4, *_H200),
+    SwizzlePattern(TensorMapSwizzle.B128_ATOM_32B, 128, 2, 5, *_PTX),
+    SwizzlePattern(TensorMapSwizzle.B128_ATOM_32B_FLIP_8B, 128, 2, 5, *_PTX, flip=True),
+    SwizzlePattern(TensorMapSwizzle.B128_ATOM_64B, 128, 1, 6, *_PTX),
 )
 """Indexed by the driver's number."""
 
 
-def swizzle_row(swizzle: int) -> SwizzleRow:
+def swizzle_pattern(swizzle: int) -> SwizzlePattern:
     """The row of a swizzle, from the enum or its number.
 
     Raises:
@@ -130,7 +130,7 @@ def swizzled(address: Integers, swizzle: int) -> Integers:
     >>> swizzled(np.array([0, 128, 144, 896]), TensorMapSwizzle.B128).tolist()
     [0, 144, 128, 1008]
     """
-    row = swizzle_row(swizzle)
+    row = swizzle_pattern(swizzle)
     if not row.bits:
         return address
     line = address >> LINE_SHIFT
@@ -320,7 +320,7 @@ def _geometry(descriptor: Any, mode: str | None) -> Geometry:
         rows=rows,
         row_bytes=row_bytes,
         # Slices follow each other without gaps, whatever the swizzle.
-        pitch=slice_bytes or max(spread, swizzle_row(request.swizzle).span),
+        pitch=slice_bytes or max(spread, swizzle_pattern(request.swizzle).span),
         swizzle=int(request.swizzle),
         nan_fill=request.oob_fill == OobFill.NAN_REQUEST_ZERO_FMA,
         tf32=bool(row.tf32_round),
@@ -416,14 +416,14 @@ def image(geometry: Geometry, rows: int, address: int) -> Image:
         rows: of the instruction, halo pixels counted in.
         address: bytes; a multiple of 128.
     """
-    phase = address % swizzle_row(geometry.swizzle).repeat
+    phase = address % swizzle_pattern(geometry.swizzle).repeat
     return _image(rows, geometry.row_bytes, geometry.pitch, geometry.packing, geometry.swizzle, phase)
 
 
 @functools.lru_cache(maxsize=128)
 def _image(rows: int, row_bytes: int, pitch: int, packing: Packing | None, swizzle: int, phase: int) -> Image:
     # The largest power of two that divides every piece: a flip moves halves of 16 bytes.
-    unit = math.gcd(8 if swizzle_row(swizzle).flip else 16, row_bytes, pitch, *(packing or ()))
+    unit = math.gcd(8 if swizzle_pattern(swizzle).flip else 16, row_bytes, pitch, *(packing or ()))
     along = np.arange(0, row_bytes, unit, dtype=np.int64)
     if packing is not None:
         along = along // packing.packed * packing.spread + along % packing.packed

@@ -228,7 +228,7 @@ def barrier_at(smem: SharedMemory, offset: int) -> Mbarrier:
     return found
 
 
-def told_barrier(barrier: Any, smem: SharedMemory) -> Mbarrier:
+def resolve_barrier(barrier: Any, smem: SharedMemory) -> Mbarrier:
     """The barrier itself, or the one at this offset of `smem`."""
     if isinstance(barrier, Mbarrier):
         return barrier
@@ -250,7 +250,7 @@ def signalled(
     if barrier is None:
         return []
     if not multicast:
-        return [told_barrier(barrier, destinations[0])]
+        return [resolve_barrier(barrier, destinations[0])]
     offset, parity = (barrier.offset, barrier.rank & 1) if isinstance(barrier, Mbarrier) else (barrier, 0)
     if offset is None:
         raise InvalidValueError("multicast needs a barrier at an offset in shared memory", hint="use init_barrier")

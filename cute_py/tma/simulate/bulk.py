@@ -24,7 +24,7 @@ from cute_py.diagnostics import Diagnostic
 from cute_py.errors import InvalidValueError, TmaTrap
 from cute_py.tma.descriptor.formats import TensorMapDataType
 from cute_py.tma.emulator.engine import TransactionBytes
-from cute_py.tma.emulator.mbarrier import Mbarrier, init_barrier, told_barrier
+from cute_py.tma.emulator.mbarrier import Mbarrier, init_barrier, resolve_barrier
 from cute_py.tma.emulator.memory import (
     ADDRESS_LIMIT,
     ILLEGAL_ADDRESS,
@@ -177,7 +177,7 @@ def bulk_load(
     (16, 16)
     """
     shared, target, source = _ends(smem, offset, gmem, address, nbytes, gmem_base, storing=False)
-    return _moved(source, target, None if barrier is None else told_barrier(barrier, shared))
+    return _moved(source, target, None if barrier is None else resolve_barrier(barrier, shared))
 
 
 def bulk_store(
@@ -232,4 +232,4 @@ def bulk_to_cta(
     _require(nbytes, offset=offset + source.base, destination_offset=destination_offset + destination.base)
     taken = _shared(source, offset, nbytes)
     target = _shared(destination, destination_offset, nbytes)
-    return _moved(taken, target, told_barrier(barrier, destination))
+    return _moved(taken, target, resolve_barrier(barrier, destination))

@@ -42,7 +42,7 @@ from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.geometry import image
 from cute_py.tma.emulator.mbarrier import Contribution, Mbarrier, init_barrier
 from cute_py.tma.emulator.memory import SHARED_LIMIT, GlobalMemory, SharedMemory, as_bytes, as_global
-from cute_py.tma.simulate.proxy import Agent, TensormapProxy
+from cute_py.tma.simulate.tensormap_proxy import Agent, TensormapProxy
 
 
 @dataclass(slots=True)
@@ -273,9 +273,9 @@ class Run:
         name = f"load {self._next()} at {coords}"
         descriptor = self._map(descriptor, name)
         this = self._footprint(name, descriptor, coords, offset, mode, im2col_offsets)
-        self._check("two loads into the same bytes", self.flights, this)
-        self._check("overwrites a stage that is still being read", self._reading, this)
-        self._check("overwrites the source of a store before its group was read", self.groups.unread(), this)
+        self._check_conflict("two loads into the same bytes", self.flights, this)
+        self._check_conflict("overwrites a stage that is still being read", self._reading, this)
+        self._check_conflict("overwrites the source of a store before its group was read", self.groups.unread(), this)
         more: dict[str, Any] = {"mode": mode, "im2col_offsets": im2col_offsets, "multicast_mask": multicast_mask}
         more |= {"smem_offset": offset, "cta_group": cta_group, "gmem_base": gmem_base}
 
@@ -309,7 +309,7 @@ class Run:
     def reading(self, offset: int, nbytes: int, who: str = "a reader") -> Iterator[NDArray[np.uint8]]:
         """The bytes of a stage, which are being read as long as the block lasts."""
         span = self._access(offset, nbytes, who)
-        self._check("read before its barrier completed", self.flights, span)
+        self._check_conflict("read before its barrier completed", self.flights, span)
         self._reading.append(span)
         try:
             yield self.smem.array[span.start : span.stop]
@@ -325,8 +325,8 @@ class Run:
         """Ordinary stores to shared bytes."""
         data = as_bytes(data, "data", writable=False)
         span = self._access(offset, len(data), who)
-        self._check("written while a load is in flight", self.flights, span)
-        self._check("changes the source of a store before its group was read", self.groups.unread(), span)
+        self._check_conflict("written while a load is in flight", self.flights, span)
+        self._check_conflict("changes the source of a store before its group was read", self.groups.unread(), span)
         self.smem.array[span.start : span.stop] = data
         self._ordinary.append(span)
 
@@ -352,8 +352,8 @@ class Run:
         name = f"{op or 'store'} {self._next()} at {coords}"
         descriptor = self._map(descriptor, name)
         this = self._footprint(name, descriptor, coords, offset, mode)
-        self._check("store without fence.proxy.async after ordinary writes", self._ordinary, this)
-        self._check("store before the load of its source was waited for", self.flights, this)
+        self._check_conflict("store without fence.proxy.async after ordinary writes", self._ordinary, this)
+        self._check_conflict("store before the load of its source was waited for", self.flights, this)
         self.groups.issue(BulkOperation(name, this.start, this.stop))
         more: dict[str, Any] = {"mode": mode, "smem_offset": offset, "gmem_base": gmem_base}
         if op is None:
@@ -407,7 +407,7 @@ class Run:
         count = expect_integer(nbytes, "the size of an access to shared memory", 0, size - start, "bytes")
         return Access(expect(who, str, "who"), start, start + count)
 
-    def _check(self, rule: str, others: Sequence[Access], this: Access) -> None:
+    def _check_conflict(self, rule: str, others: Sequence[Access], this: Access) -> None:
         """Note a race with each of the others that shares bytes."""
         for other in others:
             low, high = max(this.start, other.start), min(this.stop, other.stop)

@@ -27,7 +27,7 @@ BANK_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TraceStep:
     """One element on its way. Addresses in bytes."""
 
     tma_coord: tuple[int, ...]
@@ -65,7 +65,7 @@ class Difference:
     expected: int
     count: int
     """Bytes that differ in all."""
-    step: Step | None
+    step: TraceStep | None
     """What the byte holds; None if no instruction touches it."""
 
     def __str__(self) -> str:
@@ -124,7 +124,7 @@ class Trace:
     def _image(self, i: int) -> Image:
         return image(self.geometry, self.rows, int(self.starts[i]) + self.base)
 
-    def _step(self, i: int, rows: Rows, table: NDArray[np.int64], row: int, byte: int) -> Step:
+    def _step(self, i: int, rows: Rows, table: NDArray[np.int64], row: int, byte: int) -> TraceStep:
         """The step of byte `byte` of row `row` of instruction i."""
         shape, picture = self.geometry, self._image(i)
         unit = row * (shape.row_bytes // picture.unit) + byte // picture.unit
@@ -133,7 +133,7 @@ class Trace:
         tma = (first if shape.interleaved else first + byte * 8 // shape.bits, *outer)
         address = int(rows.address[0, row]) + byte
         inside = bool(rows.inside[0, row]) and int(rows.first[0]) <= byte < int(rows.last[0])
-        return Step(
+        return TraceStep(
             tma_coord=tma,
             inside=inside,
             global_address=address,
@@ -147,7 +147,7 @@ class Trace:
 
     # ---- questions -----------------------------------------------------------------------------------------------
 
-    def forward(self, tma_coord: Sequence[int]) -> list[Step]:
+    def forward(self, tma_coord: Sequence[int]) -> list[TraceStep]:
         """Where the element at a TMA coordinate goes: one step for each time that an instruction touches it.
 
         Raises:
@@ -167,7 +167,7 @@ class Trace:
                 found.append(self._step(i, rows, table, row, byte))
         return found
 
-    def backward(self, shared_offset: int) -> Step | None:
+    def backward(self, shared_offset: int) -> TraceStep | None:
         """What a byte of shared memory holds after the instructions ran in order; None if none wrote it."""
         shape = self.geometry
         shared_offset = expect_integer(shared_offset, "the offset in shared memory", 0, SHARED_LIMIT - 1)
@@ -181,7 +181,7 @@ class Trace:
                 return self._step(i, rows, table, row, unit * picture.unit + int(inside[hit[0]]))
         return None
 
-    def from_global(self, address: int) -> list[Step]:
+    def from_global(self, address: int) -> list[TraceStep]:
         """The steps of the byte at a global address: one for each time that an instruction touches it."""
         address = expect_integer(address, "the address", 0, ADDRESS_LIMIT - 1)
         found = []
@@ -193,7 +193,7 @@ class Trace:
                 found.append(self._step(i, rows, table, row, int(byte[row])))
         return found
 
-    def steps(self, instruction: int = 0) -> Iterator[Step]:
+    def steps(self, instruction: int = 0) -> Iterator[TraceStep]:
         """Every element of one instruction, in the order of the rows."""
         instruction = expect_integer(instruction, "the number of an instruction")
         if not 0 <= instruction < len(self.coords):
