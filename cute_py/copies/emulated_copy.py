@@ -24,6 +24,7 @@ from cute_py.tma.atom.tiles import Instructions, instructions
 from cute_py.tma.descriptor.limits import STORE_UNIT
 from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.memory import as_bytes
+from cute_py.tma.simulate.trace import unequal_bits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -165,14 +166,11 @@ def first_difference(source: Any, destination: Any) -> str | None:
             "arrays of different shapes or types have no first difference",
             {"source": f"{source.shape} {source.dtype}", "destination": f"{destination.shape} {destination.dtype}"},
         )
-    a, b = source, destination
-    if source.dtype.itemsize in (1, 2, 4, 8):  # as integers: a NaN equals itself there, and 0 is not -0
-        a, b = (x.view(f"u{source.dtype.itemsize}") for x in (source, destination))
-    differs = a != b
-    if not differs.any():
+    first = unequal_bits(source, destination)
+    if first is None:
         return None
-    at = np.unravel_index(int(np.argmax(differs)), source.shape)
-    return f"element {tuple(int(i) for i in at)}: source {source[at]!r}, destination {destination[at]!r}"
+    at = tuple(map(int, np.unravel_index(first[0], source.shape)))
+    return f"element {at}: source {source[at]!r}, destination {destination[at]!r}"
 
 
 def new_destination(source: Any) -> Any:

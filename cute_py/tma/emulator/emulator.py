@@ -12,7 +12,7 @@ runs beside the program (barriers, groups, races) is the business of `cute_py.tm
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from enum import Enum
 
 import numpy as np
 
@@ -20,16 +20,16 @@ from cute_py.argument_checks import expect, expect_integer, expect_integer_array
 from cute_py.errors import InvalidValueError, TmaTrap, UnknownFactError
 from cute_py.tma.emulator import operands
 from cute_py.tma.emulator.engine import Batch, TransactionBytes, require_apart
-from cute_py.tma.emulator.geometry import Geometry, geometry
+from cute_py.tma.emulator.geometry import Descriptor, Geometry, geometry
 from cute_py.tma.emulator.mbarrier import Mbarrier, signalled
-from cute_py.tma.emulator.memory import Memory, Window, as_global, as_shared
+from cute_py.tma.emulator.memory import IntegersLike, Memory, Window, as_global, as_shared
 
 
 class Emulator:
     """A TMA engine.
 
     Args:
-        arch: what the assembler is told; forms that it does not have are refused.
+        arch: the target of the assembler; forms that it does not have are refused.
         strict: refuse what was not measured.
 
     >>> from cute_py.tma.descriptor.request import TensorMapTiled
@@ -53,7 +53,7 @@ class Emulator:
 
     def load(
         self,
-        descriptor_bytes: Any,
+        descriptor_bytes: Descriptor,
         gmem: Memory,
         coords: Sequence[int],
         smem: Window,
@@ -77,7 +77,7 @@ class Emulator:
                 descriptor is.
             smem_offset: bytes; an address that is no multiple of 128 traps.
             im2col_offsets: (R-2,) offsets, W first; (wHalo, wOffset) for the w modes; none means zeros.
-            barrier: told of the bytes; an offset in shared memory where a barrier was initialised, or the barrier.
+            barrier: counts the bytes; an offset in shared memory where a barrier was initialised, or the barrier.
             multicast_mask: bit i writes the same offset of CTA i of the cluster, and signals its barrier.
             cta_group: 2 signals, for each destination, the CTA of its pair with the parity of the barrier's CTA.
         Returns:
@@ -96,13 +96,13 @@ class Emulator:
         barriers = signalled(barrier, destinations, cta_group, multicast=multicast_mask is not None)
         batch.check()
         batch.load(0, 1)
-        for told in barriers:
-            told.complete_tx(batch.transaction_bytes)
+        for signalled_barrier in barriers:
+            signalled_barrier.complete_tx(batch.transaction_bytes)
         return batch.transaction_bytes
 
     def store(
         self,
-        descriptor_bytes: Any,
+        descriptor_bytes: Descriptor,
         gmem: Memory,
         coords: Sequence[int],
         smem: Window,
@@ -129,8 +129,8 @@ class Emulator:
 
     def reduce(
         self,
-        op: Any,
-        descriptor_bytes: Any,
+        op: str | Enum,
+        descriptor_bytes: Descriptor,
         gmem: Memory,
         coords: Sequence[int],
         smem: Window,
@@ -150,12 +150,11 @@ class Emulator:
             as `store`; TmaTrap also where the element format does not have the reduction.
         """
         operands.refuse_load_operands("reduce", im2col_offsets, barrier, multicast_mask)
-        op = operands.reduction(op)
-        return self._store(op, descriptor_bytes, gmem, [coords], smem, mode, smem_offset, gmem_base)
+        return self._store(operands.reduction(op), descriptor_bytes, gmem, [coords], smem, mode, smem_offset, gmem_base)
 
     def prefetch(
         self,
-        descriptor_bytes: Any,
+        descriptor_bytes: Descriptor,
         gmem: Memory,
         coords: Sequence[int],
         *,
@@ -178,14 +177,14 @@ class Emulator:
 
     def load_many(
         self,
-        descriptor: Any,
+        descriptor: Descriptor,
         gmem: Memory,
-        coords: Any,
+        coords: IntegersLike,
         smem: Window,
         *,
-        smem_offsets: Any,
+        smem_offsets: IntegersLike,
         mode: str | None = None,
-        im2col_offsets: Any = (),
+        im2col_offsets: IntegersLike = (),
         gmem_base: int = 0,
     ) -> TransactionBytes:
         """n loads of one descriptor, as if one after the other; none is done if one traps.
@@ -207,15 +206,15 @@ class Emulator:
 
     def store_many(
         self,
-        descriptor: Any,
+        descriptor: Descriptor,
         gmem: Memory,
-        coords: Any,
+        coords: IntegersLike,
         smem: Window,
         *,
-        smem_offsets: Any,
+        smem_offsets: IntegersLike,
         mode: str | None = None,
         gmem_base: int = 0,
-        op: str | None = None,
+        op: str | Enum | None = None,
     ) -> TransactionBytes:
         """n stores of one descriptor; none is done if one traps. Stores that write the same bytes have no order.
 
@@ -226,22 +225,22 @@ class Emulator:
         Returns:
             the bytes of one box.
         """
-        op = None if op is None else operands.reduction(op)
-        return self._store(op, descriptor, gmem, coords, smem, mode, smem_offsets, gmem_base)
+        name = None if op is None else operands.reduction(op)
+        return self._store(name, descriptor, gmem, coords, smem, mode, smem_offsets, gmem_base)
 
     def copy_many(
         self,
-        load: Any,
+        load: Descriptor,
         source: Memory,
-        load_coords: Any,
-        store: Any,
+        load_coords: IntegersLike,
+        store: Descriptor,
         destination: Memory,
-        store_coords: Any,
+        store_coords: IntegersLike,
         smem: Window,
         *,
-        smem_offsets: Any,
+        smem_offsets: IntegersLike,
         mode: str | None = None,
-        im2col_offsets: Any = (),
+        im2col_offsets: IntegersLike = (),
         source_base: int = 0,
         destination_base: int = 0,
     ) -> TransactionBytes:
@@ -282,11 +281,11 @@ class Emulator:
 
     # ---- common ------------------------------------------------------------------------------------------------
 
-    def geometry(self, descriptor: Any, mode: str | None = None) -> Geometry:
+    def geometry(self, descriptor: Descriptor, mode: str | None = None) -> Geometry:
         """The rows that a descriptor makes an instruction move (see `cute_py.tma.emulator.geometry`)."""
         return geometry(descriptor, mode)
 
-    def _geometry(self, descriptor: Any, mode: str | None, instruction: str) -> Geometry:
+    def _geometry(self, descriptor: Descriptor, mode: str | None, instruction: str) -> Geometry:
         shape = self.geometry(descriptor, mode)
         if shape.mode not in operands.MODES_OF[instruction]:
             raise InvalidValueError(
@@ -298,14 +297,14 @@ class Emulator:
     def _batch(
         self,
         instruction: str,
-        descriptor: Any,
+        descriptor: Descriptor,
         gmem: Memory,
-        coords: Any,
+        coords: IntegersLike,
         smem: Window | None,
         mode: str | None,
-        smem_offsets: Any,
+        smem_offsets: IntegersLike,
         gmem_base: int,
-        im2col_offsets: Any = (),
+        im2col_offsets: IntegersLike = (),
         *,
         multicast_mask: int | None = None,
         cta_group: int = 1,
@@ -331,9 +330,20 @@ class Emulator:
         offsets = operands.im2col_offsets(shape, im2col_offsets, len(where))
         return Batch(shape, memory, where, offsets, windows, op=op, writing=writing, unmeasured=why)
 
-    def _store(self, op: str | None, *instructions: Any) -> TransactionBytes:
+    def _store(
+        self,
+        op: str | None,
+        descriptor: Descriptor,
+        gmem: Memory,
+        coords: IntegersLike,
+        smem: Window,
+        mode: str | None,
+        smem_offsets: IntegersLike,
+        gmem_base: int,
+    ) -> TransactionBytes:
         """Stores, or reductions `op`, of the operands that `_batch` takes."""
-        batch = self._batch("store" if op is None else "reduce", *instructions, op=op)
+        one = descriptor, gmem, coords, smem, mode, smem_offsets, gmem_base
+        batch = self._batch("store" if op is None else "reduce", *one, op=op)
         batch.check()
         batch.store(0, len(batch.coords))
         return batch.transaction_bytes

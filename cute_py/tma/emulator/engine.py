@@ -20,7 +20,7 @@ import functools
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from cute_py.tma.emulator.geometry import DOCUMENTED, MEASURED, Geometry, Image,
 from cute_py.tma.emulator.memory import (
     ILLEGAL_ADDRESS,
     Bytes,
+    Chosen,
     Flags,
     GlobalMemory,
     Integers,
@@ -43,11 +44,8 @@ from cute_py.tma.emulator.memory import (
 from cute_py.tma.emulator.values import filled_rows, reduced, round_to_tf32
 from cute_py.tma.emulator.walk import Rows, row_modes, sixteen_byte_rule, walk
 
-Spans = tuple[Integers, Integers]
+Spans: TypeAlias = tuple[Integers, Integers]
 """First and one past the last host address of ranges of bytes."""
-
-Chosen = slice | Integers
-"""Which instructions: a range, or indices."""
 
 PIECE_BYTES: Final = 1 << 21
 

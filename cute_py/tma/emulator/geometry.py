@@ -30,7 +30,7 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -38,8 +38,11 @@ from cute_py.argument_checks import expect
 from cute_py.errors import InvalidTypeError, InvalidValueError, UnknownFactError
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.formats import OobFill, TensorMapDataType, TensorMapSwizzle, format_row
-from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
-from cute_py.tma.emulator.memory import Integers
+from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
+from cute_py.tma.emulator.memory import Bytes, Integers
+
+Descriptor: TypeAlias = bytes | bytearray | memoryview | Bytes | TensorMap
+"""A tensor map as instructions take it: 64 or 128 bytes, a buffer of them, or a decoded request."""
 
 MODES: Final = ("tile", "im2col", "im2col::w", "im2col::w::128", "tile::gather4", "tile::scatter4")
 """Load and store modes by their names in PTX."""
@@ -218,7 +221,7 @@ class Geometry:
 
     @property
     def transaction_bytes(self) -> int:
-        """Bytes that a barrier is told of: every row in full, out of bounds or not, without halo pixels."""
+        """Bytes that a barrier counts: every row in full, out of bounds or not, without halo pixels."""
         return self.rows * self.row_bytes
 
     def row_count(self, offsets: Sequence[int] | Integers = ()) -> int:
@@ -237,7 +240,7 @@ class Geometry:
         return W128_GROUP if self.mode == "im2col::w::128" else self.rows
 
 
-def geometry(descriptor: Any, mode: str | None = None) -> Geometry:
+def geometry(descriptor: Descriptor, mode: str | None = None) -> Geometry:
     """The rows that `descriptor` describes in `mode`.
 
     Args:
@@ -251,25 +254,22 @@ def geometry(descriptor: Any, mode: str | None = None) -> Geometry:
     """
     if mode is not None:
         expect(mode, str, "mode")
-    if getattr(type(descriptor), "__hash__", None) is None:  # a bytearray, a numpy array
+    if not isinstance(descriptor, (bytes, TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)):
+        what = f"a descriptor must be bytes or a decoded tensor map, not {type(descriptor).__name__}"
+        if getattr(descriptor, "ndim", 1) == 0:  # a number of numpy is a buffer too
+            raise InvalidTypeError(what)
         try:
-            descriptor = memoryview(descriptor).tobytes()
+            descriptor = memoryview(descriptor).tobytes()  # type: ignore[arg-type]  # typed as buffers from 3.12 on
         except TypeError:
-            raise _not_a_map(descriptor) from None
+            raise InvalidTypeError(what) from None
     return _geometry(descriptor, mode)
 
 
-def _not_a_map(descriptor: Any) -> InvalidTypeError:
-    return InvalidTypeError(f"a descriptor must be bytes or a decoded tensor map, not {type(descriptor).__name__}")
-
-
 @functools.lru_cache(maxsize=256)
-def _geometry(descriptor: Any, mode: str | None) -> Geometry:
-    request = decode(descriptor) if isinstance(descriptor, (bytes, memoryview)) else descriptor
+def _geometry(descriptor: bytes | TensorMap, mode: str | None) -> Geometry:
+    request = decode(descriptor) if isinstance(descriptor, bytes) else descriptor
     if isinstance(request, TensorMapIm2colWide):
         request = request.as_im2col()
-    if not isinstance(request, (TensorMapTiled, TensorMapIm2col)):
-        raise _not_a_map(request)
     kind = "tiled" if isinstance(request, TensorMapTiled) else "im2col"
     mode = mode or ("tile" if kind == "tiled" else "im2col")
     if mode not in MODES:

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from cute_py.argument_checks import expect, expect_having, expect_integer
+from cute_py.argument_checks import expect, expect_having, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError, given
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Mbarrier:
         self.pending = arrive_count
         self.tx_count = 0
         self.expected = 0
-        """Bytes that this phase was told to expect."""
+        """Bytes that this phase expects."""
         self.contributions: list[Contribution] = []
         """What landed in this phase."""
 
@@ -228,11 +228,11 @@ def barrier_at(smem: SharedMemory, offset: int) -> Mbarrier:
     return found
 
 
-def resolve_barrier(barrier: Any, smem: SharedMemory) -> Mbarrier:
+def resolve_barrier(barrier: Mbarrier | int, smem: SharedMemory) -> Mbarrier:
     """The barrier itself, or the one at this offset of `smem`."""
     if isinstance(barrier, Mbarrier):
         return barrier
-    if isinstance(barrier, (str, bytes)) or not hasattr(barrier, "__index__"):
+    if not is_integer(barrier):
         raise InvalidTypeError(f"a barrier is an Mbarrier, or its offset in shared memory, got {given(barrier)}")
     return barrier_at(smem, barrier)
 
@@ -240,7 +240,7 @@ def resolve_barrier(barrier: Any, smem: SharedMemory) -> Mbarrier:
 def signalled(
     barrier: Mbarrier | int | None, destinations: Sequence[SharedMemory], cta_group: int, *, multicast: bool
 ) -> list[Mbarrier]:
-    """The barriers that a load tells of its bytes, one for each destination.
+    """The barriers that a load signals, one for each destination.
 
     With multicast the signal goes to the offset of `barrier` in each destination CTA; with `.cta_group::2` to that
     CTA of the destination's pair whose rank has the parity of the barrier's CTA.
@@ -254,10 +254,10 @@ def signalled(
     offset, parity = (barrier.offset, barrier.rank & 1) if isinstance(barrier, Mbarrier) else (barrier, 0)
     if offset is None:
         raise InvalidValueError("multicast needs a barrier at an offset in shared memory", hint="use init_barrier")
-    told = []
+    found = []
     for cta in destinations:
         rank = cta.rank if cta_group == 1 else cta.rank - (cta.rank & 1) + parity
         if rank >= len(cta.peers):
             raise InvalidValueError(f"CTA {cta.rank} has no pair; the cluster has {len(cta.peers)} CTAs")
-        told.append(barrier_at(cta.peers[rank], offset))
-    return told
+        found.append(barrier_at(cta.peers[rank], offset))
+    return found
