@@ -17,7 +17,6 @@ Source: PTX ISA 9.0, cp.async.bulk, cp.reduce.async.bulk.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from cute_py.argument_checks import expect, expect_integer
 from cute_py.diagnostics import Diagnostic
@@ -107,7 +106,7 @@ def _require(nbytes: int, **addresses: int) -> None:
         raise InvalidValueError(found[0], {"also": "; ".join(found[1:])} if found[1:] else None)
 
 
-def _size(nbytes: Any) -> int:
+def _size(nbytes: int) -> int:
     return expect_integer(nbytes, "size", 0, unit="bytes")
 
 
@@ -166,7 +165,7 @@ def bulk_load(
     Args:
         address: of the first byte, absolute (`gmem_base` is that of gmem[0]).
         offset, nbytes: bytes.
-        barrier: told of the bytes.
+        barrier: counts the bytes.
     Raises:
         InvalidValueError: a size or address that is not a multiple of 16.
         TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS.
@@ -218,7 +217,7 @@ def bulk_to_cta(
     """Contiguous bytes from one CTA's shared memory to another's of the cluster.
 
     Args:
-        barrier: in the destination; told of the bytes.
+        barrier: in the destination; counts the bytes.
     Raises:
         InvalidValueError: a size or offset that is not a multiple of 16, or CTAs of different clusters.
         TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS.

@@ -13,17 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_function, expect_having, expect_integer, expect_integer_array
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap, given
 from cute_py.tma.emulator.emulator import Emulator
-from cute_py.tma.emulator.geometry import image
+from cute_py.tma.emulator.geometry import Descriptor, image
 from cute_py.tma.emulator.mbarrier import MAX_COUNT, Mbarrier
-from cute_py.tma.emulator.memory import SHARED_LIMIT, GlobalMemory, SharedMemory
+from cute_py.tma.emulator.memory import SHARED_LIMIT, Bytes, GlobalMemory, SharedMemory
 from cute_py.tma.emulator.operands import require_box
 from cute_py.tma.simulate.diagnosis import Flight, Outcome, Run, would_hang
 
@@ -40,7 +38,7 @@ EMPTY, LOADING, FULL, CONSUMING, STORING = ".", "L", "F", "C", "S"
 class RingLoad:
     """One operand that every iteration loads: its descriptor, its coordinates by iteration, its place in the stage."""
 
-    descriptor: Any
+    descriptor: Descriptor
     coords: Sequence[Sequence[int]]
     offset: int = 0
     mode: str | None = None
@@ -54,7 +52,7 @@ class RingLoad:
 class RingStore:
     """What every iteration stores from its stage."""
 
-    descriptor: Any
+    descriptor: Descriptor
     coords: Sequence[Sequence[int]]
     offset: int = 0
 
@@ -150,7 +148,7 @@ class Ring:
         store: RingStore | None = None,
         stage_bytes: int | None = None,
         expect_bytes: int | None = None,
-        consume: Callable[[NDArray[np.uint8], int], object] | None = None,
+        consume: Callable[[Bytes, int], object] | None = None,
     ) -> None:
         depth = expect_integer(depth, "depth")
         if consume is not None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from cute_py.argument_checks import expect, expect_choice, expect_integer
 from cute_py.diagnostics import Diagnostic
@@ -130,7 +130,7 @@ class TensormapProxy:
         self._versions.setdefault(address, [_Version(bytes(MAP_BYTES), None, 0)])
         self._versions[address].append(_Version(data, agent, self._tick()))
 
-    def replace(self, address: int, field: str, value: Any, ordinal: int = 0, *, agent: Agent = _HERE) -> None:
+    def replace(self, address: int, field: str, value: int, ordinal: int = 0, *, agent: Agent = _HERE) -> None:
         """tensormap.replace: one field of the map in memory is written by one thread."""
         from cute_py.tma.descriptor.replace import replace
 
@@ -185,11 +185,11 @@ class TensormapProxy:
         return [] if any(_covers(f.scope, scope) for f in acquires) else [_narrow("acquire", acquires, scope)]
 
 
-def _address(value: Any) -> int:
+def _address(value: int) -> int:
     return expect_integer(value, "the address of a tensor map", 0)
 
 
-def _placed_map(address: int, data: Any) -> tuple[int, bytes]:
+def _placed_map(address: int, data: bytes) -> tuple[int, bytes]:
     address, raw = _address(address), read_map(data)
     if len(raw) != MAP_BYTES or address % MAP_BYTES:
         raise InvalidValueError(
