@@ -16,14 +16,14 @@ A transposing copy whose sizes are whole 128-byte lines has maps of one mode mor
 a row of a tile moves at once and not box by box.
 
 Below `CROSSOVER` bytes a grid of one-shot blocks is faster, above it the ring. Sizes of tiles are those measured
-best on NVIDIA H200. What no tensor map can describe is refused with the mode and the number that stand against it.
+best on NVIDIA H200. What no tensor map can describe is refused with the mode and the number that rule it out.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final, TypedDict
 
 from cute_py.argument_checks import record
 from cute_py.errors import TmaLimitError
@@ -47,9 +47,16 @@ HINTS: Final = ("evict_last", "evict_first")
 less of their data in L2. Measured on NVIDIA H200."""
 
 
-def hint_arguments(on: bool) -> dict[str, Any]:
-    """The arguments of a kernel for its cache policies, or for none."""
-    return dict(zip(("load_hint", "store_hint"), HINTS, strict=True)) if on else {}
+class HintArguments(TypedDict, total=False):
+    """The arguments of a kernel for its cache policies."""
+
+    load_hint: str
+    store_hint: str
+
+
+def hint_arguments(on: bool) -> HintArguments:
+    """The arguments of a kernel for `HINTS`, or for none."""
+    return {"load_hint": HINTS[0], "store_hint": HINTS[1]} if on else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +252,7 @@ def plan_copy(
     """The launches that copy `source` into `destination`, mostly one; more where a tensor has too many modes.
 
     Raises:
-        TmaLimitError: no TMA box moves these arrays; the text says which mode stands against it.
+        TmaLimitError: no TMA box moves these arrays; the text names the mode that rules it out.
     """
     tuning = tuning or Tuning()
     width = source.element_bytes

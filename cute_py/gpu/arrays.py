@@ -18,9 +18,12 @@ import contextlib
 import ctypes
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect_integer, is_integer
 from cute_py.dtypes import DType, as_dtype
@@ -29,6 +32,49 @@ from cute_py.gpu.bindings import call, driver, first_line
 from cute_py.gpu.device import current_context, open_device
 from cute_py.tensor.arrays import row_major as compact_strides
 from cute_py.tma.descriptor.formats import TensorMapDataType
+
+
+@runtime_checkable
+class SupportsDlpack(Protocol):
+    """An array of a library that exports its memory by DLPack."""
+
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+    def __dlpack__(self, *, stream: int | None = None) -> object: ...
+
+
+class SupportsCudaInterface(Protocol):
+    """An array that describes its device memory by a dictionary. Source: CUDA Array Interface, version 3."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, object]: ...
+
+
+class SupportsStream(Protocol):
+    """A stream of cuda-core, or of another library that follows its protocol: (version 0, CUstream)."""
+
+    def __cuda_stream__(self) -> tuple[int, int]: ...
+
+
+class TorchStream(Protocol):
+    """A stream of PyTorch."""
+
+    @property
+    def cuda_stream(self) -> int: ...
+
+
+class CupyStream(Protocol):
+    """A stream of CuPy."""
+
+    @property
+    def ptr(self) -> int: ...
+
+
+ArrayLike: TypeAlias = "ArrayView | NDArray[np.generic] | SupportsDlpack | SupportsCudaInterface"
+"""An array of any library, on the host or on a device."""
+
+StreamLike: TypeAlias = int | SupportsStream | TorchStream | CupyStream | None
+"""A CUstream as a number, or the stream of a library; None: the legacy default stream."""
 
 _DLPACK_KINDS: Final = dict(
     enumerate(
@@ -116,7 +162,7 @@ def _dlpack_dtype(code: int, bits: int, lanes: int) -> DType:
 
 
 @contextlib.contextmanager
-def device_of_array(array: Any, ordinal: int | None) -> Iterator[None]:
+def device_of_array(array: ArrayLike, ordinal: int | None) -> Iterator[None]:
     """The device of an array is current in the block, for the driver and for the array's own library.
 
     PyTorch keeps a current device of its own beside the driver's (it need not have a context yet), and refuses to
@@ -129,13 +175,13 @@ def device_of_array(array: Any, ordinal: int | None) -> Iterator[None]:
         if ordinal is not None and torch is not None:
             stack.enter_context(torch.cuda.device(ordinal))
         if ordinal is not None:
-            # no cuda-python, no driver, or a device without TMA: a copy will say so
+            # no cuda-python, no driver, or a device without TMA: a copy will raise
             with contextlib.suppress(CuteError):
                 stack.enter_context(open_device(ordinal).current())
         yield
 
 
-def _from_dlpack(array: Any) -> ArrayView:
+def _from_dlpack(array: SupportsDlpack) -> ArrayView:
     try:
         kind, ordinal = array.__dlpack_device__()
         if int(kind) in (CUDA, CUDA_MANAGED):
@@ -188,12 +234,13 @@ def _device_at(address: int) -> int:
         return 0
 
 
-def _from_interface(array: Any, table: dict[str, Any], on_device: bool) -> ArrayView:
+def _from_interface(array: ArrayLike, table: Mapping[str, Any], host_dtype: DType | None) -> ArrayView:
+    """The view of an array interface; `host_dtype` is the element type of an array on the host."""
     shape = tuple(int(size) for size in table["shape"])
-    dtype = _typestr_dtype(table["typestr"]) if on_device else as_dtype(array.dtype)
+    dtype = host_dtype or _typestr_dtype(table["typestr"])
     address, readonly = table["data"]
     place = int(address or 0)
-    device = _device_at(place) if on_device else None
+    device = None if host_dtype else _device_at(place)
     view = ArrayView(place, shape, compact_strides(shape), dtype, device, bool(readonly), array)
     if table.get("strides") is None:
         return view
@@ -205,7 +252,7 @@ def _from_interface(array: Any, table: dict[str, Any], on_device: bool) -> Array
     return replace(view, strides=tuple(int(stride) // view.element_bytes for stride in table["strides"]))
 
 
-def array_view(array: Any) -> ArrayView:
+def array_view(array: ArrayLike) -> ArrayView:
     """Where `array` lies: anything with `__dlpack__` or `__cuda_array_interface__`, a numpy array, or an `ArrayView`.
 
     Raises:
@@ -219,14 +266,14 @@ def array_view(array: Any) -> ArrayView:
     """
     if isinstance(array, ArrayView):
         return array
-    if type(array).__module__ == "numpy" and hasattr(array, "__array_interface__"):
-        return _from_interface(array, array.__array_interface__, False)
-    if hasattr(array, "__dlpack__") and hasattr(array, "__dlpack_device__"):
+    if isinstance(array, (np.ndarray, np.generic)):
+        return _from_interface(array, array.__array_interface__, as_dtype(array.dtype))
+    if isinstance(array, SupportsDlpack):
         return _from_dlpack(array)
     table = getattr(array, "__cuda_array_interface__", None)
     if table is not None:
         try:
-            return _from_interface(array, table, True)
+            return _from_interface(array, table, None)
         except CuteError:
             raise
         except Exception as problem:  # a table without a key, or with another kind of value
@@ -239,11 +286,11 @@ def array_view(array: Any) -> ArrayView:
     )
 
 
-def _handle(value: Any) -> int:
+def _handle(value: object) -> int:
     return expect_integer(value, "a CUstream", 0, (1 << 64) - 1)
 
 
-def stream_handle(stream: Any) -> int:
+def stream_handle(stream: StreamLike) -> int:
     """The CUstream of `stream`: None is the legacy default stream; an int; or an object with `__cuda_stream__`, as
     cuda-core's Stream.
 
