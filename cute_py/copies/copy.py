@@ -21,7 +21,7 @@ from cute_py.copies.emulated_copy import (
     emulated_copy,
     emulated_tile,
 )
-from cute_py.errors import InvalidValueError, given
+from cute_py.errors import InvalidValueError, counted, given
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Tree
 from cute_py.tma.atom.tile_atom import expect_fits
@@ -149,7 +149,9 @@ def execute(
     index = Layout(shape)(tile_coord) if isinstance(tile_coord, tuple) else tile_coord
     number = expect_integer(index, "the number of a tile")
     if not 0 <= number < work.tiles:
-        raise InvalidValueError(f"tile {given(tile_coord)}: there are {work.tiles} tiles", {"tile modes": shape})
+        raise InvalidValueError(
+            f"tile = {given(tile_coord)}; the tensor has {counted(work.tiles, 'tile')}", {"tile modes": shape}
+        )
     coords = work.coords[number * work.per_tile : (number + 1) * work.per_tile]
     if backend != "emulator":
         from cute_py.copies.device_copy import execute_on_device

@@ -20,7 +20,7 @@ import numpy as np
 
 from cute_py.argument_checks import expect, expect_integer
 from cute_py.copies.plan import CROSSOVER, LaunchPlan, Tuning, hint_arguments, plan_copy
-from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, given
+from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, counted, given
 from cute_py.gpu.arrays import ArrayLike, ArrayView, StreamLike, array_view, require_pair, stream_handle
 from cute_py.gpu.device import Device, DeviceBuffer, as_device, common_device
 from cute_py.gpu.kernels.copy import BARRIER_BYTES, copy_once, stage_bytes
@@ -203,7 +203,7 @@ def prepare_tiles(
         tile_bytes: bytes that the barrier counts for a tile. window_bytes: shared memory that a tile covers.
         form: "once" or "ring"; by default by size. reduction: combine instead of storing (one-shot form only).
     Raises:
-        InvalidValueError: a map is not 128 bytes, or a reduction is asked of the ring.
+        InvalidValueError: a map is not 128 bytes, or a reduction in the ring form.
         DeviceError: no device, or the tile does not fit into shared memory.
     """
     device = as_device(device)
@@ -281,7 +281,9 @@ def _listed(coords: IntegersLike, rank: int, per_tile: int) -> tuple[bytes, int]
     content = packed(coords, rank)
     tiles, rest = divmod(len(content) // (4 * rank), per_tile)
     if rest or not tiles:
-        raise InvalidValueError(f"{len(content) // (4 * rank)} coordinates; must be a multiple of {per_tile} a tile")
+        raise InvalidValueError(
+            f"{counted(len(content) // (4 * rank), 'coordinate')}; must be a multiple of {per_tile} a tile"
+        )
     return content, tiles
 
 

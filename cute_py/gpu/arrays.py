@@ -192,9 +192,9 @@ def _from_dlpack(array: SupportsDlpack) -> ArrayView:
         get = ctypes.pythonapi.PyCapsule_GetPointer
         get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
         tensor = _DlTensor.from_address(get(capsule, b"dltensor"))
-    except Exception as problem:  # a library refuses with whatever it likes
+    except Exception as problem:  # a library may raise anything
         raise InvalidValueError(
-            f"{type(array).__name__} does not give its memory by DLPack", {"cause": first_line(problem)}
+            f"{type(array).__name__} does not export its memory by DLPack", {"cause": first_line(problem)}
         ) from None
     shape = tuple(tensor.shape[: tensor.ndim])
     strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else compact_strides(shape)
@@ -216,10 +216,10 @@ def _typestr_dtype(text: str) -> DType:
 
 
 def _device_at(address: int) -> int:
-    """The device whose memory is at an address, as the driver knows; 0 where it knows none, or there is no driver.
+    """The device whose memory is at an address, by the driver; 0 where it reports none, or there is no driver.
 
-    `__cuda_array_interface__` has no word for the device. The pointer's context is asked: its device ordinal comes back
-    from cuda-bindings 13 as 0 always (measured on two H200, driver 580.159.04).
+    `__cuda_array_interface__` has no field for the device, so the pointer's context gives it: cuda-bindings 13 returns
+    0 for the device ordinal of every pointer (measured on two H200, driver 580.159.04).
     Source: CUDA driver API, cuPointerGetAttribute.
     """
     try:
@@ -257,7 +257,7 @@ def array_view(array: ArrayLike) -> ArrayView:
 
     Raises:
         InvalidTypeError: none of these, or an element type without a row in `cute_py.dtypes`.
-        InvalidValueError: the array does not give its memory (it needs a gradient, is not dense), is big-endian, or
+        InvalidValueError: the array does not export its memory (it needs a gradient, is not dense), is big-endian, or
             has strides that are no multiple of an element.
 
     >>> import numpy
@@ -297,7 +297,7 @@ def stream_handle(stream: StreamLike) -> int:
     PyTorch's `.cuda_stream` and CuPy's `.ptr` are understood as well.
 
     Raises:
-        InvalidTypeError: nothing of these.
+        InvalidTypeError: none of these.
     """
     if stream is None:
         return 0
@@ -319,13 +319,13 @@ def stream_handle(stream: StreamLike) -> int:
 
 
 def overlap(a: ArrayView, b: ArrayView) -> bool:
-    """Whether the ranges of addresses that two arrays touch meet."""
+    """Whether the address ranges of two arrays overlap."""
     (first, end), (other, other_end) = a.extent(), b.extent()
     return first < other_end and other < end
 
 
 def require_pair(source: ArrayView, destination: ArrayView, device: int) -> None:
-    """Refuse a pair of arrays that no copy can join.
+    """Refuse a pair of arrays between which nothing can be copied.
 
     Raises:
         DeviceError: an array is on the host, or on another device.

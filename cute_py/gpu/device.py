@@ -101,7 +101,7 @@ def open_device(ordinal: int | None = None) -> Device:
     A context that is current stays so; where there is none, the device's is made current.
 
     Raises:
-        InvalidTypeError: a number that is none.
+        InvalidTypeError: no integer.
         MissingPackageError: cuda-python is not installed.
         DeviceError: no driver, a driver older than CUDA 12.0, no such device, or one without TMA.
     """
@@ -163,7 +163,7 @@ def require_stream(device: Device, stream: int) -> None:
     api = driver()
     code, context = api.cuStreamGetCtx(stream)
     if int(code) or int(context) == int(device.context):
-        return  # what the driver knows as no stream is refused by the launch
+        return  # the launch refuses what is no stream to the driver
     with current_context(context):
         ordinal = _current_ordinal()
     if ordinal != device.ordinal:

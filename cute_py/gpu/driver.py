@@ -1,10 +1,10 @@
-"""The driver's own encoder, through cuda-python: the oracle for `cute_py.tma.descriptor.encode`, and calls of it.
+"""The driver's own encoder, through cuda-python: the oracle for `cute_py.tma.descriptor.encode`.
 
     request -> driver_encode -> 128 bytes that the driver wrote
     sweep(20_000): both encoders on random requests; they must agree in every byte and in every refusal
 
-Maps travel both ways: `as_cuda_python` gives what cuda-python's calls take, `read_map` reads what they return. The
-TensorMapDescriptor of cuda.core 1.2 shows its bytes to nobody and can't be read.
+`as_cuda_python` converts a map for cuda-python's calls, `read_map` reads what they return. The TensorMapDescriptor of
+cuda.core 1.2 exposes no bytes and can't be read.
 """
 
 from __future__ import annotations
@@ -86,9 +86,9 @@ def driver_encode(request: TensorMap) -> bytes:
         raise InvalidTypeError(f"not a tensor map request: {type(request).__name__}")
     device = open_device()
     found = violations(request, arch=device.arch)
-    # The driver reads as many entries as the rank says: a shorter array would be read beyond its end.
+    # The driver reads one entry for each mode of the rank: a shorter array would be read beyond its end.
     if any(violation.rule in ("length", "rank", "rank_im2col") for violation in found):
-        raise _refusal(request, "its lengths do not fit its rank, so the driver was not asked", found)
+        raise _refusal(request, "its lengths do not fit its rank, so the driver was not called", found)
     try:
         function, arguments = _arguments(request)
         with device.current():

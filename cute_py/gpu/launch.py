@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Final, TypeAlias
 
-from cute_py.errors import DeviceError, InvalidValueError
+from cute_py.errors import DeviceError, InvalidValueError, counted
 from cute_py.gpu.bindings import call, core, driver, failure, reported
 from cute_py.gpu.device import DEFAULT_STREAMS, Device, DeviceBuffer, device_count, require_stream
 from cute_py.gpu.kernels.source import ERROR_RECORD, ERROR_RECORD_BYTES, KernelSource
@@ -140,8 +140,8 @@ class PreparedLaunch:
     """One launch of a kernel with its grid and parameters, repeatable: `launch()` is one driver call.
 
     It goes to the stream that it was prepared for. A launch in a capturing stream becomes a node of the graph. The
-    default streams are those of the current device: with several devices it is asked which that is, and the kernel's
-    is made current for the launch.
+    default streams are those of the current device: with several devices the launch looks up which that is, and
+    makes the kernel's current.
     """
 
     def __init__(
@@ -193,7 +193,7 @@ class PreparedLaunch:
             with self.kernel.device.current():
                 (code,) = self._launch(self._config, self._handle, self._pointers, 0)
         if code:
-            raise failure(code, f"launching {self.kernel.source.name!r} with {self.blocks} blocks")
+            raise failure(code, f"launching {self.kernel.source.name!r} with {counted(self.blocks, 'block')}")
 
 
 class WaitRecord:

@@ -3,8 +3,8 @@
 A cubin is kept under a key of everything that it depends on: the text, the architecture, the options and the version
 of the compiler. In memory by `KernelCompiler`; on disk by cuda-core's FileStreamProgramCache, where processes that
 compile the same kernel at the same time do not see halves. It checks no content: an entry starts with the digest of its
-cubin, and one that does not fit is compiled again. The key is our own: cuda-core's asks NVRTC for its version, which
-loads the compiler (100 MB) only to find that it is not needed.
+cubin, and one that does not match is compiled again. The key is our own: cuda-core's calls NVRTC for its version, which
+loads the compiler (100 MB) where it is not needed.
 """
 
 from __future__ import annotations

@@ -31,7 +31,6 @@ Slice: TypeAlias = "tuple[Profile | None, ...]"
 """A coordinate with None where a whole mode is taken."""
 
 SIZES = (1, 2, 3, 4, 5, 6, 8)
-POWERS = (1, 2, 4, 8)
 MAX_SIZE = 2048
 KINDS: Final = ("compact", "gaps", "zeros", "wild", "negative")
 """Kinds of strides, see `strides_for`."""

@@ -5,8 +5,8 @@
     Emulator().reduce("add", descriptor, gmem, coords, smem)
 
 Each call is one instruction, done when it returns; `load_many` and `store_many` are many instructions of one
-descriptor at once. `.evidence` of the result says whether what was done is measured or only documented. How the copy
-runs beside the program (barriers, groups, races) is the business of `cute_py.tma.simulate.diagnosis`.
+descriptor at once. `.evidence` of the result is 'measured' or 'documented'. `cute_py.tma.simulate.diagnosis` runs
+copies beside the program (barriers, groups, races).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from enum import Enum
 import numpy as np
 
 from cute_py.argument_checks import expect, expect_integer, expect_integer_array
-from cute_py.errors import InvalidValueError, TmaTrap, UnknownFactError
+from cute_py.errors import InvalidValueError, TmaTrap, UnknownFactError, counted
 from cute_py.tma.emulator import operands
 from cute_py.tma.emulator.engine import Batch, TransactionBytes, require_apart
 from cute_py.tma.emulator.geometry import Descriptor, Geometry, geometry
@@ -125,7 +125,7 @@ class Emulator:
             as `load`; InvalidValueError also for im2col offsets, a barrier or a mask, which a store does not have.
         """
         operands.refuse_load_operands("store", im2col_offsets, barrier, multicast_mask)
-        return self._store(None, descriptor_bytes, gmem, [coords], smem, mode, smem_offset, gmem_base)
+        return _stored(self._batch("store", descriptor_bytes, gmem, [coords], smem, mode, smem_offset, gmem_base))
 
     def reduce(
         self,
@@ -150,7 +150,8 @@ class Emulator:
             as `store`; TmaTrap also where the element format does not have the reduction.
         """
         operands.refuse_load_operands("reduce", im2col_offsets, barrier, multicast_mask)
-        return self._store(operands.reduction(op), descriptor_bytes, gmem, [coords], smem, mode, smem_offset, gmem_base)
+        one = descriptor_bytes, gmem, [coords], smem, mode, smem_offset, gmem_base
+        return _stored(self._batch("reduce", *one, op=operands.reduction(op)))
 
     def prefetch(
         self,
@@ -226,7 +227,9 @@ class Emulator:
             the bytes of one box.
         """
         name = None if op is None else operands.reduction(op)
-        return self._store(name, descriptor, gmem, coords, smem, mode, smem_offsets, gmem_base)
+        instruction = "store" if op is None else "reduce"
+        many = descriptor, gmem, coords, smem, mode, smem_offsets, gmem_base
+        return _stored(self._batch(instruction, *many, op=name))
 
     def copy_many(
         self,
@@ -266,7 +269,8 @@ class Emulator:
         n = len(load_coords)
         if windows.ndim != 1 or not depth or len(store_coords) != n:
             raise InvalidValueError(
-                f"{n} loads, {len(store_coords)} stores, {depth} windows; must be n, n and 1 or more"
+                f"{counted(n, 'load')}, {counted(len(store_coords), 'store')}, {counted(depth, 'window')}; "
+                "must be n, n and 1 or more"
             )
         offsets = np.resize(windows, n)
         loads = self._batch("load", load, source, load_coords, smem, mode, offsets, source_base, im2col_offsets)
@@ -315,7 +319,7 @@ class Emulator:
         shape = self._geometry(descriptor, mode, instruction)
         why = operands.unmeasured(shape, instruction, pair=cta_group == 2)
         if why and self.strict:
-            raise UnknownFactError(f"not measured: {why}", {"known from": "the PTX ISA"}, "use Emulator(strict=False)")
+            raise UnknownFactError(f"not measured: {why}", {"source": "the PTX ISA"}, "use Emulator(strict=False)")
         where = operands.coordinates(shape, coords)
         windows = []
         if instruction == "prefetch":
@@ -330,20 +334,9 @@ class Emulator:
         offsets = operands.im2col_offsets(shape, im2col_offsets, len(where))
         return Batch(shape, memory, where, offsets, windows, op=op, writing=writing, unmeasured=why)
 
-    def _store(
-        self,
-        op: str | None,
-        descriptor: Descriptor,
-        gmem: Memory,
-        coords: IntegersLike,
-        smem: Window,
-        mode: str | None,
-        smem_offsets: IntegersLike,
-        gmem_base: int,
-    ) -> TransactionBytes:
-        """Stores, or reductions `op`, of the operands that `_batch` takes."""
-        one = descriptor, gmem, coords, smem, mode, smem_offsets, gmem_base
-        batch = self._batch("store" if op is None else "reduce", *one, op=op)
-        batch.check()
-        batch.store(0, len(batch.coords))
-        return batch.transaction_bytes
+
+def _stored(batch: Batch) -> TransactionBytes:
+    """The bytes of one of the stores or reductions, after all of them were checked and done."""
+    batch.check()
+    batch.store(0, len(batch.coords))
+    return batch.transaction_bytes

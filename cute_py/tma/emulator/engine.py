@@ -51,9 +51,9 @@ PIECE_BYTES: Final = 1 << 21
 
 
 class TransactionBytes(int):
-    """The bytes that an instruction completes at its barrier, with how it is known what the instruction does.
+    """The bytes that an instruction completes at its barrier, with the evidence for what it does.
 
-    `why` is what rests on documents alone; '' if all was measured.
+    `why` is what is documented and was not measured; '' if all was measured.
 
     >>> TransactionBytes(4096).evidence, TransactionBytes(4096, "cta_group::2").evidence
     ('measured', 'documented')
@@ -76,7 +76,7 @@ class Batch:
         windows: (shared memory, (n,) offsets in it) for each CTA that takes part.
         op: the reduction, if it is one.
         writing: global memory is written.
-        unmeasured: why what is done rests on documents alone; '' if it was measured.
+        unmeasured: what is documented and was not measured; '' if all was measured.
     """
 
     def __init__(
@@ -470,7 +470,7 @@ def _block_order(shape: tuple[int, ...], axes: tuple[int, ...], image: Image) ->
         axes: from `_address_order`.
         image: one without gaps.
     Returns:
-        (k, units) unit of the copy at each place of each image, and (k * units,) the way back.
+        (k, units) unit of the copy at each place of each image, and (k * units,) the inverse.
     """
     units = (*shape[:-1], shape[-1] // image.unit)
     count = int(np.prod(units))

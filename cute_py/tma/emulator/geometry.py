@@ -48,7 +48,7 @@ MODES: Final = ("tile", "im2col", "im2col::w", "im2col::w::128", "tile::gather4"
 """Load and store modes by their names in PTX."""
 
 W128_ROWS: Final = 128
-"""Pixels of im2col::w::128, whatever the descriptor asks for. Source: PTX ISA 9.0, im2col::w::128 mode."""
+"""Pixels of im2col::w::128, whatever the descriptor has. Source: PTX ISA 9.0, im2col::w::128 mode."""
 
 W128_GROUP: Final = 32
 """Pixels of im2col::w::128 after which halo pixels follow. Source: PTX ISA 9.0, wHalo."""
@@ -62,7 +62,7 @@ _QUIRK_BITS: Final = {1: 1 << 21}
 
 MEASURED: Final = "measured"
 DOCUMENTED: Final = "documented"
-"""How it is known what an instruction does: from a device, or from the PTX ISA alone."""
+"""Evidence for what an instruction does: a device, or the PTX ISA alone."""
 
 
 # ---- swizzles --------------------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ _PACKING: Final[dict[int, Packing]] = {
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """A descriptor in one mode, as rows. Modes innermost first; bytes unless a name says otherwise."""
+    """A descriptor in one mode, as rows. Modes innermost first; sizes in bytes unless the name has another unit."""
 
     mode: str
     data_type: TensorMapDataType
@@ -303,7 +303,7 @@ def _geometry(descriptor: bytes | TensorMap, mode: str | None) -> Geometry:
             )
     packing = _PACKING.get(row.data_type)
     if not slice_bytes and elements * row.bits % (8 * (packing.packed if packing else 1)):
-        raise InvalidValueError(f"a row of {elements} elements x {row.bits} bits is no whole number of groups")
+        raise InvalidValueError(f"a row of {elements} elements x {row.bits} bits is no multiple of a group")
     row_bytes = slice_bytes or elements * row.bits // 8
     spread = row_bytes if packing is None else row_bytes // packing.packed * packing.spread
     return Geometry(
@@ -382,7 +382,7 @@ def _counts(request: TensorMapTiled, mode: str, slice_bytes: int) -> tuple[int, 
             {"rank": rank, "box": box, "interleave": slice_bytes},
         )
     counts = [-(-extent // step) for extent, step in zip(box, request.element_strides, strict=True)]
-    # With interleave one channel slice, whatever the box says. Without, mode 0 lies inside a row; its element stride
+    # With interleave one channel slice, whatever the box. Without, mode 0 lies inside a row; its element stride
     # has no effect.
     counts[rank - 2 if slice_bytes else 0] = 1
     return tuple(counts)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cute_py.argument_checks import expect, expect_having, expect_integer, is_integer
-from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError, given
+from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError, counted, given
 
 if TYPE_CHECKING:
     from cute_py.tma.emulator.memory import SharedMemory
@@ -65,7 +65,7 @@ class Mbarrier:
 
     Args:
         arrive_count: arrivals that complete a phase, 1 to 2**20 - 1.
-        name: how texts call it.
+        name: as messages have it.
     Raises:
         InvalidValueError: the count is out of range.
 
@@ -147,7 +147,7 @@ class Mbarrier:
         self._advance()
 
     def arrive(self, count: int = 1) -> int:
-        """Arrive, and say in which phase.
+        """Arrive, and return the phase.
 
         Raises:
             InvalidValueError: more arrivals than are pending (undefined by the PTX ISA).
@@ -185,7 +185,7 @@ class Mbarrier:
     def _arrivals(self, count: int) -> int:
         count = expect_integer(count, "arrive with count")
         if not 1 <= count <= self.pending:
-            raise InvalidValueError(f"arrive with count {count}; must be 1 to the {self.pending} arrivals pending")
+            raise InvalidValueError(f"arrive with count {count}; must be 1 to {self.pending}, the arrivals pending")
         return count
 
     def _advance(self) -> None:
@@ -258,6 +258,6 @@ def signalled(
     for cta in destinations:
         rank = cta.rank if cta_group == 1 else cta.rank - (cta.rank & 1) + parity
         if rank >= len(cta.peers):
-            raise InvalidValueError(f"CTA {cta.rank} has no pair; the cluster has {len(cta.peers)} CTAs")
+            raise InvalidValueError(f"CTA {cta.rank} has no pair; the cluster has {counted(len(cta.peers), 'CTA')}")
         found.append(barrier_at(cta.peers[rank], offset))
     return found

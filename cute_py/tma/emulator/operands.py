@@ -2,8 +2,8 @@
 
 A form that the architecture lacks is an EmissionError, operands that no instruction can have an InvalidValueError.
 What the hardware itself refuses is a trap: `check_traps` lists those that end in CUDA_ERROR_ILLEGAL_INSTRUCTION and
-leave memory as it was. `unmeasured` says whether what is done for an instruction was measured, or is only documented;
-`Emulator(strict=True)` refuses the latter.
+leave memory as it was. `unmeasured` lists what about an instruction is documented and was not measured;
+`Emulator(strict=True)` refuses that.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cute_py.tma.emulator.walk import bounding_box
 ILLEGAL_INSTRUCTION: Final = "CUDA_ERROR_ILLEGAL_INSTRUCTION"
 
 SMEM_ALIGNMENT: Final = 128
-"""Bytes; other addresses trap. Source: measured on NVIDIA H200, driver 580.159.04; PTX ISA 9.0 says so too."""
+"""Bytes; other addresses trap. Source: measured on NVIDIA H200, driver 580.159.04; PTX ISA 9.0."""
 
 OFFSET_BITS: Final = {3: 16, 4: 8, 5: 5}
 """Rank -> bits of an im2col offset. Source: PTX ISA 9.0, im2col mode."""
@@ -108,7 +108,7 @@ def require_form(arch: str, form: str, instruction: str) -> None:
 
 @functools.lru_cache(maxsize=256)
 def unmeasured(geometry: Geometry, instruction: str, *, pair: bool = False) -> str:
-    """Why what is done for this instruction rests on the documents alone; '' if it was measured.
+    """What about this instruction is documented and was not measured; '' if all was measured.
 
     Args:
         instruction: 'load', 'store', 'reduce' or 'prefetch'.

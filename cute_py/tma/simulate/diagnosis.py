@@ -7,11 +7,9 @@ returns an `Outcome`: completed, trap, or would hang; with every race that was s
 A load is in flight from its issue until a wait has seen the phase of its barrier complete. Bytes in flight may be
 neither read nor written. A store reads its source until its group was waited for.
 
-Bulk async-groups: how a thread knows that its stores have read shared memory, and that they are done.
-
-Stores and reductions do not signal a barrier. A thread commits those it has issued as a group, and waits until at
-most N of the newest groups are pending. `wait_group_read` waits for the reads of shared memory only, `wait_group` for
-the writes too.
+Stores and reductions do not signal a barrier, but complete bulk async-groups. A thread commits those it has issued as a
+group, and waits until at most N of the newest groups are pending. `wait_group_read` waits for the reads of shared
+memory only, `wait_group` for the writes too.
 
 Source: PTX ISA 9.0, cp.async.bulk.commit_group, cp.async.bulk.wait_group.
 """
@@ -34,7 +32,7 @@ from cute_py.argument_checks import (
     record,
 )
 from cute_py.diagnostics import Diagnostic, refuse
-from cute_py.errors import InvalidTypeError, InvalidValueError, RaceError, TmaTrap, WouldHangError
+from cute_py.errors import InvalidTypeError, InvalidValueError, RaceError, TmaTrap, WouldHangError, counted
 from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.geometry import Descriptor, image
 from cute_py.tma.emulator.mbarrier import Contribution, Mbarrier, init_barrier
@@ -131,7 +129,7 @@ class Race:
         """The broken rule, with the two accesses and the bytes as facts."""
         facts: dict[str, object] = {"first": self.first, "second": self.second}
         if self.stop == self.start:
-            return Diagnostic("tensor map is", text=self.rule, facts=facts)  # whose rule says why
+            return Diagnostic("tensor map is", text=self.rule, facts=facts)  # the rule has the reason
         facts["shared bytes"] = f"{self.start} to {self.stop - 1}"
         return Diagnostic(self.rule, text=self.rule, facts=facts)
 
@@ -160,7 +158,7 @@ class Outcome:
                 f"would hang: {self.barrier} never completes phase {self.phase}",
                 f"  expected : {self.expected} bytes",
                 f"  arrived  : {self.arrived} bytes",
-                f"  pending  : {self.pending} arrivals",
+                f"  pending  : {counted(self.pending, 'arrival')}",
                 *(f"  load     : {c.nbytes} bytes from {c.source}" for c in self.contributions),
             ]
         return "\n".join([*lines, *(f"race: {race}" for race in self.races)])
@@ -234,7 +232,7 @@ class Run:
         self._ordinary: list[Access] = []
         self._count = 0
         self.stuck_at: Mbarrier | None = None
-        """The barrier that the last wait did not get past."""
+        """The barrier whose phase the last wait did not see complete."""
 
     # ---- barriers ----------------------------------------------------------------------------------------------
 
@@ -471,7 +469,7 @@ def diagnose(
     would hang: mbarrier[CTA 0, 0] never completes phase 0
       expected : 0 bytes
       arrived  : 0 bytes
-      pending  : 1 arrivals
+      pending  : 1 arrival
     """
     expect_function(program, "a program, called with a Run,")
     run = Run(engine, gmem, smem, maps=maps)

@@ -1,6 +1,6 @@
 """A producer and a consumer around a ring of stages, tick by tick.
 
-The producer waits until a stage is empty, says how many bytes it expects, and issues the loads of iteration i into
+The producer waits until a stage is empty, expects the bytes of the loads, and issues the loads of iteration i into
 stage i mod D. They land `load_ticks` later. The consumer waits for the full barrier, works on the stage, stores it if
 it is asked to, and arrives at the empty barrier. Both barriers of a stage are waited for with parity (i / D) & 1, the
 producer's inverted, so that the first pass finds every stage empty.
@@ -162,7 +162,7 @@ class Ring:
             raise InvalidValueError(f"a ring of {depth} stages with {len(loads)} loads; must have 1 or more of each")
         counts = {len(load.coords) for load in loads} | ({len(store.coords)} if store else set())
         if len(counts) != 1:
-            raise InvalidValueError(f"loads and store name {sorted(counts)} iterations; must be one number")
+            raise InvalidValueError(f"loads and store have {sorted(counts)} iterations; must be one number")
         self.iterations = counts.pop()
         self.loads, self.store, self.depth, self.consume = tuple(loads), store, depth, consume
         self.run = Run(engine, gmem, smem)

@@ -7,7 +7,7 @@ ordered for it only by a pair of fences:
     reader:  fence.proxy.tensormap::generic.acquire.scope [map]   after the release, before the copy
 
 each with a scope that takes in both threads. tensormap.cp_fenceproxy writes the map and releases in one. Without the
-pair the engine may see the old map, the new one, or a mixture; here it sees the old one and `Ordering` says so.
+pair the engine may see the old map, the new one, or a mixture; here it sees the old one, and `Ordering` has the reason.
 
 Calls are taken to happen in the order in which they are made, as if threads synchronised between them.
 
@@ -124,7 +124,7 @@ class TensormapProxy:
         self._versions[address] = [_Version(data, None, self._tick())]
 
     def write(self, address: int, data: bytes, *, agent: Agent = _HERE) -> None:
-        """Ordinary stores: the whole map is written anew by one thread."""
+        """Ordinary stores: one thread writes the map anew."""
         address, data = _placed_map(address, data)
         expect(agent, Agent, "agent")
         self._versions.setdefault(address, [_Version(bytes(MAP_BYTES), None, 0)])

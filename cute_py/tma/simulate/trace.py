@@ -36,7 +36,7 @@ BANK_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class TraceStep:
-    """One element on its way. Addresses in bytes."""
+    """One element of a copy, from its coordinate to its bank. Addresses in bytes."""
 
     tma_coord: tuple[int, ...]
     """Innermost mode first; with interleave mode 0 counts channel slices."""
@@ -106,7 +106,7 @@ def byte_difference(found: Bytes, expected: Bytes) -> Difference | None:
 
 
 class Trace:
-    """n instructions of one descriptor, to be asked where elements go.
+    """n instructions of one descriptor, and where they move each element.
 
     Args:
         descriptor, mode, im2col_offsets: as for `Emulator.load`.
