@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_fields, expect_integer, expect_integer_array
-from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.errors import InvalidTypeError, InvalidValueError, counted
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int, Tree, value_of
 from cute_py.layout.modes import unflatten
@@ -92,6 +92,11 @@ class CopyResult(Generic[Destination]):
     def __post_init__(self) -> None:
         expect_fields(self)
 
+    def __repr__(self) -> str:
+        outcome = {True: "equal", False: self.difference, None: "not compared"}[self.equal]
+        loads = f"{counted(self.tiles, 'tile')}, {counted(self.instructions, 'load')}"
+        return f"<copy of {self.bytes} bytes by {self.backend}: {loads} of {self.transaction_bytes} bytes; {outcome}>"
+
 
 @dataclass(frozen=True, slots=True, eq=False)  # arrays have no one equality
 class TileResult:
@@ -109,6 +114,10 @@ class TileResult:
             expect_integer_array(getattr(self, name), name)
         expect_integer(self.transaction_bytes, "transaction_bytes", 0, unit="bytes")
         expect(self.backend, str, "backend")
+
+    def __repr__(self) -> str:
+        loads = counted(len(np.atleast_2d(self.coords)), "load")
+        return f"<tile of {len(self.smem)} bytes by {self.backend}: {loads} of {self.transaction_bytes} bytes>"
 
 
 def _numbers(tree: Tree) -> list[int]:

@@ -80,6 +80,10 @@ class PreparedCopy:
         self._default = self._prepare(0)
         self._single = self._default[0].launch if len(self._default) == 1 else None
 
+    def __repr__(self) -> str:
+        names = ", ".join(kernel.source.name for kernel in self.kernels)
+        return f"<prepared copy of {self.bytes} bytes on {self.device.name}: {names}>"
+
     @property
     def kernels(self) -> tuple[LoadedKernel, ...]:
         """The kernels that a launch enqueues, in order."""

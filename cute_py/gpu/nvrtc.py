@@ -38,7 +38,7 @@ class CompiledKernel:
 
     source: KernelSource
     arch: str
-    cubin: bytes
+    cubin: bytes = field(repr=False)
     compiler: str
     origin: str = field(compare=False)
     seconds: float = field(compare=False)

@@ -105,7 +105,7 @@ class KernelSource:
     """
 
     name: str
-    text: str
+    text: str = field(repr=False)
     threads: int
     shared_bytes: int
     cluster: int = 1

@@ -114,6 +114,9 @@ class Mbarrier:
     def __str__(self) -> str:
         return str(self.view)
 
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.view}>"
+
     def _count(self, value: int) -> None:
         if not -MAX_COUNT <= value <= MAX_COUNT:
             raise TmaLimitError(

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_integer, expect_integer_array
-from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap, given
+from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap, given, shortened
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Flags: TypeAlias = NDArray[np.bool_]
@@ -79,6 +79,9 @@ class Range:
     address: int
     array: Bytes
 
+    def __repr__(self) -> str:
+        return f"<range {given(self.name)} at {self.bounds}>"
+
     @property
     def end(self) -> int:
         """One past the last address."""
@@ -106,6 +109,11 @@ class GlobalMemory:
 
     def __init__(self) -> None:
         self._ranges: list[Range] = []
+
+    def __repr__(self) -> str:
+        return (
+            f"<global memory: {shortened(', '.join(f'{r.name} at {r.bounds}' for r in self._ranges)) or 'no ranges'}>"
+        )
 
     @property
     def ranges(self) -> Sequence[Range]:
@@ -319,6 +327,9 @@ class SharedMemory:
 
     def __len__(self) -> int:
         return len(self.array)
+
+    def __repr__(self) -> str:
+        return f"SharedMemory({len(self)}, base={self.base}, poison={self.poison}, rank={self.rank})"
 
 
 def as_shared(smem: Window | None, *, writable: bool) -> SharedMemory:

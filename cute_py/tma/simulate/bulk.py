@@ -66,6 +66,10 @@ class Cluster:
     def __len__(self) -> int:
         return len(self.ctas)
 
+    def __repr__(self) -> str:
+        first = self.ctas[0]
+        return f"Cluster({len(self)}, {len(first)}, base={first.base}, poison={first.poison})"
+
     def __iter__(self) -> Iterator[SharedMemory]:
         return iter(self.ctas)
 

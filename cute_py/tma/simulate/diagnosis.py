@@ -234,6 +234,9 @@ class Run:
         self.stuck_at: Mbarrier | None = None
         """The barrier whose phase the last wait did not see complete."""
 
+    def __repr__(self) -> str:
+        return f"<run on {self.smem!r}: {counted(self._count, 'instruction')}, {counted(len(self.races), 'race')}>"
+
     # ---- barriers ----------------------------------------------------------------------------------------------
 
     def barrier(self, offset: int, arrive_count: int = 1, *, name: str | None = None) -> Mbarrier:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cute_py.argument_checks import expect, expect_function, expect_having, expect_integer, expect_integer_array
-from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap, given
+from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap, counted, given
 from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.geometry import Descriptor, image
 from cute_py.tma.emulator.mbarrier import MAX_COUNT, Mbarrier
@@ -190,6 +190,9 @@ class Ring:
             )
             for s in range(depth)
         ]
+
+    def __repr__(self) -> str:
+        return f"<ring of {counted(self.depth, 'stage')}, {counted(self.iterations, 'iteration')}>"
 
     def simulate(self, *, load_ticks: int = 4, consume_ticks: int = 2, store_ticks: int = 2) -> Timeline:
         """Run all iterations.

@@ -104,6 +104,9 @@ class TensormapProxy:
     _acquires: list[_Fence] = field(default_factory=list, init=False)
     _clock: int = field(default=0, init=False)
 
+    def __repr__(self) -> str:
+        return f"<tensor maps at {', '.join(map(hex, self._versions)) or 'no address'}>"
+
     def _tick(self) -> int:
         self._clock += 1
         return self._clock

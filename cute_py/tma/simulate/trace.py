@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_choice, expect_function, expect_integer, expect_integers
-from cute_py.errors import InvalidValueError
+from cute_py.errors import InvalidValueError, counted
 from cute_py.tma.emulator import operands
 from cute_py.tma.emulator.geometry import Descriptor, Geometry, Image, geometry, image
 from cute_py.tma.emulator.memory import (
@@ -143,6 +143,9 @@ class Trace:
             expect_function(logical, "logical, called with a TMA coordinate,")
         self.logical = logical
         self._walked: tuple[int, Rows, Integers] | None = None
+
+    def __repr__(self) -> str:
+        return f"<trace of {counted(len(self.coords), 'instruction')}, mode {self.geometry.mode}>"
 
     # ---- the walk of one instruction -----------------------------------------------------------------------------
 
