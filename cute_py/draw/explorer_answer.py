@@ -319,7 +319,7 @@ def _samples(atom: TmaAtom, work: Instructions, which: int) -> list[Any] | None:
 
     if len(work.coords) > LIMITS["most_traced"] or atom.op.row.mode != "tile" or atom.internal_dtype.bits < 8:
         return None
-    coords = work.coords + tile_start(work, which, atom.plan.rank)
+    coords = np.asarray(work.coords + tile_start(work, which, atom.plan.rank), np.int64)
     if (coords != coords.astype(np.int32)).any():  # no instruction takes such a coordinate
         return None
     trace = Trace(atom.descriptor, coords, work.smem_offsets)

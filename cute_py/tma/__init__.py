@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import warnings
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ _TABLE: Final = {
     """,
     "cute_py.tma.emulator": "Emulator GlobalMemory Mbarrier SharedMemory init_barrier",
     "cute_py.tma.exports": """
-        RebindSequence birth_sequence cuda_kernel cute_cpp encode_call export rebind_ptx rebind_sequence
+        RebindSequence init_sequence cuda_kernel cute_cpp encode_call export rebind_ptx rebind_sequence
         single_tile_ptx triton write_export
     """,
     "cute_py.tma.simulate": """
@@ -102,8 +103,8 @@ _TABLE: Final = {
 
 _PACKAGES: Final = ("atom", "descriptor", "dialect", "emulator", "exports", "simulate")
 
-_RENAMED: Final = {"Examination": "cute_py.ptx"}
-"""Former name -> the package that still takes it, with a warning, for one release."""
+_RENAMED: Final = {"Examination": "ParsedInstruction", "birth_sequence": "init_sequence"}
+"""Former name -> name today; the former one warns for one release."""
 
 _HOME: Final = {name: package for package, names in _TABLE.items() for name in names.split()}
 
@@ -117,11 +118,13 @@ if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is 
         Raises:
             AttributeError: no such name; the text lists the nearest ones.
         """
+        if name in _RENAMED:
+            text = f"cute_py.tma.{name} is cute_py.tma.{_RENAMED[name]}; the old name ends with the next release"
+            warnings.warn(text, DeprecationWarning, stacklevel=2)
+            name = _RENAMED[name]
         if name in _HOME:
             value = globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
             return value
-        if name in _RENAMED:
-            return getattr(importlib.import_module(_RENAMED[name]), name)
         if name in _PACKAGES:
             return importlib.import_module(f"cute_py.tma.{name}")
         near = difflib.get_close_matches(name, __all__, 3) if not name.startswith("_") else []

@@ -37,7 +37,6 @@ REASONS: dict[tuple[str, str], str] = {
     ("draw", "MOST_PAIRS = 1 << 20"): "pairs of a picture",
     ("gpu", "1 <= per_block <= 16"): "tiles of a block",
     ("gpu", "EDGE_THREADS = 256"): "threads of a block",
-    ("gpu", "SLOT_BYTES = 256"): "bytes of a map and its record, aligned",
     ("gpu", "COUNTER_BYTES = 256"): "bytes of a counter, on lines of its own",
     ("gpu", "1 <= stages <= 16"): "stages of a ring",
     ("layout", "MAX_ACCESSES = 1 << 20"): "accesses that are listed",

@@ -99,7 +99,7 @@ INSTANCES.update(
 
 add("targets.architecture", Maker.arch)
 add("targets.Target", "'sm_90a'", "90", "'a'", "(8, 0)", "'Hopper'")
-add("tma.birth_sequence", "request()", named={"space": lambda m: m.one_of("'global'", "'shared'")})
+add("tma.init_sequence", "request()", named={"space": lambda m: m.one_of("'global'", "'shared'")})
 add(
     "tma.capability",
     lambda m: f"tma.VARIANTS[{m.integer(0, 60)}].name",

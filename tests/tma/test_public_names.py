@@ -108,6 +108,12 @@ def test_old_packages_forward_with_a_warning(old: str, name: str) -> None:
         getattr(module, "nothing")  # noqa: B009
 
 
+def test_a_renamed_function_warns_under_its_old_name() -> None:
+    with pytest.warns(DeprecationWarning, match=r"cute_py\.tma\.birth_sequence is cute_py\.tma\.init_sequence"):
+        assert tma.birth_sequence is tma.init_sequence
+    assert "birth_sequence" not in dir(tma)
+
+
 @pytest.mark.parametrize(("old", "name"), [("layout", "local_tile"), ("arith_tuple", "make_gmem_ptr")])
 def test_old_places_of_tensors_forward_with_a_warning(old: str, name: str) -> None:
     module = importlib.import_module(f"cute_py.{old}")

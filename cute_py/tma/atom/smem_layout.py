@@ -133,7 +133,7 @@ class SmemChoice:
         )
 
 
-def passes_of_a_read(layout: Layout | ComposedLayout, bits: int, major: str) -> int:
+def bank_conflict_passes(layout: Layout | ComposedLayout, bits: int, major: str) -> int:
     """The most passes that shared memory needs for one core-matrix read (8 rows of 16 bytes).
 
     Rows are 8 neighbours along the mode that is not contiguous; two of their 16-byte units in one bank group conflict.
@@ -183,7 +183,7 @@ def smem_choices(major: str, dtype: DTypeLike, tile: Tree | str) -> list[SmemCho
             continue
         other = int(product_each(domain_of(layout).shape)[1 if major == "MN" else 0])
         alignment = 128 if row.bits == 0 else row.span * 8
-        passes = passes_of_a_read(layout, kind.bits, major)
+        passes = bank_conflict_passes(layout, kind.bits, major)
         found.append(SmemChoice(row.name, layout, alignment, min(other, bounds("box")[1]), row.span, passes))
     if not found:
         raise InvalidValueError(
