@@ -8,7 +8,7 @@ themselves as pictures.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cute_py.arith_tuple import *  # noqa: F403
 from cute_py.arith_tuple import __all__ as _arith_tuple
@@ -22,6 +22,79 @@ from cute_py.notebook import register_where_running as _register_where_running
 from cute_py.notebook import unregister as _unregister
 from cute_py.tensor import *  # noqa: F403
 from cute_py.tensor import __all__ as _tensor
+
+if TYPE_CHECKING:
+    from cute_py import atom as atom
+    from cute_py import draw as draw
+    from cute_py import testing as testing
+    from cute_py import tma as tma
+    from cute_py import tmem as tmem
+    from cute_py.arith_tuple.tuple_functions import colex_less as colex_less
+    from cute_py.arith_tuple.tuple_functions import compact_order as compact_order
+    from cute_py.arith_tuple.tuple_functions import elem_geq as elem_geq
+    from cute_py.arith_tuple.tuple_functions import elem_gtr as elem_gtr
+    from cute_py.arith_tuple.tuple_functions import elem_leq as elem_leq
+    from cute_py.arith_tuple.tuple_functions import fold as fold
+    from cute_py.arith_tuple.tuple_functions import gcd as gcd
+    from cute_py.arith_tuple.tuple_functions import hier_unzip as hier_unzip
+    from cute_py.arith_tuple.tuple_functions import lex_less as lex_less
+    from cute_py.arith_tuple.tuple_functions import make_coord_iterator as make_coord_iterator
+    from cute_py.arith_tuple.tuple_functions import prefix_product as prefix_product
+    from cute_py.arith_tuple.tuple_functions import product_like as product_like
+    from cute_py.arith_tuple.tuple_functions import shape_mod as shape_mod
+    from cute_py.arith_tuple.tuple_functions import suffix_product as suffix_product
+    from cute_py.arith_tuple.tuple_functions import sum_ as sum_
+    from cute_py.arith_tuple.tuple_functions import tile_unzip as tile_unzip
+    from cute_py.arith_tuple.tuple_functions import transform_layout as transform_layout
+    from cute_py.arith_tuple.tuple_functions import transform_leaf as transform_leaf
+    from cute_py.arith_tuple.tuple_functions import tuple_max as tuple_max
+    from cute_py.arith_tuple.tuple_functions import zip_ as zip_
+    from cute_py.atom import COPY_ATOMS as COPY_ATOMS
+    from cute_py.atom import MMA_ATOMS as MMA_ATOMS
+    from cute_py.atom import CopyAtom as CopyAtom
+    from cute_py.atom import MmaAtom as MmaAtom
+    from cute_py.atom import SmemDescriptor as SmemDescriptor
+    from cute_py.atom import ThrCopy as ThrCopy
+    from cute_py.atom import ThrMma as ThrMma
+    from cute_py.atom import TiledCopy as TiledCopy
+    from cute_py.atom import TiledMma as TiledMma
+    from cute_py.atom import compress as compress
+    from cute_py.atom import copy_atom as copy_atom
+    from cute_py.atom import copy_registers as copy_registers
+    from cute_py.atom import copy_tiled as copy_tiled
+    from cute_py.atom import expand as expand
+    from cute_py.atom import find_mma_atoms as find_mma_atoms
+    from cute_py.atom import gemm as gemm
+    from cute_py.atom import gmma_layout as gmma_layout
+    from cute_py.atom import make_cotiled_copy as make_cotiled_copy
+    from cute_py.atom import make_fragment_A as make_fragment_A
+    from cute_py.atom import make_fragment_B as make_fragment_B
+    from cute_py.atom import make_fragment_C as make_fragment_C
+    from cute_py.atom import make_fragment_like as make_fragment_like
+    from cute_py.atom import make_gmma_desc as make_gmma_desc
+    from cute_py.atom import make_tensor_like as make_tensor_like
+    from cute_py.atom import make_tiled_copy as make_tiled_copy
+    from cute_py.atom import make_tiled_copy_A as make_tiled_copy_A
+    from cute_py.atom import make_tiled_copy_B as make_tiled_copy_B
+    from cute_py.atom import make_tiled_copy_C as make_tiled_copy_C
+    from cute_py.atom import make_tiled_copy_C_atom as make_tiled_copy_C_atom
+    from cute_py.atom import make_tiled_copy_D as make_tiled_copy_D
+    from cute_py.atom import make_tiled_copy_S as make_tiled_copy_S
+    from cute_py.atom import make_tiled_mma as make_tiled_mma
+    from cute_py.atom import make_tmem_copy as make_tmem_copy
+    from cute_py.atom import make_umma_desc as make_umma_desc
+    from cute_py.atom import mma_atom as mma_atom
+    from cute_py.atom import recast_ptr as recast_ptr
+    from cute_py.atom import rs_smem_selector as rs_smem_selector
+    from cute_py.atom import sm100_smem_selector as sm100_smem_selector
+    from cute_py.atom import ss_smem_selector as ss_smem_selector
+    from cute_py.atom import umma_layout as umma_layout
+    from cute_py.explanation import explain as explain
+    from cute_py.layout.analysis import contiguity as contiguity
+    from cute_py.layout.analysis import cycles as cycles
+    from cute_py.layout.analysis import is_contiguous as is_contiguous
+    from cute_py.layout.analysis import is_surjective as is_surjective
+    from cute_py.layout.analysis import order as order
 
 __version__ = "0.1.0"
 
@@ -62,14 +135,16 @@ def unload_ipython_extension(shell: Any) -> None:
     _unregister(shell)
 
 
-def __getattr__(name: str) -> Any:
-    if name in _ON_FIRST_USE:
-        return importlib.import_module(f"cute_py.{name}")
-    if name == "explain":
-        return importlib.import_module("cute_py.explanation").explain
-    if name in _HOME:
-        return getattr(importlib.import_module(_HOME[name]), name)
-    raise AttributeError(f"module 'cute_py' has no attribute {name!r}")
+if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is an error
+
+    def __getattr__(name):
+        if name in _ON_FIRST_USE:
+            return importlib.import_module(f"cute_py.{name}")
+        if name == "explain":
+            return importlib.import_module("cute_py.explanation").explain
+        if name in _HOME:
+            return getattr(importlib.import_module(_HOME[name]), name)
+        raise AttributeError(f"module 'cute_py' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

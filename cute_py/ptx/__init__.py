@@ -34,4 +34,4 @@ __all__ = [
     "why_not",
 ]
 
-__getattr__ = renamed(__name__, {"Examination": ParsedInstruction})
+__getattr__ = renamed(__name__, {"Examination": "ParsedInstruction"})

@@ -73,7 +73,7 @@ from cute_py.tmem.swizzled_layout import (
 from cute_py.tmem.tensor_memory import TensorMemory, decompress, image, source_addresses
 from cute_py.tmem.tile_layout import R, S, TileLayout
 
-__getattr__ = renamed(__name__, {"promised": expected_tmem})
+__getattr__ = renamed(__name__, {"promised": "expected_tmem"})
 
 __all__ = [
     "COLUMNS",

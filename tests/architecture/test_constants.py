@@ -42,7 +42,6 @@ REASONS: dict[tuple[str, str], str] = {
     ("draw", "MOST_PAIRS = 1 << 20"): "pairs of a picture",
     ("gpu", "1 <= per_block <= 16"): "tiles of a block",
     ("gpu", "EDGE_THREADS = 256"): "threads of a block",
-    ("gpu", "SLOT_BYTES = 256"): "bytes of a map and its record, aligned",
     ("gpu", "COUNTER_BYTES = 256"): "bytes of a counter, on lines of its own",
     ("gpu", "1 <= stages <= 16"): "stages of a ring",
     ("layout", "MAX_ACCESSES = 1 << 20"): "accesses that are listed",
@@ -93,7 +92,7 @@ def facts(source: str) -> Counter[str]:
 
 
 def room(name: str) -> str:
-    """'gpu' of cute_py.gpu.kernels.ring, 'tma.atom' of cute_py.tma.atom.plan."""
+    """'gpu' of cute_py.gpu.kernels.ring, 'tma.atom' of cute_py.tma.atom.tile_atom."""
     parts = name.split(".")[1:-1]
     return ".".join(parts[: 2 if parts[:1] == ["tma"] else 1])
 

@@ -81,7 +81,7 @@ def instruction(m: Maker) -> str:
 
 INSTANCES.update(
     {
-        "targets.Architecture": lambda m: f"targets.architecture({sm(m)})",
+        "targets.Target": lambda m: f"targets.architecture({sm(m)})",
         "tma.Capability": "tma.capability('load tile shared::cta', 'sm_90a')",
         "tma.CopyShape": shape,
         "tma.EntryPoint": lambda m: f"tma.ENTRY_POINTS[{m.integer(0, 80)}]",
@@ -98,8 +98,8 @@ INSTANCES.update(
 )
 
 add("targets.architecture", Maker.arch)
-add("targets.Architecture", "'sm_90a'", "90", "'a'", "(8, 0)", "'Hopper'")
-add("tma.birth_sequence", "request()", named={"space": lambda m: m.one_of("'global'", "'shared'")})
+add("targets.Target", "'sm_90a'", "90", "'a'", "(8, 0)", "'Hopper'")
+add("tma.init_sequence", "request()", named={"space": lambda m: m.one_of("'global'", "'shared'")})
 add(
     "tma.capability",
     lambda m: f"tma.VARIANTS[{m.integer(0, 60)}].name",
