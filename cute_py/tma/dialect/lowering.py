@@ -18,21 +18,18 @@ buffer at a fixed offset. A host map is passed by value, marked `cute_nvgpu.grid
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, TextIO
 
 from cute_py.argument_checks import expect, expect_having, expect_integer, record
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CoordinateError, DeviceError, TmaBuildError, given
 from cute_py.ptx.assembler import assemble_module, find_ptxas
+from cute_py.ptx.module import disassemble, find_disassembler, ptx_module
 from cute_py.ptx.render import ptx
-from cute_py.targets import NEWEST_VERSION, Version, architecture, version_text
+from cute_py.targets import NEWEST_VERSION, Version, architecture
 from cute_py.tma.dialect import stages as texts
 from cute_py.tma.dialect.copy_shape import CopyShape, Witness, choose_witness, copy_shape_of
 from cute_py.tma.dialect.diagnostics import broken, check_stages
@@ -113,35 +110,25 @@ def stage6_text(shape: CopyShape, arch: str | None = None) -> str:
 
 
 def module_of(text: str, arch: str, version: Version = NEWEST_VERSION) -> str:
-    """A PTX module around a piece of text: every register in it is declared by the prefix of its name."""
+    """A PTX module around instructions: every register in them is declared by the prefix of its name."""
     names = sorted(set(re.findall(r"%(\w+)", text)))
     kinds = [(name, bits) for name in names for prefix, bits in _CLASSES if re.fullmatch(rf"{prefix}(_\w+|\d+)", name)]
-    body = "\n".join([*(f".reg .{bits} %{name};" for name, bits in kinds), text])
-    return (
-        f".version {version_text(version)}\n.target {arch}\n.address_size 64\n"
-        f".visible .entry lowered()\n{{\n{body}\nret;\n}}\n"
-    )
+    return ptx_module("lowered", [*(f".reg .{bits} %{name};" for name, bits in kinds), text, "ret;"], arch, version)
 
 
 def stage7_text(text: str, arch: str, direction: str) -> tuple[str, tuple[str, ...]]:
     """The machine code of stage 6's text, and notes: disassembled if the tools are there, else what is expected.
 
     Raises:
-        DeviceError: ptxas is there and refuses the text.
+        DeviceError: ptxas is there and refuses the text, or the disassembler refuses the cubin.
     """
     notes = (f"expected machine instruction: {SASS_OPCODES[direction]} (CUDA Binary Utilities)",)
-    tool = shutil.which("nvdisasm") or shutil.which("cuobjdump")
-    if tool is None or find_ptxas() is None:
+    if find_disassembler() is None or find_ptxas() is None:
         return "// not disassembled: needs ptxas and one of nvdisasm, cuobjdump on PATH", notes
     accepted, messages, cubin = assemble_module(module_of(text, arch), arch)
     if not accepted:
         raise DeviceError("ptxas refuses the text of stage 6", {"arch": arch, "ptxas": messages})
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "lowered.cubin"
-        path.write_bytes(cubin)
-        option = "-c" if Path(tool).name == "nvdisasm" else "-sass"
-        done = subprocess.run([tool, option, str(path)], capture_output=True, text=True, check=False)
-    return done.stdout.strip() or done.stderr.strip(), notes
+    return disassemble(cubin).strip(), notes
 
 
 def check_counters(host: Sequence[int], device: Sequence[int], num_host: int, num_device: int) -> list[Diagnostic]:

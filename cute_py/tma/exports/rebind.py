@@ -18,8 +18,9 @@ from typing import Any
 from cute_py.argument_checks import expect, expect_choice, expect_having, expect_integer, record
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import EmissionError
+from cute_py.ptx.module import ptx_module
 from cute_py.ptx.render import ptx
-from cute_py.targets import NEWEST_VERSION, Version, architecture, expect_version, version_text
+from cute_py.targets import NEWEST_VERSION, Version, architecture, expect_version
 from cute_py.tma.descriptor.formats import FORMATS
 from cute_py.tma.descriptor.limits import bounds
 from cute_py.tma.descriptor.replace import DEVICE_MUTABLE, ELEMTYPES
@@ -235,12 +236,8 @@ def rebind_ptx(rank: int, arch: str = "sm_90a", *, scope: str = "gpu", version: 
         *(("u32", f"extent{mode}", f"%r_extent{mode}") for mode in range(rank)),
         *(("u64", f"stride{mode}", f"%rd_stride{mode}") for mode in range(1, rank)),
     ]
-    parameters = ",\n".join(f"  .param .{kind} p_{name}" for kind, name, _ in names)
     lines = [f".reg .b{kind[1:]} {register};" for kind, _, register in names]
     lines += [".reg .b32 %r_tid;", ".reg .pred %p_idle;", "mov.u32 %r_tid, %tid.x;", "setp.ne.u32 %p_idle, %r_tid, 0;"]
     lines += ["@%p_idle ret;", *(f"ld.param.{kind} {register}, [p_{name}];" for kind, name, register in names)]
-    body = "\n".join([*lines, sequence.text, "ret;"])
-    return (
-        f".version {version_text(version)}\n.target {arch}\n.address_size 64\n"
-        f".visible .entry rebind(\n{parameters})\n{{\n{body}\n}}\n"
-    )
+    parameters = [f".{kind} p_{name}" for kind, name, _ in names]
+    return ptx_module("rebind", [*lines, sequence.text, "ret;"], arch, version, parameters=parameters)

@@ -21,7 +21,7 @@ from cute_py.ptx.inline_asm import inline_asm
 from cute_py.ptx.render import ptx
 from cute_py.targets import NEWEST_VERSION, Version, architecture, expect_version
 from cute_py.tma.dialect.copy_shape import shape_of
-from cute_py.tma.dialect.legacy_copy import THREADS, image_lines, module_lines
+from cute_py.tma.dialect.legacy_copy import THREADS, image_lines, tile_module
 
 ENTRY = "move_tile"
 
@@ -138,7 +138,7 @@ def single_tile_ptx(shape: Any, arch: str = "sm_90a", version: Version = NEWEST_
             f"// {copy.direction} of one {' x '.join(map(str, copy.tile))} tile of {copy.dtype.name} by TMA,",
             f"// {copy.num_boxes} instruction(s), {copy.transaction_bytes} bytes;",
             f"// {THREADS} threads, {shared_bytes(copy)} bytes of dynamic shared memory",
-            *module_lines(version, arch, ENTRY, parameters, registers, body),
+            tile_module(version, arch, ENTRY, parameters, registers, body),
         ]
     )
 
