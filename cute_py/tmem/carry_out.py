@@ -38,7 +38,7 @@ def tile_descriptors(plan: CopyPlan, smem_address: int) -> list[int]:
     The older planner adds to the low 32 bits of the descriptor of the buffer; the newer one writes the start address
     into a descriptor of address 0. The results are equal where the addresses stay below 256 KiB.
     """
-    if plan.compat == "seed":
+    if plan.compat == "reference":
         base = plan.descriptor(smem_address)
         return [smem_desc_add_16B_offset(base, tile.smem_offset) for tile in plan.tiles]
     template = plan.descriptor()

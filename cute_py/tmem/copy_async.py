@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from cute_py.argument_checks import expect, expect_integer, expect_integers, expect_name, record
+from cute_py.argument_checks import expect, expect_fields, expect_integer, expect_integers, expect_name, record
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, TmemError, given
 from cute_py.tmem.copy_plan import CopyPlan, check_columns
 from cute_py.tmem.cp_forms import FORMS, CpForm, cp_form
-from cute_py.tmem.planner import COMPATS, Side, candidates, plan_form
+from cute_py.tmem.planner import COMPATS, Side, candidates, current_compat, plan_form
 from cute_py.tmem.swizzled_layout import ComposeLayout, Layout
 from cute_py.tmem.tile_layout import TileLayout
 
@@ -118,7 +118,7 @@ class BufferRegion:
         return f"{self.buffer.name}[{', '.join(f'{begin}:{end}' for begin, end in self.region)}]"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class CopyRequest:
     """A copy as it is asked for.
 
@@ -137,9 +137,13 @@ class CopyRequest:
     cta_group: int = 1
     shape: str | None = None
     multicast: str | None = None
-    compat: str = "seed"
+    compat: str = "reference"
     ldo: int | None = None
     decompress: str | None = None
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+        object.__setattr__(self, "compat", current_compat(self.compat, 5))
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +192,7 @@ def _is_valid_smem_tmem_copy(request: CopyRequest) -> str | None:
         return "both buffers must have layouts"
     if dst.allocated_addr is None:
         return "tmem buffer must have allocated_addr"
-    if request.compat == "seed":
+    if request.compat == "reference":
         return _router(dst.layout)
     return None
 

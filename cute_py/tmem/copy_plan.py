@@ -78,7 +78,7 @@ class CopyPlan:
     smem_offset: int
     taddr_offset: int
     cta_group: int = 1
-    compat: str = "seed"
+    compat: str = "reference"
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

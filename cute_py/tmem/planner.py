@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -34,9 +35,23 @@ from cute_py.tmem.matrix_descriptor import ADDRESS_MASK, START_MASK, SmemSwizzle
 from cute_py.tmem.swizzled_layout import ComposeLayout, Layout
 from cute_py.tmem.tile_layout import Region, TileLayout, as_ranges
 
-COMPATS: tuple[str, ...] = ("seed", "tvm-0.27")
-"""`seed`: 32x128b.warpx4 alone, ldo 16, as on the reference page.
+COMPATS: tuple[str, ...] = ("reference", "tvm-0.27")
+"""`reference`: 32x128b.warpx4 alone, ldo 16, as on the reference page.
 `tvm-0.27`: every form, ldo 0 where it is not read."""
+
+
+def current_compat(compat: str, depth: int) -> str:
+    """The name of a planner, from an earlier one too; the warning names the caller `depth` calls up.
+
+    >>> current_compat("tvm-0.27", 2)
+    'tvm-0.27'
+    """
+    if compat != "seed":
+        return compat
+    text = "compat = 'seed' is 'reference' now; the old name ends with the next release"
+    warnings.warn(text, DeprecationWarning, stacklevel=depth)
+    return "reference"
+
 
 SEED_LDO = 16
 UNIT_BITS = 8 * UNIT_BYTES
@@ -167,7 +182,14 @@ def _aligned(target: Row, source: Row) -> tuple[Row, Row]:
 
 
 def plan_form(
-    form: CpForm, smem: Side, tmem: Side, bits: int, *, compat: str = "seed", cta_group: int = 1, ldo: int | None = None
+    form: CpForm,
+    smem: Side,
+    tmem: Side,
+    bits: int,
+    *,
+    compat: str = "reference",
+    cta_group: int = 1,
+    ldo: int | None = None,
 ) -> CopyPlan | Refusal:
     """The plan of one copy with one form of the instruction, or the rule that it breaks.
 
@@ -179,7 +201,7 @@ def plan_form(
     expect(smem, Side, "the shared side")
     expect(tmem, Side, "the tensor-memory side")
     bits = expect_integer(bits, "bits of an element")
-    expect_choice(compat, COMPATS, "compat")
+    compat = expect_choice(current_compat(compat, 3), COMPATS, "compat")
     cta_group = expect_integer(cta_group, "cta_group", 1, 2)
     if ldo is not None:
         ldo = expect_integer(ldo, "ldo")
@@ -209,7 +231,7 @@ def _planned(form: CpForm, smem: Side, tmem: Side, bits: int, compat: str, cta_g
     count = math.prod(loop.extent for loop in middle)
     if count > MAX_INSTRUCTIONS:
         raise _NoPlanError("reach", f"a copy of {count} instructions; tensor memory holds at most {MAX_INSTRUCTIONS}")
-    if form.bits == 128 and compat == "seed":
+    if form.bits == 128 and compat == "reference":
         leading = SEED_LDO  # A row of one unit has no second one: the field is not read.
     if ldo is not None and not 0 <= ldo <= START_MASK:
         raise _NoPlanError("field", f"ldo = {ldo} units of 16 bytes; must be within 0..{START_MASK}")
@@ -236,7 +258,7 @@ def _planned(form: CpForm, smem: Side, tmem: Side, bits: int, compat: str, cta_g
 
 def candidates(compat: str) -> tuple[CpForm, ...]:
     """The forms that a planner of this compatibility tries, in its order."""
-    return (WARPX4,) if compat == "seed" else FORMS
+    return (WARPX4,) if compat == "reference" else FORMS
 
 
 def _check_lanes_and_columns(form: CpForm, parts: _Parts, bits: int) -> None:
@@ -324,7 +346,7 @@ def _leading(form: CpForm, columns: Row, swizzle: SmemSwizzle, bits: int) -> int
 def _check_offsets(
     form: CpForm, column: int, lane: int, target: Row, start: int, swizzle: SmemSwizzle, bits: int, compat: str
 ) -> None:
-    cell = 32 // bits * (1 if compat == "seed" else 4)
+    cell = 32 // bits * (1 if compat == "reference" else 4)
     if column % cell:
         raise _NoPlanError(
             "column offset", f"TCol offset of {column} elements; must be a multiple of {cell} ({cell * bits} bits)"

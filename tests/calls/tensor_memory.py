@@ -218,7 +218,7 @@ add(
         "cta_group": "2",
         "shape": "'32x128b'",
         "multicast": "'warpx4'",
-        "compat": "'seed'",
+        "compat": "'reference'",
         "ldo": "16",
     },
 )
@@ -241,7 +241,7 @@ add(
     lambda m: m.one_of("tmem.cp_form('32x128b')", form(m)),
     *SIDES,
     "8",
-    named={"compat": lambda m: m.one_of("'seed'", "'tvm-0.27'"), "cta_group": "2", "ldo": "16"},
+    named={"compat": lambda m: m.one_of("'reference'", "'tvm-0.27'"), "cta_group": "2", "ldo": "16"},
 )
 add("tmem.promised", *SIDES, "8", "0", weight=0.5)
 add("tmem.run", "tmem_copy().plan", "loaded_tmem()", "0", "gmem_bytes(2048)", "0", named={"smem_base": "0"})

@@ -53,6 +53,13 @@ def test_the_plan_of_the_reference_page() -> None:
     assert copy_async(tmem.whole(), smem.whole(), ldo=0).plan.descriptor() == newer.descriptor()
 
 
+def test_the_old_name_of_the_reference_planner_warns() -> None:
+    tmem, smem = buffers()
+    with pytest.warns(DeprecationWarning, match="compat = 'seed' is 'reference' now") as caught:
+        assert copy_async(tmem.whole(), smem.whole(), compat="seed") == copy_async(tmem.whole(), smem.whole())
+    assert caught[0].filename == __file__
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -91,7 +98,7 @@ def test_one_thread_issues(scope: str) -> None:
         ({"shape": "96x128b", "compat": "tvm-0.27"}, "unknown tcgen05.cp shape '96x128b'"),
         ({"shape": "64x128b", "compat": "tvm-0.27"}, "has two multicasts"),
         ({"shape": "128x256b", "multicast": "warpx4", "compat": "tvm-0.27"}, "does not go with"),
-        ({"shape": "128x256b"}, "compat = 'seed' plans 32x128b.warpx4 alone"),
+        ({"shape": "128x256b"}, "compat = 'reference' plans 32x128b.warpx4 alone"),
         ({"multicast": "warpx2::02_13"}, "no form has the multicast"),
     ],
 )
