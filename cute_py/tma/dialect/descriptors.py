@@ -10,9 +10,10 @@ walkthrough's stage 3b says about the pointer, the box, the shared layout and pa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import TypeVar
 
 from cute_py.argument_checks import expect, expect_having, expect_integer, expect_integers, expect_items, record
 from cute_py.arith_tuple.scaled_basis import ScaledBasis
@@ -24,8 +25,6 @@ from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves, rank_of
-from cute_py.tensor.arrays import ArrayEngine
-from cute_py.tensor.pointers import Pointer
 from cute_py.tensor.tensor import Tensor, make_tensor
 from cute_py.tma.atom.gbasis import construct_tma_gbasis, make_cta_v_map
 from cute_py.tma.atom.op import architecture_number, swizzle_row, why_not_swizzle
@@ -35,8 +34,14 @@ from cute_py.tma.descriptor.limits import BY_NAME, CORNER_BOUNDS, bounds
 from cute_py.tma.dialect import diagnostics as say
 from cute_py.tma.dialect import modes
 from cute_py.tma.dialect.modes import CacheMode, TmaLoadMode, TmaStoreMode
-from cute_py.tma.dialect.verifier import static_layout
-from cute_py.tma.dialect.verifier_operands import mode_sizes, names_leaves
+from cute_py.tma.dialect.verifier_operands import (
+    SharedLayout,
+    SupportsDLPack,
+    in_global_memory,
+    mode_sizes,
+    names_leaves,
+    static_layout,
+)
 
 __all__ = [
     "TmaDescriptorIm2col",
@@ -73,7 +78,7 @@ class TmaDescriptorTiled:
     mode: TmaLoadMode | None
     store_mode: TmaStoreMode | None
     num_multicast: int = 1
-    paddings: tuple[Any, ...] = ()
+    paddings: tuple[int | float, ...] = ()
     cache_policy: CacheMode = CacheMode.CG
     alignment: int = 128
     operand_segment_sizes: tuple[int, ...] = (1, 1, 0, 0, 0)
@@ -82,10 +87,11 @@ class TmaDescriptorTiled:
 
     @property
     def rank(self) -> int:
+        """Axes."""
         return len(self.shape)
 
     @property
-    def attributes(self) -> dict[str, Any]:
+    def attributes(self) -> dict[str, TmaLoadMode | TmaStoreMode | int | None]:
         """As the building operation prints them."""
         mode = self.mode if self.store_mode is None else self.store_mode
         return {"mode": mode, "elementBitWidth": self.element_bits, "num_multicast": self.num_multicast}
@@ -114,7 +120,7 @@ class TmaDescriptorIm2col:
     pixels_per_column: int
     element_strides: tuple[int, ...]
     swizzle: int
-    paddings: tuple[Any, ...] = ()
+    paddings: tuple[int | float, ...] = ()
     cache_policy: CacheMode = CacheMode.CG
     alignment: int = 128
 
@@ -122,6 +128,7 @@ class TmaDescriptorIm2col:
 
     @property
     def rank(self) -> int:
+        """Axes."""
         return len(self.shape)
 
     @property
@@ -130,7 +137,8 @@ class TmaDescriptorIm2col:
         return (self.channels_per_pixel, self.pixels_per_column)
 
     @property
-    def attributes(self) -> dict[str, Any]:
+    def attributes(self) -> dict[str, str | int]:
+        """As the building operation prints them."""
         return {"mode": "im2col", "elementBitWidth": self.element_bits}
 
     def __str__(self) -> str:
@@ -145,6 +153,21 @@ class TmaUpdateKind(Enum):
     UPDATE_STRIDE = "global_stride"
 
 
+def as_update_kind(value: TmaUpdateKind | str) -> TmaUpdateKind:
+    """A kind of update, from its name.
+
+    Raises:
+        TmaBuildError: no field that a device may change.
+    """
+    if isinstance(value, TmaUpdateKind):
+        return value
+    if isinstance(value, str) and value in TmaUpdateKind.__members__:
+        return TmaUpdateKind[value]
+    shown = value if isinstance(value, str) else given(value)
+    facts = {"update": shown, "device-mutable": ", ".join(TmaUpdateKind.__members__)}
+    raise TmaBuildError(say.TEXTS["not_device_mutable"], facts)
+
+
 @dataclass(frozen=True, slots=True)
 class TmaUpdate:
     """One change: `value` in bytes for the base pointer and strides, in elements for an extent. `axis` is innermost
@@ -155,18 +178,12 @@ class TmaUpdate:
             the element's own size and is never written.
     """
 
-    kind: Any
+    kind: TmaUpdateKind
     axis: int
     value: int
 
     def __post_init__(self) -> None:
-        kind = self.kind
-        if isinstance(kind, str) and kind in TmaUpdateKind.__members__:
-            object.__setattr__(self, "kind", TmaUpdateKind[kind])
-        elif not isinstance(kind, TmaUpdateKind):
-            shown = kind if isinstance(kind, str) else given(kind)
-            facts = {"update": shown, "device-mutable": ", ".join(TmaUpdateKind.__members__)}
-            raise TmaBuildError(say.TEXTS["not_device_mutable"], facts)
+        object.__setattr__(self, "kind", as_update_kind(self.kind))
         for name in ("axis", "value"):
             object.__setattr__(self, name, expect_integer(getattr(self, name), name))
         if self.kind is TmaUpdateKind.UPDATE_STRIDE and self.axis == 0:
@@ -174,7 +191,10 @@ class TmaUpdate:
             raise TmaBuildError(say.TEXTS["not_device_mutable"], facts)
 
 
-def apply_update(descriptor: Any, update: TmaUpdate) -> Any:
+Descriptor = TypeVar("Descriptor", TmaDescriptorTiled, TmaDescriptorIm2col)
+
+
+def apply_update(descriptor: Descriptor, update: TmaUpdate) -> Descriptor:
     """The descriptor after one update; rank, type, swizzle, box and mode stay.
 
     Raises:
@@ -196,30 +216,27 @@ def apply_update(descriptor: Any, update: TmaUpdate) -> Any:
         return replace(descriptor, base=update.value)
     if not 0 <= update.axis < descriptor.rank:
         raise InvalidValueError(f"axis {update.axis}; must be 0 to {descriptor.rank - 1}")
-    name, index = ("shape", update.axis) if update.kind is TmaUpdateKind.UPDATE_DIM else ("strides", update.axis - 1)
-    values = list(getattr(descriptor, name))
-    values[index] = update.value
-    return replace(descriptor, **{name: tuple(values)})
+    at: int = update.axis
+    if update.kind is TmaUpdateKind.UPDATE_DIM:
+        return replace(descriptor, shape=(*descriptor.shape[:at], update.value, *descriptor.shape[at + 1 :]))
+    return replace(descriptor, strides=(*descriptor.strides[: at - 1], update.value, *descriptor.strides[at:]))
 
 
 _GRAIN = BY_NAME["stride_alignment"].multiple
 """Bytes that addresses and strides are multiples of."""
 
 
-def _source(tensor: Any, found: list[Diagnostic]) -> Tensor:
-    """The tensor; what keeps it from lying in global memory with a plain layout is added to `found`."""
-    source: Tensor = tensor if isinstance(tensor, Tensor) else make_tensor(tensor)
-    engine, rank = source.engine, rank_of(source.shape)
-    is_global = isinstance(engine, (Pointer, ArrayEngine)) and getattr(engine, "space", "gmem") == "gmem"
-    found += say.broken(
-        (not is_global, "not_global", str(source)),
+def check_source(source: Tensor) -> list[Diagnostic]:
+    """What keeps a tensor from being described: it must be in global memory, of rank 1 to 5, with a plain layout."""
+    rank = rank_of(source.shape)
+    return say.broken(
+        (not in_global_memory(source), "not_global", str(source)),
         (not 1 <= rank <= MAX_RANK, "rank", f"rank(tensor) = {rank} modes; must be 1 to {MAX_RANK}"),
         (not isinstance(source.layout, Layout), "composed_layout", str(source.layout)),
     )
-    return source
 
 
-def _reshaped(tensor: Tensor, shapes: tuple[Any, ...], strides: tuple[Any, ...]) -> Tensor:
+def _reshaped(tensor: Tensor, shapes: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
     """The tensor with the shape and stride operands of the operation in place of its own numbers."""
     layout = tensor.layout
     rank = rank_of(layout.shape)
@@ -242,7 +259,7 @@ def _reshaped(tensor: Tensor, shapes: tuple[Any, ...], strides: tuple[Any, ...])
     return Tensor(tensor.engine, Layout(shapes or tuple(leaves(layout.shape)), new))
 
 
-def _check_form(alignment: Any, bits: Any, dtype: DType, gates: list[modes.Gate], arch: str) -> list[Diagnostic]:
+def _check_form(alignment: int, bits: int | None, dtype: DType, gates: list[modes.Gate], arch: str) -> list[Diagnostic]:
     """What both builders check before the box: the architecture, the descriptor's place, the width of an element."""
     found = modes.check_gates(architecture_number(arch), *gates)
     found += say.check_pointer(expect_integer(alignment, "alignment", unit="bytes"))
@@ -276,14 +293,14 @@ def check_swizzle(swizzle: Swizzle, row_bits: int) -> list[Diagnostic]:
 
 
 def build_tma_descriptor(
-    tensor: Any,
-    layout: Any,
-    shapes: tuple[Any, ...] = (),
-    strides: tuple[Any, ...] = (),
-    paddings: tuple[Any, ...] = (),
+    tensor: Tensor | SupportsDLPack,
+    layout: SharedLayout,
+    shapes: Sequence[int] = (),
+    strides: Sequence[int] = (),
+    paddings: Sequence[int | float] = (),
     *,
-    mode: Any = None,
-    store_mode: Any = None,
+    mode: TmaLoadMode | int | str | None = None,
+    store_mode: TmaStoreMode | int | str | None = None,
     elementBitWidth: int | None = None,
     swizzle: Swizzle | None = None,
     num_multicast: int = 1,
@@ -304,15 +321,13 @@ def build_tma_descriptor(
     Raises:
         TmaBuildError: a requirement is broken; the headline is the first one's text, the facts list the others.
     """
-    found: list[Diagnostic] = []
-    tensor = _source(tensor, found)
-    if isinstance(layout, ComposedLayout):
-        found += say.broken((True, "composed_layout", str(layout)))
-    elif not isinstance(layout, Layout):
+    tensor = tensor if isinstance(tensor, Tensor) else make_tensor(tensor)
+    found = check_source(tensor)
+    if not isinstance(layout, Layout):
+        if isinstance(layout, ComposedLayout):
+            say.refuse([*found, *say.broken((True, "composed_layout", str(layout)))])
         raise InvalidTypeError(f"a TMA descriptor takes a layout, got {type(layout).__name__} {given(layout)}")
-    else:
-        found += say.broken((not static_layout(layout), "not_static", str(layout)))
-    say.refuse(found)
+    say.refuse([*found, *say.broken((not static_layout(layout), "not_static", str(layout)))])
     dtype = as_dtype(tensor.element_type)
     for name, numbers in (("shapes", shapes), ("strides", strides)):
         if not isinstance(numbers, (tuple, list)):
@@ -346,15 +361,15 @@ def build_tma_descriptor(
 
 
 def build_tma_descriptor_im2col(
-    tensor: Any,
-    lower_corner: tuple[int, ...],
-    upper_corner: tuple[int, ...],
+    tensor: Tensor | SupportsDLPack,
+    lower_corner: Sequence[int],
+    upper_corner: Sequence[int],
     channels_per_pixel: int,
     pixels_per_column: int,
-    paddings: tuple[Any, ...] = (),
+    paddings: Sequence[int | float] = (),
     *,
-    element_strides: tuple[int, ...] | None = None,
-    store_mode: Any = None,
+    element_strides: Sequence[int] | None = None,
+    store_mode: TmaStoreMode | int | str | None = None,
     elementBitWidth: int | None = None,
     swizzle: Swizzle | None = None,
     alignment: int = say.DESCRIPTOR_BYTES,
@@ -370,9 +385,8 @@ def build_tma_descriptor_im2col(
     Raises:
         TmaBuildError: a requirement is broken; the headline is the first one's text, the facts list the others.
     """
-    found: list[Diagnostic] = []
-    tensor = _source(tensor, found)
-    say.refuse(found)
+    tensor = tensor if isinstance(tensor, Tensor) else make_tensor(tensor)
+    say.refuse(check_source(tensor))
     shape, strides = _flat_numbers(tensor.layout)
     rank, dtype = len(shape), as_dtype(tensor.element_type)
     bits = dtype.bits
