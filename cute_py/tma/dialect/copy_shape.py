@@ -21,9 +21,10 @@ import functools
 import itertools
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from cute_py.argument_checks import (
     expect,
@@ -45,7 +46,7 @@ from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapSwizzle
 from cute_py.tma.descriptor.limits import BY_NAME, SWIZZLE_SPAN, bounds
 from cute_py.tma.descriptor.limits import architecture as shared_memory_of
-from cute_py.tma.descriptor.request import REDUCTIONS, TensorMapTiled
+from cute_py.tma.descriptor.request import REDUCTIONS, TensorMap, TensorMapTiled, TmaCopyTraits
 
 __all__ = ["CopyShape", "Witness", "choose_witness", "copy_shape", "copy_shape_of"]
 
@@ -362,9 +363,34 @@ class CopyShape:
         return self.origins or _laid(self.tile, self.instruction_box)
 
 
-def shape_of(copy: Any) -> CopyShape:
+def shape_of(copy: CopyShape | TileAtom) -> CopyShape:
     """The shape of what an export takes: an atom's, or itself."""
     return copy_shape_of(copy) if isinstance(copy, TileAtom) else expect(copy, CopyShape, "the shape of a copy")
+
+
+class Modifiers(TypedDict, total=False):
+    """Of the instruction of a copy, as `ptx` takes them."""
+
+    dim: int
+    mode: str
+    op: str
+    multicast: bool
+    cache_hint: bool
+    cta_group: int
+
+
+def modifiers_of(shape: CopyShape) -> Modifiers:
+    """The modifiers of the instruction that moves one box."""
+    found: Modifiers = {"dim": shape.rank, "mode": shape.mode}
+    if shape.direction == "reduce":
+        found["op"] = shape.reduce_kind
+    if shape.cache_hint:
+        found["cache_hint"] = True
+    if shape.multicast > 1:
+        found["multicast"] = True
+    if shape.cta_group:
+        found["cta_group"] = shape.cta_group
+    return found
 
 
 def swizzle_name(shape: CopyShape) -> str:
@@ -404,13 +430,13 @@ def copy_shape(direction: str, tile: tuple[int, ...], dtype: object, *, swizzle:
     return CopyShape(direction, tile, as_dtype(dtype), swizzle=_swizzle(swizzle), **fields)
 
 
-def _extents(extents: Any, what: str) -> tuple[int, ...]:
+def _extents(extents: Sequence[int], what: str) -> tuple[int, ...]:
     if not isinstance(extents, (tuple, list)):
         raise InvalidTypeError(f"{what} = {given(extents)}; must be a tuple of integers")
     return tuple([expect_integer(extent, f"an extent of the {what}") for extent in extents])
 
 
-def _swizzle(number: Any) -> TensorMapSwizzle:
+def _swizzle(number: int) -> TensorMapSwizzle:
     code = expect_integer(number, "swizzle")
     try:
         return TensorMapSwizzle(code)
@@ -431,7 +457,7 @@ def _largest_divisor(extent: int, limit: int) -> int:
 _MODES: Final = {"gather4": "tile::gather4", "scatter4": "tile::scatter4"}
 
 
-def _box(request: Any) -> tuple[int, ...]:
+def _box(request: TensorMap) -> tuple[int, ...]:
     """Extents that one instruction moves, outermost first: the box over the element strides, or pixels x channels."""
     if isinstance(request, TensorMapTiled):
         extents = zip(request.box_dim, request.element_strides, strict=True)
@@ -439,7 +465,7 @@ def _box(request: Any) -> tuple[int, ...]:
     return (*(1,) * (request.rank - 2), request.pixels_per_column, request.channels_per_pixel)
 
 
-def _placed(atom: TmaAtom) -> dict[str, Any]:
+def _placed(atom: TmaAtom) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...], tuple[int, ...]]:
     """Tile, origins and offsets of a tiled atom, from its own list of instructions.
 
     The tile is what all CTAs of a multicast move together; the origins are those of the first CTA.
@@ -449,10 +475,10 @@ def _placed(atom: TmaAtom) -> dict[str, Any]:
     offsets = first.smem_offsets - first.smem_offsets[0]
     mine = len(starts) // atom.num_multicast
     tile = tuple(max(along) + extent for along, extent in zip(zip(*starts, strict=True), box, strict=True))
-    return {"tile": tile, "origins": tuple(starts[:mine]), "offsets": tuple(offsets[:mine].tolist())}
+    return tile, tuple(starts[:mine]), tuple(offsets[:mine].tolist())
 
 
-def copy_shape_of(atom: Any, *, tensor: str = "A") -> CopyShape:
+def copy_shape_of(atom: CopyShape | TileAtom | TmaCopyTraits, *, tensor: str = "A") -> CopyShape:
     """Read a `CopyShape` from an atom.
 
     Args:
@@ -472,13 +498,14 @@ def copy_shape_of(atom: Any, *, tensor: str = "A") -> CopyShape:
     missing = [name for name in ("op", "request") if not hasattr(atom, name)]
     if missing:
         raise TmaBuildError(f"not an atom: no attribute {', '.join(missing)}", {"got": type(atom).__name__})
-    op = as_op(str(getattr(atom.op, "name", atom.op)))
+    named = getattr(atom, "op", None)
+    op = as_op(str(getattr(named, "name", named)))
     if op.row.direction == "prefetch":
         raise TmaBuildError(f"{op} has no tile in shared memory: it is one instruction, ptx('prefetch', ...)")
     mode = _MODES.get(op.row.mode, op.row.mode)
     if mode == "im2col" and op.row.direction != "load":
         mode = "im2col_no_offs"
-    row = FORMATS[int(atom.request.data_type)]
+    row = FORMATS[int(atom.request.data_type or 0)]
     dtype = as_dtype(getattr(atom, "dtype", None) or row.dtypes[0])
     if dtype.bits != row.bits:
         dtype = as_dtype(getattr(atom, "internal_dtype", None) or row.dtypes[0])
@@ -495,12 +522,20 @@ def copy_shape_of(atom: Any, *, tensor: str = "A") -> CopyShape:
         )
     # Each CTA of a multicast issues its slice, and receives the slices of all.
     issued = max(1, total // per_box // multicast)
-    placed = _placed(atom) if isinstance(atom, TmaAtom) and mode == "tile" else {}
     tile = tuple(getattr(atom, "tile_shape", None) or (*box[:-1], box[-1] * issued))
-    fields: dict[str, Any] = {"reduce_kind": op.row.reduction or "add", "tensor": tensor, "tx_bytes": total, **placed}
-    tile, group = fields.pop("tile", tile), 2 if op.row.ctas == 2 else 0
-    swizzle = atom.request.swizzle
-    shape = CopyShape(op.row.direction, tile, dtype, box, mode, swizzle, multicast, cta_group=group, **fields)
+    origins: tuple[tuple[int, ...], ...] = ()
+    offsets: tuple[int, ...] = ()
+    if isinstance(atom, TmaAtom) and mode == "tile":
+        tile, origins, offsets = _placed(atom)
+    shape = CopyShape(
+        *(op.row.direction, tile, dtype, box, mode, _swizzle(atom.request.swizzle), multicast),
+        reduce_kind=op.row.reduction or "add",
+        tensor=tensor,
+        cta_group=2 if op.row.ctas == 2 else 0,
+        tx_bytes=total,
+        origins=origins,
+        offsets=offsets,
+    )
     # Without origins and offsets if they are what a plain shape has anyway.
     plain = dataclasses.replace(shape, origins=(), offsets=())
     same = plain.instruction_box == shape.instruction_box and plain.box_origins == shape.box_origins

@@ -13,8 +13,8 @@ that the TMA Atoms reference page writes as code; those are in words of this lib
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Sequence, Sized
+from typing import Final
 
 from cute_py.argument_checks import is_integer
 from cute_py.diagnostics import Diagnostic
@@ -57,7 +57,7 @@ MAX_TILE_ELEMENTS: Final = 16_777_216
 """Elements of one tile: the ceiling of the tile dialect (16 million)."""
 
 
-def broken(*rows: tuple[Any, str, str]) -> list[Diagnostic]:
+def broken(*rows: tuple[int | Sized, str, str]) -> list[Diagnostic]:
     """The diagnostics of the rows that hold: (is the rule broken?, rule, what was found). A rule that has no fixed text
     is its third entry.
 
@@ -139,7 +139,7 @@ def check_box_row(elements: int, bits: int) -> list[Diagnostic]:
     return broken((elements * bits % ROW_BITS, "box_granularity", size))
 
 
-def check_padding(paddings: Sequence[Any], is_store: bool) -> list[Diagnostic]:
+def check_padding(paddings: Sequence[int | float], is_store: bool) -> list[Diagnostic]:
     """Stage 3b: only zeros; no mode of this dialect supports another fill."""
     bad = [p for p in paddings if not (is_integer(p) or isinstance(p, float)) or p != 0]
     rule = "store_padding" if is_store else "zero_padding_only"

@@ -32,7 +32,6 @@ from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Dynamic, Tree, coordinate, internal_leaf, public
 from cute_py.layout.trees import leaves
 from cute_py.targets import MAX_CLUSTER
-from cute_py.tensor.pointers import Pointer
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.dialect import modes
 from cute_py.tma.dialect.descriptors import TmaDescriptorIm2col, TmaDescriptorTiled
@@ -101,14 +100,22 @@ class TransactionBarrier(Protocol):
 
 
 @runtime_checkable
-class InMemory(Protocol):
-    """An object that names its memory space."""
+class HasSpace(Protocol):
+    """A pointer, or what else names its memory space so."""
+
+    @property
+    def space(self) -> str | Enum: ...
+
+
+@runtime_checkable
+class HasMemorySpace(Protocol):
+    """An object that names its memory space as CuTe DSL does."""
 
     @property
     def memory_space(self) -> str | Enum: ...
 
 
-Place: TypeAlias = Tensor | Pointer | InMemory
+Place: TypeAlias = Tensor | HasSpace | HasMemorySpace
 Coordinates: TypeAlias = Sequence[Number] | ArithTuple
 
 

@@ -21,17 +21,19 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TextIO
+from typing import Final, TextIO
 
 from cute_py.argument_checks import expect, expect_having, expect_integer, record
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CoordinateError, DeviceError, TmaBuildError, given
 from cute_py.ptx.assembler import assemble_module, find_ptxas
 from cute_py.ptx.module import disassemble, find_disassembler, ptx_module
-from cute_py.ptx.render import ptx
+from cute_py.ptx.render import Value, ptx
 from cute_py.targets import NEWEST_VERSION, Version, architecture
+from cute_py.tma.atom.tile_atom import TileAtom
+from cute_py.tma.descriptor.request import TmaCopyTraits
 from cute_py.tma.dialect import stages as texts
-from cute_py.tma.dialect.copy_shape import CopyShape, Witness, choose_witness, copy_shape_of
+from cute_py.tma.dialect.copy_shape import CopyShape, Witness, choose_witness, copy_shape_of, modifiers_of
 from cute_py.tma.dialect.diagnostics import broken, check_stages
 from cute_py.tma.dialect.legacy_copy import legacy_ptx
 from cute_py.tma.dialect.stages import FlowRow, OrderRow, SpaceRow, Stage, names_of
@@ -47,13 +49,11 @@ _CLASSES: Final = (("rd", "b64"), ("r", "b32"), ("h", "b16"), ("p", "pred"))
 
 def _instruction(shape: CopyShape, coords: list[str], address: str, arch: str | None) -> str:
     """The instruction for one box, on lines of its own with comments."""
-    operands: dict[str, object] = {"tensor": f"%rd_desc_{names_of(shape).small}", "coords": coords}
-    modifiers: dict[str, object] = {"dim": shape.rank, "mode": shape.mode, "cache_hint": shape.cache_hint}
+    operands: dict[str, Value] = {"tensor": f"%rd_desc_{names_of(shape).small}", "coords": coords}
     if shape.cache_hint:
         operands["policy"] = "%rd_policy"
     if shape.direction == "load":
         operands |= {"destination": address, "barrier": "%rd_mbar"}
-        modifiers |= {"multicast": shape.multicast > 1, "cta_group": shape.cta_group or None}
         if shape.multicast > 1:
             operands["mask"] = "%h_mask"
         im2col = shape.mode.startswith("im2col")  # without numbers the offsets are registers
@@ -64,11 +64,9 @@ def _instruction(shape: CopyShape, coords: list[str], address: str, arch: str | 
         comments += ["im2col offsets"] * im2col + ["multicast mask"] * (shape.multicast > 1)
     else:
         operands["source"] = address
-        if shape.direction == "reduce":
-            modifiers["op"] = shape.reduce_kind
         comments = ["destination: descriptor + coords (inner-axis first)", "source: SMEM address of tile"]
     comments += ["L2 cache policy"] * shape.cache_hint
-    text = ptx(shape.direction, operands=operands, arch=arch, **modifiers)  # type: ignore[arg-type]
+    text = ptx(shape.direction, operands=operands, arch=arch, **modifiers_of(shape))
     mnemonic, tail = text.rstrip(";").split(" ", 1)
     parts = re.findall(r"\[[^\]]*\]|\{[^}]*\}|[^,\s]+", tail)
     ends = [*[","] * (len(parts) - 1), ";"]
@@ -389,7 +387,11 @@ def _legacy_stages(shape: CopyShape, witness: Witness, arch: str) -> list[Stage]
 
 
 def lower(
-    atom: Any, tile_coord: tuple[int, ...] | None = None, arch: str = "sm_90a", *, allow_tma: bool = True
+    atom: CopyShape | TileAtom | TmaCopyTraits,
+    tile_coord: Sequence[int] | int | None = None,
+    arch: str = "sm_90a",
+    *,
+    allow_tma: bool = True,
 ) -> Lowering:
     """One copy through every stage.
 

@@ -166,8 +166,8 @@ def _as_member(kind: type[_Mode], value: _Mode | int | str, what: str, attribute
     numbered = issubclass(kind, int)
     known = {"known": ", ".join(f"{m.name} = {m.value}" if numbered else m.value for m in kind)}
     if not isinstance(value, (int, str) if numbered else str) or isinstance(value, (bool, Enum)):
-        number = " or its number" * numbered
-        raise InvalidTypeError(f"{what} must be a {kind.__name__}, its name{number}, got {given(value)}", known)
+        spellings = ", its name or its number" if numbered else " or its name"
+        raise InvalidTypeError(f"{what} must be a {kind.__name__}{spellings}, got {given(value)}", known)
     try:
         if not isinstance(value, str):
             return kind(value)

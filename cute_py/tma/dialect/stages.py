@@ -121,7 +121,7 @@ def names_of(shape: CopyShape) -> Names:
     return Names(shape.tensor.lower(), coords, inner)
 
 
-def _list(items: Sequence[object]) -> str:
+def _list(items: Sequence[str] | Sequence[int]) -> str:
     return ", ".join(map(str, items))
 
 

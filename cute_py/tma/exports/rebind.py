@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from cute_py.argument_checks import expect, expect_choice, expect_having, expect_integer, record
 from cute_py.diagnostics import Diagnostic
@@ -21,11 +20,12 @@ from cute_py.errors import EmissionError
 from cute_py.ptx.module import ptx_module
 from cute_py.ptx.render import ptx
 from cute_py.targets import NEWEST_VERSION, Version, architecture, expect_version
+from cute_py.tma.atom.tile_atom import TileAtom
 from cute_py.tma.descriptor.formats import FORMATS
 from cute_py.tma.descriptor.limits import bounds
 from cute_py.tma.descriptor.replace import DEVICE_MUTABLE, ELEMTYPES
-from cute_py.tma.descriptor.request import TensorMapTiled
-from cute_py.tma.dialect.copy_shape import shape_of
+from cute_py.tma.descriptor.request import TensorMap, TensorMapTiled
+from cute_py.tma.dialect.copy_shape import CopyShape, shape_of
 from cute_py.tma.dialect.diagnostics import DESCRIPTOR_BYTES as SLOT_ALIGNMENT
 from cute_py.tma.dialect.diagnostics import broken
 
@@ -63,12 +63,13 @@ class RebindSequence:
         return "\n".join(f"{step.text} // {step.role}" for step in self.steps)
 
 
-def check_host_born(copy: Any) -> list[Diagnostic]:
+def check_host_born(copy: CopyShape | TileAtom | TensorMap) -> list[Diagnostic]:
     """Why the map of this copy (or this request) can only be made on the host; nothing if a device may rebind it."""
-    im2col, pair = getattr(copy, "KIND", "tiled") != "tiled", False
-    if not hasattr(copy, "KIND"):
+    if isinstance(copy, (CopyShape, TileAtom)):
         shape = shape_of(copy)
         im2col, pair = shape.mode.startswith("im2col"), shape.cta_group == 2
+    else:
+        im2col, pair = copy.KIND != "tiled", False
     return broken(
         (im2col, "host_born", "im2col descriptors are host-born: no mutator writes the im2col fields"),
         (pair, "host_born", "2-CTA descriptors are host-born: the CTA V-map folds into the box, which has no mutator"),
@@ -109,7 +110,7 @@ def check_rebind(
     )
 
 
-def _replace(field: str, space: str, value: object, role: str, ordinal: int | None = None) -> RebindStep:
+def _replace(field: str, space: str, value: str | int, role: str, ordinal: int | None = None) -> RebindStep:
     operands: dict[str, str | int] = {"map": "[%rd_map]" if space == "global" else "[%r_map]", "value": str(value)}
     operands |= {} if ordinal is None else {"ordinal": ordinal}
     return RebindStep(role, ptx("tensormap.replace", field=field, spaces=space, operands=operands), field, ordinal)

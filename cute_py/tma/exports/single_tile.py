@@ -13,30 +13,29 @@ struct is in its place).
 
 from __future__ import annotations
 
-from typing import Any
-
 from cute_py.argument_checks import expect_name
 from cute_py.errors import EmissionError
 from cute_py.ptx.inline_asm import inline_asm
-from cute_py.ptx.render import ptx
+from cute_py.ptx.render import Value, ptx
 from cute_py.targets import NEWEST_VERSION, Version, architecture, expect_version
-from cute_py.tma.dialect.copy_shape import shape_of
+from cute_py.tma.atom.tile_atom import TileAtom
+from cute_py.tma.dialect.copy_shape import CopyShape, modifiers_of, shape_of
 from cute_py.tma.dialect.legacy_copy import THREADS, image_lines, tile_module
 
 ENTRY = "move_tile"
 
 
-def barrier_offset(copy: Any) -> int:
+def barrier_offset(copy: CopyShape | TileAtom) -> int:
     """Byte offset of the barrier in dynamic shared memory: the tile's bytes, rounded up to 128."""
     return -(-shape_of(copy).smem_bytes // 128) * 128
 
 
-def shared_bytes(copy: Any) -> int:
+def shared_bytes(copy: CopyShape | TileAtom) -> int:
     """Dynamic shared memory of a launch: the tile and 8 bytes of barrier."""
     return barrier_offset(copy) + 8
 
 
-def _expect_alone(copy: Any, what: str) -> None:
+def _expect_alone(copy: CopyShape, what: str) -> None:
     """Refuse a copy that one CTA can't make by itself: multicast or a cache hint, which need a cluster or a policy.
 
     Raises:
@@ -47,15 +46,7 @@ def _expect_alone(copy: Any, what: str) -> None:
         raise EmissionError(f"{text}: multicast and cache hints are not in it")
 
 
-def _modifiers(shape: Any) -> dict[str, Any]:
-    """Of the instruction, as `ptx` takes them."""
-    found = {"dim": shape.rank, "mode": shape.mode}
-    if shape.direction == "reduce":
-        found["op"] = shape.reduce_kind
-    return found | ({"cta_group": shape.cta_group} if shape.cta_group else {})
-
-
-def single_tile_ptx(shape: Any, arch: str = "sm_90a", version: Version = NEWEST_VERSION) -> str:
+def single_tile_ptx(shape: CopyShape | TileAtom, arch: str = "sm_90a", version: Version = NEWEST_VERSION) -> str:
     """The PTX module.
 
     Args:
@@ -76,13 +67,13 @@ def single_tile_ptx(shape: Any, arch: str = "sm_90a", version: Version = NEWEST_
         starts = list(enumerate(copy.instruction_origin(box)))
         issue += [f"add.s32 %r_d{index}, %r_c{index}, {start};" for index, start in starts if start]
         issue.append(f"add.u32 %r_at, %r_tile, {copy.box_offset(box)};")
-        operands: dict[str, Any] = {"tensor": "%rd_map", "coords": [f"%r_{'d' if n else 'c'}{i}" for i, n in starts]}
+        operands: dict[str, Value] = {"tensor": "%rd_map", "coords": [f"%r_{'d' if n else 'c'}{i}" for i, n in starts]}
         if copy.direction == "load":
             operands |= {"destination": "%r_at", "barrier": "%r_bar"}
             operands |= {"offsets": copy.im2col_offsets} if copy.im2col_offsets else {}
         else:
             operands["source"] = "%r_at"
-        issue.append(ptx(copy.direction, operands=operands, arch=arch, version=version, **_modifiers(copy)))
+        issue.append(ptx(copy.direction, operands=operands, arch=arch, version=version, **modifiers_of(copy)))
     image = image_lines(copy, "%r_v", "%p_end")
     if copy.direction == "load":
         moved = [
@@ -143,7 +134,7 @@ def single_tile_ptx(shape: Any, arch: str = "sm_90a", version: Version = NEWEST_
     )
 
 
-def cuda_kernel(shape: Any, name: str = "move_tile") -> str:
+def cuda_kernel(shape: CopyShape | TileAtom, name: str = "move_tile") -> str:
     """CUDA C++ of a kernel that moves one tile; self-contained, for NVRTC or nvcc, 128 threads.
 
     Dynamic shared memory: `single_tile.shared_bytes(shape)`. `image` receives the bytes of shared memory after a load
@@ -158,7 +149,7 @@ def cuda_kernel(shape: Any, name: str = "move_tile") -> str:
     copy = shape_of(shape)
     expect_name(name, "the kernel's name")
     _expect_alone(copy, "kernel")
-    statement = inline_asm(copy.direction, **_modifiers(copy))
+    statement = inline_asm(copy.direction, **modifiers_of(copy))
     is_load = copy.direction == "load"
     issue = []
     for box in range(copy.num_boxes):
