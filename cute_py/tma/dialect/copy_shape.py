@@ -21,7 +21,6 @@ import functools
 import itertools
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, TypedDict
@@ -36,7 +35,7 @@ from cute_py.argument_checks import (
     record,
 )
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import InvalidTypeError, InvalidValueError, TmaBuildError, given, integer_text
+from cute_py.errors import InvalidTypeError, InvalidValueError, TmaBuildError, integer_text
 from cute_py.targets import MAX_CLUSTER, architecture
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.op import as_op
@@ -221,27 +220,19 @@ class CopyShape:
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "dtype", as_dtype(self.dtype))
-        put(self, "tile", _extents(self.tile, "tile"))
+        put(self, "tile", expect_integers(self.tile, "tile", 1))
         put(self, "swizzle", _swizzle(self.swizzle))
         rank = len(self.tile)
         if not 1 <= rank <= MAX_RANK:
             raise InvalidValueError(f"a tile of rank {rank}; a tensor map has rank 1 to 5")
         put(self, "axes", self.axes or tuple(AXIS_NAMES[rank - 1]) if isinstance(self.axes, tuple) else self.axes)
         if self.box is not None:
-            put(self, "box", _extents(self.box, "box"))
+            put(self, "box", expect_integers(self.box, "box", 1, count=rank))
         expect_fields(self)
-        if self.direction not in ("load", "store", "reduce"):
-            raise InvalidValueError(f"direction {given(self.direction)}; expected one of load, store, reduce")
-        if any(extent < 1 for extent in self.tile):
-            raise InvalidValueError(f"tile {self.tile}; every extent is at least 1")
-        modes = LOAD_MODES if self.direction == "load" else STORE_MODES
-        if self.mode not in modes:
-            text = f"mode {given(self.mode)} of a {self.direction}"
-            raise InvalidValueError(f"{text}; expected one of {', '.join(modes)}")
+        expect_choice(self.direction, ("load", "store", "reduce"), "direction")
+        expect_choice(self.mode, LOAD_MODES if self.direction == "load" else STORE_MODES, f"mode of a {self.direction}")
         if self.rows_by_index and (rank != 2 or self.tile[0] != 4):
             raise InvalidValueError(f"tile {self.tile} in mode {self.mode}; expected 4 rows of a matrix")
-        if self.box is not None and (len(self.box) != rank or any(extent < 1 for extent in self.box)):
-            raise InvalidValueError(f"box {self.box}; expected {rank} extents of at least 1")
         for name in (self.tensor, *self.axes):
             expect_name(name, "the name of a tensor or axis")
         if len(self.axes) != self.rank:
@@ -428,12 +419,6 @@ def copy_shape(direction: str, tile: tuple[int, ...], dtype: object, *, swizzle:
     if unknown:
         raise InvalidTypeError(f"a copy has no field {', '.join(sorted(unknown))}")
     return CopyShape(direction, tile, as_dtype(dtype), swizzle=_swizzle(swizzle), **fields)
-
-
-def _extents(extents: Sequence[int], what: str) -> tuple[int, ...]:
-    if not isinstance(extents, (tuple, list)):
-        raise InvalidTypeError(f"{what} = {given(extents)}; must be a tuple of integers")
-    return tuple([expect_integer(extent, f"an extent of the {what}") for extent in extents])
 
 
 def _swizzle(number: int) -> TensorMapSwizzle:

@@ -27,10 +27,12 @@ from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves, rank_of
 from cute_py.tensor.tensor import Tensor, make_tensor
 from cute_py.tma.atom.gbasis import construct_tma_gbasis, make_cta_v_map
-from cute_py.tma.atom.op import architecture_number, swizzle_row, why_not_swizzle
+from cute_py.tma.atom.op import architecture_number, movable_type, swizzle_row, tensor_map_format, why_not_swizzle
 from cute_py.tma.atom.plan import plan_tiled
 from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.limits import BY_NAME, CORNER_BOUNDS, bounds
+from cute_py.tma.descriptor.request import TensorMapIm2col
+from cute_py.tma.descriptor.violations import violations
 from cute_py.tma.dialect import diagnostics as say
 from cute_py.tma.dialect import modes
 from cute_py.tma.dialect.modes import CacheMode, TmaLoadMode, TmaStoreMode
@@ -404,27 +406,14 @@ def build_tma_descriptor_im2col(
     found += say.check_box_row(channels_per_pixel, bits) + check_swizzle(swizzle, channels_per_pixel * bits)
     text = f"stride of mode 0 = {strides[0]} elements; channels must be contiguous"
     found += say.broken((strides[0] != 1, "stride", text))
-    for i, d in enumerate(strides[1:], 1):
-        text = f"stride of axis {i} = {d * bits / 8:g} bytes; must be a multiple of {_GRAIN}"
-        found += say.broken((d * bits % (8 * _GRAIN), "stride", text))
-    low, high = CORNER_BOUNDS[rank]
-    for name, corner in (("lower", lower_corner), ("upper", upper_corner)):
-        text = f"{name} corner of {len(corner)} offsets; must be {rank - 2} at rank {rank}"
-        bad = [c for c in corner if not low <= c <= high]
-        far = f"{name} corner {bad[0]} elements; must be {low} to {high} at rank {rank}" if bad else ""
-        found += say.broken((len(corner) != rank - 2, "corner", text), (bad, "corner", far))
-    for name, value in (("channels", channels_per_pixel), ("pixels", pixels_per_column)):
-        low, high = bounds(name)
-        text = f"{name} of the box = {value}; must be {low} to {high}"
-        found += say.broken((not low <= value <= high, name, text))
-    low, high = bounds("element_stride")
-    fits = len(steps) == rank and all(low <= s <= high for s in steps)
-    text = f"element strides {steps}; must be {rank} numbers from {low} to {high}"
-    found += say.broken((not fits, "element_stride", text))
+    address, byte_strides = int(tensor.engine.address), tuple(-(-d * bits // 8) for d in strides[1:])
+    box = (lower_corner, upper_corner, channels_per_pixel, pixels_per_column)
+    data_type = tensor_map_format(as_dtype(movable_type(dtype)))
+    request = TensorMapIm2col(data_type, address, shape, byte_strides, *box, steps)
+    found += [d for d in violations(request) if d.rule != "inner_bytes"]  # that row has the page's own text
     store = None if store_mode is None else modes.as_store_mode(store_mode)
     say.refuse(found + say.check_padding(paddings, store is not None))
-    tensor_map = (tensor, int(tensor.engine.address), bits, shape, tuple(d * bits // 8 for d in strides[1:]))
-    box = (lower_corner, upper_corner, channels_per_pixel, pixels_per_column)
+    tensor_map = (tensor, address, bits, shape, byte_strides)
     code = swizzle_row(swizzle).code
     return TmaDescriptorIm2col(*tensor_map, *box, steps, code, paddings, alignment=alignment)
 

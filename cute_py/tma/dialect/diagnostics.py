@@ -80,10 +80,10 @@ def refuse(found: Sequence[Diagnostic]) -> None:
     """
     if found:
         first, *others = found
-        facts: dict[str, object] = {"found": first.detail} if first.detail else {}
+        facts: dict[str, object] = {"found": first.detail} if first.text and first.detail else {}
         for i, other in enumerate(others, 2):
-            facts[f"also {i}"] = f"{other.text} ({other.detail})" if other.detail else other.text
-        raise TmaBuildError(first.text, facts)
+            facts[f"also {i}"] = f"{other.text} ({other.detail})" if other.text and other.detail else other.message
+        raise TmaBuildError(first.message, facts)
 
 
 def check_tile(extents: Sequence[int]) -> list[Diagnostic]:
