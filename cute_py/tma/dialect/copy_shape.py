@@ -23,7 +23,7 @@ import math
 import re
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, TypedDict
+from typing import Any, Final, TypeAlias, TypedDict
 
 from cute_py.argument_checks import (
     expect,
@@ -190,7 +190,7 @@ class CopyShape:
         cache_hint: a policy operand is there. cta_group: 0, or the `.cta_group::N` of a 2-SM load.
         device_descriptor: the tensor map is made on the device, not passed as a kernel parameter.
         im2col_offsets: the offset immediates of an im2col load, W first.
-        tx_bytes: transaction bytes of the whole tile, for modes whose bytes are not rows x columns (im2col with
+        tx_bytes: transaction bytes of the tile, for modes whose bytes are not rows x columns (im2col with
             padding); None computes them from the box.
         origins: first element of each instruction's box inside the tile, outermost first; () lays the boxes over the
             tile, the innermost mode slowest. offsets: where each goes in shared memory, in bytes from the tile's start;
@@ -289,7 +289,7 @@ class CopyShape:
 
     @property
     def was_split(self) -> str:
-        """Why the box of one instruction is smaller than the box that was asked for; '' if it is not."""
+        """Why the box of one instruction is smaller than the requested box; '' if it is not."""
         wanted, boxes, span = self.tile if self.box is None else self.box, self.instruction_box, span_of(self)
         if wanted == boxes:
             return ""
@@ -313,7 +313,7 @@ class CopyShape:
 
     @property
     def row_pitch(self) -> int:
-        """Bytes from one row of a box to the next in shared memory: a swizzled row takes its whole span.
+        """Bytes from one row of a box to the next in shared memory: a swizzled row takes a full span.
 
         Source: measured on NVIDIA H200, driver 580.159.04.
         """
@@ -386,7 +386,7 @@ def modifiers_of(shape: CopyShape) -> Modifiers:
 
 def swizzle_name(shape: CopyShape) -> str:
     """`swizzle_128B`, `swizzle_128B_atom_32B`."""
-    return "swizzle_" + re.sub("[A-Z]{2,}", lambda word: word[0].lower(), enumerator(shape.swizzle))
+    return "swizzle_" + re.sub("[A-Z]{2,}", lambda found: found[0].lower(), enumerator(shape.swizzle))
 
 
 def atom_name(shape: CopyShape) -> str:
@@ -463,7 +463,11 @@ def _placed(atom: TmaAtom) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]
     return tile, tuple(starts[:mine]), tuple(offsets[:mine].tolist())
 
 
-def copy_shape_of(atom: CopyShape | TileAtom | TmaCopyTraits, *, tensor: str = "A") -> CopyShape:
+Copyable: TypeAlias = CopyShape | TileAtom | TmaCopyTraits
+"""What a `CopyShape` is read from."""
+
+
+def copy_shape_of(atom: Copyable, *, tensor: str = "A") -> CopyShape:
     """Read a `CopyShape` from an atom.
 
     Args:

@@ -4,8 +4,8 @@ A descriptor is what it records before it is 128 bytes. Axes are innermost first
 the base pointer, the extents and the strides of axes 1 and up. Everything else is fixed when the descriptor is built.
 
 The builder goes from a tensor and a plain static layout to a descriptor, or to all its refusals, in the order of the
-TMA Atoms reference page: global memory, rank 1 to 5, no composed layout, a static layout; then what the TMA load
-walkthrough's stage 3b says about the pointer, the box, the shared layout and padding; then the limits of a tensor map.
+TMA Atoms reference page: global memory, rank 1 to 5, no composed layout, a static layout; then stage 3b of the
+TMA load walkthrough: the pointer, the box, the shared layout and padding; then the limits of a tensor map.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.limits import BY_NAME, CORNER_BOUNDS, bounds
 from cute_py.tma.descriptor.request import TensorMapIm2col
 from cute_py.tma.descriptor.violations import violations
-from cute_py.tma.dialect import diagnostics as say
-from cute_py.tma.dialect import modes
+from cute_py.tma.dialect import diagnostics, modes
 from cute_py.tma.dialect.modes import CacheMode, TmaLoadMode, TmaStoreMode
 from cute_py.tma.dialect.verifier_operands import (
     SharedLayout,
@@ -167,7 +166,7 @@ def as_update_kind(value: TmaUpdateKind | str) -> TmaUpdateKind:
         return TmaUpdateKind[value]
     shown = value if isinstance(value, str) else given(value)
     facts = {"update": shown, "device-mutable": ", ".join(TmaUpdateKind.__members__)}
-    raise TmaBuildError(say.TEXTS["not_device_mutable"], facts)
+    raise TmaBuildError(diagnostics.TEXTS["not_device_mutable"], facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +189,7 @@ class TmaUpdate:
             object.__setattr__(self, name, expect_integer(getattr(self, name), name))
         if self.kind is TmaUpdateKind.UPDATE_STRIDE and self.axis == 0:
             facts = {"update": "UPDATE_STRIDE of axis 0", "rule": "it is the size of one element"}
-            raise TmaBuildError(say.TEXTS["not_device_mutable"], facts)
+            raise TmaBuildError(diagnostics.TEXTS["not_device_mutable"], facts)
 
 
 Descriptor = TypeVar("Descriptor", TmaDescriptorTiled, TmaDescriptorIm2col)
@@ -231,7 +230,7 @@ _GRAIN = BY_NAME["stride_alignment"].multiple
 def check_source(source: Tensor) -> list[Diagnostic]:
     """What keeps a tensor from being described: it must be in global memory, of rank 1 to 5, with a plain layout."""
     rank = rank_of(source.shape)
-    return say.broken(
+    return diagnostics.broken(
         (not in_global_memory(source), "not_global", str(source)),
         (not 1 <= rank <= MAX_RANK, "rank", f"rank(tensor) = {rank} modes; must be 1 to {MAX_RANK}"),
         (not isinstance(source.layout, Layout), "composed_layout", str(source.layout)),
@@ -264,10 +263,10 @@ def _reshaped(tensor: Tensor, shapes: tuple[int, ...], strides: tuple[int, ...])
 def _check_form(alignment: int, bits: int | None, dtype: DType, gates: list[modes.Gate], arch: str) -> list[Diagnostic]:
     """What both builders check before the box: the architecture, the descriptor's place, the width of an element."""
     found = modes.check_gates(architecture_number(arch), *gates)
-    found += say.check_pointer(expect_integer(alignment, "alignment", unit="bytes"))
+    found += diagnostics.check_pointer(expect_integer(alignment, "alignment", unit="bytes"))
     text = f"elementBitWidth = {bits} bits; must be the {dtype.bits} of {dtype.name}"
     wrong = bits is not None and expect_integer(bits, "elementBitWidth") != dtype.bits
-    return found + say.broken((wrong, "width", text))
+    return found + diagnostics.broken((wrong, "width", text))
 
 
 def box_basis(gmem: Layout, layout: Layout) -> Layout:
@@ -288,10 +287,10 @@ def check_swizzle(swizzle: Swizzle, row_bits: int) -> list[Diagnostic]:
     """Can the box lie in shared memory with this swizzle on bytes? A mode of TMA, and rows of at most its span."""
     reason = why_not_swizzle(swizzle)
     if reason is not None:
-        return say.broken((True, "smem_not_compatible", f"{swizzle}: {reason}"))
+        return diagnostics.broken((True, "smem_not_compatible", f"{swizzle}: {reason}"))
     row = swizzle_row(swizzle)
     text = f"box rows of {row_bits // 8} bytes; at most {row.span} with {row.name}"
-    return say.broken((row.code and row_bits > row.span * 8, "smem_not_compatible", text))
+    return diagnostics.broken((row.code and row_bits > row.span * 8, "smem_not_compatible", text))
 
 
 def build_tma_descriptor(
@@ -306,7 +305,7 @@ def build_tma_descriptor(
     elementBitWidth: int | None = None,
     swizzle: Swizzle | None = None,
     num_multicast: int = 1,
-    alignment: int = say.DESCRIPTOR_BYTES,
+    alignment: int = diagnostics.DESCRIPTOR_BYTES,
     arch: str = "sm_90a",
 ) -> TmaDescriptorTiled:
     """A descriptor of tiled movement.
@@ -327,9 +326,9 @@ def build_tma_descriptor(
     found = check_source(tensor)
     if not isinstance(layout, Layout):
         if isinstance(layout, ComposedLayout):
-            say.refuse([*found, *say.broken((True, "composed_layout", str(layout)))])
+            diagnostics.refuse([*found, *diagnostics.broken((True, "composed_layout", str(layout)))])
         raise InvalidTypeError(f"a TMA descriptor takes a layout, got {type(layout).__name__} {given(layout)}")
-    say.refuse([*found, *say.broken((not static_layout(layout), "not_static", str(layout)))])
+    diagnostics.refuse([*found, *diagnostics.broken((not static_layout(layout), "not_static", str(layout)))])
     dtype = as_dtype(tensor.element_type)
     for name, numbers in (("shapes", shapes), ("strides", strides)):
         if not isinstance(numbers, (tuple, list)):
@@ -346,13 +345,13 @@ def build_tma_descriptor(
     try:
         basis = box_basis(tensor.layout, layout)
     except CuteError as error:
-        found += say.broken((True, "smem_not_compatible", f"{layout}: {error.headline}"))
+        found += diagnostics.broken((True, "smem_not_compatible", f"{layout}: {error.headline}"))
     else:
         plan = plan_tiled(tensor.layout, basis, dtype, dtype, num_multicast)
-        found += say.check_box_row(plan.box[0], dtype.bits) + check_swizzle(swizzle, plan.box[0] * dtype.bits)
+        found += diagnostics.check_box_row(plan.box[0], dtype.bits) + check_swizzle(swizzle, plan.box[0] * dtype.bits)
         text = f"global address = {base:#x}; must be a multiple of {_GRAIN} bytes"
-        found += say.broken(*((True, "plan", b.message) for b in plan.broken), (base % _GRAIN, "address", text))
-    say.refuse(found + say.check_padding(paddings, store is not None))
+        found += diagnostics.broken(*((True, "plan", b.message) for b in plan.broken), (base % _GRAIN, "address", text))
+    diagnostics.refuse(found + diagnostics.check_padding(paddings, store is not None))
     if plan is None:
         raise InvalidValueError("no descriptor can be planned for this layout", {"layout": layout})
     tiled = (tensor, plan.gbasis, base, dtype.bits, plan.dims, plan.strides, plan.box, swizzle_row(swizzle).code)
@@ -374,7 +373,7 @@ def build_tma_descriptor_im2col(
     store_mode: TmaStoreMode | int | str | None = None,
     elementBitWidth: int | None = None,
     swizzle: Swizzle | None = None,
-    alignment: int = say.DESCRIPTOR_BYTES,
+    alignment: int = diagnostics.DESCRIPTOR_BYTES,
     arch: str = "sm_90a",
 ) -> TmaDescriptorIm2col:
     """A descriptor of im2col movement.
@@ -388,7 +387,7 @@ def build_tma_descriptor_im2col(
         TmaBuildError: a requirement is broken; the headline is the first one's text, the facts list the others.
     """
     tensor = tensor if isinstance(tensor, Tensor) else make_tensor(tensor)
-    say.refuse(check_source(tensor))
+    diagnostics.refuse(check_source(tensor))
     shape, strides = _flat_numbers(tensor.layout)
     rank, dtype = len(shape), as_dtype(tensor.element_type)
     bits = dtype.bits
@@ -400,19 +399,19 @@ def build_tma_descriptor_im2col(
     paddings = expect_items(paddings, "paddings")
     text = f"rank of an im2col tensor = {rank} modes; must be 3 to 5"
     found = modes.check_gates(architecture_number(arch), modes.IM2COL_GATE)
-    say.refuse(found + say.broken((rank not in CORNER_BOUNDS, "rank", text)))
+    diagnostics.refuse(found + diagnostics.broken((rank not in CORNER_BOUNDS, "rank", text)))
     found = _check_form(alignment, elementBitWidth, dtype, [], arch)
     swizzle = Swizzle(0, 4, 3) if swizzle is None else swizzle
-    found += say.check_box_row(channels_per_pixel, bits) + check_swizzle(swizzle, channels_per_pixel * bits)
+    found += diagnostics.check_box_row(channels_per_pixel, bits) + check_swizzle(swizzle, channels_per_pixel * bits)
     text = f"stride of mode 0 = {strides[0]} elements; channels must be contiguous"
-    found += say.broken((strides[0] != 1, "stride", text))
+    found += diagnostics.broken((strides[0] != 1, "stride", text))
     address, byte_strides = int(tensor.engine.address), tuple(-(-d * bits // 8) for d in strides[1:])
     box = (lower_corner, upper_corner, channels_per_pixel, pixels_per_column)
     data_type = tensor_map_format(as_dtype(movable_type(dtype)))
     request = TensorMapIm2col(data_type, address, shape, byte_strides, *box, steps)
     found += [d for d in violations(request) if d.rule != "inner_bytes"]  # that row has the page's own text
     store = None if store_mode is None else modes.as_store_mode(store_mode)
-    say.refuse(found + say.check_padding(paddings, store is not None))
+    diagnostics.refuse(found + diagnostics.check_padding(paddings, store is not None))
     tensor_map = (tensor, address, bits, shape, byte_strides)
     code = swizzle_row(swizzle).code
     return TmaDescriptorIm2col(*tensor_map, *box, steps, code, paddings, alignment=alignment)

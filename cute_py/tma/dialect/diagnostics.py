@@ -7,7 +7,7 @@ value that was found follows, elsewhere it is the diagnostic's `detail`. Stages 
     2    the copy's operands     3b  the descriptor
 
 The descriptor builder and the executable atom make the checks of 3b and 3c on their own operands, and have requirements
-that the TMA Atoms reference page writes as code; those are in words of this library.
+that the TMA Atoms reference page writes as code; their texts are this library's.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 
 `make_exec_tma` binds a verified atom to its run-time state: a barrier in shared memory, a cache mode, a multicast mask.
 Lowering checks the operands of one copy, raises the barrier by the bytes that the copy will deliver, and gives the
-operations in order: prefetch of the descriptor if asked for, the expectation, one copy per instruction. A load
+operations in order: prefetch of the descriptor if requested, the expectation, one copy per instruction. A load
 completes through the barrier: whoever reads the tile waits on it first. Stores and reductions complete by bulk groups,
 and raise no barrier.
 
@@ -180,8 +180,7 @@ class BulkTensorCopy:
 
 
 def memory_space_of(value: object) -> str | None:
-    """'smem', 'gmem', ... of a pointer, a tensor, or an object that says `memory_space` or `space`; None where nothing
-    is said.
+    """'smem', 'gmem', ... of a pointer, a tensor, or an object with `memory_space` or `space`; None without either.
 
     >>> from cute_py.tensor.pointers import make_smem_ptr
     >>> memory_space_of(make_smem_ptr(0, "float16"))
@@ -306,7 +305,7 @@ def lower_tma_store(
 
     Raises:
         TmaBuildError: a load atom, a tile outside shared memory, a coordinate of another rank, or a reduction that the
-            hardware has not for this element type.
+            hardware does not have for this element type.
     """
     expect(exec_atom, ExecTmaAtom, "an executable atom")
     atom = exec_atom.atom

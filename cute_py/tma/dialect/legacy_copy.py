@@ -34,7 +34,7 @@ _REFUSED: Final = {
     "legacy_type": "{s.dtype}: elements of less than a byte are not emitted for architectures without TMA",
     "legacy_swizzle": "swizzle {s.swizzle.name} is not emitted for architectures without TMA",
     "legacy_row": "rows of the box must be a multiple of 4 bytes",
-    "legacy_places": "the boxes of this atom lie in an order of their own in shared memory",
+    "legacy_places": "the boxes of this atom have an order of their own in shared memory",
     "legacy_tile": "tile {s.tile} is no multiple of the box {s.instruction_box}",
 }
 """Rule -> its text; `s` is the shape of the copy."""
@@ -189,10 +189,10 @@ def tile_module(
 
 
 def legacy_ptx(shape: CopyShape, arch: str, kind: str = "") -> str:
-    """A whole PTX module that copies one tile without TMA.
+    """A complete PTX module that copies one tile without TMA.
 
     Args:
-        arch: any architecture; the text for sm_70 no assembler of CUDA 13 takes.
+        arch: any architecture; no assembler of CUDA 13 takes the text for sm_70.
         kind: "cp.async" or "ldg"; '' takes cp.async from sm_80 on, for loads.
     Raises:
         EmissionError: no code for this copy (`check_legacy`), or cp.async below sm_80 or for a store.

@@ -1,7 +1,7 @@
 """`lower(atom, tile_coord, arch)`: one copy through every stage, from the tile view to machine code.
 
 On sm_90 and newer that is the walk of a TMA copy. On older architectures the same copy is emitted with cp.async or
-plain loads, as a whole PTX module. Stages 1 to 5 are traces (`stages`); stage 6 is text that ptxas takes; stage 7 is
+plain loads, as a complete PTX module. Stages 1 to 5 are traces (`stages`); stage 6 is text that ptxas takes; stage 7 is
 the machine code, if a disassembler is installed.
 
 The rewrite between stages 3a and 3 is LowerTMALoadStoreToAsync in its eight phases, on a function that holds any
@@ -30,10 +30,8 @@ from cute_py.ptx.assembler import assemble_module, find_ptxas
 from cute_py.ptx.module import disassemble, find_disassembler, ptx_module
 from cute_py.ptx.render import Value, ptx
 from cute_py.targets import NEWEST_VERSION, Version, architecture
-from cute_py.tma.atom.tile_atom import TileAtom
-from cute_py.tma.descriptor.request import TmaCopyTraits
 from cute_py.tma.dialect import stages as texts
-from cute_py.tma.dialect.copy_shape import CopyShape, Witness, choose_witness, copy_shape_of, modifiers_of
+from cute_py.tma.dialect.copy_shape import Copyable, CopyShape, Witness, choose_witness, copy_shape_of, modifiers_of
 from cute_py.tma.dialect.diagnostics import broken, check_stages
 from cute_py.tma.dialect.legacy_copy import legacy_ptx
 from cute_py.tma.dialect.stages import FlowRow, OrderRow, SpaceRow, Stage, names_of
@@ -295,7 +293,7 @@ class Lowering:
 
     @property
     def diagnostics(self) -> tuple[str, ...]:
-        """What the stages' verifiers say, `stage: text`; () if all hold."""
+        """What the stages' verifiers found, `stage: text`; () if all hold."""
         return tuple(f"stage {stage.number}: {text}" for stage in self.stages for text in stage.checked)
 
     def verify(self) -> None:
@@ -324,7 +322,7 @@ class Lowering:
         return "\n\n".join([*text, *("\n".join([title, *rows]) for title, rows in tables if rows)])
 
     def print(self, file: TextIO | None = None) -> None:
-        """Write the whole trace."""
+        """Write the trace."""
         if file is not None:
             expect_having(file, ("write",), "a file that is open for text")
         print(self, file=sys.stdout if file is None else file)
@@ -387,11 +385,7 @@ def _legacy_stages(shape: CopyShape, witness: Witness, arch: str) -> list[Stage]
 
 
 def lower(
-    atom: CopyShape | TileAtom | TmaCopyTraits,
-    tile_coord: Sequence[int] | int | None = None,
-    arch: str = "sm_90a",
-    *,
-    allow_tma: bool = True,
+    atom: Copyable, tile_coord: Sequence[int] | int | None = None, arch: str = "sm_90a", *, allow_tma: bool = True
 ) -> Lowering:
     """One copy through every stage.
 

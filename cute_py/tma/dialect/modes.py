@@ -114,7 +114,7 @@ class TmaReduceKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReductionTypes:
-    """A kind and the element types that it executes on; on other types of whole bytes it traps."""
+    """A kind and the element types that it executes on; on other types of one or more bytes it traps."""
 
     kind: TmaReduceKind
     dtypes: tuple[str, ...]
@@ -283,7 +283,7 @@ CACHE_MODES: Final[tuple[CacheModeRow, ...]] = (
     CacheModeRow(CacheMode.EVICT_FIRST, True, True, EVICT_FIRST, "by name"),
     CacheModeRow(CacheMode.EVICT_LAST, True, True, EVICT_LAST, "by name"),
 )
-"""The mapping is a choice of this library: the TMA Atoms reference page names the attribute and says no more.
+"""The mapping is a choice of this library: the TMA Atoms reference page names the attribute only.
 Operators: PTX ISA 9.0, Cache Operators."""
 
 

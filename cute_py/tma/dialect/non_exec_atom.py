@@ -111,7 +111,7 @@ class NonExecTmaAtom:
 
     @property
     def tile_elements(self) -> int:
-        """Elements of the whole tile."""
+        """Elements of the tile."""
         return int(size(domain_of(self.smem_layout)))
 
     @property
@@ -131,7 +131,7 @@ class NonExecTmaAtom:
 
     @property
     def transaction_bytes(self) -> int:
-        """Bytes that a receiving CTA's barrier must expect for one tile: the whole slot of each instruction, whichever
+        """Bytes that a receiving CTA's barrier must expect for one tile: the full slot of each instruction, whichever
         CTA issues its part; of a load without multicast that is divided among CTAs, the CTA's own slice."""
         alone = self.kind == "load" and self.load_mode is TmaLoadMode.NO_MULTICAST
         return self.instructions * self.slot_elements * self.element_bits // 8 // (self.num_multicast if alone else 1)

@@ -99,7 +99,7 @@ FLAG_ROWS: Final[tuple[FlagRow, ...]] = (
     FlagRow(12, "s2t_descriptor", "the result wraps a shared-to-tensor-memory descriptor view", "the s2t operand"),
     FlagRow(13, "prefetch_eligible", "sizes and strides are static, so a prefetched descriptor stays valid", "gmem"),
 )
-"""Source: the TMA Atoms reference page, Flags Word. It says that bits 6 to 13 mirror steps 4 to 7 and 11; bit 11 can
+"""Source: the TMA Atoms reference page, Flags Word. There, bits 6 to 13 mirror steps 4 to 7 and 11; bit 11 can
 only come from step 8, and 12 and 13 mirror no step, so what sets them here is a choice."""
 
 RESERVED_BITS: Final = 0b11 << 14

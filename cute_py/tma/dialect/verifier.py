@@ -7,7 +7,7 @@ It is the one place where descriptor shape, transfer mode, multicast count and r
 more than `make_tma_atom`, which follows CuTe C++ and does not pass through here.
 
 The steps are one table: number, text, what it prints, and the check. Texts are byte for byte those of the TMA Atoms
-reference page. A check is pure: it says whether the operands pass. Steps 1 to 6 look at kinds and numbers only; the
+reference page. A check is pure: do the operands pass? Steps 1 to 6 look at kinds and numbers only; the
 G-basis is first computed for step 8.
 """
 
@@ -55,7 +55,7 @@ STRIDE_BITS: Final = 8 * BY_NAME["stride_alignment"].multiple
 
 
 def walks_modes(v_map: Layout, of_integer_shape: bool) -> bool:
-    """Does every stride of a V-map name a mode of the tensor, or stand still? The only mode of an integer shape has no
+    """Does every stride of a V-map name a mode of the tensor, or is 0? The only mode of an integer shape has no
     name: its strides are integers.
 
     >>> from cute_py.arith_tuple.scaled_basis import E
@@ -241,7 +241,7 @@ def joined_operands(dialect: Dialect, texts: list[str]) -> str:
 
 
 def _text(step: VerifierStep, op: PartitionOperands) -> str:
-    """The whole text of a step that fails."""
+    """The text of a step that fails, operands included."""
     if step.number == 11 and op.load_mode is not None and not op.load_mode.is_multicast:
         return op.dialect.companion.format(count=op.num_multicast)
     names = op.dialect.trio if len(step.shows) == 3 else step.shows
@@ -298,7 +298,7 @@ def partition(
         dialect: 'seed' for the reference page's order and texts, 'dsl' for those of CuTe DSL 4.8.1.
     Raises:
         TmaVerifyError: a step refuses; `.step` is its number.
-        InvalidValueError: an unknown mode, a load mode with a store, a mode that the architecture has not, or more
+        InvalidValueError: an unknown mode, a load mode with a store, a mode that the architecture lacks, or more
             CTAs than a cluster has.
     Source:
         the TMA Atoms reference page, Eleven-Step Partition Verifier; CuTe DSL 4.8.1 was run for dialect 'dsl'.
@@ -355,7 +355,7 @@ def verify_partition(
     >>> walk.failed, walk.flags
     (1, <TmaFlags: 0>)
     """
-    spoken, number = as_dialect(dialect), architecture_number(arch)
+    speech, number = as_dialect(dialect), architecture_number(arch)
     load = None if load_mode is None else modes.as_load_mode(load_mode)
     store = None if store_mode is None else modes.as_store_mode(store_mode)
     reduce = None if reduce_kind is None else modes.as_reduce_kind(reduce_kind)
@@ -368,7 +368,7 @@ def verify_partition(
         store = TmaStoreMode.TILED
     count = None if num_multicast is None else counted_ctas(num_multicast)
     operands = (smem_layout, gtensor, partitioner, cta_v_map)
-    op = PartitionOperands(*operands, load, store, reduce, count, number, spoken)
+    op = PartitionOperands(*operands, load, store, reduce, count, number, speech)
     return walk_steps(op, metadata is not None, s2t is not None)
 
 
@@ -389,7 +389,7 @@ def _set(flags: dict[TmaFlags, bool]) -> TmaFlags:
 
 
 def _operand_flags(op: PartitionOperands, sparse: bool, s2t: bool) -> TmaFlags:
-    """What the operands alone say."""
+    """The flags that follow from the operands alone."""
     load, store = op.load_mode, op.store_mode
     return _set(
         {
@@ -406,7 +406,7 @@ def _operand_flags(op: PartitionOperands, sparse: bool, s2t: bool) -> TmaFlags:
 
 
 def _learned(number: int, held: bool, op: PartitionOperands) -> TmaFlags:
-    """What one step taught: its halves by themselves, where it has two."""
+    """The flags of one step: each half has its own, where a step has two."""
     if number == 4:
         smem = integer_strides(op.plain_smem)
         return _set({TmaFlags.GMEM_INT_STRIDE: gmem_strides(op), TmaFlags.SMEM_INT_STRIDE: smem})

@@ -142,7 +142,7 @@ class PartitionOperands:
 
     @cached_property
     def gmem(self) -> Tensor | None:
-        """The global tensor, or None where the operand is none."""
+        """The global tensor, or None where the operand is not one."""
         found = self.gtensor
         if not isinstance(found, Tensor):
             if not any(hasattr(found, name) for name in _ARRAYS):
@@ -190,7 +190,7 @@ class PartitionOperands:
 
     @property
     def cu_swizzle(self) -> int:
-        """The driver's swizzle code; 0 for a swizzle that TMA has not (a dialect without limits takes it)."""
+        """The driver's swizzle code; 0 for one that TMA does not have (a dialect without limits takes it)."""
         return swizzle_row(self.swizzle).code if why_not_swizzle(self.swizzle) is None else 0
 
     @cached_property
@@ -220,9 +220,9 @@ class PartitionOperands:
             return None
         operands = (self.gmem_layout, self.plain_smem, self.cta_v_map)
         try:
-            whole = construct_tma_gbasis(*operands)
-            split = self.dialect.split_oversize and static_extents(whole.layout)
-            return construct_tma_gbasis(*operands, split_oversize=True) if split else whole
+            full = construct_tma_gbasis(*operands)
+            split = self.dialect.split_oversize and static_extents(full.layout)
+            return construct_tma_gbasis(*operands, split_oversize=True) if split else full
         except CuteError:
             return None
 
@@ -231,13 +231,13 @@ class PartitionOperands:
         """Modes of the G-basis before those beyond the fourth share one: what the tile has, and what it leaves out."""
         if self.gbasis is None:
             return 0
-        tile, whole = self.gbasis.trace.tma_gbasis_tile, self.gbasis.layout
-        return rank_of(tile._shape) + len(leaves(whole._stride)) - len(leaves(tile._stride))
+        tile, full = self.gbasis.trace.tma_gbasis_tile, self.gbasis.layout
+        return rank_of(tile._shape) + len(leaves(full._stride)) - len(leaves(tile._stride))
 
     @cached_property
     def box(self) -> tuple[tuple[int, ...], bool]:
-        """(box that one CTA issues, does the multicast count fit it?); an unfitting count leaves the box whole. Empty
-        where an extent is not static."""
+        """(box that one CTA issues, does the multicast count fit it?); a count that does not fit leaves the box
+        undivided. Empty where an extent is not static."""
         if self.gbasis is None or not static_extents(self.gbasis.layout):
             return (), False
         full = [math.prod(leaves(mode)) for mode in modes(self.gbasis.layout._shape)]

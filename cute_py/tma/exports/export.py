@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 from cute_py.argument_checks import expect, expect_expression, expect_having, expect_name
 from cute_py.errors import EmissionError, FileFormatError, InvalidTypeError, InvalidValueError, given
@@ -29,10 +29,10 @@ from cute_py.tma.descriptor.request import (
     TensorMapIm2col,
     TensorMapIm2colWide,
     TensorMapTiled,
-    TmaCopyTraits,
 )
 from cute_py.tma.descriptor.violations import FUNCTIONS
 from cute_py.tma.dialect.copy_shape import (
+    Copyable,
     CopyShape,
     choose_witness,
     copy_shape_of,
@@ -43,8 +43,6 @@ from cute_py.tma.dialect.copy_shape import (
 )
 from cute_py.tma.dialect.legacy_copy import legacy_ptx
 from cute_py.tma.exports.single_tile import cuda_kernel, single_tile_ptx
-
-Copyable: TypeAlias = CopyShape | TileAtom | TmaCopyTraits
 
 
 def data_type_name(data_type: TensorMapDataType) -> str:
@@ -152,7 +150,7 @@ def _cute_smem_layout(shape: CopyShape, element: str, tile: str) -> str:
     """The expression of the tile's layout: row-major, or a canonical atom repeated.
 
     Raises:
-        EmissionError: rows of a box that are neither whole nor one row of the atom, or an atom for a rank other than 2.
+        EmissionError: rows of a box that are neither rows of the tile nor one row of the atom, or a rank other than 2.
     """
     if shape.swizzle is TensorMapSwizzle.NONE and shape.instruction_box[-1] == shape.tile[-1]:
         return f"make_layout(make_shape({tile}), LayoutRight{{}})"
@@ -204,8 +202,8 @@ def triton(shape: CopyShape | TileAtom, request: TensorMapTiled) -> str:
     Args:
         shape: a TMA atom, or its `copy_shape`.
     Raises:
-        EmissionError: a mode other than tile, multicast, an element type that Triton has not, or a reduction that its
-            descriptors have not.
+        EmissionError: a mode other than tile, multicast, an element type that Triton lacks, or a reduction that its
+            descriptors lack.
     """
     copy = _tiled(shape, request, "Triton")
     if copy.multicast > 1:

@@ -147,7 +147,7 @@ def rebind_sequence(
     steps = []
     if seed_copy:
         text = ptx("tensormap.cp_fenceproxy", scope=scope, operands={"destination": "[%rd_map]", "source": "[%r_seed]"})
-        steps.append(RebindStep("seed copy of a host map, by a whole warp", text))
+        steps.append(RebindStep("seed copy of a host map, by all threads of a warp", text))
     # The fence takes a generic address: a global one is one, a shared one is converted before.
     generic = "[%rd_map]" if space == "global" else "[%rd_map_generic]"
     steps += [

@@ -5,7 +5,7 @@ constant), a coordinate for each mode (s32, elements, innermost first), and the 
 memory there, a store or reduction takes its tile from there. Shared memory: the tile, then the barrier.
 
 A load announces its bytes, issues one instruction per box and waits; a store fences its writes to the asynchronous
-proxy, issues, commits, and waits for the whole group, since the kernel ends after it.
+proxy, issues, commits, and waits for the group to complete, since the kernel ends after it.
 
 The kernel needs no header but <cuda.h> for the type of its parameter (or none at all with NVRTC, where a 128-byte
 struct is in its place).
@@ -52,7 +52,7 @@ def single_tile_ptx(shape: CopyShape | TileAtom, arch: str = "sm_90a", version: 
     Args:
         shape: a TMA atom, or its `copy_shape`.
     Raises:
-        EmissionError: multicast or a cache hint (they need a cluster or a policy, which this kernel has not), an
+        EmissionError: multicast or a cache hint (they need a cluster or a policy, which this kernel lacks), an
             instruction that `arch` does not have, or a tile whose bytes are no multiple of 4.
         InvalidValueError: no such architecture.
     """
@@ -112,7 +112,7 @@ def single_tile_ptx(shape: CopyShape | TileAtom, arch: str = "sm_90a", version: 
         "pred": ["%p_idle", "%p_end", "%p_done"],
     }
     body = [
-        "// the map is read where it lies: its generic address, not a copy of it",
+        "// the map is used in place, through its generic address",
         "mov.b64 %rd_map, p_map;",
         "cvta.param.u64 %rd_map, %rd_map;",
         "ld.param.u64 %rd_image, [p_image];",
@@ -161,8 +161,8 @@ def cuda_kernel(shape: CopyShape | TileAtom, name: str = "move_tile") -> str:
         values = zip(statement.constraints, [*fixed, *map(str, offsets)], strict=True)
         inputs = ", ".join(f'"{letter}"({"(short)" if letter == "h" else ""}{value})' for letter, value in values)
         issue += [f'    asm volatile("{statement.template}"', f'                 :: {inputs} : "memory");']
-    ways = "image[i] = ((const unsigned*)tile)[i]" if is_load else "((unsigned*)tile)[i] = image[i]"
-    image = f"  for (unsigned i = threadIdx.x; i < {copy.smem_bytes // 4}; i += blockDim.x) {ways};"
+    move = "image[i] = ((const unsigned*)tile)[i]" if is_load else "((unsigned*)tile)[i] = image[i]"
+    image = f"  for (unsigned i = threadIdx.x; i < {copy.smem_bytes // 4}; i += blockDim.x) {move};"
     if is_load:
         body = [
             f"  const unsigned barrier = base + {barrier_offset(copy)};",
