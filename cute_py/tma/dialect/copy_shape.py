@@ -114,6 +114,9 @@ class Witness:
     swizzle: str
     reasons: tuple[str, ...]
 
+    def __str__(self) -> str:
+        return self.name
+
 
 def choose_witness(shape: CopyShape, arch: str, *, address_space: int = 1, allow_tma: bool = True) -> Witness:
     """The copy atom for this copy on this architecture, with the reasons.

@@ -19,7 +19,7 @@ from typing import Final
 from cute_py.argument_checks import is_integer
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType
-from cute_py.errors import TmaBuildError, given
+from cute_py.errors import TmaBuildError, given, shortened
 from cute_py.tma.descriptor.limits import BY_NAME
 from cute_py.tma.dialect.copy_shape import CopyShape, mlir_type
 
@@ -55,6 +55,11 @@ SMALLEST_MULTICAST_BYTES: Final = 128
 """Bytes of one CTA's box below which the walkthrough refuses a multicast. A rule of the dialect."""
 MAX_TILE_ELEMENTS: Final = 16_777_216
 """Elements of one tile: the ceiling of the tile dialect (16 million)."""
+
+
+def short_repr(thing: object) -> str:
+    """The class and the first line of the text: `<Lowering: sm90_tma_load_2d_bf16 on sm_90a>`."""
+    return shortened(f"<{type(thing).__name__}: {str(thing).partition(chr(10))[0]}>", 300)
 
 
 def broken(*rows: tuple[int | Sized, str, str]) -> list[Diagnostic]:

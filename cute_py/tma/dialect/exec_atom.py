@@ -37,7 +37,7 @@ from cute_py.tma.dialect import modes
 from cute_py.tma.dialect.descriptors import TmaDescriptorIm2col, TmaDescriptorTiled
 from cute_py.tma.dialect.descriptors import build_tma_descriptor as tma_descriptor_tiled
 from cute_py.tma.dialect.descriptors import build_tma_descriptor_im2col as tma_descriptor_im2col
-from cute_py.tma.dialect.diagnostics import TEXTS, broken, check_atom, refuse
+from cute_py.tma.dialect.diagnostics import TEXTS, broken, check_atom, refuse, short_repr
 from cute_py.tma.dialect.modes import CacheMode, TmaLoadMode, TmaReduceKind, TmaStoreMode, as_cache_mode
 from cute_py.tma.dialect.non_exec_atom import NonExecTmaAtom, Number
 from cute_py.tma.dialect.record import TmaPartitionResult
@@ -132,6 +132,11 @@ class ExecTmaAtom:
     def cache_hint(self) -> int | None:
         """The L2 policy operand, or None."""
         return self.cache_mode.cache_hint
+
+    def __str__(self) -> str:
+        return f"executable {self.atom}"
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,6 +347,8 @@ class TmaOperation:
     def __str__(self) -> str:
         attributes = ", ".join(f"{name} = {str(value).lower()}" for name, value in self.attributes.items())
         return f"cute_nvgpu.{self.name} %exec, %tile, %coord {{{attributes}}}"
+
+    __repr__ = short_repr
 
 
 def check_bounds(exec_atom: ExecTmaAtom, coord: tuple[Number, ...]) -> list[Diagnostic]:

@@ -25,14 +25,14 @@ from typing import Final, TextIO
 
 from cute_py.argument_checks import expect, expect_having, expect_integer, record
 from cute_py.diagnostics import Diagnostic
-from cute_py.errors import CoordinateError, DeviceError, TmaBuildError, given
+from cute_py.errors import CoordinateError, DeviceError, TmaBuildError, counted, given
 from cute_py.ptx.assembler import assemble_module, find_ptxas
 from cute_py.ptx.module import disassemble, find_disassembler, ptx_module
 from cute_py.ptx.render import Value, ptx
 from cute_py.targets import NEWEST_VERSION, Version, architecture
 from cute_py.tma.dialect import stages as texts
 from cute_py.tma.dialect.copy_shape import Copyable, CopyShape, Witness, choose_witness, copy_shape_of, modifiers_of
-from cute_py.tma.dialect.diagnostics import broken, check_stages
+from cute_py.tma.dialect.diagnostics import broken, check_stages, short_repr
 from cute_py.tma.dialect.legacy_copy import legacy_ptx
 from cute_py.tma.dialect.stages import FlowRow, OrderRow, SpaceRow, Stage, names_of
 
@@ -209,6 +209,8 @@ class PhaseTrace:
             lines += [f"  {line}" for line in phase.lines]
         return "\n".join(lines + [f"diagnostic: {text}" for text in self.diagnostics])
 
+    __repr__ = short_repr
+
 
 def run_phases(function: KernelFunction) -> PhaseTrace:
     """Run the pass.
@@ -249,7 +251,7 @@ def run_phases(function: KernelFunction) -> PhaseTrace:
         tuple(f"{texts.stage3_text(copy.shape, copy.tma_index).splitlines()[-1]} {name}" for name, copy in named),
         tuple(f"{name}: one slot, count = 1, expects {count} bytes" for name, count in loads),
         tuple(f"{name}: mbarrier.try_wait.parity before the first use of the tile" for name, _ in loads),
-        (f"{len(diagnostics)} diagnostics",),
+        (counted(len(diagnostics), "diagnostic"),),
     )
     phases = tuple(Phase(number, name, text) for number, (name, text) in enumerate(zip(PHASES, lines, strict=True), 1))
     return PhaseTrace(phases, tuple(bound), num_host, num_device, tuple(diagnostics))
@@ -320,6 +322,8 @@ class Lowering:
         spaces = [f"  {row.operand} | {row.trail}" for row in self.spaces]
         tables = (("Transaction-byte count", flow), ("Coordinate order", orders), ("Address spaces", spaces))
         return "\n\n".join([*text, *("\n".join([title, *rows]) for title, rows in tables if rows)])
+
+    __repr__ = short_repr
 
     def print(self, file: TextIO | None = None) -> None:
         """Write the trace."""

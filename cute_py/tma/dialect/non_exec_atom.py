@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from cute_py.argument_checks import expect_fields, expect_integer
 from cute_py.arith_tuple.arith_tuple import as_arith_tuple
 from cute_py.arith_tuple.scaled_basis import ScaledBasis
+from cute_py.errors import counted
 from cute_py.layout.coprofile import axis_paths
 from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout, domain_of
@@ -162,10 +163,9 @@ class NonExecTmaAtom:
 
     def __str__(self) -> str:
         mode = next(m for m in (self.reduce_kind, self.store_mode, self.load_mode) if m is not None)
-        return (
-            f"non-exec TMA {self.kind}, {mode.name}: box {tree_text(self.box)} of {self.dtype} by "
-            f"{layout_text(self.gbasis)}, {self.instructions} instruction(s), {self.transaction_bytes} bytes a tile"
-        )
+        moved = f"{counted(self.instructions, 'instruction')}, {self.transaction_bytes} bytes a tile"
+        box = f"box {tree_text(self.box)} of {self.dtype} by {layout_text(self.gbasis)}"
+        return f"non-exec TMA {self.kind}, {mode.name}: {box}, {moved}"
 
 
 def _at(tree: Tree, path: tuple[int, ...]) -> int:

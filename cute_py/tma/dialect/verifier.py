@@ -33,7 +33,7 @@ from cute_py.tma.atom.op import multicast_count as counted_ctas
 from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.limits import BY_NAME, bounds
 from cute_py.tma.dialect import modes
-from cute_py.tma.dialect.diagnostics import broken
+from cute_py.tma.dialect.diagnostics import broken, short_repr
 from cute_py.tma.dialect.mlir_text import tile_text, type_text
 from cute_py.tma.dialect.modes import TmaLoadMode, TmaReduceKind, TmaStoreMode
 from cute_py.tma.dialect.non_exec_atom import NonExecTmaAtom, TmaTensorType
@@ -264,6 +264,8 @@ class PartitionWalk:
     def __str__(self) -> str:
         verdict = "passed" if self.failed is None else f"step {self.failed}: {self.text}"
         return f"{verdict}\n{self.flags.describe()}"
+
+    __repr__ = short_repr
 
 
 def partition(

@@ -27,7 +27,7 @@ from cute_py.tma.descriptor.replace import DEVICE_MUTABLE, ELEMTYPES
 from cute_py.tma.descriptor.request import TensorMap, TensorMapTiled
 from cute_py.tma.dialect.copy_shape import CopyShape, shape_of
 from cute_py.tma.dialect.diagnostics import DESCRIPTOR_BYTES as SLOT_ALIGNMENT
-from cute_py.tma.dialect.diagnostics import broken
+from cute_py.tma.dialect.diagnostics import broken, short_repr
 
 SPACES = ("global", "shared::cta")
 SCOPES = ("cta", "gpu", "sys")
@@ -61,6 +61,11 @@ class RebindSequence:
     def text(self) -> str:
         """The instructions, one a line, each with its role as a comment."""
         return "\n".join(f"{step.text} // {step.role}" for step in self.steps)
+
+    def __str__(self) -> str:
+        return f"rebind of a map of rank {self.rank} in {self.space}: {len(self.replacements)} replacements"
+
+    __repr__ = short_repr
 
 
 def check_host_born(copy: CopyShape | TileAtom | TensorMap) -> list[Diagnostic]:

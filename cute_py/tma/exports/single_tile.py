@@ -14,7 +14,7 @@ struct is in its place).
 from __future__ import annotations
 
 from cute_py.argument_checks import expect_name
-from cute_py.errors import EmissionError
+from cute_py.errors import EmissionError, counted
 from cute_py.ptx.inline_asm import inline_asm
 from cute_py.ptx.render import Value, ptx
 from cute_py.targets import NEWEST_VERSION, Version, architecture, expect_version
@@ -127,7 +127,7 @@ def single_tile_ptx(shape: CopyShape | TileAtom, arch: str = "sm_90a", version: 
     return "\n".join(
         [
             f"// {copy.direction} of one {' x '.join(map(str, copy.tile))} tile of {copy.dtype.name} by TMA,",
-            f"// {copy.num_boxes} instruction(s), {copy.transaction_bytes} bytes;",
+            f"// {counted(copy.num_boxes, 'instruction')}, {copy.transaction_bytes} bytes;",
             f"// {THREADS} threads, {shared_bytes(copy)} bytes of dynamic shared memory",
             tile_module(version, arch, ENTRY, parameters, registers, body),
         ]
@@ -194,10 +194,11 @@ def cuda_kernel(shape: CopyShape | TileAtom, name: str = "move_tile") -> str:
             '    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");',
             "  }",
         ]
+    moved = counted(copy.num_boxes, "instruction")
     coordinates = ", ".join(f"int c{index}" for index in range(5 if copy.rows_by_index else copy.rank))
     return "\n".join(
         [
-            f"// {copy.direction} of one tile by TMA: {copy.num_boxes} instructions, {copy.transaction_bytes} bytes",
+            f"// {copy.direction} of one tile by TMA: {moved}, {copy.transaction_bytes} bytes",
             "struct __align__(64) TensorMap { unsigned long long word[16]; };",
             f'extern "C" __global__ void __launch_bounds__(128) {name}(',
             f"    const __grid_constant__ TensorMap map, {coordinates}, unsigned* image) {{",
