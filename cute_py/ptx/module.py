@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 import subprocess
 import tempfile
@@ -43,6 +44,7 @@ def ptx_module(
     return "\n".join([*head, f".visible .entry {entry}({listed})", *directives, "{", *body, "}", ""])
 
 
+@functools.cache
 def find_disassembler() -> str | None:
     """nvdisasm, else cuobjdump: on PATH, else in CUDA's usual folder; None if there is neither."""
     tools = (
