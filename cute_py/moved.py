@@ -1,10 +1,10 @@
-"""Import paths of earlier versions: they still work, with a warning, for one release."""
+"""Names and import paths of earlier versions: they still work, with a warning, for one release."""
 
 from __future__ import annotations
 
 import importlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
@@ -30,5 +30,27 @@ def forward(old: str, public: str) -> Callable[[str], Any]:
         text = f"{old}.{name} is {public}.{name}; the old path ends with the next release"
         warnings.warn(text, DeprecationWarning, stacklevel=2)
         return value
+
+    return find
+
+
+def renamed(module: str, names: Mapping[str, Callable[..., object]]) -> Callable[[str], Callable[..., object]]:
+    """The `__getattr__` of a module whose functions and classes have other names now: former name -> what it is.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     renamed("cute_py", {"old_name": forward})("old_name").__name__
+    'forward'
+    >>> print(caught[0].message)
+    cute_py.old_name is cute_py.forward; the old name ends with the next release
+    """
+
+    def find(name: str) -> Callable[..., object]:
+        if name not in names:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        text = f"{module}.{name} is {module}.{names[name].__name__}; the old name ends with the next release"
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        return names[name]
 
     return find

@@ -55,14 +55,15 @@ _ON_FIRST_USE: Final = {
         "Capability",
         "ENTRY_POINTS",
         "EntryPoint",
-        "Examination",
         "FORMS",
         "InlineAsm",
+        "ParsedInstruction",
         "VARIANTS",
         "Variant",
         "Verdict",
         "capability",
         "ch_opnum",
+        "check_target",
         "entry_point",
         "examine",
         "form",
@@ -114,6 +115,9 @@ _ON_FIRST_USE: Final = {
 }
 """Package -> its names that are given here too, imported when one is first asked for."""
 
+_RENAMED: Final = {"Examination": "cute_py.ptx"}
+"""Former name -> the package that still takes it, with a warning, for one release."""
+
 _HOME: Final = {name: package for package, names in _ON_FIRST_USE.items() for name in names}
 
 __all__ = [
@@ -144,6 +148,8 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(_HOME[name]), name)
         globals()[name] = value
         return value
+    if name in _RENAMED:
+        return getattr(importlib.import_module(_RENAMED[name]), name)
     near = difflib.get_close_matches(name, __all__, 3) if not name.startswith("_") else []
     meant = f"; did you mean {' or '.join(near)}?" if near else ""
     raise AttributeError(f"module 'cute_py.tma' has no attribute {name!r}{meant}")

@@ -1,8 +1,8 @@
 """Texts of planned copies: a TIRx-like trace, and CUDA C++ with inline PTX; loops are unrolled, offsets are literal.
 
 A descriptor is encoded once and used again. The older planner (`compat="reference"`) keeps one for each shared buffer
-and (ldo, sdo, swizzle), encoded at the buffer; the newer one keeps one for each (ldo, sdo, swizzle), encoded at address
-0, and writes the start address into it at each use.
+and (ldo, sdo, swizzle), encoded at the buffer; the newer one keeps one for each (ldo, sdo, swizzle), encoded at
+address 0, and writes the start address into it at each use.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from cute_py.argument_checks import expect, expect_expression
 from cute_py.errors import InvalidValueError, given
 from cute_py.ptx.render import mnemonic
-from cute_py.tmem.copy_async import CopyAsync
+from cute_py.tmem.copy_request import CopyAsync
 from cute_py.tmem.matrix_descriptor import ADDRESS_MASK, START_MASK
 
 DESCRIPTOR = "cp_desc"
@@ -47,15 +47,18 @@ def _checked(copies: tuple[CopyAsync, ...]) -> tuple[CopyAsync, ...]:
     return tuple([expect(copy, CopyAsync, "a copy") for copy in copies])
 
 
-def _cache_key(copy: CopyAsync) -> tuple[object, ...]:
+Key = tuple[str, int, int, int]
+
+
+def _cache_key(copy: CopyAsync) -> Key:
     """What a descriptor is kept under: the buffer (older planner only) and the fields."""
     plan = copy.plan
     return (copy.src.name if plan.compat == "reference" else "", plan.ldo, plan.sdo, plan.swizzle)
 
 
-def _encodings(copies: tuple[CopyAsync, ...]) -> dict[tuple[object, ...], tuple[str, CopyAsync]]:
+def _encodings(copies: tuple[CopyAsync, ...]) -> dict[Key, tuple[str, CopyAsync]]:
     """The descriptors that the copies need, in the order of first use: key -> (variable, the first copy with it)."""
-    found: dict[tuple[object, ...], tuple[str, CopyAsync]] = {}
+    found: dict[Key, tuple[str, CopyAsync]] = {}
     for copy in copies:
         variable = f"{DESCRIPTOR}_{len(found)}" if found else DESCRIPTOR
         found.setdefault(_cache_key(copy), (variable, copy))

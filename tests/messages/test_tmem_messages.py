@@ -258,7 +258,7 @@ tcgen05.cp.cta_group::1.128x256b, 4 instruction(s)
 def test_a_plan_says_what_a_stricter_planner_would() -> None:
     target = tmem(DEMO + 4 @ TCol)
     copy = copy_async(target.whole(), SMEM.whole())
-    assert copy.plan.notes == ("first column 1 is no multiple of 4; apache-tvm 0.27.0 refuses it",)
+    assert copy.plan.notes == ("first column 1 is not a multiple of 4; apache-tvm 0.27.0 refuses it",)
     assert copy.explain().endswith(f"\n  note       : {copy.plan.notes[0]}")
 
 

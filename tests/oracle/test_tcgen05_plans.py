@@ -17,8 +17,8 @@ from cute_py.tmem import (
     Side,
     TensorMemory,
     TmemAllocation,
+    expected_tmem,
     plan_form,
-    promised,
     run,
     why_not,
 )
@@ -221,7 +221,7 @@ def test_every_plan_copies_what_its_layouts_say() -> None:
             memory = TensorMemory()
             memory.alloc(COLUMNS)
             run(found, memory, 0, numpy.zeros(1 << 18, numpy.uint8), 2048)
-            assert (memory.sources == promised(smem, tmem, row["bits"], 2048)).all(), (row["id"], compat)
+            assert (memory.sources == expected_tmem(smem, tmem, row["bits"], 2048)).all(), (row["id"], compat)
             checked += 1
     assert checked > 150
     # A plan past column 511 is equal to the recorded one, and refused by everything that issues it.

@@ -53,13 +53,6 @@ def test_the_plan_of_the_reference_page() -> None:
     assert copy_async(tmem.whole(), smem.whole(), ldo=0).plan.descriptor() == newer.descriptor()
 
 
-def test_the_old_name_of_the_reference_planner_warns() -> None:
-    tmem, smem = buffers()
-    with pytest.warns(DeprecationWarning, match="compat = 'seed' is 'reference' now") as caught:
-        assert copy_async(tmem.whole(), smem.whole(), compat="seed") == copy_async(tmem.whole(), smem.whole())
-    assert caught[0].filename == __file__
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

@@ -20,9 +20,9 @@ from cute_py.tmem import (
     Side,
     TensorMemory,
     TileLayout,
+    expected_tmem,
     mma_shared_layout,
     plan_form,
-    promised,
     run,
 )
 from cute_py.tmem.cp_forms import WARPX4
@@ -81,7 +81,7 @@ def check(form: CpForm, bits: int, smem: Side, tmem: Side, compat: str) -> str:
     memory = TensorMemory()
     memory.alloc(COLUMNS)
     run(plan, memory, 0, numpy.zeros(1 << 18, numpy.uint8), 3072)
-    assert (memory.sources == promised(smem, tmem, bits, 3072)).all()
+    assert (memory.sources == expected_tmem(smem, tmem, bits, 3072)).all()
     return "copied"
 
 
