@@ -8,7 +8,7 @@ themselves as pictures.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cute_py.arith_tuple import *  # noqa: F403
 from cute_py.arith_tuple import __all__ as _arith_tuple
@@ -22,6 +22,13 @@ from cute_py.notebook import register_where_running as _register_where_running
 from cute_py.notebook import unregister as _unregister
 from cute_py.tensor import *  # noqa: F403
 from cute_py.tensor import __all__ as _tensor
+
+if TYPE_CHECKING:  # imported on first use
+    from cute_py import draw as draw
+    from cute_py import testing as testing
+    from cute_py import tma as tma
+    from cute_py import tmem as tmem
+    from cute_py.explanation import explain as explain
 
 __version__ = "0.1.0"
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from cute_py.argument_checks import check_magnitude
 from cute_py.cli.files import MAX_SAFETENSORS_HEADER
-from cute_py.cli.terminal import tell
+from cute_py.cli.terminal import print_report
 from cute_py.errors import FileFormatError, InvalidValueError, given, shortened
 
 MAX_TEXT: Final = 1 << 20
@@ -44,7 +44,7 @@ def report(options: argparse.Namespace, data: Callable[[], Any], text: Callable[
     if options.json:
         print(json.dumps(data(), indent=2))
     else:
-        tell(text())
+        print_report(text())
 
 
 def integer(text: str) -> int:

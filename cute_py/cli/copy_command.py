@@ -292,11 +292,11 @@ def run(options: argparse.Namespace) -> int:
         data["out"] = options.out
         if note:
             data["warnings"].append(note)
-    report(options, lambda: data, lambda: told(work, data))
+    report(options, lambda: data, lambda: text_report(work, data))
     return 0 if result.equal else 1
 
 
-def told(work: TensorCopy, data: dict[str, Any]) -> str:
+def text_report(work: TensorCopy, data: dict[str, Any]) -> str:
     """The report as text."""
     atom = work.atom
     rate = data["bytes"] / max(data["seconds"], 1e-9) / 1e9

@@ -11,7 +11,7 @@ import cute_py as cute
 from cute_py.cli.arguments import file_of, json_option
 from cute_py.cli.copy_command import SWIZZLES, findings, make_copy, parse_tile
 from cute_py.cli.files import read_array
-from cute_py.cli.terminal import progress_bar, tell
+from cute_py.cli.terminal import print_report, progress_bar
 from cute_py.copies.copy import copy, execute
 from cute_py.errors import counted
 from cute_py.tensor.printing import format_tensor
@@ -79,12 +79,12 @@ and its TMA tensor,
 The descriptor, 64 live bytes of 128:
   {words[:67]}
   {words[68:]}""")
-    tell(indent(describe(atom.descriptor), "  ") + "\n")
+    print_report(indent(describe(atom.descriptor), "  ") + "\n")
     first = execute(atom, work.bits, 0, poison=0xCD)
     row = " ".join(f"{b:02x}" for b in first.smem[:16].tolist())
     print(f"The first tile's instruction at {tuple(first.coords[0].tolist())} leaves {first.transaction_bytes} bytes:")
     print(f"  {row} ...")
     moves = counted(result.instructions, "load") + (" and store" if result.instructions == 1 else " and stores")
     print(f"\n{counted(result.tiles, 'tile')}, {moves}, {result.bytes} bytes copied:")
-    tell("equal" if result.equal else f"NOT EQUAL: {result.difference}")
+    print_report("equal" if result.equal else f"NOT EQUAL: {result.difference}")
     return 0 if result.equal else 1

@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from cute_py.draw.picture import why_not_written, write_whole
+from cute_py.draw.picture import unwritable_reason, write_whole
 from cute_py.dtypes import as_dtype
 from cute_py.errors import FileFormatError, MissingPackageError, counted, integer_text, shortened
 from cute_py.tma.descriptor.fields import MAX_RANK
@@ -312,7 +312,7 @@ def check_output(path: str, suffixes: tuple[str, ...] = ()) -> str:
         FileFormatError: another suffix, no such folder, not a plain file, a link to itself.
     """
     suffix = _suffix(path, suffixes)
-    reason = why_not_written(path)
+    reason = unwritable_reason(path)
     if reason is not None:
         raise FileFormatError(f"{path or '(empty name)'}: can't be written: {reason}")
     return suffix

@@ -9,7 +9,7 @@ from typing import Any
 
 import cute_py as cute
 from cute_py.cli.arguments import json_option, text_of
-from cute_py.cli.terminal import tell
+from cute_py.cli.terminal import print_report
 from cute_py.errors import FileFormatError, InvalidValueError, ParseError, TensorAccessError
 from cute_py.layout.trees import modes
 from cute_py.tensor.latex import format_latex
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(_data(thing, options), indent=2))
     elif options.explain:
-        tell(cute.explain(thing))
+        print_report(cute.explain(thing))
     elif isinstance(thing, cute.Tensor):
         _print_tensor(thing)
     elif not isinstance(thing, (cute.Layout, cute.ComposedLayout)):

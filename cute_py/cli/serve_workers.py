@@ -22,9 +22,11 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from cute_py.errors import CuteError, DeviceError
+from cute_py.diagnostics import Diagnostic, diagnostics_of
+from cute_py.errors import CuteError, DeviceError, integer_text
 
-Answer = Callable[[Mapping[str, str]], dict[str, Any]]
+Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
+Answer = Callable[[Mapping[str, str]], Mapping[str, Json]]
 
 MEMORY: Final = 4 << 30
 """Bytes that one worker may allocate, where the system can limit them."""
@@ -45,15 +47,26 @@ work(setup["answer"], setup["seconds"])
 """
 
 
-def plain_error(kind: str, message: str) -> dict[str, Any]:
+def plain_error(kind: str, message: str) -> dict[str, Json]:
     """An error without facts, as JSON data."""
-    return {"error": {"type": kind, "message": message, "facts": {}, "hint": None}}
+    return {"error": {"type": kind, "message": message, "facts": {}, "hint": None, "diagnostics": []}}
 
 
-def refusal(error: CuteError) -> dict[str, Any]:
-    """A typed error as JSON data."""
-    facts = {name: str(value) for name, value in error.facts.items()}
-    return {"error": {"type": type(error).__name__, "message": error.headline, "facts": facts, "hint": error.hint}}
+def refusal(error: CuteError) -> dict[str, Json]:
+    """A typed error as JSON data: its parts, and every broken rule behind it as a record."""
+    data: dict[str, Json] = {"type": type(error).__name__, "message": error.headline, "facts": _texts(error.facts)}
+    return {"error": {**data, "hint": error.hint, "diagnostics": [_record(d) for d in diagnostics_of(error)]}}
+
+
+def _record(found: Diagnostic) -> Json:
+    value = found.value if found.value is None or found.value.bit_length() < 64 else integer_text(found.value)
+    names = ("rule", "severity", "argument", "unit", "requirement", "source", "mode", "message")
+    named: dict[str, Json] = {name: getattr(found, name) for name in names}
+    return {**named, "value": value, "facts": _texts(found.facts), "fixes": [str(fix) for fix in found.fixes]}
+
+
+def _texts(facts: Mapping[str, object]) -> dict[str, Json]:
+    return {name: str(value) for name, value in facts.items()}
 
 
 def answered(answer: Answer, query: Mapping[str, str]) -> str:

@@ -83,7 +83,7 @@ def _line(line: str, following: str) -> str:
     return line
 
 
-def tell(text: object) -> None:
+def print_report(text: object) -> None:
     """Print a report to standard output, in colour where that is a terminal."""
     said = str(text)
     print(painted_report(said) if wants_colour(sys.stdout) else said)

@@ -9,7 +9,7 @@ from typing import Any
 
 import cute_py as cute
 from cute_py.cli.arguments import integer, json_option, only_one, text_of
-from cute_py.cli.terminal import tell
+from cute_py.cli.terminal import print_report
 from cute_py.errors import CuteError, GBasisError, InvalidTypeError, InvalidValueError, counted
 from cute_py.tensor.pointers import Pointer
 from cute_py.tma.atom.atom import TmaAtom
@@ -169,7 +169,7 @@ def run(options: argparse.Namespace) -> int:
     status = 1 if broken and options.show == "check" else 0
     text = view(atom, options.show, options.arch)
     if not options.json:
-        say = tell if options.show in REPORTS else print
+        say = print_report if options.show in REPORTS else print
         say(text)
         return status
     work = instructions(atom)

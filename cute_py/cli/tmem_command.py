@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from cute_py.cli.arguments import integer, json_option, text_of
-from cute_py.cli.terminal import tell
+from cute_py.cli.terminal import print_report
 from cute_py.errors import InvalidValueError
 from cute_py.tmem.cp_forms import FORMS
 from cute_py.tmem.demonstration import demonstrate
@@ -88,6 +88,6 @@ def run_descriptor(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"text": descriptor.explain(), "violations": broken}, indent=2))
     else:
-        tell(descriptor.explain())
+        print_report(descriptor.explain())
         print(*broken, sep="\n", end="\n" if broken else "")
     return 1 if broken else 0

@@ -58,7 +58,7 @@ def draw_descriptor(what: Any) -> Picture:
         column_axis="bits",
         notes=tuple(legend),
         legends=(Legend("colour: bits that are 1, by field"), hatch_legend("a 1 where no field is known")),
-        twin="\n".join([*legend, "", *(_word(word, bits) for word in range(words))]),
+        plain_text="\n".join([*legend, "", *(_word(word, bits) for word in range(words))]),
         cell_width=BIT_WIDTH,
         cell_height=18.0,
     )

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cute_py.draw.copy_way import OUTSIDE, checked_atom, logical_of, tuple_text
+from cute_py.draw.element_path import OUTSIDE, checked_atom, logical_of, tuple_text
 from cute_py.draw.picture import Picture
 from cute_py.draw.render_svg import CHARACTER
 from cute_py.draw.table import TONES, Cell, Legend, cut_note, grid, hatch_legend, shown, tone_legend

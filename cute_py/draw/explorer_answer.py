@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from cute_py.arith_tuple.cells import text
 from cute_py.arith_tuple.scaled_basis import ScaledBasis
-from cute_py.draw.copy_way import tile_start
+from cute_py.draw.element_path import tile_start
 from cute_py.draw.explorer import DEFAULTS, LIMITS, SAMPLE_BYTES, WANTED
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, GBasisError, InvalidTypeError, InvalidValueError, given

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cute_py.argument_checks import expect_integers
-from cute_py.draw.copy_way import tuple_text, way_of
+from cute_py.draw.element_path import element_path, tuple_text
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import AXIS_LIMIT, Cell, Legend, Table, cut_note, grid, hatch_legend, shown_around
 from cute_py.errors import InvalidTypeError, InvalidValueError
@@ -137,7 +137,7 @@ def _plane_table(
         found = here.get((x, y))
         if found is None:
             return Cell(".", f"pixel ({x},{y}) is not loaded", None, inside)
-        return Cell(str(found[0]), f"pixel {found[0]}: {way_of(found[1])}", VISITED, inside)
+        return Cell(str(found[0]), f"pixel {found[0]}: {element_path(found[1])}", VISITED, inside)
 
     return grid(
         rows,

@@ -294,7 +294,7 @@ def _coloring(
             raise InvalidValueError("color='tile' needs the tile, such as tile=(2, 4)")
         high, wide = tile
         text = "" if high == 1 else f"{high} x "
-        legend = Legend(f"tiles of {text}{wide}; cells of one colour side by side are one of them", told=True)
+        legend = Legend(f"tiles of {text}{wide}; cells of one colour side by side are one of them", in_text=True)
         return lambda i, j, value: (i // high + 3 * (j // wide)) % TONES, (legend,)
     width = check_bits(bits)
     return (
@@ -449,8 +449,8 @@ def draw_compare(*layouts: Any, names: Sequence[str] = (), bits: int | None = No
     for i, layout in enumerate(layouts):
         title = f"{names[i]}: {layout}" if names else str(layout)
         width = bits or element_bits(layout)
-        told = _found_in(layouts[0], names[0] if names else "the first") if i else lambda value: ""
-        tables.append(layout_table(title, layout, "value", width, None, len(layouts), unit, told))
+        note = _found_in(layouts[0], names[0] if names else "the first") if i else lambda value: ""
+        tables.append(layout_table(title, layout, "value", width, None, len(layouts), unit, note))
     return Picture("", tuple(tables))
 
 

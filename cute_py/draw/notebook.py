@@ -110,7 +110,7 @@ def cut(table: Table, limit: int) -> Table:
         column_labels=tuple(GAP if j is None else table.column_labels[j] for j in columns),
         row_brackets=_moved(table.row_brackets, rows),
         column_brackets=_moved(table.column_brackets, columns),
-        twin=None,
+        plain_text=None,
     )
 
 

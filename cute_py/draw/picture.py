@@ -30,7 +30,7 @@ from cute_py.argument_checks import expect
 from cute_py.draw.page import html_page
 from cute_py.draw.render_svg import FONT, render
 from cute_py.draw.table import SVG_BYTES, Cell, Table
-from cute_py.draw.text_twin import picture_text
+from cute_py.draw.text_renderer import picture_text
 from cute_py.errors import FileFormatError, InvalidTypeError, InvalidValueError, MissingPackageError, given, shortened
 
 SCALE: Final = 2.0
@@ -242,10 +242,10 @@ def png(svg: str, scale: float = SCALE, dark: bool = False) -> bytes:
         raise InvalidValueError(f"the picture can't be drawn as .png: {error}") from None
 
 
-def why_not_written(path: str | os.PathLike[str]) -> str | None:
+def unwritable_reason(path: str | os.PathLike[str]) -> str | None:
     """Why no file can be written under this name, or None: no such folder, no plain file, a link to itself.
 
-    >>> why_not_written("/"), why_not_written("no such folder/file")
+    >>> unwritable_reason("/"), unwritable_reason("no such folder/file")
     ('Is a directory', 'No such file or directory')
     """
     try:
@@ -273,7 +273,7 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes | Callable[[A
     if not isinstance(path, (str, os.PathLike)):
         raise InvalidTypeError(f"path must be a text or a path, got {type(path).__name__} {given(path)}")
     shown = os.fspath(path) if os.fspath(path).isprintable() else given(os.fspath(path))
-    reason = why_not_written(path)
+    reason = unwritable_reason(path)
     if reason is not None:
         raise FileFormatError(f"{shown or '(empty name)'}: can't be written: {reason}")
     target = os.path.realpath(path)

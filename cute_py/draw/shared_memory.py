@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from cute_py.argument_checks import is_integer
-from cute_py.draw.copy_way import OUTSIDE, RAGGED, checked_atom, tile_trace, tuple_text, way_of
+from cute_py.draw.element_path import OUTSIDE, RAGGED, checked_atom, element_path, tile_trace, tuple_text
 from cute_py.draw.im2col_window import im2col_trace
 from cute_py.draw.layouts import BANK_LEGEND, BANKS, bank_of, byte_text, check_bits, equals, plane_of, table_of
 from cute_py.draw.picture import Picture
@@ -241,7 +241,7 @@ def _unit(step: Step, tone: int, trace: Trace, direction: str) -> Cell:
     inside = min(max((shape.dims[0] - step.tma_coord[0]) / per_unit, 0.0), 1.0) if step.inside else 0.0
     if shape.interleaved or shape.packing is not None:
         inside = float(step.inside)
-    whole = way_of(step, direction)
+    whole = element_path(step, direction)
     if 0 < inside < 1:
         whole += f"; {per_unit - round(inside * per_unit)} of the unit's {per_unit} elements are {RAGGED[direction]}"
     return Cell(text, whole, tone, (inside, 1.0))

@@ -75,12 +75,12 @@ class Legend:
 
     Attributes:
         swatches: (tone, None for no colour, or OUTSIDE for the hatch; what it means).
-        told: it names what the cells' texts say too, so the text twin has it as well.
+        in_text: it names what the texts of the cells say too, so the text form lists it as well.
     """
 
     text: str
     swatches: tuple[tuple[int | str | None, str], ...] = ()
-    told: bool = False
+    in_text: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Table:
         row_brackets, column_brackets: innermost first.
         notes: lines below the table.
         legends: what the colours and the hatch say; only what some cell of the table has is drawn.
-        twin: the text form of cells and notes, where the cells in columns are not the best one.
+        plain_text: the text form of cells and notes, where the cells in columns are not the best one.
         cell_width, cell_height: pixels; None: as large as the texts.
     """
 
@@ -106,7 +106,7 @@ class Table:
     column_brackets: tuple[BracketRow, ...] = ()
     notes: tuple[str, ...] = ()
     legends: tuple[Legend, ...] = ()
-    twin: str | None = None
+    plain_text: str | None = None
     cell_width: float | None = None
     cell_height: float | None = None
 

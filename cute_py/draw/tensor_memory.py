@@ -9,7 +9,7 @@ import numpy
 
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import TONES, BracketRow, Cell, grid, runs, shown, tone_legend
-from cute_py.draw.text_twin import WIDTH
+from cute_py.draw.text_renderer import WIDTH
 from cute_py.errors import InvalidTypeError
 from cute_py.tmem.carry_out import run
 from cute_py.tmem.copy_async import CopyAsync
@@ -70,7 +70,7 @@ def draw_tmem(copy: Any) -> Picture:
         legends=(tone_legend("colour: shared bytes, modulo 128", [f"{b}-{b + 15}" for b in range(0, 128, 16)]),),
     )
     longest = max(len(cell.text) for cell in table.cells)
-    table = replace(table, twin=_twin(sources, base, columns, longest, notes[1:]))
+    table = replace(table, plain_text=_plain_text(sources, base, columns, longest, notes[1:]))
     return Picture(title, (table,), ("cells: shared bytes, counted from the buffer's start; . is not written",))
 
 
@@ -81,7 +81,7 @@ def _left_out(lanes: list[int | None], columns: list[int | None], count: int) ->
     return tuple(notes)
 
 
-def _twin(sources: Any, base: int, columns: list[int | None], longest: int, notes: tuple[str, ...]) -> str:
+def _plain_text(sources: Any, base: int, columns: list[int | None], longest: int, notes: tuple[str, ...]) -> str:
     """The same columns as text, some side by side, slabs that hold the same told once."""
     most = max((WIDTH - len("  0-127 | ")) // (longest + 2), 1)
     kept = [column for column in columns if column is not None]

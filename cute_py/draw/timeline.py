@@ -76,7 +76,7 @@ def _legend(timeline: Timeline) -> Legend:
     """The letters that occur, and that the number is the iteration."""
     used = set("".join(timeline.states))
     swatches = tuple((tone, f"{letter} {what}") for letter, (what, tone) in STATES.items() if letter in used)
-    return Legend("the number is the iteration", swatches, told=True)
+    return Legend("the number is the iteration", swatches, in_text=True)
 
 
 def _barriers(state: str, stage: int, iteration: int, depth: int) -> str:

@@ -163,22 +163,22 @@ def is_function(thing: Any) -> bool:
     return inspect.isroutine(inner) and (is_ours(inner) or id(thing) in public_names())
 
 
-def function_words(function: Any) -> str:
+def function_text(function: Any) -> str:
     """Signature, where it is found, and what its docstring says."""
     return _paragraphs(_signature(function), _place(function), inspect.getdoc(function) or "")
 
 
-def class_words(kind: type) -> str:
+def class_text(kind: type) -> str:
     """Signature or members, where it is found, what its docstring says, and what an instance can be asked."""
     if issubclass(kind, enum.Enum):
         members = [(member.name, str(member.value)) for member in kind]
         return _paragraphs(kind.__name__, _place(kind), inspect.getdoc(kind) or "", listed("Members", members))
     held = [(f.name, f.type if isinstance(f.type, str) else str(f.type)) for f in _fields(kind)]
     asked = [(name, first_sentence(value)) for name, value in _public_members(kind)]
-    return _paragraphs(function_words(kind), listed("Fields", held), listed("To be asked", asked))
+    return _paragraphs(function_text(kind), listed("Fields", held), listed("To be asked", asked))
 
 
-def module_words(module: Any) -> str:
+def module_text(module: Any) -> str:
     """The module's docstring, and a line for each public name."""
     rows = []
     for name in sorted(getattr(module, "__all__", None) or [n for n in vars(module) if not n.startswith("_")]):
@@ -233,7 +233,7 @@ def _public_members(kind: type) -> Iterator[tuple[str, Any]]:
 # ---- single objects ------------------------------------------------------------------------------------------------
 
 
-def instance_words(thing: Any) -> str:
+def instance_text(thing: Any) -> str:
     """What the object prints, what its class is, and its values."""
     kind, doc, printed = type(thing).__name__, inspect.getdoc(type(thing)), str(thing)
     nameless = f"{kind} object at 0x" in printed
@@ -247,7 +247,7 @@ def instance_words(thing: Any) -> str:
     )
 
 
-def member_words(member: enum.Enum) -> str:
+def member_text(member: enum.Enum) -> str:
     """A member of an enum: its value, what the enum is, and the row of the table that describes the member."""
     kind, row = type(member), row_of(member)
     others = [other.name for other in kind if other is not member]
@@ -271,7 +271,7 @@ def row_of(member: enum.Enum) -> Any:
     return None
 
 
-def picture_words(picture: Any) -> str:
+def picture_text(picture: Any) -> str:
     """A picture: its title, how much is drawn, what the colours say, then its text twin."""
     legends = [legend for table in picture.tables for legend in table.used_legends]
     said = [
@@ -324,12 +324,12 @@ def _is_rows(thing: Any) -> bool:
     return len(kinds) == 1 and is_ours(kind := kinds.pop()) and is_dataclass(kind)
 
 
-def constant_words(name: str | None, value: Any) -> str:
+def constant_text(name: str | None, value: Any) -> str:
     """The names under which it is found, what the source says of it, and its rows."""
     names = [name] if name else [n for n, other in public_objects() if _same(other, value)]
     title = " = ".join([f"cute_py.{n}" for n in names] or [f"{len(value)} rows"])
     parts = [f"{title} = {value!r}" if isinstance(value, (int, str)) else title]
-    parts += [text for n in names if (text := KNOWN.get(n) or source_words(n.rpartition(".")[2], value))]
+    parts += [text for n in names if (text := KNOWN.get(n) or source_text(n.rpartition(".")[2], value))]
     if isinstance(value, dict):
         rows = [f"  {one_line(key)} : {shortened(one_line(row))}" for key, row in list(value.items())[:MOST]]
         parts.append("\n".join([f"{len(value)} entries", *rows, *_rest(len(value))]))
@@ -357,7 +357,7 @@ def _row_name(row: Any) -> str:
     return shortened(", ".join(f"{name} = {one_line(value)}" for name, value in held if not callable(value)))
 
 
-def source_words(name: str, value: Any) -> str:
+def source_text(name: str, value: Any) -> str:
     """The text below the assignment of a name in the source, else the first paragraph of the module that has it."""
     for module in [m for n, m in sorted(sys.modules.items()) if n.startswith("cute_py.")]:
         if vars(module).get(name, _NOTHING) is not value or hasattr(module, "__path__"):

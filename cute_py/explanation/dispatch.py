@@ -16,30 +16,30 @@ from cute_py.arith_tuple.scaled_basis import ScaledBasis
 from cute_py.draw.picture import Picture
 from cute_py.errors import CuteError, InvalidTypeError, ParseError, given
 from cute_py.explanation.definitions import (
-    class_words,
-    constant_words,
+    class_text,
+    constant_text,
     found_by_name,
-    function_words,
-    instance_words,
+    function_text,
+    instance_text,
     is_constant,
     is_function,
     is_ours,
-    member_words,
-    module_words,
-    picture_words,
+    member_text,
+    module_text,
+    picture_text,
 )
 from cute_py.explanation.layouts import (
     any_layout,
-    basis_words,
-    composed_words,
+    basis_text,
+    composed_text,
     coordinates,
     counting,
     is_coordinates,
     is_counting,
     stored,
-    swizzle_words,
+    swizzle_text,
 )
-from cute_py.explanation.reasons import error_class_words, error_words
+from cute_py.explanation.reasons import error_class_text, error_text
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
 from cute_py.layout.steps import explained, steps
@@ -110,7 +110,7 @@ def explain(thing: Any, *operands: Any) -> Explanation:
         return Explanation("\n".join(str(step) for step in steps(thing, *operands)))
     if isinstance(thing, str) and (named := found_by_name(thing)) is not None:
         name, value = named
-        return Explanation(constant_words(name, value)) if is_constant(value) else explain(value)
+        return Explanation(constant_text(name, value)) if is_constant(value) else explain(value)
     for takes, text in _KINDS:
         if takes(thing):
             return Explanation(text(thing))
@@ -128,10 +128,10 @@ def explain(thing: Any, *operands: Any) -> Explanation:
 _TAKES = "layouts, swizzles, tensors, atoms, tensor maps, errors of this library, objects with explain()"
 
 
-def _operation_words(operation: Any) -> str:
+def _operation_text(operation: Any) -> str:
     names = "a" if operation.__name__ in ("coalesce", "right_inverse", "left_inverse") else "a, b"
     hint = f"The steps with their values: explain({operation.__name__}, {names})"
-    return f"{function_words(operation)}\n\n{hint}"
+    return f"{function_text(operation)}\n\n{hint}"
 
 
 def _is_map(thing: Any) -> bool:
@@ -141,30 +141,30 @@ def _is_map(thing: Any) -> bool:
     return isinstance(thing, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide))
 
 
-def _no_words(thing: Any) -> str:
+def _refuse(thing: Any) -> str:
     raise InvalidTypeError(f"explain has no words for {type(thing).__name__} {given(thing)}", {"takes": _TAKES})
 
 
 _KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any], str]], ...] = (
-    (lambda thing: any(thing is operation for operation in explained()), _operation_words),
-    (lambda thing: isinstance(thing, type) and issubclass(thing, CuteError), error_class_words),
-    (lambda thing: isinstance(thing, type) and is_ours(thing), class_words),
-    (lambda thing: isinstance(thing, ModuleType) and thing.__name__.split(".")[0] == "cute_py", module_words),
-    (is_function, function_words),
-    (lambda thing: isinstance(thing, type), _no_words),
+    (lambda thing: any(thing is operation for operation in explained()), _operation_text),
+    (lambda thing: isinstance(thing, type) and issubclass(thing, CuteError), error_class_text),
+    (lambda thing: isinstance(thing, type) and is_ours(thing), class_text),
+    (lambda thing: isinstance(thing, ModuleType) and thing.__name__.split(".")[0] == "cute_py", module_text),
+    (is_function, function_text),
+    (lambda thing: isinstance(thing, type), _refuse),
     (is_coordinates, coordinates),
     (is_counting, counting),
     (lambda thing: isinstance(thing, Layout), any_layout),
-    (lambda thing: isinstance(thing, Swizzle), swizzle_words),
-    (lambda thing: isinstance(thing, ScaledBasis), basis_words),
-    (lambda thing: isinstance(thing, ComposedLayout), composed_words),
+    (lambda thing: isinstance(thing, Swizzle), swizzle_text),
+    (lambda thing: isinstance(thing, ScaledBasis), basis_text),
+    (lambda thing: isinstance(thing, ComposedLayout), composed_text),
     (lambda thing: isinstance(thing, Tensor), stored),
-    (lambda thing: isinstance(thing, Picture), picture_words),
-    (lambda thing: isinstance(thing, CuteError), error_words),
+    (lambda thing: isinstance(thing, Picture), picture_text),
+    (lambda thing: isinstance(thing, CuteError), error_text),
     (_is_map, describe),
     (lambda thing: callable(getattr(thing, "explain", None)), lambda thing: str(thing.explain())),
-    (lambda thing: isinstance(thing, enum.Enum) and is_ours(type(thing)), member_words),
-    (is_constant, lambda thing: constant_words(None, thing)),
-    (lambda thing: is_ours(type(thing)), instance_words),
+    (lambda thing: isinstance(thing, enum.Enum) and is_ours(type(thing)), member_text),
+    (is_constant, lambda thing: constant_text(None, thing)),
+    (lambda thing: is_ours(type(thing)), instance_text),
 )
 """(does it take this object?, its words), the first that does; other kinds of objects are added here."""

@@ -282,11 +282,11 @@ def facts_of_layout(layout: Layout) -> list[str]:
     ]
 
 
-def basis_words(element: ScaledBasis) -> str:
+def basis_text(element: ScaledBasis) -> str:
     """What a basis element is, and what it does as a stride.
 
     >>> from cute_py.arith_tuple.scaled_basis import E
-    >>> print(basis_words(8 * E(1)).splitlines()[2])
+    >>> print(basis_text(8 * E(1)).splitlines()[2])
     A basis element: 8 in mode 1 of a coordinate, 0 in every other mode.
     """
     where = " of ".join(f"mode {mode}" for mode in reversed(element.modes)) or "the only mode"
@@ -308,7 +308,7 @@ def basis_words(element: ScaledBasis) -> str:
     )
 
 
-def swizzle_words(swizzle: Swizzle) -> str:
+def swizzle_text(swizzle: Swizzle) -> str:
     """Which bits a swizzle combines, and the bytes of the engine's mode with these numbers."""
     bits, base, shift = swizzle.bits, swizzle.base, swizzle.shift
     if not bits:
@@ -333,7 +333,7 @@ def _range(low: int, bits: int) -> str:
     return f"bit {low}" if bits == 1 else f"bits {low} to {low + bits - 1}"
 
 
-def composed_words(layout: ComposedLayout) -> str:
+def composed_text(layout: ComposedLayout) -> str:
     """The order in which a composed layout computes an offset."""
     out = [
         str(layout),
@@ -353,5 +353,5 @@ def composed_words(layout: ComposedLayout) -> str:
     else:
         out.append(f"  {offset} is added, and {layout.outer} is applied to the sum, in elements.")
     if isinstance(layout.outer, Swizzle):
-        out += ["", swizzle_words(layout.outer)]
+        out += ["", swizzle_text(layout.outer)]
     return "\n".join(out)

@@ -390,17 +390,17 @@ REASONS: Final[dict[str, Reason]] = {
 """What `CuteError.rule` may be -> its reason."""
 
 
-def error_words(error: CuteError) -> str:
+def error_text(error: CuteError) -> str:
     """The text of an error, the rules behind it with their reasons, and its place in the tree.
 
-    >>> print(error_words(CuteError("no")).splitlines()[0])
+    >>> print(error_text(CuteError("no")).splitlines()[0])
     CuteError: no
     """
     found = [_rule(*row) for row in reasons_of(error)] or _in_general(type(error))
     return "\n\n".join([f"{type(error).__name__}: {error}", *found, _about(type(error))])
 
 
-def error_class_words(kind: type[CuteError]) -> str:
+def error_class_text(kind: type[CuteError]) -> str:
     """What a class of errors means, why there is such a class, what to do, and the rules that raise it."""
     parts = [kind.__name__, inspect.getdoc(kind) or "", *_in_general(kind), _rules_of(kind), _about(kind)]
     return "\n\n".join(part for part in parts if part)

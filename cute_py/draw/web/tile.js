@@ -3,7 +3,7 @@
    cute_py/tma/atom/partition.py          tileLayout, partition
    cute_py/tma/atom/tiles.py         tileWork
    cute_py/tma/simulate/trace.py, emulator_geometry.py, emulator_swizzle.py     swizzled, wayOf
-   cute_py/draw/copy_way.py               tensorCoordinate, which goes beyond logical_of
+   cute_py/draw/element_path.py               tensorCoordinate, which goes beyond logical_of
    cute_py/draw/shared_memory.py          tileExtent
    cute_py/draw/boxes.py, table.py        boxStarts, shown */
 

@@ -122,7 +122,7 @@ def tuple_text(numbers: Sequence[int]) -> str:
     return "(" + ",".join(map(str, numbers)) + ")"
 
 
-def way_of(step: Step, direction: str = "load") -> str:
+def element_path(step: Step, direction: str = "load") -> str:
     """The whole way of an element, in the order in which it is gone: a store begins at the bank."""
     source = f"global byte {step.global_name}" if step.inside else OUTSIDE[direction]
     way = [
