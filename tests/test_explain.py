@@ -102,10 +102,31 @@ def test_objects_with_words_of_their_own() -> None:
     assert explain(Atom()) == "an atom"
 
 
-@pytest.mark.parametrize("bad", [5, "text", None, b"seven", [Layout((4, 5))]])
+@pytest.mark.parametrize("bad", [5, "nothing known", None, b"seven", [Layout((4, 5))]])
 def test_what_has_no_words(bad: Any) -> None:
-    with pytest.raises(InvalidTypeError, match="no words"):
+    with pytest.raises(InvalidTypeError, match="no explanation"):
         explain(bad)
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("zipped_divide", "zipped_divide(layout, tiler)"),
+        ("128B", "TensorMapSwizzle.B128 = 3"),
+        ("G-basis", "G-basis"),
+        ("gbasis", "G-basis"),
+        ("CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_INVALID_VALUE"),
+        ("FLOAT16", "TensorMapDataType.FLOAT16 = 6"),
+        ("bf16", "bfloat16"),
+    ],
+)
+def test_names_terms_and_spellings(text: str, first: str) -> None:
+    assert explain(text).splitlines()[0] == first
+
+
+def test_a_misspelled_name_lists_the_nearest() -> None:
+    with pytest.raises(InvalidTypeError, match="nearest : zipped_divide"):
+        explain("zipped_devide")
 
 
 def test_an_integer_layout_says_what_it_covers() -> None:
@@ -239,15 +260,15 @@ def test_a_name_stands_for_its_object(name: str, part: str) -> None:
     assert part in cute.explain(name)
 
 
-@pytest.mark.parametrize("name", ["composition", "tma.NOTHING", "tma.", ".", "a b.c", "os.path", "tma.run.nothing"])
+@pytest.mark.parametrize("name", ["compositions", "tma.NOTHING", "tma.", ".", "a b.c", "os.path", "tma.run.nothing"])
 def test_other_texts_are_no_names(name: str) -> None:
-    with pytest.raises(InvalidTypeError, match="no words for str"):
+    with pytest.raises(InvalidTypeError, match="no explanation of str"):
         cute.explain(name)
 
 
 @pytest.mark.parametrize("thing", [int, dict, Exception, len, np, np.zeros(3), object(), 3.5, True, (1, 2), {}])
 def test_what_is_not_ours_has_no_words(thing: Any) -> None:
-    with pytest.raises(InvalidTypeError, match="no words for"):
+    with pytest.raises(InvalidTypeError, match="no explanation of"):
         cute.explain(thing)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from textwrap import indent
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cute_py as cute
 from cute_py.cli.arguments import file_of, json_option
@@ -16,6 +16,10 @@ from cute_py.copies.copy import copy, execute
 from cute_py.errors import counted
 from cute_py.tensor.printing import format_tensor
 from cute_py.tma.descriptor.describe import describe
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
 
 
 def register(commands: Any) -> None:
@@ -45,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     import numpy as np
 
     if options.input is None:
-        array = np.random.default_rng(0).standard_normal((192, 256)).astype(np.float16)
+        array: NDArray[numpy.generic] = np.random.default_rng(0).standard_normal((192, 256)).astype(np.float16)
         name = "a float16 array of 192 x 256 random numbers"
     else:
         with file_of(options.input) as path:

@@ -20,9 +20,9 @@ from cute_py.cli.arguments import (
     standard_input,
     standard_text,
 )
-from cute_py.cli.files import check_output
+from cute_py.cli.files import check_output, truncated
 from cute_py.draw.picture import write_whole
-from cute_py.errors import FileFormatError, InvalidValueError, ParseError
+from cute_py.errors import FileFormatError, InvalidValueError, ParseError, counted
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.describe import describe, logical_slots
 from cute_py.tma.descriptor.diff import diff
@@ -138,6 +138,11 @@ def _from_standard_input() -> bytes:
     return read_map(data.decode("utf-8", "replace"))
 
 
+def _at_the_end(error: json.JSONDecodeError) -> bool:
+    """Whether a text is JSON up to its end, which comes too soon."""
+    return error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated")
+
+
 def request_of(options: argparse.Namespace) -> TensorMap:
     """The request that the arguments describe."""
     only_one(options.request, options.npy)
@@ -148,8 +153,12 @@ def request_of(options: argparse.Namespace) -> TensorMap:
             if isinstance(error, FileFormatError):
                 raise
             name = "standard input" if options.request == "-" else options.request
+            if isinstance(error, json.JSONDecodeError) and _at_the_end(error):
+                kept = len(error.doc)
+                what = f"truncated JSON: it ends after {counted(kept, 'character')}" if kept else "the file is empty"
+                raise FileFormatError(f"{name}: {what}") from None
             reason = "nested too deeply" if isinstance(error, RecursionError) else error
-            raise FileFormatError(f"{name}: no JSON: {reason}") from None
+            raise FileFormatError(f"{name}: not JSON: {reason}") from None
         return from_json(parsed)
     modes: dict[str, Any] = {
         "swizzle": member_named(TensorMapSwizzle, "swizzle", options.swizzle),
@@ -163,6 +172,8 @@ def request_of(options: argparse.Namespace) -> TensorMap:
         if options.npy != "-" and Path(options.npy).exists() and not _is_file(Path(options.npy)):
             raise FileFormatError(f"{options.npy or '(empty name)'}: not a file")
         with file_of(options.npy) as name:
+            if lacking := truncated(name):
+                raise FileFormatError(f"{name}: {lacking}")
             return request_of_npy(name, options.box, address=options.address or 0, **modes)
     if options.dtype is None or options.dims is None:
         raise InvalidValueError("a request needs --dtype and --dims, or --npy, or --request")

@@ -146,12 +146,13 @@ def public_names() -> dict[int, str]:
 
 
 def found_by_name(text: str) -> tuple[str, Any] | None:
-    """(name, object) of a public name with its place, such as "tma.RULES" or "cute.composition", or None."""
-    if "." not in text or not all(part.isidentifier() for part in text.split(".")):
+    """(name, object) of a public name, with or without its place: "tma.RULES", "composition"; or None."""
+    if not all(part.isidentifier() for part in text.split(".")):
         return None
     wanted = text.removeprefix("cute_py.").removeprefix("cute.")
     wanted = wanted.replace("tma.run.", "tma.").replace("tma.lower.", "tma.")
-    return next((found for found in public_objects() if found[0] == wanted), None)
+    found = [row for row in public_objects() if row[0] == wanted or row[0].rpartition(".")[2] == wanted]
+    return min(found, key=lambda row: row[0] != wanted, default=None)
 
 
 # ---- functions, classes, modules -----------------------------------------------------------------------------------

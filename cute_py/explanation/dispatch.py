@@ -40,6 +40,7 @@ from cute_py.explanation.layouts import (
     swizzle_text,
 )
 from cute_py.explanation.reasons import error_class_text, error_text
+from cute_py.explanation.terms import nearest, term_text
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
 from cute_py.layout.steps import explained, steps
@@ -54,12 +55,12 @@ _PRE = 'style="margin:.2em 0 .6em 1em;white-space:pre-wrap;overflow-wrap:anywher
 
 
 class Explanation(str):
-    """The words of `explain`. It is a string; a notebook shows its HTML form.
+    """The text of `explain`. It is a string; a notebook shows its HTML form.
 
-    >>> words = Explanation("4:1\\n\\nAs a whole\\n  4 elements")
-    >>> print(words.splitlines()[0], len(words) == len(str(words)))
+    >>> text = Explanation("4:1\\n\\nIn all\\n  4 elements")
+    >>> print(text.splitlines()[0], len(text) == len(str(text)))
     4:1 True
-    >>> words._repr_html_().count("<pre")
+    >>> text._repr_html_().count("<pre")
     1
     """
 
@@ -77,23 +78,24 @@ def _block(text: str) -> str:
     code_from = next((i for i, line in enumerate(lines) if line.startswith(">>> ")), len(lines))
     out = []
     for is_code, group in groupby(enumerate(lines), lambda row: row[0] >= code_from or row[1].startswith(" ")):
-        words = escape("\n".join(line for _, line in group))
-        out.append(f"<pre {_PRE}>{words}</pre>" if is_code else f"<div {_PROSE}>{words}</div>")
+        shown = escape("\n".join(line for _, line in group))
+        out.append(f"<pre {_PRE}>{shown}</pre>" if is_code else f"<div {_PROSE}>{shown}</div>")
     return "".join(out)
 
 
 def explain(thing: Any, *operands: Any) -> Explanation:
-    """The object, or what an operation does to its operands, in words, several lines.
+    """A text about an object, or about what an operation does to its operands.
 
-    `explain(composition, a, b)` tells the steps of `composition(a, b)` with their values; `cute.steps` gives them
+    `explain(composition, a, b)` lists the steps of `composition(a, b)` with their values; `cute.steps` gives them
     as data. Of a function, class or table it gives the definition, of an error its long form: the rule, why there is
     such a rule, the source, and what to do.
 
     Args:
         thing: a layout, a composed layout, a swizzle, a tensor, an atom, a tensor map (a request, or 64 or 128 bytes),
             an error of this library, or anything with a method `explain()`; any other object, function, class or
-            table of this library, or the name of one ("tma.SWIZZLE_MODES"), or a text that `parse` reads ("1@0"); or an
-            operation of the layout algebra.
+            table of this library, or the name of one ("zipped_divide", "tma.SWIZZLE_MODES"); a term ("G-basis"), an
+            enum's spelling ("128B"), an error of the driver ("CUDA_ERROR_INVALID_VALUE"), or a text that `parse`
+            reads ("1@0"); or an operation of the layout algebra.
         operands: of the operation.
     Returns:
         a string; a notebook shows it as HTML.
@@ -111,18 +113,22 @@ def explain(thing: Any, *operands: Any) -> Explanation:
     if isinstance(thing, str) and (named := found_by_name(thing)) is not None:
         name, value = named
         return Explanation(constant_text(name, value)) if is_constant(value) else explain(value)
+    if isinstance(thing, str) and (term := term_text(thing)) is not None:
+        return Explanation(term)
     for takes, text in _KINDS:
         if takes(thing):
             return Explanation(text(thing))
-    facts = {"takes": f"{_TAKES}, names of this library, texts that `parse` reads"}
+    facts = {"takes": f"{_TAKES}, names of this library, terms, texts that `parse` reads"}
     if isinstance(thing, str):
+        if near := nearest(thing):
+            facts["nearest"] = ", ".join(near)
         try:
             return explain(parse(thing))
         except ParseError as error:
             facts["parse"] = error.headline
         except CuteError:
             pass
-    raise InvalidTypeError(f"explain has no words for {type(thing).__name__} {given(thing)}", facts)
+    raise InvalidTypeError(f"no explanation of {type(thing).__name__} {given(thing)}", facts)
 
 
 _TAKES = "layouts, swizzles, tensors, atoms, tensor maps, errors of this library, objects with explain()"
@@ -142,7 +148,7 @@ def _is_map(thing: Any) -> bool:
 
 
 def _refuse(thing: Any) -> str:
-    raise InvalidTypeError(f"explain has no words for {type(thing).__name__} {given(thing)}", {"takes": _TAKES})
+    raise InvalidTypeError(f"no explanation of {type(thing).__name__} {given(thing)}", {"takes": _TAKES})
 
 
 _KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any], str]], ...] = (
@@ -167,4 +173,4 @@ _KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any], str]], ...] = (
     (is_constant, lambda thing: constant_text(None, thing)),
     (lambda thing: is_ours(type(thing)), instance_text),
 )
-"""(does it take this object?, its words), the first that does; other kinds of objects are added here."""
+"""(does it take this object?, its text), the first that does; other kinds of objects are added here."""

@@ -40,13 +40,13 @@ class Reason:
     name: str = ""
 
 
-def _reasons(rows: str) -> dict[str, Reason]:
+def reason_table(rows: str) -> dict[str, Reason]:
     """A table of reasons, rule -> reason, from its rows as prose.
 
     A row begins at the margin, `rule | why` or `rule = name | why`, and goes on with `-> what to do`, `<- source`.
 
-    >>> _reasons("parity | Pairs.\\n  -> Add one.\\nsign | None.\\n  -> Leave\\n  it out.\\n  <- a manual")["sign"].fix
-    'Leave it out.'
+    >>> reason_table("parity | Pairs.\\n  -> Add one.\\nsign | None.\\n  -> Drop\\n  it.\\n  <- a manual")["sign"].fix
+    'Drop it.'
     """
     found = {}
     for row in re.split(r"\n(?=\S)", rows.strip()):
@@ -58,7 +58,7 @@ def _reasons(rows: str) -> dict[str, Reason]:
     return found
 
 
-MAP_REASONS: Final = _reasons(f"""
+MAP_REASONS: Final = reason_table(f"""
 rank | A map has room for five sizes, four strides and five sizes of the box.
     -> Merge modes that continue each other (coalesce does it), or make one map for each index of the outermost mode.
 rank_im2col | An im2col map has a mode of channels, one to three spatial modes and a mode of images.
@@ -144,7 +144,7 @@ unknown_rank | The three bits of the rank hold more than a map has modes.
 """)
 """Rule of a tensor map -> its reason. The source is that of the rule."""
 
-STEP_REASONS: Final = _reasons("""
+STEP_REASONS: Final = reason_table("""
 1 | A copy has a tensor in global memory, a layout (or tensor) in shared memory and a map from the values of the CTA to
     modes of the tensor; an instruction addresses one to five modes.
     -> Pass gmem_ptr tensors and a shared layout, the CTA V-map of make_cta_v_map, and group modes beyond five.
@@ -174,7 +174,7 @@ STEP_REASONS: Final = _reasons("""
 """)
 """Number of a step of the verifier -> its reason."""
 
-GBASIS_REASONS: Final = _reasons("""
+GBASIS_REASONS: Final = reason_table("""
 TMA requires CTA_Tile and SLayout top-level size equivalence. = TMA requires CTA_Tile and SLayout | Every element of
     the tile has one place in shared memory, so both must have the same number of elements, known when the copy is
     made.
@@ -188,7 +188,7 @@ Could not find a common tile-gmem vectorization. Does the Tile select out major 
     <- cute/atom/copy_traits_sm90_tma.hpp
 """)
 
-TRAP_REASONS: Final = _reasons(f"""
+TRAP_REASONS: Final = reason_table(f"""
 inner coordinate | TMA moves whole pieces of 16 bytes, so a box can't begin within one.
     -> Let the tiles of the contiguous mode be a multiple of 16 bytes (128 elements for packed types with gaps).
     <- {MEASURED}
@@ -227,7 +227,7 @@ shared-memory address | A tensor copy begins at a multiple of 128 bytes in share
 """)
 """Cause of a trap -> its reason."""
 
-RACE_REASONS: Final = _reasons("""
+RACE_REASONS: Final = reason_table("""
 two loads into the same bytes | Loads are asynchronous: which of two lands last is not said.
     -> Wait on the barrier of the first, or give the second a stage of its own.
 overwrites a stage that is still being read | A load may land while threads still read the stage.
@@ -252,7 +252,7 @@ tensor map is | The engine reads maps through a proxy of its own, which may hold
 """)
 """Race -> its reason. Source of all: PTX ISA, asynchronous operations and proxies."""
 
-HANG_REASONS: Final = _reasons("""
+HANG_REASONS: Final = reason_table("""
 never completes phase | A phase of a barrier is over when all threads that it was made for have arrived and as many
     bytes came as were announced. More, fewer or none: the wait never ends, and a GPU says nothing.
     -> Announce atom.transaction_bytes for each tile, the same for tiles that hang over the end; with multicast every
@@ -261,7 +261,7 @@ never completes phase | A phase of a barrier is over when all threads that it wa
     <- PTX ISA, mbarrier
 """)
 
-CONDITION_REASONS: Final = _reasons("""
+CONDITION_REASONS: Final = reason_table("""
 Stride Divisibility Condition | A o B walks through the modes of A in steps of B's stride. A step beyond a mode must be
     whole turns of it; any other ends at another place of the mode each time, and no stride says that.
     -> Take a stride that is less than the mode's size, or a multiple of it; coalesce(A) may leave fewer modes.
@@ -318,7 +318,7 @@ Unsupported layout swizzle. = Unsupported layout swizzle | The engine has four p
 """)
 """Condition that CuTe C++ asserts -> its reason."""
 
-CLASS_REASONS: Final = _reasons("""
+CLASS_REASONS: Final = reason_table("""
 CuteError | One root, so that a program can catch what this library refuses on purpose and nothing else.
     -> Read the headline, which is the rule with the value; compare the facts; the hint, if there is one, works.
 InvalidTypeError | A float, a bool or a text as a size is mostly a mistake that would show much later.

@@ -53,7 +53,7 @@ def array(tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     ("shape", "words"),
     [
-        ("(99999999999, 99999999999)", "cut off: its header asks for 39999999999200000000004 bytes"),
+        ("(99999999999, 99999999999)", "truncated: its header asks for 39999999999200000000004 bytes"),
         ("(-4, 4)", "shape (-4, 4) has a negative size"),
         ("(4.5, 4)", "shape is not valid"),
         ("(2**62,)", "its header makes no sense"),
