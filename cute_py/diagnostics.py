@@ -30,7 +30,7 @@ class Diagnostic:
         argument: what breaks it, by the name that its owner gives it ('globalStrides[0]').
         value: what that is, in `unit`; None where no single number breaks the rule.
         requirement: what it must do instead ('be a multiple of 16').
-        source: who says so: a document and its section, a C++ condition, or a measurement.
+        source: where the rule comes from: a document and its section, a C++ condition, or a measurement.
         mode: the TMA mode that it belongs to, 0 innermost; None: no single one.
         detail: how the value came about where it is computed.
         text: the message, where it has another form than 'argument = value unit; must requirement'.

@@ -118,7 +118,7 @@ def _numpy_dtype(storage: str) -> numpy.dtype[Any]:
 def as_dtype(value: object) -> DType:
     """The row of an element type, from its name or alias, a numpy, ml_dtypes or torch type or dtype, or a `DType`.
 
-    Names may stand in their namespace: `cutlass::half_t`, `torch.bfloat16`.
+    Names may have their namespace: `cutlass::half_t`, `torch.bfloat16`.
 
     Raises:
         InvalidValueError: a name or a dtype that is in no row, or an array in foreign byte order.
@@ -143,7 +143,7 @@ def as_dtype(value: object) -> DType:
 
     try:
         dtype = numpy.dtype(value)  # type: ignore[call-overload]
-    except Exception:  # a `dtype` that is none of numpy's, or whatever a foreign object raises when numpy asks it
+    except Exception:  # a `dtype` that numpy does not know, or whatever a foreign object raises when numpy asks it
         raise InvalidTypeError(f"not an element type: {given(value)}") from None
     if dtype.byteorder == ">":
         raise InvalidValueError(

@@ -108,7 +108,7 @@ def architecture(name: str) -> Architecture:
 
 
 class Targets(enum.Enum):
-    """A set of architectures that an instruction or modifier asks for; the value says it in words.
+    """A set of architectures that an instruction or modifier asks for; the value describes it.
 
     >>> Targets.TMA_FULL.has(architecture("sm_103f")), Targets.TMA_FULL.has(architecture("sm_120a"))
     (True, False)
@@ -159,7 +159,7 @@ def expect_version(value: object) -> Version:
     """A PTX version as two integers.
 
     Raises:
-        InvalidTypeError, InvalidValueError: it is none, such as 8.6 or (8,).
+        InvalidTypeError, InvalidValueError: it is not one, such as 8.6 or (8,).
 
     >>> expect_version((8, 6))
     (8, 6)

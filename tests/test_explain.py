@@ -63,7 +63,7 @@ def test_the_formula_gives_the_element(tile: int, tiles: int, first: int) -> Non
         (Layout((Int(64), 2), (E(1), Int(80) * E(1))), "covers 64 there, so a step leaves 16 out"),
         (Layout((Int(64), 2), (E(1), Int(48) * E(1))), "covers 64 there, so blocks overlap by 16"),
         (Layout((4, 2, 3), (E(0), 4 * E(0), 8 * E(0))), "mode 0 (4 x _1@0) and mode 1 (2 x 4@0) cover 8 there"),
-        (Layout((4,), (3 * E(0),)), "only every one in 3 is reached"),
+        (Layout((4,), (3 * E(0),)), "only one in 3 is reached"),
         (Layout((4,), (-2 * E(0),)), "a step takes 2 from coordinate mode 0"),
         (Layout((4,), (Int(0) * E(0),)), "a step moves nowhere"),
         (Layout((Int(1),), (E(0),)), "a single index, so it never moves"),
@@ -136,7 +136,7 @@ def test_an_integer_layout_says_what_it_covers() -> None:
     assert "7 offsets between them are not used" in text
     text = explain(Layout((4, 8)))
     assert "every element has an offset of its own" in text
-    assert "no offset between them is left out" in text
+    assert "no gaps" in text
     assert "last" in text.splitlines()[-1]
     assert text.splitlines()[-1].endswith("-> 31")
 
@@ -342,7 +342,7 @@ def test_a_basis_element_in_words() -> None:
         "_1@1@0",
         "",
         "A basis element: _1 in mode 1 of mode 0 of a coordinate, 0 in every other mode.",
-        "Before the first @ stands how far (known at compile time), after it where, modes counted from 0.",
+        "Before the first @ is the distance (known at compile time), after it the mode, counted from 0.",
         "Modes within modes are written from the inside out.",
         "",
         "As a stride",

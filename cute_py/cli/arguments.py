@@ -133,12 +133,12 @@ def standard_text() -> str:
     """All of standard input as text.
 
     Raises:
-        FileFormatError: it is no UTF-8, or too long.
+        FileFormatError: it is not UTF-8, or too long.
     """
     try:
         return standard_input().decode()
     except UnicodeDecodeError:
-        raise FileFormatError("standard input holds no text (it is not UTF-8)") from None
+        raise FileFormatError("standard input is not text (it is not UTF-8)") from None
 
 
 def text_of(argument: str) -> str:

@@ -25,7 +25,7 @@ FILES: Final = {
 }
 """Command -> its arguments that are names of files."""
 CHOICES: Final = {"tma": {"operands": tuple(VIEWS)}}
-"""Command -> argument -> words that it may also be."""
+"""Command -> argument -> further values that it may have."""
 INSTALL: Final = {
     "bash": "cute-py completion bash > ~/.local/share/bash-completion/completions/cute-py",
     "zsh": "cute-py completion zsh > a folder of $fpath, as _cute-py",

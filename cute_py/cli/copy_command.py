@@ -1,7 +1,7 @@
 """`cute-py copy`: a tensor from a file, tile by tile through the emulated TMA engine, into another; is it equal?
 
-From an array and a tile to an atom, as this command and `demo` do it: layouts, swizzle, atom, and the remedies when it
-is refused, which were tried.
+From an array and a tile to an atom, for this command and `demo`: layouts, swizzle, atom, and verified fixes of a
+refusal.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ def corner(atom: TmaAtom) -> str:
 
 
 def findings(work: TensorCopy, result: CopyResult, source: str) -> dict[str, Any]:
-    """Everything that the command tells, as data."""
+    """Everything that the command reports, as data."""
     atom = work.atom
     plan = instructions(atom)
     request = atom.request

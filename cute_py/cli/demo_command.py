@@ -1,4 +1,4 @@
-"""`cute-py demo`: the story on one screen: integers, coordinates, a TMA tensor, its descriptor, an equal copy."""
+"""`cute-py demo`: one copy on one screen: integers, coordinates, a TMA tensor, its descriptor, an equal copy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def register(commands: Any) -> None:
     """Add the command's arguments."""
     p = commands.add_parser(
         "demo",
-        help="the story in one screen: coordinate tensors, a TMA atom, its descriptor, a copy",
+        help="one copy on one screen: coordinate tensors, a TMA atom, its descriptor, a copy",
         description="Coordinate tensors, then a copy of an array (its own, or yours) through an emulated TMA engine.",
     )
     p.add_argument("input", nargs="?", help="your own .npy, .npz or .safetensors file (- standard input)")
@@ -45,7 +45,7 @@ def default_tile(array: Any) -> tuple[int, ...]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Tell the story. Returns 0 if the copy is equal, else 1."""
+    """Run the copy and show its steps. Returns 0 if the copy is equal, else 1."""
     import numpy as np
 
     if options.input is None:
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
         return 0 if result.equal else 1
     atom = work.atom
     coordinates = cute.make_tensor(cute.make_inttuple_iter(0, 0), (2, 5), (cute.E(0), cute.E(1)))
-    words = atom.descriptor[:64].hex(" ", 8)
+    live = atom.descriptor[:64].hex(" ", 8)
     print(f"""\
 A tensor is an iterator and a layout. Strides of basis elements make a tensor of coordinates:
 
@@ -81,8 +81,8 @@ and its TMA tensor,
   {atom.get_tma_tensor()}
 
 The descriptor, 64 live bytes of 128:
-  {words[:67]}
-  {words[68:]}""")
+  {live[:67]}
+  {live[68:]}""")
     print_report(indent(describe(atom.descriptor), "  ") + "\n")
     first = execute(atom, work.bits, 0, poison=0xCD)
     row = " ".join(f"{b:02x}" for b in first.smem[:16].tolist())

@@ -57,7 +57,7 @@ def register(commands: Any) -> None:
         choices=["summary", "fields", "seed001", "slots"],
         default="summary",
         help="summary: sizes, box, swizzle, broken rules; fields: each field with its bits; seed001: the sixteen "
-        "words as the reference pages tell them; slots: as `desc slots`",
+        "words as on the reference pages; slots: as `desc slots`",
     )
 
     f = actions.add_parser("diff", help="two maps, field by field; exit status 1 if they differ")
@@ -104,7 +104,7 @@ def _text(name: str) -> str:
     except FileFormatError:
         raise
     except UnicodeDecodeError:
-        raise FileFormatError(f"{name}: holds no text (it is not UTF-8)") from None
+        raise FileFormatError(f"{name}: not text (it is not UTF-8)") from None
     except (OSError, ValueError) as error:
         raise FileFormatError(f"{name}: can't be read: {getattr(error, 'strerror', None) or error}") from None
 
@@ -202,7 +202,7 @@ def run_encode(options: argparse.Namespace) -> int:
 
 def run_decode(options: argparse.Namespace) -> int:
     """Print what the map says."""
-    data = map_of(" ".join(options.map))  # words that the shell took apart
+    data = map_of(" ".join(options.map))  # the shell split it at blanks
     report(options, lambda: to_json(decode(data)), lambda: describe(data, options.view, arch=options.arch))
     return 0
 

@@ -1,6 +1,6 @@
-"""`cute-py doctor`: what is here, what works and what not, and why; and what is known to go wrong with this driver.
+"""`cute-py doctor`: what is installed, what works, what does not and why; and the known issues of this driver.
 
-What it looks at is a table of probes: facts (versions, compilers, the driver and its GPU), and abilities, tried and not
+It runs a table of probes: facts (versions, compilers, the driver and its GPU), and abilities, which are tried, not
 guessed. What is known to go wrong with a driver, by its version, the GPU and the compiler, is a table with sources.
 Versions are those of cuDriverGetVersion: 1000 x major + 10 x minor of the CUDA version that the driver supports.
 """
@@ -58,7 +58,7 @@ class KnownIssue:
     """One row: with drivers `first` to `last` (None: no bound is known) on GPUs below `below`, `what` happens.
 
     `measured` says that it was seen with driver 580.159.04 on an NVIDIA H200; other versions may differ. `document` is
-    who else says so.
+    another source.
     `newer_compiler` is what `Installation.newer_compiler` must be, if that matters.
     """
 
@@ -75,7 +75,7 @@ class KnownIssue:
 
     @property
     def source(self) -> str:
-        """Who says so."""
+        """Where it comes from."""
         return "; ".join(filter(None, (self.document, MEASURED if self.measured else "")))
 
     def applies(self, here: Installation) -> bool:
@@ -136,7 +136,7 @@ KNOWN_ISSUES: Final[tuple[KnownIssue, ...]] = (
     ),
     KnownIssue(
         "coordinates",
-        "an inner coordinate that is no multiple of 16 bytes, a negative coordinate of a store, or an im2col base "
+        "an inner coordinate that is not a multiple of 16 bytes, a negative coordinate of a store, or an im2col base "
         "outside the bounding box is an illegal instruction, and ends the CUDA context",
         "the emulator raises TmaTrap in its place; isolate=True runs in a process of its own",
     ),
@@ -148,7 +148,7 @@ KNOWN_ISSUES: Final[tuple[KnownIssue, ...]] = (
     ),
     KnownIssue(
         "row ends",
-        "a store overwrites up to the next 16 bytes past the end of a row whose bytes are no multiple of 16",
+        "a store overwrites up to the next 16 bytes past the end of a row whose length is not a multiple of 16 bytes",
         "rows of a multiple of 16 bytes, or a pitch with room behind them",
     ),
     KnownIssue(
@@ -422,7 +422,7 @@ def register(commands: Any) -> None:
     p = commands.add_parser(
         "doctor",
         help="versions, driver, GPU, what works here, and known issues of the driver",
-        description="Tries what this library does, and says why what does not work does not. Exit status 1 if the "
+        description="Tries what this library can do, and reports what does not work and why. Exit status 1 if the "
         "emulator's copy is not equal, or the encoder and the driver disagree.",
     )
     p.add_argument("--driver", type=driver_version, help="list the known issues of this driver version, such as 12080")
@@ -469,7 +469,9 @@ def run(options: argparse.Namespace) -> int:
     """Print the findings. Returns 1 if something does not work as it should."""
     data = findings(options.driver)
     if options.json:
-        print(json.dumps(data, indent=2, default=str))
+        older = {"traps": data["known_issues"], "traps_for": data["known_issues_for"]}  # for one release
+        works = [{**row, "told": row["detail"]} for row in data["works"]]
+        print(json.dumps({**data, **older, "works": works}, indent=2, default=str))
     else:
         for line in report(data):
             _say(line)

@@ -109,7 +109,7 @@ def _numpy(path: str, key: str | None) -> NDArray[numpy.generic]:
             _check_entry(path, loaded.zip, name)
             array = loaded[name]
         if not isinstance(array, np.ndarray):
-            raise FileFormatError(f"{path}: entry {name!r} is no array")
+            raise FileFormatError(f"{path}: entry {name!r} is not an array")
         return array
 
 
@@ -118,7 +118,7 @@ def _check_entry(path: str, archive: zipfile.ZipFile, name: str) -> None:
     info = archive.getinfo(name if name in archive.namelist() else f"{name}.npy")
     with archive.open(info) as stream:
         if stream.read(len(NPY_MAGIC)) != NPY_MAGIC:
-            raise FileFormatError(f"{path}: entry {name!r} is no array")
+            raise FileFormatError(f"{path}: entry {name!r} is not an array")
     with archive.open(info) as stream:
         _check_npy(path, stream, info.file_size)
 

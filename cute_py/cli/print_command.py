@@ -16,7 +16,7 @@ from cute_py.tensor.latex import format_latex
 from cute_py.tensor.printing import format_tensor
 
 SHOWN_ELEMENTS = 1 << 16
-"""A layout of more elements is told by its text and size; a tensor or picture of more is refused."""
+"""Of a layout with more elements only the text and the size are printed; a tensor or picture with more is refused."""
 
 
 def register(commands: Any) -> None:
@@ -30,7 +30,7 @@ def register(commands: Any) -> None:
     )
     p.add_argument("text", help="what CuTe printed")
     p.add_argument("--latex", action="store_true", help="a TikZ picture of a layout")
-    p.add_argument("--explain", action="store_true", help="what it is and does, in words, in place of its elements")
+    p.add_argument("--explain", action="store_true", help="explain it, in place of its elements")
     json_option(p, run)
 
 
@@ -59,7 +59,7 @@ def _few(thing: Any, what: str) -> None:
     if isinstance(size, str):
         raise InvalidValueError(f"{size} elements; only a known number of {what}")
     if size > SHOWN_ELEMENTS:
-        raise InvalidValueError(f"{size} elements; at most {SHOWN_ELEMENTS} {what} (--json tells the size)")
+        raise InvalidValueError(f"{size} elements; at most {SHOWN_ELEMENTS} {what} (--json has the size)")
 
 
 def run(options: argparse.Namespace) -> int:

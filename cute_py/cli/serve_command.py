@@ -1,4 +1,4 @@
-"""`cute-py serve`: the explorer in a browser, its answers checked by the library while one types.
+"""`cute-py serve`: the explorer in a browser, its answers checked by the library as you type.
 
 The server of `cute-py serve`: who may ask, what, and how much; the answers come from `serve_workers`.
 
@@ -55,7 +55,7 @@ def query_of(text: str) -> dict[str, str]:
     """The fields of a query string.
 
     Raises:
-        InvalidValueError: a field that is given twice, too many of them, or bytes that are no UTF-8.
+        InvalidValueError: a field that is given twice, too many of them, or bytes that are not UTF-8.
 
     >>> query_of("gmem=8%3A_1&tile=")
     {'gmem': '8:_1', 'tile': ''}
@@ -168,7 +168,7 @@ class ExplorerHandler(BaseHTTPRequestHandler):
 
 
 class ExplorerServer(ThreadingHTTPServer):
-    """A server whose threads end with it; a reader who goes away is no error."""
+    """A server whose threads end with it; a reader who disconnects is not reported."""
 
     daemon_threads = True
     request_queue_size = 64
@@ -265,7 +265,7 @@ class ExplorerServer(ThreadingHTTPServer):
         self.workers.close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A broken connection is no error; anything else is reported as usual."""
+        """A broken connection is ignored; anything else is reported as usual."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 

@@ -1,8 +1,8 @@
-"""A few processes that answer the queries of `cute-py serve`, so that one whose answer never comes holds up nobody but
-its asker.
+"""A few processes that answer the queries of `cute-py serve`, so that a query that never ends blocks nobody but its
+sender.
 
 Processes and not threads: what freezes is one operation on huge integers or one regular expression, which holds
-Python's lock and can't be interrupted from within. They are started as they are needed, speak lines of JSON (queries on
+Python's lock and can't be interrupted from within. They are started when needed, speak lines of JSON (queries on
 standard input, answers on standard output), and are ended and replaced when their time is over. A worker ends with its
 standard input, so none is left when the server goes away, however it goes; should nobody be left to end a query that
 never ends, the worker's own clock does.

@@ -1,6 +1,6 @@
 """What only a terminal gets: colour, and signs of life on standard error while long work is done.
 
-What is said stays the same, byte for byte, where the output is a pipe or a file. Colour:
+Output to a pipe or a file has the same bytes without colour. Colour:
 
     NO_COLOR set            never        (https://no-color.org)
     FORCE_COLOR set         always       (not by 0)
@@ -85,8 +85,7 @@ def _line(line: str, following: str) -> str:
 
 def print_report(text: object) -> None:
     """Print a report to standard output, in colour where that is a terminal."""
-    said = str(text)
-    print(painted_report(said) if wants_colour(sys.stdout) else said)
+    print(painted_report(str(text)) if wants_colour(sys.stdout) else text)
 
 
 LONG_COPY: Final = 16 << 20

@@ -1,7 +1,7 @@
 """Pictures of tensor maps: every bit of a descriptor, with the fields named.
 
 A word of 64 bits is two rows: the names of its fields over its bits, bit 63 left. A field too narrow for its name has
-the letter under which the list below the picture tells it. Positions and meanings are the rows of `fields`.
+a letter, which the list below the picture explains. Positions and meanings are the rows of `fields`.
 """
 
 from __future__ import annotations

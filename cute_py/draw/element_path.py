@@ -1,6 +1,6 @@
 """The path of an element through the copy of a tile, for pictures: from the tensor's own coordinate to the bank.
 
-What the rows of an instruction are, and where they go, is asked of `Trace`, which reads the descriptor.
+`Trace`, which reads the descriptor, gives the rows of an instruction and where they go.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ OUTSIDE = {
 
 RAGGED = {
     "load": OUTSIDE["load"],
-    "store": "beyond the row's end and written too: a store moves whole pieces of 16 bytes",
-    "reduce": "beyond the row's end and reduced too: a reduction moves whole pieces of 16 bytes",
+    "store": "beyond the row's end and written too: a store writes units of 16 bytes",
+    "reduce": "beyond the row's end and reduced too: a reduction writes units of 16 bytes",
     "prefetch": OUTSIDE["prefetch"],
 }
 """What happens to the rest of a 16-byte unit in which the row ends. Source: measured on NVIDIA H200, driver 580.159.04,
@@ -71,7 +71,7 @@ def logical_of(atom: TmaAtom) -> Callable[[tuple[int, ...]], tuple[int, ...]] | 
 
 
 def tile_trace(atom: TmaAtom, tile_coord: Any = 0) -> Trace:
-    """The instructions of one tile, to be asked where elements go; gather4 and scatter4 with four neighbouring rows.
+    """The instructions of one tile, traced; gather4 and scatter4 with four neighbouring rows.
 
     Args:
         tile_coord: index or coordinate of the tile, in the tile modes of the divided tensor.
@@ -123,9 +123,9 @@ def tuple_text(numbers: Sequence[int]) -> str:
 
 
 def element_path(step: Step, direction: str = "load") -> str:
-    """The whole way of an element, in the order in which it is gone: a store begins at the bank."""
+    """The full path of an element, in the direction of the copy: a store begins at the bank."""
     source = f"global byte {step.global_name}" if step.inside else OUTSIDE[direction]
-    way = [
+    path = [
         *([] if step.logical is None else [f"tensor {tuple_text(step.logical)}"]),
         f"TMA {tuple_text(step.tma_coord)}",
         source,
@@ -134,5 +134,5 @@ def element_path(step: Step, direction: str = "load") -> str:
         f"bank {step.bank}",
     ]
     if direction in ("store", "reduce"):
-        way = [*reversed(way[-3:]), *way[:-3]]
-    return " -> ".join(way)
+        path = [*reversed(path[-3:]), *path[:-3]]
+    return " -> ".join(path)

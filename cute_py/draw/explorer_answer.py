@@ -1,4 +1,4 @@
-"""What the library says to a filled-in form of the explorer, as plain data: the judge of the page's own engine."""
+"""The library's answer to a filled-in form of the explorer, as plain data: the reference for the page's own engine."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ T = TypeVar("T")
 Problem = dict[str, Any]
 
 LONGEST_VALUE: Final = 132
-"""Characters of a field that is no layout: 2**128 in binary, and its sign."""
+"""Characters of a field other than a layout: 2**128 in binary, and its sign."""
 
 _INTEGER: Final = re.compile(r"\s*([-+]?(?:0x[0-9a-f]+|0o[0-7]+|0b[01]+|[1-9]\d*|0+))\s*\Z", re.IGNORECASE | re.ASCII)
 
@@ -51,7 +51,7 @@ def problem(
     source: str | None = None,
     facts: Any = None,
 ) -> Problem:
-    """One thing that is wrong: the rule's name or the error's, its words, and the field or TMA mode at fault."""
+    """One thing that is wrong: the rule's name or the error's, its text, and the field or TMA mode at fault."""
     return {"rule": rule, "field": field, "message": message, "mode": mode, "source": source, "facts": facts}
 
 
@@ -119,14 +119,14 @@ def _parsed(text: str) -> Any:
 def _gmem(text: str) -> Layout:
     layout = _parsed(text)
     if not isinstance(layout, Layout) or any(isinstance(d, ScaledBasis) for d in leaves(layout.stride)):
-        raise InvalidTypeError("the global tensor is no layout; write one such as (1024,512):(512,_1)")
+        raise InvalidTypeError("the global tensor is not a layout; write one such as (1024,512):(512,_1)")
     return layout
 
 
 def _smem(text: str) -> Layout | ComposedLayout:
     layout = _parsed(text)
     if not isinstance(layout, (Layout, ComposedLayout)):
-        raise InvalidTypeError("the shared tile is no layout; write one such as (_128,_64):(_64,_1)")
+        raise InvalidTypeError("the shared tile is not a layout; write one such as (_128,_64):(_64,_1)")
     return layout
 
 
@@ -190,7 +190,7 @@ def answer(query: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {"not_covered": [], "problems": problems, **empty, "fixes": []}
     arguments: dict[str, Any] = {}
     if not problems and form["op"].row.mode == "im2col":
-        found["not_covered"] = [f"im2col ({form['op']}), whose window has no place in this form"]
+        found["not_covered"] = [f"im2col ({form['op']}), which the explorer does not cover"]
     elif not problems:
         arguments = {
             "op": form["op"],

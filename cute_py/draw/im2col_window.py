@@ -74,7 +74,7 @@ def draw_im2col(what: Any, coords: Sequence[int] | None = None, offsets: Sequenc
 
 
 def im2col_trace(what: Any, coords: Sequence[int] | None, offsets: Sequence[int], operation: str) -> Trace:
-    """One im2col load, to be asked where its elements go.
+    """One im2col load, traced.
 
     Raises:
         InvalidTypeError: no im2col map; InvalidValueError: the wrong number of coordinates or offsets.
@@ -117,7 +117,7 @@ def _pixel(step: Step, shape: Geometry) -> tuple[int, int]:
 
 
 def _plane(step: Step, shape: Geometry) -> tuple[int, ...]:
-    """What tells the plane: depth, if there is one, and the image."""
+    """The plane: depth, if there is one, and the image."""
     return (*(step.tma_coord[mode] for mode in shape.spatial[2:]), step.tma_coord[-1])
 
 

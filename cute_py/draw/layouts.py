@@ -182,7 +182,7 @@ def table_of(
     """The table of a layout or tensor.
 
     Args:
-        cell: (row, column, way, value) -> Cell; the way is the coordinate, and the sum that the strides make of it:
+        cell: (row, column, path, value) -> Cell; the path is the coordinate, and the sum that the strides make of it:
             '(1,6) -> 1*8 + 6*1'.
         tables: how many the picture has; legends: of the colours.
     """
@@ -208,13 +208,13 @@ def plain(value: Any) -> str:
     return str(int(value)) if isinstance(value, int) else str(value).replace("_", "")
 
 
-def equals(way: str, value: str) -> str:
-    """A way and the value it ends with, said once.
+def equals(path: str, value: str) -> str:
+    """A path and the value that it ends with, once.
 
     >>> equals("(0,0) -> 0", "0"), equals("(0,2) -> 2*4", "8")
     ('(0,0) -> 0', '(0,2) -> 2*4 = 8')
     """
-    return way if way.endswith(f" -> {value}") else f"{way} = {value}"
+    return path if path.endswith(f" -> {value}") else f"{path} = {value}"
 
 
 def element_bits(layout: Any) -> int | None:
@@ -325,7 +325,7 @@ def _is_layout(thing: Any) -> bool:
 
 
 def _before(layout: Any) -> Callable[[int], str]:
-    """Colexicographic index -> what stands between the sum of the strides and the value of a composed layout."""
+    """Colexicographic index -> what a composed layout computes between the sum of the strides and the value."""
     if not isinstance(layout, ComposedLayout) or not isinstance(layout.inner, Layout):
         return lambda index: ""
     offset = "" if layout.offset == 0 else f"{plain(layout.offset)} + "
@@ -346,14 +346,14 @@ def layout_table(
 
     Args:
         unit: what the offset is divided by before its colour is taken; None: what the strides have in common.
-        elsewhere: value -> what else is said of it.
+        elsewhere: value -> more text for its title.
     """
     drawn = as_position_independent_swizzle_layout(layout)
     tone, legends = _coloring(color, bits, tile, unit or unit_of([drawn]), _what(drawn))
     before, plane = _before(drawn), plane_of(drawn)
 
-    def cell(i: int, j: int, way: str, value: Any) -> Cell:
-        text, story = plain(value), equals(f"{way}{before(i + plane.down.size * j)}", plain(value))
+    def cell(i: int, j: int, path: str, value: Any) -> Cell:
+        text, story = plain(value), equals(f"{path}{before(i + plane.down.size * j)}", plain(value))
         if bits is not None and isinstance(value, int):
             bank = bank_of(int(value), bits)
             story += f", {byte_text(int(value), bits)}, bank {bank}"
@@ -411,7 +411,7 @@ def draw_layout(
 
 
 def _found_in(layout: Any, name: str) -> Callable[[Any], str]:
-    """value -> at which coordinate a layout has it, the first one; nothing of large layouts and of coordinates."""
+    """value -> the coordinate at which a layout has it, the first one; nothing of large layouts and of coordinates."""
     plane = plane_of(as_position_independent_swizzle_layout(layout))
     if plane.down.size * plane.across.size > MOST_FOUND:
         return lambda value: ""
@@ -431,7 +431,7 @@ def draw_compare(*layouts: Any, names: Sequence[str] = (), bits: int | None = No
     Raises:
         InvalidTypeError: something else than a layout; InvalidValueError: too many, or another number of names.
 
-    The title of a cell tells at which coordinate the first layout has the same offset: where the element came from.
+    The title of a cell has the coordinate at which the first layout has the same offset: where the element came from.
     """
     if not 1 <= len(layouts) <= MOST_LAYOUTS:
         raise InvalidValueError(f"{len(layouts)} layouts; must be 1 to {MOST_LAYOUTS}")
@@ -476,9 +476,9 @@ def draw_tensor(tensor: Any) -> Picture:
 
     plane = plane_of(tensor)
 
-    def cell(i: int, j: int, way: str, value: Any) -> Cell:
-        way = f"{plane.coordinate(i, j)} -> {begin}{plane.sum_of(i, j)}"
-        return Cell(plain(value), equals(way, plain(value)), _first(value) // unit % TONES)
+    def cell(i: int, j: int, path: str, value: Any) -> Cell:
+        path = f"{plane.coordinate(i, j)} -> {begin}{plane.sum_of(i, j)}"
+        return Cell(plain(value), equals(path, plain(value)), _first(value) // unit % TONES)
 
     return Picture(str(tensor), (table_of("", plane, cell, legends=(legend,)),))
 
@@ -559,8 +559,8 @@ def _held(i: int, j: int, pairs: list[tuple[int, int]], layout: Layout, index: i
     more = f" +{len(pairs) - 1}" if len(pairs) > 1 else ""
     all_of = ", ".join(f"thread {t} value {v}" for t, v in sorted(pairs)[:NAMED])
     rest = f" and {len(pairs) - NAMED} more" if len(pairs) > NAMED else ""
-    way = equals(f"layout -> {plane_of(layout).sum_of(thread, value)}", str(index))
-    title = f"({i},{j}) -> {all_of}{rest}; {way}, its index in the tile"
+    path = equals(f"layout -> {plane_of(layout).sum_of(thread, value)}", str(index))
+    title = f"({i},{j}) -> {all_of}{rest}; {path}, its index in the tile"
     return Cell(f"T{thread}\nV{value}{more}", title, thread % TONES)
 
 

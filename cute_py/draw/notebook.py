@@ -4,9 +4,9 @@
     html(request)    the map's bits, or the rules that it breaks where there are none
     html(error)      the headline, the facts, the hint
 
-The pictures stand in the page itself, so that the titles of the cells are shown where the pointer rests. A large one
-is cut to about a thousand cells, and says so: every shown value stays in the notebook's file. `cute_py.notebook`
-tells IPython about it.
+The pictures are inline, so that tooltips work. A large one
+is cut to about a thousand cells, with a note: every shown value stays in the notebook's file. `cute_py.notebook`
+registers it with IPython.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def html(thing: Any, explain: Callable[[Any], str] | None = None) -> str:
     Args:
         thing: a picture, an error of this library, or anything; of what has no picture only the printed form is
             shown, with the reason.
-        explain: gives the words that are folded up below, such as `cute_py.explain`.
+        explain: gives the text that is folded up below, such as `cute_py.explain`.
     """
     if isinstance(thing, Picture):
         return _framed(_figure(thing))
@@ -115,7 +115,7 @@ def cut(table: Table, limit: int) -> Table:
 
 
 def _kept(names: Sequence[str], limit: int) -> list[int | None]:
-    """Positions that stay, None for a gap; gaps that were there do not stand beside a new one."""
+    """Positions that stay, None for a gap; a new gap next to an old one is merged with it."""
     kept: list[int | None] = []
     for i in shown(len(names), limit):
         position = None if i is None or names[i] == GAP else i
@@ -151,11 +151,11 @@ def _pre(text: str) -> str:
 def _explained(thing: Any, explain: Callable[[Any], str]) -> str:
     """The explanation of an object, folded up; nothing where there is none."""
     try:
-        words = explain(thing)
+        text = explain(thing)
     except CuteError:
         return ""
-    own = getattr(words, "_repr_html_", None)
-    inner = own() if own is not None and len(words) <= CHARACTERS else _pre(words)
+    own = getattr(text, "_repr_html_", None)
+    inner = own() if own is not None and len(text) <= CHARACTERS else _pre(text)
     return f"<details><summary>explain</summary>{inner}</details>"
 
 

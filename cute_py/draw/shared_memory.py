@@ -4,9 +4,8 @@ Shared memory has 32 banks of 4 bytes, a line of 128 bytes; its 16-byte units ar
 8 rows of 16 bytes takes one pass where the rows lie in 8 different groups of 4 banks; in the picture of a swizzle cells
 of one colour lie in the same group.
 
-Each unit of a tile says the whole path of its first element: tensor coordinate -> TMA coordinate -> global byte ->
-instruction -> shared byte -> bank. What the rows are, and where they go, is asked of `Trace`, which reads the
-descriptor.
+The title of each unit of a tile is the path of its first element: tensor coordinate -> TMA coordinate -> global byte
+-> instruction -> shared byte -> bank. `Trace`, which reads the descriptor, gives the rows and where they go.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from cute_py.draw.table import (
     shown,
     tone_legend,
 )
-from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.errors import InvalidTypeError, InvalidValueError, counted, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.coprofile import coprofile
 from cute_py.layout.layout import Layout
@@ -66,13 +65,13 @@ def draw_swizzle(swizzle: Any, layout: Any = None, bits: int = 16, *, on: On = "
         on: what the swizzle acts on: 'bytes' as the TMA engine does, or 'elements' as `Sw o 0 o layout` does.
     Raises:
         InvalidTypeError: no swizzle, or a layout whose offsets are coordinates.
-        InvalidValueError: a width that is none, or another word for `on`.
+        InvalidValueError: an impossible width, or another value of `on`.
 
     >>> picture = draw_swizzle(Swizzle(3, 4, 3))
     >>> [line for line in picture.text.splitlines() if line.startswith("1 |")][1]
     '1 |   9 b4    8 b0  11 b12   10 b8  13 b20  12 b16  15 b28  14 b24'
     >>> picture.notes[0]
-    '16-byte reads of 8 rows of column 0 take 8 pass(es) before, 1 after'
+    '16-byte reads of 8 rows of column 0 take 8 passes before, 1 after'
     """
     if isinstance(swizzle, ComposedLayout):
         if layout is not None:
@@ -126,10 +125,10 @@ def _mover(swizzle: Swizzle, bits: int, on: str) -> Callable[[int], int]:
 
 
 def _swizzled(title: str, layout: Layout, bits: int, move: Callable[[int], int]) -> Table:
-    def cell(i: int, j: int, way: str, value: Any) -> Cell:
+    def cell(i: int, j: int, path: str, value: Any) -> Cell:
         offset = move(int(value))
         bank = bank_of(offset, bits)
-        text = f"{equals(way, str(int(value)))} -> offset {offset}: {byte_text(offset, bits)}, bank {bank}"
+        text = f"{equals(path, str(int(value)))} -> offset {offset}: {byte_text(offset, bits)}, bank {bank}"
         return Cell(f"{offset}\nb{bank}", text, bank * TONES // BANKS)
 
     return table_of(title, plane_of(layout), cell, tables=2, legends=(BANK_LEGEND,))
@@ -148,7 +147,7 @@ def _passes(layout: Layout, bits: int, move: Callable[[int], int]) -> tuple[str,
         before, after = (_conflicts(offsets, bits, f) for f in (lambda offset: offset, move))
         if before > 1 or after > 1 or mode == 0:
             what = "rows of column 0" if mode == 0 else "columns of row 0"
-            out.append(f"16-byte reads of 8 {what} take {before} pass(es) before, {after} after")
+            out.append(f"16-byte reads of 8 {what} take {counted(before, 'pass')} before, {after} after")
     return tuple(out)
 
 
@@ -263,7 +262,8 @@ def _notes(atom: TmaAtom, trace: Trace) -> tuple[str, ...]:
     names = [leaf_text(d) for d in leaves(atom.g_stride)]
     notes = [
         f"rows of {shape.row_bytes} bytes, {shape.pitch} bytes apart; swizzle {atom.swizzle_row.name}; "
-        f"{len(trace.coords)} instruction(s), {atom.transaction_bytes} bytes; aligned to {atom.alignment} bytes",
+        f"{counted(len(trace.coords), 'instruction')}, {atom.transaction_bytes} bytes; "
+        f"aligned to {atom.alignment} bytes",
         f"cells: TMA coordinate (innermost first) of the unit's first element; tensor modes step by {', '.join(names)}",
     ]
     if atom.op.row.mode in ("gather4", "scatter4"):

@@ -1,7 +1,7 @@
 """What a picture is made of: tables of cells with labels, brackets and notes, before they are SVG or text.
 
     Picture = tables side by side        Table = cells, labels of rows and columns, brackets over nested modes
-    Cell = text, the whole story as its title, a tone (colour), the part of it that is inside (the rest is hatched)
+    Cell = text, the full path as its title, a tone (colour), the part of it that is inside (the rest is hatched)
 
 A long axis is cut in its middle: `shown(200, 64)` keeps the first and the last indices, None stands for the gap.
 """
@@ -178,7 +178,7 @@ def shown_around(count: int, limit: int, wanted: Sequence[int], edge: int = TAIL
 def cut_note(
     rows: int, columns: int, down: Sequence[Any], across: Sequence[Any], what: str = "cells"
 ) -> tuple[str, ...]:
-    """What is said about a table of which not everything is drawn (`down` or `across` has a gap); nothing if all is.
+    """The note of a table of which not everything is drawn (`down` or `across` has a gap); nothing if all is.
 
     >>> cut_note(4, 100, shown(4, 8), shown(100, 8))
     ('summarised: 4 x 100 cells, of which 4 x 7 are drawn',)

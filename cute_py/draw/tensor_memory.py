@@ -82,7 +82,7 @@ def _left_out(lanes: list[int | None], columns: list[int | None], count: int) ->
 
 
 def _plain_text(sources: Any, base: int, columns: list[int | None], longest: int, notes: tuple[str, ...]) -> str:
-    """The same columns as text, some side by side, slabs that hold the same told once."""
+    """The same columns as text, some side by side, slabs with the same contents once."""
     most = max((WIDTH - len("  0-127 | ")) // (longest + 2), 1)
     kept = [column for column in columns if column is not None]
     # A part begins where columns are left out, and where a line is full.
@@ -109,5 +109,5 @@ def _cell(here: Any, lane: int, column: int) -> Cell:
     if text == ".":
         return Cell(text, f"warp {lane // SLAB}, lane {lane}, column {column}: not written")
     first = int(here[here != NOT_A_SOURCE][0])
-    way = f"shared bytes {text} (bank {first // 4 % 32} of a buffer that is aligned to 128 bytes)"
-    return Cell(text, f"{way} -> warp {lane // SLAB}, lane {lane}, column {column}", first // 16 % TONES)
+    path = f"shared bytes {text} (bank {first // 4 % 32} of a buffer that is aligned to 128 bytes)"
+    return Cell(text, f"{path} -> warp {lane // SLAB}, lane {lane}, column {column}", first // 16 % TONES)

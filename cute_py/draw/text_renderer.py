@@ -1,7 +1,7 @@
-"""The text twin of a picture: the same cells, labels and brackets in columns of characters.
+"""The text of a picture: the same cells, labels and brackets in columns of characters.
 
 A cell of which some part is outside the tensor has a `/` behind its text. A table wider than a terminal is broken into
-parts one below the other; colours are not told, as there are none.
+parts one below the other; there are no colours.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any
 
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import PICTURE_CELLS, Cell, Legend, grid, shown
-from cute_py.errors import InvalidTypeError
+from cute_py.errors import InvalidTypeError, counted
 from cute_py.tma.simulate.pipeline import CONSUMING, EMPTY, FULL, LOADING, STORING, Timeline
 
 STATES: dict[str, tuple[str, int | None]] = {
@@ -21,7 +21,7 @@ STATES: dict[str, tuple[str, int | None]] = {
 """Letter -> (what it means, tone)."""
 MOST_STAGES, MOST_TICKS = 32, 256
 TICKS = 48
-"""Ticks that stand side by side; later ones are below them."""
+"""Ticks side by side; later ones are below them."""
 
 
 def draw_pipeline(timeline: Any) -> Picture:
@@ -32,8 +32,8 @@ def draw_pipeline(timeline: Any) -> Picture:
     Raises:
         InvalidTypeError: something else.
 
-    The title of a cell tells the phase of the two barriers of its stage that the iteration waits for: it is the
-    iteration divided by the number of stages, and the parity its last bit, for the producer inverted.
+    The title of a cell has the barrier, phase and parity that the iteration waits for. The phase is the iteration
+    divided by the number of stages; the parity is its last bit, inverted for the producer.
     """
     if not isinstance(timeline, Timeline):
         raise InvalidTypeError(f"draw_pipeline takes what Ring.simulate returns, got {type(timeline).__name__}")
@@ -66,8 +66,7 @@ def draw_pipeline(timeline: Any) -> Picture:
         )
         for number, part in enumerate(parts)
     )
-    size = f"{timeline.depth} stage" if timeline.depth == 1 else f"{timeline.depth} stages"
-    title = f"ring of {size}, {timeline.ticks} ticks: {timeline.outcome}"
+    title = f"ring of {counted(timeline.depth, 'stage')}, {counted(timeline.ticks, 'tick')}: {timeline.outcome}"
     lines = title.splitlines()
     return Picture(lines[0], tables, tuple(lines[1:]))
 

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
+from cute_py.errors import counted
 from cute_py.tma.atom.op import SWIZZLE_MODES
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType, TensorMapSwizzle
 
@@ -41,7 +42,7 @@ PACKAGES: Final = (
 )
 """Where public names are looked for, in this order."""
 KNOWN: Final = {
-    "__version__": "The version of this library, as a release has it; docs/changes tells what each brought."
+    "__version__": "The version of this library, as a release has it; docs/changes lists what each brought."
 }
 """Text of names that have none in the source."""
 
@@ -137,7 +138,7 @@ def public_objects() -> Iterator[tuple[str, Any]]:
 
 @functools.cache
 def public_names() -> dict[int, str]:
-    """Identity of an object -> `cute_py.` and the name under which it is found; objects of modules live for ever."""
+    """Identity of an object -> `cute_py.` and the name under which it is found; objects of modules are never freed."""
     found: dict[int, str] = {}
     for name, value in public_objects():
         if not isinstance(value, (int, str)) or is_ours(type(value)):
@@ -170,13 +171,13 @@ def function_text(function: Any) -> str:
 
 
 def class_text(kind: type) -> str:
-    """Signature or members, where it is found, what its docstring says, and what an instance can be asked."""
+    """Signature or members, where it is found, what its docstring says, and the members of an instance."""
     if issubclass(kind, enum.Enum):
         members = [(member.name, str(member.value)) for member in kind]
         return _paragraphs(kind.__name__, _place(kind), inspect.getdoc(kind) or "", listed("Members", members))
     held = [(f.name, f.type if isinstance(f.type, str) else str(f.type)) for f in _fields(kind)]
     asked = [(name, first_sentence(value)) for name, value in _public_members(kind)]
-    return _paragraphs(function_text(kind), listed("Fields", held), listed("To be asked", asked))
+    return _paragraphs(function_text(kind), listed("Fields", held), listed("Members", asked))
 
 
 def module_text(module: Any) -> str:
@@ -273,12 +274,13 @@ def row_of(member: enum.Enum) -> Any:
 
 
 def picture_text(picture: Any) -> str:
-    """A picture: its title, how much is drawn, what the colours say, then its text twin."""
+    """A picture: its title, how much is drawn, what the colours mean, then its text."""
     legends = [legend for table in picture.tables for legend in table.used_legends]
     said = [
         f"  {e.text}{': ' if e.text and e.swatches else ''}{', '.join(name for _, name in e.swatches)}" for e in legends
     ]
-    count = f"A picture of {len(picture.tables)} table(s), {picture.count} cells; in a notebook it shows itself."
+    size = f"{counted(len(picture.tables), 'table')}, {counted(picture.count, 'cell')}"
+    count = f"A picture of {size}; a notebook shows it."
     drawn = ["In the SVG", *dict.fromkeys(said)] if said else []
     return _paragraphs(picture.title, count, "\n".join(drawn), picture.text)
 
@@ -339,7 +341,7 @@ def constant_text(name: str | None, value: Any) -> str:
         if _is_rows(value):
             kind = type(value[0])
             parts.append(f"Each is a {kind.__name__}: {inspect.getdoc(kind) or ''}".rstrip(": "))
-            head = f"{len(value)} rows; explain of one of them tells all of it"
+            head = f"{len(value)} rows; explain one of them to see all of it"
         parts.append("\n".join([head, *(f"  {_row_name(row)}" for row in value[:MOST]), *_rest(len(value))]))
     elif not isinstance(value, (int, str)):
         parts.append("\n".join(["Any of", *(f"  {one_line(kind.__name__)}" for kind in value.__args__)]))
@@ -351,7 +353,7 @@ def _rest(count: int) -> list[str]:
 
 
 def _row_name(row: Any) -> str:
-    """What tells a row from the others, and the start of the rest."""
+    """The fields of a row that identify it, and the start of the rest."""
     if not is_dataclass(row) or not is_ours(type(row)):
         return shortened(one_line(row))
     held = [(f.name, getattr(row, f.name)) for f in fields(row) if f.name != "source"]

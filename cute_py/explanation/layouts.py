@@ -1,8 +1,8 @@
 """The text for layouts, tensors, basis elements, swizzles and tensor maps.
 
-Of a layout it says what each stride means and why it has the value that it has, and which logical coordinate gives
-which element; of a tensor, what its iterator is too: `explain(tensor)` of a coordinate tensor answers what its printed
-form leaves open. Of more than `MOST_MODES` modes the first ones are explained and the others counted.
+A layout's text explains each stride and its value, with sample coordinates and their elements; a tensor's also its
+iterator: `explain(tensor)` of a coordinate tensor answers what its printed form leaves open. Of more than `MOST_MODES`
+modes the first ones are explained and the others counted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cute_py.arith_tuple.arith_tuple import ArithTuple
 from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator
 from cute_py.arith_tuple.ratio import Ratio
 from cute_py.arith_tuple.scaled_basis import ScaledBasis
-from cute_py.errors import CuteError, shortened
+from cute_py.errors import CuteError, counted, shortened
 from cute_py.layout.analysis import footprint, is_injective
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import rank, size
@@ -118,7 +118,7 @@ def _reason(mode: _Mode, flat: list[_Mode]) -> str:
     finer = [m for m in same_axis if 0 < abs(m.step) < abs(mode.step)]
     width = abs(int(mode.step))
     if not finer:
-        return "" if width == 1 else f"only every one in {width} is reached, none of those between"
+        return "" if width == 1 else f"only one in {width} is reached"
     covered = 1 + sum((int(m.size) - 1) * abs(int(m.step)) for m in finer)
     names = " and ".join([f"mode {_dotted(m.path)} ({_plain(m.size)} x {m.stride})" for m in finer])
     there = f"{names} {'covers' if len(finer) == 1 else 'cover'} {covered} there, so"
@@ -142,7 +142,7 @@ def _mode_lines(layout: Layout, scalar: str) -> list[str]:
         if reason:
             lines.append(" " * len(name) + reason)
     if len(flat) > len(explained):
-        lines.append(f"  ... and {len(flat) - len(explained)} modes more")
+        lines.append(f"  ... and {counted(len(flat) - len(explained), 'more mode')}")
     return lines
 
 
@@ -204,11 +204,12 @@ def _about(
         element: coordinate -> what it gives, which the text calls `kind`; scalar: to what an integer step is added.
     """
     lines = [*head, "", f"The strides {str(layout).split(':', 1)[1]}", *_mode_lines(layout, scalar)]
-    lines += ["", "As a whole", *facts] if facts else []
+    lines += ["", "In all", *facts] if facts else []
     return [*lines, "", f"Logical coordinate -> {kind}", *_sample_lines(layout, element)]
 
 
-_INTEGERS = "A tensor of implicit integers. Nothing is stored: an element is computed from where it is."
+_COMPUTED = "Nothing is stored: an element is computed from its coordinate."
+_INTEGERS = f"A tensor of implicit integers. {_COMPUTED}"
 
 
 def coordinates(tensor: Any) -> str:
@@ -217,13 +218,12 @@ def coordinates(tensor: Any) -> str:
     numbers = _coordinate_leaves(start)
     out = [str(tensor), ""]
     if isinstance(start, ArithTuple):
-        modes = f"{len(numbers)} mode" if len(numbers) == 1 else f"{len(numbers)} modes"
-        out.append(f"A tensor of coordinates of {modes}. Nothing is stored: an element is computed from where it is.")
-        out.append("To a TMA instruction such an element says where the box lies; its mode 0 is the contiguous one.")
+        out.append(f"A tensor of coordinates of {counted(len(numbers), 'mode')}. {_COMPUTED}")
+        out.append("A TMA instruction takes an element as the position of its box; mode 0 is the contiguous one.")
     else:
         out.append(_INTEGERS)
     out += ["", f"The iterator {tensor.engine}"]
-    out.append(f"  stands at {_plain(start)}; an element is this plus the value of the layout at its coordinate.")
+    out.append(f"  starts at {_plain(start)}; an element is this plus the value of the layout at its coordinate.")
     if not all(_is(number, 0) for _, number in numbers):
         out.append("  It is not the origin: the tensor begins there, as a slice or a tile of a larger one does.")
     out.append("  Numbers with an underscore are known at compile time, the others at run time.")
@@ -273,13 +273,13 @@ def facts_of_layout(layout: Layout) -> list[str]:
         return []  # Symbols and run-time values that numpy can't count.
     count = int(size(layout))
     gaps = where.highest - where.lowest + 1 - where.distinct
-    return [
-        f"  {count} elements, {int(rank(layout))} mode(s), offsets {where.lowest} to {where.highest}",
-        "  every element has an offset of its own"
-        if one_to_one
-        else f"  {count} elements share {where.distinct} offsets",
-        f"  {gaps} offsets between them are not used" if gaps else "  no offset between them is left out",
-    ]
+    modes = counted(int(rank(layout)), "mode")
+    reached = "every element has an offset of its own"
+    if not one_to_one:
+        reached = f"{counted(count, 'element')} share {counted(where.distinct, 'offset')}"
+    unused = f"{counted(gaps, 'offset')} between them {'are' if gaps > 1 else 'is'} not used" if gaps else "no gaps"
+    head = f"{counted(count, 'element')}, {modes}, offsets {where.lowest} to {where.highest}"
+    return [f"  {line}" for line in (head, reached, unused)]
 
 
 def basis_text(element: ScaledBasis) -> str:
@@ -298,7 +298,7 @@ def basis_text(element: ScaledBasis) -> str:
             str(element),
             "",
             f"A basis element: {element.value} in {where} of a coordinate, 0 in every other mode.",
-            f"Before the first @ stands how far ({known}), after it where, modes counted from 0.",
+            f"Before the first @ is the distance ({known}), after it the mode, counted from 0.",
             *nested,
             "",
             "As a stride",
@@ -348,7 +348,7 @@ def composed_text(layout: ComposedLayout) -> str:
             f"  of elements of {offset.bits} bits from an address that is not known yet,",
             f"  and {layout.outer} permutes the bits of the byte address.",
             f"  Counted in elements it is {elements}; offsets() and pictures show that function.",
-            f"  A call applies {layout.outer} to element offsets as it stands, as in C++.",
+            f"  A call applies {layout.outer} to element offsets unchanged, as in C++.",
         ]
     else:
         out.append(f"  {offset} is added, and {layout.outer} is applied to the sum, in elements.")

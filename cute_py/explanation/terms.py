@@ -1,4 +1,4 @@
-"""Terms that have no object of their own: the words of TMA, and the errors that the CUDA driver returns."""
+"""Terms without an object of their own: the vocabulary of TMA, and the errors that the CUDA driver returns."""
 
 from __future__ import annotations
 
