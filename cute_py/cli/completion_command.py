@@ -6,9 +6,9 @@ import argparse
 import importlib
 import json
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
-from cute_py.cli.arguments import json_option
+from cute_py.cli.arguments import Commands, json_option
 from cute_py.cli.tma_command import VIEWS
 from cute_py.errors import MissingPackageError
 
@@ -35,7 +35,7 @@ INSTALL: Final = {
 """Shell -> where its script belongs."""
 
 
-def register(commands: Any) -> None:
+def register(commands: Commands) -> None:
     """Add the command's arguments."""
     p = commands.add_parser(
         "completion",

@@ -5,24 +5,19 @@ from __future__ import annotations
 import argparse
 import json
 from textwrap import indent
-from typing import TYPE_CHECKING, Any
 
 import cute_py as cute
-from cute_py.cli.arguments import file_of, json_option
+from cute_py.cli.arguments import Commands, file_of, json_option
 from cute_py.cli.copy_command import SWIZZLES, findings, make_copy, parse_tile
-from cute_py.cli.files import read_array
+from cute_py.cli.files import Array, read_array
 from cute_py.cli.terminal import print_report, progress_bar
 from cute_py.copies.copy import copy, execute
 from cute_py.errors import counted
 from cute_py.tensor.printing import format_tensor
 from cute_py.tma.descriptor.describe import describe
 
-if TYPE_CHECKING:
-    import numpy
-    from numpy.typing import NDArray
 
-
-def register(commands: Any) -> None:
+def register(commands: Commands) -> None:
     """Add the command's arguments."""
     p = commands.add_parser(
         "demo",
@@ -37,7 +32,7 @@ def register(commands: Any) -> None:
     json_option(p, run, "the copy's report as JSON")
 
 
-def default_tile(array: Any) -> tuple[int, ...]:
+def default_tile(array: Array) -> tuple[int, ...]:
     """128 bytes of the contiguous dimension, 64 of the one before, 1 of the others."""
     inner = max(1, 128 // array.dtype.itemsize)
     tile = (1,) * max(0, array.ndim - 2) + (64, inner)[-min(2, array.ndim) :]
@@ -49,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     import numpy as np
 
     if options.input is None:
-        array: NDArray[numpy.generic] = np.random.default_rng(0).standard_normal((192, 256)).astype(np.float16)
+        array: Array = np.random.default_rng(0).standard_normal((192, 256)).astype(np.float16)
         name = "a float16 array of 192 x 256 random numbers"
     else:
         with file_of(options.input) as path:

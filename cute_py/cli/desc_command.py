@@ -10,6 +10,7 @@ from typing import Any
 
 from cute_py.cli.arguments import (
     MAX_TEXT,
+    Commands,
     driver_version,
     file_of,
     integer,
@@ -40,7 +41,7 @@ MAP_HELP = (
 )
 
 
-def register(commands: Any) -> None:
+def register(commands: Commands) -> None:
     """Add the command's arguments."""
     p = commands.add_parser("desc", help="encode, decode, compare and check tensor maps (CUtensorMap)")
     actions = p.add_subparsers(dest="action", metavar="ACTION", required=True)

@@ -14,19 +14,21 @@ import json
 import platform
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import cute_py as cute
-from cute_py.cli.arguments import driver_version, json_option
+from cute_py.cli.arguments import Commands, driver_version, json_option
 from cute_py.cli.terminal import ERROR, HINT, painted, print_report, spinner, wants_colour
 from cute_py.errors import CuteError
-from cute_py.gpu.device import MIN_DRIVER
+from cute_py.gpu.device import MIN_DRIVER, Device
 from cute_py.tma.descriptor.encode import QUIRKS
 from cute_py.tma.descriptor.formats import CUDA_H, MEASURED
 
+Probe: TypeAlias = "Callable[[Device | None, str], tuple[bool, str]]"
+"""(GPU or None, why there is none) -> (does it work here?, how that is known)."""
 MEASURED_DRIVER: Final = 13000
 """The version of the driver that was measured: 580.159.04."""
 MEASURED_CAPABILITY: Final = (9, 0)
@@ -250,7 +252,7 @@ def version_of(package: str) -> str | None:
         return None
 
 
-def _device() -> tuple[Any, str]:
+def _device() -> tuple[Device | None, str]:
     """The GPU, or None and why there is none."""
     try:
         from cute_py.gpu.device import open_device
@@ -337,11 +339,11 @@ def _compiled() -> tuple[bool, str]:
     return True, f"{compiler_version()}: an empty kernel is {len(cubin)} bytes for sm_90a"
 
 
-def _gpu(device: Any, absent: str) -> tuple[bool, str]:
+def _gpu(device: Device | None, absent: str) -> tuple[bool, str]:
     return (False, absent) if device is None else _copied("cuda")
 
 
-HERE: Final[tuple[tuple[str, str, Callable[[], Any]], ...]] = (
+HERE: Final[tuple[tuple[str, str, Callable[[], str | dict[str, str | None] | None]], ...]] = (
     ("cute_py", "cute_py", lambda: cute.__version__),
     ("python", "python", platform.python_version),
     ("platform", "platform", platform.platform),
@@ -350,7 +352,7 @@ HERE: Final[tuple[tuple[str, str, Callable[[], Any]], ...]] = (
     ("kernel_module", "NVIDIA kernel module", kernel_module),
 )
 """(key of a fact, its name in the report, how it is found), in order."""
-OF_DEVICE: Final[tuple[tuple[str, str, Callable[[Any], Any]], ...]] = (
+OF_DEVICE: Final[tuple[tuple[str, str, Callable[[Device], int | str | Sequence[int]]], ...]] = (
     ("driver_version", "driver's CUDA version", lambda device: device.driver_version),
     ("gpu", "GPU", lambda device: device.name),
     ("compute_capability", "compute capability", lambda device: list(device.capability)),
@@ -360,7 +362,7 @@ OF_DEVICE: Final[tuple[tuple[str, str, Callable[[Any], Any]], ...]] = (
     ("l2", "L2 cache, bytes", lambda device: device.l2_bytes),
 )
 """The same of a GPU."""
-ABILITIES: Final[tuple[tuple[str, Callable[[Any, str], tuple[bool, str]]], ...]] = (
+ABILITIES: Final[tuple[tuple[str, Probe], ...]] = (
     ("emulator", lambda *_: _copied("emulator")),
     ("maps", lambda *_: _mapped()),
     ("safetensors files", lambda *_: _needs("safetensors", "read and written", "cli")),
@@ -375,7 +377,7 @@ ABILITIES: Final[tuple[tuple[str, Callable[[Any, str], tuple[bool, str]]], ...]]
 """(something that this library can do, (GPU or None, why there is none) -> (does it here?, how that is known))."""
 
 
-def _tried(probe: Callable[[Any, str], tuple[bool, str]], device: Any, absent: str) -> tuple[bool, str]:
+def _tried(probe: Probe, device: Device | None, absent: str) -> tuple[bool, str]:
     """Do it; a refusal of this library is the reason why it does not work."""
     try:
         return probe(device, absent)
@@ -405,7 +407,7 @@ def findings(driver: int | None = None) -> dict[str, Any]:
     return data
 
 
-def _issues_of(driver: int, device: Any) -> list[dict[str, Any]]:
+def _issues_of(driver: int, device: Device | None) -> list[dict[str, str | bool]]:
     capability = None if device is None else device.capability
     known = driver == MEASURED_DRIVER and capability in (None, MEASURED_CAPABILITY)
     return [
@@ -417,7 +419,7 @@ def _issues_of(driver: int, device: Any) -> list[dict[str, Any]]:
     ]
 
 
-def register(commands: Any) -> None:
+def register(commands: Commands) -> None:
     """Add the command's arguments."""
     p = commands.add_parser(
         "doctor",
@@ -429,7 +431,7 @@ def register(commands: Any) -> None:
     json_option(p, run)
 
 
-def shown(key: str, value: Any) -> str:
+def shown(key: str, value: int | str | Sequence[int] | None) -> str:
     """A finding as text.
 
     >>> shown("driver_version", 13000), shown("compute_capability", [9, 0]), shown("ptxas", None)
@@ -437,7 +439,7 @@ def shown(key: str, value: Any) -> str:
     """
     if value is None:
         return "not found"
-    if key == "driver_version":
+    if isinstance(value, int) and key == "driver_version":
         return f"{value // 1000}.{value % 1000 // 10}"
     return ".".join(map(str, value)) if isinstance(value, list) else str(value)
 

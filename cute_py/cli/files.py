@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, TypeAlias
 
 from cute_py.draw.picture import unwritable_reason, write_whole
 from cute_py.dtypes import as_dtype
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
 
+Array: TypeAlias = "NDArray[numpy.generic]"
 SUFFIXES = (".npy", ".npz", ".safetensors")
 NPY_MAGIC = b"\x93NUMPY"
 MAX_SAFETENSORS_HEADER = 100_000_000
@@ -47,7 +48,7 @@ _SAFETENSORS_TYPES = {
 """Name of a type in a .safetensors file -> ours."""
 
 
-def read_array(path: str, key: str | None = None, dtype: str | None = None) -> NDArray[numpy.generic]:
+def read_array(path: str, key: str | None = None, dtype: str | None = None) -> Array:
     """The array in a file.
 
     Args:
@@ -85,7 +86,7 @@ def _reading(path: str, what: str) -> Iterator[None]:
         raise FileFormatError(f"{path}: {what}: {truncated(path) or _reason(error)}") from None
 
 
-def _numpy(path: str, key: str | None) -> NDArray[numpy.generic]:
+def _numpy(path: str, key: str | None) -> Array:
     import numpy as np
 
     with ExitStack() as stack:  # numpy leaves a damaged archive open
@@ -233,7 +234,7 @@ def _package(module: str, doing: str) -> ModuleType:
         ) from None
 
 
-def _safetensors(path: str, key: str | None) -> NDArray[numpy.generic]:
+def _safetensors(path: str, key: str | None) -> Array:
     import numpy as np
 
     safetensors = _package("safetensors", "reading")
@@ -242,7 +243,7 @@ def _safetensors(path: str, key: str | None) -> NDArray[numpy.generic]:
             name = _pick(path, list(file.keys()), key)
             kind = str(file.get_slice(name).get_dtype())
             try:
-                array: NDArray[numpy.generic] = file.get_tensor(name)
+                array: Array = file.get_tensor(name)
                 return array
             except (AttributeError, KeyError, TypeError):  # a type that numpy itself has not
                 entry = None
@@ -304,7 +305,7 @@ def _check_header(path: str, shape: tuple[int, ...], dtype: numpy.dtype[numpy.ge
         raise FileFormatError(f"{path}: {len(shape)} dimensions; a TMA tensor has 1 to 5")
 
 
-def _checked(path: str, array: NDArray[numpy.generic], dtype: str | None) -> NDArray[numpy.generic]:
+def _checked(path: str, array: Array, dtype: str | None) -> Array:
     _check_header(path, array.shape, array.dtype)
     width = array.dtype.itemsize
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
@@ -329,7 +330,7 @@ def _checked(path: str, array: NDArray[numpy.generic], dtype: str | None) -> NDA
     return array
 
 
-def write_array(path: str, array: NDArray[numpy.generic], key: str = "tensor") -> str:
+def write_array(path: str, array: Array, key: str = "tensor") -> str:
     """Write an array; the file appears whole or not at all. Returns a warning, or an empty text.
 
     A .npy or .npz has no bfloat16 or 8-bit float: their bits are written as unsigned integers.
@@ -370,7 +371,7 @@ def check_output(path: str, suffixes: tuple[str, ...] = ()) -> str:
     return suffix
 
 
-def _serialized(array: NDArray[numpy.generic], key: str) -> bytes:
+def _serialized(array: Array, key: str) -> bytes:
     import numpy as np
 
     save = _package("safetensors.numpy", "writing").save

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from cute_py.diagnostics import Diagnostic, diagnostics_of
 from cute_py.errors import CuteError, DeviceError, integer_text
@@ -125,13 +125,16 @@ class Worker:
     def __init__(self, answer: str, seconds: float) -> None:
         pipe, null = subprocess.PIPE, subprocess.DEVNULL
         command = [sys.executable, "-P", "-c", _START]  # -P: nothing is imported from the current folder
-        self._process: Any = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=null)
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=null)
+        if self._process.stdin is None or self._process.stdout is None:  # never: both are pipes
+            raise DeviceError("a worker process has no pipes")
+        self._in, self._out = self._process.stdin, self._process.stdout
         self._seconds = seconds
         self._ready = False
         self.ended = False
         self._send({"path": [p for p in sys.path if isinstance(p, str)], "answer": answer, "seconds": seconds})
 
-    def ask(self, query: Mapping[str, str]) -> tuple[int, Any]:
+    def ask(self, query: Mapping[str, str]) -> tuple[int, Json]:
         """HTTP status and JSON data of the answer.
 
         Raises:
@@ -144,17 +147,17 @@ class Worker:
         status, data = json.loads(self._line(self._seconds))
         return status, data
 
-    def _send(self, data: Any) -> None:
+    def _send(self, data: Mapping[str, object]) -> None:
         with contextlib.suppress(OSError):  # it has ended: the next line that is read says so
-            self._process.stdin.write(json.dumps(data).encode() + b"\n")
-            self._process.stdin.flush()
+            self._in.write(json.dumps(data).encode() + b"\n")
+            self._in.flush()
 
     def _line(self, seconds: float) -> bytes:
         """The next line, if it comes in time. One that comes just before the clock ends the worker is an answer too."""
         clock = threading.Timer(seconds, self.end)
         clock.daemon = True
         clock.start()
-        line: bytes = self._process.stdout.readline()
+        line = self._out.readline()
         clock.cancel()
         if line.endswith(b"\n"):
             return line
@@ -172,7 +175,7 @@ class Worker:
         """End the process, and let its pipes go."""
         self.end()
         self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
+        for stream in (self._in, self._out):
             with contextlib.suppress(OSError):
                 stream.close()
 
@@ -200,7 +203,7 @@ class Workers:
         self._all.add(worker)
         return worker
 
-    def ask(self, query: Mapping[str, str]) -> tuple[int, Any]:
+    def ask(self, query: Mapping[str, str]) -> tuple[int, Json]:
         """HTTP status and JSON data of the answer, from a worker that is free.
 
         Raises:

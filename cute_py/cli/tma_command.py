@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from typing import Any
 
 import cute_py as cute
-from cute_py.cli.arguments import integer, json_option, only_one, text_of
+from cute_py.cli.arguments import Commands, integer, json_option, only_one, text_of
 from cute_py.cli.terminal import print_report
 from cute_py.errors import CuteError, GBasisError, InvalidTypeError, InvalidValueError, counted
 from cute_py.tensor.pointers import Pointer
@@ -37,7 +36,7 @@ REPORTS = ("explain", "box", "partition", "check")
 """Views that are reports, not the text of a program."""
 
 
-def register(commands: Any) -> None:
+def register(commands: Commands) -> None:
     """Add the command's arguments."""
     p = commands.add_parser(
         "tma",
@@ -119,7 +118,7 @@ def read_operands(options: argparse.Namespace) -> None:
     options.gmem, options.smem, options.tile = [*map(text_of, operands), None][:3]
 
 
-def _gmem(options: argparse.Namespace) -> Any:
+def _gmem(options: argparse.Namespace) -> cute.Tensor:
     """The global tensor: a layout at --address, or a tensor that CuTe printed with its pointer."""
     given = cute.parse(options.gmem)
     address = options.address

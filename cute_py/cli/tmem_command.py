@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
 
-from cute_py.cli.arguments import integer, json_option, text_of
+from cute_py.cli.arguments import Commands, integer, json_option, text_of
 from cute_py.cli.terminal import print_report
 from cute_py.errors import InvalidValueError
 from cute_py.tmem.cp_forms import FORMS
@@ -16,7 +15,7 @@ from cute_py.tmem.matrix_descriptor import DescriptorKind, MatrixDescriptor
 VIEWS = ("all", "plan", "trace", "ptx", "cuda", "kernel", "picture")
 
 
-def register(commands: Any) -> None:
+def register(commands: Commands) -> None:
     """Add the command's arguments."""
     p = commands.add_parser(
         "tmem",

@@ -6,7 +6,9 @@ a letter, which the list below the picture explains. Positions and meanings are 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from os import PathLike
+from typing import TypeAlias
 
 from cute_py.draw.picture import Picture
 from cute_py.draw.render_svg import CHARACTER
@@ -17,6 +19,18 @@ from cute_py.tma.descriptor.formats import CODE_TO_FORMAT
 from cute_py.tma.descriptor.read import read_map
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 
+MapSource: TypeAlias = (
+    TensorMapTiled
+    | TensorMapIm2col
+    | TensorMapIm2colWide
+    | bytes
+    | bytearray
+    | memoryview
+    | str
+    | PathLike[str]
+    | Sequence[int]
+)
+"""A request, or whatever `read_map` takes."""
 WORD = 64
 SHOWN_WORDS = 10
 """Words 0 to 7 are read by the hardware, 8 and 9 are notes of the driver; the rest is 0."""
@@ -24,7 +38,7 @@ BIT_WIDTH = 16.0
 """Pixels of a drawn bit."""
 
 
-def draw_descriptor(what: Any) -> Picture:
+def draw_descriptor(what: MapSource) -> Picture:
     """The bit map of a tensor map.
 
     Args:

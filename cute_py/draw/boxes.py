@@ -8,14 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from cute_py.draw.element_path import OUTSIDE, checked_atom, logical_of, tuple_text
 from cute_py.draw.picture import Picture
 from cute_py.draw.render_svg import CHARACTER
 from cute_py.draw.table import TONES, Cell, Legend, cut_note, grid, hatch_legend, shown, tone_legend
 from cute_py.errors import counted
-from cute_py.layout.leaf import value_of
+from cute_py.layout.leaf import Tree, value_of
 from cute_py.layout.trees import leaves
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.tiles import Instructions, first_tile, tile_steps
@@ -78,7 +77,7 @@ def _tile_coordinate(work: Instructions, starts: Sequence[Start]) -> str:
     at = dict(pair for start in starts for pair in start.tile)
     numbers = iter(range(len(leaves(tile_steps(work)._shape))))
 
-    def tree(shape: Any) -> Any:
+    def tree(shape: Tree) -> Tree:
         return tuple(tree(part) for part in shape) if isinstance(shape, tuple) else at.get(next(numbers), 0)
 
     return str(tree(tile_steps(work)._shape)).replace(" ", "").replace(",)", ")")
@@ -97,7 +96,7 @@ def _sides(box: tuple[int, int], count: int) -> tuple[float, float]:
     return max(wide, NARROWEST), max(wide / ratio, SMALLEST)
 
 
-def draw_boxes(atom: Any) -> Picture:
+def draw_boxes(atom: TmaAtom) -> Picture:
     """The boxes of all tiles on the global tensor; what hangs over the tensor's end is hatched.
 
     Args:
@@ -189,7 +188,7 @@ def _cta_names(count: int) -> list[str]:
     return [f"CTA {', '.join(str(n) for n in range(tone, max(count, tone + 1), TONES))}" for tone in range(TONES)]
 
 
-def draw_multicast(atom: Any) -> Picture:
+def draw_multicast(atom: TmaAtom) -> Picture:
     """The slices of a tile by CTA: who issues what, and where it lands in the shared memory of every receiver.
 
     Args:

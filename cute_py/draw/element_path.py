@@ -6,17 +6,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy
 
 from cute_py.argument_checks import expect_integer
 from cute_py.arith_tuple.scaled_basis import ScaledBasis
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, UnknownFactError, given
-from cute_py.layout.leaf import value_of
+from cute_py.layout.leaf import Tree, value_of
 from cute_py.layout.trees import check_depth, leaves
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.tiles import Instructions, first_tile, last_coordinates, tile_steps
+from cute_py.tma.descriptor.request import TensorMap
 from cute_py.tma.simulate.trace import Step, Trace
 
 NAMED_ROWS = 4
@@ -40,7 +40,7 @@ RAGGED = {
 for stores; `emulator_rows.sixteen_byte_rule` has the rule."""
 
 
-def checked_atom(atom: Any, operation: str) -> TmaAtom:
+def checked_atom(atom: TmaAtom, operation: str) -> TmaAtom:
     """A tiled atom.
 
     Raises:
@@ -70,7 +70,7 @@ def logical_of(atom: TmaAtom) -> Callable[[tuple[int, ...]], tuple[int, ...]] | 
     return lambda coord: tuple(0 if mode is None else coord[mode] for mode, _ in places)
 
 
-def tile_trace(atom: TmaAtom, tile_coord: Any = 0) -> Trace:
+def tile_trace(atom: TmaAtom, tile_coord: Tree = 0) -> Trace:
     """The instructions of one tile, traced; gather4 and scatter4 with four neighbouring rows.
 
     Args:
@@ -95,7 +95,7 @@ def tile_trace(atom: TmaAtom, tile_coord: Any = 0) -> Trace:
     coords = work.coords + numpy.array(start, work.coords.dtype)
     form, logical = atom.op.row.mode, logical_of(atom)
     try:
-        tensor_map: Any = atom.descriptor
+        tensor_map: bytes | TensorMap = atom.descriptor
     except UnknownFactError:  # Packed types: what they do is documented, their bits are not.
         tensor_map = atom.request
     if form in ("gather4", "scatter4"):
@@ -104,7 +104,7 @@ def tile_trace(atom: TmaAtom, tile_coord: Any = 0) -> Trace:
     return Trace(tensor_map, coords, work.smem_offsets, logical=logical)
 
 
-def tile_start(work: Instructions, tile_coord: Any, rank: int) -> list[int]:
+def tile_start(work: Instructions, tile_coord: Tree, rank: int) -> list[int]:
     """Where a tile begins (an arithmetic tuple, a single scaled basis element or 0), in all TMA modes."""
     start = tile_steps(work)(tile_coord)
     if isinstance(start, ScaledBasis):

@@ -34,7 +34,8 @@ from cute_py.tma.descriptor.violations import violations
 from cute_py.tma.simulate.trace import Trace
 
 T = TypeVar("T")
-Problem = dict[str, Any]
+Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
+Problem = dict[str, Json]
 
 LONGEST_VALUE: Final = 132
 """Characters of a field other than a layout: 2**128 in binary, and its sign."""
@@ -49,7 +50,7 @@ def problem(
     field: str | None = None,
     mode: int | None = None,
     source: str | None = None,
-    facts: Any = None,
+    facts: list[Json] | None = None,
 ) -> Problem:
     """One thing that is wrong: the rule's name or the error's, its text, and the field or TMA mode at fault."""
     return {"rule": rule, "field": field, "message": message, "mode": mode, "source": source, "facts": facts}
@@ -64,7 +65,7 @@ def number(n: int) -> int | str:
     return int(n) if abs(n) <= 2**53 else str(int(n))
 
 
-def numbers(values: Iterable[int]) -> list[int | str]:
+def numbers(values: Iterable[int]) -> list[Json]:
     """Of each."""
     return [number(n) for n in values]
 
@@ -158,7 +159,8 @@ def _attempt(make: Callable[[], T], problems: list[Problem], rule: str | None = 
     try:
         return make()
     except CuteError as error:
-        facts = [[name, str(fact)] for name, fact in error.facts.items()] if isinstance(error, GBasisError) else None
+        listed: list[Json] = [[name, str(fact)] for name, fact in error.facts.items()]
+        facts = listed if isinstance(error, GBasisError) else None
         problems.append(problem(rule or type(error).__name__, error.headline, facts=facts))
         return None
 
@@ -313,7 +315,7 @@ def _work(work: Instructions, which: int, rank: int) -> dict[str, Any]:
     }
 
 
-def _samples(atom: TmaAtom, work: Instructions, which: int) -> list[Any] | None:
+def _samples(atom: TmaAtom, work: Instructions, which: int) -> list[list[Json]] | None:
     """[byte, TMA coordinate, inside, global address, instruction, bank] of a few bytes of the tile."""
     import numpy as np
 
@@ -325,7 +327,7 @@ def _samples(atom: TmaAtom, work: Instructions, which: int) -> list[Any] | None:
     trace = Trace(atom.descriptor, coords, work.smem_offsets)
     shape = trace.geometry
     end = int(trace.starts.max()) + (trace.rows - 1) * shape.pitch + shape.row_bytes
-    out: list[Any] = []
+    out: list[list[Json]] = []
     for byte in SAMPLE_BYTES:
         step = trace.backward(byte) if byte < end else None
         if step is not None:

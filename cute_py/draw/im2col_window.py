@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeAlias
 
 from cute_py.argument_checks import expect_integers
 from cute_py.draw.element_path import element_path, tuple_text
@@ -16,13 +16,14 @@ from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide
 from cute_py.tma.emulator.geometry import Geometry, geometry, image
 from cute_py.tma.simulate.trace import Step, Trace
 
+Im2col: TypeAlias = Im2colAtom | TensorMapIm2col | TensorMapIm2colWide
 VISITED = 5
 """Tone of a pixel that is loaded."""
 ENDS = 12
 """First, and last, pixels of a load that are drawn before others are."""
 
 
-def draw_im2col(what: Any, coords: Sequence[int] | None = None, offsets: Sequence[int] = ()) -> Picture:
+def draw_im2col(what: Im2col, coords: Sequence[int] | None = None, offsets: Sequence[int] = ()) -> Picture:
     """The plane of the image (width across, height down) with the pixels that one im2col load visits numbered.
 
     Args:
@@ -73,7 +74,7 @@ def draw_im2col(what: Any, coords: Sequence[int] | None = None, offsets: Sequenc
     )
 
 
-def im2col_trace(what: Any, coords: Sequence[int] | None, offsets: Sequence[int], operation: str) -> Trace:
+def im2col_trace(what: Im2col, coords: Sequence[int] | None, offsets: Sequence[int], operation: str) -> Trace:
     """One im2col load, traced.
 
     Raises:
@@ -156,7 +157,7 @@ def _plane_table(
 
 
 def _notes(
-    shape: Geometry, visits: list[Step], here: dict[tuple[int, int], Any], plane: tuple[int, ...]
+    shape: Geometry, visits: list[Step], here: dict[tuple[int, int], tuple[int, Step]], plane: tuple[int, ...]
 ) -> tuple[str, ...]:
     bounded = list(zip(shape.spatial, shape.lower, shape.upper, strict=False))
     first = tuple(low for _, low, _ in bounded)

@@ -15,13 +15,14 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html import escape
-from typing import Any, Final
+from typing import Final, TypeAlias
 
-from cute_py.draw.dispatch import draw
+from cute_py.draw.dispatch import Drawable, draw
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import Bracket, BracketRow, Cell, Table, shown
 from cute_py.errors import CuteError
 
+Shown: TypeAlias = Drawable | CuteError
 CELLS: Final = 1024
 """Cells of a picture that is shown without being asked for; an SVG of about 150 kilobytes."""
 CHARACTERS: Final = 4000
@@ -33,7 +34,7 @@ _SAID: Final = re.compile(r"^(summarised: .* of which )\d+ x \d+( are drawn)$")
 _PRE: Final = "margin:.3em 0;white-space:pre-wrap;overflow-wrap:anywhere;font-family:monospace"
 
 
-def html(thing: Any, explain: Callable[[Any], str] | None = None) -> str:
+def html(thing: Shown, explain: Callable[[Shown], str] | None = None) -> str:
     """The HTML of an object: an element of its own, without script.
 
     Args:
@@ -148,7 +149,7 @@ def _pre(text: str) -> str:
     return f'<pre style="{_PRE}">{escape(_shortened(text))}</pre>'
 
 
-def _explained(thing: Any, explain: Callable[[Any], str]) -> str:
+def _explained(thing: Shown, explain: Callable[[Shown], str]) -> str:
     """The explanation of an object, folded up; nothing where there is none."""
     try:
         text = explain(thing)

@@ -23,14 +23,23 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from types import ModuleType
+from typing import IO, Final
 
 from cute_py.argument_checks import expect
 from cute_py.draw.page import html_page
 from cute_py.draw.render_svg import FONT, render
 from cute_py.draw.table import SVG_BYTES, Cell, Table
 from cute_py.draw.text_renderer import picture_text
-from cute_py.errors import FileFormatError, InvalidTypeError, InvalidValueError, MissingPackageError, given, shortened
+from cute_py.errors import (
+    FileFormatError,
+    InvalidTypeError,
+    InvalidValueError,
+    MissingPackageError,
+    counted,
+    given,
+    shortened,
+)
 
 SCALE: Final = 2.0
 """Pixels of the PNG for one of the SVG, each way, if nothing else is said: sharp on screens of high density."""
@@ -158,12 +167,15 @@ class Picture:
     def __str__(self) -> str:
         return self.text
 
+    def __repr__(self) -> str:
+        return f"<Picture {shortened(self.title, 200)!r}, {counted(self.count, 'cell')}>"
+
 
 def _untitled(row: tuple[Cell | None, ...]) -> tuple[Cell | None, ...]:
     return tuple(None if cell is None else replace(cell, title="") for cell in row)
 
 
-def _resvg() -> Any:
+def _resvg() -> ModuleType:
     try:
         return importlib.import_module("resvg_py")
     except ImportError:
@@ -260,7 +272,7 @@ def unwritable_reason(path: str | os.PathLike[str]) -> str | None:
     return None
 
 
-def write_whole(path: str | os.PathLike[str], content: str | bytes | Callable[[Any], None]) -> Path:
+def write_whole(path: str | os.PathLike[str], content: str | bytes | Callable[[IO[bytes]], None]) -> Path:
     """Write a file; returns its name. A file that was there keeps its permissions.
 
     Args:

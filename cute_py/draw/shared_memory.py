@@ -11,12 +11,13 @@ The title of each unit of a tile is the path of its first element: tensor coordi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from cute_py.argument_checks import is_integer
+from cute_py.arith_tuple.cells import known_integer
 from cute_py.draw.element_path import OUTSIDE, RAGGED, checked_atom, element_path, tile_trace, tuple_text
-from cute_py.draw.im2col_window import im2col_trace
-from cute_py.draw.layouts import BANK_LEGEND, BANKS, bank_of, byte_text, check_bits, equals, plane_of, table_of
+from cute_py.draw.im2col_window import Im2col, im2col_trace
+from cute_py.draw.layouts import BANK_LEGEND, BANKS, Value, bank_of, byte_text, check_bits, equals, plane_of, table_of
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import (
     TONES,
@@ -35,7 +36,7 @@ from cute_py.errors import InvalidTypeError, InvalidValueError, counted, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.coprofile import coprofile
 from cute_py.layout.layout import Layout
-from cute_py.layout.leaf import Int, leaf_text
+from cute_py.layout.leaf import Int, Tree, leaf_text
 from cute_py.layout.recast import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves, modes
@@ -54,7 +55,9 @@ ROWS = 8
 On = Literal["bytes", "elements"]
 
 
-def draw_swizzle(swizzle: Any, layout: Any = None, bits: int = 16, *, on: On = "bytes") -> Picture:
+def draw_swizzle(
+    swizzle: Swizzle | ComposedLayout, layout: Layout | None = None, bits: int = 16, *, on: On = "bytes"
+) -> Picture:
     """A layout before and after a swizzle.
 
     Args:
@@ -82,7 +85,8 @@ def draw_swizzle(swizzle: Any, layout: Any = None, bits: int = 16, *, on: On = "
         if isinstance(swizzle.outer, Swizzle) and not flag and swizzle.offset != 0:
             raise InvalidValueError(f"{swizzle}: a swizzle is drawn for offset 0", {"offset": swizzle.offset})
         on, bits = ("bytes", int(swizzle.offset.bits)) if flag else ("elements", bits)
-        swizzle, layout = swizzle.outer, swizzle.inner
+        composed = swizzle
+        swizzle, layout = composed.outer, composed.inner
     if not isinstance(swizzle, Swizzle):
         raise InvalidTypeError(f"draw_swizzle takes a swizzle or a swizzled layout, got {given(swizzle)}")
     if layout is None:
@@ -103,7 +107,7 @@ def draw_swizzle(swizzle: Any, layout: Any = None, bits: int = 16, *, on: On = "
     return Picture(f"{swizzle} on {on}, {layout}, {bits} bits", tables, _passes(layout, bits, move))
 
 
-def _shown(layout: Any) -> str:
+def _shown(layout: Layout) -> str:
     return str(layout) if isinstance(layout, Layout) else given(layout)
 
 
@@ -125,10 +129,11 @@ def _mover(swizzle: Swizzle, bits: int, on: str) -> Callable[[int], int]:
 
 
 def _swizzled(title: str, layout: Layout, bits: int, move: Callable[[int], int]) -> Table:
-    def cell(i: int, j: int, path: str, value: Any) -> Cell:
-        offset = move(int(value))
+    def cell(i: int, j: int, path: str, value: Value) -> Cell:
+        start = known_integer(value, "an offset")
+        offset = move(start)
         bank = bank_of(offset, bits)
-        text = f"{equals(path, str(int(value)))} -> offset {offset}: {byte_text(offset, bits)}, bank {bank}"
+        text = f"{equals(path, str(start))} -> offset {offset}: {byte_text(offset, bits)}, bank {bank}"
         return Cell(f"{offset}\nb{bank}", text, bank * TONES // BANKS)
 
     return table_of(title, plane_of(layout), cell, tables=2, legends=(BANK_LEGEND,))
@@ -158,7 +163,7 @@ def _conflicts(offsets: list[int], bits: int, move: Callable[[int], int]) -> int
     return max(groups.count(group) for group in groups)
 
 
-def draw_smem(atom: Any, tile_coord: Any = 0, offsets: Sequence[int] = ()) -> Picture:
+def draw_smem(atom: TmaAtom | Im2col, tile_coord: Tree = 0, offsets: Sequence[int] = ()) -> Picture:
     """A tile as it lies in shared memory, after the swizzle.
 
     Args:

@@ -11,7 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
+
+Row = TypeVar("Row")
+T = TypeVar("T")
 
 AXIS_LIMIT = 64
 """Rows or columns that one table shows at most; 64 x 64 cells make an SVG of about one megabyte."""
@@ -176,7 +179,7 @@ def shown_around(count: int, limit: int, wanted: Sequence[int], edge: int = TAIL
 
 
 def cut_note(
-    rows: int, columns: int, down: Sequence[Any], across: Sequence[Any], what: str = "cells"
+    rows: int, columns: int, down: Sequence[T | None], across: Sequence[T | None], what: str = "cells"
 ) -> tuple[str, ...]:
     """The note of a table of which not everything is drawn (`down` or `across` has a gap); nothing if all is.
 
@@ -201,11 +204,11 @@ def axis_limit(rows: int, columns: int, tables: int = 1) -> int:
 
 
 def grid(
-    down: Sequence[Any],
-    across: Sequence[Any],
-    cell: Callable[[Any, Any], Cell],
-    row_name: Callable[[Any], str] = str,
-    column_name: Callable[[Any], str] = str,
+    down: Sequence[Row | None],
+    across: Sequence[T | None],
+    cell: Callable[[Row, T], Cell],
+    row_name: Callable[[Row], str] = str,
+    column_name: Callable[[T], str] = str,
     **more: Any,
 ) -> Table:
     """The table with a cell for each index in `down` and in `across`, None in either being a gap.
@@ -248,7 +251,7 @@ def _groups(span: int, size: int, indices: Sequence[int | None]) -> tuple[Bracke
     return runs([None if index is None else index // span for index in indices], lambda block: str(block % size))
 
 
-def runs(values: Sequence[Any], name: Callable[[Any], str] = str) -> tuple[Bracket, ...]:
+def runs(values: Sequence[T | None], name: Callable[[T], str] = str) -> tuple[Bracket, ...]:
     """A bracket over each run of equal values; None has none.
 
     >>> [(b.start, b.stop, b.text) for b in runs([7, 7, None, 7])]

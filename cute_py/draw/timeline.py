@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from typing import Any
 
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import PICTURE_CELLS, Cell, Legend, grid, shown
@@ -24,7 +23,7 @@ TICKS = 48
 """Ticks side by side; later ones are below them."""
 
 
-def draw_pipeline(timeline: Any) -> Picture:
+def draw_pipeline(timeline: Timeline) -> Picture:
     """A ring of stages over time: a row for each stage, a column for each tick, the state with its iteration.
 
     Args:

@@ -16,10 +16,12 @@ import importlib
 import inspect
 import sys
 import textwrap
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import Field, fields, is_dataclass
+from types import ModuleType
 from typing import Any, Final
 
+from cute_py.draw.picture import Picture
 from cute_py.errors import counted
 from cute_py.tma.atom.op import SWIZZLE_MODES
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType, TensorMapSwizzle
@@ -50,7 +52,7 @@ KNOWN: Final = {
 # ---- how a text is put ---------------------------------------------------------------------------------------------
 
 
-def is_ours(thing: Any) -> bool:
+def is_ours(thing: object) -> bool:
     """A class or function of this library."""
     return (getattr(thing, "__module__", "") or "").split(".")[0] == "cute_py"
 
@@ -165,7 +167,7 @@ def is_function(thing: Any) -> bool:
     return inspect.isroutine(inner) and (is_ours(inner) or id(thing) in public_names())
 
 
-def function_text(function: Any) -> str:
+def function_text(function: Callable[..., object]) -> str:
     """Signature, where it is found, and what its docstring says."""
     return _paragraphs(_signature(function), _place(function), inspect.getdoc(function) or "")
 
@@ -180,7 +182,7 @@ def class_text(kind: type) -> str:
     return _paragraphs(function_text(kind), listed("Fields", held), listed("Members", asked))
 
 
-def module_text(module: Any) -> str:
+def module_text(module: ModuleType) -> str:
     """The module's docstring, and a line for each public name."""
     rows = []
     for name in sorted(getattr(module, "__all__", None) or [n for n in vars(module) if not n.startswith("_")]):
@@ -192,7 +194,7 @@ def module_text(module: Any) -> str:
     return "\n\n".join([module.__name__, doc, listed("Public names", rows)])
 
 
-def _fields(kind: Any) -> tuple[Any, ...]:
+def _fields(kind: type) -> tuple[Field[object], ...]:
     return fields(kind) if is_dataclass(kind) else ()
 
 
@@ -202,13 +204,16 @@ def _place(thing: Any) -> str:
     return f"{public}, defined in {module}" if public else f"defined in {module}"
 
 
-def _signature(thing: Any) -> str:
+def _signature(thing: Callable[..., object]) -> str:
     """Name and parameters with their defaults; types are left out, the docstring says them with their units."""
     try:
         parameters = list(inspect.signature(thing).parameters.values())
     except (TypeError, ValueError):
         return f"{thing.__name__}(...)"
-    stars: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    stars: dict[inspect._ParameterKind, str] = {
+        inspect.Parameter.VAR_POSITIONAL: "*",
+        inspect.Parameter.VAR_KEYWORD: "**",
+    }
     shown = [stars.get(p.kind, "") + p.name + _default(p.default) for p in parameters]
     kinds = [p.kind for p in parameters]
     if inspect.Parameter.KEYWORD_ONLY in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds:
@@ -273,7 +278,7 @@ def row_of(member: enum.Enum) -> Any:
     return None
 
 
-def picture_text(picture: Any) -> str:
+def picture_text(picture: Picture) -> str:
     """A picture: its title, how much is drawn, what the colours mean, then its text."""
     legends = [legend for table in picture.tables for legend in table.used_legends]
     said = [
@@ -382,7 +387,7 @@ def _below(module: str, name: str) -> tuple[bool, str]:
     except (OSError, TypeError):
         return False, ""
     for statement, after in zip(body, [*body[1:], None], strict=True):
-        targets: list[Any] = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
+        targets: list[ast.expr | None] = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
         if not any(isinstance(target, ast.Name) and target.id == name for target in targets):
             continue
         if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):

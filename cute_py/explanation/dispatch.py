@@ -134,7 +134,7 @@ def explain(thing: Any, *operands: Any) -> Explanation:
 _TAKES = "layouts, swizzles, tensors, atoms, tensor maps, errors of this library, objects with explain()"
 
 
-def _operation_text(operation: Any) -> str:
+def _operation_text(operation: Callable[..., object]) -> str:
     names = "a" if operation.__name__ in ("coalesce", "right_inverse", "left_inverse") else "a, b"
     hint = f"The steps with their values: explain({operation.__name__}, {names})"
     return f"{function_text(operation)}\n\n{hint}"

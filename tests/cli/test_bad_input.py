@@ -72,8 +72,8 @@ def test_headers_that_lie(tmp_path: Path, capsys: pytest.CaptureFixture[str], sh
 @pytest.mark.parametrize(
     ("entries", "words"),
     [
-        ({"readme.txt": b"hello"}, "entry 'readme.txt' is no array"),
-        ({"a.npy": b"hello"}, "entry 'a' is no array"),
+        ({"readme.txt": b"hello"}, "entry 'readme.txt' is not an array"),
+        ({"a.npy": b"hello"}, "entry 'a' is not an array"),
         ({}, "holds no array"),
         ({f"w{i:03}.npy": b"" for i in range(400)}, "w018, w019, ... (400 in all)"),
         ({"a\nb.npy": b"", "c.npy": b""}, "choose one with --key: 'a\\nb', c"),

@@ -96,7 +96,7 @@ def npy_header(shape: str, descr: str = "'|u1'", version: int = 1) -> bytes:
         (npy_header("(4,)", "'>i4'"), "elements are big-endian"),
         (npy_header("(4,)", "[('a', '<i4')]", version=3), "elements are records"),
         (b"\x93NUMPY\x02\x00\xff\xff\xff\x03", "array 'a' can't be read"),
-        (b"no array", "entry 'a' is no array"),
+        (b"no array", "entry 'a' is not an array"),
     ],
     ids=range(10),
 )

@@ -532,7 +532,7 @@ A layout whose values are coordinates: its strides are basis elements, `value@mo
 
 The strides (3@1,_0)
   mode 0 : size 4, stride 3@1: a step adds 3 to coordinate mode 1
-           only one in 3 is reached, none of those between
+           only one in 3 is reached
   mode 1 : size 5, stride _0: a step moves nowhere: every index gives the same element
 
 Logical coordinate -> value
