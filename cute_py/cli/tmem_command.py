@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from cute_py.cli.arguments import Commands, integer, json_option, text_of
-from cute_py.cli.terminal import print_report
+from cute_py.cli.arguments import Commands, integer, json_option, report, text_of
 from cute_py.errors import InvalidValueError
 from cute_py.tmem.cp_forms import FORMS
 from cute_py.tmem.demonstration import demonstrate
@@ -84,9 +83,6 @@ def run_descriptor(options: argparse.Namespace) -> int:
     """Decode a matrix descriptor. Exit status 1 if it breaks a rule."""
     descriptor = MatrixDescriptor.decode(value(options.value), DescriptorKind(options.kind))
     broken = descriptor.violations() + descriptor.restrictions()
-    if options.json:
-        print(json.dumps({"text": descriptor.explain(), "violations": broken}, indent=2))
-    else:
-        print_report(descriptor.explain())
-        print(*broken, sep="\n", end="\n" if broken else "")
+    text = descriptor.explain()
+    report(options, lambda: {"text": text, "violations": broken}, lambda: "\n".join([text, *broken]))
     return 1 if broken else 0

@@ -39,8 +39,7 @@ from cute_py.explanation.layouts import (
     stored,
     swizzle_text,
 )
-from cute_py.explanation.reasons import error_class_text, error_text
-from cute_py.explanation.terms import nearest, term_text
+from cute_py.explanation.reasons import error_class_text, error_text, nearest, term_text
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
 from cute_py.layout.steps import explained, steps
