@@ -6,6 +6,7 @@ that it finds and one that it leaves alone. Line breaks, quotes and comment sign
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -89,7 +90,13 @@ UNTOUCHED = ("docs/measurements", "docs/reference-pages-map.md", "docs/differenc
 
 def texts() -> list[Path]:
     """Every text that a reader meets: sources, pages, notes of changes."""
-    found = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("cute_py/**/*.py")]
+    found = [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("docs/**/*.ipynb"),
+        *ROOT.glob("cute_py/**/*.py"),
+    ]
     skipped = (*PENDING, *UNTOUCHED)
     return [path for path in sorted(found) if not str(path.relative_to(ROOT)).startswith(skipped)]
 
@@ -107,7 +114,10 @@ def test_a_pattern_finds_its_phrase_alone(pattern: str, found: str, fine: str) -
 
 @pytest.mark.parametrize("path", texts(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_phrase_is_left(path: Path) -> None:
-    text = joined(path.read_text())
+    text = path.read_text()
+    if path.suffix == ".ipynb":
+        text = "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"])
+    text = joined(text)
     left = [text[max(m.start() - 40, 0) : m.end() + 30] for row in PHRASES for m in re.finditer(row[0], text)]
     names = re.findall(rf"\b(?!break_long_words)(?:{NAMES})\b", text) if path.suffix == ".py" else []
     assert (left, names) == ([], [])
