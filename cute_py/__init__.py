@@ -23,7 +23,7 @@ from cute_py.notebook import unregister as _unregister
 from cute_py.tensor import *  # noqa: F403
 from cute_py.tensor import __all__ as _tensor
 
-if TYPE_CHECKING:  # imported on first use
+if TYPE_CHECKING:
     from cute_py import draw as draw
     from cute_py import testing as testing
     from cute_py import tma as tma
@@ -49,12 +49,14 @@ def unload_ipython_extension(shell: Any) -> None:
     _unregister(shell)
 
 
-def __getattr__(name: str) -> Any:
-    if name in _ON_FIRST_USE:
-        return importlib.import_module(f"cute_py.{name}")
-    if name == "explain":
-        return importlib.import_module("cute_py.explanation").explain
-    raise AttributeError(f"module 'cute_py' has no attribute {name!r}")
+if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is an error
+
+    def __getattr__(name):
+        if name in _ON_FIRST_USE:
+            return importlib.import_module(f"cute_py.{name}")
+        if name == "explain":
+            return importlib.import_module("cute_py.explanation").explain
+        raise AttributeError(f"module 'cute_py' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -75,11 +75,9 @@ PENDING = (
     "cute_py/tensor",
     "cute_py/notation",
     "cute_py/tma",
-    "cute_py/ptx",
     "cute_py/tmem",
     "cute_py/gpu",
     "cute_py/copies",
-    "cute_py/testing",
     "docs/guide/tensor-memory.md",
 )
 """Packages whose texts are not read yet, and a page that shows what one of them prints."""

@@ -10,9 +10,8 @@ import contextlib
 from typing import Any
 
 from cute_py.argument_checks import MAX_INTEGER, expect_integer, is_integer
-from cute_py.arith_tuple.arith_tuple import ArithTuple, as_arith_tuple
+from cute_py.arith_tuple.arith_tuple import ArithTuple, ScaledBasis, as_arith_tuple
 from cute_py.arith_tuple.cells import element_text
-from cute_py.arith_tuple.scaled_basis import ScaledBasis
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import InvalidTypeError, given
 from cute_py.layout.leaf import Int, internal_leaf, is_symbolic, leaf_text, public

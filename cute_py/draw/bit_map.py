@@ -6,31 +6,15 @@ a letter, which the list below the picture explains. Positions and meanings are 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from os import PathLike
-from typing import TypeAlias
-
 from cute_py.draw.picture import Picture
 from cute_py.draw.render_svg import CHARACTER
 from cute_py.draw.table import TONES, Cell, Legend, Table, hatch_legend
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.fields import CORNER_WIDTH, MAX_RANK, PAYLOAD_BYTES, BitField, field, live_fields
 from cute_py.tma.descriptor.formats import CODE_TO_FORMAT
-from cute_py.tma.descriptor.read import read_map
+from cute_py.tma.descriptor.read import MapSource, read_map
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 
-MapSource: TypeAlias = (
-    TensorMapTiled
-    | TensorMapIm2col
-    | TensorMapIm2colWide
-    | bytes
-    | bytearray
-    | memoryview
-    | str
-    | PathLike[str]
-    | Sequence[int]
-)
-"""A request, or whatever `read_map` takes."""
 WORD = 64
 SHOWN_WORDS = 10
 """Words 0 to 7 are read by the hardware, 8 and 9 are notes of the driver; the rest is 0."""
@@ -38,7 +22,7 @@ BIT_WIDTH = 16.0
 """Pixels of a drawn bit."""
 
 
-def draw_descriptor(what: MapSource) -> Picture:
+def draw_descriptor(what: TensorMap | MapSource) -> Picture:
     """The bit map of a tensor map.
 
     Args:

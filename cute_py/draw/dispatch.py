@@ -18,8 +18,7 @@ from cute_py.draw.tensor_memory import draw_tmem
 from cute_py.draw.timeline import draw_pipeline
 from cute_py.errors import InvalidTypeError, given, shortened
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.coprofile import coprofile
-from cute_py.layout.layout import Layout
+from cute_py.layout.layout import Layout, coprofile
 from cute_py.layout.recast import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.tensor.tensor import Tensor
@@ -27,7 +26,7 @@ from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.im2col import Im2colAtom
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 from cute_py.tma.simulate.pipeline import Timeline
-from cute_py.tmem.copy_async import CopyAsync
+from cute_py.tmem.copy_request import CopyAsync
 from cute_py.tmem.demonstration import Demonstration
 
 Drawable: TypeAlias = (

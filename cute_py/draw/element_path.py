@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 import numpy
 
 from cute_py.argument_checks import expect_integer
-from cute_py.arith_tuple.scaled_basis import ScaledBasis
+from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, UnknownFactError, given
 from cute_py.layout.leaf import Tree, value_of
 from cute_py.layout.trees import check_depth, leaves
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.tiles import Instructions, first_tile, last_coordinates, tile_steps
 from cute_py.tma.descriptor.request import TensorMap
-from cute_py.tma.simulate.trace import Step, Trace
+from cute_py.tma.simulate.trace import Trace, TraceStep
 
 NAMED_ROWS = 4
 """Rows that one gather4 or scatter4 names, one by one."""
@@ -122,7 +122,7 @@ def tuple_text(numbers: Sequence[int]) -> str:
     return "(" + ",".join(map(str, numbers)) + ")"
 
 
-def element_path(step: Step, direction: str = "load") -> str:
+def element_path(step: TraceStep, direction: str = "load") -> str:
     """The full path of an element, in the direction of the copy: a store begins at the bank."""
     source = f"global byte {step.global_name}" if step.inside else OUTSIDE[direction]
     path = [

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
+from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.arith_tuple.cells import text
-from cute_py.arith_tuple.scaled_basis import ScaledBasis
 from cute_py.draw.element_path import tile_start
 from cute_py.draw.explorer import DEFAULTS, LIMITS, SAMPLE_BYTES, WANTED
 from cute_py.dtypes import as_dtype
@@ -24,7 +24,7 @@ from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.gbasis import check_collapsed, construct_tma_gbasis, make_cta_v_map
 from cute_py.tma.atom.make import byte_swizzle, check_map, find_fixes, make_tma_atom
 from cute_py.tma.atom.op import Op, as_op, check_op, check_swizzle, tensor_map_format
-from cute_py.tma.atom.plan import BrokenCondition, layout_modes
+from cute_py.tma.atom.tile_atom import BrokenCondition, layout_modes
 from cute_py.tma.atom.tiles import Instructions, first_tile, last_coordinates, tile_steps
 from cute_py.tma.descriptor.diff import field_table
 from cute_py.tma.descriptor.fields import PAYLOAD_BYTES
@@ -208,7 +208,7 @@ def answer(query: Mapping[str, str]) -> dict[str, Any]:
         found.update(_examined(arguments, fields["at"], problems))
     refused = any(p["rule"] != "work" for p in problems)
     if arguments and refused and all(map(_known, (form["gmem"], domain_of(form["smem"])))):
-        found["fixes"] = [fix.words for fix in find_fixes(make_tma_atom, arguments, LIMITS["most_fixes"])]
+        found["fixes"] = [fix.words for fix in find_fixes(make_tma_atom, arguments, LIMITS["most_fixes"], pairs=False)]
     return found
 
 
@@ -321,7 +321,7 @@ def _samples(atom: TmaAtom, work: Instructions, which: int) -> list[list[Json]] 
 
     if len(work.coords) > LIMITS["most_traced"] or atom.op.row.mode != "tile" or atom.internal_dtype.bits < 8:
         return None
-    coords = work.coords + tile_start(work, which, atom.plan.rank)
+    coords = np.asarray(work.coords + tile_start(work, which, atom.plan.rank), np.int64)
     if (coords != coords.astype(np.int32)).any():  # no instruction takes such a coordinate
         return None
     trace = Trace(atom.descriptor, coords, work.smem_offsets)

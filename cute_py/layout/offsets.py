@@ -30,8 +30,7 @@ from typing import Any
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, LayoutError, given
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.coprofile import along_axis, axis_paths, coprofile_of
-from cute_py.layout.layout import Layout, domain_of
+from cute_py.layout.layout import Layout, along_axis, axis_paths, coprofile_of, domain_of
 from cute_py.layout.leaf import Dynamic, Tree, is_symbolic, leaf_text, tree_text, value_of
 from cute_py.layout.recast import memory_layout
 from cute_py.layout.swizzle import Swizzle

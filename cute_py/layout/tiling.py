@@ -24,9 +24,18 @@ from cute_py.errors import InvalidTypeError, StaticAssertError
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.complement import complement, complement_of
 from cute_py.layout.composition import compose_layouts, tiler_text
-from cute_py.layout.coprofile import coprofile_of, coshape_of
 from cute_py.layout.int_tuple import ceil_div_of, compact_left, compact_order, product_of
-from cute_py.layout.layout import Layout, LayoutLeft, domain_of, joined, make, on_domain, shape_of
+from cute_py.layout.layout import (
+    Layout,
+    LayoutLeft,
+    coprofile_of,
+    coshape_of,
+    domain_of,
+    joined,
+    make,
+    on_domain,
+    shape_of,
+)
 from cute_py.layout.leaf import internal, public, tree_text, trunc_mod
 from cute_py.layout.modes import append
 from cute_py.layout.trees import check_depth, is_underscore, leaves, map_leaves, modes, rank_of, zip2_by, zip_pairs

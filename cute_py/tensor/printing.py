@@ -33,11 +33,10 @@ from math import prod
 from typing import Any, Final, TextIO
 
 from cute_py.argument_checks import expect
-from cute_py.arith_tuple.arith_tuple import ArithTuple
+from cute_py.arith_tuple.arith_tuple import ArithTuple, ScaledBasis
 from cute_py.arith_tuple.cells import c_float, cell, dtype_of, element_text, is_number, known_integer, slabs, text
 from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator
 from cute_py.arith_tuple.ratio import Ratio
-from cute_py.arith_tuple.scaled_basis import ScaledBasis
 from cute_py.dtypes import DType
 from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError, given
 from cute_py.layout.composed import ComposedLayout

@@ -11,15 +11,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from cute_py.arith_tuple.arith_tuple import make_basis_like
 from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator, zero_iterator
-from cute_py.arith_tuple.scaled_basis import make_basis_like
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError, given
 from cute_py.layout.composed import ComposedLayout, slice_parts
 from cute_py.layout.coordinate import domain_offset
-from cute_py.layout.coprofile import coprofile
 from cute_py.layout.inverse import max_common_layout, max_common_vector
-from cute_py.layout.layout import Layout, make
+from cute_py.layout.layout import Layout, coprofile, make
 from cute_py.layout.leaf import Int, Tree, value_of
 from cute_py.layout.recast import as_position_independent_swizzle_layout, is_flagged, recast_layout
 from cute_py.layout.swizzle import Swizzle

@@ -16,6 +16,8 @@ from cute_py.argument_checks import expect_having
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType
 from cute_py.errors import CuteError, counted
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Tree, value_of
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import at, leaves, modes
@@ -23,8 +25,7 @@ from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.gbasis import GBasis
 from cute_py.tma.atom.op import Op, check_shared
 from cute_py.tma.atom.partition import TmaTiledCopy, make_tiled_copy, tma_tensor
-from cute_py.tma.atom.plan import TmaPlan, layout_modes
-from cute_py.tma.atom.tile_atom import TileAtom, check_fits, check_units
+from cute_py.tma.atom.tile_atom import TileAtom, TmaPlan, check_fits, check_units, layout_modes
 from cute_py.tma.atom.tiles import Instructions, first_tile, last_coordinates, list_first_tile
 from cute_py.tma.descriptor.request import TensorMapTiled
 
@@ -45,7 +46,7 @@ class TmaAtom(TileAtom):
 
     op: Op
     gtensor: Tensor
-    smem_layout: Any
+    smem_layout: Layout | ComposedLayout
     cta_tiler: Any
     gbasis: GBasis
     plan: TmaPlan
@@ -74,7 +75,7 @@ class TmaAtom(TileAtom):
         rows = 4 if self.instruction.mode in ("gather4", "scatter4") else 1
         return math.prod(self.plan.box) * rows * self.internal_dtype.bits // 8
 
-    def get_tma_tensor(self, shape: Any = None) -> Tensor:
+    def get_tma_tensor(self, shape: Tree | None = None) -> Tensor:
         """The coordinate tensor of the global tensor (or of a congruent shape).
 
         Raises:

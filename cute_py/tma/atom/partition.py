@@ -30,12 +30,12 @@ from cute_py.arith_tuple.arith_tuple import ArithTuple
 from cute_py.arith_tuple.iterators import ArithTupleIterator
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
 from cute_py.layout.coalesce import coalesce
+from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
 from cute_py.layout.coordinate import domain_offset, slice_and_offset
-from cute_py.layout.coprofile import cosize
 from cute_py.layout.int_tuple import congruent, product_each, rank, size
 from cute_py.layout.inverse import right_inverse
-from cute_py.layout.layout import Layout, domain_of, has_numbers, joined, make
+from cute_py.layout.layout import Layout, cosize, domain_of, has_numbers, joined, make
 from cute_py.layout.leaf import Int, Tree, underscore
 from cute_py.layout.tiling import logical_divide, tile_to_shape, zipped_divide
 from cute_py.layout.trees import check_depth, has_underscore, leaves, wholes
@@ -44,7 +44,7 @@ from cute_py.tensor.tensor import Tensor
 from cute_py.tma.descriptor.fields import MAX_RANK
 
 
-def expect_cta(coord: Any, layout: Layout, what: str = "the coordinate of a CTA") -> None:
+def expect_cta(coord: Tree, layout: Layout, what: str = "the coordinate of a CTA") -> None:
     """Refuse a coordinate outside the CTAs that a layout numbers; None, `_` and symbols are free.
 
     A layout is a function of all integers, and numbers CTAs that are not there; CuTe does not look at the bounds.
@@ -61,7 +61,7 @@ def expect_cta(coord: Any, layout: Layout, what: str = "the coordinate of a CTA"
         raise InvalidValueError(f"{what} = {given(coord)}; must lie in {layout}")
 
 
-def _outside(coord: Any, shape: Tree) -> bool:
+def _outside(coord: Tree, shape: Tree) -> bool:
     if isinstance(coord, tuple):
         if not isinstance(shape, tuple) or len(coord) != len(shape):
             return False  # not congruent, which the layout refuses
@@ -203,7 +203,7 @@ class TmaTiledCopy:
                 expect_integer(extent, "an extent of the tile", 1)
         expect_fields(self)
 
-    def partition(self, tensor: Tensor, cta: Any) -> Tensor:
+    def partition(self, tensor: Tensor, cta: Tree) -> Tensor:
         """The values of one CTA: ((atom values, atoms), rest of each mode).
 
         Raises:
@@ -232,7 +232,11 @@ class TmaTiledCopy:
 
 
 def make_tiled_copy(
-    smem_layout: Any, cta_v_map: Layout, num_val_src: int, num_multicast: int = 1, ctas: int = 1
+    smem_layout: Layout | ComposedLayout | Tensor,
+    cta_v_map: Layout,
+    num_val_src: int,
+    num_multicast: int = 1,
+    ctas: int = 1,
 ) -> TmaTiledCopy:
     """The TiledCopy of an atom that `ctas` CTAs issue together.
 
@@ -260,7 +264,7 @@ def make_tiled_copy(
     return TmaTiledCopy(product_each(cta_v_map.shape), joined([starts, all_values]), num_val_src, ctas)
 
 
-def tma_tensor(shape: Any, g_stride: Tree, rank: int) -> Tensor:
+def tma_tensor(shape: Tree, g_stride: Tree, rank: int) -> Tensor:
     """The coordinate tensor of a shape congruent with the global tensor's.
 
     Raises:
