@@ -13,7 +13,7 @@ from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.fields import CORNER_WIDTH, MAX_RANK, PAYLOAD_BYTES, BitField, field, live_fields
 from cute_py.tma.descriptor.formats import CODE_TO_FORMAT
 from cute_py.tma.descriptor.read import MapSource, read_map
-from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
+from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 
 WORD = 64
 SHOWN_WORDS = 10
