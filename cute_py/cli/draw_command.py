@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import cute_py as cute
-from cute_py.cli.arguments import integer, json_option, only_one, text_of
+from cute_py.cli.arguments import Commands, integer, json_option, only_one, text_of
 from cute_py.cli.desc_command import map_of
 from cute_py.cli.terminal import spinner
 from cute_py.draw.bit_map import draw_descriptor
 from cute_py.draw.boxes import draw_boxes, draw_multicast
 from cute_py.draw.dispatch import draw
 from cute_py.draw.explorer import explorer_page
-from cute_py.draw.layouts import COLORS, draw_compare, draw_layout, draw_tv
+from cute_py.draw.layouts import COLORS, Sizes, draw_compare, draw_layout, draw_tv
 from cute_py.draw.page import html_page
 from cute_py.draw.picture import SCALE, Picture, write_whole
 from cute_py.draw.shared_memory import draw_smem, draw_swizzle
@@ -31,7 +31,7 @@ OF_ATOM = ("boxes", "smem", "multicast", "descriptor")
 WHATS = ("layout", "tv", "compare", "swizzle", "tensor", *OF_ATOM, "tmem")
 
 
-def register(commands: Any) -> None:
+def register(commands: Commands) -> None:
     """Add the command's arguments."""
     p = commands.add_parser(
         "draw",
@@ -156,16 +156,17 @@ def _single(texts: list[str], what: str) -> str:
     return texts[0]
 
 
-def _tile(options: argparse.Namespace) -> Any:
-    return cute.parse(options.tile) if options.tile else None
+def _tile(options: argparse.Namespace) -> Sizes | None:
+    tile: Sizes | None = cute.parse(options.tile) if options.tile else None
+    return tile
 
 
 def _of_thing(options: argparse.Namespace, thing: Any) -> Picture:
     """The picture of a layout, tensor or swizzle."""
     if options.what == "tv":
-        if options.tile is None:
+        if (tile := _tile(options)) is None:
             raise InvalidValueError("--what tv needs --tile, the shape of the tile")
-        return draw_tv(thing, _tile(options))
+        return draw_tv(thing, tile)
     bits = as_dtype(options.dtype).bits
     if options.what == "swizzle":
         return draw_swizzle(thing, bits=bits)
@@ -193,5 +194,6 @@ def _of_atom(options: argparse.Namespace, text: str, every: bool) -> list[Pictur
     return [drawn[what]()]
 
 
-def _plain(tree: Any) -> Any:
-    return tuple(_plain(part) for part in tree) if isinstance(tree, tuple) else tree
+def _plain(tree: Sizes) -> Sizes:
+    """Plain tuples in place of the ones that parse made."""
+    return tuple(map(_plain, tree)) if isinstance(tree, tuple) else tree
