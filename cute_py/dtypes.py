@@ -13,7 +13,7 @@ import functools
 import importlib
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     import numpy
 
 Kind = Literal["bool", "int", "uint", "float", "complex"]
+
+
+class HasItemsize(Protocol):
+    """A dtype of numpy, torch, or another library of arrays."""
+
+    @property
+    def itemsize(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +120,10 @@ def _numpy_dtype(storage: str) -> numpy.dtype[Any]:
     home: Any = numpy if hasattr(numpy, storage) else importlib.import_module("ml_dtypes")
     dtype: numpy.dtype[Any] = numpy.dtype(getattr(home, storage))
     return dtype
+
+
+DTypeLike = DType | str | type[object] | HasItemsize
+"""What `as_dtype` takes."""
 
 
 def as_dtype(value: object) -> DType:

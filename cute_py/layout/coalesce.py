@@ -9,12 +9,24 @@ time merges: a run-time mode joins no other, and a run-time size 1 is not droppe
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from cute_py.errors import StaticAssertError
 from cute_py.layout.int_tuple import compact_order
-from cute_py.layout.layout import Layout, domain_of, joined, make, on_domain
-from cute_py.layout.leaf import Recorder, Tree, internal, is_static, public, same, times, tree_text
+from cute_py.layout.layout import Layout, domain_of, joined, make, of_layouts, of_shapes, on_domain
+from cute_py.layout.leaf import (
+    IntTuple,
+    LayoutLike,
+    Recorder,
+    Shape,
+    Tiler,
+    Tree,
+    internal,
+    is_static,
+    public,
+    same,
+    times,
+    tree_text,
+)
 from cute_py.layout.trees import check_depth, leaves, map_leaves, modes
 
 
@@ -73,7 +85,7 @@ def coalesced_by(profile: Tree, shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
     return (*[p[0] for p in pairs], *shapes[rest:]), (*[p[1] for p in pairs], *strides[rest:])
 
 
-def _by_profile(operation: Callable[[Layout], Layout], layout: Layout, profile: Tree) -> Layout:
+def _by_profile(operation: Callable[[Layout], Layout], layout: Layout, profile: Tiler) -> Layout:
     """Apply `operation` at the leaves of `profile`; modes beyond it stay."""
     check_depth(profile)
     if type(profile) is not tuple:
@@ -86,7 +98,8 @@ def _by_profile(operation: Callable[[Layout], Layout], layout: Layout, profile: 
     )
 
 
-def coalesce(layout: Any, profile: Tree = None) -> Any:
+@of_shapes
+def coalesce(layout: Layout | Shape, profile: Tiler = None) -> Layout | IntTuple:
     """The same function with as few modes as possible; with `profile`, separately at each of its leaves.
 
     Also takes a composed layout or a tensor (its layout is coalesced), or a bare shape (static neighbours multiply).
@@ -115,7 +128,8 @@ def without_zeros(shape: Tree, guide: Tree) -> Tree:
     return map_leaves(lambda _: 1, shape) if type(guide) is int and guide == 0 else shape
 
 
-def filter_zeros(layout: Any, profile: Tree = None) -> Any:
+@of_shapes
+def filter_zeros(layout: Layout | Shape, profile: Shape | None = None) -> Layout | IntTuple:
     """Every size with a static stride 0 becomes 1; `profile` says 0 where a whole mode becomes 1s.
 
     >>> print(filter_zeros(Layout((Int(4), Int(8)), (Int(1), Int(0)))))
@@ -130,7 +144,8 @@ def filter_zeros(layout: Any, profile: Tree = None) -> Any:
     return on_domain(filter_zeros, layout, profile)
 
 
-def filter(layout: Any, profile: Tree = None) -> Any:
+@of_layouts
+def filter(layout: Layout, profile: Tiler = None) -> Layout:
     """Drop stride-0 modes and size-1 modes and coalesce: what is left moves.
 
     >>> print(filter(Layout((Int(2), Int(3), Int(4)), (Int(0), Int(1), Int(3)))))
@@ -160,7 +175,7 @@ def coalesced_shape(shape: Tree) -> Tree:
     return out[0] if len(out) == 1 else tuple(out)
 
 
-def make_layout_like(layout: Any) -> Layout:
+def make_layout_like(layout: LayoutLike) -> Layout:
     """A compact layout of the same shape whose strides are ordered like the layout's; static stride 0 stays 0.
 
     >>> print(make_layout_like(Layout((Int(2), Int(3), Int(4)), (Int(0), Int(42), Int(1)))))

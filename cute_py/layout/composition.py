@@ -14,19 +14,22 @@ A(B(i)) everywhere. `strict=True` checks the function itself.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
 
 from cute_py.argument_checks import expect
 from cute_py.errors import CompositionMismatchError, InvalidTypeError, LayoutError, StaticAssertError, given
 from cute_py.layout.coalesce import coalesced, coalesced_by
 from cute_py.layout.coprofile import coprofile_of
 from cute_py.layout.int_tuple import as_python_int, product_of
-from cute_py.layout.layout import Layout, joined, make, on_domain
+from cute_py.layout.layout import Layout, Thing, joined, make, on_domain
 from cute_py.layout.leaf import (
     Dynamic,
     Int,
+    Integer,
     Recorder,
+    Tiler,
     Tree,
+    Value,
     divides,
     divides_or_exceeds,
     internal_leaf,
@@ -42,7 +45,10 @@ from cute_py.layout.leaf import (
 )
 from cute_py.layout.trees import at, check_depth, is_underscore, modes, unwrap
 
-Notes: TypeAlias = dict[Any, None]
+if TYPE_CHECKING:
+    import sympy
+
+Notes: TypeAlias = "dict[sympy.Basic, None]"
 """Conditions on symbols, each once, in the order in which they came up."""
 
 
@@ -51,11 +57,13 @@ def compose_trees(
 ) -> tuple[Tree, Tree]:
     """The composition of a flattened left side with shape:stride; conditions on symbols are appended to `notes`."""
     if type(shape) is tuple:  # C++: a tuple on the right; composition distributes over its modes
-        pairs = [compose_trees(lhs_shape, lhs_stride, s, d, notes, record) for s, d in zip(shape, stride, strict=True)]
+        pairs = [
+            compose_trees(lhs_shape, lhs_stride, s, d, notes, record) for s, d in zip(shape, modes(stride), strict=True)
+        ]
         return tuple([p[0] for p in pairs]), tuple([p[1] for p in pairs])
     path = getattr(stride, "modes", None)
     if path is not None:  # C++: is_scaled_basis; compose with the mode of A that it points at
-        value = internal_leaf(stride.value)
+        value = internal_leaf(stride.value)  # type: ignore[union-attr]
         return compose_trees(at(lhs_shape, path), at(lhs_stride, path), shape, value, notes)
     if record:
         record("mode", shape, stride)
@@ -67,7 +75,7 @@ def compose_trees(
         if record:
             record("scale", shape, stride, lhs_shape, lhs_stride)
         return shape, times(stride, lhs_stride)
-    if type(stride) not in (int, Dynamic):
+    if not isinstance(stride, (int, Dynamic)):
         raise InvalidTypeError(f"can't compose with a stride that is no integer and no basis element: {stride}")
     return _walk(lhs_shape, lhs_stride, shape, stride, notes, record)
 
@@ -81,8 +89,8 @@ def _walk(
     is refused like C++'s static_assert; on symbols it becomes an assumption, unless it is known to fail; on run-time
     numbers C++ has none.
     """
-    out_shape: list[Any] = []
-    out_stride: list[Any] = []
+    out_shape: list[Tree] = []
+    out_stride: list[Tree] = []
     n_static, d_static = type(size) is int, type(step) is int
     n = size if n_static else size.value
     d = step if d_static else step.value
@@ -150,7 +158,7 @@ def _walk(
     return ((*out_shape, size), (*out_stride, tail)) if out_shape else (size, tail)
 
 
-def _held(number: Any, static: bool) -> Any:
+def _held(number: Value, static: bool) -> Integer:
     """A bare number or symbol as an internal leaf."""
     return number if static else Dynamic(number)
 
@@ -167,7 +175,7 @@ def _refuse_size(size: int, take: int, mode: int, shape: Tree, stride: Tree) -> 
     raise StaticAssertError("Shape Divisibility Condition", facts)
 
 
-def _note(condition: Any, notes: Notes, name: str) -> None:
+def _note(condition: sympy.Basic, notes: Notes, name: str) -> None:
     if condition == False:  # noqa: E712  (sympy's own, which is no Python False)
         raise StaticAssertError(name, {"condition": "never holds for these symbols"})
     if condition != True:  # noqa: E712
@@ -186,14 +194,14 @@ MAX_STRICT = 1 << 16
 """Elements that `strict=True` compares, one by one."""
 
 
-def tiler_text(tiler: Any) -> str:
+def tiler_text(tiler: Tiler) -> str:
     """A tiler as it prints: tuples of sizes, layouts and `_`."""
     if type(tiler) is tuple:
         return "(" + ",".join([tiler_text(t) for t in tiler]) + ")"
     return "_" if is_underscore(tiler) else str(tiler)
 
 
-def compose_tiler(lhs: Layout, tiler: Any) -> Layout:
+def compose_tiler(lhs: Layout, tiler: Tiler) -> Layout:
     """A layout composed by mode with a tiler: a tuple of tilers (shorter tilers drop the other modes), a size, a
     layout, or `_` for the whole mode."""
     if isinstance(tiler, Layout):
@@ -213,6 +221,30 @@ def compose_tiler(lhs: Layout, tiler: Any) -> Layout:
     return make(shape, stride, tuple(notes))
 
 
+Composed = TypeVar("Composed", covariant=True)
+
+
+class Merges(Protocol):
+    """A swizzle: two of them are one."""
+
+    def _merged(self, other: Any, /) -> Merges: ...
+
+
+Merged = TypeVar("Merged", bound=Merges)
+
+
+class ComposesWith(Protocol[Composed]):
+    """A swizzle or a composed layout: what knows its own composition."""
+
+    def _compose_with(self, other: Any, offset: Any) -> Composed: ...
+
+
+@overload
+def composition(lhs: Thing, rhs: Tiler, *, strict: bool = False) -> Thing: ...
+@overload
+def composition(lhs: Merged, rhs: Merged) -> Merged: ...
+@overload
+def composition(lhs: ComposesWith[Composed], rhs: Any, *rest: Any) -> Composed: ...
 def composition(lhs: Any, rhs: Any, *rest: Any, strict: bool = False) -> Any:
     """`lhs o rhs`: a layout, a swizzle, a composed layout or a tensor, composed with a layout or with a tiler.
 
@@ -254,7 +286,7 @@ def composition(lhs: Any, rhs: Any, *rest: Any, strict: bool = False) -> Any:
     return result
 
 
-def _check(result: Layout, lhs: Layout, rhs: Any) -> None:
+def _check(result: Layout, lhs: Layout, rhs: Tiler) -> None:
     if isinstance(rhs, Layout):
         count, have = (as_python_int(product_of(x._shape)) for x in (rhs, result))
         if have != count:  # run-time sizes that do not divide: C++ drops the rest

@@ -19,7 +19,19 @@ from typing import Any, Final
 from cute_py.errors import LayoutError
 from cute_py.layout.int_tuple import product_of
 from cute_py.layout.layout import domain_of
-from cute_py.layout.leaf import Dynamic, Tree, internal, internal_leaf, public, times, tree_text
+from cute_py.layout.leaf import (
+    Dynamic,
+    Int,
+    IntTuple,
+    LayoutLike,
+    Leaf,
+    Tree,
+    internal,
+    internal_leaf,
+    public,
+    times,
+    tree_text,
+)
 from cute_py.layout.trees import at, leaves, map_leaves, unflatten_leaves
 
 
@@ -41,8 +53,8 @@ def axis_paths(profile: Tree) -> list[tuple[int, ...]]:
 def along_axis(stride: Tree, path: tuple[int, ...]) -> Tree:
     """Basis strides -> integer strides: the movement along one axis, 0 where a mode moves along another."""
 
-    def value(d: Any) -> Any:
-        return internal_leaf(d.value) if tuple(getattr(d, "modes", ())) == path else 0
+    def value(d: Leaf) -> Tree:
+        return internal_leaf(getattr(d, "value")) if tuple(getattr(d, "modes", ())) == path else 0
 
     return map_leaves(value, stride)
 
@@ -51,7 +63,7 @@ def on_axis(stride: Tree, path: tuple[int, ...], like: Tree) -> Tree:
     """Integer strides -> basis strides along the axis at `path`, of the module that the strides `like` are of."""
     sample = next(d for d in leaves(like) if getattr(d, "modes", None))
 
-    def basis(d: Any) -> Any:
+    def basis(d: Leaf) -> Tree:
         return 0 if type(d) is int and d == 0 else internal(sample.at(path, public(d)))
 
     return map_leaves(basis, stride)
@@ -89,7 +101,7 @@ def _zeros(node: dict[int, Any]) -> Tree:
     return tuple([_zeros(node.get(i, {})) for i in range(max(node) + 1)])
 
 
-def coprofile(layout: Any) -> Tree:
+def coprofile(layout: LayoutLike) -> IntTuple:
     """The profile of the layout's offsets, static zeros.
 
     >>> from cute_py.layout.layout import Layout
@@ -109,8 +121,8 @@ def coshape_of(shape: Tree, stride: Tree) -> Tree:
     return unflatten_leaves([_extent(shape, along_axis(stride, path)) for path in axis_paths(profile)], profile)
 
 
-def _extent(shape: Tree, stride: Tree) -> Any:
-    total: Any = 1
+def _extent(shape: Tree, stride: Tree) -> Leaf:
+    total: Leaf = 1
     for s, d in zip(leaves(shape), leaves(stride), strict=True):
         if type(d) not in _INTEGERS:
             facts = {"shape": tree_text(shape), "stride": tree_text(stride)}
@@ -119,7 +131,7 @@ def _extent(shape: Tree, stride: Tree) -> Any:
     return total
 
 
-def coshape(layout: Any, *mode: int) -> Tree:
+def coshape(layout: LayoutLike, *mode: int) -> IntTuple:
     """The smallest shape that holds every offset, of the layout or of one of its modes: one size per codomain mode.
 
     >>> from cute_py.layout.layout import Layout
@@ -130,7 +142,7 @@ def coshape(layout: Any, *mode: int) -> Tree:
     return public(coshape_of(at(inner._shape, mode), at(inner._stride, mode)))
 
 
-def cosize(layout: Any, *mode: int) -> Any:
+def cosize(layout: LayoutLike, *mode: int) -> Int | int:
     """The product of the coshape: for integer strides, 1 + the largest offset.
 
     Negative strides count with their absolute values, as in C++. A layout with a size of 0 has cosize 0 where the

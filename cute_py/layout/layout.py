@@ -24,17 +24,24 @@ them. Coalescing, grouping, dividing and tiling change only that layout; so each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 from cute_py.argument_checks import MAX_INTEGER, expect, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
 from cute_py.layout.int_tuple import compact_left, compact_order, crd2idx_of
 from cute_py.layout.leaf import (
+    Coordinate,
     Dynamic,
     Int,
+    IntCoordinate,
+    IntTuple,
+    LayoutLike,
+    Shape,
+    Shaped,
     Tree,
+    Value,
     check_results,
     coordinate,
     equal_values,
@@ -49,14 +56,17 @@ from cute_py.layout.leaf import (
 )
 from cute_py.layout.trees import check_depth, congruent_trees, has_underscore, leaves, map_leaves, slice_tree
 
+if TYPE_CHECKING:
+    import sympy
 
-def offset_of_tuple(coord: tuple[Any, ...], shape: Tree, stride: Tree) -> int | None:
+
+def offset_of_tuple(coord: tuple[Coordinate, ...], shape: Tree, stride: Tree) -> int | None:
     """The offset of a tuple of ints and tuples."""
     if type(shape) is not tuple or len(coord) != len(shape):
         return None
     total = 0
     for i, c in enumerate(coord):
-        d = stride[i]
+        d = stride[i]  # type: ignore[index]
         if type(c) is int:
             if type(d) is int:
                 total += c * d
@@ -83,7 +93,7 @@ def offset_of_int(coord: int, shape: Tree, stride: Tree) -> int | None:
     total = 0
     last = len(stride) - 1
     for i in range(last):
-        s, d = shape[i], stride[i]
+        s, d = shape[i], stride[i]  # type: ignore[index]
         size = s if type(s) is int else _size(s)
         if size is None:
             return None
@@ -99,7 +109,7 @@ def offset_of_int(coord: int, shape: Tree, stride: Tree) -> int | None:
                 return None
             total += inner
         coord = rest
-    inner = offset_of_int(coord, shape[last], stride[last])
+    inner = offset_of_int(coord, shape[last], stride[last])  # type: ignore[index]
     return None if inner is None else total + inner
 
 
@@ -117,17 +127,17 @@ def _size(shape: Tree) -> int | None:
     return n
 
 
-def is_run_time_zero(coord: Any, stride: Tree) -> bool:
+def is_run_time_zero(coord: int | tuple[Coordinate, ...], stride: Tree) -> bool:
     """Whether an offset of 0 is surely a run-time 0: a run-time coordinate meets a stride that is no static 0 without
     a modulo before it, as the last mode does of those that one integer is split over."""
     if type(coord) is tuple:
-        for c, d in zip(coord, stride, strict=True):
+        for c, d in zip(coord, stride, strict=True):  # type: ignore[arg-type]
             if type(c) is int and type(d) is not tuple and (type(d) is not int or d != 0):
                 return -MAX_INTEGER <= c <= MAX_INTEGER
         return False
     while type(stride) is tuple and stride:
         stride = stride[-1]
-    return stride not in (0, ()) and -MAX_INTEGER <= coord <= MAX_INTEGER
+    return stride not in (0, ()) and -MAX_INTEGER <= coord <= MAX_INTEGER  # type: ignore[operator]
 
 
 class _Major:
@@ -146,6 +156,9 @@ LayoutLeft = _Major("LayoutLeft")
 """Column-major: the first mode is contiguous."""
 LayoutRight = _Major("LayoutRight")
 """Row-major: the last mode is contiguous."""
+
+Assumptions: TypeAlias = "tuple[sympy.Basic, ...]"
+Stride: TypeAlias = "Tree | _Major | None"
 
 _new = object.__new__
 
@@ -172,11 +185,11 @@ class Layout:
 
     _shape: Tree
     _stride: Tree
-    _public: tuple[Tree, Tree] | None
-    _assumptions: tuple[Any, ...]
+    _public: tuple[IntTuple, Tree] | None
+    _assumptions: Assumptions
 
-    def __init__(self, shape: Tree, stride: Tree = None) -> None:
-        changed: list[Any] = []
+    def __init__(self, shape: Shape, stride: Stride = None) -> None:
+        changed: list[Tree] = []
         self._shape = _checked_shape(internal(shape, 0, changed))
         self._public = None
         self._assumptions = ()
@@ -187,7 +200,7 @@ class Layout:
         else:
             self._stride = internal(stride, 0, changed)
             if not changed:
-                self._public = (shape, stride)
+                self._public = (shape, stride)  # type: ignore[assignment]
             if not congruent_trees(self._shape, self._stride):
                 raise LayoutError(
                     "shape and stride must be congruent",
@@ -195,24 +208,28 @@ class Layout:
                 )
 
     @property
-    def shape(self) -> Tree:
+    def shape(self) -> IntTuple:
         return (self._public or self._seen())[0]
 
     @property
     def stride(self) -> Tree:
         return (self._public or self._seen())[1]
 
-    def _seen(self) -> tuple[Tree, Tree]:
+    def _seen(self) -> tuple[IntTuple, Tree]:
         """(shape, stride) as users see them: the constructor's own, or made of the internal trees when first asked."""
         self._public = (public(self._shape), public(self._stride))
         return self._public
 
     @property
-    def assumptions(self) -> tuple[Any, ...]:
+    def assumptions(self) -> Assumptions:
         """Conditions on symbols that this result rests on, as sympy relations; empty for known numbers."""
         return self._assumptions
 
-    def __call__(self, *coord: Any) -> Any:
+    @overload
+    def __call__(self, *coord: IntCoordinate) -> int: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, *coord: Coordinate) -> Layout: ...
+    def __call__(self, *coord: Coordinate) -> int | Layout:
         """The offset at a coordinate, or the sublayout that a coordinate with `_` (or None) keeps."""
         c: Any = coord[0] if len(coord) == 1 else coord
         kind = type(c)
@@ -228,8 +245,8 @@ class Layout:
             return 0
         return self._general_call(c)
 
-    def _general_call(self, coord: Any) -> Any:
-        """Any coordinate, any strides, and the static results that the fast way does not tell apart."""
+    def _general_call(self, coord: Coordinate) -> int | Layout:
+        """Any coordinate, any strides, and the static results that the fast path does not distinguish."""
         check_depth(coord)
         if has_underscore(coord):
             return make(slice_tree(coord, self._shape), slice_tree(coord, self._stride), self._assumptions)
@@ -244,7 +261,7 @@ class Layout:
             return self
         if not -len(self._shape) <= mode < len(self._shape):
             raise InvalidValueError(f"layout[{mode}]: {self} has {len(self._shape)} modes")
-        return make(self._shape[mode], self._stride[mode], self._assumptions)
+        return make(self._shape[mode], self._stride[mode], self._assumptions)  # type: ignore[index]
 
     __iter__ = None
 
@@ -264,10 +281,10 @@ class Layout:
     def __repr__(self) -> str:
         return f"Layout({self.shape!r}, {self.stride!r})"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[type[Layout], tuple[IntTuple, Tree]]:
         return (Layout, (self.shape, self.stride))
 
-    def subs(self, values: dict[Any, Any]) -> Layout:
+    def subs(self, values: dict[sympy.Expr, Value]) -> Layout:
         """The layout with sympy symbols replaced by values (plain ints stay run-time ints; what depends on
         `Int` values only becomes static).
 
@@ -282,7 +299,7 @@ class Layout:
             if type(internal_leaf(value)) not in (int, Dynamic):
                 raise InvalidTypeError(f"subs puts in numbers and expressions, got {given(value)}", {"layout": self})
         exact = {k: (int(v) if isinstance(v, Int) else v) for k, v in values.items()}
-        known: dict[Any, Any] = {}
+        known: dict[sympy.Basic, sympy.Basic] = {}
 
         def replaced(leaf: Any) -> Any:
             if type(leaf) is Dynamic and not isinstance(leaf.value, int):
@@ -309,6 +326,7 @@ class Layout:
 
 def _checked_shape(shape: Tree) -> Tree:
     """The internal shape itself, if every size is an integer that is not negative."""
+    s: Any
     for s in shape if type(shape) is tuple else (shape,):
         kind = type(s)
         if kind is tuple:
@@ -323,7 +341,7 @@ def _checked_shape(shape: Tree) -> Tree:
     return shape
 
 
-def make(shape: Tree, stride: Tree, assumptions: tuple[Any, ...] = ()) -> Layout:
+def make(shape: Tree, stride: Tree, assumptions: Assumptions = ()) -> Layout:
     """A layout of internal trees, unchecked: for the algebra, whose results are congruent by construction."""
     check_results(shape)
     check_results(stride)
@@ -335,19 +353,24 @@ def make(shape: Tree, stride: Tree, assumptions: tuple[Any, ...] = ()) -> Layout
     return layout
 
 
-def make_layout(*parts: Any) -> Any:
+def make_layout(*parts: Shape | Tree | _Major | Layout, stride: Stride = None) -> Layout:
     """As C++: of a shape, of a shape and a stride (or `LayoutLeft` / `LayoutRight`), or of layouts to join as modes.
+
+    Args:
+        stride: the stride, where it is not the second of the parts.
 
     >>> print(make_layout((4, 8), LayoutRight), make_layout(Layout(Int(4)), Layout(Int(2), Int(8))))
     (4,8):(8,_1) (_4,_2):(_1,_8)
     """
-    if not parts:
-        raise InvalidTypeError("make_layout takes a shape, a shape and a stride, or layouts")
-    if all(isinstance(p, Layout) for p in parts):
-        return joined(parts)
-    if len(parts) > 2 or isinstance(parts[0], Layout):
-        raise InvalidTypeError("make_layout takes a shape, a shape and a stride, or layouts", {"got": given(parts)})
-    return Layout(*parts)
+    layouts = [p for p in parts if isinstance(p, Layout)]
+    if stride is not None:
+        parts = (*parts, stride)
+    elif layouts and len(layouts) == len(parts):
+        return joined(layouts)
+    if not 1 <= len(parts) <= 2 or isinstance(parts[0], Layout):
+        facts = {"got": given(parts)} if parts else None
+        raise InvalidTypeError("make_layout takes a shape, a shape and a stride, or layouts", facts)
+    return Layout(*parts)  # type: ignore[arg-type]
 
 
 def joined(parts: Iterable[Layout]) -> Layout:
@@ -357,18 +380,22 @@ def joined(parts: Iterable[Layout]) -> Layout:
     return make(tuple([p._shape for p in parts]), tuple([p._stride for p in parts]), notes)
 
 
-def make_ordered_layout(shape: Tree, order: Tree) -> Layout:
+def make_ordered_layout(shape: Shape, order: Tree | _Major) -> Layout:
     """A compact layout whose strides grow in the order of `order` (static numbers; run-time ones come last).
 
     >>> print(make_ordered_layout((Int(2), Int(3), Int(4), Int(5)), (Int(1), Int(0), Int(3), Int(2))))
     (_2,_3,_4,_5):(_3,_1,_30,_6)
     """
-    if order is LayoutLeft or order is LayoutRight:
+    if isinstance(order, _Major):
         return Layout(shape, order)
     inner = _checked_shape(internal(shape))
     return make(inner, compact_order(inner, internal(order)))
 
 
+@overload
+def static(tree: Layout) -> Layout: ...
+@overload
+def static(tree: Shape) -> IntTuple: ...
 def static(tree: Any) -> Any:
     """Every plain int of a tuple or layout made static: `static((4, 8))` is `(Int(4), Int(8))`.
 
@@ -385,17 +412,46 @@ def static(tree: Any) -> Any:
     return Int(int(tree)) if isinstance(tree, Integral) else tree
 
 
-def on_domain(operation: Callable[..., Any], thing: Any, *args: Any, **options: Any) -> Any:
+Thing = TypeVar("Thing", bound=LayoutLike)
+Rest = ParamSpec("Rest")
+
+
+class OfLayouts(Protocol[Rest]):
+    """An operation on the domain of a layout, a composed layout or a tensor: what it is given, it gives back."""
+
+    def __call__(self, thing: Thing, /, *args: Rest.args, **options: Rest.kwargs) -> Thing: ...
+
+
+class OfShapes(Protocol[Rest]):
+    """An operation on the modes of a layout, a composed layout or a tensor; or of a bare shape."""
+
+    @overload
+    def __call__(self, thing: Thing, /, *args: Rest.args, **options: Rest.kwargs) -> Thing: ...
+    @overload
+    def __call__(self, thing: Shape, /, *args: Rest.args, **options: Rest.kwargs) -> IntTuple: ...
+
+
+def of_layouts(operation: Callable[Concatenate[Layout, Rest], Layout]) -> OfLayouts[Rest]:
+    """For type checkers: an operation that is written for layouts, and asks `on_domain` about the others."""
+    return operation  # type: ignore[return-value]
+
+
+def of_shapes(operation: Callable[Concatenate[Layout | Shape, Rest], Layout | IntTuple]) -> OfShapes[Rest]:
+    """For type checkers, as `of_layouts`: an operation that takes bare shapes too."""
+    return operation  # type: ignore[return-value]
+
+
+def on_domain(operation: Callable[..., Layout | IntTuple], thing: object, *args: object, **options: object) -> Layout:
     """Apply `operation(layout, *args)` to the layout that has the domain of `thing`, and rebuild the rest."""
-    rebuild = getattr(thing, "with_domain", None)
+    rebuild: Callable[[Layout | IntTuple], Layout] | None = getattr(thing, "with_domain", None)
     if rebuild is None:
         raise InvalidTypeError(
             f"{operation.__name__} takes a layout or a tensor, got {type(thing).__name__} {given(thing)}"
         )
-    return rebuild(operation(thing.domain, *args, **options))
+    return rebuild(operation(getattr(thing, "domain"), *args, **options))
 
 
-def domain_of(thing: Any) -> Layout:
+def domain_of(thing: LayoutLike) -> Layout:
     """The layout that has the domain: itself, the inner layout of a composed one, the layout of a tensor."""
     while not isinstance(thing, Layout):
         if not hasattr(thing, "domain"):
@@ -404,10 +460,10 @@ def domain_of(thing: Any) -> Layout:
     return thing
 
 
-def shape_of(thing: Any) -> Tree:
+def shape_of(thing: Shaped) -> Tree:
     """The internal shape of a layout or a tensor; anything else is a shape itself."""
     if isinstance(thing, Layout) or hasattr(thing, "domain"):
-        return domain_of(thing)._shape
+        return domain_of(thing)._shape  # type: ignore[arg-type]
     return internal(thing)
 
 

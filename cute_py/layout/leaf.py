@@ -26,16 +26,22 @@ text. Expressions of more than `MOST_SIMPLIFIED` operations are therefore built 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from numbers import Number
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias, TypeGuard, overload, runtime_checkable
 
 from cute_py.argument_checks import MAX_INTEGER, check_magnitude
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given, integer_text
 
+if TYPE_CHECKING:
+    import sympy
 
-def never_an_integer(x: Any) -> bool:
+Value: TypeAlias = "int | sympy.Expr"
+"""A bare number: known, or a symbolic expression."""
+
+
+def never_an_integer(x: sympy.Basic) -> bool:
     """Is a sympy object a fraction, an infinity, nan, a relation, a matrix, anything that no integer can stand for?
 
     >>> import sympy
@@ -50,7 +56,7 @@ def never_an_integer(x: Any) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def largest_integers(x: Any) -> tuple[int, ...]:
+def largest_integers(x: sympy.Basic) -> tuple[int, ...]:
     """The least and the greatest of the integers in an expression; of a bare symbol none.
 
     >>> import sympy
@@ -71,7 +77,7 @@ MOST_SIMPLIFIED = 14
 _NODES_OF_AN_OPERATION = 5
 
 
-def is_short(*operands: Any) -> bool:
+def is_short(*operands: Value) -> bool:
     """May sympy simplify an expression of these? Looks at a bounded part of them.
 
     >>> import sympy
@@ -91,7 +97,7 @@ def is_short(*operands: Any) -> bool:
     return bool(sum(sympy.count_ops(x) for x in expressions) <= MOST_SIMPLIFIED)
 
 
-def divided(operation: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
+def divided(operation: Callable[[Value, Value], Value], x: Value, y: Value) -> Value:
     """x // y or x % y, as `operation` says; at least one of them a symbol.
 
     Raises:
@@ -113,7 +119,7 @@ def divided(operation: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
     return ratio if not divisor_left and ratio.is_integer else sympy.floor(ratio, evaluate=False)
 
 
-def least(x: Any, y: Any) -> Any:
+def least(x: Value, y: Value) -> Value:
     """The smaller of two bare numbers or symbols."""
     if isinstance(x, int) and isinstance(y, int):
         return min(x, y)
@@ -122,7 +128,7 @@ def least(x: Any, y: Any) -> Any:
     return sympy.Min(x, y) if is_short(x, y) else sympy.Min(x, y, evaluate=False)
 
 
-def divides(y: Any, x: Any) -> Any:
+def divides(y: Value, x: Value) -> sympy.Basic:
     """The relation x % y == 0."""
     import sympy
 
@@ -130,7 +136,7 @@ def divides(y: Any, x: Any) -> Any:
     return sympy.Eq(sympy.Mod(x, y, evaluate=short), 0, evaluate=short)
 
 
-def divides_or_exceeds(y: Any, x: Any) -> Any:
+def divides_or_exceeds(y: Value, x: Value) -> sympy.Basic:
     """The relation x % y == 0 or x < y."""
     import sympy
 
@@ -138,7 +144,9 @@ def divides_or_exceeds(y: Any, x: Any) -> Any:
     return sympy.Or(divides(y, x), sympy.Lt(x, y, evaluate=short), evaluate=short)
 
 
-def substituted(x: Any, values: dict[Any, Any], known: dict[Any, Any]) -> Any:
+def substituted(
+    x: sympy.Basic, values: Mapping[sympy.Basic, Value], known: dict[sympy.Basic, sympy.Basic]
+) -> sympy.Basic:
     """An expression with symbols replaced by `values`. Numbers go in all at once, into each part that stands in
     several places once: sympy replaces symbol after symbol, and simplifies (sometimes wrongly) what lies between.
 
@@ -150,7 +158,7 @@ def substituted(x: Any, values: dict[Any, Any], known: dict[Any, Any]) -> Any:
     if not all(isinstance(v, int) and key.is_Symbol for key, v in values.items()):
         return x.subs(values).doit()
 
-    def replaced(part: Any) -> Any:
+    def replaced(part: sympy.Basic) -> sympy.Basic:
         if part in known:
             return known[part]
         result = values.get(part, part)
@@ -164,11 +172,51 @@ def substituted(x: Any, values: dict[Any, Any], known: dict[Any, Any]) -> Any:
     return replaced(x).doit()
 
 
-Leaf: TypeAlias = Any
-"""A leaf in either representation; which one, each function says."""
+class Leaf(Protocol):
+    """A number of the algebra in either representation, or a stride of any integer module: what all of them can do."""
 
-Tree: TypeAlias = Any
-"""A leaf, or a tuple of trees."""
+    def __add__(self, other: Any, /) -> Leaf: ...
+    def __mul__(self, other: Any, /) -> Leaf: ...
+    def __rmul__(self, other: Any, /) -> Leaf: ...
+
+
+Tree: TypeAlias = "Leaf | tuple[Tree, ...]"
+"""A leaf, or a tuple of trees; in which representation, each function says."""
+
+IntTuple: TypeAlias = "int | tuple[IntTuple, ...]"
+"""A shape or coordinate that an operation gives, for users (a symbolic size is a sympy expression in its place)."""
+
+
+class AsTuple(Protocol):
+    """An element of a coordinate tensor: an `ArithTuple`."""
+
+    def as_tuple(self) -> Tree: ...
+
+
+IntCoordinate: TypeAlias = "SupportsIndex | sympy.Expr | AsTuple | tuple[IntCoordinate, ...]"
+"""A coordinate of numbers only."""
+
+Coordinate: TypeAlias = "SupportsIndex | sympy.Expr | AsTuple | Underscore | tuple[Coordinate, ...] | None"
+"""A coordinate, as users give it; `_` and None keep a mode."""
+
+Shape: TypeAlias = "SupportsIndex | sympy.Expr | tuple[Shape, ...]"
+"""A shape, as users give it."""
+
+
+class LayoutLike(Protocol):
+    """A layout, a composed layout or a tensor."""
+
+    @property
+    def shape(self) -> IntTuple: ...
+    @property
+    def stride(self) -> Tree: ...
+
+
+Tiler: TypeAlias = "SupportsIndex | sympy.Expr | LayoutLike | Underscore | tuple[Tiler, ...] | None"
+"""A tile by its size or layout; a tuple of them has one for each mode, `_` keeps a mode."""
+
+Shaped: TypeAlias = "SupportsIndex | sympy.Expr | AsTuple | LayoutLike | tuple[Shaped, ...]"
+"""What has a shape: a layout or tensor, or the shape itself."""
 
 MAX_RESULT = 1 << 256
 """The largest magnitude of a number that an operation may come to; inputs end at `MAX_INTEGER`."""
@@ -185,9 +233,9 @@ class IntegerModule(Protocol):
     scale), and `is_static` (False where equality of two objects is known only at run time).
     """
 
-    def __rmul__(self, n: Any, /) -> Any: ...
+    def __rmul__(self, n: Any, /) -> Leaf: ...
 
-    def __add__(self, other: Any, /) -> Any: ...
+    def __add__(self, other: Any, /) -> Leaf: ...
 
 
 class Int(int):
@@ -201,7 +249,7 @@ class Int(int):
 
     __slots__ = ()
 
-    def __new__(cls, value: Any = 0) -> Int:
+    def __new__(cls, value: SupportsIndex = 0) -> Int:
         if isinstance(value, (bool, float, str)) or not hasattr(value, "__index__"):
             raise InvalidTypeError(f"Int takes an integer, got {given(value)}")
         try:
@@ -270,6 +318,7 @@ def check_result(number: int) -> int:
 
 def check_results(tree: Tree) -> None:
     """`check_result` of every number in an internal tree."""
+    x: Any
     for x in tree if type(tree) is tuple else (tree,):
         kind = type(x)
         if kind is int:
@@ -304,7 +353,7 @@ def _combine(op: Any, left: Any, right: Any) -> Any:
         raise LayoutError("division by zero", {"dividend": given(left)}) from None
 
 
-def is_symbolic(value: object) -> bool:
+def is_symbolic(value: object) -> TypeGuard[sympy.Expr]:
     """A sympy expression? Asked without importing sympy."""
     return type(value).__module__.partition(".")[0] == "sympy" and hasattr(value, "free_symbols")
 
@@ -312,10 +361,12 @@ def is_symbolic(value: object) -> bool:
 class Dynamic:
     """A number known only at run time in C++'s eyes: `value` is an int or a sympy expression."""
 
+    value: Value
+
     __slots__ = ("value",)
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Value) -> None:
         self.value = value
 
     def __eq__(self, other: object) -> bool:
@@ -324,32 +375,36 @@ class Dynamic:
     def __repr__(self) -> str:
         return f"Dynamic({self.value!r})"
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Integer) -> Integer:
         return Dynamic(self.value + (other.value if type(other) is Dynamic else other))
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: Integer) -> Integer:
         return Dynamic(self.value - (other.value if type(other) is Dynamic else other))
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: Integer) -> Integer:
         return Dynamic(other - self.value)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: Integer) -> Integer:
         if type(other) is Dynamic:
             return Dynamic(self.value * other.value)
         return Dynamic(self.value * other) if other else 0
 
     __rmul__ = __mul__
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Dynamic:
         return Dynamic(-self.value)
 
-    def __abs__(self) -> Any:
+    def __abs__(self) -> Dynamic:
         return Dynamic(abs(self.value))
 
 
-def trunc_div(a: Any, b: Any) -> Any:
+Integer: TypeAlias = "int | Dynamic"
+"""An internal integer."""
+
+
+def trunc_div(a: Leaf, b: Leaf) -> Integer:
     """C++'s `a / b` of internal leaves: rounds toward zero; a static 0 stays static."""
     if type(a) is int:
         if type(b) is int:
@@ -359,7 +414,7 @@ def trunc_div(a: Any, b: Any) -> Any:
     return Dynamic(quotient(value_of(a), value_of(b)))
 
 
-def trunc_mod(a: Any, b: Any) -> Any:
+def trunc_mod(a: Leaf, b: Leaf) -> Integer:
     """C++'s `a % b` of internal leaves: the sign of the dividend; anything modulo a static 1 is a static 0."""
     if type(a) is int and type(b) is int:
         return a - b * quotient(a, b)
@@ -371,7 +426,7 @@ def trunc_mod(a: Any, b: Any) -> Any:
     return Dynamic(divided(operator.mod, x, y))
 
 
-def trunc_divmod(a: Any, b: Any) -> tuple[Any, Any]:
+def trunc_divmod(a: Leaf, b: Leaf) -> tuple[Integer, Integer]:
     """C++'s `a / b` and `a % b` of internal leaves."""
     x, y = value_of(a), value_of(b)
     known = type(x) is int and type(y) is int
@@ -381,7 +436,7 @@ def trunc_divmod(a: Any, b: Any) -> tuple[Any, Any]:
     return trunc_div(a, b), trunc_mod(a, b)
 
 
-def quotient(x: Any, y: Any) -> Any:
+def quotient(x: Value, y: Value) -> Value:
     """C++'s `x / y` of bare numbers and symbols: rounds toward zero."""
     if isinstance(x, int) and isinstance(y, int):
         if y == 0:
@@ -390,12 +445,12 @@ def quotient(x: Any, y: Any) -> Any:
     return divided(operator.floordiv, x, y)
 
 
-def value_of(leaf: Any) -> Any:
+def value_of(leaf: Tree) -> Any:
     """The number in an internal leaf: int or sympy expression."""
     return leaf.value if type(leaf) is Dynamic else leaf
 
 
-def is_static(leaf: Any) -> bool:
+def is_static(leaf: Leaf) -> bool:
     """Known at compile time? (internal leaf)"""
     if type(leaf) is int:
         return True
@@ -404,10 +459,10 @@ def is_static(leaf: Any) -> bool:
     return bool(getattr(leaf, "is_static", True))
 
 
-def sign(leaf: Any) -> Any:
+def sign(leaf: Integer) -> Integer:
     """-1, 0 or 1 of an internal leaf. A symbol's sign is taken as positive: sizes and strides of unknown sign have
     no layout in C++ either."""
-    if type(leaf) is Dynamic:
+    if isinstance(leaf, Dynamic):
         value = leaf.value
         if isinstance(value, int):
             return Dynamic((value > 0) - (value < 0))
@@ -415,15 +470,14 @@ def sign(leaf: Any) -> Any:
     return (leaf > 0) - (leaf < 0)
 
 
-def times(n: Any, leaf: Any) -> Any:
+def times(n: Leaf, leaf: Leaf) -> Leaf:
     """`n * leaf` with `n` an internal integer and `leaf` any internal stride."""
-    kind = type(leaf)
-    if kind is int or kind is Dynamic:
+    if type(leaf) is int or type(leaf) is Dynamic:
         return n * leaf
     return internal(public(n) * leaf)
 
 
-def plus(a: Any, b: Any) -> Any:
+def plus(a: Leaf, b: Leaf) -> Leaf:
     """`a + b` of internal strides or of their sums; a static 0 is the zero of every module."""
     if type(a) is int and a == 0:
         return b
@@ -434,7 +488,7 @@ def plus(a: Any, b: Any) -> Any:
     return internal(public(a) + public(b))
 
 
-def same(a: Any, b: Any) -> bool:
+def same(a: Leaf, b: Leaf) -> bool:
     """Equal, and known to be so at compile time."""
     if type(a) is int and type(b) is int:
         return a == b
@@ -479,7 +533,7 @@ def internal_leaf(x: Any) -> Any:
     raise InvalidTypeError(f"{kind.__name__} is no integer and no stride (it needs int * x and x + x)")
 
 
-def internal(tree: Tree, depth: int = 0, changed: list[Any] | None = None) -> Tree:
+def internal(tree: Any, depth: int = 0, changed: list[Tree] | None = None) -> Tree:
     """A public tree of integers or strides -> internal.
 
     Args:
@@ -488,7 +542,8 @@ def internal(tree: Tree, depth: int = 0, changed: list[Any] | None = None) -> Tr
     if type(tree) is tuple:
         if depth > MAX_DEPTH:
             raise InvalidValueError(f"nested deeper than {MAX_DEPTH} tuples")
-        out: list[Any] = []
+        out: list[Tree] = []
+        x: Any
         for x in tree:
             kind = type(x)
             if kind is Int and -MAX_INTEGER <= x <= MAX_INTEGER:
@@ -507,7 +562,7 @@ def internal(tree: Tree, depth: int = 0, changed: list[Any] | None = None) -> Tr
     return leaf
 
 
-def coordinate(tree: Tree) -> Tree:
+def coordinate(tree: Any) -> Tree:
     """A public coordinate -> internal: as `internal`, but an element of a coordinate tensor (anything with `as_tuple`)
     is the tuple of its numbers, at any depth."""
     if hasattr(tree, "as_tuple"):
@@ -517,7 +572,11 @@ def coordinate(tree: Tree) -> Tree:
     return internal(tree)
 
 
-def public(tree: Tree) -> Tree:
+@overload
+def public(tree: tuple[Tree, ...]) -> tuple[IntTuple, ...]: ...  # type: ignore[overload-overlap]
+@overload
+def public(tree: Leaf) -> int: ...
+def public(tree: Any) -> Any:
     """An internal tree -> what users see: `Int` for static leaves, plain int or sympy for the others."""
     kind = type(tree)
     if kind is tuple:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, SupportsIndex
 
 from cute_py.errors import InvalidTypeError, StaticAssertError
 from cute_py.layout.coalesce import coalesced
@@ -26,18 +26,18 @@ from cute_py.layout.complement import complement, complement_of
 from cute_py.layout.composition import compose_layouts, tiler_text
 from cute_py.layout.coprofile import coprofile_of, coshape_of
 from cute_py.layout.int_tuple import ceil_div_of, compact_left, compact_order, product_of
-from cute_py.layout.layout import Layout, LayoutLeft, domain_of, joined, make, on_domain, shape_of
-from cute_py.layout.leaf import internal, public, tree_text, trunc_mod
+from cute_py.layout.layout import Layout, LayoutLeft, Stride, domain_of, joined, make, of_layouts, on_domain, shape_of
+from cute_py.layout.leaf import LayoutLike, Leaf, Shaped, Tiler, Tree, internal, public, tree_text, trunc_mod
 from cute_py.layout.modes import append
 from cute_py.layout.trees import check_depth, is_underscore, leaves, map_leaves, modes, rank_of, zip2_by, zip_pairs
 
 
-def guide_of(tiler: Any) -> Any:
+def guide_of(tiler: Tiler) -> Tree:
     """The profile of a tiler: tuples as tuples, everything else a leaf."""
     return tuple([guide_of(t) for t in tiler]) if type(tiler) is tuple else 0
 
 
-def _by_mode(operation: Callable[[Any, Any], Any], layout: Layout, tiler: tuple[Any, ...]) -> Layout:
+def _by_mode(operation: Callable[[Layout, Tiler], Layout], layout: Layout, tiler: tuple[Tiler, ...]) -> Layout:
     """The operation on each mode that the tiler has; the others stay."""
     rank = len(modes(layout._shape))
     if len(tiler) > rank:
@@ -48,7 +48,8 @@ def _by_mode(operation: Callable[[Any, Any], Any], layout: Layout, tiler: tuple[
     return joined([operation(p, t) for p, t in zip(parts, tiler, strict=False)] + parts[len(tiler) :])
 
 
-def logical_divide(layout: Any, tiler: Any) -> Any:
+@of_layouts
+def logical_divide(layout: Layout, tiler: Tiler) -> Layout:
     """Every mode that the tiler names becomes (tile, rest).
 
     >>> print(logical_divide(Layout((Int(8), Int(8)), (Int(8), Int(1))), (Int(2), Int(4))))
@@ -65,7 +66,7 @@ def logical_divide(layout: Any, tiler: Any) -> Any:
     return layout if is_underscore(tiler) else logical_divide(layout, Layout(tiler))
 
 
-def zipped(layout: Layout, tiler: Any) -> Layout:
+def zipped(layout: Layout, tiler: Tiler) -> Layout:
     """Gather the first halves and the rests of a logical divide or product into two modes."""
     if type(layout) is not Layout:  # a product with a composed tiler
         raise InvalidTypeError("modes of a composed layout are not zipped; use logical_product", {"layout": layout})
@@ -73,7 +74,8 @@ def zipped(layout: Layout, tiler: Any) -> Layout:
     return make(zip2_by(layout._shape, guide), zip2_by(layout._stride, guide), layout._assumptions)
 
 
-def zipped_divide(layout: Any, tiler: Any) -> Any:
+@of_layouts
+def zipped_divide(layout: Layout, tiler: Tiler) -> Layout:
     """((tile modes), (rest modes)).
 
     >>> print(zipped_divide(Layout((Int(8), Int(8), Int(3))), (Int(2), Int(4))))
@@ -87,14 +89,15 @@ def zipped_divide(layout: Any, tiler: Any) -> Any:
 def unpacked(layout: Layout, first: bool, second: bool) -> Layout:
     """A rank-2 layout with the modes of its halves laid out flat; a half of one mode stays as it is."""
 
-    def spread(tree: Any) -> Any:
-        a, b = tree
+    def spread(tree: Tree) -> Tree:
+        a, b = modes(tree)
         return (*(a if first and rank_of(a) > 1 else (a,)), *(b if second and rank_of(b) > 1 else (b,)))
 
     return make(spread(layout._shape), spread(layout._stride), layout._assumptions)
 
 
-def tiled_divide(layout: Any, tiler: Any) -> Any:
+@of_layouts
+def tiled_divide(layout: Layout, tiler: Tiler) -> Layout:
     """((tile modes), rest, rest, ...).
 
     >>> print(tiled_divide(Layout((Int(8), Int(8)), (Int(8), Int(1))), (Int(2), Int(4))))
@@ -105,7 +108,8 @@ def tiled_divide(layout: Any, tiler: Any) -> Any:
     return unpacked(zipped_divide(layout, tiler), False, True)
 
 
-def flat_divide(layout: Any, tiler: Any) -> Any:
+@of_layouts
+def flat_divide(layout: Layout, tiler: Tiler) -> Layout:
     """(tile, tile, ..., rest, rest, ...).
 
     >>> print(flat_divide(Layout((Int(8), Int(8)), (Int(8), Int(1))), (Int(2), Int(4))))
@@ -116,7 +120,7 @@ def flat_divide(layout: Any, tiler: Any) -> Any:
     return unpacked(zipped_divide(layout, tiler), True, True)
 
 
-def ceil_div(a: Any, b: Any) -> Any:
+def ceil_div(a: Shaped, b: Shaped) -> Any:
     """(a + b - 1) / b of integers, by mode of tuples, b folded through a tuple; with a layout b, the shape of the
     tiles that cover a.
 
@@ -130,7 +134,8 @@ def ceil_div(a: Any, b: Any) -> Any:
     return public(ceil_div_of(shape_of(a), internal(b)))
 
 
-def logical_product(block: Any, tiler: Any) -> Any:
+@of_layouts
+def logical_product(block: Layout, tiler: Tiler) -> Layout:
     """(block, copies): mode 1 says where the copies of the block start, in the order of the tiler.
 
     Raises:
@@ -148,13 +153,15 @@ def logical_product(block: Any, tiler: Any) -> Any:
         target = span if profile == 0 else map_leaves(lambda _: span, profile)
         return joined([block, compose_layouts(complement_of(block, target), tiler)])
     if hasattr(tiler, "_as_product_tiler"):
-        return tiler._as_product_tiler(block)
+        product: Layout = tiler._as_product_tiler(block)  # type: ignore[union-attr]
+        return product
     if type(tiler) is tuple:
         return _by_mode(logical_product, block, tiler)
     return block if is_underscore(tiler) else logical_product(block, Layout(tiler))
 
 
-def zipped_product(block: Any, tiler: Any) -> Any:
+@of_layouts
+def zipped_product(block: Layout, tiler: Tiler) -> Layout:
     """((block modes), (copies)).
 
     >>> print(zipped_product(Layout((Int(4), Int(8))), (Int(3), Int(2))))
@@ -165,7 +172,8 @@ def zipped_product(block: Any, tiler: Any) -> Any:
     return zipped(logical_product(block, tiler), tiler)
 
 
-def tiled_product(block: Any, tiler: Any) -> Any:
+@of_layouts
+def tiled_product(block: Layout, tiler: Tiler) -> Layout:
     """((block modes), copies, copies, ...).
 
     >>> print(tiled_product(static(Layout((2, 2))), static(Layout((3, 4)))))
@@ -176,7 +184,8 @@ def tiled_product(block: Any, tiler: Any) -> Any:
     return unpacked(zipped_product(block, tiler), False, True)
 
 
-def flat_product(block: Any, tiler: Any) -> Any:
+@of_layouts
+def flat_product(block: Layout, tiler: Tiler) -> Layout:
     """(block, block, ..., copies, copies, ...).
 
     >>> print(flat_product(static(Layout((2, 2))), static(Layout((3, 4)))))
@@ -187,7 +196,7 @@ def flat_product(block: Any, tiler: Any) -> Any:
     return unpacked(zipped_product(block, tiler), True, True)
 
 
-def _interleaved(block: Layout, tiler: Any, first: int) -> Layout:
+def _interleaved(block: Layout, tiler: LayoutLike, first: int) -> Layout:
     """Mode i joins mode i of the two halves of the logical product at one rank, half number `first` first."""
     tiler = domain_of(tiler)
     rank = max(len(modes(block._shape)), len(modes(tiler._shape)))
@@ -196,7 +205,8 @@ def _interleaved(block: Layout, tiler: Any, first: int) -> Layout:
     return make(zip_pairs(a._shape, b._shape), zip_pairs(a._stride, b._stride), a._assumptions + b._assumptions)
 
 
-def blocked_product(block: Any, tiler: Any) -> Any:
+@of_layouts
+def blocked_product(block: Layout, tiler: LayoutLike) -> Layout:
     """Mode i is (block's mode i, tiler's mode i): blocks stay together.
 
     >>> print(blocked_product(Layout(Int(2), Int(1)), Layout((Int(3), Int(4)))))
@@ -207,7 +217,8 @@ def blocked_product(block: Any, tiler: Any) -> Any:
     return _interleaved(block, tiler, 0)
 
 
-def raked_product(block: Any, tiler: Any) -> Any:
+@of_layouts
+def raked_product(block: Layout, tiler: LayoutLike) -> Layout:
     """Mode i is (tiler's mode i, block's mode i): blocks are interleaved.
 
     >>> print(raked_product(Layout(Int(2), Int(1)), Layout(Int(3))))
@@ -218,7 +229,8 @@ def raked_product(block: Any, tiler: Any) -> Any:
     return _interleaved(block, tiler, 1)
 
 
-def tile_to_shape(block: Any, shape: Any, order: Any = LayoutLeft) -> Any:
+@of_layouts
+def tile_to_shape(block: Layout, shape: Shaped, order: Stride = LayoutLeft) -> Layout:
     """The block repeated until the result has `shape`; `order` says along which mode first.
 
     Raises:
@@ -261,13 +273,13 @@ def _check_division(mode: int, target: int, block: Any) -> None:
         )
 
 
-def domain_distribute(shape: Any, size: Any) -> Layout:
+def domain_distribute(shape: Shaped, size: SupportsIndex) -> Layout:
     """A layout of `size` elements spread over a shape that need not be divided by it mode by mode.
 
     >>> print(domain_distribute((Int(15), Int(14)), Int(6)))
     (_3,_2):(_1,_15)
     """
-    flat = leaves(internal(shape.shape if hasattr(shape, "domain") or isinstance(shape, Layout) else shape))
+    flat = leaves(shape_of(shape))
     rest = internal(size)
     if type(rest) is not int or not all(type(s) is int for s in flat):
         raise StaticAssertError("is_static<ShapeB>::value", {"shape": tree_text(tuple(flat)), "size": tree_text(rest)})
