@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from cute_py.arith_tuple.arith_tuple import ArithTuple, as_arith_tuple
+from cute_py.arith_tuple.arith_tuple import (
+    ArithTuple,
+    E,
+    ScaledBasis,
+    as_arith_tuple,
+    basis_get,
+    basis_value,
+    make_basis_like,
+)
 from cute_py.arith_tuple.cells import text
 from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator, counting_iterator, make_inttuple_iter
 from cute_py.arith_tuple.ratio import Ratio, ratio
-from cute_py.arith_tuple.scaled_basis import E, ScaledBasis, basis_get, basis_value, make_basis_like
 from cute_py.moved import forward
 
 __getattr__ = forward(__name__, "cute_py")

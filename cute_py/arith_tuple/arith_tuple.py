@@ -1,21 +1,27 @@
-"""ArithTuple: a tuple of integers that can be added and scaled, so that it can be a coordinate, an offset, a stride.
+"""ArithTuple and ScaledBasis: coordinates that can be added and scaled, and strides that move along one axis.
 
     (1,2) + (10,20) = (11,22)      3 * (1,(2,3)) = (3,(6,9))      (1,2) + (0,0,5) = (1,2,5)
+
+    E(1)      1@1       (0,1,0,...)
+    E(0, 1)   1@1@0     ((0,1,0,...),0,...)      position 1 inside position 0; printed innermost first
+    5 * E(1)  5@1       (0,5,0,...)
 
 Missing modes are zero, at every depth. A static 0 is the zero of all of them; any other integer has no position, so
 adding one is refused, as in C++.
 
 Two coordinates are equal, and hash alike, if they have the same modes with equal numbers in them, static or not, as
 tuples of C++ have it: ArithTuple(1,2), the tuple (1,2) and the sum of the basis elements are one; (1,2,0) has a mode
-more. A basis element is the tuple with static zeros before it.
+more. A basis element is the tuple with static zeros before it: 2*E(1) + 3*E(1) = 5*E(1) = (0,5). Bases add up to
+arithmetic tuples: 3*E(0) + 4*E(1) = (3,4). A layout with such strides maps coordinates to coordinates, which is what a
+TMA instruction takes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, overload
 
-from cute_py.argument_checks import MAX_INTEGER, expect_integer, is_integer
+from cute_py.argument_checks import MAX_INTEGER, expect_integer, expect_integers, is_integer
 from cute_py.arith_tuple.ratio import Ratio, may_know
 from cute_py.errors import (
     CoordinateError,
@@ -27,8 +33,34 @@ from cute_py.errors import (
     integer_text,
     shortened,
 )
-from cute_py.layout.leaf import MAX_DEPTH, Int, Tree, internal_leaf, is_symbolic, leaf_text, public
-from cute_py.layout.trees import check_depth
+from cute_py.layout.int_tuple import ceil_div_of
+from cute_py.layout.layout import MOST_MODES, Layout
+from cute_py.layout.leaf import (
+    MAX_DEPTH,
+    Int,
+    LayoutLike,
+    Shape,
+    Tree,
+    internal_leaf,
+    is_symbolic,
+    leaf_text,
+    public,
+    trunc_div,
+)
+from cute_py.layout.trees import at, check_depth
+
+if TYPE_CHECKING:
+    import sympy
+
+
+Scale: TypeAlias = "int | Ratio | sympy.Expr"
+"""A number without a mode."""
+
+Element: TypeAlias = "Scale | ArithTuple"
+"""What an arithmetic tuple holds."""
+
+Operand: TypeAlias = "Scale | ArithTuple | ScaledBasis | tuple[Shape, ...]"
+"""What a coordinate is added to; of numbers only a static 0."""
 
 
 class ArithTuple:
@@ -43,12 +75,13 @@ class ArithTuple:
     __slots__ = ("depth", "items")
     __array_ufunc__ = None  # numpy integers leave the arithmetic to this class
 
-    items: tuple[Any, ...]
+    items: tuple[Element, ...]
     depth: int
     """Levels of tuples, at most `MAX_DEPTH`."""
 
-    def __init__(self, *items: Any) -> None:
-        held: list[Any] = []
+    def __init__(self, *items: Operand) -> None:
+        held: list[Element] = []
+        x: Any
         depth = 1
         for x in items:
             kind = type(x)
@@ -70,7 +103,7 @@ class ArithTuple:
         """Are all leaves static?"""
         return all(x.is_static if isinstance(x, ArithTuple) else isinstance(x, Int) for x in self.items)
 
-    def __getitem__(self, mode: int) -> Any:
+    def __getitem__(self, mode: int) -> Element:
         index = mode if type(mode) is int else expect_integer(mode, "a mode")
         if not -len(self.items) <= index < len(self.items):
             raise CoordinateError(f"no mode {integer_text(index)} in {self}", {"rank": len(self.items)})
@@ -79,7 +112,7 @@ class ArithTuple:
     def __len__(self) -> int:
         return len(self.items)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Element]:
         return iter(self.items)
 
     def as_tuple(self) -> Tree:
@@ -90,26 +123,26 @@ class ArithTuple:
         """
         return tuple([x.as_tuple() if isinstance(x, ArithTuple) else x for x in self.items])
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Operand) -> ArithTuple:
         return self._with(other, "+")
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: Operand) -> ArithTuple:
         return self._with(other, "-")
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: Operand) -> ArithTuple:
         return (-self)._with(other, "-") if has_no_position(other) else -self + other
 
     def __neg__(self) -> ArithTuple:
         return ArithTuple(*[-x for x in self.items])
 
-    def __mul__(self, n: Any) -> Any:
+    def __mul__(self, n: Scale) -> ArithTuple:
         return ArithTuple(*[scale(n, self) * x for x in self.items])
 
     __rmul__ = __mul__
 
-    def _with(self, other: Any, sign: str) -> Any:
+    def _with(self, other: Any, sign: str) -> ArithTuple:
         """self + other or self - other; a static 0 is the zero of every tuple, other integers have no position."""
         if isinstance(other, Int) and other == 0:
             return self
@@ -117,14 +150,15 @@ class ArithTuple:
             raise refused_integer(f"Arithmetic tuple op{sign} error!", "tuple", self, other)
         if not isinstance(other, (tuple, ArithTuple)) and not hasattr(type(other), "as_arith_tuple"):
             if may_know(other, "__radd__"):
-                return NotImplemented
+                return NotImplemented  # type: ignore[no-any-return]
             raise InvalidTypeError(
                 f"only coordinates are added to an arithmetic tuple, got {type(other).__name__} {given(other)}",
                 {"tuple": self},
             )
         right = _element(other)
         right = right if sign == "+" else -right
-        return _combined(self, right, (self, sign, right), ())
+        result: ArithTuple = _combined(self, right, (self, sign, right), ())
+        return result
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, ArithTuple):
@@ -142,24 +176,24 @@ class ArithTuple:
     def __repr__(self) -> str:
         return f"ArithTuple({', '.join(_shown(x) for x in self.items)})"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[type[ArithTuple], tuple[Element, ...]]:
         return (ArithTuple, self.items)
 
 
-def _leaf_text(x: Any) -> str:
+def _leaf_text(x: Element) -> str:
     return str(x) if isinstance(x, (ArithTuple, Ratio)) else leaf_text(internal_leaf(x))
 
 
-def _shown(x: Any) -> str:
+def _shown(x: Element) -> str:
     return repr(x.as_tuple()) if isinstance(x, ArithTuple) else repr(x)
 
 
-def has_no_position(x: Any) -> bool:
+def has_no_position(x: object) -> TypeGuard[Scale]:
     """A number without a mode: static, run-time, numpy's, symbolic or a ratio."""
     return isinstance(x, Ratio) or is_integer(x) or is_symbolic(x)
 
 
-def scale(n: Any, element: Any) -> Any:
+def scale(n: Any, element: ArithTuple | ScaledBasis) -> Any:
     """`n` as a scale of a coordinate or basis element.
 
     Raises:
@@ -173,7 +207,7 @@ def scale(n: Any, element: Any) -> Any:
     raise InvalidTypeError(f"{element} can be scaled by integers only, got {type(n).__name__} {shown}")
 
 
-def refused_integer(headline: str, name: str, element: Any, integer: Any) -> LayoutError:
+def refused_integer(headline: str, name: str, element: Operand, integer: Scale) -> LayoutError:
     """The error for an integer that is added to something with positions; C++ asserts where it is static."""
     facts = {
         name: element,
@@ -227,6 +261,10 @@ def _combined(a: Any, b: Any, whole: tuple[Any, str, Any], path: tuple[int, ...]
     raise LayoutError("the coordinates are nested differently", facts)
 
 
+@overload
+def as_arith_tuple(value: tuple[Shape, ...] | ArithTuple | ScaledBasis) -> ArithTuple: ...
+@overload
+def as_arith_tuple(value: int) -> int: ...
 def as_arith_tuple(value: Any) -> Any:
     """A tuple, basis element or arithmetic tuple as an `ArithTuple`; an integer stays itself.
 
@@ -238,3 +276,220 @@ def as_arith_tuple(value: Any) -> Any:
     if hasattr(type(value), "as_arith_tuple"):
         return value.as_arith_tuple()
     return value
+
+
+class ScaledBasis:
+    """`value` at hierarchical position `modes`, zero everywhere else; immutable and hashable.
+
+    Args:
+        value: an integer, static or not, a ratio or a symbol.
+        modes: outermost first; at most 64, each 0 to 4095, as the tuple has an entry for every mode before it.
+    Raises:
+        InvalidTypeError, InvalidValueError: a value or a mode that is none.
+
+    >>> print(8 * E(1))         # a run-time 8, as C++ prints 8*E<1>{}
+    8@1
+    >>> print(E(0, 1))          # static one; innermost mode first, as CuTe prints it
+    _1@1@0
+    """
+
+    __slots__ = ("modes", "value")
+    __array_ufunc__ = None  # numpy integers leave the arithmetic to this class
+
+    value: Any
+    modes: tuple[int, ...]
+
+    def __init__(self, value: Scale | ScaledBasis, *modes: int) -> None:
+        if isinstance(value, ScaledBasis):
+            value, modes = value.value, (*modes, *value.modes)
+        if hasattr(value, "as_tuple"):
+            raise InvalidTypeError(f"the value of a basis element is an integer, got the coordinate {value}")
+        if not isinstance(value, Ratio):
+            value = public(internal_leaf(value))
+        object.__setattr__(self, "value", value)
+        object.__setattr__(self, "modes", _checked_modes(modes))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"ScaledBasis is immutable; can't set {name}")
+
+    @property
+    def is_static(self) -> bool:
+        return isinstance(self.value, (Int, Ratio))
+
+    def at(self, modes: tuple[int, ...], value: Scale) -> ScaledBasis:
+        """A basis element of the same module at another position."""
+        return ScaledBasis(value, *(modes if type(modes) is tuple else expect_integers(modes, "modes")))
+
+    def with_value(self, value: Scale) -> ScaledBasis:
+        """The same position, another scale."""
+        return ScaledBasis(value, *self.modes)
+
+    def as_arith_tuple(self) -> ArithTuple:
+        """The arithmetic tuple with static zeros before it: E(2) is (0,0,1).
+
+        >>> print(E(2).as_arith_tuple(), (5 * E(1, 2)).as_arith_tuple())
+        (_0,_0,_1) (_0,(_0,_0,5))
+        """
+        result: ArithTuple = self.value
+        for mode in reversed(self.modes):
+            result = ArithTuple(*[Int(0)] * mode, result)
+        return result
+
+    def __mul__(self, n: Scale) -> ScaledBasis:
+        return ScaledBasis(self.value * scale(n, self), *self.modes)
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> ScaledBasis:
+        return ScaledBasis(-self.value, *self.modes)
+
+    def __abs__(self) -> ScaledBasis:
+        return ScaledBasis(abs(self.value), *self.modes)
+
+    def __add__(self, other: Operand) -> ArithTuple:
+        return self._with(other, "+")
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Operand) -> ArithTuple:
+        return self._with(other, "-")
+
+    def __rsub__(self, other: Operand) -> ArithTuple:
+        return -self._with(other, "-")
+
+    def _with(self, other: Any, sign: str) -> ArithTuple:
+        """self + other or self - other."""
+        if isinstance(other, Int) and other == 0:
+            return self  # type: ignore[return-value]
+        if isinstance(other, ScaledBasis):
+            other = other.as_arith_tuple()
+        mine: Any = self.as_arith_tuple()
+        if isinstance(mine, ArithTuple):
+            if has_no_position(other):
+                raise refused_integer(f"ScaledBasis op{sign} error!", "basis", self, other)
+        elif isinstance(other, (tuple, ArithTuple)):
+            raise refused_integer(f"ScaledBasis op{sign} error!", "tuple", other, mine)
+        elif not has_no_position(other):  # E() scaled: a number
+            raise InvalidTypeError(f"only numbers are added to {self}, got {type(other).__name__} {given(other)}")
+        elif not isinstance(other, Ratio):
+            other = public(internal_leaf(other))
+        result: ArithTuple = mine + other if sign == "+" else mine - other
+        return result
+
+    def ceil_div(self, n: Scale) -> ScaledBasis:
+        """The value divided, rounded up."""
+        return ScaledBasis(public(ceil_div_of(self._divided("ceil_div"), internal_leaf(n))), *self.modes)
+
+    def safe_div(self, n: Scale) -> ScaledBasis:
+        """The value divided; static numbers must divide evenly."""
+        if isinstance(self.value, Int) and isinstance(n, Int) and n and int(self.value) % int(n):
+            raise StaticAssertError("Static safe_div requires t % u == 0", {"basis": self, "divisor": n})
+        return ScaledBasis(public(trunc_div(self._divided("safe_div"), internal_leaf(n))), *self.modes)
+
+    def _divided(self, operation: str) -> Any:
+        """The value as a dividend; of a ratio C++ has no quotient."""
+        if isinstance(self.value, Ratio):
+            raise InvalidTypeError(f"{operation} takes integers, and {self} has the scale {self.value}")
+        return internal_leaf(self.value)
+
+    def __floordiv__(self, n: Scale) -> ScaledBasis:
+        return self.safe_div(n)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, ScaledBasis):  # of other modes, it has other modes as a tuple too
+            return bool(self.modes == other.modes and self.value == other.value)
+        if isinstance(other, ArithTuple):
+            return bool(self.modes) and self.as_arith_tuple() == other
+        if isinstance(other, (int, tuple)):
+            return bool(self._as_tuple() == other)
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._as_tuple())
+
+    def _as_tuple(self) -> Tree:
+        """The plain tuple; without modes the value."""
+        result: Tree = self.value
+        for mode in reversed(self.modes):
+            result = (0,) * mode + (result,)
+        return result
+
+    def __str__(self) -> str:
+        value = str(self.value) if isinstance(self.value, Ratio) else leaf_text(internal_leaf(self.value))
+        return value + "".join([f"@{mode}" for mode in reversed(self.modes)])
+
+    def __repr__(self) -> str:
+        if isinstance(self.value, Int) and self.value == 1:
+            return f"E({', '.join(map(str, self.modes))})"
+        return f"ScaledBasis({', '.join([repr(self.value), *map(str, self.modes)])})"
+
+    def __reduce__(self) -> tuple[type[ScaledBasis], tuple[Scale, ...]]:
+        return (ScaledBasis, (self.value, *self.modes))
+
+
+def _checked_modes(modes: tuple[int, ...]) -> tuple[int, ...]:
+    for mode in modes:
+        if type(mode) is not int or not 0 <= mode < MOST_MODES:
+            modes = expect_integers(modes, "the basis element's modes", 0, MOST_MODES - 1)
+            break
+    if len(modes) > MAX_DEPTH:
+        raise InvalidValueError(f"a basis element of {len(modes)} modes within each other; must be at most {MAX_DEPTH}")
+    return modes
+
+
+def E(*modes: int) -> ScaledBasis:
+    """The unit basis element at a position, outermost mode first; `E()` is a static 1.
+
+    >>> print(E(1), E(1, 0), E())
+    _1@1 _1@0@1 _1
+    """
+    return ScaledBasis(Int(1), *modes) if modes else Int(1)  # type: ignore[return-value]
+
+
+def basis_value(basis: ScaledBasis | int) -> int:
+    """The scale of a basis element; an integer is its own.
+
+    >>> print(basis_value(Int(7) * E(2)))
+    _7
+    """
+    return basis.value if isinstance(basis, ScaledBasis) else basis
+
+
+@overload
+def basis_get(basis: ScaledBasis | int, tree: Layout) -> Layout: ...
+@overload
+def basis_get(basis: ScaledBasis | int, tree: Tree) -> Tree: ...
+def basis_get(basis: ScaledBasis | int, tree: Any) -> Any:
+    """What a tuple, or a layout, has at the position of a basis element; an integer gives back the whole.
+
+    >>> basis_get(E(1, 0), (4, (5, 6)))
+    5
+    """
+    if not isinstance(basis, ScaledBasis):
+        internal_leaf(basis)  # refuses what is no integer
+        return tree
+    check_depth(tree)
+    if isinstance(tree, Layout):
+        for mode in basis.modes:
+            tree = tree[mode]
+        return tree
+    return at(tree, basis.modes)
+
+
+def make_basis_like(shape: Shape | LayoutLike) -> Tree:
+    """The tree of unit basis elements of a shape's profile.
+
+    >>> print(Layout((4, (2, 3)), make_basis_like((4, (2, 3)))))
+    (4,(2,3)):(_1@0,(_1@0@1,_1@1@1))
+    """
+
+    def bases(tree: Tree, path: tuple[int, ...]) -> Tree:
+        if type(tree) is tuple:
+            return tuple([bases(t, (*path, i)) for i, t in enumerate(tree)])
+        internal_leaf(tree)  # refuses what is no size
+        return E(*path)
+
+    like: Any = shape
+    tree = like.shape if hasattr(shape, "domain") or hasattr(shape, "_shape") else like
+    check_depth(tree)
+    return bases(tree, ())

@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 
 from cute_py.argument_checks import expect_integer
-from cute_py.arith_tuple.scaled_basis import ScaledBasis
+from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, UnknownFactError, given
 from cute_py.layout.leaf import value_of
 from cute_py.layout.trees import check_depth, leaves

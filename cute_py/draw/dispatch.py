@@ -17,8 +17,7 @@ from cute_py.draw.tensor_memory import draw_tmem
 from cute_py.draw.timeline import draw_pipeline
 from cute_py.errors import InvalidTypeError, given, shortened
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.coprofile import coprofile
-from cute_py.layout.layout import Layout
+from cute_py.layout.layout import Layout, coprofile
 from cute_py.layout.recast import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.tensor.tensor import Tensor

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
+from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.arith_tuple.cells import text
-from cute_py.arith_tuple.scaled_basis import ScaledBasis
 from cute_py.draw.copy_way import tile_start
 from cute_py.draw.explorer import DEFAULTS, LIMITS, SAMPLE_BYTES, WANTED
 from cute_py.dtypes import as_dtype
@@ -24,7 +24,7 @@ from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.gbasis import check_collapsed, construct_tma_gbasis, make_cta_v_map
 from cute_py.tma.atom.make import byte_swizzle, check_map, find_fixes, make_tma_atom
 from cute_py.tma.atom.op import Op, as_op, check_op, check_swizzle, tensor_map_format
-from cute_py.tma.atom.plan import BrokenCondition, layout_modes
+from cute_py.tma.atom.tile_atom import BrokenCondition, layout_modes
 from cute_py.tma.atom.tiles import Instructions, first_tile, last_coordinates, tile_steps
 from cute_py.tma.descriptor.diff import field_table
 from cute_py.tma.descriptor.fields import PAYLOAD_BYTES

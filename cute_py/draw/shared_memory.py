@@ -34,8 +34,7 @@ from cute_py.draw.table import (
 )
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.coprofile import coprofile
-from cute_py.layout.layout import Layout
+from cute_py.layout.layout import Layout, coprofile
 from cute_py.layout.leaf import Int, leaf_text
 from cute_py.layout.recast import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle

@@ -12,7 +12,7 @@ from itertools import groupby
 from types import ModuleType
 from typing import Any
 
-from cute_py.arith_tuple.scaled_basis import ScaledBasis
+from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.draw.picture import Picture
 from cute_py.errors import CuteError, InvalidTypeError, ParseError, given
 from cute_py.explanation.definitions import (

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
-from cute_py.arith_tuple.arith_tuple import ArithTuple
+from cute_py.arith_tuple.arith_tuple import ArithTuple, ScaledBasis
 from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator
 from cute_py.arith_tuple.ratio import Ratio
-from cute_py.arith_tuple.scaled_basis import ScaledBasis
 from cute_py.errors import CuteError, shortened
 from cute_py.layout.analysis import footprint, is_injective
 from cute_py.layout.composed import ComposedLayout
@@ -285,7 +284,7 @@ def facts_of_layout(layout: Layout) -> list[str]:
 def basis_words(element: ScaledBasis) -> str:
     """What a basis element is, and what it does as a stride.
 
-    >>> from cute_py.arith_tuple.scaled_basis import E
+    >>> from cute_py.arith_tuple.arith_tuple import E
     >>> print(basis_words(8 * E(1)).splitlines()[2])
     A basis element: 8 in mode 1 of a coordinate, 0 in every other mode.
     """

@@ -18,7 +18,6 @@ from cute_py.layout.complement import complement
 from cute_py.layout.composed import ComposedLayout, make_composed_layout
 from cute_py.layout.composition import composition
 from cute_py.layout.coordinate import crd2crd, crd2idx, dice, domain_offset, idx2crd, slice_, slice_and_offset
-from cute_py.layout.coprofile import coprofile, coshape, cosize
 from cute_py.layout.int_tuple import (
     compatible,
     congruent,
@@ -40,7 +39,17 @@ from cute_py.layout.int_tuple import (
     weakly_congruent,
 )
 from cute_py.layout.inverse import left_inverse, max_common_layout, max_common_vector, nullspace, right_inverse
-from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight, make_layout, make_ordered_layout, static
+from cute_py.layout.layout import (
+    Layout,
+    LayoutLeft,
+    LayoutRight,
+    coprofile,
+    coshape,
+    cosize,
+    make_layout,
+    make_ordered_layout,
+    static,
+)
 from cute_py.layout.leaf import Int, IntegerModule
 from cute_py.layout.leaf import underscore as _
 from cute_py.layout.linear import LinearLayout, linear, same_function

@@ -14,9 +14,18 @@ from typing import Any
 
 from cute_py.errors import StaticAssertError
 from cute_py.layout.coalesce import coalesced, coalesced_shape, without_zeros
-from cute_py.layout.coprofile import along_axis, axis_paths, coprofile_of, coshape_of, on_axis
 from cute_py.layout.int_tuple import ceil_div_of, compact_left, product_of
-from cute_py.layout.layout import Layout, domain_of, make, shape_of
+from cute_py.layout.layout import (
+    Layout,
+    along_axis,
+    axis_paths,
+    coprofile_of,
+    coshape_of,
+    domain_of,
+    make,
+    on_axis,
+    shape_of,
+)
 from cute_py.layout.leaf import Int, LayoutLike, Recorder, Shaped, Tree, leaf_text, mode_text, trunc_div
 from cute_py.layout.trees import at, is_underscore, leaves, modes, unwrap
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any, TypeVar, overload
 
 from cute_py.errors import CoordinateError, InvalidTypeError, StaticAssertError, given
-from cute_py.layout.composed import ComposedLayout, slice_parts
+from cute_py.layout.composed import ComposedLayout, Sliced, slice_parts
 from cute_py.layout.int_tuple import crd2idx_horner, crd2idx_of, idx2crd_colex, idx2crd_strided
 from cute_py.layout.layout import Layout, Thing, make
 from cute_py.layout.leaf import (
@@ -132,7 +132,11 @@ def dice(coord: Coordinate, layout: Any) -> Any:
     raise InvalidTypeError(f"dice takes a layout or a tuple, got {given(layout)}")
 
 
-def slice_and_offset(coord: Coordinate, layout: Layout | ComposedLayout) -> tuple[Layout | ComposedLayout, int]:
+@overload
+def slice_and_offset(coord: Coordinate, layout: Layout) -> tuple[Layout, int]: ...
+@overload
+def slice_and_offset(coord: Coordinate, layout: ComposedLayout) -> Sliced: ...
+def slice_and_offset(coord: Coordinate, layout: Layout | ComposedLayout) -> Sliced:
     """(kept sublayout, offset of the fixed modes).
 
     >>> kept, offset = slice_and_offset((2, None), Layout((4, 8), (8, 1)))

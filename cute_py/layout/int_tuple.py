@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from cute_py.errors import CoordinateError, InvalidTypeError, LayoutError, StaticAssertError, given
 from cute_py.layout.leaf import (
     Dynamic,
-    LayoutLike,
     Int,
     IntTuple,
+    LayoutLike,
     Leaf,
     Shape,
     Shaped,
@@ -402,8 +402,8 @@ _FALSE: Final = (True, False)
 
 
 def _verdict(test: Callable[[Tree, Tree], Verdict], a: Shaped, b: Shaped) -> Int | bool:
-    """What a test gives of two shapes: a static bool (prints `_1` or `_0`, true or false to Python) where it is known at
-    compile time."""
+    """A test of two shapes: a static bool (prints `_1` or `_0`, true or false to Python) where it is known at compile
+    time."""
     static, true = test(_shape_of(a), _shape_of(b))
     return Int(int(true)) if static else true
 
@@ -513,7 +513,8 @@ def is_static(thing: Shaped) -> bool:
     >>> is_static((Int(4), 8))
     False
     """
-    parts = [getattr(thing, "_shape"), getattr(thing, "_stride")] if hasattr(thing, "_shape") else [internal(thing)]
+    layout: Any = thing
+    parts = [layout._shape, layout._stride] if hasattr(thing, "_shape") else [internal(thing)]
 
     def known(tree: Tree) -> bool:
         if type(tree) is tuple:

@@ -22,9 +22,8 @@ from typing import Any, TypeAlias
 from cute_py.errors import InvalidTypeError, StaticAssertError, given
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.composition import compose_layouts, compose_tiler
-from cute_py.layout.coprofile import along_axis, axis_paths, coprofile_of, on_axis
 from cute_py.layout.int_tuple import compact_left
-from cute_py.layout.layout import Layout, domain_of, make, of_layouts
+from cute_py.layout.layout import Layout, along_axis, axis_paths, coprofile_of, domain_of, make, of_layouts, on_axis
 from cute_py.layout.leaf import (
     Int,
     LayoutLike,
@@ -192,7 +191,7 @@ def nullspace(layout: LayoutLike) -> Layout:
     keep = [i for i, d in enumerate(strides) if type(d) is int and d == 0]
     if not keep:
         return make(1, 0)
-    starts, _ = compact_left(tuple(shapes))
+    starts = modes(compact_left(tuple(shapes))[0])
     return make(unwrap([shapes[i] for i in keep]), unwrap([starts[i] for i in keep]), layout._assumptions)
 
 

@@ -48,11 +48,13 @@ from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.tiling import logical_divide
 from cute_py.layout.trees import leaves, modes
 
-Recast = TypeVar("Recast", Layout, ComposedLayout, Swizzle)
-OneLayout = TypeVar("OneLayout", Layout, ComposedLayout)
+Recast = TypeVar("Recast", bound=Layout | ComposedLayout | Swizzle)
+OneLayout = TypeVar("OneLayout", bound=Layout | ComposedLayout)
 
 
-def _recast(rule: Callable[[Leaf, Any, int], tuple[Leaf, Leaf]], shape: Tree, stride: Tree, n: int) -> tuple[Tree, Tree]:
+def _recast(
+    rule: Callable[[Leaf, Any, int], tuple[Leaf, Leaf]], shape: Tree, stride: Tree, n: int
+) -> tuple[Tree, Tree]:
     """Apply the rule of one mode, (size, integer stride, n) -> (size, stride), to every mode; of a basis stride, to its
     value."""
     if type(shape) is tuple:
@@ -137,7 +139,7 @@ def _recast_composed(operation: Callable[[Any, int], Any], layout: Any, n: int) 
     """Up- or downcast of a swizzle, which knows how, or of the parts of a composed layout."""
     name = operation.__name__
     if isinstance(layout, Swizzle):
-        return Swizzle.upcast(layout, n) if operation is upcast else layout.downcast(n)
+        return layout.upcast(n) if operation is upcast else layout.downcast(n)
     if not isinstance(layout, ComposedLayout):
         raise InvalidTypeError(f"{name} takes a layout or a swizzle, got {given(layout)}")
     inner, own = operation(layout.inner, n), getattr(layout.offset, name, None)
@@ -146,7 +148,7 @@ def _recast_composed(operation: Callable[[Any, int], Any], layout: Any, n: int) 
     return ComposedLayout(operation(layout.outer, n), operation(layout.offset, n), inner)
 
 
-def bits_of(kind: DTypeLike) -> int:
+def bits_of(kind: DTypeLike | int) -> int:
     """Bits of an element type, or the number of bits itself."""
     if isinstance(kind, int) and not isinstance(kind, bool):
         return expect_integer(kind, "the width of an element", 1, unit="bits")
@@ -154,9 +156,9 @@ def bits_of(kind: DTypeLike) -> int:
 
 
 @overload
-def recast_layout(layout: Recast, old: DTypeLike, new: DTypeLike) -> Recast: ...
+def recast_layout(layout: Recast, old: DTypeLike | int, new: DTypeLike | int) -> Recast: ...
 @overload
-def recast_layout(layout: DTypeLike, old: DTypeLike, new: Recast) -> Recast: ...
+def recast_layout(layout: DTypeLike | int, old: DTypeLike | int, new: Recast) -> Recast: ...
 def recast_layout(layout: Any, old: Any = None, new: Any = None) -> Any:
     """The layout counted in elements of another type.
 
@@ -237,7 +239,7 @@ def is_flagged(layout: Layout | ComposedLayout) -> TypeGuard[ComposedLayout]:
     return isinstance(layout, ComposedLayout) and isinstance(layout.offset, SmemPtrFlag)
 
 
-def element_swizzle(swizzle: Swizzle, dtype: DTypeLike) -> Swizzle:
+def element_swizzle(swizzle: Swizzle, dtype: DTypeLike | int) -> Swizzle:
     """The swizzle of element offsets that moves elements as `swizzle` moves the bytes of their addresses.
 
     Args:
@@ -253,7 +255,7 @@ def element_swizzle(swizzle: Swizzle, dtype: DTypeLike) -> Swizzle:
     return _whole(swizzle, "bytes", BYTE, "an element", bits_of(dtype), dtype)
 
 
-def byte_swizzle(swizzle: Swizzle, dtype: DTypeLike) -> Swizzle:
+def byte_swizzle(swizzle: Swizzle, dtype: DTypeLike | int) -> Swizzle:
     """The swizzle of byte addresses that moves elements as `swizzle` moves their offsets.
 
     Args:
@@ -269,7 +271,7 @@ def byte_swizzle(swizzle: Swizzle, dtype: DTypeLike) -> Swizzle:
     return _whole(swizzle, "elements", bits_of(dtype), "a byte", BYTE, dtype)
 
 
-def _whole(swizzle: Swizzle, units: str, bits: int, within: str, new_bits: int, dtype: DTypeLike) -> Swizzle:
+def _whole(swizzle: Swizzle, units: str, bits: int, within: str, new_bits: int, dtype: DTypeLike | int) -> Swizzle:
     """The swizzle recast, if all of its bits still count."""
     found: Swizzle = recast_layout(expect(swizzle, Swizzle, f"a swizzle of {units}"), bits, new_bits)
     if swizzle.bits and found.bits != swizzle.bits:
@@ -289,7 +291,7 @@ def as_position_independent_swizzle_layout(layout: OneLayout) -> OneLayout:
     if not is_flagged(layout):
         return layout
     flag = layout.offset
-    return ComposedLayout(recast_layout(layout.outer, BYTE, flag.bits), Int(int(flag)), layout.inner)
+    return ComposedLayout(recast_layout(layout.outer, BYTE, flag.bits), Int(int(flag)), layout.inner)  # type: ignore[return-value]
 
 
 def memory_layout(thing: Any, of: str = "memory") -> Layout | ComposedLayout:
@@ -300,7 +302,7 @@ def memory_layout(thing: Any, of: str = "memory") -> Layout | ComposedLayout:
     """
     expect_choice(of, ("memory", "call"), "of")
     is_tensor = hasattr(thing, "engine") and hasattr(thing, "layout")
-    layout = thing.layout if is_tensor else thing
+    layout: Layout | ComposedLayout = thing.layout if is_tensor else thing
     if of == "call":
         return layout
     swizzle = getattr(thing.engine, "swizzle", None) if is_tensor else None
@@ -328,12 +330,12 @@ def slice_flagged(layout: ComposedLayout, coord: Coordinate) -> ComposedLayout:
             "replace the symbols with layout.subs({...}) first",
         )
     flag = layout.offset
-    moved = recast_layout(layout.outer, BYTE, flag.bits)
+    moved: Swizzle = recast_layout(layout.outer, BYTE, flag.bits)
     period = 1 << (moved.yyy_mask | moved.zzz_mask).bit_length()
     return ComposedLayout(layout.outer, SmemPtrFlag(flag.bits, (int(flag) + int(fixed)) % period), kept)
 
 
-def max_alignment(layout: LayoutLike | Swizzle) -> int:
+def max_alignment(layout: LayoutLike | Swizzle) -> Int | int:
     """The largest N for which upcast(layout, N) is legal, by its static numbers.
 
     >>> print(max_alignment(Layout((Int(8), Int(64)), (Int(64), Int(1)))))
@@ -352,4 +354,5 @@ def max_alignment(layout: LayoutLike | Swizzle) -> int:
         tuple([d if type(d) is int else 0 for d in leaves(stride)]),
     )
     permuted = logical_divide(known, right_inverse(known))
-    return public(math.gcd(product_of(permuted[0]._shape), *leaves(permuted[1]._stride)))
+    size: Any = product_of(permuted[0]._shape)
+    return public(math.gcd(size, *leaves(permuted[1]._stride)))

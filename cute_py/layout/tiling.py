@@ -24,9 +24,20 @@ from cute_py.errors import InvalidTypeError, StaticAssertError
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.complement import complement, complement_of
 from cute_py.layout.composition import compose_layouts, tiler_text
-from cute_py.layout.coprofile import coprofile_of, coshape_of
 from cute_py.layout.int_tuple import ceil_div_of, compact_left, compact_order, product_of
-from cute_py.layout.layout import Layout, LayoutLeft, Stride, domain_of, joined, make, of_layouts, on_domain, shape_of
+from cute_py.layout.layout import (
+    Layout,
+    LayoutLeft,
+    Stride,
+    coprofile_of,
+    coshape_of,
+    domain_of,
+    joined,
+    make,
+    of_layouts,
+    on_domain,
+    shape_of,
+)
 from cute_py.layout.leaf import LayoutLike, Leaf, Shaped, Tiler, Tree, internal, public, tree_text, trunc_mod
 from cute_py.layout.modes import append
 from cute_py.layout.trees import check_depth, is_underscore, leaves, map_leaves, modes, rank_of, zip2_by, zip_pairs
@@ -254,14 +265,14 @@ def tile_to_shape(block: Layout, shape: Shaped, order: Stride = LayoutLeft) -> L
     target_shape = tuple([product_of(s) for s in modes(target)])
     static = all(type(s) is int for s in target_shape)
     for i, (t, b) in enumerate(zip(target_shape, block_shape, strict=True) if static else ()):
-        _check_division(i, t, b)
+        _check_division(i, t, b)  # type: ignore[arg-type]
     counts = ceil_div_of(target_shape, block_shape)
     ordered = isinstance(order, (tuple, int))
     tiler = make(counts, compact_order(counts, internal(order))) if ordered else Layout(public(counts), order)
     return blocked_product(padded, tiler)
 
 
-def _check_division(mode: int, target: int, block: Any) -> None:
+def _check_division(mode: int, target: int, block: Leaf) -> None:
     """A static target asks for a static answer: a run-time block is refused, as in C++."""
     static = type(block) is int
     if not static or block == 0 or trunc_mod(target, block):

@@ -27,9 +27,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from cute_py.argument_checks import MAX_INTEGER
+from cute_py.arith_tuple.arith_tuple import E, ScaledBasis
 from cute_py.arith_tuple.iterators import counting_iterator, make_inttuple_iter
 from cute_py.arith_tuple.ratio import ratio
-from cute_py.arith_tuple.scaled_basis import E, ScaledBasis
 from cute_py.dtypes import DTYPES, DType, as_dtype
 from cute_py.errors import CuteError, InvalidTypeError, ParseError, given, shortened
 from cute_py.layout.composed import ComposedLayout

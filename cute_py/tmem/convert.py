@@ -145,7 +145,11 @@ def _numbers(tree: Any) -> list[int]:
 
 def _shards(layout: Layout) -> Row:
     shape, stride = layout.shape, layout.stride
-    modes = list(zip(shape, stride, strict=True)) if isinstance(shape, tuple) else [(shape, stride)]
+    modes = (
+        list(zip(shape, stride, strict=True))
+        if isinstance(shape, tuple) and isinstance(stride, tuple)
+        else [(shape, stride)]
+    )
     out = []
     for extents, strides in modes:
         pairs = list(zip(_numbers(extents), _numbers(strides), strict=True))

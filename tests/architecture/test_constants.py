@@ -88,7 +88,7 @@ def facts(source: str) -> Counter[str]:
 
 
 def room(name: str) -> str:
-    """'gpu' of cute_py.gpu.kernels.ring, 'tma.atom' of cute_py.tma.atom.plan."""
+    """'gpu' of cute_py.gpu.kernels.ring, 'tma.atom' of cute_py.tma.atom.tile_atom."""
     parts = name.split(".")[1:-1]
     return ".".join(parts[: 2 if parts[:1] == ["tma"] else 1])
 

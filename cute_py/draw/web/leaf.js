@@ -3,7 +3,7 @@
    cute_py/layout/leaf.py            Dynamic, times, plus, truncDiv, truncMod, minimum, same, text
    cute_py/layout/trees.py           leaves, modes, at, congruent, grouped, zip2By
    cute_py/arith_tuple/ratio.py      Ratio
-   cute_py/arith_tuple/scaled_basis.py, arith_tuple.py      Basis, coordinates as arrays
+   cute_py/arith_tuple/arith_tuple.py      Basis, coordinates as arrays
 
    A static integer (CuTe's _4) is a BigInt, a run-time one (4) a Dynamic, so that strides of 40 bits and more are exact.
    A tree is a leaf or an array of trees. */

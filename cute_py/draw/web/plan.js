@@ -1,6 +1,6 @@
 /* From a G-basis to the numbers of a tensor map, and the TMA tensor.
 
-   cute_py/tma/atom/plan.py               planTiled, multicastBox, tmaStrides, layoutModes
+   cute_py/tma/atom/tile_atom.py          planTiled, multicastBox, tmaStrides, layoutModes
    cute_py/tma/atom/partition.py          tmaTensorText
    cute_py/tma/atom/op.py                 whyNotSwizzle, swizzleRow
    cute_py/tma/atom/make.py               reasons

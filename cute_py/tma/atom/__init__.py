@@ -26,9 +26,8 @@ from cute_py.tma.atom.partition import (
     tma_partition,
     tma_tensor,
 )
-from cute_py.tma.atom.plan import BrokenCondition, TmaPlan, plan_tiled
 from cute_py.tma.atom.smem_layout import SmemChoice, make_smem_layout, smem_atom, smem_choices
-from cute_py.tma.atom.tile_atom import ExecutableCopy
+from cute_py.tma.atom.tile_atom import BrokenCondition, ExecutableCopy, TmaPlan, plan_tiled
 from cute_py.tma.atom.tiles import Instructions, instructions
 from cute_py.tma.descriptor.request import OpRow
 

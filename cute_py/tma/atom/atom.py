@@ -23,8 +23,7 @@ from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.gbasis import GBasis
 from cute_py.tma.atom.op import Op, check_shared
 from cute_py.tma.atom.partition import TmaTiledCopy, make_tiled_copy, tma_tensor
-from cute_py.tma.atom.plan import TmaPlan, layout_modes
-from cute_py.tma.atom.tile_atom import TileAtom, check_fits, check_units
+from cute_py.tma.atom.tile_atom import TileAtom, TmaPlan, check_fits, check_units, layout_modes
 from cute_py.tma.atom.tiles import Instructions, first_tile, last_coordinates, list_first_tile
 from cute_py.tma.descriptor.request import TensorMapTiled
 
@@ -152,8 +151,8 @@ def check_filled(atom: TmaAtom) -> list[Diagnostic]:
                     " with zeros",
                 )
     for path, tile in reach.items():
-        size = at(gmem._shape, path)
-        if type(size) is not int or size != 1 or tile == 1:
+        held = at(gmem._shape, path)
+        if type(held) is not int or held != 1 or tile == 1:
             continue
         j, extent = walked.get(path, (0, 1))
         full = math.prod(int(n) for n in leaves(modes(atom.plan.gbasis._shape)[j]))

@@ -23,7 +23,7 @@ from dataclasses import fields
 from typing import Any
 
 from cute_py.argument_checks import expect, record
-from cute_py.arith_tuple.scaled_basis import basis_value
+from cute_py.arith_tuple.arith_tuple import basis_value
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import as_dtype
 from cute_py.errors import GBasisError, InvalidTypeError
@@ -374,10 +374,11 @@ def split_basis(layout: Layout, gmem: Layout) -> tuple[Layout, tuple[str, ...]]:
             return tuple(out)
         if cut:
             return 1
-        if shape <= budget:
-            return shape
+        size: int = value_of(shape)
+        if size <= budget:
+            return size
         cut = True
-        return max(n for n in range(1, budget + 1) if shape % n == 0)
+        return max(n for n in range(1, budget + 1) if size % n == 0)
 
     new = []
     for i, s in enumerate(modes(layout._shape)):

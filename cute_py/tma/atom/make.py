@@ -33,9 +33,8 @@ from cute_py.tensor.tensor import Tensor, make_tensor, swizzle_of
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.gbasis import GBasis, check_collapsed, construct_tma_gbasis, make_cta_v_map
 from cute_py.tma.atom.op import Op, as_op, check_op, multicast_count, swizzle_row, tensor_map_format
-from cute_py.tma.atom.plan import BrokenCondition, TmaPlan, layout_modes, plan_tiled
 from cute_py.tma.atom.smem_layout import SPANS, make_smem_layout
-from cute_py.tma.atom.tile_atom import expect_fits
+from cute_py.tma.atom.tile_atom import BrokenCondition, TmaPlan, expect_fits, layout_modes, plan_tiled
 from cute_py.tma.atom.tiles import first_tile
 from cute_py.tma.descriptor.formats import Interleave, L2Promotion, OobFill, TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapTiled
@@ -286,7 +285,7 @@ def _plan(op: Op, gmem: Layout, basis: GBasis, dtype: Any, internal: Any, count:
     if op.row.mode in ("gather4", "scatter4"):
         if rank_of(layout._shape) != 2:
             raise GBasisError("TMA Gather/Scatter only supports 2D tensors", {"G-basis": layout})
-        layout = composition(layout, (layout.shape[0], Int(1)))
+        layout = composition(layout, (layout[0].shape, Int(1)))
         factor = 4
     return plan_tiled(gmem, layout, dtype, internal, count, factor)
 

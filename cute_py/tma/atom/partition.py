@@ -32,10 +32,9 @@ from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertErro
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composition import composition
 from cute_py.layout.coordinate import domain_offset, slice_and_offset
-from cute_py.layout.coprofile import cosize
 from cute_py.layout.int_tuple import congruent, product_each, rank, size
 from cute_py.layout.inverse import right_inverse
-from cute_py.layout.layout import Layout, domain_of, has_numbers, joined, make
+from cute_py.layout.layout import Layout, cosize, domain_of, has_numbers, joined, make
 from cute_py.layout.leaf import Int, Tree, underscore
 from cute_py.layout.tiling import logical_divide, tile_to_shape, zipped_divide
 from cute_py.layout.trees import check_depth, has_underscore, leaves, wholes
@@ -217,8 +216,10 @@ class TmaTiledCopy:
         by_atom = zipped_divide(self.layout_tv, (Int(self.ctas), Int(self.num_val_src)))
         identity = Layout((Int(self.ctas), Int(self.num_val_src)))
         selected = composition(by_atom, (identity, None))
-        (a, b), (c, e) = selected._shape
-        (f, g), (h, i) = selected._stride
+        shape: Any = selected._shape
+        stride: Any = selected._stride
+        (a, b), (c, e) = shape
+        (f, g), (h, i) = stride
         zipped = make(((a, c), (b, e)), ((f, h), (g, i)))  # ((a,b),(c,e)) -> ((a,c),(b,e))
         values = coalesce(zipped, (Int(1), (Int(1), Int(1))))
         tensor_tv = composition(tiled, (values, None))

@@ -1,4 +1,9 @@
-"""What every TMA atom of a tile has, tiled or im2col, once its plan is known: bytes, alignment, checks, explanation.
+"""The numbers of a tensor map, from its G-basis, and what every atom of a tile (tiled or im2col) makes of them.
+
+The plan has sizes, strides, box, and the strides of the TMA tensor. One basis element per mode: size and stride of that
+global mode. Several (merged or collapsed modes): the stride is their greatest common divisor, the size what it takes to
+reach the last element in such steps. A multicast count cuts the box from its last mode on; every CTA issues its part.
+Source: cute/atom/copy_traits_sm90_tma.hpp, fill_tma_gmem_shape_stride and make_tma_copy_desc.
 
 Some legal atoms do not copy what their layouts say. Their tile may not fit into the shared memory of one block, with
 the barrier that counts its bytes: a tensor map holds a box and knows nothing of a tile of several boxes. And a swizzle
@@ -8,25 +13,254 @@ three numbers are two functions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from cute_py.argument_checks import expect_fields, expect_having, expect_integer
+from cute_py.argument_checks import expect, expect_fields, expect_having, expect_integer, record
+from cute_py.arith_tuple.arith_tuple import E
+from cute_py.arith_tuple.ratio import ratio
 from cute_py.diagnostics import Diagnostic, refuse
-from cute_py.dtypes import DType
-from cute_py.errors import InvalidValueError, TmaLimitError
+from cute_py.dtypes import DType, as_dtype
+from cute_py.errors import GBasisError, InvalidValueError, TmaLimitError
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.coprofile import cosize
 from cute_py.layout.int_tuple import size
-from cute_py.layout.layout import Layout, domain_of
+from cute_py.layout.layout import Layout, cosize, domain_of
+from cute_py.layout.leaf import Int, Tree, public, tree_text, value_of
+from cute_py.layout.recast import recast_layout
 from cute_py.layout.swizzle import Swizzle
+from cute_py.layout.trees import at, leaves, modes
 from cute_py.targets import MAX_CLUSTER
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.op import Op, SwizzleRow, check_shared, receives_slices, swizzle_row
 from cute_py.tma.descriptor.encode import encode
-from cute_py.tma.descriptor.limits import architecture
+from cute_py.tma.descriptor.limits import BY_NAME, architecture, bounds
 from cute_py.tma.descriptor.request import OpRow
+
+_GRAIN = BY_NAME["stride_alignment"].multiple
+_STRIDE_MAX = bounds("stride_range")[1]
+_SIZE_MIN, _SIZE_MAX = bounds("size")
+_BOX_MIN, _BOX_MAX = bounds("box")
+_MAJORNESS = "Majorness of smem doesn't match majorness of gmem"
+
+
+class BrokenCondition(Diagnostic):
+    """A condition that CuTe asserts and that does not hold: its text is the source of the diagnostic."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, condition: str, message: str, mode: int | None = None, *, rule: str = "cute_assert", argument: str = ""
+    ) -> None:
+        for name, text in (("condition", condition), ("message", message)):
+            expect(text, str, f"BrokenCondition.{name}")
+        super().__init__(rule, argument, source=condition, text=message, mode=mode)
+
+    @property
+    def condition(self) -> str:
+        return self.source
+
+    def __repr__(self) -> str:
+        return f"BrokenCondition(condition={self.condition!r}, message={self.message!r}, mode={self.mode!r})"
+
+
+@record
+class TmaPlan:
+    """The numbers of a tiled tensor map, modes innermost first.
+
+    `dims` in elements of the internal type, `strides` in bytes for modes 1.., `box` and `element_strides` in elements;
+    `g_stride` are the strides of the TMA tensor, congruent with the global shape. `broken` lists what CuTe would
+    assert.
+    """
+
+    gbasis: Layout
+    internal_dtype: DType
+    dims: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+    element_strides: tuple[int, ...]
+    g_stride: Tree
+    num_bits_per_tma: int
+    num_multicast: int
+    broken: tuple[BrokenCondition, ...] = field(default=())
+
+    @property
+    def rank(self) -> int:
+        return len(self.dims)
+
+
+def _number(leaf: Any, what: str) -> int:
+    return expect_integer(value_of(leaf), f"{what} of a tensor map", hint="use .subs() first")
+
+
+def _paths(stride: Tree) -> list[tuple[int, ...]]:
+    """The global modes of one TMA mode; the basis of an integer shape is a plain 1 at the empty path."""
+    return [tuple(getattr(d, "modes", ())) for d in leaves(stride)]
+
+
+def shape_and_stride(gmem: Layout, gbasis: Layout) -> tuple[list[int], list[int]]:
+    """(sizes, strides) of each TMA mode in elements of the internal type; `gmem` is in those elements."""
+    sizes, strides = [], []
+    for mode in modes(gbasis._stride):
+        paths = _paths(mode)
+        if any(type(at(gmem._shape, p)) is tuple for p in paths):
+            raise GBasisError(
+                "the tile is a single element of the type that TMA counts in: its box walks no mode of the tensor",
+                {"global layout in that type": gmem, "G-basis": gbasis},
+            )
+        size, stride = 1, 0
+        pairs = [(_number(at(gmem._shape, p), "a size"), _number(at(gmem._stride, p), "a stride")) for p in paths]
+        if len(pairs) == 1:
+            size, stride = pairs[0]
+        else:
+            for s, d in pairs:
+                old, stride = stride, math.gcd(stride, d)
+                size = (size - 1) * (old // stride) + (s - 1) * (d // stride) + 1 if stride else s
+        sizes.append(size)
+        strides.append(stride)
+    return sizes, strides
+
+
+def multicast_box(box: list[int], num_multicast: int) -> tuple[list[int], BrokenCondition | None]:
+    """The box that one of `num_multicast` CTAs issues: cut from the last mode on."""
+    box = list(box)
+    left, i = num_multicast, len(box) - 1
+    while left > 1:
+        if i < 0 or (box[i] % left and left % box[i]):
+            elements = math.prod(box) * num_multicast // left
+            must = (
+                f"be at most the {elements} elements of the box, so that every CTA gets a part"
+                if i < 0
+                else f"divide or be divided by boxDim[{i}] = {box[i]} elements"
+            )
+            condition = "smem_box_shape[i] % multicast == 0 || multicast % smem_box_shape[i] == 0"
+            text = f"num_multicast = {num_multicast} CTAs; must {must}"
+            return box, _asserted(condition, "num_multicast", "num_multicast", text, None if i < 0 else i)
+        rest = -(-left // box[i])
+        box[i] = -(-box[i] // left)
+        left, i = rest, i - 1
+    return box, None
+
+
+def _asserted(condition: str, rule: str, argument: str, text: str, mode: int | None) -> BrokenCondition:
+    return BrokenCondition(condition, text, mode, rule=rule, argument=argument)
+
+
+def tma_strides(gmem: Layout, gmem_t: Layout, gbasis: Layout, byte_strides: list[int], bits: tuple[int, int]) -> Tree:
+    """The strides of the TMA tensor, one basis element per global mode (static 0 for what does not move)."""
+    owners = [_paths(mode) for mode in modes(gbasis._stride)]
+    old, new = bits
+
+    def leaf(path: tuple[int, ...]) -> Any:
+        size, stride = at(gmem_t._shape, path), at(gmem_t._stride, path)
+        if (type(size) is int and size == 1) or (type(stride) is int and stride == 0):
+            return Int(0)
+        found = [j for j, paths in enumerate(owners) if path in paths]
+        if not found:
+            return Int(0)
+        j = found[0]
+        if j == 0:
+            scale = public(at(gmem._stride, path))
+            return E(0) * (scale if old == new else ratio(old, new) * scale)
+        if len(owners[j]) == 1:
+            return E(j)
+        step = _number(stride, "a stride") * new // max(byte_strides[j], _GRAIN)
+        return E(j) * (-(-step // 8))
+
+    def walk(tree: Tree, path: tuple[int, ...]) -> Tree:
+        if type(tree) is tuple:
+            return tuple([walk(t, (*path, i)) for i, t in enumerate(tree)])
+        found: Tree = leaf(path)
+        return found
+
+    return walk(gmem._shape, ())
+
+
+def plan_tiled(
+    gmem: Layout, gbasis: Layout, dtype: DType, internal_dtype: DType, num_multicast: int = 1, nval: int = 1
+) -> TmaPlan:
+    """The numbers of the tensor map of a G-basis.
+
+    Args:
+        gmem: layout of the global tensor in elements of `dtype`.
+        nval: factor of the elements that one instruction moves beyond the box (4 for gather4 and scatter4).
+    """
+    expect(gmem, Layout, "the global layout")
+    expect(gbasis, Layout, "the G-basis")
+    dtype, internal_dtype = as_dtype(dtype), as_dtype(internal_dtype)
+    num_multicast, nval = expect_integer(num_multicast, "num_multicast", 1), expect_integer(nval, "nval", 1)
+    gmem_t = recast_layout(gmem, dtype, internal_dtype)
+    sizes, strides = shape_and_stride(gmem_t, gbasis)
+    bits = internal_dtype.bits
+    byte_strides = [d * bits // 8 for d in strides]
+    full_box = [math.prod(_number(s, "a box size") for s in leaves(mode)) for mode in modes(gbasis._shape)]
+    box, uncut = multicast_box(full_box, num_multicast)
+    broken = [*_check_tensor(sizes, strides, byte_strides, bits), *([uncut] if uncut else []), *_check_box(box)]
+    g_stride = tma_strides(gmem, gmem_t, gbasis, byte_strides, (dtype.bits, bits))
+    return TmaPlan(
+        gbasis,
+        internal_dtype,
+        tuple(sizes),
+        tuple(byte_strides[1:]),
+        tuple(box),
+        (1,) * len(sizes),
+        g_stride,
+        math.prod(full_box) * nval * bits,
+        num_multicast,
+        tuple(broken),
+    )
+
+
+def _check_tensor(sizes: list[int], strides: list[int], byte_strides: list[int], bits: int) -> list[BrokenCondition]:
+    """What C++'s make_tma_copy_desc asserts of the global tensor, strides in elements and in whole bytes."""
+    broken = []
+    if strides and strides[0] != 1:
+        text = f"{_MAJORNESS}: TMA mode 0 has stride {strides[0]} elements; must be 1"
+        broken.append(_asserted(f'gmem_prob_stride[0] == 1 && "{_MAJORNESS}"', "majorness", "", text, 0))
+    for i, d in enumerate(strides[1:], 1):
+        name = f"globalStrides[{i - 1}]"
+        if d * bits % (8 * _GRAIN):
+            text = f"{name} = {d * bits / 8:g} bytes; must be a multiple of {_GRAIN}"
+            broken.append(_asserted(f"(gmem_prob_stride[{i}] & 0b1111) == 0", "stride_alignment", name, text, i))
+        if not 0 <= byte_strides[i] <= _STRIDE_MAX:
+            condition = f"(gmem_prob_stride[{i}]) < (uint64_t(1) << 40)"
+            text = f"{name} = {byte_strides[i]} bytes; must be below 2**40"
+            broken.append(_asserted(condition, "stride_range", name, text, i))
+    for i, n in enumerate(sizes):
+        if not _SIZE_MIN <= n <= _SIZE_MAX:
+            condition = f"gmem_prob_shape[{i}] {'>= (uint64_t(1))' if n < _SIZE_MIN else '<= (uint64_t(1) << 32)'}"
+            text = f"globalDim[{i}] = {n} elements; must be 1 to 2**32"
+            broken.append(_asserted(condition, "size", f"globalDim[{i}]", text, i))
+    return broken
+
+
+def _check_box(box: list[int]) -> list[BrokenCondition]:
+    """What it asserts of the box."""
+    broken = []
+    for i, n in enumerate(box):
+        if not _BOX_MIN <= n <= _BOX_MAX:
+            condition, must = ("<= (uint32_t(1) << 8)", f"at most {_BOX_MAX}")
+            if n < _BOX_MIN:
+                condition, must = (">= (uint32_t(1))", f"at least {_BOX_MIN}")
+            text = f"boxDim[{i}] = {n} elements; must be {must}"
+            broken.append(_asserted(f"smem_box_shape[{i}] {condition}", "box", f"boxDim[{i}]", text, i))
+    return broken
+
+
+def layout_modes(plan: TmaPlan, gmem: Layout, tma_mode: int) -> str:
+    """Which modes of the global tensor a TMA mode is made of, with their strides.
+
+    Example: 'TMA mode 1 (layout mode 0: 1024 elements, stride 12)'.
+    """
+    parts = []
+    for d in leaves(modes(plan.gbasis._stride)[tma_mode]):
+        path = tuple(getattr(d, "modes", ()))
+        where = ".".join(map(str, path)) or "0"
+        size, stride = tree_text(at(gmem._shape, path)), tree_text(at(gmem._stride, path))
+        parts.append(f"layout mode {where}: {size.strip('_')} elements, stride {stride.strip('_')}")
+    return f"TMA mode {tma_mode} ({'; '.join(parts)})"
+
 
 BARRIER_BYTES: Final = 8
 """Bytes of an mbarrier, which lies in shared memory beside the tile of a load."""

@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Any
 
 from cute_py.argument_checks import expect, expect_having, expect_integer, expect_integers, expect_items, record
-from cute_py.arith_tuple.scaled_basis import ScaledBasis
+from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, StaticAssertError, TmaBuildError, given
@@ -29,7 +29,7 @@ from cute_py.tensor.pointers import Pointer
 from cute_py.tensor.tensor import Tensor, make_tensor
 from cute_py.tma.atom.gbasis import construct_tma_gbasis, make_cta_v_map
 from cute_py.tma.atom.op import architecture_number, swizzle_row, why_not_swizzle
-from cute_py.tma.atom.plan import plan_tiled
+from cute_py.tma.atom.tile_atom import plan_tiled
 from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.limits import BY_NAME, CORNER_BOUNDS, bounds
 from cute_py.tma.dialect import diagnostics as say

@@ -237,7 +237,7 @@ def check_load(atom: NonExecTmaAtom) -> list[Diagnostic]:
 
 def _copies(exec_atom: ExecTmaAtom, coord: Any, cta: int) -> list[BulkTensorCopy]:
     atom = exec_atom.atom
-    start = public(coordinate(tuple(coord)))
+    start: Any = public(coordinate(tuple(coord)))
     if any(isinstance(c, tuple) for c in start):
         raise InvalidTypeError(f"a coordinate of a tile has one number a mode, got {given(start)}")
     state = (atom.bytes_per_instruction, exec_atom.cache_hint, exec_atom.multicast, atom.reduce_kind)

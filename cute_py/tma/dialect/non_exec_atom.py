@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from cute_py.argument_checks import expect_fields, expect_integer
-from cute_py.arith_tuple.arith_tuple import as_arith_tuple
-from cute_py.arith_tuple.scaled_basis import ScaledBasis
-from cute_py.layout.coprofile import axis_paths
+from cute_py.arith_tuple.arith_tuple import ScaledBasis, as_arith_tuple
 from cute_py.layout.int_tuple import size
-from cute_py.layout.layout import Layout, domain_of
+from cute_py.layout.layout import Layout, axis_paths, domain_of
 from cute_py.layout.leaf import coordinate, is_symbolic, public, value_of
 from cute_py.layout.trees import leaves, rank_of
 from cute_py.tensor.tensor import Tensor

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from cute_py.argument_checks import record
-from cute_py.arith_tuple.scaled_basis import ScaledBasis
+from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.errors import InvalidValueError, TmaVerifyError
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
@@ -50,7 +50,7 @@ def walks_modes(v_map: Layout, of_integer_shape: bool) -> bool:
     """Does every stride of a V-map name a mode of the tensor, or stand still? The only mode of an integer shape has no
     name: its strides are integers.
 
-    >>> from cute_py.arith_tuple.scaled_basis import E
+    >>> from cute_py.arith_tuple.arith_tuple import E
     >>> walks_modes(Layout((8, 4), (E(0), E(1))), False), walks_modes(Layout((8, 4), (E(0), 1)), False)
     (True, False)
     """

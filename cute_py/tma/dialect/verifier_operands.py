@@ -31,7 +31,7 @@ from cute_py.tensor.tensor import Tensor, make_tensor
 from cute_py.tma.atom.gbasis import GBasis, construct_tma_gbasis, make_cta_v_map
 from cute_py.tma.atom.op import swizzle_row, why_not_swizzle
 from cute_py.tma.atom.partition import tma_tensor
-from cute_py.tma.atom.plan import multicast_box, shape_and_stride, tma_strides
+from cute_py.tma.atom.tile_atom import multicast_box, shape_and_stride, tma_strides
 from cute_py.tma.dialect.modes import TmaLoadMode, TmaReduceKind, TmaStoreMode
 
 __all__ = ["DIALECTS"]
@@ -290,7 +290,7 @@ def mode_sizes(layout: Layout) -> tuple[Any, ...]:
 def names_leaves(shape: Tree, basis: Tree) -> bool:
     """Is every basis element at a leaf of this shape?
 
-    >>> from cute_py.arith_tuple.scaled_basis import E
+    >>> from cute_py.arith_tuple.arith_tuple import E
     >>> names_leaves(((4, 2), 8), (E(0, 1), E(1))), names_leaves(((4, 2), 8), (E(0),)), names_leaves((8,), (E(0, 0),))
     (True, False, False)
     """
