@@ -180,10 +180,10 @@ class Leaf(Protocol):
     def __rmul__(self, other: Any, /) -> Leaf: ...
 
 
-Tree: TypeAlias = "Leaf | tuple[Tree, ...]"
+Tree: TypeAlias = Leaf | tuple["Tree", ...]
 """A leaf, or a tuple of trees; in which representation, each function says."""
 
-IntTuple: TypeAlias = "int | tuple[IntTuple, ...]"
+IntTuple: TypeAlias = int | tuple["IntTuple", ...]
 """A shape or coordinate that an operation gives, for users (a symbolic size is a sympy expression in its place)."""
 
 

@@ -190,7 +190,7 @@ class TmaTiledCopy:
     """`tiler` (the tile's shape), `layout_tv` ((CTA, value) -> tile coordinate), `num_val_src` of the atom, `ctas` that
     one atom takes (2 where a pair of CTAs issues it)."""
 
-    tiler: Tree
+    tiler: tuple[Tree, ...]
     layout_tv: Layout
     num_val_src: int
     ctas: int = 1
