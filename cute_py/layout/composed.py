@@ -98,7 +98,7 @@ class ComposedLayout:
         raise LayoutError("a composed layout has no strides", {"layout": self}, "take .inner.stride")
 
     @overload
-    def __call__(self, *coord: IntCoordinate) -> int: ...
+    def __call__(self, *coord: IntCoordinate) -> int: ...  # type: ignore[overload-overlap]
     @overload
     def __call__(self, *coord: Coordinate) -> Layout | ComposedLayout: ...
     def __call__(self, *coord: Any) -> Any:

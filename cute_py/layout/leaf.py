@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from numbers import Number
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias, TypeGuard, overload, runtime_checkable
@@ -187,13 +188,20 @@ IntTuple: TypeAlias = int | tuple["IntTuple", ...]
 """A shape or coordinate that an operation gives, for users (a symbolic size is a sympy expression in its place)."""
 
 
+class Expression(Protocol):
+    """A sympy expression."""
+
+    @property
+    def free_symbols(self) -> AbstractSet[object]: ...
+
+
 class AsTuple(Protocol):
     """An element of a coordinate tensor: an `ArithTuple`."""
 
     def as_tuple(self) -> Tree: ...
 
 
-IntCoordinate: TypeAlias = "SupportsIndex | sympy.Expr | AsTuple | tuple[IntCoordinate, ...]"
+IntCoordinate: TypeAlias = "SupportsIndex | Expression | AsTuple | tuple[IntCoordinate, ...]"
 """A coordinate of numbers only."""
 
 Coordinate: TypeAlias = "SupportsIndex | sympy.Expr | AsTuple | Underscore | tuple[Coordinate, ...] | None"
@@ -573,7 +581,7 @@ def coordinate(tree: Any) -> Tree:
 
 
 @overload
-def public(tree: tuple[Tree, ...]) -> tuple[IntTuple, ...]: ...  # type: ignore[overload-overlap]
+def public(tree: tuple[Tree, ...]) -> tuple[IntTuple, ...]: ...
 @overload
 def public(tree: Leaf) -> int: ...
 def public(tree: Any) -> Any:

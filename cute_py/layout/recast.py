@@ -66,7 +66,7 @@ def _recast(
     if not hasattr(stride, "with_value"):
         raise InvalidTypeError(f"can't recast a layout with stride {stride}")
     size, step = rule(shape, internal_leaf(stride.value), n)  # type: ignore[union-attr]
-    return size, internal(stride.with_value(public(step)))  # type: ignore[union-attr]
+    return size, internal(stride.with_value(public(step)))
 
 
 def _up(size: Leaf, stride: Any, n: int) -> tuple[Leaf, Leaf]:

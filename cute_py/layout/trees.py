@@ -66,7 +66,7 @@ def depth_of(tree: Tree) -> int:
 def map_leaves(f: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
     """`f` at every leaf of `tree`, with what `others` have at the same places."""
     if type(tree) is tuple:
-        return tuple([map_leaves(f, *group) for group in zip(tree, *others, strict=True)])  # type: ignore[arg-type]
+        return tuple([map_leaves(f, *group) for group in zip(tree, *others, strict=True)])
     leaf: Tree = f(tree, *others)
     return leaf
 
