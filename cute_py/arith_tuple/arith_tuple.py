@@ -33,20 +33,10 @@ from cute_py.errors import (
     integer_text,
     shortened,
 )
+from cute_py.layout.arguments import LayoutLike, Shape, Tree
 from cute_py.layout.int_tuple import ceil_div_of
 from cute_py.layout.layout import MOST_MODES, Layout
-from cute_py.layout.leaf import (
-    MAX_DEPTH,
-    Int,
-    LayoutLike,
-    Shape,
-    Tree,
-    internal_leaf,
-    is_symbolic,
-    leaf_text,
-    public,
-    trunc_div,
-)
+from cute_py.layout.leaf import MAX_DEPTH, Int, internal_leaf, is_symbolic, leaf_text, public, trunc_div
 from cute_py.layout.trees import at, check_depth
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from cute_py.arith_tuple.arith_tuple import ArithTuple, Element, Operand, Scaled
 from cute_py.arith_tuple.cells import element_text
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, given
-from cute_py.layout.leaf import Int, Tree, internal_leaf, is_symbolic, leaf_text, public
+from cute_py.layout.arguments import Tree
+from cute_py.layout.leaf import Int, internal_leaf, is_symbolic, leaf_text, public
 
 
 class CountingIterator:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from cute_py.argument_checks import expect, expect_function, expect_having, expect_integer
 from cute_py.copies.emulated_copy import CopyResult, TileResult, emulated_copy, emulated_tile
 from cute_py.errors import InvalidValueError, given
+from cute_py.layout.arguments import Tree
 from cute_py.layout.layout import Layout
-from cute_py.layout.leaf import Tree
 from cute_py.tma.atom.tile_atom import expect_fits
 from cute_py.tma.atom.tiles import instructions, known
 

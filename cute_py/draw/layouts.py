@@ -35,11 +35,12 @@ from cute_py.draw.table import (
     tone_legend,
 )
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.coordinate import idx2crd
 from cute_py.layout.int_tuple import product_each
 from cute_py.layout.layout import Layout, coprofile, domain_of
-from cute_py.layout.leaf import Tree, leaf_text, tree_text, value_of
+from cute_py.layout.leaf import leaf_text, tree_text, value_of
 from cute_py.layout.modes import group_modes
 from cute_py.layout.recast import SmemPtrFlag, as_position_independent_swizzle_layout, memory_layout
 from cute_py.layout.trees import leaves, map_leaves, modes

@@ -23,9 +23,9 @@ from typing import SupportsIndex
 from cute_py.argument_checks import expect_choice, expect_integer, expect_integers
 from cute_py.dtypes import DTypeLike
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
+from cute_py.layout.arguments import LayoutLike
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, make
-from cute_py.layout.leaf import LayoutLike
 from cute_py.layout.offsets import Offsets, bounds, domain_size, integer_axes, offsets
 from cute_py.layout.recast import bits_of
 from cute_py.layout.swizzle import Swizzle

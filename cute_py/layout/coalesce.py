@@ -11,22 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cute_py.errors import StaticAssertError
+from cute_py.layout.arguments import IntTuple, LayoutLike, Shape, Tiler, Tree
 from cute_py.layout.int_tuple import compact_order
 from cute_py.layout.layout import Layout, domain_of, joined, make, of_layouts, of_shapes, on_domain
-from cute_py.layout.leaf import (
-    IntTuple,
-    LayoutLike,
-    Recorder,
-    Shape,
-    Tiler,
-    Tree,
-    internal,
-    is_static,
-    public,
-    same,
-    times,
-    tree_text,
-)
+from cute_py.layout.leaf import Recorder, internal, is_static, public, same, times, tree_text
 from cute_py.layout.trees import check_depth, leaves, map_leaves, modes
 
 

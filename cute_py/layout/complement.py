@@ -13,6 +13,7 @@ from operator import itemgetter
 from typing import Any
 
 from cute_py.errors import StaticAssertError
+from cute_py.layout.arguments import LayoutLike, Shaped, Tree
 from cute_py.layout.coalesce import coalesced, coalesced_shape, without_zeros
 from cute_py.layout.int_tuple import ceil_div_of, compact_left, product_of
 from cute_py.layout.layout import (
@@ -26,7 +27,7 @@ from cute_py.layout.layout import (
     on_axis,
     shape_of,
 )
-from cute_py.layout.leaf import Int, LayoutLike, Recorder, Shaped, Tree, leaf_text, mode_text, trunc_div
+from cute_py.layout.leaf import Int, Recorder, leaf_text, mode_text, trunc_div
 from cute_py.layout.trees import at, is_underscore, leaves, modes, unwrap
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
 
 from cute_py.argument_checks import expect
 from cute_py.errors import CompositionMismatchError, InvalidTypeError, LayoutError, StaticAssertError, given
+from cute_py.layout.arguments import Tiler, Tree, Value
 from cute_py.layout.coalesce import coalesced, coalesced_by
 from cute_py.layout.int_tuple import as_python_int, product_of
 from cute_py.layout.layout import Layout, Thing, coprofile_of, joined, make, on_domain
@@ -26,9 +27,6 @@ from cute_py.layout.leaf import (
     Int,
     Integer,
     Recorder,
-    Tiler,
-    Tree,
-    Value,
     divides,
     divides_or_exceeds,
     internal_leaf,

@@ -14,22 +14,11 @@ from __future__ import annotations
 from typing import Any, TypeVar, overload
 
 from cute_py.errors import CoordinateError, InvalidTypeError, StaticAssertError, given
+from cute_py.layout.arguments import Coordinate, IntCoordinate, IntTuple, Shape, Shaped, Tree
 from cute_py.layout.composed import ComposedLayout, Sliced, slice_parts
 from cute_py.layout.int_tuple import crd2idx_horner, crd2idx_of, idx2crd_colex, idx2crd_strided
 from cute_py.layout.layout import Layout, Thing, make
-from cute_py.layout.leaf import (
-    Coordinate,
-    Int,
-    IntCoordinate,
-    IntTuple,
-    Shape,
-    Shaped,
-    Tree,
-    coordinate,
-    internal,
-    public,
-    tree_text,
-)
+from cute_py.layout.leaf import Int, coordinate, internal, public, tree_text
 from cute_py.layout.trees import check_depth, congruent_trees, dice_tree, has_underscore, modes, slice_tree
 
 OffsetLayout = TypeVar("OffsetLayout", Layout, ComposedLayout)

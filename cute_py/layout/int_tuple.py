@@ -15,15 +15,10 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from cute_py.errors import CoordinateError, InvalidTypeError, LayoutError, StaticAssertError, given
+from cute_py.layout.arguments import IntTuple, LayoutLike, Leaf, Shape, Shaped, Tree
 from cute_py.layout.leaf import (
     Dynamic,
     Int,
-    IntTuple,
-    LayoutLike,
-    Leaf,
-    Shape,
-    Shaped,
-    Tree,
     coordinate,
     internal,
     is_symbolic,

@@ -20,24 +20,12 @@ from operator import mul
 from typing import Any, TypeAlias
 
 from cute_py.errors import InvalidTypeError, StaticAssertError, given
+from cute_py.layout.arguments import LayoutLike, Leaf, Tree
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.composition import compose_layouts, compose_tiler
 from cute_py.layout.int_tuple import compact_left
 from cute_py.layout.layout import Layout, along_axis, axis_paths, coprofile_of, domain_of, make, of_layouts, on_axis
-from cute_py.layout.leaf import (
-    Int,
-    LayoutLike,
-    Leaf,
-    Recorder,
-    Tree,
-    is_static,
-    leaf_text,
-    mode_text,
-    public,
-    same,
-    trunc_div,
-    trunc_mod,
-)
+from cute_py.layout.leaf import Int, Recorder, is_static, leaf_text, mode_text, public, same, trunc_div, trunc_mod
 from cute_py.layout.trees import at, is_underscore, leaves, modes, unflatten_leaves, unwrap
 
 

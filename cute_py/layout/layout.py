@@ -37,19 +37,11 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, 
 
 from cute_py.argument_checks import MAX_INTEGER, expect, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
+from cute_py.layout.arguments import Coordinate, IntCoordinate, IntTuple, LayoutLike, Leaf, Shape, Shaped, Tree, Value
 from cute_py.layout.int_tuple import compact_left, compact_order, crd2idx_of, product_of
 from cute_py.layout.leaf import (
-    Coordinate,
     Dynamic,
     Int,
-    IntCoordinate,
-    IntTuple,
-    LayoutLike,
-    Leaf,
-    Shape,
-    Shaped,
-    Tree,
-    Value,
     check_results,
     coordinate,
     equal_values,

@@ -27,19 +27,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from numbers import Number
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias, TypeGuard, overload, runtime_checkable
 
 from cute_py.argument_checks import MAX_INTEGER, check_magnitude
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given, integer_text
+from cute_py.layout.arguments import IntTuple, Leaf, Tree, Value
 
 if TYPE_CHECKING:
     import sympy
-
-Value: TypeAlias = "int | sympy.Expr"
-"""A bare number: known, or a symbolic expression."""
 
 
 def never_an_integer(x: sympy.Basic) -> bool:
@@ -172,59 +169,6 @@ def substituted(
 
     return replaced(x).doit()
 
-
-class Leaf(Protocol):
-    """A number of the algebra in either representation, or a stride of any integer module: what all of them can do."""
-
-    def __add__(self, other: Any, /) -> Leaf: ...
-    def __mul__(self, other: Any, /) -> Leaf: ...
-    def __rmul__(self, other: Any, /) -> Leaf: ...
-
-
-Tree: TypeAlias = Leaf | tuple["Tree", ...]
-"""A leaf, or a tuple of trees; in which representation, each function says."""
-
-IntTuple: TypeAlias = int | tuple["IntTuple", ...]
-"""A shape or coordinate that an operation gives, for users (a symbolic size is a sympy expression in its place)."""
-
-
-class Expression(Protocol):
-    """A sympy expression."""
-
-    @property
-    def free_symbols(self) -> AbstractSet[object]: ...
-
-
-class AsTuple(Protocol):
-    """An element of a coordinate tensor: an `ArithTuple`."""
-
-    def as_tuple(self) -> Tree: ...
-
-
-IntCoordinate: TypeAlias = "SupportsIndex | Expression | AsTuple | tuple[IntCoordinate, ...]"
-"""A coordinate of numbers only."""
-
-Coordinate: TypeAlias = "SupportsIndex | sympy.Expr | AsTuple | Underscore | tuple[Coordinate, ...] | None"
-"""A coordinate, as users give it; `_` and None keep a mode."""
-
-Shape: TypeAlias = "SupportsIndex | sympy.Expr | tuple[Shape, ...]"
-"""A shape, as users give it."""
-
-
-class LayoutLike(Protocol):
-    """A layout, a composed layout or a tensor."""
-
-    @property
-    def shape(self) -> IntTuple: ...
-    @property
-    def stride(self) -> Tree: ...
-
-
-Tiler: TypeAlias = "SupportsIndex | sympy.Expr | LayoutLike | Underscore | tuple[Tiler, ...] | None"
-"""A tile by its size or layout; a tuple of them has one for each mode, `_` keeps a mode."""
-
-Shaped: TypeAlias = "SupportsIndex | sympy.Expr | AsTuple | LayoutLike | tuple[Shaped, ...]"
-"""What has a shape: a layout or tensor, or the shape itself."""
 
 MAX_RESULT = 1 << 256
 """The largest magnitude of a number that an operation may come to; inputs end at `MAX_INTEGER`."""
@@ -645,21 +589,3 @@ def mode_text(shape: Tree, stride: Tree) -> str:
 Recorder: TypeAlias = Callable[..., None]
 """What is called with each step of an operation: its rule, then the internal numbers of the rule. Operations take one
 that is None by default, and `steps.steps` makes sentences of what it is given."""
-
-
-class Underscore:
-    """CuTe's `_`: keep this mode whole. `None` means the same in a coordinate."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "_"
-
-    def __eq__(self, other: object) -> bool:
-        return other is None or isinstance(other, Underscore)
-
-    def __hash__(self) -> int:
-        return hash(None)
-
-
-underscore = Underscore()

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from cute_py.argument_checks import expect, expect_integer, expect_integers
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, LayoutError, given
+from cute_py.layout.arguments import IntCoordinate, IntTuple, LayoutLike, Leaf, Tree
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.composed import ComposedLayout, OffsetFunction
 from cute_py.layout.layout import Layout, has_numbers, make
-from cute_py.layout.leaf import Int, IntCoordinate, IntTuple, LayoutLike, Leaf, Tree, internal, tree_text, value_of
+from cute_py.layout.leaf import Int, internal, tree_text, value_of
 from cute_py.layout.offsets import Offsets, offsets
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves, map_leaves, modes

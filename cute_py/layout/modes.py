@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, StaticAssertError, given
+from cute_py.layout.arguments import IntTuple, Shape, Tree
 from cute_py.layout.layout import Layout, make, of_shapes, on_domain
-from cute_py.layout.leaf import IntTuple, Shape, Tree
 from cute_py.layout.trees import check_depth, check_mode, leaves, modes, unflatten_leaves
 
 MAX_RANK = 1 << 16

@@ -28,10 +28,11 @@ from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, LayoutError, given
+from cute_py.layout.arguments import LayoutLike, Tree, Underscore
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.composed import ComposedLayout, OffsetFunction
 from cute_py.layout.layout import Layout, along_axis, axis_paths, coprofile_of, domain_of
-from cute_py.layout.leaf import Dynamic, LayoutLike, Tree, Underscore, is_symbolic, leaf_text, tree_text, value_of
+from cute_py.layout.leaf import Dynamic, is_symbolic, leaf_text, tree_text, value_of
 from cute_py.layout.recast import memory_layout
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import check_depth, is_underscore, leaves, map_leaves, modes

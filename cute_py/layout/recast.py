@@ -25,25 +25,13 @@ from typing import Any, SupportsIndex, TypeGuard, TypeVar, overload
 from cute_py.argument_checks import expect, expect_choice, expect_integer
 from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError, given
+from cute_py.layout.arguments import Coordinate, LayoutLike, Leaf, Tree
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.composed import ComposedLayout, slice_parts
 from cute_py.layout.int_tuple import ceil_div_leaf, product_of
 from cute_py.layout.inverse import right_inverse
 from cute_py.layout.layout import Layout, domain_of, make
-from cute_py.layout.leaf import (
-    Coordinate,
-    Dynamic,
-    Int,
-    LayoutLike,
-    Leaf,
-    Tree,
-    internal,
-    internal_leaf,
-    leaf_text,
-    public,
-    trunc_div,
-    trunc_mod,
-)
+from cute_py.layout.leaf import Dynamic, Int, internal, internal_leaf, leaf_text, public, trunc_div, trunc_mod
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.tiling import logical_divide
 from cute_py.layout.trees import leaves, modes

@@ -16,24 +16,14 @@ from typing import Any, TypeAlias
 
 from cute_py.argument_checks import expect
 from cute_py.errors import InvalidTypeError, given
+from cute_py.layout.arguments import LayoutLike, Leaf, Shaped, Tiler
 from cute_py.layout.coalesce import coalesce, coalesced
 from cute_py.layout.complement import complement, complement_of, filtered
 from cute_py.layout.composition import compose_layouts, composition, tiler_text
 from cute_py.layout.int_tuple import size
 from cute_py.layout.inverse import left_inverse, left_inverse_trees, right_inverse, right_inverse_trees
 from cute_py.layout.layout import Layout, coprofile_of, cosize, make, make_layout
-from cute_py.layout.leaf import (
-    LayoutLike,
-    Leaf,
-    Shaped,
-    Tiler,
-    internal,
-    leaf_text,
-    mode_text,
-    public,
-    times,
-    tree_text,
-)
+from cute_py.layout.leaf import internal, leaf_text, mode_text, public, times, tree_text
 from cute_py.layout.tiling import (
     blocked_product,
     flat_divide,

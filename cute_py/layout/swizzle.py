@@ -24,24 +24,12 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from cute_py.argument_checks import check_magnitude, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError, given
+from cute_py.layout.arguments import Coordinate, LayoutLike, Leaf, Tree
 from cute_py.layout.composed import ComposedLayout, Sliced, slice_parts
 from cute_py.layout.composition import compose_layouts
 from cute_py.layout.int_tuple import as_python_int, crd2idx_of, idx2crd_colex, product_of
 from cute_py.layout.layout import Layout, domain_of, make
-from cute_py.layout.leaf import (
-    Coordinate,
-    Dynamic,
-    Int,
-    Integer,
-    LayoutLike,
-    Leaf,
-    Tree,
-    internal,
-    internal_leaf,
-    plus,
-    public,
-    value_of,
-)
+from cute_py.layout.leaf import Dynamic, Int, Integer, internal, internal_leaf, plus, public, value_of
 from cute_py.layout.tiling import logical_product
 from cute_py.layout.trees import dice_tree, leaves, map_leaves, slice_tree
 

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Any, SupportsIndex
 
 from cute_py.errors import InvalidTypeError, StaticAssertError
+from cute_py.layout.arguments import LayoutLike, Leaf, Shaped, Tiler, Tree
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.complement import complement, complement_of
 from cute_py.layout.composition import compose_layouts, tiler_text
@@ -38,7 +39,7 @@ from cute_py.layout.layout import (
     on_domain,
     shape_of,
 )
-from cute_py.layout.leaf import LayoutLike, Leaf, Shaped, Tiler, Tree, internal, public, tree_text, trunc_mod
+from cute_py.layout.leaf import internal, public, tree_text, trunc_mod
 from cute_py.layout.modes import append
 from cute_py.layout.trees import check_depth, is_underscore, leaves, map_leaves, modes, rank_of, zip2_by, zip_pairs
 

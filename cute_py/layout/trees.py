@@ -11,7 +11,8 @@ from typing import Any, SupportsIndex
 
 from cute_py.argument_checks import MAX_INTEGER, expect_integer
 from cute_py.errors import CoordinateError, InvalidValueError, StaticAssertError, integer_text
-from cute_py.layout.leaf import MAX_DEPTH, Coordinate, Dynamic, Tree, Underscore
+from cute_py.layout.arguments import Coordinate, Tree, Underscore
+from cute_py.layout.leaf import MAX_DEPTH, Dynamic
 
 
 def check_depth(tree: object) -> None:

@@ -32,9 +32,10 @@ from cute_py.arith_tuple.iterators import counting_iterator, make_inttuple_iter
 from cute_py.arith_tuple.ratio import ratio
 from cute_py.dtypes import DTYPES, DType, as_dtype
 from cute_py.errors import CuteError, InvalidTypeError, ParseError, given, shortened
+from cute_py.layout.arguments import underscore
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight, make_layout
-from cute_py.layout.leaf import MAX_DEPTH, Int, underscore
+from cute_py.layout.leaf import MAX_DEPTH, Int
 from cute_py.layout.recast import smem_ptr_flag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.notation.expressions import checked_symbols, read_expression

@@ -22,10 +22,11 @@ from cute_py.argument_checks import expect_having
 from cute_py.arith_tuple.arith_tuple import ArithTuple, as_arith_tuple
 from cute_py.arith_tuple.cells import int32, known_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given, integer_text
+from cute_py.layout.arguments import LayoutLike, Shaped
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import product_each, size
 from cute_py.layout.layout import Layout, cosize, domain_of
-from cute_py.layout.leaf import LayoutLike, Shaped, is_symbolic
+from cute_py.layout.leaf import is_symbolic
 from cute_py.layout.modes import append
 from cute_py.layout.recast import as_position_independent_swizzle_layout
 from cute_py.layout.trees import leaves, modes

@@ -18,12 +18,13 @@ from __future__ import annotations
 from typing import Any
 
 from cute_py.errors import InvalidTypeError, given
+from cute_py.layout.arguments import Coordinate, LayoutLike, Shape, Tiler
 from cute_py.layout.composition import compose_layouts
 from cute_py.layout.coordinate import dice, get_flat_coord
 from cute_py.layout.int_tuple import product_each, product_of
 from cute_py.layout.inverse import right_inverse
 from cute_py.layout.layout import Layout, Thing, domain_of, joined, of_layouts, on_domain
-from cute_py.layout.leaf import Coordinate, LayoutLike, Shape, Tiler, public
+from cute_py.layout.leaf import public
 from cute_py.layout.recast import is_flagged, slice_flagged
 from cute_py.layout.tiling import raked_product, zipped_divide
 from cute_py.layout.trees import check_depth, modes, wholes

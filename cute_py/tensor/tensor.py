@@ -15,11 +15,12 @@ from cute_py.arith_tuple.arith_tuple import make_basis_like
 from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator, zero_iterator
 from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError, given
+from cute_py.layout.arguments import Coordinate, IntCoordinate, IntTuple, LayoutLike, Shape, Tree
 from cute_py.layout.composed import ComposedLayout, slice_parts
 from cute_py.layout.coordinate import domain_offset
 from cute_py.layout.inverse import max_common_layout, max_common_vector
 from cute_py.layout.layout import Layout, Stride, coprofile, make
-from cute_py.layout.leaf import Coordinate, Int, IntCoordinate, IntTuple, LayoutLike, Shape, Tree, value_of
+from cute_py.layout.leaf import Int, value_of
 from cute_py.layout.recast import as_position_independent_swizzle_layout, is_flagged, recast_layout
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import check_depth, has_underscore, leaves

@@ -16,7 +16,8 @@ from cute_py.argument_checks import expect_having
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType
 from cute_py.errors import CuteError, counted
-from cute_py.layout.leaf import Tree, value_of
+from cute_py.layout.arguments import Tree
+from cute_py.layout.leaf import value_of
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import at, leaves, modes
 from cute_py.tensor.tensor import Tensor

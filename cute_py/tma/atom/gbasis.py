@@ -27,12 +27,13 @@ from cute_py.arith_tuple.arith_tuple import basis_value
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import as_dtype
 from cute_py.errors import GBasisError, InvalidTypeError
+from cute_py.layout.arguments import Tree
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composition import composition
 from cute_py.layout.int_tuple import size
 from cute_py.layout.inverse import right_inverse
 from cute_py.layout.layout import Layout, domain_of, make
-from cute_py.layout.leaf import Int, Tree, is_symbolic, same, times, value_of
+from cute_py.layout.leaf import Int, is_symbolic, same, times, value_of
 from cute_py.layout.modes import group_modes, take
 from cute_py.layout.recast import recast_layout
 from cute_py.layout.trees import at, check_depth, is_underscore, leaves, modes, rank_of

@@ -22,13 +22,14 @@ from cute_py.arith_tuple.iterators import ArithTupleIterator
 from cute_py.diagnostics import refuse
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import GBasisError, InvalidValueError, TmaLimitError
+from cute_py.layout.arguments import Tree
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
 from cute_py.layout.int_tuple import product_each, size
 from cute_py.layout.inverse import right_inverse
 from cute_py.layout.layout import Layout, domain_of, static
-from cute_py.layout.leaf import Int, Tree, internal, public, trunc_div
+from cute_py.layout.leaf import Int, internal, public, trunc_div
 from cute_py.layout.modes import flatten, take
 from cute_py.layout.swizzle import Swizzle, get_nonswizzle_portion
 from cute_py.layout.tiling import logical_divide

@@ -29,13 +29,14 @@ from cute_py.argument_checks import expect, expect_fields, expect_having, expect
 from cute_py.arith_tuple.arith_tuple import ArithTuple
 from cute_py.arith_tuple.iterators import ArithTupleIterator
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
+from cute_py.layout.arguments import Tree, underscore
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composition import composition
 from cute_py.layout.coordinate import domain_offset, slice_and_offset
 from cute_py.layout.int_tuple import congruent, product_each, rank, size
 from cute_py.layout.inverse import right_inverse
 from cute_py.layout.layout import Layout, cosize, domain_of, has_numbers, joined, make
-from cute_py.layout.leaf import Int, Tree, underscore
+from cute_py.layout.leaf import Int
 from cute_py.layout.tiling import logical_divide, tile_to_shape, zipped_divide
 from cute_py.layout.trees import check_depth, has_underscore, leaves, wholes
 from cute_py.targets import MAX_CLUSTER

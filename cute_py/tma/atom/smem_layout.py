@@ -18,10 +18,11 @@ from typing import Any
 from cute_py.argument_checks import expect_fields, expect_having
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, InvalidValueError, given
+from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import product_each
 from cute_py.layout.layout import Layout, LayoutLeft, domain_of, static
-from cute_py.layout.leaf import Int, Tree
+from cute_py.layout.leaf import Int
 from cute_py.layout.recast import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.tiling import tile_to_shape

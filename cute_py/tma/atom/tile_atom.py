@@ -24,10 +24,11 @@ from cute_py.arith_tuple.ratio import ratio
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import GBasisError, InvalidValueError, TmaLimitError
+from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout, cosize, domain_of
-from cute_py.layout.leaf import Int, Tree, public, tree_text, value_of
+from cute_py.layout.leaf import Int, public, tree_text, value_of
 from cute_py.layout.recast import recast_layout
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import at, leaves, modes

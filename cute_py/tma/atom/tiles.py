@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from cute_py.argument_checks import expect, expect_having, expect_integer, expect_integer_array
 from cute_py.arith_tuple.ratio import Ratio
 from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.layout.arguments import Tree
 from cute_py.layout.layout import Layout
-from cute_py.layout.leaf import Int, Tree, internal, value_of
+from cute_py.layout.leaf import Int, internal, value_of
 from cute_py.layout.modes import group_modes
 from cute_py.layout.tiling import zipped_divide
 from cute_py.layout.trees import leaves, modes
