@@ -36,7 +36,7 @@ from cute_py.errors import (
 from cute_py.layout.arguments import LayoutLike, Shape, Tree
 from cute_py.layout.int_tuple import ceil_div_of
 from cute_py.layout.layout import MOST_MODES, Layout
-from cute_py.layout.leaf import MAX_DEPTH, Int, internal_leaf, is_symbolic, leaf_text, public, trunc_div
+from cute_py.layout.leaf import MAX_DEPTH, Int, internal_leaf, is_symbolic, leaf_text, to_public, trunc_div
 from cute_py.layout.trees import at, check_depth
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def scale(n: Any, element: ArithTuple | ScaledBasis) -> Any:
     if isinstance(n, (int, Ratio)) and not isinstance(n, bool):
         return n
     if is_symbolic(n) or is_integer(n):
-        return public(internal_leaf(n))
+        return to_public(internal_leaf(n))
     shown = n if hasattr(type(n), "as_arith_tuple") else given(n)
     raise InvalidTypeError(f"{element} can be scaled by integers only, got {type(n).__name__} {shown}")
 
@@ -220,7 +220,7 @@ def _element(x: Any) -> Any:
     if isinstance(x, Ratio):
         return x
     if has_no_position(x):
-        return public(internal_leaf(x))
+        return to_public(internal_leaf(x))
     raise InvalidTypeError(f"an arithmetic tuple holds integers and tuples, got {type(x).__name__} {given(x)}")
 
 
@@ -295,7 +295,7 @@ class ScaledBasis:
         if hasattr(value, "as_tuple"):
             raise InvalidTypeError(f"the value of a basis element is an integer, got the coordinate {value}")
         if not isinstance(value, Ratio):
-            value = public(internal_leaf(value))
+            value = to_public(internal_leaf(value))
         object.__setattr__(self, "value", value)
         object.__setattr__(self, "modes", _checked_modes(modes))
 
@@ -362,19 +362,19 @@ class ScaledBasis:
         elif not has_no_position(other):  # E() scaled: a number
             raise InvalidTypeError(f"only numbers are added to {self}, got {type(other).__name__} {given(other)}")
         elif not isinstance(other, Ratio):
-            other = public(internal_leaf(other))
+            other = to_public(internal_leaf(other))
         result: ArithTuple = mine + other if sign == "+" else mine - other
         return result
 
     def ceil_div(self, n: Scale) -> ScaledBasis:
         """The value divided, rounded up."""
-        return ScaledBasis(public(ceil_div_of(self._divided("ceil_div"), internal_leaf(n))), *self.modes)
+        return ScaledBasis(to_public(ceil_div_of(self._divided("ceil_div"), internal_leaf(n))), *self.modes)
 
     def safe_div(self, n: Scale) -> ScaledBasis:
         """The value divided; static numbers must divide evenly."""
         if isinstance(self.value, Int) and isinstance(n, Int) and n and int(self.value) % int(n):
             raise StaticAssertError("Static safe_div requires t % u == 0", {"basis": self, "divisor": n})
-        return ScaledBasis(public(trunc_div(self._divided("safe_div"), internal_leaf(n))), *self.modes)
+        return ScaledBasis(to_public(trunc_div(self._divided("safe_div"), internal_leaf(n))), *self.modes)
 
     def _divided(self, operation: str) -> Any:
         """The value as a dividend; of a ratio C++ has no quotient."""
@@ -450,7 +450,7 @@ def basis_get(basis: ScaledBasis | int, tree: Layout) -> Layout: ...
 @overload
 def basis_get(basis: ScaledBasis | int, tree: Tree) -> Tree: ...
 def basis_get(basis: ScaledBasis | int, tree: Any) -> Any:
-    """What a tuple, or a layout, has at the position of a basis element; an integer gives back the whole.
+    """What a tuple, or a layout, has at the position of a basis element; an integer gives back all of it.
 
     >>> basis_get(E(1, 0), (4, (5, 6)))
     5

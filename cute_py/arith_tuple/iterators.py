@@ -1,4 +1,4 @@
-"""Iterators that store nothing: offset them, and they are the integer or the coordinate that they stand at.
+"""Iterators that store nothing: offset them, and they are the integer or the coordinate at that place.
 
 A tensor is an iterator and a layout. With `counting_iterator(42)` its elements are integers, with
 `make_inttuple_iter((0, 0))` they are coordinates: implicit tensors, which can be tiled and sliced like any other.
@@ -15,7 +15,7 @@ from cute_py.arith_tuple.cells import element_text
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, given
 from cute_py.layout.arguments import Tree
-from cute_py.layout.leaf import Int, internal_leaf, is_symbolic, leaf_text, public
+from cute_py.layout.leaf import Int, internal_leaf, is_symbolic, leaf_text, to_public
 
 
 class CountingIterator:
@@ -43,7 +43,7 @@ class CountingIterator:
         return self.dtype
 
     def deref(self) -> int | float:
-        """The number that it stands at."""
+        """The number at this place."""
         return self.value
 
     def __add__(self, offset: int | float) -> CountingIterator:
@@ -92,7 +92,7 @@ def _held(value: Any, dtype: DType) -> Any:
 
 def _integer_or_symbol(value: Any, what: str) -> int:
     """A plain int, or a sympy expression that can be an integer."""
-    return public(internal_leaf(value)) if is_symbolic(value) else expect_integer(value, what)
+    return to_public(internal_leaf(value)) if is_symbolic(value) else expect_integer(value, what)
 
 
 class ArithTupleIterator:
@@ -114,11 +114,11 @@ class ArithTupleIterator:
         if isinstance(coord, tuple):
             coord = ArithTuple(*coord)
         elif not isinstance(coord, (ArithTuple, ScaledBasis)):
-            coord = public(internal_leaf(coord))
+            coord = to_public(internal_leaf(coord))
         self.coord = coord
 
     def deref(self) -> Element:
-        """The coordinate that it stands at."""
+        """The coordinate at this place."""
         return self.coord
 
     def __add__(self, offset: Operand) -> ArithTupleIterator:
@@ -126,7 +126,7 @@ class ArithTupleIterator:
         if isinstance(offset, tuple):
             offset = ArithTuple(*offset)
         elif not isinstance(offset, (ArithTuple, ScaledBasis)):
-            offset = public(internal_leaf(offset))
+            offset = to_public(internal_leaf(offset))
         return ArithTupleIterator(self.coord + offset)
 
     def __getitem__(self, offset: Operand) -> Element:

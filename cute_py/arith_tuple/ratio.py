@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from cute_py.argument_checks import expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
-from cute_py.layout.leaf import Int, internal_leaf, is_symbolic, public
+from cute_py.layout.leaf import Int, internal_leaf, is_symbolic, to_public
 
 if TYPE_CHECKING:
     import sympy
@@ -59,7 +59,7 @@ class Ratio:
         if isinstance(other, Int):
             return ratio(self.numerator * int(other), self.denominator)
         if is_symbolic(other):
-            number: int = public(internal_leaf(other)) * self.numerator // self.denominator
+            number: int = to_public(internal_leaf(other)) * self.numerator // self.denominator
             return number
         if is_integer(other):
             product = expect_integer(other, "a factor") * self.numerator

@@ -56,10 +56,10 @@ class Footprint:
         return self.highest - self.lowest + 1 if self.distinct else 0
 
 
-def entangled(modes: list[Mode]) -> list[Mode]:
+def overlapping_modes(modes: list[Mode]) -> list[Mode]:
     """The modes that can collide with one another; empty means one-to-one. Strides positive, sizes above 1.
 
-    >>> entangled([(4, 1), (8, 4)]), entangled([(3, 2), (2, 3)])
+    >>> overlapping_modes([(4, 1), (8, 4)]), overlapping_modes([(3, 2), (2, 3)])
     ([], [(3, 2), (2, 3)])
     """
     rest = sorted(modes, key=lambda m: m[1])
@@ -111,7 +111,7 @@ def _one_to_one(layout: Layout) -> bool:
     if any(s > 1 and not any(column) for s, *column in zip(sizes, *steps, strict=True)):
         return False
     for axis in steps:
-        rest = entangled([(s, abs(d)) for s, d in zip(sizes, axis, strict=True) if d and s > 1])
+        rest = overlapping_modes([(s, abs(d)) for s, d in zip(sizes, axis, strict=True) if d and s > 1])
         for (s0, d0), (s1, d1) in combinations(rest, 2):
             g = math.gcd(d0, d1)
             if d1 // g < s0 and d0 // g < s1:

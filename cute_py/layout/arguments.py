@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Underscore:
-    """CuTe's `_`: keep this mode whole. `None` means the same in a coordinate."""
+    """CuTe's `_`: keep this mode. `None` means the same in a coordinate."""
 
     __slots__ = ()
 

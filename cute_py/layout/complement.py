@@ -14,7 +14,7 @@ from typing import Any
 
 from cute_py.errors import StaticAssertError
 from cute_py.layout.arguments import LayoutLike, Shaped, Tree
-from cute_py.layout.coalesce import coalesced, coalesced_shape, without_zeros
+from cute_py.layout.coalesce import coalesced, coalesced_shape, filter_zeros_tree
 from cute_py.layout.int_tuple import ceil_div_of, compact_left, product_of
 from cute_py.layout.layout import (
     Layout,
@@ -33,7 +33,7 @@ from cute_py.layout.trees import at, is_underscore, leaves, modes, unwrap
 
 def filtered(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
     """Internal trees -> the flat modes that move."""
-    return coalesced(without_zeros(shape, stride), stride)
+    return coalesced(filter_zeros_tree(shape, stride), stride)
 
 
 def _ascending(shape: Tree, stride: Tree) -> list[tuple[Any, Any]] | None:

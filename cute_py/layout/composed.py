@@ -17,7 +17,7 @@ from cute_py.layout.composition import compose_tiler, composition
 from cute_py.layout.int_tuple import as_python_int, crd2idx_of, product_of
 from cute_py.layout.inverse import left_inverse, max_common_layout, max_common_vector, right_inverse
 from cute_py.layout.layout import Layout, cosize, make
-from cute_py.layout.leaf import Int, internal, internal_leaf, public
+from cute_py.layout.leaf import Int, internal_leaf, to_internal, to_public
 from cute_py.layout.trees import all_underscore, check_depth, has_underscore, is_underscore, map_leaves, slice_tree
 
 
@@ -56,7 +56,7 @@ class ComposedLayout:
             )
         put = object.__setattr__
         put(self, "outer", outer)
-        put(self, "_offset", internal(offset))
+        put(self, "_offset", to_internal(offset))
         put(self, "offset", offset)
         put(self, "inner", inner)
 
@@ -214,4 +214,4 @@ def slice_parts(coord: Coordinate, layout: Layout | ComposedLayout) -> Sliced:
         return layout.slice_and_offset(coord)
     kept = make(slice_tree(coord, layout._shape), slice_tree(coord, layout._stride), layout._assumptions)
     fixed = map_leaves(lambda c: 0 if is_underscore(c) else internal_leaf(c), coord)  # type: ignore[arg-type]
-    return kept, public(crd2idx_of(fixed, layout._shape, layout._stride))
+    return kept, to_public(crd2idx_of(fixed, layout._shape, layout._stride))

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
 from cute_py.argument_checks import expect
 from cute_py.errors import CompositionMismatchError, InvalidTypeError, LayoutError, StaticAssertError, given
 from cute_py.layout.arguments import Tiler, Tree, Value
-from cute_py.layout.coalesce import coalesced, coalesced_by
+from cute_py.layout.coalesce import coalesce_x_by, coalesced
 from cute_py.layout.int_tuple import as_python_int, product_of
-from cute_py.layout.layout import Layout, Thing, coprofile_of, joined, make, on_domain
+from cute_py.layout.layout import Layout, Thing, apply_to_inner, coprofile_of, joined, make
 from cute_py.layout.leaf import (
     Dynamic,
     Int,
@@ -134,7 +134,7 @@ def _walk(
             if take == 0:
                 raise LayoutError("division by zero", {"dividend": n})
             _note(divides(take, n), notes, "Shape Divisibility Condition")
-            # Long expressions: the same number, 1 where `taken` exceeds the whole, without what every mode before left.
+            # Long expressions: the same number, 1 where `taken` exceeds it, without what every mode before left.
             rest = quotient(n, take) if is_short(n, take) else quotient(whole, least(taken, whole))
             rest = 0 if n_static and n == 0 else rest
         step_here = d if d_static else Dynamic(d)
@@ -181,7 +181,7 @@ def _note(condition: sympy.Basic, notes: Notes, name: str) -> None:
 
 def compose_layouts(lhs: Layout, rhs: Layout, record: Recorder | None = None) -> Layout:
     """A o B for two plain layouts, as C++ computes it."""
-    flat = coalesced_by(coprofile_of(rhs._stride), lhs._shape, lhs._stride)
+    flat = coalesce_x_by(coprofile_of(rhs._stride), lhs._shape, lhs._stride)
     notes = dict.fromkeys((*lhs._assumptions, *rhs._assumptions))
     shape, stride = compose_trees(*flat, rhs._shape, rhs._stride, notes, record)
     return make(shape, stride, tuple(notes))
@@ -200,7 +200,7 @@ def tiler_text(tiler: Tiler) -> str:
 
 def compose_tiler(lhs: Layout, tiler: Tiler) -> Layout:
     """A layout composed by mode with a tiler: a tuple of tilers (shorter tilers drop the other modes), a size, a
-    layout, or `_` for the whole mode."""
+    layout, or `_` for the mode as it is."""
     if isinstance(tiler, Layout):
         return compose_layouts(lhs, tiler)
     if type(tiler) is tuple:
@@ -277,7 +277,7 @@ def composition(lhs: Any, rhs: Any, *rest: Any, strict: bool = False) -> Any:
     elif hasattr(lhs, "_compose_with"):
         return lhs._compose_with(rhs, None)
     else:
-        return on_domain(composition, lhs, rhs, strict=strict)
+        return apply_to_inner(composition, lhs, rhs, strict=strict)
     if strict:
         _check(result, lhs, rhs)
     return result

@@ -18,7 +18,7 @@ from cute_py.layout.arguments import Coordinate, IntCoordinate, IntTuple, Shape,
 from cute_py.layout.composed import ComposedLayout, Sliced, slice_parts
 from cute_py.layout.int_tuple import crd2idx_horner, crd2idx_of, idx2crd_colex, idx2crd_strided
 from cute_py.layout.layout import Layout, Thing, make
-from cute_py.layout.leaf import Int, coordinate, internal, public, tree_text
+from cute_py.layout.leaf import Int, coordinate, to_internal, to_public, tree_text
 from cute_py.layout.trees import check_depth, congruent_trees, dice_tree, has_underscore, modes, slice_tree
 
 OffsetLayout = TypeVar("OffsetLayout", Layout, ComposedLayout)
@@ -33,11 +33,11 @@ def crd2idx(coord: IntCoordinate, shape: Shaped, stride: Tree | None = None) -> 
     if isinstance(shape, (Layout, ComposedLayout)):
         return shape(coord)
     if stride is None:
-        return public(crd2idx_horner(coordinate(coord), internal(shape)))
-    sizes, steps = internal(shape), internal(stride)
+        return to_public(crd2idx_horner(coordinate(coord), to_internal(shape)))
+    sizes, steps = to_internal(shape), to_internal(stride)
     if not congruent_trees(sizes, steps):
         raise CoordinateError("Mismatched Ranks", {"shape": tree_text(sizes), "stride": tree_text(steps)})
-    return public(crd2idx_of(coordinate(coord), sizes, steps))
+    return to_public(crd2idx_of(coordinate(coord), sizes, steps))
 
 
 def idx2crd(idx: Shape, shape: Layout | Shape, stride: Tree | None = None) -> IntTuple:
@@ -49,8 +49,8 @@ def idx2crd(idx: Shape, shape: Layout | Shape, stride: Tree | None = None) -> In
     if isinstance(shape, Layout):
         return idx2crd(idx, shape.shape, shape.stride)
     if stride is None:
-        return public(idx2crd_colex(internal(idx), internal(shape)))
-    return public(idx2crd_strided(internal(idx), internal(shape), internal(stride)))
+        return to_public(idx2crd_colex(to_internal(idx), to_internal(shape)))
+    return to_public(idx2crd_strided(to_internal(idx), to_internal(shape), to_internal(stride)))
 
 
 def crd2crd(coord: Shape, src_shape: Shape, dst_shape: Shape) -> IntTuple:
@@ -69,7 +69,7 @@ def crd2crd(coord: Shape, src_shape: Shape, dst_shape: Shape) -> IntTuple:
             return tuple([convert(*t) for t in zip(c, s, d, strict=True)])
         return idx2crd_colex(crd2idx_horner(c, s), d)
 
-    return public(convert(internal(coord), internal(src_shape), internal(dst_shape)))
+    return to_public(convert(to_internal(coord), to_internal(src_shape), to_internal(dst_shape)))
 
 
 def get_flat_coord(layout: Layout, index: Shape) -> IntTuple:

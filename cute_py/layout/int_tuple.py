@@ -20,11 +20,11 @@ from cute_py.layout.leaf import (
     Dynamic,
     Int,
     coordinate,
-    internal,
     is_symbolic,
     plus,
-    public,
     times,
+    to_internal,
+    to_public,
     tree_text,
     trunc_div,
     trunc_divmod,
@@ -217,7 +217,7 @@ def as_python_int(leaf: Leaf) -> int:
     """The int in an internal leaf; symbolic leaves are refused."""
     value = leaf.value if type(leaf) is Dynamic else leaf
     if not isinstance(value, int):
-        raise CoordinateError(f"needs a known number, got {public(leaf)}")
+        raise CoordinateError(f"needs a known number, got {to_public(leaf)}")
     return int(value)
 
 
@@ -230,7 +230,7 @@ def _shape_of(thing: Shaped) -> Tree:
     if type(thing) is tuple:
         return tuple([_shape_of(t) for t in thing])
     if hasattr(thing, "shape") and hasattr(thing, "domain"):
-        return internal(thing.shape)
+        return to_internal(thing.shape)
     return coordinate(thing)
 
 
@@ -240,7 +240,7 @@ def shape(thing: Shaped, *mode: int) -> IntTuple:
     >>> shape(Layout((4, (2, 3))), 1)
     (2, 3)
     """
-    return public(at(_shape_of(thing), mode))
+    return to_public(at(_shape_of(thing), mode))
 
 
 def stride(thing: LayoutLike, *mode: int) -> Tree:
@@ -278,7 +278,7 @@ def size(thing: Shaped, *mode: int) -> Int | int:
     >>> print(size((Int(4), (Int(2), Int(3)))), size(Layout((4, 8)), 1))
     _24 8
     """
-    return public(product_of(at(_shape_of(thing), mode)))
+    return to_public(product_of(at(_shape_of(thing), mode)))
 
 
 def product(tree: Shaped) -> Int | int:
@@ -287,7 +287,7 @@ def product(tree: Shaped) -> Int | int:
     >>> print(product((2, (3, 4))), product((Int(2), Int(3))))
     24 _6
     """
-    return public(product_of(_shape_of(tree)))
+    return to_public(product_of(_shape_of(tree)))
 
 
 def product_each(tree: Shaped) -> tuple[Int | int, ...]:
@@ -296,7 +296,7 @@ def product_each(tree: Shaped) -> tuple[Int | int, ...]:
     >>> product_each(((2, 3), 4))
     (6, 4)
     """
-    return tuple([public(product_of(s)) for s in modes(_shape_of(tree))])
+    return tuple([to_public(product_of(s)) for s in modes(_shape_of(tree))])
 
 
 def inner_product(a: Tree, b: Tree) -> Int | int:
@@ -314,7 +314,7 @@ def inner_product(a: Tree, b: Tree) -> Int | int:
         zero: Leaf = 0
         return functools.reduce(plus, map(total, x, y), zero)
 
-    return public(total(internal(a), internal(b)))
+    return to_public(total(to_internal(a), to_internal(b)))
 
 
 def shape_div(a: Shaped, b: Shaped) -> IntTuple:
@@ -326,7 +326,7 @@ def shape_div(a: Shaped, b: Shaped) -> IntTuple:
     >>> shape_div((Int(12), Int(4)), (Int(3), Int(2)))
     (Int(4), Int(2))
     """
-    return public(ceil_div_of(_shape_of(a), _shape_of(b), True))
+    return to_public(ceil_div_of(_shape_of(a), _shape_of(b), True))
 
 
 def round_up(a: Shape, b: Shape) -> IntTuple:
@@ -345,7 +345,7 @@ def round_up(a: Shape, b: Shape) -> IntTuple:
             raise InvalidTypeError("round_up of a tuple and an integer", {"a": tree_text(x), "b": tree_text(y)})
         return ceil_div_leaf(x, y) * y
 
-    return public(up(internal(a), internal(b)))
+    return to_public(up(to_internal(a), to_internal(b)))
 
 
 def elem_scale(a: Tree, b: Tree) -> IntTuple:
@@ -362,7 +362,7 @@ def elem_scale(a: Tree, b: Tree) -> IntTuple:
             return tuple([scale(p, q) for p, q in zip(x, y, strict=True)])
         return x * product_of(y)
 
-    return public(scale(internal(a), internal(b)))
+    return to_public(scale(to_internal(a), to_internal(b)))
 
 
 def congruent(a: Shaped, b: Shaped) -> Int:
@@ -509,7 +509,7 @@ def is_static(thing: Shaped) -> bool:
     False
     """
     layout: Any = thing
-    parts = [layout._shape, layout._stride] if hasattr(thing, "_shape") else [internal(thing)]
+    parts = [layout._shape, layout._stride] if hasattr(thing, "_shape") else [to_internal(thing)]
 
     def known(tree: Tree) -> bool:
         if type(tree) is tuple:

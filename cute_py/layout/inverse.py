@@ -25,7 +25,7 @@ from cute_py.layout.coalesce import coalesced
 from cute_py.layout.composition import compose_layouts, compose_tiler
 from cute_py.layout.int_tuple import compact_left
 from cute_py.layout.layout import Layout, along_axis, axis_paths, coprofile_of, domain_of, make, of_layouts, on_axis
-from cute_py.layout.leaf import Int, Recorder, is_static, leaf_text, mode_text, public, same, trunc_div, trunc_mod
+from cute_py.layout.leaf import Int, Recorder, is_static, leaf_text, mode_text, same, to_public, trunc_div, trunc_mod
 from cute_py.layout.trees import at, is_underscore, leaves, modes, unflatten_leaves, unwrap
 
 
@@ -200,12 +200,12 @@ def max_common_layout(a: LayoutLike, b: LayoutLike) -> Layout:
     profile = coprofile_of(y._stride)
     if profile == 0:
         n = _contiguous(x, inverse)
-        return make(1, 0) if n is None else compose_tiler(inverse, public(n))
+        return make(1, 0) if n is None else compose_tiler(inverse, to_public(n))
     parts = []
     for path in axis_paths(profile):
         part = make(at(inverse._shape, path), at(inverse._stride, path))
         n = _contiguous(x, part, on_axis(1, path, y._stride))
-        parts.append(make(1, 0) if n is None else compose_tiler(part, public(n)))
+        parts.append(make(1, 0) if n is None else compose_tiler(part, to_public(n)))
     return make(
         unflatten_leaves([p._shape for p in parts], profile), unflatten_leaves([p._stride for p in parts], profile)
     )
@@ -233,4 +233,4 @@ def max_common_vector(a: LayoutLike, b: LayoutLike) -> Int | int:
             return found
     x, y = domain_of(a), domain_of(b)
     n = _contiguous(x, right_inverse(y))
-    return Int(1) if n is None else public(n)
+    return Int(1) if n is None else to_public(n)

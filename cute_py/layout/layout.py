@@ -17,7 +17,7 @@ may come out: `is_run_time_zero` says where it does not.
 
 A composed layout `outer o offset o inner` and a tensor `engine o layout` take their coordinates from a layout inside
 them. Coalescing, grouping, dividing and tiling change only that layout; so each such object says, in one method
-(`with_domain`), how to be rebuilt around the changed layout, and `on_domain` asks it:
+(`with_domain`), how to be rebuilt around the changed layout, and `apply_to_inner` asks it:
 
     coalesce(outer o offset o inner)  =  outer o offset o coalesce(inner)
 
@@ -46,12 +46,12 @@ from cute_py.layout.leaf import (
     coordinate,
     equal_values,
     hashable,
-    internal,
     internal_leaf,
     is_symbolic,
-    public,
     substituted,
     times,
+    to_internal,
+    to_public,
     tree_text,
     value_of,
 )
@@ -200,7 +200,7 @@ class Layout:
 
     def __init__(self, shape: Shape, stride: Stride = None) -> None:
         changed: list[Tree] = []
-        self._shape = _checked_shape(internal(shape, 0, changed))
+        self._shape = _checked_shape(to_internal(shape, 0, changed))
         self._public = None
         self._assumptions = ()
         if stride is None or stride is LayoutLeft:
@@ -208,7 +208,7 @@ class Layout:
         elif stride is LayoutRight:
             self._stride = compact_left(self._shape, order=-1)[0]
         else:
-            self._stride = internal(stride, 0, changed)
+            self._stride = to_internal(stride, 0, changed)
             if not changed:
                 self._public = (shape, stride)  # type: ignore[assignment]
             if not congruent_trees(self._shape, self._stride):
@@ -227,7 +227,7 @@ class Layout:
 
     def _seen(self) -> tuple[IntTuple, Tree]:
         """(shape, stride) as users see them: the constructor's own, or made of the internal trees when first asked."""
-        self._public = (public(self._shape), public(self._stride))
+        self._public = (to_public(self._shape), to_public(self._stride))
         return self._public
 
     @property
@@ -260,7 +260,7 @@ class Layout:
         check_depth(coord)
         if has_underscore(coord):
             return make(slice_tree(coord, self._shape), slice_tree(coord, self._stride), self._assumptions)
-        return public(crd2idx_of(coordinate(coord), self._shape, self._stride))
+        return to_public(crd2idx_of(coordinate(coord), self._shape, self._stride))
 
     def __getitem__(self, mode: int) -> Layout:
         """Mode `mode` as a layout; a layout of an integer shape is its own only mode."""
@@ -318,7 +318,7 @@ class Layout:
                 static = free and all(type(values.get(symbol)) is Int for symbol in free)
                 return number.value if static and type(number.value) is int else number
             if hasattr(leaf, "with_value"):  # a basis element: its scale
-                return internal_leaf(leaf.with_value(public(replaced(internal_leaf(leaf.value)))))
+                return internal_leaf(leaf.with_value(to_public(replaced(internal_leaf(leaf.value)))))
             return leaf
 
         try:
@@ -398,8 +398,8 @@ def make_ordered_layout(shape: Shape, order: Tree | _Major) -> Layout:
     """
     if isinstance(order, _Major):
         return Layout(shape, order)
-    inner = _checked_shape(internal(shape))
-    return make(inner, compact_order(inner, internal(order)))
+    inner = _checked_shape(to_internal(shape))
+    return make(inner, compact_order(inner, to_internal(order)))
 
 
 @overload
@@ -442,7 +442,7 @@ class OfShapes(Protocol[Rest]):
 
 
 def of_layouts(operation: Callable[Concatenate[Layout, Rest], Layout]) -> OfLayouts[Rest]:
-    """For type checkers: an operation that is written for layouts, and asks `on_domain` about the others."""
+    """For type checkers: an operation that is written for layouts, and asks `apply_to_inner` about the others."""
     return operation  # type: ignore[return-value]
 
 
@@ -451,7 +451,7 @@ def of_shapes(operation: Callable[Concatenate[Layout | Shape, Rest], Layout | In
     return operation  # type: ignore[return-value]
 
 
-def on_domain(operation: Callable[..., Layout | IntTuple], thing: Any, *args: Any, **options: Any) -> Layout:
+def apply_to_inner(operation: Callable[..., Layout | IntTuple], thing: Any, *args: Any, **options: Any) -> Layout:
     """Apply `operation(layout, *args)` to the layout that has the domain of `thing`, and rebuild the rest."""
     rebuild: Callable[[Layout | IntTuple], Layout] | None = getattr(thing, "with_domain", None)
     if rebuild is None:
@@ -474,7 +474,7 @@ def shape_of(thing: Shaped) -> Tree:
     """The internal shape of a layout or a tensor; anything else is a shape itself."""
     if isinstance(thing, Layout) or hasattr(thing, "domain"):
         return domain_of(thing)._shape  # type: ignore[arg-type]
-    return internal(thing)
+    return to_internal(thing)
 
 
 def has_numbers(layout: Layout) -> bool:
@@ -505,7 +505,7 @@ def along_axis(stride: Tree, path: tuple[int, ...]) -> Tree:
     """Basis strides -> integer strides: the movement along one axis, 0 where a mode moves along another."""
 
     def value(d: Any) -> Tree:
-        return internal(d.value) if tuple(getattr(d, "modes", ())) == path else 0
+        return to_internal(d.value) if tuple(getattr(d, "modes", ())) == path else 0
 
     return map_leaves(value, stride)
 
@@ -515,7 +515,7 @@ def on_axis(stride: Tree, path: tuple[int, ...], like: Tree) -> Tree:
     sample = next(d for d in leaves(like) if getattr(d, "modes", None))
 
     def basis(d: Leaf) -> Tree:
-        return 0 if type(d) is int and d == 0 else internal(sample.at(path, public(d)))
+        return 0 if type(d) is int and d == 0 else to_internal(sample.at(path, to_public(d)))
 
     return map_leaves(basis, stride)
 
@@ -558,7 +558,7 @@ def coprofile(layout: LayoutLike) -> IntTuple:
     >>> print(coprofile(Layout((4, 8))))
     _0
     """
-    return public(coprofile_of(domain_of(layout)._stride))
+    return to_public(coprofile_of(domain_of(layout)._stride))
 
 
 def coshape_of(shape: Tree, stride: Tree) -> Tree:
@@ -588,7 +588,7 @@ def coshape(layout: LayoutLike, *mode: int) -> IntTuple:
     32
     """
     inner = domain_of(layout)
-    return public(coshape_of(at(inner._shape, mode), at(inner._stride, mode)))
+    return to_public(coshape_of(at(inner._shape, mode), at(inner._stride, mode)))
 
 
 def cosize(layout: LayoutLike, *mode: int) -> Int | int:
@@ -601,4 +601,4 @@ def cosize(layout: LayoutLike, *mode: int) -> Int | int:
     >>> print(cosize(Layout((Int(4), Int(8)), (Int(8), Int(1)))))
     _32
     """
-    return public(product_of(internal(coshape(layout, *mode))))
+    return to_public(product_of(to_internal(coshape(layout, *mode))))

@@ -13,12 +13,12 @@ at the speed of plain integers:
     symbolic size        sympy expression     Dynamic(expression)
     any other stride     the object itself    the object itself        (E(0), an XOR stride, ...)
 
-`internal` and `public` convert. A `Dynamic` compares equal to nothing, because nothing about it is known where C++
-decides at compile time; its arithmetic has CuTe's rules for mixed operands (a static 0 times anything is a static 0).
-So (4,_2):(_1,4) is held as (Dynamic(4), 2) and (1, Dynamic(4)), coalesce finds no static product that equals the
+`to_internal` and `to_public` convert. A `Dynamic` compares equal to nothing, because nothing about it is known where
+C++ decides at compile time; its arithmetic has CuTe's rules for mixed operands (a static 0 times anything is a static
+0). So (4,_2):(_1,4) is held as (Dynamic(4), 2) and (1, Dynamic(4)), coalesce finds no static product that equals the
 second stride, and the two modes stay; of (_4,_2):(_1,_4) it sees 4 * 1 == 4, and they become _8:_1.
 
-sympy simplifies what it builds, and walks through the whole expression for it. Every mode that a composition steps
+sympy simplifies what it builds, and walks through all of the expression for it. Every mode that a composition steps
 over wraps the expression of the mode before, so that simplifying all of them takes time that grows as fast as the
 text. Expressions of more than `MOST_SIMPLIFIED` operations are therefore built as they are written.
 """
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def never_an_integer(x: sympy.Basic) -> bool:
-    """Is a sympy object a fraction, an infinity, nan, a relation, a matrix, anything that no integer can stand for?
+    """Is a sympy object a fraction, an infinity, nan, a relation, a matrix, anything that can't be an integer?
 
     >>> import sympy
     >>> never_an_integer(sympy.Rational(1, 2)), never_an_integer(sympy.oo), never_an_integer(sympy.Symbol("n"))
@@ -145,7 +145,7 @@ def divides_or_exceeds(y: Value, x: Value) -> sympy.Basic:
 def substituted(
     x: sympy.Basic, values: Mapping[sympy.Basic, Value], known: dict[sympy.Basic, sympy.Basic]
 ) -> sympy.Basic:
-    """An expression with symbols replaced by `values`. Numbers go in all at once, into each part that stands in
+    """An expression with symbols replaced by `values`. Numbers go in all at once, into each part that occurs in
     several places once: sympy replaces symbol after symbol, and simplifies (sometimes wrongly) what lies between.
 
     Args:
@@ -426,7 +426,7 @@ def times(n: Leaf, leaf: Leaf) -> Leaf:
     """`n * leaf` with `n` an internal integer and `leaf` any internal stride."""
     if type(leaf) is int or type(leaf) is Dynamic:
         return n * leaf
-    return internal(public(n) * leaf)
+    return to_internal(to_public(n) * leaf)
 
 
 def plus(a: Leaf, b: Leaf) -> Leaf:
@@ -437,7 +437,7 @@ def plus(a: Leaf, b: Leaf) -> Leaf:
         return a
     if type(a) in (int, Dynamic) and type(b) in (int, Dynamic):
         return a + b
-    return internal(public(a) + public(b))
+    return to_internal(to_public(a) + to_public(b))
 
 
 def same(a: Leaf, b: Leaf) -> bool:
@@ -485,11 +485,11 @@ def internal_leaf(x: Any) -> Any:
     raise InvalidTypeError(f"{kind.__name__} is no integer and no stride (it needs int * x and x + x)")
 
 
-def internal(tree: Any, depth: int = 0, changed: list[Tree] | None = None) -> Tree:
+def to_internal(tree: Any, depth: int = 0, changed: list[Tree] | None = None) -> Tree:
     """A public tree of integers or strides -> internal.
 
     Args:
-        changed: gets every leaf or tuple that `public` gives back as something else (a numpy integer as an int).
+        changed: gets every leaf or tuple that `to_public` gives back as something else (a numpy integer as an int).
     """
     if type(tree) is tuple:
         if depth > MAX_DEPTH:
@@ -503,10 +503,10 @@ def internal(tree: Any, depth: int = 0, changed: list[Tree] | None = None) -> Tr
             elif kind is int and -MAX_INTEGER <= x <= MAX_INTEGER:
                 out.append(Dynamic(x))
             else:
-                out.append(internal(x, depth + 1, changed))
+                out.append(to_internal(x, depth + 1, changed))
         return tuple(out)
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        leaf = internal(tuple(tree), depth)
+        leaf = to_internal(tuple(tree), depth)
     else:
         leaf = internal_leaf(tree)
     if changed is not None and type(tree) is not Int and value_of(leaf) is not tree:
@@ -515,24 +515,24 @@ def internal(tree: Any, depth: int = 0, changed: list[Tree] | None = None) -> Tr
 
 
 def coordinate(tree: Any) -> Tree:
-    """A public coordinate -> internal: as `internal`, but an element of a coordinate tensor (anything with `as_tuple`)
+    """A public coordinate -> internal, as `to_internal`; an element of a coordinate tensor (anything with `as_tuple`)
     is the tuple of its numbers, at any depth."""
     if hasattr(tree, "as_tuple"):
         tree = tree.as_tuple()
     if type(tree) is tuple:
-        return internal(tuple([x.as_tuple() if hasattr(x, "as_tuple") else x for x in tree]))
-    return internal(tree)
+        return to_internal(tuple([x.as_tuple() if hasattr(x, "as_tuple") else x for x in tree]))
+    return to_internal(tree)
 
 
 @overload
-def public(tree: tuple[Tree, ...]) -> tuple[IntTuple, ...]: ...
+def to_public(tree: tuple[Tree, ...]) -> tuple[IntTuple, ...]: ...
 @overload
-def public(tree: Leaf) -> int: ...
-def public(tree: Any) -> Any:
+def to_public(tree: Leaf) -> int: ...
+def to_public(tree: Any) -> Any:
     """An internal tree -> what users see: `Int` for static leaves, plain int or sympy for the others."""
     kind = type(tree)
     if kind is tuple:
-        return tuple([public(x) for x in tree])
+        return tuple([to_public(x) for x in tree])
     if kind is int:
         return int.__new__(Int, tree if -MAX_RESULT <= tree <= MAX_RESULT else check_result(tree))
     if kind is Dynamic:

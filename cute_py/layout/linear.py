@@ -22,7 +22,7 @@ from cute_py.layout.arguments import IntCoordinate, IntTuple, LayoutLike, Leaf, 
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.composed import ComposedLayout, OffsetFunction
 from cute_py.layout.layout import Layout, has_numbers, make
-from cute_py.layout.leaf import Int, internal, tree_text, value_of
+from cute_py.layout.leaf import Int, to_internal, tree_text, value_of
 from cute_py.layout.offsets import Offsets, offsets
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves, map_leaves, modes
@@ -59,7 +59,7 @@ class LinearLayout:
     origin: int = 0
 
     def __post_init__(self) -> None:
-        sizes = [expect_integer(value_of(s), "a size", 1) for s in leaves(internal(self.shape))]
+        sizes = [expect_integer(value_of(s), "a size", 1) for s in leaves(to_internal(self.shape))]
         if any(s & (s - 1) for s in sizes):
             raise InvalidValueError(f"the shape is {given(self.shape)}; its sizes must be powers of two")
         bits = sum(s.bit_length() - 1 for s in sizes)

@@ -10,7 +10,7 @@ from typing import Any
 
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, StaticAssertError, given
 from cute_py.layout.arguments import IntTuple, Shape, Tree
-from cute_py.layout.layout import Layout, make, of_shapes, on_domain
+from cute_py.layout.layout import Layout, apply_to_inner, make, of_shapes
 from cute_py.layout.trees import check_depth, check_mode, leaves, modes, unflatten_leaves
 
 MAX_RANK = 1 << 16
@@ -24,10 +24,10 @@ def _on_trees(f: Callable[[Tree], Tree], thing: Layout | Shape) -> Layout | IntT
         return make(f(thing._shape), f(thing._stride), thing._assumptions)
     if isinstance(thing, (tuple, int)):
         return f(thing)  # type: ignore[return-value]
-    return on_domain(_on_trees_of(f), thing)
+    return apply_to_inner(_on_inner_trees(f), thing)
 
 
-def _on_trees_of(f: Callable[[Tree], Tree]) -> Callable[[Layout], Layout | IntTuple]:
+def _on_inner_trees(f: Callable[[Tree], Tree]) -> Callable[[Layout], Layout | IntTuple]:
     def operation(layout: Layout) -> Layout | IntTuple:
         return _on_trees(f, layout)
 
@@ -152,7 +152,7 @@ def _extended(
         )
     if isinstance(thing, (tuple, int)):
         return _padded(thing, x, up_to_rank, front)  # type: ignore[arg-type, return-value]
-    return on_domain(_extended, thing, x, up_to_rank, front)
+    return apply_to_inner(_extended, thing, x, up_to_rank, front)
 
 
 @of_shapes
@@ -198,4 +198,4 @@ def replace(thing: Layout | Shape, mode: int, x: Layout | Shape) -> Layout | Int
         return make(put(thing._shape, x._shape), put(thing._stride, x._stride), thing._assumptions + x._assumptions)
     if isinstance(thing, (tuple, int)):
         return put(thing, x)  # type: ignore[arg-type, return-value]
-    return on_domain(replace, thing, mode, x)
+    return apply_to_inner(replace, thing, mode, x)

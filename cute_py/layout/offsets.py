@@ -1,4 +1,4 @@
-"""Offsets in bulk: a whole layout evaluated as a numpy array, with no Python loop over elements, and back.
+"""Offsets in bulk: a layout evaluated as a numpy array, with no Python loop over elements, and back.
 
     offsets(L)[i, j, ...] == L(i, j, ...)          one array axis per mode of L
     offsets(L, (i, j)) == L(i, j)                  i and j arrays
@@ -17,7 +17,7 @@ numpy knows; their offsets are objects, made one by one:
 
 Back to coordinates: where each stride is larger than everything that the smaller strides reach together, an offset is
 taken apart by division, largest stride first, a few array operations per mode. A swizzle is undone by itself. Other
-layouts are evaluated whole and searched.
+layouts are evaluated completely and searched.
 """
 
 from __future__ import annotations
@@ -329,7 +329,7 @@ def offsets(
 
     Args:
         layout: Layout, ComposedLayout (swizzled or not), or a tensor, whose layout is taken. Known numbers only.
-        coords: None for the whole domain; an integer array or list of 1-D coordinates; a list of coordinate tuples;
+        coords: None for the domain; an integer array or list of 1-D coordinates; a list of coordinate tuples;
             or a tuple with an integer or an array per mode (nested where the shape is), which broadcast.
         dtype: integer type of the result, default int64; `object` gives exact Python ints.
         of: where a swizzle on bytes (an offset that is `smem_ptr_flag`, a swizzled shared-memory pointer) has two
@@ -391,10 +391,10 @@ MAX_SEARCHED = 1 << 26
 """Layouts whose strides do not take an offset apart are searched up to this size."""
 
 
-def is_chain(flat: list[tuple[int, int]]) -> bool:
+def is_stride_separable(flat: list[tuple[int, int]]) -> bool:
     """Is each stride larger than the reach of all smaller ones? (pairs (size, stride), any order)
 
-    >>> is_chain([(8, 1), (4, 8)]), is_chain([(3, 2), (2, 3)])
+    >>> is_stride_separable([(8, 1), (4, 8)]), is_stride_separable([(3, 2), (2, 3)])
     (True, False)
     """
     reach = 0
@@ -447,7 +447,9 @@ def coordinates(layout: LayoutLike, values: ArrayLike, *, of: str = "memory") ->
         sizes = leaves(axes[0][0])
         steps = [leaves(stride) for _, stride in axes]
         moves_once = all(s <= 1 or any(column) for s, *column in zip(sizes, *steps, strict=True))
-        if moves_once and all(is_chain([m for m in zip(sizes, axis, strict=True) if m[1]]) for axis in steps):
+        if moves_once and all(
+            is_stride_separable([m for m in zip(sizes, axis, strict=True) if m[1]]) for axis in steps
+        ):
             return _divided(layout, axes[0][0], steps, inner, wanted)
     return _searched(layout, wanted)
 

@@ -4,13 +4,13 @@ upcast(L, n)     units n times as large: the contiguous mode gets n times shorte
 downcast(L, n)   units n times as small
 recast_layout    from one element type to another; for widths like 6 and 8 bits, up by 3 parts, then down by 4
 
-The hardware XORs bits of a byte address. CuTe writes such a swizzle with a stand-in for the pointer that is not set
+The hardware XORs bits of a byte address. CuTe writes such a swizzle with a placeholder for the pointer that is not set
 yet; for a layout whose tile starts where the swizzle's pattern starts, the same function counts elements:
 
     Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)      on bytes: the pointer's business
     Sw<3,3,3> o _0 o (_8,_64):(_64,_1)                        on elements of 16 bits: one bit less stays
 
-C++ has both functions of a flagged layout: its call applies Sw<3,4,3> to element offsets as it stands, while
+C++ has both functions of a flagged layout: its call applies Sw<3,4,3> to element offsets unchanged, while
 print_layout, and every access through a pointer, mean the second. Here a call is C++'s call, and whatever indexes
 memory (`offsets`, `bank_conflicts`, `make_tensor` of an array, pictures) takes the second.
 Source: cute/layout.hpp, cute/pointer_flagged.hpp.
@@ -31,7 +31,7 @@ from cute_py.layout.composed import ComposedLayout, slice_parts
 from cute_py.layout.int_tuple import ceil_div_leaf, product_of
 from cute_py.layout.inverse import right_inverse
 from cute_py.layout.layout import Layout, domain_of, make
-from cute_py.layout.leaf import Dynamic, Int, internal, internal_leaf, leaf_text, public, trunc_div, trunc_mod
+from cute_py.layout.leaf import Dynamic, Int, internal_leaf, leaf_text, to_internal, to_public, trunc_div, trunc_mod
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.tiling import logical_divide
 from cute_py.layout.trees import leaves, modes
@@ -54,7 +54,7 @@ def _recast(
     if not hasattr(stride, "with_value"):
         raise InvalidTypeError(f"can't recast a layout with stride {stride}")
     size, step = rule(shape, internal_leaf(stride.value), n)  # type: ignore[union-attr]
-    return size, internal(stride.with_value(public(step)))
+    return size, to_internal(stride.with_value(to_public(step)))
 
 
 def _up(size: Leaf, stride: Any, n: int) -> tuple[Leaf, Leaf]:
@@ -91,7 +91,7 @@ def upcast(layout: Any, n: SupportsIndex) -> Any:
         leaf = internal_leaf(layout)
         if type(leaf) is int and trunc_mod(leaf, n):
             raise StaticAssertError("Static safe_div requires t % u == 0", {"offset": leaf_text(leaf), "N": n})
-        return public(trunc_div(leaf, n))
+        return to_public(trunc_div(leaf, n))
     return _recast_composed(upcast, layout, n)
 
 
@@ -174,7 +174,7 @@ BYTE = 8
 
 
 class SmemPtrFlag(Int):
-    """C++'s smem_ptr_flag_bits<B>: a static 0 that stands for a shared-memory pointer not set yet.
+    """C++'s smem_ptr_flag_bits<B>: a static 0 in place of a shared-memory pointer that is not set yet.
 
     In `Sw<B,M,S> o smem_ptr_flag(bits) o layout` the swizzle acts on bytes. A tile that starts inside the swizzle's
     pattern keeps its place as the flag's value, in elements; C++, whose tiles keep their pointer, has no such text.
@@ -309,7 +309,7 @@ def memory_layout(thing: Any, of: str = "memory") -> Layout | ComposedLayout:
 
 def slice_flagged(layout: ComposedLayout, coord: Coordinate) -> ComposedLayout:
     """What is left of a flagged layout's memory where `coord` fixes modes: the flag keeps the fixed part, as far as it
-    lies within the swizzle's pattern; whole patterns are dropped, as slicing a layout drops its offset."""
+    lies within the swizzle's pattern; complete patterns are dropped, as slicing a layout drops its offset."""
     kept, fixed = slice_parts(coord, layout.inner)
     if not isinstance(fixed, int):
         raise InvalidTypeError(
@@ -330,11 +330,11 @@ def max_alignment(layout: LayoutLike | Swizzle) -> Int | int:
     _512
     """
     if isinstance(layout, Swizzle):
-        return public(1 << layout.base)
+        return to_public(1 << layout.base)
     if isinstance(layout, ComposedLayout):
         if not isinstance(layout.outer, Swizzle):
-            return public(1)
-        return public(math.gcd(1 << layout.outer.base, int(layout.offset), int(max_alignment(layout.inner))))
+            return to_public(1)
+        return to_public(math.gcd(1 << layout.outer.base, int(layout.offset), int(max_alignment(layout.inner))))
     inner = domain_of(layout)
     shape, stride = coalesced(inner._shape, inner._stride)
     known = make(
@@ -343,4 +343,4 @@ def max_alignment(layout: LayoutLike | Swizzle) -> Int | int:
     )
     permuted = logical_divide(known, right_inverse(known))
     size: Any = product_of(permuted[0]._shape)
-    return public(math.gcd(size, *leaves(permuted[1]._stride)))
+    return to_public(math.gcd(size, *leaves(permuted[1]._stride)))

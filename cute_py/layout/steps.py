@@ -23,7 +23,7 @@ from cute_py.layout.composition import compose_layouts, composition, tiler_text
 from cute_py.layout.int_tuple import size
 from cute_py.layout.inverse import left_inverse, left_inverse_trees, right_inverse, right_inverse_trees
 from cute_py.layout.layout import Layout, coprofile_of, cosize, make, make_layout
-from cute_py.layout.leaf import internal, leaf_text, mode_text, public, times, tree_text
+from cute_py.layout.leaf import leaf_text, mode_text, times, to_internal, to_public, tree_text
 from cute_py.layout.tiling import (
     blocked_product,
     flat_divide,
@@ -66,7 +66,7 @@ def _step(rule: str, text: str, result: LayoutLike | None = None, /, **values: i
 
 def _public(**values: Leaf) -> Numbers:
     """Internal numbers by name, as users see them."""
-    return {name.replace("_", " "): public(x) for name, x in values.items()}
+    return {name.replace("_", " "): to_public(x) for name, x in values.items()}
 
 
 Numbers: TypeAlias = dict[str, int | str]
@@ -213,7 +213,7 @@ def _composition_steps(left: Any, right: Any) -> list[Step]:
         return [*out, _step("result", f"{left} o {tiler_text(right)} = {result}", result)]
     if is_underscore(right):
         return [_step("result", f"_ keeps {left} whole", result)]
-    rhs = right if isinstance(right, Layout) else Layout(right, public(1))
+    rhs = right if isinstance(right, Layout) else Layout(right, to_public(1))
     if coprofile_of(rhs._stride) == 0:
         flat = coalesced(left._shape, left._stride, True)
         out = [_step("coalesce", f"the left side is {mode_text(*flat)} when made flat", make(*flat))]
@@ -233,7 +233,7 @@ def _complement_steps(layout: Layout, cotarget: Shaped | None = None) -> list[St
         return [*out, _step("result", f"axis by axis, up to {target}: {result}", result)]
     if flat == (1, 0):
         return [*out, _step("result", f"nothing moves: all of {target} is left, {result}", result)]
-    complement_of(make(*flat), internal(target), _recorder(out))
+    complement_of(make(*flat), to_internal(target), _recorder(out))
     return [*out, _step("result", f"complement({layout}, {target}) = {result}", result)]
 
 
@@ -270,7 +270,7 @@ def _logical_divide_steps(layout: Layout, tiler: Tiler) -> list[Step]:
         return [_step("keep", f"_ keeps {layout} whole", layout)]
     tile = tiler if isinstance(tiler, Layout) else Layout(tiler)
     whole = coalesced(layout._shape, layout._stride)[0]
-    rest = complement(tile, public(whole))
+    rest = complement(tile, to_public(whole))
     return [
         _step("tile", f"the tile is {tile}", tile),
         _step("complement", f"of {tree_text(whole)} elements the tile leaves {rest}: from tile to tile", rest),
@@ -303,7 +303,7 @@ _PRODUCTS = (logical_product, zipped_product, tiled_product, flat_product, block
 
 
 def explained() -> tuple[Callable[..., Any], ...]:
-    """The operations that `steps` can tell about.
+    """The operations that `steps` can explain.
 
     >>> [operation.__name__ for operation in explained()][:3]
     ['coalesce', 'composition', 'complement']

@@ -29,7 +29,7 @@ from cute_py.layout.composed import ComposedLayout, Sliced, slice_parts
 from cute_py.layout.composition import compose_layouts
 from cute_py.layout.int_tuple import as_python_int, crd2idx_of, idx2crd_colex, product_of
 from cute_py.layout.layout import Layout, domain_of, make
-from cute_py.layout.leaf import Dynamic, Int, Integer, internal, internal_leaf, plus, public, value_of
+from cute_py.layout.leaf import Dynamic, Int, Integer, internal_leaf, plus, to_internal, to_public, value_of
 from cute_py.layout.tiling import logical_product
 from cute_py.layout.trees import dice_tree, leaves, map_leaves, slice_tree
 
@@ -73,7 +73,7 @@ def _is_static(layout: Layout) -> bool:
     return all(type(x) is int for x in (*leaves(layout._shape), *leaves(layout._stride)))
 
 
-def _decays(swizzle: Swizzle, anti: Layout, only: Layout, sliced: Layout) -> bool:
+def _slices_to_layout(swizzle: Swizzle, anti: Layout, only: Layout, sliced: Layout) -> bool:
     """May the swizzle be dropped from kept modes with run-time numbers? C++ does not look at their values and drops
     it always; here it stays where dropping it would change the function."""
     known = [map_leaves(value_of, tree) for tree in (sliced._shape, sliced._stride)]
@@ -92,7 +92,7 @@ def slice_swizzled(swizzle: Swizzle, coord: Coordinate, offset: Integer, inner: 
     """(sliced layout, public offset) of `swizzle o offset o inner` at a coordinate with `_`; `offset` is internal."""
     if swizzle.bits == 0:
         kept, left = slice_parts(coord, inner)
-        return ComposedLayout(swizzle, public(plus(offset, internal(left))), kept), Int(0)
+        return ComposedLayout(swizzle, to_public(plus(offset, to_internal(left))), kept), Int(0)
     b, m, span = swizzle.bits, swizzle.base, abs(swizzle.shift)
     one, low, between, high, top = _field_strides(b, m, span)
     anti = _projection(b, m, span, (one, 0, between, 0, top))
@@ -100,10 +100,10 @@ def slice_swizzled(swizzle: Swizzle, coord: Coordinate, offset: Integer, inner: 
 
     sliced = make(slice_tree(coord, inner._shape), slice_tree(coord, inner._stride))
     diced = make(dice_tree(coord, inner._shape), dice_tree(coord, inner._stride))
-    fixed = internal(dice_tree(coord, coord))  # type: ignore[arg-type]
-    if not _is_static(diced) or not (_is_static(sliced) or _decays(swizzle, anti, only, sliced)):
+    fixed = to_internal(dice_tree(coord, coord))  # type: ignore[arg-type]
+    if not _is_static(diced) or not (_is_static(sliced) or _slices_to_layout(swizzle, anti, only, sliced)):
         kept, left = slice_parts(coord, inner)
-        return ComposedLayout(swizzle, public(plus(offset, internal(left))), kept), Int(0)
+        return ComposedLayout(swizzle, to_public(plus(offset, to_internal(left))), kept), Int(0)
 
     anti_layout = compose_layouts(anti, diced)
     only_layout = compose_layouts(only, diced)
@@ -122,7 +122,7 @@ def slice_swizzled(swizzle: Swizzle, coord: Coordinate, offset: Integer, inner: 
 
     active = active_bits(swizzle, sliced)
     if active & ~swizzle.of(active):
-        return ComposedLayout(swizzle, public(known(value, ~0)), sliced), public(passed)
+        return ComposedLayout(swizzle, to_public(known(value, ~0)), sliced), to_public(passed)
 
     z, y = (low, high) if swizzle.shift > 0 else (high, low)
     lows: list[Tree] = []
@@ -134,7 +134,7 @@ def slice_swizzled(swizzle: Swizzle, coord: Coordinate, offset: Integer, inner: 
         (highs if z < y else lows).append(flip_y)
     plain = make((1 << m, (2,) * b, 1 << (span - b), (2,) * b, 1), (1, tuple(lows), 1 << (m + b), tuple(highs), top))
     moved = known(swizzle.of(value), ~0)
-    return compose_layouts(plain, sliced), public(plus(moved, passed))
+    return compose_layouts(plain, sliced), to_public(plus(moved, passed))
 
 
 MAX_BITS = 128
@@ -254,8 +254,8 @@ class Swizzle:
 
     def _composed_after(self, layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
         """`layout o self` as `Sw' o layout`: the same bits seen after the layout, where a Swizzle can say it."""
-        y = public(internal_leaf(layout(Int(self.yyy_mask))))
-        z = public(internal_leaf(layout(Int(self.zzz_mask))))
+        y = to_public(internal_leaf(layout(Int(self.yyy_mask))))
+        z = to_public(internal_leaf(layout(Int(self.zzz_mask))))
         if not (is_integer(y) and is_integer(z)):
             raise InvalidTypeError(
                 "a layout of coordinates has no bits to swizzle", {"layout": layout, "swizzle": self}

@@ -30,16 +30,16 @@ from cute_py.layout.layout import (
     Layout,
     LayoutLeft,
     Stride,
+    apply_to_inner,
     coprofile_of,
     coshape_of,
     domain_of,
     joined,
     make,
     of_layouts,
-    on_domain,
     shape_of,
 )
-from cute_py.layout.leaf import internal, public, tree_text, trunc_mod
+from cute_py.layout.leaf import to_internal, to_public, tree_text, trunc_mod
 from cute_py.layout.modes import append
 from cute_py.layout.trees import check_depth, is_underscore, leaves, map_leaves, modes, rank_of, zip2_by, zip_pairs
 
@@ -68,7 +68,7 @@ def logical_divide(layout: Layout, tiler: Tiler) -> Layout:
     ((_2,_4),(_4,_2)):((_8,_16),(_1,_4))
     """
     if type(layout) is not Layout:
-        return on_domain(logical_divide, layout, tiler)
+        return apply_to_inner(logical_divide, layout, tiler)
     check_depth(tiler)
     if isinstance(tiler, Layout):
         whole = coalesced(layout._shape, layout._stride)[0]
@@ -94,7 +94,7 @@ def zipped_divide(layout: Layout, tiler: Tiler) -> Layout:
     ((_2,_4),(_4,_2,_3)):((_1,_8),(_2,_32,_64))
     """
     if type(layout) is not Layout:
-        return on_domain(zipped_divide, layout, tiler)
+        return apply_to_inner(zipped_divide, layout, tiler)
     return zipped(logical_divide(layout, tiler), tiler)
 
 
@@ -116,7 +116,7 @@ def tiled_divide(layout: Layout, tiler: Tiler) -> Layout:
     ((_2,_4),_4,_2):((_8,_1),_16,_4)
     """
     if type(layout) is not Layout:
-        return on_domain(tiled_divide, layout, tiler)
+        return apply_to_inner(tiled_divide, layout, tiler)
     return unpacked(zipped_divide(layout, tiler), False, True)
 
 
@@ -128,7 +128,7 @@ def flat_divide(layout: Layout, tiler: Tiler) -> Layout:
     (_2,_4,_4,_2):(_8,_1,_16,_4)
     """
     if type(layout) is not Layout:
-        return on_domain(flat_divide, layout, tiler)
+        return apply_to_inner(flat_divide, layout, tiler)
     return unpacked(zipped_divide(layout, tiler), True, True)
 
 
@@ -143,7 +143,7 @@ def ceil_div(a: Shaped, b: Shaped) -> Any:
         return complement(b, a).shape
     if hasattr(a, "ceil_div"):
         return a.ceil_div(b)
-    return public(ceil_div_of(shape_of(a), internal(b)))
+    return to_public(ceil_div_of(shape_of(a), to_internal(b)))
 
 
 @of_layouts
@@ -157,7 +157,7 @@ def logical_product(block: Layout, tiler: Tiler) -> Layout:
     ((_2,_2),(_2,_3)):((_4,_1),(_2,_8))
     """
     if type(block) is not Layout:
-        return on_domain(logical_product, block, tiler)
+        return apply_to_inner(logical_product, block, tiler)
     check_depth(tiler)
     if isinstance(tiler, Layout):
         span = product_of(block._shape) * product_of(coshape_of(tiler._shape, tiler._stride))
@@ -180,7 +180,7 @@ def zipped_product(block: Layout, tiler: Tiler) -> Layout:
     ((_4,_8),(_3,_2)):((_1,_4),(_4,_1))
     """
     if type(block) is not Layout:
-        return on_domain(zipped_product, block, tiler)
+        return apply_to_inner(zipped_product, block, tiler)
     return zipped(logical_product(block, tiler), tiler)
 
 
@@ -192,7 +192,7 @@ def tiled_product(block: Layout, tiler: Tiler) -> Layout:
     ((_2,_2),_3,_4):((_1,_2),_4,_12)
     """
     if type(block) is not Layout:
-        return on_domain(tiled_product, block, tiler)
+        return apply_to_inner(tiled_product, block, tiler)
     return unpacked(zipped_product(block, tiler), False, True)
 
 
@@ -204,7 +204,7 @@ def flat_product(block: Layout, tiler: Tiler) -> Layout:
     (_2,_2,_3,_4):(_1,_2,_4,_12)
     """
     if type(block) is not Layout:
-        return on_domain(flat_product, block, tiler)
+        return apply_to_inner(flat_product, block, tiler)
     return unpacked(zipped_product(block, tiler), True, True)
 
 
@@ -225,7 +225,7 @@ def blocked_product(block: Layout, tiler: LayoutLike) -> Layout:
     ((_2,_3),(_1,_4)):((_1,_2),(_0,_6))
     """
     if type(block) is not Layout:
-        return on_domain(blocked_product, block, tiler)
+        return apply_to_inner(blocked_product, block, tiler)
     return _interleaved(block, tiler, 0)
 
 
@@ -237,7 +237,7 @@ def raked_product(block: Layout, tiler: LayoutLike) -> Layout:
     ((_3,_2)):((_2,_1))
     """
     if type(block) is not Layout:
-        return on_domain(raked_product, block, tiler)
+        return apply_to_inner(raked_product, block, tiler)
     return _interleaved(block, tiler, 1)
 
 
@@ -253,7 +253,7 @@ def tile_to_shape(block: Layout, shape: Shaped, order: Stride = LayoutLeft) -> L
     ((_8,_2),(_64,_2)):((_64,_512),(_1,_1024))
     """
     if type(block) is not Layout:
-        return on_domain(tile_to_shape, block, shape, order)
+        return apply_to_inner(tile_to_shape, block, shape, order)
     target = shape_of(shape)
     rank = len(modes(target))
     if len(modes(block._shape)) > rank:
@@ -269,7 +269,7 @@ def tile_to_shape(block: Layout, shape: Shaped, order: Stride = LayoutLeft) -> L
         _check_division(i, t, b)  # type: ignore[arg-type]
     counts = ceil_div_of(target_shape, block_shape)
     ordered = isinstance(order, (tuple, int))
-    tiler = make(counts, compact_order(counts, internal(order))) if ordered else Layout(public(counts), order)
+    tiler = make(counts, compact_order(counts, to_internal(order))) if ordered else Layout(to_public(counts), order)
     return blocked_product(padded, tiler)
 
 
@@ -292,7 +292,7 @@ def domain_distribute(shape: Shaped, size: SupportsIndex) -> Layout:
     (_3,_2):(_1,_15)
     """
     flat = leaves(shape_of(shape))
-    rest = internal(size)
+    rest = to_internal(size)
     if type(rest) is not int or not all(type(s) is int for s in flat):
         raise StaticAssertError("is_static<ShapeB>::value", {"shape": tree_text(tuple(flat)), "size": tree_text(rest)})
     counts = []

@@ -132,7 +132,7 @@ def is_underscore(x: object) -> bool:
 
 
 def has_underscore(coord: Coordinate, depth: int = 0) -> bool:
-    """Does the coordinate keep any mode whole?
+    """Does the coordinate keep any mode?
 
     Raises:
         InvalidValueError: more than `MAX_DEPTH` levels of tuples.
@@ -145,7 +145,7 @@ def has_underscore(coord: Coordinate, depth: int = 0) -> bool:
 
 
 def all_underscore(coord: Coordinate) -> bool:
-    """Does the coordinate keep every mode whole? Of a coordinate that `has_underscore` has seen."""
+    """Does the coordinate keep every mode? Of a coordinate that `has_underscore` has seen."""
     if type(coord) is tuple:
         return all(all_underscore(x) for x in coord)
     return is_underscore(coord)

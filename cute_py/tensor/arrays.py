@@ -6,7 +6,7 @@
     __cuda_array_interface__                  gmem pointer, kept alive       neither: device memory
     __dlpack__ on a device, with data_ptr()   the same                       neither
 
-Host memory of a type that DLPack consumers may not know (bfloat16) is taken by its address, where the object tells it.
+Host memory of a type that DLPack consumers may not know (bfloat16) is taken by its address, where the object has one.
 
 Array engines: the memory of a numpy array, addressed by element offsets and never copied.
 
@@ -115,7 +115,7 @@ class ArrayEngine:
 
         Raises:
             InvalidTypeError: a type narrower than a byte (numpy keeps one element a byte, memory packs them).
-            InvalidValueError: not one whole new element lies behind offset 0.
+            InvalidValueError: no complete new element lies behind offset 0.
         """
         new = as_dtype(dtype)
         for kind in (self.dtype, new):

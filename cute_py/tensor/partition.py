@@ -1,6 +1,6 @@
 """Partition: give every CTA its tile, and every thread its elements.
 
-    inner_partition(T, tiler, coord)   the tile number `coord`, whole             (what a CTA gets: local_tile)
+    inner_partition(T, tiler, coord)   the tile number `coord`                     (what a CTA gets: local_tile)
     outer_partition(T, tiler, coord)   from every tile the element at `coord`     (what a thread gets: local_partition)
 
 Both divide by the tiler and slice one half away. A coordinate shorter than the number of tile modes keeps the others.
@@ -9,7 +9,7 @@ A thread that holds several elements of a tile is described by a thread-value la
 
     make_layout_tv(threads, values)  ->  (tile, TV)        TV: (thread, value) -> index of an element in the tile
 
-`thread_value_view` applies one to a whole tensor: (thread, value, (rest modes)), every thread and every tile at once.
+`thread_value_view` applies one to a tensor: (thread, value, (rest modes)), every thread and every tile at once.
 A thread's own part is a slice of it, `view(thread, None, None)`.
 """
 
@@ -23,8 +23,8 @@ from cute_py.layout.composition import compose_layouts
 from cute_py.layout.coordinate import dice, get_flat_coord
 from cute_py.layout.int_tuple import product_each, product_of
 from cute_py.layout.inverse import right_inverse
-from cute_py.layout.layout import Layout, Thing, domain_of, joined, of_layouts, on_domain
-from cute_py.layout.leaf import public
+from cute_py.layout.layout import Layout, Thing, apply_to_inner, domain_of, joined, of_layouts
+from cute_py.layout.leaf import to_public
 from cute_py.layout.recast import is_flagged, slice_flagged
 from cute_py.layout.tiling import raked_product, zipped_divide
 from cute_py.layout.trees import check_depth, modes, wholes
@@ -124,7 +124,7 @@ def make_layout_tv(threads: Layout, values: Layout) -> tuple[tuple[int, ...], La
         raise InvalidTypeError("make_layout_tv takes two layouts", {"threads": threads, "values": values})
     tile = raked_product(threads, values)
     counts = (product_of(threads._shape), product_of(values._shape))
-    return product_each(tile), compose_layouts(right_inverse(tile), Layout(public(counts)))
+    return product_each(tile), compose_layouts(right_inverse(tile), Layout(to_public(counts)))
 
 
 @of_layouts
@@ -143,7 +143,7 @@ def thread_value_view(thing: Layout, tiler: Tiler, layout_tv: Layout) -> Layout:
     ((_8,_4),(_2,_2),(_2,_2)):((_32,_2),(_1,_16),(_8,_256))
     """
     if type(thing) is not Layout:
-        return on_domain(thread_value_view, thing, tiler, layout_tv)
+        return apply_to_inner(thread_value_view, thing, tiler, layout_tv)
     if not isinstance(layout_tv, Layout) or len(modes(layout_tv._shape)) != 2:
         raise InvalidTypeError(f"layout_tv is a layout of (thread, value), got {given(layout_tv)}")
     tiled = zipped_divide(thing, tiler)

@@ -85,7 +85,7 @@ class Pointer:
         """The same address with elements of another type.
 
         Raises:
-            InvalidValueError: the pointer stands inside a byte, and the new elements are whole bytes.
+            InvalidValueError: the pointer is inside a byte, and the new elements are bytes.
         """
         new = as_dtype(dtype)
         if self.bit and new.bits % 8 == 0:

@@ -110,8 +110,8 @@ def _padded_static(value: Cell) -> str:
         return f"{'_':>{WIDTH}}{int(value)}"
     if is_number(value):
         return f"{int(value):>{WIDTH}}"
-    words = ostream_text(value)
-    return f"{words[:1]:>{WIDTH}}{words[1:]}"
+    shown = ostream_text(value)
+    return f"{shown[:1]:>{WIDTH}}{shown[1:]}"
 
 
 def ostream_tensor(tensor: Tensor, header: bool = True) -> str:
@@ -128,7 +128,7 @@ ROWS, COLUMNS, SLABS = 24, 16, 6
 
 
 def _kept(count: int, limit: int) -> list[int | None]:
-    """The indices to show; None stands for those left out."""
+    """The indices to show; None marks those left out."""
     if count <= limit:
         return list(range(count))
     return [*range(EDGE), None, *range(count - EDGE, count)]

@@ -271,7 +271,7 @@ def recast(tensor: Tensor, dtype: DTypeLike) -> Tensor:
         dtype: the new element type.
     Raises:
         InvalidTypeError: an engine without memory (an iterator), or an array of elements narrower than a byte.
-        InvalidValueError: a pointer inside a byte, a whole byte wanted; or an array that holds no new element.
+        InvalidValueError: a pointer inside a byte, with new elements of bytes; or an array that holds no new element.
         StaticAssertError: the layout can't be counted in the new width.
 
     >>> print(recast(make_tensor(make_gmem_ptr(4096, "float16"), (Int(8), Int(4))), "float32"))

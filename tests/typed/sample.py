@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import assert_type
 
 import cute_py as cute
+from cute_py.notation.parse import Parsed
 
 layout = cute.static(cute.Layout((4, 8), (8, 1)))
 tile = cute.make_layout((cute.Int(2), cute.Int(4)), stride=(cute.Int(4), cute.Int(1)))
@@ -65,6 +66,8 @@ assert_type(cute.format_tensor(tensor), str)
 parsed = cute.parse("(4,8):(8,1)")
 if isinstance(parsed, cute.Layout | cute.ComposedLayout):
     assert_type(parsed, cute.Layout | cute.ComposedLayout)
+
+assert_type(cute.parse("4:1"), Parsed)
 
 # Packages that are imported on first use.
 assert_type(cute.explain(layout).upper(), str)

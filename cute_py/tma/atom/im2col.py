@@ -29,7 +29,7 @@ from cute_py.layout.composition import composition
 from cute_py.layout.int_tuple import product_each, size
 from cute_py.layout.inverse import right_inverse
 from cute_py.layout.layout import Layout, domain_of, static
-from cute_py.layout.leaf import Int, internal, public, trunc_div
+from cute_py.layout.leaf import Int, to_internal, to_public, trunc_div
 from cute_py.layout.modes import flatten, take
 from cute_py.layout.swizzle import Swizzle, get_nonswizzle_portion
 from cute_py.layout.tiling import logical_divide
@@ -238,7 +238,7 @@ def plan_im2col(
 
 
 def _divided(a: Any, b: Any) -> Any:
-    return public(trunc_div(internal(a), internal(b)))
+    return to_public(trunc_div(to_internal(a), to_internal(b)))
 
 
 def _tma_tensor(sizes: tuple[Any, ...], win: Im2colWindow, outer: Any, inner: Any) -> Tensor:

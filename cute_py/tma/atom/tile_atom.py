@@ -28,7 +28,7 @@ from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout, cosize, domain_of
-from cute_py.layout.leaf import Int, public, tree_text, value_of
+from cute_py.layout.leaf import Int, to_public, tree_text, value_of
 from cute_py.layout.recast import recast_layout
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import at, leaves, modes
@@ -162,7 +162,7 @@ def tma_strides(gmem: Layout, gmem_t: Layout, gbasis: Layout, byte_strides: list
             return Int(0)
         j = found[0]
         if j == 0:
-            scale = public(at(gmem._stride, path))
+            scale = to_public(at(gmem._stride, path))
             return E(0) * (scale if old == new else ratio(old, new) * scale)
         if len(owners[j]) == 1:
             return E(j)

@@ -25,7 +25,7 @@ from cute_py.argument_checks import expect, expect_fields, expect_integer, is_in
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import InvalidTypeError, TmaBuildError, given
 from cute_py.layout.layout import Layout
-from cute_py.layout.leaf import Dynamic, coordinate, internal_leaf, public
+from cute_py.layout.leaf import Dynamic, coordinate, internal_leaf, to_public
 from cute_py.layout.trees import leaves
 from cute_py.targets import MAX_CLUSTER
 from cute_py.tensor.tensor import Tensor
@@ -237,7 +237,7 @@ def check_load(atom: NonExecTmaAtom) -> list[Diagnostic]:
 
 def _copies(exec_atom: ExecTmaAtom, coord: Any, cta: int) -> list[BulkTensorCopy]:
     atom = exec_atom.atom
-    start: Any = public(coordinate(tuple(coord)))
+    start: Any = to_public(coordinate(tuple(coord)))
     if any(isinstance(c, tuple) for c in start):
         raise InvalidTypeError(f"a coordinate of a tile has one number a mode, got {given(start)}")
     state = (atom.bytes_per_instruction, exec_atom.cache_hint, exec_atom.multicast, atom.reduce_kind)
