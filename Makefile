@@ -12,11 +12,11 @@ demo: $(VENV)/installed
 	$(BIN)/cute-py demo
 
 test: $(VENV)/installed
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto --dist loadfile
 
 # The default tests once more, with the lowest versions that pyproject.toml promises.
 lowest: $(LOWEST_VENV)/installed
-	$(LOWEST_VENV)/bin/python -m pytest -q
+	$(LOWEST_VENV)/bin/python -m pytest -q -n auto --dist loadfile
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check .

@@ -11,7 +11,7 @@ import ast
 from collections import Counter
 from pathlib import Path
 
-from tests.architecture.test_floors import PACKAGE
+from tests.architecture.test_layers import PACKAGE
 
 NUMBERS = {5, 16, 256, 1 << 20, 1 << 40}
 

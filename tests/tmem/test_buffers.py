@@ -10,7 +10,7 @@ import pytest
 
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, TmemError
 from cute_py.tmem import Buffer, R, S, TCol, TLane, TmemAllocation, copy_async, emit_kernel, mma_shared_layout
-from tests.architecture.test_floors import PACKAGE, imports, modules
+from tests.architecture.test_layers import PACKAGE, imports, modules
 
 DEMO = S[(32, 16) : (1 @ TLane, 1 @ TCol)] + R[4 : 32 @ TLane] + 4 @ TCol
 

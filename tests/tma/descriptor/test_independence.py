@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.architecture.test_floors import PACKAGE, imports, modules
+from tests.architecture.test_layers import PACKAGE, imports, modules
 
 
 def reached(start: str) -> set[str]:

@@ -1,4 +1,4 @@
-"""Imports point down the floors, there are no cycles, files stay short, and input is never checked with assert.
+"""Imports point down the layers, there are no cycles, files and folders stay small, input is never checked with assert.
 
 Each rule has a test that it can fail, on a made-up package.
 """
@@ -6,16 +6,22 @@ Each rule has a test that it can fail, on a made-up package.
 from __future__ import annotations
 
 import ast
+import collections
 from pathlib import Path
 
 import pytest
 
 PACKAGE = Path(__file__).resolve().parents[2] / "cute_py"
 MAX_LINES = 700
+MAX_FILES = 20
+"""Of a folder."""
+MAX_MODULES = 230
+MAX_TOGETHER = 450
+"""Lines of a file and its only importer, up to which they are one file."""
 VAGUE = {"util", "utils", "core", "helper", "helpers", "common", "misc"}
 
 # Longest matching prefix decides. `cute_py` itself (the re-exports) stands above the packages, the shell above it.
-FLOORS: dict[str, float] = {
+LAYERS: dict[str, float] = {
     "cute_py": 9,
     "cute_py.errors": 0,
     "cute_py.dtypes": 0,
@@ -49,6 +55,18 @@ FLOORS: dict[str, float] = {
 }
 
 
+HALVES: dict[str, str] = {
+    "cute_py.cli.completion_command": "one file a command, all registered by main",
+    "cute_py.cli.demo_command": "one file a command",
+    "cute_py.cli.draw_command": "one file a command",
+    "cute_py.cli.print_command": "one file a command",
+    "cute_py.cli.tmem_command": "one file a command",
+    "cute_py.gpu.barrier_timeout": "the one module of the executor that may import the emulator",
+    "cute_py.ptx.forms_sync": "one table a family of instructions, all read by catalog",
+}
+"""Modules with one importer beside them that are files of their own all the same, each with the reason."""
+
+
 def modules(root: Path) -> dict[str, Path]:
     """Dotted name -> file, for every module below the package folder `root`."""
     found = {}
@@ -61,17 +79,9 @@ def modules(root: Path) -> dict[str, Path]:
 
 
 def imports(path: Path, known: set[str]) -> set[str]:
-    """The modules of this package that `path` imports, anywhere in it, except under `if TYPE_CHECKING`."""
-    tree = ast.parse(path.read_text())
-    skipped: set[ast.AST] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
-            for child in node.body:
-                skipped.update(ast.walk(child))
+    """The modules of this package that `path` imports, anywhere in it: for types only, too."""
     found: set[str] = set()
-    for node in ast.walk(tree):
-        if node in skipped:
-            continue
+    for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names if alias.name in known)
         elif isinstance(node, ast.ImportFrom) and node.module in known:
@@ -81,21 +91,21 @@ def imports(path: Path, known: set[str]) -> set[str]:
     return found
 
 
-def floor(name: str, floors: dict[str, float]) -> float:
+def layer(name: str, layers: dict[str, float]) -> float:
     parts = name.split(".")
     for end in range(len(parts), 0, -1):
-        if ".".join(parts[:end]) in floors:
-            return floors[".".join(parts[:end])]
+        if ".".join(parts[:end]) in layers:
+            return layers[".".join(parts[:end])]
     raise KeyError(name)
 
 
-def upward_imports(root: Path, floors: dict[str, float]) -> list[str]:
+def upward_imports(root: Path, layers: dict[str, float]) -> list[str]:
     names = modules(root)
     return [
-        f"{name} (floor {floor(name, floors)}) imports {target} (floor {floor(target, floors)})"
+        f"{name} (layer {layer(name, layers)}) imports {target} (layer {layer(target, layers)})"
         for name, path in names.items()
         for target in sorted(imports(path, set(names)))
-        if floor(target, floors) > floor(name, floors)
+        if layer(target, layers) > layer(name, layers)
     ]
 
 
@@ -124,6 +134,30 @@ def long_files(root: Path) -> list[str]:
     return [f"{p}: {n} lines" for p in sorted(root.rglob("*.py")) if (n := len(p.read_text().splitlines())) > MAX_LINES]
 
 
+def full_folders(root: Path) -> list[str]:
+    counts = collections.Counter(p.parent for p in root.rglob("*.py"))
+    return [f"{folder}: {n} files" for folder, n in sorted(counts.items()) if n > MAX_FILES]
+
+
+def halves(root: Path) -> list[str]:
+    """Modules with one importer, in their own folder: a part of that importer, so long as the two fit one file."""
+    names = modules(root)
+    importers: dict[str, set[str]] = {name: set() for name in names}
+    for name, path in names.items():
+        for target in imports(path, set(names)) - {name}:
+            importers[target].add(name)
+    found = []
+    for name, path in names.items():
+        if path.name == "__init__.py" or len(importers[name]) != 1:
+            continue
+        (importer,) = importers[name]
+        beside = names[importer]
+        together = sum(len(p.read_text().splitlines()) for p in (path, beside))
+        if beside.parent == path.parent and beside.name != "__init__.py" and together <= MAX_TOGETHER:
+            found.append(f"{name} is only imported by {importer}")
+    return found
+
+
 def assert_statements(root: Path) -> list[str]:
     return [
         f"{p}:{node.lineno}"
@@ -138,7 +172,7 @@ def vague_names(root: Path) -> list[str]:
 
 
 def test_imports_point_down() -> None:
-    assert upward_imports(PACKAGE, FLOORS) == []
+    assert upward_imports(PACKAGE, LAYERS) == []
 
 
 def test_no_cycles() -> None:
@@ -147,6 +181,15 @@ def test_no_cycles() -> None:
 
 def test_files_are_short() -> None:
     assert long_files(PACKAGE) == []
+
+
+def test_folders_are_small() -> None:
+    assert full_folders(PACKAGE) == []
+    assert len(modules(PACKAGE)) <= MAX_MODULES
+
+
+def test_no_module_is_half_of_another() -> None:
+    assert [line for line in halves(PACKAGE) if line.split()[0] not in HALVES] == []
 
 
 def test_no_assert_in_the_package() -> None:
@@ -186,10 +229,10 @@ def package(tmp_path: Path) -> Path:
 MADE_UP = {"pkg": 9, "pkg.low": 0, "pkg.high": 1}
 
 
-def test_the_floor_rule_can_fail(package: Path) -> None:
+def test_the_layer_rule_can_fail(package: Path) -> None:
     assert upward_imports(package, MADE_UP) == []
     (package / "low.py").write_text("def late():\n    from pkg.high import x\n")
-    assert upward_imports(package, MADE_UP) == ["pkg.low (floor 0) imports pkg.high (floor 1)"]
+    assert upward_imports(package, MADE_UP) == ["pkg.low (layer 0) imports pkg.high (layer 1)"]
 
 
 def test_the_cycle_rule_can_fail(package: Path) -> None:
@@ -203,6 +246,19 @@ def test_the_length_rule_can_fail(package: Path) -> None:
     assert long_files(package) == []
     (package / "low.py").write_text("x = 1\n" * (MAX_LINES + 1))
     assert len(long_files(package)) == 1
+
+
+def test_the_folder_rule_can_fail(package: Path) -> None:
+    assert full_folders(package) == []
+    for i in range(MAX_FILES):
+        (package / f"m{i}.py").write_text("")
+    assert full_folders(package) == [f"{package}: {MAX_FILES + 3} files"]
+
+
+def test_the_rule_of_halves_can_fail(package: Path) -> None:
+    assert halves(package) == ["pkg.low is only imported by pkg.high"]
+    (package / "low.py").write_text("x = 1\n" * MAX_TOGETHER)
+    assert halves(package) == []
 
 
 def test_the_assert_rule_can_fail(package: Path) -> None:
