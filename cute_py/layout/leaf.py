@@ -219,32 +219,32 @@ class Int(int):
     def __format__(self, spec: str) -> str:
         return format(int(self), spec) if spec[-1:] in tuple("bcdoxXneEfFgG%") else format(str(self), spec)
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: int) -> int:
         return _combine(operator.add, self, other)
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: int) -> int:
         return _combine(operator.sub, self, other)
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: int) -> int:
         return _combine(operator.sub, other, self)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: int) -> int:
         return _combine(operator.mul, self, other)
 
     __rmul__ = __mul__
 
-    def __floordiv__(self, other: Any) -> Any:
+    def __floordiv__(self, other: int) -> int:
         return _combine(operator.floordiv, self, other)
 
-    def __rfloordiv__(self, other: Any) -> Any:
+    def __rfloordiv__(self, other: int) -> int:
         return _combine(operator.floordiv, other, self)
 
-    def __mod__(self, other: Any) -> Any:
+    def __mod__(self, other: int) -> int:
         return _combine(operator.mod, self, other)
 
-    def __rmod__(self, other: Any) -> Any:
+    def __rmod__(self, other: int) -> int:
         return _combine(operator.mod, other, self)
 
     def __neg__(self) -> Int:
@@ -282,7 +282,7 @@ def check_results(tree: Tree) -> None:
             check_result(x.value)
 
 
-def _combine(op: Any, left: Any, right: Any) -> Any:
+def _combine(op: Callable[[int, int], int], left: int, right: int) -> int:
     """`left op right` in Python's own arithmetic; static if both are, or if a static 0 decides it."""
     left_static, right_static = isinstance(left, Int), isinstance(right, Int)
     if left_static and right_static:
@@ -290,9 +290,9 @@ def _combine(op: Any, left: Any, right: Any) -> Any:
             return int.__new__(Int, check_result(op(int(left), int(right))))
         except ZeroDivisionError:
             raise LayoutError("division by zero", {"dividend": int(left)}) from None
-    other = right if left_static else left
+    other: int | sympy.Expr = right if left_static else left
     if isinstance(other, bool) or not (isinstance(other, int) or (is_symbolic(other) and not never_an_integer(other))):
-        return NotImplemented
+        return NotImplemented  # type: ignore[no-any-return]
     if op is operator.mul and ((left_static and left == 0) or (right_static and right == 0)):
         return Int(0)
     if op in (operator.floordiv, operator.mod) and left_static and left == 0:

@@ -166,7 +166,8 @@ def tma_partition(
             "cute.group_modes(tensor, 0, rank of the tile)",
         )
     slots = tile_layout(smem, atom.num_val_src)
-    offset = cta_layout(cta_coord) * (Int(atom.num_val_src) // cosize(cta_layout))
+    number: Any = cta_layout(cta_coord)
+    offset = number * (Int(atom.num_val_src) // cosize(cta_layout))
     return _slotted(gtensor, slots, offset), _slotted(stensor, slots, offset)
 
 
