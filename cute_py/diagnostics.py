@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 from cute_py.argument_checks import expect, expect_choice, expect_integer, is_integer
-from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given, integer_text
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TmaLimitError, given, integer_text
 
 MAX_BITS: Final = 14_000
 """Of a value, which may be a product of all numbers of a request; Python prints no more."""
@@ -107,6 +107,8 @@ def refuse(error: type[CuteError], found: Sequence[Diagnostic], several: str = "
     """
     if not found:
         return
+    if issubclass(error, TmaLimitError):
+        arguments.setdefault("violations", found)
     first = found[0]
     if len(found) == 1:
         facts = {**first.facts, **({"source": first.source} if first.source else {})}

@@ -13,12 +13,24 @@ import functools
 import importlib
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeGuard
 
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 
 if TYPE_CHECKING:
     import numpy
+
+
+class HasItemSize(Protocol):
+    """A dtype of another library."""
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+
+
+DTypeLike: TypeAlias = "DType | str | type | HasItemSize"
+"""What names an element type: see `as_dtype`."""
 
 Kind = Literal["bool", "int", "uint", "float", "complex"]
 
@@ -105,7 +117,7 @@ DTYPES: tuple[DType, ...] = (
     DType("complex128", 128, "complex", "complex128", ("complex<double>",)),
 )
 
-_NAMESPACE = re.compile(r"^(torch\.|numpy\.|np\.|(cute::|cutlass::|cuda::)?(std::|detail::)?)")
+_NAMESPACE = re.compile(r"^(torch\.|numpy\.|np\.|cutlass\.|(cute::|cutlass::|cuda::)?(std::|detail::)?)")
 """Where C++ and Python keep these types."""
 
 _BY_NAME: dict[str, DType] = {name: row for row in DTYPES for name in (row.name, *row.aliases)}
@@ -122,14 +134,28 @@ def _numpy_dtype(storage: str) -> numpy.dtype[Any]:
     return dtype
 
 
-DTypeLike = DType | str | type[object] | HasItemsize
-"""What `as_dtype` takes."""
+def is_dtype(value: object) -> TypeGuard[DTypeLike]:
+    """Whether a value is of a kind that `as_dtype` takes, known or not: a name, a `DType`, a library's type or dtype.
+
+    >>> import numpy
+    >>> is_dtype("bf16"), is_dtype(numpy.float16), is_dtype(numpy.dtype("f4")), is_dtype(4.0)
+    (True, True, True, False)
+    """
+    if isinstance(value, str):
+        return _row_named(value) is not None
+    home = value if isinstance(value, type) else type(value)
+    return isinstance(value, DType) or home.__module__.partition(".")[0] in ("numpy", "ml_dtypes", "torch")
+
+
+def _row_named(name: str) -> DType | None:
+    plain = _NAMESPACE.sub("", name, count=1)
+    return _BY_NAME.get(name) or _BY_NAME.get(plain) or _BY_NAME.get(plain.lower())
 
 
 def as_dtype(value: object) -> DType:
     """The row of an element type, from its name or alias, a numpy, ml_dtypes or torch type or dtype, or a `DType`.
 
-    Names may stand in their namespace: `cutlass::half_t`, `torch.bfloat16`.
+    Names may have their namespace, in any case: `cutlass::half_t`, `torch.bfloat16`, `FLOAT16`.
 
     Raises:
         InvalidValueError: a name or a dtype that is in no row, or an array in foreign byte order.
@@ -144,7 +170,7 @@ def as_dtype(value: object) -> DType:
     if type(value).__module__ == "torch":
         value = str(value)
     if isinstance(value, str):
-        row = _BY_NAME.get(value) or _BY_NAME.get(_NAMESPACE.sub("", value, count=1))
+        row = _row_named(value)
         if row is None:
             raise InvalidValueError(f"unknown element type {given(value)}", _KNOWN)
         return row

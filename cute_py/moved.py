@@ -1,14 +1,13 @@
-"""Import paths of earlier versions: they still work, with a warning, for one release."""
+"""Import paths and names of earlier versions: they still work, with a warning, for one release."""
 
 from __future__ import annotations
 
 import importlib
 import warnings
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
 
 
-def forward(old: str, public: str) -> Callable[[str], Any]:
+def forward(old: str, public: str) -> Callable[[str], object]:
     """The `__getattr__` of the module `old`, whose public names are found in the module `public` now.
 
     >>> import warnings
@@ -20,7 +19,7 @@ def forward(old: str, public: str) -> Callable[[str], Any]:
     cute_py.tma.run.Emulator is cute_py.tma.Emulator; the old path ends with the next release
     """
 
-    def find(name: str) -> Any:
+    def find(name: str) -> object:
         if name.startswith("__"):
             raise AttributeError(f"module {old!r} has no attribute {name!r}")
         try:
@@ -30,5 +29,27 @@ def forward(old: str, public: str) -> Callable[[str], Any]:
         text = f"{old}.{name} is {public}.{name}; the old path ends with the next release"
         warnings.warn(text, DeprecationWarning, stacklevel=2)
         return value
+
+    return find
+
+
+def renamed(module: str, names: Mapping[str, str]) -> Callable[[str], object]:
+    """The `__getattr__` of a module whose names got other ones: earlier name -> name today.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     renamed("cute_py.targets", {"Architecture": "Target"})("Architecture").__name__
+    'Target'
+    >>> print(caught[0].message)
+    cute_py.targets.Architecture is cute_py.targets.Target; the old name ends with the next release
+    """
+
+    def find(name: str) -> object:
+        if name not in names:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        text = f"{module}.{name} is {module}.{names[name]}; the old name ends with the next release"
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        return getattr(importlib.import_module(module), names[name])
 
     return find

@@ -23,7 +23,7 @@ SHOWN: Final[tuple[tuple[str, str], ...]] = (
     ("cute_py.tma.descriptor.request", "TensorMapIm2col"),
     ("cute_py.tma.descriptor.request", "TensorMapIm2colWide"),
     ("cute_py.tma.simulate.pipeline", "Timeline"),
-    ("cute_py.tmem.copy_async", "CopyAsync"),
+    ("cute_py.tmem.copy_request", "CopyAsync"),
     ("cute_py.tmem.demonstration", "Demonstration"),
     ("cute_py.draw.picture", "Picture"),
     ("cute_py.errors", "CuteError"),

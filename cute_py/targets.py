@@ -16,8 +16,11 @@ from typing import Final
 
 from cute_py.argument_checks import expect, expect_integers, is_integer, record
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.moved import renamed
 
-__all__ = ["ARCHITECTURES", "NEWEST_VERSION", "Architecture", "Targets", "architecture"]
+__all__ = ["ARCHITECTURES", "NEWEST_VERSION", "Target", "Targets", "architecture"]
+
+__getattr__ = renamed(__name__, {"Architecture": "Target"})
 
 Version = tuple[int, int]
 """A PTX version: (8, 6) is `.version 8.6`."""
@@ -27,7 +30,7 @@ NEWEST_VERSION: Version = (9, 0)
 
 
 @record
-class Architecture:
+class Target:
     """One target. `floor` is the first PTX version that knows it, None if the measured assembler does not.
 
     >>> architecture("sm_90a").number, architecture("sm_90a").suffix, architecture("sm_90a").floor
@@ -41,14 +44,14 @@ class Architecture:
     chip: str
 
 
-def _row(name: str, floor: Version | None, chip: str) -> Architecture:
+def _row(name: str, floor: Version | None, chip: str) -> Target:
     found = re.fullmatch(r"sm_(\d+)([af]?)", name)
     if found is None:
         raise InvalidValueError(f"{given(name)} is not an architecture name")
-    return Architecture(name, int(found[1]), found[2], floor, chip)
+    return Target(name, int(found[1]), found[2], floor, chip)
 
 
-ARCHITECTURES: tuple[Architecture, ...] = (
+ARCHITECTURES: tuple[Target, ...] = (
     _row("sm_70", None, "Volta; CUDA 13 no longer assembles for it, so it is text only"),
     _row("sm_75", (6, 3), "Turing"),
     _row("sm_80", (7, 0), "Ampere (A100)"),
@@ -93,7 +96,7 @@ The mask of a multicast has a bit for each (PTX ISA, cp.async.bulk.tensor, .mult
 """
 
 
-def architecture(name: str) -> Architecture:
+def architecture(name: str) -> Target:
     """The row of one architecture name.
 
     Raises:
@@ -108,7 +111,7 @@ def architecture(name: str) -> Architecture:
 
 
 class Targets(enum.Enum):
-    """A set of architectures that an instruction or modifier asks for; the value says it in words.
+    """A set of architectures that an instruction or modifier asks for; the value is its description.
 
     >>> Targets.TMA_FULL.has(architecture("sm_103f")), Targets.TMA_FULL.has(architecture("sm_120a"))
     (True, False)
@@ -130,9 +133,9 @@ class Targets(enum.Enum):
     ONLY_90A = "sm_90a"
     NOT_CONSUMER = "any architecture but sm_120 and sm_121"
 
-    def has(self, target: Architecture) -> bool:
+    def has(self, target: Target) -> bool:
         """Whether `target` is in this set."""
-        expect(target, Architecture, "an architecture")
+        expect(target, Target, "a target")
         return _HAS[self](target.number, target.suffix)
 
 

@@ -120,7 +120,7 @@ def test_a_trap_names_its_rule(rule: str) -> None:
 def test_every_race_has_a_reason() -> None:
     folder = Path(cute.__file__).parent / "tma"
     sources = "".join(path.read_text() for path in sorted(folder.glob("simulate/*.py")))
-    races = re.findall(r"\b(?:_meet|_check|Race)\(\"([^\"{]+)", sources)
+    races = re.findall(r"\b(?:_check_conflict|Race)\(\"([^\"{]+)", sources)
     assert len(races) >= 10
     assert [race for race in races if race not in REASONS] == []
 

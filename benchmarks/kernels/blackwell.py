@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from benchmarks.kernels.replace import ReplaceCase
+from benchmarks.kernels.single import single_instructions
 from cute_py.gpu.kernels.copy_op import CopyOp, device_functions
-from cute_py.gpu.kernels.single import single_instructions
 from cute_py.gpu.kernels.source import KernelSource, make_kernel
 
 EVIDENCE: Final = "assembled, not executed"

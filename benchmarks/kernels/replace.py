@@ -10,8 +10,8 @@ import struct
 from dataclasses import dataclass
 from typing import Final
 
+from benchmarks.kernels.rebind import replace_call
 from cute_py.errors import InvalidValueError
-from cute_py.gpu.kernels.rebind import replace_call
 from cute_py.gpu.kernels.source import KernelSource, make_kernel
 
 REPLACE_JOB: Final = struct.Struct("<QQII")

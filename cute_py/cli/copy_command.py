@@ -17,7 +17,7 @@ from cute_py.cli.arguments import file_of, json_option, report
 from cute_py.cli.files import SUFFIXES, check_output, read_array, write_array
 from cute_py.cli.terminal import progress_bar
 from cute_py.copies.copy import copy
-from cute_py.copies.emulated_copy import CopyResult
+from cute_py.copies.emulated_copy import CopyResult, HostArray
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CuteError, GBasisError, InvalidValueError, TmaLimitError, counted, shortened
 from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight
@@ -240,7 +240,7 @@ def corner(atom: TmaAtom) -> str:
     return f"{tensor}:\n{rows}\n  ... (first elements of {int(cute.size(tensor))})"
 
 
-def findings(work: TensorCopy, result: CopyResult, source: str) -> dict[str, Any]:
+def findings(work: TensorCopy, result: CopyResult[HostArray], source: str) -> dict[str, Any]:
     """Everything that the command tells, as data."""
     atom = work.atom
     plan = instructions(atom)

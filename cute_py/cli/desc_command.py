@@ -27,11 +27,11 @@ from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.describe import describe, logical_slots
 from cute_py.tma.descriptor.diff import diff
 from cute_py.tma.descriptor.encode import encode
-from cute_py.tma.descriptor.formats import Interleave, L2Promotion, OobFill, TensorMapSwizzle
+from cute_py.tma.descriptor.formats import Interleave, L2Promotion, OobFill, TensorMapSwizzle, format_of
 from cute_py.tma.descriptor.hazards import hazards
-from cute_py.tma.descriptor.plain_data import format_of, from_json, member_named, request_of_npy, to_json
+from cute_py.tma.descriptor.plain_data import from_json, request_of_npy, to_json
 from cute_py.tma.descriptor.read import read_map
-from cute_py.tma.descriptor.request import TensorMap, TensorMapTiled
+from cute_py.tma.descriptor.request import TensorMap, TensorMapTiled, as_member
 from cute_py.tma.descriptor.violations import violations
 
 MAP_HELP = (
@@ -152,10 +152,10 @@ def request_of(options: argparse.Namespace) -> TensorMap:
             raise FileFormatError(f"{name}: no JSON: {reason}") from None
         return from_json(parsed)
     modes: dict[str, Any] = {
-        "swizzle": member_named(TensorMapSwizzle, "swizzle", options.swizzle),
-        "interleave": member_named(Interleave, "interleave", options.interleave),
-        "l2_promotion": member_named(L2Promotion, "l2_promotion", options.l2),
-        "oob_fill": member_named(OobFill, "oob_fill", options.fill),
+        "swizzle": as_member(TensorMapSwizzle, options.swizzle, "swizzle"),
+        "interleave": as_member(Interleave, options.interleave, "interleave"),
+        "l2_promotion": as_member(L2Promotion, options.l2, "l2_promotion"),
+        "oob_fill": as_member(OobFill, options.fill, "oob_fill"),
     }
     if options.box is None:
         raise InvalidValueError("a request needs --box, and --npy or --dtype, --dims and --strides, or --request")

@@ -178,7 +178,7 @@ def _of_atom(options: argparse.Namespace, text: str, every: bool) -> list[Pictur
     """The pictures of a copy."""
     gmem = cute.make_tensor(cute.make_gmem_ptr(options.address, options.dtype), cute.parse(text))
     smem, count = cute.parse(options.smem), options.multicast
-    atom = make_tma_copy(options.op, gmem, smem, _tile(options), count, None, options.arch)
+    atom = make_tma_copy(options.op, gmem, smem, _tile(options), count, None, options.arch)  # type: ignore[arg-type]
     drawn: dict[str, Callable[[], Picture]] = {
         "boxes": lambda: draw_boxes(atom),
         "smem": lambda: draw_smem(atom, _plain(cute.parse(options.at))),

@@ -65,7 +65,7 @@ def run_demo(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({**views, "readback": done.readback.tolist()}, indent=2))
     else:
-        print(views.get(options.show, done))  # "all" of them
+        print(views.get(options.show) or done.explain())  # "all" of them
     return 0
 
 

@@ -1,7 +1,7 @@
 """copy and execute: an atom on real data.
 
 `copy` moves a whole tensor tile by tile through shared memory into another tensor of the same layout: every tile is
-loaded by the atom's instructions and stored by the store of the same box. `execute` does one tile and gives back what
+loaded by the atom's instructions and stored by the store of the same box. `execute` does one tile and returns what
 lies in shared memory.
 
 backend="emulator" runs the descriptor's bytes in numpy, "cuda" on the GPU, "both" compares the two byte by byte.
@@ -9,24 +9,34 @@ backend="emulator" runs the descriptor's bytes in numpy, "cuda" on the GPU, "bot
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar, Unpack, overload
 
 from cute_py.argument_checks import expect, expect_function, expect_having, expect_integer
-from cute_py.copies.emulated_copy import CopyResult, TileResult, emulated_copy, emulated_tile
-from cute_py.errors import InvalidValueError, given
+from cute_py.copies.emulated_copy import (
+    CopyOptions,
+    CopyResult,
+    ExecuteOptions,
+    Progress,
+    TileResult,
+    emulated_copy,
+    emulated_tile,
+)
+from cute_py.errors import InvalidValueError, counted, given
 from cute_py.layout.arguments import Tree
 from cute_py.layout.layout import Layout
 from cute_py.tma.atom.tile_atom import expect_fits
 from cute_py.tma.atom.tiles import instructions, known
 
 if TYPE_CHECKING:
+    from cute_py.gpu.arrays import ArrayLike
     from cute_py.tma.atom.atom import TmaAtom
+
+Array = TypeVar("Array", bound="ArrayLike")
 
 BACKENDS = ("emulator", "cuda", "both")
 
 
-def _require_backend(backend: str, options: dict[str, Any]) -> None:
+def _require_backend(backend: str, options: CopyOptions | ExecuteOptions) -> None:
     expect(backend, str, "backend")
     if backend not in BACKENDS:
         raise InvalidValueError(f"backend {given(backend)}; must be 'emulator', 'cuda' or 'both'")
@@ -34,15 +44,35 @@ def _require_backend(backend: str, options: dict[str, Any]) -> None:
         raise InvalidValueError(f"option {next(iter(options))!r} is of the CUDA executor; the backend is 'emulator'")
 
 
+@overload
 def copy(
     atom: TmaAtom | None,
-    source: Any,
-    destination: Any = None,
+    source: Array,
+    destination: None = None,
     backend: str = "emulator",
     *,
-    progress: Callable[[int, int], None] | None = None,
-    **options: Any,
-) -> CopyResult:
+    progress: Progress = None,
+    **options: Unpack[CopyOptions],
+) -> CopyResult[Array]: ...
+@overload
+def copy(
+    atom: TmaAtom | None,
+    source: ArrayLike,
+    destination: Array,
+    backend: str = "emulator",
+    *,
+    progress: Progress = None,
+    **options: Unpack[CopyOptions],
+) -> CopyResult[Array]: ...
+def copy(
+    atom: TmaAtom | None,
+    source: ArrayLike,
+    destination: ArrayLike | None = None,
+    backend: str = "emulator",
+    *,
+    progress: Progress = None,
+    **options: Unpack[CopyOptions],
+) -> CopyResult[ArrayLike]:
     """Copy a whole tensor through the atom's tiles.
 
     Args:
@@ -85,9 +115,15 @@ def copy(
 
 
 def execute(
-    atom: TmaAtom, source: Any, tile_coord: Tree = 0, *, backend: str = "emulator", poison: int = 0, **options: Any
+    atom: TmaAtom,
+    source: ArrayLike,
+    tile_coord: Tree = 0,
+    *,
+    backend: str = "emulator",
+    poison: int = 0,
+    **options: Unpack[ExecuteOptions],
 ) -> TileResult:
-    """Load one tile and give back shared memory.
+    """Load one tile and return shared memory.
 
     Args:
         tile_coord: which tile: an index, or a coordinate in the tile modes.
@@ -113,7 +149,9 @@ def execute(
     index = Layout(shape)(tile_coord) if isinstance(tile_coord, tuple) else tile_coord
     number = expect_integer(index, "the number of a tile")
     if not 0 <= number < work.tiles:
-        raise InvalidValueError(f"tile {given(tile_coord)}: there are {work.tiles} tiles", {"tile modes": shape})
+        raise InvalidValueError(
+            f"tile = {given(tile_coord)}; the tensor has {counted(work.tiles, 'tile')}", {"tile modes": shape}
+        )
     coords = work.coords[number * work.per_tile : (number + 1) * work.per_tile]
     if backend != "emulator":
         from cute_py.copies.device_copy import execute_on_device

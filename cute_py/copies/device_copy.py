@@ -14,9 +14,14 @@ import time
 from dataclasses import replace as with_fields
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cute_py.argument_checks import expect, expect_integer
 from cute_py.copies.emulated_copy import (
+    CopyOptions,
     CopyResult,
+    ExecuteOptions,
+    HostArray,
     Progress,
     TileResult,
     check_tensor,
@@ -31,18 +36,26 @@ from cute_py.copies.prepared import PreparedCopy, load_windows, prepare_copy, pr
 from cute_py.copies.report import measure_copy
 from cute_py.copies.tune import tuned_copy
 from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, TmaLimitError
-from cute_py.gpu.arrays import ArrayView, array_view, device_of_array, overlap, require_pair, stream_handle
+from cute_py.gpu.arrays import (
+    ArrayLike,
+    ArrayView,
+    StreamLike,
+    array_view,
+    device_of_array,
+    overlap,
+    require_pair,
+    stream_handle,
+)
 from cute_py.gpu.device import Device, DeviceBuffer, common_device, open_device, read_memory
 from cute_py.gpu.isolate import call_isolated
 from cute_py.tma.atom.op import check_op
 from cute_py.tma.atom.tiles import Instructions, instructions
 from cute_py.tma.descriptor.limits import STORE_UNIT
 from cute_py.tma.descriptor.replace import replace
+from cute_py.tma.emulator.memory import Integers
 from cute_py.tma.simulate.trace import Trace
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from cute_py.tma.atom.atom import TmaAtom
 
 COPY_OPTIONS = ("stream", "hints", "verify", "report")
@@ -55,7 +68,7 @@ PLACE_UNIT = 128
 """Bytes; how an array lies within these is kept when it moves to the device, so that alignment rules still bite."""
 
 
-def require_options(options: dict[str, Any], names: tuple[str, ...]) -> None:
+def require_options(options: CopyOptions | ExecuteOptions, names: tuple[str, ...]) -> None:
     """Refuse an option that is not one of `names`, or has no such value.
 
     Raises:
@@ -94,15 +107,13 @@ def host_bytes(view: ArrayView) -> memoryview:
     return memoryview((ctypes.c_char * size).from_address(low)).cast("B")
 
 
-def _as_numpy(view: ArrayView, content: Any) -> Any:
+def _as_numpy(view: ArrayView, content: bytearray | memoryview) -> HostArray:
     """The array of a view over `content`, the bytes that the view touches or a copy of them."""
-    import numpy as np
-
     strides = tuple(stride * view.element_bytes for stride in view.strides)
     return np.ndarray(view.shape, view.dtype.numpy, content, view.address - span(view)[0], strides)
 
 
-def host_copy(view: ArrayView) -> Any:
+def host_copy(view: ArrayView) -> HostArray:
     """A numpy array of the same shape and strides as `view`, with the bytes that lie there now."""
     low, size = span(view)
     if view.device is None:
@@ -111,7 +122,7 @@ def host_copy(view: ArrayView) -> Any:
 
 
 def moved_to_device(
-    array: Any, view: ArrayView, device: Device, room: int = 0
+    array: ArrayLike, view: ArrayView, device: Device, room: int = 0
 ) -> tuple[ArrayView, DeviceBuffer | None]:
     """The view of the same array on the device, and the buffer that holds it; None for one that is there already.
 
@@ -146,28 +157,34 @@ def _at(atom: TmaAtom, view: ArrayView) -> bytes:
     return bytes(replace(atom.descriptor, "global_address", view.address))
 
 
-def new_array_like(source: Any) -> Any:
+def new_array_like(source: ArrayLike) -> ArrayLike:
     """An array like `source`, of the library and on the device that it is from, filled with zeros."""
-    library = type(source).__module__.partition(".")[0]
-    if library == "numpy":
+    if isinstance(source, np.ndarray):
         return new_destination(source)
+    library = type(source).__module__.partition(".")[0]
     if library in ("torch", "cupy"):
         import sys
 
         with device_of_array(source, array_view(source).device):
-            return sys.modules[library].zeros_like(source)
+            made: ArrayLike = sys.modules[library].zeros_like(source)
+            return made
     raise InvalidTypeError(f"no destination given, and none can be made like {type(source).__name__}")
 
 
-def _checked(atom: TmaAtom, array: Any, name: str) -> ArrayView:
+def _checked(atom: TmaAtom, array: ArrayLike, name: str) -> ArrayView:
     view = array_view(array)
     check_tensor(atom, view.shape, view.strides, view.dtype.bits, name)
     return view
 
 
 def copy_on_device(
-    atom: TmaAtom, source: Any, destination: Any, backend: str, progress: Progress, options: dict[str, Any]
-) -> CopyResult:
+    atom: TmaAtom,
+    source: ArrayLike,
+    destination: ArrayLike | None,
+    backend: str,
+    progress: Progress,
+    options: CopyOptions,
+) -> CopyResult[ArrayLike]:
     """`copy` with backend "cuda" or "both".
 
     Options: stream (the copy is enqueued there and neither waited for nor verified, for device arrays), hints (L2
@@ -213,7 +230,7 @@ def copy_on_device(
         work.smem_bytes,
         hints=bool(options.get("hints", False)),
         device=device,
-        keep=(a.owner, b.owner, first, second),
+        keep=(a, b, first, second),
     )
     wait = stream is None or from_host or to_host or backend == "both"
     start = time.perf_counter()
@@ -257,8 +274,8 @@ def copy_on_device(
     )
 
 
-def _beside_the_emulator(atom: TmaAtom, source: Any, copied: Any) -> str | None:
-    """The first element that the emulator leaves otherwise than the GPU did, in words."""
+def _beside_the_emulator(atom: TmaAtom, source: HostArray, copied: HostArray) -> str | None:
+    """The first element in which the GPU's copy differs from the emulator's, as text."""
     difference = first_difference(emulated_copy(atom, source, None, None).destination, copied)
     return None if difference is None else difference.replace("source", "emulator", 1).replace("destination", "GPU", 1)
 
@@ -267,7 +284,7 @@ def _device_windows(
     descriptor: bytes,
     content: bytes,
     base: int,
-    coords: NDArray[Any],
+    coords: Integers,
     places: list[int],
     box_bytes: int,
     window_bytes: int,
@@ -287,23 +304,21 @@ def _device_windows(
 
 def execute_on_device(
     atom: TmaAtom,
-    source: Any,
-    coords: NDArray[Any],
+    source: ArrayLike,
+    coords: Integers,
     work: Instructions,
     backend: str,
     poison: int,
-    options: dict[str, Any],
+    options: ExecuteOptions,
 ) -> TileResult:
     """`execute` with backend "cuda" or "both".
 
     Options: isolate (run in a child process, so that a trap leaves this one's context as it is), seconds (of the
-    child, default 60). What the emulator says would trap is refused before a launch, unless isolated.
+    child, default 60). What traps in the emulator is refused before a launch, unless isolated.
 
     Raises:
         TmaTrap: the hardware would trap; DeviceError: no GPU, or a barrier that did not complete.
     """
-    import numpy as np
-
     require_options(options, EXECUTE_OPTIONS)
     view = _checked(atom, source, "source")
     device = open_device(view.device)
@@ -338,7 +353,9 @@ def execute_on_device(
     return TileResult(smem, coords, work.smem_offsets, atom.transaction_bytes, backend)
 
 
-def copy_array(source: Any, destination: Any, *, stream: Any = None, hints: bool = False) -> PreparedCopy:
+def copy_array(
+    source: ArrayLike, destination: ArrayLike, *, stream: StreamLike = None, hints: bool = False
+) -> PreparedCopy:
     """Copy once: prepare, launch on `stream`, and (where no stream is given) wait and check.
 
     numpy arrays are moved to the device and back, whichever side they are on; the call then returns when the
@@ -375,8 +392,8 @@ def copy_array(source: Any, destination: Any, *, stream: Any = None, hints: bool
 
 
 def copy_without_atom(
-    source: Any, destination: Any, backend: str, progress: Progress, options: dict[str, Any]
-) -> CopyResult:
+    source: ArrayLike, destination: ArrayLike | None, backend: str, progress: Progress, options: CopyOptions
+) -> CopyResult[ArrayLike]:
     """`copy(None, source, destination, backend="cuda")`: any order and strides that boxes can move.
 
     Options: as of a copy with an atom, and tune (time a few tilings on the device and keep the fastest).

@@ -1,6 +1,6 @@
-"""An atom's copy in numpy: what `copy` and `execute` ask of the arrays, the emulated engine, and the results.
+"""An atom's copy in numpy: the checks of the arrays of `copy` and `execute`, the emulated engine, and the results.
 
-The checks and the results are those of every backend; `device_copy` has the road through a GPU.
+The checks and the results are those of every backend; `device_copy` copies through a GPU.
 """
 
 from __future__ import annotations
@@ -8,10 +8,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypedDict, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_fields, expect_integer, expect_integer_array
-from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.errors import InvalidTypeError, InvalidValueError, counted
 from cute_py.layout.arguments import Tree
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int, value_of
@@ -24,26 +27,47 @@ from cute_py.tma.atom.make import make_tma_copy
 from cute_py.tma.atom.tiles import Instructions, instructions
 from cute_py.tma.descriptor.limits import STORE_UNIT
 from cute_py.tma.emulator.emulator import Emulator
-from cute_py.tma.emulator.memory import as_bytes
+from cute_py.tma.emulator.memory import Bytes, Integers, as_bytes
+from cute_py.tma.simulate.trace import unequal_bits
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from cute_py.gpu.arrays import ArrayLike, StreamLike
     from cute_py.tma.atom.atom import TmaAtom
 
-    Bytes = NDArray[Any]
+HostArray: TypeAlias = NDArray[np.generic]
 
 DESTINATION_BASE = 1 << 41
 """The address that a destination of other strides than the source's is emulated at."""
 RING_BYTES = 2 << 20
 """Bytes of emulated shared memory that tiles of one batch go through: as large as a CPU cache likes."""
 
-Progress = Callable[[int, int], None] | None
+Progress: TypeAlias = Callable[[int, int], object] | None
 """Called with (tiles done, tiles) now and then."""
 
 
+Destination = TypeVar("Destination", covariant=True)
+
+
+class CopyOptions(TypedDict, total=False):
+    """Options of a copy by the CUDA executor; `copy` has what they mean."""
+
+    stream: StreamLike
+    hints: bool
+    verify: bool
+    report: bool
+    tune: bool
+
+
+class ExecuteOptions(TypedDict, total=False):
+    """Options of one tile by the CUDA executor; `execute` has what they mean."""
+
+    stream: StreamLike
+    isolate: bool
+    seconds: float
+
+
 @dataclass(frozen=True, slots=True, eq=False)  # arrays have no one equality
-class CopyResult:
+class CopyResult(Generic[Destination]):
     """What a copy did.
 
     Attributes:
@@ -51,10 +75,10 @@ class CopyResult:
             not compared, as a copy on a stream of the caller's).
         tiles, instructions: how many loads (and as many stores) ran; transaction_bytes: what a barrier expects a tile.
         bytes: bytes of the tensor; seconds: time of the copy itself.
-        warnings: what was legal and may surprise; difference: the first element that differs, in words.
+        warnings: what was legal and may surprise; difference: the first element that differs, as text.
     """
 
-    destination: Any
+    destination: Destination
     equal: bool | None
     tiles: int
     instructions: int
@@ -69,14 +93,19 @@ class CopyResult:
     def __post_init__(self) -> None:
         expect_fields(self)
 
+    def __repr__(self) -> str:
+        outcome = {True: "equal", False: self.difference, None: "not compared"}[self.equal]
+        loads = f"{counted(self.tiles, 'tile')}, {counted(self.instructions, 'load')}"
+        return f"<copy of {self.bytes} bytes by {self.backend}: {loads} of {self.transaction_bytes} bytes; {outcome}>"
+
 
 @dataclass(frozen=True, slots=True, eq=False)  # arrays have no one equality
 class TileResult:
     """One tile in shared memory: `smem` (uint8 bytes as the hardware leaves them), and how they came there."""
 
-    smem: NDArray[Any]
-    coords: NDArray[Any]
-    smem_offsets: NDArray[Any]
+    smem: Bytes
+    coords: Integers
+    smem_offsets: Integers
     transaction_bytes: int
     backend: str
 
@@ -86,6 +115,10 @@ class TileResult:
             expect_integer_array(getattr(self, name), name)
         expect_integer(self.transaction_bytes, "transaction_bytes", 0, unit="bytes")
         expect(self.backend, str, "backend")
+
+    def __repr__(self) -> str:
+        loads = counted(len(np.atleast_2d(self.coords)), "load")
+        return f"<tile of {len(self.smem)} bytes by {self.backend}: {loads} of {self.transaction_bytes} bytes>"
 
 
 def _numbers(tree: Tree) -> list[int]:
@@ -136,7 +169,7 @@ def destination_atom(atom: TmaAtom, address: int, shape: Sequence[int], strides:
     if list(shape) != _numbers(layout._shape) or bits != atom.dtype.bits or _same_tensor(atom, shape, strides):
         check_tensor(atom, shape, strides, bits, "destination")
         return atom
-    steps: list[Any] = []
+    steps: list[int] = []
     for n, have, want in zip(shape, strides, _numbers(layout._stride), strict=True):
         if n > 1 and (have == 1) != (want == 1):  # another mode is contiguous: no box is of both
             raise _another_tensor(atom, shape, strides, "destination")
@@ -156,30 +189,23 @@ def spilled_bytes(atom: TmaAtom) -> int:
     return -(atom.plan.dims[0] * atom.internal_dtype.bits // 8) % STORE_UNIT
 
 
-def first_difference(source: Any, destination: Any) -> str | None:
+def first_difference(source: HostArray, destination: HostArray) -> str | None:
     """The first element, in row-major order, whose bits differ; None if none does."""
-    import numpy as np
-
     source, destination = expect(source, np.ndarray, "source"), expect(destination, np.ndarray, "destination")
     if source.shape != destination.shape or source.dtype != destination.dtype or not source.ndim:
         raise InvalidValueError(
             "arrays of different shapes or types have no first difference",
             {"source": f"{source.shape} {source.dtype}", "destination": f"{destination.shape} {destination.dtype}"},
         )
-    a, b = source, destination
-    if source.dtype.itemsize in (1, 2, 4, 8):  # as integers: a NaN equals itself there, and 0 is not -0
-        a, b = (x.view(f"u{source.dtype.itemsize}") for x in (source, destination))
-    differs = a != b
-    if not differs.any():
+    first = unequal_bits(source, destination)
+    if first is None:
         return None
-    at = np.unravel_index(int(np.argmax(differs)), source.shape)
-    return f"element {tuple(int(i) for i in at)}: source {source[at]!r}, destination {destination[at]!r}"
+    at = tuple(map(int, np.unravel_index(first[0], source.shape)))
+    return f"element {at}: source {source[at]!r}, destination {destination[at]!r}"
 
 
-def new_destination(source: Any) -> Any:
+def new_destination(source: HostArray) -> HostArray:
     """A numpy array of zeros with the shape, type and strides of `source`, which may be a view with gaps."""
-    import numpy as np
-
     array = np.zeros_like(source, order="K")
     if array.strides == source.strides or not source.size:
         return array
@@ -188,31 +214,33 @@ def new_destination(source: Any) -> Any:
     return np.ndarray(source.shape, source.dtype, room, sum(-step for step in steps if step < 0), source.strides)
 
 
-def _memory(array: Any, name: str) -> tuple[Bytes, int, tuple[Any, Any, int]]:
-    """(all bytes between the lowest and the highest element of an array, which of them the first element starts at,
-    its shape, strides in elements and bits of an element)."""
-    import numpy as np
-
+def _on_host(array: ArrayLike, name: str) -> HostArray:
     if not isinstance(array, np.ndarray):
         raise InvalidTypeError(
             f"{name} is {type(array).__name__}; the emulator copies numpy arrays",
             hint='give a numpy view of it (numpy.from_dlpack); arrays on a GPU are copied by backend="cuda"',
         )
+    return array
+
+
+def _memory(array: HostArray) -> tuple[Bytes, int, tuple[list[int], list[int], int]]:
+    """(all bytes between the lowest and the highest element of an array, which of them the first element starts at,
+    its shape, strides in elements and bits of an element)."""
     engine, layout = engine_and_layout(array)
     width = engine.flat.dtype.itemsize
     geometry = _numbers(layout._shape), _numbers(layout._stride), 8 * width
     return engine.flat.view(np.uint8), engine.origin * width, geometry
 
 
-def emulated_copy(atom: TmaAtom, source: Any, destination: Any, progress: Progress) -> CopyResult:
+def emulated_copy(
+    atom: TmaAtom, given_source: ArrayLike, given_destination: ArrayLike | None, progress: Progress
+) -> CopyResult[HostArray]:
     """`copy` with backend "emulator"."""
-    import numpy as np
-
-    image, image_start, geometry = _memory(source, "source")
+    source = _on_host(given_source, "source")
+    image, image_start, geometry = _memory(source)
     check_tensor(atom, *geometry, "source")
-    if destination is None:
-        destination = new_destination(source)
-    target, target_start, geometry = _memory(destination, "destination")
+    destination = new_destination(source) if given_destination is None else _on_host(given_destination, "destination")
+    target, target_start, geometry = _memory(destination)
     stores = destination_atom(atom, DESTINATION_BASE + target_start, *geometry)
     if np.shares_memory(source, destination):
         raise InvalidValueError("source and destination overlap; a copy reads tiles while others are written")
@@ -272,20 +300,16 @@ def emulated_copy(atom: TmaAtom, source: Any, destination: Any, progress: Progre
     )
 
 
-def emulated_tile(atom: TmaAtom, source: Any, coords: NDArray[Any], work: Instructions, poison: int) -> TileResult:
+def emulated_tile(atom: TmaAtom, source: ArrayLike, coords: Integers, work: Instructions, poison: int) -> TileResult:
     """`execute` with backend "emulator"."""
-    image, start, geometry = _memory(source, "source")
+    image, start, geometry = _memory(_on_host(source, "source"))
     check_tensor(atom, *geometry, "source")
     smem = emulated_window(atom, image, int(atom.request.global_address) - start, coords, work, poison)
     return TileResult(smem, coords, work.smem_offsets, atom.transaction_bytes, "emulator")
 
 
-def emulated_window(
-    atom: TmaAtom, gmem: Bytes, base: int, coords: NDArray[Any], work: Instructions, poison: int
-) -> Bytes:
+def emulated_window(atom: TmaAtom, gmem: Bytes, base: int, coords: Integers, work: Instructions, poison: int) -> Bytes:
     """Shared memory after the loads of one tile, filled with the byte `poison` before; gmem[0] is at address `base`."""
-    import numpy as np
-
     smem = np.full(work.smem_bytes, poison, np.uint8)
     Emulator(atom.arch).load_many(atom.descriptor, gmem, coords, smem, smem_offsets=work.smem_offsets, gmem_base=base)
     return smem

@@ -1,6 +1,6 @@
 """Which kernel copies one array into another, with which tensor maps: decided from addresses, shapes and strides alone.
 
-    arrays -> merged_modes -> Modes (size, byte strides of both sides) -> CopyPlans, one for each launch
+    arrays -> merged_modes -> CopyModes (size, byte strides of both sides) -> LaunchPlans, one for each launch
 
 The modes of the two arrays are merged where both are contiguous, then:
 
@@ -16,14 +16,14 @@ A transposing copy whose sizes are whole 128-byte lines has maps of one mode mor
 a row of a tile moves at once and not box by box.
 
 Below `CROSSOVER` bytes a grid of one-shot blocks is faster, above it the ring. Sizes of tiles are those measured
-best on NVIDIA H200. What no tensor map can describe is refused with the mode and the number that stand against it.
+best on NVIDIA H200. What no tensor map can describe is refused with the mode and the number that rule it out.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final, TypedDict
 
 from cute_py.argument_checks import record
 from cute_py.errors import TmaLimitError
@@ -47,13 +47,20 @@ HINTS: Final = ("evict_last", "evict_first")
 less of their data in L2. Measured on NVIDIA H200."""
 
 
-def hint_arguments(on: bool) -> dict[str, Any]:
-    """The arguments of a kernel for its cache policies, or for none."""
-    return dict(zip(("load_hint", "store_hint"), HINTS, strict=True)) if on else {}
+class HintArguments(TypedDict, total=False):
+    """The arguments of a kernel for its cache policies."""
+
+    load_hint: str
+    store_hint: str
+
+
+def hint_arguments(on: bool) -> HintArguments:
+    """The arguments of a kernel for `HINTS`, or for none."""
+    return {"load_hint": HINTS[0], "store_hint": HINTS[1]} if on else {}
 
 
 @dataclass(frozen=True, slots=True)
-class Mode:
+class CopyMode:
     """One mode of a copy: elements, and byte strides of source and destination."""
 
     size: int
@@ -87,7 +94,7 @@ class Tuning:
 
 
 @record
-class CopyPlan:
+class LaunchPlan:
     """One launch of a copy. `tail` is (source address, destination address, bytes) that threads move one by one.
 
     form: "once", "ring", "realigned", "transposed", or "edges", which has no maps: threads move all of it. maps: of
@@ -108,7 +115,7 @@ def ceil_div(value: int, unit: int) -> int:
     return -(-value // unit)
 
 
-def merged_modes(source: ArrayView, destination: ArrayView) -> tuple[Mode, ...]:
+def merged_modes(source: ArrayView, destination: ArrayView) -> tuple[CopyMode, ...]:
     """The modes of a copy without those of size 1, the destination's innermost first, neighbours merged where
     both sides allow it.
 
@@ -117,7 +124,7 @@ def merged_modes(source: ArrayView, destination: ArrayView) -> tuple[Mode, ...]:
     """
     width = source.element_bytes
     modes = [
-        Mode(size, s * width, d * width)
+        CopyMode(size, s * width, d * width)
         for size, s, d in zip(source.shape, source.strides, destination.strides, strict=True)
         if size > 1
     ]
@@ -130,7 +137,7 @@ def merged_modes(source: ArrayView, destination: ArrayView) -> tuple[Mode, ...]:
         if mode.destination == 0:
             raise TmaLimitError(f"destination stride = 0 for {mode.size} elements; they would share one address")
     modes.sort(key=lambda mode: (mode.destination, mode.source))
-    merged: list[Mode] = []
+    merged: list[CopyMode] = []
     for mode in modes:
         if merged:
             last = merged[-1]
@@ -142,7 +149,7 @@ def merged_modes(source: ArrayView, destination: ArrayView) -> tuple[Mode, ...]:
 
 
 def _maps(
-    source: int, destination: int, modes: tuple[Mode, ...], box: tuple[int, ...], shift: int = 0
+    source: int, destination: int, modes: tuple[CopyMode, ...], box: tuple[int, ...], shift: int = 0
 ) -> tuple[TensorMapTiled, TensorMapTiled]:
     """Maps of both sides, in words. With `shift` the source's starts so many bytes before it, and its rows and boxes
     are wider by as much: the boxes by the 16 bytes that a shifted row touches more."""
@@ -158,32 +165,32 @@ def _maps(
     )
 
 
-def split_rows(modes: tuple[Mode, ...], width: int) -> tuple[tuple[Mode, ...], tuple[Mode, ...]]:
+def split_rows(modes: tuple[CopyMode, ...], width: int) -> tuple[tuple[CopyMode, ...], tuple[CopyMode, ...]]:
     """Modes of the whole 16 bytes of each row of the destination, and modes of what is left of it.
 
     Mode 0 is contiguous in the destination. Either part is empty if it has no element.
 
-    >>> split_rows((Mode(61, 2, 2), Mode(8, 128, 160)), 2)[1]
-    (Mode(size=5, source=2, destination=2), Mode(size=8, source=128, destination=160))
+    >>> split_rows((CopyMode(61, 2, 2), CopyMode(8, 128, 160)), 2)[1]
+    (CopyMode(size=5, source=2, destination=2), CopyMode(size=8, source=128, destination=160))
     """
     whole = modes[0].size * width // STORE_UNIT * STORE_UNIT // width
     parts = [(replace(modes[0], size=size), *modes[1:]) if size else () for size in (whole, modes[0].size - whole)]
     return parts[0], parts[1]
 
 
-def plan_edges(source: int, destination: int, modes: tuple[Mode, ...], width: int) -> CopyPlan:
+def plan_edges(source: int, destination: int, modes: tuple[CopyMode, ...], width: int) -> LaunchPlan:
     """The launch that moves the elements of `modes`, of `width` bytes, one thread a byte."""
     kernel = copy_edges(((width, 1, 1), *((mode.size, mode.source, mode.destination) for mode in modes)))
     total = int(str(kernel.facts["TOTAL"]))
     why = f"{modes[0].size * width} bytes of a row are no whole {STORE_UNIT}"
-    return CopyPlan(
+    return LaunchPlan(
         "edges", kernel, None, ceil_div(total, EDGE_THREADS), total, why, (source, destination, modes[0].size * width)
     )
 
 
 def plan_transposed(
-    source: int, destination: int, modes: tuple[Mode, ...], inner: int, width: int, tuning: Tuning
-) -> CopyPlan:
+    source: int, destination: int, modes: tuple[CopyMode, ...], inner: int, width: int, tuning: Tuning
+) -> LaunchPlan:
     """The plan for `modes`, of which mode 0 is contiguous in the destination and mode `inner` in the source.
 
     Rows of the destination are whole 16 bytes.
@@ -202,7 +209,7 @@ def plan_transposed(
         rows.size, columns.size, width, batches=batches, paired=paired, **hint_arguments(tuning.hints)
     )
 
-    def side(role: str, address: int, inner: Mode, outer: Mode, box: tuple[int, int]) -> TensorMapTiled:
+    def side(role: str, address: int, inner: CopyMode, outer: CopyMode, box: tuple[int, int]) -> TensorMapTiled:
         sizes = (inner.size, outer.size, *(mode.size for mode in others))
         strides = tuple(getattr(mode, role) for mode in (outer, *others))
         boxes = (line, box[1], *(1 for _ in others))
@@ -218,7 +225,9 @@ def plan_transposed(
     )
     blocks = ceil_div(rows.size, height) * ceil_div(columns.size, across) * batches
     total = rows.size * columns.size * batches * width
-    return CopyPlan("transposed", kernel, maps, blocks, total, "source and destination have different innermost modes")
+    return LaunchPlan(
+        "transposed", kernel, maps, blocks, total, "source and destination have different innermost modes"
+    )
 
 
 CROSSOVER: Final = 128 * 2**20
@@ -239,11 +248,11 @@ are 4 % faster within L2 (8 MiB). Measured on NVIDIA H200."""
 
 def plan_copy(
     source: ArrayView, destination: ArrayView, *, multiprocessors: int, tuning: Tuning | None = None
-) -> tuple[CopyPlan, ...]:
+) -> tuple[LaunchPlan, ...]:
     """The launches that copy `source` into `destination`, mostly one; more where a tensor has too many modes.
 
     Raises:
-        TmaLimitError: no TMA box moves these arrays; the text says which mode stands against it.
+        TmaLimitError: no TMA box moves these arrays; the text names the mode that rules it out.
     """
     tuning = tuning or Tuning()
     width = source.element_bytes
@@ -254,10 +263,10 @@ def plan_copy(
 
 
 def _plans(
-    source: int, destination: int, modes: tuple[Mode, ...], width: int, sms: int, tuning: Tuning
-) -> list[CopyPlan]:
+    source: int, destination: int, modes: tuple[CopyMode, ...], width: int, sms: int, tuning: Tuning
+) -> list[LaunchPlan]:
     if not modes:
-        modes = (Mode(1, width, width),)
+        modes = (CopyMode(1, width, width),)
     inner = [index for index, mode in enumerate(modes) if mode.source == width]
     turned = bool(inner) and inner[0] != 0
     if modes[0].destination != width:
@@ -289,7 +298,7 @@ def _plans(
     strides = [mode.source for index, mode in enumerate(modes) if index != inner[0]]
     _require_aligned("source", source if turned else source - source % 16, modes, strides)
     run = whole[0].size * width
-    words = (Mode(run // WORD, WORD, WORD), *whole[1:])
+    words = (CopyMode(run // WORD, WORD, WORD), *whole[1:])
     if turned:
         plans = [plan_transposed(source, destination, whole, inner[0], width, tuning)]
     elif source % 16:
@@ -304,7 +313,7 @@ def _plans(
     return plans
 
 
-def _refuse(role: str, modes: tuple[Mode, ...], width: int) -> None:
+def _refuse(role: str, modes: tuple[CopyMode, ...], width: int) -> None:
     strides = [mode.source if role == "source" else mode.destination for mode in modes]
     raise TmaLimitError(
         f"no mode of the {role} is contiguous; the innermost mode of a tensor map has a stride of one element",
@@ -312,7 +321,7 @@ def _refuse(role: str, modes: tuple[Mode, ...], width: int) -> None:
     )
 
 
-def _require_aligned(role: str, address: int, modes: tuple[Mode, ...], strides: list[int]) -> None:
+def _require_aligned(role: str, address: int, modes: tuple[CopyMode, ...], strides: list[int]) -> None:
     problems = []
     if address % 16:
         problems.append(f"{role} address {address:#x} is {address % 16} bytes past a multiple of 16")
@@ -339,21 +348,21 @@ def _rows(size: int, row: int) -> tuple[int, int, int]:
     return row, size // row, size % row
 
 
-def _flat(source: int, destination: int, size: int, sms: int, tuning: Tuning) -> list[CopyPlan]:
+def _flat(source: int, destination: int, size: int, sms: int, tuning: Tuning) -> list[LaunchPlan]:
     """One contiguous run of `size` bytes as rows of `row_bytes`, and what is left."""
     if size < 16:
-        return [plan_edges(source, destination, (Mode(size, 1, 1),), 1)]
+        return [plan_edges(source, destination, (CopyMode(size, 1, 1),), 1)]
     row, rows, tail = _rows(size, REALIGNED_ROW if source % 16 else tuning.row_bytes)
-    modes = (Mode(row // WORD, WORD, WORD), Mode(rows, row, row))
+    modes = (CopyMode(row // WORD, WORD, WORD), CopyMode(rows, row, row))
     done = size - tail
     if source % 16:
-        rest = [plan_edges(source + done, destination + done, (Mode(tail, 1, 1),), 1)] if tail else []
+        rest = [plan_edges(source + done, destination + done, (CopyMode(tail, 1, 1),), 1)] if tail else []
         return [_realigned(source, destination, modes, tuning), *rest]
     if (tuning.form or _form(size)) == "ring":
         # Tiles of rows that lie apart, walked along the rows, are 0.5 % faster than tiles that are contiguous.
         apart = math.gcd(rows, max(tuning.pitch // row, 1))
         row, rows = row * apart, rows // apart
-        modes = (Mode(row // WORD, WORD, WORD), Mode(rows, row, row))
+        modes = (CopyMode(row // WORD, WORD, WORD), CopyMode(rows, row, row))
     plan = _tiled(source, destination, modes, sms, tuning, tail)
     return [replace(plan, tail=(source + done, destination + done, tail), bytes=size)]
 
@@ -362,7 +371,7 @@ def _form(size: int) -> str:
     return "ring" if size >= CROSSOVER else "once"
 
 
-def _box(modes: tuple[Mode, ...], row_bytes: int, tile_bytes: int) -> tuple[int, ...]:
+def _box(modes: tuple[CopyMode, ...], row_bytes: int, tile_bytes: int) -> tuple[int, ...]:
     """The box, in words innermost: rows of at most `row_bytes`, and as many as fill the tile."""
     run = WORD * modes[0].size
     inner = 16 * ceil_div(ceil_div(run, ceil_div(run, row_bytes)), 16)
@@ -374,7 +383,9 @@ def _box(modes: tuple[Mode, ...], row_bytes: int, tile_bytes: int) -> tuple[int,
     return tuple(box)
 
 
-def _tiled(source: int, destination: int, modes: tuple[Mode, ...], sms: int, tuning: Tuning, tail: int = 0) -> CopyPlan:
+def _tiled(
+    source: int, destination: int, modes: tuple[CopyMode, ...], sms: int, tuning: Tuning, tail: int = 0
+) -> LaunchPlan:
     """The plan for `modes` in words."""
     sizes = tuple(mode.size for mode in modes)
     total = WORD * math.prod(sizes)
@@ -408,10 +419,10 @@ def _tiled(source: int, destination: int, modes: tuple[Mode, ...], sms: int, tun
         )
     side = "at least" if total >= CROSSOVER else "below"
     why = f"{total} bytes, {side} {CROSSOVER}" if tuning.form is None else "asked for"
-    return CopyPlan(form, kernel, _maps(source, destination, modes, box), blocks, total, why)
+    return LaunchPlan(form, kernel, _maps(source, destination, modes, box), blocks, total, why)
 
 
-def _realigned(source: int, destination: int, modes: tuple[Mode, ...], tuning: Tuning) -> CopyPlan:
+def _realigned(source: int, destination: int, modes: tuple[CopyMode, ...], tuning: Tuning) -> LaunchPlan:
     """The plan for `modes` in words, whose source starts between two 16-byte boundaries."""
     shift, run = source % 16, WORD * modes[0].size
     row = min(run, REALIGNED_ROW)
@@ -423,4 +434,4 @@ def _realigned(source: int, destination: int, modes: tuple[Mode, ...], tuning: T
     kernel = copy_realigned(walk, row, rows, shift, element_bytes=WORD, **hint_arguments(tuning.hints))
     maps, total = _maps(source, destination, modes, box, shift), WORD * math.prod(mode.size for mode in modes)
     why = f"the source starts {shift} bytes past a multiple of 16"
-    return CopyPlan("realigned", kernel, maps, walk.tiles, total, why)
+    return LaunchPlan("realigned", kernel, maps, walk.tiles, total, why)

@@ -14,20 +14,26 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final, TypeAlias
+
+import numpy as np
 
 from cute_py.argument_checks import expect, expect_integer
-from cute_py.copies.plan import CROSSOVER, CopyPlan, Tuning, hint_arguments, plan_copy
-from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, given
-from cute_py.gpu.arrays import array_view, require_pair, stream_handle
+from cute_py.copies.plan import CROSSOVER, LaunchPlan, Tuning, hint_arguments, plan_copy
+from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, counted, given
+from cute_py.gpu.arrays import ArrayLike, ArrayView, StreamLike, array_view, require_pair, stream_handle
 from cute_py.gpu.device import Device, DeviceBuffer, as_device, common_device
 from cute_py.gpu.kernels.copy import BARRIER_BYTES, copy_once, stage_bytes
 from cute_py.gpu.kernels.listed import copy_listed
 from cute_py.gpu.kernels.ring import COUNTER_BYTES, copy_ring
 from cute_py.gpu.kernels.source import KernelSource
 from cute_py.gpu.kernels.walk import TileWalk
-from cute_py.gpu.launch import LoadedKernel, Parameters, PreparedLaunch, WaitRecord, load_kernel
+from cute_py.gpu.launch import LoadedKernel, Parameters, ParameterValue, PreparedLaunch, WaitRecord, load_kernel
 from cute_py.tma.descriptor.encode import encode
+from cute_py.tma.emulator.memory import IntegersLike
+
+Kept: TypeAlias = tuple[ArrayView | DeviceBuffer | None, ...]
+"""What must outlive the launches of a copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +46,7 @@ class Work:
     maps: tuple[bytes, ...]
     blocks: int
     tail: tuple[int, int, int] = (0, 0, 0)
-    others: Mapping[str, Any] = field(default_factory=dict)
+    others: Mapping[str, ParameterValue] = field(default_factory=dict)
 
 
 SPARE_STREAMS: Final = 16
@@ -56,11 +62,11 @@ class PreparedCopy:
     """
 
     def __init__(
-        self, device: Device, work: Sequence[Work], size: int, plans: tuple[CopyPlan, ...] = (), keep: object = None
+        self, device: Device, work: Sequence[Work], size: int, plans: tuple[LaunchPlan, ...] = (), keep: Kept = ()
     ) -> None:
         self.device = expect(device, Device, "device")
         self.bytes = expect_integer(size, "size, of what is copied,", 0, unit="bytes")
-        self.plans = tuple(expect(plan, CopyPlan, "a plan") for plan in expect(plans, tuple, "plans"))
+        self.plans = tuple(expect(plan, LaunchPlan, "a plan") for plan in expect(plans, tuple, "plans"))
         self._keep = keep
         if not isinstance(work, (list, tuple)):
             raise InvalidTypeError(f"work must be a list of Work, got {type(work).__name__} {given(work)}")
@@ -73,6 +79,10 @@ class PreparedCopy:
         self._launches: dict[int, tuple[PreparedLaunch, ...]] = {}
         self._default = self._prepare(0)
         self._single = self._default[0].launch if len(self._default) == 1 else None
+
+    def __repr__(self) -> str:
+        names = ", ".join(kernel.source.name for kernel in self.kernels)
+        return f"<prepared copy of {self.bytes} bytes on {self.device.name}: {names}>"
 
     @property
     def kernels(self) -> tuple[LoadedKernel, ...]:
@@ -92,7 +102,7 @@ class PreparedCopy:
         self._memory.append(block)
         return [block.address + at for at in range(0, size, COUNTER_BYTES)]
 
-    def prepare(self, stream: Any) -> None:
+    def prepare(self, stream: StreamLike) -> None:
         """Make parameters and counters for a stream before its first launch."""
         handle = stream_handle(stream)
         if handle not in self._launches:
@@ -101,7 +111,7 @@ class PreparedCopy:
     def _prepare(self, handle: int) -> tuple[PreparedLaunch, ...]:
         made = []
         for work, record, counters in zip(self._work, self._records, self._counters, strict=True):
-            values: dict[str, Any] = {
+            values: dict[str, ParameterValue] = {
                 **work.others,
                 **dict(zip(("source", "destination"), work.maps, strict=False)),
                 "tail_source": work.tail[0],
@@ -117,7 +127,7 @@ class PreparedCopy:
         self._launches[handle] = tuple(made)
         return self._launches[handle]
 
-    def launch(self, stream: Any = None) -> None:
+    def launch(self, stream: StreamLike = None) -> None:
         """Enqueue the copy. Raises DeviceError if the driver refuses the launch."""
         if stream is None:
             if self._single is not None:
@@ -130,7 +140,7 @@ class PreparedCopy:
         for one in launches:
             one.launch()
 
-    def check(self, stream: Any = None) -> None:
+    def check(self, stream: StreamLike = None) -> None:
         """Wait for the stream, and raise DeviceError if a barrier of this copy did not complete or a kernel trapped."""
         handle = stream_handle(stream)
         for work, record in zip(self._work, self._records, strict=True):
@@ -139,7 +149,12 @@ class PreparedCopy:
 
 
 def prepare_copy(
-    source: Any, destination: Any, *, hints: bool = False, tuning: Tuning | None = None, device: Device | None = None
+    source: ArrayLike,
+    destination: ArrayLike,
+    *,
+    hints: bool = False,
+    tuning: Tuning | None = None,
+    device: Device | None = None,
 ) -> PreparedCopy:
     """Prepare the copy of a device array into another of the same shape and dtype, of any order and strides.
 
@@ -168,7 +183,7 @@ def prepare_copy(
         )
         for plan in plans
     ]
-    return PreparedCopy(device, work, sum(plan.bytes for plan in plans), plans, (a.owner, b.owner))
+    return PreparedCopy(device, work, sum(plan.bytes for plan in plans), plans, (a, b))
 
 
 def prepare_tiles(
@@ -182,7 +197,7 @@ def prepare_tiles(
     hints: bool = False,
     reduction: str | None = None,
     device: Device | None = None,
-    keep: object = None,
+    keep: Kept = (),
 ) -> PreparedCopy:
     """Prepare the copy of a whole tensor through the tiles of two given maps with the same box and swizzle.
 
@@ -192,7 +207,7 @@ def prepare_tiles(
         tile_bytes: bytes that the barrier counts for a tile. window_bytes: shared memory that a tile covers.
         form: "once" or "ring"; by default by size. reduction: combine instead of storing (one-shot form only).
     Raises:
-        InvalidValueError: a map is not 128 bytes, or a reduction is asked of the ring.
+        InvalidValueError: a map is not 128 bytes, or a reduction in the ring form.
         DeviceError: no device, or the tile does not fit into shared memory.
     """
     device = as_device(device)
@@ -216,14 +231,12 @@ def prepare_tiles(
     return PreparedCopy(device, [work], size, keep=keep)
 
 
-def packed(coords: Any, rank: int) -> bytes:
+def packed(coords: IntegersLike, rank: int) -> bytes:
     """Coordinates, (n, rank), as 32-bit words.
 
     Raises:
         InvalidValueError: a coordinate does not fit in 32 bits, or the rows are not of this rank.
     """
-    import numpy as np
-
     table = np.asarray(coords)
     if table.ndim != 2 or table.shape[1] != rank:
         raise InvalidValueError(f"coordinates of shape {table.shape}; must be (n, {rank})")
@@ -232,14 +245,12 @@ def packed(coords: Any, rank: int) -> bytes:
     return table.astype("<i4").tobytes()
 
 
-def regular_walk(coords: Any, rank: int) -> TileWalk | None:
+def regular_walk(coords: IntegersLike, rank: int) -> TileWalk | None:
     """The walk whose tiles these coordinates are, in this order and starting at the origin, or None.
 
     >>> regular_walk([(0, 0), (8, 0), (0, 4), (8, 4), (0, 8), (8, 8)], 2)
     TileWalk(counts=(2, 3), steps=(8, 4), order=(0, 1))
     """
-    import numpy as np
-
     table = np.asarray(coords, np.int64)
     counts, steps, before = [1] * rank, [1] * rank, 1
     order: list[int] = []
@@ -269,19 +280,21 @@ def regular_walk(coords: Any, rank: int) -> TileWalk | None:
     return walk
 
 
-def _listed(coords: Any, rank: int, per_tile: int) -> tuple[bytes, int]:
+def _listed(coords: IntegersLike, rank: int, per_tile: int) -> tuple[bytes, int]:
     """Coordinates as bytes, and of how many tiles they are."""
     content = packed(coords, rank)
     tiles, rest = divmod(len(content) // (4 * rank), per_tile)
     if rest or not tiles:
-        raise InvalidValueError(f"{len(content) // (4 * rank)} coordinates; must be a multiple of {per_tile} a tile")
+        raise InvalidValueError(
+            f"{counted(len(content) // (4 * rank), 'coordinate')}; must be a multiple of {per_tile} a tile"
+        )
     return content, tiles
 
 
 def prepare_listed(
     load_map: bytes,
     store_map: bytes,
-    coords: Any,
+    coords: IntegersLike,
     rank: int,
     places: Sequence[int],
     box_bytes: int,
@@ -290,7 +303,7 @@ def prepare_listed(
     hints: bool = False,
     reduction: str | None = None,
     device: Device | None = None,
-    keep: object = None,
+    keep: Kept = (),
 ) -> PreparedCopy:
     """Prepare the copy of tiles: instruction i of a tile loads to `places[i]`, and is stored from there.
 
@@ -322,14 +335,14 @@ def prepare_listed(
     source = copy_listed(rank, tuple(places), box_bytes, window_bytes, reduction=reduction, **hint_arguments(hints))
     listed = DeviceBuffer(device, len(content))
     listed.write(content)
-    others = {"coordinates": listed.address, "windows": 0, "poison": ctypes.c_uint32(0)}
+    others: dict[str, ParameterValue] = {"coordinates": listed.address, "windows": 0, "poison": ctypes.c_uint32(0)}
     work = Work(load_kernel(source, device), (load_map, store_map), tiles, others=others)
-    return PreparedCopy(device, [work], tiles * len(places) * box_bytes, keep=(keep, listed))
+    return PreparedCopy(device, [work], tiles * len(places) * box_bytes, keep=(*keep, listed))
 
 
 def load_windows(
     load_map: bytes,
-    coords: Any,
+    coords: IntegersLike,
     rank: int,
     places: Sequence[int],
     box_bytes: int,
@@ -337,7 +350,7 @@ def load_windows(
     *,
     poison: int = 0,
     device: Device | None = None,
-    stream: Any = None,
+    stream: StreamLike = None,
 ) -> list[bytes]:
     """The shared-memory windows of tiles after their loads, filled with the byte `poison` before. Waits for them.
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 import contextlib
 import statistics
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from cute_py.argument_checks import expect, expect_integer, record
 from cute_py.copies.prepared import PreparedCopy
 from cute_py.errors import DeviceError
-from cute_py.gpu.arrays import stream_handle
+from cute_py.gpu.arrays import StreamLike, stream_handle
 from cute_py.gpu.bindings import call, driver
 from cute_py.gpu.device import Device, DeviceBuffer
 from cute_py.gpu.launch import LoadedKernel
@@ -76,7 +75,7 @@ def _work(kernel: KernelReport) -> str:
 
 
 def kernel_report(kernel: LoadedKernel, form: str, blocks: int) -> KernelReport:
-    """What the driver and the compiler say of a kernel."""
+    """The figures of a kernel from the driver and the compiler."""
     facts = kernel.source.facts
 
     def number(*names: str) -> int:
@@ -121,7 +120,9 @@ def median_times(
     return [statistics.median(times) for times in samples]
 
 
-def measure_copy(prepared: PreparedCopy, *, rounds: int = 11, launches: int = 4, stream: Any = None) -> CopyReport:
+def measure_copy(
+    prepared: PreparedCopy, *, rounds: int = 11, launches: int = 4, stream: StreamLike = None
+) -> CopyReport:
     """Launch the copy `rounds` x `launches` times, in turn with a memcpy of the same bytes.
 
     Raises:

@@ -10,13 +10,12 @@ import contextlib
 import hashlib
 import json
 from dataclasses import asdict
-from typing import Any
 
 from cute_py.copies.plan import Tuning, merged_modes, plan_copy
 from cute_py.copies.prepared import PreparedCopy, prepare_copy
 from cute_py.copies.report import median_times
 from cute_py.errors import CuteError
-from cute_py.gpu.arrays import ArrayView, array_view
+from cute_py.gpu.arrays import ArrayLike, ArrayView, array_view
 from cute_py.gpu.device import Device, as_device, common_device
 from cute_py.gpu.nvrtc import cache_directory, kernel_compiler
 
@@ -45,7 +44,7 @@ def geometry_key(source: ArrayView, destination: ArrayView, device: Device, hint
 
 
 def tuned_copy(
-    source: Any, destination: Any, *, hints: bool = False, rounds: int = 7, device: Device | None = None
+    source: ArrayLike, destination: ArrayLike, *, hints: bool = False, rounds: int = 7, device: Device | None = None
 ) -> PreparedCopy:
     """Prepare a copy with the fastest of a few tilings; measured once for a geometry, then taken from the store.
 

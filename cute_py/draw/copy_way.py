@@ -17,7 +17,7 @@ from cute_py.layout.leaf import value_of
 from cute_py.layout.trees import check_depth, leaves
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.tiles import Instructions, first_tile, last_coordinates, tile_steps
-from cute_py.tma.simulate.trace import Step, Trace
+from cute_py.tma.simulate.trace import Trace, TraceStep
 
 NAMED_ROWS = 4
 """Rows that one gather4 or scatter4 names, one by one."""
@@ -122,7 +122,7 @@ def tuple_text(numbers: Sequence[int]) -> str:
     return "(" + ",".join(map(str, numbers)) + ")"
 
 
-def way_of(step: Step, direction: str = "load") -> str:
+def way_of(step: TraceStep, direction: str = "load") -> str:
     """The whole way of an element, in the order in which it is gone: a store begins at the bank."""
     source = f"global byte {step.global_name}" if step.inside else OUTSIDE[direction]
     way = [

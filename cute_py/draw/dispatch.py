@@ -25,7 +25,7 @@ from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.im2col import Im2colAtom
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 from cute_py.tma.simulate.pipeline import Timeline
-from cute_py.tmem.copy_async import CopyAsync
+from cute_py.tmem.copy_request import CopyAsync
 from cute_py.tmem.demonstration import Demonstration
 
 

@@ -206,7 +206,7 @@ def answer(query: Mapping[str, str]) -> dict[str, Any]:
         found.update(_examined(arguments, fields["at"], problems))
     refused = any(p["rule"] != "work" for p in problems)
     if arguments and refused and all(map(_known, (form["gmem"], domain_of(form["smem"])))):
-        found["fixes"] = [fix.words for fix in find_fixes(make_tma_atom, arguments, LIMITS["most_fixes"])]
+        found["fixes"] = [fix.words for fix in find_fixes(make_tma_atom, arguments, LIMITS["most_fixes"], pairs=False)]
     return found
 
 
@@ -319,7 +319,7 @@ def _samples(atom: TmaAtom, work: Instructions, which: int) -> list[Any] | None:
 
     if len(work.coords) > LIMITS["most_traced"] or atom.op.row.mode != "tile" or atom.internal_dtype.bits < 8:
         return None
-    coords = work.coords + tile_start(work, which, atom.plan.rank)
+    coords = np.asarray(work.coords + tile_start(work, which, atom.plan.rank), np.int64)
     if (coords != coords.astype(np.int32)).any():  # no instruction takes such a coordinate
         return None
     trace = Trace(atom.descriptor, coords, work.smem_offsets)

@@ -14,7 +14,7 @@ from cute_py.tma.atom.im2col import Im2colAtom
 from cute_py.tma.descriptor.formats import Im2ColWideMode
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide
 from cute_py.tma.emulator.geometry import Geometry, geometry, image
-from cute_py.tma.simulate.trace import Step, Trace
+from cute_py.tma.simulate.trace import Trace, TraceStep
 
 VISITED = 5
 """Tone of a pixel that is loaded."""
@@ -103,7 +103,7 @@ def _first_pixel(shape: Geometry) -> tuple[int, ...]:
     return tuple(corner.get(mode, 0) for mode in range(shape.rank))
 
 
-def _visits(trace: Trace) -> list[Step]:
+def _visits(trace: Trace) -> list[TraceStep]:
     """The first element of every row, in order; a swizzle may have moved it within the row."""
     placed = image(trace.geometry, trace.rows, 0)
     units = trace.geometry.row_bytes // placed.unit
@@ -111,18 +111,18 @@ def _visits(trace: Trace) -> list[Step]:
     return [step for start in starts if (step := trace.backward(start)) is not None]
 
 
-def _pixel(step: Step, shape: Geometry) -> tuple[int, int]:
+def _pixel(step: TraceStep, shape: Geometry) -> tuple[int, int]:
     where = [step.tma_coord[mode] for mode in shape.spatial]
     return where[0], where[1] if len(where) > 1 else 0
 
 
-def _plane(step: Step, shape: Geometry) -> tuple[int, ...]:
+def _plane(step: TraceStep, shape: Geometry) -> tuple[int, ...]:
     """What tells the plane: depth, if there is one, and the image."""
     return (*(step.tma_coord[mode] for mode in shape.spatial[2:]), step.tma_coord[-1])
 
 
 def _plane_table(
-    here: dict[tuple[int, int], tuple[int, Step]], across: range, down: range, image: tuple[int, int]
+    here: dict[tuple[int, int], tuple[int, TraceStep]], across: range, down: range, image: tuple[int, int]
 ) -> Table:
     ordered = sorted(here, key=lambda pixel: here[pixel][0])
     ordered = [*ordered[:ENDS], *ordered[-ENDS:], *ordered]
@@ -156,7 +156,7 @@ def _plane_table(
 
 
 def _notes(
-    shape: Geometry, visits: list[Step], here: dict[tuple[int, int], Any], plane: tuple[int, ...]
+    shape: Geometry, visits: list[TraceStep], here: dict[tuple[int, int], Any], plane: tuple[int, ...]
 ) -> tuple[str, ...]:
     bounded = list(zip(shape.spatial, shape.lower, shape.upper, strict=False))
     first = tuple(low for _, low, _ in bounded)

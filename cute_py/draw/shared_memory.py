@@ -42,7 +42,7 @@ from cute_py.layout.trees import leaves, modes
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.im2col import Im2colAtom
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide
-from cute_py.tma.simulate.trace import Step, Trace
+from cute_py.tma.simulate.trace import Trace, TraceStep
 
 LINE = 128
 """Bytes of one line: 32 banks of 4 bytes."""
@@ -233,7 +233,7 @@ def _by_instruction(trace: Trace, lines: Sequence[int | None]) -> tuple[BracketR
     return (BracketRow("instr", runs([None if line is None else issuer(line) for line in lines])),)
 
 
-def _unit(step: Step, tone: int, trace: Trace, direction: str) -> Cell:
+def _unit(step: TraceStep, tone: int, trace: Trace, direction: str) -> Cell:
     """The unit that begins with this element."""
     shape, text = trace.geometry, tuple_text(step.tma_coord)
     per_unit = UNIT * 8 // shape.bits

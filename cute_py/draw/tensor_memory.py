@@ -11,11 +11,11 @@ from cute_py.draw.picture import Picture
 from cute_py.draw.table import TONES, BracketRow, Cell, grid, runs, shown, tone_legend
 from cute_py.draw.text_twin import WIDTH
 from cute_py.errors import InvalidTypeError
-from cute_py.tmem.carry_out import run
-from cute_py.tmem.copy_async import CopyAsync
 from cute_py.tmem.copy_plan import alloc_columns
+from cute_py.tmem.copy_request import CopyAsync
 from cute_py.tmem.demonstration import SMEM_ADDRESS, Demonstration
-from cute_py.tmem.picture import cell_text, picture
+from cute_py.tmem.execute import run
+from cute_py.tmem.memory_picture import cell_text, picture
 from cute_py.tmem.tensor_memory import NOT_A_SOURCE, TensorMemory
 
 SLAB = 32

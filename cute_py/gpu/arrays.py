@@ -18,9 +18,12 @@ import contextlib
 import ctypes
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect_integer, is_integer
 from cute_py.dtypes import DType, as_dtype
@@ -29,6 +32,49 @@ from cute_py.gpu.bindings import call, driver, first_line
 from cute_py.gpu.device import current_context, open_device
 from cute_py.tensor.arrays import row_major as compact_strides
 from cute_py.tma.descriptor.formats import TensorMapDataType
+
+
+@runtime_checkable
+class SupportsDlpack(Protocol):
+    """An array of a library that exports its memory by DLPack."""
+
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+    def __dlpack__(self, *, stream: int | None = None) -> object: ...
+
+
+class SupportsCudaInterface(Protocol):
+    """An array that describes its device memory by a dictionary. Source: CUDA Array Interface, version 3."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, object]: ...
+
+
+class SupportsStream(Protocol):
+    """A stream of cuda-core, or of another library that follows its protocol: (version 0, CUstream)."""
+
+    def __cuda_stream__(self) -> tuple[int, int]: ...
+
+
+class TorchStream(Protocol):
+    """A stream of PyTorch."""
+
+    @property
+    def cuda_stream(self) -> int: ...
+
+
+class CupyStream(Protocol):
+    """A stream of CuPy."""
+
+    @property
+    def ptr(self) -> int: ...
+
+
+ArrayLike: TypeAlias = "ArrayView | NDArray[np.generic] | SupportsDlpack | SupportsCudaInterface"
+"""An array of any library, on the host or on a device."""
+
+StreamLike: TypeAlias = int | SupportsStream | TorchStream | CupyStream | None
+"""A CUstream as a number, or the stream of a library; None: the legacy default stream."""
 
 _DLPACK_KINDS: Final = dict(
     enumerate(
@@ -116,7 +162,7 @@ def _dlpack_dtype(code: int, bits: int, lanes: int) -> DType:
 
 
 @contextlib.contextmanager
-def device_of_array(array: Any, ordinal: int | None) -> Iterator[None]:
+def device_of_array(array: ArrayLike, ordinal: int | None) -> Iterator[None]:
     """The device of an array is current in the block, for the driver and for the array's own library.
 
     PyTorch keeps a current device of its own beside the driver's (it need not have a context yet), and refuses to
@@ -129,13 +175,13 @@ def device_of_array(array: Any, ordinal: int | None) -> Iterator[None]:
         if ordinal is not None and torch is not None:
             stack.enter_context(torch.cuda.device(ordinal))
         if ordinal is not None:
-            # no cuda-python, no driver, or a device without TMA: a copy will say so
+            # no cuda-python, no driver, or a device without TMA: a copy will raise
             with contextlib.suppress(CuteError):
                 stack.enter_context(open_device(ordinal).current())
         yield
 
 
-def _from_dlpack(array: Any) -> ArrayView:
+def _from_dlpack(array: SupportsDlpack) -> ArrayView:
     try:
         kind, ordinal = array.__dlpack_device__()
         if int(kind) in (CUDA, CUDA_MANAGED):
@@ -146,9 +192,9 @@ def _from_dlpack(array: Any) -> ArrayView:
         get = ctypes.pythonapi.PyCapsule_GetPointer
         get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
         tensor = _DlTensor.from_address(get(capsule, b"dltensor"))
-    except Exception as problem:  # a library refuses with whatever it likes
+    except Exception as problem:  # a library may raise anything
         raise InvalidValueError(
-            f"{type(array).__name__} does not give its memory by DLPack", {"cause": first_line(problem)}
+            f"{type(array).__name__} does not export its memory by DLPack", {"cause": first_line(problem)}
         ) from None
     shape = tuple(tensor.shape[: tensor.ndim])
     strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else compact_strides(shape)
@@ -170,10 +216,10 @@ def _typestr_dtype(text: str) -> DType:
 
 
 def _device_at(address: int) -> int:
-    """The device whose memory is at an address, as the driver knows; 0 where it knows none, or there is no driver.
+    """The device whose memory is at an address, by the driver; 0 where it reports none, or there is no driver.
 
-    `__cuda_array_interface__` has no word for the device. The pointer's context is asked: its device ordinal comes back
-    from cuda-bindings 13 as 0 always (measured on two H200, driver 580.159.04).
+    `__cuda_array_interface__` has no field for the device, so the pointer's context gives it: cuda-bindings 13 returns
+    0 for the device ordinal of every pointer (measured on two H200, driver 580.159.04).
     Source: CUDA driver API, cuPointerGetAttribute.
     """
     try:
@@ -188,12 +234,13 @@ def _device_at(address: int) -> int:
         return 0
 
 
-def _from_interface(array: Any, table: dict[str, Any], on_device: bool) -> ArrayView:
+def _from_interface(array: ArrayLike, table: Mapping[str, Any], host_dtype: DType | None) -> ArrayView:
+    """The view of an array interface; `host_dtype` is the element type of an array on the host."""
     shape = tuple(int(size) for size in table["shape"])
-    dtype = _typestr_dtype(table["typestr"]) if on_device else as_dtype(array.dtype)
+    dtype = host_dtype or _typestr_dtype(table["typestr"])
     address, readonly = table["data"]
     place = int(address or 0)
-    device = _device_at(place) if on_device else None
+    device = None if host_dtype else _device_at(place)
     view = ArrayView(place, shape, compact_strides(shape), dtype, device, bool(readonly), array)
     if table.get("strides") is None:
         return view
@@ -205,12 +252,12 @@ def _from_interface(array: Any, table: dict[str, Any], on_device: bool) -> Array
     return replace(view, strides=tuple(int(stride) // view.element_bytes for stride in table["strides"]))
 
 
-def array_view(array: Any) -> ArrayView:
+def array_view(array: ArrayLike) -> ArrayView:
     """Where `array` lies: anything with `__dlpack__` or `__cuda_array_interface__`, a numpy array, or an `ArrayView`.
 
     Raises:
         InvalidTypeError: none of these, or an element type without a row in `cute_py.dtypes`.
-        InvalidValueError: the array does not give its memory (it needs a gradient, is not dense), is big-endian, or
+        InvalidValueError: the array does not export its memory (it needs a gradient, is not dense), is big-endian, or
             has strides that are no multiple of an element.
 
     >>> import numpy
@@ -219,14 +266,14 @@ def array_view(array: Any) -> ArrayView:
     """
     if isinstance(array, ArrayView):
         return array
-    if type(array).__module__ == "numpy" and hasattr(array, "__array_interface__"):
-        return _from_interface(array, array.__array_interface__, False)
-    if hasattr(array, "__dlpack__") and hasattr(array, "__dlpack_device__"):
+    if isinstance(array, (np.ndarray, np.generic)):
+        return _from_interface(array, array.__array_interface__, as_dtype(array.dtype))
+    if isinstance(array, SupportsDlpack):
         return _from_dlpack(array)
     table = getattr(array, "__cuda_array_interface__", None)
     if table is not None:
         try:
-            return _from_interface(array, table, True)
+            return _from_interface(array, table, None)
         except CuteError:
             raise
         except Exception as problem:  # a table without a key, or with another kind of value
@@ -239,18 +286,18 @@ def array_view(array: Any) -> ArrayView:
     )
 
 
-def _handle(value: Any) -> int:
+def _handle(value: object) -> int:
     return expect_integer(value, "a CUstream", 0, (1 << 64) - 1)
 
 
-def stream_handle(stream: Any) -> int:
+def stream_handle(stream: StreamLike) -> int:
     """The CUstream of `stream`: None is the legacy default stream; an int; or an object with `__cuda_stream__`, as
     cuda-core's Stream.
 
     PyTorch's `.cuda_stream` and CuPy's `.ptr` are understood as well.
 
     Raises:
-        InvalidTypeError: nothing of these.
+        InvalidTypeError: none of these.
     """
     if stream is None:
         return 0
@@ -272,13 +319,13 @@ def stream_handle(stream: Any) -> int:
 
 
 def overlap(a: ArrayView, b: ArrayView) -> bool:
-    """Whether the ranges of addresses that two arrays touch meet."""
+    """Whether the address ranges of two arrays overlap."""
     (first, end), (other, other_end) = a.extent(), b.extent()
     return first < other_end and other < end
 
 
 def require_pair(source: ArrayView, destination: ArrayView, device: int) -> None:
-    """Refuse a pair of arrays that no copy can join.
+    """Refuse a pair of arrays between which nothing can be copied.
 
     Raises:
         DeviceError: an array is on the host, or on another device.

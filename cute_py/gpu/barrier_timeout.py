@@ -1,7 +1,7 @@
-"""What should have come: the emulator's word on a wait of the GPU that ran out.
+"""The bytes that a barrier of the GPU should have received, where a wait for it timed out.
 
-The executor never reads a tensor map. Only after a failure, and only for the words of the error, the emulator is asked
-how many bytes one load of this map brings to its barrier.
+The executor never reads a tensor map. Only after a failure, and only for the text of the error, the emulator counts the
+bytes that one load of this map brings to its barrier.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from cute_py.tma.emulator.geometry import geometry
 
 
 def emulated_arrival(load_map: bytes, loads: int = 1) -> str:
-    """The bytes that `loads` loads of a map, of 128 bytes, bring to the barrier; or why the emulator can't tell.
+    """The bytes that `loads` loads of a map, of 128 bytes, bring to the barrier; or why the emulator can't count them.
 
     >>> import cute_py as cute
     >>> request = cute.tma.TensorMapTiled(cute.tma.TensorMapDataType.FLOAT16, 4096, (128, 256), (256,), (64, 16))

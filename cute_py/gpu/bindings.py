@@ -11,7 +11,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from enum import IntEnum
+from types import ModuleType
 from typing import Any
 
 from cute_py.errors import CuteError, DeviceError, MissingPackageError
@@ -19,7 +21,7 @@ from cute_py.errors import CuteError, DeviceError, MissingPackageError
 _INSTALL = "pip install 'cute-py[gpu]'"
 
 
-def _load(module: str, feature: str, package: str = "cuda-python, version 13 or newer") -> Any:
+def _load(module: str, feature: str, package: str = "cuda-python, version 13 or newer") -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError as problem:
@@ -29,7 +31,7 @@ def _load(module: str, feature: str, package: str = "cuda-python, version 13 or 
 
 
 @functools.cache
-def driver() -> Any:
+def driver() -> ModuleType:
     """The module cuda.bindings.driver.
 
     Raises:
@@ -39,7 +41,7 @@ def driver() -> Any:
 
 
 @functools.cache
-def nvrtc() -> Any:
+def nvrtc() -> ModuleType:
     """The module cuda.bindings.nvrtc.
 
     Raises:
@@ -49,7 +51,7 @@ def nvrtc() -> Any:
 
 
 @functools.cache
-def core() -> Any:
+def core() -> ModuleType:
     """The module cuda.core; a device is opened through it, so that its import (0.1 s) is not part of a copy.
 
     Raises:
@@ -82,8 +84,8 @@ STICKY = frozenset(
 """Errors after which a context can't be used again."""
 
 
-def failure(code: Any, doing: str) -> DeviceError:
-    """The error that says that `doing` ended with `code`, a CUresult or an nvrtcResult."""
+def failure(code: IntEnum | str, doing: str) -> DeviceError:
+    """The error that `doing` ended with `code`, a CUresult, an nvrtcResult or its name."""
     name = getattr(code, "name", str(code))
     facts: dict[str, object] = {"code": name}
     if name in _ADVICE:
@@ -96,13 +98,13 @@ def failure(code: Any, doing: str) -> DeviceError:
 
 
 def first_line(problem: Exception) -> str:
-    """What an error of another library says, shortly."""
+    """The first line of another library's error."""
     text = str(problem).strip()
     return text.splitlines()[0] if text else type(problem).__name__
 
 
 def not_loaded(doing: str, function: str, problem: RuntimeError) -> DeviceError:
-    """The error that says that the shared library of `function` is not there."""
+    """The error for a shared library of `function` that is not there."""
     return DeviceError(
         f"{doing}: the library behind {function} can't be loaded",
         {"cause": first_line(problem)},
@@ -121,7 +123,7 @@ def reported(doing: str) -> Iterator[None]:
         raise failure(str(problem).partition(":")[0], doing) from None
 
 
-def call(doing: str, function: Any, *arguments: Any) -> Any:
+def call(doing: str, function: Callable[..., Any], *arguments: Any) -> Any:
     """What a cuda.bindings function returns after its code: nothing, one value or a tuple.
 
     Raises:

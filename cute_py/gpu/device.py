@@ -15,7 +15,7 @@ import contextlib
 import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import field
-from typing import Any, Final
+from typing import Any, Final, SupportsInt
 
 from cute_py.argument_checks import expect, expect_integer, record
 from cute_py.errors import CuteError, DeviceError
@@ -72,7 +72,7 @@ class Device:
 
 
 @contextlib.contextmanager
-def current_context(context: Any) -> Iterator[None]:
+def current_context(context: SupportsInt) -> Iterator[None]:
     """A context is current in the block, and the one before it, if there was one, after the block."""
     api = driver()
     before = call("asking for the context", api.cuCtxGetCurrent)
@@ -84,7 +84,7 @@ def current_context(context: Any) -> Iterator[None]:
         yield
     finally:
         if int(before):
-            api.cuCtxSetCurrent(before)  # That can fail after a kernel that failed; the kernel's error is the one told.
+            api.cuCtxSetCurrent(before)  # This can fail after a kernel failed, whose error is the one raised.
 
 
 def _current_ordinal() -> int | None:
@@ -101,7 +101,7 @@ def open_device(ordinal: int | None = None) -> Device:
     A context that is current stays so; where there is none, the device's is made current.
 
     Raises:
-        InvalidTypeError: a number that is none.
+        InvalidTypeError: no integer.
         MissingPackageError: cuda-python is not installed.
         DeviceError: no driver, a driver older than CUDA 12.0, no such device, or one without TMA.
     """
@@ -163,7 +163,7 @@ def require_stream(device: Device, stream: int) -> None:
     api = driver()
     code, context = api.cuStreamGetCtx(stream)
     if int(code) or int(context) == int(device.context):
-        return  # what the driver knows as no stream is refused by the launch
+        return  # the launch refuses what is no stream to the driver
     with current_context(context):
         ordinal = _current_ordinal()
     if ordinal != device.ordinal:

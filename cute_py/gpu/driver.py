@@ -1,20 +1,22 @@
-"""The driver's own encoder, through cuda-python: the oracle for `cute_py.tma.descriptor.encode`, and a way to ask it.
+"""The driver's own encoder, through cuda-python: the oracle for `cute_py.tma.descriptor.encode`.
 
     request -> driver_encode -> 128 bytes that the driver wrote
     sweep(20_000): both encoders on random requests; they must agree in every byte and in every refusal
 
-Maps travel both ways: `as_cuda_python` gives what cuda-python's calls take, `read_map` reads what they return. The
-TensorMapDescriptor of cuda.core 1.2 shows its bytes to nobody and can't be read.
+`as_cuda_python` converts a map for cuda-python's calls, `read_map` reads what they return. The TensorMapDescriptor of
+cuda.core 1.2 exposes no bytes and can't be read.
 """
 
 from __future__ import annotations
 
 import random
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from cute_py.argument_checks import expect_integer
+from cute_py.diagnostics import Diagnostic
 from cute_py.errors import InvalidTypeError, TmaError, TmaLimitError
 from cute_py.gpu.bindings import driver, failure
 from cute_py.gpu.device import open_device
@@ -26,7 +28,7 @@ from cute_py.tma.descriptor.violations import FUNCTIONS, violations
 
 _MAP: Final = struct.Struct("<16Q")
 _REFUSED: Final = 1
-"""CUDA_ERROR_INVALID_VALUE: all that the driver says of a request that it does not like."""
+"""CUDA_ERROR_INVALID_VALUE: all that the driver reports of a request that it refuses."""
 
 
 def _arguments(request: TensorMap) -> tuple[Any, list[Any]]:
@@ -84,9 +86,9 @@ def driver_encode(request: TensorMap) -> bytes:
         raise InvalidTypeError(f"not a tensor map request: {type(request).__name__}")
     device = open_device()
     found = violations(request, arch=device.arch)
-    # The driver reads as many entries as the rank says: a shorter array would be read beyond its end.
+    # The driver reads one entry for each mode of the rank: a shorter array would be read beyond its end.
     if any(violation.rule in ("length", "rank", "rank_im2col") for violation in found):
-        raise _refusal(request, "its lengths do not fit its rank, so the driver was not asked", found)
+        raise _refusal(request, "its lengths do not fit its rank, so the driver was not called", found)
     try:
         function, arguments = _arguments(request)
         with device.current():
@@ -100,7 +102,7 @@ def driver_encode(request: TensorMap) -> bytes:
     return _MAP.pack(*(int(word) for word in written.opaque))
 
 
-def _refusal(request: TensorMap, why: str, found: list[Any]) -> TmaLimitError:
+def _refusal(request: TensorMap, why: str, found: list[Diagnostic]) -> TmaLimitError:
     facts = {str(i + 1): violation.message for i, violation in enumerate(found)}
     return TmaLimitError(
         f"{FUNCTIONS[request.KIND]} refuses: {why}",
@@ -109,7 +111,7 @@ def _refusal(request: TensorMap, why: str, found: list[Any]) -> TmaLimitError:
     )
 
 
-def as_cuda_python(data: Any) -> Any:
+def as_cuda_python(data: bytes) -> Any:
     """A map as cuda-python's CUtensorMap, for calls such as cuTensorMapReplaceAddress.
 
     cuda-python places the object itself, and not at an address that is a multiple of 64: copy the bytes to aligned
@@ -188,7 +190,7 @@ def sweep(count: int = 2_000, seed: int = 0) -> Sweep:
     return Sweep(count, same, refused, tuple(found))
 
 
-def _outcome(encoder: Any, request: TensorMap) -> str:
+def _outcome(encoder: Callable[[TensorMap], bytes], request: TensorMap) -> str:
     try:
         return str(encoder(request).hex())
     except TmaLimitError:
@@ -209,7 +211,7 @@ def random_request(generator: random.Random) -> TensorMap:
     span = (256, 32, 64, 128)[swizzle] if not interleave else 64
     width = FORMATS[data_type].bytes
     inner = generator.randint(1, max(span // 16, 1)) * 16 // width or 1
-    values: dict[str, Any] = {
+    values: dict[str, int | tuple[int, ...]] = {
         "data_type": data_type,
         "global_address": generator.randrange(0, 1 << generator.randint(10, 57), grain),
         "global_dim": tuple(_size(generator) for _ in range(rank)),
@@ -226,16 +228,16 @@ def random_request(generator: random.Random) -> TensorMap:
         least = {3: -(1 << 15), 4: -128, 5: -16}[rank]
         values["channels_per_pixel"] = inner
         values["pixels_per_column"] = generator.randint(1, 1024)
-        near = [generator.randint(max(least, -4), 3) for _ in range(2 * (rank - 2))]
-        near = [generator.randint(least, -least - 1) if generator.random() < 0.2 else corner for corner in near]
+        close = [generator.randint(max(least, -4), 3) for _ in range(2 * (rank - 2))]
+        near = tuple([generator.randint(least, -least - 1) if generator.random() < 0.2 else edge for edge in close])
         if kind is TensorMapIm2col:
             values["pixel_box_lower_corner"], values["pixel_box_upper_corner"] = near[: rank - 2], near[rank - 2 :]
         else:
             values["pixel_box_lower_corner_width"], values["pixel_box_upper_corner_width"] = near[:2]
             values["mode"] = generator.randint(0, 1)
     if generator.random() < 0.25:
-        _spoil(generator, values)
-    request: TensorMap = kind(**values)
+        _corrupt(generator, values)
+    request: TensorMap = kind(**values)  # type: ignore[arg-type]  # values of any kind's fields
     return request
 
 
@@ -243,7 +245,7 @@ def _size(generator: random.Random) -> int:
     return generator.randint(1, 1 << generator.choice((4, 12, 31, 32)))
 
 
-def _spoil(generator: random.Random, values: dict[str, Any]) -> None:
+def _corrupt(generator: random.Random, values: dict[str, int | tuple[int, ...]]) -> None:
     """Replace one value by one at or beyond the edge of its rule, within the driver's argument."""
     name = generator.choice(sorted(values))
     edges = {
@@ -258,9 +260,10 @@ def _spoil(generator: random.Random, values: dict[str, Any]) -> None:
     }.get(name)
     if edges is None:
         return
-    if isinstance(values[name], tuple):
-        if values[name]:
-            changed = list(values[name])
+    value = values[name]
+    if isinstance(value, tuple):
+        if value:
+            changed = list(value)
             changed[generator.randrange(len(changed))] = generator.choice(edges)
             values[name] = tuple(changed)
     else:

@@ -1,7 +1,7 @@
 """A call in a process of its own, so that a trap on the GPU ends that process's context and not the user's.
 
-The function and its arguments travel by pickle over a pipe; so does the result, or the exception. The child is ended
-when it takes longer than its time.
+The function and its arguments travel by pickle over a pipe; so does the result, or the exception. The child is
+terminated when it exceeds its time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def call_isolated(function: Callable[..., Result], *arguments: Any, seconds: flo
 
     Args:
         function: importable by its module and name. arguments, options and the result must be picklable.
-        seconds: wall time after which the child is ended.
+        seconds: wall time after which the child is terminated.
     Raises:
         what the function raised, if it is one of this library's errors; its facts say that it was isolated.
         InvalidValueError: the function is defined in the main script, where no other process finds it.
@@ -38,7 +38,7 @@ def call_isolated(function: Callable[..., Result], *arguments: Any, seconds: flo
             f"{function.__name__} is defined in the main script; a process of its own can't import it from there",
             hint="move it into a module",
         )
-    root = str(Path(__file__).resolve().parents[3])
+    root = str(Path(__file__).resolve().parents[2])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, *sys.path[1:]])}
     try:
         done = subprocess.run(
@@ -51,7 +51,7 @@ def call_isolated(function: Callable[..., Result], *arguments: Any, seconds: flo
         )
     except subprocess.TimeoutExpired:
         raise DeviceError(
-            f"{function.__name__} took more than {seconds:g} s in a process of its own, which was ended"
+            f"{function.__name__} took more than {seconds:g} s in a process of its own, which was terminated"
         ) from None
     _, mark, content = done.stdout.partition(_MARK)
     if not mark:
@@ -88,7 +88,7 @@ def _serve() -> None:
         outcome = ("error", (type(problem).__name__, problem.headline, facts, hint))
     sys.stdout.buffer.write(_MARK + pickle.dumps(outcome))
     sys.stdout.buffer.flush()
-    os._exit(0)  # A context that trapped may not let the interpreter end in an orderly way.
+    os._exit(0)  # After a trap the context may keep the interpreter from exiting cleanly.
 
 
 if __name__ == "__main__":

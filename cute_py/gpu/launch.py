@@ -12,9 +12,10 @@ import ctypes
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from enum import IntEnum
+from typing import Any, Final, TypeAlias
 
-from cute_py.errors import DeviceError, InvalidValueError
+from cute_py.errors import DeviceError, InvalidValueError, counted
 from cute_py.gpu.bindings import call, core, driver, failure, reported
 from cute_py.gpu.device import DEFAULT_STREAMS, Device, DeviceBuffer, device_count, require_stream
 from cute_py.gpu.kernels.source import ERROR_RECORD, ERROR_RECORD_BYTES, KernelSource
@@ -43,7 +44,7 @@ def target_arch(source: KernelSource, device: Device) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LoadedKernel:
-    """A kernel on a device: cuda-core's `Kernel`, which keeps its library loaded, and what the driver says of it."""
+    """A kernel on a device: cuda-core's `Kernel`, which keeps its library loaded, and the driver's figures of it."""
 
     device: Device
     compiled: CompiledKernel
@@ -104,13 +105,17 @@ def load_kernel(source: KernelSource, device: Device) -> LoadedKernel:
     return _load(device, compile_kernel(source, target_arch(source, device)))
 
 
+ParameterValue: TypeAlias = bytes | int | ctypes.c_uint32
+"""A tensor map, a number of 64 bits, or one of 32."""
+
+
 class Parameters:
     """The parameters of a kernel in host memory, and the array of pointers to them that a launch takes.
 
     bytes are a tensor map (128 of them, laid at a multiple of 128); an int is 64 bits, a ctypes number itself.
     """
 
-    def __init__(self, values: Sequence[bytes | int | ctypes.c_uint32]) -> None:
+    def __init__(self, values: Sequence[ParameterValue]) -> None:
         self.values = tuple(values)
         maps = sum(isinstance(value, bytes) for value in values)
         size = MAP_BYTES * (maps + 1) + 8 * len(values)
@@ -135,8 +140,8 @@ class PreparedLaunch:
     """One launch of a kernel with its grid and parameters, repeatable: `launch()` is one driver call.
 
     It goes to the stream that it was prepared for. A launch in a capturing stream becomes a node of the graph. The
-    default streams are those of the current device: with several devices it is asked which that is, and the kernel's
-    is made current for the launch.
+    default streams are those of the current device: with several devices the launch looks up which that is, and
+    makes the kernel's current.
     """
 
     def __init__(
@@ -168,7 +173,7 @@ class PreparedLaunch:
             config.numAttrs = 1
         self._config = config
         self._follows_current = stream in DEFAULT_STREAMS and device_count() > 1
-        self._launch: Callable[..., tuple[Any]] = api.cuLaunchKernelEx
+        self._launch: Callable[..., tuple[IntEnum]] = api.cuLaunchKernelEx
         self._handle = api.CUfunction(int(kernel.kernel.handle))
         self._pointers = parameters.address
 
@@ -182,17 +187,17 @@ class PreparedLaunch:
         if code:
             self._again(code)
 
-    def _again(self, code: Any) -> None:
+    def _again(self, code: IntEnum) -> None:
         """A thread that never used the device has no context: give it one, and launch once more."""
         if code.name in ("CUDA_ERROR_INVALID_CONTEXT", "CUDA_ERROR_CONTEXT_IS_DESTROYED", "CUDA_ERROR_NOT_INITIALIZED"):
             with self.kernel.device.current():
                 (code,) = self._launch(self._config, self._handle, self._pointers, 0)
         if code:
-            raise failure(code, f"launching {self.kernel.source.name!r} with {self.blocks} blocks")
+            raise failure(code, f"launching {self.kernel.source.name!r} with {counted(self.blocks, 'block')}")
 
 
 class WaitRecord:
-    """The place where a kernel notes that a wait on a barrier ran out; `check` reads it."""
+    """Where a kernel records that a wait on a barrier timed out; `check` reads it."""
 
     def __init__(self, device: Device) -> None:
         self._buffer = DeviceBuffer(device, ERROR_RECORD_BYTES)
@@ -203,15 +208,15 @@ class WaitRecord:
         return self._buffer.address
 
     def check(self, kernel: str, stream: int = 0, load_map: bytes | None = None, loads: int = 1) -> None:
-        """Wait for the stream; raise if a wait ran out, and clear the record.
+        """Wait for the stream; raise if a wait timed out, and clear the record.
 
         Args:
-            kernel: its name. load_map: the map that it loads through, if it has one; for the words of the error alone.
+            kernel: its name. load_map: the map that it loads through, if it has one; for the text of the error alone.
             loads: how many of them one barrier waits for.
 
         Raises:
             DeviceError: a barrier did not complete within its bound; it names barrier, phase, the bytes that it
-                expected and those that the emulator says its loads bring.
+                expected, and the bytes that its loads bring in the emulator.
         """
         state, barrier, phase, expected, x, y, thread, stage, cycles = ERROR_RECORD.unpack(
             bytes(self._buffer.read(ERROR_RECORD.size, stream=stream))

@@ -3,8 +3,8 @@
 A cubin is kept under a key of everything that it depends on: the text, the architecture, the options and the version
 of the compiler. In memory by `KernelCompiler`; on disk by cuda-core's FileStreamProgramCache, where processes that
 compile the same kernel at the same time do not see halves. It checks no content: an entry starts with the digest of its
-cubin, and one that does not fit is compiled again. The key is our own: cuda-core's asks NVRTC for its version, which
-loads the compiler (100 MB) only to find that it is not needed.
+cubin, and one that does not match is compiled again. The key is our own: cuda-core's calls NVRTC for its version, which
+loads the compiler (100 MB) where it is not needed.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ import os
 import tempfile
 import time
 import warnings
+from collections.abc import MutableMapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from cute_py.errors import DeviceError
 from cute_py.gpu.bindings import call, core, not_loaded, nvrtc
@@ -37,7 +38,7 @@ class CompiledKernel:
 
     source: KernelSource
     arch: str
-    cubin: bytes
+    cubin: bytes = field(repr=False)
     compiler: str
     origin: str = field(compare=False)
     seconds: float = field(compare=False)
@@ -54,7 +55,7 @@ def cache_directory() -> Path | None:
 
 @functools.cache
 def compiler_version() -> str:
-    """The version of the NVRTC that compiles, without loading it where its package says so."""
+    """The version of the NVRTC that compiles, without loading it where its package has the version."""
     from importlib import metadata
 
     for package in ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"):
@@ -83,10 +84,10 @@ def run_nvrtc(text: str, name: str, arch: str, want: str) -> bytes:
         raise not_loaded("creating a program", "nvrtcCreateProgram", problem) from None
     except Exception as problem:  # cuda-core's NVRTCError, which is not among its public names: 'number: name, log'
         code, _, log = str(problem).partition(", compilation log:")
-        told = " ".join(option.decode() for option in options.as_bytes("nvrtc"))
+        listed = " ".join(option.decode() for option in options.as_bytes("nvrtc"))
         raise DeviceError(
             f"NVRTC refused the kernel {name!r}: {code.partition(': ')[2] or code}",
-            {"options": told, "log": log.rstrip("\0").strip()},
+            {"options": listed, "log": log.rstrip("\0").strip()},
         ) from None
     return content
 
@@ -99,11 +100,12 @@ class KernelCompiler:
         self._memory: dict[str, CompiledKernel] = {}
 
     @functools.cached_property
-    def files(self) -> Any:
+    def files(self) -> MutableMapping[str, bytes]:
         """Bytes by key, on disk; without a directory, or with one that can't be written, in memory."""
         if self.directory is not None:
             with contextlib.suppress(OSError):
-                return core().utils.FileStreamProgramCache(self.directory)
+                cache: MutableMapping[str, bytes] = core().utils.FileStreamProgramCache(self.directory)
+                return cache
         return {}
 
     def key(self, source: KernelSource, arch: str) -> str:

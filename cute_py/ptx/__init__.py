@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from cute_py.moved import renamed
 from cute_py.ptx.catalog import FORMS, form
-from cute_py.ptx.check import Examination, Verdict, examine, verdict
+from cute_py.ptx.check import ParsedInstruction, Verdict, examine, verdict
 from cute_py.ptx.entry_points import ENTRY_POINTS, EntryPoint, entry_point
 from cute_py.ptx.inline_asm import InlineAsm, ch_opnum, inline_asm, mcast_opnum
-from cute_py.ptx.reasons import CAPABILITIES, VARIANTS, Capability, Variant, capability, why_not
+from cute_py.ptx.reasons import CAPABILITIES, VARIANTS, Capability, Variant, capability, check_target, why_not
 from cute_py.ptx.render import ptx
 
 __all__ = [
@@ -14,14 +15,15 @@ __all__ = [
     "Capability",
     "ENTRY_POINTS",
     "EntryPoint",
-    "Examination",
     "FORMS",
     "InlineAsm",
+    "ParsedInstruction",
     "VARIANTS",
     "Variant",
     "Verdict",
     "capability",
     "ch_opnum",
+    "check_target",
     "entry_point",
     "examine",
     "form",
@@ -31,3 +33,5 @@ __all__ = [
     "verdict",
     "why_not",
 ]
+
+__getattr__ = renamed(__name__, {"Examination": "ParsedInstruction"})

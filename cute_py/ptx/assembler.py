@@ -19,7 +19,7 @@ from cute_py.errors import DeviceError
 from cute_py.targets import Version, version_text
 
 TIME_LIMIT_SECONDS = 120
-"""For one call of ptxas: malformed operands are known to crash it, and some to keep it busy for ever."""
+"""For one call of ptxas: malformed operands are known to crash it, others make it hang."""
 
 _PRELUDE = """.version {version}
 .target {arch}
@@ -59,21 +59,19 @@ def ptxas_version() -> str:
 def _run(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
     ptxas = find_ptxas()
     if ptxas is None:
-        raise DeviceError(
-            "no ptxas: neither on PATH nor in an nvidia-cuda-nvcc wheel", {"needed for": "assembling PTX"}
-        )
+        text = "no ptxas: neither on PATH nor in an nvidia-cuda-nvcc wheel"
+        raise DeviceError(text, {"needed for": "assembling PTX"})
     try:
         return subprocess.run(
             [str(ptxas), *arguments], capture_output=True, text=True, check=False, timeout=TIME_LIMIT_SECONDS
         )
     except subprocess.TimeoutExpired:
-        raise DeviceError(
-            f"ptxas did not end within {TIME_LIMIT_SECONDS} s", {"arguments": " ".join(arguments)}
-        ) from None
+        text = f"ptxas did not end within {TIME_LIMIT_SECONDS} s"
+        raise DeviceError(text, {"arguments": " ".join(arguments)}) from None
 
 
 def assemble_module(source: str, arch: str) -> tuple[bool, str, bytes]:
-    """Assemble one whole PTX module: (accepted, ptxas's messages, the cubin or b'').
+    """Assemble one PTX module: (accepted, ptxas's messages, the cubin or b'').
 
     Raises:
         DeviceError: there is no ptxas.

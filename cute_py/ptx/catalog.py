@@ -33,7 +33,7 @@ ABSENT: dict[str, str] = {
 """Instruction names that the measured assembler refuses on every architecture, with the reason."""
 
 COMPLETE = ("tcgen05",)
-"""First words of which the table has every instruction that the measured assembler knows."""
+"""First parts of names of which the table has every instruction that the measured assembler knows."""
 
 _BY_NAME = {form.name: form for form in FORMS}
 _BY_OPCODE: dict[str, list[Form]] = {}
@@ -55,8 +55,7 @@ def forms_named(name: str) -> tuple[Form, ...]:
     >>> [form.name for form in forms_named("bulk.tensor.load")]
     ['load']
     """
-    expect(name, str, "a name")
-    key = _ALIASES.get(name, name)
+    key = _ALIASES.get(expect(name, str, "a name"), name)
     if key in _BY_NAME:
         return (_BY_NAME[key],)
     return tuple(_BY_OPCODE.get(name, ())) or tuple(form for form in FORMS if form.family == name)
@@ -71,17 +70,13 @@ def form(name: str) -> Form:
     Raises:
         InvalidValueError: no row has that name.
     """
-    expect(name, str, "a name")
-    key = _ALIASES.get(name, name)
+    key = _ALIASES.get(expect(name, str, "a name"), name)
     if key not in _BY_NAME:
         raise InvalidValueError(f"{given(name)} is not an instruction form", {"forms": " ".join(sorted(_BY_NAME))})
     return _BY_NAME[key]
 
 
-def candidates(words: tuple[str, ...]) -> tuple[tuple[Form, ...], int]:
-    """The rows whose opcode is the longest beginning of `words`, and how many words the opcode takes."""
-    for length in range(min(len(words), _LONGEST), 0, -1):
-        found = _BY_OPCODE.get(".".join(words[:length]))
-        if found:
-            return tuple(found), length
-    return (), 0
+def candidates(parts: tuple[str, ...]) -> tuple[Form, ...]:
+    """The rows whose opcode is the longest beginning of the dotted name with these `parts`."""
+    names = (".".join(parts[:length]) for length in range(min(len(parts), _LONGEST), 0, -1))
+    return next((tuple(_BY_OPCODE[name]) for name in names if name in _BY_OPCODE), ())

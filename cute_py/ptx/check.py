@@ -1,13 +1,12 @@
 """The verdict on an instruction text: does it assemble, where, from which version, and is it in the ISA's order?
 
 Two questions with two answers. `assembles` is what ptxas says: it takes modifiers in any order, but minds which
-state space comes first, the operands, and the target. `canonical` is whether the modifiers stand in the order of
-the PTX ISA, which is the only order that this library emits. Acceptance says nothing about run-time legality.
+state space comes first, the operands, and the target. `canonical`: the modifiers are in the order of the PTX
+ISA, the only order that this library emits. Acceptance says nothing about run-time legality.
 
 Operand spellings that no grammar has are refused here although ptxas lets some pass (a floating-point register as a
-shared address, a number without brackets as a barrier, a one-element vector as a mask).
-
-Whether a written operand is what the row expects: its kind, its width, the count of a vector, its value.
+shared address, a number without brackets as a barrier, a one-element vector as a mask). An operand is compared with
+its row by kind, width, number of elements and value.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cute_py.argument_checks import expect, record
+from cute_py.diagnostics import Diagnostic
 from cute_py.errors import UnknownFactError
 from cute_py.ptx.catalog import ABSENT, COMPLETE, candidates
 from cute_py.ptx.forms_tcgen05 import register_count
@@ -57,7 +57,7 @@ def _address(operand: Operand, kind: OperandClass, got: WrittenOperand, symbols:
     if bits is None:
         if got.base.lstrip("-").isdigit():
             allowed = kind is OperandClass.ANY_ADDRESS
-            return ("" if allowed else f"{operand.name} {got.text}: a number is no address here", Targets.ANY)
+            return ("" if allowed else f"{operand.name} {got.text}: a number is not an address here", Targets.ANY)
         # nvcc names kernel parameters kernel_param_0; anything else that no table names is taken to fit.
         space = symbols.get(got.base, "param" if "param" in got.base else None)
         if kind in _SPACES:
@@ -78,7 +78,7 @@ def _address(operand: Operand, kind: OperandClass, got: WrittenOperand, symbols:
 def _elements(operand: Operand, got: WrittenOperand, count: int, *widths: int | None) -> str:
     """Why the vector does not have `count` registers of one of these widths (None: a number)."""
     if got.kind not in (OperandKind.VECTOR, OperandKind.TENSOR):
-        return f"{operand.name} {got.text}: expected a {operand.kinds[0].words}"
+        return f"{operand.name} {got.text}: expected a {operand.kinds[0].description}"
     if len(got.elements) != count:
         return f"{operand.name} {got.text}: {len(got.elements)} elements; expected {count}"
     for element in got.elements:
@@ -120,7 +120,7 @@ def _value(operand: Operand, got: WrittenOperand) -> str:
 def _one(
     operand: Operand, kind: OperandClass, got: WrittenOperand, chosen: Mapping[str, str], symbols: Mapping[str, str]
 ) -> Fit:
-    mismatch = f"{operand.name} {got.text}: expected a {kind.words}"
+    mismatch = f"{operand.name} {got.text}: expected a {kind.description}"
     bits = register_bits(got.base) if got.kind is OperandKind.REGISTER else None
     fits = False
     match kind:
@@ -185,10 +185,10 @@ class Requirement:
 
 
 @record
-class Examination:
-    """What the table says of one text, before an architecture is named.
+class ParsedInstruction:
+    """One instruction text matched with its row of the table.
 
-    errors: reasons why no architecture takes it (empty if some does). requirements: what it needs.
+    errors: reasons why no architecture takes it (empty if some does). requirements: what it needs of a target.
     """
 
     text: str
@@ -198,6 +198,9 @@ class Examination:
     canonical_text: str
     errors: tuple[str, ...]
     requirements: tuple[Requirement, ...]
+
+    def __repr__(self) -> str:
+        return f"examine({self.text!r})"
 
     def min_version(self, arch: str) -> Version | None:
         """The first `.version` with which it assembles for `arch`; None if none does."""
@@ -219,21 +222,28 @@ class Examination:
         return list(self.reasons(arch, NEWEST_VERSION if version is None else version))
 
     def reasons(self, arch: str, version: Version = NEWEST_VERSION) -> tuple[str, ...]:
-        """Every reason why it does not assemble for `arch` at `version`; empty if it does."""
+        """The messages of `check_target`."""
+        return tuple([found.text for found in self.check_target(arch, version)])
+
+    def check_target(self, arch: str, version: Version = NEWEST_VERSION) -> list[Diagnostic]:
+        """Everything that keeps it from assembling for `arch` at `version`; empty if it assembles.
+
+        The rules: "instruction" (no architecture takes it), "assembler" (ptxas knows no such architecture any more),
+        "target" (other architectures take it), "version" (a newer PTX version does).
+        """
         target, version = architecture(arch), expect_version(version)
         if self.errors:
-            return self.errors
+            return [Diagnostic("instruction", text=error) for error in self.errors]
         found = []
         if target.floor is None:
-            found.append(f"{arch} is text only: the assembler (ptxas 13.0) no longer knows it")
-        elif version < target.floor:
-            found.append(f"{arch} needs PTX {version_text(target.floor)} or newer; got {version_text(version)}")
-        for need in self.requirements:
+            found.append(("assembler", f"{arch} is text only: the assembler (ptxas 13.0) no longer knows it"))
+        for need in (Requirement(arch, Targets.ANY, target.floor or (1, 0)), *self.requirements):
             if not need.targets.has(target):
-                found.append(f"{need.what} needs {need.targets.value}; got {arch}")
+                found.append(("target", f"{need.what} needs {need.targets.value}; got {arch}"))
             elif version < need.since:
-                found.append(f"{need.what} needs PTX {version_text(need.since)} or newer; got {version_text(version)}")
-        return tuple(dict.fromkeys(found))
+                since = version_text(need.since)
+                found.append(("version", f"{need.what} needs PTX {since} or newer; got {version_text(version)}"))
+        return [Diagnostic(rule, text=text) for rule, text in dict.fromkeys(found)]
 
 
 @record
@@ -259,25 +269,25 @@ class Verdict:
         return "; ".join(self.reasons) or None
 
 
-def _place(form: Form, words: tuple[str, ...]) -> tuple[dict[str, str], list[str]]:
-    """Put each modifier into its slot; the reasons say what has no slot, comes twice or is missing."""
+def _place(form: Form, modifiers: tuple[str, ...]) -> tuple[dict[str, str], list[str]]:
+    """Each modifier by its slot, and what has no slot, comes twice or is missing."""
     chosen: dict[str, str] = {}
     errors = []
     spaces: list[str] = []
     has_spaces = form.slot("spaces") is not None
-    for word in words:
-        if has_spaces and word in STATE_SPACES:
-            spaces.append(word)
+    for modifier in modifiers:
+        if has_spaces and modifier in STATE_SPACES:
+            spaces.append(modifier)
             continue
-        slot = next((slot for slot in form.slots if word in slot.choices), None)
+        slot = next((slot for slot in form.slots if modifier in slot.choices), None)
         if slot is None:
-            errors.append(f".{word} is no modifier of {form.opcode} ({form.name})")
-        elif f"{chosen.get(slot.name)}.{word}" in slot.choices:
-            chosen[slot.name] += f".{word}"
+            errors.append(f".{modifier} is not a modifier of {form.opcode} ({form.name})")
+        elif f"{chosen.get(slot.name)}.{modifier}" in slot.choices:
+            chosen[slot.name] += f".{modifier}"
         elif slot.name in chosen:
-            errors.append(f".{word} after .{chosen[slot.name]}: one {slot.name} at most")
+            errors.append(f".{modifier} after .{chosen[slot.name]}: one {slot.name} at most")
         else:
-            chosen[slot.name] = word
+            chosen[slot.name] = modifier
     if spaces:
         chosen["spaces"] = ".".join(spaces)
     for slot in form.slots:
@@ -328,17 +338,14 @@ def _applies(rule: Rule, matched: Matched) -> bool:
 
 
 def _describe(form: Form, slots: tuple[str, ...], chosen: Mapping[str, str], given: tuple[str, ...]) -> str:
-    words = [f".{chosen[slot.name]}" for slot in form.slots if slot.name in slots and chosen.get(slot.name)]
-    words += [f"operand {name}" if name != "sink" else "the sink _" for name in given]
-    return f"{form.opcode} with {' and '.join(words)}" if words else form.opcode
+    parts = [f".{chosen[slot.name]}" for slot in form.slots if slot.name in slots and chosen.get(slot.name)]
+    parts += [f"operand {name}" if name != "sink" else "the sink _" for name in given]
+    return f"{form.opcode} with {' and '.join(parts)}" if parts else form.opcode
 
 
-Judged = tuple[Form, Mapping[str, str], list[str], list[Requirement]]
-
-
-def _judge(form: Form, words: tuple[str, ...], found: Instruction, symbols: Mapping[str, str]) -> Judged:
-    """The modifiers by slot, what is wrong with the text as one of this row, and what it needs."""
-    chosen, errors = _place(form, words)
+def _match_form(form: Form, found: Instruction, symbols: Mapping[str, str]) -> ParsedInstruction:
+    """The text read as an instruction of this row."""
+    chosen, errors = _place(form, found.parts[form.opcode.count(".") + 1 :])
     matched: Matched = ()
     operand_errors: list[str] = []
     needs = [Requirement(form.opcode, form.targets, form.since)]
@@ -353,30 +360,24 @@ def _judge(form: Form, words: tuple[str, ...], found: Instruction, symbols: Mapp
         else:
             what = _describe(form, tuple(name for name, _ in rule.condition), chosen, rule.given)
             needs.append(Requirement(what, rule.targets, rule.since))
-    # A wrong combination of modifiers explains wrong operands, so it is told first.
+    # A wrong combination of modifiers explains wrong operands, so it comes first.
     errors.extend(operand_errors)
-    return form, chosen, errors, needs
-
-
-def _examination(
-    found: Instruction, form: Form, chosen: Mapping[str, str], errors: list[str], needs: list[Requirement]
-) -> Examination:
     ordered = [chosen[slot.name] for slot in form.slots if chosen.get(slot.name) and not slot.tolerated]
     mnemonic = ".".join([form.opcode, *ordered])
     tail = ", ".join(got.text for got in found.operands)
     canonical_text = f"{found.predicate} {mnemonic} {tail}".strip() + ";"
-    canonical = not errors and mnemonic == ".".join(found.words)
-    return Examination(found.text, form, chosen, canonical, canonical_text, tuple(errors), tuple(needs))
+    canonical = not errors and mnemonic == ".".join(found.parts)
+    return ParsedInstruction(found.text, form, chosen, canonical, canonical_text, tuple(errors), tuple(needs))
 
 
-def examine(text: str, symbols: Mapping[str, str] | None = None) -> Examination:
-    """Everything that the table says of one instruction text.
+def examine(text: str, symbols: Mapping[str, str] | None = None) -> ParsedInstruction:
+    """An instruction text, matched with the row of the table that fits it best.
 
     Args:
         text: one instruction, with or without a predicate and the semicolon.
         symbols: state space of each symbol used as an address ('global', 'shared', 'param').
     Raises:
-        ParseError: the text is no instruction.
+        ParseError: the text is not an instruction.
         UnknownFactError: no row covers the instruction.
 
     >>> examine("tcgen05.cp.cta_group::1.32x128b [%r1], %rd2;").errors
@@ -390,28 +391,26 @@ def examine(text: str, symbols: Mapping[str, str] | None = None) -> Examination:
         expect(symbol, str, "a symbol")
         expect(space, str, "the space of a symbol")
     table = {**DEFAULT_SYMBOLS, **named} if named else DEFAULT_SYMBOLS
-    name = ".".join(found.words)
-    for prefix, why in ABSENT.items():
-        if name == prefix or name.startswith(prefix + "."):
-            return Examination(text, None, {}, False, "", (why,), ())
-    forms, length = candidates(found.words)
-    if not forms and found.words[0] in COMPLETE:
-        return Examination(text, None, {}, False, "", (f"ptxas 13.0.88 knows no instruction {name}",), ())
+    name = ".".join(found.parts)
+    absent = next((why for prefix, why in ABSENT.items() if f"{name}.".startswith(f"{prefix}.")), None)
+    forms = candidates(found.parts)
+    if absent is None and not forms and found.parts[0] in COMPLETE:
+        absent = f"ptxas 13.0.88 knows no instruction {name}"
+    if absent is not None:
+        return ParsedInstruction(text, None, {}, False, "", (absent,), ())
     if not forms:
         raise UnknownFactError(f"no row of the instruction table has the opcode of {name}", {"instruction": text})
-    judged = [_judge(form, found.words[length:], found, table) for form in forms]
-    best = min(judged, key=lambda one: len(one[2]))
-    if best[2] and all(form.partial for form in forms):
-        raise UnknownFactError(
-            f"the row for {forms[0].opcode} does not cover this variant", {"instruction": text, "row": forms[0].name}
-        )
-    return _examination(found, *best)
+    best = min((_match_form(form, found, table) for form in forms), key=lambda one: len(one.errors))
+    if best.errors and all(form.partial for form in forms):
+        facts = {"instruction": text, "row": forms[0].name}
+        raise UnknownFactError(f"the row for {forms[0].opcode} does not cover this variant", facts)
+    return best
 
 
 _ADVISED = tuple(row.name for row in ARCHITECTURES if Targets.ONLY_90A.has(row) or Targets.TMA_FULL.has(row))
 
 
-def _advice(examined: Examination, arch: str) -> tuple[str, ...]:
+def _advice(examined: ParsedInstruction, arch: str) -> tuple[str, ...]:
     """ptxas's performance advisories. Source: measured with ptxas 13.0.88."""
     if examined.chosen.get("multicast") == "multicast::cluster" and arch not in _ADVISED:
         return (f".multicast::cluster is meant for {', '.join(_ADVISED)}; ptxas expects it to be slow on {arch}",)
@@ -428,22 +427,14 @@ def verdict(
     (False, True, 'prefetch needs sm_90 or newer; got sm_80')
 
     Raises:
-        ParseError: the text is no instruction.
+        ParseError: the text is not an instruction.
         UnknownFactError: no row covers it.
         InvalidValueError: no such architecture.
     """
     examined = examine(text, symbols)
     reasons = examined.reasons(arch, version)
-    return Verdict(
-        text,
-        arch,
-        not reasons,
-        examined.canonical,
-        examined.canonical_text,
-        examined.min_version(arch),
-        reasons,
-        _advice(examined, arch),
-    )
+    canonical, version_needed = (examined.canonical, examined.canonical_text), examined.min_version(arch)
+    return Verdict(text, arch, not reasons, *canonical, version_needed, reasons, _advice(examined, arch))
 
 
 def why_not_instruction(text: str, arch: str, version: Version | None = None) -> list[str]:
@@ -458,7 +449,7 @@ def why_not_instruction(text: str, arch: str, version: Version | None = None) ->
     ['tcgen05.mma with .scale_vec::4X needs sm_100a, sm_103a or sm_110a; got sm_100f']
 
     Raises:
-        ParseError: the text is no instruction.
+        ParseError: the text is not an instruction.
         UnknownFactError: no row covers it.
         InvalidValueError: no such architecture, or no such version.
     """

@@ -1,6 +1,6 @@
 """CuTe's rank-suffixed entry points: `SM90_TMA_STORE_3D.copy(desc, smem, crd0, crd1, crd2)` gives the instruction.
 
-Parameters stand in CuTe's order: a load has desc, mbar, (mask,) cache hint, smem, coordinates, (im2col offsets); a
+Parameters are in CuTe's order: a load has desc, mbar, (mask,) cache hint, smem, coordinates, (im2col offsets); a
 store or reduction has desc, smem, coordinates. Arguments are texts (registers) or numbers; coordinates innermost first.
 """
 
@@ -13,7 +13,7 @@ from cute_py.argument_checks import expect, expect_fields
 from cute_py.errors import EmissionError, InvalidValueError, given
 from cute_py.ptx.forms_copy import REDUCE_KINDS
 from cute_py.ptx.inline_asm import InlineAsm, inline_asm
-from cute_py.ptx.render import Value, operand_text, ptx
+from cute_py.ptx.render import Modifier, Value, operand_text, ptx
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class EntryPoint:
 
     name: str
     form: str
-    modifiers: tuple[tuple[str, object], ...]
+    modifiers: tuple[tuple[str, Modifier], ...]
     parameters: tuple[str, ...]
 
     def __post_init__(self) -> None:
@@ -41,12 +41,9 @@ class EntryPoint:
             EmissionError: a wrong number of arguments, or a mask that names no CTA or one beyond 16.
         """
         if len(arguments) != len(self.parameters):
-            raise EmissionError(
-                f"{self.name}::copy takes {len(self.parameters)} arguments; got {len(arguments)}",
-                {"parameters": ", ".join(self.parameters)},
-            )
-        texts = [operand_text(value, name) for name, value in zip(self.parameters, arguments, strict=True)]
-        named = dict(zip(self.parameters, texts, strict=True))
+            text = f"{self.name}::copy takes {len(self.parameters)} arguments; got {len(arguments)}"
+            raise EmissionError(text, {"parameters": ", ".join(self.parameters)})
+        named = {name: operand_text(value, name) for name, value in zip(self.parameters, arguments, strict=True)}
         modifiers = dict(self.modifiers)
         coords = tuple(value for name, value in named.items() if name.startswith(("crd", "coord", "col", "row")))
         offsets = tuple(value for name, value in named.items() if name.startswith("offset"))
@@ -83,7 +80,7 @@ def _im2col(rank: int) -> tuple[str, ...]:
     return tuple(f"coord_{axis}" for axis in ("c", *"whd"[: rank - 2], "n"))
 
 
-def _row(name: str, form: str, places: tuple[str, ...], **modifiers: object) -> EntryPoint:
+def _row(name: str, form: str, places: tuple[str, ...], **modifiers: Modifier) -> EntryPoint:
     """An entry point with these coordinates and offsets behind the parameters that its form begins with."""
     mask = ("multicast_mask",) if modifiers.get("multicast") else ()
     loads = ("desc", "mbar", *mask, "cache_hint", "smem")
@@ -92,11 +89,11 @@ def _row(name: str, form: str, places: tuple[str, ...], **modifiers: object) -> 
 
 
 def _loads() -> Iterator[EntryPoint]:
-    groups: tuple[tuple[str, dict[str, object]], ...] = (("SM90_TMA", {}), ("SM100_TMA_2SM", {"cta_group": 2}))
+    groups: tuple[tuple[str, dict[str, Modifier]], ...] = (("SM90_TMA", {}), ("SM100_TMA_2SM", {"cta_group": 2}))
     for prefix, group in groups:
         for multicast, cast in ((False, ""), (True, "_MULTICAST")):
             for rank in range(1, 6):
-                modifiers = {"dim": rank, "mode": "tile", "multicast": multicast, **group}
+                modifiers: dict[str, Modifier] = {"dim": rank, "mode": "tile", "multicast": multicast, **group}
                 yield _row(f"{prefix}_LOAD{cast}_{rank}D", "load", _tile(rank), **modifiers)
             for rank in range(3, 6):
                 modifiers = {"dim": rank, "mode": "im2col", "multicast": multicast, **group}
@@ -109,7 +106,7 @@ def _loads() -> Iterator[EntryPoint]:
 
 def _stores() -> Iterator[EntryPoint]:
     for rank in range(1, 6):
-        tile, modifiers = _tile(rank), {"dim": rank, "mode": "tile"}
+        tile, modifiers = _tile(rank), dict[str, Modifier](dim=rank, mode="tile")
         yield _row(f"SM90_TMA_STORE_{rank}D", "store", tile, **modifiers)
         for kind in REDUCE_KINDS:
             yield _row(f"SM90_TMA_REDUCE_{kind.upper()}_{rank}D", "reduce", tile, **modifiers, op=kind)
@@ -136,9 +133,8 @@ def entry_point(name: str) -> EntryPoint:
     """
     expect(name, str, "a name")
     if name not in _BY_NAME:
-        raise InvalidValueError(
-            f"{given(name)} is not an entry point", {"known": f"{len(_BY_NAME)} names in ENTRY_POINTS"}
-        )
+        facts = {"known": f"{len(_BY_NAME)} names in ENTRY_POINTS"}
+        raise InvalidValueError(f"{given(name)} is not an entry point", facts)
     return _BY_NAME[name]
 
 

@@ -2,7 +2,7 @@
 
 An mbarrier is a 64-bit barrier in shared memory that counts arrivals and transaction bytes. A phase ends when the
 pending arrivals are zero and the transaction bytes are zero; `expect_tx` raises the bytes, the copies lower them. The
-state space says how the address is read: `.shared{::cta}` is a 32-bit address, `.shared::cluster` one of a peer's
+state space decides how the address is read: `.shared{::cta}` is a 32-bit address, `.shared::cluster` one of a peer's
 barrier (from mapa), without one the address is generic.
 
 The fences of the tensormap proxy are with the tensor map.

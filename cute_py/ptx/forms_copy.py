@@ -15,7 +15,6 @@ from functools import partial
 
 from cute_py.ptx.instruction import MOVE, Narrow, Rule, by_space, operand, row, when
 from cute_py.targets import Targets
-from cute_py.tma.descriptor.request import REDUCTIONS
 
 HINT = "cache_hint?=L2::cache_hint"
 POLICY = operand("policy", "b64", cache_hint="L2::cache_hint")
@@ -31,8 +30,6 @@ _SIZE = operand("size", "b32", step=16)
 _TO_SHARED, _TO_GLOBAL = operand("destination", "shared"), operand("destination", "global")
 _FROM_SHARED, _FROM_GLOBAL = operand("source", "shared"), operand("source", "global")
 _BARRIER = operand("barrier", "shared")
-_COPY = MOVE + "cp.async.bulk"
-_REDUCE = MOVE + "cp.reduce.async.bulk"
 
 REDUCE_TYPES_GLOBAL: dict[str, tuple[str, ...]] = {
     "add": ("u32", "s32", "u64", "f16", "bf16", "f32", "f64"),
@@ -52,7 +49,7 @@ REDUCE_TYPES_CLUSTER: dict[str, tuple[str, ...]] = {
 }
 """Reduction -> element types that it takes towards another CTA's shared memory: integers of 32 bits, and add of u64."""
 
-REDUCE_KINDS = REDUCTIONS
+REDUCE_KINDS = tuple(REDUCE_TYPES_GLOBAL)
 _ALL_TYPES = ("u32", "s32", "b32", "u64", "s64", "b64", "f16", "bf16", "f32", "f64")
 _HALVES = ("f16", "bf16")
 
@@ -70,8 +67,8 @@ def _type_rules(table: dict[str, tuple[str, ...]]) -> tuple[Rule, ...]:
 PEER_TYPE_RULES = _type_rules(REDUCE_TYPES_CLUSTER)
 """The type rules towards another CTA's shared memory, for cp.reduce.async.bulk and red.async."""
 
-_bulk = partial(row, family="bulk", section=_COPY)
-_reduce = partial(row, family="bulk.reduce", section=_REDUCE)
+_bulk = partial(row, family="bulk")
+_reduce = partial(row, family="bulk.reduce")
 
 BULK_FORMS = (
     _bulk(
@@ -100,7 +97,6 @@ BULK_FORMS = (
         (_FROM_GLOBAL, _SIZE, POLICY),
         name="bulk.prefetch",
         family="bulk",
-        section=_COPY + ".prefetch",
     ),
     _reduce(
         "cp.reduce.async.bulk",
@@ -125,14 +121,13 @@ BULK_FORMS = (
         name="bulk.reduce.peer",
         rules=PEER_TYPE_RULES,
     ),
-    row("cp.async.bulk.commit_group", name="bulk.commit_group", family="bulk.group", section=_COPY + ".commit_group"),
+    row("cp.async.bulk.commit_group", name="bulk.commit_group", family="bulk.group"),
     row(
         "cp.async.bulk.wait_group",
         "read?=read",
         (operand("groups", "immediate"),),
         name="bulk.wait_group",
         family="bulk.group",
-        section=_COPY + ".wait_group",
     ),
 )
 
@@ -146,7 +141,6 @@ _LOAD_MODE, _STORE_MODE = (f"mode?=({modes[0]})|{'|'.join(modes[1:])}" for modes
 _TENSOR = operand("tensor", "tensor")
 _SOURCE = operand("source", "shared", bare=True)
 _OFFSETS = operand("offsets", "offsets", mode=IM2COL_MODES)
-_TENSOR_COPY = MOVE + "cp.async.bulk.tensor"
 
 _SHAPE_RULES = (
     Rule(when(mode=(*IM2COL_MODES, "im2col_no_offs"), dim=DIMS[:2]), forbid="the im2col modes are for 3d to 5d"),
@@ -172,7 +166,6 @@ TENSOR_FORMS = (
         ),
         name="load",
         family="bulk.tensor.load",
-        section=_TENSOR_COPY,
         rules=(
             *_SHAPE_RULES,
             CTA_IS_ALONE,
@@ -190,7 +183,6 @@ TENSOR_FORMS = (
         (_TENSOR, _SOURCE, POLICY),
         name="store",
         family="bulk.tensor.store",
-        section=_TENSOR_COPY,
         rules=(*_SHAPE_RULES, _SCATTER),
         executed="tile and im2col_no_offs on NVIDIA H200, driver 580.159.04",
     ),
@@ -200,7 +192,6 @@ TENSOR_FORMS = (
         (_TENSOR, _SOURCE, POLICY),
         name="reduce",
         family="bulk.tensor.reduce",
-        section=MOVE + "cp.reduce.async.bulk.tensor",
         rules=(*_SHAPE_RULES, _SCATTER),
         executed="tile on NVIDIA H200, driver 580.159.04",
     ),
@@ -210,7 +201,6 @@ TENSOR_FORMS = (
         (_TENSOR, _OFFSETS, POLICY),
         name="prefetch",
         family="bulk.tensor.prefetch",
-        section=MOVE + "cp.async.bulk.prefetch.tensor",
         rules=(
             *_SHAPE_RULES,
             Rule(when(mode=("tile::gather4", "im2col::w", "im2col::w::128")), Targets.TMA_FULL, (8, 6)),
@@ -283,7 +273,6 @@ LEGACY_FORMS = (
         ),
         name="st.shared",
         family=_THREAD_COPY,
-        section=MOVE + "st",
         targets=Targets.ANY,
         since=(1, 0),
         partial=True,

@@ -54,7 +54,6 @@ CACHE_FORMS = (
         "spaces?=global|local level=L1|L2|L2::evict_last|L2::evict_normal",
         (operand("address", "generic"),),
         name="prefetch.line",
-        section=MOVE + "prefetch",
         rules=(
             Rule(when(level=PRIMARY[:2]), Targets.FROM_80, (7, 4)),
             Rule(when(level=PRIMARY[:2], spaces="local"), forbid="an eviction priority is for .global, not for .local"),
@@ -108,16 +107,9 @@ CLUSTER_FORMS = (
             *_ADDRESS,
             operand("cta", "b32"),
         ),
-        section=MOVE + "mapa",
         since=(7, 8),
     ),
-    row(
-        "getctarank",
-        _CLUSTER,
-        (operand("cta", "b32", written=True), *_ADDRESS),
-        section=MOVE + "getctarank",
-        since=(7, 8),
-    ),
+    row("getctarank", _CLUSTER, (operand("cta", "b32", written=True), *_ADDRESS), since=(7, 8)),
     row(
         "elect",
         "sync=sync",
@@ -163,14 +155,12 @@ ADDRESS_FORMS = (
         "cvta",
         f"to?=to {_SPACES} type=u64",
         (operand("result", "b64", written=True), operand("address", "b64")),
-        section=MOVE + "cvta",
         rules=_SPACE_RULES,
     ),
     _since_2(
         "isspacep",
         _SPACES,
         (operand("result", "predicate", written=True), operand("address", "b64 b32")),
-        section=MOVE + "isspacep",
         rules=_SPACE_RULES,
     ),
     _from_100(
@@ -181,7 +171,6 @@ ADDRESS_FORMS = (
             operand("size", "b64", step=8),
             operand("value", "immediate", values=(0,)),
         ),
-        section=MOVE + "st.bulk",
     ),
 )
 
@@ -192,7 +181,6 @@ REMOTE_FORMS = (
         "st.async",
         f"weak?=weak spaces=shared::cluster {TO_BARRIER} vector?=v2|v4 type=b32|u32|s32",
         (_TO_PEER, operand("value", "vector", vector=("v2", "v4")), operand("value", "b32", vector=""), _BARRIER),
-        section=MOVE + "st.async",
         since=(8, 1),
         partial=True,
     ),

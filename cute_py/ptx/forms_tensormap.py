@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from cute_py.ptx.forms_barrier import H200, RESTRICTION_NEEDS, SCOPES, TOLERATED_RESTRICTION
-from cute_py.ptx.instruction import MOVE, SYNC, Rule, by_space, operand, row, when
+from cute_py.ptx.instruction import SYNC, Rule, by_space, operand, row, when
 from cute_py.targets import Targets
 
 WIDE_FIELDS = ("global_address", "global_stride")
@@ -94,7 +94,6 @@ TENSORMAP_FORMS = (
         "spaces?=param|const what=tensormap",
         by_space("map", "", "param", "const"),
         name="prefetch.tensormap",
-        section=MOVE + "prefetch",
         rules=(
             Rule(
                 when(spaces=("global", "local", "shared", "shared::cta")),

@@ -19,7 +19,7 @@ from cute_py.errors import EmissionError
 from cute_py.ptx.catalog import form as find_form
 from cute_py.ptx.check import examine
 from cute_py.ptx.instruction import coordinate_count, offset_count
-from cute_py.ptx.render import ptx
+from cute_py.ptx.render import Modifier, ptx
 
 
 def mcast_opnum(rank: int, im2col_count: int) -> int:
@@ -73,7 +73,7 @@ _STORE_HEAD = ("[%0, {}], [%1]", "desc", "smem")
 """What is written before the offsets, {} being the coordinates, and the expressions that are numbered before these."""
 
 
-def inline_asm(form: str, **modifiers: object) -> InlineAsm:
+def inline_asm(form: str, **modifiers: Modifier) -> InlineAsm:
     """The asm statement of a tensor load, store, reduction or prefetch.
 
     >>> statement = inline_asm("load", dim=2, multicast=True)

@@ -1,8 +1,8 @@
 """The shape of one row of the instruction table: modifiers in slots, operands with classes, rules between them.
 
-A form is one instruction with all its optional modifiers. Its slots stand in the order in which the PTX ISA
-writes them; a slot holds at most one choice. Rules say which choices exclude each other, and which
-architecture and PTX version a combination needs. Nothing here computes a verdict: `check` does, from these rows.
+A form is one instruction with all its optional modifiers. Its slots follow the order of the PTX ISA; a slot
+holds at most one choice. Rules list the choices that exclude each other, and the architecture and PTX version that a
+combination needs. `check` computes the verdicts from these rows.
 
 The slots of a row are one line of text, near to the ISA's syntax line:
 
@@ -66,7 +66,7 @@ class OperandClass(enum.Enum):
     NEGATED = ("negated predicate", "!%p1")
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         return str(self.value[0])
 
     @property
@@ -179,6 +179,9 @@ class Form:
     executed: str = "not executed"
     partial: bool = False
 
+    def __repr__(self) -> str:
+        return f"form({self.name!r})"
+
     def slot(self, name: str) -> Slot | None:
         """The slot of that name, or None."""
         return next((slot for slot in self.slots if slot.name == name), None)
@@ -190,6 +193,8 @@ class Form:
 
 MOVE = "Data Movement and Conversion Instructions: "
 SYNC = "Parallel Synchronization and Communication Instructions: "
+_MOVING = re.compile(r"cp\.(?!async\.mbarrier)|st\b|prefetch|applypriority|discard|cvta|isspacep|mapa|getctarank")
+"""Opcodes that the ISA describes with the data movement, under their own names."""
 
 
 def row(
@@ -206,8 +211,8 @@ def row(
     executed: str = "not executed",
     partial: bool = False,
 ) -> Form:
-    """A row with its slots in the notation of this module; named by its opcode, in a section of synchronization."""
-    slots_, heading = slots_of(slots), section or SYNC + opcode
+    """A row with its slots in the notation of this module; named by its opcode, in the section of that name."""
+    slots_, heading = slots_of(slots), section or (MOVE if _MOVING.match(opcode) else SYNC) + opcode
     measured = "ptxas 13.0.88", executed, partial
     return Form(name or opcode, family, opcode, slots_, operands, heading, targets, since, rules, *measured)
 
@@ -238,7 +243,7 @@ def operand(
 
 
 def by_space(name: str, *spaces: str | tuple[str, ...], narrow: Narrow = Narrow.TAKEN) -> tuple[Operand, ...]:
-    """An address, as the state space says how it is read; without one ('') it is generic, with `narrow`."""
+    """An address, of the kind that the state space gives; without one ('') it is generic, with `narrow`."""
     found = []
     for space in spaces:
         kind = "generic" if space == "" else space if space in ("global", "param", "const") else "shared"

@@ -48,13 +48,13 @@ class Instruction:
     """A parsed instruction: predicate ('' if none), opcode and modifiers as one dotted name, operands.
 
     >>> found = parse_instruction("@%p1 cp.async.bulk.wait_group.read 0;")
-    >>> found.predicate, found.words, found.operands[0].value
+    >>> found.predicate, found.parts, found.operands[0].value
     ('@%p1', ('cp', 'async', 'bulk', 'wait_group', 'read'), 0)
     """
 
     text: str
     predicate: str
-    words: tuple[str, ...]
+    parts: tuple[str, ...]
     operands: tuple[WrittenOperand, ...]
 
 
@@ -73,7 +73,7 @@ _SUM = re.compile(r"([0-9]{1,40})\s*([-+])\s*([0-9]{1,40})")
 def register_bits(name: str) -> int | None:
     """Width of a register by its name: 64, 32, 16, 128; 1 for a predicate; negative for floating point.
 
-    None if the name is no register.
+    None if the name is not a register.
 
     >>> register_bits("%rd1"), register_bits("%q1"), register_bits("%f1"), register_bits("tile")
     (64, 128, -32, None)
@@ -127,12 +127,12 @@ def _split(text: str) -> list[str]:
     return parts
 
 
-def _operand(text: str, whole: str) -> WrittenOperand:
+def _operand(text: str, body: str) -> WrittenOperand:
     if text.startswith("[") and text.endswith("]"):
-        inner = _split(text[1:-1])
+        inner, no_address = _split(text[1:-1]), f"operand {given(text)} is not an address"
         found = _ADDRESS.fullmatch(inner[0])
         if found is None:
-            raise ParseError(f"operand {given(text)} is no address", {"instruction": whole}, position=whole.find(text))
+            raise ParseError(no_address, {"instruction": body}, position=body.find(text))
         base, offset = found[1], bool(found[2])
         if len(inner) == 1:
             return WrittenOperand(text, OperandKind.ADDRESS, base, offset)
@@ -140,7 +140,7 @@ def _operand(text: str, whole: str) -> WrittenOperand:
             return WrittenOperand(text, OperandKind.TENSOR, base, offset, tuple(_split(inner[1][1:-1])))
         if len(inner) == 2:
             return WrittenOperand(text, OperandKind.TENSOR, base, offset, ())
-        raise ParseError(f"operand {given(text)} is no address", {"instruction": whole}, position=whole.find(text))
+        raise ParseError(no_address, {"instruction": body}, position=body.find(text))
     if text.startswith("{") and text.endswith("}"):
         return WrittenOperand(text, OperandKind.VECTOR, elements=tuple(_split(text[1:-1])))
     if text == "_":
@@ -155,14 +155,14 @@ def _operand(text: str, whole: str) -> WrittenOperand:
     found = re.fullmatch(r"([%\w$.]+)(\s*[-+]\s*\w+)?", text, re.ASCII)
     if found is not None:
         return WrittenOperand(text, OperandKind.REGISTER, found[1], bool(found[2]))
-    raise ParseError(f"operand {given(text)} can't be read", {"instruction": whole}, position=max(0, whole.find(text)))
+    raise ParseError(f"operand {given(text)} can't be read", {"instruction": body}, position=max(0, body.find(text)))
 
 
 def parse_instruction(text: str) -> Instruction:
     """Read one instruction; the semicolon may be left out.
 
     Raises:
-        ParseError: the text is no instruction (an operand that can't be read, unbalanced brackets).
+        ParseError: the text is not an instruction (an operand that can't be read, unbalanced brackets).
     """
     if len(expect(text, str, "the text of an instruction")) > MAX_CHARACTERS:
         raise ParseError(f"an instruction of {len(text)} characters; must be at most {MAX_CHARACTERS}")
@@ -174,7 +174,7 @@ def parse_instruction(text: str) -> Instruction:
         predicate, body = found[1], body[found.end() :]
     name, _, tail = body.partition(" ")
     if not re.fullmatch(r"[A-Za-z_][\w.:]*", name, re.ASCII):
-        raise ParseError(f"{given(name)} is no instruction name", {"instruction": text})
+        raise ParseError(f"{given(name)} is not an instruction name", {"instruction": text})
     for opening, closing in ("[]", "{}", "()"):
         if tail.count(opening) != tail.count(closing):
             raise ParseError(f"unbalanced {opening}{closing}", {"instruction": text}, position=len(name))

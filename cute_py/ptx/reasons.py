@@ -1,9 +1,7 @@
-"""why_not: why an architecture does not have an instruction, asked by whatever name is at hand.
-
-Which form exists on which architecture: from which PTX version, or why not.
+"""Which instruction exists on which architecture: from which PTX version, or what it needs instead.
 
 A variant is a form with the modifiers that decide about it. `CAPABILITIES[variant][architecture]` is computed from
-the rows of the instruction table; it says nothing that `check` does not say of the variant's text.
+the rows of the instruction table, as `examine` of the variant's text gives it; `check_target` takes other names too.
 """
 
 from __future__ import annotations
@@ -11,16 +9,17 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from cute_py.argument_checks import expect, record
+from cute_py.diagnostics import Diagnostic
 from cute_py.errors import EmissionError, InvalidValueError, given
 from cute_py.ptx.catalog import FORMS, forms_named
-from cute_py.ptx.check import examine, verdict
+from cute_py.ptx.check import examine
 from cute_py.ptx.forms_copy import LOAD_MODES, REDUCE_KINDS, REDUCE_TYPES_CLUSTER, REDUCE_TYPES_GLOBAL, STORE_MODES
 from cute_py.ptx.forms_tensormap import REPLACE_FIELDS
 from cute_py.ptx.instruction import Form
-from cute_py.ptx.render import check_modifiers, complete, ptx
+from cute_py.ptx.render import Modifier, Value, check_modifiers, complete, ptx
 from cute_py.targets import ARCHITECTURES, NEWEST_VERSION, Version, architecture, version_text
 
 
@@ -48,9 +47,9 @@ def _dim(mode: str) -> int:
     return 3 if mode.startswith("im2col") else 2
 
 
-def _first_choices(row: Form, given: Mapping[str, object]) -> dict[str, object]:
+def _first_choices(row: Form, given: Mapping[str, Modifier]) -> dict[str, Modifier]:
     """What a row must have and is not given: two dimensions (im2col: three), of other modifiers the first choice."""
-    found: dict[str, object] = {}
+    found: dict[str, Modifier] = {}
     for slot in row.slots:
         needed = not slot.optional and not slot.default and len(slot.choices) > 1
         if needed and slot.name not in given and slot.name not in ("spaces", "type"):
@@ -58,50 +57,53 @@ def _first_choices(row: Form, given: Mapping[str, object]) -> dict[str, object]:
     return found
 
 
-def _rows() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """(name, form, modifiers) of every variant; the forms that no line here names are variants by themselves."""
+def _variant(name: str, form: str, operands: Mapping[str, Value] | None = None, /, **modifiers: Modifier) -> Variant:
+    return Variant(name, form, ptx(form, operands=operands, **modifiers))  # type: ignore[arg-type]
+
+
+def _variants() -> Iterator[Variant]:
+    """Every variant; the forms that no line here names are variants by themselves."""
     for mode in LOAD_MODES:
-        tile: dict[str, Any] = {"dim": _dim(mode), "mode": mode}
+        tile: dict[str, Modifier] = {"dim": _dim(mode), "mode": mode}
         for space in ("shared::cluster", "shared::cta"):
-            yield f"load {mode} {space}", "load", {**tile, "dst": space}
-            yield f"load {mode} {space} cta_group", "load", {**tile, "dst": space, "cta_group": 2}
-        yield f"load {mode} multicast", "load", {**tile, "multicast": True}
-        yield f"load {mode} cache_hint", "load", {**tile, "cache_hint": True}
-        yield f"prefetch {mode}", "prefetch", tile
+            yield _variant(f"load {mode} {space}", "load", **tile, dst=space)
+            yield _variant(f"load {mode} {space} cta_group", "load", **tile, dst=space, cta_group=2)
+        yield _variant(f"load {mode} multicast", "load", **tile, multicast=True)
+        yield _variant(f"load {mode} cache_hint", "load", **tile, cache_hint=True)
+        yield _variant(f"prefetch {mode}", "prefetch", **tile)
     for mode in STORE_MODES:
         tile = {"dim": _dim(mode), "mode": mode}
-        yield f"store {mode}", "store", tile
+        yield _variant(f"store {mode}", "store", **tile)
         for kind in REDUCE_KINDS:
-            yield f"reduce {kind} {mode}", "reduce", {**tile, "op": kind}
-    yield "bulk load shared::cluster", "bulk.load", {}
-    yield "bulk load shared::cta", "bulk.load", {"dst": "shared::cta"}
-    yield "bulk load multicast", "bulk.load", {"multicast": True}
-    yield "bulk peer", "bulk.peer", {}
-    yield "bulk store", "bulk.store", {}
-    yield "bulk store cp_mask", "bulk.store", {"cp_mask": True}
-    yield "bulk prefetch", "bulk.prefetch", {}
+            yield _variant(f"reduce {kind} {mode}", "reduce", **tile, op=kind)
+    yield _variant("bulk load shared::cluster", "bulk.load")
+    yield _variant("bulk load shared::cta", "bulk.load", dst="shared::cta")
+    yield _variant("bulk load multicast", "bulk.load", multicast=True)
+    yield _variant("bulk peer", "bulk.peer")
+    yield _variant("bulk store", "bulk.store")
+    yield _variant("bulk store cp_mask", "bulk.store", cp_mask=True)
+    yield _variant("bulk prefetch", "bulk.prefetch")
     for kind, types in REDUCE_TYPES_GLOBAL.items():
         for type_ in types:
             noftz = kind == "add" and type_ in ("f16", "bf16")
-            yield f"bulk reduce {kind} {type_}", "bulk.reduce", {"op": kind, "type": type_, "noftz": noftz}
+            yield _variant(f"bulk reduce {kind} {type_}", "bulk.reduce", op=kind, type=type_, noftz=noftz)
     for kind, types in REDUCE_TYPES_CLUSTER.items():
         for type_ in types:
-            yield f"bulk reduce peer {kind} {type_}", "bulk.reduce.peer", {"op": kind, "type": type_}
+            yield _variant(f"bulk reduce peer {kind} {type_}", "bulk.reduce.peer", op=kind, type=type_)
     for field in REPLACE_FIELDS:
         for space in ("global", "shared::cta"):
-            yield f"replace {field} {space}", "tensormap.replace", {"field": field, "spaces": space}
+            yield _variant(f"replace {field} {space}", "tensormap.replace", field=field, spaces=space)
     for name, field, value in (("elemtype 13..15", "elemtype", 13), ("swizzle_mode 96B", "swizzle_mode", 4)):
-        modifiers = {"field": field, "spaces": "global", "operands": {"value": value}}
-        yield f"replace {name}", "tensormap.replace", modifiers
-    yield "setmaxnreg", "setmaxnreg", {"action": "inc"}
+        yield _variant(f"replace {name}", "tensormap.replace", {"value": value}, field=field, spaces="global")
+    yield _variant("setmaxnreg", "setmaxnreg", action="inc")
     named = {"load", "store", "reduce", "prefetch", "tensormap.replace", "setmaxnreg"}
     named |= {"bulk.load", "bulk.store", "bulk.peer", "bulk.reduce", "bulk.reduce.peer"}
     for form in FORMS:
         if form.name not in named:
-            yield form.name, form.name, _first_choices(form, {})
+            yield _variant(form.name, form.name, **_first_choices(form, {}))
 
 
-VARIANTS: tuple[Variant, ...] = tuple(Variant(name, form, ptx(form, **modifiers)) for name, form, modifiers in _rows())
+VARIANTS: tuple[Variant, ...] = tuple(_variants())
 """Every variant of the table, in the order of the catalogue."""
 
 VARIANT_BY_NAME: Mapping[str, Variant] = MappingProxyType({variant.name: variant for variant in VARIANTS})
@@ -113,8 +115,8 @@ def _capabilities(name: str) -> Mapping[str, Capability]:
     rows = {}
     for target in ARCHITECTURES:
         version = examined.min_version(target.name)
-        reasons = examined.reasons(target.name)
-        rows[target.name] = Capability(version, None if version is not None else "; ".join(reasons))
+        reasons = None if version is not None else "; ".join(examined.reasons(target.name))
+        rows[target.name] = Capability(version, reasons)
     return MappingProxyType(rows)
 
 
@@ -148,9 +150,8 @@ def capability(variant: str, arch: str) -> Capability:
     """
     architecture(arch)
     if expect(variant, str, "a variant") not in CAPABILITIES:
-        raise InvalidValueError(
-            f"{given(variant)} is not a variant of the capability table", {"variants": len(VARIANTS)}
-        )
+        text = f"{given(variant)} is not a variant of the capability table"
+        raise InvalidValueError(text, {"variants": len(VARIANTS)})
     return CAPABILITIES[variant][arch]
 
 
@@ -170,42 +171,53 @@ MODE_NAMES: Final[dict[str, str]] = {
 """A load or store mode, or a modifier of loads -> the variant of the capability table that shows it."""
 
 
-def why_not(form: str, arch: str, version: Version = NEWEST_VERSION, **modifiers: object) -> str | None:
-    """Why `arch` does not take this instruction, None if it does.
+def check_target(form: str, arch: str, version: Version = NEWEST_VERSION, **modifiers: Modifier) -> list[Diagnostic]:
+    """Everything that keeps `arch` from taking this instruction; empty if it takes it.
 
     Args:
         form: a variant of `CAPABILITIES`; a mode ("tile::gather4"); an opcode ("cp.async.bulk.tensor": its first
-            variant); the name of a row, with `modifiers` as for `ptx`
-            (those that a row must have and that are not given get their first choice); a whole instruction text; or
-            a mnemonic alone, which gets default operands.
+            variant); the name of a row, with `modifiers` as for `ptx` (those that a row must have and that are not
+            given get their first choice); the text of an instruction; or a mnemonic, which gets default operands.
 
-    >>> why_not("load", "sm_80")
-    'cp.async.bulk.tensor needs sm_90 or newer; got sm_80'
-    >>> why_not("tile::gather4", "sm_90a") == why_not("load", "sm_90a", dim=2, mode="tile::gather4")
+    >>> check_target("load", "sm_80")
+    [Diagnostic(rule='target', text='cp.async.bulk.tensor needs sm_90 or newer; got sm_80')]
+    >>> check_target("tile::gather4", "sm_90a") == check_target("load", "sm_90a", dim=2, mode="tile::gather4")
     True
 
     Raises:
         InvalidValueError: no such architecture.
-        ParseError, UnknownFactError: the text is no instruction, or none that a row covers.
+        ParseError, UnknownFactError: the text is not an instruction, or none that a row covers.
     """
     expect(form, str, "a form")
     check_modifiers(modifiers)
+    try:
+        text = _text_of(form, modifiers)
+    except EmissionError as error:
+        return [Diagnostic("instruction", text=error.why)]
+    return examine(text).check_target(arch, version)
+
+
+def _text_of(form: str, modifiers: dict[str, Modifier]) -> str:
+    """The instruction that a variant, mode, opcode, row or mnemonic means."""
     rows = forms_named(form)
     if not modifiers:
         variant = VARIANT_BY_NAME.get(MODE_NAMES.get(form, form))
         if variant is None and rows and form == rows[0].opcode != rows[0].name:
             variant = next(one for one in VARIANTS if one.form == rows[0].name)
         if variant is not None:
-            return verdict(variant.text, arch, version).why_not
+            return variant.text
     if rows and (modifiers or len(rows) == 1):
-        if len(rows) == 1:
-            modifiers = {**_first_choices(rows[0], modifiers), **modifiers}
-        try:
-            text = ptx(form, **modifiers)  # type: ignore[arg-type]
-        except EmissionError as error:
-            return error.why
-        return verdict(text, arch, version).why_not
+        first = _first_choices(rows[0], modifiers) if len(rows) == 1 else {}
+        return ptx(form, **{**first, **modifiers})  # type: ignore[arg-type]
     if modifiers:
         raise InvalidValueError(f"{given(form)} is not the name of a form, so it takes no modifiers")
-    text = form if ";" in form or " " in form else complete(form)
-    return verdict(text, arch, version).why_not
+    return form if ";" in form or " " in form else complete(form)
+
+
+def why_not(form: str, arch: str, version: Version = NEWEST_VERSION, **modifiers: Modifier) -> str | None:
+    """The messages of `check_target` in one line, None if there are none: its earlier form.
+
+    >>> why_not("load", "sm_80")
+    'cp.async.bulk.tensor needs sm_90 or newer; got sm_80'
+    """
+    return "; ".join(found.text for found in check_target(form, arch, version, **modifiers)) or None

@@ -1,7 +1,7 @@
 """Write an instruction from its form: modifiers in the ISA's order, operands given or by default registers.
 
 `ptx("load", dim=2, multicast=True)` is the text; what a table can know is checked before the assembler sees it:
-unknown modifiers, coordinate and offset counts, mask bits beyond the cluster, and with `arch` the target.
+unknown modifiers, numbers of coordinates and offsets, mask bits beyond the cluster, and with `arch` the target.
 """
 
 from __future__ import annotations
@@ -17,18 +17,14 @@ from cute_py.ptx.catalog import form as find_form
 from cute_py.ptx.check import VECTORS, examine
 from cute_py.ptx.forms_tcgen05 import register_count
 from cute_py.ptx.forms_tensormap import WIDE_FIELDS
-from cute_py.ptx.instruction import (
-    Form,
-    Operand,
-    OperandClass,
-    Slot,
-    coordinate_count,
-    holds,
-    offset_count,
-)
+from cute_py.ptx.instruction import Form, Operand, OperandClass, Slot, coordinate_count, holds, offset_count
 from cute_py.targets import MAX_CLUSTER, NEWEST_VERSION, Version
 
 Value = str | int | Sequence[str | int]
+"""What is written for an operand."""
+
+Modifier = str | int | bool | None
+"""What is chosen in a slot: True for a slot with one choice, False or None for an empty one."""
 
 # What is written for operands of these names, so that an instruction does not read what it writes.
 _DEFAULTS: dict[tuple[str, OperandClass], str] = {
@@ -48,7 +44,7 @@ _SOURCE_BESIDE = {"bulk.peer": "[%r5]", "bulk.reduce.peer": "[%r5]"}
 _SLOT_ALIASES = {"rank": "dim", "space": "spaces", "red_kind": "op", "kind": "op", "load_mode": "mode"}
 
 
-def check_modifiers(modifiers: Mapping[str, object]) -> None:
+def check_modifiers(modifiers: Mapping[str, Modifier]) -> None:
     """Modifiers are texts, integers, booleans or None.
 
     Raises:
@@ -61,7 +57,7 @@ def check_modifiers(modifiers: Mapping[str, object]) -> None:
             raise InvalidTypeError(f"{name} must be a text, an integer or a bool, got {given(value)}")
 
 
-def operand_text(value: object, what: str) -> str:
+def operand_text(value: Value, what: str) -> str:
     """What is written for an operand: a text as it is, an integer in decimal.
 
     Raises:
@@ -77,22 +73,23 @@ def operand_text(value: object, what: str) -> str:
     return value
 
 
-def _choice(form: Form, slot: Slot, value: object) -> str:
+def _choice(form: Form, slot: Slot, value: Modifier) -> str:
     """The choice of `slot` that the caller means by `value` ('' for an empty slot)."""
     if value is None or value is False or value == "":
         return ""
     if value is True:
         if len(slot.choices) == 1:
             return slot.choices[0]
-        raise EmissionError(f"{form.name}: {slot.name}=True does not say which", {"one of": ", ".join(slot.choices)})
-    text = operand_text(value, slot.name).removeprefix(".")
-    for candidate in (text, f"{text}d" if slot.name == "dim" else "", f"{slot.name}::{text}"):
-        if candidate in slot.choices:
-            return candidate
+        text = "True; must name its choice"
+    else:
+        text = operand_text(value, slot.name).removeprefix(".")
+        for candidate in (text, f"{text}d" if slot.name == "dim" else "", f"{slot.name}::{text}"):
+            if candidate in slot.choices:
+                return candidate
     raise EmissionError(f"{form.name}: {slot.name} = {text}", {"one of": ", ".join(slot.choices)})
 
 
-def _chosen(form: Form, modifiers: Mapping[str, object]) -> dict[str, str]:
+def _chosen(form: Form, modifiers: Mapping[str, Modifier]) -> dict[str, str]:
     named = {name if form.slot(name) else _SLOT_ALIASES.get(name, name): value for name, value in modifiers.items()}
     named = {name: value for name, value in named.items() if form.slot(name) or value not in ("", None, False)}
     to, source = (str(named.pop(name, "") or "") for name in ("dst", "src"))
@@ -148,7 +145,7 @@ def _sequence(value: Value, what: str) -> tuple[str, ...]:
 
 
 def mask_violations(mask: int, cluster_size: int | None) -> tuple[str, ...]:
-    """Why a multicast mask is no mask of a cluster of `cluster_size` CTAs (None: any size up to 16).
+    """Why a multicast mask is not a mask of a cluster of `cluster_size` CTAs (None: any size up to 16).
 
     >>> mask_violations(0b10011, cluster_size=4)
     ('multicast mask 0x13 names CTA 4; the cluster has 4 CTAs',)
@@ -178,7 +175,7 @@ def _written(
     if kind is OperandClass.TENSOR:
         address = operand_text(operands.get("tensor", "%rd1"), "tensor").strip("[]")
         count = coordinate_count(chosen)
-        given_ = _sequence(operands["coords"], "coords") if "coords" in operands else ()
+        given_ = _sequence(operands.get("coords", ()), "coords")
         coordinates = _counted(form, chosen, given_, "coordinates", count) if given_ else _vector("%r", 10, count)
         return f"[{address}, {coordinates}]"
     if operand.name not in operands:
@@ -203,7 +200,7 @@ def ptx(
     cluster_size: int | None = None,
     arch: str | None = None,
     version: Version = NEWEST_VERSION,
-    **modifiers: object,
+    **modifiers: Modifier,
 ) -> str:
     """The text of one instruction, in the ISA's modifier order.
 
@@ -236,12 +233,13 @@ def ptx(
         expect_integer(cluster_size, "cluster_size")
     for name in {} if operands is None else expect(operands, Mapping, "operands"):  # type: ignore[type-abstract]
         expect(name, str, "the name of an operand")
+    target = None if arch is None else (arch, version)
     for row in rows[:-1]:
         try:
-            return _write(row, operands, predicate, cluster_size, arch, version, modifiers)
+            return _write(row, operands or {}, predicate, cluster_size, target, modifiers)
         except EmissionError:
             continue
-    return _write(rows[-1], operands, predicate, cluster_size, arch, version, modifiers)
+    return _write(rows[-1], operands or {}, predicate, cluster_size, target, modifiers)
 
 
 def mnemonic(name: str, **modifiers: str) -> str:
@@ -281,39 +279,29 @@ def _joined(row: Form, chosen: Mapping[str, str]) -> str:
 
 def _write(
     row: Form,
-    operands: Mapping[str, Value] | None,
+    operands: Mapping[str, Value],
     predicate: str,
     cluster_size: int | None,
-    arch: str | None,
-    version: Version,
-    modifiers: Mapping[str, object],
+    target: tuple[str, Version] | None,
+    modifiers: Mapping[str, Modifier],
 ) -> str:
     """The instruction of one row; the errors are those of `ptx`."""
     chosen = _chosen(row, modifiers)
-    values = dict(operands or {})
     expected = row.expected(chosen)
-    names = {operand.name for operand in expected} | (
-        {"coords"} if any(o.name == "tensor" for o in expected) else set()
-    )
-    extra = [name for name in values if name not in names]
+    names = {operand.name for operand in expected}
+    if "tensor" in names:
+        names.add("coords")
+    extra = [name for name in operands if name not in names]
     if extra:
-        raise EmissionError(
-            f"{row.name} has no operand {', '.join(extra)} here", {"operands": ", ".join(sorted(names))}
-        )
-    texts = [
-        _written(row, operand, chosen, values, cluster_size)
-        for operand in expected
-        if not operand.optional or operand.name in values
-    ]
-    body = f"{_joined(row, chosen)} {', '.join(texts)}" if texts else _joined(row, chosen)
-    text = f"{predicate} {body};".lstrip()
+        facts = {"operands": ", ".join(sorted(names))}
+        raise EmissionError(f"{row.name} has no operand {', '.join(extra)} here", facts)
+    kept = [operand for operand in expected if not operand.optional or operand.name in operands]
+    texts = [_written(row, operand, chosen, operands, cluster_size) for operand in kept]
+    text = f"{predicate} {_joined(row, chosen)} {', '.join(texts)}".strip() + ";"
     examined = examine(text)
-    if examined.errors:
-        raise EmissionError(examined.errors[0], {"instruction": text})
-    if arch is not None:
-        reasons = examined.reasons(arch, version)
-        if reasons:
-            raise EmissionError(reasons[0], {"instruction": text})
+    reasons = examined.errors or (() if target is None else examined.reasons(*target))
+    if reasons:
+        raise EmissionError(reasons[0], {"instruction": text})
     return text
 
 

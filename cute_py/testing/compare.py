@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TypeAlias
 
-from cute_py.argument_checks import expect_integer
+import numpy as np
+from numpy.typing import NDArray
+
+from cute_py.argument_checks import expect_integer, expect_integer_array
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.layout.analysis import MAX_COUNTED
+from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout
 from cute_py.layout.offsets import offsets
-from cute_py.tma.simulate.trace import Trace
+from cute_py.tensor.tensor import Tensor
+from cute_py.tma.emulator.geometry import Descriptor
+from cute_py.tma.emulator.memory import Bytes, IntegersLike
+from cute_py.tma.simulate.trace import Trace, byte_difference
+
+Function: TypeAlias = Layout | ComposedLayout | Tensor
+"""What gives an offset for an index."""
+BytesLike: TypeAlias = bytes | bytearray | memoryview | Sequence[int] | NDArray[np.integer]
+"""Bytes, or integers from 0 to 255."""
 
 
-def assert_same_function(found: Any, expected: Any) -> None:
+def assert_same_function(found: Function, expected: Function) -> None:
     """Two layouts of the same size give the same offset for every index, whatever their profiles.
 
     Raises:
@@ -26,8 +39,6 @@ def assert_same_function(found: Any, expected: Any) -> None:
     ...
     AssertionError: index 1: 6:2 gives 2, 6:_1 gives 1 (5 of 6 differ)
     """
-    import numpy as np
-
     counts = [_count(layout) for layout in (found, expected)]
     if counts[0] != counts[1]:
         raise AssertionError(f"{found} has {counts[0]} elements, {expected} has {counts[1]}")
@@ -44,21 +55,25 @@ def assert_same_function(found: Any, expected: Any) -> None:
         )
 
 
-def _count(layout: Any) -> int:
+def _count(layout: Function) -> int:
     """Elements of a layout, or of a tensor."""
-    if isinstance(layout, type) or not (isinstance(layout, Layout) or hasattr(layout, "domain")):
-        raise InvalidTypeError(f"functions are compared of layouts, got {type(layout).__name__} {given(layout)}")
+    if not (isinstance(layout, Layout) or hasattr(type(layout), "domain")):
+        raise InvalidTypeError(f"an operand must be a layout or a tensor, got {type(layout).__name__} {given(layout)}")
     return expect_integer(size(layout), f"the elements of {layout}", 0, MAX_COUNTED)
 
 
-def _value(row: Any) -> Any:
-    return row.tolist() if len(row) > 1 else int(row[0])
+def _value(row: NDArray[np.generic]) -> str:
+    return str(row.tolist() if len(row) > 1 else row[0])
 
 
 def assert_same_bytes(
-    found: Any, expected: Any, descriptor: Any = None, coords: Any = (), smem_offsets: Any = (0,)
+    found: BytesLike,
+    expected: BytesLike,
+    descriptor: Descriptor | None = None,
+    coords: IntegersLike = (),
+    smem_offsets: IntegersLike = (0,),
 ) -> None:
-    """Two uint8 memories are equal; with a tensor map, the text says which element the first wrong byte belongs to.
+    """Two memories are equal; with a tensor map, the error names the element to which the first wrong byte belongs.
 
     Args:
         found, expected: uint8 arrays of the same length.
@@ -69,32 +84,21 @@ def assert_same_bytes(
 
     >>> cute.testing.assert_same_bytes([1, 2, 3], [1, 2, 3])
     """
-    import numpy as np
-
     a, b = _memory(found, "found"), _memory(expected, "expected")
     if len(a) != len(b):
         raise AssertionError(f"{len(a)} bytes, expected {len(b)}")
-    differ = np.flatnonzero(a != b)
-    if not len(differ):
-        return
-    if descriptor is not None:
+    first = byte_difference(a, b)
+    if first is not None and descriptor is not None:
         raise AssertionError(str(Trace(descriptor, coords, smem_offsets).first_difference(a, b)))
-    at = int(differ[0])
-    raise AssertionError(f"byte {at}: 0x{a[at]:02x}, expected 0x{b[at]:02x} ({len(differ)} differ)")
+    if first is not None:
+        raise AssertionError(first.headline)
 
 
-def _memory(values: Any, what: str) -> Any:
-    """A flat uint8 array of what was given; of integers that are no bytes none is cut off."""
-    import numpy as np
-
+def _memory(values: BytesLike, what: str) -> Bytes:
+    """A flat uint8 array; integers that are no bytes are refused, not cut off."""
     if isinstance(values, (bytes, bytearray, memoryview)):
         return np.frombuffer(values, np.uint8)
-    try:
-        array = np.asarray(values)
-    except Exception:  # ragged lists, or whatever a foreign object raises
-        raise InvalidTypeError(f"{what} must be an array of bytes, got {given(values)}") from None
-    if array.dtype.kind not in "iu" and array.size:
-        raise InvalidTypeError(f"{what} must be an array of bytes, got {type(values).__name__} {given(values)}")
+    array = expect_integer_array(values, what)
     if array.size and not (array.min() >= 0 and array.max() <= 255):
         raise InvalidValueError(f"{what} holds {array.min()} to {array.max()}; must be bytes, 0 to 255")
     return array.astype(np.uint8).reshape(-1)

@@ -7,13 +7,15 @@ checked where a strategy is made; hypothesis would report them from within a tes
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final, TypeAlias, TypeVar
 
 from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
 
 from cute_py.argument_checks import expect, expect_choice, expect_integer, expect_integers
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
-from cute_py.layout.composed import make_composed_layout
+from cute_py.layout.composed import ComposedLayout, make_composed_layout
 from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout
 from cute_py.layout.layout import static as static_of
@@ -21,8 +23,14 @@ from cute_py.layout.leaf import Int
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import check_depth
 
+Item = TypeVar("Item")
+Nested: TypeAlias = "Item | tuple[Nested[Item], ...]"
+Profile: TypeAlias = "Nested[int]"
+"""A shape, stride or coordinate of plain ints."""
+Slice: TypeAlias = "tuple[Profile | None, ...]"
+"""A coordinate with None where a whole mode is taken."""
+
 SIZES = (1, 2, 3, 4, 5, 6, 8)
-POWERS = (1, 2, 4, 8)
 MAX_SIZE = 2048
 KINDS: Final = ("compact", "gaps", "zeros", "wild", "negative")
 """Kinds of strides, see `strides_for`."""
@@ -30,15 +38,15 @@ MAX_LEAVES: Final = 64
 """Most sizes of a shape that coordinates, slices or strides are made for."""
 
 
-def flat(tree: Any) -> list[Any]:
+def flat(tree: Profile) -> list[int]:
     return [y for x in tree for y in flat(x)] if isinstance(tree, tuple) else [tree]
 
 
-def filled(tree: Any, items: Any) -> Any:
+def filled(tree: Profile, items: Iterator[Item]) -> Nested[Item]:
     return tuple(filled(t, items) for t in tree) if isinstance(tree, tuple) else next(items)
 
 
-def _checked_sizes(sizes: Any, max_rank: Any, depth: Any) -> tuple[tuple[int, ...], int, int]:
+def _checked_sizes(sizes: tuple[int, ...], max_rank: int, depth: int) -> tuple[tuple[int, ...], int, int]:
     """What `shapes` chooses from."""
     checked = expect_integers(sizes, "sizes", 0, MAX_SIZE)
     if not checked:
@@ -46,7 +54,7 @@ def _checked_sizes(sizes: Any, max_rank: Any, depth: Any) -> tuple[tuple[int, ..
     return checked, expect_integer(max_rank, "max_rank", 1, 8), expect_integer(depth, "depth", 0, 8)
 
 
-def _checked_shape(shape: Any) -> Any:
+def _checked_shape(shape: Profile) -> Profile:
     """A shape of known sizes, as plain ints."""
     check_depth(shape)
     sizes = expect_integers(flat(shape), "the sizes of the shape", 0)
@@ -55,12 +63,14 @@ def _checked_shape(shape: Any) -> Any:
     return filled(shape, iter(sizes))
 
 
-def _check_static(static: Any) -> None:
+def _check_static(static: bool | None) -> None:
     if static is not None:
         expect(static, bool, "static")
 
 
-def shapes(sizes: tuple[int, ...] = SIZES, max_rank: int = 3, depth: int = 2, scalar: bool = True) -> Any:
+def shapes(
+    sizes: tuple[int, ...] = SIZES, max_rank: int = 3, depth: int = 2, scalar: bool = True
+) -> SearchStrategy[Profile]:
     """A shape as plain ints: an integer, or nested tuples.
 
     Args:
@@ -73,7 +83,7 @@ def shapes(sizes: tuple[int, ...] = SIZES, max_rank: int = 3, depth: int = 2, sc
 
 
 @st.composite
-def _shapes(draw: Any, sizes: tuple[int, ...], max_rank: int, depth: int, scalar: bool) -> Any:
+def _shapes(draw: DrawFn, sizes: tuple[int, ...], max_rank: int, depth: int, scalar: bool) -> Profile:
     if depth == 0 or (scalar and draw(st.integers(0, 5)) == 0):
         return draw(st.sampled_from(sizes))
     rank = draw(st.integers(1, max_rank))
@@ -86,7 +96,7 @@ def _shapes(draw: Any, sizes: tuple[int, ...], max_rank: int, depth: int, scalar
     return shape if math.prod(flat(shape)) <= MAX_SIZE else draw(st.sampled_from(sizes))
 
 
-def strides_for(shape: Any, kind: str) -> Any:
+def strides_for(shape: Profile, kind: str) -> SearchStrategy[Profile]:
     """Strides of a kind: 'compact' (in any order of modes), 'gaps', 'zeros', 'wild', 'negative'.
 
     Raises:
@@ -96,7 +106,7 @@ def strides_for(shape: Any, kind: str) -> Any:
 
 
 @st.composite
-def _strides_for(draw: Any, shape: Any, kind: str) -> Any:
+def _strides_for(draw: DrawFn, shape: Profile, kind: str) -> Profile:
     sizes = flat(shape)
     if kind == "wild":
         steps = [draw(st.integers(0, 40)) for _ in sizes]
@@ -115,17 +125,13 @@ def _strides_for(draw: Any, shape: Any, kind: str) -> Any:
     return filled(shape, iter(steps))
 
 
-def as_static(tree: Any) -> Any:
-    return static_of(tree)
-
-
 def layouts(
     kinds: tuple[str, ...] = ("compact", "gaps", "zeros", "wild"),
     sizes: tuple[int, ...] = SIZES,
     static: bool | None = True,
     max_rank: int = 3,
     depth: int = 2,
-) -> Any:
+) -> SearchStrategy[Layout]:
     """A layout; `static` None mixes Int and plain int leaves.
 
     Args:
@@ -141,23 +147,25 @@ def layouts(
 
 
 @st.composite
-def _layouts(draw: Any, kinds: tuple[str, ...], shaped: Any, static: bool | None) -> Layout:
+def _layouts(draw: DrawFn, kinds: tuple[str, ...], shaped: SearchStrategy[Profile], static: bool | None) -> Layout:
     shape = draw(shaped)
     stride = draw(_strides_for(shape, draw(st.sampled_from(kinds))))
     if static:
-        return Layout(as_static(shape), as_static(stride))
+        return Layout(static_of(shape), static_of(stride))
     if static is None:
         mixed = [tuple(Int(x) if draw(st.booleans()) else x for x in flat(t)) for t in (shape, stride)]
         return Layout(filled(shape, iter(mixed[0])), filled(stride, iter(mixed[1])))
     return Layout(shape, stride)
 
 
-def injective_layouts(**options: Any) -> Any:
+def injective_layouts(
+    sizes: tuple[int, ...] = SIZES, static: bool | None = True, max_rank: int = 3, depth: int = 2
+) -> SearchStrategy[Layout]:
     """Layouts whose elements all have offsets of their own; options as of `layouts`."""
-    return layouts(kinds=("compact", "gaps"), **options)
+    return layouts(("compact", "gaps"), sizes, static, max_rank, depth)
 
 
-def swizzles(max_bits: int = 3) -> Any:
+def swizzles(max_bits: int = 3) -> SearchStrategy[Swizzle]:
     """A swizzle of up to `max_bits` bits, 0 to 4, and base 0 to 4.
 
     Raises:
@@ -167,13 +175,13 @@ def swizzles(max_bits: int = 3) -> Any:
 
 
 @st.composite
-def _swizzles(draw: Any, max_bits: int) -> Swizzle:
+def _swizzles(draw: DrawFn, max_bits: int) -> Swizzle:
     bits = draw(st.integers(0, max_bits))
     shift = draw(st.integers(max(bits, 1), 4)) * draw(st.sampled_from((1, 1, 1, -1)))
     return Swizzle(bits, draw(st.integers(0, 4)), shift)
 
 
-def swizzled_layouts(static: bool | None = True) -> Any:
+def swizzled_layouts(static: bool | None = True) -> SearchStrategy[ComposedLayout]:
     """A composed layout of a swizzle and a layout of power-of-two sizes, mostly compact.
 
     Raises:
@@ -184,12 +192,12 @@ def swizzled_layouts(static: bool | None = True) -> Any:
 
 
 @st.composite
-def _swizzled_layouts(draw: Any, static: bool | None) -> Any:
+def _swizzled_layouts(draw: DrawFn, static: bool | None) -> ComposedLayout:
     inner = draw(layouts(kinds=("compact", "compact", "zeros"), sizes=(2, 4, 8, 16), static=static, max_rank=2))
     return make_composed_layout(draw(_swizzles(3)), Int(0), inner)
 
 
-def coordinates_of(shape: Any) -> Any:
+def coordinates_of(shape: Profile) -> SearchStrategy[Profile]:
     """A coordinate of plain ints within a shape: natural, or integers for whole modes.
 
     Raises:
@@ -199,13 +207,13 @@ def coordinates_of(shape: Any) -> Any:
 
 
 @st.composite
-def _coordinates_of(draw: Any, shape: Any) -> Any:
+def _coordinates_of(draw: DrawFn, shape: Profile) -> Profile:
     if isinstance(shape, tuple) and draw(st.integers(0, 3)):
         return tuple(draw(_coordinates_of(s)) for s in shape)
     return draw(st.integers(0, max(math.prod(int(s) for s in flat(shape)) - 1, 0)))
 
 
-def slices_of(shape: Any) -> Any:
+def slices_of(shape: tuple[Profile, ...]) -> SearchStrategy[Slice]:
     """A coordinate with at least one `_` for a tuple shape.
 
     Raises:
@@ -217,13 +225,14 @@ def slices_of(shape: Any) -> Any:
 
 
 @st.composite
-def _slices_of(draw: Any, shape: Any) -> Any:
-    parts = [None if draw(st.booleans()) else draw(_coordinates_of(s)) for s in shape]
+def _slices_of(draw: DrawFn, shape: Profile) -> Slice:
+    modes = shape if isinstance(shape, tuple) else (shape,)
+    parts = [None if draw(st.booleans()) else draw(_coordinates_of(s)) for s in modes]
     if all(p is not None for p in parts):
         parts[draw(st.integers(0, len(parts) - 1))] = None
     return tuple(parts)
 
 
-def table(layout: Any) -> list[int]:
+def table(layout: Layout | ComposedLayout) -> list[int]:
     """All offsets in colexicographic order, by calling the layout for each element."""
     return [int(layout(i)) for i in range(int(size(layout)))]

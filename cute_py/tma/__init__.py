@@ -1,152 +1,135 @@
 """TMA: from layouts to boxes, atoms, tensor maps, instructions and copies.
 
-`descriptor` holds the bytes of a tensor map and its rules, `atom` the way from layouts to it, `dialect` the surface of
-the reference pages, `emulator` and `simulate` run copies without a GPU, `export` writes them for other programs.
+`descriptor` holds the bytes of a tensor map and its rules, `atom` leads from layouts to it, `dialect` has the
+operations of the reference pages, `emulator` and `simulate` run copies without a GPU, `exports` writes them for other
+programs.
+
+A name is imported from its package when it is first used. Type checkers read the imports below.
 """
 
 from __future__ import annotations
 
 import difflib
 import importlib
-from typing import Any, Final
+import warnings
+from typing import TYPE_CHECKING, Final
 
-from cute_py.errors import (
-    EmissionError,
-    GBasisError,
-    RaceError,
-    TmaBuildError,
-    TmaError,
-    TmaLimitError,
-    TmaTrap,
-    TmaVerifyError,
-    UnknownFactError,
-    WouldHangError,
-)
-from cute_py.tma.atom import *  # noqa: F403
-from cute_py.tma.atom import __all__ as _atom
-from cute_py.tma.descriptor import *  # noqa: F403
-from cute_py.tma.descriptor import __all__ as _descriptor
-from cute_py.tma.dialect import *  # noqa: F403
-from cute_py.tma.dialect import __all__ as _dialect
+if TYPE_CHECKING:
+    from cute_py.copies import *  # noqa: F403
+    from cute_py.errors import EmissionError as EmissionError
+    from cute_py.errors import GBasisError as GBasisError
+    from cute_py.errors import RaceError as RaceError
+    from cute_py.errors import TmaBuildError as TmaBuildError
+    from cute_py.errors import TmaError as TmaError
+    from cute_py.errors import TmaLimitError as TmaLimitError
+    from cute_py.errors import TmaTrap as TmaTrap
+    from cute_py.errors import TmaVerifyError as TmaVerifyError
+    from cute_py.errors import UnknownFactError as UnknownFactError
+    from cute_py.errors import WouldHangError as WouldHangError
+    from cute_py.gpu import *  # noqa: F403
+    from cute_py.ptx import *  # noqa: F403
+    from cute_py.targets import NEWEST_VERSION as NEWEST_VERSION
+    from cute_py.targets import Targets as Targets
+    from cute_py.tma.atom import *  # noqa: F403
+    from cute_py.tma.descriptor import *  # noqa: F403
+    from cute_py.tma.dialect.copy_shape import *  # noqa: F403
+    from cute_py.tma.dialect.descriptors import *  # noqa: F403
+    from cute_py.tma.dialect.exec_atom import *  # noqa: F403
+    from cute_py.tma.dialect.legacy_copy import *  # noqa: F403
+    from cute_py.tma.dialect.lowering import *  # noqa: F403
+    from cute_py.tma.dialect.mlir_text import *  # noqa: F403
+    from cute_py.tma.dialect.modes import *  # noqa: F403
+    from cute_py.tma.dialect.non_exec_atom import *  # noqa: F403
+    from cute_py.tma.dialect.record import *  # noqa: F403
+    from cute_py.tma.dialect.verifier import *  # noqa: F403
+    from cute_py.tma.dialect.verifier_operands import *  # noqa: F403
+    from cute_py.tma.emulator import *  # noqa: F403
+    from cute_py.tma.exports import *  # noqa: F403
+    from cute_py.tma.simulate import *  # noqa: F403
 
-_ON_FIRST_USE: Final = {
-    "cute_py.copies": (
-        "CopyReport",
-        "CopyResult",
-        "PreparedCopy",
-        "TileResult",
-        "copy",
-        "copy_array",
-        "execute",
-        "first_difference",
-        "kernel_texts",
-        "measure_copy",
-        "prepare_copy",
-        "tuned_copy",
-    ),
-    "cute_py.gpu": (
-        "Device",
-        "device_available",
-        "driver_encode",
-        "open_device",
-    ),
-    "cute_py.ptx": (
-        "CAPABILITIES",
-        "Capability",
-        "ENTRY_POINTS",
-        "EntryPoint",
-        "Examination",
-        "FORMS",
-        "InlineAsm",
-        "VARIANTS",
-        "Variant",
-        "Verdict",
-        "capability",
-        "ch_opnum",
-        "entry_point",
-        "examine",
-        "form",
-        "inline_asm",
-        "mcast_opnum",
-        "ptx",
-        "verdict",
-        "why_not",
-    ),
-    "cute_py.targets": (
-        "NEWEST_VERSION",
-        "Targets",
-    ),
-    "cute_py.tma.emulator": (
-        "Emulator",
-        "GlobalMemory",
-        "Mbarrier",
-        "SharedMemory",
-        "init_barrier",
-    ),
-    "cute_py.tma.exports": (
-        "RebindSequence",
-        "birth_sequence",
-        "cuda_kernel",
-        "cute_cpp",
-        "encode_call",
-        "export",
-        "rebind_ptx",
-        "rebind_sequence",
-        "single_tile_ptx",
-        "triton",
-        "write_export",
-    ),
-    "cute_py.tma.simulate": (
-        "Agent",
-        "Cluster",
-        "Outcome",
-        "Ring",
-        "RingLoad",
-        "RingStore",
-        "Run",
-        "TensormapProxy",
-        "Trace",
-        "bulk_load",
-        "bulk_store",
-        "bulk_to_cta",
-        "diagnose",
-    ),
+_TABLE: Final = {
+    "cute_py.copies": """
+        CopyReport CopyResult PreparedCopy TileResult copy copy_array execute first_difference kernel_texts
+        measure_copy prepare_copy tuned_copy
+    """,
+    "cute_py.errors": """
+        EmissionError GBasisError RaceError TmaBuildError TmaError TmaLimitError TmaTrap TmaVerifyError
+        UnknownFactError WouldHangError
+    """,
+    "cute_py.gpu": "Device device_available driver_encode open_device",
+    "cute_py.ptx": """
+        CAPABILITIES ENTRY_POINTS FORMS VARIANTS Capability EntryPoint InlineAsm ParsedInstruction Variant Verdict
+        capability ch_opnum check_target entry_point examine form inline_asm mcast_opnum ptx verdict why_not
+    """,
+    "cute_py.targets": "NEWEST_VERSION Targets",
+    "cute_py.tma.atom": """
+        FORMAT_OF OPS SWIZZLE_MODES BrokenCondition ExecutableCopy Fix GBasis GBasisTrace Im2colAtom Im2colPlan
+        Im2colWindow Instructions Op OpRow SmemChoice SwizzleRow TmaAtom TmaPlan TmaTiledCopy as_op coalesce_256
+        construct_tma_gbasis create_tma_multicast_mask explain_atom find_fixes instructions make_cta_v_map
+        make_im2col_tma_copy make_smem_layout make_tiled_copy make_tma_atom make_tma_copy movable_type plan_tiled
+        smem_atom smem_choices split_basis swizzle_row tensor_map_format tma_partition tma_tensor why_not_swizzle
+    """,
+    "cute_py.tma.descriptor": """
+        ADDITIONS ARCHITECTURES FIELDS FORMATS HAZARDS QUIRKS REPLACE_FIELDS RULES SLOTS Addition Architecture
+        BitField Diagnostic FieldDifference FieldValue FormatRow Hazard Im2ColWideMode Interleave L2Promotion
+        LogicalSlot MapDifference OobFill Quirk RebindStep ReplaceField Residue Rule TensorMap TensorMapDataType
+        TensorMapIm2col TensorMapIm2colWide TensorMapSwizzle TensorMapTiled Violation Warned architecture decode
+        describe diff encode encode_many field_table format_of format_row from_json hazards logical_slots
+        note_box_bytes payload read_map rebind rebind_steps repaired replace request_of_array request_of_npy
+        seed_fields to_json transaction_bytes update_tma_descriptor violations
+    """,
+    "cute_py.tma.dialect": """
+        ATOM_FAMILY CACHE_MODES DIALECTS FLAG_ROWS REDUCTION_TYPES STEPS BulkTensorCopy CacheMode CopyShape
+        ExecTmaAtom ExpectTx KernelFunction L2Policy Lowering NonExecTmaAtom PartitionWalk PhaseTrace
+        PrefetchDescriptor TmaDescriptorIm2col TmaDescriptorTiled TmaFlags TmaLoadMode TmaOperation TmaPartitionResult
+        TmaReduceKind TmaStoreMode TmaTensorType TmaUpdate TmaUpdateKind TransactionBarrier Witness apply_update
+        as_cache_mode as_load_mode as_reduce_kind as_store_mode build_tma_descriptor build_tma_descriptor_im2col
+        choose_witness copy_shape copy_shape_of legacy_ptx lower lower_tma_load lower_tma_store make_exec_tma
+        non_exec_tiled_tma_load non_exec_tiled_tma_reduce non_exec_tiled_tma_store partition prefetch_tma_desc
+        run_phases tma_descriptor_im2col tma_descriptor_tiled tma_load tma_reduce tma_store type_text verify_partition
+        why_not_reduction
+    """,
+    "cute_py.tma.emulator": "Emulator GlobalMemory Mbarrier SharedMemory init_barrier",
+    "cute_py.tma.exports": """
+        RebindSequence init_sequence cuda_kernel cute_cpp encode_call export rebind_ptx rebind_sequence
+        single_tile_ptx triton write_export
+    """,
+    "cute_py.tma.simulate": """
+        Agent Cluster Outcome Ring RingLoad RingStore Run TensormapProxy Trace bulk_load bulk_store bulk_to_cta
+        diagnose
+    """,
 }
-"""Package -> its names that are given here too, imported when one is first asked for."""
+"""Package -> its names that are given here."""
 
-_HOME: Final = {name: package for package, names in _ON_FIRST_USE.items() for name in names}
+_PACKAGES: Final = ("atom", "descriptor", "dialect", "emulator", "exports", "simulate")
 
-__all__ = [
-    "EmissionError",
-    "GBasisError",
-    "RaceError",
-    "TmaBuildError",
-    "TmaError",
-    "TmaLimitError",
-    "TmaTrap",
-    "TmaVerifyError",
-    "UnknownFactError",
-    "WouldHangError",
-    *_atom,
-    *_descriptor,
-    *_dialect,
-    *_HOME,
-]
+_RENAMED: Final = {"Examination": "ParsedInstruction", "birth_sequence": "init_sequence"}
+"""Former name -> name today; the former one warns for one release."""
 
+_HOME: Final = {name: package for package, names in _TABLE.items() for name in names.split()}
 
-def __getattr__(name: str) -> Any:
-    """A name that is imported when it is first asked for.
+__all__ = sorted(_HOME)
 
-    Raises:
-        AttributeError: no such name; the text lists the nearest ones.
-    """
-    if name in _HOME:
-        value = getattr(importlib.import_module(_HOME[name]), name)
-        globals()[name] = value
-        return value
-    near = difflib.get_close_matches(name, __all__, 3) if not name.startswith("_") else []
-    meant = f"; did you mean {' or '.join(near)}?" if near else ""
-    raise AttributeError(f"module 'cute_py.tma' has no attribute {name!r}{meant}")
+if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is an error
+
+    def __getattr__(name):
+        """A name that is imported when it is first used.
+
+        Raises:
+            AttributeError: no such name; the text lists the nearest ones.
+        """
+        if name in _RENAMED:
+            text = f"cute_py.tma.{name} is cute_py.tma.{_RENAMED[name]}; the old name ends with the next release"
+            warnings.warn(text, DeprecationWarning, stacklevel=2)
+            name = _RENAMED[name]
+        if name in _HOME:
+            value = globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
+            return value
+        if name in _PACKAGES:
+            return importlib.import_module(f"cute_py.tma.{name}")
+        near = difflib.get_close_matches(name, __all__, 3) if not name.startswith("_") else []
+        meant = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise AttributeError(f"module 'cute_py.tma' has no attribute {name!r}{meant}")
 
 
 def __dir__() -> list[str]:

@@ -3,6 +3,7 @@
 No Blackwell GPU was at hand: everything here is planned, emulated and assembled, and was never run on one.
 """
 
+from cute_py.moved import renamed
 from cute_py.ptx.check import examine, why_not_instruction
 from cute_py.ptx.forms_tcgen05 import TCGEN05_FORMS as FORMS_TABLE
 from cute_py.ptx.instruction import Form as InstructionForm
@@ -33,9 +34,9 @@ from cute_py.tmem.axes import (
     wid_in_wg,
 )
 from cute_py.tmem.canonical import CanonicalOperand, Major, canonical_operand
-from cute_py.tmem.carry_out import S2TDescriptorView, get_copy_s2t_smem_desc, promised, read_back, run, run_pair
 from cute_py.tmem.convert import from_cute, from_cute_tmem, to_cute
-from cute_py.tmem.copy_async import (
+from cute_py.tmem.copy_plan import CopyPlan, MiddleLoop, Refusal, Tile, alloc_columns, check_columns, why_not_columns
+from cute_py.tmem.copy_request import (
     DISPATCHES,
     Buffer,
     BufferRegion,
@@ -47,10 +48,10 @@ from cute_py.tmem.copy_async import (
     copy_async,
     why_not,
 )
-from cute_py.tmem.copy_plan import CopyPlan, MiddleLoop, Refusal, Tile, alloc_columns, check_columns, why_not_columns
 from cute_py.tmem.cp_forms import COLUMNS, FORMS, LANES, CpForm, cp_form
 from cute_py.tmem.demonstration import Demonstration, demonstrate, demonstration_copy, dynamic_shared_bytes, emit_kernel
 from cute_py.tmem.emit import device_functions, emit_cuda, emit_tirx, ptx_line
+from cute_py.tmem.execute import S2TDescriptorView, expected_tmem, get_copy_s2t_smem_desc, read_back, run, run_pair
 from cute_py.tmem.iters import Iter
 from cute_py.tmem.matrix_descriptor import (
     DescriptorKind,
@@ -60,7 +61,7 @@ from cute_py.tmem.matrix_descriptor import (
     replace_start_address,
     smem_desc_add_16B_offset,
 )
-from cute_py.tmem.picture import picture
+from cute_py.tmem.memory_picture import picture
 from cute_py.tmem.planner import COMPATS, Side, plan_form
 from cute_py.tmem.swizzled_layout import (
     DATAPATHS,
@@ -71,6 +72,8 @@ from cute_py.tmem.swizzled_layout import (
 )
 from cute_py.tmem.tensor_memory import TensorMemory, decompress, image, source_addresses
 from cute_py.tmem.tile_layout import R, S, TileLayout
+
+__getattr__ = renamed(__name__, {"promised": "expected_tmem"})
 
 __all__ = [
     "COLUMNS",
@@ -137,6 +140,7 @@ __all__ = [
     "emit_kernel",
     "emit_tirx",
     "encode_matrix_descriptor",
+    "expected_tmem",
     "examine",
     "from_cute",
     "from_cute_tmem",
@@ -149,7 +153,6 @@ __all__ = [
     "mnemonic",
     "picture",
     "plan_form",
-    "promised",
     "ptx_line",
     "read_back",
     "replace_start_address",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, SupportsIndex
 
 from cute_py.argument_checks import expect, expect_integer, expect_name, record
 from cute_py.errors import InvalidTypeError, given
@@ -26,7 +26,7 @@ MEMORY_AXES: tuple[str, ...] = ("m", "P", "F", "Bank", "TCol", "TLane")
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A named direction. `n @ axis` is n steps along it; n is a whole number of elements (of lanes on `TLane`).
+    """A named direction. `n @ axis` is n steps along it; a step is one element (one lane on `TLane`).
 
     Any identifier is a name; the names of the two tables above have a known kind, the others are memory.
 
@@ -47,7 +47,7 @@ class Axis:
 
     __array_ufunc__ = None  # numpy's arrays leave `@` to this class
 
-    def __rmatmul__(self, steps: object) -> AxisTerm:
+    def __rmatmul__(self, steps: SupportsIndex) -> AxisTerm:
         return AxisTerm(expect_integer(steps, f"steps along {self.name}"), self.name)
 
     def __repr__(self) -> str:
@@ -76,10 +76,10 @@ class AxisTerm:
     value: int
     axis: str
 
-    def __add__(self, other: object) -> AxisSum:
+    def __add__(self, other: Offset) -> AxisSum:
         return AxisSum.of(self) + other
 
-    def __radd__(self, other: object) -> AxisSum:
+    def __radd__(self, other: Offset) -> AxisSum:
         return AxisSum.of(other) + self
 
     def __repr__(self) -> str:
@@ -97,8 +97,8 @@ class AxisSum:
     terms: tuple[AxisTerm, ...]
 
     @classmethod
-    def of(cls, value: object) -> AxisSum:
-        """The sum that a number, a term, a mapping of axis names, or a sum stands for."""
+    def of(cls, value: Offset) -> AxisSum:
+        """A number (steps along `m`), a term or a mapping of axis names as a sum; a sum as it is."""
         if isinstance(value, AxisSum):
             return value
         if isinstance(value, AxisTerm):
@@ -107,7 +107,7 @@ class AxisSum:
             return cls(tuple([AxisTerm(steps, expect(name, str, "an axis")) for name, steps in value.items()]))
         return cls((AxisTerm(expect_integer(value, "an offset"), "m"),))
 
-    def __add__(self, other: object) -> AxisSum:
+    def __add__(self, other: Offset) -> AxisSum:
         totals = {term.axis: term.value for term in self.terms}
         for term in AxisSum.of(other).terms:
             totals[term.axis] = totals.get(term.axis, 0) + term.value
@@ -122,7 +122,11 @@ class AxisSum:
         return " + ".join(map(repr, self.terms)) or "0"
 
 
-def as_term(value: object) -> AxisTerm:
+Offset = SupportsIndex | AxisTerm | AxisSum | Mapping[str, int]
+"""How far something is moved: steps along `m`, or along named axes."""
+
+
+def as_term(value: AxisTerm | SupportsIndex) -> AxisTerm:
     """A stride: a term as it is, a bare number on the axis `m`.
 
     >>> as_term(16), as_term(1 @ TLane)

@@ -21,7 +21,7 @@ import numpy
 from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_integer, record
-from cute_py.dtypes import as_dtype
+from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, TmemError, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
@@ -48,6 +48,13 @@ class Major(Enum):
 
     K = "K"
     MN = "MN"
+
+
+def as_major(major: Major | str) -> Major:
+    """The major, given as a member or by its name."""
+    if isinstance(major, str) and major.upper() in Major.__members__:
+        return Major[major.upper()]
+    return expect(major, Major, "major")
 
 
 @record
@@ -80,26 +87,25 @@ class CanonicalOperand:
         return MatrixDescriptor(start, self.leading, self.stride, self.swizzle, self.kind)
 
 
-def element_bits(layout: Layout | ComposedLayout, dtype: object) -> NDArray[numpy.int64]:
+def element_bits(layout: Layout | ComposedLayout, dtype: DTypeLike) -> NDArray[numpy.int64]:
     """Position in bits of every element of a rank-2 shared layout: int64 of shape (size<0>, size<1>)."""
     shape = mode_shape(layout)
     if len(shape) != 2:
         raise TmemError(f"an operand has two modes, MN and K; the layout has {len(shape)}")
     flag = layout.offset if isinstance(layout, ComposedLayout) else None
-    if isinstance(flag, SmemPtrFlag) and flag.bits != as_dtype(dtype).bits:
-        raise TmemError(
-            f"{as_dtype(dtype)} has {as_dtype(dtype).bits} bits; the layout is one of {flag.bits}-bit elements"
-        )
-    return from_cute(layout).positions("m").reshape(shape) * as_dtype(dtype).bits
+    row = as_dtype(dtype)
+    if isinstance(flag, SmemPtrFlag) and flag.bits != row.bits:
+        raise TmemError(f"{row} has {row.bits} bits; the layout is one of {flag.bits}-bit elements")
+    return from_cute(layout).positions("m").reshape(shape) * row.bits
 
 
 def canonical_operand(
     layout: Layout | ComposedLayout,
-    dtype: object,
+    dtype: DTypeLike,
     *,
-    kind: DescriptorKind = DescriptorKind.TCGEN05,
-    major: Major | None = None,
-    swizzle: SmemSwizzle | None = None,
+    kind: DescriptorKind | str = DescriptorKind.TCGEN05,
+    major: Major | str | None = None,
+    swizzle: SmemSwizzle | int | str | None = None,
 ) -> CanonicalOperand:
     """The canonical form, and so the descriptors, of a CuTe layout of an operand tile (MN, K).
 
@@ -120,14 +126,12 @@ def canonical_operand(
     if not isinstance(layout, (Layout, ComposedLayout)):
         raise InvalidTypeError(f"expected a Layout or a ComposedLayout, got {type(layout).__name__} {given(layout)}")
     kind = as_kind(kind)
-    if major is not None:
-        expect(major, Major, "major")
-    if swizzle is not None:
-        swizzle = as_swizzle(swizzle)
+    majors = list(Major) if major is None else [as_major(major)]
+    swizzles = list(SWIZZLE_CODES[kind]) if swizzle is None else [as_swizzle(swizzle)]
     addresses = element_bits(layout, dtype)
     tried: dict[str, object] = {}
-    for one in [major] if major else list(Major):
-        for mode in [swizzle] if swizzle is not None else list(SWIZZLE_CODES[kind]):
+    for one in majors:
+        for mode in swizzles:
             try:
                 return canonical_form(addresses, as_dtype(dtype).bits, one, mode, kind)
             except TmemError as error:
@@ -147,7 +151,7 @@ def canonical_form(
         TmemError: the tile does not have it, and why.
     """
     if 128 % bits:
-        raise TmemError(f"elements of {bits} bits; 16 bytes hold no whole number of them")
+        raise TmemError(f"elements of {bits} bits; 16 bytes must hold a whole number of them")
     if swizzle not in SWIZZLE_CODES[kind]:
         raise TmemError(f"swizzle {swizzle.name} has no code in a {kind.value} descriptor")
     if major is Major.K and swizzle is SmemSwizzle.B128_ATOM32:
@@ -158,14 +162,8 @@ def canonical_form(
     for name, value in (("leading", leading), ("stride", stride), *(("start", start) for start in starts)):
         if value % UNIT_BYTES or not 0 <= value // UNIT_BYTES <= START_MASK:
             raise TmemError(f"{name} of {value} bytes; must be a multiple of 16 and below 262144")
-    return CanonicalOperand(
-        major,
-        swizzle,
-        kind,
-        leading // UNIT_BYTES,
-        stride // UNIT_BYTES,
-        tuple(start // UNIT_BYTES for start in starts),
-    )
+    leading, stride, *starts = (value // UNIT_BYTES for value in (leading, stride, *starts))
+    return CanonicalOperand(major, swizzle, kind, leading, stride, tuple(starts))
 
 
 def _units(addresses: NDArray[numpy.int64], per_unit: int, bits: int) -> NDArray[numpy.int64]:
@@ -177,7 +175,7 @@ def _units(addresses: NDArray[numpy.int64], per_unit: int, bits: int) -> NDArray
     wanted = grouped[:, :, :1] + numpy.arange(per_unit) * bits
     if (grouped != wanted).any():
         i, j, e = numpy.argwhere(grouped != wanted)[0]
-        raise TmemError(f"element {j * per_unit + e} of row {i} is no neighbour of the one before it")
+        raise TmemError(f"element {j * per_unit + e} of row {i} is not a neighbour of the one before it")
     if (grouped[:, :, 0] % (8 * UNIT_BYTES)).any():
         i, j = numpy.argwhere(grouped[:, :, 0] % (8 * UNIT_BYTES))[0]
         raise TmemError(f"the unit {j} of row {i} starts at byte {grouped[i, j, 0] / 8:g}; must be a multiple of 16")
@@ -197,9 +195,8 @@ def _k_major(linear: NDArray[numpy.int64], swizzle: SmemSwizzle) -> Steps:
     if rows % 8:
         raise TmemError(f"{rows} rows; must be a multiple of 8")
     if units % UNITS_PER_INSTRUCTION:
-        raise TmemError(
-            f"{units * UNIT_BYTES} bytes along K; must be a multiple of {UNITS_PER_INSTRUCTION * UNIT_BYTES}"
-        )
+        one = UNITS_PER_INSTRUCTION * UNIT_BYTES
+        raise TmemError(f"{units * UNIT_BYTES} bytes along K; must be a multiple of {one}")
     stride = _step(linear[:, 0], 8)
     leading = _step(linear[0], 1)
     row = numpy.arange(rows)[:, None]

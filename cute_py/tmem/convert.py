@@ -1,4 +1,4 @@
-"""Between CuTe layouts and tile layouts: the two ways to write one function.
+"""Between CuTe layouts and tile layouts: two notations for one function.
 
 A CuTe layout counts the first mode fastest, a tile layout the last; a mode `(4, 8) : (1, 64)` of CuTe is the pair of
 shards `(8, 4) : (64, 1)`. Coordinates stay as they are: element (i, j) of one is element (i, j) of the other.
@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from cute_py.argument_checks import expect, expect_integer
-from cute_py.dtypes import as_dtype
+from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, TmemError, given
+from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
 from cute_py.layout.recast import SmemPtrFlag
@@ -27,6 +27,8 @@ from cute_py.tmem import iters
 from cute_py.tmem.iters import Iter, Row
 from cute_py.tmem.swizzled_layout import ComposeLayout
 from cute_py.tmem.tile_layout import TileLayout
+
+Mode = int | tuple[int, ...]
 
 LANE = 1 << 16
 """Columns of 32 bits in one lane step of a CuTe tensor-memory layout."""
@@ -49,7 +51,7 @@ def from_cute(layout: Layout | ComposedLayout) -> TileLayout | ComposeLayout:
     A swizzle in front of a plain offset acts on elements; in front of `smem_ptr_flag(bits)` it acts on bytes.
 
     Raises:
-        TmemError: a symbolic or basis stride, or an outer function that is no swizzle of whole elements.
+        TmemError: a symbolic or basis stride, or an outer function that is not a swizzle of elements.
 
     >>> from cute_py.tmem.convert import from_cute
     >>> from_cute(Layout(((4, 8), 16), ((1, 64), 4)))
@@ -69,11 +71,11 @@ def from_cute(layout: Layout | ComposedLayout) -> TileLayout | ComposeLayout:
     if isinstance(layout.offset, SmemPtrFlag):
         base += 3 - (layout.offset.bits.bit_length() - 1)
         if base < 0 or layout.offset.bits & (layout.offset.bits - 1):
-            raise TmemError(f"a swizzle on bytes from bit {outer.base} on does not move whole {layout.offset} elements")
+            raise TmemError(f"a swizzle on bytes from bit {outer.base} on splits elements of {layout.offset.bits} bits")
     return ComposeLayout(base, outer.bits, outer.shift, tile)
 
 
-def from_cute_tmem(layout: Layout, dtype: object) -> TileLayout:
+def from_cute_tmem(layout: Layout, dtype: DTypeLike) -> TileLayout:
     """The tile layout, on TLane and TCol, of a CuTe tensor-memory layout in elements of `dtype`.
 
     Raises:
@@ -91,7 +93,7 @@ def from_cute_tmem(layout: Layout, dtype: object) -> TileLayout:
 
 
 def to_cute(
-    layout: TileLayout | ComposeLayout, shape: Sequence[int] | None = None, *, dtype: object = None
+    layout: TileLayout | ComposeLayout, shape: Sequence[int] | None = None, *, dtype: DTypeLike | None = None
 ) -> Layout | ComposedLayout:
     """The CuTe layout with the same function.
 
@@ -131,7 +133,7 @@ def to_cute(
     return ComposedLayout(Swizzle(0, 4, 3), offset, plain) if offset else plain
 
 
-def _lane_step(dtype: object) -> int:
+def _lane_step(dtype: DTypeLike) -> int:
     """Elements from one lane to the next in CuTe's tensor-memory layouts."""
     row = as_dtype(dtype)
     if 32 % row.bits:
@@ -139,7 +141,7 @@ def _lane_step(dtype: object) -> int:
     return LANE * (32 // row.bits)
 
 
-def _numbers(tree: Any) -> list[int]:
+def _numbers(tree: Tree) -> list[int]:
     return [expect_integer(leaf, "an extent or stride") for leaf in leaves(tree)]
 
 
@@ -157,7 +159,7 @@ def _shards(layout: Layout) -> Row:
     return tuple(out)
 
 
-def _mode(run: Row, scale: dict[str, int]) -> tuple[Any, Any]:
+def _mode(run: Row, scale: dict[str, int]) -> tuple[Mode, Mode]:
     extents = tuple(it.extent for it in reversed(run))
     strides = tuple(it.stride * scale[it.axis] for it in reversed(run))
     return (extents[0], strides[0]) if len(run) == 1 else (extents, strides)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
+import warnings
 from dataclasses import dataclass
 
 from cute_py.argument_checks import expect_fields, expect_integer, is_integer, record
@@ -18,6 +19,14 @@ from cute_py.tmem.cp_forms import COLUMNS, LANES, CpForm
 from cute_py.tmem.matrix_descriptor import SmemSwizzle, encode_matrix_descriptor
 
 LANE_SHIFT = 16
+
+
+def as_compat(compat: str) -> str:
+    """The planner of that name; "seed" is the former name of "reference", and warns."""
+    if not isinstance(compat, str) or compat != "seed":
+        return compat
+    warnings.warn('compat="seed" is compat="reference"; the old name ends with the next release', DeprecationWarning, 4)
+    return "reference"
 
 
 Refusal = Diagnostic
@@ -65,7 +74,7 @@ class CopyPlan:
         middle: loops; the first one runs fastest.
         smem_offset: of the first instruction, in 16-byte units from the start of the buffer.
         taddr_offset: of the first instruction, from the allocated address.
-        notes: what a stricter planner would say against it.
+        notes: what a stricter planner would refuse.
     """
 
     form: CpForm
@@ -78,11 +87,12 @@ class CopyPlan:
     smem_offset: int
     taddr_offset: int
     cta_group: int = 1
-    compat: str = "seed"
+    compat: str = "reference"
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         expect_fields(self)
+        object.__setattr__(self, "compat", as_compat(self.compat))
         if self.bits not in (4, 8, 16, 32):
             raise TmemError(f"elements of {self.bits} bits; must be 4, 8, 16 or 32")
         if any(loop.extent < 1 for loop in self.middle) or self.count > MAX_INSTRUCTIONS:
@@ -136,15 +146,18 @@ class CopyPlan:
         """The 64-bit matrix descriptor of the buffer at shared-memory `address` (bytes), before any tile's offset."""
         return encode_matrix_descriptor(address, self.ldo, self.sdo, int(self.swizzle))
 
-    def capacity_violations(self, columns: int = COLUMNS) -> list[str]:
-        """What does not fit into an allocation of `columns` columns, as sentences."""
+    def check_capacity(self, columns: int = COLUMNS) -> list[Diagnostic]:
+        """What does not fit into an allocation of `columns` columns; empty if it fits."""
         columns = expect_integer(columns, "columns", 0)
-        if self.columns <= columns:
-            return []
-        return [f"the copy writes up to column {self.columns - 1}; the allocation has columns 0..{columns - 1}"]
+        text = f"the copy writes up to column {self.columns - 1}; the allocation has columns 0..{columns - 1}"
+        return [] if self.columns <= columns else [Diagnostic("capacity", text=text)]
+
+    def capacity_violations(self, columns: int = COLUMNS) -> list[str]:
+        """The messages of `check_capacity`."""
+        return [found.text for found in self.check_capacity(columns)]
 
     def explain(self) -> str:
-        """The plan in words: the instruction, the descriptor, the loops."""
+        """Several lines: the instruction, the descriptor, the loops."""
         loops = ", ".join(f"{m.extent} x (+{m.smem_step * 16} B, taddr +{m.taddr_step:#x})" for m in self.middle)
         lines = [
             f"tcgen05.cp.cta_group::{self.cta_group}.{self.form.name}, {self.count} instruction(s)",
@@ -167,7 +180,7 @@ def why_not_columns(n_cols: int) -> str | None:
     Source: PTX ISA, tcgen05.alloc; ptxas 13.0.88: "out of range, expected to be in range [32..512]".
     """
     if not is_integer(n_cols):
-        return f"n_cols = {given(n_cols)}; must be a whole number of columns"
+        return f"n_cols = {given(n_cols)}; must be an integer"
     n_cols = operator.index(n_cols)
     if not ALLOC_MIN <= n_cols <= ALLOC_MAX:
         return f"n_cols = {integer_text(n_cols)} columns; must be within {ALLOC_MIN}..{ALLOC_MAX}"

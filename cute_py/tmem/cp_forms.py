@@ -1,7 +1,7 @@
 """The forms of tcgen05.cp: which rows of shared memory go to which lanes of tensor memory, and how often.
 
-One instruction reads `rows` rows of `bits` bits and writes each row into 32-bit columns of one lane, then repeats the
-whole at the lanes of its multicast:
+One instruction reads `rows` rows of `bits` bits and writes each row into 32-bit columns of one lane, then repeats all
+of them at the lanes of its multicast:
 
     shape      multicast        lane of row r          copies at lane +
     128x256b   -                r                      0
@@ -51,6 +51,9 @@ class CpForm:
                 f"a form of {integer_text(self.rows)} rows of {self.bits} bits; must be rows of 128 or 256 bits that "
                 f"its lanes hold, at most {LANES} with its copies"
             )
+
+    def __repr__(self) -> str:
+        return f"cp_form({self.shape!r}, {self.multicast!r})"
 
     @property
     def name(self) -> str:

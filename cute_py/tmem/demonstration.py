@@ -8,7 +8,7 @@ A complete kernel around one planned copy: allocate, fill, copy, commit, wait, r
 
     grid (1, 1, 1), 128 threads; with cta_group::2 a cluster of two CTAs
     source : bytes of the shared buffer, as they lie there; for a pair, one image after the other
-    result : uint32 [lane][column] of the whole allocation, 128 x n_cols; for a pair, one after the other
+    result : uint32 [lane][column] of the allocation, 128 x n_cols; for a pair, one after the other
 
 The kernel is assembled for sm_100a and sm_103a by the tests. No Blackwell GPU was at hand: it was never run.
 """
@@ -29,11 +29,11 @@ from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.mbarrier import Mbarrier
 from cute_py.tmem.axes import TCol, TLane
-from cute_py.tmem.carry_out import read_back, run
-from cute_py.tmem.copy_async import Buffer, CopyAsync, TmemAllocation, copy_async
+from cute_py.tmem.copy_request import Buffer, CopyAsync, TmemAllocation, copy_async
 from cute_py.tmem.cp_forms import LANES
 from cute_py.tmem.emit import device_functions, emit_cuda, emit_tirx, ptx_line
-from cute_py.tmem.picture import picture
+from cute_py.tmem.execute import read_back, run
+from cute_py.tmem.memory_picture import picture
 from cute_py.tmem.tensor_memory import TensorMemory
 from cute_py.tmem.tile_layout import R, S
 
@@ -91,7 +91,7 @@ $copies    asm volatile("tcgen05.commit.$group.mbarrier::arrive::one.shared::clu
   for (unsigned column = 0; column < ${columns}u; column += ${chunk}u) {
     unsigned word[$chunk];
     asm volatile("tcgen05.ld.sync.aligned.32x32b.x$chunk.b32 {$registers}, [%$chunk];"
-                 : $words : "r"($taddr + (warp * 32u << 16) + column));
+                 : $results : "r"($taddr + (warp * 32u << 16) + column));
     asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory");
     for (unsigned i = 0; i < ${chunk}u; ++i) result[threadIdx.x * ${columns}u + column + i] = word[i];
   }
@@ -119,7 +119,7 @@ def emit_kernel(copy: CopyAsync, name: str = "smem_to_tmem") -> str:
 
     Raises:
         TmemError: the tensor-memory buffer has no allocation, or the shared one is not aligned to its swizzle.
-        InvalidValueError: the name is no identifier.
+        InvalidValueError: the name is not an identifier.
     """
     expect(copy, CopyAsync, "a copy")
     expect_name(name, "the kernel's name")
@@ -151,7 +151,7 @@ def emit_kernel(copy: CopyAsync, name: str = "smem_to_tmem") -> str:
         commit=both if pair else '.b64 [%0];" ::"r"(barrier)',
         chunk=CHUNK,
         registers=", ".join(f"%{i}" for i in range(CHUNK)),
-        words=", ".join(f'"=r"(word[{i}])' for i in range(CHUNK)),
+        results=", ".join(f'"=r"(word[{i}])' for i in range(CHUNK)),
     )
     return f"{device_functions(copy)}\n{text}"
 
@@ -173,7 +173,7 @@ class Demonstration:
 
     copy: CopyAsync
     tmem: TensorMemory
-    readback: NDArray[numpy.uint32] = field(compare=False)
+    readback: NDArray[numpy.uint32] = field(compare=False, repr=False)
 
     @property
     def picture(self) -> str:
@@ -196,16 +196,16 @@ class Demonstration:
     def kernel(self) -> str:
         return emit_kernel(self.copy)
 
-    def __str__(self) -> str:
-        parts = [self.copy.explain(), self.tirx, self.ptx, self.picture]
-        return "\n\n".join(parts)
+    def explain(self) -> str:
+        """The plan, the trace, the PTX and the picture."""
+        return "\n\n".join([self.copy.explain(), self.tirx, self.ptx, self.picture])
 
 
 def demonstration_copy(n_cols: int = 32, cta_group: int = 1) -> CopyAsync:
     """The copy of the page: `A_smem[0:32, 0:16] -> tmem[0:32, 0:16]`, uint8, warpx4.
 
     Raises:
-        TmemError: `n_cols` is no allocation, such as the 16 of the page; the text says what to take.
+        TmemError: `n_cols` can't be allocated, such as the 16 of the page; the error has the number to take.
     """
     smem = Buffer("A_smem", (ROWS, BYTES), "uint8", "shared", S[(ROWS, BYTES) : (BYTES, 1)])
     layout = S[(ROWS, BYTES) : (1 @ TLane, 1 @ TCol)] + R[4 : 32 @ TLane]
@@ -235,7 +235,7 @@ def demonstrate(tile: NDArray[numpy.uint8] | None = None, *, n_cols: int = 32, t
         raise TmemError(f"tile of shape {tile.shape} and {tile.dtype}; must be ({ROWS}, {BYTES}) uint8")
     copy = demonstration_copy(n_cols)
     smem = numpy.zeros(4096, numpy.uint8)
-    _fill(smem, tile, through)
+    _to_shared(smem, tile, through)
     tmem = TensorMemory()
     taddr = tmem.alloc(n_cols)
     tmem.relinquish_alloc_permit()
@@ -244,13 +244,13 @@ def demonstrate(tile: NDArray[numpy.uint8] | None = None, *, n_cols: int = 32, t
     tmem.commit(barrier)
     if not barrier.try_wait(0):
         raise TmemError("the commit did not complete its barrier")
-    words = read_back(tmem, taddr, n_cols)
+    readback = read_back(tmem, taddr, n_cols)
     tmem.dealloc(taddr, n_cols)
     tmem.finish()
-    return Demonstration(copy, tmem, words)
+    return Demonstration(copy, tmem, readback)
 
 
-def _fill(smem: NDArray[numpy.uint8], tile: NDArray[numpy.uint8], through: str) -> None:
+def _to_shared(smem: NDArray[numpy.uint8], tile: NDArray[numpy.uint8], through: str) -> None:
     if through == "plain":
         smem[SMEM_ADDRESS : SMEM_ADDRESS + tile.size] = tile.reshape(-1)
     elif through == "tma":

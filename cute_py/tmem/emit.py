@@ -1,8 +1,8 @@
 """Texts of planned copies: a TIRx-like trace, and CUDA C++ with inline PTX; loops are unrolled, offsets are literal.
 
-A descriptor is encoded once and used again. The older planner (`compat="seed"`) keeps one for each shared buffer and
-(ldo, sdo, swizzle), encoded at the buffer; the newer one keeps one for each (ldo, sdo, swizzle), encoded at address 0,
-and writes the start address into it at each use.
+A descriptor is encoded once and used again. The older planner (`compat="reference"`) keeps one for each shared buffer
+and (ldo, sdo, swizzle), encoded at the buffer; the newer one keeps one for each (ldo, sdo, swizzle), encoded at
+address 0, and writes the start address into it at each use.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from cute_py.argument_checks import expect, expect_expression
 from cute_py.errors import InvalidValueError, given
 from cute_py.ptx.render import mnemonic
-from cute_py.tmem.copy_async import CopyAsync
+from cute_py.tmem.copy_request import CopyAsync
 from cute_py.tmem.matrix_descriptor import ADDRESS_MASK, START_MASK
 
 DESCRIPTOR = "cp_desc"
@@ -47,15 +47,18 @@ def _checked(copies: tuple[CopyAsync, ...]) -> tuple[CopyAsync, ...]:
     return tuple([expect(copy, CopyAsync, "a copy") for copy in copies])
 
 
-def _cache_key(copy: CopyAsync) -> tuple[object, ...]:
+Key = tuple[str, int, int, int]
+
+
+def _cache_key(copy: CopyAsync) -> Key:
     """What a descriptor is kept under: the buffer (older planner only) and the fields."""
     plan = copy.plan
-    return (copy.src.name if plan.compat == "seed" else "", plan.ldo, plan.sdo, plan.swizzle)
+    return (copy.src.name if plan.compat == "reference" else "", plan.ldo, plan.sdo, plan.swizzle)
 
 
-def _encodings(copies: tuple[CopyAsync, ...]) -> dict[tuple[object, ...], tuple[str, CopyAsync]]:
+def _encodings(copies: tuple[CopyAsync, ...]) -> dict[Key, tuple[str, CopyAsync]]:
     """The descriptors that the copies need, in the order of first use: key -> (variable, the first copy with it)."""
-    found: dict[tuple[object, ...], tuple[str, CopyAsync]] = {}
+    found: dict[Key, tuple[str, CopyAsync]] = {}
     for copy in copies:
         variable = f"{DESCRIPTOR}_{len(found)}" if found else DESCRIPTOR
         found.setdefault(_cache_key(copy), (variable, copy))
@@ -80,7 +83,7 @@ def emit_tirx(*copies: CopyAsync) -> str:
     held = _encodings(_checked(copies))
     lines = []
     for variable, first in held.values():
-        at = f"T.address_of({first.src.name}[0])" if first.plan.compat == "seed" else "0"
+        at = f"T.address_of({first.src.name}[0])" if first.plan.compat == "reference" else "0"
         fields = f"{first.plan.ldo}, {first.plan.sdo}, {int(first.plan.swizzle)}"
         lines.append(f"T.ptx.tcgen05.encode_matrix_descriptor({variable}.data, {at}, {fields})")
     for copy in copies:
@@ -89,7 +92,7 @@ def emit_tirx(*copies: CopyAsync) -> str:
         multicast = f', multicast="{form.multicast}"' if form.multicast else ""
         for tile in copy.plan.tiles:
             taddr = f"{address} + {tile.taddr_offset}" if tile.taddr_offset else address
-            if copy.plan.compat == "seed":
+            if copy.plan.compat == "reference":
                 lines.append(f"T.ptx.tcgen05.cp({taddr},")
                 lines.append(f"                 smem_desc_add_16B_offset({variable}[0], {tile.smem_offset}),")
                 lines.append(f'                 shape="{form.shape}", cta_group={copy.plan.cta_group}{multicast})')
@@ -121,8 +124,8 @@ def device_functions(*copies: CopyAsync) -> str:
     """Every device function that the calls of these copies need, once each."""
     compats = {copy.plan.compat for copy in _checked(copies)}
     parts = [SHARED_ADDRESS, ENCODE]
-    parts += [ADD_OFFSET] if "seed" in compats else []
-    parts += [REPLACE_START] if compats - {"seed"} else []
+    parts += [ADD_OFFSET] if "reference" in compats else []
+    parts += [REPLACE_START] if compats - {"reference"} else []
     parts += dict.fromkeys(_cp_function(copy) for copy in copies)
     return "\n".join(parts)
 
@@ -140,13 +143,13 @@ def emit_cuda(*copies: CopyAsync, taddr: str = "tmem_addr", indent: str = "") ->
         raise InvalidValueError(f"indent = {given(indent)}; must be blanks")
     lines = []
     for variable, first in held.values():
-        at = f"shared_address({first.src.name})" if first.plan.compat == "seed" else "0u"
+        at = f"shared_address({first.src.name})" if first.plan.compat == "reference" else "0u"
         value = f"0x{first.plan.descriptor():016X}ull"
         lines.append(f"unsigned long long {variable} = encode_matrix_descriptor({at}, {value});")
     for copy in copies:
         variable = held[_cache_key(copy)][0]
         for tile in copy.plan.tiles:
-            if copy.plan.compat == "seed":
+            if copy.plan.compat == "reference":
                 descriptor = f"smem_desc_add_16B_offset({variable}, {tile.smem_offset}u)"
             else:
                 source = f"shared_address({copy.src.name}) + {tile.smem_offset * 16}u"

@@ -14,13 +14,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+
+import numpy
+from numpy.typing import NDArray
 
 from cute_py.argument_checks import record
 from cute_py.errors import LayoutError, TmemError, integer_text
-
-if TYPE_CHECKING:
-    import numpy
 
 
 @record
@@ -120,9 +119,9 @@ def runs(row: Row, shape: Sequence[int]) -> tuple[Row, ...]:
 def cut(row: Row, begin: int, length: int) -> tuple[Row, dict[str, int]] | None:
     """`length` indices from `begin` on, as a row of its own and the offsets of its first element, by axis.
 
-    A stretch of one iter is always a row. Over several iters it is one when it covers whole inner iters, when it stays
-    within one step of the outer ones, or when it is the end of one outer step and the same amount of the next.
-    None: the stretch is no row (it wraps unevenly).
+    A contiguous range of one iter is always a row. Over several iters it is one when it covers complete inner iters,
+    when it stays within one step of the outer ones, or when it is the end of one outer step and the same amount of
+    the next. None: the range is not a row (it wraps unevenly).
     """
     digits, rest = [], begin
     for it in reversed(row):
@@ -188,21 +187,19 @@ MAX_WALKED = 1 << 24
 """Elements; 64 times what tensor memory holds."""
 
 
-def walk(row: Row, axis: str) -> numpy.ndarray[Any, numpy.dtype[numpy.int64]]:
+def walk(row: Row, axis: str) -> NDArray[numpy.int64]:
     """Steps along `axis` of every index of the row, in order: int64 of shape (size,).
 
     >>> walk((Iter(2, 16, "m"), Iter(3, 1, "m")), "m").tolist()
     [0, 1, 2, 16, 17, 18]
     """
-    import numpy
-
     count = math.prod([it.extent for it in row])
     if count > MAX_WALKED:
         raise TmemError(f"a layout of {count} elements; at most {MAX_WALKED} are walked one by one")
     reach = sum((it.extent - 1) * abs(it.stride) for it in row if it.axis == axis)
     if reach >= 1 << 62:
         raise TmemError(f"a layout that reaches {integer_text(reach)} steps along {axis}; must be below 2**62")
-    total: numpy.ndarray[Any, numpy.dtype[numpy.int64]] = numpy.zeros(1, numpy.int64)
+    total = numpy.zeros(1, numpy.int64)
     for it in row:
         steps = numpy.arange(it.extent, dtype=numpy.int64) * (it.stride if it.axis == axis and it.extent > 1 else 0)
         total = (total[:, None] + steps[None, :]).reshape(-1)

@@ -18,9 +18,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import Any
+from typing import TypeVar
+
+import numpy
+from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_integer, is_integer
+from cute_py.diagnostics import Diagnostic
 from cute_py.errors import InvalidTypeError, TmemError, given
 from cute_py.targets import architecture
 from cute_py.tmem.cp_forms import UNIT_BYTES
@@ -28,6 +32,7 @@ from cute_py.tmem.cp_forms import UNIT_BYTES
 ADDRESS_MASK = 0x3FFFF
 """Shared-memory addresses are read modulo 256 KiB."""
 START_MASK = 0x3FFF
+Place = TypeVar("Place", int, NDArray[numpy.int64])
 _LOW = 0xFFFFFFFF
 
 
@@ -54,12 +59,12 @@ class SmemSwizzle(IntEnum):
 
     @property
     def cute(self) -> tuple[int, int, int]:
-        """(bits, base, shift) of the same function in CuTe's words, on byte addresses."""
+        """(bits, base, shift) of the same function in CuTe's notation, on byte addresses."""
         return ((0, 4, 3), (1, 4, 3), (2, 4, 3), (3, 4, 3), (2, 5, 2))[self]
 
     @property
     def period(self) -> int:
-        """Bytes after which the pattern repeats, and the alignment that a base offset of 0 stands for."""
+        """Bytes after which the pattern repeats, and the alignment that a base offset of 0 means."""
         return (16, 256, 512, 1024, 1024)[self]
 
     def of(self, address: int) -> int:
@@ -68,10 +73,10 @@ class SmemSwizzle(IntEnum):
         >>> SmemSwizzle.B128.of(128)
         144
         """
-        return int(swizzled(expect_integer(address, "address"), self))
+        return swizzled(expect_integer(address, "address"), self)
 
 
-def swizzled(address: Any, swizzle: SmemSwizzle) -> Any:
+def swizzled(address: Place, swizzle: SmemSwizzle) -> Place:
     """The byte address that `swizzle` moves `address` to, an int or an integer array; it undoes itself."""
     bits, base, shift = swizzle.cute
     return address ^ ((address >> shift) & (((1 << bits) - 1) << base))
@@ -133,7 +138,7 @@ class MatrixDescriptor:
         leading_is_address: `leading` is an address / 16, not an offset (sm_103a; K of 48 bytes).
         residue: bits that no field holds, kept so that encode gives back what decode was given.
     Raises:
-        TmemError: a field does not fit its bits, or the kind has no such field; all of them are told at once.
+        TmemError: a field does not fit its bits, or the kind has no such field; the error lists all of them.
 
     >>> hex(MatrixDescriptor(start=0, leading=16, stride=8).encode())
     '0x400800100000'
@@ -160,10 +165,9 @@ class MatrixDescriptor:
             raise TmemError(reasons[0], {f"and {n}": reason for n, reason in enumerate(reasons[1:], 2)})
 
     def violations(self) -> list[str]:
-        """Every field that does not fit, as a sentence; empty for a descriptor that can be encoded."""
-        known = BIT_FIELDS[self.kind]
+        """Every field that does not fit, as a sentence; empty for a descriptor that was made."""
         out = []
-        for field in known:
+        for field in BIT_FIELDS[self.kind]:
             value = getattr(self, field.name)
             if field.name == "swizzle":
                 if value not in SWIZZLE_CODES[self.kind]:
@@ -178,19 +182,33 @@ class MatrixDescriptor:
         return out
 
     def restrictions(self, arch: str | None = None) -> list[str]:
-        """What the PTX ISA says against these fields although they have bits; `arch` as in `sm_103a`."""
+        """The messages of `check`."""
+        return [found.text for found in self.check(arch)]
+
+    def check(self, arch: str | None = None) -> list[Diagnostic]:
+        """The rules of the PTX ISA that these fields break although they have bits; `arch` as in `sm_103a`.
+
+        >>> MatrixDescriptor(0, 16, 8, version=0).check()
+        [Diagnostic(rule='version', text='version = 0; must be 1')]
+        """
         if arch is not None:
             architecture(arch)
-        out = []
-        if self.kind is DescriptorKind.TCGEN05 and self.version != 1:
-            out.append(f"version = {self.version}; must be 1")
-        if self.leading_is_address and (self.swizzle is not SmemSwizzle.B128 or self.base_offset):
-            out.append("leading_is_address; needs the 128-byte swizzle and a base offset of 0")
-        if self.leading_is_address and arch not in (None, "sm_103a"):
-            out.append(f"leading_is_address; exists on sm_103a alone, not on {arch}")
-        if self.residue:
-            out.append(f"residue = {self.residue:#x}; reserved bits must be 0")
-        return out
+        is_address = self.leading_is_address
+        rules = (
+            ("version", self.version == 1 or self.kind is DescriptorKind.WGMMA, f"version = {self.version}; must be 1"),
+            (
+                "leading",
+                not is_address or (self.swizzle is SmemSwizzle.B128 and not self.base_offset),
+                "leading_is_address; needs the 128-byte swizzle and a base offset of 0",
+            ),
+            (
+                "target",
+                not is_address or arch in (None, "sm_103a"),
+                f"leading_is_address; exists on sm_103a alone, not on {arch}",
+            ),
+            ("residue", not self.residue, f"residue = {self.residue:#x}; reserved bits must be 0"),
+        )
+        return [Diagnostic(rule, text=text) for rule, holds, text in rules if not holds]
 
     @property
     def start_address(self) -> int:
@@ -250,23 +268,32 @@ def _held(kind: DescriptorKind) -> int:
     return sum(field.mask for field in BIT_FIELDS[kind])
 
 
-def as_kind(kind: object) -> DescriptorKind:
-    """The kind, or the kind of that value."""
+def as_kind(kind: DescriptorKind | str) -> DescriptorKind:
+    """The kind, given as a member or by its name.
+
+    >>> as_kind("tcgen05") is as_kind("TCGEN05")
+    True
+    """
     for one in DescriptorKind:
-        if kind is one or (isinstance(kind, str) and kind == one.value):
+        if kind is one or (isinstance(kind, str) and kind.lower() == one.value):
             return one
     raise InvalidTypeError(f"kind is a DescriptorKind or its value, 'tcgen05' or 'wgmma', got {given(kind)}")
 
 
-def as_swizzle(value: object) -> SmemSwizzle:
-    """The swizzle of that number."""
+def as_swizzle(value: SmemSwizzle | int | str) -> SmemSwizzle:
+    """The swizzle, given as a member, by its number, or by its name, such as "none", "B128" or "128B".
+
+    >>> as_swizzle("128B") is as_swizzle(3)
+    True
+    """
+    name = value.upper().strip("B") if isinstance(value, str) else None
     for one in SmemSwizzle:
-        if is_integer(value) and value == one:
+        if name == one.name.strip("B") or (is_integer(value) and value == one):
             return one
     raise TmemError(f"swizzle {given(value)}; must be 0 (none), 1 (32B), 2 (64B), 3 (128B) or 4 (128B, 32B atom)")
 
 
-def encode_matrix_descriptor(address: int, ldo: int, sdo: int, swizzle: int) -> int:
+def encode_matrix_descriptor(address: int, ldo: int, sdo: int, swizzle: SmemSwizzle | int | str) -> int:
     """The tcgen05 descriptor of shared-memory `address`, as `T.ptx.tcgen05.encode_matrix_descriptor` makes it.
 
     Args:

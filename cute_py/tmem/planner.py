@@ -13,7 +13,7 @@ Two instructions that write the same cell of tensor memory would leave the one t
 elements in one place, and no copy can be right.
 
 Source: semantics measured on apache-tvm 0.27.0 and on the version before it (`compat`); the rules beyond it (one
-element for each cell, shared-memory reach, whole bytes) are ours, and refuse what would be copied wrongly.
+element for each cell, shared-memory reach, complete bytes) are ours, and refuse what would be copied wrongly.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from cute_py.argument_checks import expect, expect_choice, expect_fields, expect
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import LayoutError
 from cute_py.tmem import iters
-from cute_py.tmem.copy_plan import LANE_SHIFT, MAX_INSTRUCTIONS, CopyPlan, MiddleLoop, Refusal
+from cute_py.tmem.copy_plan import LANE_SHIFT, MAX_INSTRUCTIONS, CopyPlan, MiddleLoop, Refusal, as_compat
 from cute_py.tmem.cp_forms import FORMS, LANES, UNIT_BYTES, WARPX4, CpForm
 from cute_py.tmem.iters import Iter, Row, canonicalize
 from cute_py.tmem.matrix_descriptor import ADDRESS_MASK, START_MASK, SmemSwizzle
 from cute_py.tmem.swizzled_layout import ComposeLayout, Layout
 from cute_py.tmem.tile_layout import Region, TileLayout, as_ranges
 
-COMPATS: tuple[str, ...] = ("seed", "tvm-0.27")
-"""`seed`: 32x128b.warpx4 alone, ldo 16, as on the reference page.
+COMPATS: tuple[str, ...] = ("reference", "tvm-0.27")
+"""`reference`: 32x128b.warpx4 alone, ldo 16, as on the reference page.
 `tvm-0.27`: every form, ldo 0 where it is not read."""
 
-SEED_LDO = 16
+REFERENCE_LDO = 16
 UNIT_BITS = 8 * UNIT_BYTES
 
 
@@ -62,6 +62,11 @@ class _NoPlanError(Exception):
         self.found = Diagnostic(rule, text=text)
 
 
+def _require(holds: bool, rule: str, text: str) -> None:
+    if not holds:
+        raise _NoPlanError(rule, text)
+
+
 def _runs(row: Row, shape: Sequence[int], rule: str, why: str) -> tuple[Row, ...]:
     """The row cut into runs of these sizes, or the end with `why`."""
     try:
@@ -78,12 +83,12 @@ def _cut_regions(smem: Side, tmem: Side) -> tuple[TileLayout, TileLayout, Compos
     swizzled = source if isinstance(source, ComposeLayout) else None
     tile = (source.tile if isinstance(source, ComposeLayout) else source).canonicalize()
     target = target.canonicalize()
-    if set(tile.axes) - {"m"} or tile.replica:
-        raise _NoPlanError("axes", f"a shared layout is on the axis m, without replicas; got {tile}")
-    if set(target.axes) - {"TLane", "TCol"}:
-        raise _NoPlanError("axes", f"a tensor-memory layout is on TLane and TCol; got {target}")
-    if tile.size() != target.size():
-        raise _NoPlanError("size", f"{tile.size()} shared elements, {target.size()} in tensor memory; must be equal")
+    linear = set(tile.axes) <= {"m"} and not tile.replica
+    _require(linear, "axes", f"a shared layout is on the axis m, without replicas; got {tile}")
+    in_tmem = set(target.axes) <= {"TLane", "TCol"}
+    _require(in_tmem, "axes", f"a tensor-memory layout is on TLane and TCol; got {target}")
+    sizes = tile.size(), target.size()
+    _require(sizes[0] == sizes[1], "size", f"{sizes[0]} shared elements, {sizes[1]} in tensor memory; must be equal")
     return tile, target, swizzled
 
 
@@ -93,7 +98,7 @@ def _cut(name: str, side: Side) -> Layout:
     except LayoutError as error:
         raise _NoPlanError("region", f"the {name} region: {error.headline}") from None
     if cut is None:
-        raise _NoPlanError("region", f"the {name} region is no layout: it takes uneven parts of a shard")
+        raise _NoPlanError("region", f"the {name} region is not a layout: it takes uneven parts of a shard")
     return cut
 
 
@@ -109,16 +114,14 @@ def _in_one_order(source: TileLayout, target: TileLayout) -> tuple[Row, Row]:
     )
     # What is repeated must be repeated alike on both sides: then one copy of it serves all.
     repeats = [_repeats(row) for row in rows]
-    if repeats[0] != repeats[1]:
-        raise _NoPlanError(
-            "broadcast", f"elements repeat as {repeats[1]} in tensor memory and as {repeats[0]} in shared"
-        )
+    text = f"elements repeat as {repeats[1]} in tensor memory and as {repeats[0]} in shared"
+    _require(repeats[0] == repeats[1], "broadcast", text)
     kept = [tuple(it for it in row if it.stride) for row in rows]
     return kept[0], kept[1]
 
 
 def _repeats(row: Row) -> list[int]:
-    """Sizes of the stretches between iters of stride 0, with those iters' extents."""
+    """Sizes of the contiguous ranges between iters of stride 0, with those iters' extents."""
     sequence: list[int] = []
     for repeated, group in itertools.groupby(row, lambda it: it.stride == 0):
         extents = [it.extent for it in group]
@@ -137,11 +140,8 @@ def _split_parts(form: CpForm, source: Row, target: Row, bits: int) -> tuple[_Pa
     cut = []
     for side, row in (("tensor-memory", target), ("shared", source)):
         total = iters.size(row)
-        if total % atom:
-            raise _NoPlanError(
-                "atom",
-                f"the {side} region has {total} elements; must be a multiple of {form.rows} x {width}, one {form.name}",
-            )
+        text = f"the {side} region has {total} elements; must be a multiple of {form.rows} x {width}, one {form.name}"
+        _require(total % atom == 0, "atom", text)
         why = f"the {side} region does not split into {form.rows} rows of {width}"
         cut.append(_runs(row, (form.rows, total // atom, width), "group", why))
     (t_rows, t_middle, t_columns), (s_rows, s_middle, s_columns) = cut
@@ -154,20 +154,26 @@ def _aligned(target: Row, source: Row) -> tuple[Row, Row]:
     why = "the loops of the two sides do not nest"
     products = (itertools.accumulate((it.extent for it in row), lambda a, b: a * b) for row in (target, source))
     edges = sorted(set(itertools.chain(*products)))
-    if any(outer % inner for inner, outer in itertools.pairwise(edges)):
-        raise _NoPlanError("middle", f"{why}: boundaries {edges}")
+    nested = all(outer % inner == 0 for inner, outer in itertools.pairwise(edges))
+    _require(nested, "middle", f"{why}: boundaries {edges}")
     shape = [outer // inner for inner, outer in itertools.pairwise((1, *edges))]
     out = []
     for row in (target, source):
         runs = [canonicalize(run) for run in _runs(row, shape, "middle", why)]
-        if any(len(run) != 1 for run in runs):
-            raise _NoPlanError("middle", f"{why}: {runs}")
+        _require(all(len(run) == 1 for run in runs), "middle", f"{why}: {runs}")
         out.append(tuple(run[0] for run in runs))
     return out[0], out[1]
 
 
 def plan_form(
-    form: CpForm, smem: Side, tmem: Side, bits: int, *, compat: str = "seed", cta_group: int = 1, ldo: int | None = None
+    form: CpForm,
+    smem: Side,
+    tmem: Side,
+    bits: int,
+    *,
+    compat: str = "reference",
+    cta_group: int = 1,
+    ldo: int | None = None,
 ) -> CopyPlan | Refusal:
     """The plan of one copy with one form of the instruction, or the rule that it breaks.
 
@@ -179,7 +185,7 @@ def plan_form(
     expect(smem, Side, "the shared side")
     expect(tmem, Side, "the tensor-memory side")
     bits = expect_integer(bits, "bits of an element")
-    expect_choice(compat, COMPATS, "compat")
+    compat = expect_choice(as_compat(compat), COMPATS, "compat")
     cta_group = expect_integer(cta_group, "cta_group", 1, 2)
     if ldo is not None:
         ldo = expect_integer(ldo, "ldo")
@@ -190,13 +196,11 @@ def plan_form(
 
 
 def _planned(form: CpForm, smem: Side, tmem: Side, bits: int, compat: str, cta_group: int, ldo: int | None) -> CopyPlan:
-    if bits not in (4, 8, 16, 32):
-        raise _NoPlanError("element", f"elements of {bits} bits; must be 4, 8, 16 or 32 (a column holds 32 bits)")
+    known = bits in (4, 8, 16, 32)
+    _require(known, "element", f"elements of {bits} bits; must be 4, 8, 16 or 32 (a column holds 32 bits)")
     source, target, swizzled = _cut_regions(smem, tmem)
-    if sorted(target.replica, key=repr) != sorted(form.copies, key=repr):
-        raise _NoPlanError(
-            "replica", f"the tensor-memory layout has replicas {list(target.replica)}; must be {list(form.copies)}"
-        )
+    text = f"the tensor-memory layout has replicas {list(target.replica)}; must be {list(form.copies)}"
+    _require(sorted(target.replica, key=repr) == sorted(form.copies, key=repr), "replica", text)
     source_row, target_row = _in_one_order(source, target)
     source_parts, target_parts = _split_parts(form, source_row, target_row, bits)
     _check_lanes_and_columns(form, target_parts, bits)
@@ -207,15 +211,15 @@ def _planned(form: CpForm, smem: Side, tmem: Side, bits: int, compat: str, cta_g
     _check_offsets(form, column, lane, target_row, start, swizzle, bits, compat)
     middle = _middle(source_parts[1], target_parts[1], bits)
     count = math.prod(loop.extent for loop in middle)
-    if count > MAX_INSTRUCTIONS:
-        raise _NoPlanError("reach", f"a copy of {count} instructions; tensor memory holds at most {MAX_INSTRUCTIONS}")
-    if form.bits == 128 and compat == "seed":
-        leading = SEED_LDO  # A row of one unit has no second one: the field is not read.
-    if ldo is not None and not 0 <= ldo <= START_MASK:
-        raise _NoPlanError("field", f"ldo = {ldo} units of 16 bytes; must be within 0..{START_MASK}")
-    if ldo is not None and ldo != leading and form.bits > 128:
-        raise _NoPlanError("ldo", f"ldo = {ldo}; must be {leading}, the {form.name} instruction reads it")
-    uneven = f"first column {column * bits // 32} is no multiple of 4; apache-tvm 0.27.0 refuses it"
+    text = f"a copy of {count} instructions; tensor memory holds at most {MAX_INSTRUCTIONS}"
+    _require(count <= MAX_INSTRUCTIONS, "reach", text)
+    if form.bits == 128 and compat == "reference":
+        leading = REFERENCE_LDO  # A row of one unit has no second one: the field is not read.
+    if ldo is not None:
+        _require(0 <= ldo <= START_MASK, "field", f"ldo = {ldo} units of 16 bytes; must be within 0..{START_MASK}")
+        text = f"ldo = {ldo}; must be {leading}, the {form.name} instruction reads it"
+        _require(ldo == leading or form.bits == 128, "ldo", text)
+    uneven = f"first column {column * bits // 32} is not a multiple of 4; apache-tvm 0.27.0 refuses it"
     plan = CopyPlan(
         form=form,
         bits=bits,
@@ -236,18 +240,16 @@ def _planned(form: CpForm, smem: Side, tmem: Side, bits: int, compat: str, cta_g
 
 def candidates(compat: str) -> tuple[CpForm, ...]:
     """The forms that a planner of this compatibility tries, in its order."""
-    return (WARPX4,) if compat == "seed" else FORMS
+    return (WARPX4,) if compat == "reference" else FORMS
 
 
 def _check_lanes_and_columns(form: CpForm, parts: _Parts, bits: int) -> None:
     width = form.bits // bits
     rows, _, columns = parts
-    if rows != form.lanes:
-        raise _NoPlanError(
-            "lanes", f"the rows of {form.name} are written to lanes {list(form.lanes)}; the layout has {list(rows)}"
-        )
-    if columns != (Iter(width, 1, "TCol"),):
-        raise _NoPlanError("columns", f"one row is {width} neighbours on TCol; the layout has {list(columns)}")
+    text = f"the rows of {form.name} are written to lanes {list(form.lanes)}; the layout has {list(rows)}"
+    _require(rows == form.lanes, "lanes", text)
+    text = f"one row is {width} neighbours on TCol; the layout has {list(columns)}"
+    _require(columns == (Iter(width, 1, "TCol"),), "columns", text)
 
 
 def _descriptor(
@@ -258,46 +260,39 @@ def _descriptor(
     shape = (form.rows // per_group, per_group)
     why = f"the rows do not form groups of {per_group}"
     groups, rows = (canonicalize(run) for run in _runs(parts[0], shape, "rows", why))
-    if len(groups) != 1 or len(rows) != 1:
-        raise _NoPlanError(
-            "rows", f"a descriptor has one stride between 8 rows and one within; the rows are {[*groups, *rows]}"
-        )
+    text = f"a descriptor has one stride between 8 rows and one within; the rows are {[*groups, *rows]}"
+    _require(len(groups) == len(rows) == 1, "rows", text)
     stride_bits = groups[0].stride * bits if form.rows > per_group else 0
     row_bits = rows[0].stride * bits
-    if stride_bits % UNIT_BITS:
-        raise _NoPlanError("stride", f"{stride_bits / 8:g} bytes between groups of 8 rows; must be a multiple of 16")
+    text = f"{stride_bits / 8:g} bytes between groups of 8 rows; must be a multiple of 16"
+    _require(stride_bits % UNIT_BITS == 0, "stride", text)
     swizzles = {swizzle.row_bytes: swizzle for swizzle in list(SmemSwizzle)[:4]}
-    if row_bits % 8 or row_bits // 8 not in swizzles:
-        raise _NoPlanError("row bytes", f"{row_bits / 8:g} bytes from row to row; must be 16, 32, 64 or 128")
-    row_bytes = row_bits // 8
+    row_bytes, bits_left = divmod(row_bits, 8)
+    text = f"{row_bits / 8:g} bytes from row to row; must be 16, 32, 64 or 128"
+    _require(not bits_left and row_bytes in swizzles, "row bytes", text)
     swizzle = swizzles[row_bytes]
     _check_swizzle(swizzled, swizzle, row_bytes, bits)
     leading = _leading(form, parts[2], swizzle, bits)
     for name, value in (("leading", leading), ("stride", stride_bits // UNIT_BITS)):
-        if not 0 <= value <= START_MASK:
-            raise _NoPlanError("field", f"{name} offset of {value} units of 16 bytes; must be within 0..{START_MASK}")
+        text = f"{name} offset of {value} units of 16 bytes; must be within 0..{START_MASK}"
+        _require(0 <= value <= START_MASK, "field", text)
     return leading, stride_bits // UNIT_BITS, swizzle, row_bytes
 
 
 def _check_swizzle(swizzled: ComposeLayout | None, swizzle: SmemSwizzle, row_bytes: int, bits: int) -> None:
     has = swizzled.swizzle_len if swizzled else 0
-    if has != int(swizzle):
-        raise _NoPlanError(
-            "swizzle mode", f"rows of {row_bytes} bytes take swizzle mode {int(swizzle)}; the shared layout has {has}"
-        )
+    text = f"rows of {row_bytes} bytes take swizzle mode {int(swizzle)}; the shared layout has {has}"
+    _require(has == swizzle, "swizzle mode", text)
     if swizzled is None:
         return
     unit = (128 // bits).bit_length() - 1
-    if swizzled.per_element != unit or swizzled.atom_len != 3:
-        raise _NoPlanError(
-            "swizzle family",
-            f"the hardware swizzles units of 16 bytes three bits apart (per_element {unit}, atom_len 3); "
-            f"the shared layout has per_element {swizzled.per_element}, atom_len {swizzled.atom_len}",
-        )
-    if has and not swizzled.swizzle_inner:
-        raise _NoPlanError(
-            "swizzle direction", "the hardware has no mirrored swizzle; the shared layout has swizzle_inner=False"
-        )
+    text = (
+        f"the hardware swizzles units of 16 bytes three bits apart (per_element {unit}, atom_len 3); "
+        f"the shared layout has per_element {swizzled.per_element}, atom_len {swizzled.atom_len}"
+    )
+    _require((swizzled.per_element, swizzled.atom_len) == (unit, 3), "swizzle family", text)
+    text = "the hardware has no mirrored swizzle; the shared layout has swizzle_inner=False"
+    _require(not has or swizzled.swizzle_inner, "swizzle direction", text)
 
 
 def _leading(form: CpForm, columns: Row, swizzle: SmemSwizzle, bits: int) -> int:
@@ -305,40 +300,34 @@ def _leading(form: CpForm, columns: Row, swizzle: SmemSwizzle, bits: int) -> int
     unit = 128 // bits
     shape = (form.bits // 128, unit)
     units, elements = (
-        canonicalize(run) for run in _runs(columns, shape, "unit", "one row is no whole units of 16 bytes")
+        canonicalize(run) for run in _runs(columns, shape, "unit", "one row is not made of units of 16 bytes")
     )
-    if elements != (Iter(unit, 1, "m"),) or len(units) != 1:
-        has = [*units, *elements]
-        raise _NoPlanError("unit", f"16 bytes of a row are {unit} neighbours; the shared layout has {has}")
+    text = f"16 bytes of a row are {unit} neighbours; the shared layout has {[*units, *elements]}"
+    _require(elements == (Iter(unit, 1, "m"),) and len(units) == 1, "unit", text)
     if form.bits == 128:
         return 0
     step = units[0].stride * bits
-    if step % UNIT_BITS:
-        raise _NoPlanError("unit", f"{step / 8:g} bytes between the two units of a row; must be a multiple of 16")
+    text = f"{step / 8:g} bytes between the two units of a row; must be a multiple of 16"
+    _require(step % UNIT_BITS == 0, "unit", text)
     # A swizzled row is contiguous before the swizzle, so its second unit is the next one.
-    if swizzle is not SmemSwizzle.NONE and step != UNIT_BITS:
-        raise _NoPlanError("unit", f"{step // 8} bytes between the two units of a swizzled row; must be 16")
+    next_one = swizzle is SmemSwizzle.NONE or step == UNIT_BITS
+    _require(next_one, "unit", f"{step // 8} bytes between the two units of a swizzled row; must be 16")
     return step // UNIT_BITS
 
 
 def _check_offsets(
     form: CpForm, column: int, lane: int, target: Row, start: int, swizzle: SmemSwizzle, bits: int, compat: str
 ) -> None:
-    cell = 32 // bits * (1 if compat == "seed" else 4)
-    if column % cell:
-        raise _NoPlanError(
-            "column offset", f"TCol offset of {column} elements; must be a multiple of {cell} ({cell * bits} bits)"
-        )
+    cell = 32 // bits * (1 if compat == "reference" else 4)
+    text = f"TCol offset of {column} elements; must be a multiple of {cell} ({cell * bits} bits)"
+    _require(column % cell == 0, "column offset", text)
     reaches = [(it.extent - 1) * it.stride for it in (*target, *form.copies) if it.axis == "TLane"]
     first = lane + sum(min(0, reach) for reach in reaches)
     last = lane + sum(max(0, reach) for reach in reaches)
-    if first < 0 or last >= LANES:
-        text = f"the copy writes lanes {first}..{last}; tensor memory has lanes 0..{LANES - 1}"
-        raise _NoPlanError("lane offset", text)
-    if start * bits % (8 * swizzle.period):
-        raise _NoPlanError(
-            "shared offset", f"the region starts at byte {start * bits / 8:g}; must be a multiple of {swizzle.period}"
-        )
+    text = f"the copy writes lanes {first}..{last}; tensor memory has lanes 0..{LANES - 1}"
+    _require(first >= 0 and last < LANES, "lane offset", text)
+    text = f"the region starts at byte {start * bits / 8:g}; must be a multiple of {swizzle.period}"
+    _require(start * bits % (8 * swizzle.period) == 0, "shared offset", text)
 
 
 def _middle(sources: Row, targets: Row, bits: int) -> tuple[MiddleLoop, ...]:
@@ -347,15 +336,14 @@ def _middle(sources: Row, targets: Row, bits: int) -> tuple[MiddleLoop, ...]:
         if target.extent == 1:
             continue
         along, down = target.stride * bits, source.stride * bits
-        if target.axis == "TCol" and along % 32:
-            raise _NoPlanError("middle", f"{along} bits between instructions on TCol; must be a multiple of 32")
-        if target.axis == "TCol" and along < 0:
+        step = target.stride << LANE_SHIFT
+        if target.axis == "TCol":
+            step, rest = divmod(along, 32)
+            _require(rest == 0, "middle", f"{along} bits between instructions on TCol; must be a multiple of 32")
             text = f"a stride of {target.stride} on TCol between instructions; must be positive"
-            raise _NoPlanError("middle", text)
-        if down % UNIT_BITS:
-            text = f"{down / 8:g} bytes between instructions in shared memory; must be a multiple of 16"
-            raise _NoPlanError("middle", text)
-        step = along // 32 if target.axis == "TCol" else target.stride << LANE_SHIFT
+            _require(along >= 0, "middle", text)
+        text = f"{down / 8:g} bytes between instructions in shared memory; must be a multiple of 16"
+        _require(down % UNIT_BITS == 0, "middle", text)
         loops.append(MiddleLoop(target.extent, down // UNIT_BITS, step))
     return tuple(loops)
 
@@ -363,11 +351,10 @@ def _middle(sources: Row, targets: Row, bits: int) -> tuple[MiddleLoop, ...]:
 def _check_reach(plan: CopyPlan) -> None:
     """Addresses that do not exist, and cells that two instructions would write."""
     tiles = plan.tiles
-    if min(tile.smem_offset for tile in tiles) < 0 or min(tile.taddr_offset for tile in tiles) < 0:
-        raise _NoPlanError("reach", "the copy reaches before the start of a buffer")
-    if plan.smem_bytes > ADDRESS_MASK + 1:
-        text = f"the copy reads up to shared byte {plan.smem_bytes - 1}; a descriptor reaches {ADDRESS_MASK}"
-        raise _NoPlanError("reach", text)
+    first = min(min(tile.smem_offset, tile.taddr_offset) for tile in tiles)
+    _require(first >= 0, "reach", "the copy reaches before the start of a buffer")
+    text = f"the copy reads up to shared byte {plan.smem_bytes - 1}; a descriptor reaches {ADDRESS_MASK}"
+    _require(plan.smem_bytes <= ADDRESS_MASK + 1, "reach", text)
     # Every instruction writes the same pattern of lanes, moved by less than the distance of its lanes, and the same
     # number of columns in each; so two of them meet where their first lanes are equal and their columns meet.
     seen: set[tuple[int, int]] = set()

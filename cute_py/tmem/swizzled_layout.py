@@ -20,17 +20,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+
+import numpy
+from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_fields, expect_integer, expect_integers
-from cute_py.dtypes import as_dtype
-from cute_py.errors import LayoutError, given
+from cute_py.dtypes import DTypeLike, as_dtype
+from cute_py.errors import InvalidTypeError, LayoutError, given
 from cute_py.tmem.axes import Axis, TCol, TLane, axis_name
+from cute_py.tmem.iters import Row
+from cute_py.tmem.matrix_descriptor import Place, SmemSwizzle, as_swizzle
 from cute_py.tmem.tile_layout import Region, S, TileLayout
-
-if TYPE_CHECKING:
-    import numpy
-
 
 MAX_BITS = 20
 """Of each of the three counts, so that places stay within 64 bits; the hardware's are at most 5."""
@@ -69,7 +69,7 @@ class ComposeLayout:
         if self.atom_len < self.swizzle_len:
             raise LayoutError(
                 f"atom_len = {self.atom_len}; must be at least swizzle_len = {self.swizzle_len}, "
-                "or the swizzle is no permutation"
+                "or the swizzle is not a permutation"
             )
         if set(self.tile.axes) - {"m"}:
             raise LayoutError("a swizzle acts on the axis m alone", {"axes": ", ".join(self.tile.axes)})
@@ -79,13 +79,15 @@ class ComposeLayout:
         return f"ComposeLayout({self.per_element}, {self.swizzle_len}, {self.atom_len}, {self.tile!r}{tail})"
 
     @property
-    def replica(self) -> tuple[object, ...]:
+    def replica(self) -> Row:
         return self.tile.replica
 
-    def swizzle(self, place: Any) -> Any:
+    def swizzle(self, place: Place) -> Place:
         """The swizzled place of an int, or of every entry of an integer array, in elements."""
-        if getattr(getattr(place, "dtype", None), "kind", "") not in ("i", "u"):
+        if not isinstance(place, numpy.ndarray):
             place = expect_integer(place, "a place")
+        elif place.dtype.kind not in "iu":
+            raise InvalidTypeError(f"a place must be an integer, got ndarray {given(place)}")
         units = place >> self.per_element
         bits = (1 << self.swizzle_len) - 1
         if self.swizzle_inner:
@@ -107,19 +109,17 @@ class ComposeLayout:
         """The place of one element in linear memory, in elements; the arguments are those of `TileLayout.apply`."""
         return {"m": self.swizzle(self.tile.apply(coord, *more, shape=shape).get("m", 0))}
 
-    def positions(self, axis: Axis | str = "m") -> numpy.ndarray[Any, numpy.dtype[numpy.int64]]:
+    def positions(self, axis: Axis | str = "m") -> NDArray[numpy.int64]:
         """The place of every element, in row-major order: int64 of shape (size,)."""
         placed = self.tile.positions(axis)
-        swizzled: numpy.ndarray[Any, numpy.dtype[numpy.int64]] = (
-            self.swizzle(placed) if axis_name(axis) == "m" else placed
-        )
-        return swizzled
+        return self.swizzle(placed) if axis_name(axis) == "m" else placed
 
     def canonicalize(self) -> ComposeLayout:
         return replace(self, tile=self.tile.canonicalize())
 
     def slice(self, shape: Sequence[int], region: Region) -> ComposeLayout | None:
-        """The layout of a region: the tile is cut, the swizzle stays on the whole memory. None as for TileLayout."""
+        """The layout of a region: the tile is cut, the swizzle still counts from the start of memory. None as for
+        TileLayout."""
         part = self.tile.slice(shape, region)
         return None if part is None else replace(self, tile=part)
 
@@ -134,63 +134,61 @@ Layout = TileLayout | ComposeLayout
 ATOM_ROWS = 8
 """Rows of one swizzle atom."""
 
-ROW_BYTES: tuple[int, ...] = (16, 32, 64, 128)
-"""Bytes in one row of an atom, by swizzle mode: 0 none, 1 32B, 2 64B, 3 128B."""
 
-
-def _unit_elements(dtype: object) -> int:
+def _unit_elements(dtype: DTypeLike) -> int:
     row = as_dtype(dtype)
     if 128 % row.bits:
-        raise LayoutError(f"{row.name} has {row.bits} bits; 16 bytes hold no whole power of two of them")
+        raise LayoutError(f"{row.name} has {row.bits} bits; 16 bytes hold no power of two of them")
     return 128 // row.bits
 
 
-def _row_bytes(swizzle: int) -> int:
-    if expect_integer(swizzle, "a swizzle mode") not in range(len(ROW_BYTES)):
-        raise LayoutError(f"swizzle mode {swizzle}; must be 0 (none), 1 (32 bytes), 2 (64 bytes) or 3 (128 bytes)")
-    return ROW_BYTES[swizzle]
+def _mode(swizzle: SmemSwizzle | int | str) -> SmemSwizzle:
+    mode = as_swizzle(swizzle) if isinstance(swizzle, str) else expect_integer(swizzle, "a swizzle mode")
+    if not 0 <= mode <= SmemSwizzle.B128:
+        raise LayoutError(f"swizzle mode {int(mode)}; must be 0 (none), 1 (32 bytes), 2 (64 bytes) or 3 (128 bytes)")
+    return SmemSwizzle(mode)
 
 
-def mma_atom_layout(dtype: object, swizzle: int) -> ComposeLayout:
+def mma_atom_layout(dtype: DTypeLike, swizzle: SmemSwizzle | int | str) -> ComposeLayout:
     """One swizzle atom: 8 rows of 16, 32, 64 or 128 bytes, in elements.
 
     >>> mma_atom_layout("bfloat16", 3)
     ComposeLayout(3, 3, 3, S[512 : 1])
     """
-    units = _unit_elements(dtype)
-    row = _row_bytes(swizzle) // 16 * units
-    return ComposeLayout(int(math.log2(units)), swizzle, 3, S[ATOM_ROWS * row : 1])
+    units, mode = _unit_elements(dtype), _mode(swizzle)
+    row = mode.row_bytes // 16 * units
+    return ComposeLayout(int(math.log2(units)), int(mode), 3, S[ATOM_ROWS * row : 1])
 
 
-def mma_shared_layout(dtype: object, swizzle: int, shape: Sequence[int]) -> Layout:
+def mma_shared_layout(dtype: DTypeLike, swizzle: SmemSwizzle | int | str, shape: Sequence[int]) -> Layout:
     """A row-major (K-major) operand tile in shared memory: atoms below one another first, then side by side.
 
     Args:
-        shape: (..., rows, columns) in elements; leading extents are whole tiles one after another.
+        shape: (..., rows, columns) in elements; leading extents are tiles one after another.
     Raises:
-        LayoutError: the columns are no multiple of a row of the atom, or a swizzled tile's rows no multiple of 8.
+        LayoutError: the columns are not a multiple of a row of the atom, or a swizzled tile's rows not a multiple of 8.
 
     >>> mma_shared_layout("bfloat16", 3, (32, 256))
     ComposeLayout(3, 3, 3, S[(32, 4, 64) : (64, 2048, 1)])
     >>> mma_shared_layout("float32", 0, (128, 32))
     S[(128, 8, 4) : (4, 512, 1)]
     """
-    units = _unit_elements(dtype)
-    width = _row_bytes(swizzle) // 16 * units
+    units, mode = _unit_elements(dtype), _mode(swizzle)
+    width = mode.row_bytes // 16 * units
     extents = expect_integers(shape, "shape")
     if len(extents) < 2 or min(extents) < 1:
         raise LayoutError(f"shape {extents}; must be (..., rows, columns), each at least 1")
     *lead, rows, columns = extents
     if columns % width:
         raise LayoutError(
-            f"columns = {columns}; must be a multiple of {width} elements ({_row_bytes(swizzle)} bytes, "
-            f"one row of the atom of swizzle mode {swizzle})"
+            f"columns = {columns}; must be a multiple of {width} elements ({mode.row_bytes} bytes, "
+            f"one row of the atom of swizzle mode {int(mode)})"
         )
-    if swizzle and rows % ATOM_ROWS:
+    if mode and rows % ATOM_ROWS:
         raise LayoutError(f"rows = {rows}; must be a multiple of {ATOM_ROWS}, the rows of a swizzle atom")
     blocks = columns // width
     tile = S[(math.prod(lead), rows, blocks, width) : (rows * columns, width, rows * width, 1)].canonicalize()
-    return ComposeLayout(int(math.log2(units)), swizzle, 3, tile) if swizzle else tile
+    return ComposeLayout(int(math.log2(units)), int(mode), 3, tile) if mode else tile
 
 
 _FULL, _SCATTERED, _HALVES, _QUARTERS = "full", "scattered", "halves", "quarters"

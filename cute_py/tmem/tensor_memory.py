@@ -18,8 +18,8 @@ tcgen05.ld and tcgen05.st. Thread l, register r of one instruction `.shape.xN`, 
     16x256b    lane l//4 + 8 (r//2 % 2)      column r % 2 + 2 (l % 4) + 8 (r//4)
     16x32bx2   lane l % 16                   column r + (l//16) * half split
 
-With `.pack::16b` (ld) or `.unpack::16b` (st) every column above stands for two neighbouring columns whose lower halves
-are the two halves of the register. Sources: PTX ISA, data movement shapes; TVM's documentation of tcgen05.ld and st;
+With `.pack::16b` (ld) or `.unpack::16b` (st) every column above is two neighbouring columns whose lower halves are
+the two halves of the register. Sources: PTX ISA, data movement shapes; TVM's documentation of tcgen05.ld and st;
 CUTLASS 7107b055, TMEM_LOAD value layouts. They agree.
 
 Decompression of tcgen05.cp: sixteen 4- or 6-bit elements in 16 bytes become sixteen bytes.
@@ -37,7 +37,7 @@ bits 5:0, as the text on kind::f8f6f4 operands has it. No Blackwell GPU was at h
 from __future__ import annotations
 
 import functools
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy
 from numpy.typing import NDArray
@@ -118,21 +118,24 @@ def check_transfer(shape: str, num: int) -> int:
     return count
 
 
-def image(shape: str, num: int) -> tuple[NDArray[Any], NDArray[Any]]:
+Cells = tuple[NDArray[numpy.int64], NDArray[numpy.int64]]
+"""Lanes and columns, of one shape or broadcast against each other."""
+
+
+def image(shape: str, num: int) -> Cells:
     """Lane and column, in steps from the address, of every register.
 
     Returns:
         two int64 arrays of shape (32 threads, registers); the half split of 16x32bx2 is not added, and where the
-        transfer packs, a column stands for two.
+        transfer packs, a column means two.
     """
     return _image(shape, check_transfer(shape, num))
 
 
 @functools.cache
-def _image(shape: str, count: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def _image(shape: str, count: int) -> Cells:
     thread = numpy.arange(THREADS)[:, None]
     register = numpy.arange(count)[None, :]
-    zero = 0 * (thread + register)
     if shape == "32x32b":
         lane, column = thread, register
     elif shape == "16x64b":
@@ -144,27 +147,8 @@ def _image(shape: str, count: int) -> tuple[NDArray[Any], NDArray[Any]]:
         column = register % 2 + 2 * (thread % 4) + 8 * (register // 4)
     else:
         lane, column = thread % 16, register
-    both = lane + zero, column + zero
-    for array in both:
-        array.flags.writeable = False
-    return both
-
-
-def lanes_of(shape: str) -> int:
-    """Lanes that one instruction reaches: 32 or 16."""
-    return 32 if shape == "32x32b" else 16
-
-
-def why_not_warp(shape: str, lane: int, warp: int) -> str | None:
-    """Why `warp` can't reach the lanes from `lane` on; None if it can.
-
-    Source: PTX ISA, tcgen05.ld access restrictions: a warp reaches the 32 lanes of its rank in the warpgroup.
-    """
-    first = SLAB * (warp % 4)
-    if first <= lane and lane + lanes_of(shape) <= first + SLAB:
-        return None
-    last = lane + lanes_of(shape) - 1
-    return f"warp {warp} reaches lanes {first}..{first + SLAB - 1}; the transfer is on lanes {lane}..{last}"
+    lanes, columns = (numpy.broadcast_to(one, (THREADS, count)) for one in (lane, column))  # read-only
+    return lanes, columns
 
 
 NOT_A_SOURCE = -1
@@ -198,6 +182,9 @@ class TensorMemory:
         self._may_allocate = True
         self._cta_group = 0
 
+    def __repr__(self) -> str:
+        return f"<TensorMemory, {sum(self._allocated.values())} of {COLUMNS} columns allocated>"
+
     # -- allocation --------------------------------------------------------------------------------------------------
 
     def alloc(self, n_cols: int, cta_group: int = 1) -> int:
@@ -217,10 +204,8 @@ class TensorMemory:
             if all(column + n_cols <= first or first + count <= column for first, count in self._allocated.items()):
                 self._allocated[column] = n_cols
                 return column
-        raise WouldHangError(
-            f"tcgen05.alloc of {n_cols} columns blocks; no {n_cols} free columns are left",
-            {"allocated": ", ".join(f"{first}..{first + count - 1}" for first, count in self._allocated.items())},
-        )
+        text = f"tcgen05.alloc of {n_cols} columns blocks; no {n_cols} free columns are left"
+        raise WouldHangError(text, {"allocated": self._ranges()})
 
     def dealloc(self, taddr: int, n_cols: int) -> None:
         """Give columns back, as they were allocated.
@@ -247,10 +232,8 @@ class TensorMemory:
             TmemError: columns are still allocated.
         """
         if self._allocated:
-            raise TmemError(
-                "tensor memory is still allocated at the end of the kernel",
-                {f"at column {first}": f"{count} columns" for first, count in self._allocated.items()},
-            )
+            facts = {f"at column {first}": f"{count} columns" for first, count in self._allocated.items()}
+            raise TmemError("tensor memory is still allocated at the end of the kernel", facts)
 
     # -- copies ------------------------------------------------------------------------------------------------------
 
@@ -296,9 +279,9 @@ class TensorMemory:
             addresses = addresses[..., source_byte(decompress_from)]
             self.notes.append(f"{form.name}.b8x16.{decompress_from}: {STATUS}")
         rows, units = data.shape[:2]
-        words = numpy.ascontiguousarray(data).view("<u4").reshape(rows, units * 4)
+        cells = numpy.ascontiguousarray(data).view("<u4").reshape(rows, units * 4)
         lanes, columns = self._cells(form, taddr)
-        self.cells[lanes, columns] = words
+        self.cells[lanes, columns] = cells
         self.sources[lanes, columns] = addresses.reshape(rows, units * 4, 4)
         self._in_flight[lanes, columns] = True
 
@@ -360,19 +343,17 @@ class TensorMemory:
 
     # -- addresses ---------------------------------------------------------------------------------------------------
 
-    def _cells(self, form: CpForm, taddr: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _cells(self, form: CpForm, taddr: int) -> Cells:
         taddr = _address(taddr)
         lane, column = taddr >> 16, taddr & 0xFFFF
         self._columns(column, form.columns)
-        lanes = _row_lanes(form)
+        lanes = walk(form.copies, "TLane")[:, None] + walk(form.lanes, "TLane")
         if lane + int(lanes.max()) >= LANES:
             raise TmemError(f"tcgen05.cp writes lanes {lane}..{lane + int(lanes.max())}; must be within 0..{LANES - 1}")
-        # (copies, rows, 1) and (columns,) broadcast against the (rows, columns) words of one copy.
+        # (copies, rows, 1) and (columns,) broadcast against the (rows, columns) cells of one copy.
         return lane + lanes[:, :, None], column + numpy.arange(form.columns)
 
-    def _transfer(
-        self, taddr: int, shape: str, num: int, warp: int, halves: bool, half_split: int | None
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _transfer(self, taddr: int, shape: str, num: int, warp: int, halves: bool, half_split: int | None) -> Cells:
         taddr = _address(taddr)
         lane, column = taddr >> 16, taddr & 0xFFFF
         check_transfer(shape, num)
@@ -382,9 +363,11 @@ class TensorMemory:
             half_split = expect_integer(half_split, "half_split", 0, COLUMNS, "columns")
         if (shape == "16x32bx2") != (half_split is not None):
             raise TmemError(f"half split with {shape}; 16x32bx2 has one, no other shape")
-        reason = why_not_warp(shape, lane, warp)
-        if reason:
-            raise TmemError(reason)
+        # PTX ISA, tcgen05.ld access restrictions: a warp reaches the 32 lanes of its rank in the warpgroup.
+        first, last = SLAB * (warp % 4), lane + (SLAB if shape == "32x32b" else SLAB // 2) - 1
+        if lane < first or last >= first + SLAB:
+            reach = f"{first}..{first + SLAB - 1}"
+            raise TmemError(f"warp {warp} reaches lanes {reach}; the transfer is on lanes {lane}..{last}")
         lanes, columns = image(shape, num)
         second_half = numpy.arange(THREADS)[:, None] // 16
         columns = columns * (1 + halves) + second_half * (half_split or 0)
@@ -395,28 +378,24 @@ class TensorMemory:
         for first, size in self._allocated.items():
             if first <= column and column + count <= first + size:
                 return
-        held = ", ".join(f"{first}..{first + size - 1}" for first, size in self._allocated.items()) or "none"
-        raise TmemError(f"columns {column}..{column + count - 1} are not allocated", {"allocated": held})
+        raise TmemError(f"columns {column}..{column + count - 1} are not allocated", {"allocated": self._ranges()})
+
+    def _ranges(self) -> str:
+        return ", ".join(f"{first}..{first + size - 1}" for first, size in self._allocated.items()) or "none"
 
     def _group(self, cta_group: int) -> None:
         cta_group = expect_integer(cta_group, "cta_group")
         if cta_group not in (1, 2):
             raise TmemError(f"cta_group = {cta_group}; must be 1 or 2")
         if self._cta_group not in (0, cta_group):
-            raise TmemError(
-                f"cta_group::{cta_group} after cta_group::{self._cta_group}; a kernel uses one of them throughout"
-            )
+            both = f"cta_group::{cta_group} after cta_group::{self._cta_group}"
+            raise TmemError(f"{both}; a kernel uses one of them throughout")
         self._cta_group = cta_group
 
 
 def _address(taddr: int) -> int:
     """A tensor-memory address of 32 bits."""
     return expect_integer(taddr, "the tensor-memory address", 0, (1 << 32) - 1)
-
-
-def _row_lanes(form: CpForm) -> NDArray[numpy.int64]:
-    """Lanes of each row of each copy: (copies, rows)."""
-    return walk(form.copies, "TLane")[:, None] + walk(form.lanes, "TLane")[None, :]
 
 
 def source_addresses(form: CpForm, descriptor: MatrixDescriptor) -> NDArray[numpy.int64]:
@@ -435,14 +414,9 @@ def source_addresses(form: CpForm, descriptor: MatrixDescriptor) -> NDArray[nump
             "how tcgen05.cp reads a descriptor with a base offset or an absolute leading address is not known",
             {"base offset": descriptor.base_offset, "leading is an address": descriptor.leading_is_address},
         )
-    row = numpy.arange(form.rows, dtype=numpy.int64)[:, None]
-    unit = numpy.arange(form.bits // 128, dtype=numpy.int64)[None, :]
+    rows = numpy.arange(form.rows, dtype=numpy.int64)[:, None]
+    unit = numpy.arange(form.bits // 128, dtype=numpy.int64)
     step = descriptor.leading * UNIT_BYTES if descriptor.swizzle is SmemSwizzle.NONE else UNIT_BYTES
-    linear = (
-        descriptor.start_address
-        + row // 8 * (descriptor.stride * UNIT_BYTES)
-        + row % 8 * descriptor.swizzle.row_bytes
-        + unit * step
-    )
-    first: NDArray[numpy.int64] = swizzled(linear, descriptor.swizzle)
-    return (first[:, :, None] + numpy.arange(UNIT_BYTES)) & ADDRESS_MASK
+    linear = descriptor.start_address + rows // 8 * (descriptor.stride * UNIT_BYTES) + unit * step
+    linear = linear + rows % 8 * descriptor.swizzle.row_bytes
+    return (swizzled(linear, descriptor.swizzle)[:, :, None] + numpy.arange(UNIT_BYTES)) & ADDRESS_MASK

@@ -5,7 +5,7 @@ A layout is shards, replicas and an offset:
     S[(32, 16) : (1 @ TLane, 1 @ TCol)] + R[4 : 32 @ TLane] + 8 @ TCol
 
 `S[shape : strides]` places each element (row-major: the last extent is the fastest), `R[shape : strides]` repeats the
-whole tile (here four times, 32 lanes apart), the offset moves all of it. `S[8, 4]` is row-major on the axis `m`.
+tile (here four times, 32 lanes apart), the offset moves all of it. `S[8, 4]` is row-major on the axis `m`.
 `apply` gives the place of an element without the replicas; `places` gives every copy. All numbers count elements along
 their axis.
 
@@ -14,7 +14,7 @@ Source: semantics of TVM's TIRx layouts, measured on apache-tvm 0.27.0.
 `tile` interleaves an outer and an inner layout dimension by dimension, `outer_of` takes them apart again:
 
     inner (8, 8) : (8, 1), outer (4, 2) : (2, 1)   ->   (4, 8, 2, 8) : (128, 8, 64, 1)
-                                                         the outer strides count whole inner tiles (64 elements)
+                                                         the outer strides count inner tiles (64 elements)
 
 `direct_sum` is the same interleaving with the outer strides as they are.
 """
@@ -24,27 +24,30 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import SupportsIndex
+
+import numpy
+from numpy.typing import NDArray
 
 from cute_py.argument_checks import check_magnitude, expect, expect_integer, expect_integers, is_integer
 from cute_py.errors import CoordinateError, InvalidTypeError, LayoutError, TmemError, given
 from cute_py.tmem import iters
-from cute_py.tmem.axes import Axis, AxisSum, AxisTerm, as_term, axis_name
+from cute_py.tmem.axes import Axis, AxisSum, AxisTerm, Offset, as_term, axis_name
 from cute_py.tmem.iters import Iter, Row, canonicalize, runs
 
-if TYPE_CHECKING:
-    import numpy
-
-
 Region = Sequence[tuple[int, int]]
+"""(begin, end) in each dimension."""
+
+Spec = slice | SupportsIndex | Sequence[SupportsIndex]
+"""What `S[...]` and `R[...]` take: extents, or extents : strides."""
 
 
 class TileLayout:
     """Shards (in order), replicas (a set, kept in order) and an offset for each axis. Immutable and hashable.
 
     Args:
-        shard: rows of `Iter`, or a whole TileLayout, which is copied (so that `TileLayout(S[...] + R[...])` reads as
-            on the reference pages).
+        shard: rows of `Iter`, or a TileLayout, which is copied (so that `TileLayout(S[...] + R[...])` works, as on
+            the reference pages).
 
     >>> from cute_py.tmem.axes import TCol, TLane
     >>> from cute_py.tmem.tile_layout import R, S
@@ -61,7 +64,9 @@ class TileLayout:
     replica: Row
     offset: AxisSum
 
-    def __init__(self, shard: Iterable[Iter] | TileLayout, replica: Iterable[Iter] = (), offset: object = None) -> None:
+    def __init__(
+        self, shard: Iterable[Iter] | TileLayout, replica: Iterable[Iter] = (), offset: Offset | None = None
+    ) -> None:
         if isinstance(shard, TileLayout):
             replica, offset = shard.replica, shard.offset
             shard = shard.shard
@@ -72,12 +77,12 @@ class TileLayout:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"TileLayout is immutable; {name} can't be set")
 
-    def __reduce__(self) -> tuple[object, ...]:
+    def __reduce__(self) -> tuple[type[TileLayout], tuple[Row, Row, AxisSum]]:
         return TileLayout, (self.shard, self.replica, self.offset)
 
     # -- building ----------------------------------------------------------------------------------------------------
 
-    def __add__(self, other: object) -> TileLayout:
+    def __add__(self, other: TileLayout | Offset) -> TileLayout:
         """Join parts: shards of the left operand, replicas of the right one if it has any, offsets added.
 
         A second `R` takes the place of the first and a second `S` is not read, as in TIRx.
@@ -95,7 +100,7 @@ class TileLayout:
     def __hash__(self) -> int:
         return hash(self._key())
 
-    def _key(self) -> tuple[object, ...]:
+    def _key(self) -> tuple[Row, tuple[str, ...], frozenset[tuple[str, int]]]:
         moved = frozenset((axis, steps) for axis, steps in self.offset.as_dict().items() if steps)
         return self.shard, tuple(sorted(map(repr, self.replica))), moved
 
@@ -143,7 +148,7 @@ class TileLayout:
             place[axis] = place.get(axis, 0) + steps
         return place
 
-    def positions(self, axis: Axis | str) -> numpy.ndarray[Any, numpy.dtype[numpy.int64]]:
+    def positions(self, axis: Axis | str) -> NDArray[numpy.int64]:
         """Steps along `axis` of every element, in row-major order: int64 of shape (size,). Replicas not applied."""
         name = axis_name(axis)
         start = self.offset.as_dict().get(name, 0)
@@ -151,14 +156,12 @@ class TileLayout:
             raise TmemError(f"an offset of {start} steps along {name}; must be below 2**62")
         return iters.walk(self.shard, name) + start
 
-    def replica_positions(self, axis: Axis | str) -> numpy.ndarray[Any, numpy.dtype[numpy.int64]]:
+    def replica_positions(self, axis: Axis | str) -> NDArray[numpy.int64]:
         """Steps along `axis` from the tile to each of its copies, itself among them: int64 of shape (copies,)."""
         return iters.walk(self.replica, axis_name(axis))
 
-    def places(self, axes: Sequence[str]) -> numpy.ndarray[Any, numpy.dtype[numpy.int64]]:
+    def places(self, axes: Sequence[str]) -> NDArray[numpy.int64]:
         """Every copy of every element: int64 of shape (size, copies, len(axes)), in steps along each of `axes`."""
-        import numpy
-
         names = [axis_name(axis) for axis in expect(axes, Sequence, "axes")]  # type: ignore[type-abstract]
         if isinstance(axes, str) or not names:
             raise InvalidTypeError(f"axes must be a sequence of names, at least one; got {given(axes)}")
@@ -183,13 +186,7 @@ class TileLayout:
 
     def is_trivial(self) -> bool:
         """True where the layout is the identity on one linear memory: element i at i on the axis `m`."""
-        canonical = self.canonicalize()
-        return (
-            not canonical.replica
-            and not canonical.offset.terms
-            and len(canonical.shard) == 1
-            and (canonical.shard[0].stride == 1 and canonical.shard[0].axis == "m")
-        )
+        return self.canonicalize() == TileLayout([Iter(self.size(), 1, "m")])
 
     # -- algebra -----------------------------------------------------------------------------------------------------
 
@@ -242,7 +239,7 @@ class TileLayout:
     def slice(self, shape: Sequence[int], region: Region) -> TileLayout | None:
         """The layout of a region: `region[d] = (begin, end)` in dimension d of `shape`.
 
-        None where the region is no layout (it takes uneven parts of the steps of a shard).
+        None where the region is not a layout (it takes uneven parts of the steps of a shard).
 
         Raises:
             LayoutError: the layout has no dimensions of these extents.
@@ -279,12 +276,7 @@ class TileLayout:
     def permute_by_groups(self, seps: Sequence[int], perm: Sequence[int]) -> TileLayout:
         """Runs of shards in a new order; run g is `shard[seps[g]:seps[g + 1]]`, as `group` returns them."""
         edges, perm = expect_integers(seps, "seps", 0), expect_integers(perm, "perm")
-        if (
-            not edges
-            or edges[0] != 0
-            or edges[-1] != len(self.shard)
-            or any(a > b for a, b in itertools.pairwise(edges))
-        ):
+        if (*edges[:1], *edges[-1:]) != (0, len(self.shard)) or list(edges) != sorted(edges):
             raise LayoutError(f"seps = {given(edges)}; must rise from 0 to {len(self.shard)}, the number of shards")
         parts = iters.split(self.shard, edges)
         if sorted(perm) != list(range(len(parts))):
@@ -292,7 +284,7 @@ class TileLayout:
         return TileLayout(tuple(itertools.chain(*(parts[p] for p in perm))), self.replica, self.offset)
 
     def tile(self, outer: TileLayout, outer_shape: Sequence[int], inner_shape: Sequence[int]) -> TileLayout:
-        """This layout, repeated as `outer` says: the outer strides count whole tiles (spans of this layout).
+        """This layout, repeated as `outer` says: the outer strides count tiles (spans of this layout).
 
         Args:
             outer_shape, inner_shape: extents of the dimensions of `outer` and of this layout; the result has, in each
@@ -329,7 +321,7 @@ class TileLayout:
         return TileLayout(row, self.replica + outer.replica, self.offset + outer.offset).canonicalize()
 
     def outer_of(self, tiled: TileLayout, tiled_shape: Sequence[int], inner_shape: Sequence[int]) -> TileLayout | None:
-        """The layout `x` with `self.tile(x, ...) == tiled`, or None if this layout is no inner part of `tiled`."""
+        """The layout `x` with `self.tile(x, ...) == tiled`, or None if this layout is not an inner part of `tiled`."""
         expect(tiled, TileLayout, "the tiled layout")
         shape, inner = _shape(tiled_shape), _shape(inner_shape)
         if len(shape) != len(inner) or any(t % i for t, i in zip(shape, inner, strict=True)):
@@ -344,7 +336,7 @@ class TileLayout:
                 return None
         spans, row = self._spans(), []
         for it in itertools.chain(*parts[0::2]):
-            # The outer strides count whole tiles; an extent of 1 has no stride to divide.
+            # The outer strides count tiles; an extent of 1 has no stride to divide.
             span = spans.get(it.axis, 1) if it.extent > 1 else 1
             if it.stride % span:
                 return None
@@ -361,7 +353,7 @@ class TileLayout:
         """`count` neighbouring elements as one.
 
         Raises:
-            LayoutError: the last shard is not `count` or more neighbours, or another stride is no multiple of `count`.
+            LayoutError: the last shard is not `count` or more neighbours, or another stride not a multiple of it.
 
         >>> TileLayout([Iter(32, 16, "m"), Iter(16, 1, "m")]).pack(2)
         S[(32, 8) : (8, 1)]
@@ -416,7 +408,7 @@ def as_ranges(region: Region) -> tuple[tuple[int, int], ...]:
     """A region as pairs of integers.
 
     Raises:
-        InvalidTypeError: it is no sequence of pairs.
+        InvalidTypeError: it is not a sequence of pairs.
     """
     if not isinstance(region, (tuple, list)):
         raise InvalidTypeError(f"a region must be a sequence of (begin, end), got {given(region)}")
@@ -450,13 +442,10 @@ def _flatten(coord: tuple[int, ...], shape: tuple[int, ...]) -> int:
     return index
 
 
-def _build(spec: object) -> Row:
-    extents: object = spec
-    strides: object = None
-    if isinstance(spec, slice):
-        extents, strides = spec.start, spec.stop
-        if spec.step is not None:
-            raise InvalidTypeError("a layout is written shape : strides; a second colon has no meaning")
+def _build(spec: Spec) -> Row:
+    extents, strides = (spec.start, spec.stop) if isinstance(spec, slice) else (spec, None)
+    if isinstance(spec, slice) and spec.step is not None:
+        raise InvalidTypeError("a layout is written shape : strides; a second colon has no meaning")
     shape = [expect_integer(e, "an extent") for e in (extents if isinstance(extents, tuple | list) else (extents,))]
     if strides is None:
         steps = [AxisTerm(math.prod(shape[d + 1 :]), "m") for d in range(len(shape))]
@@ -470,14 +459,14 @@ def _build(spec: object) -> Row:
 class _ShardSpec:
     """`S[shape : strides]` places elements; `S[8, 4]` is row-major on the axis `m`."""
 
-    def __getitem__(self, spec: object) -> TileLayout:
+    def __getitem__(self, spec: Spec) -> TileLayout:
         return TileLayout(_build(spec))
 
 
 class _ReplicaSpec:
     """`R[shape : strides]` repeats a tile; add it to an `S[...]`."""
 
-    def __getitem__(self, spec: object) -> TileLayout:
+    def __getitem__(self, spec: Spec) -> TileLayout:
         return TileLayout((), _build(spec))
 
 

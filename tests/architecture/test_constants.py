@@ -37,7 +37,6 @@ REASONS: dict[tuple[str, str], str] = {
     ("draw", "MOST_PAIRS = 1 << 20"): "pairs of a picture",
     ("gpu", "1 <= per_block <= 16"): "tiles of a block",
     ("gpu", "EDGE_THREADS = 256"): "threads of a block",
-    ("gpu", "SLOT_BYTES = 256"): "bytes of a map and its record, aligned",
     ("gpu", "COUNTER_BYTES = 256"): "bytes of a counter, on lines of its own",
     ("gpu", "1 <= stages <= 16"): "stages of a ring",
     ("layout", "MAX_ACCESSES = 1 << 20"): "accesses that are listed",
@@ -55,7 +54,7 @@ REASONS: dict[tuple[str, str], str] = {
     ("tmem", "align < 16"): "the alignment of a buffer in bytes",
     ("tmem", "LANE_SHIFT = 16"): "bits below the lane of an address of tensor memory",
     ("tmem", "UNIT_BYTES = 16"): "the unit of an offset in a matrix descriptor",
-    ("tmem", "SEED_LDO = 16"): "a leading offset that the hardware does not read",
+    ("tmem", "REFERENCE_LDO = 16"): "a leading offset that the hardware does not read",
 }
 
 

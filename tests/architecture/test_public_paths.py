@@ -14,8 +14,6 @@ from tests.calls.surface import public_names
 OPTIONAL = ("cuda", "anywidget", "IPython", "rich")
 """Packages without which a module may fail to import."""
 
-PENDING = ("tmem.copy_async", "tmem.picture")
-
 PROGRAM = """
 import importlib, pkgutil, sys
 import cute_py
@@ -52,4 +50,4 @@ def test_no_package_has_the_path_of_a_function() -> None:
         parent, _, name = f"cute_py.{path}".rpartition(".")
         if callable(getattr(importlib.import_module(parent), name)):
             clashing.append(path)
-    assert [path for path in clashing if path not in PENDING] == []
+    assert clashing == []

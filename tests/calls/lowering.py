@@ -81,11 +81,11 @@ def instruction(m: Maker) -> str:
 
 INSTANCES.update(
     {
-        "targets.Architecture": lambda m: f"targets.architecture({sm(m)})",
+        "targets.Target": lambda m: f"targets.architecture({sm(m)})",
         "tma.Capability": "tma.capability('load tile shared::cta', 'sm_90a')",
         "tma.CopyShape": shape,
         "tma.EntryPoint": lambda m: f"tma.ENTRY_POINTS[{m.integer(0, 80)}]",
-        "tma.Examination": lambda m: f"tma.examine({m.choice(INSTRUCTIONS)})",
+        "tma.ParsedInstruction": lambda m: f"tma.examine({m.choice(INSTRUCTIONS)})",
         "tma.InlineAsm": "tma.inline_asm('load', dim=2, multicast=True)",
         "tma.KernelFunction": "tma.KernelFunction('sm_90a', (shape_of(), shape_of('store')))",
         "tma.Lowering": lambda m: f"tma.lower({plain_shape(m)})",
@@ -98,8 +98,8 @@ INSTANCES.update(
 )
 
 add("targets.architecture", Maker.arch)
-add("targets.Architecture", "'sm_90a'", "90", "'a'", "(8, 0)", "'Hopper'")
-add("tma.birth_sequence", "request()", named={"space": lambda m: m.one_of("'global'", "'shared'")})
+add("targets.Target", "'sm_90a'", "90", "'a'", "(8, 0)", "'Hopper'")
+add("tma.init_sequence", "request()", named={"space": lambda m: m.one_of("'global'", "'shared'")})
 add(
     "tma.capability",
     lambda m: f"tma.VARIANTS[{m.integer(0, 60)}].name",
@@ -165,11 +165,12 @@ add("tma.EntryPoint", "'SM90_TMA_LOAD_1D'", "'load'", "(('dim', 1),)", "('desc',
 method("tma.EntryPoint.copy", "tma.entry_point('SM90_TMA_STORE_3D')", "'%rd1'", "'%r1'", "'%r2'", "'%r3'", "'%r4'")
 add("tma.examine", instruction, named={"symbols": "{'smem': 'shared'}"})
 add("tma.verdict", instruction, sm, named={"version": lambda m: m.one_of("(9, 0)", "(8, 0)")})
-method("tma.Examination.min_version", f"tma.examine({INSTRUCTIONS[0]})", sm)
-method("tma.Examination.reasons", f"tma.examine({INSTRUCTIONS[0]})", sm, named={"version": "(8, 0)"})
-method("tma.Examination.why_not", f"tma.examine({INSTRUCTIONS[0]})", sm, named={"version": "(8, 0)"})
+method("tma.ParsedInstruction.min_version", f"tma.examine({INSTRUCTIONS[0]})", sm)
+method("tma.ParsedInstruction.reasons", f"tma.examine({INSTRUCTIONS[0]})", sm, named={"version": "(8, 0)"})
+method("tma.ParsedInstruction.check_target", f"tma.examine({INSTRUCTIONS[0]})", sm, named={"version": "(8, 0)"})
+method("tma.ParsedInstruction.why_not", f"tma.examine({INSTRUCTIONS[0]})", sm, named={"version": "(8, 0)"})
 for name, given in (
-    ("Examination", ("text", "form", "chosen", "canonical", "canonical_text", "errors", "requirements")),
+    ("ParsedInstruction", ("text", "form", "chosen", "canonical", "canonical_text", "errors", "requirements")),
     ("Verdict", ("text", "arch", "assembles", "canonical", "canonical_text", "min_version", "reasons", "advice")),
     ("Witness", ("name", "is_tma", "row", "swizzle", "reasons")),
     ("PhaseTrace", ("phases", "rewritten", "num_host_tmas", "num_device_tmas", "diagnostics")),
@@ -179,7 +180,7 @@ for name, given in (
     ("Variant", ("name", "form", "text")),
 ):
     instances = {
-        "Examination": f"tma.examine({INSTRUCTIONS[0]})",
+        "ParsedInstruction": f"tma.examine({INSTRUCTIONS[0]})",
         "Verdict": f"tma.verdict({INSTRUCTIONS[0]}, 'sm_90a')",
         "Witness": "tma.choose_witness(shape_of(), 'sm_90a')",
         "PhaseTrace": "tma.run_phases(tma.KernelFunction('sm_90a', (shape_of(),)))",
@@ -213,6 +214,7 @@ def _asm(m: Maker) -> Any:
     return (name,), modifiers
 
 
+@calls_of("tma.check_target")
 @calls_of("tma.why_not")
 def _why_not(m: Maker) -> Any:
     if m.chance(0.4):

@@ -57,7 +57,7 @@ def exported() -> dict[str, Any]:
         for name in names:
             found[prefix + name] = getattr(module, name)
     targets = importlib.import_module("cute_py.targets")
-    for name in ("Architecture", "architecture"):  # of ptxas; `tma` has those of tensor maps
+    for name in ("Target", "architecture"):  # of ptxas; `tma` has those of tensor maps
         found[f"targets.{name}"] = getattr(targets, name)
     return found
 

@@ -218,7 +218,7 @@ add(
         "cta_group": "2",
         "shape": "'32x128b'",
         "multicast": "'warpx4'",
-        "compat": "'seed'",
+        "compat": "'reference'",
         "ldo": "16",
     },
 )
@@ -241,9 +241,9 @@ add(
     lambda m: m.one_of("tmem.cp_form('32x128b')", form(m)),
     *SIDES,
     "8",
-    named={"compat": lambda m: m.one_of("'seed'", "'tvm-0.27'"), "cta_group": "2", "ldo": "16"},
+    named={"compat": lambda m: m.one_of("'reference'", "'tvm-0.27'"), "cta_group": "2", "ldo": "16"},
 )
-add("tmem.promised", *SIDES, "8", "0", weight=0.5)
+add("tmem.expected_tmem", *SIDES, "8", "0", weight=0.5)
 add("tmem.run", "tmem_copy().plan", "loaded_tmem()", "0", "gmem_bytes(2048)", "0", named={"smem_base": "0"})
 add(
     "tmem.run_pair",
@@ -273,7 +273,8 @@ add(
     ),
     named={"cta_group": "2", "notes": "()"},
 )
-method("tmem.CopyPlan.capacity_violations", "tmem_copy().plan", lambda m: m.one_of("512", "1"))
+for name in ("capacity_violations", "check_capacity"):
+    method(f"tmem.CopyPlan.{name}", "tmem_copy().plan", lambda m: m.one_of("512", "1"))
 method("tmem.CopyPlan.descriptor", "tmem_copy().plan", lambda m: m.one_of("0", "1024"))
 add("tmem.MiddleLoop", "2", "1024", "4")
 add("tmem.Tile", "65536", "16")
@@ -319,7 +320,8 @@ method(
     lambda m: m.one_of("0x400800100000", "0", str(m.random.getrandbits(64))),
     named={"kind": "tmem.DescriptorKind.WGMMA"},
 )
-method("tmem.MatrixDescriptor.restrictions", INSTANCES["tmem.MatrixDescriptor"], "'sm_100a'")
+for name in ("restrictions", "check"):
+    method(f"tmem.MatrixDescriptor.{name}", INSTANCES["tmem.MatrixDescriptor"], "'sm_100a'")
 add("tmem.encode_matrix_descriptor", "1024", "16", "8", lambda m: str(m.integer(0, 3)))
 add("tmem.replace_start_address", "0x400800100000", "2048")
 add("tmem.smem_desc_add_16B_offset", "0x400800100000", "32")

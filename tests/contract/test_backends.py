@@ -169,7 +169,7 @@ def test_unknown_options_and_backends_are_refused(backend: str) -> None:
         cute.tma.copy(atom, array, backend=backend, color="red")
     with pytest.raises(InvalidValueError, match="backend 'tpu'"):
         cute.tma.copy(atom, array, backend="tpu")
-    with pytest.raises(InvalidValueError, match="there are 12 tiles"):
+    with pytest.raises(InvalidValueError, match="the tensor has 12 tiles"):
         cute.tma.execute(atom, array, 12, backend=backend)
 
 

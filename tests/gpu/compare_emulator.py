@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.kernels.jobs import Job, run_jobs
 from cute_py.errors import CuteError, DeviceError, TmaTrap
-from cute_py.gpu.engine import Job, run_jobs
 from cute_py.gpu.kernels.copy_op import CopyOp
 from cute_py.ptx.forms_copy import REDUCE_KINDS
 from cute_py.tma.descriptor.encode import encode

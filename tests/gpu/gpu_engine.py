@@ -13,10 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.kernels.jobs import Job, Outcome, run_isolated, run_jobs
 from cute_py.errors import DeviceError, InvalidValueError
 from cute_py.gpu.barrier_timeout import emulated_arrival
 from cute_py.gpu.device import Device, open_device
-from cute_py.gpu.engine import Job, Outcome, run_isolated, run_jobs
 from cute_py.gpu.kernels.copy_op import CopyOp
 from cute_py.ptx.forms_copy import REDUCE_KINDS
 

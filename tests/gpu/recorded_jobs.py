@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from cute_py.gpu.engine import Job, Outcome, run_jobs
+from benchmarks.kernels.jobs import Job, Outcome, run_jobs
 from cute_py.gpu.kernels.copy_op import CopyOp
 from cute_py.tma.descriptor.encode import encode
 from tests.tma.run.emulator.recorded import BASE, filled, tensor_map

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.kernels.jobs import Job, run_isolated, run_jobs
 from cute_py.copies.prepared import load_windows, prepare_copy, prepare_listed, prepare_tiles
 from cute_py.copies.report import kernel_texts, measure_copy
 from cute_py.copies.tune import candidates, tuned_copy
@@ -15,7 +16,6 @@ from cute_py.dtypes import as_dtype
 from cute_py.errors import DeviceError, InvalidValueError
 from cute_py.gpu.arrays import ArrayView, compact_strides
 from cute_py.gpu.device import Device, DeviceBuffer
-from cute_py.gpu.engine import Job, run_isolated, run_jobs
 from cute_py.gpu.kernels.copy_op import CopyOp
 from cute_py.gpu.kernels.walk import cover
 from cute_py.tma.descriptor.encode import encode

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.kernels.jobs import run_jobs
 from cute_py.gpu.device import Device
-from cute_py.gpu.engine import run_jobs
 from tests.gpu.recorded_jobs import batches, load_job, store_job, wanted_gmem, wanted_window
 from tests.oracle.records import rows, tally
 

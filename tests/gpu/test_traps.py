@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from benchmarks.kernels.jobs import Job, run_jobs
 from cute_py.errors import DeviceError, InvalidValueError
 from cute_py.gpu.device import Device
-from cute_py.gpu.engine import Job, run_jobs
 from cute_py.gpu.isolate import call_isolated
 from cute_py.tma.descriptor.encode import encode
 from tests.gpu.recorded_jobs import op_of, run_unchecked

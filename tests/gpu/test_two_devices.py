@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import cute_py as cute
+from benchmarks.kernels.groups import prepare_groups
 from cute_py import Int, Layout, LayoutRight
 from cute_py.copies.prepared import prepare_copy
 from cute_py.errors import DeviceError
 from cute_py.gpu.arrays import array_view
 from cute_py.gpu.device import Device, device_count, open_device
-from cute_py.gpu.groups import prepare_groups
 
 SHAPE = (1024, 512)
 

@@ -88,7 +88,8 @@ def test_shared_memory_and_coordinates_are_no_global_tensors() -> None:
 
 def test_operation_not_on_this_architecture() -> None:
     with pytest.raises(CuteError, match="SM100_TMA_2SM_LOAD needs sm_100 or newer, not sm_90a"):
-        cute.tma.make_tma_atom("SM100_TMA_2SM_LOAD", gmem((1024, 256), (256, Int(1))), Layout(TILE, LayoutRight), TILE)
+        tensor, tile = gmem((1024, 256), (256, Int(1))), Layout(TILE, LayoutRight)
+        cute.tma.make_tma_atom("SM100_TMA_2SM_LOAD", tensor, tile, TILE, arch="sm_90a")
     with pytest.raises(CuteError, match="unknown TMA operation 'SM90_TMA_TELEPORT'"):
         cute.tma.make_tma_atom("SM90_TMA_TELEPORT", gmem((1024, 256), (256, Int(1))), Layout(TILE), TILE)
 

@@ -89,7 +89,7 @@ def test_several_broken_rules() -> None:
                 box_dim=(256, 256, 4),
                 element_strides=(1, 1, 1),
             ),
-            "bytes of the box = 262144 bytes; must be at most 233472, the shared memory of sm_90",
+            "bytes of the box = 262144 bytes; must be at most 232448, the shared memory of a block on sm_90",
         ),
     ],
 )

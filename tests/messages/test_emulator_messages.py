@@ -111,7 +111,7 @@ WORDS: list[tuple[Callable[[], Any], str]] = [
         lambda: Emulator(strict=True).load(
             TensorMapTiled(0, 4096, (128, 8), (128,), (128, 2), swizzle=4), GMEM, (0, 0), SMEM, gmem_base=4096
         ),
-        "not measured: swizzle B128_ATOM_32B\n  known from : the PTX ISA\n  hint       : use Emulator(strict=False)",
+        "not measured: swizzle B128_ATOM_32B\n  source : the PTX ISA\n  hint   : use Emulator(strict=False)",
     ),
     (
         lambda: bulk_load(GMEM, 4, SMEM, 8, 24),

@@ -285,7 +285,7 @@ def test_what_no_assembler_takes_is_trace_text_only() -> None:
         (
             "tensormap.replace.im2col.rank.global.b1024.b32 [%rd1], %r2;",
             "sm_90a",
-            ".im2col is no modifier of tensormap.replace (tensormap.replace); tensormap.replace (tensormap.replace) "
+            ".im2col is not a modifier of tensormap.replace (tensormap.replace); tensormap.replace (tensormap.replace) "
             "needs one of .tile",
         ),
         (

@@ -94,7 +94,7 @@ expected thread exec_scope, got warp
     (
         lambda: copy_async(tmem(DEMO).whole(), SMEM.whole(), cta_group=3, compat="newest", decompress="b4x16_p64"),
         """\
-compat = 'newest'; must be one of 'seed', 'tvm-0.27'
+compat = 'newest'; must be one of 'reference', 'tvm-0.27'
   copy  : A_smem[0:32, 0:16] -> tmem[0:32, 0:16]
   and 2 : cta_group = 3; must be 1 or 2
   and 3 : a planned copy does not decompress; issue tcgen05.cp with a format by hand""",
@@ -102,7 +102,7 @@ compat = 'newest'; must be one of 'seed', 'tvm-0.27'
     (
         lambda: copy_async(tmem(DEMO).whole(), SMEM.whole(), shape="128x256b"),
         """\
-compat = 'seed' plans 32x128b.warpx4 alone; got 128x256b
+compat = 'reference' plans 32x128b.warpx4 alone; got 128x256b
   other planners : compat="tvm-0.27" plans every form""",
     ),
     (
@@ -258,7 +258,7 @@ tcgen05.cp.cta_group::1.128x256b, 4 instruction(s)
 def test_a_plan_says_what_a_stricter_planner_would() -> None:
     target = tmem(DEMO + 4 @ TCol)
     copy = copy_async(target.whole(), SMEM.whole())
-    assert copy.plan.notes == ("first column 1 is no multiple of 4; apache-tvm 0.27.0 refuses it",)
+    assert copy.plan.notes == ("first column 1 is not a multiple of 4; apache-tvm 0.27.0 refuses it",)
     assert copy.explain().endswith(f"\n  note       : {copy.plan.notes[0]}")
 
 

@@ -17,8 +17,8 @@ from cute_py.tmem import (
     Side,
     TensorMemory,
     TmemAllocation,
+    expected_tmem,
     plan_form,
-    promised,
     run,
     why_not,
 )
@@ -71,7 +71,7 @@ def plan(row: Row, compat: str) -> CopyPlan | list[tuple[str, Refusal]]:
     """The first plan of the forms that the row's settings name, or a refusal for each of them."""
     smem, tmem = sides(row)
     config = row["config"]
-    if compat == "seed":
+    if compat == "reference":
         forms = [WARPX4]  # That planner reads neither shape nor multicast.
     elif "shape" in config:
         forms = [cp_form(config["shape"], config.get("multicast"))]
@@ -92,7 +92,7 @@ def requested(row: Row, compat: str) -> CopyPlan | list[Refusal]:
     columns = TmemAllocation(COLUMNS)
     src = Buffer("A_smem", smem.shape, row["dtype"], "shared", smem.layout)
     dst = Buffer("tmem", tmem.shape, row["tmem"]["dtype"], "tmem", tmem.layout, columns)
-    settings = {key: value for key, value in row["config"].items() if compat != "seed" or key == "cta_group"}
+    settings = {key: value for key, value in row["config"].items() if compat != "reference" or key == "cta_group"}
     request = CopyRequest(dst.whole(), src.whole(), compat=compat, **settings)
     request = CopyRequest(
         type(request.dst)(dst, tuple(tmem.region)),
@@ -163,13 +163,13 @@ def older_holds(row: Row) -> bool:
     first column is at stake, and refuses what would be copied wrongly.
     """
     want = row["seed_era"]
-    found = plan(row, "seed")
+    found = plan(row, "reference")
     if want is None:
-        return not isinstance(requested(row, "seed"), CopyPlan)
+        return not isinstance(requested(row, "reference"), CopyPlan)
     if want["status"] != "ok":
         if isinstance(found, CopyPlan):
             return False
-        refusals = requested(row, "seed")
+        refusals = requested(row, "reference")
         if want["stage"] != "predicate":
             return not isinstance(refusals, CopyPlan)
         return not isinstance(refusals, CopyPlan) and refusals[0].text == want["error"]
@@ -208,7 +208,7 @@ def test_every_plan_copies_what_its_layouts_say() -> None:
     checked, beyond = 0, []
     for row in rows("tcgen05_plans"):
         smem, tmem = sides(row)
-        for compat in ("seed", "tvm-0.27"):
+        for compat in ("reference", "tvm-0.27"):
             try:
                 found = plan(row, compat)
             except CuteError:
@@ -221,7 +221,7 @@ def test_every_plan_copies_what_its_layouts_say() -> None:
             memory = TensorMemory()
             memory.alloc(COLUMNS)
             run(found, memory, 0, numpy.zeros(1 << 18, numpy.uint8), 2048)
-            assert (memory.sources == promised(smem, tmem, row["bits"], 2048)).all(), (row["id"], compat)
+            assert (memory.sources == expected_tmem(smem, tmem, row["bits"], 2048)).all(), (row["id"], compat)
             checked += 1
     assert checked > 150
     # A plan past column 511 is equal to the recorded one, and refused by everything that issues it.

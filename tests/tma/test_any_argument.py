@@ -18,7 +18,7 @@ import cute_py.tma as run
 import cute_py.tma as tma
 from cute_py import Int, Layout, LayoutRight
 from cute_py.copies.emulated_copy import CopyResult, TileResult
-from cute_py.copies.plan import CopyPlan
+from cute_py.copies.plan import LaunchPlan
 from cute_py.errors import CuteError
 from cute_py.tma.atom.tiles import tile_tensors
 
@@ -341,7 +341,7 @@ RUN: dict[str, Callable[[], tuple[Call, tuple[Any, ...], dict[str, Any]]]] = {
     "open_device": lambda: row(run.open_device, 0),
     "driver_encode": lambda: row(run.driver_encode, SMALL),
     "PreparedCopy": lambda: row(run.PreparedCopy, None, [], 0, (), None),
-    "CopyPlan": lambda: row(shown(CopyPlan), "once", None, None, 1, 16, "why", (0, 0, 0)),
+    "LaunchPlan": lambda: row(shown(LaunchPlan), "once", None, None, 1, 16, "why", (0, 0, 0)),
     "Outcome": lambda: row(shown(run.Outcome), "trap", (), "", "", "", 0, 0, 0, 0, ()),
     "CopyReport": lambda: row(shown(run.CopyReport), 1.0, 1, 1.0, 1.0, 1.0, ()),
     "CopyResult": lambda: row(
@@ -458,4 +458,4 @@ def test_the_arguments_themselves_work(name: str) -> None:
         call(*arguments, **options)
     except CuteError as refusal:
         device = name in ("open_device", "driver_encode", "prepare_copy", "tuned_copy", "copy_array", "PreparedCopy")
-        assert device or name.endswith(("on a device", "CopyPlan")), f"{name}: {refusal}"
+        assert device or name.endswith(("on a device", "LaunchPlan")), f"{name}: {refusal}"

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import pkgutil
+import rlcompleter
 import subprocess
 import sys
+import time
+from collections import defaultdict
+from pathlib import Path
 
 import pytest
 
@@ -16,24 +21,50 @@ from cute_py import tma
 ON_FIRST_USE = ("cute_py.copies", "cute_py.gpu", "cute_py.ptx", "cute_py.tma.emulator", "cute_py.tma.exports")
 
 
+MAIN = {
+    *("copy", "execute", "Emulator", "Mbarrier", "SharedMemory", "GlobalMemory", "lower", "ptx", "export", "Trace"),
+    *("diagnose", "make_tma_copy", "encode"),
+}
+
+
 def test_every_name_is_listed_and_found() -> None:
-    for name in (
-        "copy",
-        "execute",
-        "Emulator",
-        "Mbarrier",
-        "SharedMemory",
-        "lower",
-        "ptx",
-        "export",
-        "Trace",
-        "diagnose",
-    ):
-        assert name in dir(tma), name
-        assert name in tma.__all__, name
+    assert set(dir(tma)) == set(tma.__all__) >= MAIN
     for name in tma.__all__:
         assert getattr(tma, name) is not None
     assert not [name for name in dir(tma) if name.startswith("_") or inspect.ismodule(getattr(tma, name))]
+    given: dict[str, object] = {}
+    exec("from cute_py.tma import *", given)
+    assert set(given) - {"__builtins__"} == set(tma.__all__)
+
+
+def test_type_checkers_read_what_the_table_has() -> None:
+    """The imports under TYPE_CHECKING give each name of the table from its package, and no other."""
+    seen: dict[str, set[str]] = defaultdict(set)
+    for node in ast.parse(Path(tma.__file__).read_text()).body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            for line in node.body:
+                assert isinstance(line, ast.ImportFrom)
+                assert line.module is not None
+                names = [alias.asname for alias in line.names if alias.asname]
+                package = next(p for p in tma._TABLE if f"{line.module}.".startswith(p + "."))
+                seen[package].update(names or importlib.import_module(line.module).__all__)
+    assert seen == {package: set(names.split()) for package, names in tma._TABLE.items()}
+
+
+def test_completion_at_a_prompt() -> None:
+    complete = rlcompleter.Completer({"cute": cute}).complete
+    for name in MAIN:
+        found = []
+        while text := complete(f"cute.tma.{name}", len(found)):
+            found.append(text.partition("(")[0])
+        assert f"cute.tma.{name}" in found
+
+
+def test_completion_of_jedi() -> None:
+    jedi = pytest.importorskip("jedi")
+    assert {found.name for found in jedi.Script("import cute_py as cute\ncute.tma.").complete()} >= MAIN
+    at_prompt = {found.name for found in jedi.Interpreter("cute.tma.", [{"cute": cute}]).complete()}
+    assert {name for name in at_prompt if not name.startswith("_")} == set(tma.__all__)
 
 
 def test_lower_is_the_function_whatever_was_imported() -> None:
@@ -58,6 +89,10 @@ def test_a_misspelled_name_lists_the_nearest_and_imports_nothing() -> None:
         "assert not hasattr(tma, 'emulater') and not (set(sys.modules) - before), set(sys.modules) - before\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+    start = time.perf_counter()
+    for _ in range(100):
+        hasattr(tma, "x")
+    assert time.perf_counter() - start < 0.1
     with pytest.raises(AttributeError, match="has no attribute 'emulater'; did you mean Emulator"):
         tma.emulater  # noqa: B018
 
@@ -71,6 +106,12 @@ def test_old_packages_forward_with_a_warning(old: str, name: str) -> None:
         assert getattr(module, name) is getattr(tma, name)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         getattr(module, "nothing")  # noqa: B009
+
+
+def test_a_renamed_function_warns_under_its_old_name() -> None:
+    with pytest.warns(DeprecationWarning, match=r"cute_py\.tma\.birth_sequence is cute_py\.tma\.init_sequence"):
+        assert tma.birth_sequence is tma.init_sequence
+    assert "birth_sequence" not in dir(tma)
 
 
 @pytest.mark.parametrize(("old", "name"), [("layout", "local_tile"), ("arith_tuple", "make_gmem_ptr")])

@@ -48,7 +48,7 @@ REFUSED: list[Refusal] = [
     ("columns", lambda: tmem.read_back(tmem.TensorMemory(), 0, 2**40), TmemError, "tensor memory has 512"),
     ("negative columns", lambda: tmem.read_back(tmem.TensorMemory(), 0, -1), TmemError, "tensor memory has 512"),
     ("pair", lambda: tmem.run_pair(1, (), 0, (), 0), InvalidTypeError, "a copy must be a CopyAsync"),
-    ("side", lambda: tmem.promised(5, 5, 8, 0), InvalidTypeError, "the shared side must be a Side"),
+    ("side", lambda: tmem.expected_tmem(5, 5, 8, 0), InvalidTypeError, "the shared side must be a Side"),
     ("to CuTe", lambda: tmem.to_cute(2), InvalidTypeError, "a TileLayout or a ComposeLayout, got int 2"),
     ("from CuTe", lambda: tmem.from_cute_tmem((4, 8), "int8"), InvalidTypeError, "must be a Layout"),
     ("operand", lambda: tmem.canonical_operand("", 5), InvalidTypeError, "a Layout or a ComposedLayout"),
@@ -123,7 +123,7 @@ REFUSED: list[Refusal] = [
     ("coordinate", lambda: TILE.apply(None), InvalidTypeError, "the coordinate must be a sequence of integers"),
     ("far", lambda: tmem.S[2**20 : 2**110].positions("m"), TmemError, "must be below 2**62"),
     ("swizzle bits", lambda: tmem.ComposeLayout(99, 1, 3, TILE), LayoutError, "per_element = 99; must be within 0..20"),
-    ("promised", lambda: tmem.promised(SIDE, SIDE, 2**40, 0), InvalidValueError, "must be 1 to 128"),
+    ("expected_tmem", lambda: tmem.expected_tmem(SIDE, SIDE, 2**40, 0), InvalidValueError, "must be 1 to 128"),
 ]  # fmt: skip
 
 

@@ -115,7 +115,7 @@ def test_the_numbers_of_cutlass() -> None:
         (Layout((60, 64), (64, 1)), "bfloat16", "60 rows; must be a multiple of 8"),
         (Layout((64, 8), (8, 1)), "bfloat16", "16 bytes along K; must be a multiple of 32"),
         (Layout((64, 4), (4, 1)), "bfloat16", "4 elements along the contiguous dimension"),
-        (Layout((64, 16), (32, 2)), "bfloat16", "no neighbour"),
+        (Layout((64, 16), (32, 2)), "bfloat16", "not a neighbour"),
         (Layout((64, 16), (20, 1)), "bfloat16", "must be a multiple of 16"),
     ],
 )

@@ -6,7 +6,7 @@ import numpy
 import pytest
 
 from cute_py.errors import TmemError
-from cute_py.tmem import Side, demonstrate, picture, promised
+from cute_py.tmem import Side, demonstrate, expected_tmem, picture
 from cute_py.tmem.demonstration import SMEM_ADDRESS
 from cute_py.tmem.tensor_memory import NOT_A_SOURCE
 
@@ -27,7 +27,7 @@ def test_it_ends_where_the_layouts_say() -> None:
     assert src.buffer.layout is not None
     assert dst.buffer.layout is not None
     sides = [Side(one.buffer.layout, one.buffer.shape, one.region) for one in (src, dst) if one.buffer.layout]
-    assert (done.tmem.sources == promised(sides[0], sides[1], 8, SMEM_ADDRESS)).all()
+    assert (done.tmem.sources == expected_tmem(sides[0], sides[1], 8, SMEM_ADDRESS)).all()
 
 
 def test_the_picture() -> None:

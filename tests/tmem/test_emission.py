@@ -37,7 +37,7 @@ NVCC = shutil.which("nvcc")
 ARCHS = ("sm_100a", "sm_103a")
 
 
-def tiles(count: int, name: str = "A_smem", compat: str = "seed", cta_group: int = 1) -> CopyAsync:
+def tiles(count: int, name: str = "A_smem", compat: str = "reference", cta_group: int = 1) -> CopyAsync:
     smem = Buffer(name, (count, 32, 16), "uint8", "shared", S[count, 32, 16])
     layout = S[(count, 32, 16) : (16 @ TCol, 1 @ TLane, 1 @ TCol)] + R[4 : 32 @ TLane]
     tmem = Buffer("tmem", (count, 32, 16), "uint8", "tmem", layout, TmemAllocation(32))

@@ -20,9 +20,9 @@ from cute_py.tmem import (
     Side,
     TensorMemory,
     TileLayout,
+    expected_tmem,
     mma_shared_layout,
     plan_form,
-    promised,
     run,
 )
 from cute_py.tmem.cp_forms import WARPX4
@@ -81,11 +81,11 @@ def check(form: CpForm, bits: int, smem: Side, tmem: Side, compat: str) -> str:
     memory = TensorMemory()
     memory.alloc(COLUMNS)
     run(plan, memory, 0, numpy.zeros(1 << 18, numpy.uint8), 3072)
-    assert (memory.sources == promised(smem, tmem, bits, 3072)).all()
+    assert (memory.sources == expected_tmem(smem, tmem, bits, 3072)).all()
     return "copied"
 
 
-@given(shaped(), st.sampled_from(["seed", "tvm-0.27"]))
+@given(shaped(), st.sampled_from(["reference", "tvm-0.27"]))
 def test_a_plan_copies_what_the_layouts_say(case: tuple[CpForm, int, Side, Side], compat: str) -> None:
     check(*case, compat)
 
@@ -110,12 +110,12 @@ def demo(**changes: Any) -> tuple[Side, Side]:
 
 def test_the_law_sees_copies_and_refusals() -> None:
     good = demo()
-    assert check(WARPX4, 8, *good, "seed") == "copied"
+    assert check(WARPX4, 8, *good, "reference") == "copied"
     bad = demo(smem=TileLayout([Iter(32, 24, "m"), Iter(16, 1, "m")]))
-    assert check(WARPX4, 8, *bad, "seed") == "refused"
+    assert check(WARPX4, 8, *bad, "reference") == "refused"
 
 
-def refused(bits: int = 8, compat: str = "seed", **changes: Any) -> str:
+def refused(bits: int = 8, compat: str = "reference", **changes: Any) -> str:
     found = plan_form(WARPX4, *demo(**changes), bits, compat=compat)
     return found.rule if isinstance(found, Refusal) else "planned"
 

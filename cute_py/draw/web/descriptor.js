@@ -53,7 +53,7 @@ function violations(request, arch) {
   }
   const size = bits * product(request.box);
   if (size > 8n * BigInt(gpu.shared_memory_bytes)) {
-    const limit = `be at most ${gpu.shared_memory_bytes}, the shared memory of ${gpu.name}`;
+    const limit = `be at most ${gpu.block_shared_memory_bytes}, the shared memory of a block on ${gpu.name}`;
     broken("box_bytes", "bytes of the box", size / 8n, null, "", limit);
   }
   return found;

@@ -4,8 +4,8 @@ A kernel is CUDA C++ with inline PTX and no header at all, so that NVRTC needs n
 folded into the text as constants: the issuing thread of a copy has about 90 cycles for a tile, and one division at
 run time costs as much.
 
-Every wait on a barrier is bounded in clock cycles. A wait that runs out writes one `ErrorRecord` (the first one
-wins) and the kernel returns; nothing spins for ever.
+Every wait on a barrier is bounded in clock cycles. A wait that times out writes one `ErrorRecord` (the first one
+wins) and the kernel returns; no kernel spins without end.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import hashlib
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from cute_py.tma.descriptor.limits import architecture
 
@@ -22,7 +22,7 @@ WAIT_CYCLES: Final = 4_000_000_000
 """Bound of one wait on a barrier, in SM clock cycles: about 2 s at 1.98 GHz."""
 
 ERROR_RECORD: Final = struct.Struct("<8IQ")
-"""state (1 = a wait ran out), barrier, phase, bytes expected, block x, block y, thread, stage; cycles waited."""
+"""state (1 = a wait timed out), barrier, phase, bytes expected, block x, block y, thread, stage; cycles waited."""
 
 ERROR_RECORD_BYTES: Final = 64
 
@@ -105,7 +105,7 @@ class KernelSource:
     """
 
     name: str
-    text: str
+    text: str = field(repr=False)
     threads: int
     shared_bytes: int
     cluster: int = 1
@@ -143,13 +143,15 @@ def make_kernel(
     header: str = "",
     wait_cycles: int = WAIT_CYCLES,
     facts: Mapping[str, object] | None = None,
-    **launch: Any,
+    cluster: int = 1,
+    arch: str = "sm_90a",
+    loads: int = 1,
 ) -> KernelSource:
     """A kernel of a body and the constants that are folded into it, one of which is THREADS.
 
     The text is the bound of waits, the prelude, the instructions (`header`), the constants, the body. `facts` go beside
-    the constants; `launch` are other fields of `KernelSource`.
+    the constants.
     """
     text = f"#define WAIT_CYCLES {wait_cycles}ull\n{PRELUDE.strip()}\n{header}{fold(constants)}{body.strip()}\n"
     every = {**constants, **(facts or {})}
-    return KernelSource(name, text, constants["THREADS"], shared_bytes, parameters=parameters, facts=every, **launch)
+    return KernelSource(name, text, constants["THREADS"], shared_bytes, cluster, arch, parameters, every, loads)

@@ -17,6 +17,8 @@ from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType
 from cute_py.errors import CuteError, counted
 from cute_py.layout.arguments import Tree
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import value_of
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import at, leaves, modes
@@ -45,7 +47,7 @@ class TmaAtom(TileAtom):
 
     op: Op
     gtensor: Tensor
-    smem_layout: Any
+    smem_layout: Layout | ComposedLayout
     cta_tiler: Any
     gbasis: GBasis
     plan: TmaPlan
@@ -74,7 +76,7 @@ class TmaAtom(TileAtom):
         rows = 4 if self.instruction.mode in ("gather4", "scatter4") else 1
         return math.prod(self.plan.box) * rows * self.internal_dtype.bits // 8
 
-    def get_tma_tensor(self, shape: Any = None) -> Tensor:
+    def get_tma_tensor(self, shape: Tree | None = None) -> Tensor:
         """The coordinate tensor of the global tensor (or of a congruent shape).
 
         Raises:

@@ -19,24 +19,27 @@ Source: cute/atom/copy_traits_sm90_tma.hpp, detail::construct_tma_gbasis.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import fields
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 from cute_py.argument_checks import expect, record
-from cute_py.arith_tuple.arith_tuple import basis_value
+from cute_py.arith_tuple.arith_tuple import ScaledBasis, basis_value
 from cute_py.diagnostics import Diagnostic
-from cute_py.dtypes import as_dtype
+from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import GBasisError, InvalidTypeError
 from cute_py.layout.arguments import Tree
 from cute_py.layout.coalesce import coalesce
+from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
 from cute_py.layout.int_tuple import size
 from cute_py.layout.inverse import right_inverse
-from cute_py.layout.layout import Layout, domain_of, make
+from cute_py.layout.layout import Layout, apply_to_inner, domain_of, make, static
 from cute_py.layout.leaf import Int, is_symbolic, same, times, value_of
 from cute_py.layout.modes import group_modes, take
 from cute_py.layout.recast import recast_layout
 from cute_py.layout.trees import at, check_depth, is_underscore, leaves, modes, rank_of
+from cute_py.notation.parse import parse
 from cute_py.tensor.tensor import Tensor, make_identity_layout
 from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.limits import bounds
@@ -148,7 +151,38 @@ class GBasis:
         return str(self.layout)
 
 
-def make_cta_v_map(shape: Tree, tiler: Any) -> Layout:
+Tiler: TypeAlias = Tree | Layout | tuple[Tree | Layout, ...]
+"""A tile by mode: sizes, basis elements or layouts."""
+
+_SIZES: Final = re.compile(r"\s*[0-9]{1,20}(\s*[x×]\s*[0-9]{1,20})*\s*")
+
+
+def as_tiler(tiler: Tiler | str) -> Tiler:
+    """A tile by mode, static as C++ needs it: sizes or layouts, or their text: '128x64', '(_128,_64)', '(128, 64)'.
+
+    >>> print(*as_tiler("128x64"), *as_tiler((128, 64)))
+    _128 _64 _128 _64
+    """
+    if isinstance(tiler, str):
+        found = _SIZES.fullmatch(tiler)
+        sizes: Any = tuple(map(int, re.split("[x×]", tiler))) if found else parse(tiler)
+        tiler = sizes
+    return static(tiler)
+
+
+def as_shared_layout(layout: Layout | ComposedLayout | Tensor | str) -> Layout | ComposedLayout | Tensor:
+    """The layout of a tile in shared memory, or its text, whose numbers are taken as static.
+
+    >>> print(as_shared_layout("Sw<3,4,3> o smem_ptr[16b](unset) o (8,64):(64,1)"))
+    Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)
+    """
+    if not isinstance(layout, str):
+        return layout
+    found = parse(layout)
+    return static(found) if isinstance(found, Layout) else apply_to_inner(static, found)
+
+
+def make_cta_v_map(shape: Tree, tiler: Tiler) -> Layout:
     """CTA value index -> global mode: the identity of the tensor's shape, composed with the tile.
 
     Raises:
@@ -164,7 +198,7 @@ def make_cta_v_map(shape: Tree, tiler: Any) -> Layout:
     return layout
 
 
-def _check_tiler(tiler: Any) -> None:
+def _check_tiler(tiler: Tiler) -> None:
     if type(tiler) is tuple:
         for part in tiler:
             _check_tiler(part)
@@ -191,12 +225,12 @@ def _expect_tile(smem_layout: Layout, cta_v_map: Layout) -> None:
 
 
 def construct_tma_gbasis(
-    gmem_layout: Any,
-    smem_layout: Any,
+    gmem_layout: Layout | Tensor,
+    smem_layout: Layout | ComposedLayout | Tensor,
     cta_v_map: Layout,
-    internal_dtype: Any = None,
+    internal_dtype: DTypeLike | None = None,
     *,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     split_oversize: bool = False,
 ) -> GBasis:
     """The G-basis of a tile.
@@ -271,7 +305,7 @@ def construct_tma_gbasis(
     )
 
 
-def _types(dtype: Any, internal_dtype: Any) -> tuple[int, int]:
+def _types(dtype: DTypeLike | None, internal_dtype: DTypeLike | None) -> tuple[int, int]:
     """Bits of the tensor's elements and of the internal type; where only one is known they are equal."""
     if internal_dtype is None:
         return 8, 8
@@ -289,7 +323,7 @@ def _leading_unit_modes(layout: Layout) -> int:
     return count
 
 
-def remaining_bases(gmem: Layout, gbasis: Layout, tile: Layout) -> list[Any]:
+def remaining_bases(gmem: Layout, gbasis: Layout, tile: Layout) -> list[ScaledBasis]:
     """Basis elements of the moving modes that the tile does not walk: not static size 1, not static stride 0."""
     walked = leaves(tile._stride)
     out = []

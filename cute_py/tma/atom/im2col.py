@@ -12,35 +12,36 @@ make_im2col_tma_copy_desc.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 from cute_py.argument_checks import expect, expect_integer, expect_integers, record
-from cute_py.arith_tuple.arith_tuple import ArithTuple, E, basis_get, basis_value
+from cute_py.arith_tuple.arith_tuple import ArithTuple, E, ScaledBasis, basis_get, basis_value
 from cute_py.arith_tuple.iterators import ArithTupleIterator
 from cute_py.diagnostics import refuse
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import GBasisError, InvalidValueError, TmaLimitError
-from cute_py.layout.arguments import Tree
+from cute_py.layout.arguments import Leaf, Tree
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
 from cute_py.layout.int_tuple import product_each, size
 from cute_py.layout.inverse import right_inverse
-from cute_py.layout.layout import Layout, domain_of, static
+from cute_py.layout.layout import Layout, domain_of
 from cute_py.layout.leaf import Int, to_internal, to_public, trunc_div
 from cute_py.layout.modes import flatten, take
 from cute_py.layout.swizzle import Swizzle, get_nonswizzle_portion
 from cute_py.layout.tiling import logical_divide
 from cute_py.layout.trees import leaves, modes, rank_of
 from cute_py.tensor.tensor import Tensor, make_identity_layout
-from cute_py.tma.atom.gbasis import REASONS, make_cta_v_map
+from cute_py.tma.atom.gbasis import REASONS, Tiler, as_shared_layout, as_tiler, make_cta_v_map
 from cute_py.tma.atom.make import as_global_tensor, byte_swizzle
 from cute_py.tma.atom.op import Op, as_op, check_op, multicast_count, swizzle_row, tensor_map_format
 from cute_py.tma.atom.tile_atom import TileAtom
 from cute_py.tma.descriptor.formats import Interleave, L2Promotion, OobFill, TensorMapSwizzle
-from cute_py.tma.descriptor.request import TensorMapIm2col
+from cute_py.tma.descriptor.request import TensorMapIm2col, as_member
 from cute_py.tma.descriptor.violations import violations
 
 
@@ -74,7 +75,7 @@ class Im2colWindow:
         return len(self.lower_corner)
 
 
-def _number(value: Any, name: str) -> int:
+def _number(value: Leaf, name: str) -> int:
     """A number of a window: an `Int` stays one."""
     number = expect_integer(value, f"a number of {name}")
     return value if isinstance(value, Int) else number
@@ -195,7 +196,11 @@ def im2col_basis(smem: Layout, cta_v_map: Layout, shape: Tree) -> Im2colBasis:
 
 
 def plan_im2col(
-    gtensor: Tensor, smem_layout: Any, cta_v_map: Layout, win: Im2colWindow, num_multicast: int
+    gtensor: Tensor,
+    smem_layout: Layout | ComposedLayout | Tensor,
+    cta_v_map: Layout,
+    win: Im2colWindow,
+    num_multicast: int,
 ) -> Im2colPlan:
     """The numbers of an im2col tensor map and its coordinate tensor.
 
@@ -237,11 +242,11 @@ def plan_im2col(
     )
 
 
-def _divided(a: Any, b: Any) -> Any:
+def _divided(a: Leaf, b: Leaf) -> int:
     return to_public(trunc_div(to_internal(a), to_internal(b)))
 
 
-def _tma_tensor(sizes: tuple[Any, ...], win: Im2colWindow, outer: Any, inner: Any) -> Tensor:
+def _tma_tensor(sizes: tuple[int, ...], win: Im2colWindow, outer: ScaledBasis, inner: ScaledBasis) -> Tensor:
     """The coordinate tensor: GEMM shape and basis strides, composed with the identity of its linearized shape."""
     corners = list(zip(sizes[1:-1], win.lower_corner, win.upper_corner, win.stride, strict=True))
     pixels = tuple([_divided(n + up - low - Int(1), step) + Int(1) for n, low, up, step in corners])
@@ -256,7 +261,7 @@ def _tma_tensor(sizes: tuple[Any, ...], win: Im2colWindow, outer: Any, inner: An
     mn_stride = (*[win.stride[i] * E(1, i) for i in spatial], E(2))
     k_stride = (E(0), *[win.stride_srt[i] * E(3, i) for i in spatial])
 
-    def ordered(first: Any, second: Any) -> tuple[Any, Any]:
+    def ordered(first: Tree, second: Tree) -> tuple[Tree, Tree]:
         both = (first, second)
         return basis_get(outer, both), basis_get(inner, both)
 
@@ -273,7 +278,7 @@ class Im2colAtom(TileAtom):
 
     op: Op
     gtensor: Tensor
-    smem_layout: Any
+    smem_layout: Layout | ComposedLayout
     cta_tiler: Any
     plan: Im2colPlan
     request: TensorMapIm2col
@@ -320,29 +325,33 @@ class Im2colAtom(TileAtom):
         slots = f"  {self.instructions} per tile and CTA; coordinates are those of {self.get_tma_tensor()}"
         return "\n".join(self._story("a tile of patches", "", middle, [slots], "pixels outside the image"))
 
-    def get_tma_tensor(self, shape: Any = None) -> Tensor:
+    def get_tma_tensor(self, shape: Tree | None = None) -> Tensor:
         """The coordinate tensor (output pixels, (channels, filter positions)); the shape is the convolution's own."""
         return self.plan.tma_tensor
 
 
+Numbers: TypeAlias = int | Sequence[int] | None
+"""A number of the window for each spatial mode, W first; one alone for one mode; None: of a 1x1 filter."""
+
+
 def make_im2col_tma_copy(
-    op: Any,
+    op: Op | str,
     gtensor: Any,
-    smem_layout: Any,
-    cta_tiler: Any = None,
-    num_multicast: Any = 1,
-    lower_corner_whd: Any = None,
-    upper_corner_whd: Any = None,
-    lower_padding_whd: Any = None,
-    upper_padding_whd: Any = None,
-    stride_whd: Any = None,
-    lower_srt: Any = None,
-    stride_srt: Any = None,
-    arch: str = "sm_90a",
+    smem_layout: Layout | ComposedLayout | Tensor | str,
+    cta_tiler: Tiler | str | None = None,
+    num_multicast: int | tuple[int, ...] | Layout = 1,
+    lower_corner_whd: Numbers = None,
+    upper_corner_whd: Numbers = None,
+    lower_padding_whd: Numbers = None,
+    upper_padding_whd: Numbers = None,
+    stride_whd: Numbers = None,
+    lower_srt: Numbers = None,
+    stride_srt: Numbers = None,
+    arch: str | None = None,
     *,
     check: bool = True,
-    l2_promotion: L2Promotion | int = L2Promotion.NONE,
-    oob_fill: OobFill | int = OobFill.NONE,
+    l2_promotion: L2Promotion | int | str = L2Promotion.NONE,
+    oob_fill: OobFill | int | str = OobFill.NONE,
 ) -> Im2colAtom:
     """The atom of an im2col copy.
 
@@ -354,6 +363,7 @@ def make_im2col_tma_copy(
         GBasisError, StaticAssertError, TmaLimitError, InvalidValueError: as `make_tma_atom`.
     """
     op = as_op(op)
+    arch = f"sm_{op.row.arch}a" if arch is None else arch
     expect(check, bool, "check")
     count = multicast_count(num_multicast)
     if unfit := check_op(op, arch, count):
@@ -362,8 +372,10 @@ def make_im2col_tma_copy(
         raise InvalidValueError(f"{op} is no im2col operation")
     tensor = as_global_tensor(gtensor)
     dtype = as_dtype(tensor.element_type)
+    smem_layout = as_shared_layout(smem_layout)
+    layout = smem_layout.layout if isinstance(smem_layout, Tensor) else smem_layout
     smem = domain_of(smem_layout)
-    tiler = product_each(smem.shape) if cta_tiler is None else static(cta_tiler)
+    tiler = product_each(smem.shape) if cta_tiler is None else as_tiler(cta_tiler)
     v_map = make_cta_v_map(product_each(tensor.shape), tiler)
     spatial = max(1, len(leaves(tensor.shape)) - 2) if rank_of(tensor.shape) == 2 else 1
     win = window(
@@ -376,7 +388,7 @@ def make_im2col_tma_copy(
         lower_srt=lower_srt,
         stride_srt=stride_srt,
     )
-    plan = plan_im2col(tensor, smem_layout, v_map, win, count)
+    plan = plan_im2col(tensor, layout, v_map, win, count)
     swizzle = byte_swizzle(smem_layout)
     request = TensorMapIm2col(
         tensor_map_format(dtype),
@@ -390,14 +402,10 @@ def make_im2col_tma_copy(
         plan.element_strides,
         Interleave.NONE,
         TensorMapSwizzle(swizzle_row(swizzle).code),
-        l2_promotion,
-        oob_fill,
+        as_member(L2Promotion, l2_promotion, "l2_promotion"),
+        as_member(OobFill, oob_fill, "oob_fill"),
     )
     found = violations(request, arch=arch) if check else []
-    if found:
-        raise TmaLimitError(
-            f"{len(found)} rule(s) of the im2col tensor map broken: {found[0].message}",
-            {str(i + 1): v.message for i, v in enumerate(found)},
-            violations=found,
-        )
-    return Im2colAtom(op, tensor, smem_layout, tiler, plan, request, swizzle, dtype, arch)
+    several = f"{len(found)} rules of the im2col tensor map are broken"
+    refuse(TmaLimitError, found, several)
+    return Im2colAtom(op, tensor, layout, tiler, plan, request, swizzle, dtype, arch)

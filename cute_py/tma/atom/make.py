@@ -3,41 +3,51 @@
 Source: cute/atom/copy_traits_sm90_tma.hpp, make_tma_atom, make_tma_copy_atom, make_tma_copy_desc. Differs: what C++
 asserts, or leaves to the driver, is raised with all reasons; `check=False` gives the atom all the same.
 
-A refusal lists fixes. A fix is a change of one argument of `make_tma_atom` that makes the atom legal: pad the tensor,
-lay the tile out otherwise, cut the tile. Each was tried: nothing is suggested that was not made, that does not fit into
-shared memory, or whose instructions do not start where they may.
+A refusal lists fixes. A fix is a change of one or two arguments of `make_tma_atom` that makes the atom legal: pad the
+tensor, lay the tile out otherwise, cut the tile. Each was tried: nothing is suggested that was not made, that does not
+fit into shared memory, or whose instructions do not start where they may.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from cute_py.argument_checks import expect, expect_integer
 from cute_py.diagnostics import Diagnostic, refuse
-from cute_py.dtypes import as_dtype
+from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import CuteError, GBasisError, InvalidTypeError, InvalidValueError, TmaLimitError, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
 from cute_py.layout.int_tuple import product_each
-from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight, domain_of, has_numbers, static
+from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight, domain_of, has_numbers
 from cute_py.layout.leaf import Int
 from cute_py.layout.recast import recast_layout
 from cute_py.layout.swizzle import Swizzle, get_nonswizzle_portion, get_swizzle_portion
 from cute_py.layout.trees import leaves, map_leaves, rank_of
+from cute_py.notation.parse import parse
 from cute_py.tensor.arrays import ArrayEngine
 from cute_py.tensor.pointers import Pointer
 from cute_py.tensor.tensor import Tensor, make_tensor, swizzle_of
 from cute_py.tma.atom.atom import TmaAtom
-from cute_py.tma.atom.gbasis import GBasis, check_collapsed, construct_tma_gbasis, make_cta_v_map
+from cute_py.tma.atom.gbasis import (
+    GBasis,
+    Tiler,
+    as_shared_layout,
+    as_tiler,
+    check_collapsed,
+    construct_tma_gbasis,
+    make_cta_v_map,
+)
 from cute_py.tma.atom.op import Op, as_op, check_op, multicast_count, swizzle_row, tensor_map_format
 from cute_py.tma.atom.smem_layout import SPANS, make_smem_layout
 from cute_py.tma.atom.tile_atom import BrokenCondition, TmaPlan, expect_fits, layout_modes, plan_tiled
 from cute_py.tma.atom.tiles import first_tile
 from cute_py.tma.descriptor.formats import Interleave, L2Promotion, OobFill, TensorMapSwizzle
-from cute_py.tma.descriptor.request import TensorMapTiled
+from cute_py.tma.descriptor.request import TensorMapTiled, as_member
 from cute_py.tma.descriptor.violations import violations
 
 
@@ -59,7 +69,9 @@ def _padded(tensor: Tensor, unit: int) -> Tensor | None:
     return None if rounded == stride else make_tensor(tensor.engine, Layout(tensor.shape, rounded))
 
 
-def candidates(tensor: Tensor, smem_layout: Any, cta_tiler: Any, num_multicast: int) -> Iterator[Fix]:
+def candidates(
+    tensor: Tensor, smem_layout: Layout | ComposedLayout, cta_tiler: Tiler | None, num_multicast: int
+) -> Iterator[Fix]:
     """Changes worth trying, the smallest first."""
     dtype = as_dtype(tensor.element_type)
     unit = max(1, 128 // dtype.bits)
@@ -83,8 +95,8 @@ def candidates(tensor: Tensor, smem_layout: Any, cta_tiler: Any, num_multicast: 
     if swizzled:
         yield Fix("no swizzle", {"smem_layout": plain})
     for order, name in ((LayoutRight, "row-major"), (LayoutLeft, "column-major")):
-        layout = Layout(tile, order)
-        yield Fix(f"a {name} shared tile {layout}", {"smem_layout": layout})
+        compact_tile = Layout(tile, order)
+        yield Fix(f"a {name} shared tile {compact_tile}", {"smem_layout": compact_tile})
     yield Fix("split_oversize=True: several instructions a tile", {"split_oversize": True})
     for count in (8, 4, 2, 1):
         if count < num_multicast:
@@ -98,8 +110,10 @@ def candidates(tensor: Tensor, smem_layout: Any, cta_tiler: Any, num_multicast: 
                 yield Fix(words, {"smem_layout": Layout(part, compact), "cta_tiler": part})
 
 
-def find_fixes(make: Any, arguments: dict[str, Any], most: int = 2) -> list[Fix]:
-    """Up to `most` single changes of `arguments` for which `make(**arguments)` gives an atom that can copy.
+def find_fixes(make: Callable[..., TmaAtom], arguments: dict[str, Any], most: int = 2, pairs: bool = True) -> list[Fix]:
+    """Up to `most` changes of `arguments` for which `make(**arguments)` gives an atom that can copy.
+
+    One change of an argument, or, with `pairs`, two of them where no single one is enough: two rules are broken.
 
     Args:
         make: `make_tma_atom`; arguments: its arguments by name, with `gtensor` a tensor.
@@ -110,9 +124,8 @@ def find_fixes(make: Any, arguments: dict[str, Any], most: int = 2) -> list[Fix]
     >>> print(cute.tma.find_fixes(cute.tma.make_tma_atom, arguments, most=1)[0])
     make_smem_layout("K", "128B", "float16", (64, 64))
     """
-    found: list[Fix] = []
     expect(arguments, dict, "arguments")
-    most = expect_integer(most, "most", 0, unit="fixes")
+    most, pairs = expect_integer(most, "most", 0, unit="fixes"), expect(pairs, bool, "pairs")
     parameters: Mapping[str, Any]
     try:
         parameters = inspect.signature(make).parameters
@@ -125,18 +138,27 @@ def find_fixes(make: Any, arguments: dict[str, Any], most: int = 2) -> list[Fix]
         raise InvalidValueError(f"arguments without {missing[0]}; must be those of make_tma_atom, by name")
     tensor, smem_layout = arguments["gtensor"], arguments["smem_layout"]
     if not has_numbers(tensor.layout) or not has_numbers(domain_of(smem_layout)):
-        return found
-    for fix in candidates(tensor, smem_layout, arguments.get("cta_tiler"), int(arguments["num_multicast"])):
-        if len(found) == most:
-            break
+        return []
+
+    def works(fix: Fix) -> bool:
         try:
             atom = make(**{**arguments, **fix.arguments})
             expect_fits(atom)
             first_tile(atom)
         except CuteError:
-            continue
-        found.append(fix)
-    return found
+            return False
+        return True
+
+    single = list(candidates(tensor, smem_layout, arguments.get("cta_tiler"), int(arguments["num_multicast"])))
+    if arguments.get("oob_fill"):
+        single.append(Fix("oob_fill=0: zeros", {"oob_fill": OobFill.NONE}))
+    two = (
+        Fix(f"{a}, and {b}", a.arguments | b.arguments)
+        for a, b in itertools.combinations(single, 2)
+        if a.arguments.keys().isdisjoint(b.arguments)
+    )
+    found = list(itertools.islice(filter(works, single), most))
+    return found or (list(itertools.islice(filter(works, two), most)) if pairs else [])
 
 
 def as_global_tensor(gtensor: Any) -> Tensor:
@@ -145,6 +167,8 @@ def as_global_tensor(gtensor: Any) -> Tensor:
     Raises:
         InvalidTypeError: coordinates, shared memory, or a composed layout.
     """
+    if isinstance(gtensor, str):
+        gtensor = parse(gtensor)
     tensor = gtensor if isinstance(gtensor, Tensor) else make_tensor(gtensor)
     if not isinstance(tensor.engine, (Pointer, ArrayEngine)) or getattr(tensor.engine, "space", "gmem") != "gmem":
         raise InvalidTypeError(
@@ -157,7 +181,7 @@ def as_global_tensor(gtensor: Any) -> Tensor:
     return tensor
 
 
-def byte_swizzle(smem_layout: Any) -> Swizzle:
+def byte_swizzle(smem_layout: Layout | ComposedLayout | Tensor) -> Swizzle:
     """The swizzle that a shared layout asks of the engine, in bytes; see api notes on swizzle units."""
     if isinstance(smem_layout, Tensor):
         if isinstance(smem_layout.layout, ComposedLayout):
@@ -189,37 +213,38 @@ def _refusal(found: list[Diagnostic], plan: TmaPlan, gmem: Layout, fixes: Sequen
 
 
 def make_tma_atom(
-    op: Any,
+    op: Op | str,
     gtensor: Any,
-    smem_layout: Any,
-    cta_tiler: Any = None,
-    num_multicast: Any = 1,
-    internal_dtype: Any = None,
-    arch: str = "sm_90a",
+    smem_layout: Layout | ComposedLayout | Tensor | str,
+    cta_tiler: Tiler | str | None = None,
+    num_multicast: int | tuple[int, ...] | Layout = 1,
+    internal_dtype: DTypeLike | None = None,
+    arch: str | None = None,
     *,
     cta_v_map: Layout | None = None,
     check: bool = True,
     split_oversize: bool = False,
     suggest: bool = True,
-    l2_promotion: L2Promotion | int = L2Promotion.B128,
-    oob_fill: OobFill | int = OobFill.NONE,
+    l2_promotion: L2Promotion | int | str = L2Promotion.B128,
+    oob_fill: OobFill | int | str = OobFill.NONE,
 ) -> TmaAtom:
     """The TMA atom of one tile.
 
     Args:
         op: an `Op` or its name.
-        gtensor: the whole global tensor (a tensor of `make_gmem_ptr`, or an array), elements of its type.
-        smem_layout: layout of one tile in shared memory, static; composed with a swizzle for a swizzled tile.
-        cta_tiler: the tile, by mode (sizes or layouts); modes beyond it are not part of the tile. Default: the shape of
-            the shared layout, mode by mode.
+        gtensor: the global tensor (a tensor of `make_gmem_ptr`, its text, or an array), elements of its type.
+        smem_layout: layout of one tile in shared memory, static, or its text; composed with a swizzle for a swizzled
+            tile.
+        cta_tiler: the tile, by mode (sizes or layouts, '128x64', '(_128,_64)'), taken as static; modes beyond it are
+            not part of the tile. Default: the shape of the shared layout, mode by mode.
         num_multicast: CTAs of a cluster that share the load (an int, or a shape or layout whose size counts).
         internal_dtype: the type that TMA counts in, for types that it has no format for; default the tensor's own.
-        arch: the architecture whose rules apply.
+        arch: the architecture whose rules apply; default the first that has the operation, sm_90a or sm_100a.
         cta_v_map: the CTA's value map where it is not the identity composed with the tiler.
         check: raise what CuTe asserts, what the driver refuses, and a box that is not the tile's (see `collapsed`).
         split_oversize: cut box modes above 256, and boxes over collapsed modes, into several instructions.
-        suggest: when refused, look for changes that work, try them, and tell them.
-        l2_promotion, oob_fill: as the driver's arguments.
+        suggest: when refused, look for changes that work, try them, and list them.
+        l2_promotion, oob_fill: as the driver's arguments, in any spelling.
     Raises:
         GBasisError: no TMA box fits the tile and the shared layout.
         StaticAssertError: a swizzle or an element type that TMA has not.
@@ -233,6 +258,7 @@ def make_tma_atom(
     (_64,_128):(_1@1,_1@0) 16384
     """
     op = as_op(op)
+    arch = f"sm_{op.row.arch}a" if arch is None else arch
     for name, switch in (("check", check), ("split_oversize", split_oversize), ("suggest", suggest)):
         expect(switch, bool, name)
     count = multicast_count(num_multicast)
@@ -241,10 +267,11 @@ def make_tma_atom(
     tensor = as_global_tensor(gtensor)
     dtype = as_dtype(tensor.element_type)
     internal = dtype if internal_dtype is None else as_dtype(internal_dtype)
+    smem_layout = as_shared_layout(smem_layout)
     swizzle = byte_swizzle(smem_layout)
     layout = smem_layout.layout if isinstance(smem_layout, Tensor) else smem_layout
     smem = get_nonswizzle_portion(layout)
-    tiler = product_each(smem.shape) if cta_tiler is None else cta_tiler
+    tiler = product_each(smem.shape) if cta_tiler is None else as_tiler(cta_tiler)
     v_map = make_cta_v_map(tensor.shape, tiler) if cta_v_map is None else cta_v_map
     gmem = domain_of(tensor)
     basis = construct_tma_gbasis(gmem, smem, v_map, internal.name, dtype=dtype.name, split_oversize=split_oversize)
@@ -258,8 +285,8 @@ def make_tma_atom(
         plan.element_strides,
         Interleave.NONE,
         TensorMapSwizzle(swizzle_row(swizzle).code),
-        l2_promotion,
-        oob_fill,
+        as_member(L2Promotion, l2_promotion, "l2_promotion"),
+        as_member(OobFill, oob_fill, "oob_fill"),
     )
     if check:
         found = check_map(plan, request, gmem, arch)
@@ -273,14 +300,17 @@ def make_tma_atom(
                 "num_multicast": count,
                 "internal_dtype": internal.name,
                 "arch": arch,
+                "split_oversize": split_oversize,
                 "suggest": False,
+                "l2_promotion": request.l2_promotion,
+                "oob_fill": request.oob_fill,
             }
             fixes = find_fixes(make_tma_atom, arguments) if suggest and cta_v_map is None else []
             raise _refusal(found, plan, gmem, fixes)
     return TmaAtom(op, tensor, layout, tiler, basis, plan, request, swizzle, dtype, internal, arch)
 
 
-def _plan(op: Op, gmem: Layout, basis: GBasis, dtype: Any, internal: Any, count: int) -> TmaPlan:
+def _plan(op: Op, gmem: Layout, basis: GBasis, dtype: DType, internal: DType, count: int) -> TmaPlan:
     layout, factor = basis.layout, 1
     if op.row.mode in ("gather4", "scatter4"):
         if rank_of(layout._shape) != 2:
@@ -291,23 +321,20 @@ def _plan(op: Op, gmem: Layout, basis: GBasis, dtype: Any, internal: Any, count:
 
 
 def make_tma_copy(
-    op: Any,
+    op: Op | str,
     gtensor: Any,
-    smem_layout: Any,
-    cta_tiler: Any = None,
-    num_multicast: Any = 1,
-    internal_dtype: Any = None,
-    arch: str = "sm_90a",
+    smem_layout: Layout | ComposedLayout | Tensor | str,
+    cta_tiler: Tiler | str | None = None,
+    num_multicast: int | tuple[int, ...] | Layout = 1,
+    internal_dtype: DTypeLike | None = None,
+    arch: str | None = None,
     **options: Any,
 ) -> TmaAtom:
     """C++'s make_tma_copy: the atom, with the tile given or taken from the shared layout.
-
-    Plain ints in the tile are taken as static, as C++ needs them.
 
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
     >>> smem = cute.tma.make_smem_layout("K", "128B", "float16", (128, 64))
     >>> print(cute.tma.make_tma_copy(cute.tma.Op.SM90_TMA_STORE, x, smem).get_tma_tensor())
     ArithTuple(_0,_0) o (1024,512):(_1@1,_1@0)
     """
-    tiler = None if cta_tiler is None else static(cta_tiler)
-    return make_tma_atom(op, gtensor, smem_layout, tiler, num_multicast, internal_dtype, arch, **options)
+    return make_tma_atom(op, gtensor, smem_layout, cta_tiler, num_multicast, internal_dtype, arch, **options)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 from cute_py.argument_checks import expect, expect_integer, is_integer, record
 from cute_py.diagnostics import Diagnostic
@@ -84,23 +84,24 @@ def _row(name: str) -> OpRow:
 OPS: dict[Op, OpRow] = {op: _row(op.name) for op in Op}
 
 
-def as_op(op: object) -> Op:
-    """An `Op`, or the one with this name.
+def as_op(op: Op | str) -> Op:
+    """An `Op`, or the one with this name, as C++ or Python writes it.
 
-    >>> as_op("SM90_TMA_STORE")
-    <Op.SM90_TMA_STORE: 'SM90_TMA_STORE'>
+    >>> as_op("SM90_TMA_STORE"), as_op("cute::SM90_TMA_STORE{}")
+    (<Op.SM90_TMA_STORE: 'SM90_TMA_STORE'>, <Op.SM90_TMA_STORE: 'SM90_TMA_STORE'>)
     """
     if isinstance(op, Op):
         return op
-    if isinstance(op, str) and op in Op.__members__:
-        return Op[op]
+    name = op.strip().removeprefix("cute::").removesuffix("{}").upper() if isinstance(op, str) else ""
+    if name in Op.__members__:
+        return Op[name]
     raise InvalidValueError(f"unknown TMA operation {given(op)}", {"known": ", ".join(Op.__members__)})
 
 
 _ARCHITECTURE: Final = re.compile(r"(?:sm_|compute_)?([0-9]{1,4})[af]?")
 
 
-def architecture_number(arch: object) -> int:
+def architecture_number(arch: str) -> int:
     """90 of 'sm_90a', 103 of 'sm_103f'.
 
     >>> architecture_number("sm_90a")
@@ -114,7 +115,7 @@ def architecture_number(arch: object) -> int:
     return int(found[1])
 
 
-def multicast_count(num_multicast: Any) -> int:
+def multicast_count(num_multicast: int | tuple[int, ...] | Layout) -> int:
     """The CTAs of a multicast, from an integer, or from a shape or layout whose size counts.
 
     >>> multicast_count(2), multicast_count((2, 1)), multicast_count(Layout(Int(4)))
@@ -125,7 +126,7 @@ def multicast_count(num_multicast: Any) -> int:
     return expect_integer(count, "num_multicast, a count of CTAs,")
 
 
-def check_op(op: Op, arch: object, num_multicast: int = 1) -> list[Diagnostic]:
+def check_op(op: Op, arch: str, num_multicast: int = 1) -> list[Diagnostic]:
     """Why an operation can't be used: the architecture, or the count of CTAs that share a tile; the first reason."""
     row = op.row
     number = architecture_number(arch)

@@ -31,6 +31,7 @@ from cute_py.arith_tuple.iterators import ArithTupleIterator
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
 from cute_py.layout.arguments import Tree, underscore
 from cute_py.layout.coalesce import coalesce
+from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
 from cute_py.layout.coordinate import domain_offset, slice_and_offset
 from cute_py.layout.int_tuple import congruent, product_each, rank, size
@@ -44,7 +45,7 @@ from cute_py.tensor.tensor import Tensor
 from cute_py.tma.descriptor.fields import MAX_RANK
 
 
-def expect_cta(coord: Any, layout: Layout, what: str = "the coordinate of a CTA") -> None:
+def expect_cta(coord: Tree, layout: Layout, what: str = "the coordinate of a CTA") -> None:
     """Refuse a coordinate outside the CTAs that a layout numbers; None, `_` and symbols are free.
 
     A layout is a function of all integers, and numbers CTAs that are not there; CuTe does not look at the bounds.
@@ -61,7 +62,7 @@ def expect_cta(coord: Any, layout: Layout, what: str = "the coordinate of a CTA"
         raise InvalidValueError(f"{what} = {given(coord)}; must lie in {layout}")
 
 
-def _outside(coord: Any, shape: Tree) -> bool:
+def _outside(coord: Tree, shape: Tree) -> bool:
     if isinstance(coord, tuple):
         if not isinstance(shape, tuple) or len(coord) != len(shape):
             return False  # not congruent, which the layout refuses
@@ -69,7 +70,8 @@ def _outside(coord: Any, shape: Tree) -> bool:
     if not is_integer(coord):
         return False
     extent = size(shape)
-    return int(coord) < 0 or (is_integer(extent) and int(coord) >= int(extent))
+    number = int(coord)  # type: ignore[call-overload]
+    return number < 0 or (is_integer(extent) and number >= int(extent))
 
 
 def create_tma_multicast_mask(cluster_layout_vmnk: Layout, coord: Tree, *modes: int) -> int:
@@ -204,7 +206,7 @@ class TmaTiledCopy:
                 expect_integer(extent, "an extent of the tile", 1)
         expect_fields(self)
 
-    def partition(self, tensor: Tensor, cta: Any) -> Tensor:
+    def partition(self, tensor: Tensor, cta: Tree) -> Tensor:
         """The values of one CTA: ((atom values, atoms), rest of each mode).
 
         Raises:
@@ -235,7 +237,11 @@ class TmaTiledCopy:
 
 
 def make_tiled_copy(
-    smem_layout: Any, cta_v_map: Layout, num_val_src: int, num_multicast: int = 1, ctas: int = 1
+    smem_layout: Layout | ComposedLayout | Tensor,
+    cta_v_map: Layout,
+    num_val_src: int,
+    num_multicast: int = 1,
+    ctas: int = 1,
 ) -> TmaTiledCopy:
     """The TiledCopy of an atom that `ctas` CTAs issue together.
 
@@ -263,7 +269,7 @@ def make_tiled_copy(
     return TmaTiledCopy(product_each(cta_v_map.shape), joined([starts, all_values]), num_val_src, ctas)
 
 
-def tma_tensor(shape: Any, g_stride: Tree, rank: int) -> Tensor:
+def tma_tensor(shape: Tree, g_stride: Tree, rank: int) -> Tensor:
     """The coordinate tensor of a shape congruent with the global tensor's.
 
     Raises:
@@ -276,7 +282,7 @@ def tma_tensor(shape: Any, g_stride: Tree, rank: int) -> Tensor:
     if not 0 <= rank <= MAX_RANK:
         raise InvalidValueError(f"rank {rank} of a tensor map; must be 1 to {MAX_RANK}")
     if hasattr(shape, "shape") and not isinstance(shape, (int, tuple)):
-        shape = shape.shape
+        shape = shape.shape  # type: ignore[union-attr]
     if not congruent(shape, g_stride):
         raise StaticAssertError(
             "is_congruent<decltype(g_shape), decltype(aux_params_.g_stride_)>::value",

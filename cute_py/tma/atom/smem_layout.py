@@ -12,22 +12,26 @@ warpgroup matrix instructions, shared memory matrix layouts.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
-from cute_py.argument_checks import expect_fields, expect_having
-from cute_py.dtypes import as_dtype
+from cute_py.argument_checks import record
+from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import CuteError, InvalidValueError, given
 from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import product_each
-from cute_py.layout.layout import Layout, LayoutLeft, domain_of, static
+from cute_py.layout.layout import Layout, LayoutLeft, Stride, domain_of, static
 from cute_py.layout.leaf import Int
 from cute_py.layout.recast import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.tiling import tile_to_shape
 from cute_py.layout.trees import check_depth, modes
+from cute_py.tma.atom.gbasis import as_tiler
+from cute_py.tma.descriptor.formats import TensorMapSwizzle
 from cute_py.tma.descriptor.limits import SWIZZLE_SPAN, bounds
+from cute_py.tma.descriptor.request import as_member
 
 UNIT = 16
 """Bytes that a swizzle moves as one, and that one lane of a phase reads."""
@@ -53,27 +57,33 @@ SPANS: tuple[SpanRow, ...] = (
 """Best first: a wider span has fewer bank conflicts and fewer, larger boxes."""
 
 
-def span_row(swizzle: Any) -> SpanRow:
-    """The row of a swizzle: its name, B, a `Swizzle` on bytes, or the row itself.
+SwizzleLike: TypeAlias = Swizzle | SpanRow | TensorMapSwizzle | int | str
+"""What names a canonical swizzle: see `span_row`."""
 
-    >>> span_row("128B").span, span_row(2).name
+
+def span_row(swizzle: SwizzleLike) -> SpanRow:
+    """The row of a swizzle: any spelling of `TensorMapSwizzle`, a `Swizzle` on bytes, or the row itself.
+
+    >>> span_row("SWIZZLE_128B").span, span_row(2).name
     (128, '64B')
     """
-    known = isinstance(swizzle, (str, int, Swizzle, SpanRow))
-    for row in SPANS if known else ():
-        if swizzle in (row, row.name, row.name.upper()) or (isinstance(swizzle, int) and swizzle == row.bits):
+    if isinstance(swizzle, str):
+        with contextlib.suppress(InvalidValueError):
+            swizzle = as_member(TensorMapSwizzle, swizzle, "swizzle")
+    for row in SPANS if isinstance(swizzle, (int, Swizzle, SpanRow)) else ():
+        if swizzle is row or (type(swizzle) is not bool and isinstance(swizzle, int) and swizzle == row.bits):
             return row
         if isinstance(swizzle, Swizzle) and (swizzle.bits, swizzle.base, swizzle.shift) == (row.bits, 4, 3):
             return row
     raise InvalidValueError(f"swizzle {given(swizzle)}; must be one of {', '.join(r.name for r in SPANS)}")
 
 
-def _require_major(major: Any) -> None:
+def _require_major(major: str) -> None:
     if not isinstance(major, str) or major not in ("K", "MN"):
         raise InvalidValueError(f"major {given(major)}; must be 'K' or 'MN'")
 
 
-def smem_atom(major: str, swizzle: Any, dtype: Any) -> ComposedLayout:
+def smem_atom(major: str, swizzle: SwizzleLike, dtype: DTypeLike) -> ComposedLayout:
     """The atom that a canonical layout repeats.
 
     >>> print(smem_atom("MN", "32B", "float16"))
@@ -86,11 +96,14 @@ def smem_atom(major: str, swizzle: Any, dtype: Any) -> ComposedLayout:
     return ComposedLayout(Swizzle(row.bits, 4, 3), SmemPtrFlag(kind.bits), static(Layout(shape, stride)))
 
 
-def make_smem_layout(major: str, swizzle: Any, dtype: Any, tile: Tree, order: Any = LayoutLeft) -> Any:
+def make_smem_layout(
+    major: str, swizzle: SwizzleLike, dtype: DTypeLike, tile: Tree | str, order: Stride = LayoutLeft
+) -> ComposedLayout:
     """The canonical layout of a tile (M or N, K[, stages]).
 
     Args:
-        major: 'K' or 'MN', the contiguous mode; swizzle: 'none', '32B', '64B' or '128B'; tile: sizes in elements.
+        major: 'K' or 'MN', the contiguous mode; swizzle: 'none', '32B', '64B' or '128B', in any spelling.
+        tile: sizes in elements, or '128x64'.
         order: along which mode the atom is repeated first, as `tile_to_shape`.
     Raises:
         StaticAssertError: the atom does not divide the tile.
@@ -98,24 +111,21 @@ def make_smem_layout(major: str, swizzle: Any, dtype: Any, tile: Tree, order: An
     >>> print(make_smem_layout("K", "128B", "float16", (128, 64)))
     Sw<3,4,3> o smem_ptr[16b](unset) o ((_8,_16),(_64,_1)):((_64,_512),(_1,_0))
     """
-    return tile_to_shape(smem_atom(major, swizzle, dtype), static(tile), order)
+    layout: ComposedLayout = tile_to_shape(smem_atom(major, swizzle, dtype), as_tiler(tile), order)
+    return layout
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SmemChoice:
     """One way to lay out a tile for a consumer: `conflicts` counts how many phases of a core-matrix read take more than
     one pass, `passes` the most passes that a read takes; `alignment` in bytes."""
 
     swizzle: str
-    layout: Any
+    layout: Layout | ComposedLayout
     alignment: int
     box_rows: int
     box_bytes: int
     passes: int
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
-        expect_having(self.layout, ("shape",), "a layout")
 
     def __str__(self) -> str:
         return (
@@ -124,7 +134,7 @@ class SmemChoice:
         )
 
 
-def passes_of_a_read(layout: Any, bits: int, major: str) -> int:
+def bank_conflict_passes(layout: Layout | ComposedLayout, bits: int, major: str) -> int:
     """The most passes that shared memory needs for one core-matrix read (8 rows of 16 bytes).
 
     Rows are 8 neighbours along the mode that is not contiguous; two of their 16-byte units in one bank group conflict.
@@ -147,7 +157,7 @@ def passes_of_a_read(layout: Any, bits: int, major: str) -> int:
     return worst
 
 
-def smem_choices(major: str, dtype: Any, tile: Tree) -> list[SmemChoice]:
+def smem_choices(major: str, dtype: DTypeLike, tile: Tree | str) -> list[SmemChoice]:
     """The canonical layouts that a tile can have for a wgmma or tcgen05 operand, or for ldmatrix: best first.
 
     Their atoms are repeated so that one box is as large as it can be: along M or N first for K-major, along K first
@@ -163,8 +173,8 @@ def smem_choices(major: str, dtype: Any, tile: Tree) -> list[SmemChoice]:
     _require_major(major)
     check_depth(tile)
     # Atoms that follow each other across the rows of a span are one box: repeat along that mode first.
-    rank = len(modes(tile))
-    order: Any = LayoutLeft if major == "K" or rank < 2 else tuple(Int(n) for n in (2, 1, *range(3, rank + 1)))
+    rank = len(modes(as_tiler(tile)))  # type: ignore[arg-type]
+    order: Stride = LayoutLeft if major == "K" or rank < 2 else tuple(Int(n) for n in (2, 1, *range(3, rank + 1)))
     found, reasons = [], []
     for row in SPANS:
         try:
@@ -174,7 +184,7 @@ def smem_choices(major: str, dtype: Any, tile: Tree) -> list[SmemChoice]:
             continue
         other = int(product_each(domain_of(layout).shape)[1 if major == "MN" else 0])
         alignment = 128 if row.bits == 0 else row.span * 8
-        passes = passes_of_a_read(layout, kind.bits, major)
+        passes = bank_conflict_passes(layout, kind.bits, major)
         found.append(SmemChoice(row.name, layout, alignment, min(other, bounds("box")[1]), row.span, passes))
     if not found:
         raise InvalidValueError(

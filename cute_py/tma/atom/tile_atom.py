@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from cute_py.argument_checks import expect, expect_fields, expect_having, expect_integer, record
+from cute_py.argument_checks import expect, expect_fields, expect_integer, record
 from cute_py.arith_tuple.arith_tuple import E
 from cute_py.arith_tuple.ratio import ratio
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import GBasisError, InvalidValueError, TmaLimitError
-from cute_py.layout.arguments import Tree
+from cute_py.layout.arguments import Leaf, Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout, cosize, domain_of
@@ -91,7 +91,7 @@ class TmaPlan:
         return len(self.dims)
 
 
-def _number(leaf: Any, what: str) -> int:
+def _number(leaf: Leaf, what: str) -> int:
     return expect_integer(value_of(leaf), f"{what} of a tensor map", hint="use .subs() first")
 
 
@@ -153,7 +153,7 @@ def tma_strides(gmem: Layout, gmem_t: Layout, gbasis: Layout, byte_strides: list
     owners = [_paths(mode) for mode in modes(gbasis._stride)]
     old, new = bits
 
-    def leaf(path: tuple[int, ...]) -> Any:
+    def leaf(path: tuple[int, ...]) -> Tree:
         size, stride = at(gmem_t._shape, path), at(gmem_t._stride, path)
         if (type(size) is int and size == 1) or (type(stride) is int and stride == 0):
             return Int(0)
@@ -288,7 +288,7 @@ class TileAtom:
 
     op: Op
     gtensor: Tensor
-    smem_layout: Any
+    smem_layout: Layout | ComposedLayout
     cta_tiler: Any
     gbasis: Any
     plan: Any
@@ -300,7 +300,6 @@ class TileAtom:
 
     def __post_init__(self) -> None:
         expect_fields(self)
-        expect_having(self.smem_layout, ("shape",), "the layout of a tile in shared memory")
 
     @cached_property
     def descriptor(self) -> bytes:
@@ -332,7 +331,7 @@ class TileAtom:
         """Bytes that one instruction delivers to each CTA that receives it, out-of-bounds elements included."""
         raise NotImplementedError
 
-    def get_tma_tensor(self, shape: Any = None) -> Tensor:
+    def get_tma_tensor(self, shape: Tree | None = None) -> Tensor:
         """The coordinate tensor of the global tensor."""
         raise NotImplementedError
 
@@ -452,7 +451,7 @@ def expect_fits(atom: TileAtom) -> None:
     refuse(TmaLimitError, check_fits(atom))
 
 
-def check_units(layout: Any, bits: int) -> list[Diagnostic]:
+def check_units(layout: Layout | ComposedLayout | Tensor, bits: int) -> list[Diagnostic]:
     """What the engine does differently with this shared layout of elements of `bits` bits.
 
     >>> from cute_py.layout.layout import Layout

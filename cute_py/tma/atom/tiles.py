@@ -28,6 +28,7 @@ from cute_py.tma.atom.partition import tma_partition
 from cute_py.tma.atom.tile_atom import TileAtom
 
 if TYPE_CHECKING:
+    import numpy
     from numpy.typing import NDArray
 
 SMEM_ALIGNMENT = 128
@@ -47,8 +48,8 @@ class Instructions:
         gmem_partition, smem_partition: the partition of CTA 0, as tensors.
     """
 
-    coords: NDArray[Any]
-    smem_offsets: NDArray[Any]
+    coords: NDArray[numpy.int64]
+    smem_offsets: NDArray[numpy.int64]
     tiles: int
     per_tile: int
     tile_shape: Tree
@@ -96,7 +97,7 @@ def _whole(value: Any) -> int:
     return expect_integer(value_of(value), "a coordinate", -(1 << 63), (1 << 63) - 1, "elements")
 
 
-def _steps(layout: Layout, rank: int) -> NDArray[Any]:
+def _steps(layout: Layout, rank: int) -> NDArray[numpy.int64]:
     """(size, rank) array of the coordinates that a layout visits, colexicographic; of integer strides at axis 0."""
     import numpy as np
 
@@ -110,7 +111,7 @@ def _steps(layout: Layout, rank: int) -> NDArray[Any]:
     return out
 
 
-def _start(tensor: Tensor, rank: int) -> NDArray[Any]:
+def _start(tensor: Tensor, rank: int) -> NDArray[numpy.int64]:
     import numpy as np
 
     coord = leaves(tensor.engine.coord.as_tuple())

@@ -20,11 +20,12 @@ from cute_py.tma.descriptor.formats import (
     OobFill,
     TensorMapDataType,
     TensorMapSwizzle,
+    format_of,
     format_row,
 )
 from cute_py.tma.descriptor.hazards import HAZARDS, Hazard, Warned, hazards
 from cute_py.tma.descriptor.limits import ADDITIONS, ARCHITECTURES, RULES, Addition, Architecture, Rule, architecture
-from cute_py.tma.descriptor.plain_data import format_of, from_json, request_of_array, request_of_npy, to_json
+from cute_py.tma.descriptor.plain_data import from_json, request_of_array, request_of_npy, to_json
 from cute_py.tma.descriptor.read import read_map
 from cute_py.tma.descriptor.replace import (
     REPLACE_FIELDS,

@@ -27,12 +27,19 @@ from cute_py.tma.descriptor.limits import (
     unknown_addition,
 )
 from cute_py.tma.descriptor.plain_data import expected_kind
-from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
+from cute_py.tma.descriptor.request import (
+    ENUM_OF,
+    TensorMap,
+    TensorMapIm2col,
+    TensorMapIm2colWide,
+    TensorMapTiled,
+    as_member,
+)
 from cute_py.tma.descriptor.violations import violations
 
 if TYPE_CHECKING:
     import numpy
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +77,10 @@ def columns(arrays: Mapping[str, Any]) -> Columns | tuple[TensorMap, ...]:
     shaped: dict[str, Any] = {}
     for name in kind.FIELDS:
         if arrays.get(name) is not None:
-            array, depth = _array(name, arrays[name]), 2 if name in kind.TUPLES else 1
+            value = arrays[name]
+            if name in ENUM_OF and isinstance(value, str):
+                value = as_member(ENUM_OF[name], value, name)
+            array, depth = _array(name, value), 2 if name in kind.TUPLES else 1
             if not depth - 1 <= array.ndim <= depth:
                 raise InvalidValueError(f"{name} has {array.ndim} axes; must have {depth - 1} or {depth}")
             shaped[name] = array.reshape(1, *array.shape) if array.ndim == depth - 1 else array
@@ -89,7 +99,7 @@ def columns(arrays: Mapping[str, Any]) -> Columns | tuple[TensorMap, ...]:
     return table
 
 
-def _array(name: str, value: Any) -> Any:
+def _array(name: str, value: ArrayLike) -> NDArray[numpy.int64]:
     import numpy
 
     if isinstance(value, (str, bytes)):
@@ -105,7 +115,7 @@ def _array(name: str, value: Any) -> Any:
     return array
 
 
-def _fits(array: Any) -> bool:
+def _fits(array: NDArray[numpy.int64]) -> bool:
     kind, width = array.dtype.kind, array.dtype.itemsize
     return bool(kind == "i" or (kind == "u" and (width < 8 or array.size == 0 or int(array.max()) < 1 << 63)))
 
@@ -156,11 +166,11 @@ def _form_fits(table: Columns) -> bool:
     return least <= rank <= most and all(fits)
 
 
-def _outside(values: Any, range_: tuple[int, int]) -> Any:
+def _outside(values: NDArray[numpy.int64], range_: tuple[int, int]) -> NDArray[numpy.bool_]:
     return (values < range_[0]) | (values > range_[1])
 
 
-def _masks(table: Columns, gpu: Architecture) -> Iterator[Any]:
+def _masks(table: Columns, gpu: Architecture) -> Iterator[NDArray[numpy.bool_]]:
     """Masks of (1 or n,) or (1 or n, R) bool, true where a rule is broken."""
     import numpy
 
@@ -199,7 +209,9 @@ def _masks(table: Columns, gpu: Architecture) -> Iterator[Any]:
     yield last[:, bounded:] < 0
 
 
-def _corners(table: Columns, values: Mapping[str, Any]) -> tuple[Any, Any]:
+def _corners(
+    table: Columns, values: Mapping[str, NDArray[numpy.int64]]
+) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64]]:
     """(1 or n, corners) of the lower and the upper corner; of wide maps one corner, W."""
     if table.kind is TensorMapIm2col:
         return values["pixel_box_lower_corner"], values["pixel_box_upper_corner"]
@@ -285,7 +297,7 @@ def _fill(words: NDArray[numpy.uint64], table: Columns, rows: slice) -> None:
     v = {name: values[rows] if len(values) > 1 else values for name, values in table.values.items()}
     into: dict[int, Any] = {}
 
-    def put(position: int, value: Any) -> None:
+    def put(position: int, value: NDArray[numpy.int64] | numpy.int64) -> None:
         word, shift = divmod(position, 64)
         shifted = value << shift if shift else value
         into[word] = shifted if word not in into else into[word] | shifted

@@ -14,7 +14,7 @@ from cute_py.tma.descriptor.formats import (
     OobFill,
     TensorMapSwizzle,
 )
-from cute_py.tma.descriptor.read import read_map
+from cute_py.tma.descriptor.read import MapSource, read_map
 from cute_py.tma.descriptor.request import Residue, TensorMapIm2col, TensorMapTiled, normal_request
 from cute_py.tma.descriptor.violations import violations
 
@@ -34,7 +34,7 @@ def _corners(bits: int, rank: int) -> tuple[int, ...]:
     return ((bits & 65535 ^ 32768) - 32768,) if rank == 3 else ()
 
 
-def decode(data: Any) -> TensorMapTiled | TensorMapIm2col:
+def decode(data: MapSource) -> TensorMapTiled | TensorMapIm2col:
     """The request that a map holds.
 
     Every map that a driver wrote comes back as the request that it was encoded from, except that an im2col-wide map

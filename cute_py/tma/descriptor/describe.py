@@ -21,7 +21,7 @@ from cute_py.tma.descriptor.encode import encode, note_box_bytes
 from cute_py.tma.descriptor.fields import MAX_RANK, PAYLOAD_BYTES
 from cute_py.tma.descriptor.hazards import hazards
 from cute_py.tma.descriptor.limits import SLICE_BYTES, SWIZZLE_SPAN
-from cute_py.tma.descriptor.read import read_map
+from cute_py.tma.descriptor.read import MapSource, read_map
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled, corners_of
 from cute_py.tma.descriptor.transfer import (
     element_bytes,
@@ -157,7 +157,7 @@ class LogicalSlot:
         return f"+0x{self.offset:02x} {self.name:<22} {born:<6} {values}"
 
 
-def logical_slots(data: Any, rank: int | None = None) -> list[LogicalSlot]:
+def logical_slots(data: MapSource, rank: int | None = None) -> list[LogicalSlot]:
     """The eight-slot view of a map.
 
     The view keeps no rank: the operation that uses the map carries it. Here it is `rank`, or the map's own bits.
@@ -212,7 +212,7 @@ class ViewField:
     note: str
 
 
-def seed_fields(data: Any) -> list[ViewField]:
+def seed_fields(data: MapSource) -> list[ViewField]:
     """The eleven fields of the TMA Atoms reference pages, three of which a device may change, filled from a map.
 
     Args:
@@ -247,11 +247,11 @@ VIEWS: Final = ("summary", "fields", "seed001", "slots")
 _WIDTH: Final = 16
 
 
-def _line(name: str, value: object) -> str:
+def _line(name: str, value: str | int) -> str:
     return f"  {name:<{_WIDTH}} : {value}"
 
 
-def describe(what: Any, view: View = "summary", *, arch: str = "sm_90a") -> str:
+def describe(what: TensorMap | MapSource, view: View = "summary", *, arch: str = "sm_90a") -> str:
     """A map for a reader.
 
     Args:
@@ -271,10 +271,12 @@ def describe(what: Any, view: View = "summary", *, arch: str = "sm_90a") -> str:
     expect(view, str, "view")
     if view not in VIEWS:
         raise InvalidValueError(f"unknown view {given(view)}", {"known": ", ".join(VIEWS)})
-    is_request = isinstance(what, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide))
-    if is_request and view == "summary":
-        return _summary(what, arch)
-    raw = encode(what, arch=arch) if is_request else read_map(what)
+    if isinstance(what, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)):
+        if view == "summary":
+            return _summary(what, arch)
+        raw = encode(what, arch=arch)
+    else:
+        raw = read_map(what)
     if view == "summary":
         text = _summary(decode(raw), arch)
         return text if any(raw) else f"{text}\n{_line('empty', 'all bytes are 0: nothing was encoded here')}"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from cute_py.argument_checks import record
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.encode import encode
-from cute_py.tma.descriptor.formats import CODE_TO_FORMAT, as_member
-from cute_py.tma.descriptor.read import read_map
+from cute_py.tma.descriptor.formats import CODE_TO_FORMAT
+from cute_py.tma.descriptor.read import MapSource, read_map
 from cute_py.tma.descriptor.request import ENUM_OF, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 
 
@@ -33,7 +32,7 @@ class FieldValue:
         return f"w{self.word}[{self.shift}]" if self.width == 1 else f"w{self.word}[{self.shift}:{end}]"
 
 
-def field_table(data: Any) -> list[FieldValue]:
+def field_table(data: MapSource) -> list[FieldValue]:
     """The fields of a map as rows, lowest bit first; words with bits that have no field end the table.
 
     Args:
@@ -62,7 +61,7 @@ def field_table(data: Any) -> list[FieldValue]:
 
 def _meaning(row: f.BitField, raw: int, bits: int, rank: int) -> tuple[int, str]:
     if row.name in ENUM_OF:
-        return raw, getattr(as_member(ENUM_OF[row.name], raw), "name", "unknown")
+        return raw, next((m.name for m in ENUM_OF[row.name] if m == raw), "unknown")
     if row.name == "format":
         found = CODE_TO_FORMAT.get((raw, f.field("tf32_round").read(bits)), CODE_TO_FORMAT.get((raw, 0)))
         return raw, "unknown" if found is None else found.name
@@ -149,7 +148,7 @@ def ranges(numbers: Sequence[int]) -> str:
     return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
 
 
-def diff(a: Any, b: Any) -> MapDifference:
+def diff(a: MapSource, b: MapSource) -> MapDifference:
     """The difference of two maps; over 64 bytes if one of them has no more.
 
     Args:

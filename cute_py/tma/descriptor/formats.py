@@ -8,9 +8,10 @@ share a code with float32 and float32_ftz and set one more bit.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Final, TypeVar
+from typing import Final
 
 from cute_py.argument_checks import expect_integer, record
+from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import InvalidValueError
 
 MEASURED: Final = "measured on NVIDIA H200, driver 580.159.04"
@@ -162,18 +163,26 @@ def format_row(data_type: int) -> FormatRow:
     raise InvalidValueError(f"data_type = {expect_integer(data_type, 'data_type')}; must be 0 to {len(FORMATS) - 1}")
 
 
-_E = TypeVar("_E", bound=IntEnum)
+# Reversed, so that the plain format wins: float32 is moved as FLOAT32, though its variants list it as well.
+_NATURAL: Final = {name: row.data_type for row in reversed(FORMATS) if row.code is not None for name in row.dtypes}
 
 
-def as_member(kind: type[_E], value: int) -> _E | int:
-    """The member of `kind` with this number, or the number itself if there is none.
+def format_of(dtype: DTypeLike) -> TensorMapDataType:
+    """The format that moves elements of a type unchanged (tfloat32 excepted, which rounds).
 
-    >>> as_member(L2Promotion, 2)
-    L2Promotion.B128
-    >>> as_member(L2Promotion, 9)
-    9
+    Args:
+        dtype: a numpy or ml_dtypes type, a `DType`, or a name.
+    Raises:
+        InvalidValueError: no format whose bits are known moves this type.
+        InvalidTypeError: not a type.
+
+    >>> format_of("float32"), format_of("float8_e4m3fn"), format_of("int16")
+    (TensorMapDataType.FLOAT32, TensorMapDataType.UINT8, TensorMapDataType.UINT16)
     """
-    try:
-        return kind(value)
-    except ValueError:
-        return value
+    row = as_dtype(dtype)
+    found = _NATURAL.get(row.name)
+    if found is None:
+        raise InvalidValueError(
+            f"no tensor map format for elements of type {row.name}", {"known": ", ".join(sorted(_NATURAL))}
+        )
+    return found

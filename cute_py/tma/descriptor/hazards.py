@@ -6,7 +6,7 @@ The driver accepts all of it. Each row says when it applies, what happens then, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from cute_py.argument_checks import expect, record
 from cute_py.diagnostics import Diagnostic
@@ -15,6 +15,7 @@ from cute_py.tma.descriptor.encode import QUIRKS, note_box_bytes
 from cute_py.tma.descriptor.fields import PAYLOAD_BYTES
 from cute_py.tma.descriptor.formats import CUDA_H, FORMATS, MEASURED
 from cute_py.tma.descriptor.limits import SLICE_BYTES, STORE_UNIT, SWIZZLE_SPAN
+from cute_py.tma.descriptor.read import MapSource
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 from cute_py.tma.descriptor.transfer import is_sound, measured_width, row_bytes, transaction_bytes
 
@@ -216,7 +217,7 @@ HAZARDS: Final[tuple[Hazard, ...]] = tuple(_ROWS)
 """Every row of the table, in the order in which they are listed."""
 
 
-def hazards(what: Any) -> list[Warned]:
+def hazards(what: TensorMap | MapSource) -> list[Warned]:
     """The rows of `HAZARDS` that apply to a request or a map, in the table's order.
 
     Args:
@@ -225,7 +226,6 @@ def hazards(what: Any) -> list[Warned]:
     >>> [w.rule for w in hazards(decode(bytes(64)))]
     ['null address', 'ragged rows']
     """
-    is_request = isinstance(what, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide))
-    request: TensorMap = what if is_request else decode(what)
+    request = what if isinstance(what, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)) else decode(what)
     found = ((row, row.finds(request)) for row in HAZARDS)
     return [Warned(row.name, values, row.effect, row.source) for row, values in found if values is not None]

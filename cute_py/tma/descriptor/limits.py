@@ -71,7 +71,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("box", "be 1 to 256", "elements", _BOTH, 1, 256),
     Rule("inner_bytes", "be a multiple of 16", "bytes", _BOTH, multiple=16),
     Rule("inner_span", "be at most the span of the swizzle", "bytes", _BOTH),
-    Rule("box_bytes", "fit in the shared memory of the GPU (arch.ARCHITECTURES)", "bytes", MEASURED),
+    Rule("box_bytes", "fit in the shared memory of a block (ARCHITECTURES)", "bytes", MEASURED),
     Rule("channels", "be 1 to 256", "elements", _BOTH, 1, 256),
     Rule("pixels", "be 1 to 1024", "pixels", _BOTH, 1, 1024),
     Rule("corner_range", "fit in the bits of a corner", "elements", _BOTH),

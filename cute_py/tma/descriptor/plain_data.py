@@ -13,15 +13,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from cute_py.argument_checks import expect_having, expect_integer, expect_integers
-from cute_py.dtypes import as_dtype
+from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import FileFormatError, InvalidTypeError, InvalidValueError, given
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.encode import pack
 from cute_py.tma.descriptor.fields import MAP_BYTES
-from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType
+from cute_py.tma.descriptor.formats import format_of
 from cute_py.tma.descriptor.read import read_map
 from cute_py.tma.descriptor.request import (
-    ENUM_OF,
     KINDS,
     TensorMap,
     TensorMapIm2col,
@@ -44,8 +43,9 @@ def to_json(request: TensorMap) -> dict[str, Any]:
     data: dict[str, Any] = {"kind": request.KIND}
     for name, value in zip(request.FIELDS, request.field_values(), strict=True):
         if isinstance(value, IntEnum):
-            value = value.name
-        data[name] = list(value) if isinstance(value, tuple) else value
+            data[name] = value.name
+        else:
+            data[name] = list(value) if isinstance(value, tuple) else value
     if request.residue is not None:
         original = type(request).restore(request.residue.fields, None)
         data["map"] = (pack(original) ^ request.residue.bits).to_bytes(MAP_BYTES, "little").hex()
@@ -67,9 +67,6 @@ def from_json(data: Mapping[str, Any]) -> TensorMap:
         raise InvalidTypeError(f"a tensor map request must be a mapping, not {type(data).__name__}")
     kind = expected_kind(data, "keys of a request", set(data), "map")
     values: dict[str, Any] = {name: data[name] for name in kind.FIELDS if name in data}
-    for name, members in ENUM_OF.items():
-        if isinstance(values.get(name), str):
-            values[name] = member_named(members, name, values[name])
     request: TensorMap = kind(**values)
     if data.get("map") is not None:
         found: TensorMap = decode(read_map(data["map"]))
@@ -103,59 +100,18 @@ def expected_kind(data: Mapping[str, Any], what: str, present: Set[Any], *more: 
     return kind
 
 
-def member_named(members: type[IntEnum], name: str, text: str) -> IntEnum:
-    """The member of an enum by name, in any case; '128B' finds B128.
-
-    Raises:
-        InvalidValueError: no such member.
-
-    >>> member_named(cute.tma.TensorMapSwizzle, "swizzle", "128b").name
-    'B128'
-    """
-    key = text.strip().upper()
-    candidates = (key, f"B{key.removesuffix('B')}", f"PACKED_{key}", f"B{key}")
-    for candidate in candidates:
-        if candidate in members.__members__:
-            return members[candidate]
-    raise InvalidValueError(f"{name} = {text!r}; no such name", {"known": ", ".join(members.__members__)})
-
-
 MAX_AXES: Final = 64
 """Axes of a numpy array, numpy 2; a tensor map of more than 5 is a request that breaks a rule."""
-
-# Reversed, so that the plain format wins: float32 is moved as FLOAT32, though its variants list it as well.
-_NATURAL: Final = {name: row.data_type for row in reversed(FORMATS) if row.code is not None for name in row.dtypes}
-
-
-def format_of(dtype: object) -> TensorMapDataType:
-    """The format that moves elements of a type unchanged (tfloat32 excepted, which rounds).
-
-    Args:
-        dtype: a numpy or ml_dtypes type, a `DType`, or a name.
-    Raises:
-        InvalidValueError: no format whose bits are known moves this type.
-        InvalidTypeError: not a type.
-
-    >>> format_of("float32"), format_of("float8_e4m3fn"), format_of("int16")
-    (TensorMapDataType.FLOAT32, TensorMapDataType.UINT8, TensorMapDataType.UINT16)
-    """
-    row = as_dtype(dtype)
-    found = _NATURAL.get(row.name)
-    if found is None:
-        raise InvalidValueError(
-            f"no tensor map format for elements of type {row.name}", {"known": ", ".join(sorted(_NATURAL))}
-        )
-    return found
 
 
 def request_of_array(
     shape: Sequence[int],
-    dtype: object,
+    dtype: DTypeLike,
     box: Sequence[int],
     *,
     strides: Sequence[int] | None = None,
     address: int = 0,
-    **options: Any,
+    **options: int | str | Sequence[int],
 ) -> TensorMapTiled:
     """The request for tiles of an array.
 
@@ -167,8 +123,8 @@ def request_of_array(
         address: bytes, of the first element.
         options: further fields of `TensorMapTiled` (swizzle, interleave, ...), element_strides in its own order.
     Returns:
-        modes ordered by stride, the smallest first; legal or not (`violations` tells). The stride of a mode of size 1
-        is never used, and is rounded up to 16 bytes.
+        modes ordered by stride, the smallest first; legal or not (`violations` lists why). The stride of a mode of
+        size 1 is never used, and is rounded up to 16 bytes.
     Raises:
         InvalidValueError: lengths differ, no axis has the stride of one element, a stride is negative.
         InvalidTypeError: no integers.
@@ -210,11 +166,13 @@ def request_of_array(
         tuple(sizes[axis] for axis in order),
         tuple(steps[axis] if sizes[axis] != 1 else -(-steps[axis] // 16) * 16 for axis in order[1:]),
         tuple(edges[axis] for axis in order),
-        **options,
+        **options,  # type: ignore[arg-type]
     )
 
 
-def request_of_npy(path: str | Path, box: Sequence[int], *, address: int = 0, **options: Any) -> TensorMapTiled:
+def request_of_npy(
+    path: str | Path, box: Sequence[int], *, address: int = 0, **options: int | str | Sequence[int]
+) -> TensorMapTiled:
     """The request for tiles of the array in a .npy file; only its header is read.
 
     Args:

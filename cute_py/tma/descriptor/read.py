@@ -27,9 +27,10 @@ from __future__ import annotations
 import ast
 import operator
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from cute_py.argument_checks import expect_choice
 from cute_py.errors import (
@@ -42,6 +43,9 @@ from cute_py.errors import (
     integer_text,
 )
 from cute_py.tma.descriptor.fields import MAP_BYTES, MAX_RANK, PAYLOAD_BYTES, RESERVED
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 MAX_TEXT: Final = 1 << 13
 """Characters. Every form of a map above is shorter than half of it."""
@@ -234,12 +238,23 @@ def _unlabelled(segment: str) -> str:
     return segment
 
 
+class HoldsWords(Protocol):
+    """cuda-python's CUtensorMap."""
+
+    @property
+    def opaque(self) -> Sequence[int]:
+        """The words of a map, the lowest first."""
+
+
+MapSource: TypeAlias = "Buffer | str | Path | Sequence[int] | HoldsWords"
+"""What holds a map: see `read_map`."""
+
 Order = Literal["auto", "low_first", "high_first"]
 
 _COUNTS: Final = "8 or 16 words of 64 bits, 16 or 32 words of 32 bits, or 64 or 128 bytes"
 
 
-def read_map(source: Any, *, order: Order = "auto") -> bytes:
+def read_map(source: MapSource, *, order: Order = "auto") -> bytes:
     """The 64 or 128 bytes of a map.
 
     Args:
@@ -269,7 +284,7 @@ def read_map(source: Any, *, order: Order = "auto") -> bytes:
             raise InvalidValueError(f"tensor map of {counted(len(words), 'word')}; must be 8 or 16 words of 64 bits")
         return _from_words([_word(word) for word in words], 8, "low_first")
     try:
-        raw = memoryview(source).tobytes()
+        raw = memoryview(source).tobytes()  # type: ignore[arg-type]
     except (TypeError, ValueError, BufferError, NotImplementedError):
         raise InvalidTypeError(
             f"a tensor map must be bytes, a buffer, words or text, not {type(source).__name__}"

@@ -16,7 +16,7 @@ from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.encode import clear_mask
 from cute_py.tma.descriptor.formats import MEASURED
 from cute_py.tma.descriptor.limits import ADDITIONS, Addition, refuse_unknown
-from cute_py.tma.descriptor.read import read_map
+from cute_py.tma.descriptor.read import MapSource, read_map
 
 
 @record
@@ -85,7 +85,7 @@ def _row_of(field: str, value: Any) -> tuple[ReplaceField, int]:
     return row, number
 
 
-def replace(data: Any, field: str, value: int, ordinal: int = 0) -> bytes:
+def replace(data: MapSource, field: str, value: int, ordinal: int = 0) -> bytes:
     """The map after `tensormap.replace.tile.<field> [map], <ordinal>, <value>`.
 
     Args:
@@ -164,7 +164,7 @@ def rebind_steps(address: int, extents: Sequence[int], strides: Sequence[int]) -
     ]
 
 
-def rebind(data: Any, address: int, extents: Sequence[int], strides: Sequence[int]) -> bytes:
+def rebind(data: MapSource, address: int, extents: Sequence[int], strides: Sequence[int]) -> bytes:
     """The map after a kernel has bound it to another tensor: address, then sizes, then strides.
 
     A rebind writes no rank; the map keeps its own, which must be that of `extents`.
@@ -201,7 +201,7 @@ _UPDATES: Final = {
 }
 
 
-def update_tma_descriptor(data: Any, kind: str, axis: int, value: int) -> bytes:
+def update_tma_descriptor(data: MapSource, kind: str, axis: int, value: int) -> bytes:
     """One of the three updates that the TMA Atoms reference pages allow on a device; anything else is refused.
 
     Args:
@@ -236,7 +236,7 @@ def update_tma_descriptor(data: Any, kind: str, axis: int, value: int) -> bytes:
     return replace(data, field, value, axis - 1)
 
 
-def repaired(data: Any, driver: int) -> bytes:
+def repaired(data: MapSource, driver: int) -> bytes:
     """A map that a driver of this version wrote, with the known remedies applied; other bits stay as they are.
 
     Args:

@@ -14,13 +14,15 @@ has in common: layers below the atom read a copy through it, and know no class a
 from __future__ import annotations
 
 import operator
+import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from enum import IntEnum
-from typing import Any, ClassVar, Final, Literal, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Final, Literal, Protocol, Self, TypeAlias, TypeVar
 
 from cute_py.argument_checks import expect, expect_integer, expect_integers, is_integer, record
+from cute_py.dtypes import is_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.tma.descriptor.formats import (
     FORMATS,
@@ -30,6 +32,7 @@ from cute_py.tma.descriptor.formats import (
     OobFill,
     TensorMapDataType,
     TensorMapSwizzle,
+    format_of,
 )
 
 ENUM_OF: Final[dict[str, type[IntEnum]]] = {
@@ -49,6 +52,9 @@ _PACK: Final = tuple(struct.Struct(f"<{count}q").pack for count in range(MAX_NUM
 
 _INT: Final = frozenset((int,))
 
+FieldNumbers: TypeAlias = int | tuple[int, ...] | None
+"""The value of one field of a request."""
+
 
 def _fit(numbers: list[int]) -> bool:
     """Whether each number fits in 64 bits with a sign; struct is three times as fast as min and max."""
@@ -57,6 +63,43 @@ def _fit(numbers: list[int]) -> bool:
     except struct.error:
         return False
     return True
+
+
+_E = TypeVar("_E", bound=IntEnum)
+
+_PREFIX: Final = re.compile(
+    r"(CU_TENSOR_MAP_)?((DATA_TYPE|INTERLEAVE|SWIZZLE|L2_PROMOTION(_L2)?|L2|(FLOAT_)?OOB_FILL|IM2COL_WIDE_MODE)_)?"
+)
+"""What the driver and CuTe write before the name of a member."""
+
+
+def as_member(kind: type[_E], value: object, what: str) -> _E | int:
+    """The member of an enum, from the member, its number, or its name: 'B128', '128B', 'CU_TENSOR_MAP_SWIZZLE_128B'.
+
+    A number that no member has is given back: the rules of a map judge it. A format may be given as an element type.
+
+    Raises:
+        InvalidValueError: no such name. InvalidTypeError: no number and no name.
+
+    >>> as_member(TensorMapSwizzle, "SWIZZLE_128B", "swizzle"), as_member(L2Promotion, 2, "l2_promotion")
+    (TensorMapSwizzle.B128, L2Promotion.B128)
+    >>> as_member(TensorMapDataType, "bf16", "data_type"), as_member(L2Promotion, 9, "l2_promotion")
+    (TensorMapDataType.BFLOAT16, 9)
+    """
+    if isinstance(value, str):
+        plain = _PREFIX.sub("", value.strip().upper(), count=1)
+        for name in (plain, re.sub("^([0-9]+)B?", r"B\1", plain), f"PACKED_{plain}"):
+            if name in kind.__members__:
+                return kind[name]
+    if kind is TensorMapDataType and not is_integer(value) and is_dtype(value):
+        return kind(format_of(value))
+    if isinstance(value, str):
+        raise InvalidValueError(f"{what} = {given(value)}; no such name", {"known": ", ".join(kind.__members__)})
+    number = expect_integer(value, what)
+    try:
+        return kind(number)
+    except ValueError:
+        return number
 
 
 def format_bits(data_type: int | None) -> int:
@@ -79,7 +122,7 @@ class Residue:
     """
 
     bits: int
-    fields: tuple[object, ...]
+    fields: tuple[FieldNumbers, ...]
 
     def __post_init__(self) -> None:
         for value in expect(self.fields, tuple, "fields of a residue"):
@@ -146,10 +189,7 @@ class _Request:
             value, members = getattr(self, name), _MEMBERS[name]
             if type(value) is not ENUM_OF[name] and not (value is None and name == "data_type"):
                 member: Any = members.get(value) if type(value) is int else None
-                if member is None:
-                    number = expect_integer(value, name)
-                    member = members.get(number, number)
-                put(self, name, member)
+                put(self, name, as_member(ENUM_OF[name], value, name) if member is None else member)
         if self.residue is not None and type(self.residue) is not Residue:
             raise InvalidTypeError(f"residue = {given(self.residue)}; must be a Residue, as decode gives it, or None")
 
@@ -170,7 +210,7 @@ class _Request:
         return bits
 
     @classmethod
-    def restore(cls, values: tuple[object, ...], residue: Residue | None) -> Self:
+    def restore(cls, values: tuple[FieldNumbers, ...], residue: Residue | None) -> Self:
         """A request from the values of all fields, in the order of `FIELDS`, as `field_values` gives them.
 
         Raises:
@@ -182,7 +222,7 @@ class _Request:
         request: Self = made(*values, residue)
         return request
 
-    def field_values(self) -> tuple[Any, ...]:
+    def field_values(self) -> tuple[FieldNumbers, ...]:
         """The values of all fields but the residue, in the order of `FIELDS`."""
         return tuple([getattr(self, name) for name in self.FIELDS])
 
@@ -192,7 +232,8 @@ class TensorMapTiled(_Request):
     """The arguments of cuTensorMapEncodeTiled.
 
     Args:
-        data_type: `TensorMapDataType` or its number. None only where a decoded map holds a format that is not known.
+        data_type: `TensorMapDataType`, its number or its name, or an element type. None only where a decoded map holds
+            a format that is not known. The other enums likewise: 3, 'B128', '128B', 'CU_TENSOR_MAP_SWIZZLE_128B'.
         global_address: bytes.
         global_dim: (R,) elements, innermost mode first, R in 1..5.
         global_strides: (R-1,) bytes, of modes 1 to R-1.
@@ -378,7 +419,7 @@ class TmaCopyTraits(Protocol):
 Kind = TypeVar("Kind", bound=_Request)
 
 
-def normal_request(kind: type[Kind], values: tuple[object, ...], residue: Residue | None) -> Kind:
+def normal_request(kind: type[Kind], values: tuple[FieldNumbers, ...], residue: Residue | None) -> Kind:
     """A request from values that are known to be normal, in the order of `FIELDS`, without looking at them."""
     request = object.__new__(kind)
     for put, value in zip(_SETTERS[kind], (*values, residue), strict=True):

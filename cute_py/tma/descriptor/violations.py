@@ -83,7 +83,7 @@ def violations(request: TensorMap, *, arch: str = "sm_90a") -> list[Diagnostic]:
 
 
 def refuse(request: TensorMap, found: Sequence[Diagnostic], arch: str) -> NoReturn:
-    """Raise one TmaLimitError that tells all of `found`."""
+    """Raise one TmaLimitError that lists all of `found`."""
     function = FUNCTIONS[request.KIND]
     if len(found) == 1:
         only = found[0]
@@ -191,7 +191,8 @@ def _check_bytes(
             must = f"be at most {span} with swizzle {span}B"
             found.append(broken("inner_span", name, count * bits // 8, 0, requirement=must))
     if note > 8 * gpu.shared_memory_bytes:
-        must = f"be at most {gpu.shared_memory_bytes}, the shared memory of {gpu.name}"
+        # The driver lets a box have what the SM has, and no block can have it: the limit of a block is what helps.
+        must = f"be at most {gpu.block_shared_memory_bytes}, the shared memory of a block on {gpu.name}"
         found.append(broken("box_bytes", "bytes of the box", note // 8, requirement=must))
 
 

@@ -5,31 +5,31 @@
     Emulator().reduce("add", descriptor, gmem, coords, smem)
 
 Each call is one instruction, done when it returns; `load_many` and `store_many` are many instructions of one
-descriptor at once. `.evidence` of the result says whether what was done is measured or only documented. How the copy
-runs beside the program (barriers, groups, races) is the business of `cute_py.tma.simulate.diagnosis`.
+descriptor at once. `.evidence` of the result is 'measured' or 'documented'. `cute_py.tma.simulate.diagnosis` runs
+copies beside the program (barriers, groups, races).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from enum import Enum
 
 import numpy as np
 
 from cute_py.argument_checks import expect, expect_integer, expect_integer_array
-from cute_py.errors import InvalidValueError, TmaTrap, UnknownFactError
+from cute_py.errors import InvalidValueError, TmaTrap, UnknownFactError, counted
 from cute_py.tma.emulator import operands
 from cute_py.tma.emulator.engine import Batch, TransactionBytes, require_apart
-from cute_py.tma.emulator.geometry import Geometry, geometry
+from cute_py.tma.emulator.geometry import Descriptor, Geometry, geometry
 from cute_py.tma.emulator.mbarrier import Mbarrier, signalled
-from cute_py.tma.emulator.memory import Memory, Window, as_global, as_shared
+from cute_py.tma.emulator.memory import IntegersLike, Memory, Window, as_global, as_shared
 
 
 class Emulator:
     """A TMA engine.
 
     Args:
-        arch: what the assembler is told; forms that it does not have are refused.
+        arch: the target of the assembler; forms that it does not have are refused.
         strict: refuse what was not measured.
 
     >>> from cute_py.tma.descriptor.request import TensorMapTiled
@@ -53,7 +53,7 @@ class Emulator:
 
     def load(
         self,
-        descriptor_bytes: Any,
+        descriptor_bytes: Descriptor,
         gmem: Memory,
         coords: Sequence[int],
         smem: Window,
@@ -77,7 +77,7 @@ class Emulator:
                 descriptor is.
             smem_offset: bytes; an address that is no multiple of 128 traps.
             im2col_offsets: (R-2,) offsets, W first; (wHalo, wOffset) for the w modes; none means zeros.
-            barrier: told of the bytes; an offset in shared memory where a barrier was initialised, or the barrier.
+            barrier: counts the bytes; an offset in shared memory where a barrier was initialised, or the barrier.
             multicast_mask: bit i writes the same offset of CTA i of the cluster, and signals its barrier.
             cta_group: 2 signals, for each destination, the CTA of its pair with the parity of the barrier's CTA.
         Returns:
@@ -96,13 +96,13 @@ class Emulator:
         barriers = signalled(barrier, destinations, cta_group, multicast=multicast_mask is not None)
         batch.check()
         batch.load(0, 1)
-        for told in barriers:
-            told.complete_tx(batch.transaction_bytes)
+        for signalled_barrier in barriers:
+            signalled_barrier.complete_tx(batch.transaction_bytes)
         return batch.transaction_bytes
 
     def store(
         self,
-        descriptor_bytes: Any,
+        descriptor_bytes: Descriptor,
         gmem: Memory,
         coords: Sequence[int],
         smem: Window,
@@ -125,12 +125,12 @@ class Emulator:
             as `load`; InvalidValueError also for im2col offsets, a barrier or a mask, which a store does not have.
         """
         operands.refuse_load_operands("store", im2col_offsets, barrier, multicast_mask)
-        return self._store(None, descriptor_bytes, gmem, [coords], smem, mode, smem_offset, gmem_base)
+        return _stored(self._batch("store", descriptor_bytes, gmem, [coords], smem, mode, smem_offset, gmem_base))
 
     def reduce(
         self,
-        op: Any,
-        descriptor_bytes: Any,
+        op: str | Enum,
+        descriptor_bytes: Descriptor,
         gmem: Memory,
         coords: Sequence[int],
         smem: Window,
@@ -150,12 +150,12 @@ class Emulator:
             as `store`; TmaTrap also where the element format does not have the reduction.
         """
         operands.refuse_load_operands("reduce", im2col_offsets, barrier, multicast_mask)
-        op = operands.reduction(op)
-        return self._store(op, descriptor_bytes, gmem, [coords], smem, mode, smem_offset, gmem_base)
+        one = descriptor_bytes, gmem, [coords], smem, mode, smem_offset, gmem_base
+        return _stored(self._batch("reduce", *one, op=operands.reduction(op)))
 
     def prefetch(
         self,
-        descriptor_bytes: Any,
+        descriptor_bytes: Descriptor,
         gmem: Memory,
         coords: Sequence[int],
         *,
@@ -178,14 +178,14 @@ class Emulator:
 
     def load_many(
         self,
-        descriptor: Any,
+        descriptor: Descriptor,
         gmem: Memory,
-        coords: Any,
+        coords: IntegersLike,
         smem: Window,
         *,
-        smem_offsets: Any,
+        smem_offsets: IntegersLike,
         mode: str | None = None,
-        im2col_offsets: Any = (),
+        im2col_offsets: IntegersLike = (),
         gmem_base: int = 0,
     ) -> TransactionBytes:
         """n loads of one descriptor, as if one after the other; none is done if one traps.
@@ -207,15 +207,15 @@ class Emulator:
 
     def store_many(
         self,
-        descriptor: Any,
+        descriptor: Descriptor,
         gmem: Memory,
-        coords: Any,
+        coords: IntegersLike,
         smem: Window,
         *,
-        smem_offsets: Any,
+        smem_offsets: IntegersLike,
         mode: str | None = None,
         gmem_base: int = 0,
-        op: str | None = None,
+        op: str | Enum | None = None,
     ) -> TransactionBytes:
         """n stores of one descriptor; none is done if one traps. Stores that write the same bytes have no order.
 
@@ -226,22 +226,24 @@ class Emulator:
         Returns:
             the bytes of one box.
         """
-        op = None if op is None else operands.reduction(op)
-        return self._store(op, descriptor, gmem, coords, smem, mode, smem_offsets, gmem_base)
+        name = None if op is None else operands.reduction(op)
+        instruction = "store" if op is None else "reduce"
+        many = descriptor, gmem, coords, smem, mode, smem_offsets, gmem_base
+        return _stored(self._batch(instruction, *many, op=name))
 
     def copy_many(
         self,
-        load: Any,
+        load: Descriptor,
         source: Memory,
-        load_coords: Any,
-        store: Any,
+        load_coords: IntegersLike,
+        store: Descriptor,
         destination: Memory,
-        store_coords: Any,
+        store_coords: IntegersLike,
         smem: Window,
         *,
-        smem_offsets: Any,
+        smem_offsets: IntegersLike,
         mode: str | None = None,
-        im2col_offsets: Any = (),
+        im2col_offsets: IntegersLike = (),
         source_base: int = 0,
         destination_base: int = 0,
     ) -> TransactionBytes:
@@ -267,7 +269,8 @@ class Emulator:
         n = len(load_coords)
         if windows.ndim != 1 or not depth or len(store_coords) != n:
             raise InvalidValueError(
-                f"{n} loads, {len(store_coords)} stores, {depth} windows; must be n, n and 1 or more"
+                f"{counted(n, 'load')}, {counted(len(store_coords), 'store')}, {counted(depth, 'window')}; "
+                "must be n, n and 1 or more"
             )
         offsets = np.resize(windows, n)
         loads = self._batch("load", load, source, load_coords, smem, mode, offsets, source_base, im2col_offsets)
@@ -282,11 +285,11 @@ class Emulator:
 
     # ---- common ------------------------------------------------------------------------------------------------
 
-    def geometry(self, descriptor: Any, mode: str | None = None) -> Geometry:
+    def geometry(self, descriptor: Descriptor, mode: str | None = None) -> Geometry:
         """The rows that a descriptor makes an instruction move (see `cute_py.tma.emulator.geometry`)."""
         return geometry(descriptor, mode)
 
-    def _geometry(self, descriptor: Any, mode: str | None, instruction: str) -> Geometry:
+    def _geometry(self, descriptor: Descriptor, mode: str | None, instruction: str) -> Geometry:
         shape = self.geometry(descriptor, mode)
         if shape.mode not in operands.MODES_OF[instruction]:
             raise InvalidValueError(
@@ -298,14 +301,14 @@ class Emulator:
     def _batch(
         self,
         instruction: str,
-        descriptor: Any,
+        descriptor: Descriptor,
         gmem: Memory,
-        coords: Any,
+        coords: IntegersLike,
         smem: Window | None,
         mode: str | None,
-        smem_offsets: Any,
+        smem_offsets: IntegersLike,
         gmem_base: int,
-        im2col_offsets: Any = (),
+        im2col_offsets: IntegersLike = (),
         *,
         multicast_mask: int | None = None,
         cta_group: int = 1,
@@ -316,7 +319,7 @@ class Emulator:
         shape = self._geometry(descriptor, mode, instruction)
         why = operands.unmeasured(shape, instruction, pair=cta_group == 2)
         if why and self.strict:
-            raise UnknownFactError(f"not measured: {why}", {"known from": "the PTX ISA"}, "use Emulator(strict=False)")
+            raise UnknownFactError(f"not measured: {why}", {"source": "the PTX ISA"}, "use Emulator(strict=False)")
         where = operands.coordinates(shape, coords)
         windows = []
         if instruction == "prefetch":
@@ -331,9 +334,9 @@ class Emulator:
         offsets = operands.im2col_offsets(shape, im2col_offsets, len(where))
         return Batch(shape, memory, where, offsets, windows, op=op, writing=writing, unmeasured=why)
 
-    def _store(self, op: str | None, *instructions: Any) -> TransactionBytes:
-        """Stores, or reductions `op`, of the operands that `_batch` takes."""
-        batch = self._batch("store" if op is None else "reduce", *instructions, op=op)
-        batch.check()
-        batch.store(0, len(batch.coords))
-        return batch.transaction_bytes
+
+def _stored(batch: Batch) -> TransactionBytes:
+    """The bytes of one of the stores or reductions, after all of them were checked and done."""
+    batch.check()
+    batch.store(0, len(batch.coords))
+    return batch.transaction_bytes

@@ -20,15 +20,16 @@ import functools
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from cute_py.errors import InvalidValueError, TmaTrap
-from cute_py.tma.emulator.geometry import DOCUMENTED, MEASURED, Geometry, Image, image, swizzle_row
+from cute_py.tma.emulator.geometry import DOCUMENTED, MEASURED, Geometry, Image, image, swizzle_pattern
 from cute_py.tma.emulator.memory import (
     ILLEGAL_ADDRESS,
     Bytes,
+    Chosen,
     Flags,
     GlobalMemory,
     Integers,
@@ -43,19 +44,16 @@ from cute_py.tma.emulator.memory import (
 from cute_py.tma.emulator.values import filled_rows, reduced, round_to_tf32
 from cute_py.tma.emulator.walk import Rows, row_modes, sixteen_byte_rule, walk
 
-Spans = tuple[Integers, Integers]
+Spans: TypeAlias = tuple[Integers, Integers]
 """First and one past the last host address of ranges of bytes."""
-
-Chosen = slice | Integers
-"""Which instructions: a range, or indices."""
 
 PIECE_BYTES: Final = 1 << 21
 
 
 class TransactionBytes(int):
-    """The bytes that an instruction completes at its barrier, with how it is known what the instruction does.
+    """The bytes that an instruction completes at its barrier, with the evidence for what it does.
 
-    `why` is what rests on documents alone; '' if all was measured.
+    `why` is what is documented and was not measured; '' if all was measured.
 
     >>> TransactionBytes(4096).evidence, TransactionBytes(4096, "cta_group::2").evidence
     ('measured', 'documented')
@@ -78,7 +76,7 @@ class Batch:
         windows: (shared memory, (n,) offsets in it) for each CTA that takes part.
         op: the reduction, if it is one.
         writing: global memory is written.
-        unmeasured: why what is done rests on documents alone; '' if it was measured.
+        unmeasured: what is documented and was not measured; '' if all was measured.
     """
 
     def __init__(
@@ -266,7 +264,7 @@ class _Windows:
         self.smem, self.starts, self.size = smem, starts, rows * geometry.row_bytes
         if self.size > len(smem):
             raise _overrun(self.size, smem)
-        self.phases = (starts + smem.base) % swizzle_row(geometry.swizzle).repeat
+        self.phases = (starts + smem.base) % swizzle_pattern(geometry.swizzle).repeat
         self.images = {phase: image(geometry, rows, phase) for phase in set(self.phases.tolist())}
         """Images by their place in the swizzle's pattern."""
         self.image: Image | None = next(iter(self.images.values())) if len(self.images) == 1 else None
@@ -472,7 +470,7 @@ def _block_order(shape: tuple[int, ...], axes: tuple[int, ...], image: Image) ->
         axes: from `_address_order`.
         image: one without gaps.
     Returns:
-        (k, units) unit of the copy at each place of each image, and (k * units,) the way back.
+        (k, units) unit of the copy at each place of each image, and (k * units,) the inverse.
     """
     units = (*shape[:-1], shape[-1] // image.unit)
     count = int(np.prod(units))

@@ -30,7 +30,7 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -38,14 +38,17 @@ from cute_py.argument_checks import expect
 from cute_py.errors import InvalidTypeError, InvalidValueError, UnknownFactError
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.formats import OobFill, TensorMapDataType, TensorMapSwizzle, format_row
-from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
-from cute_py.tma.emulator.memory import Integers
+from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
+from cute_py.tma.emulator.memory import Bytes, Integers
+
+Descriptor: TypeAlias = bytes | bytearray | memoryview | Bytes | TensorMap
+"""A tensor map as instructions take it: 64 or 128 bytes, a buffer of them, or a decoded request."""
 
 MODES: Final = ("tile", "im2col", "im2col::w", "im2col::w::128", "tile::gather4", "tile::scatter4")
 """Load and store modes by their names in PTX."""
 
 W128_ROWS: Final = 128
-"""Pixels of im2col::w::128, whatever the descriptor asks for. Source: PTX ISA 9.0, im2col::w::128 mode."""
+"""Pixels of im2col::w::128, whatever the descriptor has. Source: PTX ISA 9.0, im2col::w::128 mode."""
 
 W128_GROUP: Final = 32
 """Pixels of im2col::w::128 after which halo pixels follow. Source: PTX ISA 9.0, wHalo."""
@@ -59,7 +62,7 @@ _QUIRK_BITS: Final = {1: 1 << 21}
 
 MEASURED: Final = "measured"
 DOCUMENTED: Final = "documented"
-"""How it is known what an instruction does: from a device, or from the PTX ISA alone."""
+"""Evidence for what an instruction does: a device, or the PTX ISA alone."""
 
 
 # ---- swizzles --------------------------------------------------------------------------------------------------------
@@ -69,7 +72,7 @@ LINE_SHIFT: Final = 7
 
 
 @dataclass(frozen=True, slots=True)
-class SwizzleRow:
+class SwizzlePattern:
     """One swizzle: span in bytes, address bits, and what is known about it."""
 
     kind: TensorMapSwizzle
@@ -87,7 +90,7 @@ class SwizzleRow:
     def repeat(self) -> int:
         """Bytes after which the pattern repeats.
 
-        >>> swizzle_row(TensorMapSwizzle.B128).repeat
+        >>> swizzle_pattern(TensorMapSwizzle.B128).repeat
         1024
         """
         return 1 << (LINE_SHIFT + self.bits) if self.bits else 1
@@ -96,19 +99,19 @@ class SwizzleRow:
 _H200: Final = (MEASURED, "measured on NVIDIA H200, driver 580.159.04")
 _PTX: Final = (DOCUMENTED, "PTX ISA 9.0, Swizzling Modes")
 
-SWIZZLES: Final[tuple[SwizzleRow, ...]] = (
-    SwizzleRow(TensorMapSwizzle.NONE, 0, 0, 4, *_H200),
-    SwizzleRow(TensorMapSwizzle.B32, 32, 1, 4, *_H200),
-    SwizzleRow(TensorMapSwizzle.B64, 64, 2, 4, *_H200),
-    SwizzleRow(TensorMapSwizzle.B128, 128, 3, 4, *_H200),
-    SwizzleRow(TensorMapSwizzle.B128_ATOM_32B, 128, 2, 5, *_PTX),
-    SwizzleRow(TensorMapSwizzle.B128_ATOM_32B_FLIP_8B, 128, 2, 5, *_PTX, flip=True),
-    SwizzleRow(TensorMapSwizzle.B128_ATOM_64B, 128, 1, 6, *_PTX),
+SWIZZLES: Final[tuple[SwizzlePattern, ...]] = (
+    SwizzlePattern(TensorMapSwizzle.NONE, 0, 0, 4, *_H200),
+    SwizzlePattern(TensorMapSwizzle.B32, 32, 1, 4, *_H200),
+    SwizzlePattern(TensorMapSwizzle.B64, 64, 2, 4, *_H200),
+    SwizzlePattern(TensorMapSwizzle.B128, 128, 3, 4, *_H200),
+    SwizzlePattern(TensorMapSwizzle.B128_ATOM_32B, 128, 2, 5, *_PTX),
+    SwizzlePattern(TensorMapSwizzle.B128_ATOM_32B_FLIP_8B, 128, 2, 5, *_PTX, flip=True),
+    SwizzlePattern(TensorMapSwizzle.B128_ATOM_64B, 128, 1, 6, *_PTX),
 )
 """Indexed by the driver's number."""
 
 
-def swizzle_row(swizzle: int) -> SwizzleRow:
+def swizzle_pattern(swizzle: int) -> SwizzlePattern:
     """The row of a swizzle, from the enum or its number.
 
     Raises:
@@ -130,7 +133,7 @@ def swizzled(address: Integers, swizzle: int) -> Integers:
     >>> swizzled(np.array([0, 128, 144, 896]), TensorMapSwizzle.B128).tolist()
     [0, 144, 128, 1008]
     """
-    row = swizzle_row(swizzle)
+    row = swizzle_pattern(swizzle)
     if not row.bits:
         return address
     line = address >> LINE_SHIFT
@@ -158,7 +161,7 @@ _PACKING: Final[dict[int, Packing]] = {
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """A descriptor in one mode, as rows. Modes innermost first; bytes unless a name says otherwise."""
+    """A descriptor in one mode, as rows. Modes innermost first; sizes in bytes unless the name has another unit."""
 
     mode: str
     data_type: TensorMapDataType
@@ -218,7 +221,7 @@ class Geometry:
 
     @property
     def transaction_bytes(self) -> int:
-        """Bytes that a barrier is told of: every row in full, out of bounds or not, without halo pixels."""
+        """Bytes that a barrier counts: every row in full, out of bounds or not, without halo pixels."""
         return self.rows * self.row_bytes
 
     def row_count(self, offsets: Sequence[int] | Integers = ()) -> int:
@@ -237,7 +240,7 @@ class Geometry:
         return W128_GROUP if self.mode == "im2col::w::128" else self.rows
 
 
-def geometry(descriptor: Any, mode: str | None = None) -> Geometry:
+def geometry(descriptor: Descriptor, mode: str | None = None) -> Geometry:
     """The rows that `descriptor` describes in `mode`.
 
     Args:
@@ -251,25 +254,22 @@ def geometry(descriptor: Any, mode: str | None = None) -> Geometry:
     """
     if mode is not None:
         expect(mode, str, "mode")
-    if getattr(type(descriptor), "__hash__", None) is None:  # a bytearray, a numpy array
+    if not isinstance(descriptor, (bytes, TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)):
+        what = f"a descriptor must be bytes or a decoded tensor map, not {type(descriptor).__name__}"
+        if getattr(descriptor, "ndim", 1) == 0:  # a number of numpy is a buffer too
+            raise InvalidTypeError(what)
         try:
-            descriptor = memoryview(descriptor).tobytes()
+            descriptor = memoryview(descriptor).tobytes()  # type: ignore[arg-type]  # typed as buffers from 3.12 on
         except TypeError:
-            raise _not_a_map(descriptor) from None
+            raise InvalidTypeError(what) from None
     return _geometry(descriptor, mode)
 
 
-def _not_a_map(descriptor: Any) -> InvalidTypeError:
-    return InvalidTypeError(f"a descriptor must be bytes or a decoded tensor map, not {type(descriptor).__name__}")
-
-
 @functools.lru_cache(maxsize=256)
-def _geometry(descriptor: Any, mode: str | None) -> Geometry:
-    request = decode(descriptor) if isinstance(descriptor, (bytes, memoryview)) else descriptor
+def _geometry(descriptor: bytes | TensorMap, mode: str | None) -> Geometry:
+    request = decode(descriptor) if isinstance(descriptor, bytes) else descriptor
     if isinstance(request, TensorMapIm2colWide):
         request = request.as_im2col()
-    if not isinstance(request, (TensorMapTiled, TensorMapIm2col)):
-        raise _not_a_map(request)
     kind = "tiled" if isinstance(request, TensorMapTiled) else "im2col"
     mode = mode or ("tile" if kind == "tiled" else "im2col")
     if mode not in MODES:
@@ -303,7 +303,7 @@ def _geometry(descriptor: Any, mode: str | None) -> Geometry:
             )
     packing = _PACKING.get(row.data_type)
     if not slice_bytes and elements * row.bits % (8 * (packing.packed if packing else 1)):
-        raise InvalidValueError(f"a row of {elements} elements x {row.bits} bits is no whole number of groups")
+        raise InvalidValueError(f"a row of {elements} elements x {row.bits} bits is no multiple of a group")
     row_bytes = slice_bytes or elements * row.bits // 8
     spread = row_bytes if packing is None else row_bytes // packing.packed * packing.spread
     return Geometry(
@@ -320,7 +320,7 @@ def _geometry(descriptor: Any, mode: str | None) -> Geometry:
         rows=rows,
         row_bytes=row_bytes,
         # Slices follow each other without gaps, whatever the swizzle.
-        pitch=slice_bytes or max(spread, swizzle_row(request.swizzle).span),
+        pitch=slice_bytes or max(spread, swizzle_pattern(request.swizzle).span),
         swizzle=int(request.swizzle),
         nan_fill=request.oob_fill == OobFill.NAN_REQUEST_ZERO_FMA,
         tf32=bool(row.tf32_round),
@@ -382,7 +382,7 @@ def _counts(request: TensorMapTiled, mode: str, slice_bytes: int) -> tuple[int, 
             {"rank": rank, "box": box, "interleave": slice_bytes},
         )
     counts = [-(-extent // step) for extent, step in zip(box, request.element_strides, strict=True)]
-    # With interleave one channel slice, whatever the box says. Without, mode 0 lies inside a row; its element stride
+    # With interleave one channel slice, whatever the box. Without, mode 0 lies inside a row; its element stride
     # has no effect.
     counts[rank - 2 if slice_bytes else 0] = 1
     return tuple(counts)
@@ -416,14 +416,14 @@ def image(geometry: Geometry, rows: int, address: int) -> Image:
         rows: of the instruction, halo pixels counted in.
         address: bytes; a multiple of 128.
     """
-    phase = address % swizzle_row(geometry.swizzle).repeat
+    phase = address % swizzle_pattern(geometry.swizzle).repeat
     return _image(rows, geometry.row_bytes, geometry.pitch, geometry.packing, geometry.swizzle, phase)
 
 
 @functools.lru_cache(maxsize=128)
 def _image(rows: int, row_bytes: int, pitch: int, packing: Packing | None, swizzle: int, phase: int) -> Image:
     # The largest power of two that divides every piece: a flip moves halves of 16 bytes.
-    unit = math.gcd(8 if swizzle_row(swizzle).flip else 16, row_bytes, pitch, *(packing or ()))
+    unit = math.gcd(8 if swizzle_pattern(swizzle).flip else 16, row_bytes, pitch, *(packing or ()))
     along = np.arange(0, row_bytes, unit, dtype=np.int64)
     if packing is not None:
         along = along // packing.packed * packing.spread + along % packing.packed

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from cute_py.argument_checks import expect, expect_having, expect_integer
-from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError, given
+from cute_py.argument_checks import expect, expect_having, expect_integer, is_integer
+from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError, counted, given
 
 if TYPE_CHECKING:
     from cute_py.tma.emulator.memory import SharedMemory
@@ -65,7 +65,7 @@ class Mbarrier:
 
     Args:
         arrive_count: arrivals that complete a phase, 1 to 2**20 - 1.
-        name: how texts call it.
+        name: as messages have it.
     Raises:
         InvalidValueError: the count is out of range.
 
@@ -90,7 +90,7 @@ class Mbarrier:
         self.pending = arrive_count
         self.tx_count = 0
         self.expected = 0
-        """Bytes that this phase was told to expect."""
+        """Bytes that this phase expects."""
         self.contributions: list[Contribution] = []
         """What landed in this phase."""
 
@@ -113,6 +113,9 @@ class Mbarrier:
 
     def __str__(self) -> str:
         return str(self.view)
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.view}>"
 
     def _count(self, value: int) -> None:
         if not -MAX_COUNT <= value <= MAX_COUNT:
@@ -147,7 +150,7 @@ class Mbarrier:
         self._advance()
 
     def arrive(self, count: int = 1) -> int:
-        """Arrive, and say in which phase.
+        """Arrive, and return the phase.
 
         Raises:
             InvalidValueError: more arrivals than are pending (undefined by the PTX ISA).
@@ -185,7 +188,7 @@ class Mbarrier:
     def _arrivals(self, count: int) -> int:
         count = expect_integer(count, "arrive with count")
         if not 1 <= count <= self.pending:
-            raise InvalidValueError(f"arrive with count {count}; must be 1 to the {self.pending} arrivals pending")
+            raise InvalidValueError(f"arrive with count {count}; must be 1 to {self.pending}, the arrivals pending")
         return count
 
     def _advance(self) -> None:
@@ -228,11 +231,11 @@ def barrier_at(smem: SharedMemory, offset: int) -> Mbarrier:
     return found
 
 
-def told_barrier(barrier: Any, smem: SharedMemory) -> Mbarrier:
+def resolve_barrier(barrier: Mbarrier | int, smem: SharedMemory) -> Mbarrier:
     """The barrier itself, or the one at this offset of `smem`."""
     if isinstance(barrier, Mbarrier):
         return barrier
-    if isinstance(barrier, (str, bytes)) or not hasattr(barrier, "__index__"):
+    if not is_integer(barrier):
         raise InvalidTypeError(f"a barrier is an Mbarrier, or its offset in shared memory, got {given(barrier)}")
     return barrier_at(smem, barrier)
 
@@ -240,7 +243,7 @@ def told_barrier(barrier: Any, smem: SharedMemory) -> Mbarrier:
 def signalled(
     barrier: Mbarrier | int | None, destinations: Sequence[SharedMemory], cta_group: int, *, multicast: bool
 ) -> list[Mbarrier]:
-    """The barriers that a load tells of its bytes, one for each destination.
+    """The barriers that a load signals, one for each destination.
 
     With multicast the signal goes to the offset of `barrier` in each destination CTA; with `.cta_group::2` to that
     CTA of the destination's pair whose rank has the parity of the barrier's CTA.
@@ -250,14 +253,14 @@ def signalled(
     if barrier is None:
         return []
     if not multicast:
-        return [told_barrier(barrier, destinations[0])]
+        return [resolve_barrier(barrier, destinations[0])]
     offset, parity = (barrier.offset, barrier.rank & 1) if isinstance(barrier, Mbarrier) else (barrier, 0)
     if offset is None:
         raise InvalidValueError("multicast needs a barrier at an offset in shared memory", hint="use init_barrier")
-    told = []
+    found = []
     for cta in destinations:
         rank = cta.rank if cta_group == 1 else cta.rank - (cta.rank & 1) + parity
         if rank >= len(cta.peers):
-            raise InvalidValueError(f"CTA {cta.rank} has no pair; the cluster has {len(cta.peers)} CTAs")
-        told.append(barrier_at(cta.peers[rank], offset))
-    return told
+            raise InvalidValueError(f"CTA {cta.rank} has no pair; the cluster has {counted(len(cta.peers), 'CTA')}")
+        found.append(barrier_at(cta.peers[rank], offset))
+    return found

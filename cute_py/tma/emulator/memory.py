@@ -13,17 +13,21 @@ import bisect
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_integer, expect_integer_array
-from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap, given
+from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap, given, shortened
 
-Bytes = NDArray[np.uint8]
-Flags = NDArray[np.bool_]
-Integers = NDArray[np.int64]
+Bytes: TypeAlias = NDArray[np.uint8]
+Flags: TypeAlias = NDArray[np.bool_]
+Integers: TypeAlias = NDArray[np.int64]
+Chosen: TypeAlias = slice | Integers
+"""Which rows or instructions: a range, or indices."""
+IntegersLike: TypeAlias = int | Sequence[int] | Sequence[Sequence[int]] | NDArray[np.integer]
+"""What becomes `Integers`: one integer, a sequence, rows of them, or an array of any integer type."""
 
 POISON = 0xCD
 """Byte that fresh shared memory is filled with, so that bytes that nothing wrote are seen."""
@@ -46,7 +50,7 @@ ADDRESS_LIMIT = 1 << 63
 ILLEGAL_ADDRESS = "CUDA_ERROR_ILLEGAL_ADDRESS"
 
 
-def as_bytes(array: Any, what: str, *, writable: bool) -> Bytes:
+def as_bytes(array: NDArray[np.generic] | None, what: str, *, writable: bool) -> Bytes:
     """A one-dimensional view of a uint8 array.
 
     Raises:
@@ -59,21 +63,24 @@ def as_bytes(array: Any, what: str, *, writable: bool) -> Bytes:
         raise InvalidTypeError(f"{what} must be a contiguous array")
     if writable and not array.flags.writeable:
         raise InvalidTypeError(f"{what} must be a writable array")
-    return array.reshape(-1)
+    return array.reshape(-1).view(np.uint8)
 
 
-def _address(value: Any, what: str, nbytes: int) -> int:
+def _address(value: int, what: str, nbytes: int) -> int:
     """The address of the first of `nbytes` bytes."""
     return expect_integer(value, what, 0, ADDRESS_LIMIT - nbytes, "bytes")
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # arrays have no one equality
 class Range:
-    """A named stretch of global memory: `array[0]` is at `address`."""
+    """A named, contiguous range of global memory: `array[0]` is at `address`."""
 
     name: str
     address: int
     array: Bytes
+
+    def __repr__(self) -> str:
+        return f"<range {given(self.name)} at {self.bounds}>"
 
     @property
     def end(self) -> int:
@@ -102,6 +109,11 @@ class GlobalMemory:
 
     def __init__(self) -> None:
         self._ranges: list[Range] = []
+
+    def __repr__(self) -> str:
+        return (
+            f"<global memory: {shortened(', '.join(f'{r.name} at {r.bounds}' for r in self._ranges)) or 'no ranges'}>"
+        )
 
     @property
     def ranges(self) -> Sequence[Range]:
@@ -185,13 +197,13 @@ def as_global(gmem: Memory, gmem_base: int, *, writable: bool) -> GlobalMemory:
 # ---- rows ------------------------------------------------------------------------------------------------------------
 
 
-def items(array: Bytes, size: int) -> NDArray[Any]:
+def items(array: Bytes, size: int) -> NDArray[np.void]:
     """Every `size` bytes of `array` that start at any byte, as one item each; a view."""
     count = max(len(array) - size + 1, 0)
     return np.ndarray((count,), np.dtype(f"V{size}"), array, 0, (1,))
 
 
-def _by_range(memory: GlobalMemory, address: Integers) -> list[tuple[int, Any]]:
+def _by_range(memory: GlobalMemory, address: Integers) -> list[tuple[int, Chosen]]:
     """(range index, which addresses) for the ranges that hold the addresses; one entry and a slice if one does."""
     if not len(address):
         return []
@@ -236,7 +248,9 @@ def require_writable(entry: Range, writing: bool) -> None:
         raise InvalidTypeError(f"range {entry.name!r} must be a writable array")
 
 
-def _held(memory: GlobalMemory, address: Integers, size: int) -> Iterator[tuple[Any, NDArray[Any], Integers, int]]:
+def _held(
+    memory: GlobalMemory, address: Integers, size: int
+) -> Iterator[tuple[Chosen, NDArray[np.void], Integers, int]]:
     """(which rows, items, index of their items, bytes) for each range and length: a row ends with its range."""
     for index, chosen in _by_range(memory, address):
         entry = memory.ranges[index]
@@ -308,11 +322,14 @@ class SharedMemory:
         self.rank = expect_integer(rank, "the number of a CTA in its cluster", 0, MAX_CTAS - 1)
         self.peers: tuple[SharedMemory, ...] = (self,)
         """The shared memories of all CTAs of the cluster, by rank."""
-        self.barriers: dict[int, Any] = {}
+        self.barriers: dict[int, object] = {}
         """Offset in bytes -> the `Mbarrier` there."""
 
     def __len__(self) -> int:
         return len(self.array)
+
+    def __repr__(self) -> str:
+        return f"SharedMemory({len(self)}, base={self.base}, poison={self.poison}, rank={self.rank})"
 
 
 def as_shared(smem: Window | None, *, writable: bool) -> SharedMemory:
@@ -326,6 +343,6 @@ def as_shared(smem: Window | None, *, writable: bool) -> SharedMemory:
     return wrapped
 
 
-Memory = GlobalMemory | Bytes
-Window = SharedMemory | Bytes
+Memory: TypeAlias = GlobalMemory | Bytes
+Window: TypeAlias = SharedMemory | Bytes
 """The two forms of a memory that the instructions take."""

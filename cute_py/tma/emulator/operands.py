@@ -2,15 +2,16 @@
 
 A form that the architecture lacks is an EmissionError, operands that no instruction can have an InvalidValueError.
 What the hardware itself refuses is a trap: `check_traps` lists those that end in CUDA_ERROR_ILLEGAL_INSTRUCTION and
-leave memory as it was. `unmeasured` says whether what is done for an instruction was measured, or is only documented;
-`Emulator(strict=True)` refuses the latter.
+leave memory as it was. `unmeasured` lists what about an instruction is documented and was not measured;
+`Emulator(strict=True)` refuses that.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from typing import Any, Final
+from enum import Enum
+from typing import Final
 
 import numpy as np
 
@@ -18,14 +19,14 @@ from cute_py.argument_checks import expect_integer, expect_integer_array
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import EmissionError, InvalidValueError, TmaTrap, given
 from cute_py.tma.emulator.geometry import MEASURED, SWIZZLES, W128_GROUP, Geometry
-from cute_py.tma.emulator.memory import MAX_CTAS, SHARED_LIMIT, Integers, SharedMemory
+from cute_py.tma.emulator.memory import MAX_CTAS, SHARED_LIMIT, Flags, Integers, IntegersLike, SharedMemory
 from cute_py.tma.emulator.values import REDUCTIONS
 from cute_py.tma.emulator.walk import bounding_box
 
 ILLEGAL_INSTRUCTION: Final = "CUDA_ERROR_ILLEGAL_INSTRUCTION"
 
 SMEM_ALIGNMENT: Final = 128
-"""Bytes; other addresses trap. Source: measured on NVIDIA H200, driver 580.159.04; PTX ISA 9.0 says so too."""
+"""Bytes; other addresses trap. Source: measured on NVIDIA H200, driver 580.159.04; PTX ISA 9.0."""
 
 OFFSET_BITS: Final = {3: 16, 4: 8, 5: 5}
 """Rank -> bits of an im2col offset. Source: PTX ISA 9.0, im2col mode."""
@@ -107,7 +108,7 @@ def require_form(arch: str, form: str, instruction: str) -> None:
 
 @functools.lru_cache(maxsize=256)
 def unmeasured(geometry: Geometry, instruction: str, *, pair: bool = False) -> str:
-    """Why what is done for this instruction rests on the documents alone; '' if it was measured.
+    """What about this instruction is documented and was not measured; '' if all was measured.
 
     Args:
         instruction: 'load', 'store', 'reduce' or 'prefetch'.
@@ -141,7 +142,7 @@ def require_box(geometry: Geometry, rows: int) -> None:
         raise InvalidValueError(f"box of {nbytes} bytes; more than any shared memory holds")
 
 
-def _matrix(values: Any, width: int, what: str) -> Integers:
+def _matrix(values: IntegersLike, width: int, what: str) -> Integers:
     array = expect_integer_array(values, what)
     if array.ndim == 1:
         array = array[None, :]
@@ -150,7 +151,7 @@ def _matrix(values: Any, width: int, what: str) -> Integers:
     return array
 
 
-def coordinates(geometry: Geometry, coords: Any) -> Integers:
+def coordinates(geometry: Geometry, coords: IntegersLike) -> Integers:
     """(n, k) coordinates of n instructions; k is the rank, or 5 for gather4 and scatter4.
 
     Raises:
@@ -164,14 +165,14 @@ def coordinates(geometry: Geometry, coords: Any) -> Integers:
     return array
 
 
-def _present(values: Any, what: str) -> bool:
+def _present(values: IntegersLike | None, what: str) -> bool:
     """Whether there is any number in `values`."""
     if values is None or (isinstance(values, (tuple, list)) and not values):
         return False
     return expect_integer_array(values, what).size > 0
 
 
-def im2col_offsets(geometry: Geometry, offsets: Any, n: int) -> Integers:
+def im2col_offsets(geometry: Geometry, offsets: IntegersLike, n: int) -> Integers:
     """(n, R-2) offsets of im2col, or (n, 2) wHalo and wOffset of the w modes; zeros if none are given.
 
     Raises:
@@ -197,7 +198,7 @@ def im2col_offsets(geometry: Geometry, offsets: Any, n: int) -> Integers:
     return array
 
 
-def checked(geometry: Geometry, coords: Any, offsets: Any) -> tuple[Integers, Integers, int]:
+def checked(geometry: Geometry, coords: IntegersLike, offsets: IntegersLike) -> tuple[Integers, Integers, int]:
     """Coordinates and im2col offsets of n instructions, and the rows of one; where no shared memory bounds its size."""
     where = coordinates(geometry, coords)
     more = im2col_offsets(geometry, offsets, len(where))
@@ -206,7 +207,7 @@ def checked(geometry: Geometry, coords: Any, offsets: Any) -> tuple[Integers, In
     return where, more, rows
 
 
-def reduction(op: Any) -> str:
+def reduction(op: str | Enum) -> str:
     """The lower-case name of a reduction, from its name or an enum member of that name.
 
     Raises:
@@ -218,7 +219,7 @@ def reduction(op: Any) -> str:
     return name.lower()
 
 
-def refuse_load_operands(instruction: str, offsets: Any, barrier: Any, multicast_mask: Any) -> None:
+def refuse_load_operands(instruction: str, offsets: IntegersLike, barrier: None, multicast_mask: None) -> None:
     """Stores and reductions have the arguments of a load, so that one call fits all; three of them must be absent.
 
     Raises:
@@ -234,7 +235,7 @@ def refuse_load_operands(instruction: str, offsets: Any, barrier: Any, multicast
         raise InvalidValueError(f"{instruction} has no operand for {' and '.join(wrong)}; only loads have")
 
 
-def offsets_of_windows(offsets: Any, n: int) -> Integers:
+def offsets_of_windows(offsets: IntegersLike, n: int) -> Integers:
     """(n,) int64 of one offset for all windows, or one for each.
 
     Raises:
@@ -246,7 +247,7 @@ def offsets_of_windows(offsets: Any, n: int) -> Integers:
     return np.broadcast_to(array, (n,)).astype(np.int64)  # a copy: one offset for all is a view without strides
 
 
-def window_offsets(smem: SharedMemory, offsets: Any, n: int) -> Integers:
+def window_offsets(smem: SharedMemory, offsets: IntegersLike, n: int) -> Integers:
     """(n,) offsets of the windows in shared memory.
 
     Raises:
@@ -305,7 +306,9 @@ def check_traps(geometry: Geometry, instruction: str, coords: Integers, op: str 
     def where(i: int) -> dict[str, object]:
         return {"coordinates": tuple(coords[i].tolist()), **({"instruction": i} if len(coords) > 1 else {})}
 
-    def judge(rule: str, bad: Any, values: Any, argument: str, requirement: str, unit: str = "", per: int = 1) -> None:
+    def judge(
+        rule: str, bad: Flags, values: Integers, argument: str, requirement: str, unit: str = "", per: int = 1
+    ) -> None:
         if bad.any():
             i = int(bad.argmax())
             found.append(Diagnostic(rule, argument, int(values[i]) // per, unit, requirement, facts=where(i)))

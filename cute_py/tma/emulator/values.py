@@ -14,7 +14,7 @@ All of it was measured on NVIDIA H200, driver 580.159.04.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from cute_py.tma.descriptor.formats import TensorMapDataType, format_row
 from cute_py.tma.emulator.memory import Bytes
 
 _T = TensorMapDataType
+Floats: TypeAlias = NDArray[np.floating]
+Words: TypeAlias = NDArray[np.integer]
+"""Numbers of one format, or their bits."""
 
 NAN_FILL: Final = 0x7FF7
 """Every 16 bits of NaN fill, whatever the format."""
@@ -75,7 +78,7 @@ _INFINITY: Final = {_T.FLOAT16: 0x7C00, _T.BFLOAT16: 0x7F80}
 _NAN: Final = {2: 0x7FFF, 4: 0x7FFF_FFFF, 8: 0xFFF8_0000_0000_0000}
 """Bytes of a format -> the NaN that its sums give."""
 
-_ON_INTEGERS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+_ON_INTEGERS: Final[dict[str, Callable[[Words, Words], Words]]] = {
     "and": np.bitwise_and,
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
@@ -98,6 +101,7 @@ def reduced(old: Bytes, new: Bytes, op: str, data_type: TensorMapDataType) -> By
     row = format_row(data_type)
     kind = as_dtype(row.dtypes[0]).numpy
     a, b = old.reshape(-1).view(kind), new.reshape(-1).view(kind)
+    out: NDArray[np.generic]
     if not row.is_float:
         out = _ON_INTEGERS[op](a, b)
     elif op != "add":
@@ -109,28 +113,28 @@ def reduced(old: Bytes, new: Bytes, op: str, data_type: TensorMapDataType) -> By
     return np.ascontiguousarray(out).view(np.uint8).reshape(old.shape)
 
 
-def _flushed(values: NDArray[Any]) -> NDArray[Any]:
+def _flushed(values: Floats) -> Floats:
     """float32 with denormals as zeros of their sign."""
     bits = values.view(np.uint32)
     return np.where(bits & 0x7F800000, bits, bits & np.uint32(0x80000000)).view(np.float32)
 
 
-def _float_sum(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+def _float_sum(old: Floats, new: Floats) -> Floats:
     with np.errstate(all="ignore"):
         total = old + new
     kind = f"u{total.itemsize}"
-    bits: NDArray[Any] = total.view(kind)
+    bits: Words = total.view(kind)
     bits[np.isnan(total)] = _NAN[total.itemsize]
     if total.dtype == np.float64:
         for operand in (old, new):
             bits[np.isnan(operand)] = operand.view(kind)[np.isnan(operand)]
-    return bits
+    return bits.view(total.dtype)
 
 
-def _small_float_order(old: NDArray[Any], new: NDArray[Any], op: str, infinity: int) -> NDArray[Any]:
+def _small_float_order(old: Words, new: Words, op: str, infinity: int) -> Words:
     """min or max of floats of 16 bits, which order as their bits do."""
 
-    def key(bits: NDArray[Any]) -> NDArray[Any]:
+    def key(bits: Words) -> NDArray[np.int32]:
         magnitude = (bits & 0x7FFF).astype(np.int32)
         return np.where(bits & 0x8000, -magnitude - 1, magnitude)  # -0 is below +0
 

@@ -2,7 +2,7 @@
 
 **Tiles.** Mode i >= 1 takes ceil(box_i / step_i) coordinates, c_i + k * step_i, mode 1 fastest. Without interleave mode
 0 lies inside a row and its element stride has no effect. With interleave mode 0 counts channel slices and is the
-fastest of the modes that count rows, mode R-2 gives one slice whatever its box says, and the other modes are as before.
+fastest of the modes that count rows, mode R-2 gives one slice whatever its box, and the other modes are as before.
 gather4 and scatter4 name four rows in place of a box.
 
 **im2col.** The bounding box of spatial mode i is [lower_i, size_i - 1 + upper_i]. A base starts at the instruction's
@@ -11,7 +11,7 @@ spatial mode the image number grows by its element stride. The sampled pixel is 
 the image or the channel lies outside the tensor.
 
 The im2col::w modes keep H and D: past the end of W the image number grows. After the pixels (w: all of them;
-w::128: each 32) follow `halo` pixels that go on along W from the last one, and the whole is moved by `offset`.
+w::128: each 32) follow `halo` pixels that go on along W from the last one, and all of them are moved by `offset`.
 
 `Rows` is what the walk produces and what the engine moves: one entry for each row of each of n instructions, rows in
 the order in which they lie in shared memory.

@@ -6,7 +6,7 @@ within one CTA and gpu across CTAs. A consumer acquires before the copy that rea
 
 Two kinds of map are made on the host only: im2col maps, and maps of 2-CTA copies; no mutator writes what they need. A
 zeroed slot has neither rank nor box nor format, which no mutator sets either: it needs the seed copy, or the full set
-of ten replacements (`birth_sequence`).
+of ten replacements (`init_sequence`).
 """
 
 from __future__ import annotations
@@ -62,15 +62,19 @@ class RebindSequence:
         return "\n".join(f"{step.text} // {step.role}" for step in self.steps)
 
 
-def check_host_born(copy: Any) -> list[Diagnostic]:
+def check_host_only(copy: Any) -> list[Diagnostic]:
     """Why the map of this copy (or this request) can only be made on the host; nothing if a device may rebind it."""
     im2col, pair = getattr(copy, "KIND", "tiled") != "tiled", False
     if not hasattr(copy, "KIND"):
         shape = shape_of(copy)
         im2col, pair = shape.mode.startswith("im2col"), shape.cta_group == 2
     return broken(
-        (im2col, "host_born", "im2col descriptors are host-born: no mutator writes the im2col fields"),
-        (pair, "host_born", "2-CTA descriptors are host-born: the CTA V-map folds into the box, which has no mutator"),
+        (im2col, "host_only", "im2col descriptors are made on the host only: no mutator writes the im2col fields"),
+        (
+            pair,
+            "host_only",
+            "2-CTA descriptors are made on the host only: the CTA V-map folds into the box, which has no mutator",
+        ),
     )
 
 
@@ -179,7 +183,7 @@ def ptx_elemtype(request: TensorMapTiled) -> int:
     raise EmissionError(f"{row.data_type.name}: which elemtype number writes this format was not measured")
 
 
-def birth_sequence(request: TensorMapTiled, *, space: str = "global") -> tuple[RebindStep, ...]:
+def init_sequence(request: TensorMapTiled, *, space: str = "global") -> tuple[RebindStep, ...]:
     """All ten fields into a zeroed slot, with the request's literal values.
 
     rank is written as rank - 1; extents, box and strides of the modes that exist. `swizzle_atomicity`, the
@@ -191,7 +195,7 @@ def birth_sequence(request: TensorMapTiled, *, space: str = "global") -> tuple[R
     """
     expect_having(request, ("KIND", "data_type"), "a request of a tensor map")
     expect_choice(space, SPACES, "space")
-    if found := check_host_born(request):
+    if found := check_host_only(request):
         raise EmissionError(found[0].text)
     elemtype = ptx_elemtype(request)
     if request.swizzle > bounds("swizzle")[1]:

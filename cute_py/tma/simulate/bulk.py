@@ -17,14 +17,13 @@ Source: PTX ISA 9.0, cp.async.bulk, cp.reduce.async.bulk.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from cute_py.argument_checks import expect, expect_integer
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import InvalidValueError, TmaTrap
 from cute_py.tma.descriptor.formats import TensorMapDataType
 from cute_py.tma.emulator.engine import TransactionBytes
-from cute_py.tma.emulator.mbarrier import Mbarrier, init_barrier, told_barrier
+from cute_py.tma.emulator.mbarrier import Mbarrier, init_barrier, resolve_barrier
 from cute_py.tma.emulator.memory import (
     ADDRESS_LIMIT,
     ILLEGAL_ADDRESS,
@@ -67,6 +66,10 @@ class Cluster:
     def __len__(self) -> int:
         return len(self.ctas)
 
+    def __repr__(self) -> str:
+        first = self.ctas[0]
+        return f"Cluster({len(self)}, {len(first)}, base={first.base}, poison={first.poison})"
+
     def __iter__(self) -> Iterator[SharedMemory]:
         return iter(self.ctas)
 
@@ -107,7 +110,7 @@ def _require(nbytes: int, **addresses: int) -> None:
         raise InvalidValueError(found[0], {"also": "; ".join(found[1:])} if found[1:] else None)
 
 
-def _size(nbytes: Any) -> int:
+def _size(nbytes: int) -> int:
     return expect_integer(nbytes, "size", 0, unit="bytes")
 
 
@@ -166,7 +169,7 @@ def bulk_load(
     Args:
         address: of the first byte, absolute (`gmem_base` is that of gmem[0]).
         offset, nbytes: bytes.
-        barrier: told of the bytes.
+        barrier: counts the bytes.
     Raises:
         InvalidValueError: a size or address that is not a multiple of 16.
         TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS.
@@ -177,7 +180,7 @@ def bulk_load(
     (16, 16)
     """
     shared, target, source = _ends(smem, offset, gmem, address, nbytes, gmem_base, storing=False)
-    return _moved(source, target, None if barrier is None else told_barrier(barrier, shared))
+    return _moved(source, target, None if barrier is None else resolve_barrier(barrier, shared))
 
 
 def bulk_store(
@@ -218,7 +221,7 @@ def bulk_to_cta(
     """Contiguous bytes from one CTA's shared memory to another's of the cluster.
 
     Args:
-        barrier: in the destination; told of the bytes.
+        barrier: in the destination; counts the bytes.
     Raises:
         InvalidValueError: a size or offset that is not a multiple of 16, or CTAs of different clusters.
         TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS.
@@ -232,4 +235,4 @@ def bulk_to_cta(
     _require(nbytes, offset=offset + source.base, destination_offset=destination_offset + destination.base)
     taken = _shared(source, offset, nbytes)
     target = _shared(destination, destination_offset, nbytes)
-    return _moved(taken, target, told_barrier(barrier, destination))
+    return _moved(taken, target, resolve_barrier(barrier, destination))

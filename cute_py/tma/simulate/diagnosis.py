@@ -1,17 +1,15 @@
-"""A program of copies, barriers and fences, run with its order watched: what would hang, trap or race, told in words.
+"""A program of copies, barriers and fences, run with its order watched: what would hang, trap or race.
 
-On a GPU a barrier that expects the wrong number of bytes hangs without a word, and a tile that is read too early is
-wrong now and then. `diagnose(program, ...)` runs a Python function that makes the same calls on a `Run`, and ends in
-an `Outcome`: completed, trap, or would hang; with every race that was seen on the way.
+On a GPU a barrier that expects the wrong number of bytes never completes, and nothing says why; a tile that is read too
+early is wrong now and then. `diagnose(program, ...)` runs a Python function that makes the same calls on a `Run`, and
+returns an `Outcome`: completed, trap, or would hang; with every race that was seen.
 
 A load is in flight from its issue until a wait has seen the phase of its barrier complete. Bytes in flight may be
 neither read nor written. A store reads its source until its group was waited for.
 
-Bulk async-groups: how a thread knows that its stores have read shared memory, and that they are done.
-
-Stores and reductions do not signal a barrier. A thread commits those it has issued as a group, and waits until at
-most N of the newest groups are pending. `wait_group_read` waits for the reads of shared memory only, `wait_group` for
-the writes too.
+Stores and reductions do not signal a barrier, but complete bulk async-groups. A thread commits those it has issued as a
+group, and waits until at most N of the newest groups are pending. `wait_group_read` waits for the reads of shared
+memory only, `wait_group` for the writes too.
 
 Source: PTX ISA 9.0, cp.async.bulk.commit_group, cp.async.bulk.wait_group.
 """
@@ -22,10 +20,8 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from enum import Enum
+from typing import TypedDict, Unpack
 
 from cute_py.argument_checks import (
     expect,
@@ -36,13 +32,13 @@ from cute_py.argument_checks import (
     record,
 )
 from cute_py.diagnostics import Diagnostic, refuse
-from cute_py.errors import InvalidValueError, RaceError, TmaTrap, WouldHangError
-from cute_py.tma.emulator import operands
+from cute_py.errors import InvalidTypeError, InvalidValueError, RaceError, TmaTrap, WouldHangError, counted
 from cute_py.tma.emulator.emulator import Emulator
-from cute_py.tma.emulator.geometry import image
+from cute_py.tma.emulator.geometry import Descriptor, image
 from cute_py.tma.emulator.mbarrier import Contribution, Mbarrier, init_barrier
-from cute_py.tma.emulator.memory import SHARED_LIMIT, GlobalMemory, SharedMemory, as_bytes, as_global
-from cute_py.tma.simulate.proxy import Agent, TensormapProxy
+from cute_py.tma.emulator.memory import SHARED_LIMIT, Bytes, GlobalMemory, SharedMemory, as_bytes, as_global
+from cute_py.tma.emulator.operands import checked, reduction
+from cute_py.tma.simulate.tensormap_proxy import Agent, TensormapProxy
 
 
 @dataclass(slots=True)
@@ -133,7 +129,7 @@ class Race:
         """The broken rule, with the two accesses and the bytes as facts."""
         facts: dict[str, object] = {"first": self.first, "second": self.second}
         if self.stop == self.start:
-            return Diagnostic("tensor map is", text=self.rule, facts=facts)  # whose rule says why
+            return Diagnostic("tensor map is", text=self.rule, facts=facts)  # the rule has the reason
         facts["shared bytes"] = f"{self.start} to {self.stop - 1}"
         return Diagnostic(self.rule, text=self.rule, facts=facts)
 
@@ -162,7 +158,7 @@ class Outcome:
                 f"would hang: {self.barrier} never completes phase {self.phase}",
                 f"  expected : {self.expected} bytes",
                 f"  arrived  : {self.arrived} bytes",
-                f"  pending  : {self.pending} arrivals",
+                f"  pending  : {counted(self.pending, 'arrival')}",
                 *(f"  load     : {c.nbytes} bytes from {c.source}" for c in self.contributions),
             ]
         return "\n".join([*lines, *(f"race: {race}" for race in self.races)])
@@ -190,6 +186,16 @@ class Flight(Access):
     phase: int
     land: Callable[[], int]
     landed: bool = False
+
+
+class LoadOperands(TypedDict, total=False):
+    """Operands of a load beside its map, coordinates, place and barrier, as `Emulator.load` takes them."""
+
+    mode: str | None
+    im2col_offsets: Sequence[int]
+    multicast_mask: int | None
+    cta_group: int
+    gmem_base: int
 
 
 class Run:
@@ -226,7 +232,10 @@ class Run:
         self._ordinary: list[Access] = []
         self._count = 0
         self.stuck_at: Mbarrier | None = None
-        """The barrier that the last wait did not get past."""
+        """The barrier whose phase the last wait did not see complete."""
+
+    def __repr__(self) -> str:
+        return f"<run on {self.smem!r}: {counted(self._count, 'instruction')}, {counted(len(self.races), 'race')}>"
 
     # ---- barriers ----------------------------------------------------------------------------------------------
 
@@ -256,7 +265,7 @@ class Run:
 
     def issue(
         self,
-        descriptor: Any,
+        descriptor: Descriptor | int,
         coords: Sequence[int],
         offset: int,
         barrier: Mbarrier,
@@ -271,16 +280,16 @@ class Run:
         coords, offset = expect_integers(coords, "coordinates"), _offset(offset)
         expect(barrier, Mbarrier, "barrier")
         name = f"load {self._next()} at {coords}"
-        descriptor = self._map(descriptor, name)
-        this = self._footprint(name, descriptor, coords, offset, mode, im2col_offsets)
-        self._check("two loads into the same bytes", self.flights, this)
-        self._check("overwrites a stage that is still being read", self._reading, this)
-        self._check("overwrites the source of a store before its group was read", self.groups.unread(), this)
-        more: dict[str, Any] = {"mode": mode, "im2col_offsets": im2col_offsets, "multicast_mask": multicast_mask}
-        more |= {"smem_offset": offset, "cta_group": cta_group, "gmem_base": gmem_base}
+        data = self._map(descriptor, name)
+        this = self._footprint(name, data, coords, offset, mode, im2col_offsets)
+        self._check_conflict("two loads into the same bytes", self.flights, this)
+        self._check_conflict("overwrites a stage that is still being read", self._reading, this)
+        self._check_conflict("overwrites the source of a store before its group was read", self.groups.unread(), this)
+        more: LoadOperands = {"mode": mode, "im2col_offsets": im2col_offsets, "multicast_mask": multicast_mask}
+        more |= {"cta_group": cta_group, "gmem_base": gmem_base}
 
         def land() -> int:
-            nbytes = self.engine.load(descriptor, self.gmem, coords, self.smem, **more)
+            nbytes = self.engine.load(data, self.gmem, coords, self.smem, smem_offset=offset, **more)
             barrier.complete_tx(nbytes, name)
             return nbytes
 
@@ -289,7 +298,7 @@ class Run:
         return flight
 
     def land(self, flight: Flight) -> int:
-        """The bytes of an issued load arrive, and its barrier is told.
+        """The bytes of an issued load arrive, and complete at its barrier.
 
         Raises:
             TmaTrap: the load traps. InvalidValueError: it has landed before.
@@ -299,34 +308,41 @@ class Run:
         flight.landed = True
         return flight.land()
 
-    def load(self, descriptor: Any, coords: Sequence[int], offset: int, barrier: Mbarrier, **operands: Any) -> int:
+    def load(
+        self,
+        descriptor: Descriptor | int,
+        coords: Sequence[int],
+        offset: int,
+        barrier: Mbarrier,
+        **operands: Unpack[LoadOperands],
+    ) -> int:
         """Issue a load. Its bytes land at once, but nothing may rely on that before a wait."""
         return self.land(self.issue(descriptor, coords, offset, barrier, **operands))
 
     # ---- ordinary accesses -------------------------------------------------------------------------------------
 
     @contextmanager
-    def reading(self, offset: int, nbytes: int, who: str = "a reader") -> Iterator[NDArray[np.uint8]]:
+    def reading(self, offset: int, nbytes: int, who: str = "a reader") -> Iterator[Bytes]:
         """The bytes of a stage, which are being read as long as the block lasts."""
         span = self._access(offset, nbytes, who)
-        self._check("read before its barrier completed", self.flights, span)
+        self._check_conflict("read before its barrier completed", self.flights, span)
         self._reading.append(span)
         try:
             yield self.smem.array[span.start : span.stop]
         finally:
             self._reading.remove(span)
 
-    def read(self, offset: int, nbytes: int, who: str = "an ordinary read") -> NDArray[np.uint8]:
+    def read(self, offset: int, nbytes: int, who: str = "an ordinary read") -> Bytes:
         """Ordinary loads of shared bytes; a copy."""
         with self.reading(offset, nbytes, who) as view:
             return view.copy()
 
-    def write(self, offset: int, data: NDArray[np.uint8], who: str = "an ordinary write") -> None:
+    def write(self, offset: int, data: Bytes, who: str = "an ordinary write") -> None:
         """Ordinary stores to shared bytes."""
         data = as_bytes(data, "data", writable=False)
         span = self._access(offset, len(data), who)
-        self._check("written while a load is in flight", self.flights, span)
-        self._check("changes the source of a store before its group was read", self.groups.unread(), span)
+        self._check_conflict("written while a load is in flight", self.flights, span)
+        self._check_conflict("changes the source of a store before its group was read", self.groups.unread(), span)
         self.smem.array[span.start : span.stop] = data
         self._ordinary.append(span)
 
@@ -338,27 +354,27 @@ class Run:
 
     def store(
         self,
-        descriptor: Any,
+        descriptor: Descriptor | int,
         coords: Sequence[int],
         offset: int,
         *,
-        op: str | None = None,
+        op: str | Enum | None = None,
         mode: str | None = None,
         gmem_base: int = 0,
     ) -> int:
         """Issue a store, or a reduction `op`. It joins the open bulk group."""
         coords, offset = expect_integers(coords, "coordinates"), _offset(offset)
-        op = None if op is None else operands.reduction(op)
-        name = f"{op or 'store'} {self._next()} at {coords}"
-        descriptor = self._map(descriptor, name)
-        this = self._footprint(name, descriptor, coords, offset, mode)
-        self._check("store without fence.proxy.async after ordinary writes", self._ordinary, this)
-        self._check("store before the load of its source was waited for", self.flights, this)
+        kind = None if op is None else reduction(op)
+        name = f"{kind or 'store'} {self._next()} at {coords}"
+        data = self._map(descriptor, name)
+        this = self._footprint(name, data, coords, offset, mode)
+        self._check_conflict("store without fence.proxy.async after ordinary writes", self._ordinary, this)
+        self._check_conflict("store before the load of its source was waited for", self.flights, this)
         self.groups.issue(BulkOperation(name, this.start, this.stop))
-        more: dict[str, Any] = {"mode": mode, "smem_offset": offset, "gmem_base": gmem_base}
-        if op is None:
-            return self.engine.store(descriptor, self.gmem, coords, self.smem, **more)
-        return self.engine.reduce(op, descriptor, self.gmem, coords, self.smem, **more)
+        one = data, self.gmem, coords, self.smem
+        if kind is None:
+            return self.engine.store(*one, mode=mode, smem_offset=offset, gmem_base=gmem_base)
+        return self.engine.reduce(kind, *one, mode=mode, smem_offset=offset, gmem_base=gmem_base)
 
     def commit_group(self) -> None:
         """cp.async.bulk.commit_group."""
@@ -385,19 +401,31 @@ class Run:
         self._count += 1
         return self._count - 1
 
-    def _map(self, descriptor: Any, name: str) -> Any:
+    def _map(self, descriptor: Descriptor | int, name: str) -> Descriptor:
         """The tensor map that the engine sees for an address; anything else is the map itself."""
-        if not isinstance(descriptor, int) or self.maps is None:
+        if not isinstance(descriptor, int):
             return descriptor
+        if self.maps is None:
+            raise InvalidTypeError(
+                f"{name} names its map by an address, {descriptor:#x}; without `maps` it must be bytes or a request"
+            )
         data, ordering = self.maps.read(descriptor, agent=self.agent)
         if not ordering.ordered:
             self._note(Race(f"tensor map is {ordering}", 0, 0, f"the write of the map at 0x{descriptor:x}", name))
         return data
 
-    def _footprint(self, name: str, descriptor: Any, coords: Any, offset: int, mode: Any, offsets: Any = ()) -> Access:
+    def _footprint(
+        self,
+        name: str,
+        descriptor: Descriptor,
+        coords: Sequence[int],
+        offset: int,
+        mode: str | None,
+        offsets: Sequence[int] = (),
+    ) -> Access:
         """Bytes of shared memory that a tensor copy touches."""
         shape = self.engine.geometry(descriptor, mode)
-        *_, rows = operands.checked(shape, [coords], offsets)
+        *_, rows = checked(shape, [coords], offsets)
         return Access(name, offset, offset + image(shape, rows, self.smem.base + offset).extent)
 
     def _access(self, offset: int, nbytes: int, who: str) -> Access:
@@ -407,7 +435,7 @@ class Run:
         count = expect_integer(nbytes, "the size of an access to shared memory", 0, size - start, "bytes")
         return Access(expect(who, str, "who"), start, start + count)
 
-    def _check(self, rule: str, others: Sequence[Access], this: Access) -> None:
+    def _check_conflict(self, rule: str, others: Sequence[Access], this: Access) -> None:
         """Note a race with each of the others that shares bytes."""
         for other in others:
             low, high = max(this.start, other.start), min(this.stop, other.stop)
@@ -420,7 +448,7 @@ class Run:
             refuse(RaceError, [race.diagnostic])
 
 
-def _offset(value: Any) -> int:
+def _offset(value: int) -> int:
     return expect_integer(value, "the offset in shared memory", 0, SHARED_LIMIT - 1, "bytes")
 
 
@@ -432,7 +460,7 @@ def diagnose(
     *,
     maps: TensormapProxy | None = None,
 ) -> Outcome:
-    """Run `program` and say how it ends.
+    """Run `program` and return how it ends.
 
     Args:
         program: makes its calls on the `Run` that it is given.
@@ -444,7 +472,7 @@ def diagnose(
     would hang: mbarrier[CTA 0, 0] never completes phase 0
       expected : 0 bytes
       arrived  : 0 bytes
-      pending  : 1 arrivals
+      pending  : 1 arrival
     """
     expect_function(program, "a program, called with a Run,")
     run = Run(engine, gmem, smem, maps=maps)

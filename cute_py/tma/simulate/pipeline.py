@@ -1,6 +1,6 @@
 """A producer and a consumer around a ring of stages, tick by tick.
 
-The producer waits until a stage is empty, says how many bytes it expects, and issues the loads of iteration i into
+The producer waits until a stage is empty, expects the bytes of the loads, and issues the loads of iteration i into
 stage i mod D. They land `load_ticks` later. The consumer waits for the full barrier, works on the stage, stores it if
 it is asked to, and arrives at the empty barrier. Both barriers of a stage are waited for with parity (i / D) & 1, the
 producer's inverted, so that the first pass finds every stage empty.
@@ -13,17 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_function, expect_having, expect_integer, expect_integer_array
-from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap, given
+from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap, counted, given
 from cute_py.tma.emulator.emulator import Emulator
-from cute_py.tma.emulator.geometry import image
+from cute_py.tma.emulator.geometry import Descriptor, image
 from cute_py.tma.emulator.mbarrier import MAX_COUNT, Mbarrier
-from cute_py.tma.emulator.memory import SHARED_LIMIT, GlobalMemory, SharedMemory
+from cute_py.tma.emulator.memory import SHARED_LIMIT, Bytes, GlobalMemory, SharedMemory
 from cute_py.tma.emulator.operands import require_box
 from cute_py.tma.simulate.diagnosis import Flight, Outcome, Run, would_hang
 
@@ -40,7 +38,7 @@ EMPTY, LOADING, FULL, CONSUMING, STORING = ".", "L", "F", "C", "S"
 class RingLoad:
     """One operand that every iteration loads: its descriptor, its coordinates by iteration, its place in the stage."""
 
-    descriptor: Any
+    descriptor: Descriptor
     coords: Sequence[Sequence[int]]
     offset: int = 0
     mode: str | None = None
@@ -54,7 +52,7 @@ class RingLoad:
 class RingStore:
     """What every iteration stores from its stage."""
 
-    descriptor: Any
+    descriptor: Descriptor
     coords: Sequence[Sequence[int]]
     offset: int = 0
 
@@ -150,7 +148,7 @@ class Ring:
         store: RingStore | None = None,
         stage_bytes: int | None = None,
         expect_bytes: int | None = None,
-        consume: Callable[[NDArray[np.uint8], int], object] | None = None,
+        consume: Callable[[Bytes, int], object] | None = None,
     ) -> None:
         depth = expect_integer(depth, "depth")
         if consume is not None:
@@ -164,7 +162,7 @@ class Ring:
             raise InvalidValueError(f"a ring of {depth} stages with {len(loads)} loads; must have 1 or more of each")
         counts = {len(load.coords) for load in loads} | ({len(store.coords)} if store else set())
         if len(counts) != 1:
-            raise InvalidValueError(f"loads and store name {sorted(counts)} iterations; must be one number")
+            raise InvalidValueError(f"loads and store have {sorted(counts)} iterations; must be one number")
         self.iterations = counts.pop()
         self.loads, self.store, self.depth, self.consume = tuple(loads), store, depth, consume
         self.run = Run(engine, gmem, smem)
@@ -192,6 +190,9 @@ class Ring:
             )
             for s in range(depth)
         ]
+
+    def __repr__(self) -> str:
+        return f"<ring of {counted(self.depth, 'stage')}, {counted(self.iterations, 'iteration')}>"
 
     def simulate(self, *, load_ticks: int = 4, consume_ticks: int = 2, store_ticks: int = 2) -> Timeline:
         """Run all iterations.

@@ -1,25 +1,33 @@
-"""The way of one element or byte through a copy, in both directions.
+"""The path of one element or byte through a copy, in both directions.
 
     logical coordinate -> TMA coordinate -> global byte -> instruction -> shared byte -> bank
 
 A `Trace` is a copy as a list of instructions of one descriptor. `forward` follows an element of the tensor to shared
-memory, `backward` says what a shared byte holds, `first_difference` tells in these terms where two memories part.
+memory, `backward` gives what a shared byte holds, `first_difference` the first byte in which two memories differ.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_choice, expect_function, expect_integer, expect_integers
-from cute_py.errors import InvalidValueError
+from cute_py.errors import InvalidValueError, counted
 from cute_py.tma.emulator import operands
-from cute_py.tma.emulator.geometry import Geometry, Image, geometry, image
-from cute_py.tma.emulator.memory import ADDRESS_LIMIT, SHARED_LIMIT, GlobalMemory, SharedMemory, as_bytes
+from cute_py.tma.emulator.geometry import Descriptor, Geometry, Image, geometry, image
+from cute_py.tma.emulator.memory import (
+    ADDRESS_LIMIT,
+    SHARED_LIMIT,
+    Bytes,
+    GlobalMemory,
+    Integers,
+    IntegersLike,
+    SharedMemory,
+    as_bytes,
+)
 from cute_py.tma.emulator.walk import Rows, row_coordinates, walk
 
 BANKS = 32
@@ -27,8 +35,8 @@ BANK_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One element on its way. Addresses in bytes."""
+class TraceStep:
+    """One element of a copy, from its coordinate to its bank. Addresses in bytes."""
 
     tma_coord: tuple[int, ...]
     """Innermost mode first; with interleave mode 0 counts channel slices."""
@@ -65,16 +73,40 @@ class Difference:
     expected: int
     count: int
     """Bytes that differ in all."""
-    step: Step | None
+    step: TraceStep | None
     """What the byte holds; None if no instruction touches it."""
 
     def __str__(self) -> str:
-        way = "no instruction touches it" if self.step is None else str(self.step)
-        return f"byte {self.byte}: 0x{self.found:02x}, expected 0x{self.expected:02x} ({self.count} differ); {way}"
+        return f"{self.headline}; {self.step or 'no instruction touches it'}"
+
+    @property
+    def headline(self) -> str:
+        """The two bytes, without the step."""
+        return f"byte {self.byte}: 0x{self.found:02x}, expected 0x{self.expected:02x} ({self.count} differ)"
+
+
+def unequal_bits(found: NDArray[np.generic], expected: NDArray[np.generic]) -> tuple[int, int] | None:
+    """(index, in row-major order, of the first element whose bits differ, how many differ); None if none does.
+
+    Args:
+        found, expected: arrays of one shape and type.
+    """
+    size = found.dtype.itemsize
+    if size in (1, 2, 4, 8):  # as integers: a NaN equals itself there, and 0 is not -0
+        found, expected = found.view(f"u{size}"), expected.view(f"u{size}")
+    differ = np.asarray(found != expected)
+    count = int(np.count_nonzero(differ))
+    return (int(differ.argmax()), count) if count else None
+
+
+def byte_difference(found: Bytes, expected: Bytes) -> Difference | None:
+    """The first byte in which two memories of one length differ, with no step; None if they are equal."""
+    first = unequal_bits(found, expected)
+    return first and Difference(first[0], int(found[first[0]]), int(expected[first[0]]), first[1], None)
 
 
 class Trace:
-    """n instructions of one descriptor, to be asked where elements go.
+    """n instructions of one descriptor, and where they move each element.
 
     Args:
         descriptor, mode, im2col_offsets: as for `Emulator.load`.
@@ -92,12 +124,12 @@ class Trace:
 
     def __init__(
         self,
-        descriptor: Any,
-        coords: Any,
-        smem_offsets: Any,
+        descriptor: Descriptor,
+        coords: IntegersLike,
+        smem_offsets: IntegersLike,
         *,
         mode: str | None = None,
-        im2col_offsets: Any = (),
+        im2col_offsets: IntegersLike = (),
         smem: SharedMemory | None = None,
         gmem: GlobalMemory | None = None,
         logical: Callable[[tuple[int, ...]], tuple[int, ...]] | None = None,
@@ -110,11 +142,14 @@ class Trace:
         if logical is not None:
             expect_function(logical, "logical, called with a TMA coordinate,")
         self.logical = logical
-        self._walked: tuple[int, Rows, NDArray[np.int64]] | None = None
+        self._walked: tuple[int, Rows, Integers] | None = None
+
+    def __repr__(self) -> str:
+        return f"<trace of {counted(len(self.coords), 'instruction')}, mode {self.geometry.mode}>"
 
     # ---- the walk of one instruction -----------------------------------------------------------------------------
 
-    def _rows(self, i: int) -> tuple[Rows, NDArray[np.int64]]:
+    def _rows(self, i: int) -> tuple[Rows, Integers]:
         """Rows of instruction i, and the (R, rank) tensor coordinates of their first elements; the last is kept."""
         if self._walked is None or self._walked[0] != i:
             one = self.geometry, self.coords[i : i + 1], self.offsets[i : i + 1]
@@ -124,7 +159,7 @@ class Trace:
     def _image(self, i: int) -> Image:
         return image(self.geometry, self.rows, int(self.starts[i]) + self.base)
 
-    def _step(self, i: int, rows: Rows, table: NDArray[np.int64], row: int, byte: int) -> Step:
+    def _step(self, i: int, rows: Rows, table: Integers, row: int, byte: int) -> TraceStep:
         """The step of byte `byte` of row `row` of instruction i."""
         shape, picture = self.geometry, self._image(i)
         unit = row * (shape.row_bytes // picture.unit) + byte // picture.unit
@@ -133,7 +168,7 @@ class Trace:
         tma = (first if shape.interleaved else first + byte * 8 // shape.bits, *outer)
         address = int(rows.address[0, row]) + byte
         inside = bool(rows.inside[0, row]) and int(rows.first[0]) <= byte < int(rows.last[0])
-        return Step(
+        return TraceStep(
             tma_coord=tma,
             inside=inside,
             global_address=address,
@@ -147,7 +182,7 @@ class Trace:
 
     # ---- questions -----------------------------------------------------------------------------------------------
 
-    def forward(self, tma_coord: Sequence[int]) -> list[Step]:
+    def forward(self, tma_coord: Sequence[int]) -> list[TraceStep]:
         """Where the element at a TMA coordinate goes: one step for each time that an instruction touches it.
 
         Raises:
@@ -167,7 +202,7 @@ class Trace:
                 found.append(self._step(i, rows, table, row, byte))
         return found
 
-    def backward(self, shared_offset: int) -> Step | None:
+    def backward(self, shared_offset: int) -> TraceStep | None:
         """What a byte of shared memory holds after the instructions ran in order; None if none wrote it."""
         shape = self.geometry
         shared_offset = expect_integer(shared_offset, "the offset in shared memory", 0, SHARED_LIMIT - 1)
@@ -181,7 +216,7 @@ class Trace:
                 return self._step(i, rows, table, row, unit * picture.unit + int(inside[hit[0]]))
         return None
 
-    def from_global(self, address: int) -> list[Step]:
+    def from_global(self, address: int) -> list[TraceStep]:
         """The steps of the byte at a global address: one for each time that an instruction touches it."""
         address = expect_integer(address, "the address", 0, ADDRESS_LIMIT - 1)
         found = []
@@ -193,7 +228,7 @@ class Trace:
                 found.append(self._step(i, rows, table, row, int(byte[row])))
         return found
 
-    def steps(self, instruction: int = 0) -> Iterator[Step]:
+    def steps(self, instruction: int = 0) -> Iterator[TraceStep]:
         """Every element of one instruction, in the order of the rows."""
         instruction = expect_integer(instruction, "the number of an instruction")
         if not 0 <= instruction < len(self.coords):
@@ -205,9 +240,9 @@ class Trace:
                 yield self._step(instruction, rows, table, row, byte)
 
     def first_difference(
-        self, found: NDArray[np.uint8], expected: NDArray[np.uint8], *, space: str = "shared", base: int = 0
+        self, found: Bytes, expected: Bytes, *, space: str = "shared", base: int = 0
     ) -> Difference | None:
-        """Where two memories first differ, and what should lie there; None if they are equal.
+        """The first byte in which two memories differ, and what it should hold; None if they are equal.
 
         Args:
             found, expected: uint8 arrays of one length.
@@ -220,12 +255,8 @@ class Trace:
         found, expected = (as_bytes(b, name, writable=False) for b, name in ((found, "found"), (expected, "expected")))
         if len(found) != len(expected):
             raise InvalidValueError(f"{len(found)} and {len(expected)} bytes; must be as many")
-        differ = np.flatnonzero(found != expected)
-        if not len(differ):
+        first = byte_difference(found, expected)
+        if first is None:
             return None
-        byte = int(differ[0])
-        if space == "shared":
-            step = self.backward(byte)
-        else:
-            step = next(iter(self.from_global(base + byte)), None)
-        return Difference(byte, int(found[byte]), int(expected[byte]), len(differ), step)
+        step = self.backward(first.byte) if space == "shared" else next(iter(self.from_global(base + first.byte)), None)
+        return replace(first, step=step)

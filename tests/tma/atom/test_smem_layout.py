@@ -13,7 +13,7 @@ import cute_py as cute
 from cute_py import Int, Layout, LayoutRight
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, InvalidValueError
-from cute_py.tma.atom.smem_layout import SPANS, passes_of_a_read, smem_atom, smem_choices, span_row
+from cute_py.tma.atom.smem_layout import SPANS, bank_conflict_passes, smem_atom, smem_choices, span_row
 
 
 @pytest.mark.parametrize(
@@ -75,11 +75,11 @@ def test_choices_are_best_first_and_say_why_there_is_none() -> None:
 
 def test_rows_of_128_bytes_without_a_swizzle_take_eight_passes() -> None:
     plain = Layout((Int(64), Int(64)), LayoutRight)
-    assert passes_of_a_read(plain, 16, "K") == 8
+    assert bank_conflict_passes(plain, 16, "K") == 8
     padded = Layout((Int(64), Int(64)), (Int(72), Int(1)))
-    assert passes_of_a_read(padded, 16, "K") == 1
+    assert bank_conflict_passes(padded, 16, "K") == 1
     swizzled = cute.ComposedLayout(cute.Swizzle(2, 4, 3), cute.smem_ptr_flag(16), plain)
-    assert passes_of_a_read(swizzled, 16, "K") == 2
+    assert bank_conflict_passes(swizzled, 16, "K") == 2
 
 
 @pytest.mark.parametrize("major", ["K", "MN"])

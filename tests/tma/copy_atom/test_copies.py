@@ -142,7 +142,7 @@ def test_arrays_that_are_not_the_atoms_tensor() -> None:
         cute.tma.copy(atom, np.zeros((64, 64), np.float32))
     with pytest.raises(CuteError, match="backend 'tpu'"):
         cute.tma.copy(atom, array, backend="tpu")
-    with pytest.raises(CuteError, match="there are 4 tiles"):
+    with pytest.raises(CuteError, match="the tensor has 4 tiles"):
         cute.tma.execute(atom, array, 4)
 
 

@@ -1,4 +1,4 @@
-"""A fix that is told was made; these are made again here, and copied through where the tensor itself stays."""
+"""A fix that is shown was made; these are made again here, and copied through where the tensor itself stays."""
 
 from __future__ import annotations
 
@@ -31,6 +31,12 @@ CASES = {
     "box beyond the swizzle": (ROWS, swizzled(2, 64, 64), 1, 'make_smem_layout("K", "128B", "float16", (64, 64))'),
     "box of two swizzle rows": (ROWS, swizzled(3, 64, 128), 1, 'make_smem_layout("K", "128B", "float16", (64, 128))'),
     "box mode above 256": (ROWS, row_tile(4, 512), 1, "split_oversize=True: several instructions a tile"),
+    "two rules: the stride and the box": (
+        tensor((1024, 500), (500, Int(1))),
+        row_tile(300, 64),
+        1,
+        "pad the row to 504 elements, and split_oversize=True: several instructions a tile",
+    ),
     "multicast that does not divide": (tensor((64,), (Int(1),)), row_tile(8), 3, "num_multicast=1"),
 }
 

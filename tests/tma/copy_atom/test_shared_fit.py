@@ -57,8 +57,10 @@ def test_the_bound(rows: int, op: str, arch: str, fits: bool) -> None:
 
 @pytest.mark.parametrize("kind", ["cu", "ptx", "cute", "triton"])
 def test_exports_refuse(kind: str) -> None:
-    with pytest.raises(TmaLimitError, match="a tile of 262144 bytes and a barrier of 8; a block has at most 232448"):
+    text = "a tile of 262144 bytes and a barrier of 8; a block has at most 232448"
+    with pytest.raises(TmaLimitError, match=text) as error:
         export(atom(256, 512, dtype="float16"), kind)
+    assert [(found.rule, found.value) for found in error.value.violations] == [("shared_memory", 262144)]
 
 
 def test_lowering_and_copies_refuse() -> None:

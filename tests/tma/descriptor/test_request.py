@@ -9,6 +9,7 @@ from typing import Any
 import numpy
 import pytest
 
+from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.tma.descriptor.formats import (
     Im2ColWideMode,
@@ -18,7 +19,7 @@ from cute_py.tma.descriptor.formats import (
     TensorMapDataType,
     TensorMapSwizzle,
 )
-from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
+from cute_py.tma.descriptor.request import ENUM_OF, TensorMapIm2col, TensorMapTiled
 from tests.tma.descriptor.requests import IM2COL, TILED, WIDE
 
 
@@ -66,7 +67,6 @@ def test_element_strides_are_ones_if_left_out() -> None:
         ("global_address", True, "global_address must be an integer, got bool True"),
         ("global_address", None, "global_address must be an integer, got NoneType None"),
         ("global_address", "0x1000", "global_address must be an integer, got str '0x1000'"),
-        ("data_type", "float16", "data_type must be an integer, got str 'float16'"),
         ("data_type", 6.0, "data_type must be an integer, got float 6.0"),
         ("swizzle", None, "swizzle must be an integer, got NoneType None"),
         ("global_dim", 512, "global_dim must be a sequence of integers, got int 512"),
@@ -106,3 +106,28 @@ def test_wide_and_im2col_convert() -> None:
     flat = TensorMapIm2col(6, 0, (64, 4), (128,), (), (), 8, 8)
     with pytest.raises(InvalidValueError, match="this map has none"):
         flat.as_wide()
+
+
+@pytest.mark.parametrize(
+    ("name", "spellings"),
+    [
+        ("data_type", (6, TensorMapDataType.FLOAT16, "FLOAT16", "float16", "half", "CU_TENSOR_MAP_DATA_TYPE_FLOAT16")),
+        ("data_type", (numpy.float16, numpy.dtype("f2"), as_dtype("f16"), "DATA_TYPE_FLOAT16")),
+        ("swizzle", (3, "B128", "128B", "128b", "SWIZZLE_128B", "CU_TENSOR_MAP_SWIZZLE_128B")),
+        ("swizzle", (4, "B128_ATOM_32B", "128B_ATOM_32B", "CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B")),
+        ("interleave", (0, "NONE", "none", "CU_TENSOR_MAP_INTERLEAVE_NONE")),
+        ("interleave", (1, "B16", "16B", "INTERLEAVE_16B", "CU_TENSOR_MAP_INTERLEAVE_16B")),
+        ("l2_promotion", (2, "B128", "128B", "L2_128B", "CU_TENSOR_MAP_L2_PROMOTION_L2_128B", "L2_PROMOTION_128B")),
+        ("oob_fill", (1, "NAN_REQUEST_ZERO_FMA", "CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA")),
+    ],
+)
+def test_enums_in_any_spelling(name: str, spellings: tuple[Any, ...]) -> None:
+    assert len({replace(TILED, **{name: value}) for value in spellings}) == 1
+    for value in spellings:
+        assert type(getattr(replace(TILED, **{name: value}), name)) is ENUM_OF[name]
+
+
+@pytest.mark.parametrize("name", sorted(ENUM_OF.keys() - {"mode"}))
+def test_a_name_that_no_member_has_lists_those_that_are(name: str) -> None:
+    with pytest.raises(InvalidValueError, match=f"{name} = '129B'; no such name\n  known : "):
+        replace(TILED, **{name: "129B"})

@@ -16,9 +16,9 @@ from cute_py.tma.descriptor.describe import SLOTS, describe, logical_slots, seed
 from cute_py.tma.descriptor.diff import diff, field_table
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import Interleave, TensorMapDataType, TensorMapSwizzle
-from cute_py.tma.descriptor.plain_data import from_json, member_named, to_json
+from cute_py.tma.descriptor.plain_data import from_json, to_json
 from cute_py.tma.descriptor.replace import replace as rewritten
-from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2colWide
+from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2colWide, as_member
 from tests.tma.descriptor.requests import IM2COL, TILED, WIDE, near_legal, wild
 
 MAP = encode(TILED)
@@ -169,9 +169,9 @@ def test_json_takes_names_in_any_case() -> None:
     assert from_json({**to_json(WIDE), "mode": "w128"}) == replace(WIDE, mode=1)
     wide = {key: value for key, value in to_json(WIDE).items() if key != "kind"}
     assert isinstance(from_json(wide), TensorMapIm2colWide)
-    assert member_named(TensorMapDataType, "data_type", "16u4_align8b") == 13
-    assert member_named(TensorMapSwizzle, "swizzle", "B128_ATOM_32B") == 4
-    assert member_named(Interleave, "interleave", "16B") is Interleave.B16
+    assert as_member(TensorMapDataType, "16u4_align8b", "data_type") == 13
+    assert as_member(TensorMapSwizzle, "B128_ATOM_32B", "swizzle") == 4
+    assert as_member(Interleave, "16B", "interleave") is Interleave.B16
 
 
 @pytest.mark.parametrize(

@@ -143,14 +143,17 @@ def test_the_trace_tells_each_stage_with_its_reason() -> None:
     assert basis.trace.cta_v_map == Layout((Int(16), Int(16)), (E(0), E(1)))
 
 
-def test_a_tile_of_run_time_sizes_is_told_how_to_be_static() -> None:
+def test_a_tile_is_static_however_it_is_written() -> None:
     x = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.Layout((1024, 512), (512, cute.Int(1))))
     smem = cute.Layout((cute.Int(128), cute.Int(64)), cute.LayoutRight)
+    for tile in ((128, 64), "128x64", "(_128,_64)", "(128, 64)", cute.static((128, 64))):
+        atom = cute.tma.make_tma_atom("SM90_TMA_LOAD", x, smem, tile)
+        assert atom.cta_tiler == cute.static((128, 64))
+        assert atom.transaction_bytes == 16384
     with pytest.raises(GBasisError) as error:
-        cute.tma.make_tma_atom("SM90_TMA_LOAD", x, smem, (128, 64))
+        cute.tma.make_tma_atom("SM90_TMA_LOAD", x, Layout((128, 64), LayoutRight), "128x64")
     assert error.value.hint is not None
     assert "Int(128)" in error.value.hint
-    assert cute.tma.make_tma_atom("SM90_TMA_LOAD", x, smem, cute.static((128, 64))).transaction_bytes == 16384
 
 
 N = sympy.Symbol("N", integer=True, positive=True)

@@ -20,7 +20,7 @@ from typing import Any
 
 from cute_py.errors import UnknownFactError
 from cute_py.ptx.assembler import assemble_each, find_ptxas, ptxas_version
-from cute_py.ptx.check import Examination, examine
+from cute_py.ptx.check import ParsedInstruction, examine
 from cute_py.ptx.forms_tensormap import ORDINAL_FIELDS, REPLACE_FIELDS, WIDE_FIELDS
 from cute_py.ptx.reasons import VARIANTS
 from cute_py.targets import ARCHITECTURES, NEWEST_VERSION, Version, architecture, version_text
@@ -79,7 +79,7 @@ def replace_texts() -> Iterator[str]:
         yield f"tensormap.replace.tile.{field}.shared::cta.b1024.{type_} [%r1], {ordinal}, {value};"
 
 
-def texts(random_count: int) -> dict[str, Examination]:
+def texts(random_count: int) -> dict[str, ParsedInstruction]:
     """All texts that the table covers, with its answer."""
     known = {}
     sources = ([variant.text for variant in VARIANTS], (text for _, text in REFUSALS), tensor_texts(), replace_texts())
@@ -91,7 +91,9 @@ def texts(random_count: int) -> dict[str, Examination]:
     return known
 
 
-def compare(known: dict[str, Examination], arch: str, version: Version) -> tuple[Counter[str], list[dict[str, Any]]]:
+def compare(
+    known: dict[str, ParsedInstruction], arch: str, version: Version
+) -> tuple[Counter[str], list[dict[str, Any]]]:
     """Ask ptxas for all texts at once: (accepted per family, differences)."""
     accepted: Counter[str] = Counter()
     differences = []

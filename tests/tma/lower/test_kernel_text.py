@@ -14,16 +14,16 @@ from benchmarks.kernels import blackwell as kernel_blackwell
 from benchmarks.kernels.bandwidth_probe import load_only, store_only
 from benchmarks.kernels.bulk import copy_bulk, exchange_bulk
 from benchmarks.kernels.multicast import load_cluster
+from benchmarks.kernels.rebind import copy_groups
 from benchmarks.kernels.replace import IMMEDIATE_FIELDS, ORDINAL_FIELDS, PLAIN_FIELDS, ReplaceCase, replace_fields
+from benchmarks.kernels.single import JOB, JOB_STATUS_OFFSET, STATUS, single_instructions
 from cute_py.errors import InvalidValueError, UnknownFactError
 from cute_py.gpu.kernels.copy import copy_once
 from cute_py.gpu.kernels.copy_op import CopyOp
 from cute_py.gpu.kernels.edges import copy_edges
 from cute_py.gpu.kernels.listed import copy_listed
 from cute_py.gpu.kernels.realign import copy_realigned
-from cute_py.gpu.kernels.rebind import copy_groups
 from cute_py.gpu.kernels.ring import copy_ring
-from cute_py.gpu.kernels.single import JOB, JOB_STATUS_OFFSET, STATUS, single_instructions
 from cute_py.gpu.kernels.source import ERROR_RECORD, ERROR_RECORD_BYTES, MAX_SHARED_BYTES, KernelSource, fold
 from cute_py.gpu.kernels.transpose import TILES, copy_transposed
 from cute_py.gpu.kernels.walk import cover

@@ -17,7 +17,7 @@ from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.dialect.copy_shape import CopyShape, copy_shape
 from cute_py.tma.dialect.legacy_copy import ENTRY as LEGACY_ENTRY
 from cute_py.tma.dialect.legacy_copy import legacy_ptx
-from cute_py.tma.exports.rebind import birth_sequence, rebind_ptx
+from cute_py.tma.exports.rebind import init_sequence, rebind_ptx
 from cute_py.tma.exports.single_tile import ENTRY, shared_bytes, single_tile_ptx
 from tests.tma.lower.images import tile_image
 
@@ -206,11 +206,11 @@ def test_a_zeroed_slot_becomes_a_map(device: Device) -> None:
         pytest.skip("sm_90a code runs on compute capability 9.0 only")
     request = TensorMapTiled(9, 1 << 30, (256, 77, 3), (512, 40960), (64, 8, 1), swizzle=3)
     address = device.upload(bytes(128))
-    body = "\n".join(step.text for step in birth_sequence(request))
+    body = "\n".join(step.text for step in init_sequence(request))
     source = (
-        ".version 8.3\n.target sm_90a\n.address_size 64\n.visible .entry birth(.param .u64 p_map)\n{\n"
+        ".version 8.3\n.target sm_90a\n.address_size 64\n.visible .entry init(.param .u64 p_map)\n{\n"
         ".reg .b64 %rd_map;\n.reg .b32 %r_tid;\n.reg .pred %p;\nmov.u32 %r_tid, %tid.x;\nsetp.ne.u32 %p, %r_tid, 0;\n"
         f"@%p ret;\nld.param.u64 %rd_map, [p_map];\n{body}\nret;\n}}\n"
     )
-    device.launch(source, "birth", [ctypes.c_uint64(address)], 0)
+    device.launch(source, "init", [ctypes.c_uint64(address)], 0)
     assert device.download(address, 64) == encode(request)[:64]

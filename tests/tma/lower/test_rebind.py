@@ -18,9 +18,9 @@ from cute_py.tma.dialect.copy_shape import copy_shape
 from cute_py.tma.dialect.lowering import module_of
 from cute_py.tma.exports.rebind import (
     RebindStep,
-    birth_sequence,
-    check_host_born,
+    check_host_only,
     check_rebind,
+    init_sequence,
     ptx_elemtype,
     rebind_ptx,
     rebind_sequence,
@@ -88,14 +88,17 @@ def test_everything_is_told_together() -> None:
 
 def test_maps_that_are_made_on_the_host_only() -> None:
     im2col = TensorMapIm2col(6, 4096, (64, 8, 8, 1), (128, 1024, 8192), (0, 0), (0, 0), 64, 8)
-    [found] = check_host_born(im2col)
-    assert found.text == "im2col descriptors are host-born: no mutator writes the im2col fields"
+    [found] = check_host_only(im2col)
+    assert found.text == "im2col descriptors are made on the host only: no mutator writes the im2col fields"
     pair = copy_shape("load", (128, 64), "bf16", cta_group=2)
-    [found] = check_host_born(pair)
-    assert found.text == "2-CTA descriptors are host-born: the CTA V-map folds into the box, which has no mutator"
-    assert check_host_born(copy_shape("load", (128, 64), "bf16")) == []
-    with pytest.raises(EmissionError, match="im2col descriptors are host-born"):
-        birth_sequence(im2col)  # type: ignore[arg-type]
+    [found] = check_host_only(pair)
+    assert (
+        found.text
+        == "2-CTA descriptors are made on the host only: the CTA V-map folds into the box, which has no mutator"
+    )
+    assert check_host_only(copy_shape("load", (128, 64), "bf16")) == []
+    with pytest.raises(EmissionError, match="im2col descriptors are made on the host only"):
+        init_sequence(im2col)  # type: ignore[arg-type]
 
 
 def apply(data: bytes, steps: tuple[RebindStep, ...], values: list[int]) -> bytes:
@@ -125,7 +128,7 @@ def test_ten_fields_make_a_map_from_zeros(
     request = TensorMapTiled(
         data_type, 1 << 33, tuple(extents[:rank]), tuple(strides[: rank - 1]), box, swizzle=swizzle, oob_fill=fill
     )
-    steps = birth_sequence(request)
+    steps = init_sequence(request)
     assert len({step.field for step in steps}) == (10 if rank > 1 else 9)
     made = apply(bytes(128), steps, [int(step.text.rstrip(";").split(", ")[-1]) for step in steps])
     assert made[:64] == encode(request)[:64]
@@ -158,7 +161,7 @@ def test_modules_assemble(rank: int, arch: str) -> None:
 @pytest.mark.parametrize("space", ("global", "shared::cta"))
 def test_sequences_assemble(space: str) -> None:
     request = TensorMapTiled(9, 4096, (512, 1024, 8), (1024, 1 << 20), (64, 128, 1), swizzle=3)
-    birth = "\n".join(step.text for step in birth_sequence(request, space=space))
-    for text in (birth, rebind_sequence(5, space=space).text, rebind_sequence(3, seed_copy=space == "global").text):
+    init = "\n".join(step.text for step in init_sequence(request, space=space))
+    for text in (init, rebind_sequence(5, space=space).text, rebind_sequence(3, seed_copy=space == "global").text):
         accepted, messages, _ = assemble_module(module_of(text, "sm_90a"), "sm_90a")
         assert accepted, messages

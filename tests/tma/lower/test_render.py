@@ -103,7 +103,7 @@ def test_masks_at_the_border(mask: int, size: int | None, count: int) -> None:
         ("load", {"dim": 2, "mode": "im2col"}, {}, "the im2col modes are for 3d to 5d"),
         ("load", {"dim": 3, "mode": "tile::gather4"}, {}, "2d only"),
         ("load", {"dim": 6}, {}, "load: dim = 6"),
-        ("load", {"dim": 2, "cta_group": True}, {}, "does not say which"),
+        ("load", {"dim": 2, "cta_group": True}, {}, "must name its choice"),
         ("load", {"dim": 2, "dst": "shared::cta", "multicast": True}, {}, "needs the destination shared::cluster"),
         ("load", {}, {}, "load needs dim"),
         ("store", {"dim": 2, "multicast": True}, {}, "no modifier named multicast"),

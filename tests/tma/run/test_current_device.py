@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import cute_py.tma as run
+from benchmarks.kernels.groups import prepare_groups
 from cute_py.copies.report import median_times
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, DeviceError, InvalidTypeError, InvalidValueError
@@ -21,7 +22,6 @@ from cute_py.gpu import device as gpu_device
 from cute_py.gpu import launch as gpu_launch
 from cute_py.gpu.arrays import CUDA, ArrayView, array_view, device_of_array
 from cute_py.gpu.device import DeviceBuffer, common_device, open_device, require_stream
-from cute_py.gpu.groups import prepare_groups
 from cute_py.gpu.kernels.copy import copy_once
 from cute_py.gpu.kernels.walk import cover
 from cute_py.gpu.launch import LoadedKernel, Parameters, PreparedLaunch

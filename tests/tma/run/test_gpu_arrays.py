@@ -119,7 +119,7 @@ def test_an_array_that_keeps_its_memory_to_itself() -> None:
     with pytest.raises(InvalidValueError) as caught:
         array_view(Closed())
     assert str(caught.value) == (
-        "Closed does not give its memory by DLPack\n"
+        "Closed does not export its memory by DLPack\n"
         "  cause : Can't export tensors that require gradient, use tensor.detach()"
     )
 

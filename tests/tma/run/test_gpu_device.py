@@ -15,6 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.kernels.blackwell import load_pair
+from benchmarks.kernels.groups import group_row
+from benchmarks.kernels.jobs import Job, check_job, run_jobs
 from cute_py.copies.prepared import packed, regular_walk
 from cute_py.dtypes import as_dtype
 from cute_py.errors import DeviceError, InvalidValueError, TmaLimitError
@@ -22,8 +24,6 @@ from cute_py.gpu import bindings as gpu_bindings
 from cute_py.gpu import device as gpu_device
 from cute_py.gpu.arrays import ArrayView, compact_strides
 from cute_py.gpu.device import Device, device_available, open_device
-from cute_py.gpu.engine import Job, check_job, run_jobs
-from cute_py.gpu.groups import group_row
 from cute_py.gpu.isolate import call_isolated
 from cute_py.gpu.kernels.copy import copy_once
 from cute_py.gpu.kernels.copy_op import CopyOp

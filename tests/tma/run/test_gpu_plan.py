@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from cute_py.copies.plan import CROSSOVER, CopyPlan, Mode, Tuning, merged_modes, plan_copy
+from cute_py.copies.plan import CROSSOVER, CopyMode, LaunchPlan, Tuning, merged_modes, plan_copy
 from cute_py.dtypes import as_dtype
 from cute_py.errors import TmaLimitError
 from cute_py.gpu.arrays import ArrayView, compact_strides
@@ -43,7 +43,7 @@ def turned(window: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uin
     return np.concatenate([swizzled(np.ascontiguousarray(part).reshape(-1)) for part in parts])
 
 
-def carry_out(plan: CopyPlan, source: NDArray[np.uint8], destination: NDArray[np.uint8]) -> None:
+def carry_out(plan: LaunchPlan, source: NDArray[np.uint8], destination: NDArray[np.uint8]) -> None:
     """Do what the plan's kernel does, tile by tile."""
     if plan.maps is None:
         sizes, steps, places = zip(*plan.kernel.facts["modes"], strict=True)  # type: ignore[call-overload]
@@ -99,7 +99,7 @@ def carry_out(plan: CopyPlan, source: NDArray[np.uint8], destination: NDArray[np
         destination[b : b + size] = source[a : a + size]
 
 
-def check(a: ArrayView, b: ArrayView, **options: Any) -> tuple[CopyPlan, ...]:
+def check(a: ArrayView, b: ArrayView, **options: Any) -> tuple[LaunchPlan, ...]:
     plans = plan_copy(a, b, multiprocessors=132, **options)
     rng = np.random.default_rng(7)
     source = rng.integers(0, 256, a.extent()[1] - SOURCE + 2 * GUARD, dtype=np.uint8)
@@ -237,8 +237,8 @@ def test_more_modes_than_a_map_has_become_several_launches() -> None:
 
 def test_modes_merge_where_both_sides_allow_it() -> None:
     a, b = view("float16", (4, 6, 8)), view("float16", (4, 6, 8), address=DESTINATION)
-    assert merged_modes(a, b) == (Mode(192, 2, 2),)
-    assert merged_modes(view("float16", (4, 6, 8), (96, 8, 1)), b) == (Mode(48, 2, 2), Mode(4, 192, 96))
+    assert merged_modes(a, b) == (CopyMode(192, 2, 2),)
+    assert merged_modes(view("float16", (4, 6, 8), (96, 8, 1)), b) == (CopyMode(48, 2, 2), CopyMode(4, 192, 96))
 
 
 def test_the_crossover_itself_takes_the_ring() -> None:

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.kernels.jobs import Job, run_jobs
 from cute_py.errors import CuteError
-from cute_py.gpu.engine import Job, run_jobs
 from cute_py.gpu.isolate import call_isolated
 from cute_py.gpu.kernels.copy_op import CopyOp
 from cute_py.tma.descriptor.encode import encode

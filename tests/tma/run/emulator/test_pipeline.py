@@ -102,7 +102,7 @@ def test_the_timeline_is_text() -> None:
     [
         ({"depth": 0}, "a ring of 0 stages"),
         ({"depth": 2, "loads": []}, "with 0 loads"),
-        ({"depth": 2, "loads": [RingLoad(A, COORDS[:3])]}, r"name \[3, 16\] iterations"),
+        ({"depth": 2, "loads": [RingLoad(A, COORDS[:3])]}, r"have \[3, 16\] iterations"),
         ({"depth": 16, "smem_bytes": 16384}, "16 stages need 16640 bytes"),
     ],
 )

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cute_py.errors import InvalidValueError
-from cute_py.tma.emulator.geometry import SWIZZLES, swizzle_row, swizzled
+from cute_py.tma.emulator.geometry import SWIZZLES, swizzle_pattern, swizzled
 from tests.tma.run.emulator.slow_model import physical
 
 
@@ -29,10 +29,10 @@ def test_a_swizzle_permutes_each_span_and_is_its_own_inverse(row) -> None:  # ty
 
 @pytest.mark.parametrize(("swizzle", "repeat"), [(0, 1), (1, 256), (2, 512), (3, 1024), (4, 512), (6, 256)])
 def test_repeat(swizzle: int, repeat: int) -> None:
-    assert swizzle_row(swizzle).repeat == repeat
+    assert swizzle_pattern(swizzle).repeat == repeat
 
 
 @pytest.mark.parametrize("swizzle", [-1, 7])
 def test_numbers_out_of_range(swizzle: int) -> None:
     with pytest.raises(InvalidValueError, match="must be 0 to 6"):
-        swizzle_row(swizzle)
+        swizzle_pattern(swizzle)

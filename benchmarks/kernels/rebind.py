@@ -15,6 +15,7 @@ from cute_py.errors import InvalidValueError
 from cute_py.gpu.kernels.copy import BARRIER_BYTES, stage_bytes
 from cute_py.gpu.kernels.copy_op import CopyOp, device_functions
 from cute_py.gpu.kernels.source import KernelSource, make_kernel
+from cute_py.ptx.forms_tensormap import WIDE_FIELDS
 from cute_py.tma.descriptor.fields import MAX_RANK
 
 GROUP: Final = struct.Struct("<10Q6I")
@@ -104,10 +105,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_groups(
   }
 }
 """
-
-
-WIDE_FIELDS: Final = frozenset({"global_address", "global_stride"})
-"""Their value is a 64-bit register. PTX ISA 8.3, tensormap.replace."""
 
 
 def replace_call(field: str, address: str, value: str, ordinal: int | None = None) -> str:

@@ -16,12 +16,12 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from benchmarks.kernels.single import JOB, JOB_STATUS_OFFSET, STATUS, single_instructions
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import DeviceError, InvalidValueError
 from cute_py.gpu.device import Device, DeviceBuffer, as_device
 from cute_py.gpu.isolate import call_isolated
 from cute_py.gpu.kernels.copy_op import CopyOp
-from cute_py.gpu.kernels.single import JOB, JOB_STATUS_OFFSET, STATUS, single_instructions
 from cute_py.gpu.launch import Parameters, PreparedLaunch, load_kernel
 from cute_py.tma.descriptor.limits import MAX_TRANSACTION_BYTES
 

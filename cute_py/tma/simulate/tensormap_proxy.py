@@ -7,7 +7,7 @@ ordered for it only by a pair of fences:
     reader:  fence.proxy.tensormap::generic.acquire.scope [map]   after the release, before the copy
 
 each with a scope that takes in both threads. tensormap.cp_fenceproxy writes the map and releases in one. Without the
-pair the engine may see the old map, the new one, or a mixture; here it sees the old one and `Ordering` says so.
+pair the engine may see the old map, the new one, or a mixture; here it sees the old one, and `Ordering` has the reason.
 
 Calls are taken to happen in the order in which they are made, as if threads synchronised between them.
 
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from cute_py.argument_checks import expect, expect_choice, expect_integer
 from cute_py.diagnostics import Diagnostic
@@ -104,6 +104,9 @@ class TensormapProxy:
     _acquires: list[_Fence] = field(default_factory=list, init=False)
     _clock: int = field(default=0, init=False)
 
+    def __repr__(self) -> str:
+        return f"<tensor maps at {', '.join(map(hex, self._versions)) or 'no address'}>"
+
     def _tick(self) -> int:
         self._clock += 1
         return self._clock
@@ -124,13 +127,13 @@ class TensormapProxy:
         self._versions[address] = [_Version(data, None, self._tick())]
 
     def write(self, address: int, data: bytes, *, agent: Agent = _HERE) -> None:
-        """Ordinary stores: the whole map is written anew by one thread."""
+        """Ordinary stores: one thread writes the map anew."""
         address, data = _placed_map(address, data)
         expect(agent, Agent, "agent")
         self._versions.setdefault(address, [_Version(bytes(MAP_BYTES), None, 0)])
         self._versions[address].append(_Version(data, agent, self._tick()))
 
-    def replace(self, address: int, field: str, value: Any, ordinal: int = 0, *, agent: Agent = _HERE) -> None:
+    def replace(self, address: int, field: str, value: int, ordinal: int = 0, *, agent: Agent = _HERE) -> None:
         """tensormap.replace: one field of the map in memory is written by one thread."""
         from cute_py.tma.descriptor.replace import replace
 
@@ -185,11 +188,11 @@ class TensormapProxy:
         return [] if any(_covers(f.scope, scope) for f in acquires) else [_narrow("acquire", acquires, scope)]
 
 
-def _address(value: Any) -> int:
+def _address(value: int) -> int:
     return expect_integer(value, "the address of a tensor map", 0)
 
 
-def _placed_map(address: int, data: Any) -> tuple[int, bytes]:
+def _placed_map(address: int, data: bytes) -> tuple[int, bytes]:
     address, raw = _address(address), read_map(data)
     if len(raw) != MAP_BYTES or address % MAP_BYTES:
         raise InvalidValueError(

@@ -1,26 +1,25 @@
-"""Carry out a planned copy in the emulator, and say what its layouts promise, so that the two can be compared.
+"""Execute a planned copy in the emulator, and compute from its layouts what it must write, to compare the two.
 
 `run` issues every instruction of a plan as a kernel would: descriptor of the buffer, 16-byte offset added, address of
-the tile. `promised` computes from the two layouts alone which shared byte belongs in which byte of tensor memory.
+the tile. `expected_tmem` computes from the two layouts alone which shared byte belongs in which byte of tensor memory.
 
-get_copy_s2t_smem_desc is the shared side of a copy as a view of matrix descriptors, one for each instruction: it stands
-in the place of the shared tensor of such a copy, which does not read a pointer. A TMA partition whose result is such a
-view says so in bit 12 of its flags.
+get_copy_s2t_smem_desc is the shared side of a copy as a view of matrix descriptors, one for each instruction: it takes
+the place of the shared tensor of such a copy, which does not read a pointer. A TMA partition whose result is such a
+view has bit 12 of its flags set.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy
 from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_fields, expect_integer
 from cute_py.errors import CoordinateError, InvalidTypeError, TmemError, given
-from cute_py.tmem.copy_async import CopyAsync
 from cute_py.tmem.copy_plan import LANE_SHIFT, CopyPlan
+from cute_py.tmem.copy_request import CopyAsync
 from cute_py.tmem.cp_forms import COLUMNS, LANES
 from cute_py.tmem.matrix_descriptor import MatrixDescriptor, replace_start_address, smem_desc_add_16B_offset
 from cute_py.tmem.planner import Side
@@ -38,7 +37,7 @@ def tile_descriptors(plan: CopyPlan, smem_address: int) -> list[int]:
     The older planner adds to the low 32 bits of the descriptor of the buffer; the newer one writes the start address
     into a descriptor of address 0. The results are equal where the addresses stay below 256 KiB.
     """
-    if plan.compat == "seed":
+    if plan.compat == "reference":
         base = plan.descriptor(smem_address)
         return [smem_desc_add_16B_offset(base, tile.smem_offset) for tile in plan.tiles]
     template = plan.descriptor()
@@ -66,15 +65,8 @@ def run(
         raise TmemError(f"shared buffer at address {smem_address}; must be a multiple of {period}")
     form = plan.form
     for tile, descriptor in zip(plan.tiles, tile_descriptors(plan, smem_address), strict=True):
-        tmem.cp(
-            taddr + tile.taddr_offset,
-            descriptor,
-            smem,
-            form.shape,
-            form.multicast,
-            cta_group=plan.cta_group,
-            smem_base=smem_base,
-        )
+        at, group = taddr + tile.taddr_offset, plan.cta_group
+        tmem.cp(at, descriptor, smem, form.shape, form.multicast, cta_group=group, smem_base=smem_base)
 
 
 def read_back(tmem: TensorMemory, taddr: int, n_cols: int) -> NDArray[numpy.uint32]:
@@ -94,13 +86,17 @@ def read_back(tmem: TensorMemory, taddr: int, n_cols: int) -> NDArray[numpy.uint
 
 
 def run_pair(
-    copy: CopyAsync, tmems: tuple[TensorMemory, TensorMemory], taddr: int, smems: tuple[Any, Any], smem_address: int
+    copy: CopyAsync,
+    tmems: Sequence[TensorMemory],
+    taddr: int,
+    smems: Sequence[NDArray[numpy.uint8]],
+    smem_address: int,
 ) -> None:
     """cta_group::2: each CTA of the pair copies its own shared memory to its own tensor memory, at the same offsets."""
     expect(copy, CopyAsync, "a copy")
     if copy.plan.cta_group != 2:
         raise TmemError("a pair of CTAs copies with cta_group::2; the plan has cta_group::1")
-    for name, pair in (("tmems", tmems), ("smems", smems)):
+    for name, pair in {"tmems": tmems, "smems": smems}.items():
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise InvalidTypeError(f"{name} must be the two of a pair of CTAs, got {given(pair)}")
     for tmem, smem in zip(tmems, smems, strict=True):
@@ -110,14 +106,14 @@ def run_pair(
 def _cut(side: Side) -> TileLayout | ComposeLayout:
     cut = side.layout.slice(side.shape, side.region)
     if cut is None:
-        raise TmemError("the region is no layout: it takes uneven parts of a shard")
+        raise TmemError("the region is not a layout: it takes uneven parts of a shard")
     return cut
 
 
-def promised(smem: Side, tmem: Side, bits: int, smem_address: int) -> NDArray[numpy.int64]:
+def expected_tmem(smem: Side, tmem: Side, bits: int, smem_address: int) -> NDArray[numpy.int64]:
     """Which shared byte belongs in which byte of tensor memory: int64 of shape (128, 512, 4), -1 where none.
 
-    Computed element by element from the layouts. Elements of less than a byte must come in whole bytes.
+    Computed element by element from the layouts. Elements of less than a byte must fill bytes.
 
     Raises:
         TmemError: the layouts put two elements of different bytes into one byte, or leave tensor memory.
@@ -204,7 +200,7 @@ def get_copy_s2t_smem_desc(copy: CopyAsync | CopyPlan, smem_address: int = 0) ->
     Args:
         smem_address: address of the shared buffer in bytes; a multiple of 16.
     Raises:
-        TmemError: the address is no multiple of 16.
+        TmemError: the address is not a multiple of 16.
         InvalidTypeError: no plan, or no address.
     """
     return S2TDescriptorView(copy.plan if isinstance(copy, CopyAsync) else copy, smem_address)

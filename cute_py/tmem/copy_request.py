@@ -4,20 +4,19 @@ smem = Buffer("A_smem", (32, 16), "uint8", "shared", S[(32, 16) : (16, 1)])
 tmem = Buffer("tmem", (32, 16), "uint8", "tmem", demo_layout, allocated_addr=TmemAllocation(n_cols=32))
 copy_async(tmem[0:32, 0:16], smem[0:32, 0:16])
 
-Source: the reference page of copy_async -> tcgen05_cp (variant, priority, predicates and their words).
+Source: the reference page of copy_async -> tcgen05_cp (variant, priority, predicates and their texts).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass, field, fields
 
-from cute_py.argument_checks import expect, expect_integer, expect_integers, expect_name, record
+from cute_py.argument_checks import expect, expect_fields, expect_integer, expect_integers, expect_name, record
 from cute_py.diagnostics import Diagnostic
-from cute_py.dtypes import DType, as_dtype
+from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, TmemError, given
-from cute_py.tmem.copy_plan import CopyPlan, check_columns
+from cute_py.tmem.copy_plan import CopyPlan, as_compat, check_columns
 from cute_py.tmem.cp_forms import FORMS, CpForm, cp_form
 from cute_py.tmem.planner import COMPATS, Side, candidates, plan_form
 from cute_py.tmem.swizzled_layout import ComposeLayout, Layout
@@ -31,7 +30,7 @@ class TmemAllocation:
     Args:
         n_cols: columns: 32, 64, 128, 256 or 512.
     Raises:
-        TmemError: any other number of columns; the text says which number to take.
+        TmemError: any other number of columns; the error has the number to take.
     """
 
     n_cols: int
@@ -53,7 +52,7 @@ class Buffer:
         allocated_addr: for tensor memory, its allocation.
         align: bytes that a shared buffer is aligned to.
     Raises:
-        InvalidValueError: the name is no identifier, or the alignment no power of two of at least 16 bytes.
+        InvalidValueError: the name is not an identifier, or the alignment is not a power of two of at least 16 bytes.
     """
 
     name: str
@@ -68,7 +67,7 @@ class Buffer:
         self,
         name: str,
         shape: Sequence[int],
-        dtype: object,
+        dtype: DTypeLike,
         scope: str,
         layout: Layout | None = None,
         allocated_addr: TmemAllocation | None = None,
@@ -87,8 +86,8 @@ class Buffer:
         if align < 16 or align & (align - 1):
             raise InvalidValueError(f"align = {align} bytes; must be a power of two, at least 16")
         values = (name, extents, as_dtype(dtype), scope, layout, allocated_addr, align)
-        for field, value in zip(fields(self), values, strict=True):
-            object.__setattr__(self, field.name, value)
+        for one, value in zip(fields(self), values, strict=True):
+            object.__setattr__(self, one.name, value)
 
     def __getitem__(self, key: slice | tuple[slice, ...]) -> BufferRegion:
         """A region: one slice for each dimension, without a step; open ends are those of the shape."""
@@ -118,7 +117,7 @@ class BufferRegion:
         return f"{self.buffer.name}[{', '.join(f'{begin}:{end}' for begin, end in self.region)}]"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class CopyRequest:
     """A copy as it is asked for.
 
@@ -137,9 +136,13 @@ class CopyRequest:
     cta_group: int = 1
     shape: str | None = None
     multicast: str | None = None
-    compat: str = "seed"
+    compat: str = "reference"
     ldo: int | None = None
     decompress: str | None = None
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+        object.__setattr__(self, "compat", as_compat(self.compat))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +150,12 @@ class Predicate:
     """A condition of a dispatch: `check` gives the reason why it does not hold, or None."""
 
     name: str
-    check: Callable[[CopyRequest], str | None]
+    check: Callable[[CopyRequest], str | None] = field(repr=False)
 
 
 @record
 class Dispatch:
-    """One registered way to carry out an operation."""
+    """One registered implementation of an operation."""
 
     op: str
     target: str
@@ -176,6 +179,10 @@ class CopyAsync:
     def dst(self) -> Buffer:
         return self.request.dst.buffer
 
+    def __repr__(self) -> str:
+        issued = f"{self.plan.count} x tcgen05.cp.{self.plan.form.name}"
+        return f"<CopyAsync {self.request.src} -> {self.request.dst}: {issued}>"
+
     def explain(self) -> str:
         return f"{self.request.src} -> {self.request.dst}\n{self.plan.explain()}"
 
@@ -188,7 +195,7 @@ def _is_valid_smem_tmem_copy(request: CopyRequest) -> str | None:
         return "both buffers must have layouts"
     if dst.allocated_addr is None:
         return "tmem buffer must have allocated_addr"
-    if request.compat == "seed":
+    if request.compat == "reference":
         return _router(dst.layout)
     return None
 
@@ -217,7 +224,7 @@ DISPATCHES: tuple[Dispatch, ...] = (
         ),
     ),
 )
-"""The variants of copy_async that this package carries out, highest priority first."""
+"""The variants of copy_async that this package has, highest priority first."""
 
 
 def check_copy(request: CopyRequest) -> list[Diagnostic]:
@@ -256,18 +263,17 @@ def _planned(request: CopyRequest) -> tuple[CopyPlan | None, list[Diagnostic]]:
     if found or src.layout is None or dst.layout is None:
         return None, found
     smem, tmem = Side(src.layout, src.shape, request.src.region), Side(dst.layout, dst.shape, request.dst.region)
-    settings: dict[str, Any] = {name: getattr(request, name) for name in ("compat", "cta_group", "ldo")}
+    compat, cta_group, ldo = request.compat, request.cta_group, request.ldo
     for form in _forms(request):
-        plan = plan_form(form, smem, tmem, src.dtype.bits, **settings)
+        plan = plan_form(form, smem, tmem, src.dtype.bits, compat=compat, cta_group=cta_group, ldo=ldo)
         if isinstance(plan, CopyPlan):
-            columns = dst.allocated_addr.n_cols if dst.allocated_addr else 0
-            found = [Diagnostic("capacity", text=text) for text in plan.capacity_violations(columns)]
+            found = plan.check_capacity(dst.allocated_addr.n_cols if dst.allocated_addr else 0)
             return (None if found else plan), found
         found.append(Diagnostic(form.name, text=plan.text))
     return None, found
 
 
-def _region(operand: object) -> BufferRegion:
+def _region(operand: BufferRegion | Buffer) -> BufferRegion:
     if isinstance(operand, Buffer):
         return operand.whole()
     if not isinstance(operand, BufferRegion):
@@ -275,11 +281,11 @@ def _region(operand: object) -> BufferRegion:
     return operand
 
 
-def copy_async(dst: BufferRegion | Buffer, src: BufferRegion | Buffer, **settings: object) -> CopyAsync:
+def copy_async(dst: BufferRegion | Buffer, src: BufferRegion | Buffer, **settings: str | int | None) -> CopyAsync:
     """Plan the copy of a shared region to a tensor-memory region.
 
     Args:
-        dst, src: regions, or buffers, which are meant as a whole.
+        dst, src: regions, or buffers for all of their elements.
         settings: the other fields of `CopyRequest`.
     Raises:
         TmemError: no variant takes the copy, or no form of the instruction fits the two layouts.
@@ -293,7 +299,7 @@ def copy_async(dst: BufferRegion | Buffer, src: BufferRegion | Buffer, **setting
     >>> copy.plan.ldo, copy.plan.sdo, int(copy.plan.swizzle), copy.plan.count
     (16, 8, 0, 1)
     """
-    unknown = set(settings) - {field.name for field in fields(CopyRequest)}
+    unknown = set(settings) - {one.name for one in fields(CopyRequest)}
     if unknown:
         raise InvalidTypeError(f"a copy has no setting {', '.join(sorted(unknown))}")
     request = CopyRequest(_region(dst), _region(src), **settings)  # type: ignore[arg-type]
@@ -305,33 +311,27 @@ def copy_async(dst: BufferRegion | Buffer, src: BufferRegion | Buffer, **setting
 
 def _refusal(copy: str, reasons: list[Diagnostic]) -> TmemError:
     """One error for all reasons: the first rule is the headline, unless it is one form among several."""
-    way, names = DISPATCHES[0], {form.name for form in FORMS}
+    variant, names = DISPATCHES[0], {form.name for form in FORMS}
     facts: dict[str, object] = {"copy": copy}
     first, *others = reasons
     if first.rule in names and others:
         return TmemError("no tcgen05.cp form fits the two layouts", facts | {r.rule: r.text for r in reasons})
     if first.rule in names:
         facts["form"] = first.rule
-    elif first.rule in {predicate.name for predicate in way.when}:
-        facts |= {"variant": f'{way.op} "{way.variant}", priority {way.priority}', "predicate": first.rule}
+    elif first.rule in {predicate.name for predicate in variant.when}:
+        facts |= {"variant": f'{variant.op} "{variant.variant}", priority {variant.priority}', "predicate": first.rule}
     return TmemError(first.text, facts | {f"and {n}": reason.text for n, reason in enumerate(others, 2)})
 
 
 def _check_settings(request: CopyRequest) -> list[Diagnostic]:
-    judged = (
-        (
-            request.compat in COMPATS,
-            "compat",
-            f"compat = {given(request.compat)}; must be one of {', '.join(map(repr, COMPATS))}",
-        ),
-        (request.cta_group in (1, 2), "cta_group", f"cta_group = {request.cta_group!r}; must be 1 or 2"),
-        (
-            request.decompress is None,
-            "decompress",
-            "a planned copy does not decompress; issue tcgen05.cp with a format by hand",
-        ),
+    known = ", ".join(map(repr, COMPATS))
+    by_hand = "a planned copy does not decompress; issue tcgen05.cp with a format by hand"
+    rules = (
+        ("compat", request.compat in COMPATS, f"compat = {given(request.compat)}; must be one of {known}"),
+        ("cta_group", request.cta_group in (1, 2), f"cta_group = {request.cta_group!r}; must be 1 or 2"),
+        ("decompress", request.decompress is None, by_hand),
     )
-    return [Diagnostic(rule, text=text) for holds, rule, text in judged if not holds]
+    return [Diagnostic(rule, text=text) for rule, holds, text in rules if not holds]
 
 
 def _forms(request: CopyRequest) -> tuple[CpForm, ...]:
@@ -339,14 +339,11 @@ def _forms(request: CopyRequest) -> tuple[CpForm, ...]:
     if request.shape is not None:
         form = cp_form(request.shape, request.multicast)
         if form not in allowed:
-            raise TmemError(
-                f"compat = {request.compat!r} plans {', '.join(f.name for f in allowed)} alone; got {form.name}",
-                {"other planners": 'compat="tvm-0.27" plans every form'},
-            )
+            text = f"compat = {request.compat!r} plans {', '.join(f.name for f in allowed)} alone; got {form.name}"
+            raise TmemError(text, {"other planners": 'compat="tvm-0.27" plans every form'})
         return (form,)
     found = tuple(form for form in allowed if request.multicast in (None, form.multicast))
     if not found:
-        raise TmemError(
-            f"no form has the multicast {given(request.multicast)}", {"forms": ", ".join(form.name for form in allowed)}
-        )
+        facts = {"forms": ", ".join(form.name for form in allowed)}
+        raise TmemError(f"no form has the multicast {given(request.multicast)}", facts)
     return found
