@@ -304,7 +304,7 @@ def _field_checks(kind: Any) -> tuple[tuple[str, str, Check], ...]:
 def _check_of(hint: Any) -> Check:
     """The check of one annotation: what it takes goes through, integers as plain ones."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if hint is Any or hint is object or isinstance(hint, TypeVar):
+    if hint in (Any, object) or isinstance(hint, (TypeVar, typing.ForwardRef)) or getattr(hint, "_is_protocol", False):
         return lambda value, what: value
     if hint is None or hint is type(None):
         return lambda value, what: expect(value, type(None), what)

@@ -134,7 +134,7 @@ def pictures_of(options: argparse.Namespace, texts: list[str], every: bool) -> l
         raise InvalidValueError(f"--what {what} needs --smem, the layout of a tile in shared memory")
     if what is None and len(texts) == 1 and (data := _descriptor_in(texts[0])):
         return [draw_descriptor(data)]
-    things = [cute.parse(text) for text in texts]
+    things: list[Any] = [cute.parse(text) for text in texts]
     if what == "compare" or (what is None and len(things) > 1):
         return [draw_compare(*things, bits=as_dtype(options.dtype).bits)]
     return [_of_thing(options, things[0] if len(things) == 1 else _single(texts, str(what)))]
@@ -156,8 +156,13 @@ def _single(texts: list[str], what: str) -> str:
     return texts[0]
 
 
+def parsed(text: str) -> Any:
+    """What a text of an option says: sizes or a coordinate."""
+    return cute.parse(text)
+
+
 def _tile(options: argparse.Namespace) -> Sizes | None:
-    tile: Sizes | None = cute.parse(options.tile) if options.tile else None
+    tile: Sizes | None = parsed(options.tile) if options.tile else None
     return tile
 
 
@@ -179,10 +184,10 @@ def _of_atom(options: argparse.Namespace, text: str, every: bool) -> list[Pictur
     """The pictures of a copy."""
     gmem = cute.make_tensor(cute.make_gmem_ptr(options.address, options.dtype), cute.parse(text))
     smem, count = cute.parse(options.smem), options.multicast
-    atom = make_tma_copy(options.op, gmem, smem, _tile(options), count, None, options.arch)
+    atom = make_tma_copy(options.op, gmem, smem, _tile(options), count, None, options.arch)  # type: ignore[arg-type]
     drawn: dict[str, Callable[[], Picture]] = {
         "boxes": lambda: draw_boxes(atom),
-        "smem": lambda: draw_smem(atom, _plain(cute.parse(options.at))),
+        "smem": lambda: draw_smem(atom, _plain(parsed(options.at))),
         "multicast": lambda: draw_multicast(atom),
         "descriptor": lambda: draw_descriptor(atom.descriptor),
     }

@@ -14,7 +14,8 @@ from cute_py.draw.picture import Picture
 from cute_py.draw.render_svg import CHARACTER
 from cute_py.draw.table import TONES, Cell, Legend, cut_note, grid, hatch_legend, shown, tone_legend
 from cute_py.errors import counted
-from cute_py.layout.leaf import Tree, value_of
+from cute_py.layout.arguments import Tree
+from cute_py.layout.leaf import value_of
 from cute_py.layout.trees import leaves
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.tiles import Instructions, first_tile, tile_steps

@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy
 
 from cute_py.argument_checks import expect_integer
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, UnknownFactError, given
-from cute_py.layout.leaf import Tree, value_of
+from cute_py.layout.arguments import Tree
+from cute_py.layout.leaf import value_of
 from cute_py.layout.trees import check_depth, leaves
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.tiles import Instructions, first_tile, last_coordinates, tile_steps
@@ -106,7 +108,7 @@ def tile_trace(atom: TmaAtom, tile_coord: Tree = 0) -> Trace:
 
 def tile_start(work: Instructions, tile_coord: Tree, rank: int) -> list[int]:
     """Where a tile begins (an arithmetic tuple, a single scaled basis element or 0), in all TMA modes."""
-    start = tile_steps(work)(tile_coord)
+    start: Any = tile_steps(work)(tile_coord)
     if isinstance(start, ScaledBasis):
         start = start.as_arith_tuple()
     numbers = [int(x) for x in leaves(start.as_tuple())] if hasattr(start, "as_tuple") else [0]

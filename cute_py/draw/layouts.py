@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from math import gcd, prod
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from cute_py.argument_checks import expect, expect_integers, is_integer
 from cute_py.arith_tuple.arith_tuple import ArithTuple, ScaledBasis
@@ -36,11 +36,12 @@ from cute_py.draw.table import (
     tone_legend,
 )
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.coordinate import idx2crd
 from cute_py.layout.int_tuple import product_each
 from cute_py.layout.layout import Layout, coprofile, domain_of
-from cute_py.layout.leaf import Tree, leaf_text, tree_text, value_of
+from cute_py.layout.leaf import leaf_text, tree_text, value_of
 from cute_py.layout.modes import group_modes
 from cute_py.layout.recast import SmemPtrFlag, as_position_independent_swizzle_layout, memory_layout
 from cute_py.layout.trees import leaves, map_leaves, modes
@@ -485,7 +486,8 @@ def draw_tensor(tensor: Tensor) -> Picture:
         table = layout_table("", memory_layout(tensor), "value", element_bits(tensor), None)
         return Picture(str(tensor), (table,), ("cells are offsets from the tensor's first element",))
 
-    start = tensor.engine.coord if isinstance(tensor.engine, ArithTupleIterator) else tensor.engine.value
+    engine = tensor.engine
+    start: Any = engine.coord if isinstance(engine, ArithTupleIterator) else engine.value
     begin = "" if not _first(start) and plain(start).strip("(,0)") == "" else f"{plain(start)} + "
     layout = as_position_independent_swizzle_layout(tensor.layout)
     unit = unit_of([layout])

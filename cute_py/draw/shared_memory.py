@@ -11,13 +11,13 @@ The title of each unit of a tile is the path of its first element: tensor coordi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from cute_py.argument_checks import is_integer
 from cute_py.arith_tuple.cells import known_integer
 from cute_py.draw.element_path import OUTSIDE, RAGGED, checked_atom, element_path, tile_trace, tuple_text
 from cute_py.draw.im2col_window import Im2col, im2col_trace
-from cute_py.draw.layouts import BANK_LEGEND, BANKS, Value, bank_of, byte_text, check_bits, equals, plane_of, table_of
+from cute_py.draw.layouts import BANK_LEGEND, BANKS, bank_of, byte_text, check_bits, equals, plane_of, table_of
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import (
     TONES,
@@ -33,9 +33,10 @@ from cute_py.draw.table import (
     tone_legend,
 )
 from cute_py.errors import InvalidTypeError, InvalidValueError, counted, given
+from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, coprofile
-from cute_py.layout.leaf import Int, Tree, leaf_text
+from cute_py.layout.leaf import Int, leaf_text
 from cute_py.layout.recast import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves, modes
@@ -128,7 +129,7 @@ def _mover(swizzle: Swizzle, bits: int, on: str) -> Callable[[int], int]:
 
 
 def _swizzled(title: str, layout: Layout, bits: int, move: Callable[[int], int]) -> Table:
-    def cell(i: int, j: int, path: str, value: Value) -> Cell:
+    def cell(i: int, j: int, path: str, value: Any) -> Cell:
         start = known_integer(value, "an offset")
         offset = move(start)
         bank = bank_of(offset, bits)
@@ -179,7 +180,8 @@ def draw_smem(atom: TmaAtom | Im2col, tile_coord: Tree = 0, offsets: Sequence[in
     """
     if isinstance(atom, (Im2colAtom, TensorMapIm2col, TensorMapIm2colWide)):
         left_out = is_integer(tile_coord) and tile_coord == 0
-        trace = im2col_trace(atom, None if left_out else tile_coord, offsets, "draw_smem")
+        corner: Any = None if left_out else tile_coord
+        trace = im2col_trace(atom, corner, offsets, "draw_smem")
         where = f"pixels from {tuple_text(trace.coords[0].tolist())}"
         name, direction = trace.geometry.mode, "load"
         if isinstance(atom, Im2colAtom):

@@ -15,10 +15,11 @@ from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator
 from cute_py.arith_tuple.ratio import Ratio
 from cute_py.errors import CuteError, counted, shortened
 from cute_py.layout.analysis import footprint, is_injective
+from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import rank, size
 from cute_py.layout.layout import Layout, domain_of
-from cute_py.layout.leaf import Int, Tree
+from cute_py.layout.leaf import Int
 from cute_py.layout.recast import SmemPtrFlag, as_position_independent_swizzle_layout
 from cute_py.layout.swizzle import Swizzle
 from cute_py.tensor.tensor import Tensor
@@ -51,7 +52,7 @@ class _Mode(NamedTuple):
 
 
 def _flat_modes(layout: Layout) -> list[_Mode]:
-    def walk(shape: Tree, stride: Tree, path: Path) -> Iterator[_Mode]:
+    def walk(shape: Tree, stride: Any, path: Path) -> Iterator[_Mode]:
         if isinstance(shape, tuple):
             for i, (s, d) in enumerate(zip(shape, stride, strict=True)):
                 yield from walk(s, d, (*path, i))

@@ -21,14 +21,15 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from cute_py.argument_checks import expect, expect_fields, expect_integer, is_integer, record
 from cute_py.arith_tuple.arith_tuple import ArithTuple, ScaledBasis
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import InvalidTypeError, TmaBuildError, given
+from cute_py.layout.arguments import Tree
 from cute_py.layout.layout import Layout
-from cute_py.layout.leaf import Dynamic, Tree, coordinate, internal_leaf, public
+from cute_py.layout.leaf import Dynamic, coordinate, internal_leaf, to_public
 from cute_py.layout.trees import leaves
 from cute_py.targets import MAX_CLUSTER
 from cute_py.tensor.tensor import Tensor
@@ -267,7 +268,7 @@ def check_load(atom: NonExecTmaAtom) -> list[Diagnostic]:
 
 def _copies(exec_atom: ExecTmaAtom, coord: Sequence[Number], cta: int) -> list[BulkTensorCopy]:
     atom = exec_atom.atom
-    start = public(coordinate(tuple(coord)))
+    start: Any = to_public(coordinate(tuple(coord)))
     if any(isinstance(c, tuple) for c in start):
         raise InvalidTypeError(f"a coordinate of a tile has one number a mode, got {given(start)}")
     state = (atom.bytes_per_instruction, exec_atom.cache_hint, exec_atom.multicast, atom.reduce_kind)
@@ -466,7 +467,7 @@ Source: TypeAlias = TmaDescriptorTiled | Tensor | SupportsDLPack
 
 def _operands(
     source: Source, tile: SharedLayout | Tensor, cta_map: Layout | Tree | None
-) -> tuple[SharedLayout | Tensor, Tensor | SupportsDLPack, Tree | None, Layout | None]:
+) -> tuple[SharedLayout | Tensor, Tensor | SupportsDLPack, Any, Layout | None]:
     """The operands of the partition: the map of a CTA is a V-map if its strides are basis elements, else a tile."""
     tensor = source.tensor if isinstance(source, TmaDescriptorTiled) else source
     if isinstance(cta_map, Layout) and any(isinstance(d, ScaledBasis) for d in leaves(cta_map.stride)):

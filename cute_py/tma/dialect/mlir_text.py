@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from cute_py.argument_checks import expect
 from cute_py.errors import integer_text
+from cute_py.layout.arguments import Leaf, Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
-from cute_py.layout.leaf import Int, Leaf, Tree, is_symbolic
+from cute_py.layout.leaf import Int, is_symbolic
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import check_depth
 from cute_py.tensor.pointers import Pointer, TmemPointer

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, TypeAlias
 from cute_py.argument_checks import expect_fields, expect_integer
 from cute_py.arith_tuple.arith_tuple import ScaledBasis, as_arith_tuple
 from cute_py.errors import counted
+from cute_py.layout.arguments import Tree
 from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout, axis_paths, domain_of
-from cute_py.layout.leaf import Tree, coordinate, is_symbolic, public, value_of
+from cute_py.layout.leaf import coordinate, is_symbolic, to_public, value_of
 from cute_py.layout.trees import leaves, rank_of
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.partition import tile_layout, tma_tensor
@@ -150,7 +151,7 @@ class NonExecTmaAtom:
 
     def tma_coord(self, coord: Tree) -> tuple[Number, ...]:
         """The instruction's coordinates of a coordinate of the global tensor, innermost first."""
-        tree = public(coordinate(as_arith_tuple(coord)))
+        tree = to_public(coordinate(as_arith_tuple(coord)))  # type: ignore[arg-type]
         out: list[Number] = [0] * self.rank
         strides = self.tensor_type.layout.stride
         for path, stride in zip(axis_paths(strides), leaves(strides), strict=True):

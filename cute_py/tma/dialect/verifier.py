@@ -20,9 +20,10 @@ from typing import Final
 from cute_py.argument_checks import record
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.errors import InvalidValueError, TmaVerifyError
+from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
-from cute_py.layout.leaf import Int, Tree, is_symbolic
+from cute_py.layout.leaf import Int, is_symbolic
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves, rank_of
 from cute_py.targets import MAX_CLUSTER

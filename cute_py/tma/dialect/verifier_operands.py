@@ -18,10 +18,11 @@ from typing import Final, Protocol, TypeAlias
 
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given
+from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import product_each, size
 from cute_py.layout.layout import Layout, static
-from cute_py.layout.leaf import Tree, internal_leaf, is_static
+from cute_py.layout.leaf import internal_leaf, is_static
 from cute_py.layout.recast import smem_ptr_flag
 from cute_py.layout.swizzle import Swizzle, get_swizzle_portion
 from cute_py.layout.trees import at, leaves, modes, rank_of
