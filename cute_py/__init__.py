@@ -8,7 +8,7 @@ themselves as pictures.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cute_py.arith_tuple import *  # noqa: F403
 from cute_py.arith_tuple import __all__ as _arith_tuple
@@ -24,6 +24,8 @@ from cute_py.tensor import *  # noqa: F403
 from cute_py.tensor import __all__ as _tensor
 
 if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
     from cute_py import atom as atom
     from cute_py import draw as draw
     from cute_py import testing as testing
@@ -125,12 +127,12 @@ __all__ = ["CuteError", "__version__", *_layout, *_arith_tuple, *_tensor, *_nota
 _register_where_running()
 
 
-def load_ipython_extension(shell: Any) -> None:
+def load_ipython_extension(shell: InteractiveShell) -> None:
     """`%load_ext cute_py`: objects show themselves as pictures; an import in a notebook does the same."""
     _register(shell)
 
 
-def unload_ipython_extension(shell: Any) -> None:
+def unload_ipython_extension(shell: InteractiveShell) -> None:
     """`%unload_ext cute_py`: objects show themselves as text again."""
     _unregister(shell)
 
@@ -148,4 +150,4 @@ if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is 
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_ON_FIRST_USE, *_HOME, "explain"])
+    return sorted([*__all__, *_ON_FIRST_USE, *_HOME, "explain", "load_ipython_extension", "unload_ipython_extension"])

@@ -91,7 +91,7 @@ def expect_integer(
     """The value as a plain int, if it is one known integer (see `is_integer`) from `low` to `high`, both included.
 
     Raises:
-        InvalidTypeError: it is none. InvalidValueError: it is out of range.
+        InvalidTypeError: it is not one. InvalidValueError: it is out of range.
 
     >>> expect_integer(Int(4), "the rank")
     4
@@ -229,7 +229,7 @@ def expect_choice(value: Any, choices: Collection[Kind], what: str) -> Kind:
 
 
 def expect_function(value: Any, what: str) -> Any:
-    """The value, if it can be called and is no class.
+    """The value, if it can be called and is not a class.
 
     Raises:
         InvalidTypeError: it can't be called; or it is a class, which makes an object of what it is given.
@@ -304,7 +304,7 @@ def _field_checks(kind: Any) -> tuple[tuple[str, str, Check], ...]:
 def _check_of(hint: Any) -> Check:
     """The check of one annotation: what it takes goes through, integers as plain ones."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if hint is Any or hint is object or isinstance(hint, TypeVar):
+    if hint in (Any, object) or isinstance(hint, (TypeVar, typing.ForwardRef)) or getattr(hint, "_is_protocol", False):
         return lambda value, what: value
     if hint is None or hint is type(None):
         return lambda value, what: expect(value, type(None), what)

@@ -6,6 +6,7 @@ input is sound. It never raises for what it judges, so that checks can be listed
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
@@ -29,7 +30,7 @@ class Diagnostic:
         argument: what breaks it, by the name that its owner gives it ('globalStrides[0]').
         value: what that is, in `unit`; None where no single number breaks the rule.
         requirement: what it must do instead ('be a multiple of 16').
-        source: who says so: a document and its section, a C++ condition, or a measurement.
+        source: where the rule comes from: a document and its section, a C++ condition, or a measurement.
         mode: the TMA mode that it belongs to, 0 innermost; None: no single one.
         detail: how the value came about where it is computed.
         text: the message, where it has another form than 'argument = value unit; must requirement'.
@@ -112,8 +113,36 @@ def refuse(error: type[CuteError], found: Sequence[Diagnostic], several: str = "
     first = found[0]
     if len(found) == 1:
         facts = {**first.facts, **({"source": first.source} if first.source else {})}
-        raise error(first.message, facts, "; or ".join(map(str, first.fixes)) or None, **arguments).of_rule(first.rule)
-    listed = found if several else found[1:]
-    start = 1 if several else 2
-    facts = {str(i): d.message for i, d in enumerate(listed, start)}
-    raise error(several or first.message, facts, **arguments).of_rule(first.rule)
+        made = error(first.message, facts, "; or ".join(map(str, first.fixes)) or None, **arguments)
+    else:
+        listed = found if several else found[1:]
+        facts = {str(i): d.message for i, d in enumerate(listed, 1 if several else 2)}
+        made = error(several or first.message, facts, **arguments)
+    vars(made)["diagnostics"] = tuple(found)
+    raise made.of_rule(first.rule)
+
+
+_SHAPE: Final = re.compile(
+    r"(?P<argument>[^=;]+?) = (?P<value>-?\d+)(?: (?P<unit>[^;(]+?))?(?: \((?P<detail>[^;]*)\))?"
+    r"; must (?P<requirement>.+)"
+)
+"""The headline of a refusal: 'argument = value unit (detail); must requirement'."""
+
+
+def diagnostics_of(error: CuteError) -> list[Diagnostic]:
+    """The broken rules behind an error; of one that was raised without them, its headline, facts and hint as one.
+
+    >>> diagnostics_of(InvalidValueError("num_multicast = 17 CTAs; must be 1 to 16"))[0].value
+    17
+    """
+    held = vars(error)
+    found = [d for d in held.get("diagnostics") or held.get("violations", ()) if isinstance(d, Diagnostic)]
+    if found:
+        return found
+    shape = _SHAPE.fullmatch(error.headline)
+    fixes = () if error.hint is None else (error.hint,)
+    if shape is None:
+        return [Diagnostic(error.rule, text=error.headline, facts=error.facts, fixes=fixes)]
+    argument, value, unit, detail, must = (part or "" for part in shape.groups())
+    rule = argument if error.rule == error.headline else error.rule
+    return [Diagnostic(rule, argument, int(value), unit, must, detail=detail, facts=error.facts, fixes=fixes)]

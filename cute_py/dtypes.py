@@ -35,6 +35,13 @@ DTypeLike: TypeAlias = "DType | str | type | HasItemSize"
 Kind = Literal["bool", "int", "uint", "float", "complex"]
 
 
+class HasItemsize(Protocol):
+    """A dtype of numpy, torch, or another library of arrays."""
+
+    @property
+    def itemsize(self) -> int: ...
+
+
 @dataclass(frozen=True, slots=True)
 class DType:
     """One element type.
@@ -173,7 +180,7 @@ def as_dtype(value: object) -> DType:
 
     try:
         dtype = numpy.dtype(value)  # type: ignore[call-overload]
-    except Exception:  # a `dtype` that is none of numpy's, or whatever a foreign object raises when numpy asks it
+    except Exception:  # a `dtype` that numpy does not know, or whatever a foreign object raises when numpy asks it
         raise InvalidTypeError(f"not an element type: {given(value)}") from None
     if dtype.byteorder == ">":
         raise InvalidValueError(

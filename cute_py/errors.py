@@ -1,7 +1,7 @@
 """Every exception of cute_py, and the one shape that their texts have.
 
-A text is a headline that says the rule in its own words with the value and its unit, then facts, one a line,
-then a hint that is sure to work, if there is one:
+A text is a headline, the rule with the value and its unit; then facts, one a line;
+then a verified hint, if there is one:
 
     TmaLimitError: globalStrides[0] = 24 bytes; must be a multiple of 16
       stride : 12 elements x 16 bits, TMA mode 1 (layout mode 0)
@@ -26,10 +26,10 @@ GIVEN_CHARACTERS: Final = 405
 def counted(count: int, noun: str) -> str:
     """A number and what it counts.
 
-    >>> counted(1, "load"), counted(4, "load")
-    ('1 load', '4 loads')
+    >>> counted(1, "load"), counted(4, "pass")
+    ('1 load', '4 passes')
     """
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    return f"{count} {noun}{'' if count == 1 else 'es' if noun.endswith('s') else 's'}"
 
 
 def shortened(text: str, limit: int = 240) -> str:
@@ -175,7 +175,7 @@ class CompositionMismatchError(LayoutError):
 
 
 class ParseError(CuteError, ValueError):
-    """A text is no layout, basis, tuple, pointer or tensor as CuTe prints them. `position` is the index of the
+    """A text is not a layout, basis, tuple, pointer or tensor as CuTe prints them. `position` is the index of the
     first character that could not be read."""
 
     def __init__(
@@ -190,11 +190,11 @@ class ParseError(CuteError, ValueError):
 
 
 class TensorAccessError(CuteError, TypeError):
-    """Elements were asked of a tensor whose engine has none (a bare pointer), or written where they can't be."""
+    """Elements were read from a tensor whose engine has none (a bare pointer), or written to a read-only one."""
 
 
 class TmaError(CuteError):
-    """Anything that stands between a tensor and a TMA copy."""
+    """Anything that prevents a TMA copy of a tensor."""
 
 
 class GBasisError(TmaError, ValueError):

@@ -1,4 +1,4 @@
-"""Which objects show themselves in a Jupyter notebook, and how IPython is told.
+"""Which objects show themselves in a Jupyter notebook, and how they are registered with IPython.
 
 Nothing has to be done: `import cute_py` in a running IPython registers them. Where cute_py was imported before IPython
 started, `%load_ext cute_py` does it, and `%unload_ext cute_py` takes it back. The objects themselves know nothing of

@@ -162,7 +162,7 @@ def expect_version(value: object) -> Version:
     """A PTX version as two integers.
 
     Raises:
-        InvalidTypeError, InvalidValueError: it is none, such as 8.6 or (8,).
+        InvalidTypeError, InvalidValueError: it is not one, such as 8.6 or (8,).
 
     >>> expect_version((8, 6))
     (8, 6)

@@ -24,6 +24,12 @@ def assert_refused(call: Callable[[], Any], kind: type[CuteError], words: str) -
     assert words in str(error.value)
 
 
+def is_refusal(err: str) -> bool:
+    """What a refused command says: a headline, then facts and the hint, each indented on its line."""
+    first, *rest = err.splitlines()
+    return first.startswith("cute-py") and ": error: " in first and all(line.startswith("  ") for line in rest)
+
+
 def nested(depth: int) -> Any:
     """A tuple in a tuple in a tuple ..."""
     tree: Any = 1

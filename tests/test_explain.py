@@ -63,7 +63,7 @@ def test_the_formula_gives_the_element(tile: int, tiles: int, first: int) -> Non
         (Layout((Int(64), 2), (E(1), Int(80) * E(1))), "covers 64 there, so a step leaves 16 out"),
         (Layout((Int(64), 2), (E(1), Int(48) * E(1))), "covers 64 there, so blocks overlap by 16"),
         (Layout((4, 2, 3), (E(0), 4 * E(0), 8 * E(0))), "mode 0 (4 x _1@0) and mode 1 (2 x 4@0) cover 8 there"),
-        (Layout((4,), (3 * E(0),)), "only every one in 3 is reached"),
+        (Layout((4,), (3 * E(0),)), "only one in 3 is reached"),
         (Layout((4,), (-2 * E(0),)), "a step takes 2 from coordinate mode 0"),
         (Layout((4,), (Int(0) * E(0),)), "a step moves nowhere"),
         (Layout((Int(1),), (E(0),)), "a single index, so it never moves"),
@@ -102,10 +102,31 @@ def test_objects_with_words_of_their_own() -> None:
     assert explain(Atom()) == "an atom"
 
 
-@pytest.mark.parametrize("bad", [5, "text", None, b"seven", [Layout((4, 5))]])
+@pytest.mark.parametrize("bad", [5, "nothing known", None, b"seven", [Layout((4, 5))]])
 def test_what_has_no_words(bad: Any) -> None:
-    with pytest.raises(InvalidTypeError, match="no words"):
+    with pytest.raises(InvalidTypeError, match="no explanation"):
         explain(bad)
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("zipped_divide", "zipped_divide(layout, tiler)"),
+        ("128B", "TensorMapSwizzle.B128 = 3"),
+        ("G-basis", "G-basis"),
+        ("gbasis", "G-basis"),
+        ("CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_INVALID_VALUE"),
+        ("FLOAT16", "TensorMapDataType.FLOAT16 = 6"),
+        ("bf16", "bfloat16"),
+    ],
+)
+def test_names_terms_and_spellings(text: str, first: str) -> None:
+    assert explain(text).splitlines()[0] == first
+
+
+def test_a_misspelled_name_lists_the_nearest() -> None:
+    with pytest.raises(InvalidTypeError, match="nearest : zipped_divide"):
+        explain("zipped_devide")
 
 
 def test_an_integer_layout_says_what_it_covers() -> None:
@@ -115,7 +136,7 @@ def test_an_integer_layout_says_what_it_covers() -> None:
     assert "7 offsets between them are not used" in text
     text = explain(Layout((4, 8)))
     assert "every element has an offset of its own" in text
-    assert "no offset between them is left out" in text
+    assert "no gaps" in text
     assert "last" in text.splitlines()[-1]
     assert text.splitlines()[-1].endswith("-> 31")
 
@@ -230,7 +251,7 @@ def test_rows_of_tables_say_their_values() -> None:
         ("tmem.COLUMNS", "Columns of tensor memory, 32 bits each."),
         ("cute.composition", "The steps with their values: explain(composition, a, b)"),
         ("tma.RULES", "The rules that a tensor map must keep"),
-        ("cute_py.tma.Trace", "n instructions of one descriptor, to be asked where elements go."),
+        ("cute_py.tma.Trace", "n instructions of one descriptor"),
         ("tma.TensorMap", "  TensorMapIm2colWide"),
         ("tmem.LANES", "cute_py.tmem.LANES = 128"),
     ],
@@ -239,15 +260,15 @@ def test_a_name_stands_for_its_object(name: str, part: str) -> None:
     assert part in cute.explain(name)
 
 
-@pytest.mark.parametrize("name", ["composition", "tma.NOTHING", "tma.", ".", "a b.c", "os.path", "tma.run.nothing"])
+@pytest.mark.parametrize("name", ["compositions", "tma.NOTHING", "tma.", ".", "a b.c", "os.path", "tma.run.nothing"])
 def test_other_texts_are_no_names(name: str) -> None:
-    with pytest.raises(InvalidTypeError, match="no words for str"):
+    with pytest.raises(InvalidTypeError, match="no explanation of str"):
         cute.explain(name)
 
 
 @pytest.mark.parametrize("thing", [int, dict, Exception, len, np, np.zeros(3), object(), 3.5, True, (1, 2), {}])
 def test_what_is_not_ours_has_no_words(thing: Any) -> None:
-    with pytest.raises(InvalidTypeError, match="no words for"):
+    with pytest.raises(InvalidTypeError, match="no explanation of"):
         cute.explain(thing)
 
 
@@ -321,7 +342,7 @@ def test_a_basis_element_in_words() -> None:
         "_1@1@0",
         "",
         "A basis element: _1 in mode 1 of mode 0 of a coordinate, 0 in every other mode.",
-        "Before the first @ stands how far (known at compile time), after it where, modes counted from 0.",
+        "Before the first @ is the distance (known at compile time), after it the mode, counted from 0.",
         "Modes within modes are written from the inside out.",
         "",
         "As a stride",

@@ -74,7 +74,7 @@ def test_a_trap_tells_its_rule() -> None:
         cute.tma.Emulator().load(tile, np.zeros(1024, np.uint8), (3, 0), np.zeros(128, np.uint8), gmem_base=4096)
     words = cute.explain(caught.value)
     assert "The rule: inner coordinate = 6 bytes; must be a multiple of 16" in words
-    assert "  why    : TMA moves whole pieces of 16 bytes" in words
+    assert "  why    : TMA moves units of 16 bytes" in words
 
 
 TILE = cute.tma.encode(cute.tma.TensorMapTiled(6, 4096, (64, 8), (128,), (8, 8)))

@@ -19,7 +19,7 @@ TMA instruction takes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, overload
 
 from cute_py.argument_checks import MAX_INTEGER, expect_integer, expect_integers, is_integer
 from cute_py.arith_tuple.ratio import Ratio, may_know
@@ -33,10 +33,24 @@ from cute_py.errors import (
     integer_text,
     shortened,
 )
+from cute_py.layout.arguments import LayoutLike, Shape, Tree
 from cute_py.layout.int_tuple import ceil_div_of
 from cute_py.layout.layout import MOST_MODES, Layout
-from cute_py.layout.leaf import MAX_DEPTH, Int, Tree, internal_leaf, is_symbolic, leaf_text, public, trunc_div
+from cute_py.layout.leaf import MAX_DEPTH, Int, internal_leaf, is_symbolic, leaf_text, to_public, trunc_div
 from cute_py.layout.trees import at, check_depth
+
+if TYPE_CHECKING:
+    import sympy
+
+
+Scale: TypeAlias = "int | Ratio | sympy.Expr"
+"""A number without a mode."""
+
+Element: TypeAlias = "Scale | ArithTuple"
+"""What an arithmetic tuple holds."""
+
+Operand: TypeAlias = "Scale | ArithTuple | ScaledBasis | tuple[Shape, ...]"
+"""What a coordinate is added to; of numbers only a static 0."""
 
 
 class ArithTuple:
@@ -51,12 +65,13 @@ class ArithTuple:
     __slots__ = ("depth", "items")
     __array_ufunc__ = None  # numpy integers leave the arithmetic to this class
 
-    items: tuple[Any, ...]
+    items: tuple[Element, ...]
     depth: int
     """Levels of tuples, at most `MAX_DEPTH`."""
 
-    def __init__(self, *items: Any) -> None:
-        held: list[Any] = []
+    def __init__(self, *items: Operand) -> None:
+        held: list[Element] = []
+        x: Any
         depth = 1
         for x in items:
             kind = type(x)
@@ -78,7 +93,7 @@ class ArithTuple:
         """Are all leaves static?"""
         return all(x.is_static if isinstance(x, ArithTuple) else isinstance(x, Int) for x in self.items)
 
-    def __getitem__(self, mode: int) -> Any:
+    def __getitem__(self, mode: int) -> Element:
         index = mode if type(mode) is int else expect_integer(mode, "a mode")
         if not -len(self.items) <= index < len(self.items):
             raise CoordinateError(f"no mode {integer_text(index)} in {self}", {"rank": len(self.items)})
@@ -87,7 +102,7 @@ class ArithTuple:
     def __len__(self) -> int:
         return len(self.items)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Element]:
         return iter(self.items)
 
     def as_tuple(self) -> Tree:
@@ -98,26 +113,26 @@ class ArithTuple:
         """
         return tuple([x.as_tuple() if isinstance(x, ArithTuple) else x for x in self.items])
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Operand) -> ArithTuple:
         return self._with(other, "+")
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: Operand) -> ArithTuple:
         return self._with(other, "-")
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: Operand) -> ArithTuple:
         return (-self)._with(other, "-") if has_no_position(other) else -self + other
 
     def __neg__(self) -> ArithTuple:
         return ArithTuple(*[-x for x in self.items])
 
-    def __mul__(self, n: Any) -> Any:
+    def __mul__(self, n: Scale) -> ArithTuple:
         return ArithTuple(*[scale(n, self) * x for x in self.items])
 
     __rmul__ = __mul__
 
-    def _with(self, other: Any, sign: str) -> Any:
+    def _with(self, other: Any, sign: str) -> ArithTuple:
         """self + other or self - other; a static 0 is the zero of every tuple, other integers have no position."""
         if isinstance(other, Int) and other == 0:
             return self
@@ -125,14 +140,15 @@ class ArithTuple:
             raise refused_integer(f"Arithmetic tuple op{sign} error!", "tuple", self, other)
         if not isinstance(other, (tuple, ArithTuple)) and not hasattr(type(other), "as_arith_tuple"):
             if may_know(other, "__radd__"):
-                return NotImplemented
+                return NotImplemented  # type: ignore[no-any-return]
             raise InvalidTypeError(
                 f"only coordinates are added to an arithmetic tuple, got {type(other).__name__} {given(other)}",
                 {"tuple": self},
             )
         right = _element(other)
         right = right if sign == "+" else -right
-        return _combined(self, right, (self, sign, right), ())
+        result: ArithTuple = _combined(self, right, (self, sign, right), ())
+        return result
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, ArithTuple):
@@ -150,24 +166,24 @@ class ArithTuple:
     def __repr__(self) -> str:
         return f"ArithTuple({', '.join(_shown(x) for x in self.items)})"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[type[ArithTuple], tuple[Element, ...]]:
         return (ArithTuple, self.items)
 
 
-def _leaf_text(x: Any) -> str:
+def _leaf_text(x: Element) -> str:
     return str(x) if isinstance(x, (ArithTuple, Ratio)) else leaf_text(internal_leaf(x))
 
 
-def _shown(x: Any) -> str:
+def _shown(x: Element) -> str:
     return repr(x.as_tuple()) if isinstance(x, ArithTuple) else repr(x)
 
 
-def has_no_position(x: Any) -> bool:
+def has_no_position(x: object) -> TypeGuard[Scale]:
     """A number without a mode: static, run-time, numpy's, symbolic or a ratio."""
     return isinstance(x, Ratio) or is_integer(x) or is_symbolic(x)
 
 
-def scale(n: Any, element: Any) -> Any:
+def scale(n: Any, element: ArithTuple | ScaledBasis) -> Any:
     """`n` as a scale of a coordinate or basis element.
 
     Raises:
@@ -176,12 +192,12 @@ def scale(n: Any, element: Any) -> Any:
     if isinstance(n, (int, Ratio)) and not isinstance(n, bool):
         return n
     if is_symbolic(n) or is_integer(n):
-        return public(internal_leaf(n))
+        return to_public(internal_leaf(n))
     shown = n if hasattr(type(n), "as_arith_tuple") else given(n)
     raise InvalidTypeError(f"{element} can be scaled by integers only, got {type(n).__name__} {shown}")
 
 
-def refused_integer(headline: str, name: str, element: Any, integer: Any) -> LayoutError:
+def refused_integer(headline: str, name: str, element: Operand, integer: Scale) -> LayoutError:
     """The error for an integer that is added to something with positions; C++ asserts where it is static."""
     facts = {
         name: element,
@@ -204,7 +220,7 @@ def _element(x: Any) -> Any:
     if isinstance(x, Ratio):
         return x
     if has_no_position(x):
-        return public(internal_leaf(x))
+        return to_public(internal_leaf(x))
     raise InvalidTypeError(f"an arithmetic tuple holds integers and tuples, got {type(x).__name__} {given(x)}")
 
 
@@ -235,6 +251,10 @@ def _combined(a: Any, b: Any, whole: tuple[Any, str, Any], path: tuple[int, ...]
     raise LayoutError("the coordinates are nested differently", facts)
 
 
+@overload
+def as_arith_tuple(value: tuple[Shape, ...] | ArithTuple | ScaledBasis) -> ArithTuple: ...
+@overload
+def as_arith_tuple(value: int) -> int: ...
 def as_arith_tuple(value: Any) -> Any:
     """A tuple, basis element or arithmetic tuple as an `ArithTuple`; an integer stays itself.
 
@@ -269,13 +289,13 @@ class ScaledBasis:
     value: Any
     modes: tuple[int, ...]
 
-    def __init__(self, value: Any, *modes: int) -> None:
+    def __init__(self, value: Scale | ScaledBasis, *modes: int) -> None:
         if isinstance(value, ScaledBasis):
             value, modes = value.value, (*modes, *value.modes)
         if hasattr(value, "as_tuple"):
             raise InvalidTypeError(f"the value of a basis element is an integer, got the coordinate {value}")
         if not isinstance(value, Ratio):
-            value = public(internal_leaf(value))
+            value = to_public(internal_leaf(value))
         object.__setattr__(self, "value", value)
         object.__setattr__(self, "modes", _checked_modes(modes))
 
@@ -286,26 +306,26 @@ class ScaledBasis:
     def is_static(self) -> bool:
         return isinstance(self.value, (Int, Ratio))
 
-    def at(self, modes: tuple[int, ...], value: Any) -> ScaledBasis:
+    def at(self, modes: tuple[int, ...], value: Scale) -> ScaledBasis:
         """A basis element of the same module at another position."""
         return ScaledBasis(value, *(modes if type(modes) is tuple else expect_integers(modes, "modes")))
 
-    def with_value(self, value: Any) -> ScaledBasis:
+    def with_value(self, value: Scale) -> ScaledBasis:
         """The same position, another scale."""
         return ScaledBasis(value, *self.modes)
 
-    def as_arith_tuple(self) -> Any:
+    def as_arith_tuple(self) -> ArithTuple:
         """The arithmetic tuple with static zeros before it: E(2) is (0,0,1).
 
         >>> print(E(2).as_arith_tuple(), (5 * E(1, 2)).as_arith_tuple())
         (_0,_0,_1) (_0,(_0,_0,5))
         """
-        result = self.value
+        result: ArithTuple = self.value
         for mode in reversed(self.modes):
             result = ArithTuple(*[Int(0)] * mode, result)
         return result
 
-    def __mul__(self, n: Any) -> Any:
+    def __mul__(self, n: Scale) -> ScaledBasis:
         return ScaledBasis(self.value * scale(n, self), *self.modes)
 
     __rmul__ = __mul__
@@ -316,24 +336,24 @@ class ScaledBasis:
     def __abs__(self) -> ScaledBasis:
         return ScaledBasis(abs(self.value), *self.modes)
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Operand) -> ArithTuple:
         return self._with(other, "+")
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: Operand) -> ArithTuple:
         return self._with(other, "-")
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: Operand) -> ArithTuple:
         return -self._with(other, "-")
 
-    def _with(self, other: Any, sign: str) -> Any:
+    def _with(self, other: Any, sign: str) -> ArithTuple:
         """self + other or self - other."""
         if isinstance(other, Int) and other == 0:
-            return self
+            return self  # type: ignore[return-value]
         if isinstance(other, ScaledBasis):
             other = other.as_arith_tuple()
-        mine = self.as_arith_tuple()
+        mine: Any = self.as_arith_tuple()
         if isinstance(mine, ArithTuple):
             if has_no_position(other):
                 raise refused_integer(f"ScaledBasis op{sign} error!", "basis", self, other)
@@ -342,18 +362,19 @@ class ScaledBasis:
         elif not has_no_position(other):  # E() scaled: a number
             raise InvalidTypeError(f"only numbers are added to {self}, got {type(other).__name__} {given(other)}")
         elif not isinstance(other, Ratio):
-            other = public(internal_leaf(other))
-        return mine + other if sign == "+" else mine - other
+            other = to_public(internal_leaf(other))
+        result: ArithTuple = mine + other if sign == "+" else mine - other
+        return result
 
-    def ceil_div(self, n: Any) -> ScaledBasis:
+    def ceil_div(self, n: Scale) -> ScaledBasis:
         """The value divided, rounded up."""
-        return ScaledBasis(public(ceil_div_of(self._divided("ceil_div"), internal_leaf(n))), *self.modes)
+        return ScaledBasis(to_public(ceil_div_of(self._divided("ceil_div"), internal_leaf(n))), *self.modes)
 
-    def safe_div(self, n: Any) -> ScaledBasis:
+    def safe_div(self, n: Scale) -> ScaledBasis:
         """The value divided; static numbers must divide evenly."""
         if isinstance(self.value, Int) and isinstance(n, Int) and n and int(self.value) % int(n):
             raise StaticAssertError("Static safe_div requires t % u == 0", {"basis": self, "divisor": n})
-        return ScaledBasis(public(trunc_div(self._divided("safe_div"), internal_leaf(n))), *self.modes)
+        return ScaledBasis(to_public(trunc_div(self._divided("safe_div"), internal_leaf(n))), *self.modes)
 
     def _divided(self, operation: str) -> Any:
         """The value as a dividend; of a ratio C++ has no quotient."""
@@ -361,7 +382,7 @@ class ScaledBasis:
             raise InvalidTypeError(f"{operation} takes integers, and {self} has the scale {self.value}")
         return internal_leaf(self.value)
 
-    def __floordiv__(self, n: Any) -> Any:
+    def __floordiv__(self, n: Scale) -> ScaledBasis:
         return self.safe_div(n)
 
     def __eq__(self, other: object) -> bool:
@@ -376,9 +397,9 @@ class ScaledBasis:
     def __hash__(self) -> int:
         return hash(self._as_tuple())
 
-    def _as_tuple(self) -> Any:
+    def _as_tuple(self) -> Tree:
         """The plain tuple; without modes the value."""
-        result = self.value
+        result: Tree = self.value
         for mode in reversed(self.modes):
             result = (0,) * mode + (result,)
         return result
@@ -392,11 +413,11 @@ class ScaledBasis:
             return f"E({', '.join(map(str, self.modes))})"
         return f"ScaledBasis({', '.join([repr(self.value), *map(str, self.modes)])})"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[type[ScaledBasis], tuple[Scale, ...]]:
         return (ScaledBasis, (self.value, *self.modes))
 
 
-def _checked_modes(modes: tuple[Any, ...]) -> tuple[int, ...]:
+def _checked_modes(modes: tuple[int, ...]) -> tuple[int, ...]:
     for mode in modes:
         if type(mode) is not int or not 0 <= mode < MOST_MODES:
             modes = expect_integers(modes, "the basis element's modes", 0, MOST_MODES - 1)
@@ -406,16 +427,16 @@ def _checked_modes(modes: tuple[Any, ...]) -> tuple[int, ...]:
     return modes
 
 
-def E(*modes: int) -> Any:
+def E(*modes: int) -> ScaledBasis:
     """The unit basis element at a position, outermost mode first; `E()` is a static 1.
 
     >>> print(E(1), E(1, 0), E())
     _1@1 _1@0@1 _1
     """
-    return ScaledBasis(Int(1), *modes) if modes else Int(1)
+    return ScaledBasis(Int(1), *modes) if modes else Int(1)  # type: ignore[return-value]
 
 
-def basis_value(basis: Any) -> Any:
+def basis_value(basis: ScaledBasis | int) -> int:
     """The scale of a basis element; an integer is its own.
 
     >>> print(basis_value(Int(7) * E(2)))
@@ -424,8 +445,12 @@ def basis_value(basis: Any) -> Any:
     return basis.value if isinstance(basis, ScaledBasis) else basis
 
 
-def basis_get(basis: Any, tree: Any) -> Any:
-    """What a tuple, or a layout, has at the position of a basis element; an integer gives back the whole.
+@overload
+def basis_get(basis: ScaledBasis | int, tree: Layout) -> Layout: ...
+@overload
+def basis_get(basis: ScaledBasis | int, tree: Tree) -> Tree: ...
+def basis_get(basis: ScaledBasis | int, tree: Any) -> Any:
+    """What a tuple, or a layout, has at the position of a basis element; an integer gives back all of it.
 
     >>> basis_get(E(1, 0), (4, (5, 6)))
     5
@@ -441,7 +466,7 @@ def basis_get(basis: Any, tree: Any) -> Any:
     return at(tree, basis.modes)
 
 
-def make_basis_like(shape: Tree) -> Tree:
+def make_basis_like(shape: Shape | LayoutLike) -> Tree:
     """The tree of unit basis elements of a shape's profile.
 
     >>> print(Layout((4, (2, 3)), make_basis_like((4, (2, 3)))))
@@ -454,6 +479,7 @@ def make_basis_like(shape: Tree) -> Tree:
         internal_leaf(tree)  # refuses what is no size
         return E(*path)
 
-    tree = shape.shape if hasattr(shape, "domain") or hasattr(shape, "_shape") else shape
+    like: Any = shape
+    tree = like.shape if hasattr(shape, "domain") or hasattr(shape, "_shape") else like
     check_depth(tree)
     return bases(tree, ())

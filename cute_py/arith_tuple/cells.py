@@ -13,17 +13,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, SupportsInt, TypeAlias, TypeGuard
 
 from cute_py.arith_tuple.arith_tuple import ArithTuple
+from cute_py.arith_tuple.ratio import Ratio
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import InvalidTypeError, given, integer_text
 from cute_py.layout.int_tuple import size
 from cute_py.layout.leaf import Int, internal_leaf, is_symbolic, leaf_text
 from cute_py.layout.trees import check_depth, modes
 
+if TYPE_CHECKING:
+    import numpy
 
-def c_float(value: Any, spec: str) -> str:
+Cell: TypeAlias = "int | float | complex | numpy.generic | Ratio | ArithTuple"
+"""One element of a tensor."""
+
+
+def c_float(value: Cell, spec: str) -> str:
     """A float as printf shows it: Python's text, with the sign that printf gives to a negative nan (halves and floats
     of 8 bits lose it when they are widened).
 
@@ -31,7 +38,7 @@ def c_float(value: Any, spec: str) -> str:
     ('     nan', '    -nan', '1.5e+00')
     """
     try:
-        number = float(value)
+        number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise InvalidTypeError(f"no number to print: {type(value).__name__} {given(value)}") from None
     kind = str(getattr(value, "dtype", "float64"))
@@ -42,7 +49,7 @@ def c_float(value: Any, spec: str) -> str:
     return format(number, spec)
 
 
-def int32(value: Any) -> int:
+def int32(value: Cell) -> int:
     """The number as a C++ `int` holds it.
 
     >>> int32(2**31)
@@ -51,7 +58,7 @@ def int32(value: Any) -> int:
     return (known_integer(value, "an offset") + 2**31) % 2**32 - 2**31
 
 
-def known_integer(value: Any, what: str) -> int:
+def known_integer(value: Cell, what: str) -> int:
     """An integer of Python, numpy or ml_dtypes as a plain int.
 
     Raises:
@@ -62,25 +69,25 @@ def known_integer(value: Any, what: str) -> int:
             f"{what} is not known: {given(value)}", hint="replace the symbols with layout.subs({...}) first"
         )
     try:
-        return int(value)
+        return int(value)  # type: ignore[arg-type]
     except Exception:  # whatever is no number
         raise InvalidTypeError(f"{what} is no integer: {type(value).__name__} {given(value)}") from None
 
 
-def _float(spec: str) -> Callable[[Any], str]:
+def _float(spec: str) -> Callable[[Cell], str]:
     return lambda value: c_float(value, spec)
 
 
-def _decimal(value: Any) -> str:
+def _decimal(value: Cell) -> str:
     return f"{known_integer(value, 'an element'):5d}"
 
 
-def _rest(value: Any) -> str:
+def _rest(value: Cell) -> str:
     """Types without a width of their own: two blanks and the plain text."""
     return "  " + element_text(value)
 
 
-_CELLS: dict[str, Callable[[Any], str]] = {
+_CELLS: dict[str, Callable[[Cell], str]] = {
     **dict.fromkeys(("int32", "int64", "uint64"), _decimal),
     "uint32": lambda v: f"{int32(v):5d}",  # C++ prints it with %d
     **dict.fromkeys(("int2", "uint2", "int4", "uint4"), _decimal),
@@ -92,7 +99,7 @@ _CELLS: dict[str, Callable[[Any], str]] = {
 }
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> TypeGuard[SupportsInt]:
     """An integer of Python, numpy or ml_dtypes (whose 2- and 4-bit integers are no Python indices)."""
     return isinstance(value, int) or hasattr(value, "__index__") or str(getattr(value, "dtype", "")) in _SMALL
 
@@ -121,7 +128,7 @@ def element_text(value: Any) -> str:
     return str(value)
 
 
-def cell(value: Any, dtype: DType | None) -> str:
+def cell(value: Cell, dtype: DType | None) -> str:
     """One element as C++'s print_tensor shows it; `dtype` is the tensor's element type, None for coordinates.
 
     >>> cell(42, as_dtype("int32")), cell(42, as_dtype("int8")), cell(1.0, as_dtype("half")), cell(Int(5), None)

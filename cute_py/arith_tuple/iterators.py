@@ -1,4 +1,4 @@
-"""Iterators that store nothing: offset them, and they are the integer or the coordinate that they stand at.
+"""Iterators that store nothing: offset them, and they are the integer or the coordinate at that place.
 
 A tensor is an iterator and a layout. With `counting_iterator(42)` its elements are integers, with
 `make_inttuple_iter((0, 0))` they are coordinates: implicit tensors, which can be tiled and sliced like any other.
@@ -10,11 +10,12 @@ import contextlib
 from typing import Any
 
 from cute_py.argument_checks import MAX_INTEGER, expect_integer, is_integer
-from cute_py.arith_tuple.arith_tuple import ArithTuple, ScaledBasis, as_arith_tuple
+from cute_py.arith_tuple.arith_tuple import ArithTuple, Element, Operand, ScaledBasis, as_arith_tuple
 from cute_py.arith_tuple.cells import element_text
-from cute_py.dtypes import DType, as_dtype
+from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, given
-from cute_py.layout.leaf import Int, internal_leaf, is_symbolic, leaf_text, public
+from cute_py.layout.arguments import Tree
+from cute_py.layout.leaf import Int, internal_leaf, is_symbolic, leaf_text, to_public
 
 
 class CountingIterator:
@@ -30,10 +31,10 @@ class CountingIterator:
     __slots__ = ("dtype", "value")
     __iter__ = None  # there is no last number
 
-    value: Any
+    value: int | float
     dtype: DType
 
-    def __init__(self, value: Any = 0, dtype: Any = "int32") -> None:
+    def __init__(self, value: int | float = 0, dtype: DTypeLike = "int32") -> None:
         self.dtype = as_dtype(dtype)
         self.value = _held(value, self.dtype)
 
@@ -41,16 +42,16 @@ class CountingIterator:
     def element_type(self) -> DType:
         return self.dtype
 
-    def deref(self) -> Any:
-        """The number that it stands at."""
+    def deref(self) -> int | float:
+        """The number at this place."""
         return self.value
 
-    def __add__(self, offset: Any) -> CountingIterator:
+    def __add__(self, offset: int | float) -> CountingIterator:
         small = type(offset) is int and -MAX_INTEGER <= offset <= MAX_INTEGER
         step = offset if small else _integer_or_symbol(offset, f"a step of {self}")
         return CountingIterator(self.value + step, self.dtype)
 
-    def __getitem__(self, offset: Any) -> Any:
+    def __getitem__(self, offset: int | float) -> int | float:
         return (self + offset).value
 
     def __eq__(self, other: object) -> bool:
@@ -89,9 +90,9 @@ def _held(value: Any, dtype: DType) -> Any:
     return number - 2**dtype.bits if dtype.kind == "int" and number >= 2 ** (dtype.bits - 1) else number
 
 
-def _integer_or_symbol(value: Any, what: str) -> Any:
+def _integer_or_symbol(value: Any, what: str) -> int:
     """A plain int, or a sympy expression that can be an integer."""
-    return public(internal_leaf(value)) if is_symbolic(value) else expect_integer(value, what)
+    return to_public(internal_leaf(value)) if is_symbolic(value) else expect_integer(value, what)
 
 
 class ArithTupleIterator:
@@ -109,26 +110,26 @@ class ArithTupleIterator:
 
     coord: Any
 
-    def __init__(self, coord: Any) -> None:
+    def __init__(self, coord: Operand) -> None:
         if isinstance(coord, tuple):
             coord = ArithTuple(*coord)
         elif not isinstance(coord, (ArithTuple, ScaledBasis)):
-            coord = public(internal_leaf(coord))
+            coord = to_public(internal_leaf(coord))
         self.coord = coord
 
-    def deref(self) -> Any:
-        """The coordinate that it stands at."""
+    def deref(self) -> Element:
+        """The coordinate at this place."""
         return self.coord
 
-    def __add__(self, offset: Any) -> ArithTupleIterator:
+    def __add__(self, offset: Operand) -> ArithTupleIterator:
         """The iterator moved by a coordinate: an arithmetic tuple, a plain tuple, a basis element, a static 0."""
         if isinstance(offset, tuple):
             offset = ArithTuple(*offset)
         elif not isinstance(offset, (ArithTuple, ScaledBasis)):
-            offset = public(internal_leaf(offset))
+            offset = to_public(internal_leaf(offset))
         return ArithTupleIterator(self.coord + offset)
 
-    def __getitem__(self, offset: Any) -> Any:
+    def __getitem__(self, offset: Operand) -> Element:
         return (self + offset).coord
 
     def __eq__(self, other: object) -> bool:
@@ -147,7 +148,7 @@ class ArithTupleIterator:
         return f"make_inttuple_iter({self.coord!r})"
 
 
-def counting_iterator(value: Any = 0, dtype: Any = "int32") -> CountingIterator:
+def counting_iterator(value: int | float = 0, dtype: DTypeLike = "int32") -> CountingIterator:
     """The implicit numbers value, value + 1, ..., of an element type (which decides how print_tensor shows them).
 
     >>> print(counting_iterator(5), counting_iterator(5, "float32"))
@@ -156,7 +157,7 @@ def counting_iterator(value: Any = 0, dtype: Any = "int32") -> CountingIterator:
     return CountingIterator(value, dtype)
 
 
-def make_inttuple_iter(*coord: Any) -> ArithTupleIterator:
+def make_inttuple_iter(*coord: Operand) -> ArithTupleIterator:
     """An iterator over coordinates: `make_inttuple_iter((0, 0))`, or one argument per mode `make_inttuple_iter(0, 0)`.
 
     >>> print(make_inttuple_iter(0, 0), make_inttuple_iter((0, (Int(1), 2))))
@@ -164,10 +165,10 @@ def make_inttuple_iter(*coord: Any) -> ArithTupleIterator:
     """
     if not coord:
         raise InvalidTypeError("make_inttuple_iter takes a coordinate, or one argument per mode")
-    return ArithTupleIterator(as_arith_tuple(coord[0]) if len(coord) == 1 else ArithTuple(*coord))
+    return ArithTupleIterator(as_arith_tuple(coord[0]) if len(coord) == 1 else ArithTuple(*coord))  # type: ignore[arg-type]
 
 
-def zero_iterator(profile: Any) -> ArithTupleIterator:
+def zero_iterator(profile: Tree) -> ArithTupleIterator:
     """The iterator at the static origin of a codomain profile."""
     if type(profile) is tuple:
         return ArithTupleIterator(ArithTuple(*profile))

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING
 
 from cute_py.argument_checks import expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
-from cute_py.layout.leaf import Int, internal_leaf, is_symbolic, public
+from cute_py.layout.leaf import Int, internal_leaf, is_symbolic, to_public
+
+if TYPE_CHECKING:
+    import sympy
 
 _NO_NUMBERS = (bool, float, complex, str, bytes, list, tuple, dict, set, frozenset, type(None))
 
 
-def may_know(other: Any, method: str) -> bool:
+def may_know(other: object, method: str) -> bool:
     """Whether an operand, by this method, may know an operation that the other one does not: no number, container or
     array, which know nothing of coordinates and of ratios."""
     return hasattr(type(other), method) and not isinstance(other, _NO_NUMBERS) and not hasattr(type(other), "__array__")
@@ -50,13 +53,14 @@ class Ratio:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"Ratio is immutable; can't set {name}")
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: int | Ratio | sympy.Expr) -> int | Ratio:
         if isinstance(other, Ratio):
             return ratio(self.numerator * other.numerator, self.denominator * other.denominator)
         if isinstance(other, Int):
             return ratio(self.numerator * int(other), self.denominator)
         if is_symbolic(other):
-            return public(internal_leaf(other)) * self.numerator // self.denominator
+            number: int = to_public(internal_leaf(other)) * self.numerator // self.denominator
+            return number
         if is_integer(other):
             product = expect_integer(other, "a factor") * self.numerator
             return product // self.denominator if product >= 0 else -(-product // self.denominator)
@@ -66,7 +70,7 @@ class Ratio:
 
     __rmul__ = __mul__
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: int | Ratio | sympy.Expr) -> int | Ratio:
         if isinstance(other, Ratio):
             n = self.numerator * other.denominator + other.numerator * self.denominator
             return ratio(n, self.denominator * other.denominator)
@@ -82,7 +86,7 @@ class Ratio:
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: int | Ratio | sympy.Expr) -> int | Ratio:
         if isinstance(other, (Ratio, Int)):
             return self + -other
         if is_integer(other) or is_symbolic(other):
@@ -91,10 +95,10 @@ class Ratio:
             return NotImplemented
         raise self._refused("-", other)
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: int | Ratio | sympy.Expr) -> int | Ratio:
         return -self + other
 
-    def _refused(self, sign: str, other: Any) -> InvalidTypeError:
+    def _refused(self, sign: str, other: object) -> InvalidTypeError:
         return InvalidTypeError(f"{self} {sign} {type(other).__name__} {given(other)}: a ratio takes integers only")
 
     def __neg__(self) -> Ratio:
@@ -119,11 +123,11 @@ class Ratio:
     def __repr__(self) -> str:
         return f"Ratio({self.numerator}, {self.denominator})"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[type[Ratio], tuple[int, int]]:
         return (Ratio, (self.numerator, self.denominator))
 
 
-def ratio(numerator: int, denominator: int) -> Any:
+def ratio(numerator: int, denominator: int) -> Int | Ratio:
     """n/d: an `Int` if it is whole, else a `Ratio`.
 
     >>> print(ratio(6, 4), ratio(8, 4))

@@ -94,7 +94,7 @@ def _scaled(stride: Any, step: int) -> Any:
 def _counted(stored: ElementType, columns: int, tile: Layout, tiles: Layout) -> Tensor:
     """The tile and its copies, in addresses of elements."""
     restride = static_layout((LANES, 16384), (lane_stride(stored.bits), columns))
-    engine = make_tmem_ptr(0, stored)
+    engine = make_tmem_ptr(0, stored)  # type: ignore[arg-type]
     return make_tensor(engine, composition(restride, tiled_product(tile, tiles)))
 
 
@@ -201,7 +201,7 @@ def fragment_layout(layout: Any) -> Any:
     modes = int(rank(layout))
     if modes == 1 or not is_static(layout.shape):
         return Layout(layout.shape)
-    first = compact_like(layout.shape[0], layout.stride[0])
+    first = compact_like(layout.shape[0], layout.stride[0])  # type: ignore[index]
     rest = make_ordered_layout(take(layout.shape, 1, modes), take(layout.stride, 1, modes))
     return tiled_product(first, rest)
 

@@ -1,7 +1,7 @@
 """D = A * B + C in numpy, through the registers of a tiled MMA.
 
 Each thread gets its parts of A and B as `partition_A` and `partition_B` give them; an atom puts the registers of its
-threads together by its thread-value layouts, multiplies, and hands the sums out by C's. Nothing else says where an
+threads together by its thread-value layouts, multiplies, and distributes the sums by C's. Nothing else gives the place of an
 element is, so a layout that is wrong gives wrong products.
 
     registers of A   A[m, k] at thrfrg_A                    (ThrV, ThrM, ThrK, FrgV, RestM, RestK)
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Array: TypeAlias = NDArray[Any]
 
 _COLUMN = 1 << 24
-"""Stride of the second mode where row and column are told apart again: no operand has more rows."""
+"""Stride of the second mode that separates row and column: no operand has more rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def compress(atom: str | MmaAtom, a: Any) -> tuple[Array, Array]:
     Returns:
         (stored, metadata): (M, K/2) elements, and (M, K/2/unit) places of them in their groups, in units.
     Raises:
-        InvalidValueError: a group with too many elements that are not zero, or a K that is no multiple of the group.
+        InvalidValueError: a group with too many elements that are not zero, or a K that is not a multiple of the group.
 
     >>> stored, places = compress("SM90::GMMA::SPARSE::GMMA_64x8x32_F16F16F16_SS", [[0, 7, 0, 5, 3, 0, 0, 0]])
     >>> stored.tolist(), places.tolist()

@@ -38,7 +38,7 @@ def static_layout(shape: IntTuple, stride: IntTuple) -> Layout:
     >>> print(static_layout(((4, 8), 2), ((16, 1), 8)))
     ((_4,_8),_2):((_16,_1),_8)
     """
-    return Layout(static(shape), static(stride))
+    return Layout(static(shape), static(stride))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)

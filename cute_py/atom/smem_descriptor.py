@@ -172,10 +172,10 @@ def _meanings(major: str | None, plain: bool) -> dict[str, str]:
     return {"LBO": depth, "SBO": along} if plain else {"LBO": along, "SBO": depth}
 
 
-def offset_words(name: str) -> str:
+def offset_text(name: str) -> str:
     """What LBO or SBO means for each major mode, with a swizzle and without.
 
-    >>> print(offset_words("SBO"))
+    >>> print(offset_text("SBO"))
     SBO, the stride byte offset of a descriptor of shared memory; 14 bits, in units of 16 bytes
       K-major, swizzled   : from 8 rows to the next 8 rows
       K-major, no swizzle : from 8 rows to the next 8 rows

@@ -49,7 +49,7 @@ Tiler: TypeAlias = tuple[Any, ...]
 def _reference_to(atom: CopyAtom, side: Side) -> Layout:
     """(thread, value) of the source or destination -> (thread, value) of the reference, as one index."""
     target = atom.layout_src_TV if side == "S" else atom.layout_dst_TV
-    return composition(right_inverse(atom.layout_ref_TV), target)  # type: ignore[no-any-return]
+    return composition(right_inverse(atom.layout_ref_TV), target)
 
 
 def tiler_shape(tiler: Any) -> Any:
@@ -66,7 +66,7 @@ def tiler_shape(tiler: Any) -> Any:
 def _zipped(layout: Layout) -> Layout:
     """((a,b),(c,d)) -> ((a,c),(b,d))."""
     pieces, rests = layout[0], layout[1]
-    return make_layout(*(make_layout(pieces[i], rests[i]) for i in range(int(rank(pieces)))))  # type: ignore[no-any-return]
+    return make_layout(*(make_layout(pieces[i], rests[i]) for i in range(int(rank(pieces)))))
 
 
 def _unfold_first(thing: Any) -> Any:
@@ -217,7 +217,7 @@ class TiledCopy:
         coordinates = make_identity_tensor(tile)
         shown = [self.tidfrg(side, coordinates)(None, None, Int(0)) for side in _SIDES]
         places = [self.tidfrg(side, Layout(tile))(None, None, Int(0)) for side in _SIDES]
-        return pictures.copy_latex(shown[0], shown[1], (places[0], places[1]), tile, color)
+        return pictures.copy_latex(shown[0], shown[1], (places[0], places[1]), tile, color)  # type: ignore[arg-type]
 
     def __str__(self) -> str:
         return f"TiledCopy\n  Tiler_MN:       {text(self.tiler_mn)}\n  TiledLayout_TV: {self.layout_TV}\n{self.atom}"

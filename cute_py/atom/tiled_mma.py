@@ -173,7 +173,7 @@ class TiledMma:
                 f"thread {int(index)}; this tiled MMA has threads 0 to {_last_thread(self.thr_layout_vmnk)}",
                 {"threads": self.thr_layout_vmnk},
             )
-        return ThrMma(self, get_flat_coord(self.thr_layout_vmnk, index))
+        return ThrMma(self, get_flat_coord(self.thr_layout_vmnk, index))  # type: ignore[arg-type]
 
     get_thread_slice = get_slice
 
@@ -349,7 +349,7 @@ def _three(atom_layout: Any) -> Layout:
     if modes == 3:
         return layout
     parts = [layout[i] for i in range(modes)] + [_ONE] * (3 - modes)
-    return make_layout(*parts)  # type: ignore[no-any-return]
+    return make_layout(*parts)
 
 
 def _permutations(permutation: Any) -> tuple[Tiler, Tiler, Tiler]:

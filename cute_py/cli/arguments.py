@@ -13,11 +13,11 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 from cute_py.argument_checks import check_magnitude
 from cute_py.cli.files import MAX_SAFETENSORS_HEADER
-from cute_py.cli.terminal import tell
+from cute_py.cli.terminal import print_report
 from cute_py.errors import FileFormatError, InvalidValueError, given, shortened
 
 MAX_TEXT: Final = 1 << 20
@@ -25,6 +25,8 @@ MAX_TEXT: Final = 1 << 20
 _INTEGER: Final = re.compile(
     r"[-+]?(?:0[xX][0-9a-fA-F]{1,5000}|0[oO][0-7]{1,5000}|0[bB][01]{1,5000}|[1-9][0-9]{0,4000}|0+)"
 )
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+"""What a command registers itself with."""
 STANDARD_INPUT: Final = "-"
 HEAD_BYTES: Final = 1 << 20
 MAGIC: Final = ((b"\x93NUMPY", ".npy"), (b"PK\x03\x04", ".npz"), (b"PK\x05\x06", ".npz"))
@@ -39,12 +41,12 @@ def json_option(
     parser.set_defaults(run=run)
 
 
-def report(options: argparse.Namespace, data: Callable[[], Any], text: Callable[[], object]) -> None:
+def report(options: argparse.Namespace, data: Callable[[], object], text: Callable[[], object]) -> None:
     """Print what a command found: the data as JSON where --json asks for it, else the text."""
     if options.json:
         print(json.dumps(data(), indent=2))
     else:
-        tell(text())
+        print_report(text())
 
 
 def integer(text: str) -> int:
@@ -133,12 +135,12 @@ def standard_text() -> str:
     """All of standard input as text.
 
     Raises:
-        FileFormatError: it is no UTF-8, or too long.
+        FileFormatError: it is not UTF-8, or too long.
     """
     try:
         return standard_input().decode()
     except UnicodeDecodeError:
-        raise FileFormatError("standard input holds no text (it is not UTF-8)") from None
+        raise FileFormatError("standard input is not text (it is not UTF-8)") from None
 
 
 def text_of(argument: str) -> str:

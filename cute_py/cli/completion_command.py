@@ -6,9 +6,9 @@ import argparse
 import importlib
 import json
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
-from cute_py.cli.arguments import json_option
+from cute_py.cli.arguments import Commands, json_option
 from cute_py.cli.tma_command import VIEWS
 from cute_py.errors import MissingPackageError
 
@@ -25,7 +25,7 @@ FILES: Final = {
 }
 """Command -> its arguments that are names of files."""
 CHOICES: Final = {"tma": {"operands": tuple(VIEWS)}}
-"""Command -> argument -> words that it may also be."""
+"""Command -> argument -> further values that it may have."""
 INSTALL: Final = {
     "bash": "cute-py completion bash > ~/.local/share/bash-completion/completions/cute-py",
     "zsh": "cute-py completion zsh > a folder of $fpath, as _cute-py",
@@ -35,7 +35,7 @@ INSTALL: Final = {
 """Shell -> where its script belongs."""
 
 
-def register(commands: Any) -> None:
+def register(commands: Commands) -> None:
     """Add the command's arguments."""
     p = commands.add_parser(
         "completion",

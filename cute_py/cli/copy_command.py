@@ -1,7 +1,7 @@
 """`cute-py copy`: a tensor from a file, tile by tile through the emulated TMA engine, into another; is it equal?
 
-From an array and a tile to an atom, as this command and `demo` do it: layouts, swizzle, atom, and the remedies when it
-is refused, which were tried.
+From an array and a tile to an atom, for this command and `demo`: layouts, swizzle, atom, and verified fixes of a
+refusal.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import cute_py as cute
-from cute_py.cli.arguments import file_of, json_option, report
-from cute_py.cli.files import SUFFIXES, check_output, read_array, write_array
+from cute_py.cli.arguments import Commands, file_of, json_option, report
+from cute_py.cli.files import SUFFIXES, Array, check_output, read_array, write_array
 from cute_py.cli.terminal import progress_bar
 from cute_py.copies.copy import copy
 from cute_py.copies.emulated_copy import CopyResult, HostArray
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CuteError, GBasisError, InvalidValueError, TmaLimitError, counted, shortened
+from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight
 from cute_py.layout.leaf import Int
 from cute_py.tensor.printing import format_tensor
@@ -45,7 +46,7 @@ BASE_ADDRESS = 0x10_0000_0000
 class TensorCopy:
     """An array laid out in emulated memory, and the atom that copies it."""
 
-    bits: Any
+    bits: Array
     """The array's elements as unsigned integers, in the memory order of the copy."""
     dtype: DType
     atom: TmaAtom
@@ -79,7 +80,7 @@ def full_tile(tile: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
     return (1,) * (len(shape) - len(tile)) + tile
 
 
-def swizzle_layout(tile: tuple[int, ...], swizzle: str, bits: int, order: str) -> Any:
+def swizzle_layout(tile: tuple[int, ...], swizzle: str, bits: int, order: str) -> Layout | ComposedLayout:
     """The shared-memory layout of a tile: compact in the tensor's order, under a swizzle on bytes."""
     plain = Layout(tuple([Int(n) for n in tile]), LayoutRight if order == "row" else LayoutLeft)
     if SWIZZLES[swizzle] == 0:
@@ -87,7 +88,7 @@ def swizzle_layout(tile: tuple[int, ...], swizzle: str, bits: int, order: str) -
     return cute.ComposedLayout(cute.Swizzle(SWIZZLES[swizzle], 4, 3), cute.smem_ptr_flag(bits), plain)
 
 
-def make_copy(array: Any, tile: tuple[int, ...], swizzle: str = "none", order: str | None = None) -> TensorCopy:
+def make_copy(array: Array, tile: tuple[int, ...], swizzle: str = "none", order: str | None = None) -> TensorCopy:
     """Lay an array out in memory and make the atom for a tile.
 
     Args:
@@ -121,7 +122,7 @@ def make_copy(array: Any, tile: tuple[int, ...], swizzle: str = "none", order: s
         raise TmaLimitError(error.headline, error.facts, hint, error.violations) from None
 
 
-def _atom(bits: Any, dtype: DType, tile: tuple[int, ...], swizzle: str, order: str, suggest: bool = False) -> TmaAtom:
+def _atom(bits: Array, dtype: DType, tile: tuple[int, ...], swizzle: str, order: str, suggest: bool = False) -> TmaAtom:
     moved = dtype if dtype.bits == bits.dtype.itemsize * 8 else as_dtype(f"uint{bits.dtype.itemsize * 8}")
     gmem = cute.make_tensor(cute.make_gmem_ptr(BASE_ADDRESS, moved), Layout(bits.shape, _strides(bits, order)))
     internal = movable_type(moved)
@@ -135,7 +136,7 @@ def _atom(bits: Any, dtype: DType, tile: tuple[int, ...], swizzle: str, order: s
     )
 
 
-def _strides(bits: Any, order: str) -> tuple[Any, ...]:
+def _strides(bits: Array, order: str) -> tuple[int | Int, ...]:
     """Exactly one static stride 1: that of the contiguous dimension. The stride of a dimension of size 1 is never
     taken, and is rounded up to 16 bytes, as TMA asks of all strides but the first."""
     grain = max(1, 16 // bits.itemsize)
@@ -148,7 +149,7 @@ def _strides(bits: Any, order: str) -> tuple[Any, ...]:
     return tuple(out if order == "col" else out[::-1])
 
 
-def _fixes(bits: Any, dtype: DType, tile: tuple[int, ...], swizzle: str, order: str) -> str | None:
+def _fixes(bits: Array, dtype: DType, tile: tuple[int, ...], swizzle: str, order: str) -> str | None:
     """Tiles and swizzles that were tried and work, in the other order if none does in this one, or what has to change
     in the tensor."""
     works = _working(bits, dtype, tile, swizzle, order)
@@ -169,7 +170,7 @@ def _fixes(bits: Any, dtype: DType, tile: tuple[int, ...], swizzle: str, order: 
     return hint
 
 
-def _thinner(bits: Any, dtype: DType, swizzle: str) -> str | None:
+def _thinner(bits: Array, dtype: DType, swizzle: str) -> str | None:
     """How the array without its dimensions of size 1 is copied, if that works."""
     shape = tuple([n for n in bits.shape if n > 1]) or (1,)
     if len(shape) == bits.ndim:
@@ -178,7 +179,7 @@ def _thinner(bits: Any, dtype: DType, swizzle: str) -> str | None:
     return f"save it without its dimensions of size 1, as {shape}; then {works[0]} works" if works else None
 
 
-def _working(bits: Any, dtype: DType, tile: tuple[int, ...], swizzle: str, order: str) -> list[str]:
+def _working(bits: Array, dtype: DType, tile: tuple[int, ...], swizzle: str, order: str) -> list[str]:
     """Arguments that make an atom."""
     works: list[str] = []
     inner = len(tile) - 1 if order == "row" else 0
@@ -204,7 +205,7 @@ def _working(bits: Any, dtype: DType, tile: tuple[int, ...], swizzle: str, order
     return works
 
 
-def register(commands: Any) -> None:
+def register(commands: Commands) -> None:
     """Add the command's arguments."""
     p = commands.add_parser(
         "copy",
@@ -241,7 +242,7 @@ def corner(atom: TmaAtom) -> str:
 
 
 def findings(work: TensorCopy, result: CopyResult[HostArray], source: str) -> dict[str, Any]:
-    """Everything that the command tells, as data."""
+    """Everything that the command reports, as data."""
     atom = work.atom
     plan = instructions(atom)
     request = atom.request
@@ -292,11 +293,11 @@ def run(options: argparse.Namespace) -> int:
         data["out"] = options.out
         if note:
             data["warnings"].append(note)
-    report(options, lambda: data, lambda: told(work, data))
+    report(options, lambda: data, lambda: text_report(work, data))
     return 0 if result.equal else 1
 
 
-def told(work: TensorCopy, data: dict[str, Any]) -> str:
+def text_report(work: TensorCopy, data: dict[str, Any]) -> str:
     """The report as text."""
     atom = work.atom
     rate = data["bytes"] / max(data["seconds"], 1e-9) / 1e9

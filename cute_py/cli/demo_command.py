@@ -1,28 +1,27 @@
-"""`cute-py demo`: the story on one screen: integers, coordinates, a TMA tensor, its descriptor, an equal copy."""
+"""`cute-py demo`: one copy on one screen: integers, coordinates, a TMA tensor, its descriptor, an equal copy."""
 
 from __future__ import annotations
 
 import argparse
 import json
 from textwrap import indent
-from typing import Any
 
 import cute_py as cute
-from cute_py.cli.arguments import file_of, json_option
+from cute_py.cli.arguments import Commands, file_of, json_option
 from cute_py.cli.copy_command import SWIZZLES, findings, make_copy, parse_tile
-from cute_py.cli.files import read_array
-from cute_py.cli.terminal import progress_bar, tell
+from cute_py.cli.files import Array, read_array
+from cute_py.cli.terminal import print_report, progress_bar
 from cute_py.copies.copy import copy, execute
 from cute_py.errors import counted
 from cute_py.tensor.printing import format_tensor
 from cute_py.tma.descriptor.describe import describe
 
 
-def register(commands: Any) -> None:
+def register(commands: Commands) -> None:
     """Add the command's arguments."""
     p = commands.add_parser(
         "demo",
-        help="the story in one screen: coordinate tensors, a TMA atom, its descriptor, a copy",
+        help="one copy on one screen: coordinate tensors, a TMA atom, its descriptor, a copy",
         description="Coordinate tensors, then a copy of an array (its own, or yours) through an emulated TMA engine.",
     )
     p.add_argument("input", nargs="?", help="your own .npy, .npz or .safetensors file (- standard input)")
@@ -33,7 +32,7 @@ def register(commands: Any) -> None:
     json_option(p, run, "the copy's report as JSON")
 
 
-def default_tile(array: Any) -> tuple[int, ...]:
+def default_tile(array: Array) -> tuple[int, ...]:
     """128 bytes of the contiguous dimension, 64 of the one before, 1 of the others."""
     inner = max(1, 128 // array.dtype.itemsize)
     tile = (1,) * max(0, array.ndim - 2) + (64, inner)[-min(2, array.ndim) :]
@@ -41,11 +40,11 @@ def default_tile(array: Any) -> tuple[int, ...]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Tell the story. Returns 0 if the copy is equal, else 1."""
+    """Run the copy and show its steps. Returns 0 if the copy is equal, else 1."""
     import numpy as np
 
     if options.input is None:
-        array = np.random.default_rng(0).standard_normal((192, 256)).astype(np.float16)
+        array: Array = np.random.default_rng(0).standard_normal((192, 256)).astype(np.float16)
         name = "a float16 array of 192 x 256 random numbers"
     else:
         with file_of(options.input) as path:
@@ -61,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
         return 0 if result.equal else 1
     atom = work.atom
     coordinates = cute.make_tensor(cute.make_inttuple_iter(0, 0), (2, 5), (cute.E(0), cute.E(1)))
-    words = atom.descriptor[:64].hex(" ", 8)
+    live = atom.descriptor[:64].hex(" ", 8)
     print(f"""\
 A tensor is an iterator and a layout. Strides of basis elements make a tensor of coordinates:
 
@@ -77,14 +76,14 @@ and its TMA tensor,
   {atom.get_tma_tensor()}
 
 The descriptor, 64 live bytes of 128:
-  {words[:67]}
-  {words[68:]}""")
-    tell(indent(describe(atom.descriptor), "  ") + "\n")
+  {live[:67]}
+  {live[68:]}""")
+    print_report(indent(describe(atom.descriptor), "  ") + "\n")
     first = execute(atom, work.bits, 0, poison=0xCD)
     row = " ".join(f"{b:02x}" for b in first.smem[:16].tolist())
     print(f"The first tile's instruction at {tuple(first.coords[0].tolist())} leaves {first.transaction_bytes} bytes:")
     print(f"  {row} ...")
     moves = counted(result.instructions, "load") + (" and store" if result.instructions == 1 else " and stores")
     print(f"\n{counted(result.tiles, 'tile')}, {moves}, {result.bytes} bytes copied:")
-    tell("equal" if result.equal else f"NOT EQUAL: {result.difference}")
+    print_report("equal" if result.equal else f"NOT EQUAL: {result.difference}")
     return 0 if result.equal else 1

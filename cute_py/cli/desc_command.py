@@ -10,6 +10,7 @@ from typing import Any
 
 from cute_py.cli.arguments import (
     MAX_TEXT,
+    Commands,
     driver_version,
     file_of,
     integer,
@@ -20,9 +21,9 @@ from cute_py.cli.arguments import (
     standard_input,
     standard_text,
 )
-from cute_py.cli.files import check_output
+from cute_py.cli.files import check_output, truncated
 from cute_py.draw.picture import write_whole
-from cute_py.errors import FileFormatError, InvalidValueError, ParseError
+from cute_py.errors import FileFormatError, InvalidValueError, ParseError, counted
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.describe import describe, logical_slots
 from cute_py.tma.descriptor.diff import diff
@@ -40,7 +41,7 @@ MAP_HELP = (
 )
 
 
-def register(commands: Any) -> None:
+def register(commands: Commands) -> None:
     """Add the command's arguments."""
     p = commands.add_parser("desc", help="encode, decode, compare and check tensor maps (CUtensorMap)")
     actions = p.add_subparsers(dest="action", metavar="ACTION", required=True)
@@ -57,7 +58,7 @@ def register(commands: Any) -> None:
         choices=["summary", "fields", "seed001", "slots"],
         default="summary",
         help="summary: sizes, box, swizzle, broken rules; fields: each field with its bits; seed001: the sixteen "
-        "words as the reference pages tell them; slots: as `desc slots`",
+        "words as on the reference pages; slots: as `desc slots`",
     )
 
     f = actions.add_parser("diff", help="two maps, field by field; exit status 1 if they differ")
@@ -104,7 +105,7 @@ def _text(name: str) -> str:
     except FileFormatError:
         raise
     except UnicodeDecodeError:
-        raise FileFormatError(f"{name}: holds no text (it is not UTF-8)") from None
+        raise FileFormatError(f"{name}: not text (it is not UTF-8)") from None
     except (OSError, ValueError) as error:
         raise FileFormatError(f"{name}: can't be read: {getattr(error, 'strerror', None) or error}") from None
 
@@ -138,6 +139,11 @@ def _from_standard_input() -> bytes:
     return read_map(data.decode("utf-8", "replace"))
 
 
+def _at_the_end(error: json.JSONDecodeError) -> bool:
+    """Whether a text is JSON up to its end, which comes too soon."""
+    return error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated")
+
+
 def request_of(options: argparse.Namespace) -> TensorMap:
     """The request that the arguments describe."""
     only_one(options.request, options.npy)
@@ -148,8 +154,12 @@ def request_of(options: argparse.Namespace) -> TensorMap:
             if isinstance(error, FileFormatError):
                 raise
             name = "standard input" if options.request == "-" else options.request
+            if isinstance(error, json.JSONDecodeError) and _at_the_end(error):
+                kept = len(error.doc)
+                what = f"truncated JSON: it ends after {counted(kept, 'character')}" if kept else "the file is empty"
+                raise FileFormatError(f"{name}: {what}") from None
             reason = "nested too deeply" if isinstance(error, RecursionError) else error
-            raise FileFormatError(f"{name}: no JSON: {reason}") from None
+            raise FileFormatError(f"{name}: not JSON: {reason}") from None
         return from_json(parsed)
     modes: dict[str, Any] = {
         "swizzle": as_member(TensorMapSwizzle, options.swizzle, "swizzle"),
@@ -163,6 +173,8 @@ def request_of(options: argparse.Namespace) -> TensorMap:
         if options.npy != "-" and Path(options.npy).exists() and not _is_file(Path(options.npy)):
             raise FileFormatError(f"{options.npy or '(empty name)'}: not a file")
         with file_of(options.npy) as name:
+            if lacking := truncated(name):
+                raise FileFormatError(f"{name}: {lacking}")
             return request_of_npy(name, options.box, address=options.address or 0, **modes)
     if options.dtype is None or options.dims is None:
         raise InvalidValueError("a request needs --dtype and --dims, or --npy, or --request")
@@ -191,7 +203,7 @@ def run_encode(options: argparse.Namespace) -> int:
 
 def run_decode(options: argparse.Namespace) -> int:
     """Print what the map says."""
-    data = map_of(" ".join(options.map))  # words that the shell took apart
+    data = map_of(" ".join(options.map))  # the shell split it at blanks
     report(options, lambda: to_json(decode(data)), lambda: describe(data, options.view, arch=options.arch))
     return 0
 

@@ -1,6 +1,6 @@
-"""`cute-py doctor`: what is here, what works and what not, and why; and what is known to go wrong with this driver.
+"""`cute-py doctor`: what is installed, what works, what does not and why; and the known issues of this driver.
 
-What it looks at is a table of probes: facts (versions, compilers, the driver and its GPU), and abilities, tried and not
+It runs a table of probes: facts (versions, compilers, the driver and its GPU), and abilities, which are tried, not
 guessed. What is known to go wrong with a driver, by its version, the GPU and the compiler, is a table with sources.
 Versions are those of cuDriverGetVersion: 1000 x major + 10 x minor of the CUDA version that the driver supports.
 """
@@ -14,19 +14,21 @@ import json
 import platform
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import cute_py as cute
-from cute_py.cli.arguments import driver_version, json_option
-from cute_py.cli.terminal import ERROR, HINT, painted, spinner, tell, wants_colour
+from cute_py.cli.arguments import Commands, driver_version, json_option
+from cute_py.cli.terminal import ERROR, HINT, painted, print_report, spinner, wants_colour
 from cute_py.errors import CuteError
-from cute_py.gpu.device import MIN_DRIVER
+from cute_py.gpu.device import MIN_DRIVER, Device
 from cute_py.tma.descriptor.encode import QUIRKS
 from cute_py.tma.descriptor.formats import CUDA_H, MEASURED
 
+Probe: TypeAlias = "Callable[[Device | None, str], tuple[bool, str]]"
+"""(GPU or None, why there is none) -> (does it work here?, how that is known)."""
 MEASURED_DRIVER: Final = 13000
 """The version of the driver that was measured: 580.159.04."""
 MEASURED_CAPABILITY: Final = (9, 0)
@@ -54,11 +56,11 @@ class Installation:
 
 
 @dataclass(frozen=True, slots=True)
-class DriverTrap:
+class KnownIssue:
     """One row: with drivers `first` to `last` (None: no bound is known) on GPUs below `below`, `what` happens.
 
     `measured` says that it was seen with driver 580.159.04 on an NVIDIA H200; other versions may differ. `document` is
-    who else says so.
+    another source.
     `newer_compiler` is what `Installation.newer_compiler` must be, if that matters.
     """
 
@@ -75,7 +77,7 @@ class DriverTrap:
 
     @property
     def source(self) -> str:
-        """Who says so."""
+        """Where it comes from."""
         return "; ".join(filter(None, (self.document, MEASURED if self.measured else "")))
 
     def applies(self, here: Installation) -> bool:
@@ -90,8 +92,8 @@ class DriverTrap:
         )
 
 
-TRAPS: Final[tuple[DriverTrap, ...]] = (
-    DriverTrap(
+KNOWN_ISSUES: Final[tuple[KnownIssue, ...]] = (
+    KnownIssue(
         "no tensor maps",
         "the driver's API has no cuTensorMapEncode",
         "a driver for CUDA 12.0 or newer; the emulator and the encoder here need none",
@@ -99,7 +101,7 @@ TRAPS: Final[tuple[DriverTrap, ...]] = (
         measured=False,
         last=MIN_DRIVER - 10,
     ),
-    DriverTrap(
+    KnownIssue(
         QUIRKS[0].name,
         f"{QUIRKS[0].condition}: {QUIRKS[0].effect}",
         "cute.tma.encode(request, driver=version) clears it in a map that the driver wrote",
@@ -108,66 +110,66 @@ TRAPS: Final[tuple[DriverTrap, ...]] = (
         last=QUIRKS[0].last_driver,
         from_capability=(10, 0),
     ),
-    DriverTrap(
+    KnownIssue(
         "no reasons",
         "every refusal of a tensor map is CUDA_ERROR_INVALID_VALUE",
         "cute-py desc check lists every broken rule",
     ),
-    DriverTrap(
+    KnownIssue(
         "null address",
         "a map of address 0 is accepted; a copy through it faults",
         "cute-py desc check warns",
     ),
-    DriverTrap(
+    KnownIssue(
         "overlapping strides",
         "strides that do not nest are accepted, also 0 and less than a row",
         "cute-py desc check warns",
     ),
-    DriverTrap(
+    KnownIssue(
         "accepted against the manual",
         "interleave 32B with a swizzle other than 32B, and im2col-wide maps with none or 32B, are accepted",
         "keep to the manual: other drivers may refuse them",
         CUDA_H,
     ),
-    DriverTrap(
+    KnownIssue(
         "byte note",
         "with element strides, word 8 of a map is not what the hardware delivers: a barrier that expects it hangs",
         "atom.transaction_bytes, or transaction_bytes(request)",
     ),
-    DriverTrap(
+    KnownIssue(
         "coordinates",
-        "an inner coordinate that is no multiple of 16 bytes, a negative coordinate of a store, or an im2col base "
+        "an inner coordinate that is not a multiple of 16 bytes, a negative coordinate of a store, or an im2col base "
         "outside the bounding box is an illegal instruction, and ends the CUDA context",
         "the emulator raises TmaTrap in its place; isolate=True runs in a process of its own",
     ),
-    DriverTrap(
+    KnownIssue(
         "reductions",
         "add, min, max, inc, dec, and, or, xor are illegal instructions with some element formats, though the map and "
         "the PTX are accepted",
         "the emulator raises TmaTrap in their place",
     ),
-    DriverTrap(
+    KnownIssue(
         "row ends",
-        "a store overwrites up to the next 16 bytes past the end of a row whose bytes are no multiple of 16",
+        "a store overwrites up to the next 16 bytes past the end of a row whose length is not a multiple of 16 bytes",
         "rows of a multiple of 16 bytes, or a pitch with room behind them",
     ),
-    DriverTrap(
+    KnownIssue(
         "FLOAT32_FTZ",
         "loads through a map of this type do not flush denormals",
         "flush them in the kernel",
     ),
-    DriverTrap(
+    KnownIssue(
         "replaced element type",
         "tensormap.replace of a tf32 element type by another one keeps the rounding to tf32",
         "encode the map anew, or start from one that is not tf32",
     ),
-    DriverTrap(
+    KnownIssue(
         "formats of sm_100",
         "data types 13 to 15 (packed 4 and 6 bits) and swizzles 4 to 6 are refused on this GPU",
         "a GPU of compute capability 10.0 or newer",
         below=(10, 0),
     ),
-    DriverTrap(
+    KnownIssue(
         "alignment of a map",
         "a map must lie at a multiple of 128 bytes since CUDA 13.0 (64 before); cuda-python's CUtensorMap does not",
         "copy the bytes into memory of your own; this library does",
@@ -175,12 +177,12 @@ TRAPS: Final[tuple[DriverTrap, ...]] = (
         first=13000,
         measured=False,
     ),
-    DriverTrap(
+    KnownIssue(
         "empty strides",
         "cuda-python passes an empty list of strides as a null pointer, which the driver refuses even for rank 1",
         "pass one unused stride; this library does",
     ),
-    DriverTrap(
+    KnownIssue(
         "newer NVRTC",
         "NVRTC is newer than the driver: its cubins run, its PTX is refused (CUDA_ERROR_UNSUPPORTED_PTX_VERSION)",
         "compile to a cubin, as this library does, or update the driver",
@@ -188,7 +190,7 @@ TRAPS: Final[tuple[DriverTrap, ...]] = (
         measured=False,
         newer_compiler="minor",
     ),
-    DriverTrap(
+    KnownIssue(
         "NVRTC of a newer CUDA",
         "NVRTC is of a newer major version than the driver: neither its cubins nor its PTX are sure to load",
         "update the driver, or install an NVRTC of the driver's major version",
@@ -197,18 +199,18 @@ TRAPS: Final[tuple[DriverTrap, ...]] = (
         newer_compiler="major",
     ),
 )
-"""Every row, in the order in which they are told."""
+"""Every row, in the order in which they are listed."""
 
 
-def traps(here: Installation) -> list[DriverTrap]:
+def known_issues(here: Installation) -> list[KnownIssue]:
     """The rows about an installation.
 
-    >>> [row.name for row in traps(Installation(11080))][0]
+    >>> [row.name for row in known_issues(Installation(11080))][0]
     'no tensor maps'
-    >>> "newer NVRTC" in [row.name for row in traps(Installation(13000, (9, 0), 13030))]
+    >>> "newer NVRTC" in [row.name for row in known_issues(Installation(13000, (9, 0), 13030))]
     True
     """
-    return [row for row in TRAPS if row.applies(here)]
+    return [row for row in KNOWN_ISSUES if row.applies(here)]
 
 
 class Package(NamedTuple):
@@ -250,7 +252,7 @@ def version_of(package: str) -> str | None:
         return None
 
 
-def _device() -> tuple[Any, str]:
+def _device() -> tuple[Device | None, str]:
     """The GPU, or None and why there is none."""
     try:
         from cute_py.gpu.device import open_device
@@ -261,7 +263,7 @@ def _device() -> tuple[Any, str]:
 
 
 def _codec() -> tuple[str, bool]:
-    """The encoder against the driver: what is told, and whether they agree."""
+    """The encoder against the driver: the outcome as text, and whether they agree."""
     from cute_py.gpu.driver import sweep
 
     try:
@@ -316,10 +318,10 @@ def _mapped() -> tuple[bool, str]:
     return same, f"a map that is encoded, decoded and encoded again is {'the same' if same else 'NOT the same'}"
 
 
-def _needs(module: str, told: str, extra: str = "") -> tuple[bool, str]:
+def _needs(module: str, detail: str, extra: str = "") -> tuple[bool, str]:
     if importlib.util.find_spec(module) is None:
         raise CuteError(f"{module} is not installed", hint=f"pip install 'cute-py[{extra}]'" if extra else None)
-    return True, told
+    return True, detail
 
 
 def _png() -> tuple[bool, str]:
@@ -337,11 +339,11 @@ def _compiled() -> tuple[bool, str]:
     return True, f"{compiler_version()}: an empty kernel is {len(cubin)} bytes for sm_90a"
 
 
-def _gpu(device: Any, absent: str) -> tuple[bool, str]:
+def _gpu(device: Device | None, absent: str) -> tuple[bool, str]:
     return (False, absent) if device is None else _copied("cuda")
 
 
-HERE: Final[tuple[tuple[str, str, Callable[[], Any]], ...]] = (
+HERE: Final[tuple[tuple[str, str, Callable[[], str | dict[str, str | None] | None]], ...]] = (
     ("cute_py", "cute_py", lambda: cute.__version__),
     ("python", "python", platform.python_version),
     ("platform", "platform", platform.platform),
@@ -350,7 +352,7 @@ HERE: Final[tuple[tuple[str, str, Callable[[], Any]], ...]] = (
     ("kernel_module", "NVIDIA kernel module", kernel_module),
 )
 """(key of a fact, its name in the report, how it is found), in order."""
-OF_DEVICE: Final[tuple[tuple[str, str, Callable[[Any], Any]], ...]] = (
+OF_DEVICE: Final[tuple[tuple[str, str, Callable[[Device], int | str | Sequence[int]]], ...]] = (
     ("driver_version", "driver's CUDA version", lambda device: device.driver_version),
     ("gpu", "GPU", lambda device: device.name),
     ("compute_capability", "compute capability", lambda device: list(device.capability)),
@@ -360,7 +362,7 @@ OF_DEVICE: Final[tuple[tuple[str, str, Callable[[Any], Any]], ...]] = (
     ("l2", "L2 cache, bytes", lambda device: device.l2_bytes),
 )
 """The same of a GPU."""
-ABILITIES: Final[tuple[tuple[str, Callable[[Any, str], tuple[bool, str]]], ...]] = (
+ABILITIES: Final[tuple[tuple[str, Probe], ...]] = (
     ("emulator", lambda *_: _copied("emulator")),
     ("maps", lambda *_: _mapped()),
     ("safetensors files", lambda *_: _needs("safetensors", "read and written", "cli")),
@@ -375,7 +377,7 @@ ABILITIES: Final[tuple[tuple[str, Callable[[Any, str], tuple[bool, str]]], ...]]
 """(something that this library can do, (GPU or None, why there is none) -> (does it here?, how that is known))."""
 
 
-def _tried(probe: Callable[[Any, str], tuple[bool, str]], device: Any, absent: str) -> tuple[bool, str]:
+def _tried(probe: Probe, device: Device | None, absent: str) -> tuple[bool, str]:
     """Do it; a refusal of this library is the reason why it does not work."""
     try:
         return probe(device, absent)
@@ -387,7 +389,7 @@ def findings(driver: int | None = None) -> dict[str, Any]:
     """Everything that the doctor looks at, as data.
 
     Args:
-        driver: list the traps of this driver version in place of the one that is here.
+        driver: list the known issues of this driver version in place of the one that is here.
     """
     device, absent = _device()
     codec, agrees = ("", True) if device is None else _codec()
@@ -397,15 +399,15 @@ def findings(driver: int | None = None) -> dict[str, Any]:
         data |= {key: find(device) for key, _, find in OF_DEVICE} | {"codec": codec}
     tried = [(name, *_tried(probe, device, absent)) for name, probe in ABILITIES]
     data["emulator"] = tried[0][2]
-    data["works"] = [{"name": name, "works": works, "told": told} for name, works, told in tried]
+    data["works"] = [{"name": name, "works": works, "detail": detail} for name, works, detail in tried]
     asked = driver if driver is not None else None if device is None else device.driver_version
-    data["traps_for"] = asked
-    data["traps"] = [] if asked is None else _traps(asked, device if driver is None else None)
+    data["known_issues_for"] = asked
+    data["known_issues"] = [] if asked is None else _issues_of(asked, device if driver is None else None)
     data["healthy"] = agrees and tried[0][1]
     return data
 
 
-def _traps(driver: int, device: Any) -> list[dict[str, Any]]:
+def _issues_of(driver: int, device: Device | None) -> list[dict[str, str | bool]]:
     capability = None if device is None else device.capability
     known = driver == MEASURED_DRIVER and capability in (None, MEASURED_CAPABILITY)
     return [
@@ -413,23 +415,23 @@ def _traps(driver: int, device: Any) -> list[dict[str, Any]]:
             **{name: getattr(row, name) for name in ("name", "what", "remedy", "source")},
             "measured_here": row.measured and known,
         }
-        for row in traps(Installation(driver, capability, compiler_release()))
+        for row in known_issues(Installation(driver, capability, compiler_release()))
     ]
 
 
-def register(commands: Any) -> None:
+def register(commands: Commands) -> None:
     """Add the command's arguments."""
     p = commands.add_parser(
         "doctor",
-        help="versions, driver, GPU, what works here, and known traps of the driver",
-        description="Tries what this library does, and says why what does not work does not. Exit status 1 if the "
+        help="versions, driver, GPU, what works here, and known issues of the driver",
+        description="Tries what this library can do, and reports what does not work and why. Exit status 1 if the "
         "emulator's copy is not equal, or the encoder and the driver disagree.",
     )
-    p.add_argument("--driver", type=driver_version, help="list the traps of this driver version, such as 12080")
+    p.add_argument("--driver", type=driver_version, help="list the known issues of this driver version, such as 12080")
     json_option(p, run)
 
 
-def shown(key: str, value: Any) -> str:
+def shown(key: str, value: int | str | Sequence[int] | None) -> str:
     """A finding as text.
 
     >>> shown("driver_version", 13000), shown("compute_capability", [9, 0]), shown("ptxas", None)
@@ -437,7 +439,7 @@ def shown(key: str, value: Any) -> str:
     """
     if value is None:
         return "not found"
-    if key == "driver_version":
+    if isinstance(value, int) and key == "driver_version":
         return f"{value // 1000}.{value % 1000 // 10}"
     return ".".join(map(str, value)) if isinstance(value, list) else str(value)
 
@@ -452,12 +454,12 @@ def report(data: dict[str, Any]) -> list[str]:
         missing = f"not installed (pip install 'cute-py[{row.extra}]')" if row.extra else "not installed"
         lines.append(f"  {row.name:<18} {version or missing:<14}  {row.purpose}")
     lines += ["", "works here"]
-    lines += [f"  {'yes' if row['works'] else 'no':<4} {row['name']:<24} {row['told']}" for row in data["works"]]
-    asked = data["traps_for"]
+    lines += [f"  {'yes' if row['works'] else 'no':<4} {row['name']:<24} {row['detail']}" for row in data["works"]]
+    asked = data["known_issues_for"]
     if asked is None:
-        return [*lines, "", "known traps: no driver here; cute-py doctor --driver 13000 lists those of a version"]
-    lines += ["", f"known traps of drivers for CUDA {shown('driver_version', asked)}"]
-    for row in data["traps"]:
+        return [*lines, "", "known issues: no driver here; cute-py doctor --driver 13000 lists those of a version"]
+    lines += ["", f"known issues of drivers for CUDA {shown('driver_version', asked)}"]
+    for row in data["known_issues"]:
         lines += [f"  {row['name']}: {row['what']}", f"      remedy : {row['remedy']}"]
         lines.append(
             f"      source : {row['source']}{'' if row['measured_here'] else '; not measured with this version'}"
@@ -469,7 +471,9 @@ def run(options: argparse.Namespace) -> int:
     """Print the findings. Returns 1 if something does not work as it should."""
     data = findings(options.driver)
     if options.json:
-        print(json.dumps(data, indent=2, default=str))
+        older = {"traps": data["known_issues"], "traps_for": data["known_issues_for"]}  # for one release
+        works = [{**row, "told": row["detail"]} for row in data["works"]]
+        print(json.dumps({**data, **older, "works": works}, indent=2, default=str))
     else:
         for line in report(data):
             _say(line)
@@ -482,4 +486,4 @@ def _say(line: str) -> None:
         if line.startswith(f"  {word} ") and wants_colour(sys.stdout):
             print(f"  {painted(word, style)}{line[2 + len(word) :]}")
             return
-    tell(line)
+    print_report(line)

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import cute_py as cute
-from cute_py.cli.arguments import integer, json_option, only_one, text_of
+from cute_py.cli.arguments import Commands, integer, json_option, only_one, text_of
 from cute_py.cli.desc_command import map_of
 from cute_py.cli.terminal import spinner
 from cute_py.draw.bit_map import draw_descriptor
 from cute_py.draw.boxes import draw_boxes, draw_multicast
 from cute_py.draw.dispatch import draw
 from cute_py.draw.explorer import explorer_page
-from cute_py.draw.layouts import COLORS, draw_compare, draw_layout, draw_tv
+from cute_py.draw.layouts import COLORS, Sizes, draw_compare, draw_layout, draw_tv
 from cute_py.draw.page import html_page
 from cute_py.draw.picture import SCALE, Picture, write_whole
 from cute_py.draw.shared_memory import draw_smem, draw_swizzle
@@ -31,7 +31,7 @@ OF_ATOM = ("boxes", "smem", "multicast", "descriptor")
 WHATS = ("layout", "tv", "compare", "swizzle", "tensor", *OF_ATOM, "tmem")
 
 
-def register(commands: Any) -> None:
+def register(commands: Commands) -> None:
     """Add the command's arguments."""
     p = commands.add_parser(
         "draw",
@@ -134,7 +134,7 @@ def pictures_of(options: argparse.Namespace, texts: list[str], every: bool) -> l
         raise InvalidValueError(f"--what {what} needs --smem, the layout of a tile in shared memory")
     if what is None and len(texts) == 1 and (data := _descriptor_in(texts[0])):
         return [draw_descriptor(data)]
-    things = [cute.parse(text) for text in texts]
+    things: list[Any] = [cute.parse(text) for text in texts]
     if what == "compare" or (what is None and len(things) > 1):
         return [draw_compare(*things, bits=as_dtype(options.dtype).bits)]
     return [_of_thing(options, things[0] if len(things) == 1 else _single(texts, str(what)))]
@@ -156,16 +156,22 @@ def _single(texts: list[str], what: str) -> str:
     return texts[0]
 
 
-def _tile(options: argparse.Namespace) -> Any:
-    return cute.parse(options.tile) if options.tile else None
+def parsed(text: str) -> Any:
+    """What a text of an option says: sizes or a coordinate."""
+    return cute.parse(text)
+
+
+def _tile(options: argparse.Namespace) -> Sizes | None:
+    tile: Sizes | None = parsed(options.tile) if options.tile else None
+    return tile
 
 
 def _of_thing(options: argparse.Namespace, thing: Any) -> Picture:
     """The picture of a layout, tensor or swizzle."""
     if options.what == "tv":
-        if options.tile is None:
+        if (tile := _tile(options)) is None:
             raise InvalidValueError("--what tv needs --tile, the shape of the tile")
-        return draw_tv(thing, _tile(options))
+        return draw_tv(thing, tile)
     bits = as_dtype(options.dtype).bits
     if options.what == "swizzle":
         return draw_swizzle(thing, bits=bits)
@@ -178,10 +184,10 @@ def _of_atom(options: argparse.Namespace, text: str, every: bool) -> list[Pictur
     """The pictures of a copy."""
     gmem = cute.make_tensor(cute.make_gmem_ptr(options.address, options.dtype), cute.parse(text))
     smem, count = cute.parse(options.smem), options.multicast
-    atom = make_tma_copy(options.op, gmem, smem, _tile(options), count, None, options.arch)
+    atom = make_tma_copy(options.op, gmem, smem, _tile(options), count, None, options.arch)  # type: ignore[arg-type]
     drawn: dict[str, Callable[[], Picture]] = {
         "boxes": lambda: draw_boxes(atom),
-        "smem": lambda: draw_smem(atom, _plain(cute.parse(options.at))),
+        "smem": lambda: draw_smem(atom, _plain(parsed(options.at))),
         "multicast": lambda: draw_multicast(atom),
         "descriptor": lambda: draw_descriptor(atom.descriptor),
     }
@@ -193,5 +199,6 @@ def _of_atom(options: argparse.Namespace, text: str, every: bool) -> list[Pictur
     return [drawn[what]()]
 
 
-def _plain(tree: Any) -> Any:
-    return tuple(_plain(part) for part in tree) if isinstance(tree, tuple) else tree
+def _plain(tree: Sizes) -> Sizes:
+    """Plain tuples in place of the ones that parse made."""
+    return tuple(map(_plain, tree)) if isinstance(tree, tuple) else tree

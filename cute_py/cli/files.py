@@ -2,7 +2,7 @@
 
 Arrays come as numpy arrays, bfloat16 and 8-bit floats as ml_dtypes ones. What a header says is checked before anything
 is unpacked, so that a small archive that asks for much memory is refused at once. Files are written beside their name
-and renamed, so that a half-written one never stands there.
+and renamed, so that a half-written one is never found there.
 """
 
 from __future__ import annotations
@@ -17,13 +17,19 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import IO, TYPE_CHECKING, TypeAlias
 
-from cute_py.draw.picture import why_not_written, write_whole
+from cute_py.draw.picture import unwritable_reason, write_whole
 from cute_py.dtypes import as_dtype
 from cute_py.errors import FileFormatError, MissingPackageError, counted, integer_text, shortened
 from cute_py.tma.descriptor.fields import MAX_RANK
 
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
+Array: TypeAlias = "NDArray[numpy.generic]"
 SUFFIXES = (".npy", ".npz", ".safetensors")
 NPY_MAGIC = b"\x93NUMPY"
 MAX_SAFETENSORS_HEADER = 100_000_000
@@ -42,7 +48,7 @@ _SAFETENSORS_TYPES = {
 """Name of a type in a .safetensors file -> ours."""
 
 
-def read_array(path: str, key: str | None = None, dtype: str | None = None) -> Any:
+def read_array(path: str, key: str | None = None, dtype: str | None = None) -> Array:
     """The array in a file.
 
     Args:
@@ -77,10 +83,10 @@ def _reading(path: str, what: str) -> Iterator[None]:
     except FileFormatError:
         raise
     except Exception as error:
-        raise FileFormatError(f"{path}: {what}: {_cut_off(path) or _reason(error)}") from None
+        raise FileFormatError(f"{path}: {what}: {truncated(path) or _reason(error)}") from None
 
 
-def _numpy(path: str, key: str | None) -> Any:
+def _numpy(path: str, key: str | None) -> Array:
     import numpy as np
 
     with ExitStack() as stack:  # numpy leaves a damaged archive open
@@ -104,7 +110,7 @@ def _numpy(path: str, key: str | None) -> Any:
             _check_entry(path, loaded.zip, name)
             array = loaded[name]
         if not isinstance(array, np.ndarray):
-            raise FileFormatError(f"{path}: entry {name!r} is no array")
+            raise FileFormatError(f"{path}: entry {name!r} is not an array")
         return array
 
 
@@ -113,34 +119,75 @@ def _check_entry(path: str, archive: zipfile.ZipFile, name: str) -> None:
     info = archive.getinfo(name if name in archive.namelist() else f"{name}.npy")
     with archive.open(info) as stream:
         if stream.read(len(NPY_MAGIC)) != NPY_MAGIC:
-            raise FileFormatError(f"{path}: entry {name!r} is no array")
+            raise FileFormatError(f"{path}: entry {name!r} is not an array")
     with archive.open(info) as stream:
         _check_npy(path, stream, info.file_size)
 
 
-def _check_npy(path: str, stream: Any, size: int) -> None:
+def _check_npy(path: str, stream: IO[bytes], size: int) -> None:
     """Refuse a .npy of `size` bytes by its header."""
+    start = stream.read(HEADER_BYTES)
+    shape, dtype, _ = _npy_header(start)
+    _check_header(path, shape, dtype)
+    if lacking := _npy_lacks(start, size):
+        raise FileFormatError(f"{path}: {lacking}")
+
+
+def _npy_header(start: bytes) -> tuple[tuple[int, ...], numpy.dtype[numpy.generic], int]:
+    """(shape, element type, bytes up to the elements) of a .npy, from its first bytes."""
     import numpy as np
 
-    start = io.BytesIO(stream.read(HEADER_BYTES))
-    version = np.lib.format.read_magic(start)
+    file = io.BytesIO(start)
+    version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        shape, _, dtype = read(start)  # version 3 differs in the letters of field names alone
-    _check_header(path, shape, dtype)
-    wanted, there = math.prod(shape) * dtype.itemsize, size - start.tell()
-    if wanted > there:
-        raise FileFormatError(
-            f"{path}: cut off: its header asks for {integer_text(wanted)} bytes of elements, there are {there}"
-        )
+        shape, _, dtype = read(file)  # version 3 differs in the letters of field names alone
+    return shape, dtype, file.tell()
+
+
+def _npy_lacks(start: bytes, size: int) -> str | None:
+    """What a .npy of `size` bytes lacks that its first bytes say it has, or None."""
+    begin = 10 if start[6:7] == b"\1" else 12
+    if not NPY_MAGIC.startswith(start[: len(NPY_MAGIC)]):
+        return None
+    if size < begin:
+        return _no_length(size, begin)
+    length = int.from_bytes(start[8:begin], "little")
+    if begin + length > size:
+        return _short_header(length, size - begin)
+    shape, dtype, at = _npy_header(start)
+    return _short_elements(math.prod(shape) * dtype.itemsize, size - at)
+
+
+def _no_length(size: int, begin: int) -> str:
+    return f"truncated: {counted(size, 'byte')}; the first {begin} should hold the length of the header"
+
+
+def _short_header(length: int, there: int) -> str:
+    return f"truncated: its header has {length} bytes, there {counted_are(there)}"
+
+
+def _short_elements(wanted: int, there: int) -> str | None:
+    if wanted <= there:
+        return None
+    return f"truncated: its header asks for {integer_text(wanted)} bytes of elements, there {counted_are(there)}"
+
+
+def counted_are(count: int) -> str:
+    """Verb and number of what there is.
+
+    >>> counted_are(1), counted_are(0)
+    ('is 1', 'are 0')
+    """
+    return f"{'is' if count == 1 else 'are'} {count}"
 
 
 def _reason(error: Exception) -> str:
     """What was wrong with a file, in one short line, from the exception of the library that read it."""
     lines = str(error).splitlines()
     text = lines[0] if lines else ""
-    if "malformed node" in text:  # a Python expression, in the words of Python's parser
+    if "malformed node" in text:  # a Python expression, as Python's parser puts it
         return "its header makes no sense"
     if isinstance(error, MemoryError):
         return "its header asks for more memory than there is"
@@ -178,7 +225,7 @@ def _pick(path: str, names: list[str], key: str | None) -> str:
     return key
 
 
-def _package(module: str, doing: str) -> Any:
+def _package(module: str, doing: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError:
@@ -187,7 +234,7 @@ def _package(module: str, doing: str) -> Any:
         ) from None
 
 
-def _safetensors(path: str, key: str | None) -> Any:
+def _safetensors(path: str, key: str | None) -> Array:
     import numpy as np
 
     safetensors = _package("safetensors", "reading")
@@ -196,7 +243,8 @@ def _safetensors(path: str, key: str | None) -> Any:
             name = _pick(path, list(file.keys()), key)
             kind = str(file.get_slice(name).get_dtype())
             try:
-                return file.get_tensor(name)
+                array: Array = file.get_tensor(name)
+                return array
             except (AttributeError, KeyError, TypeError):  # a type that numpy itself has not
                 entry = None
         if kind in _SAFETENSORS_TYPES:
@@ -208,32 +256,37 @@ def _safetensors(path: str, key: str | None) -> Any:
     return data.reshape(entry["shape"])
 
 
-def _cut_off(path: str) -> str | None:
-    """What a .safetensors file lacks that its own first bytes say it has, or None."""
-    if Path(path).suffix.lower() != ".safetensors":
-        return None
+def truncated(path: str) -> str | None:
+    """What a file lacks that its own beginning says it has, or None: it is whole, or broken in another way."""
     try:
         size = os.path.getsize(path)
         with open(path, "rb") as file:
-            length = int.from_bytes(file.read(8), "little")
+            start = file.read(HEADER_BYTES)
+            if not start:
+                return "the file is empty"
+            if start[:4] == b"PK\3\4":  # an archive ends with its directory, and that with a comment of up to 64 KiB
+                file.seek(max(size - (1 << 16) - 22, 0))
+                end = file.read()
+                whole = len(end) - end.rfind(b"PK\5\6") >= 22 and b"PK\5\6" in end
+                return None if whole else "truncated: the directory at the archive's end is missing"
+            if Path(path).suffix.lower() != ".safetensors":
+                return _npy_lacks(start, size)
+            length = int.from_bytes(start[:8], "little")
             if size < 8:
-                return f"cut off: {counted(size, 'byte')}, of which the first 8 should say how long the header is"
+                return _no_length(size, 8)
             if length > MAX_SAFETENSORS_HEADER:
                 return None
             if length > size - 8:
-                return f"cut off: its header has {length} bytes, there are {size - 8}"
+                return _short_header(length, size - 8)
+            file.seek(8)
             header = json.loads(file.read(length))
         ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
-    except (OSError, ValueError, RecursionError, AttributeError, LookupError, TypeError):
+    except Exception:  # broken, as its reader reports
         return None
-    wanted = max((end for end in ends if type(end) is int), default=0)
-    there = size - 8 - length
-    if wanted > there:
-        return f"cut off: its header asks for {integer_text(wanted)} bytes of elements, there are {there}"
-    return None
+    return _short_elements(max((end for end in ends if type(end) is int), default=0), size - 8 - length)
 
 
-def _check_header(path: str, shape: tuple[int, ...], dtype: Any) -> None:
+def _check_header(path: str, shape: tuple[int, ...], dtype: numpy.dtype[numpy.generic]) -> None:
     """Refuse what no tensor is, by shape and type alone."""
     if dtype.hasobject:
         raise FileFormatError(f"{path}: elements are Python objects; a tensor holds numbers")
@@ -252,7 +305,7 @@ def _check_header(path: str, shape: tuple[int, ...], dtype: Any) -> None:
         raise FileFormatError(f"{path}: {len(shape)} dimensions; a TMA tensor has 1 to 5")
 
 
-def _checked(path: str, array: Any, dtype: str | None) -> Any:
+def _checked(path: str, array: Array, dtype: str | None) -> Array:
     _check_header(path, array.shape, array.dtype)
     width = array.dtype.itemsize
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
@@ -268,7 +321,7 @@ def _checked(path: str, array: Any, dtype: str | None) -> Any:
     elif array.dtype.type.__name__ == "void":
         example = "float8_e4m3fn" if width == 1 else "bf16"
         raise FileFormatError(
-            f"{path}: elements have no type ({array.dtype}); say it with --dtype, for example {example}"
+            f"{path}: elements have no type ({array.dtype}); name it with --dtype, for example {example}"
         )
     try:
         as_dtype(array.dtype)
@@ -277,8 +330,8 @@ def _checked(path: str, array: Any, dtype: str | None) -> Any:
     return array
 
 
-def write_array(path: str, array: Any, key: str = "tensor") -> str:
-    """Write an array; the file appears whole or not at all. Returns what had to be said about it, or an empty text.
+def write_array(path: str, array: Array, key: str = "tensor") -> str:
+    """Write an array; the file appears whole or not at all. Returns a warning, or an empty text.
 
     A .npy or .npz has no bfloat16 or 8-bit float: their bits are written as unsigned integers.
     """
@@ -290,7 +343,7 @@ def write_array(path: str, array: Any, key: str = "tensor") -> str:
         note = f"{array.dtype} has no .npy type: its bits are written as uint{array.dtype.itemsize * 8}"
         array = array.view(f"u{array.dtype.itemsize}")
 
-    def fill(file: Any) -> None:
+    def fill(file: IO[bytes]) -> None:
         if suffix == ".npy":
             np.save(file, array)
         elif suffix == ".npz":  # by hand, as np.savez takes names such as 'file' for its own arguments
@@ -312,13 +365,13 @@ def check_output(path: str, suffixes: tuple[str, ...] = ()) -> str:
         FileFormatError: another suffix, no such folder, not a plain file, a link to itself.
     """
     suffix = _suffix(path, suffixes)
-    reason = why_not_written(path)
+    reason = unwritable_reason(path)
     if reason is not None:
         raise FileFormatError(f"{path or '(empty name)'}: can't be written: {reason}")
     return suffix
 
 
-def _serialized(array: Any, key: str) -> bytes:
+def _serialized(array: Array, key: str) -> bytes:
     import numpy as np
 
     save = _package("safetensors.numpy", "writing").save

@@ -1,9 +1,10 @@
-"""cute-py, the command line: one function per command, errors in one line, exit status 2 for what is refused."""
+"""cute-py, the command line: one function per command. A refusal reads as in Python; its exit status is 2."""
 
 from __future__ import annotations
 
 import argparse
 import io
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ from cute_py.cli import (
     tma_command,
     tmem_command,
 )
+from cute_py.cli.serve_workers import Json, plain_error, refusal
 from cute_py.cli.terminal import ERROR, FACT, HINT, painted, wants_colour
 from cute_py.errors import CuteError, shortened
 
@@ -43,8 +45,9 @@ exit status:
   1    the copy is not equal (copy, demo), the maps differ (desc diff), a rule
        is broken (desc check, tma check, tmem descriptor), or something does
        not work as it should (doctor)
-  2    refused: wrong arguments, a file that can't be read, no such layout; one
-       line on standard error says why
+  2    refused: wrong arguments, a file that can't be read, no such layout;
+       standard error has the rule, the facts and the fix, and with --json
+       standard output has the broken rules as records
   130  interrupted
   141  whoever read the output went away
 
@@ -54,14 +57,18 @@ file. Colour is for terminals: NO_COLOR switches it off, FORCE_COLOR on.
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """An argument parser whose refusals are one line, as all others of the command are."""
+    """An argument parser whose refusals are one line, and JSON where --json asks for it."""
+
+    as_json = False
 
     def error(self, message: str) -> NoReturn:
         """Exit with status 2."""
-        said = shortened(" ".join(message.split()), 400)
+        text = shortened(" ".join(message.split()), 400)
+        if OneLineParser.as_json:
+            print(json.dumps(plain_error("UsageError", text), indent=2))
         coloured = wants_colour(sys.stderr)
-        name, said = (painted("error:", f"bold {ERROR}"), painted(said, ERROR)) if coloured else ("error:", said)
-        self.exit(2, f"{self.prog}: {name} {said} (see {self.prog} --help)\n")
+        name, text = (painted("error:", f"bold {ERROR}"), painted(text, ERROR)) if coloured else ("error:", text)
+        self.exit(2, f"{self.prog}: {name} {text} (see {self.prog} --help)\n")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -81,43 +88,35 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def _says_something(value: object) -> bool:
-    """Not the mark below a place, which has no line of its own here."""
-    return str(value).strip() not in ("", "^")
+def refusal_text(error: CuteError, coloured: bool = False) -> str:
+    """An error as Python shows it, with every line shortened: headline, then each fact and the hint on its line.
 
+    Args:
+        coloured: the headline red, the facts dim, the hint green.
 
-def _quoted(name: str, value: str) -> str:
-    """A text that could not be read, in quotes: its brackets would be taken for those around the facts."""
-    return f"'{value}'" if name == "text" and not value.startswith(("'", '"')) else value
-
-
-def one_line(error: CuteError) -> str:
-    """The whole text of an error on one line: headline, then facts and hint in brackets."""
-    facts = [f"{name}: {_quoted(name, str(value))}" for name, value in error.facts.items() if _says_something(value)]
-    if error.hint:
-        facts.append(f"fix: {error.hint}")
-    tail = f" ({'; '.join(facts)})" if facts else ""
-    return shortened(" ".join((error.headline + tail).split()), 2000)
-
-
-def painted_line(error: CuteError) -> str:
-    """The same line in colour: the headline red, the facts dim, the hint green."""
-    line = one_line(error)
-    headline, hint = " ".join(error.headline.split()), " ".join(f"fix: {error.hint})".split()) if error.hint else ""
-    if not line.startswith(headline) or not line.endswith(hint):
-        return painted(line, ERROR)  # Its middle is left out.
-    stop = len(line) - len(hint)
-    return painted(headline, ERROR) + painted(line[len(headline) : stop], FACT) + painted(line[stop:], HINT)
+    >>> print(refusal_text(CuteError("box[0] = 300; must be at most 256", {"mode": 0}, "256")))
+    box[0] = 300; must be at most 256
+      mode : 0
+      hint : 256
+    """
+    lines = [shortened(line, 400) for line in str(error).split("\n")]
+    if not coloured:
+        return "\n".join(lines)
+    facts = error.headline.count("\n") + 1
+    hint = len(lines) - (0 if error.hint is None else error.hint.count("\n") + 1)
+    styles = [ERROR if i < facts else FACT if i < hint else HINT for i in range(len(lines))]
+    return "\n".join(map(painted, lines, styles))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command. Returns its exit status, as `EPILOG` lists them."""
     if sys.stdout is None:
-        _tell("cute-py: error: standard output is closed")
+        _report_error("cute-py: error: standard output is closed")
         return 2
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may hold what the terminal can't show
     made = parser()
+    OneLineParser.as_json = "--json" in (sys.argv[1:] if arguments is None else arguments)
     options = made.parse_args(arguments)
     options.parser = made
     try:
@@ -125,31 +124,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except CuteError as error:
-        if wants_colour(sys.stderr):
-            _tell(f"cute-py: {painted('error:', f'bold {ERROR}')} {painted_line(error)}")
-        else:
-            _tell(f"cute-py: error: {one_line(error)}")
-        return 2
+        coloured = wants_colour(sys.stderr)
+        name = painted("error:", f"bold {ERROR}") if coloured else "error:"
+        return _refuse(options, f"{name} {refusal_text(error, coloured)}", refusal(error))
     except MemoryError:
-        _tell("cute-py: error: not enough memory for this tensor")
-        return 2
+        return _refuse(options, "error: not enough memory for this tensor")
+    except RecursionError:
+        return _refuse(options, "error: the input is nested too deeply")
     except BrokenPipeError:
         _silence_output()
         return 141
     except OSError as error:
         _silence_output()
         place = f"{error.filename}: " if error.filename is not None else ""
-        _tell(f"cute-py: error: {place}{error.strerror or error}")
-        return 2
-    except RecursionError:
-        _tell("cute-py: error: the input is nested too deeply")
-        return 2
+        return _refuse(options, f"error: {place}{error.strerror or error}")
     except KeyboardInterrupt:
-        _tell("cute-py: interrupted")
+        _report_error("cute-py: interrupted")
         return 130
 
 
-def _tell(line: str) -> None:
+def _refuse(options: argparse.Namespace, text: str, data: dict[str, Json] | None = None) -> int:
+    """A refusal as text on standard error, and with --json as data on standard output."""
+    if options.json:
+        print(json.dumps(data or plain_error("Error", text.removeprefix("error: ")), indent=2))
+    _report_error(f"cute-py: {text}")
+    return 2
+
+
+def _report_error(line: str) -> None:
     """One line on standard error, if there is one (print would write to standard output where it is closed)."""
     if sys.stderr is not None:
         print(line, file=sys.stderr)

@@ -8,18 +8,21 @@ import os
 from typing import Any
 
 import cute_py as cute
-from cute_py.cli.arguments import json_option, text_of
-from cute_py.cli.terminal import tell
+from cute_py.cli.arguments import Commands, json_option, text_of
+from cute_py.cli.terminal import print_report
 from cute_py.errors import FileFormatError, InvalidValueError, ParseError, TensorAccessError
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.layout import Layout
 from cute_py.layout.trees import modes
 from cute_py.tensor.latex import format_latex
 from cute_py.tensor.printing import format_tensor
+from cute_py.tensor.tensor import Tensor
 
 SHOWN_ELEMENTS = 1 << 16
-"""A layout of more elements is told by its text and size; a tensor or picture of more is refused."""
+"""Of a layout with more elements only the text and the size are printed; a tensor or picture with more is refused."""
 
 
-def register(commands: Any) -> None:
+def register(commands: Commands) -> None:
     """Add the command's arguments."""
     p = commands.add_parser(
         "print",
@@ -30,11 +33,11 @@ def register(commands: Any) -> None:
     )
     p.add_argument("text", help="what CuTe printed")
     p.add_argument("--latex", action="store_true", help="a TikZ picture of a layout")
-    p.add_argument("--explain", action="store_true", help="what it is and does, in words, in place of its elements")
+    p.add_argument("--explain", action="store_true", help="explain it, in place of its elements")
     json_option(p, run)
 
 
-def _print_layout(layout: Any) -> None:
+def _print_layout(layout: Layout | ComposedLayout) -> None:
     """The table of a matrix of numbers, the text and the sizes of other layouts."""
     size = _number(cute.size(layout))
     if isinstance(size, int) and size <= SHOWN_ELEMENTS and len(modes(layout.shape)) == 2 and _has_numbers(layout):
@@ -49,17 +52,17 @@ def _number(number: Any) -> int | str:
     return cute.text(number) if isinstance(number, tuple) or getattr(number, "free_symbols", None) else int(number)
 
 
-def _has_numbers(layout: Any) -> bool:
+def _has_numbers(layout: Layout | ComposedLayout) -> bool:
     """Whether all offsets are numbers: neither coordinates nor symbols."""
     return bool(cute.coprofile(layout) == 0) and isinstance(_number(cute.cosize(layout)), int)
 
 
-def _few(thing: Any, what: str) -> None:
+def _few(thing: Layout | ComposedLayout | Tensor, what: str) -> None:
     size = _number(cute.size(thing))
     if isinstance(size, str):
         raise InvalidValueError(f"{size} elements; only a known number of {what}")
     if size > SHOWN_ELEMENTS:
-        raise InvalidValueError(f"{size} elements; at most {SHOWN_ELEMENTS} {what} (--json tells the size)")
+        raise InvalidValueError(f"{size} elements; at most {SHOWN_ELEMENTS} {what} (--json has the size)")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -74,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(_data(thing, options), indent=2))
     elif options.explain:
-        tell(cute.explain(thing))
+        print_report(cute.explain(thing))
     elif isinstance(thing, cute.Tensor):
         _print_tensor(thing)
     elif not isinstance(thing, (cute.Layout, cute.ComposedLayout)):
@@ -87,9 +90,9 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _data(thing: Any, options: argparse.Namespace) -> dict[str, Any]:
+def _data(thing: Any, options: argparse.Namespace) -> dict[str, str | int]:
     """What --json prints."""
-    data: dict[str, Any] = {"text": cute.text(thing), "kind": type(thing).__name__}
+    data: dict[str, str | int] = {"text": cute.text(thing), "kind": type(thing).__name__}
     if hasattr(thing, "shape"):
         data |= {"shape": cute.text(thing.shape), "size": _number(cute.size(thing)), "rank": int(cute.rank(thing))}
     if isinstance(thing, cute.Layout):
@@ -100,7 +103,7 @@ def _data(thing: Any, options: argparse.Namespace) -> dict[str, Any]:
     return data | ({"explain": str(cute.explain(thing))} if options.explain else {})
 
 
-def _print_tensor(tensor: Any) -> None:
+def _print_tensor(tensor: Tensor) -> None:
     """Its elements; of a pointer of another program, whose address and layout are all there is, the layout."""
     _few(tensor, "elements can be printed")
     try:

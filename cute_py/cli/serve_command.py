@@ -1,4 +1,4 @@
-"""`cute-py serve`: the explorer in a browser, its answers checked by the library while one types.
+"""`cute-py serve`: the explorer in a browser, its answers checked by the library as you type.
 
 The server of `cute-py serve`: who may ask, what, and how much; the answers come from `serve_workers`.
 
@@ -20,19 +20,21 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
-from typing import Any, Final
+from typing import Final, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
 from cute_py.argument_checks import expect, expect_integer
-from cute_py.cli.arguments import integer, json_option
-from cute_py.cli.serve_workers import ANSWER_SECONDS, NoAnswer, Workers, plain_error, refusal
+from cute_py.cli.arguments import Commands, integer, json_option
+from cute_py.cli.serve_workers import ANSWER_SECONDS, Json, NoAnswer, Workers, plain_error, refusal
 from cute_py.draw.explorer import explorer_page
 from cute_py.errors import CuteError, InvalidValueError, given
 
+Request: TypeAlias = "socket.socket | tuple[bytes, socket.socket]"
+"""A connection as http.server passes it on; of TCP always a socket."""
+Address: TypeAlias = "tuple[str, int] | tuple[str, int, int, int]"
 PORT: Final = 8321
 HOST: Final = "127.0.0.1"
 ANSWER: Final = "cute_py.draw.explorer_answer:answer"
@@ -51,11 +53,15 @@ REQUEST_SECONDS: Final = 10.0
 """For a whole request to arrive."""
 
 
+def _socket_of(request: Request) -> socket.socket:
+    return request[1] if isinstance(request, tuple) else request
+
+
 def query_of(text: str) -> dict[str, str]:
     """The fields of a query string.
 
     Raises:
-        InvalidValueError: a field that is given twice, too many of them, or bytes that are no UTF-8.
+        InvalidValueError: a field that is given twice, too many of them, or bytes that are not UTF-8.
 
     >>> query_of("gmem=8%3A_1&tile=")
     {'gmem': '8:_1', 'tile': ''}
@@ -148,7 +154,7 @@ class ExplorerHandler(BaseHTTPRequestHandler):
         self.close_connection = True
         self._json(HTTPStatus(code), plain_error("InvalidValueError", message or HTTPStatus(code).phrase))
 
-    def _json(self, status: HTTPStatus, data: Mapping[str, Any]) -> None:
+    def _json(self, status: HTTPStatus, data: Json) -> None:
         self._send(status, "application/json", json.dumps(data))
 
     def _send(self, status: HTTPStatus, kind: str, text: str) -> None:
@@ -163,20 +169,20 @@ class ExplorerHandler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: object) -> None:
         """Requests are not logged."""
 
 
 class ExplorerServer(ThreadingHTTPServer):
-    """A server whose threads end with it; a reader who goes away is no error."""
+    """A server whose threads end with it; a reader who disconnects is not reported."""
 
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self, family: int, address: Any, name: str, answer: str, seconds: float) -> None:
+    def __init__(self, family: int, address: Address, name: str, answer: str, seconds: float) -> None:
         self.address_family = family
         self._seats = threading.BoundedSemaphore(MAX_CONNECTIONS)
-        self._arriving: dict[Any, float] = {}
+        self._arriving: dict[Request, float] = {}
         self._name = name.lower()
         self.workers = Workers(answer, seconds=seconds)
         super().__init__(address, ExplorerHandler)
@@ -188,7 +194,7 @@ class ExplorerServer(ThreadingHTTPServer):
         self.server_name, self.server_port = self._name, int(self.server_address[1])
 
     @property
-    def _address(self) -> Any:
+    def _address(self) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
         return ipaddress.ip_address(str(self.server_address[0]))
 
     @property
@@ -221,12 +227,13 @@ class ExplorerServer(ThreadingHTTPServer):
             return name in names
         return bool(literal == self._address or self._address.is_unspecified)
 
-    def process_request(self, request: Any, client_address: Any) -> None:
+    def process_request(self, request: Request, client_address: Address) -> None:
         """A thread for a request, if there is a seat."""
         if not self._seats.acquire(blocking=False):
             with contextlib.suppress(OSError):
-                request.settimeout(1)
-                request.sendall(b"HTTP/1.0 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n")
+                connection = _socket_of(request)
+                connection.settimeout(1)
+                connection.sendall(b"HTTP/1.0 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n")
             self.shutdown_request(request)
             return
         self._arriving[request] = time.monotonic() + REQUEST_SECONDS
@@ -236,18 +243,18 @@ class ExplorerServer(ThreadingHTTPServer):
             self._leave(request)
             raise
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
+    def process_request_thread(self, request: Request, client_address: Address) -> None:
         """In the thread."""
         try:
             super().process_request_thread(request, client_address)
         finally:
             self._leave(request)
 
-    def _leave(self, request: Any) -> None:
+    def _leave(self, request: Request) -> None:
         self.arrived(request)
         self._seats.release()
 
-    def arrived(self, request: Any) -> None:
+    def arrived(self, request: Request) -> None:
         """A request is complete, or will never be."""
         self._arriving.pop(request, None)
 
@@ -257,15 +264,15 @@ class ExplorerServer(ThreadingHTTPServer):
         for request, end in list(self._arriving.items()):
             if now > end:
                 with contextlib.suppress(OSError):
-                    request.shutdown(socket.SHUT_RDWR)
+                    _socket_of(request).shutdown(socket.SHUT_RDWR)
 
     def server_close(self) -> None:
         """Listen no more, and end the workers."""
         super().server_close()
         self.workers.close()
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A broken connection is no error; anything else is reported as usual."""
+    def handle_error(self, request: Request, client_address: Address) -> None:
+        """A broken connection is ignored; anything else is reported as usual."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 
@@ -289,6 +296,8 @@ def make_server(
     try:
         found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
         family, _, _, _, address = sorted(found, key=lambda row: row[0] != socket.AF_INET)[0]
+        if isinstance(address[1], bytes):  # a build without IPv6 gives its raw address
+            raise OSError("no such address family")
         return ExplorerServer(family, address, name, answer, seconds)
     except (OSError, ValueError) as error:  # ValueError: a name that can't be asked for
         reason = getattr(error, "strerror", None) or error
@@ -296,7 +305,7 @@ def make_server(
         raise InvalidValueError(f"can't listen at {given(name)[1:-1]} port {port}: {reason}", hint=hint) from None
 
 
-def register(commands: Any) -> None:
+def register(commands: Commands) -> None:
     """Add the command's arguments."""
     p = commands.add_parser(
         "serve",

@@ -1,8 +1,8 @@
-"""A few processes that answer the queries of `cute-py serve`, so that one whose answer never comes holds up nobody but
-its asker.
+"""A few processes that answer the queries of `cute-py serve`, so that a query that never ends blocks nobody but its
+sender.
 
 Processes and not threads: what freezes is one operation on huge integers or one regular expression, which holds
-Python's lock and can't be interrupted from within. They are started as they are needed, speak lines of JSON (queries on
+Python's lock and can't be interrupted from within. They are started when needed, speak lines of JSON (queries on
 standard input, answers on standard output), and are ended and replaced when their time is over. A worker ends with its
 standard input, so none is left when the server goes away, however it goes; should nobody be left to end a query that
 never ends, the worker's own clock does.
@@ -20,11 +20,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
-from cute_py.errors import CuteError, DeviceError
+from cute_py.diagnostics import Diagnostic, diagnostics_of
+from cute_py.errors import CuteError, DeviceError, integer_text
 
-Answer = Callable[[Mapping[str, str]], dict[str, Any]]
+Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
+Answer = Callable[[Mapping[str, str]], Mapping[str, Json]]
 
 MEMORY: Final = 4 << 30
 """Bytes that one worker may allocate, where the system can limit them."""
@@ -45,15 +47,26 @@ work(setup["answer"], setup["seconds"])
 """
 
 
-def plain_error(kind: str, message: str) -> dict[str, Any]:
+def plain_error(kind: str, message: str) -> dict[str, Json]:
     """An error without facts, as JSON data."""
-    return {"error": {"type": kind, "message": message, "facts": {}, "hint": None}}
+    return {"error": {"type": kind, "message": message, "facts": {}, "hint": None, "diagnostics": []}}
 
 
-def refusal(error: CuteError) -> dict[str, Any]:
-    """A typed error as JSON data."""
-    facts = {name: str(value) for name, value in error.facts.items()}
-    return {"error": {"type": type(error).__name__, "message": error.headline, "facts": facts, "hint": error.hint}}
+def refusal(error: CuteError) -> dict[str, Json]:
+    """A typed error as JSON data: its parts, and every broken rule behind it as a record."""
+    data: dict[str, Json] = {"type": type(error).__name__, "message": error.headline, "facts": _texts(error.facts)}
+    return {"error": {**data, "hint": error.hint, "diagnostics": [_record(d) for d in diagnostics_of(error)]}}
+
+
+def _record(found: Diagnostic) -> Json:
+    value = found.value if found.value is None or found.value.bit_length() < 64 else integer_text(found.value)
+    names = ("rule", "severity", "argument", "unit", "requirement", "source", "mode", "message")
+    named: dict[str, Json] = {name: getattr(found, name) for name in names}
+    return {**named, "value": value, "facts": _texts(found.facts), "fixes": [str(fix) for fix in found.fixes]}
+
+
+def _texts(facts: Mapping[str, object]) -> dict[str, Json]:
+    return {name: str(value) for name, value in facts.items()}
 
 
 def answered(answer: Answer, query: Mapping[str, str]) -> str:
@@ -112,13 +125,16 @@ class Worker:
     def __init__(self, answer: str, seconds: float) -> None:
         pipe, null = subprocess.PIPE, subprocess.DEVNULL
         command = [sys.executable, "-P", "-c", _START]  # -P: nothing is imported from the current folder
-        self._process: Any = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=null)
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=null)
+        if self._process.stdin is None or self._process.stdout is None:  # never: both are pipes
+            raise DeviceError("a worker process has no pipes")
+        self._in, self._out = self._process.stdin, self._process.stdout
         self._seconds = seconds
         self._ready = False
         self.ended = False
         self._send({"path": [p for p in sys.path if isinstance(p, str)], "answer": answer, "seconds": seconds})
 
-    def ask(self, query: Mapping[str, str]) -> tuple[int, Any]:
+    def ask(self, query: Mapping[str, str]) -> tuple[int, Json]:
         """HTTP status and JSON data of the answer.
 
         Raises:
@@ -131,17 +147,17 @@ class Worker:
         status, data = json.loads(self._line(self._seconds))
         return status, data
 
-    def _send(self, data: Any) -> None:
+    def _send(self, data: Mapping[str, object]) -> None:
         with contextlib.suppress(OSError):  # it has ended: the next line that is read says so
-            self._process.stdin.write(json.dumps(data).encode() + b"\n")
-            self._process.stdin.flush()
+            self._in.write(json.dumps(data).encode() + b"\n")
+            self._in.flush()
 
     def _line(self, seconds: float) -> bytes:
         """The next line, if it comes in time. One that comes just before the clock ends the worker is an answer too."""
         clock = threading.Timer(seconds, self.end)
         clock.daemon = True
         clock.start()
-        line: bytes = self._process.stdout.readline()
+        line = self._out.readline()
         clock.cancel()
         if line.endswith(b"\n"):
             return line
@@ -159,7 +175,7 @@ class Worker:
         """End the process, and let its pipes go."""
         self.end()
         self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
+        for stream in (self._in, self._out):
             with contextlib.suppress(OSError):
                 stream.close()
 
@@ -187,7 +203,7 @@ class Workers:
         self._all.add(worker)
         return worker
 
-    def ask(self, query: Mapping[str, str]) -> tuple[int, Any]:
+    def ask(self, query: Mapping[str, str]) -> tuple[int, Json]:
         """HTTP status and JSON data of the answer, from a worker that is free.
 
         Raises:

@@ -1,6 +1,6 @@
 """What only a terminal gets: colour, and signs of life on standard error while long work is done.
 
-What is said stays the same, byte for byte, where the output is a pipe or a file. Colour:
+Output to a pipe or a file has the same bytes without colour. Colour:
 
     NO_COLOR set            never        (https://no-color.org)
     FORCE_COLOR set         always       (not by 0)
@@ -17,7 +17,10 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import IO, TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 HEADING: Final = "bold"
 FACT: Final = "dim"
@@ -37,7 +40,7 @@ LINES: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
 """(what a line of a report looks like, with the part that is painted; its style), the first that fits."""
 
 
-def wants_colour(stream: Any, environment: Mapping[str, str] | None = None) -> bool:
+def wants_colour(stream: IO[str] | None, environment: Mapping[str, str] | None = None) -> bool:
     """Whether what goes to a stream is coloured.
 
     >>> wants_colour(None, {"FORCE_COLOR": "1"}), wants_colour(None, {"FORCE_COLOR": "1", "NO_COLOR": "1"})
@@ -51,7 +54,7 @@ def wants_colour(stream: Any, environment: Mapping[str, str] | None = None) -> b
     if names.get("TERM") == "dumb":
         return False
     try:
-        return bool(stream.isatty())
+        return stream is not None and stream.isatty()
     except (AttributeError, ValueError):  # No stream at all, or a closed one.
         return False
 
@@ -83,17 +86,16 @@ def _line(line: str, following: str) -> str:
     return line
 
 
-def tell(text: object) -> None:
+def print_report(text: object) -> None:
     """Print a report to standard output, in colour where that is a terminal."""
-    said = str(text)
-    print(painted_report(said) if wants_colour(sys.stdout) else said)
+    print(painted_report(str(text)) if wants_colour(sys.stdout) else text)
 
 
 LONG_COPY: Final = 16 << 20
 """Bytes from which a copy takes about a second in the emulator."""
 
 
-def _error_console() -> Any:
+def _error_console() -> Console | None:
     """rich's console on standard error; None where that is no terminal, or rich is not installed."""
     if sys.stderr is None or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         return None

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from typing import Any
 
 import cute_py as cute
-from cute_py.cli.arguments import integer, json_option, only_one, text_of
-from cute_py.cli.terminal import tell
+from cute_py.cli.arguments import Commands, integer, json_option, only_one, text_of
+from cute_py.cli.terminal import print_report
 from cute_py.errors import CuteError, GBasisError, InvalidTypeError, InvalidValueError, counted
 from cute_py.tensor.pointers import Pointer
 from cute_py.tma.atom.atom import TmaAtom
@@ -20,10 +19,10 @@ from cute_py.tma.descriptor.hazards import hazards
 from cute_py.tma.descriptor.violations import violations
 
 VIEWS = {
-    "explain": "the way from the layouts to the bytes",
+    "explain": "every step from the layouts to the bytes",
     "box": "the G-basis and its stages",
-    "partition": "the coordinates and places of each CTA's instructions",
-    "check": "every broken rule, and what is legal and may surprise",
+    "partition": "the coordinates and shared offsets of each CTA's instructions",
+    "check": "every broken rule, and legal settings that may surprise",
     "lower": "the stages down to machine code",
     "ptx": "a PTX module for one tile",
     "cu": "a CUDA C++ kernel for one tile",
@@ -34,10 +33,10 @@ VIEWS = {
 """Name of a view -> what it shows."""
 USAGE = "%(prog)s [-h] [VIEW] GMEM SMEM [TILE] [options]"
 REPORTS = ("explain", "box", "partition", "check")
-"""Views that are words, not the text of a program."""
+"""Views that are reports, not the text of a program."""
 
 
-def register(commands: Any) -> None:
+def register(commands: Commands) -> None:
     """Add the command's arguments."""
     p = commands.add_parser(
         "tma",
@@ -89,7 +88,7 @@ def _partition(atom: TmaAtom) -> str:
 def _check(atom: TmaAtom, arch: str) -> str:
     lines = [str(reason) for reason in violations(atom.request, arch=arch)]
     lines += [f"warning: {warned}" for warned in _warnings(atom)]
-    return "\n".join(lines) if lines else "no rule is broken, and nothing is known to go wrong"
+    return "\n".join(lines) if lines else "no rule is broken, and no hazard is known"
 
 
 def _warnings(atom: TmaAtom) -> list[str]:
@@ -98,28 +97,28 @@ def _warnings(atom: TmaAtom) -> list[str]:
 
 
 def read_operands(options: argparse.Namespace) -> None:
-    """Set `show`, `gmem`, `smem` and `tile` from the words of the command line.
+    """Set `show`, `gmem`, `smem` and `tile` from the arguments of the command line.
 
     Raises:
-        InvalidValueError: too few or too many words, or two views.
+        InvalidValueError: too few or too many arguments, or two views.
     """
-    words = list(options.operands)
-    if words[0] in VIEWS:
-        view_word = words.pop(0)
-        if options.show not in (None, view_word):
-            raise InvalidValueError(f"two views: {view_word} and --show {options.show}")
-        options.show = view_word
+    operands = list(options.operands)
+    if operands[0] in VIEWS:
+        named = operands.pop(0)
+        if options.show not in (None, named):
+            raise InvalidValueError(f"two views: {named} and --show {options.show}")
+        options.show = named
     options.show = options.show or "explain"
-    if not 2 <= len(words) <= 3:
+    if not 2 <= len(operands) <= 3:
         raise InvalidValueError(
-            f"{counted(len(words), 'operand')}; must be GMEM SMEM or GMEM SMEM TILE, after a view "
+            f"{counted(len(operands), 'operand')}; must be GMEM SMEM or GMEM SMEM TILE, after a view "
             f"({', '.join(VIEWS)}) or without"
         )
-    only_one(*words)
-    options.gmem, options.smem, options.tile = [*map(text_of, words), None][:3]
+    only_one(*operands)
+    options.gmem, options.smem, options.tile = [*map(text_of, operands), None][:3]
 
 
-def _gmem(options: argparse.Namespace) -> Any:
+def _gmem(options: argparse.Namespace) -> cute.Tensor:
     """The global tensor: a layout at --address, or a tensor that CuTe printed with its pointer."""
     given = cute.parse(options.gmem)
     address = options.address
@@ -139,7 +138,7 @@ def _atom(options: argparse.Namespace, smem: str) -> TmaAtom:
         options.op,
         _gmem(options),
         shared,
-        cute.parse(options.tile) if options.tile is not None else None,
+        cute.parse(options.tile) if options.tile is not None else None,  # type: ignore[arg-type]
         options.multicast,
         options.internal_dtype,
         options.arch,
@@ -169,7 +168,7 @@ def run(options: argparse.Namespace) -> int:
     status = 1 if broken and options.show == "check" else 0
     text = view(atom, options.show, options.arch)
     if not options.json:
-        say = tell if options.show in REPORTS else print
+        say = print_report if options.show in REPORTS else print
         say(text)
         return status
     work = instructions(atom)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
 
-from cute_py.cli.arguments import integer, json_option, text_of
-from cute_py.cli.terminal import tell
+from cute_py.cli.arguments import Commands, integer, json_option, report, text_of
 from cute_py.errors import InvalidValueError
 from cute_py.tmem.cp_forms import FORMS
 from cute_py.tmem.demonstration import demonstrate
@@ -16,7 +14,7 @@ from cute_py.tmem.matrix_descriptor import DescriptorKind, MatrixDescriptor
 VIEWS = ("all", "plan", "trace", "ptx", "cuda", "kernel", "picture")
 
 
-def register(commands: Any) -> None:
+def register(commands: Commands) -> None:
     """Add the command's arguments."""
     p = commands.add_parser(
         "tmem",
@@ -85,9 +83,6 @@ def run_descriptor(options: argparse.Namespace) -> int:
     """Decode a matrix descriptor. Exit status 1 if it breaks a rule."""
     descriptor = MatrixDescriptor.decode(value(options.value), DescriptorKind(options.kind))
     broken = descriptor.violations() + descriptor.restrictions()
-    if options.json:
-        print(json.dumps({"text": descriptor.explain(), "violations": broken}, indent=2))
-    else:
-        tell(descriptor.explain())
-        print(*broken, sep="\n", end="\n" if broken else "")
+    text = descriptor.explain()
+    report(options, lambda: {"text": text, "violations": broken}, lambda: "\n".join([text, *broken]))
     return 1 if broken else 0

@@ -22,8 +22,8 @@ from cute_py.copies.emulated_copy import (
     emulated_tile,
 )
 from cute_py.errors import InvalidValueError, counted, given
+from cute_py.layout.arguments import Tree
 from cute_py.layout.layout import Layout
-from cute_py.layout.leaf import Tree
 from cute_py.tma.atom.tile_atom import expect_fits
 from cute_py.tma.atom.tiles import instructions, known
 

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_fields, expect_integer, expect_integer_array
 from cute_py.errors import InvalidTypeError, InvalidValueError, counted
+from cute_py.layout.arguments import Tree
 from cute_py.layout.layout import Layout
-from cute_py.layout.leaf import Int, Tree, value_of
+from cute_py.layout.leaf import Int, value_of
 from cute_py.layout.modes import unflatten
 from cute_py.layout.trees import leaves
 from cute_py.tensor.arrays import engine_and_layout

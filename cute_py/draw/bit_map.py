@@ -1,12 +1,10 @@
 """Pictures of tensor maps: every bit of a descriptor, with the fields named.
 
 A word of 64 bits is two rows: the names of its fields over its bits, bit 63 left. A field too narrow for its name has
-the letter under which the list below the picture tells it. Positions and meanings are the rows of `fields`.
+a letter, which the list below the picture explains. Positions and meanings are the rows of `fields`.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from cute_py.draw.picture import Picture
 from cute_py.draw.render_svg import CHARACTER
@@ -14,8 +12,8 @@ from cute_py.draw.table import TONES, Cell, Legend, Table, hatch_legend
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.fields import CORNER_WIDTH, MAX_RANK, PAYLOAD_BYTES, BitField, field, live_fields
 from cute_py.tma.descriptor.formats import CODE_TO_FORMAT
-from cute_py.tma.descriptor.read import read_map
-from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
+from cute_py.tma.descriptor.read import MapSource, read_map
+from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 
 WORD = 64
 SHOWN_WORDS = 10
@@ -24,7 +22,7 @@ BIT_WIDTH = 16.0
 """Pixels of a drawn bit."""
 
 
-def draw_descriptor(what: Any) -> Picture:
+def draw_descriptor(what: TensorMap | MapSource) -> Picture:
     """The bit map of a tensor map.
 
     Args:
@@ -58,7 +56,7 @@ def draw_descriptor(what: Any) -> Picture:
         column_axis="bits",
         notes=tuple(legend),
         legends=(Legend("colour: bits that are 1, by field"), hatch_legend("a 1 where no field is known")),
-        twin="\n".join([*legend, "", *(_word(word, bits) for word in range(words))]),
+        plain_text="\n".join([*legend, "", *(_word(word, bits) for word in range(words))]),
         cell_width=BIT_WIDTH,
         cell_height=18.0,
     )

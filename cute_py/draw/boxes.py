@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from cute_py.draw.copy_way import OUTSIDE, checked_atom, logical_of, tuple_text
+from cute_py.draw.element_path import OUTSIDE, checked_atom, logical_of, tuple_text
 from cute_py.draw.picture import Picture
 from cute_py.draw.render_svg import CHARACTER
 from cute_py.draw.table import TONES, Cell, Legend, cut_note, grid, hatch_legend, shown, tone_legend
+from cute_py.errors import counted
+from cute_py.layout.arguments import Tree
 from cute_py.layout.leaf import value_of
 from cute_py.layout.trees import leaves
 from cute_py.tma.atom.atom import TmaAtom
@@ -77,7 +78,7 @@ def _tile_coordinate(work: Instructions, starts: Sequence[Start]) -> str:
     at = dict(pair for start in starts for pair in start.tile)
     numbers = iter(range(len(leaves(tile_steps(work)._shape))))
 
-    def tree(shape: Any) -> Any:
+    def tree(shape: Tree) -> Tree:
         return tuple(tree(part) for part in shape) if isinstance(shape, tuple) else at.get(next(numbers), 0)
 
     return str(tree(tile_steps(work)._shape)).replace(" ", "").replace(",)", ")")
@@ -96,7 +97,7 @@ def _sides(box: tuple[int, int], count: int) -> tuple[float, float]:
     return max(wide, NARROWEST), max(wide / ratio, SMALLEST)
 
 
-def draw_boxes(atom: Any) -> Picture:
+def draw_boxes(atom: TmaAtom) -> Picture:
     """The boxes of all tiles on the global tensor; what hangs over the tensor's end is hatched.
 
     Args:
@@ -122,7 +123,7 @@ def draw_boxes(atom: Any) -> Picture:
         coord = (x.at, y.at, *elsewhere)[: plan.rank]
         slot = slots.get((x.base, y.base, *elsewhere)[: plan.rank])
         part = inside[0] * inside[1]
-        way = [
+        path = [
             f"tile {_tile_coordinate(work, (x, y))}" + ("" if slot is None else f", instruction {slot}"),
             *([] if logical is None else [f"tensor {tuple_text(logical(coord))}"]),
             f"box at TMA {tuple_text(coord)}, {' x '.join(map(str, (*box, *plan.box[2:])[: plan.rank]))} elements"
@@ -131,7 +132,7 @@ def draw_boxes(atom: Any) -> Picture:
             *([] if slot is None else [f"shared byte {int(work.smem_offsets[slot])} of the tile"]),
         ]
         parity = sum(i for start in (x, y) for _, i in start.tile) % 2
-        return Cell(tuple_text(coord), " -> ".join(way), 7 * parity, inside)
+        return Cell(tuple_text(coord), " -> ".join(path), 7 * parity, inside)
 
     wide, high = _sides((box[0], box[1]), max(len(across), len(down)))
     table = grid(
@@ -188,7 +189,7 @@ def _cta_names(count: int) -> list[str]:
     return [f"CTA {', '.join(str(n) for n in range(tone, max(count, tone + 1), TONES))}" for tone in range(TONES)]
 
 
-def draw_multicast(atom: Any) -> Picture:
+def draw_multicast(atom: TmaAtom) -> Picture:
     """The slices of a tile by CTA: who issues what, and where it lands in the shared memory of every receiver.
 
     Args:
@@ -229,7 +230,8 @@ def draw_multicast(atom: Any) -> Picture:
     mask = f"mask of each load where they are the CTAs 0 to {count - 1} of the cluster: 0x{(1 << count) - 1:x}"
     notes = (
         *([mask] if count > 1 else []),
-        f"each CTA issues {each} instruction(s) of {bytes_of} bytes ({size} elements), and receives all of the tile",
+        f"each CTA issues {counted(each, 'instruction')} of {bytes_of} bytes ({size} elements), "
+        "and receives all of the tile",
         f"every barrier expects {atom.transaction_bytes} bytes",
     )
     return Picture(f"{atom.op}: slices of a tile by CTA", (table,), notes)

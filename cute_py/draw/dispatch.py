@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy
+from numpy.typing import NDArray
 
 from cute_py.draw.bit_map import draw_descriptor
 from cute_py.draw.boxes import draw_boxes
 from cute_py.draw.im2col_window import draw_im2col
-from cute_py.draw.layouts import draw_compare, draw_layout, draw_tensor
+from cute_py.draw.layouts import AnyLayout, draw_compare, draw_layout, draw_tensor
 from cute_py.draw.picture import Picture
 from cute_py.draw.shared_memory import draw_swizzle
 from cute_py.draw.tensor_memory import draw_tmem
@@ -23,13 +24,35 @@ from cute_py.layout.swizzle import Swizzle
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.im2col import Im2colAtom
-from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
+from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 from cute_py.tma.simulate.pipeline import Timeline
 from cute_py.tmem.copy_request import CopyAsync
 from cute_py.tmem.demonstration import Demonstration
 
+Drawable: TypeAlias = (
+    Picture
+    | TmaAtom
+    | Im2colAtom
+    | Swizzle
+    | Layout
+    | ComposedLayout
+    | Tensor
+    | Sequence[AnyLayout]
+    | Timeline
+    | CopyAsync
+    | Demonstration
+    | NDArray[numpy.integer]
+    | TensorMap
+    | bytes
+    | bytearray
+    | memoryview
+)
+"""What has a picture."""
+Option: TypeAlias = int | str | tuple[int, ...] | Sequence[int] | Sequence[str] | Layout | None
+"""An option of one of the functions that draw."""
 
-def _is_swizzled(thing: Any) -> bool:
+
+def _is_swizzled(thing: Drawable) -> bool:
     """A swizzle outside a plain integer layout, at offset 0: it has a before and an after."""
     if not isinstance(thing, ComposedLayout) or not isinstance(thing.outer, Swizzle):
         return False
@@ -37,19 +60,19 @@ def _is_swizzled(thing: Any) -> bool:
     return plain and (isinstance(thing.offset, SmemPtrFlag) or thing.offset == 0)
 
 
-def _is_layouts(thing: Any) -> bool:
+def _is_layouts(thing: Drawable) -> bool:
     return isinstance(thing, (list, tuple)) and bool(thing) and all(_is_layout(part) for part in thing)
 
 
-def _is_layout(thing: Any) -> bool:
+def _is_layout(thing: Drawable) -> bool:
     return isinstance(thing, (Layout, ComposedLayout))
 
 
-def _compare(things: Any, **options: Any) -> Picture:
-    return draw_compare(*things, **options)
+def _compare(things: Sequence[AnyLayout], names: Sequence[str] = (), bits: int | None = None) -> Picture:
+    return draw_compare(*things, names=names, bits=bits)
 
 
-_KINDS: tuple[tuple[Callable[[Any], bool], Callable[..., Picture]], ...] = (
+_KINDS: tuple[tuple[Callable[[Drawable], bool], Callable[..., Picture]], ...] = (
     (lambda thing: isinstance(thing, Picture), lambda thing: thing),
     (lambda thing: isinstance(thing, TmaAtom), draw_boxes),
     (lambda thing: isinstance(thing, Im2colAtom), draw_im2col),
@@ -65,7 +88,7 @@ _KINDS: tuple[tuple[Callable[[Any], bool], Callable[..., Picture]], ...] = (
 )
 
 
-def draw(thing: Any, **options: Any) -> Picture:
+def draw(thing: Drawable, **options: Option) -> Picture:
     """The picture of a layout, swizzle, tensor, atom, descriptor, pipeline or copy to tensor memory.
 
     Args:

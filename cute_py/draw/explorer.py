@@ -1,4 +1,4 @@
-"""The explorer: one page on which a person types layouts and sees the TMA copy that they make.
+"""The explorer: one page on which you type layouts and see the TMA copy that they make.
 
 The page is a single file without network. Its engine is JavaScript (`web/`), which works on the tables of this library
 as plain data (`facts`), so that no fact is written a second time; `explorer_answer` gives the library's own answer, for
@@ -53,7 +53,7 @@ DEFAULTS: Final = {
 """The fields of the form, in order, with what an absent one means; texts as a person types them."""
 
 LIMITS: Final = {"most_listed": 64, "most_work": 65_536, "most_traced": 4096, "most_fixes": 2, "max_text": 2000}
-"""Instructions that are listed, laid out and traced to bytes; fixes that are told; characters of one text."""
+"""Instructions that are listed, laid out and traced to bytes; fixes that are listed; characters of one text."""
 
 SAMPLE_BYTES: Final = tuple(k * (256 + 18) for k in range(16))
 """Bytes of a tile that are compared between the page and the library: spread over lines, units and elements."""

@@ -1,4 +1,4 @@
-"""What the library says to a filled-in form of the explorer, as plain data: the judge of the page's own engine."""
+"""The library's answer to a filled-in form of the explorer, as plain data: the reference for the page's own engine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.arith_tuple.cells import text
-from cute_py.draw.copy_way import tile_start
+from cute_py.draw.element_path import tile_start
 from cute_py.draw.explorer import DEFAULTS, LIMITS, SAMPLE_BYTES, WANTED
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, GBasisError, InvalidTypeError, InvalidValueError, given
@@ -34,10 +34,11 @@ from cute_py.tma.descriptor.violations import violations
 from cute_py.tma.simulate.trace import Trace
 
 T = TypeVar("T")
-Problem = dict[str, Any]
+Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
+Problem = dict[str, Json]
 
 LONGEST_VALUE: Final = 132
-"""Characters of a field that is no layout: 2**128 in binary, and its sign."""
+"""Characters of a field other than a layout: 2**128 in binary, and its sign."""
 
 _INTEGER: Final = re.compile(r"\s*([-+]?(?:0x[0-9a-f]+|0o[0-7]+|0b[01]+|[1-9]\d*|0+))\s*\Z", re.IGNORECASE | re.ASCII)
 
@@ -49,9 +50,9 @@ def problem(
     field: str | None = None,
     mode: int | None = None,
     source: str | None = None,
-    facts: Any = None,
+    facts: list[Json] | None = None,
 ) -> Problem:
-    """One thing that is wrong: the rule's name or the error's, its words, and the field or TMA mode at fault."""
+    """One thing that is wrong: the rule's name or the error's, its text, and the field or TMA mode at fault."""
     return {"rule": rule, "field": field, "message": message, "mode": mode, "source": source, "facts": facts}
 
 
@@ -64,7 +65,7 @@ def number(n: int) -> int | str:
     return int(n) if abs(n) <= 2**53 else str(int(n))
 
 
-def numbers(values: Iterable[int]) -> list[int | str]:
+def numbers(values: Iterable[int]) -> list[Json]:
     """Of each."""
     return [number(n) for n in values]
 
@@ -119,14 +120,14 @@ def _parsed(text: str) -> Any:
 def _gmem(text: str) -> Layout:
     layout = _parsed(text)
     if not isinstance(layout, Layout) or any(isinstance(d, ScaledBasis) for d in leaves(layout.stride)):
-        raise InvalidTypeError("the global tensor is no layout; write one such as (1024,512):(512,_1)")
+        raise InvalidTypeError("the global tensor is not a layout; write one such as (1024,512):(512,_1)")
     return layout
 
 
 def _smem(text: str) -> Layout | ComposedLayout:
     layout = _parsed(text)
     if not isinstance(layout, (Layout, ComposedLayout)):
-        raise InvalidTypeError("the shared tile is no layout; write one such as (_128,_64):(_64,_1)")
+        raise InvalidTypeError("the shared tile is not a layout; write one such as (_128,_64):(_64,_1)")
     return layout
 
 
@@ -158,7 +159,8 @@ def _attempt(make: Callable[[], T], problems: list[Problem], rule: str | None = 
     try:
         return make()
     except CuteError as error:
-        facts = [[name, str(fact)] for name, fact in error.facts.items()] if isinstance(error, GBasisError) else None
+        listed: list[Json] = [[name, str(fact)] for name, fact in error.facts.items()]
+        facts = listed if isinstance(error, GBasisError) else None
         problems.append(problem(rule or type(error).__name__, error.headline, facts=facts))
         return None
 
@@ -190,7 +192,7 @@ def answer(query: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {"not_covered": [], "problems": problems, **empty, "fixes": []}
     arguments: dict[str, Any] = {}
     if not problems and form["op"].row.mode == "im2col":
-        found["not_covered"] = [f"im2col ({form['op']}), whose window has no place in this form"]
+        found["not_covered"] = [f"im2col ({form['op']}), which the explorer does not cover"]
     elif not problems:
         arguments = {
             "op": form["op"],
@@ -313,7 +315,7 @@ def _work(work: Instructions, which: int, rank: int) -> dict[str, Any]:
     }
 
 
-def _samples(atom: TmaAtom, work: Instructions, which: int) -> list[Any] | None:
+def _samples(atom: TmaAtom, work: Instructions, which: int) -> list[list[Json]] | None:
     """[byte, TMA coordinate, inside, global address, instruction, bank] of a few bytes of the tile."""
     import numpy as np
 
@@ -325,7 +327,7 @@ def _samples(atom: TmaAtom, work: Instructions, which: int) -> list[Any] | None:
     trace = Trace(atom.descriptor, coords, work.smem_offsets)
     shape = trace.geometry
     end = int(trace.starts.max()) + (trace.rows - 1) * shape.pitch + shape.row_bytes
-    out: list[Any] = []
+    out: list[list[Json]] = []
     for byte in SAMPLE_BYTES:
         step = trace.backward(byte) if byte < end else None
         if step is not None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeAlias
 
 from cute_py.argument_checks import expect_integers
-from cute_py.draw.copy_way import tuple_text, way_of
+from cute_py.draw.element_path import element_path, tuple_text
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import AXIS_LIMIT, Cell, Legend, Table, cut_note, grid, hatch_legend, shown_around
 from cute_py.errors import InvalidTypeError, InvalidValueError
@@ -16,13 +16,14 @@ from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide
 from cute_py.tma.emulator.geometry import Geometry, geometry, image
 from cute_py.tma.simulate.trace import Trace, TraceStep
 
+Im2col: TypeAlias = Im2colAtom | TensorMapIm2col | TensorMapIm2colWide
 VISITED = 5
 """Tone of a pixel that is loaded."""
 ENDS = 12
 """First, and last, pixels of a load that are drawn before others are."""
 
 
-def draw_im2col(what: Any, coords: Sequence[int] | None = None, offsets: Sequence[int] = ()) -> Picture:
+def draw_im2col(what: Im2col, coords: Sequence[int] | None = None, offsets: Sequence[int] = ()) -> Picture:
     """The plane of the image (width across, height down) with the pixels that one im2col load visits numbered.
 
     Args:
@@ -73,8 +74,8 @@ def draw_im2col(what: Any, coords: Sequence[int] | None = None, offsets: Sequenc
     )
 
 
-def im2col_trace(what: Any, coords: Sequence[int] | None, offsets: Sequence[int], operation: str) -> Trace:
-    """One im2col load, to be asked where its elements go.
+def im2col_trace(what: Im2col, coords: Sequence[int] | None, offsets: Sequence[int], operation: str) -> Trace:
+    """One im2col load, traced.
 
     Raises:
         InvalidTypeError: no im2col map; InvalidValueError: the wrong number of coordinates or offsets.
@@ -117,7 +118,7 @@ def _pixel(step: TraceStep, shape: Geometry) -> tuple[int, int]:
 
 
 def _plane(step: TraceStep, shape: Geometry) -> tuple[int, ...]:
-    """What tells the plane: depth, if there is one, and the image."""
+    """The plane: depth, if there is one, and the image."""
     return (*(step.tma_coord[mode] for mode in shape.spatial[2:]), step.tma_coord[-1])
 
 
@@ -137,7 +138,7 @@ def _plane_table(
         found = here.get((x, y))
         if found is None:
             return Cell(".", f"pixel ({x},{y}) is not loaded", None, inside)
-        return Cell(str(found[0]), f"pixel {found[0]}: {way_of(found[1])}", VISITED, inside)
+        return Cell(str(found[0]), f"pixel {found[0]}: {element_path(found[1])}", VISITED, inside)
 
     return grid(
         rows,
@@ -156,7 +157,7 @@ def _plane_table(
 
 
 def _notes(
-    shape: Geometry, visits: list[TraceStep], here: dict[tuple[int, int], Any], plane: tuple[int, ...]
+    shape: Geometry, visits: list[TraceStep], here: dict[tuple[int, int], tuple[int, TraceStep]], plane: tuple[int, ...]
 ) -> tuple[str, ...]:
     bounded = list(zip(shape.spatial, shape.lower, shape.upper, strict=False))
     first = tuple(low for _, low, _ in bounded)

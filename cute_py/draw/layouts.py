@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from math import gcd, prod
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
-from cute_py.argument_checks import MAX_INTEGER, expect, expect_integers, is_integer
+from cute_py.argument_checks import expect, expect_integers, is_integer
+from cute_py.arith_tuple.arith_tuple import ArithTuple, ScaledBasis
 from cute_py.arith_tuple.cells import known_integer
 from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator
 from cute_py.draw.picture import Picture
@@ -35,16 +36,23 @@ from cute_py.draw.table import (
     tone_legend,
 )
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.coordinate import idx2crd
 from cute_py.layout.int_tuple import product_each
 from cute_py.layout.layout import Layout, coprofile, domain_of
-from cute_py.layout.leaf import Tree, leaf_text, tree_text, value_of
+from cute_py.layout.leaf import leaf_text, tree_text, value_of
 from cute_py.layout.modes import group_modes
 from cute_py.layout.recast import SmemPtrFlag, as_position_independent_swizzle_layout, memory_layout
 from cute_py.layout.trees import leaves, map_leaves, modes
 from cute_py.tensor.tensor import Tensor
 
+AnyLayout: TypeAlias = Layout | ComposedLayout
+"""What a table of offsets is drawn of."""
+Drawn: TypeAlias = Layout | ComposedLayout | Tensor
+Value: TypeAlias = int | ArithTuple | ScaledBasis
+"""What a layout or a tensor of coordinates has at a coordinate."""
+Sizes: TypeAlias = "int | tuple[Sizes, ...]"
 Color = Literal["value", "bank", "thread", "tile"]
 COLORS = ("value", "bank", "thread", "tile")
 BANKS = 32
@@ -115,7 +123,7 @@ class Axis:
         return str(idx2crd(index, self.plain)).replace(" ", "")
 
     @cached_property
-    def plain(self) -> Any:
+    def plain(self) -> Tree:
         """The shape as plain ints."""
         return map_leaves(lambda leaf: int(value_of(leaf)), self.shape)
 
@@ -128,14 +136,15 @@ class Axis:
 class Plane:
     """A layout or tensor of at most two modes (`rank`), and the axes that they run along."""
 
-    thing: Any
+    thing: Drawn
     rank: int
     down: Axis
     across: Axis
 
-    def value(self, i: int, j: int) -> Any:
+    def value(self, i: int, j: int) -> Value:
         """In row i and column j."""
-        return self.thing(i, j) if self.rank == 2 else self.thing(j) if self.rank else self.thing(())
+        found: Value = self.thing(i, j) if self.rank == 2 else self.thing(j) if self.rank else self.thing(())
+        return found
 
     def coordinate(self, i: int, j: int) -> str:
         """The natural coordinate of row i and column j."""
@@ -148,7 +157,7 @@ class Plane:
         return " + ".join([*self.down.terms(i), *self.across.terms(j)]) or "0"
 
 
-def plane_of(thing: Any) -> Plane:
+def plane_of(thing: Drawn) -> Plane:
     """A layout or tensor of any rank, its modes beyond the first grouped.
 
     Raises:
@@ -174,14 +183,14 @@ def plane_of(thing: Any) -> Plane:
 def table_of(
     title: str,
     plane: Plane,
-    cell: Callable[[int, int, str, Any], Cell],
+    cell: Callable[[int, int, str, Value], Cell],
     tables: int = 1,
     legends: tuple[Legend, ...] = (),
 ) -> Table:
     """The table of a layout or tensor.
 
     Args:
-        cell: (row, column, way, value) -> Cell; the way is the coordinate, and the sum that the strides make of it:
+        cell: (row, column, path, value) -> Cell; the path is the coordinate, and the sum that the strides make of it:
             '(1,6) -> 1*8 + 6*1'.
         tables: how many the picture has; legends: of the colours.
     """
@@ -202,21 +211,21 @@ def table_of(
     )
 
 
-def plain(value: Any) -> str:
+def plain(value: Value | SmemPtrFlag) -> str:
     """A value without the underscore of static numbers."""
     return str(int(value)) if isinstance(value, int) else str(value).replace("_", "")
 
 
-def equals(way: str, value: str) -> str:
-    """A way and the value it ends with, said once.
+def equals(path: str, value: str) -> str:
+    """A path and the value that it ends with, once.
 
     >>> equals("(0,0) -> 0", "0"), equals("(0,2) -> 2*4", "8")
     ('(0,0) -> 0', '(0,2) -> 2*4 = 8')
     """
-    return way if way.endswith(f" -> {value}") else f"{way} = {value}"
+    return path if path.endswith(f" -> {value}") else f"{path} = {value}"
 
 
-def element_bits(layout: Any) -> int | None:
+def element_bits(layout: Drawn) -> int | None:
     """Bits of an element, where a layout or tensor says them: the flag of a swizzle on bytes, or the pointer's type."""
     offset = getattr(layout, "offset", None)
     if isinstance(offset, SmemPtrFlag):
@@ -244,18 +253,18 @@ def byte_text(offset: int, bits: int) -> str:
     return f"byte {byte} bit {bit}" if bit else f"byte {byte}"
 
 
-def check_bits(bits: Any) -> int:
+def check_bits(bits: int | None) -> int:
     """A width that an element can have.
 
     Raises:
         InvalidValueError: none was given, or not 1 to 128 bits.
     """
-    if not is_integer(bits) or not 1 <= bits <= 128:
+    if bits is None or not is_integer(bits) or not 1 <= bits <= 128:
         raise InvalidValueError(f"bits = {given(bits)}; banks need the width of an element, 1 to 128 bits")
     return int(bits)
 
 
-def unit_of(things: Sequence[Any]) -> int:
+def unit_of(things: Sequence[Drawn]) -> int:
     """What all steps between the values of layouts or tensors have in common; 1 where they are permuted.
 
     Of coordinates their mode 0 counts.
@@ -282,7 +291,7 @@ def value_legend(unit: int, what: str = "offset") -> Legend:
 
 def _coloring(
     color: str, bits: int | None, tile: tuple[int, int] | None, unit: int, what: str = "offset"
-) -> tuple[Callable[[int, int, Any], int | None], tuple[Legend, ...]]:
+) -> tuple[Callable[[int, int, Value], int | None], tuple[Legend, ...]]:
     """((row, column, value) -> tone, what the tones mean)."""
     if color == "value":
         return lambda i, j, value: _first(value) // unit % TONES, (value_legend(unit, what),)
@@ -293,7 +302,7 @@ def _coloring(
             raise InvalidValueError("color='tile' needs the tile, such as tile=(2, 4)")
         high, wide = tile
         text = "" if high == 1 else f"{high} x "
-        legend = Legend(f"tiles of {text}{wide}; cells of one colour side by side are one of them", told=True)
+        legend = Legend(f"tiles of {text}{wide}; cells of one colour side by side are one of them", in_text=True)
         return lambda i, j, value: (i // high + 3 * (j // wide)) % TONES, (legend,)
     width = check_bits(bits)
     return (
@@ -302,7 +311,7 @@ def _coloring(
     )
 
 
-def _first(value: Any) -> int:
+def _first(value: Value) -> int:
     """The number that colours go by: the value, or mode 0 of a coordinate."""
     if isinstance(value, int):
         return int(value)
@@ -310,21 +319,24 @@ def _first(value: Any) -> int:
     return int(numbers[0]) if numbers and isinstance(numbers[0], int) else 0
 
 
-def _checked_tile(tile: Any) -> tuple[int, int] | None:
+def _checked_tile(tile: Sizes | None) -> tuple[int, int] | None:
     if tile is None:
         return None
-    sizes = tile if isinstance(tile, tuple) else (tile,)
-    if not 1 <= len(sizes) <= 2 or not all(is_integer(n) and 0 < n <= MAX_INTEGER for n in sizes):
+    try:
+        sizes = expect_integers(tile if isinstance(tile, tuple) else (tile,), "tile", 1)
+    except (InvalidTypeError, InvalidValueError):
+        sizes = ()
+    if not 1 <= len(sizes) <= 2:
         raise InvalidValueError(f"tile = {given(tile)}; must be one or two sizes, 1 or more")
-    return (1, int(sizes[0])) if len(sizes) == 1 else (int(sizes[0]), int(sizes[1]))
+    return (1, sizes[0]) if len(sizes) == 1 else (sizes[0], sizes[1])
 
 
-def _is_layout(thing: Any) -> bool:
+def _is_layout(thing: Drawn) -> bool:
     return isinstance(thing, (Layout, ComposedLayout))
 
 
-def _before(layout: Any) -> Callable[[int], str]:
-    """Colexicographic index -> what stands between the sum of the strides and the value of a composed layout."""
+def _before(layout: AnyLayout) -> Callable[[int], str]:
+    """Colexicographic index -> what a composed layout computes between the sum of the strides and the value."""
     if not isinstance(layout, ComposedLayout) or not isinstance(layout.inner, Layout):
         return lambda index: ""
     offset = "" if layout.offset == 0 else f"{plain(layout.offset)} + "
@@ -333,26 +345,26 @@ def _before(layout: Any) -> Callable[[int], str]:
 
 def layout_table(
     title: str,
-    layout: Any,
+    layout: AnyLayout,
     color: str,
     bits: int | None,
     tile: tuple[int, int] | None,
     tables: int = 1,
     unit: int | None = None,
-    elsewhere: Callable[[Any], str] = lambda value: "",
+    elsewhere: Callable[[Value], str] = lambda value: "",
 ) -> Table:
     """The table of a layout's offsets (or coordinates, for basis strides).
 
     Args:
         unit: what the offset is divided by before its colour is taken; None: what the strides have in common.
-        elsewhere: value -> what else is said of it.
+        elsewhere: value -> more text for its title.
     """
     drawn = as_position_independent_swizzle_layout(layout)
     tone, legends = _coloring(color, bits, tile, unit or unit_of([drawn]), _what(drawn))
     before, plane = _before(drawn), plane_of(drawn)
 
-    def cell(i: int, j: int, way: str, value: Any) -> Cell:
-        text, story = plain(value), equals(f"{way}{before(i + plane.down.size * j)}", plain(value))
+    def cell(i: int, j: int, path: str, value: Value) -> Cell:
+        text, story = plain(value), equals(f"{path}{before(i + plane.down.size * j)}", plain(value))
         if bits is not None and isinstance(value, int):
             bank = bank_of(int(value), bits)
             story += f", {byte_text(int(value), bits)}, bank {bank}"
@@ -364,14 +376,19 @@ def layout_table(
     return table_of(title, plane, cell, tables, legends)
 
 
-def _what(thing: Any) -> str:
+def _what(thing: Drawn) -> str:
     """What the values of a layout are."""
     basis = any(getattr(stride, "modes", ()) for stride in leaves(domain_of(thing)._stride))
     return "mode 0 of the coordinate" if basis else "offset"
 
 
 def draw_layout(
-    layout: Any, color: Color = "value", *, bits: int | None = None, tile: Any = None, title: str | None = None
+    layout: AnyLayout,
+    color: Color = "value",
+    *,
+    bits: int | None = None,
+    tile: Sizes | None = None,
+    title: str | None = None,
 ) -> Picture:
     """The table of a layout: a cell for each coordinate, with its offset.
 
@@ -409,8 +426,8 @@ def draw_layout(
     return Picture(str(layout) if title is None else title, (table,))
 
 
-def _found_in(layout: Any, name: str) -> Callable[[Any], str]:
-    """value -> at which coordinate a layout has it, the first one; nothing of large layouts and of coordinates."""
+def _found_in(layout: AnyLayout, name: str) -> Callable[[Value], str]:
+    """value -> the coordinate at which a layout has it, the first one; nothing of large layouts and of coordinates."""
     plane = plane_of(as_position_independent_swizzle_layout(layout))
     if plane.down.size * plane.across.size > MOST_FOUND:
         return lambda value: ""
@@ -419,10 +436,12 @@ def _found_in(layout: Any, name: str) -> Callable[[Any], str]:
         value = plane.value(i, j)
         if isinstance(value, int):
             places.setdefault(int(value), plane.coordinate(i, j))
-    return lambda value: f"; {name} has it at {places[int(value)]}" if value in places else ""
+    return lambda value: (
+        f"; {name} has it at {places[int(value)]}" if isinstance(value, int) and value in places else ""
+    )
 
 
-def draw_compare(*layouts: Any, names: Sequence[str] = (), bits: int | None = None) -> Picture:
+def draw_compare(*layouts: AnyLayout, names: Sequence[str] = (), bits: int | None = None) -> Picture:
     """Layouts side by side, coloured alike: a layout and what composing, dividing or tiling makes of it.
 
     Args:
@@ -430,7 +449,7 @@ def draw_compare(*layouts: Any, names: Sequence[str] = (), bits: int | None = No
     Raises:
         InvalidTypeError: something else than a layout; InvalidValueError: too many, or another number of names.
 
-    The title of a cell tells at which coordinate the first layout has the same offset: where the element came from.
+    The title of a cell has the coordinate at which the first layout has the same offset: where the element came from.
     """
     if not 1 <= len(layouts) <= MOST_LAYOUTS:
         raise InvalidValueError(f"{len(layouts)} layouts; must be 1 to {MOST_LAYOUTS}")
@@ -448,12 +467,12 @@ def draw_compare(*layouts: Any, names: Sequence[str] = (), bits: int | None = No
     for i, layout in enumerate(layouts):
         title = f"{names[i]}: {layout}" if names else str(layout)
         width = bits or element_bits(layout)
-        told = _found_in(layouts[0], names[0] if names else "the first") if i else lambda value: ""
-        tables.append(layout_table(title, layout, "value", width, None, len(layouts), unit, told))
+        note = _found_in(layouts[0], names[0] if names else "the first") if i else lambda value: ""
+        tables.append(layout_table(title, layout, "value", width, None, len(layouts), unit, note))
     return Picture("", tuple(tables))
 
 
-def draw_tensor(tensor: Any) -> Picture:
+def draw_tensor(tensor: Tensor) -> Picture:
     """The elements of a coordinate tensor, or of one of implicit integers, with the strides of each mode.
 
     Args:
@@ -467,7 +486,8 @@ def draw_tensor(tensor: Any) -> Picture:
         table = layout_table("", memory_layout(tensor), "value", element_bits(tensor), None)
         return Picture(str(tensor), (table,), ("cells are offsets from the tensor's first element",))
 
-    start = tensor.engine.coord if isinstance(tensor.engine, ArithTupleIterator) else tensor.engine.value
+    engine = tensor.engine
+    start: Any = engine.coord if isinstance(engine, ArithTupleIterator) else engine.value
     begin = "" if not _first(start) and plain(start).strip("(,0)") == "" else f"{plain(start)} + "
     layout = as_position_independent_swizzle_layout(tensor.layout)
     unit = unit_of([layout])
@@ -475,14 +495,14 @@ def draw_tensor(tensor: Any) -> Picture:
 
     plane = plane_of(tensor)
 
-    def cell(i: int, j: int, way: str, value: Any) -> Cell:
-        way = f"{plane.coordinate(i, j)} -> {begin}{plane.sum_of(i, j)}"
-        return Cell(plain(value), equals(way, plain(value)), _first(value) // unit % TONES)
+    def cell(i: int, j: int, path: str, value: Value) -> Cell:
+        path = f"{plane.coordinate(i, j)} -> {begin}{plane.sum_of(i, j)}"
+        return Cell(plain(value), equals(path, plain(value)), _first(value) // unit % TONES)
 
     return Picture(str(tensor), (table_of("", plane, cell, legends=(legend,)),))
 
 
-def draw_tv(layout: Any, tile: Any) -> Picture:
+def draw_tv(layout: Layout, tile: Sizes) -> Picture:
     """The tile with thread and value in each element: T3 over V1 is value 1 of thread 3.
 
     Args:
@@ -558,8 +578,8 @@ def _held(i: int, j: int, pairs: list[tuple[int, int]], layout: Layout, index: i
     more = f" +{len(pairs) - 1}" if len(pairs) > 1 else ""
     all_of = ", ".join(f"thread {t} value {v}" for t, v in sorted(pairs)[:NAMED])
     rest = f" and {len(pairs) - NAMED} more" if len(pairs) > NAMED else ""
-    way = equals(f"layout -> {plane_of(layout).sum_of(thread, value)}", str(index))
-    title = f"({i},{j}) -> {all_of}{rest}; {way}, its index in the tile"
+    path = equals(f"layout -> {plane_of(layout).sum_of(thread, value)}", str(index))
+    title = f"({i},{j}) -> {all_of}{rest}; {path}, its index in the tile"
     return Cell(f"T{thread}\nV{value}{more}", title, thread % TONES)
 
 

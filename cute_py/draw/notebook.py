@@ -4,9 +4,9 @@
     html(request)    the map's bits, or the rules that it breaks where there are none
     html(error)      the headline, the facts, the hint
 
-The pictures stand in the page itself, so that the titles of the cells are shown where the pointer rests. A large one
-is cut to about a thousand cells, and says so: every shown value stays in the notebook's file. `cute_py.notebook`
-tells IPython about it.
+The pictures are inline, so that tooltips work. A large one
+is cut to about a thousand cells, with a note: every shown value stays in the notebook's file. `cute_py.notebook`
+registers it with IPython.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html import escape
-from typing import Any, Final
+from typing import Final, TypeAlias
 
-from cute_py.draw.dispatch import draw
+from cute_py.draw.dispatch import Drawable, draw
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import Bracket, BracketRow, Cell, Table, shown
 from cute_py.errors import CuteError
 
+Shown: TypeAlias = Drawable | CuteError
 CELLS: Final = 1024
 """Cells of a picture that is shown without being asked for; an SVG of about 150 kilobytes."""
 CHARACTERS: Final = 4000
@@ -33,13 +34,13 @@ _SAID: Final = re.compile(r"^(summarised: .* of which )\d+ x \d+( are drawn)$")
 _PRE: Final = "margin:.3em 0;white-space:pre-wrap;overflow-wrap:anywhere;font-family:monospace"
 
 
-def html(thing: Any, explain: Callable[[Any], str] | None = None) -> str:
+def html(thing: Shown, explain: Callable[[Shown], str] | None = None) -> str:
     """The HTML of an object: an element of its own, without script.
 
     Args:
         thing: a picture, an error of this library, or anything; of what has no picture only the printed form is
             shown, with the reason.
-        explain: gives the words that are folded up below, such as `cute_py.explain`.
+        explain: gives the text that is folded up below, such as `cute_py.explain`.
     """
     if isinstance(thing, Picture):
         return _framed(_figure(thing))
@@ -110,12 +111,12 @@ def cut(table: Table, limit: int) -> Table:
         column_labels=tuple(GAP if j is None else table.column_labels[j] for j in columns),
         row_brackets=_moved(table.row_brackets, rows),
         column_brackets=_moved(table.column_brackets, columns),
-        twin=None,
+        plain_text=None,
     )
 
 
 def _kept(names: Sequence[str], limit: int) -> list[int | None]:
-    """Positions that stay, None for a gap; gaps that were there do not stand beside a new one."""
+    """Positions that stay, None for a gap; a new gap next to an old one is merged with it."""
     kept: list[int | None] = []
     for i in shown(len(names), limit):
         position = None if i is None or names[i] == GAP else i
@@ -148,14 +149,14 @@ def _pre(text: str) -> str:
     return f'<pre style="{_PRE}">{escape(_shortened(text))}</pre>'
 
 
-def _explained(thing: Any, explain: Callable[[Any], str]) -> str:
+def _explained(thing: Shown, explain: Callable[[Shown], str]) -> str:
     """The explanation of an object, folded up; nothing where there is none."""
     try:
-        words = explain(thing)
+        text = explain(thing)
     except CuteError:
         return ""
-    own = getattr(words, "_repr_html_", None)
-    inner = own() if own is not None and len(words) <= CHARACTERS else _pre(words)
+    own = getattr(text, "_repr_html_", None)
+    inner = own() if own is not None and len(text) <= CHARACTERS else _pre(text)
     return f"<details><summary>explain</summary>{inner}</details>"
 
 

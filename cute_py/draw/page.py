@@ -34,10 +34,10 @@ def html_page(title: str, pictures: Sequence[tuple[str, str]]) -> str:
     """The page.
 
     Args:
-        title: any text. pictures: (SVG, text twin) of each; the SVG goes into the page as it is, the text as text.
+        title: any text. pictures: (SVG, text) of each; the SVG goes into the page as it is, the text as text.
     Raises:
-        InvalidTypeError: no texts, or no pairs of them.
-        InvalidValueError: an SVG that is none, or that has scripts, links or loads something: the page must not.
+        InvalidTypeError: anything but pairs of texts.
+        InvalidValueError: a malformed SVG, or one with scripts, links or external resources.
 
     >>> page = html_page("a < b", [("<svg/>", "text")])
     >>> "<title>a &lt; b</title>" in page, page.count("<figure>")
@@ -68,13 +68,13 @@ def html_page(title: str, pictures: Sequence[tuple[str, str]]) -> str:
 
 
 def _not_inert(svg: str) -> str:
-    """Why a text is no SVG that only shows something; empty if it is one."""
+    """Why a text is not an SVG that only shows something; empty if it is one."""
     if re.search("<[!?]", svg):
         return "has a comment, a declaration or character data in <! or <?, which XML and HTML read differently"
     try:
         root = ElementTree.fromstring(svg)
     except (ElementTree.ParseError, ValueError) as error:
-        return f"is no XML: {error}"
+        return f"is not XML: {error}"
     if _local(root.tag) != "svg":
         return f"is <{_local(root.tag)}>; must be one <svg>"
     for element in root.iter():

@@ -1,15 +1,14 @@
-"""Picture: an SVG and its text twin, shown in a notebook, printed in a terminal, or saved.
+"""Picture: an SVG, and the same cells as text; shown in a notebook, printed in a terminal, or saved.
 
 A picture is a value: tables and notes. Its SVG carries its own style sheet and needs nothing else.
 
 A PNG is made of the SVG through resvg: no browser, no system library, no network. resvg knows no media queries, so that
-a picture is light on it; the dark rules of the style sheet are laid open where they are asked for. Text needs a font of
-the system: where none is found that the pictures can use, that is said, as the picture would have no text at all.
+a picture is light on it; the dark rules of the style sheet are applied on request. Text needs a font of
+the system: a picture without a usable font, which would have no text at all, is refused.
 
-Files appear whole or not at all: they are written beside their name, then renamed. A name that is a symbolic link
-stands for what it points to: that file is written, beside itself, and the link stays. So it is with a link to a name
-that is not there yet, which is made. A link that leads back to itself points to nothing and is refused; it is never
-replaced.
+Files appear whole or not at all: they are written beside their name, then renamed. Writing to a symbolic link
+writes the file that it points to, which may not exist yet, and keeps the link. A link that leads back to itself is
+refused, never replaced.
 """
 
 from __future__ import annotations
@@ -24,14 +23,23 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from types import ModuleType
+from typing import IO, Final
 
 from cute_py.argument_checks import expect
 from cute_py.draw.page import html_page
 from cute_py.draw.render_svg import FONT, render
 from cute_py.draw.table import SVG_BYTES, Cell, Table
-from cute_py.draw.text_twin import picture_text
-from cute_py.errors import FileFormatError, InvalidTypeError, InvalidValueError, MissingPackageError, given, shortened
+from cute_py.draw.text_renderer import picture_text
+from cute_py.errors import (
+    FileFormatError,
+    InvalidTypeError,
+    InvalidValueError,
+    MissingPackageError,
+    counted,
+    given,
+    shortened,
+)
 
 SCALE: Final = 2.0
 """Pixels of the PNG for one of the SVG, each way, if nothing else is said: sharp on screens of high density."""
@@ -58,7 +66,7 @@ _DARK: Final = re.compile(r"@media[^{}]*prefers-color-scheme: *dark\)\{((?:[^{}]
 """The media query of the dark rules, with the rules in it."""
 _PAPER: Final = re.compile(r"\.paper\{fill:(#[0-9a-f]{6})\}")
 _SIZE: Final = re.compile(r'<svg\b[^>]*? width="([\d.]+)"[^>]*? height="([\d.]+)"')
-TITLES_LEFT_OUT: Final = "the titles of the cells are left out: there is too much of them"
+TITLES_LEFT_OUT: Final = "the titles of the cells are left out: they would be too large"
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,7 @@ class Picture:
     """Tables side by side, with a title and notes.
 
     Raises:
-        InvalidTypeError, InvalidValueError: a title or a note that is no text, or something else than tables.
+        InvalidTypeError, InvalidValueError: a title or a note that is not a text, or anything but tables.
 
     >>> from cute_py.draw.table import Cell
     >>> p = Picture("two cells", (Table("", ((Cell("7"), Cell("8")),), ("0",), ("0", "1")),))
@@ -159,12 +167,15 @@ class Picture:
     def __str__(self) -> str:
         return self.text
 
+    def __repr__(self) -> str:
+        return f"<Picture {shortened(self.title, 200)!r}, {counted(self.count, 'cell')}>"
+
 
 def _untitled(row: tuple[Cell | None, ...]) -> tuple[Cell | None, ...]:
     return tuple(None if cell is None else replace(cell, title="") for cell in row)
 
 
-def _resvg() -> Any:
+def _resvg() -> ModuleType:
     try:
         return importlib.import_module("resvg_py")
     except ImportError:
@@ -175,7 +186,7 @@ def _resvg() -> Any:
 
 @functools.cache
 def monospace_family() -> str | None:
-    """The family that resvg is told to take for `monospace`; None: the style sheet's own are there.
+    """The family that resvg uses for `monospace`; None: one of the style sheet's own is installed.
 
     Raises:
         MissingPackageError: resvg-py is not installed, or no font of the system is one that pictures can use.
@@ -196,7 +207,7 @@ def monospace_family() -> str | None:
 
 
 def opened(svg: str) -> str:
-    """An SVG of this library with its dark rules in force whatever the reader's system says.
+    """An SVG of this library with its dark rules applied, whatever the reader's system prefers.
 
     >>> opened("<style>a{}@media screen and (prefers-color-scheme: dark){b{x:y}c{}}d{}</style>")
     '<style>a{}b{x:y}c{}d{}</style>'
@@ -242,10 +253,10 @@ def png(svg: str, scale: float = SCALE, dark: bool = False) -> bytes:
         raise InvalidValueError(f"the picture can't be drawn as .png: {error}") from None
 
 
-def why_not_written(path: str | os.PathLike[str]) -> str | None:
+def unwritable_reason(path: str | os.PathLike[str]) -> str | None:
     """Why no file can be written under this name, or None: no such folder, no plain file, a link to itself.
 
-    >>> why_not_written("/"), why_not_written("no such folder/file")
+    >>> unwritable_reason("/"), unwritable_reason("no such folder/file")
     ('Is a directory', 'No such file or directory')
     """
     try:
@@ -261,19 +272,19 @@ def why_not_written(path: str | os.PathLike[str]) -> str | None:
     return None
 
 
-def write_whole(path: str | os.PathLike[str], content: str | bytes | Callable[[Any], None]) -> Path:
+def write_whole(path: str | os.PathLike[str], content: str | bytes | Callable[[IO[bytes]], None]) -> Path:
     """Write a file; returns its name. A file that was there keeps its permissions.
 
     Args:
         path: the name; of a symbolic link what it points to is written.
         content: a text, bytes, or what writes them into an open file.
     Raises:
-        FileFormatError: it can't be written there. InvalidTypeError: the name is no text and no path.
+        FileFormatError: it can't be written there. InvalidTypeError: the name is neither a text nor a path.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise InvalidTypeError(f"path must be a text or a path, got {type(path).__name__} {given(path)}")
     shown = os.fspath(path) if os.fspath(path).isprintable() else given(os.fspath(path))
-    reason = why_not_written(path)
+    reason = unwritable_reason(path)
     if reason is not None:
         raise FileFormatError(f"{shown or '(empty name)'}: can't be written: {reason}")
     target = os.path.realpath(path)

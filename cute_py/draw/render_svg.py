@@ -140,7 +140,7 @@ def _place(table: Table) -> _Place:
 
 
 def clipped(line: str) -> str:
-    """A heading of at most HEADING characters; the whole one stands in the text twin.
+    """A heading of at most HEADING characters; the text form has all of it.
 
     >>> clipped("x" * 1000)[-4:], len(clipped("x" * 1000))
     ('xxx…', 200)
@@ -149,7 +149,7 @@ def clipped(line: str) -> str:
 
 
 def heading(text: str) -> list[str]:
-    """The lines of a title or of the names of axes, clipped; none if there is no text.
+    """The lines of a title or of the names of axes, clipped; none for an empty text.
 
     >>> heading(""), [len(line) for line in heading("x" * 1000)]
     ([], [110, 90])

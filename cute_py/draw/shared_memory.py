@@ -4,9 +4,8 @@ Shared memory has 32 banks of 4 bytes, a line of 128 bytes; its 16-byte units ar
 8 rows of 16 bytes takes one pass where the rows lie in 8 different groups of 4 banks; in the picture of a swizzle cells
 of one colour lie in the same group.
 
-Each unit of a tile says the whole path of its first element: tensor coordinate -> TMA coordinate -> global byte ->
-instruction -> shared byte -> bank. What the rows are, and where they go, is asked of `Trace`, which reads the
-descriptor.
+The title of each unit of a tile is the path of its first element: tensor coordinate -> TMA coordinate -> global byte
+-> instruction -> shared byte -> bank. `Trace`, which reads the descriptor, gives the rows and where they go.
 """
 
 from __future__ import annotations
@@ -15,8 +14,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from cute_py.argument_checks import is_integer
-from cute_py.draw.copy_way import OUTSIDE, RAGGED, checked_atom, tile_trace, tuple_text, way_of
-from cute_py.draw.im2col_window import im2col_trace
+from cute_py.arith_tuple.cells import known_integer
+from cute_py.draw.element_path import OUTSIDE, RAGGED, checked_atom, element_path, tile_trace, tuple_text
+from cute_py.draw.im2col_window import Im2col, im2col_trace
 from cute_py.draw.layouts import BANK_LEGEND, BANKS, bank_of, byte_text, check_bits, equals, plane_of, table_of
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import (
@@ -32,7 +32,8 @@ from cute_py.draw.table import (
     shown,
     tone_legend,
 )
-from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.errors import InvalidTypeError, InvalidValueError, counted, given
+from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, coprofile
 from cute_py.layout.leaf import Int, leaf_text
@@ -54,7 +55,9 @@ ROWS = 8
 On = Literal["bytes", "elements"]
 
 
-def draw_swizzle(swizzle: Any, layout: Any = None, bits: int = 16, *, on: On = "bytes") -> Picture:
+def draw_swizzle(
+    swizzle: Swizzle | ComposedLayout, layout: Layout | None = None, bits: int = 16, *, on: On = "bytes"
+) -> Picture:
     """A layout before and after a swizzle.
 
     Args:
@@ -65,13 +68,13 @@ def draw_swizzle(swizzle: Any, layout: Any = None, bits: int = 16, *, on: On = "
         on: what the swizzle acts on: 'bytes' as the TMA engine does, or 'elements' as `Sw o 0 o layout` does.
     Raises:
         InvalidTypeError: no swizzle, or a layout whose offsets are coordinates.
-        InvalidValueError: a width that is none, or another word for `on`.
+        InvalidValueError: an impossible width, or another value of `on`.
 
     >>> picture = draw_swizzle(Swizzle(3, 4, 3))
     >>> [line for line in picture.text.splitlines() if line.startswith("1 |")][1]
     '1 |   9 b4    8 b0  11 b12   10 b8  13 b20  12 b16  15 b28  14 b24'
     >>> picture.notes[0]
-    '16-byte reads of 8 rows of column 0 take 8 pass(es) before, 1 after'
+    '16-byte reads of 8 rows of column 0 take 8 passes before, 1 after'
     """
     if isinstance(swizzle, ComposedLayout):
         if layout is not None:
@@ -82,7 +85,8 @@ def draw_swizzle(swizzle: Any, layout: Any = None, bits: int = 16, *, on: On = "
         if isinstance(swizzle.outer, Swizzle) and not flag and swizzle.offset != 0:
             raise InvalidValueError(f"{swizzle}: a swizzle is drawn for offset 0", {"offset": swizzle.offset})
         on, bits = ("bytes", int(swizzle.offset.bits)) if flag else ("elements", bits)
-        swizzle, layout = swizzle.outer, swizzle.inner
+        composed = swizzle
+        swizzle, layout = composed.outer, composed.inner
     if not isinstance(swizzle, Swizzle):
         raise InvalidTypeError(f"draw_swizzle takes a swizzle or a swizzled layout, got {given(swizzle)}")
     if layout is None:
@@ -103,7 +107,7 @@ def draw_swizzle(swizzle: Any, layout: Any = None, bits: int = 16, *, on: On = "
     return Picture(f"{swizzle} on {on}, {layout}, {bits} bits", tables, _passes(layout, bits, move))
 
 
-def _shown(layout: Any) -> str:
+def _shown(layout: Layout) -> str:
     return str(layout) if isinstance(layout, Layout) else given(layout)
 
 
@@ -125,10 +129,11 @@ def _mover(swizzle: Swizzle, bits: int, on: str) -> Callable[[int], int]:
 
 
 def _swizzled(title: str, layout: Layout, bits: int, move: Callable[[int], int]) -> Table:
-    def cell(i: int, j: int, way: str, value: Any) -> Cell:
-        offset = move(int(value))
+    def cell(i: int, j: int, path: str, value: Any) -> Cell:
+        start = known_integer(value, "an offset")
+        offset = move(start)
         bank = bank_of(offset, bits)
-        text = f"{equals(way, str(int(value)))} -> offset {offset}: {byte_text(offset, bits)}, bank {bank}"
+        text = f"{equals(path, str(start))} -> offset {offset}: {byte_text(offset, bits)}, bank {bank}"
         return Cell(f"{offset}\nb{bank}", text, bank * TONES // BANKS)
 
     return table_of(title, plane_of(layout), cell, tables=2, legends=(BANK_LEGEND,))
@@ -147,7 +152,7 @@ def _passes(layout: Layout, bits: int, move: Callable[[int], int]) -> tuple[str,
         before, after = (_conflicts(offsets, bits, f) for f in (lambda offset: offset, move))
         if before > 1 or after > 1 or mode == 0:
             what = "rows of column 0" if mode == 0 else "columns of row 0"
-            out.append(f"16-byte reads of 8 {what} take {before} pass(es) before, {after} after")
+            out.append(f"16-byte reads of 8 {what} take {counted(before, 'pass')} before, {after} after")
     return tuple(out)
 
 
@@ -158,7 +163,7 @@ def _conflicts(offsets: list[int], bits: int, move: Callable[[int], int]) -> int
     return max(groups.count(group) for group in groups)
 
 
-def draw_smem(atom: Any, tile_coord: Any = 0, offsets: Sequence[int] = ()) -> Picture:
+def draw_smem(atom: TmaAtom | Im2col, tile_coord: Tree = 0, offsets: Sequence[int] = ()) -> Picture:
     """A tile as it lies in shared memory, after the swizzle.
 
     Args:
@@ -175,7 +180,8 @@ def draw_smem(atom: Any, tile_coord: Any = 0, offsets: Sequence[int] = ()) -> Pi
     """
     if isinstance(atom, (Im2colAtom, TensorMapIm2col, TensorMapIm2colWide)):
         left_out = is_integer(tile_coord) and tile_coord == 0
-        trace = im2col_trace(atom, None if left_out else tile_coord, offsets, "draw_smem")
+        corner: Any = None if left_out else tile_coord
+        trace = im2col_trace(atom, corner, offsets, "draw_smem")
         where = f"pixels from {tuple_text(trace.coords[0].tolist())}"
         name, direction = trace.geometry.mode, "load"
         if isinstance(atom, Im2colAtom):
@@ -240,7 +246,7 @@ def _unit(step: TraceStep, tone: int, trace: Trace, direction: str) -> Cell:
     inside = min(max((shape.dims[0] - step.tma_coord[0]) / per_unit, 0.0), 1.0) if step.inside else 0.0
     if shape.interleaved or shape.packing is not None:
         inside = float(step.inside)
-    whole = way_of(step, direction)
+    whole = element_path(step, direction)
     if 0 < inside < 1:
         whole += f"; {per_unit - round(inside * per_unit)} of the unit's {per_unit} elements are {RAGGED[direction]}"
     return Cell(text, whole, tone, (inside, 1.0))
@@ -262,7 +268,8 @@ def _notes(atom: TmaAtom, trace: Trace) -> tuple[str, ...]:
     names = [leaf_text(d) for d in leaves(atom.g_stride)]
     notes = [
         f"rows of {shape.row_bytes} bytes, {shape.pitch} bytes apart; swizzle {atom.swizzle_row.name}; "
-        f"{len(trace.coords)} instruction(s), {atom.transaction_bytes} bytes; aligned to {atom.alignment} bytes",
+        f"{counted(len(trace.coords), 'instruction')}, {atom.transaction_bytes} bytes; "
+        f"aligned to {atom.alignment} bytes",
         f"cells: TMA coordinate (innermost first) of the unit's first element; tensor modes step by {', '.join(names)}",
     ]
     if atom.op.row.mode in ("gather4", "scatter4"):

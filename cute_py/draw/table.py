@@ -1,7 +1,7 @@
 """What a picture is made of: tables of cells with labels, brackets and notes, before they are SVG or text.
 
     Picture = tables side by side        Table = cells, labels of rows and columns, brackets over nested modes
-    Cell = text, the whole story as its title, a tone (colour), the part of it that is inside (the rest is hatched)
+    Cell = text, the full path as its title, a tone (colour), the part of it that is inside (the rest is hatched)
 
 A long axis is cut in its middle: `shown(200, 64)` keeps the first and the last indices, None stands for the gap.
 """
@@ -11,7 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
+
+Row = TypeVar("Row")
+T = TypeVar("T")
 
 AXIS_LIMIT = 64
 """Rows or columns that one table shows at most; 64 x 64 cells make an SVG of about one megabyte."""
@@ -75,12 +78,12 @@ class Legend:
 
     Attributes:
         swatches: (tone, None for no colour, or OUTSIDE for the hatch; what it means).
-        told: it names what the cells' texts say too, so the text twin has it as well.
+        in_text: it names what the texts of the cells say too, so the text form lists it as well.
     """
 
     text: str
     swatches: tuple[tuple[int | str | None, str], ...] = ()
-    told: bool = False
+    in_text: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,7 @@ class Table:
         row_brackets, column_brackets: innermost first.
         notes: lines below the table.
         legends: what the colours and the hatch say; only what some cell of the table has is drawn.
-        twin: the text form of cells and notes, where the cells in columns are not the best one.
+        plain_text: the text form of cells and notes, where the cells in columns are not the best one.
         cell_width, cell_height: pixels; None: as large as the texts.
     """
 
@@ -106,7 +109,7 @@ class Table:
     column_brackets: tuple[BracketRow, ...] = ()
     notes: tuple[str, ...] = ()
     legends: tuple[Legend, ...] = ()
-    twin: str | None = None
+    plain_text: str | None = None
     cell_width: float | None = None
     cell_height: float | None = None
 
@@ -176,9 +179,9 @@ def shown_around(count: int, limit: int, wanted: Sequence[int], edge: int = TAIL
 
 
 def cut_note(
-    rows: int, columns: int, down: Sequence[Any], across: Sequence[Any], what: str = "cells"
+    rows: int, columns: int, down: Sequence[T | None], across: Sequence[T | None], what: str = "cells"
 ) -> tuple[str, ...]:
-    """What is said about a table of which not everything is drawn (`down` or `across` has a gap); nothing if all is.
+    """The note of a table of which not everything is drawn (`down` or `across` has a gap); nothing if all is.
 
     >>> cut_note(4, 100, shown(4, 8), shown(100, 8))
     ('summarised: 4 x 100 cells, of which 4 x 7 are drawn',)
@@ -201,11 +204,11 @@ def axis_limit(rows: int, columns: int, tables: int = 1) -> int:
 
 
 def grid(
-    down: Sequence[Any],
-    across: Sequence[Any],
-    cell: Callable[[Any, Any], Cell],
-    row_name: Callable[[Any], str] = str,
-    column_name: Callable[[Any], str] = str,
+    down: Sequence[Row | None],
+    across: Sequence[T | None],
+    cell: Callable[[Row, T], Cell],
+    row_name: Callable[[Row], str] = str,
+    column_name: Callable[[T], str] = str,
     **more: Any,
 ) -> Table:
     """The table with a cell for each index in `down` and in `across`, None in either being a gap.
@@ -248,7 +251,7 @@ def _groups(span: int, size: int, indices: Sequence[int | None]) -> tuple[Bracke
     return runs([None if index is None else index // span for index in indices], lambda block: str(block % size))
 
 
-def runs(values: Sequence[Any], name: Callable[[Any], str] = str) -> tuple[Bracket, ...]:
+def runs(values: Sequence[T | None], name: Callable[[T], str] = str) -> tuple[Bracket, ...]:
     """A bracket over each run of equal values; None has none.
 
     >>> [(b.start, b.stop, b.text) for b in runs([7, 7, None, 7])]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy
+from numpy.typing import NDArray
 
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import TONES, BracketRow, Cell, grid, runs, shown, tone_legend
-from cute_py.draw.text_twin import WIDTH
+from cute_py.draw.text_renderer import WIDTH
 from cute_py.errors import InvalidTypeError
 from cute_py.tmem.copy_plan import alloc_columns
 from cute_py.tmem.copy_request import CopyAsync
@@ -25,7 +25,7 @@ LANES_OF_A_SLAB = 9
 MOST_COLUMNS = 16
 
 
-def draw_tmem(copy: Any) -> Picture:
+def draw_tmem(copy: CopyAsync | Demonstration | NDArray[numpy.integer]) -> Picture:
     """Which shared byte a copy puts into which lane and column of tensor memory.
 
     Args:
@@ -37,7 +37,7 @@ def draw_tmem(copy: Any) -> Picture:
     Bytes are counted from the start of the shared buffer. Cells of one colour come from the same 16 bytes, modulo 128.
     """
     if isinstance(copy, CopyAsync):
-        sources, base, title = _carried_out(copy), 0, copy.explain().splitlines()[0]
+        sources, base, title = _executed(copy), 0, copy.explain().splitlines()[0]
     elif isinstance(copy, Demonstration):
         sources, base, title = copy.tmem.sources, SMEM_ADDRESS, copy.copy.explain().splitlines()[0]
     elif isinstance(copy, numpy.ndarray) and copy.ndim == 3 and copy.shape[2] == 4:
@@ -70,7 +70,7 @@ def draw_tmem(copy: Any) -> Picture:
         legends=(tone_legend("colour: shared bytes, modulo 128", [f"{b}-{b + 15}" for b in range(0, 128, 16)]),),
     )
     longest = max(len(cell.text) for cell in table.cells)
-    table = replace(table, twin=_twin(sources, base, columns, longest, notes[1:]))
+    table = replace(table, plain_text=_plain_text(sources, base, columns, longest, notes[1:]))
     return Picture(title, (table,), ("cells: shared bytes, counted from the buffer's start; . is not written",))
 
 
@@ -81,8 +81,10 @@ def _left_out(lanes: list[int | None], columns: list[int | None], count: int) ->
     return tuple(notes)
 
 
-def _twin(sources: Any, base: int, columns: list[int | None], longest: int, notes: tuple[str, ...]) -> str:
-    """The same columns as text, some side by side, slabs that hold the same told once."""
+def _plain_text(
+    sources: NDArray[numpy.int64], base: int, columns: list[int | None], longest: int, notes: tuple[str, ...]
+) -> str:
+    """The same columns as text, some side by side, slabs with the same contents once."""
     most = max((WIDTH - len("  0-127 | ")) // (longest + 2), 1)
     kept = [column for column in columns if column is not None]
     # A part begins where columns are left out, and where a line is full.
@@ -95,7 +97,7 @@ def _twin(sources: Any, base: int, columns: list[int | None], longest: int, note
     return "\n\n".join([*(picture(sources, part, base=base) for part in parts), *notes])
 
 
-def _carried_out(copy: CopyAsync) -> Any:
+def _executed(copy: CopyAsync) -> NDArray[numpy.int64]:
     tmem = TensorMemory()
     columns = alloc_columns(copy.plan.columns)
     taddr = tmem.alloc(columns)
@@ -104,10 +106,10 @@ def _carried_out(copy: CopyAsync) -> Any:
     return tmem.sources
 
 
-def _cell(here: Any, lane: int, column: int) -> Cell:
+def _cell(here: NDArray[numpy.int64], lane: int, column: int) -> Cell:
     text = cell_text(here)
     if text == ".":
         return Cell(text, f"warp {lane // SLAB}, lane {lane}, column {column}: not written")
     first = int(here[here != NOT_A_SOURCE][0])
-    way = f"shared bytes {text} (bank {first // 4 % 32} of a buffer that is aligned to 128 bytes)"
-    return Cell(text, f"{way} -> warp {lane // SLAB}, lane {lane}, column {column}", first // 16 % TONES)
+    path = f"shared bytes {text} (bank {first // 4 % 32} of a buffer that is aligned to 128 bytes)"
+    return Cell(text, f"{path} -> warp {lane // SLAB}, lane {lane}, column {column}", first // 16 % TONES)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from typing import Any
 
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import PICTURE_CELLS, Cell, Legend, grid, shown
-from cute_py.errors import InvalidTypeError
+from cute_py.errors import InvalidTypeError, counted
 from cute_py.tma.simulate.pipeline import CONSUMING, EMPTY, FULL, LOADING, STORING, Timeline
 
 STATES: dict[str, tuple[str, int | None]] = {
@@ -21,10 +20,10 @@ STATES: dict[str, tuple[str, int | None]] = {
 """Letter -> (what it means, tone)."""
 MOST_STAGES, MOST_TICKS = 32, 256
 TICKS = 48
-"""Ticks that stand side by side; later ones are below them."""
+"""Ticks side by side; later ones are below them."""
 
 
-def draw_pipeline(timeline: Any) -> Picture:
+def draw_pipeline(timeline: Timeline) -> Picture:
     """A ring of stages over time: a row for each stage, a column for each tick, the state with its iteration.
 
     Args:
@@ -32,8 +31,8 @@ def draw_pipeline(timeline: Any) -> Picture:
     Raises:
         InvalidTypeError: something else.
 
-    The title of a cell tells the phase of the two barriers of its stage that the iteration waits for: it is the
-    iteration divided by the number of stages, and the parity its last bit, for the producer inverted.
+    The title of a cell has the barrier, phase and parity that the iteration waits for. The phase is the iteration
+    divided by the number of stages; the parity is its last bit, inverted for the producer.
     """
     if not isinstance(timeline, Timeline):
         raise InvalidTypeError(f"draw_pipeline takes what Ring.simulate returns, got {type(timeline).__name__}")
@@ -66,8 +65,7 @@ def draw_pipeline(timeline: Any) -> Picture:
         )
         for number, part in enumerate(parts)
     )
-    size = f"{timeline.depth} stage" if timeline.depth == 1 else f"{timeline.depth} stages"
-    title = f"ring of {size}, {timeline.ticks} ticks: {timeline.outcome}"
+    title = f"ring of {counted(timeline.depth, 'stage')}, {counted(timeline.ticks, 'tick')}: {timeline.outcome}"
     lines = title.splitlines()
     return Picture(lines[0], tables, tuple(lines[1:]))
 
@@ -76,7 +74,7 @@ def _legend(timeline: Timeline) -> Legend:
     """The letters that occur, and that the number is the iteration."""
     used = set("".join(timeline.states))
     swatches = tuple((tone, f"{letter} {what}") for letter, (what, tone) in STATES.items() if letter in used)
-    return Legend("the number is the iteration", swatches, told=True)
+    return Legend("the number is the iteration", swatches, in_text=True)
 
 
 def _barriers(state: str, stage: int, iteration: int, depth: int) -> str:

@@ -16,10 +16,13 @@ import importlib
 import inspect
 import sys
 import textwrap
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import Field, fields, is_dataclass
+from types import ModuleType
 from typing import Any, Final
 
+from cute_py.draw.picture import Picture
+from cute_py.errors import counted
 from cute_py.tma.atom.op import SWIZZLE_MODES
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType, TensorMapSwizzle
 
@@ -42,7 +45,7 @@ PACKAGES: Final = (
 )
 """Where public names are looked for, in this order."""
 KNOWN: Final = {
-    "__version__": "The version of this library, as a release has it; docs/changes tells what each brought."
+    "__version__": "The version of this library, as a release has it; docs/changes lists what each brought."
 }
 """Text of names that have none in the source."""
 
@@ -50,7 +53,7 @@ KNOWN: Final = {
 # ---- how a text is put ---------------------------------------------------------------------------------------------
 
 
-def is_ours(thing: Any) -> bool:
+def is_ours(thing: object) -> bool:
     """A class or function of this library."""
     return (getattr(thing, "__module__", "") or "").split(".")[0] == "cute_py"
 
@@ -138,7 +141,7 @@ def public_objects() -> Iterator[tuple[str, Any]]:
 
 @functools.cache
 def public_names() -> dict[int, str]:
-    """Identity of an object -> `cute_py.` and the name under which it is found; objects of modules live for ever."""
+    """Identity of an object -> `cute_py.` and the name under which it is found; objects of modules are never freed."""
     found: dict[int, str] = {}
     for name, value in public_objects():
         if not isinstance(value, (int, str)) or is_ours(type(value)):
@@ -147,12 +150,13 @@ def public_names() -> dict[int, str]:
 
 
 def found_by_name(text: str) -> tuple[str, Any] | None:
-    """(name, object) of a public name with its place, such as "tma.RULES" or "cute.composition", or None."""
-    if "." not in text or not all(part.isidentifier() for part in text.split(".")):
+    """(name, object) of a public name, with or without its place: "tma.RULES", "composition"; or None."""
+    if not all(part.isidentifier() for part in text.split(".")):
         return None
     wanted = text.removeprefix("cute_py.").removeprefix("cute.")
     wanted = wanted.replace("tma.run.", "tma.").replace("tma.lower.", "tma.")
-    return next((found for found in public_objects() if found[0] == wanted), None)
+    found = [row for row in public_objects() if row[0] == wanted or row[0].rpartition(".")[2] == wanted]
+    return min(found, key=lambda row: row[0] != wanted, default=None)
 
 
 # ---- functions, classes, modules -----------------------------------------------------------------------------------
@@ -164,22 +168,22 @@ def is_function(thing: Any) -> bool:
     return inspect.isroutine(inner) and (is_ours(inner) or id(thing) in public_names())
 
 
-def function_words(function: Any) -> str:
+def function_text(function: Callable[..., object]) -> str:
     """Signature, where it is found, and what its docstring says."""
     return _paragraphs(_signature(function), _place(function), inspect.getdoc(function) or "")
 
 
-def class_words(kind: type) -> str:
-    """Signature or members, where it is found, what its docstring says, and what an instance can be asked."""
+def class_text(kind: type) -> str:
+    """Signature or members, where it is found, what its docstring says, and the members of an instance."""
     if issubclass(kind, enum.Enum):
         members = [(member.name, str(member.value)) for member in kind]
         return _paragraphs(kind.__name__, _place(kind), inspect.getdoc(kind) or "", listed("Members", members))
     held = [(f.name, f.type if isinstance(f.type, str) else str(f.type)) for f in _fields(kind)]
     asked = [(name, first_sentence(value)) for name, value in _public_members(kind)]
-    return _paragraphs(function_words(kind), listed("Fields", held), listed("To be asked", asked))
+    return _paragraphs(function_text(kind), listed("Fields", held), listed("Members", asked))
 
 
-def module_words(module: Any) -> str:
+def module_text(module: ModuleType) -> str:
     """The module's docstring, and a line for each public name."""
     rows = []
     for name in sorted(getattr(module, "__all__", None) or [n for n in vars(module) if not n.startswith("_")]):
@@ -191,7 +195,7 @@ def module_words(module: Any) -> str:
     return "\n\n".join([module.__name__, doc, listed("Public names", rows)])
 
 
-def _fields(kind: Any) -> tuple[Any, ...]:
+def _fields(kind: type) -> tuple[Field[object], ...]:
     return fields(kind) if is_dataclass(kind) else ()
 
 
@@ -201,13 +205,16 @@ def _place(thing: Any) -> str:
     return f"{public}, defined in {module}" if public else f"defined in {module}"
 
 
-def _signature(thing: Any) -> str:
+def _signature(thing: Callable[..., object]) -> str:
     """Name and parameters with their defaults; types are left out, the docstring says them with their units."""
     try:
         parameters = list(inspect.signature(thing).parameters.values())
     except (TypeError, ValueError):
         return f"{thing.__name__}(...)"
-    stars: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    stars: dict[inspect._ParameterKind, str] = {
+        inspect.Parameter.VAR_POSITIONAL: "*",
+        inspect.Parameter.VAR_KEYWORD: "**",
+    }
     shown = [stars.get(p.kind, "") + p.name + _default(p.default) for p in parameters]
     kinds = [p.kind for p in parameters]
     if inspect.Parameter.KEYWORD_ONLY in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds:
@@ -234,7 +241,7 @@ def _public_members(kind: type) -> Iterator[tuple[str, Any]]:
 # ---- single objects ------------------------------------------------------------------------------------------------
 
 
-def instance_words(thing: Any) -> str:
+def instance_text(thing: Any) -> str:
     """What the object prints, what its class is, and its values."""
     kind, doc, printed = type(thing).__name__, inspect.getdoc(type(thing)), str(thing)
     nameless = f"{kind} object at 0x" in printed
@@ -248,7 +255,7 @@ def instance_words(thing: Any) -> str:
     )
 
 
-def member_words(member: enum.Enum) -> str:
+def member_text(member: enum.Enum) -> str:
     """A member of an enum: its value, what the enum is, and the row of the table that describes the member."""
     kind, row = type(member), row_of(member)
     others = [other.name for other in kind if other is not member]
@@ -272,13 +279,14 @@ def row_of(member: enum.Enum) -> Any:
     return None
 
 
-def picture_words(picture: Any) -> str:
-    """A picture: its title, how much is drawn, what the colours say, then its text twin."""
+def picture_text(picture: Picture) -> str:
+    """A picture: its title, how much is drawn, what the colours mean, then its text."""
     legends = [legend for table in picture.tables for legend in table.used_legends]
     said = [
         f"  {e.text}{': ' if e.text and e.swatches else ''}{', '.join(name for _, name in e.swatches)}" for e in legends
     ]
-    count = f"A picture of {len(picture.tables)} table(s), {picture.count} cells; in a notebook it shows itself."
+    size = f"{counted(len(picture.tables), 'table')}, {counted(picture.count, 'cell')}"
+    count = f"A picture of {size}; a notebook shows it."
     drawn = ["In the SVG", *dict.fromkeys(said)] if said else []
     return _paragraphs(picture.title, count, "\n".join(drawn), picture.text)
 
@@ -325,12 +333,12 @@ def _is_rows(thing: Any) -> bool:
     return len(kinds) == 1 and is_ours(kind := kinds.pop()) and is_dataclass(kind)
 
 
-def constant_words(name: str | None, value: Any) -> str:
+def constant_text(name: str | None, value: Any) -> str:
     """The names under which it is found, what the source says of it, and its rows."""
     names = [name] if name else [n for n, other in public_objects() if _same(other, value)]
     title = " = ".join([f"cute_py.{n}" for n in names] or [f"{len(value)} rows"])
     parts = [f"{title} = {value!r}" if isinstance(value, (int, str)) else title]
-    parts += [text for n in names if (text := KNOWN.get(n) or source_words(n.rpartition(".")[2], value))]
+    parts += [text for n in names if (text := KNOWN.get(n) or source_text(n.rpartition(".")[2], value))]
     if isinstance(value, dict):
         rows = [f"  {one_line(key)} : {shortened(one_line(row))}" for key, row in list(value.items())[:MOST]]
         parts.append("\n".join([f"{len(value)} entries", *rows, *_rest(len(value))]))
@@ -339,7 +347,7 @@ def constant_words(name: str | None, value: Any) -> str:
         if _is_rows(value):
             kind = type(value[0])
             parts.append(f"Each is a {kind.__name__}: {inspect.getdoc(kind) or ''}".rstrip(": "))
-            head = f"{len(value)} rows; explain of one of them tells all of it"
+            head = f"{len(value)} rows; explain one of them to see all of it"
         parts.append("\n".join([head, *(f"  {_row_name(row)}" for row in value[:MOST]), *_rest(len(value))]))
     elif not isinstance(value, (int, str)):
         parts.append("\n".join(["Any of", *(f"  {one_line(kind.__name__)}" for kind in value.__args__)]))
@@ -351,14 +359,14 @@ def _rest(count: int) -> list[str]:
 
 
 def _row_name(row: Any) -> str:
-    """What tells a row from the others, and the start of the rest."""
+    """The fields of a row that identify it, and the start of the rest."""
     if not is_dataclass(row) or not is_ours(type(row)):
         return shortened(one_line(row))
     held = [(f.name, getattr(row, f.name)) for f in fields(row) if f.name != "source"]
     return shortened(", ".join(f"{name} = {one_line(value)}" for name, value in held if not callable(value)))
 
 
-def source_words(name: str, value: Any) -> str:
+def source_text(name: str, value: Any) -> str:
     """The text below the assignment of a name in the source, else the first paragraph of the module that has it."""
     for module in [m for n, m in sorted(sys.modules.items()) if n.startswith("cute_py.")]:
         if vars(module).get(name, _NOTHING) is not value or hasattr(module, "__path__"):
@@ -380,7 +388,7 @@ def _below(module: str, name: str) -> tuple[bool, str]:
     except (OSError, TypeError):
         return False, ""
     for statement, after in zip(body, [*body[1:], None], strict=True):
-        targets: list[Any] = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
+        targets: list[ast.expr | None] = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
         if not any(isinstance(target, ast.Name) and target.id == name for target in targets):
             continue
         if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):

@@ -16,30 +16,30 @@ from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.draw.picture import Picture
 from cute_py.errors import CuteError, InvalidTypeError, ParseError, given
 from cute_py.explanation.definitions import (
-    class_words,
-    constant_words,
+    class_text,
+    constant_text,
     found_by_name,
-    function_words,
-    instance_words,
+    function_text,
+    instance_text,
     is_constant,
     is_function,
     is_ours,
-    member_words,
-    module_words,
-    picture_words,
+    member_text,
+    module_text,
+    picture_text,
 )
 from cute_py.explanation.layouts import (
     any_layout,
-    basis_words,
-    composed_words,
+    basis_text,
+    composed_text,
     coordinates,
     counting,
     is_coordinates,
     is_counting,
     stored,
-    swizzle_words,
+    swizzle_text,
 )
-from cute_py.explanation.reasons import error_class_words, error_words
+from cute_py.explanation.reasons import error_class_text, error_text, nearest, term_text
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
 from cute_py.layout.steps import explained, steps
@@ -54,12 +54,12 @@ _PRE = 'style="margin:.2em 0 .6em 1em;white-space:pre-wrap;overflow-wrap:anywher
 
 
 class Explanation(str):
-    """The words of `explain`. It is a string; a notebook shows its HTML form.
+    """The text of `explain`. It is a string; a notebook shows its HTML form.
 
-    >>> words = Explanation("4:1\\n\\nAs a whole\\n  4 elements")
-    >>> print(words.splitlines()[0], len(words) == len(str(words)))
+    >>> text = Explanation("4:1\\n\\nIn all\\n  4 elements")
+    >>> print(text.splitlines()[0], len(text) == len(str(text)))
     4:1 True
-    >>> words._repr_html_().count("<pre")
+    >>> text._repr_html_().count("<pre")
     1
     """
 
@@ -77,23 +77,24 @@ def _block(text: str) -> str:
     code_from = next((i for i, line in enumerate(lines) if line.startswith(">>> ")), len(lines))
     out = []
     for is_code, group in groupby(enumerate(lines), lambda row: row[0] >= code_from or row[1].startswith(" ")):
-        words = escape("\n".join(line for _, line in group))
-        out.append(f"<pre {_PRE}>{words}</pre>" if is_code else f"<div {_PROSE}>{words}</div>")
+        shown = escape("\n".join(line for _, line in group))
+        out.append(f"<pre {_PRE}>{shown}</pre>" if is_code else f"<div {_PROSE}>{shown}</div>")
     return "".join(out)
 
 
 def explain(thing: Any, *operands: Any) -> Explanation:
-    """The object, or what an operation does to its operands, in words, several lines.
+    """A text about an object, or about what an operation does to its operands.
 
-    `explain(composition, a, b)` tells the steps of `composition(a, b)` with their values; `cute.steps` gives them
+    `explain(composition, a, b)` lists the steps of `composition(a, b)` with their values; `cute.steps` gives them
     as data. Of a function, class or table it gives the definition, of an error its long form: the rule, why there is
     such a rule, the source, and what to do.
 
     Args:
         thing: a layout, a composed layout, a swizzle, a tensor, an atom, a tensor map (a request, or 64 or 128 bytes),
             an error of this library, or anything with a method `explain()`; any other object, function, class or
-            table of this library, or the name of one ("tma.SWIZZLE_MODES"); "LBO" or "SBO", offsets of a descriptor;
-            a text that `parse` reads ("1@0"); or an operation of the layout algebra.
+            table of this library, or the name of one ("zipped_divide", "tma.SWIZZLE_MODES"); a term ("G-basis"), an
+            enum's spelling ("128B"), an error of the driver ("CUDA_ERROR_INVALID_VALUE"), or a text that `parse`
+            reads ("1@0"); or an operation of the layout algebra.
         operands: of the operation.
     Returns:
         a string; a notebook shows it as HTML.
@@ -109,33 +110,37 @@ def explain(thing: Any, *operands: Any) -> Explanation:
     if operands:
         return Explanation("\n".join(str(step) for step in steps(thing, *operands)))
     if isinstance(thing, str) and thing in ("LBO", "SBO"):
-        from cute_py.atom.smem_descriptor import offset_words
+        from cute_py.atom.smem_descriptor import offset_text
 
-        return Explanation(offset_words(thing))
+        return Explanation(offset_text(thing))
     if isinstance(thing, str) and (named := found_by_name(thing)) is not None:
         name, value = named
-        return Explanation(constant_words(name, value)) if is_constant(value) else explain(value)
+        return Explanation(constant_text(name, value)) if is_constant(value) else explain(value)
+    if isinstance(thing, str) and (term := term_text(thing)) is not None:
+        return Explanation(term)
     for takes, text in _KINDS:
         if takes(thing):
             return Explanation(text(thing))
-    facts = {"takes": f"{_TAKES}, names of this library, texts that `parse` reads"}
+    facts = {"takes": f"{_TAKES}, names of this library, terms, texts that `parse` reads"}
     if isinstance(thing, str):
+        if near := nearest(thing):
+            facts["nearest"] = ", ".join(near)
         try:
             return explain(parse(thing))
         except ParseError as error:
             facts["parse"] = error.headline
         except CuteError:
             pass
-    raise InvalidTypeError(f"explain has no words for {type(thing).__name__} {given(thing)}", facts)
+    raise InvalidTypeError(f"no explanation of {type(thing).__name__} {given(thing)}", facts)
 
 
 _TAKES = "layouts, swizzles, tensors, atoms, tensor maps, errors of this library, objects with explain()"
 
 
-def _operation_words(operation: Any) -> str:
+def _operation_text(operation: Callable[..., object]) -> str:
     names = "a" if operation.__name__ in ("coalesce", "right_inverse", "left_inverse") else "a, b"
     hint = f"The steps with their values: explain({operation.__name__}, {names})"
-    return f"{function_words(operation)}\n\n{hint}"
+    return f"{function_text(operation)}\n\n{hint}"
 
 
 def _is_map(thing: Any) -> bool:
@@ -145,30 +150,30 @@ def _is_map(thing: Any) -> bool:
     return isinstance(thing, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide))
 
 
-def _no_words(thing: Any) -> str:
-    raise InvalidTypeError(f"explain has no words for {type(thing).__name__} {given(thing)}", {"takes": _TAKES})
+def _refuse(thing: Any) -> str:
+    raise InvalidTypeError(f"no explanation of {type(thing).__name__} {given(thing)}", {"takes": _TAKES})
 
 
 _KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any], str]], ...] = (
-    (lambda thing: any(thing is operation for operation in explained()), _operation_words),
-    (lambda thing: isinstance(thing, type) and issubclass(thing, CuteError), error_class_words),
-    (lambda thing: isinstance(thing, type) and is_ours(thing), class_words),
-    (lambda thing: isinstance(thing, ModuleType) and thing.__name__.split(".")[0] == "cute_py", module_words),
-    (is_function, function_words),
-    (lambda thing: isinstance(thing, type), _no_words),
+    (lambda thing: any(thing is operation for operation in explained()), _operation_text),
+    (lambda thing: isinstance(thing, type) and issubclass(thing, CuteError), error_class_text),
+    (lambda thing: isinstance(thing, type) and is_ours(thing), class_text),
+    (lambda thing: isinstance(thing, ModuleType) and thing.__name__.split(".")[0] == "cute_py", module_text),
+    (is_function, function_text),
+    (lambda thing: isinstance(thing, type), _refuse),
     (is_coordinates, coordinates),
     (is_counting, counting),
     (lambda thing: isinstance(thing, Layout), any_layout),
-    (lambda thing: isinstance(thing, Swizzle), swizzle_words),
-    (lambda thing: isinstance(thing, ScaledBasis), basis_words),
-    (lambda thing: isinstance(thing, ComposedLayout), composed_words),
+    (lambda thing: isinstance(thing, Swizzle), swizzle_text),
+    (lambda thing: isinstance(thing, ScaledBasis), basis_text),
+    (lambda thing: isinstance(thing, ComposedLayout), composed_text),
     (lambda thing: isinstance(thing, Tensor), stored),
-    (lambda thing: isinstance(thing, Picture), picture_words),
-    (lambda thing: isinstance(thing, CuteError), error_words),
+    (lambda thing: isinstance(thing, Picture), picture_text),
+    (lambda thing: isinstance(thing, CuteError), error_text),
     (_is_map, describe),
     (lambda thing: callable(getattr(thing, "explain", None)), lambda thing: str(thing.explain())),
-    (lambda thing: isinstance(thing, enum.Enum) and is_ours(type(thing)), member_words),
-    (is_constant, lambda thing: constant_words(None, thing)),
-    (lambda thing: is_ours(type(thing)), instance_words),
+    (lambda thing: isinstance(thing, enum.Enum) and is_ours(type(thing)), member_text),
+    (is_constant, lambda thing: constant_text(None, thing)),
+    (lambda thing: is_ours(type(thing)), instance_text),
 )
-"""(does it take this object?, its words), the first that does; other kinds of objects are added here."""
+"""(does it take this object?, its text), the first that does; other kinds of objects are added here."""

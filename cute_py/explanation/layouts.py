@@ -1,20 +1,21 @@
 """The text for layouts, tensors, basis elements, swizzles and tensor maps.
 
-Of a layout it says what each stride means and why it has the value that it has, and which logical coordinate gives
-which element; of a tensor, what its iterator is too: `explain(tensor)` of a coordinate tensor answers what its printed
-form leaves open. Of more than `MOST_MODES` modes the first ones are explained and the others counted.
+A layout's text explains each stride and its value, with sample coordinates and their elements; a tensor's also its
+iterator: `explain(tensor)` of a coordinate tensor answers what its printed form leaves open. Of more than `MOST_MODES`
+modes the first ones are explained and the others counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from cute_py.arith_tuple.arith_tuple import ArithTuple, ScaledBasis
 from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator
 from cute_py.arith_tuple.ratio import Ratio
-from cute_py.errors import CuteError, shortened
+from cute_py.errors import CuteError, counted, shortened
 from cute_py.layout.analysis import footprint, is_injective
+from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import rank, size
 from cute_py.layout.layout import Layout, domain_of
@@ -23,19 +24,27 @@ from cute_py.layout.recast import SmemPtrFlag, as_position_independent_swizzle_l
 from cute_py.layout.swizzle import Swizzle
 from cute_py.tensor.tensor import Tensor
 
+if TYPE_CHECKING:
+    from sympy import Expr
+
 Path = tuple[int, ...]
 
 MOST_MODES: Final = 32
 """Modes that are explained one by one. A coordinate of more is longer than a line, and each line would have one."""
 
 
+Number: TypeAlias = "int | Int | Ratio | Expr"
+"""A size or a step, static, known at run time, or symbolic."""
+Coordinate: TypeAlias = "Number | ArithTuple | tuple[Coordinate, ...]"
+
+
 class _Mode(NamedTuple):
     """A leaf of a layout: where it is, its size, and its stride; `axis` None: a step is an integer's."""
 
     path: Path
-    size: Any
+    size: Number
     axis: Path | None
-    step: Any
+    step: Number
 
     @property
     def stride(self) -> str:
@@ -43,7 +52,7 @@ class _Mode(NamedTuple):
 
 
 def _flat_modes(layout: Layout) -> list[_Mode]:
-    def walk(shape: Any, stride: Any, path: Path) -> Iterator[_Mode]:
+    def walk(shape: Tree, stride: Any, path: Path) -> Iterator[_Mode]:
         if isinstance(shape, tuple):
             for i, (s, d) in enumerate(zip(shape, stride, strict=True)):
                 yield from walk(s, d, (*path, i))
@@ -65,7 +74,7 @@ def is_counting(thing: Any) -> bool:
     return isinstance(thing, Tensor) and isinstance(thing.engine, CountingIterator)
 
 
-def is_basis_layout(thing: Any) -> bool:
+def is_basis_layout(thing: Layout | ComposedLayout) -> bool:
     """A layout of which some stride is a basis element."""
     return isinstance(thing, Layout) and any(mode.axis is not None for mode in _flat_modes(thing))
 
@@ -74,7 +83,7 @@ def _dotted(path: Path) -> str:
     return ".".join(map(str, path)) if path else "0"
 
 
-def _plain(value: Any) -> str:
+def _plain(value: Coordinate) -> str:
     """A number without the underscore of static ones."""
     if isinstance(value, (tuple, ArithTuple)):
         return "(" + ",".join(map(_plain, value)) + ")"
@@ -85,11 +94,7 @@ def _plain(value: Any) -> str:
     return str(value)
 
 
-def _known(*numbers: Any) -> bool:
-    return all(isinstance(n, int) for n in numbers)
-
-
-def _is(value: Any, number: int) -> bool:
+def _is(value: Number, number: int) -> bool:
     """A known number, and this one."""
     return isinstance(value, int) and value == number
 
@@ -104,21 +109,25 @@ def _meaning(mode: _Mode, scalar: str) -> str:
     where = scalar if mode.axis is None else f"coordinate mode {_dotted(mode.axis)}"
     if isinstance(step, Ratio):
         return f"{step.denominator} steps add {step.numerator} to {where} (between them, rounded toward zero)"
-    if _known(step) and step < 0:
+    if isinstance(step, int) and step < 0:
         return f"a step takes {-int(step)} from {where}"
     return f"a step adds {_plain(step)} to {where}"
 
 
 def _reason(mode: _Mode, flat: list[_Mode]) -> str:
     """Why the step is as large as it is: what the finer modes of the same axis cover."""
-    if not _known(mode.size, mode.step) or mode.size == 1 or mode.step == 0:
+    size, step = mode.size, mode.step
+    if not isinstance(size, int) or not isinstance(step, int) or size == 1 or step == 0:
         return ""
-    same_axis = [m for m in flat if m.axis == mode.axis and _known(m.size, m.step) and m.size > 1]
-    finer = [m for m in same_axis if 0 < abs(m.step) < abs(mode.step)]
-    width = abs(int(mode.step))
+    width, finer, covered = abs(int(step)), [], 1
+    for m in flat:
+        if m.axis != mode.axis or not isinstance(m.size, int) or not isinstance(m.step, int):
+            continue
+        if m.size > 1 and 0 < abs(m.step) < width:
+            finer.append(m)
+            covered += (int(m.size) - 1) * abs(int(m.step))
     if not finer:
-        return "" if width == 1 else f"only every one in {width} is reached, none of those between"
-    covered = 1 + sum((int(m.size) - 1) * abs(int(m.step)) for m in finer)
+        return "" if width == 1 else f"only one in {width} is reached"
     names = " and ".join([f"mode {_dotted(m.path)} ({_plain(m.size)} x {m.stride})" for m in finer])
     there = f"{names} {'covers' if len(finer) == 1 else 'cover'} {covered} there, so"
     if covered == width:
@@ -141,32 +150,35 @@ def _mode_lines(layout: Layout, scalar: str) -> list[str]:
         if reason:
             lines.append(" " * len(name) + reason)
     if len(flat) > len(explained):
-        lines.append(f"  ... and {len(flat) - len(explained)} modes more")
+        lines.append(f"  ... and {counted(len(flat) - len(explained), 'more mode')}")
     return lines
 
 
-def _coordinate(shape: Any, chosen: dict[Path, int], path: Path = ()) -> Any:
+def _coordinate(shape: Tree, chosen: dict[Path, int], path: Path = ()) -> Coordinate:
     """The natural coordinate with given indices at some leaves, 0 elsewhere."""
     if isinstance(shape, tuple):
         return tuple([_coordinate(s, chosen, (*path, i)) for i, s in enumerate(shape)])
     return chosen.get(path, 0)
 
 
-def _sample_lines(layout: Layout, element: Callable[[Any], Any]) -> list[str]:
+def _sample_lines(layout: Layout, element: Callable[[Coordinate], Coordinate]) -> list[str]:
     """The first element, one step along each mode that moves, the last element."""
     flat = _flat_modes(layout)
     if len(flat) > MOST_MODES:
         return [f"  left out: a coordinate has more than {MOST_MODES} numbers"]
+    known = [int(mode.size) for mode in flat if isinstance(mode.size, int)]
     chosen: dict[str, dict[Path, int]] = {"first": {}}
-    chosen |= {f"one step in mode {_dotted(m.path)}": {m.path: 1} for m in flat if not _known(m.size) or m.size > 1}
-    if flat and all(_known(mode.size) and mode.size > 0 for mode in flat):
-        chosen["last"] = {mode.path: int(mode.size) - 1 for mode in flat}
+    chosen |= {
+        f"one step in mode {_dotted(m.path)}": {m.path: 1} for m in flat if not isinstance(m.size, int) or m.size > 1
+    }
+    if len(known) == len(flat) and min(known, default=0) > 0:
+        chosen["last"] = {mode.path: n - 1 for mode, n in zip(flat, known, strict=True)}
     samples = {name: _coordinate(layout.shape, indices) for name, indices in chosen.items()}
     width, places = max(map(len, samples)), max(len(_plain(c)) for c in samples.values())
     return [f"  {name:<{width}} : {_plain(c):<{places}} -> {_plain(element(c))}" for name, c in samples.items()]
 
 
-def _formula(layout: Layout, start: Any) -> list[str]:
+def _formula(layout: Layout, start: Coordinate) -> list[str]:
     """One line for each codomain axis: where it starts and what each mode adds."""
     axes: dict[Path, list[str]] = {}
     for mode in _flat_modes(layout):
@@ -181,7 +193,7 @@ def _formula(layout: Layout, start: Any) -> list[str]:
     return lines
 
 
-def _coordinate_leaves(coordinate: Any, path: Path = ()) -> list[tuple[Path, Any]]:
+def _coordinate_leaves(coordinate: Coordinate, path: Path = ()) -> list[tuple[Path, Number]]:
     """(where, number) of every leaf of a coordinate."""
     if isinstance(coordinate, ArithTuple):
         return [leaf for i, x in enumerate(coordinate) for leaf in _coordinate_leaves(x, (*path, i))]
@@ -191,7 +203,7 @@ def _coordinate_leaves(coordinate: Any, path: Path = ()) -> list[tuple[Path, Any
 def _about(
     head: list[str],
     layout: Layout,
-    element: Callable[[Any], Any],
+    element: Callable[[Coordinate], Coordinate],
     kind: str,
     scalar: str,
     facts: list[str] | None = None,
@@ -203,26 +215,26 @@ def _about(
         element: coordinate -> what it gives, which the text calls `kind`; scalar: to what an integer step is added.
     """
     lines = [*head, "", f"The strides {str(layout).split(':', 1)[1]}", *_mode_lines(layout, scalar)]
-    lines += ["", "As a whole", *facts] if facts else []
+    lines += ["", "In all", *facts] if facts else []
     return [*lines, "", f"Logical coordinate -> {kind}", *_sample_lines(layout, element)]
 
 
-_INTEGERS = "A tensor of implicit integers. Nothing is stored: an element is computed from where it is."
+_COMPUTED = "Nothing is stored: an element is computed from its coordinate."
+_INTEGERS = f"A tensor of implicit integers. {_COMPUTED}"
 
 
-def coordinates(tensor: Any) -> str:
+def coordinates(tensor: Tensor) -> str:
     """A tensor of coordinates: its iterator, its strides and why, samples, a formula for each coordinate."""
     layout, start = domain_of(tensor.layout), tensor.engine.coord
     numbers = _coordinate_leaves(start)
     out = [str(tensor), ""]
     if isinstance(start, ArithTuple):
-        modes = f"{len(numbers)} mode" if len(numbers) == 1 else f"{len(numbers)} modes"
-        out.append(f"A tensor of coordinates of {modes}. Nothing is stored: an element is computed from where it is.")
-        out.append("To a TMA instruction such an element says where the box lies; its mode 0 is the contiguous one.")
+        out.append(f"A tensor of coordinates of {counted(len(numbers), 'mode')}. {_COMPUTED}")
+        out.append("A TMA instruction takes an element as the position of its box; mode 0 is the contiguous one.")
     else:
         out.append(_INTEGERS)
     out += ["", f"The iterator {tensor.engine}"]
-    out.append(f"  stands at {_plain(start)}; an element is this plus the value of the layout at its coordinate.")
+    out.append(f"  starts at {_plain(start)}; an element is this plus the value of the layout at its coordinate.")
     if not all(_is(number, 0) for _, number in numbers):
         out.append("  It is not the origin: the tensor begins there, as a slice or a tile of a larger one does.")
     out.append("  Numbers with an underscore are known at compile time, the others at run time.")
@@ -233,14 +245,14 @@ def coordinates(tensor: Any) -> str:
     return "\n".join(out)
 
 
-def _through(layout: Any) -> list[str]:
+def _through(layout: Layout | ComposedLayout) -> list[str]:
     """What is between the strides and the iterator, if anything is."""
     if not isinstance(layout, ComposedLayout):
         return []
     return ["", f"{layout.outer} comes after the strides: it gets {layout.offset} + their sum, and gives the offset."]
 
 
-def counting(tensor: Any) -> str:
+def counting(tensor: Tensor) -> str:
     """A tensor of implicit integers."""
     engine = tensor.engine
     head = [str(tensor), "", _INTEGERS, "", f"The iterator {engine}"]
@@ -248,7 +260,7 @@ def counting(tensor: Any) -> str:
     return "\n".join(_about(head, domain_of(tensor.layout), tensor, "element", "the integer"))
 
 
-def any_layout(layout: Any) -> str:
+def any_layout(layout: Layout) -> str:
     """A layout of integers: strides and why, what it covers, samples; or one whose values are coordinates."""
     if is_basis_layout(layout):
         head = [str(layout), "", "A layout whose values are coordinates: its strides are basis elements, `value@mode`."]
@@ -257,7 +269,7 @@ def any_layout(layout: Any) -> str:
     return "\n".join(_about(head, layout, layout, "offset", "the offset", facts_of_layout(layout)))
 
 
-def stored(tensor: Any) -> str:
+def stored(tensor: Tensor) -> str:
     """A tensor of stored elements: where it is, and its layout."""
     place = f"Elements of {tensor.element_type}, stored at {tensor.engine}."
     return "\n".join([str(tensor), "", place, "", any_layout(domain_of(tensor.layout))])
@@ -272,20 +284,20 @@ def facts_of_layout(layout: Layout) -> list[str]:
         return []  # Symbols and run-time values that numpy can't count.
     count = int(size(layout))
     gaps = where.highest - where.lowest + 1 - where.distinct
-    return [
-        f"  {count} elements, {int(rank(layout))} mode(s), offsets {where.lowest} to {where.highest}",
-        "  every element has an offset of its own"
-        if one_to_one
-        else f"  {count} elements share {where.distinct} offsets",
-        f"  {gaps} offsets between them are not used" if gaps else "  no offset between them is left out",
-    ]
+    modes = counted(int(rank(layout)), "mode")
+    reached = "every element has an offset of its own"
+    if not one_to_one:
+        reached = f"{counted(count, 'element')} share {counted(where.distinct, 'offset')}"
+    unused = f"{counted(gaps, 'offset')} between them {'are' if gaps > 1 else 'is'} not used" if gaps else "no gaps"
+    head = f"{counted(count, 'element')}, {modes}, offsets {where.lowest} to {where.highest}"
+    return [f"  {line}" for line in (head, reached, unused)]
 
 
-def basis_words(element: ScaledBasis) -> str:
+def basis_text(element: ScaledBasis) -> str:
     """What a basis element is, and what it does as a stride.
 
     >>> from cute_py.arith_tuple.arith_tuple import E
-    >>> print(basis_words(8 * E(1)).splitlines()[2])
+    >>> print(basis_text(8 * E(1)).splitlines()[2])
     A basis element: 8 in mode 1 of a coordinate, 0 in every other mode.
     """
     where = " of ".join(f"mode {mode}" for mode in reversed(element.modes)) or "the only mode"
@@ -297,7 +309,7 @@ def basis_words(element: ScaledBasis) -> str:
             str(element),
             "",
             f"A basis element: {element.value} in {where} of a coordinate, 0 in every other mode.",
-            f"Before the first @ stands how far ({known}), after it where, modes counted from 0.",
+            f"Before the first @ is the distance ({known}), after it the mode, counted from 0.",
             *nested,
             "",
             "As a stride",
@@ -307,7 +319,7 @@ def basis_words(element: ScaledBasis) -> str:
     )
 
 
-def swizzle_words(swizzle: Swizzle) -> str:
+def swizzle_text(swizzle: Swizzle) -> str:
     """Which bits a swizzle combines, and the bytes of the engine's mode with these numbers."""
     bits, base, shift = swizzle.bits, swizzle.base, swizzle.shift
     if not bits:
@@ -332,7 +344,7 @@ def _range(low: int, bits: int) -> str:
     return f"bit {low}" if bits == 1 else f"bits {low} to {low + bits - 1}"
 
 
-def composed_words(layout: ComposedLayout) -> str:
+def composed_text(layout: ComposedLayout) -> str:
     """The order in which a composed layout computes an offset."""
     out = [
         str(layout),
@@ -347,10 +359,10 @@ def composed_words(layout: ComposedLayout) -> str:
             f"  of elements of {offset.bits} bits from an address that is not known yet,",
             f"  and {layout.outer} permutes the bits of the byte address.",
             f"  Counted in elements it is {elements}; offsets() and pictures show that function.",
-            f"  A call applies {layout.outer} to element offsets as it stands, as in C++.",
+            f"  A call applies {layout.outer} to element offsets unchanged, as in C++.",
         ]
     else:
         out.append(f"  {offset} is added, and {layout.outer} is applied to the sum, in elements.")
     if isinstance(layout.outer, Swizzle):
-        out += ["", swizzle_words(layout.outer)]
+        out += ["", swizzle_text(layout.outer)]
     return "\n".join(out)

@@ -1,26 +1,37 @@
-"""The long form of an error: the rule that was broken, why there is such a rule, who says so, and what to do.
+"""The long form of an error: the rule that was broken, why it exists, its source, and what to do.
 
 A reason is found by the id of its rule, never by a text: a `Diagnostic` of a tensor map has one, a step of the verifier
 has its number, and every error of this library carries one as `.rule`. The tables below have a row for each rule: those
 of a tensor map (`descriptor.limits`, whose reasons about bits follow from the fields that the map has), the steps of
 the verifier, the conditions of the G-basis, the traps of the hardware, the races that `diagnose` sees, a barrier that
 never completes, the conditions that CuTe C++ asserts in the algebra; then one row for each class of `cute_py.errors`,
-which is what is said where no rule is known.
+which apply where no rule is known. The last table has terms without an object of their own: the vocabulary of TMA, and
+the errors that the CUDA driver returns.
 """
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import re
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final
 
 from cute_py.diagnostics import Diagnostic
+from cute_py.dtypes import DTYPES, as_dtype
 from cute_py.errors import CuteError, TmaTrap, TmaVerifyError
-from cute_py.explanation.definitions import filled, listed
-from cute_py.tma.descriptor.formats import MEASURED
+from cute_py.explanation.definitions import filled, instance_text, listed, member_text, public_objects
+from cute_py.tma.descriptor.formats import (
+    MEASURED,
+    Interleave,
+    L2Promotion,
+    OobFill,
+    TensorMapDataType,
+    TensorMapSwizzle,
+)
 
-_PACKED = "The packed formats are documented so; no GPU that has them was at hand, so nothing of it was measured."
+_PACKED = "Documented; not measured, because no GPU with the packed formats was available."
 _VERIFIER_SOURCE = "the TMA Atoms reference page, the steps of the partition verifier"
 
 
@@ -30,7 +41,7 @@ class Reason:
 
     Attributes:
         why: why the rule exists; fix: what to do.
-        source: who says that the rule holds; empty where the error or another table says it.
+        source: where the rule comes from; empty where the error or another table has it.
         name: how a list of the rules names it; empty: by its id.
     """
 
@@ -40,13 +51,13 @@ class Reason:
     name: str = ""
 
 
-def _reasons(rows: str) -> dict[str, Reason]:
+def reason_table(rows: str) -> dict[str, Reason]:
     """A table of reasons, rule -> reason, from its rows as prose.
 
     A row begins at the margin, `rule | why` or `rule = name | why`, and goes on with `-> what to do`, `<- source`.
 
-    >>> _reasons("parity | Pairs.\\n  -> Add one.\\nsign | None.\\n  -> Leave\\n  it out.\\n  <- a manual")["sign"].fix
-    'Leave it out.'
+    >>> reason_table("parity | Pairs.\\n  -> Add one.\\nsign | None.\\n  -> Drop\\n  it.\\n  <- a manual")["sign"].fix
+    'Drop it.'
     """
     found = {}
     for row in re.split(r"\n(?=\S)", rows.strip()):
@@ -58,7 +69,7 @@ def _reasons(rows: str) -> dict[str, Reason]:
     return found
 
 
-MAP_REASONS: Final = _reasons(f"""
+MAP_REASONS: Final = reason_table(f"""
 rank | A map has room for five sizes, four strides and five sizes of the box.
     -> Merge modes that continue each other (coalesce does it), or make one map for each index of the outermost mode.
 rank_im2col | An im2col map has a mode of channels, one to three spatial modes and a mode of images.
@@ -82,7 +93,7 @@ wide_mode | im2col-wide has two forms: 0 (W), and 1 (W128), which has halo pixel
     -> Take a member of Im2ColWideMode; the instruction must name the same one.
 nan_fill | An integer format has no NaN to fill with.
     -> Fill with zeros (OobFill.NONE), or take a floating-point format.
-address_alignment | TMA moves whole pieces of 16 bytes; a tensor that begins within one can't be cut into them.
+address_alignment | TMA moves units of 16 bytes; a tensor that begins inside one can't be divided into them.
     -> Begin at a multiple of 16 bytes: allocators of a GPU give more; a slice of a tensor may not. Move the slice into
     the coordinates of the copy, which need no map of their own.
 address_alignment_interleave_32b | With interleave 32B the pieces are slices of 32 bytes of channels.
@@ -91,7 +102,7 @@ address_range | The driver takes addresses below 2**57; a larger number is none 
     -> Pass the address of the GPU's memory (tensor.data_ptr()), not a packed or negative number.
 size | A map holds size - 1 of each mode in 32 bits, so that there is neither size 0 nor one above 2**32.
     -> Launch nothing for an empty tensor; cut a larger one into several maps.
-stride_alignment | A map holds strides in units of 16 bytes (36 bits of bytes >> 4), because TMA moves whole pieces of
+stride_alignment | A map holds strides in units of 16 bytes (36 bits of bytes >> 4), because TMA moves units of
     16 bytes.
     -> Pad the row to a multiple of 16 bytes (8 elements of 16 bits), or copy the tensor once into one that is; where
     two modes continue each other, merge them, so that the stride is not needed.
@@ -104,7 +115,7 @@ element_stride | A map holds stride - 1 of each mode in 3 bits.
 box | A map holds the size of the box less 1 in 8 bits of each mode.
     -> Take a smaller tile, or, if it fits into shared memory, make_tma_copy(..., split_oversize=True): several
     instructions for one tile.
-inner_bytes | A row of the box lands in shared memory in whole pieces of 16 bytes.
+inner_bytes | A row of the box is written to shared memory in units of 16 bytes.
     -> Make the innermost mode of the box a multiple of 16 bytes: 8 elements of 16 bits, 4 of 32.
 inner_span | A swizzle permutes the 16-byte pieces within 32, 64 or 128 bytes; a row that is longer would leave the
     pattern.
@@ -138,23 +149,23 @@ packed_interleave | {_PACKED}
 packed_swizzle | {_PACKED}
     -> Take NONE, 128B or the ATOM variant that the text names.
 unknown_format | The four bits of the format hold a code that no driver was seen to write.
-    -> These bytes are no tensor map, or one of a newer GPU: look whether they are 128 bytes from the start of a map.
+    -> These bytes are not a tensor map, or one of a newer GPU: check that they are 128 bytes from the start of a map.
 unknown_rank | The three bits of the rank hold more than a map has modes.
-    -> These bytes are no tensor map: look at the address that they were read from, which is a multiple of 64.
+    -> These bytes are not a tensor map: check that the address that they were read from is a multiple of 64.
 """)
 """Rule of a tensor map -> its reason. The source is that of the rule."""
 
-STEP_REASONS: Final = _reasons("""
+STEP_REASONS: Final = reason_table("""
 1 | A copy has a tensor in global memory, a layout (or tensor) in shared memory and a map from the values of the CTA to
     modes of the tensor; an instruction addresses one to five modes.
     -> Pass gmem_ptr tensors and a shared layout, the CTA V-map of make_cta_v_map, and group modes beyond five.
-2 | The tile in shared memory is a layout, or a swizzle of one; nothing else says where its elements are.
+2 | The tile in shared memory is a layout, or a swizzle of one; its layout alone places the elements.
     -> Pass a Layout, or Sw<B,M,S> o offset o layout.
 3 | A tensor map holds sizes and strides, no function of them: a swizzled or composed global tensor has none.
     -> Pass the tensor with its plain layout; swizzle the shared side.
 4 | A tensor map holds one stride in bytes for each mode, in units of 16 bytes.
-    -> Give integer strides; pad those that are no multiple of 16 bytes. Coordinate tensors come out of the atom, they
-    do not go into it.
+    -> Give integer strides; pad those that are not a multiple of 16 bytes. Coordinate tensors are a result of
+    the atom, not an operand.
 5 | The engine has four patterns: none, 32B, 64B and 128B, as XOR of bits of the byte address.
     -> Take a layout of make_smem_layout, or Sw<0|1|2|3,4,3> on bytes.
 6 | The box is part of the map and of the type of the atom: it must be known before the kernel runs.
@@ -174,7 +185,7 @@ STEP_REASONS: Final = _reasons("""
 """)
 """Number of a step of the verifier -> its reason."""
 
-GBASIS_REASONS: Final = _reasons("""
+GBASIS_REASONS: Final = reason_table("""
 TMA requires CTA_Tile and SLayout top-level size equivalence. = TMA requires CTA_Tile and SLayout | Every element of
     the tile has one place in shared memory, so both must have the same number of elements, known when the copy is
     made.
@@ -188,8 +199,8 @@ Could not find a common tile-gmem vectorization. Does the Tile select out major 
     <- cute/atom/copy_traits_sm90_tma.hpp
 """)
 
-TRAP_REASONS: Final = _reasons(f"""
-inner coordinate | TMA moves whole pieces of 16 bytes, so a box can't begin within one.
+TRAP_REASONS: Final = reason_table(f"""
+inner coordinate | TMA moves units of 16 bytes, so a box can't begin inside one.
     -> Let the tiles of the contiguous mode be a multiple of 16 bytes (128 elements for packed types with gaps).
     <- {MEASURED}
 base coordinate = base coordinate of mode | The base pixel of an im2col load walks the bounding box; it can't begin
@@ -227,8 +238,8 @@ shared-memory address | A tensor copy begins at a multiple of 128 bytes in share
 """)
 """Cause of a trap -> its reason."""
 
-RACE_REASONS: Final = _reasons("""
-two loads into the same bytes | Loads are asynchronous: which of two lands last is not said.
+RACE_REASONS: Final = reason_table("""
+two loads into the same bytes | Loads are asynchronous: the order of two is undefined.
     -> Wait on the barrier of the first, or give the second a stage of its own.
 overwrites a stage that is still being read | A load may land while threads still read the stage.
     -> Let the readers arrive at the empty barrier, and let the producer wait for it before it issues the load.
@@ -245,29 +256,29 @@ store without fence.proxy.async after ordinary writes | Ordinary writes and bulk
     -> fence.proxy.async by the threads that wrote, a barrier of threads, then the store.
 store before the load of its source was waited for | The store may read the stage before the load has landed.
     -> Wait on the load's barrier before issuing the store.
-exit before the group was read = exit before | Shared memory is gone with its CTA, and others may get it.
+exit before the group was read = exit before | Shared memory is released with its CTA, and others may get it.
     -> Wait for the loads' barriers and for wait_group before the CTA ends.
 tensor map is | The engine reads maps through a proxy of its own, which may hold an older copy.
     -> fence.proxy.tensormap::generic release after writing the map, and acquire by the thread that issues the copy.
 """)
 """Race -> its reason. Source of all: PTX ISA, asynchronous operations and proxies."""
 
-HANG_REASONS: Final = _reasons("""
+HANG_REASONS: Final = reason_table("""
 never completes phase | A phase of a barrier is over when all threads that it was made for have arrived and as many
-    bytes came as were announced. More, fewer or none: the wait never ends, and a GPU says nothing.
+    bytes came as were announced. More, fewer or none: the wait never ends, and a GPU reports nothing.
     -> Announce atom.transaction_bytes for each tile, the same for tiles that hang over the end; with multicast every
     receiving CTA announces the whole tile; look for a load that was not issued or names another barrier, and for the
     parity, which changes each time round.
     <- PTX ISA, mbarrier
 """)
 
-CONDITION_REASONS: Final = _reasons("""
+CONDITION_REASONS: Final = reason_table("""
 Stride Divisibility Condition | A o B walks through the modes of A in steps of B's stride. A step beyond a mode must be
-    whole turns of it; any other ends at another place of the mode each time, and no stride says that.
+    a multiple of it; any other ends at another place of the mode each time, which no stride can express.
     -> Take a stride that is less than the mode's size, or a multiple of it; coalesce(A) may leave fewer modes.
     <- cute/layout.hpp, composition
 Shape Divisibility Condition | A o B takes B's elements from the modes of A one after the other: what the first mode
-    gives (its size over the step, rounded up) must go into B's size whole times, or no shape says how often.
+    gives (its size over the step, rounded up) must divide B's size, or no shape exists for the rest.
     -> Take a tile of at most what the mode gives, or a multiple of that: of (8,4) 6, 8, 16 or 24 in steps of 1, not
     12; pad a mode that does not divide, and let the copy mask what hangs over.
     <- cute/layout.hpp, composition
@@ -296,8 +307,8 @@ abs(SShift) must be more than BBits. = abs(SShift) must be more than BBits | A s
     XOR; groups that overlap would make it no permutation.
     -> Take |S| of at least B: Sw<3,4,3> is the widest of the engine.
     <- cute/swizzle.hpp
-tile_to_shape: block shape does not divide the target shape. = tile_to_shape | The block is repeated whole times along
-    each mode.
+tile_to_shape: block shape does not divide the target shape. = tile_to_shape | The block is repeated along
+    each mode, an integral number of times.
     -> Take a shape that is a multiple of the block, or a smaller block.
     <- cute/layout.hpp, tile_to_shape
 logical_divide: Too many modes in tiler. = logical_divide: Too many modes | A tiler has at most one entry for each mode
@@ -318,7 +329,7 @@ Unsupported layout swizzle. = Unsupported layout swizzle | The engine has four p
 """)
 """Condition that CuTe C++ asserts -> its reason."""
 
-CLASS_REASONS: Final = _reasons("""
+CLASS_REASONS: Final = reason_table("""
 CuteError | One root, so that a program can catch what this library refuses on purpose and nothing else.
     -> Read the headline, which is the rule with the value; compare the facts; the hint, if there is one, works.
 InvalidTypeError | A float, a bool or a text as a size is mostly a mistake that would show much later.
@@ -333,18 +344,17 @@ StaticAssertError | CuTe C++ would refuse to compile this; a result here would b
 CoordinateError | A coordinate has the profile of the shape, or of a coarser one; another profile addresses nothing.
     -> Give one entry for each mode (nested where the mode is), or a single index.
 CompositionMismatchError | composition(A, B) may differ from A(B(i)) where B's steps do not divide A's modes; CuTe C++
-    says nothing.
+    accepts it silently.
     -> Change the tile so that its sizes divide the modes of A, or leave strict out to get C++'s result.
 ParseError | The text is not one that CuTe prints.
     -> Look at the character at `position`; str() of any object of this library can be parsed.
-TensorAccessError | A bare pointer says where elements would be, and there is no memory behind it here.
+TensorAccessError | A bare pointer has an address, but its memory can't be read from here.
     -> Make the tensor over an array (make_tensor(numpy_array)), or ask the layout for offsets.
 TmaError | The root of everything between a tensor and a TMA copy.
     -> Look at the class that was raised; it names the stage.
 GBasisError | One instruction moves one box; some pairs of tile and shared layout have no box in common.
-    -> Read `condition`, CuTe's own; explain(error) tells it apart, explain(atom) shows the stages of one that works.
-TmaLimitError | The driver returns CUDA_ERROR_INVALID_VALUE and not a word more; all broken rules are told here at
-    once.
+    -> Read `condition`, CuTe's own; explain(error) explains it, explain(atom) shows the stages of one that works.
+TmaLimitError | The driver returns CUDA_ERROR_INVALID_VALUE for every rule; here all broken rules are listed at once.
     -> Go through `violations`; find_fixes and the hint propose tiles and swizzles that were tried.
 TmaVerifyError | The verifier asks eleven questions in a fixed order and stops at the first that fails.
     -> Read `step`; STEPS has its name, and explain(error) its reason.
@@ -355,20 +365,20 @@ UnknownFactError | What was neither documented nor measured is not guessed: a wr
     silently.
     -> Let the driver of such a GPU encode it (cute_py.tma.driver_encode), or stay with what is known.
 TmaTrap | On a GPU this ends the CUDA context with an error that names neither the instruction nor the rule.
-    -> Read `cause`; explain(error) tells the rule. The emulator raises it before anything is lost.
-WouldHangError | A barrier that waits for bytes that never come stops a kernel for ever, without a word.
+    -> Read `cause`; explain(error) explains the rule. The emulator raises it and no context is lost.
+WouldHangError | A barrier with a wrong expect_tx never completes, and the kernel hangs without a message.
     -> Compare `expected` with `arrived`: announce atom.transaction_bytes for each tile.
 RaceError | An asynchronous copy that is read or overwritten too early is wrong now and then, on some machines.
     -> Put the wait, fence or group that the rule names between the two.
 EmissionError | ptxas would refuse the instruction, or the architecture does not have it.
     -> Take a form and an architecture of the table CAPABILITIES; `why` says which part does not exist.
 TmemError | A tcgen05.cp moves fixed shapes to fixed lanes; not every pair of layouts is one of them.
-    -> The text names the requirement; FORMS has the shapes, plan_form tells which one a tile takes.
+    -> The headline names the requirement; FORMS has the shapes, plan_form finds the one for a tile.
 DeviceError | Something that only a machine has is missing, or failed: GPU, driver, compiler, a launch.
-    -> `cute-py doctor` tells what is there, what is not, and why; everything but the run itself works without.
+    -> `cute-py doctor` lists what is installed and what works; everything but the run itself works without.
 FileFormatError | A file can't be read as the tensor, or written as the picture, that was asked for.
-    -> Check name, ending and shape; the text says which of them.
-MissingPackageError | The core needs numpy and sympy only; other packages are for single features.
+    -> Check name, ending and shape; the headline names the one at fault.
+MissingPackageError | The core needs only numpy and sympy; other packages are for single features.
     -> Install the extra that the hint names.
 """)
 """Class of errors -> what is said in general."""
@@ -390,17 +400,17 @@ REASONS: Final[dict[str, Reason]] = {
 """What `CuteError.rule` may be -> its reason."""
 
 
-def error_words(error: CuteError) -> str:
+def error_text(error: CuteError) -> str:
     """The text of an error, the rules behind it with their reasons, and its place in the tree.
 
-    >>> print(error_words(CuteError("no")).splitlines()[0])
+    >>> print(error_text(CuteError("no")).splitlines()[0])
     CuteError: no
     """
     found = [_rule(*row) for row in reasons_of(error)] or _in_general(type(error))
     return "\n\n".join([f"{type(error).__name__}: {error}", *found, _about(type(error))])
 
 
-def error_class_words(kind: type[CuteError]) -> str:
+def error_class_text(kind: type[CuteError]) -> str:
     """What a class of errors means, why there is such a class, what to do, and the rules that raise it."""
     parts = [kind.__name__, inspect.getdoc(kind) or "", *_in_general(kind), _rules_of(kind), _about(kind)]
     return "\n\n".join(part for part in parts if part)
@@ -461,3 +471,87 @@ def _about(kind: type) -> str:
     parents = [c.__name__ for c in kind.__mro__[1:] if issubclass(c, Exception) and c is not Exception]
     caught = f"except {' or '.join(parents)} catches it as well." if parents else "It is the root of all of them."
     return "\n".join([filled("", f"About {kind.__name__}: {words}"), caught])
+
+
+TERMS: Final = reason_table("""
+G-basis | The box of a TMA copy as a layout, before it is cut to five modes: shared-memory order on the outside, and
+    basis strides n@m that say by how much each step moves along global mode m. CuTe C++ calls it tma_gbasis.
+    -> atom.gbasis; atom.gbasis.trace lists the stages; explain(atom) has the reasons.
+    <- cute/atom/copy_traits_sm90_tma.hpp, construct_tma_gbasis
+TMA tensor | A tensor of coordinates in place of data: partition it as the data would be, and each element is the
+    coordinate that an instruction takes.
+    -> atom.get_tma_tensor(); printed as ArithTuple(_0,_0) o shape:(_1@1,_1@0).
+    <- CuTe documentation, TMA Tensors
+tensor map | The 128 bytes (CUtensorMap) that describe a global tensor and its box to the TMA engine: address, sizes,
+    byte strides, box, element strides, swizzle, interleave, fill.
+    -> cute.tma.encode(request), decode(bytes), describe(bytes); `cute-py desc decode`.
+    <- CUDA driver API, Tensor Map Object Management
+box | What one TMA instruction moves: 1 to 256 elements along each of one to five modes of the tensor map.
+    -> atom.request.box_dim; draw_boxes(atom) shows all of them on the tensor.
+CTA V-map | The layout from a value of the tile to its coordinate in the global tensor.
+    -> make_cta_v_map(shape, tiler).
+transaction bytes | The bytes that a tile delivers to its mbarrier, elements outside the tensor included; expect_tx must
+    announce exactly this number, or the phase never completes.
+    -> atom.transaction_bytes.
+mbarrier | A 64-bit barrier in shared memory: a phase completes when all arrivals have come and the announced bytes have
+    been delivered; waits name the parity of the phase.
+    -> cute.tma.Mbarrier emulates one.
+    <- PTX ISA, mbarrier
+multicast | One load whose box is written to the shared memory of every CTA of the mask; each CTA issues its slice, and
+    every barrier expects the bytes of the whole tile.
+    -> make_tma_copy("SM90_TMA_LOAD_MULTICAST", ..., num_multicast=4); create_tma_multicast_mask.
+CUDA_ERROR_INVALID_VALUE | From cuTensorMapEncode*: a rule of tensor maps is broken. The driver returns one code for
+    all of them and does not name the rule.
+    -> violations(request) or `cute-py desc check` lists every broken rule; explain(TmaLimitError) lists all rules.
+CUDA_ERROR_ILLEGAL_INSTRUCTION | From a kernel with TMA: the engine refuses how a legal map is used, such as an inner
+    coordinate that is not a multiple of 16 bytes, or a reduction that the element type does not have. The CUDA
+    context is lost.
+    -> Run the copy in the emulator, which raises TmaTrap with the cause; explain(TmaTrap) lists the causes.
+CUDA_ERROR_ILLEGAL_ADDRESS | From a kernel with TMA: the box touches bytes that no allocation holds, because of a wrong
+    address, size or stride in the map. The CUDA context is lost.
+    -> Compare describe(map) with the allocation; the emulator raises TmaTrap.
+CUDA_ERROR_MISALIGNED_ADDRESS | From a kernel with TMA: a shared-memory address, an mbarrier or the tensor map is not
+    aligned as it must be.
+    -> 128 bytes for tiles (atom.alignment for swizzled ones), 8 for barriers, 64 for maps; 128 since CUDA 13.
+CUDA_ERROR_LAUNCH_TIMEOUT | A kernel did not end: mostly a wait for a phase that never completes.
+    -> diagnose(...) and explain(WouldHangError): compare the bytes that are expected with those that arrive.
+CUDA_ERROR_UNSUPPORTED_PTX_VERSION | NVRTC or nvcc is newer than the driver, and PTX was loaded.
+    -> Compile to a cubin, as this library does, or update the driver; `cute-py doctor`.
+""")
+"""Term -> what it is, where to find it, and who defines it."""
+ENUMS: Final[tuple[type[Enum], ...]] = (TensorMapSwizzle, TensorMapDataType, Interleave, L2Promotion, OobFill)
+
+
+def _key(text: str) -> str:
+    return "".join(c for c in text.lower() if c.isalnum())
+
+
+def term_text(text: str) -> str | None:
+    """The explanation of a term, an enum's spelling ('128B', 'FLOAT16') or an element type ('bf16'), or None.
+
+    >>> print(term_text("gbasis").splitlines()[0], term_text("128B").splitlines()[0])
+    G-basis TensorMapSwizzle.B128 = 3
+    """
+    for name, term in TERMS.items():
+        if _key(name) == _key(text):
+            parts = [name, "", filled("", term.why), "", filled("  see    : ", term.fix)]
+            return "\n".join([*parts, *([filled("  source : ", term.source)] if term.source else [])])
+    name = text.strip().upper()
+    spelled = [kind[m] for kind in ENUMS for m in (name, f"B{name.removesuffix('B')}") if m in kind.__members__]
+    if spelled:
+        also = [f"{type(other).__name__}.{other.name}" for other in spelled[1:]]
+        return member_text(spelled[0]) + (f"\n\nThe same spelling: {', '.join(also)}" if also else "")
+    try:
+        return instance_text(as_dtype(text.strip()))
+    except CuteError:
+        return None
+
+
+def nearest(text: str) -> list[str]:
+    """Names and terms that a misspelled one may mean.
+
+    >>> nearest("ziped_divide")[0]
+    'zipped_divide'
+    """
+    names = [name.rpartition(".")[2] for name, _ in public_objects()]
+    return difflib.get_close_matches(text, dict.fromkeys([*names, *TERMS, *(row.name for row in DTYPES)]), 3)

@@ -13,7 +13,6 @@ import contextlib
 import functools
 import hashlib
 import os
-import tempfile
 import time
 import warnings
 from collections.abc import MutableMapping
@@ -162,21 +161,7 @@ def kernel_ptx(source: KernelSource, arch: str | None = None) -> str:
 
 
 def kernel_sass(kernel: CompiledKernel) -> str:
-    """The machine code of a kernel, by nvdisasm.
+    """The machine code of a kernel. Errors as `disassemble`."""
+    from cute_py.ptx.module import disassemble
 
-    Raises:
-        DeviceError: nvdisasm is not found, or refuses the cubin.
-    """
-    import shutil
-    import subprocess
-
-    tool = shutil.which("nvdisasm") or shutil.which("/usr/local/cuda/bin/nvdisasm")
-    if tool is None:
-        raise DeviceError("nvdisasm is not found; it is needed to show SASS", hint="put CUDA's bin folder on PATH")
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(kernel.cubin)
-        file.flush()
-        done = subprocess.run([tool, "-c", file.name], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise DeviceError("nvdisasm refused the cubin", {"log": done.stderr.strip()})
-    return done.stdout
+    return disassemble(kernel.cubin)

@@ -13,6 +13,7 @@ from cute_py.layout.analysis import (
     is_injective,
     overlaps,
 )
+from cute_py.layout.arguments import underscore as _
 from cute_py.layout.coalesce import coalesce, filter, filter_zeros, make_layout_like
 from cute_py.layout.complement import complement
 from cute_py.layout.composed import ComposedLayout, make_composed_layout
@@ -51,7 +52,6 @@ from cute_py.layout.layout import (
     static,
 )
 from cute_py.layout.leaf import Int, IntegerModule
-from cute_py.layout.leaf import underscore as _
 from cute_py.layout.linear import LinearLayout, linear, same_function
 from cute_py.layout.modes import append, flatten, group, group_modes, prepend, replace, select, take, unflatten
 from cute_py.layout.offsets import coordinates, offsets

@@ -26,11 +26,13 @@ from math import prod
 from typing import Any
 
 from cute_py.argument_checks import expect_choice, expect_integer, expect_integers
+from cute_py.dtypes import DTypeLike
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
+from cute_py.layout.arguments import LayoutLike
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import size as size_of
 from cute_py.layout.layout import Layout, make
-from cute_py.layout.offsets import bounds, domain_size, integer_axes, offsets
+from cute_py.layout.offsets import Offsets, bounds, domain_size, integer_axes, offsets
 from cute_py.layout.recast import bits_of
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves
@@ -69,10 +71,10 @@ class Footprint:
         return self.span - self.distinct
 
 
-def entangled(modes: list[Mode]) -> list[Mode]:
+def overlapping_modes(modes: list[Mode]) -> list[Mode]:
     """The modes that can collide with one another; empty means one-to-one. Strides positive, sizes above 1.
 
-    >>> entangled([(4, 1), (8, 4)]), entangled([(3, 2), (2, 3)])
+    >>> overlapping_modes([(4, 1), (8, 4)]), overlapping_modes([(3, 2), (2, 3)])
     ([], [(3, 2), (2, 3)])
     """
     rest = sorted(modes, key=lambda m: m[1])
@@ -90,7 +92,7 @@ def entangled(modes: list[Mode]) -> list[Mode]:
     return rest
 
 
-def _counted(layout: Any, size: int) -> Any:
+def _counted(layout: LayoutLike, size: int) -> Offsets:
     """All offsets, one row each if they are coordinates."""
     if size > MAX_COUNTED:
         raise LayoutError(
@@ -101,7 +103,7 @@ def _counted(layout: Any, size: int) -> Any:
     return table.reshape(size, -1) if size else table.reshape(0, 1)
 
 
-def _distinct(table: Any) -> int:
+def _distinct(table: Offsets) -> int:
     import numpy as np
 
     if table.shape[1] > 1 or not len(table):
@@ -124,7 +126,7 @@ def _one_to_one(layout: Layout) -> bool:
     if any(s > 1 and not any(column) for s, *column in zip(sizes, *steps, strict=True)):
         return False
     for axis in steps:
-        rest = entangled([(s, abs(d)) for s, d in zip(sizes, axis, strict=True) if d and s > 1])
+        rest = overlapping_modes([(s, abs(d)) for s, d in zip(sizes, axis, strict=True) if d and s > 1])
         for (s0, d0), (s1, d1) in combinations(rest, 2):
             g = math.gcd(d0, d1)
             if d1 // g < s0 and d0 // g < s1:
@@ -137,7 +139,7 @@ def _one_to_one(layout: Layout) -> bool:
     return True
 
 
-def is_injective(layout: Any) -> bool:
+def is_injective(layout: LayoutLike) -> bool:
     """Do no two coordinates of the domain have the same offset?
 
     Args:
@@ -158,7 +160,7 @@ def is_injective(layout: Any) -> bool:
     return _distinct(_counted(layout, size)) == size
 
 
-def is_bijective(layout: Any) -> bool:
+def is_bijective(layout: LayoutLike) -> bool:
     """Is the layout one-to-one onto the offsets 0 .. size-1 (for basis strides: onto the box of its codomain)?
 
     >>> is_bijective(Layout((4, 8), (8, 1))), is_bijective(Layout((4, 8), (16, 2)))
@@ -180,7 +182,7 @@ def is_bijective(layout: Any) -> bool:
     return bool(table.size == 0 or (np.min(table) == 0 and np.max(table) == len(table) - 1))
 
 
-def overlaps(a: Any, b: Any = None, shift: int = 0) -> bool:
+def overlaps(a: LayoutLike, b: LayoutLike | None = None, shift: int = 0) -> bool:
     """Do two coordinates of one layout meet? With two layouts: does an offset of `a` equal an offset of `b` + shift?
 
     Args:
@@ -217,7 +219,7 @@ def overlaps(a: Any, b: Any = None, shift: int = 0) -> bool:
     return len(np.unique(both, axis=0)) < len(both)
 
 
-def footprint(layout: Any) -> Footprint:
+def footprint(layout: LayoutLike) -> Footprint:
     """The lowest and highest offset, and the number of distinct ones.
 
     >>> footprint(Layout((4, 8), (0, 2)))
@@ -469,7 +471,7 @@ def _element_offsets(layout: Any, base: Any, bits: int, access: Any = None, vect
 
 
 def bank_conflicts(
-    layout: Any, dtype: Any, *, access: Any = None, vector_bits: int | None = None, base: int = 0
+    layout: LayoutLike, dtype: DTypeLike | int, *, access: Any = None, vector_bits: int | None = None, base: int = 0
 ) -> BankConflicts:
     """The shared-memory bank conflicts of one access; of more than 32 threads, one warp after another.
 
@@ -533,7 +535,7 @@ def bank_conflicts(
 
 
 def coalescing(
-    layout: Any, dtype: Any, *, access: Any = None, vector_bits: int | None = None, base: int = 0
+    layout: LayoutLike, dtype: DTypeLike | int, *, access: Any = None, vector_bits: int | None = None, base: int = 0
 ) -> Coalescing:
     """The sectors and lines of global memory that an access touches; of more than 32 threads, the sum of the warps.
 

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 from cute_py.errors import StaticAssertError
+from cute_py.layout.arguments import IntTuple, LayoutLike, Shape, Tiler, Tree
 from cute_py.layout.int_tuple import compact_order
-from cute_py.layout.layout import Layout, domain_of, joined, make, on_domain
-from cute_py.layout.leaf import Recorder, Tree, internal, is_static, public, same, times, tree_text
+from cute_py.layout.layout import Layout, apply_to_inner, domain_of, joined, make, of_layouts, of_shapes
+from cute_py.layout.leaf import Recorder, is_static, same, times, to_internal, to_public, tree_text
 from cute_py.layout.trees import check_depth, leaves, map_leaves, modes, unflatten_leaves
 
 
@@ -59,7 +60,7 @@ def coalesced(shape: Tree, stride: Tree, beyond: bool = False, record: Recorder 
     return tuple(new_shapes), tuple(new_strides)
 
 
-def coalesced_by(profile: Tree, shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
+def coalesce_x_by(profile: Tree, shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
     """`coalesced` beyond the domain, at the leaves of `profile`; modes that the profile does not have stay."""
     if type(profile) is not tuple:
         return coalesced(shape, stride, True)
@@ -68,12 +69,12 @@ def coalesced_by(profile: Tree, shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
         raise StaticAssertError(
             "tuple_size<IntTuple>::value <= rank", {"profile": tree_text(profile), "shape": tree_text(shape)}
         )
-    pairs = [coalesced_by(*t) for t in zip(profile, shapes, strides, strict=False)]
+    pairs = [coalesce_x_by(*t) for t in zip(profile, shapes, strides, strict=False)]
     rest = len(profile)
     return (*[p[0] for p in pairs], *shapes[rest:]), (*[p[1] for p in pairs], *strides[rest:])
 
 
-def _by_profile(operation: Callable[[Layout], Layout], layout: Layout, profile: Tree) -> Layout:
+def _by_profile(operation: Callable[[Layout], Layout], layout: Layout, profile: Tiler) -> Layout:
     """Apply `operation` at the leaves of `profile`; modes beyond it stay."""
     check_depth(profile)
     if type(profile) is not tuple:
@@ -86,7 +87,8 @@ def _by_profile(operation: Callable[[Layout], Layout], layout: Layout, profile: 
     )
 
 
-def coalesce(layout: Any, profile: Tree = None) -> Any:
+@of_shapes
+def coalesce(layout: Layout | Shape, profile: Tiler = None) -> Layout | IntTuple:
     """The same function with as few modes as possible; with `profile`, separately at each of its leaves.
 
     Also takes a composed layout or a tensor (its layout is coalesced), or a bare shape (static neighbours multiply).
@@ -102,35 +104,37 @@ def coalesce(layout: Any, profile: Tree = None) -> Any:
             return make(shape, stride, layout._assumptions)
         return _by_profile(coalesce, layout, profile)
     if isinstance(layout, (int, tuple)):
-        return public(coalesced_shape(internal(layout)))
-    return on_domain(coalesce, layout, profile)
+        return to_public(coalesced_shape(to_internal(layout)))
+    return apply_to_inner(coalesce, layout, profile)
 
 
-def without_zeros(shape: Tree, guide: Tree) -> Tree:
+def filter_zeros_tree(shape: Tree, guide: Tree) -> Tree:
     """Sizes where the guide is a static 0 become 1."""
     if type(guide) is tuple:
         if len(modes(shape)) != len(guide):
             raise StaticAssertError("Mismatched Ranks", {"shape": tree_text(shape), "profile": tree_text(guide)})
-        return tuple([without_zeros(s, g) for s, g in zip(modes(shape), guide, strict=True)])
+        return tuple([filter_zeros_tree(s, g) for s, g in zip(modes(shape), guide, strict=True)])
     return map_leaves(lambda _: 1, shape) if type(guide) is int and guide == 0 else shape
 
 
-def filter_zeros(layout: Any, profile: Tree = None) -> Any:
+@of_shapes
+def filter_zeros(layout: Layout | Shape, profile: Shape | None = None) -> Layout | IntTuple:
     """Every size with a static stride 0 becomes 1; `profile` says 0 where a whole mode becomes 1s.
 
     >>> print(filter_zeros(Layout((Int(4), Int(8)), (Int(1), Int(0)))))
     (_4,_1):(_1,_0)
     """
     if type(layout) is Layout:
-        guide = layout._stride if profile is None else internal(profile)
-        return make(without_zeros(layout._shape, guide), layout._stride, layout._assumptions)
+        guide = layout._stride if profile is None else to_internal(profile)
+        return make(filter_zeros_tree(layout._shape, guide), layout._stride, layout._assumptions)
     if isinstance(layout, (int, tuple)):
-        inner = internal(layout)
-        return public(without_zeros(inner, inner))
-    return on_domain(filter_zeros, layout, profile)
+        inner = to_internal(layout)
+        return to_public(filter_zeros_tree(inner, inner))
+    return apply_to_inner(filter_zeros, layout, profile)
 
 
-def filter(layout: Any, profile: Tree = None) -> Any:
+@of_layouts
+def filter(layout: Layout, profile: Tiler = None) -> Layout:
     """Drop stride-0 modes and size-1 modes and coalesce: what is left moves.
 
     >>> print(filter(Layout((Int(2), Int(3), Int(4)), (Int(0), Int(1), Int(3)))))
@@ -138,10 +142,10 @@ def filter(layout: Any, profile: Tree = None) -> Any:
     """
     if type(layout) is Layout:
         if profile is None or type(profile) is not tuple:
-            shape, stride = coalesced(without_zeros(layout._shape, layout._stride), layout._stride)
+            shape, stride = coalesced(filter_zeros_tree(layout._shape, layout._stride), layout._stride)
             return make(shape, stride, layout._assumptions)
         return _by_profile(filter, layout, profile)
-    return on_domain(filter, layout, profile)
+    return apply_to_inner(filter, layout, profile)
 
 
 def coalesced_shape(shape: Tree) -> Tree:
@@ -160,7 +164,7 @@ def coalesced_shape(shape: Tree) -> Tree:
     return out[0] if len(out) == 1 else tuple(out)
 
 
-def make_layout_like(layout: Any, tiler: Any = None) -> Layout:
+def make_layout_like(layout: LayoutLike, tiler: Any = None) -> Layout:
     """A compact layout of the same shape whose strides are ordered like the layout's; static stride 0 stays 0.
 
     With a tiler, the tile's shape and its strides in the layout: mode by mode, the layout's own.
@@ -173,7 +177,7 @@ def make_layout_like(layout: Any, tiler: Any = None) -> Layout:
     if tiler is not None:
         return _tile_of(domain_of(layout), tiler)
     inner = domain_of(layout)
-    shape = without_zeros(inner._shape, inner._stride)
+    shape = filter_zeros_tree(inner._shape, inner._stride)
     return make(inner._shape, compact_order(shape, inner._stride), inner._assumptions)
 
 

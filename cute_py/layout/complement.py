@@ -13,7 +13,8 @@ from operator import itemgetter
 from typing import Any
 
 from cute_py.errors import StaticAssertError
-from cute_py.layout.coalesce import coalesced, coalesced_shape, without_zeros
+from cute_py.layout.arguments import LayoutLike, Shaped, Tree
+from cute_py.layout.coalesce import coalesced, coalesced_shape, filter_zeros_tree
 from cute_py.layout.int_tuple import ceil_div_of, compact_left, product_of
 from cute_py.layout.layout import (
     Layout,
@@ -26,13 +27,13 @@ from cute_py.layout.layout import (
     on_axis,
     shape_of,
 )
-from cute_py.layout.leaf import Int, Recorder, Tree, leaf_text, mode_text, trunc_div
-from cute_py.layout.trees import at, is_underscore, leaves, unwrap
+from cute_py.layout.leaf import Int, Recorder, leaf_text, mode_text, trunc_div
+from cute_py.layout.trees import at, is_underscore, leaves, modes, unwrap
 
 
 def filtered(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
     """Internal trees -> the flat modes that move."""
-    return coalesced(without_zeros(shape, stride), stride)
+    return coalesced(filter_zeros_tree(shape, stride), stride)
 
 
 def _ascending(shape: Tree, stride: Tree) -> list[tuple[Any, Any]] | None:
@@ -63,8 +64,8 @@ def complement_of(layout: Layout, target: Tree, record: Recorder | None = None) 
     if not moving:
         whole = coalesced_shape(target)
         return make(whole, compact_left(whole)[0], layout._assumptions)
-    out_shape: list[Any] = []
-    out_stride: list[Any] = []
+    out_shape: list[Tree] = []
+    out_stride: list[Tree] = []
     end: Any = 1
     for d, s in moving:  # C++ folds the smallest stride out of those that are left
         # Below this stride lies room for so many copies of what came before.
@@ -83,12 +84,15 @@ def complement_of(layout: Layout, target: Tree, record: Recorder | None = None) 
             out_shape.append(gap)
             out_stride.append(end)
         end = d * s
-    known = type(target) is type(end) is int and target > 0 < end
-    rest: Any = -(-target // end) if known else coalesced_shape(ceil_div_of(target, end))
+    rest: Tree
+    if type(target) is int and type(end) is int and target > 0 < end:
+        rest = -(-target // end)
+    else:
+        rest = coalesced_shape(ceil_div_of(target, end))
     if record:
         record("tail", rest, compact_left(rest, end)[0], end, target)
     if type(rest) is tuple:
-        tail = [(s, d) for s, d in zip(rest, compact_left(rest, end)[0], strict=True) if s != 1]
+        tail = [(s, d) for s, d in zip(rest, modes(compact_left(rest, end)[0]), strict=True) if s != 1]
         out_shape += [s for s, _ in tail]
         out_stride += [d for _, d in tail]
     elif rest != 1:
@@ -108,7 +112,7 @@ def _by_axis(layout: Layout, profile: Tree, target: Tree) -> Layout:
     return make(tuple([p[0] for p in parts]), tuple([p[1] for p in parts]))
 
 
-def complement(layout: Any, cotarget: Any = None) -> Any:
+def complement(layout: LayoutLike, cotarget: Shaped | None = None) -> Layout:
     """The layout of the offsets below `cotarget` that `layout` does not reach from 0.
 
     Args:
@@ -124,7 +128,7 @@ def complement(layout: Any, cotarget: Any = None) -> Any:
     (_2,_3):(_1,_8)
     """
     if is_underscore(layout):
-        return layout
+        return layout  # type: ignore[return-value]
     inner = layout if type(layout) is Layout else domain_of(layout)
     if type(cotarget) is Int:
         return complement_of(inner, cotarget.real)

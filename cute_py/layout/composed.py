@@ -8,15 +8,23 @@ function of one offset. A swizzled layout is always written this way, never as a
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias, overload
 
 from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError, given
+from cute_py.layout.arguments import Coordinate, IntCoordinate, IntTuple, LayoutLike, Leaf, Tree
 from cute_py.layout.composition import compose_tiler, composition
 from cute_py.layout.int_tuple import as_python_int, crd2idx_of, product_of
 from cute_py.layout.inverse import left_inverse, max_common_layout, max_common_vector, right_inverse
 from cute_py.layout.layout import Layout, cosize, make
-from cute_py.layout.leaf import Int, Tree, internal, internal_leaf, public
+from cute_py.layout.leaf import Int, internal_leaf, to_internal, to_public
 from cute_py.layout.trees import all_underscore, check_depth, has_underscore, is_underscore, map_leaves, slice_tree
+
+
+class OffsetFunction(Protocol):
+    """A function of an offset: a swizzle, a layout, or any other."""
+
+    def __call__(self, offset: int, /) -> Any: ...
 
 
 class ComposedLayout:
@@ -38,9 +46,9 @@ class ComposedLayout:
     outer: Any
     offset: Any
     inner: Any
-    _offset: Any
+    _offset: Tree
 
-    def __init__(self, outer: Any, offset: Any, inner: Any) -> None:
+    def __init__(self, outer: OffsetFunction, offset: Leaf, inner: OffsetFunction) -> None:
         if not callable(outer) or not callable(inner):
             raise InvalidTypeError(
                 "ComposedLayout takes (outer, offset, inner); outer and inner must be functions of an offset",
@@ -48,7 +56,7 @@ class ComposedLayout:
             )
         put = object.__setattr__
         put(self, "outer", outer)
-        put(self, "_offset", internal(offset))
+        put(self, "_offset", to_internal(offset))
         put(self, "offset", offset)
         put(self, "inner", inner)
 
@@ -56,20 +64,22 @@ class ComposedLayout:
         raise AttributeError(f"ComposedLayout is immutable; can't set {name}")
 
     @property
-    def domain(self) -> Any:
+    def domain(self) -> Layout | ComposedLayout:
         """The layout that has the domain."""
-        return self.inner
+        inner: Layout | ComposedLayout = self.inner
+        return inner
 
-    def with_domain(self, inner: Any) -> ComposedLayout:
+    def with_domain(self, inner: OffsetFunction) -> ComposedLayout:
         return ComposedLayout(self.outer, self.offset, inner)
 
     layout_a = property(lambda self: self.outer)
     layout_b = property(lambda self: self.inner)
 
     @property
-    def shape(self) -> Tree:
+    def shape(self) -> IntTuple:
         try:
-            return self.inner.shape
+            found: IntTuple = self.inner.shape
+            return found
         except AttributeError:  # an inverse: a swizzle, which has no domain of its own
             raise LayoutError("no shape: the inner function has none", {"layout": self}) from None
 
@@ -77,6 +87,10 @@ class ComposedLayout:
     def stride(self) -> Tree:
         raise LayoutError("a composed layout has no strides", {"layout": self}, "take .inner.stride")
 
+    @overload
+    def __call__(self, *coord: IntCoordinate) -> int: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, *coord: Coordinate) -> Layout | ComposedLayout: ...
     def __call__(self, *coord: Any) -> Any:
         c = coord[0] if len(coord) == 1 else coord
         check_depth(c)
@@ -90,48 +104,50 @@ class ComposedLayout:
 
     __iter__ = None
 
-    def slice_and_offset(self, coord: Tree) -> tuple[Any, Any]:
+    def slice_and_offset(self, coord: Coordinate) -> Sliced:
         """(sliced layout, offset that is left to add outside)."""
         if has_underscore(coord) and all_underscore(coord):  # as in C++: the layout itself, with its flag
             return self, Int(0)
         hook = getattr(self.outer, "_slice_composed", None)
         if hook is not None and isinstance(self.inner, Layout):
-            result: tuple[Any, Any] = hook(coord, self._offset, self.inner)
+            result: Sliced = hook(coord, self._offset, self.inner)
             return result
         kept, offset = slice_parts(coord, self.inner)
         return ComposedLayout(self.outer, self.offset + offset, kept), Int(0)
 
-    def domain_offset(self, coord: Tree) -> tuple[Any, Any]:
+    def domain_offset(self, coord: Coordinate) -> tuple[ComposedLayout, int]:
         """The same layout seen from `coord`: the shift goes into the offset, as outer is not linear."""
         if has_underscore(coord):
             raise InvalidTypeError("domain_offset takes a coordinate without `_`", {"coordinate": given(coord)})
         return ComposedLayout(self.outer, self.offset + self.inner(coord), self.inner), Int(0)
 
-    def _compose_with(self, other: Any, offset: Any) -> Any:
+    def _compose_with(self, other: Any, offset: Leaf | None) -> ComposedLayout:
         """`self o other` for a layout or a tiler."""
         if offset is not None:
             return ComposedLayout(self, offset, other)
         return self.with_domain(composition(self.inner, other))
 
-    def _composed_after(self, layout: Layout) -> Any:
+    def _composed_after(self, layout: Layout) -> ComposedLayout:
         """`layout o self`, for offset 0."""
         if not (isinstance(self.offset, Int) and self.offset == 0):
             raise StaticAssertError("Require offset == 0.", {"layout": self})
-        return composition(composition(layout, self.outer), self.inner)
+        composed: ComposedLayout = composition(composition(layout, self.outer), self.inner)
+        return composed
 
-    def right_inverse(self) -> Any:
+    def right_inverse(self) -> ComposedLayout:
         return self._inverted(right_inverse)
 
-    def left_inverse(self) -> Any:
+    def left_inverse(self) -> ComposedLayout:
         return self._inverted(left_inverse)
 
-    def _inverted(self, invert: Any) -> Any:
+    def _inverted(self, invert: Callable[[Any], Any]) -> ComposedLayout:
         inner = invert(self.inner)
         if hasattr(self.outer, "_slice_composed") and isinstance(self.offset, Int) and self.offset == 0:
-            return composition(inner, self.outer)
+            composed: ComposedLayout = composition(inner, self.outer)
+            return composed
         return ComposedLayout(inner, -self.offset, invert(self.outer))
 
-    def max_common_layout(self, other: Any) -> Layout:
+    def max_common_layout(self, other: LayoutLike) -> Layout:
         if isinstance(other, ComposedLayout):
             raise InvalidTypeError("max_common_layout of two composed layouts is not defined in CuTe")
         common = max_common_layout(self.inner, other)
@@ -140,23 +156,25 @@ class ComposedLayout:
             return compose_tiler(common, Int(base))
         return common
 
-    def max_common_vector(self, other: Any) -> Any:
+    def max_common_vector(self, other: LayoutLike) -> Int | int:
         mine = Int(1 << getattr(self.outer, "base", 0))
         if isinstance(other, ComposedLayout):
-            shared = max_common_vector(self.inner, other.inner)
+            shared: int = max_common_vector(self.inner, other.inner)
             if other.outer == self.outer:
                 return shared
             return Int(min(int(shared), int(mine), 1 << getattr(other.outer, "base", 0)))
         return Int(min(int(max_common_vector(self.inner, other)), int(mine)))
 
-    def _as_product_tiler(self, block: Layout) -> Any:
+    def _as_product_tiler(self, block: Layout) -> Layout | ComposedLayout:
         """`logical_product(block, self)`: the swizzle that acts on the copies as self acts on its own offsets."""
-        from_tiler = getattr(self.outer, "_product_with", None)
+        from_tiler: Callable[[Layout, ComposedLayout], Layout | ComposedLayout] | None = getattr(
+            self.outer, "_product_with", None
+        )
         if from_tiler is None:
             raise InvalidTypeError(f"no product with a tiler whose outer function is {self.outer!r}")
         return from_tiler(block, self)
 
-    def cosize(self) -> Any:
+    def cosize(self) -> Int | int:
         return cosize(self.inner)
 
     def __eq__(self, other: object) -> bool:
@@ -173,11 +191,11 @@ class ComposedLayout:
     def __repr__(self) -> str:
         return f"ComposedLayout({self.outer!r}, {self.offset!r}, {self.inner!r})"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[type[ComposedLayout], tuple[OffsetFunction, Leaf, OffsetFunction]]:
         return (ComposedLayout, (self.outer, self.offset, self.inner))
 
 
-def make_composed_layout(outer: Any, offset: Any, inner: Any) -> ComposedLayout:
+def make_composed_layout(outer: OffsetFunction, offset: Leaf, inner: OffsetFunction) -> ComposedLayout:
     """C++'s name for the constructor.
 
     >>> print(make_composed_layout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1))))
@@ -186,10 +204,14 @@ def make_composed_layout(outer: Any, offset: Any, inner: Any) -> ComposedLayout:
     return ComposedLayout(outer, offset, inner)
 
 
-def slice_parts(coord: Tree, layout: Any) -> tuple[Any, Any]:
+Sliced: TypeAlias = tuple[Layout | ComposedLayout, int]
+"""What slicing leaves: a layout, and the offset of the fixed modes."""
+
+
+def slice_parts(coord: Coordinate, layout: Layout | ComposedLayout) -> Sliced:
     """(kept sublayout, public offset of the fixed modes) of a layout or composed layout."""
     if isinstance(layout, ComposedLayout):
         return layout.slice_and_offset(coord)
     kept = make(slice_tree(coord, layout._shape), slice_tree(coord, layout._stride), layout._assumptions)
-    fixed = map_leaves(lambda c: 0 if is_underscore(c) else internal_leaf(c), coord)
-    return kept, public(crd2idx_of(fixed, layout._shape, layout._stride))
+    fixed = map_leaves(lambda c: 0 if is_underscore(c) else internal_leaf(c), coord)  # type: ignore[arg-type]
+    return kept, to_public(crd2idx_of(fixed, layout._shape, layout._stride))

@@ -14,18 +14,19 @@ A(B(i)) everywhere. `strict=True` checks the function itself.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
 
 from cute_py.argument_checks import expect
 from cute_py.errors import CompositionMismatchError, InvalidTypeError, LayoutError, StaticAssertError, given
-from cute_py.layout.coalesce import coalesced, coalesced_by
+from cute_py.layout.arguments import Tiler, Tree, Value
+from cute_py.layout.coalesce import coalesce_x_by, coalesced
 from cute_py.layout.int_tuple import as_python_int, product_of
-from cute_py.layout.layout import Layout, coprofile_of, joined, make, on_domain
+from cute_py.layout.layout import Layout, Thing, apply_to_inner, coprofile_of, joined, make
 from cute_py.layout.leaf import (
     Dynamic,
     Int,
+    Integer,
     Recorder,
-    Tree,
     divides,
     divides_or_exceeds,
     internal_leaf,
@@ -41,7 +42,10 @@ from cute_py.layout.leaf import (
 )
 from cute_py.layout.trees import at, check_depth, is_underscore, modes, unwrap
 
-Notes: TypeAlias = dict[Any, None]
+if TYPE_CHECKING:
+    import sympy
+
+Notes: TypeAlias = "dict[sympy.Basic, None]"
 """Conditions on symbols, each once, in the order in which they came up."""
 
 
@@ -50,11 +54,13 @@ def compose_trees(
 ) -> tuple[Tree, Tree]:
     """The composition of a flattened left side with shape:stride; conditions on symbols are appended to `notes`."""
     if type(shape) is tuple:  # C++: a tuple on the right; composition distributes over its modes
-        pairs = [compose_trees(lhs_shape, lhs_stride, s, d, notes, record) for s, d in zip(shape, stride, strict=True)]
+        pairs = [
+            compose_trees(lhs_shape, lhs_stride, s, d, notes, record) for s, d in zip(shape, modes(stride), strict=True)
+        ]
         return tuple([p[0] for p in pairs]), tuple([p[1] for p in pairs])
     path = getattr(stride, "modes", None)
     if path is not None:  # C++: is_scaled_basis; compose with the mode of A that it points at
-        value = internal_leaf(stride.value)
+        value = internal_leaf(stride.value)  # type: ignore[union-attr]
         return compose_trees(at(lhs_shape, path), at(lhs_stride, path), shape, value, notes)
     if record:
         record("mode", shape, stride)
@@ -66,7 +72,7 @@ def compose_trees(
         if record:
             record("scale", shape, stride, lhs_shape, lhs_stride)
         return shape, times(stride, lhs_stride)
-    if type(stride) not in (int, Dynamic):
+    if not isinstance(stride, (int, Dynamic)):
         raise InvalidTypeError(f"can't compose with a stride that is no integer and no basis element: {stride}")
     return _walk(lhs_shape, lhs_stride, shape, stride, notes, record)
 
@@ -80,8 +86,8 @@ def _walk(
     is refused like C++'s static_assert; on symbols it becomes an assumption, unless it is known to fail; on run-time
     numbers C++ has none.
     """
-    out_shape: list[Any] = []
-    out_stride: list[Any] = []
+    out_shape: list[Tree] = []
+    out_stride: list[Tree] = []
     n_static, d_static = type(size) is int, type(step) is int
     n = size if n_static else size.value
     d = step if d_static else step.value
@@ -128,7 +134,7 @@ def _walk(
             if take == 0:
                 raise LayoutError("division by zero", {"dividend": n})
             _note(divides(take, n), notes, "Shape Divisibility Condition")
-            # Long expressions: the same number, 1 where `taken` exceeds the whole, without what every mode before left.
+            # Long expressions: the same number, 1 where `taken` exceeds it, without what every mode before left.
             rest = quotient(n, take) if is_short(n, take) else quotient(whole, least(taken, whole))
             rest = 0 if n_static and n == 0 else rest
         step_here = d if d_static else Dynamic(d)
@@ -149,7 +155,7 @@ def _walk(
     return ((*out_shape, size), (*out_stride, tail)) if out_shape else (size, tail)
 
 
-def _held(number: Any, static: bool) -> Any:
+def _held(number: Value, static: bool) -> Integer:
     """A bare number or symbol as an internal leaf."""
     return number if static else Dynamic(number)
 
@@ -166,7 +172,7 @@ def _refuse_size(size: int, take: int, mode: int, shape: Tree, stride: Tree) -> 
     raise StaticAssertError("Shape Divisibility Condition", facts)
 
 
-def _note(condition: Any, notes: Notes, name: str) -> None:
+def _note(condition: sympy.Basic, notes: Notes, name: str) -> None:
     if condition == False:  # noqa: E712  (sympy's own, which is no Python False)
         raise StaticAssertError(name, {"condition": "never holds for these symbols"})
     if condition != True:  # noqa: E712
@@ -175,7 +181,7 @@ def _note(condition: Any, notes: Notes, name: str) -> None:
 
 def compose_layouts(lhs: Layout, rhs: Layout, record: Recorder | None = None) -> Layout:
     """A o B for two plain layouts, as C++ computes it."""
-    flat = coalesced_by(coprofile_of(rhs._stride), lhs._shape, lhs._stride)
+    flat = coalesce_x_by(coprofile_of(rhs._stride), lhs._shape, lhs._stride)
     notes = dict.fromkeys((*lhs._assumptions, *rhs._assumptions))
     shape, stride = compose_trees(*flat, rhs._shape, rhs._stride, notes, record)
     return make(shape, stride, tuple(notes))
@@ -185,16 +191,16 @@ MAX_STRICT = 1 << 16
 """Elements that `strict=True` compares, one by one."""
 
 
-def tiler_text(tiler: Any) -> str:
+def tiler_text(tiler: Tiler) -> str:
     """A tiler as it prints: tuples of sizes, layouts and `_`."""
     if type(tiler) is tuple:
         return "(" + ",".join([tiler_text(t) for t in tiler]) + ")"
     return "_" if is_underscore(tiler) else str(tiler)
 
 
-def compose_tiler(lhs: Layout, tiler: Any) -> Layout:
+def compose_tiler(lhs: Layout, tiler: Tiler) -> Layout:
     """A layout composed by mode with a tiler: a tuple of tilers (shorter tilers drop the other modes), a size, a
-    layout, or `_` for the whole mode."""
+    layout, or `_` for the mode as it is."""
     if isinstance(tiler, Layout):
         return compose_layouts(lhs, tiler)
     if type(tiler) is tuple:
@@ -212,6 +218,30 @@ def compose_tiler(lhs: Layout, tiler: Any) -> Layout:
     return make(shape, stride, tuple(notes))
 
 
+Composed = TypeVar("Composed", covariant=True)
+
+
+class Merges(Protocol):
+    """A swizzle: two of them are one."""
+
+    def _merged(self, other: Any, /) -> Merges: ...
+
+
+Merged = TypeVar("Merged", bound=Merges)
+
+
+class ComposesWith(Protocol[Composed]):
+    """A swizzle or a composed layout: what knows its own composition."""
+
+    def _compose_with(self, other: Any, offset: Any) -> Composed: ...
+
+
+@overload
+def composition(lhs: Thing, rhs: Tiler, *, strict: bool = False) -> Thing: ...
+@overload
+def composition(lhs: Merged, rhs: Merged) -> Merged: ...
+@overload
+def composition(lhs: ComposesWith[Composed], rhs: Any, *rest: Any) -> Composed: ...
 def composition(lhs: Any, rhs: Any, *rest: Any, strict: bool = False) -> Any:
     """`lhs o rhs`: a layout, a swizzle, a composed layout or a tensor, composed with a layout or with a tiler.
 
@@ -247,13 +277,13 @@ def composition(lhs: Any, rhs: Any, *rest: Any, strict: bool = False) -> Any:
     elif hasattr(lhs, "_compose_with"):
         return lhs._compose_with(rhs, None)
     else:
-        return on_domain(composition, lhs, rhs, strict=strict)
+        return apply_to_inner(composition, lhs, rhs, strict=strict)
     if strict:
         _check(result, lhs, rhs)
     return result
 
 
-def _check(result: Layout, lhs: Layout, rhs: Any) -> None:
+def _check(result: Layout, lhs: Layout, rhs: Tiler) -> None:
     if isinstance(rhs, Layout):
         count, have = (as_python_int(product_of(x._shape)) for x in (rhs, result))
         if have != count:  # run-time sizes that do not divide: C++ drops the rest

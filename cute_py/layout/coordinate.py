@@ -11,17 +11,20 @@ slice_and_offset(coord, L)      the kept modes, and the offset of the fixed ones
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from cute_py.errors import CoordinateError, InvalidTypeError, StaticAssertError, given
-from cute_py.layout.composed import ComposedLayout, slice_parts
+from cute_py.layout.arguments import Coordinate, IntCoordinate, IntTuple, Shape, Shaped, Tree
+from cute_py.layout.composed import ComposedLayout, Sliced, slice_parts
 from cute_py.layout.int_tuple import crd2idx_horner, crd2idx_of, idx2crd_colex, idx2crd_strided
-from cute_py.layout.layout import Layout, make
-from cute_py.layout.leaf import Tree, coordinate, internal, public, tree_text
-from cute_py.layout.trees import check_depth, congruent_trees, dice_tree, has_underscore, slice_tree
+from cute_py.layout.layout import Layout, Thing, make
+from cute_py.layout.leaf import Int, coordinate, to_internal, to_public, tree_text
+from cute_py.layout.trees import check_depth, congruent_trees, dice_tree, has_underscore, modes, slice_tree
+
+OffsetLayout = TypeVar("OffsetLayout", Layout, ComposedLayout)
 
 
-def crd2idx(coord: Tree, shape: Any, stride: Tree = None) -> Any:
+def crd2idx(coord: IntCoordinate, shape: Shaped, stride: Tree | None = None) -> Int | int:
     """The index of a coordinate within shape:stride, within a layout, or colexicographically within a shape.
 
     >>> crd2idx((1, 2), (4, 8), (8, 1)), crd2idx((1, 2), (4, 8))
@@ -30,14 +33,14 @@ def crd2idx(coord: Tree, shape: Any, stride: Tree = None) -> Any:
     if isinstance(shape, (Layout, ComposedLayout)):
         return shape(coord)
     if stride is None:
-        return public(crd2idx_horner(coordinate(coord), internal(shape)))
-    sizes, steps = internal(shape), internal(stride)
+        return to_public(crd2idx_horner(coordinate(coord), to_internal(shape)))
+    sizes, steps = to_internal(shape), to_internal(stride)
     if not congruent_trees(sizes, steps):
         raise CoordinateError("Mismatched Ranks", {"shape": tree_text(sizes), "stride": tree_text(steps)})
-    return public(crd2idx_of(coordinate(coord), sizes, steps))
+    return to_public(crd2idx_of(coordinate(coord), sizes, steps))
 
 
-def idx2crd(idx: Tree, shape: Any, stride: Tree = None) -> Tree:
+def idx2crd(idx: Shape, shape: Layout | Shape, stride: Tree | None = None) -> IntTuple:
     """The coordinate of an index; with a stride, (idx / stride) % shape at every leaf.
 
     >>> idx2crd(17, (4, (2, 4))), idx2crd(100, (4, 8))
@@ -46,11 +49,11 @@ def idx2crd(idx: Tree, shape: Any, stride: Tree = None) -> Tree:
     if isinstance(shape, Layout):
         return idx2crd(idx, shape.shape, shape.stride)
     if stride is None:
-        return public(idx2crd_colex(internal(idx), internal(shape)))
-    return public(idx2crd_strided(internal(idx), internal(shape), internal(stride)))
+        return to_public(idx2crd_colex(to_internal(idx), to_internal(shape)))
+    return to_public(idx2crd_strided(to_internal(idx), to_internal(shape), to_internal(stride)))
 
 
-def crd2crd(coord: Tree, src_shape: Tree, dst_shape: Tree) -> Tree:
+def crd2crd(coord: Shape, src_shape: Shape, dst_shape: Shape) -> IntTuple:
     """A coordinate of one shape as a coordinate of another of the same size.
 
     >>> crd2crd((1, 2), (4, 6), (2, 12)), crd2crd(9, (4, 6), (8, 3))
@@ -66,18 +69,22 @@ def crd2crd(coord: Tree, src_shape: Tree, dst_shape: Tree) -> Tree:
             return tuple([convert(*t) for t in zip(c, s, d, strict=True)])
         return idx2crd_colex(crd2idx_horner(c, s), d)
 
-    return public(convert(internal(coord), internal(src_shape), internal(dst_shape)))
+    return to_public(convert(to_internal(coord), to_internal(src_shape), to_internal(dst_shape)))
 
 
-def get_flat_coord(layout: Layout, index: Any) -> Tree:
+def get_flat_coord(layout: Layout, index: Shape) -> IntTuple:
     """The coordinate of an offset of a compact layout with one integer per mode."""
     hier = idx2crd(index, layout.shape, layout.stride)
     if type(hier) is not tuple:
         return hier
-    return tuple([crd2idx(c, s) for c, s in zip(hier, layout.shape, strict=True)])
+    return tuple([crd2idx(c, s) for c, s in zip(hier, modes(layout.shape), strict=True)])
 
 
-def slice_(coord: Tree, layout: Any) -> Any:
+@overload
+def slice_(coord: Coordinate, layout: Thing) -> Thing: ...
+@overload
+def slice_(coord: Coordinate, layout: Tree) -> Tree: ...
+def slice_(coord: Coordinate, layout: Any) -> Any:
     """The sublayout that the coordinate keeps; of a bare tuple, the kept modes.
 
     >>> print(slice_((None, (1, None)), Layout((Int(4), (Int(2), Int(3))), (Int(1), (Int(4), Int(8))))))
@@ -93,7 +100,11 @@ def slice_(coord: Tree, layout: Any) -> Any:
     return layout(coord)
 
 
-def dice(coord: Tree, layout: Any) -> Any:
+@overload
+def dice(coord: Coordinate, layout: Thing) -> Thing: ...
+@overload
+def dice(coord: Coordinate, layout: Tree) -> Tree: ...
+def dice(coord: Coordinate, layout: Any) -> Any:
     """The sublayout that the coordinate fixes; of a bare tuple, the fixed modes.
 
     >>> dice((None, 1), (4, 8))
@@ -110,7 +121,11 @@ def dice(coord: Tree, layout: Any) -> Any:
     raise InvalidTypeError(f"dice takes a layout or a tuple, got {given(layout)}")
 
 
-def slice_and_offset(coord: Tree, layout: Any) -> tuple[Any, Any]:
+@overload
+def slice_and_offset(coord: Coordinate, layout: Layout) -> tuple[Layout, int]: ...
+@overload
+def slice_and_offset(coord: Coordinate, layout: ComposedLayout) -> Sliced: ...
+def slice_and_offset(coord: Coordinate, layout: Layout | ComposedLayout) -> Sliced:
     """(kept sublayout, offset of the fixed modes).
 
     >>> kept, offset = slice_and_offset((2, None), Layout((4, 8), (8, 1)))
@@ -123,7 +138,11 @@ def slice_and_offset(coord: Tree, layout: Any) -> tuple[Any, Any]:
     raise InvalidTypeError(f"slice_and_offset takes a layout, got {given(layout)}")
 
 
-def domain_offset(coord: Tree, thing: Any) -> Any:
+@overload
+def domain_offset(coord: IntCoordinate, thing: OffsetLayout) -> tuple[OffsetLayout, int]: ...  # type: ignore[overload-overlap]
+@overload
+def domain_offset(coord: IntCoordinate, thing: Thing) -> Thing: ...
+def domain_offset(coord: IntCoordinate, thing: Any) -> Any:
     """(layout, offset) as seen from `coord`; of a tensor, the tensor with its engine moved there.
 
     >>> layout, offset = domain_offset((1, 2), Layout((4, 8), (8, 1)))

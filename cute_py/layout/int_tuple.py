@@ -12,20 +12,19 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 from itertools import zip_longest
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from cute_py.errors import CoordinateError, InvalidTypeError, LayoutError, StaticAssertError, given
+from cute_py.layout.arguments import IntTuple, LayoutLike, Leaf, Shape, Shaped, Tree
 from cute_py.layout.leaf import (
     Dynamic,
     Int,
-    Leaf,
-    Tree,
     coordinate,
-    internal,
     is_symbolic,
     plus,
-    public,
     times,
+    to_internal,
+    to_public,
     tree_text,
     trunc_div,
     trunc_divmod,
@@ -34,12 +33,15 @@ from cute_py.layout.leaf import (
 )
 from cute_py.layout.trees import at, check_depth, congruent_trees, depth_of, leaves, modes, rank_of
 
+if TYPE_CHECKING:
+    import sympy
+
 
 def product_of(tree: Tree) -> Leaf:
     """Product of all leaves; 1 for the empty tuple."""
     if type(tree) is not tuple:
         return tree
-    result: Any = 1
+    result: Leaf = 1
     for x in tree:
         result = result * (product_of(x) if type(x) is tuple else x)
     return result
@@ -49,7 +51,7 @@ def ceil_div_leaf(a: Leaf, b: Leaf) -> Leaf:
     """(a + b - 1) / b, truncating, as C++ computes it."""
     if type(a) is int and type(b) is int and a > 0 and b > 0:
         return -(-a // b)
-    return trunc_div(a + b - 1, b)
+    return trunc_div(a + b + -1, b)
 
 
 def ceil_div_of(a: Tree, b: Tree, exact: bool = False) -> Tree:
@@ -72,7 +74,7 @@ def ceil_div_of(a: Tree, b: Tree, exact: bool = False) -> Tree:
     return ceil_div_leaf(a, b)
 
 
-def compact_left(shape: Tree, current: Any = 1, order: int = 1) -> tuple[Tree, Any]:
+def compact_left(shape: Tree, current: Leaf = 1, order: int = 1) -> tuple[Tree, Leaf]:
     """Compact strides from `current` on, and the next stride; static size-1 modes get stride 0.
 
     Args:
@@ -80,7 +82,7 @@ def compact_left(shape: Tree, current: Any = 1, order: int = 1) -> tuple[Tree, A
     """
     if type(shape) is not tuple:
         return (0, current) if type(shape) is int and shape == 1 else (current, current * shape)
-    out: list[Any] = []
+    out: list[Tree] = []
     for s in shape if order > 0 else reversed(shape):
         if type(s) is tuple:
             stride, current = compact_left(s, current, order)
@@ -120,7 +122,7 @@ def compact_order(shape: Tree, order: Tree) -> Tree:
                 raise StaticAssertError("Need equal rank of shape and order", {"shape": tree_text(s)})
             return tuple([strides(x, y) for x, y in zip(s, o, strict=True)])
         mine = next(ranks)
-        start: Any = 1
+        start: Leaf = 1
         for size, other in zip(reference, resolved, strict=True):
             if other < mine:
                 start = start * size
@@ -129,23 +131,27 @@ def compact_order(shape: Tree, order: Tree) -> Tree:
     return strides(shape, order)
 
 
-def _split(coord: Leaf, shape: tuple[Any, ...]) -> list[Any]:
+def _split(coord: Leaf, shape: tuple[Tree, ...]) -> list[Leaf]:
     """An integer coordinate split over modes, the first fastest. The last one takes what is left, without a modulo:
     coordinates beyond the shape go on in it, as in C++."""
-    parts = []
+    parts: list[Leaf] = []
+    part: Leaf
     last = len(shape) - 1
+    size: Any
     for i, s in enumerate(shape):
         if i < last and not (type(coord) is int and coord == 0):
             size = s if type(s) is not tuple else product_of(s)
-            quick = type(coord) is int and type(size) is int and coord > 0 < size
-            coord, part = divmod(coord, size) if quick else trunc_divmod(coord, size)
+            if type(coord) is int and type(size) is int and coord > 0 < size:
+                coord, part = divmod(coord, size)
+            else:
+                coord, part = trunc_divmod(coord, size)
             parts.append(part)
         else:
             parts.append(coord)
     return parts
 
 
-def crd2idx_of(coord: Tree, shape: Tree, stride: Tree) -> Any:
+def crd2idx_of(coord: Tree, shape: Tree, stride: Tree) -> Leaf:
     """The inner product of a coordinate with the strides; an integer coordinate is split over the modes first."""
     if type(coord) is tuple:
         if type(shape) is not tuple or len(coord) != len(shape):
@@ -154,9 +160,9 @@ def crd2idx_of(coord: Tree, shape: Tree, stride: Tree) -> Any:
         coord = _split(coord, shape)
     else:
         return times(coord, stride)
-    total: Any = 0
+    total: Leaf = 0
     for i, c in enumerate(coord):
-        term = crd2idx_of(c, shape[i], stride[i])
+        term = crd2idx_of(c, shape[i], stride[i])  # type: ignore[index]
         total = term if i == 0 else plus(total, term)
     return total
 
@@ -170,7 +176,7 @@ def crd2idx_horner(coord: Tree, shape: Tree) -> Leaf:
     flat_coord, flat_shape = leaves(coord), leaves(product_like(shape, coord))
     if not flat_coord:
         return 0
-    result = flat_coord[-1]
+    result: Leaf = flat_coord[-1]
     for c, s in zip(reversed(flat_coord[:-1]), reversed(flat_shape[:-1]), strict=True):
         result = c + s * result
     return result
@@ -199,7 +205,7 @@ def idx2crd_strided(idx: Tree, shape: Tree, stride: Tree) -> Tree:
             stride = compact_left(shape, stride)[0]
         elif len(stride) != len(shape):
             raise CoordinateError("Mismatched Ranks", {"shape": tree_text(shape), "stride": tree_text(stride)})
-        return tuple([idx2crd_strided(idx, s, d) for s, d in zip(shape, stride, strict=True)])
+        return tuple([idx2crd_strided(idx, s, d) for s, d in zip(shape, modes(stride), strict=True)])
     if type(stride) is tuple:
         raise CoordinateError("Mismatched Ranks", {"shape": tree_text(shape), "stride": tree_text(stride)})
     if type(shape) is int and shape == 1:
@@ -211,33 +217,33 @@ def as_python_int(leaf: Leaf) -> int:
     """The int in an internal leaf; symbolic leaves are refused."""
     value = leaf.value if type(leaf) is Dynamic else leaf
     if not isinstance(value, int):
-        raise CoordinateError(f"needs a known number, got {public(leaf)}")
+        raise CoordinateError(f"needs a known number, got {to_public(leaf)}")
     return int(value)
 
 
-def _shape_of(thing: Any) -> Tree:
+def _shape_of(thing: Shaped) -> Tree:
     """Internal shape of a layout or tensor, or the internal form of a bare tuple of integers and layouts."""
     check_depth(thing)
-    inner = getattr(thing, "_shape", None)
+    inner: Tree | None = getattr(thing, "_shape", None)
     if inner is not None and not isinstance(thing, type):
         return inner
     if type(thing) is tuple:
         return tuple([_shape_of(t) for t in thing])
     if hasattr(thing, "shape") and hasattr(thing, "domain"):
-        return internal(thing.shape)
+        return to_internal(thing.shape)
     return coordinate(thing)
 
 
-def shape(thing: Any, *mode: int) -> Tree:
+def shape(thing: Shaped, *mode: int) -> IntTuple:
     """The shape of a layout or tensor, or of one of its modes.
 
     >>> shape(Layout((4, (2, 3))), 1)
     (2, 3)
     """
-    return public(at(_shape_of(thing), mode))
+    return to_public(at(_shape_of(thing), mode))
 
 
-def stride(thing: Any, *mode: int) -> Tree:
+def stride(thing: LayoutLike, *mode: int) -> Tree:
     """The stride of a layout or tensor, or of one of its modes.
 
     >>> print(stride(Layout((Int(4), Int(8))), 1))
@@ -248,7 +254,7 @@ def stride(thing: Any, *mode: int) -> Tree:
     return at(thing.stride, mode)
 
 
-def rank(thing: Any, *mode: int) -> Int:
+def rank(thing: Shaped, *mode: int) -> Int:
     """The number of modes; 1 for an integer.
 
     >>> print(rank((4, (2, 3))), rank((4, (2, 3)), 0))
@@ -257,7 +263,7 @@ def rank(thing: Any, *mode: int) -> Int:
     return Int(rank_of(at(_shape_of(thing), mode)))
 
 
-def depth(thing: Any, *mode: int) -> Int:
+def depth(thing: Shaped, *mode: int) -> Int:
     """How deep tuples are nested; 0 for an integer.
 
     >>> print(depth((4, (2, 3))))
@@ -266,51 +272,52 @@ def depth(thing: Any, *mode: int) -> Int:
     return Int(depth_of(at(_shape_of(thing), mode)))
 
 
-def size(thing: Any, *mode: int) -> Any:
+def size(thing: Shaped, *mode: int) -> Int | int:
     """The product of the shape, or of one of its modes.
 
     >>> print(size((Int(4), (Int(2), Int(3)))), size(Layout((4, 8)), 1))
     _24 8
     """
-    return public(product_of(at(_shape_of(thing), mode)))
+    return to_public(product_of(at(_shape_of(thing), mode)))
 
 
-def product(tree: Tree) -> Any:
+def product(tree: Shaped) -> Int | int:
     """The product of all leaves; `_1` of the empty tuple.
 
     >>> print(product((2, (3, 4))), product((Int(2), Int(3))))
     24 _6
     """
-    return public(product_of(_shape_of(tree)))
+    return to_public(product_of(_shape_of(tree)))
 
 
-def product_each(tree: Tree) -> tuple[Any, ...]:
+def product_each(tree: Shaped) -> tuple[Int | int, ...]:
     """The product of each mode.
 
     >>> product_each(((2, 3), 4))
     (6, 4)
     """
-    return tuple([public(product_of(s)) for s in modes(_shape_of(tree))])
+    return tuple([to_public(product_of(s)) for s in modes(_shape_of(tree))])
 
 
-def inner_product(a: Tree, b: Tree) -> Any:
+def inner_product(a: Tree, b: Tree) -> Int | int:
     """The sum of products of corresponding leaves.
 
     >>> inner_product((1, (2, 3)), (10, (20, 30)))
     140
     """
 
-    def total(x: Tree, y: Tree) -> Any:
+    def total(x: Tree, y: Tree) -> Leaf:
         if type(x) is not tuple and type(y) is not tuple:
             return times(x, y)
         if type(x) is not tuple or type(y) is not tuple or len(x) != len(y):
             raise StaticAssertError("Mismatched ranks", {"a": tree_text(x), "b": tree_text(y)})
-        return functools.reduce(plus, map(total, x, y), 0)
+        zero: Leaf = 0
+        return functools.reduce(plus, map(total, x, y), zero)
 
-    return public(total(internal(a), internal(b)))
+    return to_public(total(to_internal(a), to_internal(b)))
 
 
-def shape_div(a: Tree, b: Tree) -> Tree:
+def shape_div(a: Shaped, b: Shaped) -> IntTuple:
     """Divide shapes, rounding up; of static integers one must divide the other.
 
     Raises:
@@ -319,10 +326,10 @@ def shape_div(a: Tree, b: Tree) -> Tree:
     >>> shape_div((Int(12), Int(4)), (Int(3), Int(2)))
     (Int(4), Int(2))
     """
-    return public(ceil_div_of(_shape_of(a), _shape_of(b), True))
+    return to_public(ceil_div_of(_shape_of(a), _shape_of(b), True))
 
 
-def round_up(a: Tree, b: Tree) -> Tree:
+def round_up(a: Shape, b: Shape) -> IntTuple:
     """The least multiples of b that are at least a.
 
     >>> round_up((10, 7), (4, 7))
@@ -336,12 +343,12 @@ def round_up(a: Tree, b: Tree) -> Tree:
             return tuple([up(p, q) for p, q in zip(x, (*y, *(1,) * (len(x) - len(y))), strict=True)])
         if type(x) is tuple or type(y) is tuple:
             raise InvalidTypeError("round_up of a tuple and an integer", {"a": tree_text(x), "b": tree_text(y)})
-        return ceil_div_of(x, y) * y
+        return ceil_div_leaf(x, y) * y
 
-    return public(up(internal(a), internal(b)))
+    return to_public(up(to_internal(a), to_internal(b)))
 
 
-def elem_scale(a: Tree, b: Tree) -> Tree:
+def elem_scale(a: Tree, b: Tree) -> IntTuple:
     """The profile of a, each leaf times the product of b's mode at its place.
 
     >>> elem_scale((2, 3), (4, (5, 6)))
@@ -349,16 +356,16 @@ def elem_scale(a: Tree, b: Tree) -> Tree:
     """
 
     def scale(x: Tree, y: Tree) -> Tree:
-        if type(x) is tuple:
+        if isinstance(x, tuple):
             if type(y) is not tuple or len(x) != len(y):
                 raise StaticAssertError("Mismatched tuple_size", {"a": tree_text(x), "b": tree_text(y)})
             return tuple([scale(p, q) for p, q in zip(x, y, strict=True)])
         return x * product_of(y)
 
-    return public(scale(internal(a), internal(b)))
+    return to_public(scale(to_internal(a), to_internal(b)))
 
 
-def congruent(a: Any, b: Any) -> Int:
+def congruent(a: Shaped, b: Shaped) -> Int:
     """Same profile?
 
     >>> print(congruent((2, (3, 4)), (1, (1, 1))), congruent((2, 3), 6))
@@ -367,7 +374,7 @@ def congruent(a: Any, b: Any) -> Int:
     return Int(int(congruent_trees(_shape_of(a), _shape_of(b))))
 
 
-def weakly_congruent(a: Any, b: Any) -> Int:
+def weakly_congruent(a: Shaped, b: Shaped) -> Int:
     """Does b have the profile of a, or split a's leaves further?
 
     >>> print(weakly_congruent((6, 4), ((2, 3), 4)))
@@ -389,14 +396,14 @@ _FALSE: Final = (True, False)
 """Known at compile time, as profiles are."""
 
 
-def _verdict(test: Callable[[Tree, Tree], Verdict], a: Any, b: Any) -> Any:
-    """What a test says of two shapes: a static bool (prints `_1` or `_0`, true or false to Python) where it is known at
-    compile time."""
+def _verdict(test: Callable[[Tree, Tree], Verdict], a: Shaped, b: Shaped) -> Int | bool:
+    """A test of two shapes: a static bool (prints `_1` or `_0`, true or false to Python) where it is known at compile
+    time."""
     static, true = test(_shape_of(a), _shape_of(b))
     return Int(int(true)) if static else true
 
 
-def _decided(relation: Any) -> bool:
+def _decided(relation: sympy.Basic | bool) -> bool:
     """A relation of numbers as a bool; one of symbols must hold, or fail, for all of their values."""
     verdict = str(relation)
     if verdict not in ("True", "False"):
@@ -406,7 +413,7 @@ def _decided(relation: Any) -> bool:
     return verdict == "True"
 
 
-def _equal(x: Any, y: Any) -> Verdict:
+def _equal(x: Leaf, y: Leaf) -> Verdict:
     a, b = value_of(x), value_of(y)
     if is_symbolic(a) or is_symbolic(b):
         import sympy
@@ -424,7 +431,7 @@ def _all(verdicts: Iterable[Verdict]) -> Verdict:
     return _FALSE if _FALSE in parts else (all(static for static, _ in parts), all(true for _, true in parts))
 
 
-def _at_leaves_of_a(test: Callable[[Any, Any], Verdict]) -> Callable[[Tree, Tree], Verdict]:
+def _at_leaves_of_a(test: Callable[[Leaf, Leaf], Verdict]) -> Callable[[Tree, Tree], Verdict]:
     """A test of sizes, made one of shapes: at every leaf of the first, with what the second has there."""
 
     def both(x: Tree, y: Tree) -> Verdict:
@@ -435,7 +442,7 @@ def _at_leaves_of_a(test: Callable[[Any, Any], Verdict]) -> Callable[[Tree, Tree
     return both
 
 
-def compatible(a: Any, b: Any) -> Any:
+def compatible(a: Shaped, b: Shaped) -> Int | bool:
     """Can every coordinate of a be used in b? Same size at every leaf of a.
 
     >>> print(compatible((Int(6), Int(4)), ((Int(2), Int(3)), Int(4))))
@@ -444,14 +451,14 @@ def compatible(a: Any, b: Any) -> Any:
     return _verdict(_at_leaves_of_a(_equal), a, b)
 
 
-def weakly_compatible(a: Any, b: Any) -> Any:
+def weakly_compatible(a: Shaped, b: Shaped) -> Int | bool:
     """As compatible, but b's size need only be a multiple of a's at every leaf of a.
 
     >>> print(weakly_compatible(Int(4), (Int(2), Int(4))))
     _1
     """
 
-    def test(x: Any, n: Any) -> Verdict:
+    def test(x: Leaf, n: Leaf) -> Verdict:
         if value_of(x) == 0:
             raise LayoutError("division by zero", {"dividend": tree_text(n)})
         return type(x) is int and type(n) is int, _equal(trunc_mod(n, x), 0)[1]
@@ -459,7 +466,7 @@ def weakly_compatible(a: Any, b: Any) -> Any:
     return _verdict(_at_leaves_of_a(test), a, b)
 
 
-def evenly_divides(a: Any, tiler: Any) -> Any:
+def evenly_divides(a: Shaped, tiler: Shaped) -> Int | bool:
     """Does the tiler divide the shape a without rest?
 
     >>> print(evenly_divides((Int(12), Int(8)), (Int(4), Int(8))), evenly_divides(Int(10), Int(4)))
@@ -474,7 +481,7 @@ def evenly_divides(a: Any, tiler: Any) -> Any:
     return _verdict(test, a, tiler)
 
 
-def elem_less(a: Any, b: Any) -> Any:
+def elem_less(a: Shaped, b: Shaped) -> Int | bool:
     """Is every leaf of a less than the leaf of b at its place? Missing leaves of a are less.
 
     >>> print(elem_less((Int(1), Int(2)), (Int(4), Int(8))), elem_less((1, 9), (4, 8)))
@@ -495,13 +502,14 @@ def elem_less(a: Any, b: Any) -> Any:
     return _verdict(test, a, b)
 
 
-def is_static(thing: Any) -> bool:
+def is_static(thing: Shaped) -> bool:
     """Are all numbers of a tuple or layout known at compile time?
 
     >>> is_static((Int(4), 8))
     False
     """
-    parts = [thing._shape, thing._stride] if hasattr(thing, "_shape") else [internal(thing)]
+    layout: Any = thing
+    parts = [layout._shape, layout._stride] if hasattr(thing, "_shape") else [to_internal(thing)]
 
     def known(tree: Tree) -> bool:
         if type(tree) is tuple:

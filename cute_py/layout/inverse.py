@@ -14,16 +14,18 @@ coordinates of axis i to indices of L's domain (rule of arXiv 2603.02298).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import accumulate
 from operator import mul
-from typing import Any
+from typing import Any, TypeAlias
 
 from cute_py.errors import InvalidTypeError, StaticAssertError, given
+from cute_py.layout.arguments import LayoutLike, Leaf, Tree
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.composition import compose_layouts, compose_tiler
 from cute_py.layout.int_tuple import compact_left
-from cute_py.layout.layout import Layout, along_axis, axis_paths, coprofile_of, domain_of, make, on_axis
-from cute_py.layout.leaf import Int, Recorder, Tree, is_static, leaf_text, mode_text, public, same, trunc_div, trunc_mod
+from cute_py.layout.layout import Layout, along_axis, axis_paths, coprofile_of, domain_of, make, of_layouts, on_axis
+from cute_py.layout.leaf import Int, Recorder, is_static, leaf_text, mode_text, same, to_public, trunc_div, trunc_mod
 from cute_py.layout.trees import at, is_underscore, leaves, modes, unflatten_leaves, unwrap
 
 
@@ -45,8 +47,8 @@ def right_inverse_trees(shape: Tree, stride: Tree, record: Recorder | None = Non
     shape, stride = coalesced(shape, stride)
     shapes, strides = modes(shape), modes(stride)
     starts = list(accumulate(shapes, mul, initial=1))
-    out_shape: list[Any] = []
-    out_stride: list[Any] = []
+    out_shape: list[Tree] = []
+    out_stride: list[Tree] = []
     reached: Any = 1
     for i in _ascending(strides):
         follows = type(reached) is int and strides[i] == reached
@@ -73,9 +75,9 @@ def left_inverse_trees(shape: Tree, stride: Tree, record: Recorder | None = None
         )
     starts = list(accumulate(shapes, mul, initial=1))
     order = _ascending(strides)
-    out_shape: list[Any] = []
-    out_stride: list[Any] = [0]
-    covered = 1
+    out_shape: list[Tree] = []
+    out_stride: list[Tree] = [0]
+    covered: Any = 1
     for i in order:
         if strides[i] == 0:  # C++: is_constant<0, istride>; nothing moves
             if record:
@@ -99,8 +101,11 @@ def left_inverse_trees(shape: Tree, stride: Tree, record: Recorder | None = None
     return coalesced(tuple(out_shape), tuple(out_stride))
 
 
-def _by_axis(invert: Any, layout: Layout, profile: Tree) -> Layout:
-    parts = []
+Inversion: TypeAlias = Callable[[Tree, Tree], tuple[Tree, Tree]]
+
+
+def _by_axis(invert: Inversion, layout: Layout, profile: Tree) -> Layout:
+    parts: list[tuple[Tree, Tree]] = []
     for path in axis_paths(profile):
         axis = along_axis(layout._stride, path)
         moving = list(zip(leaves(layout._shape), leaves(axis), strict=True))
@@ -117,7 +122,7 @@ def _by_axis(invert: Any, layout: Layout, profile: Tree) -> Layout:
     return make(unflatten_leaves([p[0] for p in parts], profile), unflatten_leaves([p[1] for p in parts], profile))
 
 
-def _inverse(layout: Any, invert: Any, name: str) -> Any:
+def _inverse(layout: Any, invert: Inversion, name: str) -> Any:
     if is_underscore(layout):
         return layout
     if type(layout) is not Layout:
@@ -134,16 +139,19 @@ def _inverse(layout: Any, invert: Any, name: str) -> Any:
     return _by_axis(invert, layout, profile)
 
 
-def right_inverse(layout: Any) -> Any:
+@of_layouts
+def right_inverse(layout: Layout) -> Layout:
     """R with layout(R(i)) == i for all i < size(R): as many contiguous offsets from 0 as the layout reaches.
 
     >>> print(right_inverse(Layout((Int(3), Int(5), Int(2)), (Int(10), Int(2), Int(1)))))
     (_2,_5,_3):(_15,_3,_1)
     """
-    return _inverse(layout, right_inverse_trees, "right_inverse")
+    result: Layout = _inverse(layout, right_inverse_trees, "right_inverse")
+    return result
 
 
-def left_inverse(layout: Any) -> Any:
+@of_layouts
+def left_inverse(layout: Layout) -> Layout:
     """R with layout(R(layout(i))) == layout(i) for all i in the domain, where the modes that move are one-to-one;
     R(layout(i)) is i if the layout is. Of other layouts it is, as in C++, what the same steps give: _2:_2 of
     (_2,_2):(_1,_1).
@@ -154,10 +162,11 @@ def left_inverse(layout: Any) -> Any:
     >>> print(left_inverse(Layout((Int(4), Int(8)), (Int(1), Int(5)))))
     (_5,_8):(_1,_4)
     """
-    return _inverse(layout, left_inverse_trees, "left_inverse")
+    result: Layout = _inverse(layout, left_inverse_trees, "left_inverse")
+    return result
 
 
-def nullspace(layout: Any) -> Layout:
+def nullspace(layout: LayoutLike) -> Layout:
     """The layout of the domain's indices that a layout maps to 0 by its static stride-0 modes.
 
     >>> print(nullspace(Layout((Int(4), Int(8)), (Int(1), Int(0)))))
@@ -170,11 +179,11 @@ def nullspace(layout: Any) -> Layout:
     keep = [i for i, d in enumerate(strides) if type(d) is int and d == 0]
     if not keep:
         return make(1, 0)
-    starts, _ = compact_left(tuple(shapes))
+    starts = modes(compact_left(tuple(shapes))[0])
     return make(unwrap([shapes[i] for i in keep]), unwrap([starts[i] for i in keep]), layout._assumptions)
 
 
-def max_common_layout(a: Any, b: Any) -> Layout:
+def max_common_layout(a: LayoutLike, b: LayoutLike) -> Layout:
     """The layout of the longest run of contiguous offsets on which a and b agree: a(R(i)) == i == b(R(i)).
 
     Of tensors: `_1:_0` where their element types differ, or where one of them is no data but an iterator.
@@ -191,18 +200,18 @@ def max_common_layout(a: Any, b: Any) -> Layout:
     profile = coprofile_of(y._stride)
     if profile == 0:
         n = _contiguous(x, inverse)
-        return make(1, 0) if n is None else compose_tiler(inverse, public(n))
+        return make(1, 0) if n is None else compose_tiler(inverse, to_public(n))
     parts = []
     for path in axis_paths(profile):
         part = make(at(inverse._shape, path), at(inverse._stride, path))
         n = _contiguous(x, part, on_axis(1, path, y._stride))
-        parts.append(make(1, 0) if n is None else compose_tiler(part, public(n)))
+        parts.append(make(1, 0) if n is None else compose_tiler(part, to_public(n)))
     return make(
         unflatten_leaves([p._shape for p in parts], profile), unflatten_leaves([p._stride for p in parts], profile)
     )
 
 
-def _contiguous(a: Layout, inverse: Layout, unit: Any = 1) -> Any:
+def _contiguous(a: Layout, inverse: Layout, unit: Tree = 1) -> Leaf | None:
     """Internal size of the static unit-stride front of a o inverse, or None."""
     common = compose_layouts(a, inverse)
     shape, stride = coalesced(common._shape, common._stride)
@@ -210,7 +219,7 @@ def _contiguous(a: Layout, inverse: Layout, unit: Any = 1) -> Any:
     return size if is_static(size) and same(step, unit) else None
 
 
-def max_common_vector(a: Any, b: Any) -> Any:
+def max_common_vector(a: LayoutLike, b: LayoutLike) -> Int | int:
     """The number of contiguous elements that correspond in a and b, at least 1.
 
     Of tensors: 0 where their element types differ, or where one of them is no data but an iterator.
@@ -220,7 +229,8 @@ def max_common_vector(a: Any, b: Any) -> Any:
     """
     for x, y in ((a, b), (b, a)):
         if hasattr(x, "max_common_vector"):
-            return x.max_common_vector(y)
+            found: int = x.max_common_vector(y)
+            return found
     x, y = domain_of(a), domain_of(b)
     n = _contiguous(x, right_inverse(y))
-    return Int(1) if n is None else public(n)
+    return Int(1) if n is None else to_public(n)

@@ -17,7 +17,7 @@ may come out: `is_run_time_zero` says where it does not.
 
 A composed layout `outer o offset o inner` and a tensor `engine o layout` take their coordinates from a layout inside
 them. Coalescing, grouping, dividing and tiling change only that layout; so each such object says, in one method
-(`with_domain`), how to be rebuilt around the changed layout, and `on_domain` asks it:
+(`with_domain`), how to be rebuilt around the changed layout, and `apply_to_inner` asks it:
 
     coalesce(outer o offset o inner)  =  outer o offset o coalesce(inner)
 
@@ -33,25 +33,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from numbers import Integral
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 from cute_py.argument_checks import MAX_INTEGER, expect, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
+from cute_py.layout.arguments import Coordinate, IntCoordinate, IntTuple, LayoutLike, Leaf, Shape, Shaped, Tree, Value
 from cute_py.layout.int_tuple import compact_left, compact_order, crd2idx_of, product_of
 from cute_py.layout.leaf import (
     Dynamic,
     Int,
-    Tree,
     check_results,
     coordinate,
     equal_values,
     hashable,
-    internal,
     internal_leaf,
     is_symbolic,
-    public,
     substituted,
     times,
+    to_internal,
+    to_public,
     tree_text,
     value_of,
 )
@@ -66,14 +66,17 @@ from cute_py.layout.trees import (
     unflatten_leaves,
 )
 
+if TYPE_CHECKING:
+    import sympy
 
-def offset_of_tuple(coord: tuple[Any, ...], shape: Tree, stride: Tree) -> int | None:
+
+def offset_of_tuple(coord: tuple[Coordinate, ...], shape: Tree, stride: Tree) -> int | None:
     """The offset of a tuple of ints and tuples."""
     if type(shape) is not tuple or len(coord) != len(shape):
         return None
     total = 0
     for i, c in enumerate(coord):
-        d = stride[i]
+        d = stride[i]  # type: ignore[index]
         if type(c) is int:
             if type(d) is int:
                 total += c * d
@@ -100,7 +103,7 @@ def offset_of_int(coord: int, shape: Tree, stride: Tree) -> int | None:
     total = 0
     last = len(stride) - 1
     for i in range(last):
-        s, d = shape[i], stride[i]
+        s, d = shape[i], stride[i]  # type: ignore[index]
         size = s if type(s) is int else _size(s)
         if size is None:
             return None
@@ -116,7 +119,7 @@ def offset_of_int(coord: int, shape: Tree, stride: Tree) -> int | None:
                 return None
             total += inner
         coord = rest
-    inner = offset_of_int(coord, shape[last], stride[last])
+    inner = offset_of_int(coord, shape[last], stride[last])  # type: ignore[index]
     return None if inner is None else total + inner
 
 
@@ -134,17 +137,17 @@ def _size(shape: Tree) -> int | None:
     return n
 
 
-def is_run_time_zero(coord: Any, stride: Tree) -> bool:
+def is_run_time_zero(coord: int | tuple[Coordinate, ...], stride: Tree) -> bool:
     """Whether an offset of 0 is surely a run-time 0: a run-time coordinate meets a stride that is no static 0 without
     a modulo before it, as the last mode does of those that one integer is split over."""
     if type(coord) is tuple:
-        for c, d in zip(coord, stride, strict=True):
+        for c, d in zip(coord, stride, strict=True):  # type: ignore[arg-type]
             if type(c) is int and type(d) is not tuple and (type(d) is not int or d != 0):
                 return -MAX_INTEGER <= c <= MAX_INTEGER
         return False
     while type(stride) is tuple and stride:
         stride = stride[-1]
-    return stride not in (0, ()) and -MAX_INTEGER <= coord <= MAX_INTEGER
+    return stride not in (0, ()) and -MAX_INTEGER <= coord <= MAX_INTEGER  # type: ignore[operator]
 
 
 class _Major:
@@ -163,6 +166,9 @@ LayoutLeft = _Major("LayoutLeft")
 """Column-major: the first mode is contiguous."""
 LayoutRight = _Major("LayoutRight")
 """Row-major: the last mode is contiguous."""
+
+Assumptions: TypeAlias = "tuple[sympy.Basic, ...]"
+Stride: TypeAlias = "Tree | _Major | None"
 
 _new = object.__new__
 
@@ -189,12 +195,12 @@ class Layout:
 
     _shape: Tree
     _stride: Tree
-    _public: tuple[Tree, Tree] | None
-    _assumptions: tuple[Any, ...]
+    _public: tuple[IntTuple, Tree] | None
+    _assumptions: Assumptions
 
-    def __init__(self, shape: Tree, stride: Tree = None) -> None:
-        changed: list[Any] = []
-        self._shape = _checked_shape(internal(shape, 0, changed))
+    def __init__(self, shape: Shape, stride: Stride = None) -> None:
+        changed: list[Tree] = []
+        self._shape = _checked_shape(to_internal(shape, 0, changed))
         self._public = None
         self._assumptions = ()
         if stride is None or stride is LayoutLeft:
@@ -202,9 +208,9 @@ class Layout:
         elif stride is LayoutRight:
             self._stride = compact_left(self._shape, order=-1)[0]
         else:
-            self._stride = internal(stride, 0, changed)
+            self._stride = to_internal(stride, 0, changed)
             if not changed:
-                self._public = (shape, stride)
+                self._public = (shape, stride)  # type: ignore[assignment]
             if not congruent_trees(self._shape, self._stride):
                 raise LayoutError(
                     "shape and stride must be congruent",
@@ -212,24 +218,28 @@ class Layout:
                 )
 
     @property
-    def shape(self) -> Tree:
+    def shape(self) -> IntTuple:
         return (self._public or self._seen())[0]
 
     @property
     def stride(self) -> Tree:
         return (self._public or self._seen())[1]
 
-    def _seen(self) -> tuple[Tree, Tree]:
+    def _seen(self) -> tuple[IntTuple, Tree]:
         """(shape, stride) as users see them: the constructor's own, or made of the internal trees when first asked."""
-        self._public = (public(self._shape), public(self._stride))
+        self._public = (to_public(self._shape), to_public(self._stride))
         return self._public
 
     @property
-    def assumptions(self) -> tuple[Any, ...]:
+    def assumptions(self) -> Assumptions:
         """Conditions on symbols that this result rests on, as sympy relations; empty for known numbers."""
         return self._assumptions
 
-    def __call__(self, *coord: Any) -> Any:
+    @overload
+    def __call__(self, *coord: IntCoordinate) -> int: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, *coord: Coordinate) -> Layout: ...
+    def __call__(self, *coord: Coordinate) -> int | Layout:
         """The offset at a coordinate, or the sublayout that a coordinate with `_` (or None) keeps."""
         c: Any = coord[0] if len(coord) == 1 else coord
         kind = type(c)
@@ -245,12 +255,12 @@ class Layout:
             return 0
         return self._general_call(c)
 
-    def _general_call(self, coord: Any) -> Any:
-        """Any coordinate, any strides, and the static results that the fast way does not tell apart."""
+    def _general_call(self, coord: Coordinate) -> int | Layout:
+        """Any coordinate, any strides, and the static results that the fast path does not distinguish."""
         check_depth(coord)
         if has_underscore(coord):
             return make(slice_tree(coord, self._shape), slice_tree(coord, self._stride), self._assumptions)
-        return public(crd2idx_of(coordinate(coord), self._shape, self._stride))
+        return to_public(crd2idx_of(coordinate(coord), self._shape, self._stride))
 
     def __getitem__(self, mode: int) -> Layout:
         """Mode `mode` as a layout; a layout of an integer shape is its own only mode."""
@@ -261,7 +271,7 @@ class Layout:
             return self
         if not -len(self._shape) <= mode < len(self._shape):
             raise InvalidValueError(f"layout[{mode}]: {self} has {len(self._shape)} modes")
-        return make(self._shape[mode], self._stride[mode], self._assumptions)
+        return make(self._shape[mode], self._stride[mode], self._assumptions)  # type: ignore[index]
 
     __iter__ = None
 
@@ -281,10 +291,10 @@ class Layout:
     def __repr__(self) -> str:
         return f"Layout({self.shape!r}, {self.stride!r})"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[type[Layout], tuple[IntTuple, Tree]]:
         return (Layout, (self.shape, self.stride))
 
-    def subs(self, values: dict[Any, Any]) -> Layout:
+    def subs(self, values: dict[sympy.Expr, Value]) -> Layout:
         """The layout with sympy symbols replaced by values (plain ints stay run-time ints; what depends on
         `Int` values only becomes static).
 
@@ -299,7 +309,7 @@ class Layout:
             if type(internal_leaf(value)) not in (int, Dynamic):
                 raise InvalidTypeError(f"subs puts in numbers and expressions, got {given(value)}", {"layout": self})
         exact = {k: (int(v) if isinstance(v, Int) else v) for k, v in values.items()}
-        known: dict[Any, Any] = {}
+        known: dict[sympy.Basic, sympy.Basic] = {}
 
         def replaced(leaf: Any) -> Any:
             if type(leaf) is Dynamic and not isinstance(leaf.value, int):
@@ -308,7 +318,7 @@ class Layout:
                 static = free and all(type(values.get(symbol)) is Int for symbol in free)
                 return number.value if static and type(number.value) is int else number
             if hasattr(leaf, "with_value"):  # a basis element: its scale
-                return internal_leaf(leaf.with_value(public(replaced(internal_leaf(leaf.value)))))
+                return internal_leaf(leaf.with_value(to_public(replaced(internal_leaf(leaf.value)))))
             return leaf
 
         try:
@@ -326,6 +336,7 @@ class Layout:
 
 def _checked_shape(shape: Tree) -> Tree:
     """The internal shape itself, if every size is an integer that is not negative."""
+    s: Any
     for s in shape if type(shape) is tuple else (shape,):
         kind = type(s)
         if kind is tuple:
@@ -340,7 +351,7 @@ def _checked_shape(shape: Tree) -> Tree:
     return shape
 
 
-def make(shape: Tree, stride: Tree, assumptions: tuple[Any, ...] = ()) -> Layout:
+def make(shape: Tree, stride: Tree, assumptions: Assumptions = ()) -> Layout:
     """A layout of internal trees, unchecked: for the algebra, whose results are congruent by construction."""
     check_results(shape)
     check_results(stride)
@@ -352,19 +363,24 @@ def make(shape: Tree, stride: Tree, assumptions: tuple[Any, ...] = ()) -> Layout
     return layout
 
 
-def make_layout(*parts: Any) -> Any:
+def make_layout(*parts: Shape | Tree | _Major | Layout, stride: Stride = None) -> Layout:
     """As C++: of a shape, of a shape and a stride (or `LayoutLeft` / `LayoutRight`), or of layouts to join as modes.
+
+    Args:
+        stride: the stride, where it is not the second of the parts.
 
     >>> print(make_layout((4, 8), LayoutRight), make_layout(Layout(Int(4)), Layout(Int(2), Int(8))))
     (4,8):(8,_1) (_4,_2):(_1,_8)
     """
-    if not parts:
-        raise InvalidTypeError("make_layout takes a shape, a shape and a stride, or layouts")
-    if all(isinstance(p, Layout) for p in parts):
-        return joined(parts)
-    if len(parts) > 2 or isinstance(parts[0], Layout):
-        raise InvalidTypeError("make_layout takes a shape, a shape and a stride, or layouts", {"got": given(parts)})
-    return Layout(*parts)
+    layouts = [p for p in parts if isinstance(p, Layout)]
+    if stride is not None:
+        parts = (*parts, stride)
+    elif layouts and len(layouts) == len(parts):
+        return joined(layouts)
+    if not 1 <= len(parts) <= 2 or isinstance(parts[0], Layout):
+        facts = {"got": given(parts)} if parts else None
+        raise InvalidTypeError("make_layout takes a shape, a shape and a stride, or layouts", facts)
+    return Layout(*parts)  # type: ignore[arg-type]
 
 
 def joined(parts: Iterable[Layout]) -> Layout:
@@ -374,18 +390,22 @@ def joined(parts: Iterable[Layout]) -> Layout:
     return make(tuple([p._shape for p in parts]), tuple([p._stride for p in parts]), notes)
 
 
-def make_ordered_layout(shape: Tree, order: Tree) -> Layout:
+def make_ordered_layout(shape: Shape, order: Tree | _Major) -> Layout:
     """A compact layout whose strides grow in the order of `order` (static numbers; run-time ones come last).
 
     >>> print(make_ordered_layout((Int(2), Int(3), Int(4), Int(5)), (Int(1), Int(0), Int(3), Int(2))))
     (_2,_3,_4,_5):(_3,_1,_30,_6)
     """
-    if order is LayoutLeft or order is LayoutRight:
+    if isinstance(order, _Major):
         return Layout(shape, order)
-    inner = _checked_shape(internal(shape))
-    return make(inner, compact_order(inner, internal(order)))
+    inner = _checked_shape(to_internal(shape))
+    return make(inner, compact_order(inner, to_internal(order)))
 
 
+@overload
+def static(tree: Layout) -> Layout: ...
+@overload
+def static(tree: Shape) -> IntTuple: ...
 def static(tree: Any) -> Any:
     """Every plain int of a tuple or layout made static: `static((4, 8))` is `(Int(4), Int(8))`.
 
@@ -402,9 +422,38 @@ def static(tree: Any) -> Any:
     return Int(int(tree)) if isinstance(tree, Integral) else tree
 
 
-def on_domain(operation: Callable[..., Any], thing: Any, *args: Any, **options: Any) -> Any:
+Thing = TypeVar("Thing", bound=LayoutLike)
+Rest = ParamSpec("Rest")
+
+
+class OfLayouts(Protocol[Rest]):
+    """An operation on the domain of a layout, a composed layout or a tensor: what it is given, it gives back."""
+
+    def __call__(self, thing: Thing, /, *args: Rest.args, **options: Rest.kwargs) -> Thing: ...
+
+
+class OfShapes(Protocol[Rest]):
+    """An operation on the modes of a layout, a composed layout or a tensor; or of a bare shape."""
+
+    @overload
+    def __call__(self, thing: Thing, /, *args: Rest.args, **options: Rest.kwargs) -> Thing: ...
+    @overload
+    def __call__(self, thing: Shape, /, *args: Rest.args, **options: Rest.kwargs) -> IntTuple: ...
+
+
+def of_layouts(operation: Callable[Concatenate[Layout, Rest], Layout]) -> OfLayouts[Rest]:
+    """For type checkers: an operation that is written for layouts, and asks `apply_to_inner` about the others."""
+    return operation  # type: ignore[return-value]
+
+
+def of_shapes(operation: Callable[Concatenate[Layout | Shape, Rest], Layout | IntTuple]) -> OfShapes[Rest]:
+    """For type checkers, as `of_layouts`: an operation that takes bare shapes too."""
+    return operation  # type: ignore[return-value]
+
+
+def apply_to_inner(operation: Callable[..., Layout | IntTuple], thing: Any, *args: Any, **options: Any) -> Layout:
     """Apply `operation(layout, *args)` to the layout that has the domain of `thing`, and rebuild the rest."""
-    rebuild = getattr(thing, "with_domain", None)
+    rebuild: Callable[[Layout | IntTuple], Layout] | None = getattr(thing, "with_domain", None)
     if rebuild is None:
         raise InvalidTypeError(
             f"{operation.__name__} takes a layout or a tensor, got {type(thing).__name__} {given(thing)}"
@@ -412,7 +461,7 @@ def on_domain(operation: Callable[..., Any], thing: Any, *args: Any, **options: 
     return rebuild(operation(thing.domain, *args, **options))
 
 
-def domain_of(thing: Any) -> Layout:
+def domain_of(thing: LayoutLike) -> Layout:
     """The layout that has the domain: itself, the inner layout of a composed one, the layout of a tensor."""
     while not isinstance(thing, Layout):
         if not hasattr(thing, "domain"):
@@ -421,11 +470,11 @@ def domain_of(thing: Any) -> Layout:
     return thing
 
 
-def shape_of(thing: Any) -> Tree:
+def shape_of(thing: Shaped) -> Tree:
     """The internal shape of a layout or a tensor; anything else is a shape itself."""
     if isinstance(thing, Layout) or hasattr(thing, "domain"):
-        return domain_of(thing)._shape
-    return internal(thing)
+        return domain_of(thing)._shape  # type: ignore[arg-type]
+    return to_internal(thing)
 
 
 def has_numbers(layout: Layout) -> bool:
@@ -455,8 +504,8 @@ def axis_paths(profile: Tree) -> list[tuple[int, ...]]:
 def along_axis(stride: Tree, path: tuple[int, ...]) -> Tree:
     """Basis strides -> integer strides: the movement along one axis, 0 where a mode moves along another."""
 
-    def value(d: Any) -> Any:
-        return internal_leaf(d.value) if tuple(getattr(d, "modes", ())) == path else 0
+    def value(d: Any) -> Tree:
+        return to_internal(d.value) if tuple(getattr(d, "modes", ())) == path else 0
 
     return map_leaves(value, stride)
 
@@ -465,8 +514,8 @@ def on_axis(stride: Tree, path: tuple[int, ...], like: Tree) -> Tree:
     """Integer strides -> basis strides along the axis at `path`, of the module that the strides `like` are of."""
     sample = next(d for d in leaves(like) if getattr(d, "modes", None))
 
-    def basis(d: Any) -> Any:
-        return 0 if type(d) is int and d == 0 else internal(sample.at(path, public(d)))
+    def basis(d: Leaf) -> Tree:
+        return 0 if type(d) is int and d == 0 else to_internal(sample.at(path, to_public(d)))
 
     return map_leaves(basis, stride)
 
@@ -503,13 +552,13 @@ def _zeros(node: dict[int, Any]) -> Tree:
     return tuple([_zeros(node.get(i, {})) for i in range(max(node) + 1)])
 
 
-def coprofile(layout: Any) -> Tree:
+def coprofile(layout: LayoutLike) -> IntTuple:
     """The profile of the layout's offsets, static zeros.
 
     >>> print(coprofile(Layout((4, 8))))
     _0
     """
-    return public(coprofile_of(domain_of(layout)._stride))
+    return to_public(coprofile_of(domain_of(layout)._stride))
 
 
 def coshape_of(shape: Tree, stride: Tree) -> Tree:
@@ -522,8 +571,8 @@ def coshape_of(shape: Tree, stride: Tree) -> Tree:
     return unflatten_leaves([_extent(shape, along_axis(stride, path)) for path in axis_paths(profile)], profile)
 
 
-def _extent(shape: Tree, stride: Tree) -> Any:
-    total: Any = 1
+def _extent(shape: Tree, stride: Tree) -> Leaf:
+    total: Leaf = 1
     for s, d in zip(leaves(shape), leaves(stride), strict=True):
         if type(d) not in _INTEGERS:
             facts = {"shape": tree_text(shape), "stride": tree_text(stride)}
@@ -532,17 +581,17 @@ def _extent(shape: Tree, stride: Tree) -> Any:
     return total
 
 
-def coshape(layout: Any, *mode: int) -> Tree:
+def coshape(layout: LayoutLike, *mode: int) -> IntTuple:
     """The smallest shape that holds every offset, of the layout or of one of its modes: one size per codomain mode.
 
     >>> print(coshape(Layout((4, 8), (8, 1))))
     32
     """
     inner = domain_of(layout)
-    return public(coshape_of(at(inner._shape, mode), at(inner._stride, mode)))
+    return to_public(coshape_of(at(inner._shape, mode), at(inner._stride, mode)))
 
 
-def cosize(layout: Any, *mode: int) -> Any:
+def cosize(layout: LayoutLike, *mode: int) -> Int | int:
     """The product of the coshape: for integer strides, 1 + the largest offset.
 
     Negative strides count with their absolute values, as in C++. A layout with a size of 0 has cosize 0 where the
@@ -552,4 +601,4 @@ def cosize(layout: Any, *mode: int) -> Any:
     >>> print(cosize(Layout((Int(4), Int(8)), (Int(8), Int(1)))))
     _32
     """
-    return public(product_of(internal(coshape(layout, *mode))))
+    return to_public(product_of(to_internal(coshape(layout, *mode))))

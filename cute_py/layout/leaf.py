@@ -13,12 +13,12 @@ at the speed of plain integers:
     symbolic size        sympy expression     Dynamic(expression)
     any other stride     the object itself    the object itself        (E(0), an XOR stride, ...)
 
-`internal` and `public` convert. A `Dynamic` compares equal to nothing, because nothing about it is known where C++
-decides at compile time; its arithmetic has CuTe's rules for mixed operands (a static 0 times anything is a static 0).
-So (4,_2):(_1,4) is held as (Dynamic(4), 2) and (1, Dynamic(4)), coalesce finds no static product that equals the
+`to_internal` and `to_public` convert. A `Dynamic` compares equal to nothing, because nothing about it is known where
+C++ decides at compile time; its arithmetic has CuTe's rules for mixed operands (a static 0 times anything is a static
+0). So (4,_2):(_1,4) is held as (Dynamic(4), 2) and (1, Dynamic(4)), coalesce finds no static product that equals the
 second stride, and the two modes stay; of (_4,_2):(_1,_4) it sees 4 * 1 == 4, and they become _8:_1.
 
-sympy simplifies what it builds, and walks through the whole expression for it. Every mode that a composition steps
+sympy simplifies what it builds, and walks through all of the expression for it. Every mode that a composition steps
 over wraps the expression of the mode before, so that simplifying all of them takes time that grows as fast as the
 text. Expressions of more than `MOST_SIMPLIFIED` operations are therefore built as they are written.
 """
@@ -26,17 +26,21 @@ text. Expressions of more than `MOST_SIMPLIFIED` operations are therefore built 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from numbers import Number
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias, TypeGuard, overload, runtime_checkable
 
 from cute_py.argument_checks import MAX_INTEGER, check_magnitude
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given, integer_text
+from cute_py.layout.arguments import IntTuple, Leaf, Tree, Value
+
+if TYPE_CHECKING:
+    import sympy
 
 
-def never_an_integer(x: Any) -> bool:
-    """Is a sympy object a fraction, an infinity, nan, a relation, a matrix, anything that no integer can stand for?
+def never_an_integer(x: sympy.Basic) -> bool:
+    """Is a sympy object a fraction, an infinity, nan, a relation, a matrix, anything that can't be an integer?
 
     >>> import sympy
     >>> never_an_integer(sympy.Rational(1, 2)), never_an_integer(sympy.oo), never_an_integer(sympy.Symbol("n"))
@@ -50,7 +54,7 @@ def never_an_integer(x: Any) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def largest_integers(x: Any) -> tuple[int, ...]:
+def largest_integers(x: sympy.Basic) -> tuple[int, ...]:
     """The least and the greatest of the integers in an expression; of a bare symbol none.
 
     >>> import sympy
@@ -71,7 +75,7 @@ MOST_SIMPLIFIED = 14
 _NODES_OF_AN_OPERATION = 5
 
 
-def is_short(*operands: Any) -> bool:
+def is_short(*operands: Value) -> bool:
     """May sympy simplify an expression of these? Looks at a bounded part of them.
 
     >>> import sympy
@@ -91,7 +95,7 @@ def is_short(*operands: Any) -> bool:
     return bool(sum(sympy.count_ops(x) for x in expressions) <= MOST_SIMPLIFIED)
 
 
-def divided(operation: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
+def divided(operation: Callable[[Value, Value], Value], x: Value, y: Value) -> Value:
     """x // y or x % y, as `operation` says; at least one of them a symbol.
 
     Raises:
@@ -113,7 +117,7 @@ def divided(operation: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
     return ratio if not divisor_left and ratio.is_integer else sympy.floor(ratio, evaluate=False)
 
 
-def least(x: Any, y: Any) -> Any:
+def least(x: Value, y: Value) -> Value:
     """The smaller of two bare numbers or symbols."""
     if isinstance(x, int) and isinstance(y, int):
         return min(x, y)
@@ -122,7 +126,7 @@ def least(x: Any, y: Any) -> Any:
     return sympy.Min(x, y) if is_short(x, y) else sympy.Min(x, y, evaluate=False)
 
 
-def divides(y: Any, x: Any) -> Any:
+def divides(y: Value, x: Value) -> sympy.Basic:
     """The relation x % y == 0."""
     import sympy
 
@@ -130,7 +134,7 @@ def divides(y: Any, x: Any) -> Any:
     return sympy.Eq(sympy.Mod(x, y, evaluate=short), 0, evaluate=short)
 
 
-def divides_or_exceeds(y: Any, x: Any) -> Any:
+def divides_or_exceeds(y: Value, x: Value) -> sympy.Basic:
     """The relation x % y == 0 or x < y."""
     import sympy
 
@@ -138,8 +142,10 @@ def divides_or_exceeds(y: Any, x: Any) -> Any:
     return sympy.Or(divides(y, x), sympy.Lt(x, y, evaluate=short), evaluate=short)
 
 
-def substituted(x: Any, values: dict[Any, Any], known: dict[Any, Any]) -> Any:
-    """An expression with symbols replaced by `values`. Numbers go in all at once, into each part that stands in
+def substituted(
+    x: sympy.Basic, values: Mapping[sympy.Basic, Value], known: dict[sympy.Basic, sympy.Basic]
+) -> sympy.Basic:
+    """An expression with symbols replaced by `values`. Numbers go in all at once, into each part that occurs in
     several places once: sympy replaces symbol after symbol, and simplifies (sometimes wrongly) what lies between.
 
     Args:
@@ -150,7 +156,7 @@ def substituted(x: Any, values: dict[Any, Any], known: dict[Any, Any]) -> Any:
     if not all(isinstance(v, int) and key.is_Symbol for key, v in values.items()):
         return x.subs(values).doit()
 
-    def replaced(part: Any) -> Any:
+    def replaced(part: sympy.Basic) -> sympy.Basic:
         if part in known:
             return known[part]
         result = values.get(part, part)
@@ -163,12 +169,6 @@ def substituted(x: Any, values: dict[Any, Any], known: dict[Any, Any]) -> Any:
 
     return replaced(x).doit()
 
-
-Leaf: TypeAlias = Any
-"""A leaf in either representation; which one, each function says."""
-
-Tree: TypeAlias = Any
-"""A leaf, or a tuple of trees."""
 
 MAX_RESULT = 1 << 256
 """The largest magnitude of a number that an operation may come to; inputs end at `MAX_INTEGER`."""
@@ -185,9 +185,9 @@ class IntegerModule(Protocol):
     scale), and `is_static` (False where equality of two objects is known only at run time).
     """
 
-    def __rmul__(self, n: Any, /) -> Any: ...
+    def __rmul__(self, n: Any, /) -> Leaf: ...
 
-    def __add__(self, other: Any, /) -> Any: ...
+    def __add__(self, other: Any, /) -> Leaf: ...
 
 
 class Int(int):
@@ -201,7 +201,7 @@ class Int(int):
 
     __slots__ = ()
 
-    def __new__(cls, value: Any = 0) -> Int:
+    def __new__(cls, value: SupportsIndex = 0) -> Int:
         if isinstance(value, (bool, float, str)) or not hasattr(value, "__index__"):
             raise InvalidTypeError(f"Int takes an integer, got {given(value)}")
         try:
@@ -219,32 +219,32 @@ class Int(int):
     def __format__(self, spec: str) -> str:
         return format(int(self), spec) if spec[-1:] in tuple("bcdoxXneEfFgG%") else format(str(self), spec)
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: int) -> int:
         return _combine(operator.add, self, other)
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: int) -> int:
         return _combine(operator.sub, self, other)
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: int) -> int:
         return _combine(operator.sub, other, self)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: int) -> int:
         return _combine(operator.mul, self, other)
 
     __rmul__ = __mul__
 
-    def __floordiv__(self, other: Any) -> Any:
+    def __floordiv__(self, other: int) -> int:
         return _combine(operator.floordiv, self, other)
 
-    def __rfloordiv__(self, other: Any) -> Any:
+    def __rfloordiv__(self, other: int) -> int:
         return _combine(operator.floordiv, other, self)
 
-    def __mod__(self, other: Any) -> Any:
+    def __mod__(self, other: int) -> int:
         return _combine(operator.mod, self, other)
 
-    def __rmod__(self, other: Any) -> Any:
+    def __rmod__(self, other: int) -> int:
         return _combine(operator.mod, other, self)
 
     def __neg__(self) -> Int:
@@ -270,6 +270,7 @@ def check_result(number: int) -> int:
 
 def check_results(tree: Tree) -> None:
     """`check_result` of every number in an internal tree."""
+    x: Any
     for x in tree if type(tree) is tuple else (tree,):
         kind = type(x)
         if kind is int:
@@ -281,7 +282,7 @@ def check_results(tree: Tree) -> None:
             check_result(x.value)
 
 
-def _combine(op: Any, left: Any, right: Any) -> Any:
+def _combine(op: Callable[[int, int], int], left: int, right: int) -> int:
     """`left op right` in Python's own arithmetic; static if both are, or if a static 0 decides it."""
     left_static, right_static = isinstance(left, Int), isinstance(right, Int)
     if left_static and right_static:
@@ -289,9 +290,9 @@ def _combine(op: Any, left: Any, right: Any) -> Any:
             return int.__new__(Int, check_result(op(int(left), int(right))))
         except ZeroDivisionError:
             raise LayoutError("division by zero", {"dividend": int(left)}) from None
-    other = right if left_static else left
+    other: int | sympy.Expr = right if left_static else left
     if isinstance(other, bool) or not (isinstance(other, int) or (is_symbolic(other) and not never_an_integer(other))):
-        return NotImplemented
+        return NotImplemented  # type: ignore[no-any-return]
     if op is operator.mul and ((left_static and left == 0) or (right_static and right == 0)):
         return Int(0)
     if op in (operator.floordiv, operator.mod) and left_static and left == 0:
@@ -304,7 +305,7 @@ def _combine(op: Any, left: Any, right: Any) -> Any:
         raise LayoutError("division by zero", {"dividend": given(left)}) from None
 
 
-def is_symbolic(value: object) -> bool:
+def is_symbolic(value: object) -> TypeGuard[sympy.Expr]:
     """A sympy expression? Asked without importing sympy."""
     return type(value).__module__.partition(".")[0] == "sympy" and hasattr(value, "free_symbols")
 
@@ -312,10 +313,12 @@ def is_symbolic(value: object) -> bool:
 class Dynamic:
     """A number known only at run time in C++'s eyes: `value` is an int or a sympy expression."""
 
+    value: Value
+
     __slots__ = ("value",)
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Value) -> None:
         self.value = value
 
     def __eq__(self, other: object) -> bool:
@@ -324,32 +327,36 @@ class Dynamic:
     def __repr__(self) -> str:
         return f"Dynamic({self.value!r})"
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Integer) -> Integer:
         return Dynamic(self.value + (other.value if type(other) is Dynamic else other))
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: Integer) -> Integer:
         return Dynamic(self.value - (other.value if type(other) is Dynamic else other))
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: Integer) -> Integer:
         return Dynamic(other - self.value)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: Integer) -> Integer:
         if type(other) is Dynamic:
             return Dynamic(self.value * other.value)
         return Dynamic(self.value * other) if other else 0
 
     __rmul__ = __mul__
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Dynamic:
         return Dynamic(-self.value)
 
-    def __abs__(self) -> Any:
+    def __abs__(self) -> Dynamic:
         return Dynamic(abs(self.value))
 
 
-def trunc_div(a: Any, b: Any) -> Any:
+Integer: TypeAlias = "int | Dynamic"
+"""An internal integer."""
+
+
+def trunc_div(a: Leaf, b: Leaf) -> Integer:
     """C++'s `a / b` of internal leaves: rounds toward zero; a static 0 stays static."""
     if type(a) is int:
         if type(b) is int:
@@ -359,7 +366,7 @@ def trunc_div(a: Any, b: Any) -> Any:
     return Dynamic(quotient(value_of(a), value_of(b)))
 
 
-def trunc_mod(a: Any, b: Any) -> Any:
+def trunc_mod(a: Leaf, b: Leaf) -> Integer:
     """C++'s `a % b` of internal leaves: the sign of the dividend; anything modulo a static 1 is a static 0."""
     if type(a) is int and type(b) is int:
         return a - b * quotient(a, b)
@@ -371,7 +378,7 @@ def trunc_mod(a: Any, b: Any) -> Any:
     return Dynamic(divided(operator.mod, x, y))
 
 
-def trunc_divmod(a: Any, b: Any) -> tuple[Any, Any]:
+def trunc_divmod(a: Leaf, b: Leaf) -> tuple[Integer, Integer]:
     """C++'s `a / b` and `a % b` of internal leaves."""
     x, y = value_of(a), value_of(b)
     known = type(x) is int and type(y) is int
@@ -381,7 +388,7 @@ def trunc_divmod(a: Any, b: Any) -> tuple[Any, Any]:
     return trunc_div(a, b), trunc_mod(a, b)
 
 
-def quotient(x: Any, y: Any) -> Any:
+def quotient(x: Value, y: Value) -> Value:
     """C++'s `x / y` of bare numbers and symbols: rounds toward zero."""
     if isinstance(x, int) and isinstance(y, int):
         if y == 0:
@@ -390,12 +397,12 @@ def quotient(x: Any, y: Any) -> Any:
     return divided(operator.floordiv, x, y)
 
 
-def value_of(leaf: Any) -> Any:
+def value_of(leaf: Tree) -> Any:
     """The number in an internal leaf: int or sympy expression."""
     return leaf.value if type(leaf) is Dynamic else leaf
 
 
-def is_static(leaf: Any) -> bool:
+def is_static(leaf: Leaf) -> bool:
     """Known at compile time? (internal leaf)"""
     if type(leaf) is int:
         return True
@@ -404,10 +411,10 @@ def is_static(leaf: Any) -> bool:
     return bool(getattr(leaf, "is_static", True))
 
 
-def sign(leaf: Any) -> Any:
+def sign(leaf: Integer) -> Integer:
     """-1, 0 or 1 of an internal leaf. A symbol's sign is taken as positive: sizes and strides of unknown sign have
     no layout in C++ either."""
-    if type(leaf) is Dynamic:
+    if isinstance(leaf, Dynamic):
         value = leaf.value
         if isinstance(value, int):
             return Dynamic((value > 0) - (value < 0))
@@ -415,15 +422,14 @@ def sign(leaf: Any) -> Any:
     return (leaf > 0) - (leaf < 0)
 
 
-def times(n: Any, leaf: Any) -> Any:
+def times(n: Leaf, leaf: Leaf) -> Leaf:
     """`n * leaf` with `n` an internal integer and `leaf` any internal stride."""
-    kind = type(leaf)
-    if kind is int or kind is Dynamic:
+    if type(leaf) is int or type(leaf) is Dynamic:
         return n * leaf
-    return internal(public(n) * leaf)
+    return to_internal(to_public(n) * leaf)
 
 
-def plus(a: Any, b: Any) -> Any:
+def plus(a: Leaf, b: Leaf) -> Leaf:
     """`a + b` of internal strides or of their sums; a static 0 is the zero of every module."""
     if type(a) is int and a == 0:
         return b
@@ -431,10 +437,10 @@ def plus(a: Any, b: Any) -> Any:
         return a
     if type(a) in (int, Dynamic) and type(b) in (int, Dynamic):
         return a + b
-    return internal(public(a) + public(b))
+    return to_internal(to_public(a) + to_public(b))
 
 
-def same(a: Any, b: Any) -> bool:
+def same(a: Leaf, b: Leaf) -> bool:
     """Equal, and known to be so at compile time."""
     if type(a) is int and type(b) is int:
         return a == b
@@ -479,16 +485,17 @@ def internal_leaf(x: Any) -> Any:
     raise InvalidTypeError(f"{kind.__name__} is no integer and no stride (it needs int * x and x + x)")
 
 
-def internal(tree: Tree, depth: int = 0, changed: list[Any] | None = None) -> Tree:
+def to_internal(tree: Any, depth: int = 0, changed: list[Tree] | None = None) -> Tree:
     """A public tree of integers or strides -> internal.
 
     Args:
-        changed: gets every leaf or tuple that `public` gives back as something else (a numpy integer as an int).
+        changed: gets every leaf or tuple that `to_public` gives back as something else (a numpy integer as an int).
     """
     if type(tree) is tuple:
         if depth > MAX_DEPTH:
             raise InvalidValueError(f"nested deeper than {MAX_DEPTH} tuples")
-        out: list[Any] = []
+        out: list[Tree] = []
+        x: Any
         for x in tree:
             kind = type(x)
             if kind is Int and -MAX_INTEGER <= x <= MAX_INTEGER:
@@ -496,10 +503,10 @@ def internal(tree: Tree, depth: int = 0, changed: list[Any] | None = None) -> Tr
             elif kind is int and -MAX_INTEGER <= x <= MAX_INTEGER:
                 out.append(Dynamic(x))
             else:
-                out.append(internal(x, depth + 1, changed))
+                out.append(to_internal(x, depth + 1, changed))
         return tuple(out)
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        leaf = internal(tuple(tree), depth)
+        leaf = to_internal(tuple(tree), depth)
     else:
         leaf = internal_leaf(tree)
     if changed is not None and type(tree) is not Int and value_of(leaf) is not tree:
@@ -507,21 +514,25 @@ def internal(tree: Tree, depth: int = 0, changed: list[Any] | None = None) -> Tr
     return leaf
 
 
-def coordinate(tree: Tree) -> Tree:
-    """A public coordinate -> internal: as `internal`, but an element of a coordinate tensor (anything with `as_tuple`)
+def coordinate(tree: Any) -> Tree:
+    """A public coordinate -> internal, as `to_internal`; an element of a coordinate tensor (anything with `as_tuple`)
     is the tuple of its numbers, at any depth."""
     if hasattr(tree, "as_tuple"):
         tree = tree.as_tuple()
     if type(tree) is tuple:
-        return internal(tuple([x.as_tuple() if hasattr(x, "as_tuple") else x for x in tree]))
-    return internal(tree)
+        return to_internal(tuple([x.as_tuple() if hasattr(x, "as_tuple") else x for x in tree]))
+    return to_internal(tree)
 
 
-def public(tree: Tree) -> Tree:
+@overload
+def to_public(tree: tuple[Tree, ...]) -> tuple[IntTuple, ...]: ...
+@overload
+def to_public(tree: Leaf) -> int: ...
+def to_public(tree: Any) -> Any:
     """An internal tree -> what users see: `Int` for static leaves, plain int or sympy for the others."""
     kind = type(tree)
     if kind is tuple:
-        return tuple([public(x) for x in tree])
+        return tuple([to_public(x) for x in tree])
     if kind is int:
         return int.__new__(Int, tree if -MAX_RESULT <= tree <= MAX_RESULT else check_result(tree))
     if kind is Dynamic:
@@ -578,21 +589,3 @@ def mode_text(shape: Tree, stride: Tree) -> str:
 Recorder: TypeAlias = Callable[..., None]
 """What is called with each step of an operation: its rule, then the internal numbers of the rule. Operations take one
 that is None by default, and `steps.steps` makes sentences of what it is given."""
-
-
-class Underscore:
-    """CuTe's `_`: keep this mode whole. `None` means the same in a coordinate."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "_"
-
-    def __eq__(self, other: object) -> bool:
-        return other is None or isinstance(other, Underscore)
-
-    def __hash__(self) -> int:
-        return hash(None)
-
-
-underscore = Underscore()

@@ -14,27 +14,33 @@ import functools
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from cute_py.argument_checks import expect, expect_integer, expect_integers
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, LayoutError, given
+from cute_py.layout.arguments import IntCoordinate, IntTuple, LayoutLike, Leaf, Tree
 from cute_py.layout.coalesce import coalesced
-from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.composed import ComposedLayout, OffsetFunction
 from cute_py.layout.layout import Layout, has_numbers, make
-from cute_py.layout.leaf import Int, Tree, internal, tree_text, value_of
-from cute_py.layout.offsets import offsets
+from cute_py.layout.leaf import Int, to_internal, tree_text, value_of
+from cute_py.layout.offsets import Offsets, offsets
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves, map_leaves, modes
 
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
 
-def _static_ints(tree: Tree) -> Tree:
-    def number(leaf: Any) -> int:
+
+def _static_ints(tree: Tree) -> IntTuple:
+    def number(leaf: Leaf) -> int:
         value = value_of(leaf)
         if type(value) is not int:
             raise InvalidTypeError(f"a linear view needs known integers, got {value}")
         return value
 
-    return map_leaves(number, tree)
+    numbers: IntTuple = map_leaves(number, tree)  # type: ignore[assignment]
+    return numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +59,20 @@ class LinearLayout:
     origin: int = 0
 
     def __post_init__(self) -> None:
-        sizes = [expect_integer(value_of(s), "a size", 1) for s in leaves(internal(self.shape))]
+        sizes = [expect_integer(value_of(s), "a size", 1) for s in leaves(to_internal(self.shape))]
         if any(s & (s - 1) for s in sizes):
             raise InvalidValueError(f"the shape is {given(self.shape)}; its sizes must be powers of two")
         bits = sum(s.bit_length() - 1 for s in sizes)
         object.__setattr__(self, "columns", expect_integers(self.columns, "columns", 0, count=bits))
         object.__setattr__(self, "origin", expect_integer(self.origin, "the origin", 0))
 
-    def __call__(self, coord: Any) -> int:
+    def __call__(self, coord: IntCoordinate) -> int:
         index = expect_integer(Layout(self.shape)(coord), "the index of a coordinate", 0)
         if index >> len(self.columns):
             raise CoordinateError(f"coordinate {given(coord)} lies outside the domain", {"shape": given(self.shape)})
         return self.origin ^ _applied(self.columns, index)
 
-    def matrix(self) -> Any:
+    def matrix(self) -> NDArray[numpy.uint8]:
         """uint8 array (offset bits, coordinate bits): entry [r, k] is bit r of column k."""
         import numpy as np
 
@@ -114,7 +120,7 @@ class LinearLayout:
             rows = [(v ^ value, t ^ tag) if i != bit and v >> bit & 1 else (v, t) for i, (v, t) in enumerate(rows)]
         return LinearLayout(1 << n, tuple(tag for _, tag in rows))
 
-    def to_layout(self) -> Any:
+    def to_layout(self) -> Layout | ComposedLayout:
         """The Layout, or swizzled ComposedLayout, of this map; static, one leaf per run of bits.
 
         Raises:
@@ -172,7 +178,7 @@ def _applied(columns: tuple[int, ...], value: int) -> int:
     return functools.reduce(operator.xor, [c for k, c in enumerate(columns) if value >> k & 1], 0)
 
 
-def linear(layout: Any) -> LinearLayout:
+def linear(layout: Layout | ComposedLayout) -> LinearLayout:
     """The F2 view of a layout, or of a swizzled layout, with known power-of-two sizes.
 
     Raises:
@@ -187,7 +193,7 @@ def linear(layout: Any) -> LinearLayout:
     return view
 
 
-def _view(layout: Any) -> LinearLayout | str:
+def _view(layout: OffsetFunction) -> LinearLayout | str:
     """The F2 view, or the reason why there is none."""
     if isinstance(layout, ComposedLayout):
         return _composed_view(layout)
@@ -229,7 +235,7 @@ def _composed_view(layout: ComposedLayout) -> LinearLayout | str:
     return outer.compose(LinearLayout(inner.shape, inner.columns, origin))
 
 
-def same_function(a: Any, b: Any) -> bool:
+def same_function(a: LayoutLike, b: LayoutLike) -> bool:
     """Do two layouts give the same offset for every integer coordinate of the same domain size?
 
     Exact. Plain layouts by their normal form (coalesced, in time of the rank), F2-linear ones by their columns, all
@@ -252,7 +258,7 @@ def same_function(a: Any, b: Any) -> bool:
     return from_a.shape == from_b.shape and bool(np.array_equal(from_a, from_b))
 
 
-def _of_numbers(thing: Any) -> bool:
+def _of_numbers(thing: Any) -> TypeGuard[Layout | ComposedLayout]:
     while isinstance(thing, ComposedLayout):
         thing = thing.inner
     return isinstance(thing, Layout) and has_numbers(thing)
@@ -263,7 +269,7 @@ def _normal(layout: Layout) -> tuple[Tree, Tree]:
     return (0, 0) if 0 in leaves(shape) else coalesced(shape, stride)
 
 
-def _evaluated(layout: Any) -> Any:
+def _evaluated(layout: LayoutLike) -> Offsets:
     import numpy as np
 
     table = offsets(layout, of="call")

@@ -5,37 +5,38 @@ They change the profile and never the numbers. All take layouts, composed layout
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, StaticAssertError, given
-from cute_py.layout.layout import Layout, make, on_domain
-from cute_py.layout.leaf import Tree
+from cute_py.layout.arguments import IntTuple, Shape, Tree
+from cute_py.layout.layout import Layout, apply_to_inner, make, of_shapes
 from cute_py.layout.trees import check_depth, check_mode, leaves, modes, unflatten_leaves
 
 MAX_RANK = 1 << 16
 """More modes than this are refused: far above any layout, below what fills memory."""
 
 
-def _on_trees(f: Callable[..., Tree], thing: Any, *args: Any) -> Any:
+def _on_trees(f: Callable[[Tree], Tree], thing: Layout | Shape) -> Layout | IntTuple:
     """Apply f to shape and stride of a layout alike, or to a bare tuple."""
     check_depth(thing)
     if type(thing) is Layout:
-        return make(f(thing._shape, *args), f(thing._stride, *args), thing._assumptions)
+        return make(f(thing._shape), f(thing._stride), thing._assumptions)
     if isinstance(thing, (tuple, int)):
-        return f(thing, *args)
-    return on_domain(_on_trees_of(f), thing, *args)
+        return f(thing)  # type: ignore[return-value]
+    return apply_to_inner(_on_inner_trees(f), thing)
 
 
-def _on_trees_of(f: Callable[..., Tree]) -> Callable[..., Any]:
-    def operation(layout: Layout, *args: Any) -> Any:
-        return _on_trees(f, layout, *args)
+def _on_inner_trees(f: Callable[[Tree], Tree]) -> Callable[[Layout], Layout | IntTuple]:
+    def operation(layout: Layout) -> Layout | IntTuple:
+        return _on_trees(f, layout)
 
     operation.__name__ = f.__name__.strip("_")
     return operation
 
 
-def group_modes(thing: Any, begin: int, end: int = -1) -> Any:
+@of_shapes
+def group_modes(thing: Layout | Shape, begin: int, end: int = -1) -> Layout | IntTuple:
     """Modes [begin, end) become one mode; end = -1 means through the last, as in C++.
 
     >>> print(group_modes(Layout((Int(2), Int(3), Int(4))), 0, 2))
@@ -56,7 +57,8 @@ def _grouped(parts: tuple[Any, ...], begin: int, end: int) -> tuple[Any, ...]:
 group = group_modes
 
 
-def flatten(thing: Any) -> Any:
+@of_shapes
+def flatten(thing: Layout | Shape) -> Layout | IntTuple:
     """Depth at most 1; an integer stays an integer.
 
     >>> flatten(((1, 2), 3))
@@ -65,17 +67,19 @@ def flatten(thing: Any) -> Any:
     return _on_trees(lambda tree: tuple(leaves(tree)) if type(tree) is tuple else tree, thing)
 
 
-def unflatten(thing: Any, profile: Tree) -> Any:
+@of_shapes
+def unflatten(thing: Layout | Shape, profile: Shape) -> Layout | IntTuple:
     """A flat layout or tuple arranged in the profile of `profile`.
 
     >>> unflatten((1, 2, 3), ((0, 0), 0))
     ((1, 2), 3)
     """
     check_depth(profile)
-    return _on_trees(lambda tree: unflatten_leaves(modes(tree), profile), thing)
+    return _on_trees(lambda tree: unflatten_leaves(modes(tree), profile), thing)  # type: ignore[arg-type]
 
 
-def take(thing: Any, begin: int, end: int) -> Any:
+@of_shapes
+def take(thing: Layout | Shape, begin: int, end: int) -> Layout | IntTuple:
     """Modes [begin, end).
 
     >>> print(take(Layout((Int(2), Int(3), Int(4))), 1, 3))
@@ -97,7 +101,8 @@ def take(thing: Any, begin: int, end: int) -> Any:
     return _on_trees(pick, thing)
 
 
-def select(thing: Any, *indices: Any) -> Any:
+@of_shapes
+def select(thing: Layout | Shape, *indices: int | Sequence[int]) -> Layout | IntTuple:
     """The modes with these numbers, in this order; a list or tuple of numbers is taken too.
 
     >>> print(select(Layout((Int(2), Int(3), Int(4))), 2, 0))
@@ -111,7 +116,7 @@ def select(thing: Any, *indices: Any) -> Any:
         for i in indices:
             if not isinstance(i, int) or not -len(parts) <= i < len(parts):
                 raise CoordinateError(f"no mode {given(i)}", {"rank": len(parts)})
-        return tuple([parts[i] for i in indices])
+        return tuple([parts[i] for i in indices])  # type: ignore[index]
 
     return _on_trees(pick, thing)
 
@@ -130,7 +135,9 @@ def _padded(tree: Tree, x: Tree, up_to_rank: int | None, front: bool) -> Tree:
     return (x,) * count + parts if front else parts + (x,) * count
 
 
-def _extended(thing: Any, x: Any, up_to_rank: int | None, front: bool) -> Any:
+def _extended(
+    thing: Layout | Shape, x: Layout | Shape | None, up_to_rank: int | None, front: bool
+) -> Layout | IntTuple:
     check_depth(thing)
     check_depth(x)
     if type(thing) is Layout:
@@ -144,11 +151,12 @@ def _extended(thing: Any, x: Any, up_to_rank: int | None, front: bool) -> Any:
             notes,
         )
     if isinstance(thing, (tuple, int)):
-        return _padded(thing, x, up_to_rank, front)
-    return on_domain(_extended, thing, x, up_to_rank, front)
+        return _padded(thing, x, up_to_rank, front)  # type: ignore[arg-type, return-value]
+    return apply_to_inner(_extended, thing, x, up_to_rank, front)
 
 
-def append(thing: Any, x: Any = None, up_to_rank: int | None = None) -> Any:
+@of_shapes
+def append(thing: Layout | Shape, x: Layout | Shape | None = None, up_to_rank: int | None = None) -> Layout | IntTuple:
     """One more mode at the end (default 1:0), or as many as make the rank `up_to_rank`.
 
     >>> print(append(Layout(Int(4)), Layout(Int(2), Int(9))))
@@ -157,7 +165,8 @@ def append(thing: Any, x: Any = None, up_to_rank: int | None = None) -> Any:
     return _extended(thing, x, up_to_rank, False)
 
 
-def prepend(thing: Any, x: Any = None, up_to_rank: int | None = None) -> Any:
+@of_shapes
+def prepend(thing: Layout | Shape, x: Layout | Shape | None = None, up_to_rank: int | None = None) -> Layout | IntTuple:
     """One more mode at the front (default 1:0), or as many as make the rank `up_to_rank`.
 
     >>> print(prepend(Layout(Int(4)), Layout(Int(2), Int(9))))
@@ -166,7 +175,8 @@ def prepend(thing: Any, x: Any = None, up_to_rank: int | None = None) -> Any:
     return _extended(thing, x, up_to_rank, True)
 
 
-def replace(thing: Any, mode: int, x: Any) -> Any:
+@of_shapes
+def replace(thing: Layout | Shape, mode: int, x: Layout | Shape) -> Layout | IntTuple:
     """Mode number `mode` replaced by x.
 
     >>> print(replace(Layout((Int(4), Int(8))), 0, Layout(Int(2), Int(9))))
@@ -187,5 +197,5 @@ def replace(thing: Any, mode: int, x: Any) -> Any:
             raise InvalidTypeError(f"replace in a layout takes a layout, got {given(x)}")
         return make(put(thing._shape, x._shape), put(thing._stride, x._stride), thing._assumptions + x._assumptions)
     if isinstance(thing, (tuple, int)):
-        return put(thing, x)
-    return on_domain(replace, thing, mode, x)
+        return put(thing, x)  # type: ignore[arg-type, return-value]
+    return apply_to_inner(replace, thing, mode, x)

@@ -1,4 +1,4 @@
-"""Offsets in bulk: a whole layout evaluated as a numpy array, with no Python loop over elements, and back.
+"""Offsets in bulk: a layout evaluated as a numpy array, with no Python loop over elements, and back.
 
     offsets(L)[i, j, ...] == L(i, j, ...)          one array axis per mode of L
     offsets(L, (i, j)) == L(i, j)                  i and j arrays
@@ -17,7 +17,7 @@ numpy knows; their offsets are objects, made one by one:
 
 Back to coordinates: where each stride is larger than everything that the smaller strides reach together, an offset is
 taken apart by division, largest stride first, a few array operations per mode. A swizzle is undone by itself. Other
-layouts are evaluated whole and searched.
+layouts are evaluated completely and searched.
 """
 
 from __future__ import annotations
@@ -25,19 +25,30 @@ from __future__ import annotations
 import functools
 import operator
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, LayoutError, given
+from cute_py.layout.arguments import LayoutLike, Tree, Underscore
 from cute_py.layout.coalesce import coalesced
-from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.composed import ComposedLayout, OffsetFunction
 from cute_py.layout.layout import Layout, along_axis, axis_paths, coprofile_of, domain_of
-from cute_py.layout.leaf import Dynamic, Tree, is_symbolic, leaf_text, tree_text, value_of
+from cute_py.layout.leaf import Dynamic, is_symbolic, leaf_text, tree_text, value_of
 from cute_py.layout.recast import memory_layout
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import check_depth, is_underscore, leaves, map_leaves, modes
 
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-def _array(x: Any, kind: Any) -> Any:
+Offsets: TypeAlias = "NDArray[numpy.int64]"
+IntType: TypeAlias = "numpy.dtype[numpy.int64]"
+Arrays: TypeAlias = "Offsets | tuple[Arrays, ...]"
+Coordinates: TypeAlias = "ArrayLike | Underscore | tuple[Coordinates, ...] | list[tuple[int, ...]] | None"
+"""Coordinates of many elements: arrays at the leaves of a coordinate, or a list of coordinates."""
+
+
+def _array(x: Any, kind: IntType) -> Offsets:
     """An int64 array of coordinates, or one of Python ints where these do not fit."""
     import numpy as np
 
@@ -56,7 +67,7 @@ def _array(x: Any, kind: Any) -> Any:
     return array.astype(object if array.dtype == np.uint64 or kind.kind == "O" else np.int64)
 
 
-def coordinate_arrays(coords: Any, kind: Any) -> Tree:
+def coordinate_arrays(coords: Coordinates, kind: IntType) -> Arrays:
     """Arrays at the leaves of a coordinate: tuples stay tuples, a list of tuples becomes one array per leaf."""
     if type(coords) is tuple:
         return tuple([coordinate_arrays(c, kind) for c in coords])
@@ -68,7 +79,7 @@ def coordinate_arrays(coords: Any, kind: Any) -> Tree:
     return _array(coords, kind)
 
 
-def _split(c: Any, size: int) -> tuple[Any, Any]:
+def _split(c: Offsets, size: int) -> tuple[Offsets, Offsets]:
     """(c / size, c % size) as C++ computes them."""
     import numpy as np
 
@@ -81,7 +92,7 @@ def _split(c: Any, size: int) -> tuple[Any, Any]:
     return rest, c - rest * size
 
 
-def index_arrays(coord: Tree, shape: Tree, stride: Tree) -> Any:
+def index_arrays(coord: Any, shape: Tree, stride: Any) -> Any:
     """The inner product of coordinate arrays with bare integer strides."""
     if type(coord) is tuple:
         if type(shape) is not tuple or len(coord) != len(shape):
@@ -101,7 +112,7 @@ def index_arrays(coord: Tree, shape: Tree, stride: Tree) -> Any:
     return total
 
 
-def reach(coord: Tree, shape: Tree, stride: Tree) -> int:
+def reach(coord: Any, shape: Tree, stride: Any) -> int:
     """A bound on the magnitude of every number that `index_arrays` meets, in exact Python ints: no part of a coordinate
     is larger than the coordinate."""
     if type(coord) is tuple:
@@ -112,7 +123,7 @@ def reach(coord: Tree, shape: Tree, stride: Tree) -> int:
     return int(max(peak, 1) * (1 + sum(abs(d) for d in leaves(stride))) + prod(leaves(shape)))
 
 
-def _indices(coords: Tree, shape: Tree, stride: Tree, kind: Any) -> Any:
+def _indices(coords: Arrays, shape: Tree, stride: Tree, kind: IntType) -> Offsets:
     """Offsets as an array of type `kind`, computed exactly where 64 bits could be too few."""
     import numpy as np
 
@@ -132,7 +143,7 @@ def _indices(coords: Tree, shape: Tree, stride: Tree, kind: Any) -> Any:
     return total.astype(kind)
 
 
-def at_coordinates(layout: Any, coords: Any, kind: Any) -> Any:
+def at_coordinates(layout: OffsetFunction, coords: Coordinates, kind: IntType) -> Offsets:
     """Offsets of a layout or composed layout at coordinates, as an array of type `kind`."""
     import numpy as np
 
@@ -153,7 +164,7 @@ def at_coordinates(layout: Any, coords: Any, kind: Any) -> Any:
     return np.stack(np.broadcast_arrays(*parts), axis=-1) if _has_bases(layout) else parts[0]
 
 
-def apply_function(outer: Any, start: Any, inner: Any, kind: Any) -> Any:
+def apply_function(outer: OffsetFunction, start: Any, inner: Offsets, kind: IntType) -> Offsets:
     """outer(start + inner) for an array of inner offsets."""
     import numpy as np
 
@@ -165,10 +176,11 @@ def apply_function(outer: Any, start: Any, inner: Any, kind: Any) -> Any:
         raise InvalidTypeError(f"offsets can't add {start} to integers")
     if isinstance(outer, (Layout, ComposedLayout)):
         return at_coordinates(outer, moved, kind)
-    return outer(moved)
+    found: Offsets = outer(moved)  # type: ignore[arg-type]
+    return found
 
 
-def has_module_strides(layout: Any) -> bool:
+def has_module_strides(layout: Layout | ComposedLayout) -> TypeGuard[Layout]:
     """Is a stride of the layout something else than an integer, a symbol or a basis element?"""
     return isinstance(layout, Layout) and any(
         type(d) is not int and type(d) is not Dynamic and getattr(d, "modes", None) is None
@@ -176,7 +188,7 @@ def has_module_strides(layout: Any) -> bool:
     )
 
 
-def module_offsets(layout: Layout, coords: Any = None) -> Any:
+def module_offsets(layout: Layout, coords: Any = None) -> NDArray[numpy.object_]:
     """Array of objects: shape (size<0>, size<1>, ...), or one entry for each coordinate of the sequence `coords`."""
     import numpy as np
 
@@ -230,7 +242,7 @@ def integer_axes(layout: Layout) -> list[tuple[Tree, Tree]]:
     return [(shape, axis) for axis in axes]
 
 
-def _has_bases(layout: Any) -> bool:
+def _has_bases(layout: LayoutLike) -> bool:
     return bool(coprofile_of(domain_of(layout)._stride) != 0)
 
 
@@ -247,7 +259,7 @@ def bounds(shape: Tree, stride: Tree) -> tuple[int, int]:
     return low, high
 
 
-def domain_size(thing: Any) -> int:
+def domain_size(thing: LayoutLike) -> int:
     """Elements of a layout, composed layout or tensor of known numbers, without evaluating it.
 
     >>> domain_size(Layout((4, 8), (0, 0)))
@@ -256,7 +268,7 @@ def domain_size(thing: Any) -> int:
     return prod(leaves(numbers(domain_of(thing))[0]))
 
 
-def _grid(shape: Tree, stride: Tree, kind: Any, swizzle: Swizzle | None = None, start: int = 0) -> Any:
+def _grid(shape: Tree, stride: Tree, kind: IntType, swizzle: Swizzle | None = None, start: int = 0) -> Offsets:
     """All offsets of integer trees: the outer sum of one vector per mode. With a swizzle, which takes no negative
     offsets here, the swizzle of start + that sum."""
     import numpy as np
@@ -277,15 +289,15 @@ def _grid(shape: Tree, stride: Tree, kind: Any, swizzle: Swizzle | None = None, 
             vectors, start, join = [swizzle(v) for v in vectors], swizzle.of(start), np.bitwise_xor
             swizzle = None
         vectors[0] = join(vectors[0], kind.type(start))
-    total = functools.reduce(join.outer, vectors)
+    total: Offsets = functools.reduce(join.outer, vectors)
     return total if swizzle is None else swizzle(total)
 
 
-def _checked_type(dtype: Any, extremes: list[int], layout: Any) -> Any:
+def _checked_type(dtype: DTypeLike, extremes: list[int], layout: LayoutLike) -> IntType:
     import numpy as np
 
     try:
-        kind = np.dtype(dtype)
+        kind: IntType = np.dtype(dtype)  # type: ignore[assignment]
     except (TypeError, ValueError):
         raise InvalidTypeError(f"offsets are integers; dtype must be an integer type, got {given(dtype)}") from None
     if kind.kind == "O":
@@ -301,7 +313,7 @@ def _checked_type(dtype: Any, extremes: list[int], layout: Any) -> Any:
     return kind
 
 
-def _check_size(shape: Tree, layout: Any) -> None:
+def _check_size(shape: Tree, layout: LayoutLike) -> None:
     if prod(leaves(shape)) > MAX_ELEMENTS:
         raise InvalidValueError(
             f"the layout has {prod(leaves(shape))} elements; at most {MAX_ELEMENTS} are evaluated at once",
@@ -310,12 +322,14 @@ def _check_size(shape: Tree, layout: Any) -> None:
         )
 
 
-def offsets(layout: Any, coords: Any = None, dtype: Any = None, *, of: str = "memory") -> Any:
+def offsets(
+    layout: LayoutLike, coords: Coordinates = None, dtype: DTypeLike | None = None, *, of: str = "memory"
+) -> Offsets:
     """All offsets of a layout, or those at given coordinates, as a numpy array.
 
     Args:
         layout: Layout, ComposedLayout (swizzled or not), or a tensor, whose layout is taken. Known numbers only.
-        coords: None for the whole domain; an integer array or list of 1-D coordinates; a list of coordinate tuples;
+        coords: None for the domain; an integer array or list of 1-D coordinates; a list of coordinate tuples;
             or a tuple with an integer or an array per mode (nested where the shape is), which broadcast.
         dtype: integer type of the result, default int64; `object` gives exact Python ints.
         of: where a swizzle on bytes (an offset that is `smem_ptr_flag`, a swizzled shared-memory pointer) has two
@@ -342,7 +356,7 @@ def offsets(layout: Any, coords: Any = None, dtype: Any = None, *, of: str = "me
 
     layout = memory_layout(layout, of)
     if has_module_strides(layout):
-        return module_offsets(layout, coords)
+        return module_offsets(layout, coords)  # type: ignore[return-value]
     dtype = np.int64 if dtype is None else dtype
     if coords is not None:
         return at_coordinates(layout, coords, _checked_type(dtype, [], layout))
@@ -361,7 +375,7 @@ def offsets(layout: Any, coords: Any = None, dtype: Any = None, *, of: str = "me
     return table
 
 
-def _composed(layout: ComposedLayout, kind: Any) -> Any:
+def _composed(layout: ComposedLayout, kind: IntType) -> Offsets:
     outer, inner, start = layout.outer, layout.inner, value_of(layout._offset)
     if isinstance(inner, Layout) and isinstance(outer, Swizzle) and type(start) is int:
         shape, stride = integer_axes(inner)[0]
@@ -377,10 +391,10 @@ MAX_SEARCHED = 1 << 26
 """Layouts whose strides do not take an offset apart are searched up to this size."""
 
 
-def is_chain(flat: list[tuple[int, int]]) -> bool:
+def is_stride_separable(flat: list[tuple[int, int]]) -> bool:
     """Is each stride larger than the reach of all smaller ones? (pairs (size, stride), any order)
 
-    >>> is_chain([(8, 1), (4, 8)]), is_chain([(3, 2), (2, 3)])
+    >>> is_stride_separable([(8, 1), (4, 8)]), is_stride_separable([(3, 2), (2, 3)])
     (True, False)
     """
     reach = 0
@@ -391,7 +405,7 @@ def is_chain(flat: list[tuple[int, int]]) -> bool:
     return True
 
 
-def coordinates(layout: Any, values: Any, *, of: str = "memory") -> Any:
+def coordinates(layout: LayoutLike, values: ArrayLike, *, of: str = "memory") -> Offsets:
     """The coordinate at which a layout has each of the given offsets.
 
     Args:
@@ -433,12 +447,16 @@ def coordinates(layout: Any, values: Any, *, of: str = "memory") -> Any:
         sizes = leaves(axes[0][0])
         steps = [leaves(stride) for _, stride in axes]
         moves_once = all(s <= 1 or any(column) for s, *column in zip(sizes, *steps, strict=True))
-        if moves_once and all(is_chain([m for m in zip(sizes, axis, strict=True) if m[1]]) for axis in steps):
+        if moves_once and all(
+            is_stride_separable([m for m in zip(sizes, axis, strict=True) if m[1]]) for axis in steps
+        ):
             return _divided(layout, axes[0][0], steps, inner, wanted)
     return _searched(layout, wanted)
 
 
-def _divided(layout: Any, shape: Tree, steps: list[list[int]], inner: Any, wanted: Any) -> Any:
+def _divided(
+    layout: Layout | ComposedLayout, shape: Tree, steps: list[list[int]], inner: Offsets, wanted: Offsets
+) -> Offsets:
     """Each offset taken apart by the strides of each axis, the largest first."""
     import numpy as np
 
@@ -473,7 +491,7 @@ def _divided(layout: Any, shape: Tree, steps: list[list[int]], inner: Any, wante
     return out
 
 
-def _require(reached: Any, layout: Any, wanted: Any, rows: bool) -> None:
+def _require(reached: NDArray[numpy.bool_], layout: LayoutLike, wanted: Offsets, rows: bool) -> None:
     import numpy as np
 
     if not reached.all():
@@ -482,7 +500,7 @@ def _require(reached: Any, layout: Any, wanted: Any, rows: bool) -> None:
         raise LayoutError(f"the layout has no coordinate with offset {value}", {"layout": layout})
 
 
-def _searched(layout: Any, wanted: Any) -> Any:
+def _searched(layout: Layout | ComposedLayout, wanted: Offsets) -> Offsets:
     """Each offset looked up among all offsets of the layout, sorted."""
     import numpy as np
 

@@ -4,13 +4,13 @@ upcast(L, n)     units n times as large: the contiguous mode gets n times shorte
 downcast(L, n)   units n times as small
 recast_layout    from one element type to another; for widths like 6 and 8 bits, up by 3 parts, then down by 4
 
-The hardware XORs bits of a byte address. CuTe writes such a swizzle with a stand-in for the pointer that is not set
+The hardware XORs bits of a byte address. CuTe writes such a swizzle with a placeholder for the pointer that is not set
 yet; for a layout whose tile starts where the swizzle's pattern starts, the same function counts elements:
 
     Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)      on bytes: the pointer's business
     Sw<3,3,3> o _0 o (_8,_64):(_64,_1)                        on elements of 16 bits: one bit less stays
 
-C++ has both functions of a flagged layout: its call applies Sw<3,4,3> to element offsets as it stands, while
+C++ has both functions of a flagged layout: its call applies Sw<3,4,3> to element offsets unchanged, while
 print_layout, and every access through a pointer, mean the second. Here a call is C++'s call, and whatever indexes
 memory (`offsets`, `bank_conflicts`, `make_tensor` of an array, pictures) takes the second.
 Source: cute/layout.hpp, cute/pointer_flagged.hpp.
@@ -20,48 +20,44 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, SupportsIndex, TypeGuard, TypeVar, overload
 
 from cute_py.argument_checks import expect, expect_choice, expect_integer
-from cute_py.dtypes import as_dtype
+from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError, given
+from cute_py.layout.arguments import Coordinate, LayoutLike, Leaf, Tree
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.composed import ComposedLayout, slice_parts
 from cute_py.layout.int_tuple import ceil_div_leaf, product_of
 from cute_py.layout.inverse import right_inverse
 from cute_py.layout.layout import Layout, domain_of, make
-from cute_py.layout.leaf import (
-    Dynamic,
-    Int,
-    Tree,
-    internal,
-    internal_leaf,
-    leaf_text,
-    public,
-    trunc_div,
-    trunc_mod,
-)
+from cute_py.layout.leaf import Dynamic, Int, internal_leaf, leaf_text, to_internal, to_public, trunc_div, trunc_mod
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.tiling import logical_divide
-from cute_py.layout.trees import leaves
+from cute_py.layout.trees import leaves, modes
+
+Recast = TypeVar("Recast", bound=Layout | ComposedLayout | Swizzle)
+OneLayout = TypeVar("OneLayout", bound=Layout | ComposedLayout)
 
 
-def _recast(rule: Callable[[Any, Any, int], tuple[Any, Any]], shape: Tree, stride: Tree, n: int) -> tuple[Tree, Tree]:
+def _recast(
+    rule: Callable[[Leaf, Any, int], tuple[Leaf, Leaf]], shape: Tree, stride: Tree, n: int
+) -> tuple[Tree, Tree]:
     """Apply the rule of one mode, (size, integer stride, n) -> (size, stride), to every mode; of a basis stride, to its
     value."""
     if type(shape) is tuple:
-        pairs = [_recast(rule, s, d, n) for s, d in zip(shape, stride, strict=True)]
+        pairs = [_recast(rule, s, d, n) for s, d in zip(shape, modes(stride), strict=True)]
         return tuple([p[0] for p in pairs]), tuple([p[1] for p in pairs])
     kind = type(stride)
     if kind is int or kind is Dynamic:
         return rule(shape, stride, n)
     if not hasattr(stride, "with_value"):
         raise InvalidTypeError(f"can't recast a layout with stride {stride}")
-    size, step = rule(shape, internal_leaf(stride.value), n)
-    return size, internal(stride.with_value(public(step)))
+    size, step = rule(shape, internal_leaf(stride.value), n)  # type: ignore[union-attr]
+    return size, to_internal(stride.with_value(to_public(step)))
 
 
-def _up(size: Any, stride: Any, n: int) -> tuple[Any, Any]:
+def _up(size: Leaf, stride: Any, n: int) -> tuple[Leaf, Leaf]:
     if type(stride) is Dynamic:  # C++ takes it as larger than N and divisible
         return size, trunc_div(stride, n)
     if stride == 0:  # C++: is_constant<0>
@@ -71,11 +67,15 @@ def _up(size: Any, stride: Any, n: int) -> tuple[Any, Any]:
             "Divisibility condition", {"stride": leaf_text(stride), "N": n, "size": leaf_text(size)}
         )
     step = abs(stride)
-    larger = ceil_div_leaf(step, n)
+    larger: Any = ceil_div_leaf(step, n)
     return ceil_div_leaf(size, ceil_div_leaf(n, step)), larger if stride > 0 else -larger
 
 
-def upcast(layout: Any, n: Any) -> Any:
+@overload
+def upcast(layout: Recast, n: SupportsIndex) -> Recast: ...
+@overload
+def upcast(layout: int, n: SupportsIndex) -> int: ...
+def upcast(layout: Any, n: SupportsIndex) -> Any:
     """In units of n elements.
 
     Raises:
@@ -91,15 +91,19 @@ def upcast(layout: Any, n: Any) -> Any:
         leaf = internal_leaf(layout)
         if type(leaf) is int and trunc_mod(leaf, n):
             raise StaticAssertError("Static safe_div requires t % u == 0", {"offset": leaf_text(leaf), "N": n})
-        return public(trunc_div(leaf, n))
+        return to_public(trunc_div(leaf, n))
     return _recast_composed(upcast, layout, n)
 
 
-def _down(size: Any, stride: Any, n: int) -> tuple[Any, Any]:
+def _down(size: Leaf, stride: Leaf, n: int) -> tuple[Leaf, Leaf]:
     return (size * n, stride) if type(stride) is int and stride in (1, -1) else (size, stride * n)
 
 
-def downcast(layout: Any, n: Any) -> Any:
+@overload
+def downcast(layout: Recast, n: SupportsIndex) -> Recast: ...
+@overload
+def downcast(layout: int, n: SupportsIndex) -> int: ...
+def downcast(layout: Any, n: SupportsIndex) -> Any:
     """In units of 1/n elements.
 
     Raises:
@@ -119,11 +123,11 @@ def downcast(layout: Any, n: Any) -> Any:
     return _recast_composed(downcast, layout, n)
 
 
-def _recast_composed(operation: Callable[[Any, Any], Any], layout: Any, n: int) -> Any:
+def _recast_composed(operation: Callable[[Any, int], Any], layout: Any, n: int) -> Swizzle | ComposedLayout:
     """Up- or downcast of a swizzle, which knows how, or of the parts of a composed layout."""
     name = operation.__name__
     if isinstance(layout, Swizzle):
-        return getattr(layout, name)(n)
+        return layout.upcast(n) if operation is upcast else layout.downcast(n)
     if not isinstance(layout, ComposedLayout):
         raise InvalidTypeError(f"{name} takes a layout or a swizzle, got {given(layout)}")
     inner, own = operation(layout.inner, n), getattr(layout.offset, name, None)
@@ -132,13 +136,17 @@ def _recast_composed(operation: Callable[[Any, Any], Any], layout: Any, n: int) 
     return ComposedLayout(operation(layout.outer, n), operation(layout.offset, n), inner)
 
 
-def bits_of(kind: Any) -> int:
+def bits_of(kind: DTypeLike | int) -> int:
     """Bits of an element type, or the number of bits itself."""
     if isinstance(kind, int) and not isinstance(kind, bool):
         return expect_integer(kind, "the width of an element", 1, unit="bits")
     return as_dtype(kind).bits
 
 
+@overload
+def recast_layout(layout: Recast, old: DTypeLike | int, new: DTypeLike | int) -> Recast: ...
+@overload
+def recast_layout(layout: DTypeLike | int, old: DTypeLike | int, new: Recast) -> Recast: ...
 def recast_layout(layout: Any, old: Any = None, new: Any = None) -> Any:
     """The layout counted in elements of another type.
 
@@ -166,7 +174,7 @@ BYTE = 8
 
 
 class SmemPtrFlag(Int):
-    """C++'s smem_ptr_flag_bits<B>: a static 0 that stands for a shared-memory pointer not set yet.
+    """C++'s smem_ptr_flag_bits<B>: a static 0 in place of a shared-memory pointer that is not set yet.
 
     In `Sw<B,M,S> o smem_ptr_flag(bits) o layout` the swizzle acts on bytes. A tile that starts inside the swizzle's
     pattern keeps its place as the flag's value, in elements; C++, whose tiles keep their pointer, has no such text.
@@ -201,7 +209,7 @@ class SmemPtrFlag(Int):
     def __repr__(self) -> str:
         return f"smem_ptr_flag({self.bits}{f', {int(self)}' if int(self) else ''})"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[type[SmemPtrFlag], tuple[int, int]]:
         return (SmemPtrFlag, (self.bits, int(self)))
 
 
@@ -214,12 +222,12 @@ def smem_ptr_flag(bits: int, offset: int = 0) -> SmemPtrFlag:
     return SmemPtrFlag(bits, offset)
 
 
-def is_flagged(layout: Any) -> bool:
+def is_flagged(layout: Layout | ComposedLayout) -> TypeGuard[ComposedLayout]:
     """Whether a layout's swizzle acts on the bytes of a pointer that is not set yet."""
     return isinstance(layout, ComposedLayout) and isinstance(layout.offset, SmemPtrFlag)
 
 
-def element_swizzle(swizzle: Swizzle, dtype: Any) -> Swizzle:
+def element_swizzle(swizzle: Swizzle, dtype: DTypeLike | int) -> Swizzle:
     """The swizzle of element offsets that moves elements as `swizzle` moves the bytes of their addresses.
 
     Args:
@@ -235,7 +243,7 @@ def element_swizzle(swizzle: Swizzle, dtype: Any) -> Swizzle:
     return _whole(swizzle, "bytes", BYTE, "an element", bits_of(dtype), dtype)
 
 
-def byte_swizzle(swizzle: Swizzle, dtype: Any) -> Swizzle:
+def byte_swizzle(swizzle: Swizzle, dtype: DTypeLike | int) -> Swizzle:
     """The swizzle of byte addresses that moves elements as `swizzle` moves their offsets.
 
     Args:
@@ -251,7 +259,7 @@ def byte_swizzle(swizzle: Swizzle, dtype: Any) -> Swizzle:
     return _whole(swizzle, "elements", bits_of(dtype), "a byte", BYTE, dtype)
 
 
-def _whole(swizzle: Swizzle, units: str, bits: int, within: str, new_bits: int, dtype: Any) -> Swizzle:
+def _whole(swizzle: Swizzle, units: str, bits: int, within: str, new_bits: int, dtype: DTypeLike | int) -> Swizzle:
     """The swizzle recast, if all of its bits still count."""
     found: Swizzle = recast_layout(expect(swizzle, Swizzle, f"a swizzle of {units}"), bits, new_bits)
     if swizzle.bits and found.bits != swizzle.bits:
@@ -260,7 +268,7 @@ def _whole(swizzle: Swizzle, units: str, bits: int, within: str, new_bits: int, 
     return found
 
 
-def as_position_independent_swizzle_layout(layout: Any) -> Any:
+def as_position_independent_swizzle_layout(layout: OneLayout) -> OneLayout:
     """A flagged layout counted in elements, for a tile that starts where the swizzle's pattern starts; any other
     layout as it is.
 
@@ -271,10 +279,10 @@ def as_position_independent_swizzle_layout(layout: Any) -> Any:
     if not is_flagged(layout):
         return layout
     flag = layout.offset
-    return ComposedLayout(recast_layout(layout.outer, BYTE, flag.bits), Int(int(flag)), layout.inner)
+    return ComposedLayout(recast_layout(layout.outer, BYTE, flag.bits), Int(int(flag)), layout.inner)  # type: ignore[return-value]
 
 
-def memory_layout(thing: Any, of: str = "memory") -> Any:
+def memory_layout(thing: Any, of: str = "memory") -> Layout | ComposedLayout:
     """The layout of a tensor or layout as an access to memory means it; with `of="call"`, as its call does.
 
     Raises:
@@ -282,7 +290,7 @@ def memory_layout(thing: Any, of: str = "memory") -> Any:
     """
     expect_choice(of, ("memory", "call"), "of")
     is_tensor = hasattr(thing, "engine") and hasattr(thing, "layout")
-    layout = thing.layout if is_tensor else thing
+    layout: Layout | ComposedLayout = thing.layout if is_tensor else thing
     if of == "call":
         return layout
     swizzle = getattr(thing.engine, "swizzle", None) if is_tensor else None
@@ -299,9 +307,9 @@ def memory_layout(thing: Any, of: str = "memory") -> Any:
     return ComposedLayout(recast_layout(swizzle, BYTE, thing.engine.dtype.bits), Int(0), layout)
 
 
-def slice_flagged(layout: ComposedLayout, coord: Tree) -> ComposedLayout:
+def slice_flagged(layout: ComposedLayout, coord: Coordinate) -> ComposedLayout:
     """What is left of a flagged layout's memory where `coord` fixes modes: the flag keeps the fixed part, as far as it
-    lies within the swizzle's pattern; whole patterns are dropped, as slicing a layout drops its offset."""
+    lies within the swizzle's pattern; complete patterns are dropped, as slicing a layout drops its offset."""
     kept, fixed = slice_parts(coord, layout.inner)
     if not isinstance(fixed, int):
         raise InvalidTypeError(
@@ -310,23 +318,23 @@ def slice_flagged(layout: ComposedLayout, coord: Tree) -> ComposedLayout:
             "replace the symbols with layout.subs({...}) first",
         )
     flag = layout.offset
-    moved = recast_layout(layout.outer, BYTE, flag.bits)
+    moved: Swizzle = recast_layout(layout.outer, BYTE, flag.bits)
     period = 1 << (moved.yyy_mask | moved.zzz_mask).bit_length()
     return ComposedLayout(layout.outer, SmemPtrFlag(flag.bits, (int(flag) + int(fixed)) % period), kept)
 
 
-def max_alignment(layout: Any) -> Any:
+def max_alignment(layout: LayoutLike | Swizzle) -> Int | int:
     """The largest N for which upcast(layout, N) is legal, by its static numbers.
 
     >>> print(max_alignment(Layout((Int(8), Int(64)), (Int(64), Int(1)))))
     _512
     """
     if isinstance(layout, Swizzle):
-        return public(1 << layout.base)
+        return to_public(1 << layout.base)
     if isinstance(layout, ComposedLayout):
         if not isinstance(layout.outer, Swizzle):
-            return public(1)
-        return public(math.gcd(1 << layout.outer.base, int(layout.offset), int(max_alignment(layout.inner))))
+            return to_public(1)
+        return to_public(math.gcd(1 << layout.outer.base, int(layout.offset), int(max_alignment(layout.inner))))
     inner = domain_of(layout)
     shape, stride = coalesced(inner._shape, inner._stride)
     known = make(
@@ -334,4 +342,5 @@ def max_alignment(layout: Any) -> Any:
         tuple([d if type(d) is int else 0 for d in leaves(stride)]),
     )
     permuted = logical_divide(known, right_inverse(known))
-    return public(math.gcd(product_of(permuted[0]._shape), *leaves(permuted[1]._stride)))
+    size: Any = product_of(permuted[0]._shape)
+    return to_public(math.gcd(size, *leaves(permuted[1]._stride)))

@@ -12,17 +12,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 from cute_py.argument_checks import expect
 from cute_py.errors import InvalidTypeError, given
+from cute_py.layout.arguments import LayoutLike, Leaf, Shaped, Tiler
 from cute_py.layout.coalesce import coalesce, coalesced
 from cute_py.layout.complement import complement, complement_of, filtered
 from cute_py.layout.composition import compose_layouts, composition, tiler_text
 from cute_py.layout.int_tuple import size
 from cute_py.layout.inverse import left_inverse, left_inverse_trees, right_inverse, right_inverse_trees
 from cute_py.layout.layout import Layout, coprofile_of, cosize, make, make_layout
-from cute_py.layout.leaf import internal, leaf_text, mode_text, public, times, tree_text
+from cute_py.layout.leaf import leaf_text, mode_text, times, to_internal, to_public, tree_text
 from cute_py.layout.tiling import (
     blocked_product,
     flat_divide,
@@ -48,8 +49,8 @@ class Step:
 
     rule: str
     text: str
-    values: Mapping[str, Any]
-    result: Any = None
+    values: Mapping[str, int | str]
+    result: LayoutLike | None = None
 
     def __post_init__(self) -> None:
         expect(self.rule, str, "the rule of a step")
@@ -59,30 +60,32 @@ class Step:
         return f"{self.rule}: {self.text}"
 
 
-def _step(rule: str, text: str, result: Any = None, /, **values: Any) -> Step:
+def _step(rule: str, text: str, result: LayoutLike | None = None, /, **values: int | str) -> Step:
     return Step(rule, text, MappingProxyType(values), result)
 
 
-def _public(**values: Any) -> dict[str, Any]:
+def _public(**values: Leaf) -> Numbers:
     """Internal numbers by name, as users see them."""
-    return {name.replace("_", " "): public(x) for name, x in values.items()}
+    return {name.replace("_", " "): to_public(x) for name, x in values.items()}
 
 
-Sentence = tuple[str, dict[str, Any]]
+Numbers: TypeAlias = dict[str, int | str]
+
+Sentence: TypeAlias = tuple[str, Numbers]
 """A text, and its numbers by name."""
 
 
-def _drop(s: Any, d: Any) -> Sentence:
+def _drop(s: Leaf, d: Leaf) -> Sentence:
     return f"{mode_text(s, d)} has one element and moves nothing", {"mode": mode_text(s, d)}
 
 
-def _merge(s: Any, d: Any, size: Any, step: Any) -> Sentence:
+def _merge(s: Leaf, d: Leaf, size: Leaf, step: Leaf) -> Sentence:
     front, back, merged = mode_text(s, d), mode_text(size, step), mode_text(s * size, d)
     text = f"{front} and {back} are one mode {merged}: {leaf_text(s)} * {leaf_text(d)} = {leaf_text(step)}"
     return text, {"front": front, "back": back, "merged": merged}
 
 
-def _keep_apart(s: Any, d: Any, size: Any, step: Any) -> Sentence:
+def _keep_apart(s: Leaf, d: Leaf, size: Leaf, step: Leaf) -> Sentence:
     front, back, product = mode_text(s, d), mode_text(size, step), times(s, d)
     why = f"{leaf_text(s)} * {leaf_text(d)} = {leaf_text(product)} is not {leaf_text(step)}"
     if not type(s) is type(size) is type(product) is int:
@@ -90,7 +93,7 @@ def _keep_apart(s: Any, d: Any, size: Any, step: Any) -> Sentence:
     return f"{front} and {back}: {why}", {"front": front, "back": back}
 
 
-def _scale(size: Any, step: Any, s: Any, d: Any) -> Sentence:
+def _scale(size: Leaf, step: Leaf, s: Leaf, d: Leaf) -> Sentence:
     product = f"{leaf_text(step)} * {leaf_text(d)} = {leaf_text(times(step, d))}"
     text = f"{mode_text(size, step)} walks along the only mode {mode_text(s, d)}: stride {product}"
     return text, _public(size=size, step=step)
@@ -99,14 +102,16 @@ def _scale(size: Any, step: Any, s: Any, d: Any) -> Sentence:
 def _passed(text: str) -> Callable[..., Sentence]:
     """The sentences of a mode of the left side that nothing is taken from."""
 
-    def sentence(i: int, s: Any, d: Any, step: Any, left: Any, following: Any) -> Sentence:
+    def sentence(i: int, s: Leaf, d: Leaf, step: Leaf, left: Leaf, following: Leaf) -> Sentence:
         shown = text.format(leaf_text(step), i, mode_text(s, d), leaf_text(following))
         return shown, {"mode": i, **_public(size=s, step=step, left=left, next_step=following)}
 
     return sentence
 
 
-def _walk(i: int, s: Any, d: Any, step: Any, left: Any, following: Any, size: Any, take: Any, rest: Any) -> Sentence:
+def _walk(
+    i: int, s: Leaf, d: Leaf, step: Leaf, left: Leaf, following: Leaf, size: Leaf, take: Leaf, rest: Leaf
+) -> Sentence:
     text = (
         f"step {leaf_text(step)} leaves {leaf_text(left)} of mode {i} ({mode_text(s, d)}); take {leaf_text(take)} "
         f"with stride {leaf_text(times(step, d))}, {leaf_text(rest)} remain; "
@@ -116,18 +121,18 @@ def _walk(i: int, s: Any, d: Any, step: Any, left: Any, following: Any, size: An
     return text, {"mode": i, **numbers}
 
 
-def _rest(i: int, s: Any, d: Any, step: Any, size: Any) -> Sentence:
+def _rest(i: int, s: Leaf, d: Leaf, step: Leaf, size: Leaf) -> Sentence:
     product = leaf_text(times(step, d))
     text = f"mode {i} ({mode_text(s, d)}) takes the rest: {leaf_text(size)} with stride {product}"
     return text, {"mode": i, **_public(size=size, step=step)}
 
 
-def _gap(s: Any, d: Any, gap: Any, end: Any) -> Sentence:
+def _gap(s: Leaf, d: Leaf, gap: Leaf, end: Leaf) -> Sentence:
     text = f"before stride {leaf_text(d)}, {leaf_text(gap)} copies fit at stride {leaf_text(end)}"
     return text, {**_public(size=gap, step=end), "mode": mode_text(s, d)}
 
 
-def _follow_left(i: int, s: Any, d: Any, reached: Any, start: Any, gap: Any) -> Sentence:
+def _follow_left(i: int, s: Leaf, d: Leaf, reached: Leaf, start: Leaf, gap: Leaf) -> Sentence:
     text = (
         f"mode {mode_text(s, d)}: {leaf_text(gap)} offsets lie below stride {leaf_text(d)}; "
         f"it starts at index {leaf_text(start)} (Left inverse divisibility condition holds)"
@@ -138,7 +143,7 @@ def _follow_left(i: int, s: Any, d: Any, reached: Any, start: Any, gap: Any) -> 
 def _of_mode(text: str) -> Callable[..., Sentence]:
     """The sentences of an inverse that have the mode, its stride, the offsets reached and the mode's start."""
 
-    def sentence(i: int, s: Any, d: Any, reached: Any, start: Any) -> Sentence:
+    def sentence(i: int, s: Leaf, d: Leaf, reached: Leaf, start: Leaf) -> Sentence:
         shown = text.format(mode_text(s, d), leaf_text(d), leaf_text(reached), leaf_text(start))
         return shown, {"mode": i, **_public(stride=d, reached=reached, index=start)}
 
@@ -173,7 +178,7 @@ _SENTENCES: Mapping[str, Callable[..., Sentence]] = MappingProxyType(
 def _recorder(out: list[Step]) -> Callable[..., None]:
     """What adds a step to `out` for each rule that an operation calls it with."""
 
-    def record(rule: str, *numbers: Any) -> None:
+    def record(rule: str, *numbers: Leaf) -> None:
         text, values = _SENTENCES[rule](*numbers)
         out.append(_step(rule.removesuffix(" right").removesuffix(" left"), text, **values))
 
@@ -208,7 +213,7 @@ def _composition_steps(left: Any, right: Any) -> list[Step]:
         return [*out, _step("result", f"{left} o {tiler_text(right)} = {result}", result)]
     if is_underscore(right):
         return [_step("result", f"_ keeps {left} whole", result)]
-    rhs = right if isinstance(right, Layout) else Layout(right, public(1))
+    rhs = right if isinstance(right, Layout) else Layout(right, to_public(1))
     if coprofile_of(rhs._stride) == 0:
         flat = coalesced(left._shape, left._stride, True)
         out = [_step("coalesce", f"the left side is {mode_text(*flat)} when made flat", make(*flat))]
@@ -219,7 +224,7 @@ def _composition_steps(left: Any, right: Any) -> list[Step]:
     return [*out, _step("result", f"{left} o {rhs} = {result}", result)]
 
 
-def _complement_steps(layout: Layout, cotarget: Any = None) -> list[Step]:
+def _complement_steps(layout: Layout, cotarget: Shaped | None = None) -> list[Step]:
     result = complement(layout, cotarget)
     flat = filtered(layout._shape, layout._stride)
     target = cosize(layout) if cotarget is None else size(cotarget)
@@ -228,11 +233,11 @@ def _complement_steps(layout: Layout, cotarget: Any = None) -> list[Step]:
         return [*out, _step("result", f"axis by axis, up to {target}: {result}", result)]
     if flat == (1, 0):
         return [*out, _step("result", f"nothing moves: all of {target} is left, {result}", result)]
-    complement_of(make(*flat), internal(target), _recorder(out))
+    complement_of(make(*flat), to_internal(target), _recorder(out))
     return [*out, _step("result", f"complement({layout}, {target}) = {result}", result)]
 
 
-def _inverse_steps(operation: Any, layout: Layout) -> list[Step]:
+def _inverse_steps(operation: Callable[[Layout], Layout], layout: Layout) -> list[Step]:
     result = operation(layout)
     flat = coalesced(layout._shape, layout._stride)
     out = [_step("coalesce", f"{layout} is {mode_text(*flat)} when made flat", make(*flat))]
@@ -243,7 +248,7 @@ def _inverse_steps(operation: Any, layout: Layout) -> list[Step]:
     return [*out, _step("result", f"{operation.__name__}({layout}) = {result}", result)]
 
 
-def _divide_steps(operation: Any, layout: Any, tiler: Any) -> list[Step]:
+def _divide_steps(operation: Callable[[Any, Any], LayoutLike], layout: LayoutLike, tiler: Tiler) -> list[Step]:
     result = operation(layout, tiler)
     out: list[Step] = []
     if isinstance(layout, Layout):
@@ -254,7 +259,7 @@ def _divide_steps(operation: Any, layout: Any, tiler: Any) -> list[Step]:
     return [*out, _step("result", f"{operation.__name__}({layout}, {tiler_text(tiler)}) = {result}", result)]
 
 
-def _logical_divide_steps(layout: Layout, tiler: Any) -> list[Step]:
+def _logical_divide_steps(layout: Layout, tiler: Tiler) -> list[Step]:
     if type(tiler) is tuple:
         out: list[Step] = []
         for i, t in enumerate(tiler):
@@ -265,7 +270,7 @@ def _logical_divide_steps(layout: Layout, tiler: Any) -> list[Step]:
         return [_step("keep", f"_ keeps {layout} whole", layout)]
     tile = tiler if isinstance(tiler, Layout) else Layout(tiler)
     whole = coalesced(layout._shape, layout._stride)[0]
-    rest = complement(tile, public(whole))
+    rest = complement(tile, to_public(whole))
     return [
         _step("tile", f"the tile is {tile}", tile),
         _step("complement", f"of {tree_text(whole)} elements the tile leaves {rest}: from tile to tile", rest),
@@ -273,7 +278,7 @@ def _logical_divide_steps(layout: Layout, tiler: Any) -> list[Step]:
     ]
 
 
-def _product_steps(operation: Any, block: Any, tiler: Any) -> list[Step]:
+def _product_steps(operation: Callable[[Any, Any], LayoutLike], block: LayoutLike, tiler: Tiler) -> list[Step]:
     result = operation(block, tiler)
     out: list[Step] = []
     if operation in (blocked_product, raked_product):
@@ -298,7 +303,7 @@ _PRODUCTS = (logical_product, zipped_product, tiled_product, flat_product, block
 
 
 def explained() -> tuple[Callable[..., Any], ...]:
-    """The operations that `steps` can tell about.
+    """The operations that `steps` can explain.
 
     >>> [operation.__name__ for operation in explained()][:3]
     ['coalesce', 'composition', 'complement']

@@ -20,17 +20,22 @@ and run-time bits, which C++ prints as `M_0|(8&8)=8`, is a plain int here.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from cute_py.argument_checks import check_magnitude, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError, given
-from cute_py.layout.composed import ComposedLayout, slice_parts
+from cute_py.layout.arguments import Coordinate, LayoutLike, Leaf, Tree
+from cute_py.layout.composed import ComposedLayout, Sliced, slice_parts
 from cute_py.layout.composition import compose_layouts
 from cute_py.layout.int_tuple import as_python_int, crd2idx_of, idx2crd_colex, product_of
 from cute_py.layout.layout import Layout, domain_of, make
-from cute_py.layout.leaf import Dynamic, Int, Tree, internal, internal_leaf, plus, public, value_of
+from cute_py.layout.leaf import Dynamic, Int, Integer, internal_leaf, plus, to_internal, to_public, value_of
 from cute_py.layout.tiling import logical_product
 from cute_py.layout.trees import dice_tree, leaves, map_leaves, slice_tree
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
 
 
 def _projection(bits: int, base: int, span: int, strides: tuple[int, int, int, int, int]) -> Layout:
@@ -42,7 +47,7 @@ def _field_strides(bits: int, base: int, span: int) -> tuple[int, int, int, int,
     return 1, 1 << base, 1 << (base + bits), 1 << (base + span), 1 << (base + span + bits)
 
 
-def active_bits(swizzle: Any, layout: Layout) -> int:
+def active_bits(swizzle: Swizzle, layout: Layout) -> int:
     """The swizzled bits that a static layout can reach."""
     b, m, s = swizzle.bits, swizzle.base, abs(swizzle.shift)
     one, low, _, high, _ = _field_strides(b, m, s)
@@ -68,13 +73,13 @@ def _is_static(layout: Layout) -> bool:
     return all(type(x) is int for x in (*leaves(layout._shape), *leaves(layout._stride)))
 
 
-def _decays(swizzle: Any, anti: Layout, only: Layout, sliced: Layout) -> bool:
+def _slices_to_layout(swizzle: Swizzle, anti: Layout, only: Layout, sliced: Layout) -> bool:
     """May the swizzle be dropped from kept modes with run-time numbers? C++ does not look at their values and drops
     it always; here it stays where dropping it would change the function."""
     known = [map_leaves(value_of, tree) for tree in (sliced._shape, sliced._stride)]
     if not all(type(x) is int for tree in known for x in leaves(tree)):
         return False
-    layout = make(*known)
+    layout = make(known[0], known[1])
     try:
         compose_layouts(anti, layout)
         active = active_bits(swizzle, layout)
@@ -83,11 +88,11 @@ def _decays(swizzle: Any, anti: Layout, only: Layout, sliced: Layout) -> bool:
     return not active & ~swizzle.of(active)
 
 
-def slice_swizzled(swizzle: Any, coord: Tree, offset: Any, inner: Layout) -> tuple[Any, Any]:
+def slice_swizzled(swizzle: Swizzle, coord: Coordinate, offset: Integer, inner: Layout) -> Sliced:
     """(sliced layout, public offset) of `swizzle o offset o inner` at a coordinate with `_`; `offset` is internal."""
     if swizzle.bits == 0:
         kept, left = slice_parts(coord, inner)
-        return ComposedLayout(swizzle, public(plus(offset, internal(left))), kept), Int(0)
+        return ComposedLayout(swizzle, to_public(plus(offset, to_internal(left))), kept), Int(0)
     b, m, span = swizzle.bits, swizzle.base, abs(swizzle.shift)
     one, low, between, high, top = _field_strides(b, m, span)
     anti = _projection(b, m, span, (one, 0, between, 0, top))
@@ -95,10 +100,10 @@ def slice_swizzled(swizzle: Any, coord: Tree, offset: Any, inner: Layout) -> tup
 
     sliced = make(slice_tree(coord, inner._shape), slice_tree(coord, inner._stride))
     diced = make(dice_tree(coord, inner._shape), dice_tree(coord, inner._stride))
-    fixed = internal(dice_tree(coord, coord))
-    if not _is_static(diced) or not (_is_static(sliced) or _decays(swizzle, anti, only, sliced)):
+    fixed = to_internal(dice_tree(coord, coord))  # type: ignore[arg-type]
+    if not _is_static(diced) or not (_is_static(sliced) or _slices_to_layout(swizzle, anti, only, sliced)):
         kept, left = slice_parts(coord, inner)
-        return ComposedLayout(swizzle, public(plus(offset, internal(left))), kept), Int(0)
+        return ComposedLayout(swizzle, to_public(plus(offset, to_internal(left))), kept), Int(0)
 
     anti_layout = compose_layouts(anti, diced)
     only_layout = compose_layouts(only, diced)
@@ -111,17 +116,17 @@ def slice_swizzled(swizzle: Any, coord: Tree, offset: Any, inner: Layout) -> tup
     if type(offset) is Dynamic:
         mask = ~0
 
-    def known(bit_value: int, bits: int) -> Any:
+    def known(bit_value: int, bits: int) -> Integer:
         """Static where no run-time bit decides it."""
         return Dynamic(bit_value) if mask & bits else bit_value
 
     active = active_bits(swizzle, sliced)
     if active & ~swizzle.of(active):
-        return ComposedLayout(swizzle, public(known(value, ~0)), sliced), public(passed)
+        return ComposedLayout(swizzle, to_public(known(value, ~0)), sliced), to_public(passed)
 
     z, y = (low, high) if swizzle.shift > 0 else (high, low)
-    lows: list[Any] = []
-    highs: list[Any] = []
+    lows: list[Tree] = []
+    highs: list[Tree] = []
     for i in range(b):
         flip_z = known(z << i, y << i) if not value & (y << i) else known(-(z << i), y << i)
         flip_y = known((y + z if not value & (z << i) else y - z) << i, z << i)
@@ -129,14 +134,14 @@ def slice_swizzled(swizzle: Any, coord: Tree, offset: Any, inner: Layout) -> tup
         (highs if z < y else lows).append(flip_y)
     plain = make((1 << m, (2,) * b, 1 << (span - b), (2,) * b, 1), (1, tuple(lows), 1 << (m + b), tuple(highs), top))
     moved = known(swizzle.of(value), ~0)
-    return compose_layouts(plain, sliced), public(plus(moved, passed))
+    return compose_layouts(plain, sliced), to_public(plus(moved, passed))
 
 
 MAX_BITS = 128
 """Bits of the largest offset that is taken (`argument_checks.MAX_INTEGER`): no swizzle reaches beyond them."""
 
 
-def _checked_bits(name: str, value: Any) -> int:
+def _checked_bits(name: str, value: SupportsIndex) -> int:
     return expect_integer(value, f"Swizzle {name}", -MAX_BITS, MAX_BITS, "bits")
 
 
@@ -189,6 +194,12 @@ class Swizzle:
     num_base = property(lambda self: self.base)
     num_shft = property(lambda self: self.shift)
 
+    @overload
+    def __call__(self, offset: NDArray[numpy.int64]) -> NDArray[numpy.int64]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, offset: SupportsIndex) -> int: ...
+    @overload
+    def __call__(self, offset: Layout | ComposedLayout) -> Layout | ComposedLayout: ...
     def __call__(self, offset: Any) -> Any:
         if isinstance(offset, int) and not isinstance(offset, bool):
             swizzled = self.of(check_magnitude(int(offset), "an offset"))
@@ -208,7 +219,7 @@ class Swizzle:
         y = offset & self.yyy_mask
         return offset ^ (y >> self.shift if self.shift >= 0 else y << -self.shift)
 
-    def _of_array(self, offsets: Any) -> Any:
+    def _of_array(self, offsets: NDArray[numpy.int64]) -> NDArray[numpy.int64]:
         if offsets.dtype.kind not in "iuO" or (offsets.dtype.kind == "O" and not all(map(is_integer, offsets.flat))):
             raise InvalidTypeError(f"{self} takes integers, got an array of {offsets.dtype}")
         if self.bits == 0:
@@ -222,28 +233,29 @@ class Swizzle:
             return swizzled if self.zzz_mask > top else swizzled.astype(offsets.dtype)
         return self._of_wide(offsets)
 
-    def _of_wide(self, offsets: Any) -> Any:
+    def _of_wide(self, offsets: NDArray[numpy.int64]) -> NDArray[numpy.int64]:
         """Of an array whose elements have room for every bit that is read or changed."""
         y = offsets & self.yyy_mask
         return offsets ^ (y >> self.shift if self.shift >= 0 else y << -self.shift)
 
-    def _compose_with(self, other: Any, offset: Any) -> Any:
+    def _compose_with(self, other: Any, offset: Leaf | None) -> Layout | ComposedLayout:
         """`self o other` for a swizzle or a layout; `self o offset o other` when an offset is given."""
         if isinstance(other, Swizzle):
-            return self._merged(other)
+            return self._merged(other)  # type: ignore[return-value]
         if isinstance(other, ComposedLayout) and offset is None:
             if isinstance(other.outer, Swizzle) and other.offset == 0:
                 return self._merged(other.outer)._compose_with(other.inner, None)
             return ComposedLayout(self, Int(0), other)
         start = Int(0) if offset is None else offset
         if self.bits == 0 and type(start) is Int and start == 0:
-            return other
+            plain: Layout = other
+            return plain
         return ComposedLayout(self, start, other)
 
-    def _composed_after(self, layout: Any) -> Any:
+    def _composed_after(self, layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
         """`layout o self` as `Sw' o layout`: the same bits seen after the layout, where a Swizzle can say it."""
-        y = public(internal_leaf(layout(Int(self.yyy_mask))))
-        z = public(internal_leaf(layout(Int(self.zzz_mask))))
+        y = to_public(internal_leaf(layout(Int(self.yyy_mask))))
+        z = to_public(internal_leaf(layout(Int(self.zzz_mask))))
         if not (is_integer(y) and is_integer(z)):
             raise InvalidTypeError(
                 "a layout of coordinates has no bits to swizzle", {"layout": layout, "swizzle": self}
@@ -255,11 +267,11 @@ class Swizzle:
             raise StaticAssertError("Can only merge swizzles of the same shift.", {"left": self, "right": other})
         return make_swizzle(self.yyy_mask ^ other.yyy_mask, self.zzz_mask ^ other.zzz_mask)
 
-    def _slice_composed(self, coord: Any, offset: Any, inner: Any) -> tuple[Any, Any]:
+    def _slice_composed(self, coord: Coordinate, offset: Integer, inner: Layout) -> Sliced:
         """Slice `self o offset o inner`: (what is kept, offset); a plain layout where no swizzle is left."""
         return slice_swizzled(self, coord, offset, inner)
 
-    def _product_with(self, block: Any, tiler: Any) -> Any:
+    def _product_with(self, block: Layout, tiler: ComposedLayout) -> Layout | ComposedLayout:
         """`logical_product(block, self o 0 o inner)`: the copies are swizzled as self swizzles the tiler's offsets."""
         if not (isinstance(tiler.offset, Int) and tiler.offset == 0):
             raise StaticAssertError("Require Swizzle offset == 0.", {"tiler": tiler})
@@ -299,7 +311,7 @@ class Swizzle:
     def __repr__(self) -> str:
         return f"Swizzle({self.bits}, {self.base}, {self.shift})"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[type[Swizzle], tuple[int, int, int]]:
         return (Swizzle, (self.bits, self.base, self.shift))
 
 
@@ -307,7 +319,7 @@ _SLOTS = [getattr(Swizzle, name).__set__ for name in ("bits", "base", "shift", "
 """What writes an immutable swizzle's slots, once, without the search of object.__setattr__."""
 
 
-def _log2(factor: Any) -> int:
+def _log2(factor: SupportsIndex) -> int:
     n = expect_integer(factor, "the factor of a recast", 1)
     if n & (n - 1):
         raise StaticAssertError("N must be a power of two", {"N": n})
@@ -337,7 +349,7 @@ def make_swizzle(y: int, z: int) -> Swizzle:
     return swizzle
 
 
-def get_swizzle_portion(layout: Any) -> Swizzle:
+def get_swizzle_portion(layout: LayoutLike) -> Swizzle:
     """The swizzle of a composed layout; of a plain one the identity Sw<0,4,3>, as in C++.
 
     >>> print(get_swizzle_portion(Layout(8)))
@@ -351,7 +363,7 @@ def get_swizzle_portion(layout: Any) -> Swizzle:
     return Swizzle(0, 4, 3)
 
 
-def get_nonswizzle_portion(layout: Any) -> Layout:
+def get_nonswizzle_portion(layout: LayoutLike) -> Layout:
     """The plain layout under the swizzle, or the layout itself.
 
     >>> print(get_nonswizzle_portion(ComposedLayout(Swizzle(2, 0, 2), 0, Layout((4, 4)))))

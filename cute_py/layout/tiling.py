@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, SupportsIndex
 
 from cute_py.errors import InvalidTypeError, StaticAssertError
+from cute_py.layout.arguments import LayoutLike, Leaf, Shaped, Tiler, Tree
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.complement import complement, complement_of
 from cute_py.layout.composition import compose_layouts, tiler_text
@@ -28,25 +29,27 @@ from cute_py.layout.int_tuple import ceil_div_of, compact_left, compact_order, p
 from cute_py.layout.layout import (
     Layout,
     LayoutLeft,
+    Stride,
+    apply_to_inner,
     coprofile_of,
     coshape_of,
     domain_of,
     joined,
     make,
-    on_domain,
+    of_layouts,
     shape_of,
 )
-from cute_py.layout.leaf import internal, public, tree_text, trunc_mod
+from cute_py.layout.leaf import to_internal, to_public, tree_text, trunc_mod
 from cute_py.layout.modes import append
 from cute_py.layout.trees import check_depth, is_underscore, leaves, map_leaves, modes, rank_of, zip2_by, zip_pairs
 
 
-def guide_of(tiler: Any) -> Any:
+def guide_of(tiler: Tiler) -> Tree:
     """The profile of a tiler: tuples as tuples, everything else a leaf."""
     return tuple([guide_of(t) for t in tiler]) if type(tiler) is tuple else 0
 
 
-def _by_mode(operation: Callable[[Any, Any], Any], layout: Layout, tiler: tuple[Any, ...]) -> Layout:
+def _by_mode(operation: Callable[[Layout, Tiler], Layout], layout: Layout, tiler: tuple[Tiler, ...]) -> Layout:
     """The operation on each mode that the tiler has; the others stay."""
     rank = len(modes(layout._shape))
     if len(tiler) > rank:
@@ -57,14 +60,15 @@ def _by_mode(operation: Callable[[Any, Any], Any], layout: Layout, tiler: tuple[
     return joined([operation(p, t) for p, t in zip(parts, tiler, strict=False)] + parts[len(tiler) :])
 
 
-def logical_divide(layout: Any, tiler: Any) -> Any:
+@of_layouts
+def logical_divide(layout: Layout, tiler: Tiler) -> Layout:
     """Every mode that the tiler names becomes (tile, rest).
 
     >>> print(logical_divide(Layout((Int(8), Int(8)), (Int(8), Int(1))), (Int(2), Int(4))))
     ((_2,_4),(_4,_2)):((_8,_16),(_1,_4))
     """
     if type(layout) is not Layout:
-        return on_domain(logical_divide, layout, tiler)
+        return apply_to_inner(logical_divide, layout, tiler)
     check_depth(tiler)
     if isinstance(tiler, Layout):
         whole = coalesced(layout._shape, layout._stride)[0]
@@ -74,7 +78,7 @@ def logical_divide(layout: Any, tiler: Any) -> Any:
     return layout if is_underscore(tiler) else logical_divide(layout, Layout(tiler))
 
 
-def zipped(layout: Layout, tiler: Any) -> Layout:
+def zipped(layout: Layout, tiler: Tiler) -> Layout:
     """Gather the first halves and the rests of a logical divide or product into two modes."""
     if type(layout) is not Layout:  # a product with a composed tiler
         raise InvalidTypeError("modes of a composed layout are not zipped; use logical_product", {"layout": layout})
@@ -82,50 +86,53 @@ def zipped(layout: Layout, tiler: Any) -> Layout:
     return make(zip2_by(layout._shape, guide), zip2_by(layout._stride, guide), layout._assumptions)
 
 
-def zipped_divide(layout: Any, tiler: Any) -> Any:
+@of_layouts
+def zipped_divide(layout: Layout, tiler: Tiler) -> Layout:
     """((tile modes), (rest modes)).
 
     >>> print(zipped_divide(Layout((Int(8), Int(8), Int(3))), (Int(2), Int(4))))
     ((_2,_4),(_4,_2,_3)):((_1,_8),(_2,_32,_64))
     """
     if type(layout) is not Layout:
-        return on_domain(zipped_divide, layout, tiler)
+        return apply_to_inner(zipped_divide, layout, tiler)
     return zipped(logical_divide(layout, tiler), tiler)
 
 
 def unpacked(layout: Layout, first: bool, second: bool) -> Layout:
     """A rank-2 layout with the modes of its halves laid out flat; a half of one mode stays as it is."""
 
-    def spread(tree: Any) -> Any:
-        a, b = tree
+    def spread(tree: Tree) -> Tree:
+        a, b = modes(tree)
         return (*(a if first and rank_of(a) > 1 else (a,)), *(b if second and rank_of(b) > 1 else (b,)))
 
     return make(spread(layout._shape), spread(layout._stride), layout._assumptions)
 
 
-def tiled_divide(layout: Any, tiler: Any) -> Any:
+@of_layouts
+def tiled_divide(layout: Layout, tiler: Tiler) -> Layout:
     """((tile modes), rest, rest, ...).
 
     >>> print(tiled_divide(Layout((Int(8), Int(8)), (Int(8), Int(1))), (Int(2), Int(4))))
     ((_2,_4),_4,_2):((_8,_1),_16,_4)
     """
     if type(layout) is not Layout:
-        return on_domain(tiled_divide, layout, tiler)
+        return apply_to_inner(tiled_divide, layout, tiler)
     return unpacked(zipped_divide(layout, tiler), False, True)
 
 
-def flat_divide(layout: Any, tiler: Any) -> Any:
+@of_layouts
+def flat_divide(layout: Layout, tiler: Tiler) -> Layout:
     """(tile, tile, ..., rest, rest, ...).
 
     >>> print(flat_divide(Layout((Int(8), Int(8)), (Int(8), Int(1))), (Int(2), Int(4))))
     (_2,_4,_4,_2):(_8,_1,_16,_4)
     """
     if type(layout) is not Layout:
-        return on_domain(flat_divide, layout, tiler)
+        return apply_to_inner(flat_divide, layout, tiler)
     return unpacked(zipped_divide(layout, tiler), True, True)
 
 
-def ceil_div(a: Any, b: Any) -> Any:
+def ceil_div(a: Shaped, b: Shaped) -> Any:
     """(a + b - 1) / b of integers, by mode of tuples, b folded through a tuple; with a layout b, the shape of the
     tiles that cover a.
 
@@ -136,10 +143,11 @@ def ceil_div(a: Any, b: Any) -> Any:
         return complement(b, a).shape
     if hasattr(a, "ceil_div"):
         return a.ceil_div(b)
-    return public(ceil_div_of(shape_of(a), internal(b)))
+    return to_public(ceil_div_of(shape_of(a), to_internal(b)))
 
 
-def logical_product(block: Any, tiler: Any) -> Any:
+@of_layouts
+def logical_product(block: Layout, tiler: Tiler) -> Layout:
     """(block, copies): mode 1 says where the copies of the block start, in the order of the tiler.
 
     Raises:
@@ -149,7 +157,7 @@ def logical_product(block: Any, tiler: Any) -> Any:
     ((_2,_2),(_2,_3)):((_4,_1),(_2,_8))
     """
     if type(block) is not Layout:
-        return on_domain(logical_product, block, tiler)
+        return apply_to_inner(logical_product, block, tiler)
     check_depth(tiler)
     if isinstance(tiler, Layout):
         span = product_of(block._shape) * product_of(coshape_of(tiler._shape, tiler._stride))
@@ -157,46 +165,50 @@ def logical_product(block: Any, tiler: Any) -> Any:
         target = span if profile == 0 else map_leaves(lambda _: span, profile)
         return joined([block, compose_layouts(complement_of(block, target), tiler)])
     if hasattr(tiler, "_as_product_tiler"):
-        return tiler._as_product_tiler(block)
+        product: Layout = tiler._as_product_tiler(block)  # type: ignore[union-attr]
+        return product
     if type(tiler) is tuple:
         return _by_mode(logical_product, block, tiler)
     return block if is_underscore(tiler) else logical_product(block, Layout(tiler))
 
 
-def zipped_product(block: Any, tiler: Any) -> Any:
+@of_layouts
+def zipped_product(block: Layout, tiler: Tiler) -> Layout:
     """((block modes), (copies)).
 
     >>> print(zipped_product(Layout((Int(4), Int(8))), (Int(3), Int(2))))
     ((_4,_8),(_3,_2)):((_1,_4),(_4,_1))
     """
     if type(block) is not Layout:
-        return on_domain(zipped_product, block, tiler)
+        return apply_to_inner(zipped_product, block, tiler)
     return zipped(logical_product(block, tiler), tiler)
 
 
-def tiled_product(block: Any, tiler: Any) -> Any:
+@of_layouts
+def tiled_product(block: Layout, tiler: Tiler) -> Layout:
     """((block modes), copies, copies, ...).
 
     >>> print(tiled_product(static(Layout((2, 2))), static(Layout((3, 4)))))
     ((_2,_2),_3,_4):((_1,_2),_4,_12)
     """
     if type(block) is not Layout:
-        return on_domain(tiled_product, block, tiler)
+        return apply_to_inner(tiled_product, block, tiler)
     return unpacked(zipped_product(block, tiler), False, True)
 
 
-def flat_product(block: Any, tiler: Any) -> Any:
+@of_layouts
+def flat_product(block: Layout, tiler: Tiler) -> Layout:
     """(block, block, ..., copies, copies, ...).
 
     >>> print(flat_product(static(Layout((2, 2))), static(Layout((3, 4)))))
     (_2,_2,_3,_4):(_1,_2,_4,_12)
     """
     if type(block) is not Layout:
-        return on_domain(flat_product, block, tiler)
+        return apply_to_inner(flat_product, block, tiler)
     return unpacked(zipped_product(block, tiler), True, True)
 
 
-def _interleaved(block: Layout, tiler: Any, first: int) -> Layout:
+def _interleaved(block: Layout, tiler: LayoutLike, first: int) -> Layout:
     """Mode i joins mode i of the two halves of the logical product at one rank, half number `first` first."""
     tiler = domain_of(tiler)
     rank = max(len(modes(block._shape)), len(modes(tiler._shape)))
@@ -205,29 +217,32 @@ def _interleaved(block: Layout, tiler: Any, first: int) -> Layout:
     return make(zip_pairs(a._shape, b._shape), zip_pairs(a._stride, b._stride), a._assumptions + b._assumptions)
 
 
-def blocked_product(block: Any, tiler: Any) -> Any:
+@of_layouts
+def blocked_product(block: Layout, tiler: LayoutLike) -> Layout:
     """Mode i is (block's mode i, tiler's mode i): blocks stay together.
 
     >>> print(blocked_product(Layout(Int(2), Int(1)), Layout((Int(3), Int(4)))))
     ((_2,_3),(_1,_4)):((_1,_2),(_0,_6))
     """
     if type(block) is not Layout:
-        return on_domain(blocked_product, block, tiler)
+        return apply_to_inner(blocked_product, block, tiler)
     return _interleaved(block, tiler, 0)
 
 
-def raked_product(block: Any, tiler: Any) -> Any:
+@of_layouts
+def raked_product(block: Layout, tiler: LayoutLike) -> Layout:
     """Mode i is (tiler's mode i, block's mode i): blocks are interleaved.
 
     >>> print(raked_product(Layout(Int(2), Int(1)), Layout(Int(3))))
     ((_3,_2)):((_2,_1))
     """
     if type(block) is not Layout:
-        return on_domain(raked_product, block, tiler)
+        return apply_to_inner(raked_product, block, tiler)
     return _interleaved(block, tiler, 1)
 
 
-def tile_to_shape(block: Any, shape: Any, order: Any = LayoutLeft) -> Any:
+@of_layouts
+def tile_to_shape(block: Layout, shape: Shaped, order: Stride = LayoutLeft) -> Layout:
     """The block repeated until the result has `shape`; `order` says along which mode first.
 
     Raises:
@@ -238,7 +253,7 @@ def tile_to_shape(block: Any, shape: Any, order: Any = LayoutLeft) -> Any:
     ((_8,_2),(_64,_2)):((_64,_512),(_1,_1024))
     """
     if type(block) is not Layout:
-        return on_domain(tile_to_shape, block, shape, order)
+        return apply_to_inner(tile_to_shape, block, shape, order)
     target = shape_of(shape)
     rank = len(modes(target))
     if len(modes(block._shape)) > rank:
@@ -251,14 +266,14 @@ def tile_to_shape(block: Any, shape: Any, order: Any = LayoutLeft) -> Any:
     target_shape = tuple([product_of(s) for s in modes(target)])
     static = all(type(s) is int for s in target_shape)
     for i, (t, b) in enumerate(zip(target_shape, block_shape, strict=True) if static else ()):
-        _check_division(i, t, b)
+        _check_division(i, t, b)  # type: ignore[arg-type]
     counts = ceil_div_of(target_shape, block_shape)
     ordered = isinstance(order, (tuple, int))
-    tiler = make(counts, compact_order(counts, internal(order))) if ordered else Layout(public(counts), order)
+    tiler = make(counts, compact_order(counts, to_internal(order))) if ordered else Layout(to_public(counts), order)
     return blocked_product(padded, tiler)
 
 
-def _check_division(mode: int, target: int, block: Any) -> None:
+def _check_division(mode: int, target: int, block: Leaf) -> None:
     """A static target asks for a static answer: a run-time block is refused, as in C++."""
     static = type(block) is int
     if not static or block == 0 or trunc_mod(target, block):
@@ -270,14 +285,14 @@ def _check_division(mode: int, target: int, block: Any) -> None:
         )
 
 
-def domain_distribute(shape: Any, size: Any) -> Layout:
+def domain_distribute(shape: Shaped, size: SupportsIndex) -> Layout:
     """A layout of `size` elements spread over a shape that need not be divided by it mode by mode.
 
     >>> print(domain_distribute((Int(15), Int(14)), Int(6)))
     (_3,_2):(_1,_15)
     """
-    flat = leaves(internal(shape.shape if hasattr(shape, "domain") or isinstance(shape, Layout) else shape))
-    rest = internal(size)
+    flat = leaves(shape_of(shape))
+    rest = to_internal(size)
     if type(rest) is not int or not all(type(s) is int for s in flat):
         raise StaticAssertError("is_static<ShapeB>::value", {"shape": tree_text(tuple(flat)), "size": tree_text(rest)})
     counts = []

@@ -7,14 +7,15 @@ A tree is a leaf or a tuple of trees. Its profile is what remains when every lea
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 from cute_py.argument_checks import MAX_INTEGER, expect_integer
 from cute_py.errors import CoordinateError, InvalidValueError, StaticAssertError, integer_text
-from cute_py.layout.leaf import MAX_DEPTH, Dynamic, Tree, Underscore
+from cute_py.layout.arguments import Coordinate, Tree, Underscore
+from cute_py.layout.leaf import MAX_DEPTH, Dynamic
 
 
-def check_depth(tree: Tree) -> None:
+def check_depth(tree: object) -> None:
     """Refuse a tree nested deeper than any real layout, before a recursion meets it.
 
     Raises:
@@ -50,7 +51,7 @@ def modes(tree: Tree) -> tuple[Any, ...]:
     return tree if type(tree) is tuple else (tree,)
 
 
-def unwrap(items: Sequence[Any]) -> Tree:
+def unwrap(items: Sequence[Tree]) -> Tree:
     """A sequence of one element is that element, else a tuple."""
     return items[0] if len(items) == 1 else tuple(items)
 
@@ -67,7 +68,8 @@ def map_leaves(f: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
     """`f` at every leaf of `tree`, with what `others` have at the same places."""
     if type(tree) is tuple:
         return tuple([map_leaves(f, *group) for group in zip(tree, *others, strict=True)])
-    return f(tree, *others)
+    leaf: Tree = f(tree, *others)
+    return leaf
 
 
 def congruent_trees(a: Tree, b: Tree) -> bool:
@@ -85,7 +87,7 @@ def congruent_trees(a: Tree, b: Tree) -> bool:
     return True
 
 
-def check_mode(mode: Any) -> None:
+def check_mode(mode: SupportsIndex) -> None:
     """Refuse what is no mode number."""
     if type(mode) is not int or not -MAX_INTEGER <= mode <= MAX_INTEGER:
         expect_integer(mode, "a mode")
@@ -108,7 +110,7 @@ def at(tree: Tree, path: Sequence[int]) -> Tree:
     return tree
 
 
-def unflatten_leaves(items: Sequence[Any], profile: Tree) -> Tree:
+def unflatten_leaves(items: Sequence[Tree], profile: Tree) -> Tree:
     """The leaves `items` arranged in `profile`; there must be as many as the profile has."""
     rest = list(items)
 
@@ -129,8 +131,8 @@ def is_underscore(x: object) -> bool:
     return x is None or isinstance(x, Underscore)
 
 
-def has_underscore(coord: Tree, depth: int = 0) -> bool:
-    """Does the coordinate keep any mode whole?
+def has_underscore(coord: Coordinate, depth: int = 0) -> bool:
+    """Does the coordinate keep any mode?
 
     Raises:
         InvalidValueError: more than `MAX_DEPTH` levels of tuples.
@@ -142,14 +144,14 @@ def has_underscore(coord: Tree, depth: int = 0) -> bool:
     return is_underscore(coord)
 
 
-def all_underscore(coord: Tree) -> bool:
-    """Does the coordinate keep every mode whole? Of a coordinate that `has_underscore` has seen."""
+def all_underscore(coord: Coordinate) -> bool:
+    """Does the coordinate keep every mode? Of a coordinate that `has_underscore` has seen."""
     if type(coord) is tuple:
         return all(all_underscore(x) for x in coord)
     return is_underscore(coord)
 
 
-def _shown(tree: Tree, depth: int = 0) -> str:
+def _shown(tree: Tree | Coordinate, depth: int = 0) -> str:
     """A coordinate or shape in an error: plain numbers, `_` for what is kept."""
     if type(tree) is tuple:
         return "(" + ",".join([_shown(x, depth + 1) for x in tree]) + ")" if depth < MAX_DEPTH else "(...)"
@@ -159,20 +161,20 @@ def _shown(tree: Tree, depth: int = 0) -> str:
     return integer_text(value) if type(value) is int else str(value)
 
 
-def _sliced(coord: Tree, tree: Tree, keep: Callable[[Any], bool]) -> tuple[Any, ...]:
+def _sliced(coord: Coordinate, tree: Tree, keep: Callable[[Coordinate], bool]) -> tuple[Tree, ...]:
     """The kept modes as a tuple of one level per kept `_`: CuTe's lift."""
     if type(coord) is tuple:
         if type(tree) is not tuple or len(coord) != len(tree):
             facts = {"coordinate": _shown(coord), "rank of coordinate": len(coord), "addresses": _shown(tree)}
             raise CoordinateError("Mismatched Ranks", facts)
-        out: list[Any] = []
+        out: list[Tree] = []
         for c, t in zip(coord, tree, strict=True):
             out += _sliced(c, t, keep)
         return tuple(out)
     return (tree,) if keep(coord) else ()
 
 
-def slice_tree(coord: Tree, tree: Tree) -> Tree:
+def slice_tree(coord: Coordinate, tree: Tree) -> Tree:
     """The modes of `tree` that `coord` keeps with `_`, in one flat tuple of kept modes.
 
     >>> slice_tree((None, (1, None)), (4, (2, 3)))
@@ -183,14 +185,14 @@ def slice_tree(coord: Tree, tree: Tree) -> Tree:
     return tree if is_underscore(coord) else ()
 
 
-def dice_tree(coord: Tree, tree: Tree) -> Tree:
+def dice_tree(coord: Coordinate, tree: Tree) -> Tree:
     """The modes of `tree` that `coord` fixes: the opposite of `slice_tree`."""
     if type(coord) is tuple:
         return _sliced(coord, tree, lambda c: not is_underscore(c))
     return () if is_underscore(coord) else tree
 
 
-def wholes(rank: int) -> Tree:
+def wholes(rank: int) -> Coordinate:
     """A coordinate that keeps `rank` modes; one mode is kept as it is, not unpacked."""
     return None if rank == 1 else (None,) * rank
 
@@ -204,7 +206,7 @@ def zip_pairs(a: Tree, b: Tree) -> Tree:
     return tuple(zip(a, b, strict=True))
 
 
-def zip2_by(tree: Tree, guide: Tree) -> tuple[Any, Any]:
+def zip2_by(tree: Tree, guide: Tree) -> tuple[Tree, Tree]:
     """Gather the first halves and the second halves of the pairs that lie where `guide` has its leaves; modes beyond
     the guide go to the second half."""
     if type(guide) is not tuple:

@@ -12,13 +12,20 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import comb
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from cute_py.argument_checks import MAX_INTEGER, expect, expect_integer
 from cute_py.errors import InvalidValueError, integer_text
+from cute_py.layout.arguments import Value
 from cute_py.layout.leaf import MAX_DEPTH, internal_leaf, is_symbolic
+
+if TYPE_CHECKING:
+    import sympy
+
+Opposite: TypeAlias = "Callable[[sympy.Expr], sympy.Expr]"
+Symbols: TypeAlias = "Mapping[str, sympy.Expr | int]"
 
 MAX_CHARACTERS: Final = 2000
 """Longest symbolic expression that is read."""
@@ -39,18 +46,18 @@ _FUNCTIONS: Final = ("Min", "Max", "floor", "ceiling", "Mod", "Abs")
 class _Read(NamedTuple):
     """An expression, the most terms that it can have when it is expanded, and its levels of functions."""
 
-    value: Any
+    value: sympy.Expr
     terms: int
     levels: int
 
 
-def checked_symbols(symbols: Any) -> dict[str, Any]:
-    """Names and what they stand for, as sympy objects.
+def checked_symbols(symbols: Symbols) -> dict[str, sympy.Expr]:
+    """Names and their values, as sympy objects.
 
     Raises:
         InvalidTypeError, InvalidValueError: no mapping of names to symbols or integers.
     """
-    found = {}
+    found: dict[str, sympy.Expr] = {}
     for name, value in expect(symbols, Mapping, "symbols").items():  # type: ignore[type-abstract]
         key = expect(name, str, "the name of a symbol")
         if is_symbolic(value):
@@ -63,7 +70,7 @@ def checked_symbols(symbols: Any) -> dict[str, Any]:
     return found
 
 
-def read_expression(text: str, symbols: Mapping[str, Any]) -> Any:
+def read_expression(text: str, symbols: Symbols) -> Value:
     """The integer or sympy expression of a text of at most `MAX_CHARACTERS` characters.
 
     Raises:
@@ -93,7 +100,7 @@ def read_expression(text: str, symbols: Mapping[str, Any]) -> Any:
     return result
 
 
-def _check_depth(expression: Any) -> None:
+def _check_depth(expression: sympy.Expr) -> None:
     """Refuse what is nested deeper than sympy can print; level by level, as this must not recurse itself."""
     level = [expression]
     for _ in range(MAX_DEPTH):
@@ -106,7 +113,7 @@ def _check_depth(expression: Any) -> None:
 class _Reader:
     """Python's tree -> a sympy expression, each node with a bound of what sympy has to do for it."""
 
-    def __init__(self, symbols: Mapping[str, Any]) -> None:
+    def __init__(self, symbols: Symbols) -> None:
         import sympy
 
         self.sympy = sympy
@@ -150,7 +157,9 @@ class _Reader:
             return self.function(sign, [left, right], divide)
         raise InvalidValueError(f"{ast.unparse(node)[:40]!r} is no number")
 
-    def chain(self, node: ast.expr, kinds: tuple[type, ...], second: type, opposite: Any) -> list[_Read]:
+    def chain(
+        self, node: ast.expr, kinds: tuple[type, ...], second: type, opposite: Callable[[sympy.Expr], sympy.Expr]
+    ) -> list[_Read]:
         """The parts of a + b - c + ..., or of a * b / c * ..., all at once: one by one their sums would be made anew
         for each."""
         parts = []
@@ -160,7 +169,7 @@ class _Reader:
             node = node.left
         return [self.read(node), *reversed(parts)]
 
-    def inverse(self, value: Any) -> Any:
+    def inverse(self, value: sympy.Expr) -> sympy.Expr:
         if value.is_zero:
             raise InvalidValueError("division by zero")
         return 1 / value
@@ -180,7 +189,7 @@ class _Reader:
         size = abs(int(number)) if base.terms > 1 else 1
         return _Read(base.value**number, min(comb(base.terms + size - 1, size), MAX_TERMS + 1), base.levels)
 
-    def function(self, name: str, parts: list[_Read], make: Any = None) -> _Read:
+    def function(self, name: str, parts: list[_Read], make: Callable[..., sympy.Expr] | None = None) -> _Read:
         """A function whose arguments sympy compares, or expands to find common factors."""
         if not parts:
             raise InvalidValueError(f"{name} of nothing")
@@ -192,14 +201,15 @@ class _Reader:
             raise InvalidValueError(f"{name} within more than {MAX_LEVELS} levels of //, % and functions")
         values = [part.value for part in parts]
         if make is None:
-            make = getattr(self.sympy, name)
+            kind: type[sympy.Expr] = getattr(self.sympy, name)
+            make = kind
             if name in ("Min", "Max"):
-                values = list(dict.fromkeys(x for v in values for x in (v.args if isinstance(v, make) else (v,))))
+                values = list(dict.fromkeys(x for v in values for x in (v.args if isinstance(v, kind) else (v,))))
                 if len(values) > COMPARED_TERMS or levels > COMPARED_LEVELS:
-                    return _Read(self.as_written(make, values), 1, levels + 1)
+                    return _Read(self.as_written(kind, values), 1, levels + 1)
         return _Read(make(*values), large, levels + 1)
 
-    def as_written(self, kind: Any, values: list[Any]) -> Any:
+    def as_written(self, kind: type[sympy.Expr], values: list[sympy.Expr]) -> sympy.Expr:
         """Min or Max of these terms; only the numbers among them are compared."""
         numbers = [v for v in values if v.is_number]
         others = [v for v in values if not v.is_number]

@@ -23,23 +23,26 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
-from typing import Any, Final, cast
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from cute_py.argument_checks import MAX_INTEGER
 from cute_py.arith_tuple.arith_tuple import E, ScaledBasis
-from cute_py.arith_tuple.iterators import counting_iterator, make_inttuple_iter
-from cute_py.arith_tuple.ratio import ratio
-from cute_py.dtypes import DTYPES, DType, as_dtype
+from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator, counting_iterator, make_inttuple_iter
+from cute_py.arith_tuple.ratio import Ratio, ratio
+from cute_py.dtypes import DTYPES, DType, DTypeLike, as_dtype
 from cute_py.errors import CuteError, InvalidTypeError, ParseError, given, shortened
+from cute_py.layout.arguments import Underscore, underscore
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight, make_layout
-from cute_py.layout.leaf import MAX_DEPTH, Int, underscore
-from cute_py.layout.recast import smem_ptr_flag
+from cute_py.layout.leaf import MAX_DEPTH, Int
+from cute_py.layout.recast import SmemPtrFlag, smem_ptr_flag
 from cute_py.layout.swizzle import Swizzle
-from cute_py.notation.expressions import checked_symbols, read_expression
-from cute_py.tensor.pointers import make_gmem_ptr, make_ptr, make_smem_ptr, make_tmem_ptr
+from cute_py.notation.expressions import Symbols, checked_symbols, read_expression
+from cute_py.tensor.pointers import Pointer, TmemPointer, make_gmem_ptr, make_ptr, make_smem_ptr, make_tmem_ptr
 from cute_py.tensor.tensor import Tensor
+
+Made = TypeVar("Made")
 
 _MOST_DIGITS: Final = len(str(MAX_INTEGER))
 _SHOWN: Final = 40
@@ -104,33 +107,33 @@ def leaf_end(text: str, begin: int) -> int:
     return i
 
 
-def read_number(text: str, begin: int, end: int, symbols: Mapping[str, Any]) -> Any:
-    """The number that a leaf's text says: Int, int, ratio or symbolic.
+def read_number(text: str, begin: int, end: int, symbols: Symbols) -> Any:
+    """The number in a leaf's text: Int, int, ratio or symbolic.
 
     Raises:
         ParseError: a `?` (an unknown of the DSL), a float, an integer beyond 2**128, or no number at all.
     """
-    word = text[begin:end].strip()
-    shown = shortened(word, _SHOWN)
-    if not word:
+    token = text[begin:end].strip()
+    shown = shortened(token, _SHOWN)
+    if not token:
         raise failure(text, begin, "expected a number, found nothing")
-    if _PLAIN.match(word):
-        return read_integer(text, begin, word)
-    if found := _STATIC.match(word) or _CONSTANT.match(word):
+    if _PLAIN.match(token):
+        return read_integer(text, begin, token)
+    if found := _STATIC.match(token) or _CONSTANT.match(token):
         return Int(read_integer(text, begin, next(g for g in found.groups() if g is not None)))
-    if found := _RATIO.match(word) or _RATIO_TYPE.match(word):
+    if found := _RATIO.match(token) or _RATIO_TYPE.match(token):
         numerator, denominator = (read_integer(text, begin, part) for part in found.groups())
         if denominator == 0:
             raise failure(text, begin, f"the ratio {shown} has denominator 0")
         return ratio(numerator, denominator)
-    if word.startswith("?"):
+    if token.startswith("?"):
         raise failure(
             text, begin, f"{shown} is a number that the DSL knows only at run time; write the number, or a symbol"
         )
-    if _FLOAT.match(word):
+    if _FLOAT.match(token):
         raise failure(text, begin, f"{shown} is no integer")
     try:
-        return read_expression(word, symbols)
+        return read_expression(token, symbols)
     except CuteError as error:
         raise failure(text, begin, error.headline) from None
 
@@ -162,15 +165,16 @@ def dsl_type(name: str) -> DType:
     return as_dtype(name)
 
 
-def dsl_pointer(found: re.Match[str], dtype: DType | None = None) -> Any:
+def dsl_pointer(found: re.Match[str], dtype: DType | None = None) -> Pointer | TmemPointer:
     """The pointer of a match of `DSL_POINTER`, at address 0; `dtype` in place of the type that is written."""
     kind = dsl_type(found["type"]) if dtype is None else dtype
     if found["space"] == "smem":
         numbers = [read_integer(found.string, found.start(n), found[n]) for n in ("bits", "base", "shift") if found[n]]
         swizzle = Swizzle(*numbers) if numbers else None
         return make_smem_ptr(0, kind, swizzle)
-    make = {"gmem": make_gmem_ptr, "tmem": make_tmem_ptr}.get(found["space"], make_ptr)
-    return make(0, kind)
+    if found["space"] == "tmem":
+        return make_tmem_ptr(0, kind)
+    return (make_gmem_ptr if found["space"] == "gmem" else make_ptr)(0, kind)
 
 
 _SWIZZLE = re.compile(
@@ -196,7 +200,25 @@ _COMPOSE = re.compile(r"\s+o\s+")
 _ANY_BLANKS = re.compile(r"\s*")
 
 
-def parse(text: str, *, dtype: Any = None, symbols: Mapping[str, Any] | None = None) -> Any:
+Parsed: TypeAlias = (
+    Layout
+    | ComposedLayout
+    | Swizzle
+    | Tensor
+    | Pointer
+    | TmemPointer
+    | ArithTupleIterator
+    | CountingIterator
+    | ScaledBasis
+    | Ratio
+    | Underscore
+    | int
+    | tuple["Parsed", ...]
+)
+"""What a text shows."""
+
+
+def parse(text: str, *, dtype: DTypeLike | None = None, symbols: Symbols | None = None) -> Parsed:
     """The layout, composed layout, swizzle, basis, tuple, pointer, tensor, atom or tiled operation that a text shows.
 
     Args:
@@ -208,7 +230,7 @@ def parse(text: str, *, dtype: Any = None, symbols: Mapping[str, Any] | None = N
         ParseError: `position` is where the text could not be read on. A `?` is refused: its number is not in the text.
             So are integers beyond 2**128, a mode of a basis beyond 4095 (as a tuple it has an entry for every mode up
             to that one), and what is nested deeper than 64 levels. The time grows with the length of the text only.
-        InvalidTypeError, InvalidValueError: no text, no element type, or symbols that stand for no integers.
+        InvalidTypeError, InvalidValueError: no text, no element type, or symbols whose values are no integers.
 
     >>> parse("((_2,_2),_3):((_24,_2),_8)")
     Layout(((Int(2), Int(2)), Int(3)), ((Int(24), Int(2)), Int(8)))
@@ -219,10 +241,10 @@ def parse(text: str, *, dtype: Any = None, symbols: Mapping[str, Any] | None = N
         raise InvalidTypeError(f"parse takes a text, got {type(text).__name__} {given(text)}")
     known = {} if symbols is None else checked_symbols(symbols)
     if _OPERATION.match(text):
-        return _operation(text, dtype)
+        return _operation(text, dtype)  # type: ignore[no-any-return]
     reader = _Reader(text, None if dtype is None else as_dtype(dtype), known)
     reader.blanks()
-    result = reader.expression()
+    result: Parsed = reader.expression()
     reader.blanks()
     if reader.at < len(text):
         raise failure(text, reader.at, "expected the end of the text")
@@ -235,13 +257,13 @@ def _operation(text: str, dtype: Any) -> Any:
 
     kinds = _Reader(text, None, {})
     given_type = None if dtype is None else as_dtype(dtype)
-    return parse_operation(text, given_type, parse, lambda bits: cast(DType, kinds.type_of(bits, 0)))
+    return parse_operation(text, given_type, parse, lambda bits: cast(DType, kinds.type_of(bits, 0)))  # type: ignore[redundant-cast]
 
 
 class _Reader:
     """A text and the place in it that is read next."""
 
-    def __init__(self, text: str, dtype: Any, symbols: Mapping[str, Any]) -> None:
+    def __init__(self, text: str, dtype: DType | None, symbols: Symbols) -> None:
         self.text = text
         self.at = 0
         self.dtype = dtype
@@ -318,7 +340,7 @@ class _Reader:
         stride = self.tree()
         return self.built(lambda: Layout(shape, stride), begin)
 
-    def built(self, make: Any, begin: int) -> Any:
+    def built(self, make: Callable[[], Made], begin: int) -> Made:
         """What `make()` gives; its refusal becomes a parse error at `begin`."""
         try:
             return make()
@@ -327,7 +349,7 @@ class _Reader:
         except CuteError as error:
             raise failure(self.text, begin, error.headline) from error
 
-    def layout_call(self, opening: str, begin: int) -> Any:
+    def layout_call(self, opening: str, begin: int) -> Layout:
         """make_layout(...) or Layout<...>, after the opening bracket."""
         parts = self.items({"(": ")", "<": ">"}[opening])
         self.taken("{}")
@@ -432,14 +454,14 @@ class _Reader:
             return self.built(lambda: make_inttuple_iter(coord), begin)
         return None
 
-    def type_of(self, bits: int, begin: int) -> Any:
+    def type_of(self, bits: int, begin: int) -> DType:
         """The unsigned integer of a width, or the first type that has it."""
         rows = sorted([d for d in DTYPES if d.bits == bits], key=lambda d: d.kind != "uint")
         if not rows:
             raise failure(self.text, begin, f"no element type has {bits} bits")
         return rows[0]
 
-    def pointer(self, found: re.Match[str], swizzle: Swizzle | None, begin: int) -> Any:
+    def pointer(self, found: re.Match[str], swizzle: Swizzle | None, begin: int) -> Pointer | SmemPtrFlag:
         bits, inside = self.number(found, "bits"), found["address"]
         if inside == "unset":
             match = self.found(_FLAG_OFFSET)
@@ -460,7 +482,7 @@ class _Reader:
         return self.built(lambda: dataclasses.replace(made, bit=bit), begin) if bit else made
 
 
-def _is_engine(part: Any) -> bool:
+def _is_engine(part: object) -> bool:
     return hasattr(part, "__getitem__") and hasattr(part, "element_type")
 
 

@@ -16,19 +16,14 @@ from functools import cache
 from pathlib import Path
 
 from cute_py.errors import DeviceError
-from cute_py.targets import Version, version_text
+from cute_py.ptx.module import ptx_module
+from cute_py.targets import Version
 
 TIME_LIMIT_SECONDS = 120
 """For one call of ptxas: malformed operands are known to crash it, others make it hang."""
 
-_PRELUDE = """.version {version}
-.target {arch}
-.address_size 64
-.extern .global .align 128 .b8 gmap[128];
-.extern .shared .align 1024 .b8 smem[];
-.visible .entry one_instruction_a_line(.param .align 64 .b8 pmap[128]) {{
-.reg .b16 %h<32>; .reg .b32 %r<300>; .reg .b64 %rd<64>; .reg .f32 %f<16>; .reg .pred %p<8>;{wide}
-"""
+_SYMBOLS = (".extern .global .align 128 .b8 gmap[128];", ".extern .shared .align 1024 .b8 smem[];")
+_REGISTERS = ".reg .b16 %h<32>; .reg .b32 %r<300>; .reg .b64 %rd<64>; .reg .f32 %f<16>; .reg .pred %p<8>;"
 
 
 @cache
@@ -96,12 +91,14 @@ def assemble_each(texts: Sequence[str], arch: str, version: Version) -> list[str
     verdicts: list[str | None] = [None] * len(texts)
     # 128-bit registers came with PTX 8.3 and sm_70.
     wide = " .reg .b128 %q<8>; .reg .b128 %rq<8>;" if version >= (8, 3) else ""
-    prelude = _PRELUDE.format(version=version_text(version), arch=arch, wide=wide)
-    first = prelude.count("\n") + 1
+    lines, parameters = [_REGISTERS + wide, "// instructions", "ret;"], [".align 64 .b8 pmap[128]"]
+    frame = ptx_module("one_instruction_a_line", lines, arch, version, parameters=parameters, symbols=_SYMBOLS)
+    before, after = frame.split(lines[1])
+    first = before.count("\n") + 1
     live = list(range(len(texts)))
     while live:
         body = "\n".join(" ".join(texts[index].split()) for index in live)
-        accepted, messages, _ = assemble_module(f"{prelude}{body}\nret;\n}}\n", arch)
+        accepted, messages, _ = assemble_module(f"{before}{body}{after}", arch)
         if accepted:
             break
         found: dict[int, list[str]] = {}

@@ -6,7 +6,7 @@
     __cuda_array_interface__                  gmem pointer, kept alive       neither: device memory
     __dlpack__ on a device, with data_ptr()   the same                       neither
 
-Host memory of a type that DLPack consumers may not know (bfloat16) is taken by its address, where the object tells it.
+Host memory of a type that DLPack consumers may not know (bfloat16) is taken by its address, where the object has one.
 
 Array engines: the memory of a numpy array, addressed by element offsets and never copied.
 
@@ -21,16 +21,21 @@ from __future__ import annotations
 import functools
 import math
 import operator
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex
 
 from cute_py.argument_checks import expect_integer, is_integer
-from cute_py.dtypes import DType, as_dtype
+from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError, given, integer_text
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int
-from cute_py.tensor.pointers import make_gmem_ptr, pointer_text
+from cute_py.tensor.pointers import Pointer, make_gmem_ptr, pointer_text
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
 
 
 class ArrayEngine:
@@ -45,11 +50,11 @@ class ArrayEngine:
 
     is_memory: ClassVar[bool] = True
 
-    flat: Any
+    flat: NDArray[Any]
     origin: int
     dtype: DType
 
-    def __init__(self, flat: Any, origin: int, dtype: Any = None) -> None:
+    def __init__(self, flat: NDArray[numpy.generic], origin: int, dtype: DTypeLike | None = None) -> None:
         if not hasattr(flat, "ctypes") or getattr(flat, "ndim", 0) != 1:
             raise InvalidTypeError(f"an array engine takes a one-dimensional array, got {given(flat)}")
         self.flat = flat
@@ -65,7 +70,7 @@ class ArrayEngine:
         """Address of the element at offset 0, in bytes."""
         return int(self.flat.ctypes.data) + self.origin * int(self.flat.dtype.itemsize)
 
-    def _index(self, offset: Any) -> int:
+    def _index(self, offset: SupportsIndex) -> int:
         if not is_integer(offset):
             raise InvalidTypeError(f"an array is addressed by integer offsets, got {_shown(offset)}", {"engine": self})
         i = self.origin + operator.index(offset)
@@ -76,13 +81,13 @@ class ArrayEngine:
             )
         return i
 
-    def __getitem__(self, offset: Any) -> Any:
+    def __getitem__(self, offset: SupportsIndex) -> Any:
         value = self.flat[self._index(offset)]
         if self.dtype.name == "tfloat32":  # 19 bits of the 32 count; the others read as 0, as in C++
             return (value.view("uint32") & 0xFFFFE000).view("float32")
         return value
 
-    def store(self, offset: Any, value: Any) -> None:
+    def store(self, offset: SupportsIndex, value: Any) -> None:
         """Write the element at an offset; it goes to the array that the engine was made of.
 
         Raises:
@@ -100,17 +105,17 @@ class ArrayEngine:
         except (ValueError, TypeError, OverflowError) as refusal:
             raise TensorAccessError(f"{given(value)} is no {self.dtype}: {refusal}", {"engine": self}) from None
 
-    def __add__(self, offset: Any) -> ArrayEngine:
+    def __add__(self, offset: SupportsIndex) -> ArrayEngine:
         if not is_integer(offset):
             raise InvalidTypeError(f"an array engine moves by integers, got {_shown(offset)}", {"engine": self})
         return ArrayEngine(self.flat, self.origin + operator.index(offset), self.dtype)
 
-    def recast(self, dtype: Any) -> ArrayEngine:
+    def recast(self, dtype: DTypeLike) -> ArrayEngine:
         """The same bytes as elements of another type, through a numpy view.
 
         Raises:
             InvalidTypeError: a type narrower than a byte (numpy keeps one element a byte, memory packs them).
-            InvalidValueError: not one whole new element lies behind offset 0.
+            InvalidValueError: no complete new element lies behind offset 0.
         """
         new = as_dtype(dtype)
         for kind in (self.dtype, new):
@@ -146,7 +151,7 @@ class ArrayEngine:
         return f"ArrayEngine({self.dtype.name!r}, {len(self.flat)} elements, origin {self.origin})"
 
 
-def _shown(offset: Any) -> str:
+def _shown(offset: object) -> str:
     """Coordinates as CuTe prints them, anything else as Python does."""
     return str(offset) if hasattr(offset, "as_tuple") else given(offset)
 
@@ -195,7 +200,7 @@ def _float_range(dtype: DType) -> tuple[float, float]:
     return (0.0 if least >= 0 else -limit), limit
 
 
-def flat_view(array: Any) -> tuple[Any, int]:
+def flat_view(array: NDArray[numpy.generic]) -> tuple[NDArray[numpy.generic], int]:
     """(one-dimensional view over all memory between the array's lowest and highest element, index of its first)."""
     import numpy
 
@@ -224,7 +229,7 @@ def array_layout(shape: tuple[int, ...], steps: tuple[int, ...]) -> Layout:
     return Layout(tuple([int(n) for n in shape]), tuple([Int(1) if d == 1 else int(d) for d in steps]))
 
 
-def host_engine(array: Any, dtype: DType | None = None) -> tuple[ArrayEngine, Layout]:
+def host_engine(array: NDArray[numpy.generic], dtype: DType | None = None) -> tuple[ArrayEngine, Layout]:
     """Engine and layout of a numpy array; `dtype` where the array's own type does not say the element type."""
     kind = as_dtype(array.dtype) if dtype is None else dtype
     if array.dtype.itemsize != kind.numpy.itemsize:
@@ -271,15 +276,16 @@ def engine_and_layout(source: Any, dtype: DType | None = None) -> tuple[Any, Lay
     )
 
 
-def _cuda_interface(source: Any) -> Any:
+def _cuda_interface(source: Any) -> Mapping[str, Any] | None:
     """The object's dictionary, or None: producers refuse types that they can't name there with other errors too."""
     try:
-        return source.__cuda_array_interface__
+        found: Mapping[str, Any] = source.__cuda_array_interface__
+        return found
     except (AttributeError, TypeError, RuntimeError, KeyError, ValueError):
         return None
 
 
-def _from_cuda_interface(source: Any, info: Any, dtype: DType | None) -> tuple[Any, Layout]:
+def _from_cuda_interface(source: Any, info: Mapping[str, Any], dtype: DType | None) -> tuple[Pointer, Layout]:
     import numpy
 
     missing = [key for key in ("shape", "typestr", "data") if key not in info]
@@ -299,7 +305,7 @@ def _from_cuda_interface(source: Any, info: Any, dtype: DType | None) -> tuple[A
     return _device(source, int(info["data"][0] or 0), kind, shape, steps)
 
 
-def _in_elements(strides: Any, size: int, info: Any) -> tuple[int, ...]:
+def _in_elements(strides: Sequence[int], size: int, info: Mapping[str, Any]) -> tuple[int, ...]:
     for axis, step in enumerate(strides):
         if int(step) % size:
             raise InvalidValueError(
@@ -309,7 +315,7 @@ def _in_elements(strides: Any, size: int, info: Any) -> tuple[int, ...]:
     return tuple(int(step) // size for step in strides)
 
 
-def _from_dlpack(source: Any, dtype: DType | None) -> tuple[Any, Layout]:
+def _from_dlpack(source: Any, dtype: DType | None) -> tuple[ArrayEngine | Pointer, Layout]:
     import numpy
 
     try:
@@ -338,11 +344,11 @@ def _from_dlpack(source: Any, dtype: DType | None) -> tuple[Any, Layout]:
     raise InvalidTypeError(f"device memory of DLPack type {device} has no address that can be read here")
 
 
-def _no_memory(source: Any, refusal: Exception) -> InvalidTypeError:
+def _no_memory(source: object, refusal: Exception) -> InvalidTypeError:
     return InvalidTypeError(f"numpy can't take this array through DLPack: {refusal}", {"object": type(source).__name__})
 
 
-def _from_host_address(source: Any, dtype: DType | None) -> tuple[Any, Layout]:
+def _from_host_address(source: Any, dtype: DType | None) -> tuple[ArrayEngine, Layout]:
     """Host memory of an object with data_ptr(), shape and stride() in elements, as torch has them."""
     import numpy
 
@@ -359,7 +365,7 @@ def _from_host_address(source: Any, dtype: DType | None) -> tuple[Any, Layout]:
     return host_engine(numpy.asarray(memory).view(kind.numpy), kind)
 
 
-def _named(dtype: Any) -> DType:
+def _named(dtype: DTypeLike) -> DType:
     return as_dtype(str(dtype).rpartition(".")[2])
 
 
@@ -373,6 +379,6 @@ def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _device(
-    source: Any, address: int, dtype: DType, shape: tuple[int, ...], steps: tuple[int, ...]
-) -> tuple[Any, Layout]:
+    source: object, address: int, dtype: DType, shape: tuple[int, ...], steps: tuple[int, ...]
+) -> tuple[Pointer, Layout]:
     return replace(make_gmem_ptr(address, dtype), owner=source), array_layout(shape, steps)

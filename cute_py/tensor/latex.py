@@ -22,6 +22,8 @@ from cute_py.argument_checks import expect_having
 from cute_py.arith_tuple.arith_tuple import ArithTuple, as_arith_tuple
 from cute_py.arith_tuple.cells import int32, known_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given, integer_text
+from cute_py.layout.arguments import LayoutLike, Shaped
+from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import product_each, size
 from cute_py.layout.layout import Layout, cosize, domain_of
 from cute_py.layout.leaf import is_symbolic
@@ -34,7 +36,7 @@ MAX_CELLS = 1 << 20
 """Cells of a printed table; more are a text of hundreds of megabytes that nobody reads."""
 
 
-def text_file(file: Any) -> Any:
+def text_file(file: TextIO | None) -> TextIO:
     """The file that a text is printed to: standard output, or what was given.
 
     Raises:
@@ -59,7 +61,7 @@ def check_cells(
         raise InvalidValueError(f"{operation} of {shown} cells; at most {most} are shown", facts, hint)
 
 
-def table_sizes(layout: Any, operation: str) -> tuple[int, int]:
+def table_sizes(layout: LayoutLike, operation: str) -> tuple[int, int]:
     """(rows, columns) of the table of a layout of rank 2.
 
     Raises:
@@ -78,7 +80,7 @@ def table_sizes(layout: Any, operation: str) -> tuple[int, int]:
     return rows, columns
 
 
-def check_integer_offsets(layout: Any, operation: str) -> None:
+def check_integer_offsets(layout: LayoutLike, operation: str) -> None:
     """Refuse layouts whose offsets are coordinates: C++ does not compile them here."""
     strides = [d for d in leaves(domain_of(layout)._stride) if getattr(d, "modes", None)]
     if strides:
@@ -89,7 +91,7 @@ def check_integer_offsets(layout: Any, operation: str) -> None:
         )
 
 
-def format_layout(layout: Any) -> str:
+def format_layout(layout: Layout | ComposedLayout) -> str:
     """The text of print_layout: a table of offsets of a rank-2 layout.
 
     Raises:
@@ -123,7 +125,7 @@ def format_layout(layout: Any) -> str:
     return "".join(out)
 
 
-def print_layout(layout: Any, file: TextIO | None = None) -> None:
+def print_layout(layout: Layout | ComposedLayout, file: TextIO | None = None) -> None:
     """Print the table of a rank-2 layout as C++'s print_layout does.
 
     >>> print_layout(Layout((2, 3), (3, 1)))  # doctest: +NORMALIZE_WHITESPACE
@@ -170,7 +172,7 @@ def pastel(thread: int, value: int) -> str:
     return f"{{rgb,255:red,{red};green,{green};blue,{blue}}}"
 
 
-def _check_color(color: Any) -> None:
+def _check_color(color: object) -> None:
     if not callable(color):
         raise InvalidTypeError(f"color must be a function that gives a TikZ colour, got {given(color)}")
 
@@ -182,7 +184,7 @@ def _grid_and_labels(rows: int, columns: int) -> list[str]:
     return out
 
 
-def format_latex(layout: Any, color: Callable[[int], str] = grey) -> str:
+def format_latex(layout: Layout | ComposedLayout, color: Callable[[int], str] = grey) -> str:
     """The text of print_latex: a standalone TikZ picture of a layout of rank at most 2.
 
     Args:
@@ -215,13 +217,15 @@ def format_latex(layout: Any, color: Callable[[int], str] = grey) -> str:
     return "".join([*out, *_grid_and_labels(rows, columns), TIKZ_FOOT])
 
 
-def print_latex(layout: Any, file: TextIO | None = None, color: Callable[[int], str] = grey) -> None:
+def print_latex(
+    layout: Layout | ComposedLayout, file: TextIO | None = None, color: Callable[[int], str] = grey
+) -> None:
     """Print a layout as a TikZ picture, as C++'s print_latex does."""
     out = text_file(file)
     out.write(format_latex(layout, color))
 
 
-def format_latex_tv(layout_tv: Any, tile_mn: Any, color: Callable[[int, int], str] = pastel) -> str:
+def format_latex_tv(layout_tv: Any, tile_mn: Shaped, color: Callable[[int, int], str] = pastel) -> str:
     """The text of print_latex_tv: which thread holds which element of a tile, and as its how-many-th value.
 
     Args:
@@ -277,7 +281,7 @@ def _cell_of(layout_tv: Any, thread: int, value: int) -> tuple[int, int]:
 
 
 def print_latex_tv(
-    layout_tv: Any, tile_mn: Any, file: TextIO | None = None, color: Callable[[int, int], str] = pastel
+    layout_tv: Any, tile_mn: Shaped, file: TextIO | None = None, color: Callable[[int, int], str] = pastel
 ) -> None:
     """Print who holds what of a tile as a TikZ picture, as C++'s print_latex_tv does."""
     out = text_file(file)

@@ -1,6 +1,6 @@
 """Partition: give every CTA its tile, and every thread its elements.
 
-    inner_partition(T, tiler, coord)   the tile number `coord`, whole             (what a CTA gets: local_tile)
+    inner_partition(T, tiler, coord)   the tile number `coord`                     (what a CTA gets: local_tile)
     outer_partition(T, tiler, coord)   from every tile the element at `coord`     (what a thread gets: local_partition)
 
 Both divide by the tiler and slice one half away. A coordinate shorter than the number of tile modes keeps the others.
@@ -9,7 +9,7 @@ A thread that holds several elements of a tile is described by a thread-value la
 
     make_layout_tv(threads, values)  ->  (tile, TV)        TV: (thread, value) -> index of an element in the tile
 
-`thread_value_view` applies one to a whole tensor: (thread, value, (rest modes)), every thread and every tile at once.
+`thread_value_view` applies one to a tensor: (thread, value, (rest modes)), every thread and every tile at once.
 A thread's own part is a slice of it, `view(thread, None, None)`.
 """
 
@@ -18,28 +18,29 @@ from __future__ import annotations
 from typing import Any
 
 from cute_py.errors import InvalidTypeError, given
+from cute_py.layout.arguments import Coordinate, LayoutLike, Shape, Tiler
 from cute_py.layout.composition import compose_layouts
 from cute_py.layout.coordinate import dice, get_flat_coord
 from cute_py.layout.int_tuple import product_each, product_of
 from cute_py.layout.inverse import right_inverse
-from cute_py.layout.layout import Layout, domain_of, joined, on_domain
-from cute_py.layout.leaf import Tree, public
+from cute_py.layout.layout import Layout, Thing, apply_to_inner, domain_of, joined, of_layouts
+from cute_py.layout.leaf import to_public
 from cute_py.layout.recast import is_flagged, slice_flagged
 from cute_py.layout.tiling import raked_product, zipped_divide
 from cute_py.layout.trees import check_depth, modes, wholes
 
 
-def _halves(thing: Any) -> tuple[int, int]:
-    shape = domain_of(thing)._shape
+def _halves(thing: LayoutLike) -> tuple[int, int]:
+    shape: Any = domain_of(thing)._shape
     return len(modes(shape[0])), len(modes(shape[1]))
 
 
-def _sliced(tiled: Any, coord: Tree) -> Any:
+def _sliced(tiled: Any, coord: Coordinate) -> Any:
     """The tile; of a layout whose swizzle acts on bytes, its memory with the flag kept."""
     return slice_flagged(tiled, coord) if is_flagged(tiled) else tiled(coord)
 
 
-def inner_partition(thing: Any, tiler: Any, coord: Tree) -> Any:
+def inner_partition(thing: Thing, tiler: Tiler, coord: Coordinate) -> Thing:
     """The tile at `coord`: (tile modes, then the modes that coord keeps).
 
     Args:
@@ -56,10 +57,11 @@ def inner_partition(thing: Any, tiler: Any, coord: Tree) -> Any:
                 f"coordinate of rank {len(coord)} for {rest_rank} tile modes", {"coordinate": coord, "tiled": tiled}
             )
         coord = (*coord, *(None,) * (rest_rank - len(coord)))
-    return _sliced(tiled, (wholes(tile_rank), coord))
+    tile: Thing = _sliced(tiled, (wholes(tile_rank), coord))
+    return tile
 
 
-def outer_partition(thing: Any, tiler: Any, coord: Tree) -> Any:
+def outer_partition(thing: Thing, tiler: Tiler, coord: Coordinate) -> Thing:
     """The element at `coord` of every tile: (kept tile modes, then one mode per rest mode).
 
     >>> print(outer_partition(Layout((Int(8), Int(8))), (Int(2), Int(4)), (1, 0)))
@@ -73,10 +75,11 @@ def outer_partition(thing: Any, tiler: Any, coord: Tree) -> Any:
                 f"coordinate of rank {len(coord)} for {tile_rank} modes of a tile", {"coordinate": coord}
             )
         coord = (*coord, *(None,) * (tile_rank - len(coord)))
-    return _sliced(tiled, (coord, wholes(rest_rank)))
+    elements: Thing = _sliced(tiled, (coord, wholes(rest_rank)))
+    return elements
 
 
-def local_tile(thing: Any, tiler: Any, coord: Tree, proj: Tree = None) -> Any:
+def local_tile(thing: Thing, tiler: Tiler, coord: Coordinate, proj: Coordinate = None) -> Thing:
     """The tile of a CTA; `proj` selects modes of tiler and coordinate first (1 or X keeps, None drops, as dice).
 
     >>> print(local_tile(Layout((Int(256), Int(128))), (Int(128), Int(64)), (0, None)))
@@ -84,11 +87,11 @@ def local_tile(thing: Any, tiler: Any, coord: Tree, proj: Tree = None) -> Any:
     """
     check_depth(coord)
     if proj is not None:
-        tiler, coord = dice(proj, tiler), dice(proj, coord)
+        tiler, coord = dice(proj, tiler), dice(proj, coord)  # type: ignore[type-var]
     return inner_partition(thing, tiler, coord)
 
 
-def local_partition(thing: Any, tile: Any, index: Any, proj: Tree = None) -> Any:
+def local_partition(thing: Thing, tile: Layout, index: Shape, proj: Coordinate = None) -> Thing:
     """The elements of thread `index`, where `tile` maps thread coordinates to thread numbers.
 
     >>> print(local_partition(Layout((Int(8), Int(8))), Layout((Int(2), Int(4))), 3))
@@ -101,7 +104,7 @@ def local_partition(thing: Any, tile: Any, index: Any, proj: Tree = None) -> Any
     return outer_partition(thing, product_each(tile), get_flat_coord(tile, index))
 
 
-def make_layout_tv(threads: Layout, values: Layout) -> tuple[Any, Layout]:
+def make_layout_tv(threads: Layout, values: Layout) -> tuple[tuple[int, ...], Layout]:
     """(tile shape, layout (thread, value) -> index in the tile, colexicographic).
 
     Args:
@@ -121,10 +124,11 @@ def make_layout_tv(threads: Layout, values: Layout) -> tuple[Any, Layout]:
         raise InvalidTypeError("make_layout_tv takes two layouts", {"threads": threads, "values": values})
     tile = raked_product(threads, values)
     counts = (product_of(threads._shape), product_of(values._shape))
-    return product_each(tile), compose_layouts(right_inverse(tile), Layout(public(counts)))
+    return product_each(tile), compose_layouts(right_inverse(tile), Layout(to_public(counts)))
 
 
-def thread_value_view(thing: Any, tiler: Any, layout_tv: Layout) -> Any:
+@of_layouts
+def thread_value_view(thing: Layout, tiler: Tiler, layout_tv: Layout) -> Layout:
     """A tensor or layout as (thread, value, (rest modes)): what a tiled copy divides, before one thread is taken.
 
     Args:
@@ -139,7 +143,7 @@ def thread_value_view(thing: Any, tiler: Any, layout_tv: Layout) -> Any:
     ((_8,_4),(_2,_2),(_2,_2)):((_32,_2),(_1,_16),(_8,_256))
     """
     if type(thing) is not Layout:
-        return on_domain(thread_value_view, thing, tiler, layout_tv)
+        return apply_to_inner(thread_value_view, thing, tiler, layout_tv)
     if not isinstance(layout_tv, Layout) or len(modes(layout_tv._shape)) != 2:
         raise InvalidTypeError(f"layout_tv is a layout of (thread, value), got {given(layout_tv)}")
     tiled = zipped_divide(thing, tiler)
@@ -147,11 +151,13 @@ def thread_value_view(thing: Any, tiler: Any, layout_tv: Layout) -> Any:
     return joined([whole[0], whole[1], tiled[1]])
 
 
-def thread_view(thing: Any, tiler: Any, layout_tv: Layout, thread: Any) -> Any:
+def thread_view(thing: Thing, tiler: Tiler, layout_tv: Layout, thread: Coordinate) -> Thing:
     """One thread's part: (value, (rest modes)).
 
     >>> tile, tv = make_layout_tv(Layout((Int(4), Int(8)), (Int(8), Int(1))), Layout((Int(2), Int(2))))
     >>> print(thread_view(Layout((Int(16), Int(32))), tile, tv, 0))
     ((_2,_2),(_2,_2)):((_1,_16),(_8,_256))
     """
-    return thread_value_view(thing, tiler, layout_tv)((thread, None, None))
+    view: Any = thread_value_view(thing, tiler, layout_tv)
+    part: Thing = view((thread, None, None))
+    return part

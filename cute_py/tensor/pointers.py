@@ -13,10 +13,10 @@ it, and prints `ptr[1b]`; C++'s make_gmem_ptr<bool>(void*) packs eight in a byte
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Never, SupportsIndex
 
 from cute_py.argument_checks import expect, expect_choice, expect_integer
-from cute_py.dtypes import DType, as_dtype
+from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import InvalidValueError, TensorAccessError, given
 from cute_py.layout.swizzle import Swizzle
 
@@ -76,16 +76,16 @@ class Pointer:
     def element_type(self) -> DType:
         return self.dtype
 
-    def __add__(self, offset: Any) -> Pointer:
+    def __add__(self, offset: SupportsIndex) -> Pointer:
         step = offset if type(offset) is int else expect_integer(offset, f"a step of {self}")
         total = self.address * 8 + self.bit + step * self.dtype.bits
         return replace(self, address=total // 8 % 2**64, bit=total % 8)
 
-    def recast(self, dtype: Any) -> Pointer:
+    def recast(self, dtype: DTypeLike) -> Pointer:
         """The same address with elements of another type.
 
         Raises:
-            InvalidValueError: the pointer stands inside a byte, and the new elements are whole bytes.
+            InvalidValueError: the pointer is inside a byte, and the new elements are bytes.
         """
         new = as_dtype(dtype)
         if self.bit and new.bits % 8 == 0:
@@ -95,7 +95,7 @@ class Pointer:
             )
         return replace(self, dtype=new)
 
-    def __getitem__(self, offset: Any) -> Any:
+    def __getitem__(self, offset: object) -> Never:
         raise TensorAccessError(
             "a pointer's elements can't be read here",
             {"pointer": self, "offset": given(offset)},
@@ -141,7 +141,7 @@ class TmemPointer:
     def element_type(self) -> DType:
         return self.dtype
 
-    def __add__(self, offset: Any) -> TmemPointer:
+    def __add__(self, offset: SupportsIndex) -> TmemPointer:
         """Offsets are in elements; the part of a 32-bit cell goes to the unused top bits, as in C++: the offset is
         rotated right by log2(32 / bits), to the left for elements wider than a cell."""
         shift = (5 - (self.dtype.bits.bit_length() - 1)) % 32
@@ -150,10 +150,10 @@ class TmemPointer:
         rotated = ((step >> shift) | (step << (32 - shift))) % 2**32
         return TmemPointer((self.address + rotated) % 2**32, self.dtype)
 
-    def recast(self, dtype: Any) -> TmemPointer:
+    def recast(self, dtype: DTypeLike) -> TmemPointer:
         return TmemPointer(self.address, as_dtype(dtype))
 
-    def __getitem__(self, offset: Any) -> Any:
+    def __getitem__(self, offset: object) -> Never:
         raise TensorAccessError(
             "a tensor-memory pointer's elements can't be read here", {"pointer": self, "offset": given(offset)}
         )
@@ -165,46 +165,46 @@ class TmemPointer:
         return f"make_tmem_ptr({self.address:#x}, {self.dtype.name!r})"
 
 
-def make_gmem_ptr(address: int, dtype: Any) -> Pointer:
+def make_gmem_ptr(address: int, dtype: DTypeLike) -> Pointer:
     """A pointer to global memory; `address` in bytes.
 
     >>> print(make_gmem_ptr(4096, "bfloat16"))
     gmem_ptr[16b](0x1000)
     """
-    return Pointer("gmem", address, dtype)
+    return Pointer("gmem", address, as_dtype(dtype))
 
 
-def make_smem_ptr(address: int, dtype: Any, swizzle: Swizzle | None = None) -> Pointer:
+def make_smem_ptr(address: int, dtype: DTypeLike, swizzle: Swizzle | None = None) -> Pointer:
     """A pointer to shared memory; with a swizzle, one that permutes byte addresses.
 
     >>> print(make_smem_ptr(0, "float16", Swizzle(3, 4, 3)))
     Sw<3,4,3>_smem_ptr[16b]((nil))
     """
-    return Pointer("smem", address, dtype, swizzle)
+    return Pointer("smem", address, as_dtype(dtype), swizzle)
 
 
-def make_rmem_ptr(address: int, dtype: Any) -> Pointer:
+def make_rmem_ptr(address: int, dtype: DTypeLike) -> Pointer:
     """A pointer to registers; prints as a plain pointer, as C++'s does.
 
     >>> print(make_rmem_ptr(0, 'float32'))
     ptr[32b]((nil))
     """
-    return Pointer("rmem", address, dtype)
+    return Pointer("rmem", address, as_dtype(dtype))
 
 
-def make_ptr(address: int, dtype: Any) -> Pointer:
+def make_ptr(address: int, dtype: DTypeLike) -> Pointer:
     """A pointer without a memory space.
 
     >>> print(make_ptr(4096, 'float16') + 4)
     ptr[16b](0x1008)
     """
-    return Pointer("generic", address, dtype)
+    return Pointer("generic", address, as_dtype(dtype))
 
 
-def make_tmem_ptr(address: int, dtype: Any) -> TmemPointer:
+def make_tmem_ptr(address: int, dtype: DTypeLike) -> TmemPointer:
     """A pointer to tensor memory; `address` (32 bits) has the lane in its upper 16 bits, the column in its lower.
 
     >>> print(make_tmem_ptr(0, "float16") + 3)
     tmem_[16b](0x8000.0001)
     """
-    return TmemPointer(address, dtype)
+    return TmemPointer(address, as_dtype(dtype))

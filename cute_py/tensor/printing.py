@@ -34,7 +34,7 @@ from typing import Any, Final, TextIO
 
 from cute_py.argument_checks import expect
 from cute_py.arith_tuple.arith_tuple import ArithTuple, ScaledBasis
-from cute_py.arith_tuple.cells import c_float, cell, dtype_of, element_text, is_number, known_integer, slabs, text
+from cute_py.arith_tuple.cells import Cell, c_float, cell, dtype_of, element_text, is_number, known_integer, slabs, text
 from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator
 from cute_py.arith_tuple.ratio import Ratio
 from cute_py.dtypes import DType
@@ -89,7 +89,7 @@ def _pointer(pointer: Pointer | TmemPointer) -> str:
     return f"{swizzle}{pointer.space}_[{pointer.dtype.bits}b]"
 
 
-def _cell(value: Any, dtype: DType | None) -> str:
+def _cell(value: Cell, dtype: DType | None) -> str:
     if dtype is None:
         if isinstance(value, ArithTuple):
             return " " * (WIDTH - 1) + ostream_text(value)
@@ -104,17 +104,17 @@ def _cell(value: Any, dtype: DType | None) -> str:
     return f"{element_text(value):>{WIDTH}}"
 
 
-def _padded_static(value: Any) -> str:
+def _padded_static(value: Cell) -> str:
     """A static number is written in two parts, and the width is spent on its underscore."""
     if isinstance(value, Int):
         return f"{'_':>{WIDTH}}{int(value)}"
     if is_number(value):
         return f"{int(value):>{WIDTH}}"
-    words = ostream_text(value)
-    return f"{words[:1]:>{WIDTH}}{words[1:]}"
+    shown = ostream_text(value)
+    return f"{shown[:1]:>{WIDTH}}{shown[1:]}"
 
 
-def ostream_tensor(tensor: Any, header: bool = True) -> str:
+def ostream_tensor(tensor: Tensor, header: bool = True) -> str:
     """The text of `std::cout << tensor`, with or without its line of the layout."""
     dtype = dtype_of(tensor)
     head = ostream_text(tensor.layout) + "\n" if header else ""
@@ -128,7 +128,7 @@ ROWS, COLUMNS, SLABS = 24, 16, 6
 
 
 def _kept(count: int, limit: int) -> list[int | None]:
-    """The indices to show; None stands for those left out."""
+    """The indices to show; None marks those left out."""
     if count <= limit:
         return list(range(count))
     return [*range(EDGE), None, *range(count - EDGE, count)]
@@ -147,14 +147,14 @@ def _plain(value: Any) -> str:
     return ostream_text(value)
 
 
-def _kind(tensor: Any) -> str:
+def _kind(tensor: Tensor) -> str:
     dtype = dtype_of(tensor)
     if dtype is not None:
         return dtype.name
     return "coordinates"
 
 
-def _mode_lines(tensor: Any) -> list[tuple[str, str]]:
+def _mode_lines(tensor: Tensor) -> list[tuple[str, str]]:
     layout = tensor.layout
     inner = domain_of(layout)
     roles = ("rows", "columns")
@@ -170,7 +170,7 @@ def _mode_lines(tensor: Any) -> list[tuple[str, str]]:
     return lines
 
 
-def _grid(tensor: Any, rank: int, prefix: tuple[int, ...]) -> tuple[list[str], list[str]]:
+def _grid(tensor: Tensor, rank: int, prefix: tuple[int, ...]) -> tuple[list[str], list[str]]:
     """(lines of one slab, what was left out of it)."""
     rows = int(size(tensor, 0)) if rank else 1
     columns = int(size(tensor, 1)) if rank > 1 else 1
@@ -204,14 +204,14 @@ def _grid(tensor: Any, rank: int, prefix: tuple[int, ...]) -> tuple[list[str], l
     return lines, left_out
 
 
-def _slab_numbers(sizes: list[int]) -> tuple[list[tuple[int, ...]], int]:
+def _slab_numbers(sizes: list[int]) -> tuple[list[Any], int]:
     """(the slabs to show, first mode fastest; how many are left out)."""
     total = prod(sizes)
     numbers = [k for k in _kept(total, SLABS) if k is not None]
     return [idx2crd_colex(k, tuple(sizes)) for k in numbers], total - len(numbers)
 
 
-def python_tensor(tensor: Any, header: bool = True) -> str:
+def python_tensor(tensor: Tensor, header: bool = True) -> str:
     """The text of a tensor in style "python".
 
     >>> print(python_tensor(make_tensor(counting_iterator(0), (2, 3), (30, 1))), end="")
@@ -244,7 +244,7 @@ def python_tensor(tensor: Any, header: bool = True) -> str:
     return "\n".join(out) + "\n"
 
 
-def _elements(tensor: Any, rank: int, sizes: list[int]) -> list[str]:
+def _elements(tensor: Tensor, rank: int, sizes: list[int]) -> list[str]:
     out: list[str] = []
     if 0 in sizes:
         return ["no elements: a mode has size 0"]
@@ -301,7 +301,7 @@ def _coordinate_cells(tensor: Tensor) -> Callable[..., str] | None:
     return at
 
 
-def format_tensor(tensor: Any, header: bool = True, style: str = "cute") -> str:
+def format_tensor(tensor: Tensor, header: bool = True, style: str = "cute") -> str:
     """The text of print_tensor.
 
     Args:
@@ -321,7 +321,7 @@ def format_tensor(tensor: Any, header: bool = True, style: str = "cute") -> str:
     """
     check_depth(tensor)
     if not isinstance(tensor, Tensor):
-        shown = tensor if isinstance(tensor, (Layout, ComposedLayout)) else given(tensor)
+        shown = tensor if isinstance(tensor, (Layout, ComposedLayout)) else given(tensor)  # type: ignore[unreachable]
         raise InvalidTypeError(f"print_tensor takes a tensor, got {type(tensor).__name__} {shown}")
     shape = domain_of(tensor.layout).shape
     unknown = [n for n in leaves(shape) if not isinstance(n, int)]
@@ -349,7 +349,7 @@ def format_tensor(tensor: Any, header: bool = True, style: str = "cute") -> str:
     return head + "".join(slabs(tensor, lambda value: cell(value, dtype), 5))
 
 
-def print_tensor(tensor: Any, file: TextIO | None = None, header: bool = True, style: str = "cute") -> None:
+def print_tensor(tensor: Tensor, file: TextIO | None = None, header: bool = True, style: str = "cute") -> None:
     """Print a tensor as C++'s print_tensor does, or in another style.
 
     >>> print_tensor(make_identity_tensor((2, 3)))

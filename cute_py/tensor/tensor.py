@@ -9,22 +9,30 @@ engines of this package: iterators, pointers and arrays.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol, overload
 
 from cute_py.arith_tuple.arith_tuple import make_basis_like
 from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator, zero_iterator
-from cute_py.dtypes import as_dtype
+from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError, given
+from cute_py.layout.arguments import Coordinate, IntCoordinate, IntTuple, LayoutLike, Shape, Tree
 from cute_py.layout.composed import ComposedLayout, slice_parts
 from cute_py.layout.coordinate import domain_offset
 from cute_py.layout.inverse import max_common_layout, max_common_vector
-from cute_py.layout.layout import Layout, coprofile, make
-from cute_py.layout.leaf import Int, Tree, value_of
+from cute_py.layout.layout import Layout, Stride, coprofile, make
+from cute_py.layout.leaf import Int, value_of
 from cute_py.layout.recast import as_position_independent_swizzle_layout, is_flagged, recast_layout
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import check_depth, has_underscore, leaves
 from cute_py.tensor.arrays import ArrayEngine, engine_and_layout
 from cute_py.tensor.pointers import Pointer, TmemPointer, make_smem_ptr
+
+
+class Engine(Protocol):
+    """What elements come from: a pointer, an array or an iterator."""
+
+    def __add__(self, offset: Any, /) -> Engine: ...
+    def __getitem__(self, offset: Any, /) -> Any: ...
 
 
 class Tensor:
@@ -41,9 +49,9 @@ class Tensor:
     __slots__ = ("engine", "layout")
 
     engine: Any
-    layout: Any
+    layout: Any  # a Layout or a ComposedLayout, which one its user knows
 
-    def __init__(self, engine: Any, layout: Any) -> None:
+    def __init__(self, engine: Engine, layout: Layout | ComposedLayout) -> None:
         if not isinstance(layout, (Layout, ComposedLayout)):
             raise InvalidTypeError(f"a tensor takes an engine and a layout, got {given(layout)}")
         if hasattr(engine, "__array__"):
@@ -58,29 +66,37 @@ class Tensor:
         raise AttributeError(f"Tensor is immutable; can't set {name}")
 
     @property
-    def domain(self) -> Any:
-        return self.layout
+    def domain(self) -> Layout | ComposedLayout:
+        layout: Layout | ComposedLayout = self.layout
+        return layout
 
-    def with_domain(self, layout: Any) -> Tensor:
+    def with_domain(self, layout: Layout | ComposedLayout) -> Tensor:
         return Tensor(self.engine, layout)
 
     @property
-    def shape(self) -> Tree:
-        return self.layout.shape
+    def shape(self) -> IntTuple:
+        shape: IntTuple = self.layout.shape
+        return shape
 
     @property
     def stride(self) -> Tree:
-        return self.layout.stride
+        stride: Tree = self.layout.stride
+        return stride
 
     @property
     def element_type(self) -> Any:
         """The engine's element type, or None."""
         return getattr(self.engine, "element_type", None)
 
-    def data(self) -> Any:
+    def data(self) -> Engine:
         """C++'s name for the engine."""
-        return self.engine
+        engine: Engine = self.engine
+        return engine
 
+    @overload
+    def __call__(self, *coord: IntCoordinate) -> Any: ...
+    @overload
+    def __call__(self, *coord: Coordinate) -> Tensor: ...
     def __call__(self, *coord: Any) -> Any:
         c = coord[0] if len(coord) == 1 else coord
         if has_underscore(c):
@@ -88,11 +104,15 @@ class Tensor:
             return Tensor(_moved(self.engine, offset), layout)
         return self.engine[self.layout(c)]
 
-    def __getitem__(self, coord: Any) -> Any:
+    @overload
+    def __getitem__(self, coord: IntCoordinate) -> Any: ...
+    @overload
+    def __getitem__(self, coord: Coordinate) -> Tensor: ...
+    def __getitem__(self, coord: Coordinate) -> Any:
         """The element at a coordinate; with `_` (or None), the subtensor."""
         return self(coord)
 
-    def __setitem__(self, coord: Any, value: Any) -> None:
+    def __setitem__(self, coord: IntCoordinate, value: Any) -> None:
         """Write one element, where the engine is memory that can be written."""
         store = getattr(self.engine, "store", None)
         if store is None:
@@ -109,17 +129,17 @@ class Tensor:
         data = all(getattr(t.engine, "is_memory", False) for t in (self, other))
         return data and self.element_type == other.element_type
 
-    def max_common_layout(self, other: Any) -> Layout:
+    def max_common_layout(self, other: LayoutLike) -> Layout:
         if isinstance(other, Tensor):
             return max_common_layout(self.layout, other.layout) if self._vectorizes_with(other) else make(1, 0)
         return max_common_layout(self.layout, other)
 
-    def max_common_vector(self, other: Any) -> Any:
+    def max_common_vector(self, other: LayoutLike) -> Int | int:
         if isinstance(other, Tensor):
             return max_common_vector(self.layout, other.layout) if self._vectorizes_with(other) else Int(0)
         return max_common_vector(self.layout, other)
 
-    def domain_offset(self, coord: Tree) -> Tensor:
+    def domain_offset(self, coord: IntCoordinate) -> Tensor:
         """The same tensor seen from `coord` on."""
         layout, offset = domain_offset(coord, self.layout)
         return Tensor(_moved(self.engine, offset), layout)
@@ -134,7 +154,7 @@ class Tensor:
     def __hash__(self) -> int:
         return hash((self.engine, self.layout))
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[type[Tensor], tuple[Engine, Layout | ComposedLayout]]:
         return (Tensor, (self.engine, self.layout))
 
     def __str__(self) -> str:
@@ -144,7 +164,7 @@ class Tensor:
         return f"make_tensor({self.engine!r}, {self.layout!r})"
 
 
-def _moved(engine: Any, offset: Any) -> Any:
+def _moved(engine: Any, offset: int) -> Any:
     """The engine at an offset; a static 0 leaves it as it is."""
     return engine if isinstance(offset, Int) and offset == 0 else engine + offset
 
@@ -152,7 +172,13 @@ def _moved(engine: Any, offset: Any) -> Any:
 _ENGINES = (ArithTupleIterator, CountingIterator, Pointer, TmemPointer, ArrayEngine)
 
 
-def make_tensor(engine: Any, layout: Any = None, stride: Tree = None, *, dtype: Any = None) -> Tensor:
+def make_tensor(
+    engine: Any,
+    layout: Layout | ComposedLayout | Shape | None = None,
+    stride: Stride = None,
+    *,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     """A tensor of an engine and a layout.
 
     Args:
@@ -204,15 +230,16 @@ def _set_flag(engine: Pointer | ArrayEngine, layout: ComposedLayout) -> Tensor:
     return Tensor(pointer, layout.inner)
 
 
-def make_identity_layout(shape: Tree) -> Layout:
+def make_identity_layout(shape: Shape | LayoutLike) -> Layout:
     """The layout that maps every coordinate to itself.
 
     >>> print(make_identity_layout((4, (2, 3))))
     (4,(2,3)):(_1@0,(_1@0@1,_1@1@1))
     """
+    like: Any = shape
     if hasattr(shape, "domain") or isinstance(shape, Layout):
-        shape = shape.shape
-    return Layout(shape, make_basis_like(shape))
+        like = like.shape
+    return Layout(like, make_basis_like(like))
 
 
 def make_coord_tensor(layout: Layout) -> Tensor:
@@ -224,7 +251,7 @@ def make_coord_tensor(layout: Layout) -> Tensor:
     return Tensor(zero_iterator(coprofile(layout)), layout)
 
 
-def make_identity_tensor(shape: Tree) -> Tensor:
+def make_identity_tensor(shape: Shape | LayoutLike) -> Tensor:
     """The tensor whose elements are its own coordinates.
 
     >>> print(make_identity_tensor((4, 5)))
@@ -233,7 +260,7 @@ def make_identity_tensor(shape: Tree) -> Tensor:
     return make_coord_tensor(make_identity_layout(shape))
 
 
-def recast(tensor: Tensor, dtype: Any) -> Tensor:
+def recast(tensor: Tensor, dtype: DTypeLike) -> Tensor:
     """The same memory with elements of another type: engine and layout counted in its width.
 
     Of an array with static negative strides, the first new element begins at the lowest old one that it covers. A
@@ -244,7 +271,7 @@ def recast(tensor: Tensor, dtype: Any) -> Tensor:
         dtype: the new element type.
     Raises:
         InvalidTypeError: an engine without memory (an iterator), or an array of elements narrower than a byte.
-        InvalidValueError: a pointer inside a byte, a whole byte wanted; or an array that holds no new element.
+        InvalidValueError: a pointer inside a byte, with new elements of bytes; or an array that holds no new element.
         StaticAssertError: the layout can't be counted in the new width.
 
     >>> print(recast(make_tensor(make_gmem_ptr(4096, "float16"), (Int(8), Int(4))), "float32"))

@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from cute_py.argument_checks import expect, expect_integer
 from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, TmemError, given
+from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
-from cute_py.layout.leaf import Tree
 from cute_py.layout.recast import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves
@@ -147,7 +147,11 @@ def _numbers(tree: Tree) -> list[int]:
 
 def _shards(layout: Layout) -> Row:
     shape, stride = layout.shape, layout.stride
-    modes = list(zip(shape, stride, strict=True)) if isinstance(shape, tuple) else [(shape, stride)]
+    modes = (
+        list(zip(shape, stride, strict=True))
+        if isinstance(shape, tuple) and isinstance(stride, tuple)
+        else [(shape, stride)]
+    )
     out = []
     for extents, strides in modes:
         pairs = list(zip(_numbers(extents), _numbers(strides), strict=True))

@@ -1,4 +1,4 @@
-"""Bad input on the command line: one line on standard error, exit status 2, no traceback, no half-written file."""
+"""Bad input on the command line: a refusal on standard error, exit status 2, no traceback, no half-written file."""
 
 from __future__ import annotations
 
@@ -16,22 +16,21 @@ import numpy as np
 import pytest
 
 from cute_py.cli.main import main
+from tests.refusals import is_refusal
 
 MAP = ["--dtype=float16", "--dims=512,1024", "--strides=1024", "--box=64,128"]
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """Run a command that has to be refused. Returns its one line."""
+    """Run a command that has to be refused. Returns what it says."""
     try:
         status: Any = main(list(arguments))
     except SystemExit as end:
         status = end.code
     out, err = capsys.readouterr()
     assert (status, out) == (2, "")
-    assert err.startswith("cute-py")
-    assert ": error: " in err
-    assert err.count("\n") == 1
-    assert len(err) < 900
+    assert is_refusal(err)
+    assert len(err) < 1200
     return err
 
 
@@ -54,7 +53,7 @@ def array(tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     ("shape", "words"),
     [
-        ("(99999999999, 99999999999)", "cut off: its header asks for 39999999999200000000004 bytes"),
+        ("(99999999999, 99999999999)", "truncated: its header asks for 39999999999200000000004 bytes"),
         ("(-4, 4)", "shape (-4, 4) has a negative size"),
         ("(4.5, 4)", "shape is not valid"),
         ("(2**62,)", "its header makes no sense"),
@@ -73,8 +72,8 @@ def test_headers_that_lie(tmp_path: Path, capsys: pytest.CaptureFixture[str], sh
 @pytest.mark.parametrize(
     ("entries", "words"),
     [
-        ({"readme.txt": b"hello"}, "entry 'readme.txt' is no array"),
-        ({"a.npy": b"hello"}, "entry 'a' is no array"),
+        ({"readme.txt": b"hello"}, "entry 'readme.txt' is not an array"),
+        ({"a.npy": b"hello"}, "entry 'a' is not an array"),
         ({}, "holds no array"),
         ({f"w{i:03}.npy": b"" for i in range(400)}, "w018, w019, ... (400 in all)"),
         ({"a\nb.npy": b"", "c.npy": b""}, "choose one with --key: 'a\\nb', c"),

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cute_py.cli.main import main, one_line, painted_line
+from cute_py.cli.main import main, refusal_text
 from cute_py.cli.terminal import painted, painted_report, wants_colour
 from cute_py.errors import CuteError
 
@@ -138,8 +138,8 @@ def test_errors_are_red_with_dim_facts_and_a_green_hint(
     assert "\x1b" not in plain
     assert ANSI.sub("", coloured) == plain
     assert coloured.startswith("cute-py: \x1b[1;31merror:\x1b[0m \x1b[31mTMA requires ")
-    assert "\x1b[2m (shared layout: " in coloured
-    assert "\x1b[32mfix: sizes known" in coloured
+    assert "\x1b[2m  shared layout : " in coloured
+    assert "\x1b[32m  hint          : sizes known" in coloured
     with pytest.raises(SystemExit):
         main(["nothing"])
     assert "\x1b[1;31merror:\x1b[0m" in capsys.readouterr().err
@@ -149,7 +149,7 @@ def test_errors_are_red_with_dim_facts_and_a_green_hint(
 @given(TEXT, st.dictionaries(TEXT, TEXT, max_size=3), TEXT)
 def test_the_painted_line_has_the_characters_of_the_plain_one(headline: str, facts: dict[str, str], hint: str) -> None:
     error = CuteError(headline, facts, hint or None)
-    assert ANSI.sub("", painted_line(error)) == one_line(error)
+    assert ANSI.sub("", refusal_text(error, coloured=True)) == refusal_text(error)
 
 
 @needs_rich

@@ -1,4 +1,4 @@
-"""The other commands of cute-py: what they print, their JSON, their exit status, and their refusals in one line."""
+"""The other commands of cute-py: what they print, their JSON, their exit status, and their refusals."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 import cute_py as cute
 from cute_py.cli.main import main
+from tests.refusals import is_refusal
 
 COMMAND_NAMES = ("demo", "print", "copy", "tma", "desc", "tmem", "draw", "serve", "doctor", "completion")
 
@@ -76,7 +77,7 @@ def test_print_refuses_what_is_no_layout(capsys: pytest.CaptureFixture[str], tex
     status, out, err = shell(capsys, "print", text)
     assert (status, out) == (2, "")
     assert err.startswith("cute-py: error: ")
-    assert err.count("\n") == 1
+    assert is_refusal(err)
 
 
 def test_sizes_alone_have_no_address_to_be_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
@@ -145,7 +146,7 @@ def test_tma_refuses_a_box_beyond_the_swizzle_with_a_fix(capsys: pytest.CaptureF
     smem = "Sw<1,4,3> o smem_ptr[16b](unset) o (_128,_64):(_64,_1)"
     status, _, err = shell(capsys, "tma", "(1024,512):(512,_1)", smem)
     assert status == 2
-    assert err.count("\n") == 1
+    assert is_refusal(err)
     assert "must be at most 32 with swizzle 32B" in err
     status, _, _ = shell(capsys, "tma", "(1024,512):(512,_1)", smem, "--no-check")
     assert status == 0
@@ -160,7 +161,7 @@ def test_tma_takes_a_printed_tensor(capsys: pytest.CaptureFixture[str]) -> None:
 def test_tma_tells_how_static_sizes_are_written(capsys: pytest.CaptureFixture[str]) -> None:
     status, _, err = shell(capsys, "tma", "(1024,512):(512,_1)", "(128,64):(64,1)")
     assert status == 2
-    assert "fix: sizes known when compiling are written with _: '(_128,_64):(_64,_1)'" in err
+    assert "hint          : sizes known when compiling are written with _: '(_128,_64):(_64,_1)'" in err
 
 
 @pytest.mark.parametrize(
@@ -175,7 +176,7 @@ def test_tma_tells_how_static_sizes_are_written(capsys: pytest.CaptureFixture[st
 )
 def test_tma_refuses_other_operands(capsys: pytest.CaptureFixture[str], gmem: str, smem: str, words: str) -> None:
     status, _, err = shell(capsys, "tma", gmem, smem)
-    assert (status, words in err, err.count("\n")) == (2, True, 1)
+    assert (status, words in err, is_refusal(err)) == (2, True, True)
 
 
 def test_print_shows_the_layout_of_a_pointer_without_its_elements(capsys: pytest.CaptureFixture[str]) -> None:
@@ -186,7 +187,31 @@ def test_print_shows_the_layout_of_a_pointer_without_its_elements(capsys: pytest
 
 
 def test_print_refusals_have_no_stray_caret(capsys: pytest.CaptureFixture[str]) -> None:
-    assert shell(capsys, "print", "(4,8")[2] == "cute-py: error: at position 4: expected ',' or ')' (text: '(4,8')\n"
+    text = "cute-py: error: at position 4: expected ',' or ')'\n  text : (4,8\n  here :     ^\n"
+    assert shell(capsys, "print", "(4,8")[2] == text
+
+
+def test_a_refusal_is_data_with_json(capsys: pytest.CaptureFixture[str]) -> None:
+    sizes = ("--dtype", "float16", "--dims", "512,1024", "--strides", "1022", "--box", "300,128")
+    status, out, err = shell(capsys, "desc", "encode", *sizes, "--json")
+    rows = json.loads(out)["error"]["diagnostics"]
+    assert (status, is_refusal(err)) == (2, True)
+    assert [row["rule"] for row in rows] == ["stride_alignment", "box", "inner_bytes"]
+    first = {name: rows[0][name] for name in ("argument", "value", "unit", "requirement", "facts", "fixes")}
+    assert first == {
+        "argument": "globalStrides[0]",
+        "value": 1022,
+        "unit": "bytes",
+        "requirement": "be a multiple of 16",
+        "facts": {},
+        "fixes": [],
+    }
+    assert rows[0]["source"].startswith("CUDA 13.0 driver API")
+    _, out, _ = shell(capsys, "tma", "(1024,512):(512,_1)", "(128,64):(64,1)", "--json")
+    assert json.loads(out)["error"]["diagnostics"][0]["fixes"] == [json.loads(out)["error"]["hint"]]
+    with pytest.raises(SystemExit):
+        main(["nothing", "--json"])
+    assert json.loads(capsys.readouterr().out)["error"]["type"] == "UsageError"
 
 
 def test_desc_encodes_decodes_and_compares(capsys: pytest.CaptureFixture[str]) -> None:

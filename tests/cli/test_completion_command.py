@@ -108,7 +108,7 @@ def test_without_the_package_the_extra_is_named(
     assert shell(capsys, "completion", "bash") == (
         2,
         "",
-        "cute-py: error: completion needs the package shtab (fix: pip install 'cute-py[cli]')\n",
+        "cute-py: error: completion needs the package shtab\n  hint : pip install 'cute-py[cli]'\n",
     )
 
 

@@ -11,15 +11,15 @@ import pytest
 
 from cute_py.cli import doctor_command as findings_module
 from cute_py.cli.doctor_command import (
+    KNOWN_ISSUES,
     MEASURED_DRIVER,
     PACKAGES,
-    TRAPS,
     Installation,
     compiler_release,
     findings,
     kernel_module,
+    known_issues,
     report,
-    traps,
 )
 from cute_py.cli.main import main
 from cute_py.errors import DeviceError
@@ -56,16 +56,17 @@ def test_without_a_gpu_it_says_what_works_and_why_the_rest_does_not(capsys: pyte
     data = json.loads(out)
     assert (status, err) == (0, "")
     assert data["driver"] == "none: no driver here"
-    assert data["traps"] == []
+    assert data["known_issues"] == []
     assert "gpu" not in data
     works = {row["name"]: row for row in data["works"]}
     assert works["emulator"] == {
         "name": "emulator",
         "works": True,
+        "detail": "a copy of 64 x 64 float16 is equal",
         "told": "a copy of 64 x 64 float16 is equal",
     }
     assert works["maps"]["works"]
-    assert (works["GPU copies"]["works"], works["GPU copies"]["told"]) == (False, "no driver here")
+    assert (works["GPU copies"]["works"], works["GPU copies"]["detail"]) == (False, "no driver here")
     assert set(data["packages"]) == {row.name for row in PACKAGES}
     _, text, _ = shell(capsys, "doctor")
     assert "  yes  emulator                 a copy of 64 x 64 float16 is equal\n" in text
@@ -82,7 +83,7 @@ def test_with_a_gpu_it_says_which_and_lists_the_traps(capsys: pytest.CaptureFixt
         "GPU                    NVIDIA H200",
         "compute capability     9.0",
         "codec                  compared with the driver: 7 requests",
-        "known traps of drivers for CUDA 13.0",
+        "known issues of drivers for CUDA 13.0",
         "  null address: a map of address 0 is accepted; a copy through it faults",
         "      source : measured on NVIDIA H200, driver 580.159.04",
     ):
@@ -130,7 +131,7 @@ def test_a_missing_package_is_named_with_its_extra(
     for cached in (monospace_family, nvrtc):
         cached.cache_clear()
     works = {row["name"]: row for row in findings()["works"]}
-    assert (works[ability]["works"], works[ability]["told"]) == (False, words)
+    assert (works[ability]["works"], works[ability]["detail"]) == (False, words)
     for cached in (monospace_family, nvrtc):
         cached.cache_clear()
 
@@ -164,14 +165,14 @@ def test_a_driver_that_fails_while_it_is_asked_is_told(monkeypatch: pytest.Monke
     ],
 )
 def test_which_traps_a_driver_has(here: Installation, named: str, not_named: str) -> None:
-    names = [row.name for row in traps(here)]
+    names = [row.name for row in known_issues(here)]
     assert named in names
     assert not_named not in names
 
 
 def test_every_row_has_a_name_of_its_own_a_remedy_and_a_source() -> None:
-    assert len({row.name for row in TRAPS}) == len(TRAPS)
-    for row in TRAPS:
+    assert len({row.name for row in KNOWN_ISSUES}) == len(KNOWN_ISSUES)
+    for row in KNOWN_ISSUES:
         assert row.what
         assert row.remedy
         assert row.source
@@ -182,8 +183,8 @@ def test_every_row_has_a_name_of_its_own_a_remedy_and_a_source() -> None:
 def test_the_traps_of_another_driver_are_told_as_not_measured(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = shell(capsys, "doctor", "--driver", "12080", "--json")
     data = json.loads(out)
-    assert data["traps_for"] == 12080
-    assert not any(row["measured_here"] for row in data["traps"])
+    assert data["known_issues_for"] == 12080
+    assert not any(row["measured_here"] for row in data["known_issues"])
     _, text, _ = shell(capsys, "doctor", "--driver", "12080")
     assert "      source : measured on NVIDIA H200, driver 580.159.04; not measured with this version" in text
     _, text, _ = shell(capsys, "doctor", "--driver", str(MEASURED_DRIVER))

@@ -1,4 +1,4 @@
-"""Files that are cut off, damaged or larger than they look, and where files are written."""
+"""Files that are truncated, damaged or larger than they look, and where files are written."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ WHOLE = safetensors_numpy.save({"a": ARRAY})
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (WHOLE[:-5], "cut off: its header asks for 256 bytes of elements, there are 251"),
-        (WHOLE[:-256], "cut off: its header asks for 256 bytes of elements, there are 0"),
-        (WHOLE[:20], "cut off: its header has"),
-        (WHOLE[:7], "cut off: 7 bytes, of which the first 8"),
-        (b"", "cut off: 0 bytes"),
+        (WHOLE[:-5], "truncated: its header asks for 256 bytes of elements, there are 251"),
+        (WHOLE[:-256], "truncated: its header asks for 256 bytes of elements, there are 0"),
+        (WHOLE[:20], "truncated: its header has"),
+        (WHOLE[:7], "truncated: 7 bytes; the first 8"),
+        (b"", "the file is empty"),
         (safetensors_file(b"hello", b""), "a damaged header"),
         (safetensors_file([1], b""), "a damaged header"),
         (safetensors_file(b"[" * 50_000, b""), "a damaged header"),
@@ -91,12 +91,12 @@ def npy_header(shape: str, descr: str = "'|u1'", version: int = 1) -> bytes:
         (npy_header("()"), "0 dimensions"),
         (npy_header("(0, 5)"), "shape (0, 5) has no elements"),
         (npy_header("(-1, 5)"), "shape (-1, 5) has a negative size"),
-        (npy_header("(67108865,)"), "cut off: its header asks for 67108865 bytes of elements, there are 67108864"),
+        (npy_header("(67108865,)"), "truncated: its header asks for 67108865 bytes of elements, there are 67108864"),
         (npy_header("(4,)", "'|O'"), "elements are Python objects"),
         (npy_header("(4,)", "'>i4'"), "elements are big-endian"),
         (npy_header("(4,)", "[('a', '<i4')]", version=3), "elements are records"),
         (b"\x93NUMPY\x02\x00\xff\xff\xff\x03", "array 'a' can't be read"),
-        (b"no array", "entry 'a' is no array"),
+        (b"no array", "entry 'a' is not an array"),
     ],
     ids=range(10),
 )

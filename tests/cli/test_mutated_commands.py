@@ -16,6 +16,7 @@ from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.plain_data import to_json
 from cute_py.tma.descriptor.request import TensorMapTiled
 from tests.cli.test_commands import shell
+from tests.refusals import is_refusal
 
 MAP = encode(TensorMapTiled(9, 4096, (512, 1024), (1024,), (64, 128), swizzle=3))
 SECONDS = 2.0
@@ -200,7 +201,7 @@ def tried(capsys: pytest.CaptureFixture[str], words: list[str]) -> str | None:
     except SystemExit as ended:  # argparse
         status, err = int(ended.code or 0), capsys.readouterr().err
     took = time.process_time() - start
-    if status not in (0, 1, 2) or (status == 2 and err.count("\n") != 1) or "Traceback" in err or len(err) > 3000:
+    if status not in (0, 1, 2) or (status == 2 and not is_refusal(err)) or "Traceback" in err or len(err) > 3000:
         return f"exit {status}, {err[:500]!r}"
     return f"{took:.1f} s" if took > SECONDS else None
 

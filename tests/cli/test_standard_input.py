@@ -78,7 +78,7 @@ def test_the_header_of_an_array_on_standard_input(
         (b"", "standard input is empty"),
         (b"hello", "standard input: can't be read as a safetensors file"),
         (b"\x93NUMPY", "standard input: can't be read as a numpy file"),
-        (b"PK\x03\x04", "standard input: can't be read as a numpy file: a damaged archive"),
+        (b"PK\x03\x04", "standard input: can't be read as a numpy file: truncated: the directory"),
     ],
     ids=["empty", "text", "npy", "npz"],
 )

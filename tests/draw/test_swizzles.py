@@ -46,7 +46,7 @@ def test_units_of_the_engine_and_of_cute_differ() -> None:
 )
 def test_passes_before_and_after(text: str, before: int, after: int) -> None:
     notes = draw(cute.parse(text)).notes
-    assert notes[0] == f"16-byte reads of 8 rows of column 0 take {before} pass(es) before, {after} after"
+    assert notes[0] == f"16-byte reads of 8 rows of column 0 take {before} passes before, {after} after"
 
 
 def test_cells_tell_offset_byte_and_bank() -> None:

@@ -26,7 +26,7 @@ from cute_py.draw.table import (
     shown,
     shown_around,
 )
-from cute_py.draw.text_twin import WIDTH
+from cute_py.draw.text_renderer import WIDTH
 from cute_py.errors import FileFormatError, InvalidValueError
 from cute_py.layout.layout import Layout
 from cute_py.notation.parse import parse
@@ -172,7 +172,7 @@ def test_a_legend_has_the_swatches_that_are_used_and_the_text_those_that_it_need
         Legend("", ((1, "one"), (2, "two"))),
         hatch_legend("outside"),
         Legend("a sentence"),
-        Legend("letters", ((1, "x one"),), told=True),
+        Legend("letters", ((1, "x one"),), in_text=True),
     )
     table = Table("", ((Cell("a", "t", 1), Cell("b", "t", 3, (0.5, 1.0))),), ("0",), ("0", "1"), legends=legends)
     picture = Picture("t", (table, table))

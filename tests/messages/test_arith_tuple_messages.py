@@ -408,9 +408,9 @@ InvalidTypeError: print_tensor needs known sizes, got the symbol n
     "no words": (
         lambda: explain("(4,5)"),
         """\
-InvalidTypeError: explain has no words for str '(4,5)'
+InvalidTypeError: no explanation of str '(4,5)'
   takes : layouts, swizzles, tensors, atoms, tensor maps, errors of this library, objects with explain(), \
-names of this library, texts that `parse` reads""",
+names of this library, terms, texts that `parse` reads""",
     ),
     "module without an order": (
         lambda: cosize(Layout((Int(2), Int(2)), (ArithTuple(1, 2), ArithTuple(2, 1)))),
@@ -439,11 +439,11 @@ EXPLAINED: dict[str, tuple[Any, str]] = {
         """\
 ArithTuple(0,_0,_0,_0) o ((_128,_64),2,3,1):((_1@0,_1@1),_64@1,_1@2,_1@3)
 
-A tensor of coordinates of 4 modes. Nothing is stored: an element is computed from where it is.
-To a TMA instruction such an element says where the box lies; its mode 0 is the contiguous one.
+A tensor of coordinates of 4 modes. Nothing is stored: an element is computed from its coordinate.
+A TMA instruction takes an element as the position of its box; mode 0 is the contiguous one.
 
 The iterator ArithTuple(0,_0,_0,_0)
-  stands at (0,0,0,0); an element is this plus the value of the layout at its coordinate.
+  starts at (0,0,0,0); an element is this plus the value of the layout at its coordinate.
   Numbers with an underscore are known at compile time, the others at run time.
 
 The strides ((_1@0,_1@1),_64@1,_1@2,_1@3)
@@ -473,11 +473,11 @@ With cI the index in mode I
         """\
 ArithTuple(32,(_0,_0)) o (_16,(8,1),(8,7)):(_1@0,(_1@0@1,1@1@1),(_8@0@1,1@1@1))
 
-A tensor of coordinates of 3 modes. Nothing is stored: an element is computed from where it is.
-To a TMA instruction such an element says where the box lies; its mode 0 is the contiguous one.
+A tensor of coordinates of 3 modes. Nothing is stored: an element is computed from its coordinate.
+A TMA instruction takes an element as the position of its box; mode 0 is the contiguous one.
 
 The iterator ArithTuple(32,(_0,_0))
-  stands at (32,(0,0)); an element is this plus the value of the layout at its coordinate.
+  starts at (32,(0,0)); an element is this plus the value of the layout at its coordinate.
   It is not the origin: the tensor begins there, as a slice or a tile of a larger one does.
   Numbers with an underscore are known at compile time, the others at run time.
 
@@ -507,7 +507,7 @@ With cI the index in mode I
         """\
 counting_iter(42) o (4,5):(_1,4)
 
-A tensor of implicit integers. Nothing is stored: an element is computed from where it is.
+A tensor of implicit integers. Nothing is stored: an element is computed from its coordinate.
 
 The iterator counting_iter(42)
   counts from 42 on, in int32.
@@ -532,7 +532,7 @@ A layout whose values are coordinates: its strides are basis elements, `value@mo
 
 The strides (3@1,_0)
   mode 0 : size 4, stride 3@1: a step adds 3 to coordinate mode 1
-           only every one in 3 is reached, none of those between
+           only one in 3 is reached
   mode 1 : size 5, stride _0: a step moves nowhere: every index gives the same element
 
 Logical coordinate -> value
@@ -546,10 +546,10 @@ Logical coordinate -> value
         """\
 ArithTuple_0 o 5:_1
 
-A tensor of implicit integers. Nothing is stored: an element is computed from where it is.
+A tensor of implicit integers. Nothing is stored: an element is computed from its coordinate.
 
 The iterator ArithTuple_0
-  stands at 0; an element is this plus the value of the layout at its coordinate.
+  starts at 0; an element is this plus the value of the layout at its coordinate.
   Numbers with an underscore are known at compile time, the others at run time.
 
 The strides _1

@@ -12,7 +12,7 @@ from cute_py.ptx.render import ptx
 from cute_py.tma.dialect.copy_shape import copy_shape
 from cute_py.tma.dialect.lowering import PHASES, lower
 from cute_py.tma.exports.rebind import rebind_sequence
-from cute_py.tma.exports.templates import (
+from tests.oracle.emission_catalogue import (
     ACQUIRE_FENCE,
     COPY_TEMPLATES,
     MUTATORS,

@@ -1,4 +1,4 @@
-/* Beside the page's answer the library's: asked of the server that sent the page. Any difference is told loudly.
+/* Beside the page's answer the library's: requested from the server that sent the page. Any difference is shown.
    Follows no Python module; the server is cute_py/cli/serve_command.py. */
 
 function* differencesOf(want, got, where = "") {
@@ -13,7 +13,7 @@ function* differencesOf(want, got, where = "") {
   }
 }
 
-function tellChecked(className, text, ...more) {
+function showChecked(className, text, ...more) {
   const place = byId("checked");
   place.hidden = false;
   place.className = className;
@@ -24,27 +24,27 @@ let asked = 0;
 
 afterAnswer = async (query, got) => {
   const mine = ++asked;
-  tellChecked("unknown", "asking Python …");
+  showChecked("unknown", "asking Python …");
   try {
     const reply = await fetch(`answer?${new URLSearchParams(query)}`);
     const want = await reply.json();
     if (mine !== asked) return;
-    if (!reply.ok) return tellChecked("bad", `Python refuses the question: ${want.error.message}`);
+    if (!reply.ok) return showChecked("bad", `Python refuses the question: ${want.error.message}`);
     if (!got || got.not_covered.length) {
       showAnswer(want, null);
       if (want.not_covered.length)
-        return tellChecked("unknown", `Python has no answer to this form either: ${want.not_covered}`);
-      return tellChecked("good", "answered by Python; this page alone can't");
+        return showChecked("unknown", `Python has no answer to this form either: ${want.not_covered}`);
+      return showChecked("good", "answered by Python; this page alone can't");
     }
     const found = [...differencesOf(want, got)];
-    if (!found.length) return tellChecked("good", "checked by Python: the same answer");
+    if (!found.length) return showChecked("good", "checked by Python: the same answer");
     const list = make("ul", {}, ...found.slice(0, 8).map((line) => make("li", {}, code(line))));
-    return tellChecked(
+    return showChecked(
       "bad",
-      `PYTHON DIFFERS from this page in ${found.length} place(s). Trust Python, and please report it.`,
+      `PYTHON DIFFERS from this page in ${found.length} place${found.length === 1 ? "" : "s"}. Trust Python, and please report it.`,
       list,
     );
   } catch (error) {
-    if (mine === asked) tellChecked("bad", `Python could not be asked: ${error.message}`);
+    if (mine === asked) showChecked("bad", `Python could not be asked: ${error.message}`);
   }
 };

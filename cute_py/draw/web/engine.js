@@ -37,7 +37,7 @@ function dtypeOf(name) {
 function globalLayout(text) {
   const layout = parseText(text);
   if (!(layout instanceof Layout) || leaves(layout.stride).some((d) => d instanceof Basis)) {
-    throw new Refusal("InvalidTypeError", "the global tensor is no layout; write one such as (1024,512):(512,_1)");
+    throw new Refusal("InvalidTypeError", "the global tensor is not a layout; write one such as (1024,512):(512,_1)");
   }
   return layout;
 }
@@ -47,7 +47,7 @@ function sharedLayout(text) {
   const plain = layout instanceof Composed ? layout.inner : layout;
   if (plain instanceof Composed) throw new NotCovered("swizzles of swizzles");
   if (!(plain instanceof Layout)) {
-    throw new Refusal("InvalidTypeError", "the shared tile is no layout; write one such as (_128,_64):(_64,_1)");
+    throw new Refusal("InvalidTypeError", "the shared tile is not a layout; write one such as (_128,_64):(_64,_1)");
   }
   if (layout instanceof Composed && !(layout.outer instanceof Swizzle))
     throw new NotCovered("composed layouts without a swizzle");
@@ -341,7 +341,7 @@ function waysOut(atom) {
   return found.sort((a, b) => a.left - b.left);
 }
 
-/** Several ways out, one after the other, to a copy without problems: {words, changes}, or null. */
+/** Several fixes, one after the other, to a copy without problems: {words, changes}, or null. */
 function chainOut(atom, most) {
   const words = [];
   let changes = {};

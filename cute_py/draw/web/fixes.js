@@ -1,4 +1,4 @@
-/* Ways out of a refusal, each tried before it is told: changes of the page's fields.
+/* Fixes of a refusal, each verified before it is shown: changes of the page's fields.
 
    cute_py/tma/atom/make.py         pythonFixes: the same candidates in the same order and words
    cute_py/tma/atom/smem_layout.py        canonicalLayout

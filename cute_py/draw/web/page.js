@@ -28,8 +28,8 @@ function fillForm(query) {
 }
 
 function hashOf(query) {
-  const told = FIELDS.filter((name) => ["gmem", "smem"].includes(name) || (query[name] ?? "") !== FACTS.defaults[name]);
-  return `#${new URLSearchParams(told.map((name) => [name, query[name]]))}`;
+  const typed = FIELDS.filter((name) => ["gmem", "smem"].includes(name) || (query[name] ?? "") !== FACTS.defaults[name]);
+  return `#${new URLSearchParams(typed.map((name) => [name, query[name]]))}`;
 }
 
 function queryOfHash() {

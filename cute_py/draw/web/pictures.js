@@ -150,7 +150,7 @@ function boxNotes(plan, across, down, elsewhere) {
 
 // ---- shared memory --------------------------------------------------------------------------------------------------
 
-/** The steps of a byte's way, in the order in which it is gone: [[name, value], ...]. */
+/** The steps of a byte's path, in order: [[name, value], ...]. */
 function waySteps(way, plan) {
   const tensor = way.logical !== null ? coordinateText(way.logical) : "none: between the modes that share a TMA mode";
   return [
@@ -169,8 +169,8 @@ const wayText = (way, plan) =>
     .map(([name, value]) => `${name} ${value}`)
     .join(" -> ");
 
-/** {svg, notes}: the tile's lines of 128 bytes; `tell(byte)` when one is pointed at or moved to. */
-function smemPicture(atom, instructions, tell) {
+/** {svg, notes}: the tile's lines of 128 bytes; `show(byte)` when one is pointed at or moved to. */
+function smemPicture(atom, instructions, show) {
   const rows = rowsOf(atom.plan, atom.request.swizzle);
   const extent = tileExtent(instructions, rows);
   const lines = Number(ceilQuotient(extent, BigInt(LINE_BYTES)));
@@ -233,7 +233,7 @@ function smemPicture(atom, instructions, tell) {
   for (const name of ["pointermove", "pointerdown"]) {
     svg.addEventListener(name, (event) => {
       const byte = byteAt(event);
-      if (byte !== null) tell(byte);
+      if (byte !== null) show(byte);
     });
   }
   const visible = kept.filter((line) => line !== null);
@@ -249,7 +249,7 @@ function smemPicture(atom, instructions, tell) {
     if (next < 0 || next >= limit) return;
     const line = Math.floor(next / LINE_BYTES);
     const near = by > 0 ? visible.find((l) => l >= line) : visible.findLast((l) => l <= line);
-    tell(near * LINE_BYTES + (next % LINE_BYTES));
+    show(near * LINE_BYTES + (next % LINE_BYTES));
   });
   const notes = [
     `rows of ${rows.bytes} bytes, ${rows.pitch} bytes apart; swizzle ${atom.swizzleRow.name}; aligned to ${atom.swizzleRow.alignment} bytes`,

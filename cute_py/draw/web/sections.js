@@ -48,15 +48,15 @@ function showProblems(got, atom) {
   if (!got.problems.length) return section("problems", "");
   const ways = atom ? waysOut(atom) : [];
   const chain = ways.length && ways[0].left ? chainOut(atom, MOST_STEPS) : null;
-  const told = new Set();
+  const listed = new Set();
   const items = got.problems.map((p) => {
     const lines = [
       ...(p.facts ?? []).map(([name, text]) => `${name}: ${text}`),
       p.mode !== null && got.plan ? got.plan.modes[p.mode] : "",
       p.source ? `source: ${p.source}` : "",
     ];
-    const own = ways.filter((w) => w.removes.includes(p.message) && !told.has(w)).slice(0, MOST_WAYS);
-    own.forEach((w) => told.add(w));
+    const own = ways.filter((w) => w.removes.includes(p.message) && !listed.has(w)).slice(0, MOST_WAYS);
+    own.forEach((w) => listed.add(w));
     return make(
       "li",
       {},
@@ -75,10 +75,10 @@ function showProblems(got, atom) {
 }
 
 function fixButton(words, changes) {
-  const told = Object.entries(changes)
+  const changed = Object.entries(changes)
     .map(([field, text]) => `${field} = ${text || "(empty)"}`)
     .join("; ");
-  return make("button", { type: "button", class: "fix", title: told, onclick: () => apply(changes) }, words);
+  return make("button", { type: "button", class: "fix", title: changed, onclick: () => apply(changes) }, words);
 }
 
 function showNumbers(got) {
@@ -196,8 +196,8 @@ function showPictures(got, atom) {
   if (!got.descriptor) return section("smem-picture", "");
   const instructions = tileInstructions(atom.work, which);
   const panel = make("dl", { class: "way", "aria-live": "polite" });
-  const picture = smemPicture(atom, instructions, (byte) => tellByte(byte));
-  const tellByte = (byte) => {
+  const picture = smemPicture(atom, instructions, (byte) => showByte(byte));
+  const showByte = (byte) => {
     picture.svg.dataset.at = byte;
     picture.svg.querySelector(".pointed")?.classList.remove("pointed");
     picture.svg.querySelector(`[data-byte="${byte - (byte % UNIT_BYTES)}"]`)?.classList.add("pointed");
@@ -212,11 +212,11 @@ function showPictures(got, atom) {
     make(
       "p",
       { class: "quiet" },
-      "Point at a byte, or move with the arrow keys (with shift: by one byte), to see its whole way.",
+      "Point at a byte, or move with the arrow keys (with shift: by one byte), to see its path.",
     ),
     noteList(picture.notes),
   );
-  return tellByte(0);
+  return showByte(0);
 }
 
 /** The tile that issues the box at a coordinate, looked for among the first of them. */

@@ -3,7 +3,7 @@
    cute_py/tma/atom/partition.py          tileLayout, partition
    cute_py/tma/atom/tiles.py         tileWork
    cute_py/tma/simulate/trace.py, emulator_geometry.py, emulator_swizzle.py     swizzled, wayOf
-   cute_py/draw/copy_way.py               tensorCoordinate, which goes beyond logical_of
+   cute_py/draw/element_path.py               tensorCoordinate, which goes beyond logical_of
    cute_py/draw/shared_memory.py          tileExtent
    cute_py/draw/boxes.py, table.py        boxStarts, shown */
 
@@ -118,7 +118,7 @@ function swizzled(byte, mode) {
 
 /** TMA coordinate -> coordinate of the tensor, in the profile of its shape; null where no element of it lies there.
 
-    Global modes that share a TMA mode are told apart by their steps, the largest first. Beyond logical_of in Python,
+    Global modes that share a TMA mode are distinguished by their steps, the largest first. Beyond logical_of in Python,
     which answers only where every TMA mode is one global mode. */
 function tensorCoordinate(plan, coord) {
   const steps = leaves(plan.gStride).map((d, i) => {
@@ -161,7 +161,7 @@ function tileExtent(instructions, rows) {
   return last + (rows.count - 1n) * rows.pitch + rows.bytes;
 }
 
-/** The whole way of one byte of shared memory, or null where no instruction writes. */
+/** The path of one byte of shared memory, or null where no instruction writes. */
 function wayOf(byte, atom, instructions, rows) {
   const { plan, request } = atom;
   const before = swizzled(byte, request.swizzle);

@@ -16,9 +16,10 @@ from cute_py.argument_checks import expect_having
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType
 from cute_py.errors import CuteError, counted
+from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
-from cute_py.layout.leaf import Tree, value_of
+from cute_py.layout.leaf import value_of
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import at, leaves, modes
 from cute_py.tensor.tensor import Tensor
@@ -153,8 +154,8 @@ def check_filled(atom: TmaAtom) -> list[Diagnostic]:
                     " with zeros",
                 )
     for path, tile in reach.items():
-        size = at(gmem._shape, path)
-        if type(size) is not int or size != 1 or tile == 1:
+        held = at(gmem._shape, path)
+        if type(held) is not int or held != 1 or tile == 1:
             continue
         j, extent = walked.get(path, (0, 1))
         full = math.prod(int(n) for n in leaves(modes(atom.plan.gbasis._shape)[j]))

@@ -28,13 +28,14 @@ from cute_py.arith_tuple.arith_tuple import ScaledBasis, basis_value
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import GBasisError, InvalidTypeError
+from cute_py.layout.arguments import Tree
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
 from cute_py.layout.int_tuple import size
 from cute_py.layout.inverse import right_inverse
-from cute_py.layout.layout import Layout, domain_of, make, on_domain, static
-from cute_py.layout.leaf import Int, Tree, is_symbolic, same, times, value_of
+from cute_py.layout.layout import Layout, apply_to_inner, domain_of, make, static
+from cute_py.layout.leaf import Int, is_symbolic, same, times, value_of
 from cute_py.layout.modes import group_modes, take
 from cute_py.layout.recast import recast_layout
 from cute_py.layout.trees import at, check_depth, is_underscore, leaves, modes, rank_of
@@ -164,7 +165,8 @@ def as_tiler(tiler: Tiler | str) -> Tiler:
     """
     if isinstance(tiler, str):
         found = _SIZES.fullmatch(tiler)
-        tiler = tuple(map(int, re.split("[x×]", tiler))) if found else parse(tiler)
+        sizes: Any = tuple(map(int, re.split("[x×]", tiler))) if found else parse(tiler)
+        tiler = sizes
     return static(tiler)
 
 
@@ -177,8 +179,7 @@ def as_shared_layout(layout: Layout | ComposedLayout | Tensor | str) -> Layout |
     if not isinstance(layout, str):
         return layout
     found = parse(layout)
-    known: Layout | ComposedLayout | Tensor = static(found) if isinstance(found, Layout) else on_domain(static, found)
-    return known
+    return static(found) if isinstance(found, Layout) else apply_to_inner(static, found)
 
 
 def make_cta_v_map(shape: Tree, tiler: Tiler) -> Layout:
@@ -408,10 +409,11 @@ def split_basis(layout: Layout, gmem: Layout) -> tuple[Layout, tuple[str, ...]]:
             return tuple(out)
         if cut:
             return 1
-        if shape <= budget:
-            return shape
+        size: int = value_of(shape)
+        if size <= budget:
+            return size
         cut = True
-        return max(n for n in range(1, budget + 1) if shape % n == 0)
+        return max(n for n in range(1, budget + 1) if size % n == 0)
 
     new = []
     for i, s in enumerate(modes(layout._shape)):

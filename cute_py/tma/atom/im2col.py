@@ -18,18 +18,19 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from cute_py.argument_checks import expect, expect_integer, expect_integers, record
-from cute_py.arith_tuple.arith_tuple import ArithTuple, E, basis_get, basis_value
+from cute_py.arith_tuple.arith_tuple import ArithTuple, E, ScaledBasis, basis_get, basis_value
 from cute_py.arith_tuple.iterators import ArithTupleIterator
 from cute_py.diagnostics import refuse
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import GBasisError, InvalidValueError, TmaLimitError
+from cute_py.layout.arguments import Leaf, Tree
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
 from cute_py.layout.int_tuple import product_each, size
 from cute_py.layout.inverse import right_inverse
 from cute_py.layout.layout import Layout, domain_of
-from cute_py.layout.leaf import Int, Leaf, Tree, internal, public, trunc_div
+from cute_py.layout.leaf import Int, to_internal, to_public, trunc_div
 from cute_py.layout.modes import flatten, take
 from cute_py.layout.swizzle import Swizzle, get_nonswizzle_portion
 from cute_py.layout.tiling import logical_divide
@@ -208,7 +209,8 @@ def plan_im2col(
     Raises:
         GBasisError: CuTe's condition.
     """
-    shape, stride = gtensor.shape, gtensor.stride
+    shape: Any = gtensor.shape
+    stride = gtensor.stride
     if rank_of(shape) != 2 or sorted(rank_of(m) > 1 for m in shape) != [False, True]:
         raise InvalidValueError("an im2col tensor has the modes ((w,h,d,n), c) or (c, (w,h,d,n))", {"tensor": gtensor})
     box = im2col_basis(get_nonswizzle_portion(smem_layout), cta_v_map, shape).layout
@@ -216,14 +218,16 @@ def plan_im2col(
     if num_multicast < 1 or total % num_multicast:
         raise InvalidValueError(f"num_multicast = {num_multicast} CTAs; must divide the {total} elements of the box")
     split = logical_divide(box, Layout(Int(total // num_multicast)))  # of each CTA
-    inner, outer = split.stride[0]
+    split_shape: Any = split.shape
+    split_stride: Any = split.stride
+    inner, outer = split_stride[0]
     sizes = (*leaves(basis_get(inner, shape)), *leaves(basis_get(outer, shape)))
     steps = (*leaves(basis_get(inner, stride)), *leaves(basis_get(outer, stride)))
     spatial = len(sizes) - 2
     if spatial != win.spatial:
         raise InvalidValueError(f"the window has {win.spatial} spatial modes, the tensor {spatial}")
     bits = gtensor.element_type.bits
-    range_c, range_whdn = (int(n) for n in split.shape[0])
+    range_c, range_whdn = (int(n) for n in split_shape[0])
     return Im2colPlan(
         tuple(int(n) for n in sizes),
         tuple(int(d) * bits // 8 for d in steps[1:]),
@@ -238,11 +242,11 @@ def plan_im2col(
     )
 
 
-def _divided(a: Leaf, b: Leaf) -> Leaf:
-    return public(trunc_div(internal(a), internal(b)))
+def _divided(a: Leaf, b: Leaf) -> int:
+    return to_public(trunc_div(to_internal(a), to_internal(b)))
 
 
-def _tma_tensor(sizes: tuple[Leaf, ...], win: Im2colWindow, outer: Tree, inner: Tree) -> Tensor:
+def _tma_tensor(sizes: tuple[int, ...], win: Im2colWindow, outer: ScaledBasis, inner: ScaledBasis) -> Tensor:
     """The coordinate tensor: GEMM shape and basis strides, composed with the identity of its linearized shape."""
     corners = list(zip(sizes[1:-1], win.lower_corner, win.upper_corner, win.stride, strict=True))
     pixels = tuple([_divided(n + up - low - Int(1), step) + Int(1) for n, low, up, step in corners])

@@ -315,7 +315,7 @@ def _plan(op: Op, gmem: Layout, basis: GBasis, dtype: DType, internal: DType, co
     if op.row.mode in ("gather4", "scatter4"):
         if rank_of(layout._shape) != 2:
             raise GBasisError("TMA Gather/Scatter only supports 2D tensors", {"G-basis": layout})
-        layout = composition(layout, (layout.shape[0], Int(1)))
+        layout = composition(layout, (layout[0].shape, Int(1)))
         factor = 4
     return plan_tiled(gmem, layout, dtype, internal, count, factor)
 

@@ -29,6 +29,7 @@ from cute_py.argument_checks import expect, expect_fields, expect_having, expect
 from cute_py.arith_tuple.arith_tuple import ArithTuple
 from cute_py.arith_tuple.iterators import ArithTupleIterator
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
+from cute_py.layout.arguments import Tree, underscore
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
@@ -36,7 +37,7 @@ from cute_py.layout.coordinate import domain_offset, slice_and_offset
 from cute_py.layout.int_tuple import congruent, product_each, rank, size
 from cute_py.layout.inverse import right_inverse
 from cute_py.layout.layout import Layout, cosize, domain_of, has_numbers, joined, make
-from cute_py.layout.leaf import Int, Tree, underscore
+from cute_py.layout.leaf import Int
 from cute_py.layout.tiling import logical_divide, tile_to_shape, zipped_divide
 from cute_py.layout.trees import check_depth, has_underscore, leaves, wholes
 from cute_py.targets import MAX_CLUSTER
@@ -69,7 +70,8 @@ def _outside(coord: Tree, shape: Tree) -> bool:
     if not is_integer(coord):
         return False
     extent = size(shape)
-    return int(coord) < 0 or (is_integer(extent) and int(coord) >= int(extent))
+    number = int(coord)  # type: ignore[call-overload]
+    return number < 0 or (is_integer(extent) and number >= int(extent))
 
 
 def create_tma_multicast_mask(cluster_layout_vmnk: Layout, coord: Tree, *modes: int) -> int:
@@ -166,7 +168,8 @@ def tma_partition(
             "cute.group_modes(tensor, 0, rank of the tile)",
         )
     slots = tile_layout(smem, atom.num_val_src)
-    offset = cta_layout(cta_coord) * (Int(atom.num_val_src) // cosize(cta_layout))
+    number: Any = cta_layout(cta_coord)
+    offset = number * (Int(atom.num_val_src) // cosize(cta_layout))
     return _slotted(gtensor, slots, offset), _slotted(stensor, slots, offset)
 
 
@@ -191,7 +194,7 @@ class TmaTiledCopy:
     """`tiler` (the tile's shape), `layout_tv` ((CTA, value) -> tile coordinate), `num_val_src` of the atom, `ctas` that
     one atom takes (2 where a pair of CTAs issues it)."""
 
-    tiler: Tree
+    tiler: tuple[Tree, ...]
     layout_tv: Layout
     num_val_src: int
     ctas: int = 1
@@ -217,8 +220,10 @@ class TmaTiledCopy:
         by_atom = zipped_divide(self.layout_tv, (Int(self.ctas), Int(self.num_val_src)))
         identity = Layout((Int(self.ctas), Int(self.num_val_src)))
         selected = composition(by_atom, (identity, None))
-        (a, b), (c, e) = selected._shape
-        (f, g), (h, i) = selected._stride
+        shape: Any = selected._shape
+        stride: Any = selected._stride
+        (a, b), (c, e) = shape
+        (f, g), (h, i) = stride
         zipped = make(((a, c), (b, e)), ((f, h), (g, i)))  # ((a,b),(c,e)) -> ((a,c),(b,e))
         values = coalesce(zipped, (Int(1), (Int(1), Int(1))))
         tensor_tv = composition(tiled, (values, None))
@@ -277,7 +282,7 @@ def tma_tensor(shape: Tree, g_stride: Tree, rank: int) -> Tensor:
     if not 0 <= rank <= MAX_RANK:
         raise InvalidValueError(f"rank {rank} of a tensor map; must be 1 to {MAX_RANK}")
     if hasattr(shape, "shape") and not isinstance(shape, (int, tuple)):
-        shape = shape.shape
+        shape = shape.shape  # type: ignore[union-attr]
     if not congruent(shape, g_stride):
         raise StaticAssertError(
             "is_congruent<decltype(g_shape), decltype(aux_params_.g_stride_)>::value",

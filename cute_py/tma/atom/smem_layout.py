@@ -19,10 +19,11 @@ from typing import TypeAlias
 from cute_py.argument_checks import record
 from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import CuteError, InvalidValueError, given
+from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import product_each
-from cute_py.layout.layout import Layout, LayoutLeft, domain_of, static
-from cute_py.layout.leaf import Int, Tree
+from cute_py.layout.layout import Layout, LayoutLeft, Stride, domain_of, static
+from cute_py.layout.leaf import Int
 from cute_py.layout.recast import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.tiling import tile_to_shape
@@ -96,7 +97,7 @@ def smem_atom(major: str, swizzle: SwizzleLike, dtype: DTypeLike) -> ComposedLay
 
 
 def make_smem_layout(
-    major: str, swizzle: SwizzleLike, dtype: DTypeLike, tile: Tree | str, order: Tree = LayoutLeft
+    major: str, swizzle: SwizzleLike, dtype: DTypeLike, tile: Tree | str, order: Stride = LayoutLeft
 ) -> ComposedLayout:
     """The canonical layout of a tile (M or N, K[, stages]).
 
@@ -172,8 +173,8 @@ def smem_choices(major: str, dtype: DTypeLike, tile: Tree | str) -> list[SmemCho
     _require_major(major)
     check_depth(tile)
     # Atoms that follow each other across the rows of a span are one box: repeat along that mode first.
-    rank = len(modes(as_tiler(tile)))
-    order: Tree = LayoutLeft if major == "K" or rank < 2 else tuple(Int(n) for n in (2, 1, *range(3, rank + 1)))
+    rank = len(modes(as_tiler(tile)))  # type: ignore[arg-type]
+    order: Stride = LayoutLeft if major == "K" or rank < 2 else tuple(Int(n) for n in (2, 1, *range(3, rank + 1)))
     found, reasons = [], []
     for row in SPANS:
         try:

@@ -24,10 +24,11 @@ from cute_py.arith_tuple.ratio import ratio
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import GBasisError, InvalidValueError, TmaLimitError
+from cute_py.layout.arguments import Leaf, Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout, cosize, domain_of
-from cute_py.layout.leaf import Int, Leaf, Tree, public, tree_text, value_of
+from cute_py.layout.leaf import Int, to_public, tree_text, value_of
 from cute_py.layout.recast import recast_layout
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import at, leaves, modes
@@ -161,7 +162,7 @@ def tma_strides(gmem: Layout, gmem_t: Layout, gbasis: Layout, byte_strides: list
             return Int(0)
         j = found[0]
         if j == 0:
-            scale = public(at(gmem._stride, path))
+            scale = to_public(at(gmem._stride, path))
             return E(0) * (scale if old == new else ratio(old, new) * scale)
         if len(owners[j]) == 1:
             return E(j)
@@ -171,7 +172,8 @@ def tma_strides(gmem: Layout, gmem_t: Layout, gbasis: Layout, byte_strides: list
     def walk(tree: Tree, path: tuple[int, ...]) -> Tree:
         if type(tree) is tuple:
             return tuple([walk(t, (*path, i)) for i, t in enumerate(tree)])
-        return leaf(path)
+        found: Tree = leaf(path)
+        return found
 
     return walk(gmem._shape, ())
 

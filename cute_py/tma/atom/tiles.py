@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from cute_py.argument_checks import expect, expect_having, expect_integer, expect_integer_array
 from cute_py.arith_tuple.ratio import Ratio
 from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.layout.arguments import Tree
 from cute_py.layout.layout import Layout
-from cute_py.layout.leaf import Int, Tree, internal, value_of
+from cute_py.layout.leaf import Int, to_internal, value_of
 from cute_py.layout.modes import group_modes
 from cute_py.layout.tiling import zipped_divide
 from cute_py.layout.trees import leaves, modes
@@ -192,4 +193,4 @@ def instructions(atom: TileAtom) -> Instructions:
 
 def known(tree: Tree) -> Tree:
     """Public tree of plain ints."""
-    return tuple([known(t) for t in tree]) if type(tree) is tuple else int(value_of(internal(tree)))
+    return tuple([known(t) for t in tree]) if type(tree) is tuple else int(value_of(to_internal(tree)))

@@ -23,7 +23,7 @@ import math
 import re
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, TypeAlias, TypedDict
 
 from cute_py.argument_checks import (
     expect,
@@ -35,8 +35,7 @@ from cute_py.argument_checks import (
     record,
 )
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import InvalidTypeError, InvalidValueError, TmaBuildError, given, integer_text
-from cute_py.ptx.forms_copy import REDUCE_KINDS
+from cute_py.errors import InvalidTypeError, InvalidValueError, TmaBuildError, integer_text
 from cute_py.targets import MAX_CLUSTER, architecture
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.op import as_op
@@ -46,7 +45,7 @@ from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapSwizzle
 from cute_py.tma.descriptor.limits import BY_NAME, SWIZZLE_SPAN, bounds
 from cute_py.tma.descriptor.limits import architecture as shared_memory_of
-from cute_py.tma.descriptor.request import TensorMapTiled
+from cute_py.tma.descriptor.request import REDUCTIONS, TensorMap, TensorMapTiled, TmaCopyTraits
 
 __all__ = ["CopyShape", "Witness", "choose_witness", "copy_shape", "copy_shape_of"]
 
@@ -114,6 +113,9 @@ class Witness:
     row: WitnessRow
     swizzle: str
     reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return self.name
 
 
 def choose_witness(shape: CopyShape, arch: str, *, address_space: int = 1, allow_tma: bool = True) -> Witness:
@@ -191,7 +193,7 @@ class CopyShape:
         cache_hint: a policy operand is there. cta_group: 0, or the `.cta_group::N` of a 2-SM load.
         device_descriptor: the tensor map is made on the device, not passed as a kernel parameter.
         im2col_offsets: the offset immediates of an im2col load, W first.
-        tx_bytes: transaction bytes of the whole tile, for modes whose bytes are not rows x columns (im2col with
+        tx_bytes: transaction bytes of the tile, for modes whose bytes are not rows x columns (im2col with
             padding); None computes them from the box.
         origins: first element of each instruction's box inside the tile, outermost first; () lays the boxes over the
             tile, the innermost mode slowest. offsets: where each goes in shared memory, in bytes from the tile's start;
@@ -221,32 +223,24 @@ class CopyShape:
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "dtype", as_dtype(self.dtype))
-        put(self, "tile", _extents(self.tile, "tile"))
+        put(self, "tile", expect_integers(self.tile, "tile", 1))
         put(self, "swizzle", _swizzle(self.swizzle))
         rank = len(self.tile)
         if not 1 <= rank <= MAX_RANK:
             raise InvalidValueError(f"a tile of rank {rank}; a tensor map has rank 1 to 5")
         put(self, "axes", self.axes or tuple(AXIS_NAMES[rank - 1]) if isinstance(self.axes, tuple) else self.axes)
         if self.box is not None:
-            put(self, "box", _extents(self.box, "box"))
+            put(self, "box", expect_integers(self.box, "box", 1, count=rank))
         expect_fields(self)
-        if self.direction not in ("load", "store", "reduce"):
-            raise InvalidValueError(f"direction {given(self.direction)}; expected one of load, store, reduce")
-        if any(extent < 1 for extent in self.tile):
-            raise InvalidValueError(f"tile {self.tile}; every extent is at least 1")
-        modes = LOAD_MODES if self.direction == "load" else STORE_MODES
-        if self.mode not in modes:
-            text = f"mode {given(self.mode)} of a {self.direction}"
-            raise InvalidValueError(f"{text}; expected one of {', '.join(modes)}")
+        expect_choice(self.direction, ("load", "store", "reduce"), "direction")
+        expect_choice(self.mode, LOAD_MODES if self.direction == "load" else STORE_MODES, f"mode of a {self.direction}")
         if self.rows_by_index and (rank != 2 or self.tile[0] != 4):
             raise InvalidValueError(f"tile {self.tile} in mode {self.mode}; expected 4 rows of a matrix")
-        if self.box is not None and (len(self.box) != rank or any(extent < 1 for extent in self.box)):
-            raise InvalidValueError(f"box {self.box}; expected {rank} extents of at least 1")
         for name in (self.tensor, *self.axes):
             expect_name(name, "the name of a tensor or axis")
         if len(self.axes) != self.rank:
             raise InvalidValueError(f"{len(self.axes)} names of axes; the tile has rank {self.rank}")
-        expect_choice(self.reduce_kind, REDUCE_KINDS, "reduce_kind")
+        expect_choice(self.reduce_kind, REDUCTIONS, "reduce_kind")
         expect_integer(self.multicast, "multicast", 1, MAX_CLUSTER, "CTAs")
         expect_integer(self.cta_group, "cta_group", 0, 2)
         if self.tx_bytes is not None:
@@ -298,7 +292,7 @@ class CopyShape:
 
     @property
     def was_split(self) -> str:
-        """Why the box of one instruction is smaller than the box that was asked for; '' if it is not."""
+        """Why the box of one instruction is smaller than the requested box; '' if it is not."""
         wanted, boxes, span = self.tile if self.box is None else self.box, self.instruction_box, span_of(self)
         if wanted == boxes:
             return ""
@@ -322,7 +316,7 @@ class CopyShape:
 
     @property
     def row_pitch(self) -> int:
-        """Bytes from one row of a box to the next in shared memory: a swizzled row takes its whole span.
+        """Bytes from one row of a box to the next in shared memory: a swizzled row takes a full span.
 
         Source: measured on NVIDIA H200, driver 580.159.04.
         """
@@ -363,14 +357,39 @@ class CopyShape:
         return self.origins or _laid(self.tile, self.instruction_box)
 
 
-def shape_of(copy: Any) -> CopyShape:
+def shape_of(copy: CopyShape | TileAtom) -> CopyShape:
     """The shape of what an export takes: an atom's, or itself."""
     return copy_shape_of(copy) if isinstance(copy, TileAtom) else expect(copy, CopyShape, "the shape of a copy")
 
 
+class Modifiers(TypedDict, total=False):
+    """Of the instruction of a copy, as `ptx` takes them."""
+
+    dim: int
+    mode: str
+    op: str
+    multicast: bool
+    cache_hint: bool
+    cta_group: int
+
+
+def modifiers_of(shape: CopyShape) -> Modifiers:
+    """The modifiers of the instruction that moves one box."""
+    found: Modifiers = {"dim": shape.rank, "mode": shape.mode}
+    if shape.direction == "reduce":
+        found["op"] = shape.reduce_kind
+    if shape.cache_hint:
+        found["cache_hint"] = True
+    if shape.multicast > 1:
+        found["multicast"] = True
+    if shape.cta_group:
+        found["cta_group"] = shape.cta_group
+    return found
+
+
 def swizzle_name(shape: CopyShape) -> str:
     """`swizzle_128B`, `swizzle_128B_atom_32B`."""
-    return "swizzle_" + re.sub("[A-Z]{2,}", lambda word: word[0].lower(), enumerator(shape.swizzle))
+    return "swizzle_" + re.sub("[A-Z]{2,}", lambda found: found[0].lower(), enumerator(shape.swizzle))
 
 
 def atom_name(shape: CopyShape) -> str:
@@ -405,13 +424,7 @@ def copy_shape(direction: str, tile: tuple[int, ...], dtype: object, *, swizzle:
     return CopyShape(direction, tile, as_dtype(dtype), swizzle=_swizzle(swizzle), **fields)
 
 
-def _extents(extents: Any, what: str) -> tuple[int, ...]:
-    if not isinstance(extents, (tuple, list)):
-        raise InvalidTypeError(f"{what} = {given(extents)}; must be a tuple of integers")
-    return tuple([expect_integer(extent, f"an extent of the {what}") for extent in extents])
-
-
-def _swizzle(number: Any) -> TensorMapSwizzle:
+def _swizzle(number: int) -> TensorMapSwizzle:
     code = expect_integer(number, "swizzle")
     try:
         return TensorMapSwizzle(code)
@@ -432,7 +445,7 @@ def _largest_divisor(extent: int, limit: int) -> int:
 _MODES: Final = {"gather4": "tile::gather4", "scatter4": "tile::scatter4"}
 
 
-def _box(request: Any) -> tuple[int, ...]:
+def _box(request: TensorMap) -> tuple[int, ...]:
     """Extents that one instruction moves, outermost first: the box over the element strides, or pixels x channels."""
     if isinstance(request, TensorMapTiled):
         extents = zip(request.box_dim, request.element_strides, strict=True)
@@ -440,7 +453,7 @@ def _box(request: Any) -> tuple[int, ...]:
     return (*(1,) * (request.rank - 2), request.pixels_per_column, request.channels_per_pixel)
 
 
-def _placed(atom: TmaAtom) -> dict[str, Any]:
+def _placed(atom: TmaAtom) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...], tuple[int, ...]]:
     """Tile, origins and offsets of a tiled atom, from its own list of instructions.
 
     The tile is what all CTAs of a multicast move together; the origins are those of the first CTA.
@@ -450,10 +463,14 @@ def _placed(atom: TmaAtom) -> dict[str, Any]:
     offsets = first.smem_offsets - first.smem_offsets[0]
     mine = len(starts) // atom.num_multicast
     tile = tuple(max(along) + extent for along, extent in zip(zip(*starts, strict=True), box, strict=True))
-    return {"tile": tile, "origins": tuple(starts[:mine]), "offsets": tuple(offsets[:mine].tolist())}
+    return tile, tuple(starts[:mine]), tuple(offsets[:mine].tolist())
 
 
-def copy_shape_of(atom: Any, *, tensor: str = "A") -> CopyShape:
+Copyable: TypeAlias = CopyShape | TileAtom | TmaCopyTraits
+"""What a `CopyShape` is read from."""
+
+
+def copy_shape_of(atom: Copyable, *, tensor: str = "A") -> CopyShape:
     """Read a `CopyShape` from an atom.
 
     Args:
@@ -473,13 +490,14 @@ def copy_shape_of(atom: Any, *, tensor: str = "A") -> CopyShape:
     missing = [name for name in ("op", "request") if not hasattr(atom, name)]
     if missing:
         raise TmaBuildError(f"not an atom: no attribute {', '.join(missing)}", {"got": type(atom).__name__})
-    op = as_op(str(getattr(atom.op, "name", atom.op)))
+    named = getattr(atom, "op", None)
+    op = as_op(str(getattr(named, "name", named)))
     if op.row.direction == "prefetch":
         raise TmaBuildError(f"{op} has no tile in shared memory: it is one instruction, ptx('prefetch', ...)")
     mode = _MODES.get(op.row.mode, op.row.mode)
     if mode == "im2col" and op.row.direction != "load":
         mode = "im2col_no_offs"
-    row = FORMATS[int(atom.request.data_type)]
+    row = FORMATS[int(atom.request.data_type or 0)]
     dtype = as_dtype(getattr(atom, "dtype", None) or row.dtypes[0])
     if dtype.bits != row.bits:
         dtype = as_dtype(getattr(atom, "internal_dtype", None) or row.dtypes[0])
@@ -496,12 +514,20 @@ def copy_shape_of(atom: Any, *, tensor: str = "A") -> CopyShape:
         )
     # Each CTA of a multicast issues its slice, and receives the slices of all.
     issued = max(1, total // per_box // multicast)
-    placed = _placed(atom) if isinstance(atom, TmaAtom) and mode == "tile" else {}
     tile = tuple(getattr(atom, "tile_shape", None) or (*box[:-1], box[-1] * issued))
-    fields: dict[str, Any] = {"reduce_kind": op.row.reduction or "add", "tensor": tensor, "tx_bytes": total, **placed}
-    tile, group = fields.pop("tile", tile), 2 if op.row.ctas == 2 else 0
-    swizzle = atom.request.swizzle
-    shape = CopyShape(op.row.direction, tile, dtype, box, mode, swizzle, multicast, cta_group=group, **fields)
+    origins: tuple[tuple[int, ...], ...] = ()
+    offsets: tuple[int, ...] = ()
+    if isinstance(atom, TmaAtom) and mode == "tile":
+        tile, origins, offsets = _placed(atom)
+    shape = CopyShape(
+        *(op.row.direction, tile, dtype, box, mode, _swizzle(atom.request.swizzle), multicast),
+        reduce_kind=op.row.reduction or "add",
+        tensor=tensor,
+        cta_group=2 if op.row.ctas == 2 else 0,
+        tx_bytes=total,
+        origins=origins,
+        offsets=offsets,
+    )
     # Without origins and offsets if they are what a plain shape has anyway.
     plain = dataclasses.replace(shape, origins=(), offsets=())
     same = plain.instruction_box == shape.instruction_box and plain.box_origins == shape.box_origins

@@ -4,15 +4,16 @@ A descriptor is what it records before it is 128 bytes. Axes are innermost first
 the base pointer, the extents and the strides of axes 1 and up. Everything else is fixed when the descriptor is built.
 
 The builder goes from a tensor and a plain static layout to a descriptor, or to all its refusals, in the order of the
-TMA Atoms reference page: global memory, rank 1 to 5, no composed layout, a static layout; then what the TMA load
-walkthrough's stage 3b says about the pointer, the box, the shared layout and padding; then the limits of a tensor map.
+TMA Atoms reference page: global memory, rank 1 to 5, no composed layout, a static layout; then stage 3b of the
+TMA load walkthrough: the pointer, the box, the shared layout and padding; then the limits of a tensor map.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import TypeVar
 
 from cute_py.argument_checks import expect, expect_having, expect_integer, expect_integers, expect_items, record
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
@@ -24,19 +25,24 @@ from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves, rank_of
-from cute_py.tensor.arrays import ArrayEngine
-from cute_py.tensor.pointers import Pointer
 from cute_py.tensor.tensor import Tensor, make_tensor
 from cute_py.tma.atom.gbasis import construct_tma_gbasis, make_cta_v_map
-from cute_py.tma.atom.op import architecture_number, swizzle_row, why_not_swizzle
+from cute_py.tma.atom.op import architecture_number, movable_type, swizzle_row, tensor_map_format, why_not_swizzle
 from cute_py.tma.atom.tile_atom import plan_tiled
 from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.limits import BY_NAME, CORNER_BOUNDS, bounds
-from cute_py.tma.dialect import diagnostics as say
-from cute_py.tma.dialect import modes
+from cute_py.tma.descriptor.request import TensorMapIm2col
+from cute_py.tma.descriptor.violations import violations
+from cute_py.tma.dialect import diagnostics, modes
 from cute_py.tma.dialect.modes import CacheMode, TmaLoadMode, TmaStoreMode
-from cute_py.tma.dialect.verifier import static_layout
-from cute_py.tma.dialect.verifier_operands import mode_sizes, names_leaves
+from cute_py.tma.dialect.verifier_operands import (
+    SharedLayout,
+    SupportsDLPack,
+    in_global_memory,
+    mode_sizes,
+    names_leaves,
+    static_layout,
+)
 
 __all__ = [
     "TmaDescriptorIm2col",
@@ -73,7 +79,7 @@ class TmaDescriptorTiled:
     mode: TmaLoadMode | None
     store_mode: TmaStoreMode | None
     num_multicast: int = 1
-    paddings: tuple[Any, ...] = ()
+    paddings: tuple[int | float, ...] = ()
     cache_policy: CacheMode = CacheMode.CG
     alignment: int = 128
     operand_segment_sizes: tuple[int, ...] = (1, 1, 0, 0, 0)
@@ -82,10 +88,11 @@ class TmaDescriptorTiled:
 
     @property
     def rank(self) -> int:
+        """Axes."""
         return len(self.shape)
 
     @property
-    def attributes(self) -> dict[str, Any]:
+    def attributes(self) -> dict[str, TmaLoadMode | TmaStoreMode | int | None]:
         """As the building operation prints them."""
         mode = self.mode if self.store_mode is None else self.store_mode
         return {"mode": mode, "elementBitWidth": self.element_bits, "num_multicast": self.num_multicast}
@@ -114,7 +121,7 @@ class TmaDescriptorIm2col:
     pixels_per_column: int
     element_strides: tuple[int, ...]
     swizzle: int
-    paddings: tuple[Any, ...] = ()
+    paddings: tuple[int | float, ...] = ()
     cache_policy: CacheMode = CacheMode.CG
     alignment: int = 128
 
@@ -122,6 +129,7 @@ class TmaDescriptorIm2col:
 
     @property
     def rank(self) -> int:
+        """Axes."""
         return len(self.shape)
 
     @property
@@ -130,7 +138,8 @@ class TmaDescriptorIm2col:
         return (self.channels_per_pixel, self.pixels_per_column)
 
     @property
-    def attributes(self) -> dict[str, Any]:
+    def attributes(self) -> dict[str, str | int]:
+        """As the building operation prints them."""
         return {"mode": "im2col", "elementBitWidth": self.element_bits}
 
     def __str__(self) -> str:
@@ -145,6 +154,21 @@ class TmaUpdateKind(Enum):
     UPDATE_STRIDE = "global_stride"
 
 
+def as_update_kind(value: TmaUpdateKind | str) -> TmaUpdateKind:
+    """A kind of update, from its name.
+
+    Raises:
+        TmaBuildError: no field that a device may change.
+    """
+    if isinstance(value, TmaUpdateKind):
+        return value
+    if isinstance(value, str) and value in TmaUpdateKind.__members__:
+        return TmaUpdateKind[value]
+    shown = value if isinstance(value, str) else given(value)
+    facts = {"update": shown, "device-mutable": ", ".join(TmaUpdateKind.__members__)}
+    raise TmaBuildError(diagnostics.TEXTS["not_device_mutable"], facts)
+
+
 @dataclass(frozen=True, slots=True)
 class TmaUpdate:
     """One change: `value` in bytes for the base pointer and strides, in elements for an extent. `axis` is innermost
@@ -155,26 +179,23 @@ class TmaUpdate:
             the element's own size and is never written.
     """
 
-    kind: Any
+    kind: TmaUpdateKind
     axis: int
     value: int
 
     def __post_init__(self) -> None:
-        kind = self.kind
-        if isinstance(kind, str) and kind in TmaUpdateKind.__members__:
-            object.__setattr__(self, "kind", TmaUpdateKind[kind])
-        elif not isinstance(kind, TmaUpdateKind):
-            shown = kind if isinstance(kind, str) else given(kind)
-            facts = {"update": shown, "device-mutable": ", ".join(TmaUpdateKind.__members__)}
-            raise TmaBuildError(say.TEXTS["not_device_mutable"], facts)
+        object.__setattr__(self, "kind", as_update_kind(self.kind))
         for name in ("axis", "value"):
             object.__setattr__(self, name, expect_integer(getattr(self, name), name))
         if self.kind is TmaUpdateKind.UPDATE_STRIDE and self.axis == 0:
             facts = {"update": "UPDATE_STRIDE of axis 0", "rule": "it is the size of one element"}
-            raise TmaBuildError(say.TEXTS["not_device_mutable"], facts)
+            raise TmaBuildError(diagnostics.TEXTS["not_device_mutable"], facts)
 
 
-def apply_update(descriptor: Any, update: TmaUpdate) -> Any:
+Descriptor = TypeVar("Descriptor", TmaDescriptorTiled, TmaDescriptorIm2col)
+
+
+def apply_update(descriptor: Descriptor, update: TmaUpdate) -> Descriptor:
     """The descriptor after one update; rank, type, swizzle, box and mode stay.
 
     Raises:
@@ -196,30 +217,27 @@ def apply_update(descriptor: Any, update: TmaUpdate) -> Any:
         return replace(descriptor, base=update.value)
     if not 0 <= update.axis < descriptor.rank:
         raise InvalidValueError(f"axis {update.axis}; must be 0 to {descriptor.rank - 1}")
-    name, index = ("shape", update.axis) if update.kind is TmaUpdateKind.UPDATE_DIM else ("strides", update.axis - 1)
-    values = list(getattr(descriptor, name))
-    values[index] = update.value
-    return replace(descriptor, **{name: tuple(values)})
+    at: int = update.axis
+    if update.kind is TmaUpdateKind.UPDATE_DIM:
+        return replace(descriptor, shape=(*descriptor.shape[:at], update.value, *descriptor.shape[at + 1 :]))
+    return replace(descriptor, strides=(*descriptor.strides[: at - 1], update.value, *descriptor.strides[at:]))
 
 
 _GRAIN = BY_NAME["stride_alignment"].multiple
 """Bytes that addresses and strides are multiples of."""
 
 
-def _source(tensor: Any, found: list[Diagnostic]) -> Tensor:
-    """The tensor; what keeps it from lying in global memory with a plain layout is added to `found`."""
-    source: Tensor = tensor if isinstance(tensor, Tensor) else make_tensor(tensor)
-    engine, rank = source.engine, rank_of(source.shape)
-    is_global = isinstance(engine, (Pointer, ArrayEngine)) and getattr(engine, "space", "gmem") == "gmem"
-    found += say.broken(
-        (not is_global, "not_global", str(source)),
+def check_source(source: Tensor) -> list[Diagnostic]:
+    """What keeps a tensor from being described: it must be in global memory, of rank 1 to 5, with a plain layout."""
+    rank = rank_of(source.shape)
+    return diagnostics.broken(
+        (not in_global_memory(source), "not_global", str(source)),
         (not 1 <= rank <= MAX_RANK, "rank", f"rank(tensor) = {rank} modes; must be 1 to {MAX_RANK}"),
         (not isinstance(source.layout, Layout), "composed_layout", str(source.layout)),
     )
-    return source
 
 
-def _reshaped(tensor: Tensor, shapes: tuple[Any, ...], strides: tuple[Any, ...]) -> Tensor:
+def _reshaped(tensor: Tensor, shapes: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
     """The tensor with the shape and stride operands of the operation in place of its own numbers."""
     layout = tensor.layout
     rank = rank_of(layout.shape)
@@ -242,13 +260,13 @@ def _reshaped(tensor: Tensor, shapes: tuple[Any, ...], strides: tuple[Any, ...])
     return Tensor(tensor.engine, Layout(shapes or tuple(leaves(layout.shape)), new))
 
 
-def _check_form(alignment: Any, bits: Any, dtype: DType, gates: list[modes.Gate], arch: str) -> list[Diagnostic]:
+def _check_form(alignment: int, bits: int | None, dtype: DType, gates: list[modes.Gate], arch: str) -> list[Diagnostic]:
     """What both builders check before the box: the architecture, the descriptor's place, the width of an element."""
     found = modes.check_gates(architecture_number(arch), *gates)
-    found += say.check_pointer(expect_integer(alignment, "alignment", unit="bytes"))
+    found += diagnostics.check_pointer(expect_integer(alignment, "alignment", unit="bytes"))
     text = f"elementBitWidth = {bits} bits; must be the {dtype.bits} of {dtype.name}"
     wrong = bits is not None and expect_integer(bits, "elementBitWidth") != dtype.bits
-    return found + say.broken((wrong, "width", text))
+    return found + diagnostics.broken((wrong, "width", text))
 
 
 def box_basis(gmem: Layout, layout: Layout) -> Layout:
@@ -269,25 +287,25 @@ def check_swizzle(swizzle: Swizzle, row_bits: int) -> list[Diagnostic]:
     """Can the box lie in shared memory with this swizzle on bytes? A mode of TMA, and rows of at most its span."""
     reason = why_not_swizzle(swizzle)
     if reason is not None:
-        return say.broken((True, "smem_not_compatible", f"{swizzle}: {reason}"))
+        return diagnostics.broken((True, "smem_not_compatible", f"{swizzle}: {reason}"))
     row = swizzle_row(swizzle)
     text = f"box rows of {row_bits // 8} bytes; at most {row.span} with {row.name}"
-    return say.broken((row.code and row_bits > row.span * 8, "smem_not_compatible", text))
+    return diagnostics.broken((row.code and row_bits > row.span * 8, "smem_not_compatible", text))
 
 
 def build_tma_descriptor(
-    tensor: Any,
-    layout: Any,
-    shapes: tuple[Any, ...] = (),
-    strides: tuple[Any, ...] = (),
-    paddings: tuple[Any, ...] = (),
+    tensor: Tensor | SupportsDLPack,
+    layout: SharedLayout,
+    shapes: Sequence[int] = (),
+    strides: Sequence[int] = (),
+    paddings: Sequence[int | float] = (),
     *,
-    mode: Any = None,
-    store_mode: Any = None,
+    mode: TmaLoadMode | int | str | None = None,
+    store_mode: TmaStoreMode | int | str | None = None,
     elementBitWidth: int | None = None,
     swizzle: Swizzle | None = None,
     num_multicast: int = 1,
-    alignment: int = say.DESCRIPTOR_BYTES,
+    alignment: int = diagnostics.DESCRIPTOR_BYTES,
     arch: str = "sm_90a",
 ) -> TmaDescriptorTiled:
     """A descriptor of tiled movement.
@@ -304,15 +322,13 @@ def build_tma_descriptor(
     Raises:
         TmaBuildError: a requirement is broken; the headline is the first one's text, the facts list the others.
     """
-    found: list[Diagnostic] = []
-    tensor = _source(tensor, found)
-    if isinstance(layout, ComposedLayout):
-        found += say.broken((True, "composed_layout", str(layout)))
-    elif not isinstance(layout, Layout):
+    tensor = tensor if isinstance(tensor, Tensor) else make_tensor(tensor)
+    found = check_source(tensor)
+    if not isinstance(layout, Layout):
+        if isinstance(layout, ComposedLayout):
+            diagnostics.refuse([*found, *diagnostics.broken((True, "composed_layout", str(layout)))])
         raise InvalidTypeError(f"a TMA descriptor takes a layout, got {type(layout).__name__} {given(layout)}")
-    else:
-        found += say.broken((not static_layout(layout), "not_static", str(layout)))
-    say.refuse(found)
+    diagnostics.refuse([*found, *diagnostics.broken((not static_layout(layout), "not_static", str(layout)))])
     dtype = as_dtype(tensor.element_type)
     for name, numbers in (("shapes", shapes), ("strides", strides)):
         if not isinstance(numbers, (tuple, list)):
@@ -329,13 +345,13 @@ def build_tma_descriptor(
     try:
         basis = box_basis(tensor.layout, layout)
     except CuteError as error:
-        found += say.broken((True, "smem_not_compatible", f"{layout}: {error.headline}"))
+        found += diagnostics.broken((True, "smem_not_compatible", f"{layout}: {error.headline}"))
     else:
         plan = plan_tiled(tensor.layout, basis, dtype, dtype, num_multicast)
-        found += say.check_box_row(plan.box[0], dtype.bits) + check_swizzle(swizzle, plan.box[0] * dtype.bits)
+        found += diagnostics.check_box_row(plan.box[0], dtype.bits) + check_swizzle(swizzle, plan.box[0] * dtype.bits)
         text = f"global address = {base:#x}; must be a multiple of {_GRAIN} bytes"
-        found += say.broken(*((True, "plan", b.message) for b in plan.broken), (base % _GRAIN, "address", text))
-    say.refuse(found + say.check_padding(paddings, store is not None))
+        found += diagnostics.broken(*((True, "plan", b.message) for b in plan.broken), (base % _GRAIN, "address", text))
+    diagnostics.refuse(found + diagnostics.check_padding(paddings, store is not None))
     if plan is None:
         raise InvalidValueError("no descriptor can be planned for this layout", {"layout": layout})
     tiled = (tensor, plan.gbasis, base, dtype.bits, plan.dims, plan.strides, plan.box, swizzle_row(swizzle).code)
@@ -346,18 +362,18 @@ def build_tma_descriptor(
 
 
 def build_tma_descriptor_im2col(
-    tensor: Any,
-    lower_corner: tuple[int, ...],
-    upper_corner: tuple[int, ...],
+    tensor: Tensor | SupportsDLPack,
+    lower_corner: Sequence[int],
+    upper_corner: Sequence[int],
     channels_per_pixel: int,
     pixels_per_column: int,
-    paddings: tuple[Any, ...] = (),
+    paddings: Sequence[int | float] = (),
     *,
-    element_strides: tuple[int, ...] | None = None,
-    store_mode: Any = None,
+    element_strides: Sequence[int] | None = None,
+    store_mode: TmaStoreMode | int | str | None = None,
     elementBitWidth: int | None = None,
     swizzle: Swizzle | None = None,
-    alignment: int = say.DESCRIPTOR_BYTES,
+    alignment: int = diagnostics.DESCRIPTOR_BYTES,
     arch: str = "sm_90a",
 ) -> TmaDescriptorIm2col:
     """A descriptor of im2col movement.
@@ -370,9 +386,8 @@ def build_tma_descriptor_im2col(
     Raises:
         TmaBuildError: a requirement is broken; the headline is the first one's text, the facts list the others.
     """
-    found: list[Diagnostic] = []
-    tensor = _source(tensor, found)
-    say.refuse(found)
+    tensor = tensor if isinstance(tensor, Tensor) else make_tensor(tensor)
+    diagnostics.refuse(check_source(tensor))
     shape, strides = _flat_numbers(tensor.layout)
     rank, dtype = len(shape), as_dtype(tensor.element_type)
     bits = dtype.bits
@@ -384,33 +399,20 @@ def build_tma_descriptor_im2col(
     paddings = expect_items(paddings, "paddings")
     text = f"rank of an im2col tensor = {rank} modes; must be 3 to 5"
     found = modes.check_gates(architecture_number(arch), modes.IM2COL_GATE)
-    say.refuse(found + say.broken((rank not in CORNER_BOUNDS, "rank", text)))
+    diagnostics.refuse(found + diagnostics.broken((rank not in CORNER_BOUNDS, "rank", text)))
     found = _check_form(alignment, elementBitWidth, dtype, [], arch)
     swizzle = Swizzle(0, 4, 3) if swizzle is None else swizzle
-    found += say.check_box_row(channels_per_pixel, bits) + check_swizzle(swizzle, channels_per_pixel * bits)
+    found += diagnostics.check_box_row(channels_per_pixel, bits) + check_swizzle(swizzle, channels_per_pixel * bits)
     text = f"stride of mode 0 = {strides[0]} elements; channels must be contiguous"
-    found += say.broken((strides[0] != 1, "stride", text))
-    for i, d in enumerate(strides[1:], 1):
-        text = f"stride of axis {i} = {d * bits / 8:g} bytes; must be a multiple of {_GRAIN}"
-        found += say.broken((d * bits % (8 * _GRAIN), "stride", text))
-    low, high = CORNER_BOUNDS[rank]
-    for name, corner in (("lower", lower_corner), ("upper", upper_corner)):
-        text = f"{name} corner of {len(corner)} offsets; must be {rank - 2} at rank {rank}"
-        bad = [c for c in corner if not low <= c <= high]
-        far = f"{name} corner {bad[0]} elements; must be {low} to {high} at rank {rank}" if bad else ""
-        found += say.broken((len(corner) != rank - 2, "corner", text), (bad, "corner", far))
-    for name, value in (("channels", channels_per_pixel), ("pixels", pixels_per_column)):
-        low, high = bounds(name)
-        text = f"{name} of the box = {value}; must be {low} to {high}"
-        found += say.broken((not low <= value <= high, name, text))
-    low, high = bounds("element_stride")
-    fits = len(steps) == rank and all(low <= s <= high for s in steps)
-    text = f"element strides {steps}; must be {rank} numbers from {low} to {high}"
-    found += say.broken((not fits, "element_stride", text))
-    store = None if store_mode is None else modes.as_store_mode(store_mode)
-    say.refuse(found + say.check_padding(paddings, store is not None))
-    tensor_map = (tensor, int(tensor.engine.address), bits, shape, tuple(d * bits // 8 for d in strides[1:]))
+    found += diagnostics.broken((strides[0] != 1, "stride", text))
+    address, byte_strides = int(tensor.engine.address), tuple(-(-d * bits // 8) for d in strides[1:])
     box = (lower_corner, upper_corner, channels_per_pixel, pixels_per_column)
+    data_type = tensor_map_format(as_dtype(movable_type(dtype)))
+    request = TensorMapIm2col(data_type, address, shape, byte_strides, *box, steps)
+    found += [d for d in violations(request) if d.rule != "inner_bytes"]  # that row has the page's own text
+    store = None if store_mode is None else modes.as_store_mode(store_mode)
+    diagnostics.refuse(found + diagnostics.check_padding(paddings, store is not None))
+    tensor_map = (tensor, address, bits, shape, byte_strides)
     code = swizzle_row(swizzle).code
     return TmaDescriptorIm2col(*tensor_map, *box, steps, code, paddings, alignment=alignment)
 

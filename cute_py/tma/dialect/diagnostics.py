@@ -7,19 +7,19 @@ value that was found follows, elsewhere it is the diagnostic's `detail`. Stages 
     2    the copy's operands     3b  the descriptor
 
 The descriptor builder and the executable atom make the checks of 3b and 3c on their own operands, and have requirements
-that the TMA Atoms reference page writes as code; those are in words of this library.
+that the TMA Atoms reference page writes as code; their texts are this library's.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Sequence, Sized
+from typing import Final
 
 from cute_py.argument_checks import is_integer
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType
-from cute_py.errors import TmaBuildError, given
+from cute_py.errors import TmaBuildError, given, shortened
 from cute_py.tma.descriptor.limits import BY_NAME
 from cute_py.tma.dialect.copy_shape import CopyShape, mlir_type
 
@@ -57,7 +57,12 @@ MAX_TILE_ELEMENTS: Final = 16_777_216
 """Elements of one tile: the ceiling of the tile dialect (16 million)."""
 
 
-def broken(*rows: tuple[Any, str, str]) -> list[Diagnostic]:
+def short_repr(thing: object) -> str:
+    """The class and the first line of the text: `<Lowering: sm90_tma_load_2d_bf16 on sm_90a>`."""
+    return shortened(f"<{type(thing).__name__}: {str(thing).partition(chr(10))[0]}>", 300)
+
+
+def broken(*rows: tuple[int | Sized, str, str]) -> list[Diagnostic]:
     """The diagnostics of the rows that hold: (is the rule broken?, rule, what was found). A rule that has no fixed text
     is its third entry.
 
@@ -80,10 +85,10 @@ def refuse(found: Sequence[Diagnostic]) -> None:
     """
     if found:
         first, *others = found
-        facts: dict[str, object] = {"found": first.detail} if first.detail else {}
+        facts: dict[str, object] = {"found": first.detail} if first.text and first.detail else {}
         for i, other in enumerate(others, 2):
-            facts[f"also {i}"] = f"{other.text} ({other.detail})" if other.detail else other.text
-        raise TmaBuildError(first.text, facts)
+            facts[f"also {i}"] = f"{other.text} ({other.detail})" if other.text and other.detail else other.message
+        raise TmaBuildError(first.message, facts)
 
 
 def check_tile(extents: Sequence[int]) -> list[Diagnostic]:
@@ -139,7 +144,7 @@ def check_box_row(elements: int, bits: int) -> list[Diagnostic]:
     return broken((elements * bits % ROW_BITS, "box_granularity", size))
 
 
-def check_padding(paddings: Sequence[Any], is_store: bool) -> list[Diagnostic]:
+def check_padding(paddings: Sequence[int | float], is_store: bool) -> list[Diagnostic]:
     """Stage 3b: only zeros; no mode of this dialect supports another fill."""
     bad = [p for p in paddings if not (is_integer(p) or isinstance(p, float)) or p != 0]
     rule = "store_padding" if is_store else "zero_padding_only"

@@ -7,7 +7,7 @@
 
 `make_exec_tma` binds a verified atom to its run-time state: a barrier in shared memory, a cache mode, a multicast mask.
 Lowering checks the operands of one copy, raises the barrier by the bytes that the copy will deliver, and gives the
-operations in order: prefetch of the descriptor if asked for, the expectation, one copy per instruction. A load
+operations in order: prefetch of the descriptor if requested, the expectation, one copy per instruction. A load
 completes through the barrier: whoever reads the tile waits on it first. Stores and reductions complete by bulk groups,
 and raise no barrier.
 
@@ -18,14 +18,18 @@ own names. Source: the TMA Atoms reference page, Atom Family and Worked Example.
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol, runtime_checkable
+from enum import Enum
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from cute_py.argument_checks import expect, expect_fields, expect_integer, is_integer, record
+from cute_py.arith_tuple.arith_tuple import ArithTuple, ScaledBasis
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import InvalidTypeError, TmaBuildError, given
+from cute_py.layout.arguments import Tree
 from cute_py.layout.layout import Layout
-from cute_py.layout.leaf import Dynamic, coordinate, internal_leaf, public
+from cute_py.layout.leaf import Dynamic, coordinate, internal_leaf, to_public
 from cute_py.layout.trees import leaves
 from cute_py.targets import MAX_CLUSTER
 from cute_py.tensor.tensor import Tensor
@@ -33,11 +37,12 @@ from cute_py.tma.dialect import modes
 from cute_py.tma.dialect.descriptors import TmaDescriptorIm2col, TmaDescriptorTiled
 from cute_py.tma.dialect.descriptors import build_tma_descriptor as tma_descriptor_tiled
 from cute_py.tma.dialect.descriptors import build_tma_descriptor_im2col as tma_descriptor_im2col
-from cute_py.tma.dialect.diagnostics import TEXTS, broken, check_atom, refuse
-from cute_py.tma.dialect.modes import CacheMode, TmaReduceKind, TmaStoreMode, as_cache_mode
-from cute_py.tma.dialect.non_exec_atom import NonExecTmaAtom
+from cute_py.tma.dialect.diagnostics import TEXTS, broken, check_atom, refuse, short_repr
+from cute_py.tma.dialect.modes import CacheMode, TmaLoadMode, TmaReduceKind, TmaStoreMode, as_cache_mode
+from cute_py.tma.dialect.non_exec_atom import NonExecTmaAtom, Number
 from cute_py.tma.dialect.record import TmaPartitionResult
 from cute_py.tma.dialect.verifier import partition
+from cute_py.tma.dialect.verifier_operands import SharedLayout, SupportsDLPack
 
 __all__ = [
     "ATOM_FAMILY",
@@ -94,12 +99,32 @@ class TransactionBarrier(Protocol):
     def expect_tx(self, nbytes: int, /) -> None: ...
 
 
+@runtime_checkable
+class HasSpace(Protocol):
+    """A pointer, or what else names its memory space so."""
+
+    @property
+    def space(self) -> str | Enum: ...
+
+
+@runtime_checkable
+class HasMemorySpace(Protocol):
+    """An object that names its memory space as CuTe DSL does."""
+
+    @property
+    def memory_space(self) -> str | Enum: ...
+
+
+Place: TypeAlias = Tensor | HasSpace | HasMemorySpace
+Coordinates: TypeAlias = Sequence[Number] | ArithTuple
+
+
 @record
 class ExecTmaAtom:
     """A verified atom with its run-time state. `multicast` is the mask of the CTAs that receive, or None."""
 
     atom: NonExecTmaAtom
-    barrier: Any
+    barrier: Place | TransactionBarrier | None
     cache_mode: CacheMode
     multicast: int | None = None
 
@@ -108,12 +133,17 @@ class ExecTmaAtom:
         """The L2 policy operand, or None."""
         return self.cache_mode.cache_hint
 
+    def __str__(self) -> str:
+        return f"executable {self.atom}"
+
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True, slots=True)
 class PrefetchDescriptor:
     """Bring a descriptor into the descriptor cache before it is used."""
 
-    descriptor: Any
+    descriptor: TmaDescriptorTiled | TmaDescriptorIm2col | None
 
     def __str__(self) -> str:
         return "prefetch_tma_desc"
@@ -135,7 +165,7 @@ class BulkTensorCopy:
     tile's start, `nbytes` of this CTA's box."""
 
     kind: str
-    coord: tuple[Any, ...]
+    coord: tuple[Number, ...]
     smem_offset: int
     nbytes: int
     cache_hint: int | None = None
@@ -154,9 +184,8 @@ class BulkTensorCopy:
         return f"cp.async.bulk.tensor {name} ({coord}), element {self.smem_offset}, {self.nbytes} bytes"
 
 
-def memory_space_of(value: Any) -> str | None:
-    """'smem', 'gmem', ... of a pointer, a tensor, or an object that says `memory_space` or `space`; None where nothing
-    is said.
+def memory_space_of(value: object) -> str | None:
+    """'smem', 'gmem', ... of a pointer, a tensor, or an object with `memory_space` or `space`; None without either.
 
     >>> from cute_py.tensor.pointers import make_smem_ptr
     >>> memory_space_of(make_smem_ptr(0, "float16"))
@@ -170,7 +199,7 @@ def memory_space_of(value: Any) -> str | None:
     return "smem" if text.lower() in ("smem", "shared", "shared_memory") else text
 
 
-def check_barrier(barrier: Any, kind: str) -> list[Diagnostic]:
+def check_barrier(barrier: Place | TransactionBarrier | None, kind: str) -> list[Diagnostic]:
     """Can this be the barrier of a load, store or reduction?
 
     An object with `expect_tx` that names no memory space is a barrier, and barriers live in shared memory.
@@ -182,7 +211,7 @@ def check_barrier(barrier: Any, kind: str) -> list[Diagnostic]:
     return broken((not in_smem, "barrier_not_shared", ""))
 
 
-def check_mask(atom: NonExecTmaAtom, mask: Any) -> list[Diagnostic]:
+def check_mask(atom: NonExecTmaAtom, mask: int | None) -> list[Diagnostic]:
     """Does this multicast mask fit the atom?"""
     count, text = atom.num_multicast, ""
     if mask is None:
@@ -198,7 +227,10 @@ def check_mask(atom: NonExecTmaAtom, mask: Any) -> list[Diagnostic]:
 
 
 def make_exec_tma(
-    atom: Any, barrier: Any = None, cache_mode: Any = CacheMode.CG, multicast: int | None = None
+    atom: NonExecTmaAtom | TmaPartitionResult,
+    barrier: Place | TransactionBarrier | None = None,
+    cache_mode: CacheMode | str = CacheMode.CG,
+    multicast: int | None = None,
 ) -> ExecTmaAtom:
     """Bind a non-exec atom to its run-time state.
 
@@ -219,7 +251,7 @@ def make_exec_tma(
     return ExecTmaAtom(atom, barrier, mode, multicast)
 
 
-def check_copy(exec_atom: ExecTmaAtom, tile: Any, coord: Any) -> list[Diagnostic]:
+def check_copy(exec_atom: ExecTmaAtom, tile: Place, coord: Sequence[Number]) -> list[Diagnostic]:
     """What one copy needs beside its atom: a tile in shared memory, a coordinate of the descriptor's rank."""
     if not isinstance(coord, (tuple, list)):
         raise InvalidTypeError(f"the coordinate of a copy is a tuple, got {type(coord).__name__} {given(coord)}")
@@ -230,14 +262,13 @@ def check_copy(exec_atom: ExecTmaAtom, tile: Any, coord: Any) -> list[Diagnostic
 
 def check_load(atom: NonExecTmaAtom) -> list[Diagnostic]:
     """Stage 3c of a load, on the atom and the descriptor that it was made with."""
-    described = isinstance(atom.descriptor, (TmaDescriptorTiled, TmaDescriptorIm2col))
-    tma_box = atom.descriptor.box if described else atom.box
+    tma_box = atom.box if atom.descriptor is None else atom.descriptor.box
     return check_atom(atom.kind, len(tma_box), len(atom.box), atom.bytes_per_instruction, atom.num_multicast)
 
 
-def _copies(exec_atom: ExecTmaAtom, coord: Any, cta: int) -> list[BulkTensorCopy]:
+def _copies(exec_atom: ExecTmaAtom, coord: Sequence[Number], cta: int) -> list[BulkTensorCopy]:
     atom = exec_atom.atom
-    start = public(coordinate(tuple(coord)))
+    start: Any = to_public(coordinate(tuple(coord)))
     if any(isinstance(c, tuple) for c in start):
         raise InvalidTypeError(f"a coordinate of a tile has one number a mode, got {given(start)}")
     state = (atom.bytes_per_instruction, exec_atom.cache_hint, exec_atom.multicast, atom.reduce_kind)
@@ -249,7 +280,7 @@ def _copies(exec_atom: ExecTmaAtom, coord: Any, cta: int) -> list[BulkTensorCopy
 
 
 def lower_tma_load(
-    exec_atom: ExecTmaAtom, dst: Any, coord: tuple[Any, ...], *, prefetch: bool = False, cta: int = 0
+    exec_atom: ExecTmaAtom, dst: Place, coord: Sequence[Number], *, prefetch: bool = False, cta: int = 0
 ) -> tuple[PrefetchDescriptor | ExpectTx | BulkTensorCopy, ...]:
     """The operations of one tile's load, in order; the barrier, if it counts, is raised by the tile's bytes.
 
@@ -273,13 +304,13 @@ def lower_tma_load(
 
 
 def lower_tma_store(
-    exec_atom: ExecTmaAtom, src: Any, coord: tuple[Any, ...], *, prefetch: bool = False
+    exec_atom: ExecTmaAtom, src: Place, coord: Sequence[Number], *, prefetch: bool = False
 ) -> tuple[PrefetchDescriptor | BulkTensorCopy, ...]:
     """The operations of one tile's store or reduction, in order.
 
     Raises:
         TmaBuildError: a load atom, a tile outside shared memory, a coordinate of another rank, or a reduction that the
-            hardware has not for this element type.
+            hardware does not have for this element type.
     """
     expect(exec_atom, ExecTmaAtom, "an executable atom")
     atom = exec_atom.atom
@@ -303,8 +334,8 @@ class TmaOperation:
 
     name: str
     exec_atom: ExecTmaAtom
-    tile: Any
-    coord: tuple[Any, ...]
+    tile: Place
+    coord: tuple[Number, ...]
     operations: tuple[PrefetchDescriptor | ExpectTx | BulkTensorCopy, ...]
     allow_tma: bool = True
     inBounds: bool = False
@@ -317,8 +348,10 @@ class TmaOperation:
         attributes = ", ".join(f"{name} = {str(value).lower()}" for name, value in self.attributes.items())
         return f"cute_nvgpu.{self.name} %exec, %tile, %coord {{{attributes}}}"
 
+    __repr__ = short_repr
 
-def check_bounds(exec_atom: ExecTmaAtom, coord: tuple[Any, ...]) -> list[Diagnostic]:
+
+def check_bounds(exec_atom: ExecTmaAtom, coord: tuple[Number, ...]) -> list[Diagnostic]:
     """Coordinates that break an inBounds promise, as far as they are known: of the first instruction that does."""
     atom, descriptor = exec_atom.atom, exec_atom.atom.descriptor
     if not isinstance(descriptor, TmaDescriptorTiled) or len(coord) != descriptor.rank:
@@ -337,31 +370,41 @@ def check_bounds(exec_atom: ExecTmaAtom, coord: tuple[Any, ...]) -> list[Diagnos
 
 
 def _operation(
-    kind: str, exec_atom: Any, tile: Any, coord: Any, allow_tma: bool, in_bounds: bool, **options: Any
+    kind: str,
+    exec_atom: ExecTmaAtom,
+    tile: Place,
+    coord: Coordinates | Number,
+    attributes: tuple[bool, bool],
+    prefetch: bool,
+    cta: int = 0,
 ) -> TmaOperation:
-    """One copy, once atom and attributes fit the operation."""
+    """One copy, once atom and attributes (allow_tma, inBounds) fit the operation."""
     name = f"atom.tma_{kind}"
     if not isinstance(exec_atom, ExecTmaAtom):
         raise InvalidTypeError(f"{name} takes what make_exec_tma gives, got {type(exec_atom).__name__}")
-    expect(allow_tma, bool, "allow_tma")
-    expect(in_bounds, bool, "inBounds")
-    place = tuple(coord) if isinstance(coord, (tuple, list)) or hasattr(coord, "items") else (coord,)
+    for attribute, value in zip(("allow_tma", "inBounds"), attributes, strict=True):
+        expect(value, bool, attribute)
+    allow_tma, in_bounds = attributes
+    place = tuple(coord) if isinstance(coord, (tuple, list, ArithTuple)) else (coord,)
     found = broken((not allow_tma, "no_tma", ""))
     if kind == "load":
         found += check_load(exec_atom.atom)
     elif exec_atom.atom.kind != kind:
         text, detail = f"expect a tma_{kind} atom type", f"a {exec_atom.atom.kind} atom"
-        text, detail = f"expect a tma_{kind} atom type", f"a {exec_atom.atom.kind} atom"
         found.append(Diagnostic("atom_kind", text=text, detail=detail))
     refuse(found + (check_bounds(exec_atom, place) if in_bounds else []))
-    lower = lower_tma_load if kind == "load" else lower_tma_store
-    return TmaOperation(name, exec_atom, tile, place, lower(exec_atom, tile, place, **options), allow_tma, in_bounds)
+    operations: tuple[PrefetchDescriptor | ExpectTx | BulkTensorCopy, ...]
+    if kind == "load":
+        operations = lower_tma_load(exec_atom, tile, place, prefetch=prefetch, cta=cta)
+    else:
+        operations = lower_tma_store(exec_atom, tile, place, prefetch=prefetch)
+    return TmaOperation(name, exec_atom, tile, place, operations, allow_tma, in_bounds)
 
 
 def tma_load(
     exec_atom: ExecTmaAtom,
-    dst: Any,
-    coord: Any,
+    dst: Place,
+    coord: Coordinates | Number,
     *,
     allow_tma: bool = True,
     inBounds: bool = False,
@@ -378,63 +421,73 @@ def tma_load(
         TmaBuildError: 'expect a tma_load atom type' and the other texts of the atom verifier, a tile outside shared
             memory, a coordinate of another rank, or one that breaks the inBounds promise. The barrier is left alone.
     """
-    return _operation("load", exec_atom, dst, coord, allow_tma, inBounds, prefetch=prefetch, cta=cta)
+    return _operation("load", exec_atom, dst, coord, (allow_tma, inBounds), prefetch, cta)
 
 
 def tma_store(
     exec_atom: ExecTmaAtom,
-    src: Any,
-    coord: Any,
+    src: Place,
+    coord: Coordinates | Number,
     *,
     allow_tma: bool = True,
     inBounds: bool = False,
     prefetch: bool = False,
 ) -> TmaOperation:
     """atom.tma_store: store one tile. Arguments and errors as `tma_load`; no barrier is raised."""
-    return _operation("store", exec_atom, src, coord, allow_tma, inBounds, prefetch=prefetch)
+    return _operation("store", exec_atom, src, coord, (allow_tma, inBounds), prefetch)
 
 
 def tma_reduce(
     exec_atom: ExecTmaAtom,
-    src: Any,
-    coord: Any,
+    src: Place,
+    coord: Coordinates | Number,
     *,
     allow_tma: bool = True,
     inBounds: bool = False,
     prefetch: bool = False,
 ) -> TmaOperation:
     """atom.tma_reduce: reduce one tile into global memory. Arguments and errors as `tma_store`."""
-    return _operation("reduce", exec_atom, src, coord, allow_tma, inBounds, prefetch=prefetch)
+    return _operation("reduce", exec_atom, src, coord, (allow_tma, inBounds), prefetch)
 
 
-def prefetch_tma_desc(descriptor: Any) -> PrefetchDescriptor:
+def prefetch_tma_desc(descriptor: TmaDescriptorTiled | TmaDescriptorIm2col) -> PrefetchDescriptor:
     """prefetch_tma_desc: bring a descriptor into the descriptor cache.
 
     Raises:
-        InvalidTypeError: no descriptor.
+        InvalidTypeError: not a descriptor.
     """
     if not isinstance(descriptor, (TmaDescriptorTiled, TmaDescriptorIm2col)):
         raise InvalidTypeError(f"prefetch_tma_desc takes a TMA descriptor, got {type(descriptor).__name__}")
     return PrefetchDescriptor(descriptor)
 
 
-def _non_exec(source: Any, tile: Any, cta_map: Any, **options: Any) -> NonExecTmaAtom:
-    """Verify, and give the atom with the descriptor that it was made of."""
+Source: TypeAlias = TmaDescriptorTiled | Tensor | SupportsDLPack
+"""What an atom is made of: a tiled descriptor, or the global tensor itself."""
+
+
+def _operands(
+    source: Source, tile: SharedLayout | Tensor, cta_map: Layout | Tree | None
+) -> tuple[SharedLayout | Tensor, Tensor | SupportsDLPack, Any, Layout | None]:
+    """The operands of the partition: the map of a CTA is a V-map if its strides are basis elements, else a tile."""
     tensor = source.tensor if isinstance(source, TmaDescriptorTiled) else source
-    is_v_map = isinstance(cta_map, Layout) and any(hasattr(d, "modes") for d in leaves(cta_map.stride))
-    tiler, v_map = (None, cta_map) if is_v_map else (cta_map, None)
-    [record] = partition(tile, tensor, tiler, v_map, **options)
-    atom: NonExecTmaAtom = record.body
+    if isinstance(cta_map, Layout) and any(isinstance(d, ScaledBasis) for d in leaves(cta_map.stride)):
+        return tile, tensor, None, cta_map
+    return tile, tensor, cta_map, None
+
+
+def _described(source: Source, records: list[TmaPartitionResult]) -> NonExecTmaAtom:
+    """The atom of the one record, with the descriptor that it was made of."""
+    atom = records[0].body
     return replace(atom, descriptor=source) if isinstance(source, TmaDescriptorTiled) else atom
 
 
 def non_exec_tiled_tma_load(
-    descriptor: Any,
-    tile: Any,
-    cta_map: Any = None,
+    descriptor: Source,
+    tile: SharedLayout | Tensor,
+    cta_map: Layout | Tree | None = None,
     *,
     num_multicast: int | None = 1,
-    load_mode: Any = None,
+    load_mode: TmaLoadMode | int | str | None = None,
     arch: str = "sm_90a",
 ) -> NonExecTmaAtom:
     """atom.non_exec_tiled_tma_load: a verified load.
@@ -445,19 +498,32 @@ def non_exec_tiled_tma_load(
     Raises:
         TmaVerifyError: a step of the partition verifier refuses.
     """
-    return _non_exec(descriptor, tile, cta_map, num_multicast=num_multicast, load_mode=load_mode, arch=arch)
+    operands = _operands(descriptor, tile, cta_map)
+    return _described(descriptor, partition(*operands, num_multicast=num_multicast, load_mode=load_mode, arch=arch))
 
 
 def non_exec_tiled_tma_store(
-    descriptor: Any, tile: Any, cta_map: Any = None, *, store_mode: Any = TmaStoreMode.TILED, arch: str = "sm_90a"
+    descriptor: Source,
+    tile: SharedLayout | Tensor,
+    cta_map: Layout | Tree | None = None,
+    *,
+    store_mode: TmaStoreMode | int | str = TmaStoreMode.TILED,
+    arch: str = "sm_90a",
 ) -> NonExecTmaAtom:
     """atom.non_exec_tiled_tma_store: a verified store. Arguments and errors as `non_exec_tiled_tma_load`."""
-    return _non_exec(descriptor, tile, cta_map, store_mode=store_mode, arch=arch)
+    operands = _operands(descriptor, tile, cta_map)
+    return _described(descriptor, partition(*operands, store_mode=store_mode, arch=arch))
 
 
 def non_exec_tiled_tma_reduce(
-    descriptor: Any, tile: Any, cta_map: Any = None, *, kind: Any = TmaReduceKind.ADD, arch: str = "sm_90a"
+    descriptor: Source,
+    tile: SharedLayout | Tensor,
+    cta_map: Layout | Tree | None = None,
+    *,
+    kind: TmaReduceKind | int | str = TmaReduceKind.ADD,
+    arch: str = "sm_90a",
 ) -> NonExecTmaAtom:
     """atom.non_exec_tiled_tma_reduce: a verified reduction of one of the eight kinds. Arguments and errors as
     `non_exec_tiled_tma_load`."""
-    return _non_exec(descriptor, tile, cta_map, reduce_kind=kind, arch=arch)
+    operands = _operands(descriptor, tile, cta_map)
+    return _described(descriptor, partition(*operands, reduce_kind=kind, arch=arch))

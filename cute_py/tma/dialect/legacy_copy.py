@@ -13,20 +13,31 @@ from __future__ import annotations
 
 import math
 import operator
+from typing import Final
 
 from cute_py.argument_checks import expect, expect_choice
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import EmissionError
-from cute_py.targets import Version, architecture, version_text
+from cute_py.ptx.module import ptx_module
+from cute_py.targets import Version, architecture
 from cute_py.tma.descriptor.formats import TensorMapSwizzle
 from cute_py.tma.dialect.copy_shape import CopyShape, row_bytes
-from cute_py.tma.dialect.diagnostics import broken
 
 __all__ = ["legacy_ptx"]
 
 THREADS = 128
 ENTRY = "copy_tile"
-_SWIZZLE_MASK = {TensorMapSwizzle.B32: 1, TensorMapSwizzle.B64: 3, TensorMapSwizzle.B128: 7}
+_SWIZZLE_MASK = {TensorMapSwizzle.NONE: 0, TensorMapSwizzle.B32: 1, TensorMapSwizzle.B64: 3, TensorMapSwizzle.B128: 7}
+_REFUSED: Final = {
+    "legacy_direction": "a reduction in global memory has no bulk form before sm_90, and none is emitted here",
+    "legacy_mode": "mode {s.mode} is not emitted for architectures without TMA",
+    "legacy_type": "{s.dtype}: elements of less than a byte are not emitted for architectures without TMA",
+    "legacy_swizzle": "swizzle {s.swizzle.name} is not emitted for architectures without TMA",
+    "legacy_row": "rows of the box must be a multiple of 4 bytes",
+    "legacy_places": "the boxes of this atom have an order of their own in shared memory",
+    "legacy_tile": "tile {s.tile} is no multiple of the box {s.instruction_box}",
+}
+"""Rule -> its text; `s` is the shape of the copy."""
 
 
 def granule_bytes(shape: CopyShape, kind: str) -> int:
@@ -36,20 +47,17 @@ def granule_bytes(shape: CopyShape, kind: str) -> int:
 
 def check_legacy(shape: CopyShape) -> list[Diagnostic]:
     """Why this copy has no code here: a reduction, a mode other than tile, sub-byte elements, odd rows."""
-    box, tile, name = shape.instruction_box, shape.tile, shape.dtype.name
-    without = "not emitted for architectures without TMA"
-    has_swizzle = shape.swizzle in (*_SWIZZLE_MASK, TensorMapSwizzle.NONE)
-    reduce = "a reduction in global memory has no bulk form before sm_90, and none is emitted here"
-    placed = "the boxes of this atom lie in an order of their own in shared memory"
-    return broken(
-        (shape.direction == "reduce", "legacy_direction", reduce),
-        (shape.mode != "tile", "legacy_mode", f"mode {shape.mode} is {without}"),
-        (shape.dtype.bits % 8, "legacy_type", f"{name}: elements of less than a byte are {without}"),
-        (not has_swizzle, "legacy_swizzle", f"swizzle {shape.swizzle.name} is {without}"),
-        (row_bytes(shape) % 4, "legacy_row", "rows of the box must be a multiple of 4 bytes"),
-        (shape.origins or shape.offsets, "legacy_places", placed),
-        (any(map(operator.mod, tile, box)), "legacy_tile", f"tile {tile} is no multiple of the box {box}"),
-    )
+    box, bits = shape.instruction_box, shape.dtype.bits
+    judged = {
+        "legacy_direction": shape.direction == "reduce",
+        "legacy_mode": shape.mode != "tile",
+        "legacy_type": bits % 8,
+        "legacy_swizzle": shape.swizzle not in _SWIZZLE_MASK,
+        "legacy_row": box[-1] * bits // 8 % 4,
+        "legacy_places": shape.origins or shape.offsets,
+        "legacy_tile": any(map(operator.mod, shape.tile, box)),
+    }
+    return [Diagnostic(rule, text=_REFUSED[rule].format(s=shape)) for rule, is_broken in judged.items() if is_broken]
 
 
 def _locate(shape: CopyShape, granule: int) -> list[str]:
@@ -68,8 +76,7 @@ def _locate(shape: CopyShape, granule: int) -> list[str]:
         f"mad.lo.u32 %r_at, %r_row, {shape.row_pitch}, %r_at;",
         f"mad.lo.u32 %r_at, %r_col, {granule}, %r_at;",
     ]
-    mask = _SWIZZLE_MASK.get(shape.swizzle)
-    if mask:
+    if mask := _SWIZZLE_MASK[shape.swizzle]:
         lines += [
             "// swizzle: 16-byte chunk ^= 128-byte row, as the copy engine does",
             "shr.u32 %r_x, %r_at, 7;",
@@ -168,36 +175,24 @@ def image_lines(shape: CopyShape, value: str, end: str) -> list[str]:
     ]
 
 
-def module_lines(
+def tile_module(
     version: Version, arch: str, entry: str, parameters: list[str], registers: dict[str, list[str]], body: list[str]
-) -> list[str]:
+) -> str:
     """A module of one kernel that moves a tile: 128 threads, the tile in dynamic shared memory.
 
     Args:
         parameters: `.u64 p_base`, ... registers: names, by type ('b32').
     """
     declared = (f".reg .{kind} {', '.join(names)};" for kind, names in registers.items())
-    listed = ",\n".join(f"  .param {parameter}" for parameter in parameters)
-    return [
-        f".version {version_text(version)}",
-        f".target {arch}",
-        ".address_size 64",
-        ".extern .shared .align 1024 .b8 tile[];",
-        f".visible .entry {entry}(\n{listed})",
-        f".reqntid {THREADS}",
-        "{",
-        *declared,
-        *body,
-        "}",
-        "",
-    ]
+    options = {"symbols": [".extern .shared .align 1024 .b8 tile[];"], "directives": [f".reqntid {THREADS}"]}
+    return ptx_module(entry, [*declared, *body], arch, version, parameters=parameters, **options)
 
 
 def legacy_ptx(shape: CopyShape, arch: str, kind: str = "") -> str:
-    """A whole PTX module that copies one tile without TMA.
+    """A complete PTX module that copies one tile without TMA.
 
     Args:
-        arch: any architecture; the text for sm_70 no assembler of CUDA 13 takes.
+        arch: any architecture; no assembler of CUDA 13 takes the text for sm_70.
         kind: "cp.async" or "ldg"; '' takes cp.async from sm_80 on, for loads.
     Raises:
         EmissionError: no code for this copy (`check_legacy`), or cp.async below sm_80 or for a store.
@@ -255,6 +250,6 @@ def legacy_ptx(shape: CopyShape, arch: str, kind: str = "") -> str:
         [
             f"// one {extents} tile of {shape.dtype.name} by {kind}, {granule} bytes per thread and instruction;",
             f"// {THREADS} threads, {shape.smem_bytes} bytes of dynamic shared memory",
-            *module_lines(version, arch, ENTRY, parameters, registers, body),
+            tile_module(version, arch, ENTRY, parameters, registers, body),
         ]
     )

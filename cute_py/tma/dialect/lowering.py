@@ -1,7 +1,7 @@
 """`lower(atom, tile_coord, arch)`: one copy through every stage, from the tile view to machine code.
 
 On sm_90 and newer that is the walk of a TMA copy. On older architectures the same copy is emitted with cp.async or
-plain loads, as a whole PTX module. Stages 1 to 5 are traces (`stages`); stage 6 is text that ptxas takes; stage 7 is
+plain loads, as a complete PTX module. Stages 1 to 5 are traces (`stages`); stage 6 is text that ptxas takes; stage 7 is
 the machine code, if a disassembler is installed.
 
 The rewrite between stages 3a and 3 is LowerTMALoadStoreToAsync in its eight phases, on a function that holds any
@@ -18,24 +18,21 @@ buffer at a fixed offset. A host map is passed by value, marked `cute_nvgpu.grid
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Final, TextIO
 
 from cute_py.argument_checks import expect, expect_having, expect_integer, record
 from cute_py.diagnostics import Diagnostic
-from cute_py.errors import CoordinateError, DeviceError, TmaBuildError, given
+from cute_py.errors import CoordinateError, DeviceError, TmaBuildError, counted, given
 from cute_py.ptx.assembler import assemble_module, find_ptxas
-from cute_py.ptx.render import ptx
-from cute_py.targets import NEWEST_VERSION, Version, architecture, version_text
+from cute_py.ptx.module import disassemble, find_disassembler, ptx_module
+from cute_py.ptx.render import Value, ptx
+from cute_py.targets import NEWEST_VERSION, Version, architecture
 from cute_py.tma.dialect import stages as texts
-from cute_py.tma.dialect.copy_shape import CopyShape, Witness, choose_witness, copy_shape_of
-from cute_py.tma.dialect.diagnostics import broken, check_stages
+from cute_py.tma.dialect.copy_shape import Copyable, CopyShape, Witness, choose_witness, copy_shape_of, modifiers_of
+from cute_py.tma.dialect.diagnostics import broken, check_stages, short_repr
 from cute_py.tma.dialect.legacy_copy import legacy_ptx
 from cute_py.tma.dialect.stages import FlowRow, OrderRow, SpaceRow, Stage, names_of
 
@@ -50,13 +47,11 @@ _CLASSES: Final = (("rd", "b64"), ("r", "b32"), ("h", "b16"), ("p", "pred"))
 
 def _instruction(shape: CopyShape, coords: list[str], address: str, arch: str | None) -> str:
     """The instruction for one box, on lines of its own with comments."""
-    operands: dict[str, object] = {"tensor": f"%rd_desc_{names_of(shape).small}", "coords": coords}
-    modifiers: dict[str, object] = {"dim": shape.rank, "mode": shape.mode, "cache_hint": shape.cache_hint}
+    operands: dict[str, Value] = {"tensor": f"%rd_desc_{names_of(shape).small}", "coords": coords}
     if shape.cache_hint:
         operands["policy"] = "%rd_policy"
     if shape.direction == "load":
         operands |= {"destination": address, "barrier": "%rd_mbar"}
-        modifiers |= {"multicast": shape.multicast > 1, "cta_group": shape.cta_group or None}
         if shape.multicast > 1:
             operands["mask"] = "%h_mask"
         im2col = shape.mode.startswith("im2col")  # without numbers the offsets are registers
@@ -67,11 +62,9 @@ def _instruction(shape: CopyShape, coords: list[str], address: str, arch: str | 
         comments += ["im2col offsets"] * im2col + ["multicast mask"] * (shape.multicast > 1)
     else:
         operands["source"] = address
-        if shape.direction == "reduce":
-            modifiers["op"] = shape.reduce_kind
         comments = ["destination: descriptor + coords (inner-axis first)", "source: SMEM address of tile"]
     comments += ["L2 cache policy"] * shape.cache_hint
-    text = ptx(shape.direction, operands=operands, arch=arch, **modifiers)  # type: ignore[arg-type]
+    text = ptx(shape.direction, operands=operands, arch=arch, **modifiers_of(shape))
     mnemonic, tail = text.rstrip(";").split(" ", 1)
     parts = re.findall(r"\[[^\]]*\]|\{[^}]*\}|[^,\s]+", tail)
     ends = [*[","] * (len(parts) - 1), ";"]
@@ -113,35 +106,25 @@ def stage6_text(shape: CopyShape, arch: str | None = None) -> str:
 
 
 def module_of(text: str, arch: str, version: Version = NEWEST_VERSION) -> str:
-    """A PTX module around a piece of text: every register in it is declared by the prefix of its name."""
+    """A PTX module around instructions: every register in them is declared by the prefix of its name."""
     names = sorted(set(re.findall(r"%(\w+)", text)))
     kinds = [(name, bits) for name in names for prefix, bits in _CLASSES if re.fullmatch(rf"{prefix}(_\w+|\d+)", name)]
-    body = "\n".join([*(f".reg .{bits} %{name};" for name, bits in kinds), text])
-    return (
-        f".version {version_text(version)}\n.target {arch}\n.address_size 64\n"
-        f".visible .entry lowered()\n{{\n{body}\nret;\n}}\n"
-    )
+    return ptx_module("lowered", [*(f".reg .{bits} %{name};" for name, bits in kinds), text, "ret;"], arch, version)
 
 
 def stage7_text(text: str, arch: str, direction: str) -> tuple[str, tuple[str, ...]]:
     """The machine code of stage 6's text, and notes: disassembled if the tools are there, else what is expected.
 
     Raises:
-        DeviceError: ptxas is there and refuses the text.
+        DeviceError: ptxas is there and refuses the text, or the disassembler refuses the cubin.
     """
     notes = (f"expected machine instruction: {SASS_OPCODES[direction]} (CUDA Binary Utilities)",)
-    tool = shutil.which("nvdisasm") or shutil.which("cuobjdump")
-    if tool is None or find_ptxas() is None:
+    if find_disassembler() is None or find_ptxas() is None:
         return "// not disassembled: needs ptxas and one of nvdisasm, cuobjdump on PATH", notes
     accepted, messages, cubin = assemble_module(module_of(text, arch), arch)
     if not accepted:
         raise DeviceError("ptxas refuses the text of stage 6", {"arch": arch, "ptxas": messages})
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "lowered.cubin"
-        path.write_bytes(cubin)
-        option = "-c" if Path(tool).name == "nvdisasm" else "-sass"
-        done = subprocess.run([tool, option, str(path)], capture_output=True, text=True, check=False)
-    return done.stdout.strip() or done.stderr.strip(), notes
+    return disassemble(cubin).strip(), notes
 
 
 def check_counters(host: Sequence[int], device: Sequence[int], num_host: int, num_device: int) -> list[Diagnostic]:
@@ -226,6 +209,8 @@ class PhaseTrace:
             lines += [f"  {line}" for line in phase.lines]
         return "\n".join(lines + [f"diagnostic: {text}" for text in self.diagnostics])
 
+    __repr__ = short_repr
+
 
 def run_phases(function: KernelFunction) -> PhaseTrace:
     """Run the pass.
@@ -266,7 +251,7 @@ def run_phases(function: KernelFunction) -> PhaseTrace:
         tuple(f"{texts.stage3_text(copy.shape, copy.tma_index).splitlines()[-1]} {name}" for name, copy in named),
         tuple(f"{name}: one slot, count = 1, expects {count} bytes" for name, count in loads),
         tuple(f"{name}: mbarrier.try_wait.parity before the first use of the tile" for name, _ in loads),
-        (f"{len(diagnostics)} diagnostics",),
+        (counted(len(diagnostics), "diagnostic"),),
     )
     phases = tuple(Phase(number, name, text) for number, (name, text) in enumerate(zip(PHASES, lines, strict=True), 1))
     return PhaseTrace(phases, tuple(bound), num_host, num_device, tuple(diagnostics))
@@ -310,7 +295,7 @@ class Lowering:
 
     @property
     def diagnostics(self) -> tuple[str, ...]:
-        """What the stages' verifiers say, `stage: text`; () if all hold."""
+        """What the stages' verifiers found, `stage: text`; () if all hold."""
         return tuple(f"stage {stage.number}: {text}" for stage in self.stages for text in stage.checked)
 
     def verify(self) -> None:
@@ -338,8 +323,10 @@ class Lowering:
         tables = (("Transaction-byte count", flow), ("Coordinate order", orders), ("Address spaces", spaces))
         return "\n\n".join([*text, *("\n".join([title, *rows]) for title, rows in tables if rows)])
 
+    __repr__ = short_repr
+
     def print(self, file: TextIO | None = None) -> None:
-        """Write the whole trace."""
+        """Write the trace."""
         if file is not None:
             expect_having(file, ("write",), "a file that is open for text")
         print(self, file=sys.stdout if file is None else file)
@@ -402,7 +389,7 @@ def _legacy_stages(shape: CopyShape, witness: Witness, arch: str) -> list[Stage]
 
 
 def lower(
-    atom: Any, tile_coord: tuple[int, ...] | None = None, arch: str = "sm_90a", *, allow_tma: bool = True
+    atom: Copyable, tile_coord: Sequence[int] | int | None = None, arch: str = "sm_90a", *, allow_tma: bool = True
 ) -> Lowering:
     """One copy through every stage.
 

@@ -7,13 +7,12 @@ public builder of CuTe DSL was seen to print `?` where it wants a static one.
 
 from __future__ import annotations
 
-from typing import Any
-
 from cute_py.argument_checks import expect
 from cute_py.errors import integer_text
+from cute_py.layout.arguments import Leaf, Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
-from cute_py.layout.leaf import Int, Tree, is_symbolic
+from cute_py.layout.leaf import Int, is_symbolic
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import check_depth
 from cute_py.tensor.pointers import Pointer, TmemPointer
@@ -22,7 +21,7 @@ from cute_py.tensor.tensor import Tensor
 __all__ = ["type_text"]
 
 
-def leaf_text(leaf: Any, known: bool = True) -> str:
+def leaf_text(leaf: Leaf, known: bool = True) -> str:
     """One number or basis element.
 
     Args:
@@ -54,7 +53,7 @@ def tree_text(tree: Tree, known: bool = True) -> str:
     return leaf_text(tree, known)
 
 
-def layout_text(layout: Any, known: bool = True) -> str:
+def layout_text(layout: object, known: bool = True) -> str:
     """A layout, swizzle or composed layout, without the type around it.
 
     >>> from cute_py.layout.swizzle import Swizzle
@@ -71,7 +70,7 @@ def layout_text(layout: Any, known: bool = True) -> str:
     return str(layout)
 
 
-def type_text(value: Any, known: bool = True) -> str:
+def type_text(value: object, known: bool = True) -> str:
     """The type of an operand. A tensor in memory prints its layout, one of coordinates its origin too.
 
     >>> type_text(Layout((Int(64), Int(32)), (Int(32), Int(1))))
@@ -103,7 +102,7 @@ def type_text(value: Any, known: bool = True) -> str:
     return f"a Python {type(value).__name__}"
 
 
-def tile_text(tiler: Any, known: bool = True) -> str:
+def tile_text(tiler: Tree, known: bool = True) -> str:
     """The type of a tiler: a size n is `n:1`.
 
     >>> tile_text((Int(128), Int(64)))

@@ -3,9 +3,9 @@
 Names and numbers are those of the TMA Atoms reference page. Its load modes are instruction variants of one tiled load;
 the im2col walk of the hardware (`.im2col::w`, `.im2col::w::128`) has similar names and is something else.
 
-Cache modes are the cache operators of ordinary loads and stores (`load_cache_mode<cg>`). A TMA copy passes no L1, so
-caching at L2 is what it does anyway; what is left of an operator is how long the line should stay in L2, and that is
-the 64-bit operand of `.L2::cache_hint`. Modes without such a wish have no operand.
+Cache modes are the cache operators of ordinary loads and stores (`load_cache_mode<cg>`). A TMA copy bypasses L1, so
+caching at L2 is what it does anyway; what is left of an operator is how long the line should stay in L2: the 64-bit
+operand of `.L2::cache_hint`. Modes without such a preference have no operand.
 
 The partition verifier takes all eight reductions for any element type, as the page does; a copy that the hardware would
 trap on is refused when it is lowered, by `REDUCTION_TYPES`.
@@ -16,10 +16,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
-from cute_py.argument_checks import expect, record
+from cute_py.argument_checks import record
 from cute_py.diagnostics import Diagnostic
+from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 
 __all__ = [
@@ -113,7 +114,7 @@ class TmaReduceKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReductionTypes:
-    """A kind and the element types that it executes on; on other types of whole bytes it traps."""
+    """A kind and the element types that it executes on; on other types of one or more bytes it traps."""
 
     kind: TmaReduceKind
     dtypes: tuple[str, ...]
@@ -138,74 +139,77 @@ REDUCTION_TYPES: Final[tuple[ReductionTypes, ...]] = (
 
 
 def check_reduction(kind: TmaReduceKind, dtype: str) -> list[Diagnostic]:
-    """Does the hardware reduce this element type so?"""
-    types = REDUCTION_TYPES[kind].dtypes
-    if dtype in types:
+    """Does the hardware have this reduction for this element type?"""
+    row = REDUCTION_TYPES[kind]
+    if dtype in row.dtypes:
         return []
-    text = f"reduction {kind.name} of {dtype}; the hardware has it for {', '.join(types)}"
-    return [Diagnostic("reduction_type", text=text, source=REDUCTION_TYPES[kind].source)]
+    text = f"reduction {kind.name} of {dtype}; the hardware has it for {', '.join(row.dtypes)}"
+    return [Diagnostic("reduction_type", text=text, source=row.source)]
 
 
-def why_not_reduction(kind: TmaReduceKind, dtype: str) -> str | None:
+def why_not_reduction(kind: TmaReduceKind | int | str, dtype: str) -> str | None:
     """Why a reduction does not run on an element type, or None. Deprecated: `lower_tma_store` lists what it refuses.
 
     >>> why_not_reduction(TmaReduceKind.INC, "int32")
     'reduction INC of int32; the hardware has it for uint32'
     """
-    expect(kind, TmaReduceKind, "a reduction")
-    expect(dtype, str, "the name of an element type")
-    return next((d.text for d in check_reduction(kind, dtype)), None)
+    return next((d.text for d in check_reduction(as_reduce_kind(kind), as_dtype(dtype).name)), None)
 
 
-TILED_LOAD_SPELLINGS: Final = ("tiled", "tma_load_mode<tiled>", "#cute_nvgpu.tma_load_mode<tiled>")
-"""Spellings in the reference page's worked example; the enum beside it has no `tiled`. Taken as NO_MULTICAST."""
-
-_Mode = TypeVar("_Mode", bound=IntEnum)
+_Mode = TypeVar("_Mode", bound=Enum)
 
 
-def _as_member(kind: type[_Mode], value: Any, what: str) -> _Mode:
-    """A member from itself, its number or one of its names."""
+def _as_member(kind: type[_Mode], value: _Mode | int | str, what: str, attribute: str) -> _Mode:
+    """A member from itself, its number, one of its names in capitals or not, or the attribute's text around a name."""
     if isinstance(value, kind):
         return value
-    known = {"known": ", ".join(f"{m.name} = {int(m)}" for m in kind)}
-    if not isinstance(value, (int, str)) or isinstance(value, (bool, IntEnum)):
-        raise InvalidTypeError(f"{what} must be a {kind.__name__}, its name or its number, got {given(value)}", known)
+    numbered = issubclass(kind, int)
+    known = {"known": ", ".join(f"{m.name} = {m.value}" if numbered else m.value for m in kind)}
+    if not isinstance(value, (int, str) if numbered else str) or isinstance(value, (bool, Enum)):
+        spellings = ", its name or its number" if numbered else " or its name"
+        raise InvalidTypeError(f"{what} must be a {kind.__name__}{spellings}, got {given(value)}", known)
     try:
-        return kind[value] if isinstance(value, str) else kind(value)
+        if not isinstance(value, str):
+            return kind(value)
+        return kind[re.sub(rf"^(?:#cute_nvgpu\.)?{attribute}<(\w+)>\Z", r"\1", value).upper()]
     except (KeyError, ValueError):
         raise InvalidValueError(f"unknown {what} {given(value)}", known) from None
 
 
-def as_load_mode(value: Any) -> TmaLoadMode:
+_TILED: Final = re.compile(r"(#cute_nvgpu\.)?tma_load_mode<tiled>|tiled", re.IGNORECASE)
+"""The load mode of the reference page's worked example; the enum beside it has no `tiled`."""
+
+
+def as_load_mode(value: TmaLoadMode | int | str) -> TmaLoadMode:
     """A load mode, from its number or name; `tma_load_mode<tiled>` is NO_MULTICAST.
 
     Raises:
         InvalidValueError: no such mode. InvalidTypeError: no number and no name.
 
-    >>> as_load_mode("#cute_nvgpu.tma_load_mode<tiled>")
-    <TmaLoadMode.NO_MULTICAST: 0>
+    >>> as_load_mode("#cute_nvgpu.tma_load_mode<tiled>"), as_load_mode("two_cta")
+    (<TmaLoadMode.NO_MULTICAST: 0>, <TmaLoadMode.TWO_CTA: 1>)
     """
-    if isinstance(value, str) and value in TILED_LOAD_SPELLINGS:
+    if isinstance(value, str) and _TILED.fullmatch(value):
         return TmaLoadMode.NO_MULTICAST
-    return _as_member(TmaLoadMode, value, "load mode")
+    return _as_member(TmaLoadMode, value, "load mode", "tma_load_mode")
 
 
-def as_store_mode(value: Any) -> TmaStoreMode:
+def as_store_mode(value: TmaStoreMode | int | str) -> TmaStoreMode:
     """A store mode, from its number or name.
 
     >>> as_store_mode(1)
     <TmaStoreMode.IM2COL: 1>
     """
-    return _as_member(TmaStoreMode, value, "store mode")
+    return _as_member(TmaStoreMode, value, "store mode", "tma_store_mode")
 
 
-def as_reduce_kind(value: Any) -> TmaReduceKind:
+def as_reduce_kind(value: TmaReduceKind | int | str) -> TmaReduceKind:
     """A reduction, from its number or name, PTX's too.
 
     >>> as_reduce_kind("xor")
     <TmaReduceKind.XOR: 7>
     """
-    return _as_member(TmaReduceKind, value.upper() if isinstance(value, str) else value, "reduce kind")
+    return _as_member(TmaReduceKind, value, "reduce kind", "tma_reduce_kind")
 
 
 @record
@@ -242,6 +246,7 @@ class CacheMode(Enum):
 
     @property
     def row(self) -> CacheModeRow:
+        """What loads and stores make of this mode."""
         return next(row for row in CACHE_MODES if row.mode is self)
 
     @property
@@ -267,7 +272,7 @@ class CacheModeRow:
 
 
 CACHE_MODES: Final[tuple[CacheModeRow, ...]] = (
-    CacheModeRow(CacheMode.CA, True, False, None, "all levels; a TMA copy passes no L1, L2 caches as usual"),
+    CacheModeRow(CacheMode.CA, True, False, None, "all levels; a TMA copy bypasses L1, L2 caches as usual"),
     CacheModeRow(CacheMode.CG, True, True, None, "L2 only, which is what a TMA copy does"),
     CacheModeRow(CacheMode.CS, True, True, EVICT_FIRST, "accessed once: first to be evicted"),
     CacheModeRow(CacheMode.LU, True, False, EVICT_FIRST, "last use: first to be evicted"),
@@ -278,13 +283,11 @@ CACHE_MODES: Final[tuple[CacheModeRow, ...]] = (
     CacheModeRow(CacheMode.EVICT_FIRST, True, True, EVICT_FIRST, "by name"),
     CacheModeRow(CacheMode.EVICT_LAST, True, True, EVICT_LAST, "by name"),
 )
-"""The mapping is a choice of this library: the TMA Atoms reference page names the attribute and says no more.
+"""The mapping is a choice of this library: the TMA Atoms reference page names the attribute only.
 Operators: PTX ISA 9.0, Cache Operators."""
 
-_SPELLING: Final = re.compile(r"^(?:#cute_nvgpu\.)?(?:load|store)_cache_mode<(\w+)>\Z")
 
-
-def as_cache_mode(value: Any) -> CacheMode:
+def as_cache_mode(value: CacheMode | str) -> CacheMode:
     """A cache mode, from its name or from the attribute's text.
 
     Raises:
@@ -293,15 +296,7 @@ def as_cache_mode(value: Any) -> CacheMode:
     >>> as_cache_mode("#cute_nvgpu.load_cache_mode<cg>")
     <CacheMode.CG: 'cg'>
     """
-    if isinstance(value, CacheMode):
-        return value
-    known = {"known": ", ".join(m.value for m in CacheMode)}
-    if not isinstance(value, str):
-        raise InvalidTypeError(f"a cache mode is a CacheMode or its name, got {given(value)}", known)
-    try:
-        return CacheMode(_SPELLING.sub(r"\1", value).lower())
-    except ValueError:
-        raise InvalidValueError(f"unknown cache mode {value!r}", known) from None
+    return _as_member(CacheMode, value, "cache mode", "(?:load|store)_cache_mode")
 
 
 def check_cache_mode(mode: CacheMode, kind: str) -> list[Diagnostic]:
@@ -341,13 +336,13 @@ def check_gates(number: int, *gates: Gate) -> list[Diagnostic]:
     """
     found = []
     for gate in gates:
-        text = ""
         if number < gate.first:
             text = f"{gate.feature} needs sm_{gate.first} or newer, not sm_{number}"
         elif gate.before is not None and number >= gate.before:
             text = f"sm_{number} has no pairs of CTAs for {gate.feature}"
-        if text:
-            found.append(Diagnostic("architecture", text=text, source=gate.source))
+        else:
+            continue
+        found.append(Diagnostic("architecture", text=text, source=gate.source))
     return found
 
 

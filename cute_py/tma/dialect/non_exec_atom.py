@@ -8,22 +8,32 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from cute_py.argument_checks import expect_fields, expect_integer
 from cute_py.arith_tuple.arith_tuple import ScaledBasis, as_arith_tuple
+from cute_py.errors import counted
+from cute_py.layout.arguments import Tree
 from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout, axis_paths, domain_of
-from cute_py.layout.leaf import coordinate, is_symbolic, public, value_of
+from cute_py.layout.leaf import coordinate, is_symbolic, to_public, value_of
 from cute_py.layout.trees import leaves, rank_of
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.partition import tile_layout, tma_tensor
+from cute_py.tma.dialect.descriptors import TmaDescriptorIm2col, TmaDescriptorTiled
 from cute_py.tma.dialect.mlir_text import layout_text, tree_text
 from cute_py.tma.dialect.modes import TmaLoadMode, TmaReduceKind, TmaStoreMode
+from cute_py.tma.dialect.verifier_operands import SharedLayout
 
 __all__ = ["NonExecTmaAtom", "TmaTensorType"]
 
-KINDS = ("load", "store", "reduce")
+if TYPE_CHECKING:
+    import sympy
+
+    Number: TypeAlias = int | sympy.Expr
+else:
+    Number = object
+"""A coordinate, or an expression of symbols."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +63,12 @@ class TmaTensorType:
 
 
 @dataclass(frozen=True, slots=True)
-class Instruction:
+class TileInstruction:
     """One TMA instruction of a tile: where it lands (elements from the tile's start), and its coordinates relative to
     the tile's, innermost first; numbers, or expressions where a stride is not known."""
 
     smem_offset: int
-    coord: tuple[Any, ...]
+    coord: tuple[Number, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +89,7 @@ class NonExecTmaAtom:
     reduce_kind: TmaReduceKind | None
     dtype: str
     element_bits: int
-    smem_layout: Any
+    smem_layout: SharedLayout
     gmem_layout: Layout
     cta_v_map: Layout
     gbasis: Layout
@@ -88,7 +98,7 @@ class NonExecTmaAtom:
     cu_swizzle: int
     tensor_type: TmaTensorType
     verified: bool = False
-    descriptor: Any = None
+    descriptor: TmaDescriptorTiled | TmaDescriptorIm2col | None = None
 
     def __post_init__(self) -> None:
         expect_fields(self)
@@ -101,7 +111,7 @@ class NonExecTmaAtom:
 
     @property
     def tile_elements(self) -> int:
-        """Elements of the whole tile."""
+        """Elements of the tile."""
         return int(size(domain_of(self.smem_layout)))
 
     @property
@@ -121,12 +131,12 @@ class NonExecTmaAtom:
 
     @property
     def transaction_bytes(self) -> int:
-        """Bytes that a receiving CTA's barrier must expect for one tile: the whole slot of each instruction, whichever
+        """Bytes that a receiving CTA's barrier must expect for one tile: the full slot of each instruction, whichever
         CTA issues its part; of a load without multicast that is divided among CTAs, the CTA's own slice."""
         alone = self.kind == "load" and self.load_mode is TmaLoadMode.NO_MULTICAST
         return self.instructions * self.slot_elements * self.element_bits // 8 // (self.num_multicast if alone else 1)
 
-    def instruction(self, index: int, cta: int = 0) -> Instruction:
+    def instruction(self, index: int, cta: int = 0) -> TileInstruction:
         """Instruction `index` of CTA number `cta` of a multicast.
 
         Raises:
@@ -137,12 +147,12 @@ class NonExecTmaAtom:
         smem = domain_of(self.smem_layout)
         slots = tile_layout(smem, self.slot_elements)
         element = int(slots((cta * (self.slot_elements // self.num_multicast), index)))
-        return Instruction(int(smem(element)), self.tma_coord(self.cta_v_map(element)))
+        return TileInstruction(int(smem(element)), self.tma_coord(self.cta_v_map(element)))
 
-    def tma_coord(self, coord: Any) -> tuple[Any, ...]:
+    def tma_coord(self, coord: Tree) -> tuple[Number, ...]:
         """The instruction's coordinates of a coordinate of the global tensor, innermost first."""
-        tree = public(coordinate(as_arith_tuple(coord)))
-        out: list[Any] = [0] * self.rank
+        tree = to_public(coordinate(as_arith_tuple(coord)))  # type: ignore[arg-type]
+        out: list[Number] = [0] * self.rank
         strides = self.tensor_type.layout.stride
         for path, stride in zip(axis_paths(strides), leaves(strides), strict=True):
             if isinstance(stride, ScaledBasis):
@@ -152,13 +162,12 @@ class NonExecTmaAtom:
 
     def __str__(self) -> str:
         mode = next(m for m in (self.reduce_kind, self.store_mode, self.load_mode) if m is not None)
-        return (
-            f"non-exec TMA {self.kind}, {mode.name}: box {tree_text(self.box)} of {self.dtype} by "
-            f"{layout_text(self.gbasis)}, {self.instructions} instruction(s), {self.transaction_bytes} bytes a tile"
-        )
+        moved = f"{counted(self.instructions, 'instruction')}, {self.transaction_bytes} bytes a tile"
+        box = f"box {tree_text(self.box)} of {self.dtype} by {layout_text(self.gbasis)}"
+        return f"non-exec TMA {self.kind}, {mode.name}: {box}, {moved}"
 
 
-def _at(tree: Any, path: tuple[int, ...]) -> int:
+def _at(tree: Tree, path: tuple[int, ...]) -> int:
     """The number at a path; what a shorter coordinate leaves out is 0, and an integer is its own mode 0."""
     for i in path:
         if type(tree) is not tuple:

@@ -1,4 +1,6 @@
-"""The record that a verified partition returns: 24 bytes, little-endian.
+"""The record that a verified partition returns, the flags in it, and the objects that its handles name.
+
+A record has 24 bytes, little-endian:
 
     +0x00  u64  tma_tensor_type      handle of the TMA tensor type
     +0x08  u32  tile_element_count   elements: per-CTA slice x num_multicast
@@ -9,16 +11,13 @@
 
 Source: the TMA Atoms reference page, Partition Result ABI.
 
-The flags word of a partition record: what the verifier learned about a tile, 16 bits.
+The flags are 16 bits, what the verifier learned about a tile. Bits 0 and 4 come from the load mode, 1 to 3 from the
+store mode, 5 from a metadata operand, 6 to 11 from the steps of the walk, 12 from a descriptor view for tensor memory,
+13 from the global tensor. Bits 14 and 15 are reserved and 0.
 
-Bits 0 and 4 come from the load mode, 1 to 3 from the store mode, 5 from a metadata operand, 6 to 11 from the steps of
-the walk, 12 from a descriptor view for tensor memory, 13 from the global tensor. Bits 14 and 15 are reserved and 0.
-
-Handles: 64-bit numbers that stand for interned objects in a packed record, and resolve back to them.
-
-Equal objects have one handle, as a compiler's interned types have one address. The number is derived from the object's
-text, so that the same partition packs to the same bytes in every process; it is a multiple of 8, as an address is, and
-never 0.
+A handle is a 64-bit number of an interned object. Equal objects have one handle, as a compiler's interned types have
+one address. The number is derived from the object's text, so that the same partition packs to the same bytes in every
+process; it is a multiple of 8, as an address is, and never 0.
 """
 
 from __future__ import annotations
@@ -27,12 +26,14 @@ import functools
 import hashlib
 import struct
 import threading
+from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import IntFlag
-from typing import Any, Final
+from typing import Final
 
-from cute_py.argument_checks import expect_integer, is_integer
+from cute_py.argument_checks import expect, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.tma.dialect.non_exec_atom import NonExecTmaAtom, TmaTensorType
 
 __all__ = ["FLAG_ROWS", "TmaFlags", "TmaPartitionResult"]
 
@@ -98,7 +99,7 @@ FLAG_ROWS: Final[tuple[FlagRow, ...]] = (
     FlagRow(12, "s2t_descriptor", "the result wraps a shared-to-tensor-memory descriptor view", "the s2t operand"),
     FlagRow(13, "prefetch_eligible", "sizes and strides are static, so a prefetched descriptor stays valid", "gmem"),
 )
-"""Source: the TMA Atoms reference page, Flags Word. It says that bits 6 to 13 mirror steps 4 to 7 and 11; bit 11 can
+"""Source: the TMA Atoms reference page, Flags Word. There, bits 6 to 13 mirror steps 4 to 7 and 11; bit 11 can
 only come from step 8, and 12 and 13 mirror no step, so what sets them here is a choice."""
 
 RESERVED_BITS: Final = 0b11 << 14
@@ -119,10 +120,10 @@ class InternTable:
     """
 
     def __init__(self) -> None:
-        self._objects: dict[int, Any] = {}
+        self._objects: dict[int, Hashable] = {}
         self._lock = threading.Lock()
 
-    def intern(self, value: Any) -> int:
+    def intern(self, value: Hashable) -> int:
         """The handle of a hashable object."""
         digest = hashlib.blake2b(repr(value).encode(), digest_size=8).digest()
         handle = int.from_bytes(digest, "little") & ~(_STEP - 1) or _STEP
@@ -132,15 +133,13 @@ class InternTable:
             self._objects.setdefault(handle, value)
         return handle
 
-    def resolve(self, handle: int) -> Any:
+    def resolve(self, handle: int) -> Hashable:
         """The object of a handle.
 
         Raises:
             InvalidValueError: no object of this process has it.
         """
-        if isinstance(handle, bool) or not isinstance(handle, int):
-            raise InvalidTypeError(f"a handle is an integer, got {handle!r}")
-        if handle not in self._objects:
+        if expect_integer(handle, "a handle") not in self._objects:
             raise InvalidValueError(
                 f"no object has the handle {handle:#x}",
                 {"rule": "a handle resolves in the process whose partition made it"},
@@ -209,11 +208,11 @@ class TmaPartitionResult:
         return _FORMAT.pack(*head, self.swizzle_mode, self.rank, self.non_exec_atom_body)
 
     @classmethod
-    def unpack(cls, data: Any) -> TmaPartitionResult:
-        """The record of 24 bytes.
+    def unpack(cls, data: bytes | bytearray | memoryview) -> TmaPartitionResult:
+        """The record in 24 bytes.
 
         Raises:
-            InvalidTypeError: no bytes. InvalidValueError: another length, or a field out of its range.
+            InvalidTypeError: not bytes. InvalidValueError: another length, or a field out of its range.
         """
         if not isinstance(data, (bytes, bytearray, memoryview)):
             raise InvalidTypeError(f"a record is {RECORD_BYTES} bytes, got {type(data).__name__}")
@@ -223,31 +222,23 @@ class TmaPartitionResult:
         return cls(*_FORMAT.unpack(raw))
 
     @property
-    def tensor_type(self) -> Any:
+    def tensor_type(self) -> TmaTensorType:
         """The TMA tensor type behind the first handle.
 
         Raises:
-            InvalidValueError: the handle is of another process.
+            InvalidValueError: the handle is of another process. InvalidTypeError: it is of another object.
         """
-        return interned_objects().resolve(self.tma_tensor_type)
+        return expect(interned_objects().resolve(self.tma_tensor_type), TmaTensorType, "the object of tma_tensor_type")
 
     @property
-    def body(self) -> Any:
-        """The non-exec atom behind the second handle.
-
-        Raises:
-            InvalidValueError: the handle is of another process.
-        """
-        return interned_objects().resolve(self.non_exec_atom_body)
+    def body(self) -> NonExecTmaAtom:
+        """The non-exec atom behind the second handle. Errors as `tensor_type`."""
+        return expect(interned_objects().resolve(self.non_exec_atom_body), NonExecTmaAtom, "the object of the body")
 
     @property
     def cu_swizzle(self) -> int:
-        """The driver's swizzle code, which the record's own byte does not tell for 32 and 64 bytes.
-
-        Raises:
-            InvalidValueError: the body's handle is of another process.
-        """
-        return int(self.body.cu_swizzle)
+        """The driver's swizzle code; the record's own byte does not distinguish 32 from 64 bytes. Errors as `body`."""
+        return self.body.cu_swizzle
 
     def __str__(self) -> str:
         return (

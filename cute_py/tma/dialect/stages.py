@@ -12,9 +12,9 @@ Coordinates are outermost first up to stage 3 and are reversed exactly once, fro
 instruction takes them. The im2col offsets are at the head of the operand list in stage 4; in PTX they come after the
 barrier. Stages 1, 2 and 3a name no descriptor, barrier or byte count: the element type and the tile imply the bytes. In
 stage 3 the descriptor carries `tmaIdx`, and the copy `tx_count`: the bytes that this copy adds to its barrier, not the
-sum over the barrier. A box that can't be encoded is split there and the text says so; the descriptor's box is then the
-box of one instruction, and the copy stays one operation with the bytes of the whole tile. From stage 4 on the token is
-the constant i32 0.
+sum over the barrier. A box that can't be encoded is split there, with a comment; the descriptor's box is then
+the box of one instruction, and the copy stays one operation with the bytes of all its boxes. From stage 4 on the token
+is the constant i32 0.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def names_of(shape: CopyShape) -> Names:
     return Names(shape.tensor.lower(), coords, inner)
 
 
-def _list(items: Sequence[object]) -> str:
+def _list(items: Sequence[str] | Sequence[int]) -> str:
     return ", ".join(map(str, items))
 
 

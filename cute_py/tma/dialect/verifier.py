@@ -7,7 +7,7 @@ It is the one place where descriptor shape, transfer mode, multicast count and r
 more than `make_tma_atom`, which follows CuTe C++ and does not pass through here.
 
 The steps are one table: number, text, what it prints, and the check. Texts are byte for byte those of the TMA Atoms
-reference page. A check is pure: it says whether the operands pass. Steps 1 to 6 look at kinds and numbers only; the
+reference page. A check is pure: do the operands pass? Steps 1 to 6 look at kinds and numbers only; the
 G-basis is first computed for step 8.
 """
 
@@ -15,14 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from cute_py.argument_checks import record
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.errors import InvalidValueError, TmaVerifyError
+from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
-from cute_py.layout.leaf import Int, internal_leaf, is_static, is_symbolic
+from cute_py.layout.leaf import Int, is_symbolic
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves, rank_of
 from cute_py.targets import MAX_CLUSTER
@@ -33,12 +34,20 @@ from cute_py.tma.atom.op import multicast_count as counted_ctas
 from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.limits import BY_NAME, bounds
 from cute_py.tma.dialect import modes
-from cute_py.tma.dialect.diagnostics import broken
+from cute_py.tma.dialect.diagnostics import broken, short_repr
 from cute_py.tma.dialect.mlir_text import tile_text, type_text
-from cute_py.tma.dialect.modes import TmaLoadMode, TmaStoreMode
+from cute_py.tma.dialect.modes import TmaLoadMode, TmaReduceKind, TmaStoreMode
 from cute_py.tma.dialect.non_exec_atom import NonExecTmaAtom, TmaTensorType
 from cute_py.tma.dialect.record import SWIZZLE_MODE_OF, TmaFlags, TmaPartitionResult, interned_objects
-from cute_py.tma.dialect.verifier_operands import Dialect, PartitionOperands, as_dialect, mode_sizes
+from cute_py.tma.dialect.verifier_operands import (
+    Dialect,
+    PartitionOperands,
+    SharedLayout,
+    SupportsDLPack,
+    as_dialect,
+    mode_sizes,
+    static_layout,
+)
 
 __all__ = ["PartitionWalk", "STEPS", "partition", "verify_partition"]
 
@@ -47,7 +56,7 @@ STRIDE_BITS: Final = 8 * BY_NAME["stride_alignment"].multiple
 
 
 def walks_modes(v_map: Layout, of_integer_shape: bool) -> bool:
-    """Does every stride of a V-map name a mode of the tensor, or stand still? The only mode of an integer shape has no
+    """Does every stride of a V-map name a mode of the tensor, or is 0? The only mode of an integer shape has no
     name: its strides are integers.
 
     >>> from cute_py.arith_tuple.arith_tuple import E
@@ -70,7 +79,7 @@ def operand_types(op: PartitionOperands) -> bool:
     if not walks_modes(op.cta_v_map, type(op.gmem.shape) is not tuple):
         return False
     shaped = [x for x in (op.smem_layout, op.gmem, op.cta_v_map) if hasattr(x, "shape")]
-    return not op.dialect.gates.rank or all(1 <= rank_of(x.shape) <= MAX_RANK for x in shaped)
+    return not op.dialect.limits or all(1 <= rank_of(x.shape) <= MAX_RANK for x in shaped)
 
 
 def smem_kind(op: PartitionOperands) -> bool:
@@ -106,7 +115,7 @@ def aligned_strides(layout: Layout | None, bits: int) -> bool:
 def gmem_strides(op: PartitionOperands) -> bool:
     """The global half of step 4."""
     layout = op.gmem_layout
-    return integer_strides(layout) and (not op.dialect.gates.alignment or aligned_strides(layout, op.dtype.bits))
+    return integer_strides(layout) and (not op.dialect.limits or aligned_strides(layout, op.dtype.bits))
 
 
 def both_strides(op: PartitionOperands) -> bool:
@@ -119,20 +128,10 @@ def swizzled(op: PartitionOperands) -> bool:
     layout = op.smem_layout
     if op.plain_smem is None or (isinstance(layout, ComposedLayout) and not isinstance(layout.outer, Swizzle)):
         return False
-    if not op.dialect.gates.swizzle:
+    if not op.dialect.limits:
         return True
     has_chunks = op.swizzle.base == 4 or not modes.check_gates(op.architecture, modes.CHUNKED_SWIZZLE_GATE)
     return has_chunks and why_not_swizzle(op.swizzle) is None
-
-
-def static_layout(layout: Layout | None) -> bool:
-    """Are shape and strides static?
-
-    >>> static_layout(Layout((Int(8), Int(4)))), static_layout(Layout((8, Int(4)), (Int(4), Int(1))))
-    (True, False)
-    """
-    numbers = [] if layout is None else [*leaves(layout.shape), *leaves(layout.stride)]
-    return all(is_static(internal_leaf(x)) for x in numbers)
 
 
 def both_static(op: PartitionOperands) -> bool:
@@ -155,7 +154,7 @@ def valid_layout(op: PartitionOperands) -> bool:
     """Step 9: a static box; at most five modes before any collapse, at most 256 elements a mode, unit stride along the
     innermost, and a multicast count that divides the box."""
     box, fits = op.box
-    if not op.dialect.gates.box or not box:
+    if not op.dialect.limits or not box:
         return bool(box)
     fits = fits and op.uncollapsed_rank <= MAX_RANK and all(extent <= bounds("box")[1] for extent in box)
     return fits and (op.steps is None or op.steps[0] == 1)
@@ -176,7 +175,7 @@ def multicast_count(op: PartitionOperands) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class VerifierStep:
     """One step: `text` is its diagnostic without operands, `shows` the operands after it, `check` True if it holds."""
 
     number: int
@@ -192,18 +191,20 @@ _STRIDES = "expected the GMEM and SMEM layouts to have integer stride elements, 
 _STATIC = "expected the SMEM layout and the CTA V-map to be static, but got "
 _SHAPE = "expected top-level shape equivalence between the SMEM layout and the CTA V-map, but got "
 
-STEPS: Final[tuple[Step, ...]] = (
-    Step(1, "operand types", "invalid operand types, got ", _TRIO, operand_types),
-    Step(2, "shared layout kind", _KIND, _SMEM, smem_kind),
-    Step(3, "global layout kind", "unsupported layout for the GMEM tensor, got ", ("gmem",), gmem_kind),
-    Step(4, "integer strides", _STRIDES, ("gmem", "smem"), both_strides),
-    Step(5, "swizzle", "expected the SMEM layout to be a swizzle layout, but got ", _SMEM, swizzled),
-    Step(6, "static layouts", _STATIC, ("smem", "v_map"), both_static),
-    Step(7, "shape equivalence", _SHAPE, ("smem", "v_map"), same_shape),
-    Step(8, "G-basis", "failed to compute the TMA G-basis, got ", _TRIO, has_gbasis),
-    Step(9, "TMA layout", "Computed TMA layout is invalid, got ", ("gbasis",), valid_layout),
-    Step(10, "TMA tensor type", "Failed to construct the TMA tensor type", (), has_tensor_type),
-    Step(11, "multicast count", "missing or invalid num_multicast for a multicast TMA load", (), multicast_count),
+STEPS: Final[tuple[VerifierStep, ...]] = (
+    VerifierStep(1, "operand types", "invalid operand types, got ", _TRIO, operand_types),
+    VerifierStep(2, "shared layout kind", _KIND, _SMEM, smem_kind),
+    VerifierStep(3, "global layout kind", "unsupported layout for the GMEM tensor, got ", ("gmem",), gmem_kind),
+    VerifierStep(4, "integer strides", _STRIDES, ("gmem", "smem"), both_strides),
+    VerifierStep(5, "swizzle", "expected the SMEM layout to be a swizzle layout, but got ", _SMEM, swizzled),
+    VerifierStep(6, "static layouts", _STATIC, ("smem", "v_map"), both_static),
+    VerifierStep(7, "shape equivalence", _SHAPE, ("smem", "v_map"), same_shape),
+    VerifierStep(8, "G-basis", "failed to compute the TMA G-basis, got ", _TRIO, has_gbasis),
+    VerifierStep(9, "TMA layout", "Computed TMA layout is invalid, got ", ("gbasis",), valid_layout),
+    VerifierStep(10, "TMA tensor type", "Failed to construct the TMA tensor type", (), has_tensor_type),
+    VerifierStep(
+        11, "multicast count", "missing or invalid num_multicast for a multicast TMA load", (), multicast_count
+    ),
 )
 """In the order of the TMA Atoms reference page, Eleven-Step Partition Verifier."""
 
@@ -240,8 +241,8 @@ def joined_operands(dialect: Dialect, texts: list[str]) -> str:
     return ", ".join([*quoted[:-1], f"and {quoted[-1]}"]) if len(quoted) > 2 else "".join(quoted)
 
 
-def _text(step: Step, op: PartitionOperands) -> str:
-    """The whole text of a step that fails."""
+def _text(step: VerifierStep, op: PartitionOperands) -> str:
+    """The text of a step that fails, operands included."""
     if step.number == 11 and op.load_mode is not None and not op.load_mode.is_multicast:
         return op.dialect.companion.format(count=op.num_multicast)
     names = op.dialect.trio if len(step.shows) == 3 else step.shows
@@ -265,21 +266,23 @@ class PartitionWalk:
         verdict = "passed" if self.failed is None else f"step {self.failed}: {self.text}"
         return f"{verdict}\n{self.flags.describe()}"
 
+    __repr__ = short_repr
+
 
 def partition(
-    smem_layout: Any,
-    gtensor: Any,
-    partitioner: Any = None,
-    cta_v_map: Any = None,
+    smem_layout: SharedLayout | Tensor,
+    gtensor: Tensor | SupportsDLPack,
+    partitioner: Tree | None = None,
+    cta_v_map: Layout | None = None,
     *,
-    load_mode: Any = None,
-    store_mode: Any = None,
-    reduce_kind: Any = None,
-    num_multicast: Any = 1,
-    metadata: Any = None,
-    s2t: Any = None,
+    load_mode: TmaLoadMode | int | str | None = None,
+    store_mode: TmaStoreMode | int | str | None = None,
+    reduce_kind: TmaReduceKind | int | str | None = None,
+    num_multicast: int | tuple[int, ...] | Layout | None = 1,
+    metadata: object | None = None,
+    s2t: object | None = None,
     arch: str = "sm_90a",
-    dialect: Any = "seed",
+    dialect: Dialect | str = "seed",
 ) -> list[TmaPartitionResult]:
     """Verify a partition and give its records, one per partitioned tile.
 
@@ -298,7 +301,7 @@ def partition(
         dialect: 'seed' for the reference page's order and texts, 'dsl' for those of CuTe DSL 4.8.1.
     Raises:
         TmaVerifyError: a step refuses; `.step` is its number.
-        InvalidValueError: an unknown mode, a load mode with a store, a mode that the architecture has not, or more
+        InvalidValueError: an unknown mode, a load mode with a store, a mode that the architecture lacks, or more
             CTAs than a cluster has.
     Source:
         the TMA Atoms reference page, Eleven-Step Partition Verifier; CuTe DSL 4.8.1 was run for dialect 'dsl'.
@@ -311,11 +314,20 @@ def partition(
     >>> print(record.tensor_type, record.tile_element_count, record.rank)
     !cute.coord_tensor<"(0,0)", "(1024,512):(1@1,1@0)"> 8192 2
     """
-    operands, transfer = (smem_layout, gtensor, partitioner, cta_v_map), (load_mode, store_mode, reduce_kind)
-    walk = _walk(operands, transfer, num_multicast, (metadata, s2t), arch, dialect)
+    walk = verify_partition(
+        *(smem_layout, gtensor, partitioner, cta_v_map),
+        load_mode=load_mode,
+        store_mode=store_mode,
+        reduce_kind=reduce_kind,
+        num_multicast=num_multicast,
+        metadata=metadata,
+        s2t=s2t,
+        arch=arch,
+        dialect=dialect,
+    )
     if walk.failed is not None:
         raise TmaVerifyError(walk.failed, walk.text)
-    atom: NonExecTmaAtom = walk.results[0].body
+    atom = walk.results[0].body
     too_many = f"num_multicast = {atom.num_multicast} CTAs; must be at most {MAX_CLUSTER}, the largest cluster"
     found = modes.check_modes(atom.load_mode, atom.store_mode, architecture_number(arch))
     found += broken((atom.num_multicast > MAX_CLUSTER, "cluster", too_many))
@@ -325,19 +337,19 @@ def partition(
 
 
 def verify_partition(
-    smem_layout: Any,
-    gtensor: Any,
-    partitioner: Any = None,
-    cta_v_map: Any = None,
+    smem_layout: SharedLayout | Tensor,
+    gtensor: Tensor | SupportsDLPack,
+    partitioner: Tree | None = None,
+    cta_v_map: Layout | None = None,
     *,
-    load_mode: Any = None,
-    store_mode: Any = None,
-    reduce_kind: Any = None,
-    num_multicast: Any = 1,
-    metadata: Any = None,
-    s2t: Any = None,
+    load_mode: TmaLoadMode | int | str | None = None,
+    store_mode: TmaStoreMode | int | str | None = None,
+    reduce_kind: TmaReduceKind | int | str | None = None,
+    num_multicast: int | tuple[int, ...] | Layout | None = 1,
+    metadata: object | None = None,
+    s2t: object | None = None,
     arch: str = "sm_90a",
-    dialect: Any = "seed",
+    dialect: Dialect | str = "seed",
 ) -> PartitionWalk:
     """As `partition`, but a refusal is returned, with the flags learned before it. The architecture's gates and the
     size of a cluster are not part of the walk.
@@ -346,18 +358,10 @@ def verify_partition(
     >>> walk.failed, walk.flags
     (1, <TmaFlags: 0>)
     """
-    operands, transfer = (smem_layout, gtensor, partitioner, cta_v_map), (load_mode, store_mode, reduce_kind)
-    return _walk(operands, transfer, num_multicast, (metadata, s2t), arch, dialect)
-
-
-def _walk(
-    operands: tuple[Any, Any, Any, Any], transfer: tuple[Any, ...], count: Any, views: Any, arch: str, dialect: Any
-) -> PartitionWalk:
-    """The walk of operands as a caller gives them."""
     speech, number = as_dialect(dialect), architecture_number(arch)
-    load = None if transfer[0] is None else modes.as_load_mode(transfer[0])
-    store = None if transfer[1] is None else modes.as_store_mode(transfer[1])
-    reduce = None if transfer[2] is None else modes.as_reduce_kind(transfer[2])
+    load = None if load_mode is None else modes.as_load_mode(load_mode)
+    store = None if store_mode is None else modes.as_store_mode(store_mode)
+    reduce = None if reduce_kind is None else modes.as_reduce_kind(reduce_kind)
     if store is None and reduce is None:
         load = TmaLoadMode.NO_MULTICAST if load is None else load
     elif load is not None:
@@ -365,9 +369,10 @@ def _walk(
         raise InvalidValueError(f"load mode {load.name} together with a {other}; a transfer has one direction")
     if reduce is not None and store is None:
         store = TmaStoreMode.TILED
-    count = None if count is None else counted_ctas(count)
+    count = None if num_multicast is None else counted_ctas(num_multicast)
+    operands = (smem_layout, gtensor, partitioner, cta_v_map)
     op = PartitionOperands(*operands, load, store, reduce, count, number, speech)
-    return walk_steps(op, *(view is not None for view in views))
+    return walk_steps(op, metadata is not None, s2t is not None)
 
 
 def walk_steps(op: PartitionOperands, sparse: bool = False, s2t: bool = False) -> PartitionWalk:
@@ -387,7 +392,7 @@ def _set(flags: dict[TmaFlags, bool]) -> TmaFlags:
 
 
 def _operand_flags(op: PartitionOperands, sparse: bool, s2t: bool) -> TmaFlags:
-    """What the operands alone say."""
+    """The flags that follow from the operands alone."""
     load, store = op.load_mode, op.store_mode
     return _set(
         {
@@ -404,7 +409,7 @@ def _operand_flags(op: PartitionOperands, sparse: bool, s2t: bool) -> TmaFlags:
 
 
 def _learned(number: int, held: bool, op: PartitionOperands) -> TmaFlags:
-    """What one step taught: its halves by themselves, where it has two."""
+    """The flags of one step: each half has its own, where a step has two."""
     if number == 4:
         smem = integer_strides(op.plain_smem)
         return _set({TmaFlags.GMEM_INT_STRIDE: gmem_strides(op), TmaFlags.SMEM_INT_STRIDE: smem})

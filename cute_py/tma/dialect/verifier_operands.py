@@ -1,12 +1,12 @@
 """What the partition verifier looks at: the operands of a partition, and the values derived from them, each computed
-when it is first asked for. The steps ask in order, so that nothing dear is computed for operands of the wrong kind.
+at its first use. The steps run in order, so that nothing expensive is computed for operands of the wrong kind.
 
-The two ways in which the verifier speaks. `seed` is the TMA Atoms reference page: its order, its operand order, types
-without quotes. `dsl` is what the builder of CuTe DSL 4.8.1 was seen to do: the multicast check first, the global
-operand before the shared one, types in quotes, run-time numbers of the shared layout and the V-map as `?`, and none of
-the gates that look at descriptor limits. Steps 2, 8, 9 and 10 were never seen there; in this dialect their texts are
-the reference page's in its style. A global tensor's numbers are known here, and print: what was seen had static global
-shapes.
+The verifier has two dialects. `seed` is the TMA Atoms reference page: its order, its operand order, types without
+quotes. `dsl` is what the builder of CuTe DSL 4.8.1 was observed to do: the multicast check first, the global operand
+before the shared one, types in quotes, run-time numbers of the shared layout and the V-map as `?`, and none of the
+checks against descriptor limits. Steps 2, 8, 9 and 10 were never observed there; in this dialect their texts are the
+reference page's in its style. The numbers of a global tensor are known here and printed: all that were observed had
+static global shapes.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Final, Protocol, TypeAlias
 
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given
+from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import product_each, size
 from cute_py.layout.layout import Layout, static
-from cute_py.layout.leaf import Tree
+from cute_py.layout.leaf import internal_leaf, is_static
 from cute_py.layout.recast import smem_ptr_flag
 from cute_py.layout.swizzle import Swizzle, get_swizzle_portion
 from cute_py.layout.trees import at, leaves, modes, rank_of
@@ -39,31 +40,26 @@ __all__ = ["DIALECTS"]
 COMPANION_TEXT: Final = "got num_multicast of "
 """Step 11's other text: a count that is not 1 with a mode that is no multicast. The count follows."""
 
+SharedLayout: TypeAlias = Layout | ComposedLayout
+"""Of a tile in shared memory, with its swizzle or without."""
 
-@dataclass(frozen=True, slots=True)
-class Gates:
-    """Which checks a dialect makes beyond the kinds of the operands.
 
-    `rank`: step 1 refuses more than five modes. `alignment`: step 4 refuses strides that are no multiple of 16 bytes.
-    `swizzle`: step 5 refuses a swizzle that TMA has not. `box`: step 9 refuses what no descriptor can hold.
-    """
+class SupportsDLPack(Protocol):
+    """An array of numpy, torch, cupy or JAX."""
 
-    rank: bool = True
-    alignment: bool = True
-    swizzle: bool = True
-    box: bool = True
+    def __dlpack_device__(self) -> tuple[int, int]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """Order of the steps, how operands are printed and joined, which gates are closed. The defaults are the reference
-    page's.
+    """Order of the steps, how operands are printed and joined, what is checked. The defaults are the reference page's.
 
     Attributes:
         known: print run-time integers of the shared layout and the V-map as numbers. quote: around each type. pair:
             between two types.
         trio: order of three operands. companion: step 11's text for a count with a mode that is no multicast.
-        gates: what it checks beyond the kinds.
+        limits: does it check more than the kinds of the operands: at most five modes (step 1), strides in multiples of
+            16 bytes (4), a swizzle that TMA has (5), a box that a descriptor can hold (9)?
         split_oversize: cut box modes above 256 elements into several instructions.
     """
 
@@ -74,7 +70,7 @@ class Dialect:
     pair: str = ", and "
     trio: tuple[str, ...] = ("smem", "gmem", "v_map")
     companion: str = COMPANION_TEXT + "{count}"
-    gates: Gates = Gates()
+    limits: bool = True
     split_oversize: bool = False
 
 
@@ -88,13 +84,13 @@ DSL: Final = Dialect(
     trio=("gmem", "smem", "v_map"),
     companion="expects a return TMA load type with multicast for num_multicast of {count} but got a return TMA load "
     "type does not support multicast",
-    gates=Gates(rank=False, alignment=False, swizzle=False, box=False),
+    limits=False,
     split_oversize=True,
 )
 DIALECTS: Final = (SEED, DSL)
 
 
-def as_dialect(name: Any) -> Dialect:
+def as_dialect(name: Dialect | str) -> Dialect:
     """The dialect of that name.
 
     Raises:
@@ -120,10 +116,10 @@ class PartitionOperands:
         num_multicast: CTAs; None where the operand is absent.
     """
 
-    smem: Any
-    gtensor: Any
-    partitioner: Any
-    explicit_v_map: Any
+    smem: SharedLayout | Tensor
+    gtensor: Tensor | SupportsDLPack
+    partitioner: Tree | None
+    explicit_v_map: Layout | None
     load_mode: TmaLoadMode | None
     store_mode: TmaStoreMode | None
     reduce_kind: TmaReduceKind | None
@@ -147,53 +143,55 @@ class PartitionOperands:
 
     @cached_property
     def gmem(self) -> Tensor | None:
-        """The global tensor, or None where the operand is none."""
+        """The global tensor, or None where the operand is not one."""
         found = self.gtensor
         if not isinstance(found, Tensor):
             if not any(hasattr(found, name) for name in _ARRAYS):
                 return None
             found = make_tensor(found)
-        in_memory = isinstance(found.engine, (Pointer, ArrayEngine))
-        return found if in_memory and getattr(found.engine, "space", "gmem") == "gmem" else None
+        return found if in_global_memory(found) else None
 
     @cached_property
-    def shown_gmem(self) -> Any:
+    def shown_gmem(self) -> Tensor | SupportsDLPack:
         """The global operand as it is printed."""
         return self.gtensor if self.gmem is None else self.gmem
 
     @cached_property
     def gmem_layout(self) -> Layout | None:
+        """Of the global tensor, if it is a plain layout."""
         layout = None if self.gmem is None else self.gmem.layout
         return layout if isinstance(layout, Layout) else None
 
     @cached_property
     def dtype(self) -> DType:
+        """Of the global tensor's elements."""
         return as_dtype(None if self.gmem is None else self.gmem.element_type)
 
     @cached_property
-    def smem_layout(self) -> Any:
+    def smem_layout(self) -> SharedLayout:
         """The shared operand as a layout or composed layout; anything else as it is."""
         if not isinstance(self.smem, Tensor):
             return self.smem
         swizzle = getattr(self.smem.engine, "swizzle", None)
         if isinstance(swizzle, Swizzle) and swizzle.bits and isinstance(self.smem.layout, Layout):
             return ComposedLayout(swizzle, smem_ptr_flag(self.smem.element_type.bits), self.smem.layout)
-        return self.smem.layout
+        layout: SharedLayout = self.smem.layout
+        return layout
 
     @cached_property
     def plain_smem(self) -> Layout | None:
         """The layout under the swizzle, or None where there is no plain one."""
-        layout = self.smem_layout
-        layout = layout.inner if isinstance(layout, ComposedLayout) else layout
+        layout = getattr(self.smem_layout, "inner", self.smem_layout)
         return layout if isinstance(layout, Layout) else None
 
     @cached_property
     def swizzle(self) -> Swizzle:
+        """Of the shared operand."""
         return get_swizzle_portion(self.smem_layout)
 
     @property
     def cu_swizzle(self) -> int:
-        """The driver's swizzle code; 0 for a swizzle that TMA has not (only a dialect without that gate gets there)."""
+        """The driver's swizzle code; 0 for one that TMA does not have (a dialect without limits takes it)."""
         return swizzle_row(self.swizzle).code if why_not_swizzle(self.swizzle) is None else 0
 
     @cached_property
@@ -210,7 +208,7 @@ class PartitionOperands:
             return None
 
     @property
-    def tiler(self) -> Any:
+    def tiler(self) -> Tree | None:
         """The tile with plain ints taken as static, or the shape of the shared layout."""
         if self.partitioner is not None:
             return static(self.partitioner)
@@ -223,9 +221,9 @@ class PartitionOperands:
             return None
         operands = (self.gmem_layout, self.plain_smem, self.cta_v_map)
         try:
-            whole = construct_tma_gbasis(*operands)
-            split = self.dialect.split_oversize and static_extents(whole.layout)
-            return construct_tma_gbasis(*operands, split_oversize=True) if split else whole
+            full = construct_tma_gbasis(*operands)
+            split = self.dialect.split_oversize and static_extents(full.layout)
+            return construct_tma_gbasis(*operands, split_oversize=True) if split else full
         except CuteError:
             return None
 
@@ -234,13 +232,13 @@ class PartitionOperands:
         """Modes of the G-basis before those beyond the fourth share one: what the tile has, and what it leaves out."""
         if self.gbasis is None:
             return 0
-        tile, whole = self.gbasis.trace.tma_gbasis_tile, self.gbasis.layout
-        return rank_of(tile._shape) + len(leaves(whole._stride)) - len(leaves(tile._stride))
+        tile, full = self.gbasis.trace.tma_gbasis_tile, self.gbasis.layout
+        return rank_of(tile._shape) + len(leaves(full._stride)) - len(leaves(tile._stride))
 
     @cached_property
     def box(self) -> tuple[tuple[int, ...], bool]:
-        """(box that one CTA issues, does the multicast count fit it?); an unfitting count leaves the box whole. Empty
-        where an extent is not static."""
+        """(box that one CTA issues, does the multicast count fit it?); a count that does not fit leaves the box
+        undivided. Empty where an extent is not static."""
         if self.gbasis is None or not static_extents(self.gbasis.layout):
             return (), False
         full = [math.prod(leaves(mode)) for mode in modes(self.gbasis.layout._shape)]
@@ -272,12 +270,28 @@ class PartitionOperands:
         return tensor.layout if isinstance(tensor.layout, Layout) else None
 
 
+def in_global_memory(tensor: Tensor) -> bool:
+    """A tensor of a global pointer or an array, none of coordinates?"""
+    engine = tensor.engine
+    return isinstance(engine, (Pointer, ArrayEngine)) and getattr(engine, "space", "gmem") == "gmem"
+
+
 def static_extents(layout: Layout) -> bool:
     """Are all sizes static?"""
     return all(type(s) is int for s in leaves(layout._shape))
 
 
-def mode_sizes(layout: Layout) -> tuple[Any, ...]:
+def static_layout(layout: Layout | None) -> bool:
+    """Are shape and strides static?
+
+    >>> static_layout(Layout((Int(8), Int(4)))), static_layout(Layout((8, Int(4)), (Int(4), Int(1))))
+    (True, False)
+    """
+    numbers = [] if layout is None else [*leaves(layout.shape), *leaves(layout.stride)]
+    return all(is_static(internal_leaf(x)) for x in numbers)
+
+
+def mode_sizes(layout: Layout) -> tuple[Tree, ...]:
     """Sizes of the top-level modes; a layout of an integer shape has one.
 
     >>> mode_sizes(Layout((Int(4), (Int(2), Int(3)))))

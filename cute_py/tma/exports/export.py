@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from cute_py.argument_checks import expect, expect_expression, expect_having, expect_name
 from cute_py.errors import EmissionError, FileFormatError, InvalidTypeError, InvalidValueError, given
+from cute_py.tma.atom.tile_atom import TileAtom
 from cute_py.tma.descriptor.formats import (
     FORMATS,
     Im2ColWideMode,
@@ -23,9 +24,23 @@ from cute_py.tma.descriptor.formats import (
     TensorMapDataType,
     TensorMapSwizzle,
 )
-from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
+from cute_py.tma.descriptor.request import (
+    TensorMap,
+    TensorMapIm2col,
+    TensorMapIm2colWide,
+    TensorMapTiled,
+)
 from cute_py.tma.descriptor.violations import FUNCTIONS
-from cute_py.tma.dialect.copy_shape import choose_witness, copy_shape_of, enumerator, row_bytes, shape_of, span_of
+from cute_py.tma.dialect.copy_shape import (
+    Copyable,
+    CopyShape,
+    choose_witness,
+    copy_shape_of,
+    enumerator,
+    row_bytes,
+    shape_of,
+    span_of,
+)
 from cute_py.tma.dialect.legacy_copy import legacy_ptx
 from cute_py.tma.exports.single_tile import cuda_kernel, single_tile_ptx
 
@@ -122,7 +137,7 @@ def _element_strides(request: TensorMapTiled) -> tuple[int, ...]:
     return (*(stride * 8 // row.bits for stride in reversed(request.global_strides)), 1)
 
 
-def _tiled(copy: Any, request: Any, what: str) -> Any:
+def _tiled(copy: CopyShape | TileAtom, request: TensorMapTiled, what: str) -> CopyShape:
     """The shape of a copy that a snippet can show."""
     shape = shape_of(copy)
     expect(request, TensorMapTiled, "the request")
@@ -131,11 +146,11 @@ def _tiled(copy: Any, request: Any, what: str) -> Any:
     return shape
 
 
-def _cute_smem_layout(shape: Any, element: str, tile: str) -> str:
+def _cute_smem_layout(shape: CopyShape, element: str, tile: str) -> str:
     """The expression of the tile's layout: row-major, or a canonical atom repeated.
 
     Raises:
-        EmissionError: rows of a box that are neither whole nor one row of the atom, or an atom for a rank other than 2.
+        EmissionError: rows of a box that are neither rows of the tile nor one row of the atom, or a rank other than 2.
     """
     if shape.swizzle is TensorMapSwizzle.NONE and shape.instruction_box[-1] == shape.tile[-1]:
         return f"make_layout(make_shape({tile}), LayoutRight{{}})"
@@ -148,7 +163,7 @@ def _cute_smem_layout(shape: Any, element: str, tile: str) -> str:
     return f"tile_to_shape({atom}, make_shape({tile}))"
 
 
-def cute_cpp(shape: Any, request: TensorMapTiled) -> str:
+def cute_cpp(shape: CopyShape | TileAtom, request: TensorMapTiled) -> str:
     """CuTe C++: the tensor, the canonical shared-memory layout of the swizzle, `make_tma_copy`.
 
     Args:
@@ -181,14 +196,14 @@ def cute_cpp(shape: Any, request: TensorMapTiled) -> str:
     )
 
 
-def triton(shape: Any, request: TensorMapTiled) -> str:
+def triton(shape: CopyShape | TileAtom, request: TensorMapTiled) -> str:
     """Triton: `tl.make_tensor_descriptor` and the load or store of one block.
 
     Args:
         shape: a TMA atom, or its `copy_shape`.
     Raises:
-        EmissionError: a mode other than tile, multicast, an element type that Triton has not, or a reduction that its
-            descriptors have not.
+        EmissionError: a mode other than tile, multicast, an element type that Triton lacks, or a reduction that its
+            descriptors lack.
     """
     copy = _tiled(shape, request, "Triton")
     if copy.multicast > 1:
@@ -227,14 +242,14 @@ KINDS: dict[str, str] = {"cu": ".cu", "ptx": ".ptx", "c": ".c", "cute": ".cute.c
 """Kind of export -> ending of its file."""
 
 
-def _request(atom: Any, request: Any, kind: str) -> Any:
-    found = request if request is not None else getattr(atom, "request", None)
+def _request(atom: Copyable, request: TensorMap | None, kind: str) -> TensorMap:
+    found: TensorMap | None = request if request is not None else getattr(atom, "request", None)
     if found is None:
         raise EmissionError(f"export {given(kind)} needs a tensor map request", {"given": type(atom).__name__})
     return found
 
 
-def export(atom: Any, kind: str, *, request: Any = None, arch: str = "sm_90a") -> str:
+def export(atom: Copyable, kind: str, *, request: TensorMap | None = None, arch: str = "sm_90a") -> str:
     """The text of one export of a copy.
 
     Args:
@@ -264,7 +279,9 @@ def export(atom: Any, kind: str, *, request: Any = None, arch: str = "sm_90a") -
     return cute_cpp(shape, tiled) if kind == "cute" else triton(shape, tiled)
 
 
-def write_export(atom: Any, kind: str, path: str | Path, *, request: Any = None, arch: str = "sm_90a") -> Path:
+def write_export(
+    atom: Copyable, kind: str, path: str | PathLike[str], *, request: TensorMap | None = None, arch: str = "sm_90a"
+) -> Path:
     """Write one export to a file; the kind's ending is added if the path has none.
 
     Raises:

@@ -13,20 +13,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from cute_py.argument_checks import expect, expect_choice, expect_having, expect_integer, record
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import EmissionError
+from cute_py.ptx.module import ptx_module
 from cute_py.ptx.render import ptx
-from cute_py.targets import NEWEST_VERSION, Version, architecture, expect_version, version_text
+from cute_py.targets import NEWEST_VERSION, Version, architecture, expect_version
+from cute_py.tma.atom.tile_atom import TileAtom
 from cute_py.tma.descriptor.formats import FORMATS
 from cute_py.tma.descriptor.limits import bounds
 from cute_py.tma.descriptor.replace import DEVICE_MUTABLE, ELEMTYPES
-from cute_py.tma.descriptor.request import TensorMapTiled
-from cute_py.tma.dialect.copy_shape import shape_of
+from cute_py.tma.descriptor.request import TensorMap, TensorMapTiled
+from cute_py.tma.dialect.copy_shape import CopyShape, shape_of
 from cute_py.tma.dialect.diagnostics import DESCRIPTOR_BYTES as SLOT_ALIGNMENT
-from cute_py.tma.dialect.diagnostics import broken
+from cute_py.tma.dialect.diagnostics import broken, short_repr
 
 SPACES = ("global", "shared::cta")
 SCOPES = ("cta", "gpu", "sys")
@@ -61,13 +62,19 @@ class RebindSequence:
         """The instructions, one a line, each with its role as a comment."""
         return "\n".join(f"{step.text} // {step.role}" for step in self.steps)
 
+    def __str__(self) -> str:
+        return f"rebind of a map of rank {self.rank} in {self.space}: {len(self.replacements)} replacements"
 
-def check_host_only(copy: Any) -> list[Diagnostic]:
+    __repr__ = short_repr
+
+
+def check_host_only(copy: CopyShape | TileAtom | TensorMap) -> list[Diagnostic]:
     """Why the map of this copy (or this request) can only be made on the host; nothing if a device may rebind it."""
-    im2col, pair = getattr(copy, "KIND", "tiled") != "tiled", False
-    if not hasattr(copy, "KIND"):
+    if isinstance(copy, (CopyShape, TileAtom)):
         shape = shape_of(copy)
         im2col, pair = shape.mode.startswith("im2col"), shape.cta_group == 2
+    else:
+        im2col, pair = copy.KIND != "tiled", False
     return broken(
         (im2col, "host_only", "im2col descriptors are made on the host only: no mutator writes the im2col fields"),
         (
@@ -112,7 +119,7 @@ def check_rebind(
     )
 
 
-def _replace(field: str, space: str, value: object, role: str, ordinal: int | None = None) -> RebindStep:
+def _replace(field: str, space: str, value: str | int, role: str, ordinal: int | None = None) -> RebindStep:
     operands: dict[str, str | int] = {"map": "[%rd_map]" if space == "global" else "[%r_map]", "value": str(value)}
     operands |= {} if ordinal is None else {"ordinal": ordinal}
     return RebindStep(role, ptx("tensormap.replace", field=field, spaces=space, operands=operands), field, ordinal)
@@ -149,7 +156,7 @@ def rebind_sequence(
     steps = []
     if seed_copy:
         text = ptx("tensormap.cp_fenceproxy", scope=scope, operands={"destination": "[%rd_map]", "source": "[%r_seed]"})
-        steps.append(RebindStep("seed copy of a host map, by a whole warp", text))
+        steps.append(RebindStep("seed copy of a host map, by all threads of a warp", text))
     # The fence takes a generic address: a global one is one, a shared one is converted before.
     generic = "[%rd_map]" if space == "global" else "[%rd_map_generic]"
     steps += [
@@ -239,12 +246,8 @@ def rebind_ptx(rank: int, arch: str = "sm_90a", *, scope: str = "gpu", version: 
         *(("u32", f"extent{mode}", f"%r_extent{mode}") for mode in range(rank)),
         *(("u64", f"stride{mode}", f"%rd_stride{mode}") for mode in range(1, rank)),
     ]
-    parameters = ",\n".join(f"  .param .{kind} p_{name}" for kind, name, _ in names)
     lines = [f".reg .b{kind[1:]} {register};" for kind, _, register in names]
     lines += [".reg .b32 %r_tid;", ".reg .pred %p_idle;", "mov.u32 %r_tid, %tid.x;", "setp.ne.u32 %p_idle, %r_tid, 0;"]
     lines += ["@%p_idle ret;", *(f"ld.param.{kind} {register}, [p_{name}];" for kind, name, register in names)]
-    body = "\n".join([*lines, sequence.text, "ret;"])
-    return (
-        f".version {version_text(version)}\n.target {arch}\n.address_size 64\n"
-        f".visible .entry rebind(\n{parameters})\n{{\n{body}\n}}\n"
-    )
+    parameters = [f".{kind} p_{name}" for kind, name, _ in names]
+    return ptx_module("rebind", [*lines, sequence.text, "ret;"], arch, version, parameters=parameters)

@@ -5,7 +5,7 @@ constant), a coordinate for each mode (s32, elements, innermost first), and the 
 memory there, a store or reduction takes its tile from there. Shared memory: the tile, then the barrier.
 
 A load announces its bytes, issues one instruction per box and waits; a store fences its writes to the asynchronous
-proxy, issues, commits, and waits for the whole group, since the kernel ends after it.
+proxy, issues, commits, and waits for the group to complete, since the kernel ends after it.
 
 The kernel needs no header but <cuda.h> for the type of its parameter (or none at all with NVRTC, where a 128-byte
 struct is in its place).
@@ -13,30 +13,29 @@ struct is in its place).
 
 from __future__ import annotations
 
-from typing import Any
-
 from cute_py.argument_checks import expect_name
-from cute_py.errors import EmissionError
+from cute_py.errors import EmissionError, counted
 from cute_py.ptx.inline_asm import inline_asm
-from cute_py.ptx.render import ptx
+from cute_py.ptx.render import Value, ptx
 from cute_py.targets import NEWEST_VERSION, Version, architecture, expect_version
-from cute_py.tma.dialect.copy_shape import shape_of
-from cute_py.tma.dialect.legacy_copy import THREADS, image_lines, module_lines
+from cute_py.tma.atom.tile_atom import TileAtom
+from cute_py.tma.dialect.copy_shape import CopyShape, modifiers_of, shape_of
+from cute_py.tma.dialect.legacy_copy import THREADS, image_lines, tile_module
 
 ENTRY = "move_tile"
 
 
-def barrier_offset(copy: Any) -> int:
+def barrier_offset(copy: CopyShape | TileAtom) -> int:
     """Byte offset of the barrier in dynamic shared memory: the tile's bytes, rounded up to 128."""
     return -(-shape_of(copy).smem_bytes // 128) * 128
 
 
-def shared_bytes(copy: Any) -> int:
+def shared_bytes(copy: CopyShape | TileAtom) -> int:
     """Dynamic shared memory of a launch: the tile and 8 bytes of barrier."""
     return barrier_offset(copy) + 8
 
 
-def _expect_alone(copy: Any, what: str) -> None:
+def _expect_alone(copy: CopyShape, what: str) -> None:
     """Refuse a copy that one CTA can't make by itself: multicast or a cache hint, which need a cluster or a policy.
 
     Raises:
@@ -47,21 +46,13 @@ def _expect_alone(copy: Any, what: str) -> None:
         raise EmissionError(f"{text}: multicast and cache hints are not in it")
 
 
-def _modifiers(shape: Any) -> dict[str, Any]:
-    """Of the instruction, as `ptx` takes them."""
-    found = {"dim": shape.rank, "mode": shape.mode}
-    if shape.direction == "reduce":
-        found["op"] = shape.reduce_kind
-    return found | ({"cta_group": shape.cta_group} if shape.cta_group else {})
-
-
-def single_tile_ptx(shape: Any, arch: str = "sm_90a", version: Version = NEWEST_VERSION) -> str:
+def single_tile_ptx(shape: CopyShape | TileAtom, arch: str = "sm_90a", version: Version = NEWEST_VERSION) -> str:
     """The PTX module.
 
     Args:
         shape: a TMA atom, or its `copy_shape`.
     Raises:
-        EmissionError: multicast or a cache hint (they need a cluster or a policy, which this kernel has not), an
+        EmissionError: multicast or a cache hint (they need a cluster or a policy, which this kernel lacks), an
             instruction that `arch` does not have, or a tile whose bytes are no multiple of 4.
         InvalidValueError: no such architecture.
     """
@@ -76,13 +67,13 @@ def single_tile_ptx(shape: Any, arch: str = "sm_90a", version: Version = NEWEST_
         starts = list(enumerate(copy.instruction_origin(box)))
         issue += [f"add.s32 %r_d{index}, %r_c{index}, {start};" for index, start in starts if start]
         issue.append(f"add.u32 %r_at, %r_tile, {copy.box_offset(box)};")
-        operands: dict[str, Any] = {"tensor": "%rd_map", "coords": [f"%r_{'d' if n else 'c'}{i}" for i, n in starts]}
+        operands: dict[str, Value] = {"tensor": "%rd_map", "coords": [f"%r_{'d' if n else 'c'}{i}" for i, n in starts]}
         if copy.direction == "load":
             operands |= {"destination": "%r_at", "barrier": "%r_bar"}
             operands |= {"offsets": copy.im2col_offsets} if copy.im2col_offsets else {}
         else:
             operands["source"] = "%r_at"
-        issue.append(ptx(copy.direction, operands=operands, arch=arch, version=version, **_modifiers(copy)))
+        issue.append(ptx(copy.direction, operands=operands, arch=arch, version=version, **modifiers_of(copy)))
     image = image_lines(copy, "%r_v", "%p_end")
     if copy.direction == "load":
         moved = [
@@ -121,7 +112,7 @@ def single_tile_ptx(shape: Any, arch: str = "sm_90a", version: Version = NEWEST_
         "pred": ["%p_idle", "%p_end", "%p_done"],
     }
     body = [
-        "// the map is read where it lies: its generic address, not a copy of it",
+        "// the map is used in place, through its generic address",
         "mov.b64 %rd_map, p_map;",
         "cvta.param.u64 %rd_map, %rd_map;",
         "ld.param.u64 %rd_image, [p_image];",
@@ -136,14 +127,14 @@ def single_tile_ptx(shape: Any, arch: str = "sm_90a", version: Version = NEWEST_
     return "\n".join(
         [
             f"// {copy.direction} of one {' x '.join(map(str, copy.tile))} tile of {copy.dtype.name} by TMA,",
-            f"// {copy.num_boxes} instruction(s), {copy.transaction_bytes} bytes;",
+            f"// {counted(copy.num_boxes, 'instruction')}, {copy.transaction_bytes} bytes;",
             f"// {THREADS} threads, {shared_bytes(copy)} bytes of dynamic shared memory",
-            *module_lines(version, arch, ENTRY, parameters, registers, body),
+            tile_module(version, arch, ENTRY, parameters, registers, body),
         ]
     )
 
 
-def cuda_kernel(shape: Any, name: str = "move_tile") -> str:
+def cuda_kernel(shape: CopyShape | TileAtom, name: str = "move_tile") -> str:
     """CUDA C++ of a kernel that moves one tile; self-contained, for NVRTC or nvcc, 128 threads.
 
     Dynamic shared memory: `single_tile.shared_bytes(shape)`. `image` receives the bytes of shared memory after a load
@@ -158,7 +149,7 @@ def cuda_kernel(shape: Any, name: str = "move_tile") -> str:
     copy = shape_of(shape)
     expect_name(name, "the kernel's name")
     _expect_alone(copy, "kernel")
-    statement = inline_asm(copy.direction, **_modifiers(copy))
+    statement = inline_asm(copy.direction, **modifiers_of(copy))
     is_load = copy.direction == "load"
     issue = []
     for box in range(copy.num_boxes):
@@ -170,8 +161,8 @@ def cuda_kernel(shape: Any, name: str = "move_tile") -> str:
         values = zip(statement.constraints, [*fixed, *map(str, offsets)], strict=True)
         inputs = ", ".join(f'"{letter}"({"(short)" if letter == "h" else ""}{value})' for letter, value in values)
         issue += [f'    asm volatile("{statement.template}"', f'                 :: {inputs} : "memory");']
-    ways = "image[i] = ((const unsigned*)tile)[i]" if is_load else "((unsigned*)tile)[i] = image[i]"
-    image = f"  for (unsigned i = threadIdx.x; i < {copy.smem_bytes // 4}; i += blockDim.x) {ways};"
+    move = "image[i] = ((const unsigned*)tile)[i]" if is_load else "((unsigned*)tile)[i] = image[i]"
+    image = f"  for (unsigned i = threadIdx.x; i < {copy.smem_bytes // 4}; i += blockDim.x) {move};"
     if is_load:
         body = [
             f"  const unsigned barrier = base + {barrier_offset(copy)};",
@@ -203,10 +194,11 @@ def cuda_kernel(shape: Any, name: str = "move_tile") -> str:
             '    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");',
             "  }",
         ]
+    moved = counted(copy.num_boxes, "instruction")
     coordinates = ", ".join(f"int c{index}" for index in range(5 if copy.rows_by_index else copy.rank))
     return "\n".join(
         [
-            f"// {copy.direction} of one tile by TMA: {copy.num_boxes} instructions, {copy.transaction_bytes} bytes",
+            f"// {copy.direction} of one tile by TMA: {moved}, {copy.transaction_bytes} bytes",
             "struct __align__(64) TensorMap { unsigned long long word[16]; };",
             f'extern "C" __global__ void __launch_bounds__(128) {name}(',
             f"    const __grid_constant__ TensorMap map, {coordinates}, unsigned* image) {{",

@@ -184,20 +184,20 @@ IM2COL_REFUSED: list[tuple[str, Any, dict[str, Any]]] = [
     ("im2col needs sm_90 or newer, not sm_80", NHWC, {"arch": "sm_80"}),
     ("rank of an im2col tensor = 2 modes; must be 3 to 5", gmem((64, 8), (Int(1), 64)), {}),
     ("the tensor of a TMA descriptor must be in global memory", IDENTITY, {}),
-    ("lower corner of 1 offsets; must be 2 at rank 4", NHWC, {"lower_corner": (0,)}),
-    ("upper corner 128 elements; must be -128 to 127 at rank 4", NHWC, {"upper_corner": (128, 0)}),
-    ("channels of the box = 264; must be 1 to 256", NHWC, {"channels_per_pixel": 264}),
-    ("pixels of the box = 1025; must be 1 to 1024", NHWC, {"pixels_per_column": 1025}),
+    ("len(pixelBoxLowerCorner) = 1 entries; must be 2 for this rank", NHWC, {"lower_corner": (0,)}),
+    ("pixelBoxUpperCorner[0] = 128 elements; must be -128 to 127 at rank 4", NHWC, {"upper_corner": (128, 0)}),
+    ("channelsPerPixel = 264 elements; must be 1 to 256", NHWC, {"channels_per_pixel": 264}),
+    ("pixelsPerColumn = 1025 pixels; must be 1 to 1024", NHWC, {"pixels_per_column": 1025}),
     ("tma boxDims[0] * elemTypeBitWidth is not a multiple of 16 bytes", NHWC, {"channels_per_pixel": 60}),
     ("smem layout is not TMA compatible", NHWC, {"swizzle": Swizzle(1, 4, 3)}),
     (PADDING, NHWC, {"paddings": (1,)}),
-    ("element strides (1, 9, 1, 1); must be 4 numbers from 1 to 8", NHWC, {"element_strides": (1, 9, 1, 1)}),
+    ("elementStrides[1] = 9 elements; must be 1 to 8", NHWC, {"element_strides": (1, 9, 1, 1)}),
     (
         "stride of mode 0 = 2 elements; channels must be contiguous",
         gmem((64, 16, 16, 2), (2, 128, 2048, 32768)),
         {},
     ),
-    ("stride of axis 1 = 120 bytes; must be a multiple of 16", gmem((60, 16, 16, 2), (1, 60, 1024, 16384)), {}),
+    ("globalStrides[0] = 120 bytes; must be a multiple of 16", gmem((60, 16, 16, 2), (1, 60, 1024, 16384)), {}),
 ]
 
 

@@ -46,7 +46,7 @@ def test_tiled_is_no_multicast(spelling: str) -> None:
     assert as_load_mode(spelling) is TmaLoadMode.NO_MULTICAST
 
 
-@pytest.mark.parametrize("value", [4, -1, "im2col", "no_multicast", ""])
+@pytest.mark.parametrize("value", [4, -1, "im2col", "no multicast", "tma_store_mode<tiled>", ""])
 def test_unknown_load_modes(value: Any) -> None:
     with pytest.raises(InvalidValueError, match="unknown load mode"):
         as_load_mode(value)

@@ -103,7 +103,7 @@ REFUSED: list[Refusal] = [
     ("rebind record", lambda: lower.RebindSequence(2, "global", "cta", 5), InvalidTypeError, "RebindSequence.steps"),
     ("texts", lambda: kernel_texts(8), InvalidTypeError, "a kernel must be a LoadedKernel, got int 8"),
     ("long text", lambda: lower.examine("a " + "(" * 20000), ParseError, "must be at most 16384"),
-    ("deep tile", lambda: lower.copy_shape("load", nested(5000), "int8"), InvalidTypeError, "an extent of the tile"),
+    ("deep tile", lambda: lower.copy_shape("load", nested(5000), "int8"), InvalidTypeError, "tile[0] must be an int"),
 ]  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """The path of an element through the copy of a tile, for pictures: from the tensor's own coordinate to the bank.
 
-What the rows of an instruction are, and where they go, is asked of `Trace`, which reads the descriptor.
+`Trace`, which reads the descriptor, gives the rows of an instruction and where they go.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ import numpy
 from cute_py.argument_checks import expect_integer
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, UnknownFactError, given
+from cute_py.layout.arguments import Tree
 from cute_py.layout.leaf import value_of
 from cute_py.layout.trees import check_depth, leaves
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.tiles import Instructions, first_tile, last_coordinates, tile_steps
+from cute_py.tma.descriptor.request import TensorMap
 from cute_py.tma.simulate.trace import Trace, TraceStep
 
 NAMED_ROWS = 4
@@ -32,15 +34,15 @@ OUTSIDE = {
 
 RAGGED = {
     "load": OUTSIDE["load"],
-    "store": "beyond the row's end and written too: a store moves whole pieces of 16 bytes",
-    "reduce": "beyond the row's end and reduced too: a reduction moves whole pieces of 16 bytes",
+    "store": "beyond the row's end and written too: a store writes units of 16 bytes",
+    "reduce": "beyond the row's end and reduced too: a reduction writes units of 16 bytes",
     "prefetch": OUTSIDE["prefetch"],
 }
 """What happens to the rest of a 16-byte unit in which the row ends. Source: measured on NVIDIA H200, driver 580.159.04,
 for stores; `emulator_rows.sixteen_byte_rule` has the rule."""
 
 
-def checked_atom(atom: Any, operation: str) -> TmaAtom:
+def checked_atom(atom: TmaAtom, operation: str) -> TmaAtom:
     """A tiled atom.
 
     Raises:
@@ -70,8 +72,8 @@ def logical_of(atom: TmaAtom) -> Callable[[tuple[int, ...]], tuple[int, ...]] | 
     return lambda coord: tuple(0 if mode is None else coord[mode] for mode, _ in places)
 
 
-def tile_trace(atom: TmaAtom, tile_coord: Any = 0) -> Trace:
-    """The instructions of one tile, to be asked where elements go; gather4 and scatter4 with four neighbouring rows.
+def tile_trace(atom: TmaAtom, tile_coord: Tree = 0) -> Trace:
+    """The instructions of one tile, traced; gather4 and scatter4 with four neighbouring rows.
 
     Args:
         tile_coord: index or coordinate of the tile, in the tile modes of the divided tensor.
@@ -95,7 +97,7 @@ def tile_trace(atom: TmaAtom, tile_coord: Any = 0) -> Trace:
     coords = work.coords + numpy.array(start, work.coords.dtype)
     form, logical = atom.op.row.mode, logical_of(atom)
     try:
-        tensor_map: Any = atom.descriptor
+        tensor_map: bytes | TensorMap = atom.descriptor
     except UnknownFactError:  # Packed types: what they do is documented, their bits are not.
         tensor_map = atom.request
     if form in ("gather4", "scatter4"):
@@ -104,9 +106,9 @@ def tile_trace(atom: TmaAtom, tile_coord: Any = 0) -> Trace:
     return Trace(tensor_map, coords, work.smem_offsets, logical=logical)
 
 
-def tile_start(work: Instructions, tile_coord: Any, rank: int) -> list[int]:
+def tile_start(work: Instructions, tile_coord: Tree, rank: int) -> list[int]:
     """Where a tile begins (an arithmetic tuple, a single scaled basis element or 0), in all TMA modes."""
-    start = tile_steps(work)(tile_coord)
+    start: Any = tile_steps(work)(tile_coord)
     if isinstance(start, ScaledBasis):
         start = start.as_arith_tuple()
     numbers = [int(x) for x in leaves(start.as_tuple())] if hasattr(start, "as_tuple") else [0]
@@ -122,10 +124,10 @@ def tuple_text(numbers: Sequence[int]) -> str:
     return "(" + ",".join(map(str, numbers)) + ")"
 
 
-def way_of(step: TraceStep, direction: str = "load") -> str:
-    """The whole way of an element, in the order in which it is gone: a store begins at the bank."""
+def element_path(step: TraceStep, direction: str = "load") -> str:
+    """The full path of an element, in the direction of the copy: a store begins at the bank."""
     source = f"global byte {step.global_name}" if step.inside else OUTSIDE[direction]
-    way = [
+    path = [
         *([] if step.logical is None else [f"tensor {tuple_text(step.logical)}"]),
         f"TMA {tuple_text(step.tma_coord)}",
         source,
@@ -134,5 +136,5 @@ def way_of(step: TraceStep, direction: str = "load") -> str:
         f"bank {step.bank}",
     ]
     if direction in ("store", "reduce"):
-        way = [*reversed(way[-3:]), *way[:-3]]
-    return " -> ".join(way)
+        path = [*reversed(path[-3:]), *path[:-3]]
+    return " -> ".join(path)

@@ -1,7 +1,7 @@
-"""The text twin of a picture: the same cells, labels and brackets in columns of characters.
+"""The text of a picture: the same cells, labels and brackets in columns of characters.
 
 A cell of which some part is outside the tensor has a `/` behind its text. A table wider than a terminal is broken into
-parts one below the other; colours are not told, as there are none.
+parts one below the other; there are no colours.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ def cell_text(cell: Cell | None) -> str:
 def table_text(table: Table) -> str:
     """A table as text, without a newline at the end."""
     lines = wrapped([table.title], WIDTH) if table.title else []
-    if table.twin is not None:
-        return "\n".join([*lines, table.twin])
+    if table.plain_text is not None:
+        return "\n".join([*lines, table.plain_text])
     outside = [name for legend in table.used_legends for tone, name in legend.swatches if tone == OUTSIDE]
     lines += [*_grid(table), *wrapped(table.notes, WIDTH)]
-    told = [
+    listed_legends = [
         "; ".join(part for part in (", ".join(name for _, name in legend.swatches), legend.text) if part)
         for legend in table.used_legends
-        if legend.told
+        if legend.in_text
     ]
-    return "\n".join([*lines, *(f"{HATCHED} {name}" for name in outside), *told])
+    return "\n".join([*lines, *(f"{HATCHED} {name}" for name in outside), *listed_legends])
 
 
 def _widths(table: Table, texts: Sequence[Sequence[str]]) -> list[int]:

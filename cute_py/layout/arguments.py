@@ -1,0 +1,93 @@
+"""What the operations take and give: the types of shapes, strides, coordinates and tilers, and `_`.
+
+    IntTuple        (4,(2,3))            a shape or coordinate that an operation gives
+    Shape           (4,(2,3)), (n,4)     one that a user gives: any integers, symbols too
+    Coordinate      (1,_), 5             of a layout; with `_` or None it keeps modes
+    Tiler           (2,_), 4:2           a tile for each mode
+    Tree, Leaf      (_1@0,4)             strides, and what the algebra holds inside
+
+sympy has no types of its own: to a checker that does not read its source, a symbol is anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias
+
+if TYPE_CHECKING:
+    import sympy
+
+
+class Underscore:
+    """CuTe's `_`: keep this mode. `None` means the same in a coordinate."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "_"
+
+    def __eq__(self, other: object) -> bool:
+        return other is None or isinstance(other, Underscore)
+
+    def __hash__(self) -> int:
+        return hash(None)
+
+
+underscore = Underscore()
+
+Value: TypeAlias = "int | sympy.Expr"
+"""A bare number: known, or a symbolic expression."""
+
+
+class Leaf(Protocol):
+    """A number of the algebra in either representation, or a stride of any integer module: what all of them can do."""
+
+    def __add__(self, other: Any, /) -> Leaf: ...
+    def __mul__(self, other: Any, /) -> Leaf: ...
+    def __rmul__(self, other: Any, /) -> Leaf: ...
+
+
+Tree: TypeAlias = Leaf | tuple["Tree", ...]
+"""A leaf, or a tuple of trees; in which representation, each function says."""
+
+IntTuple: TypeAlias = int | tuple["IntTuple", ...]
+"""A shape or coordinate that an operation gives, for users (a symbolic size is a sympy expression in its place)."""
+
+
+class Expression(Protocol):
+    """A sympy expression."""
+
+    @property
+    def free_symbols(self) -> AbstractSet[object]: ...
+
+
+class AsTuple(Protocol):
+    """An element of a coordinate tensor: an `ArithTuple`."""
+
+    def as_tuple(self) -> Tree: ...
+
+
+IntCoordinate: TypeAlias = "SupportsIndex | Expression | AsTuple | tuple[IntCoordinate, ...]"
+"""A coordinate of numbers only."""
+
+Coordinate: TypeAlias = "SupportsIndex | sympy.Expr | AsTuple | Underscore | tuple[Coordinate, ...] | None"
+"""A coordinate, as users give it; `_` and None keep a mode."""
+
+Shape: TypeAlias = "SupportsIndex | sympy.Expr | tuple[Shape, ...]"
+"""A shape, as users give it."""
+
+
+class LayoutLike(Protocol):
+    """A layout, a composed layout or a tensor."""
+
+    @property
+    def shape(self) -> IntTuple: ...
+    @property
+    def stride(self) -> Tree: ...
+
+
+Tiler: TypeAlias = "SupportsIndex | sympy.Expr | LayoutLike | Underscore | tuple[Tiler, ...] | None"
+"""A tile by its size or layout; a tuple of them has one for each mode, `_` keeps a mode."""
+
+Shaped: TypeAlias = "SupportsIndex | sympy.Expr | AsTuple | LayoutLike | tuple[Shaped, ...]"
+"""What has a shape: a layout or tensor, or the shape itself."""
