@@ -20,7 +20,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cute_py.argument_checks import record
+from cute_py.argument_checks import expect, record
 from cute_py.targets import Targets, Version
 
 Condition = tuple[tuple[str, frozenset[str]], ...]
@@ -188,6 +188,7 @@ class Form:
 
     def expected(self, chosen: Mapping[str, str]) -> tuple[Operand, ...]:
         """The operands that these modifiers call for, optional ones included."""
+        expect(chosen, dict, "the modifiers")
         return tuple(operand for operand in self.operands if holds(operand.condition, chosen))
 
 

@@ -235,7 +235,7 @@ def make_tma_atom(
         gtensor: the global tensor (a tensor of `make_gmem_ptr`, its text, or an array), elements of its type.
         smem_layout: layout of one tile in shared memory, static, or its text; composed with a swizzle for a swizzled
             tile.
-        cta_tiler: the tile, by mode (sizes or layouts, '128x64', '(_128,_64)'), taken as static; modes beyond it are
+        cta_tiler: the tile, by mode: static sizes or layouts, or a text ('128x64', '(_128,_64)'); modes beyond it are
             not part of the tile. Default: the shape of the shared layout, mode by mode.
         num_multicast: CTAs of a cluster that share the load (an int, or a shape or layout whose size counts).
         internal_dtype: the type that TMA counts in, for types that it has no format for; default the tensor's own.
@@ -271,7 +271,9 @@ def make_tma_atom(
     swizzle = byte_swizzle(smem_layout)
     layout = smem_layout.layout if isinstance(smem_layout, Tensor) else smem_layout
     smem = get_nonswizzle_portion(layout)
-    tiler = product_each(smem.shape) if cta_tiler is None else as_tiler(cta_tiler)
+    if isinstance(cta_tiler, str):
+        cta_tiler = as_tiler(cta_tiler)
+    tiler = product_each(smem.shape) if cta_tiler is None else cta_tiler
     v_map = make_cta_v_map(tensor.shape, tiler) if cta_v_map is None else cta_v_map
     gmem = domain_of(tensor)
     basis = construct_tma_gbasis(gmem, smem, v_map, internal.name, dtype=dtype.name, split_oversize=split_oversize)
@@ -332,9 +334,12 @@ def make_tma_copy(
 ) -> TmaAtom:
     """C++'s make_tma_copy: the atom, with the tile given or taken from the shared layout.
 
+    Sizes of the tile are taken as static, however they are written: '128x64', (128, 64).
+
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
     >>> smem = cute.tma.make_smem_layout("K", "128B", "float16", (128, 64))
     >>> print(cute.tma.make_tma_copy(cute.tma.Op.SM90_TMA_STORE, x, smem).get_tma_tensor())
     ArithTuple(_0,_0) o (1024,512):(_1@1,_1@0)
     """
+    cta_tiler = None if cta_tiler is None else as_tiler(cta_tiler)
     return make_tma_atom(op, gtensor, smem_layout, cta_tiler, num_multicast, internal_dtype, arch, **options)

@@ -69,6 +69,7 @@ def test_element_strides_are_ones_if_left_out() -> None:
         ("global_address", "0x1000", "global_address must be an integer, got str '0x1000'"),
         ("data_type", 6.0, "data_type must be an integer, got float 6.0"),
         ("swizzle", None, "swizzle must be an integer, got NoneType None"),
+        ("interleave", None, "interleave must be an integer, got NoneType None"),
         ("global_dim", 512, "global_dim must be a sequence of integers, got int 512"),
         ("global_dim", (512, 2.5), "global_dim[1] must be an integer, got float 2.5"),
         ("global_dim", (512, numpy.float32(4)), "global_dim[1] must be an integer, got "),

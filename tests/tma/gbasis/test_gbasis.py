@@ -147,11 +147,12 @@ def test_a_tile_is_static_however_it_is_written() -> None:
     x = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.Layout((1024, 512), (512, cute.Int(1))))
     smem = cute.Layout((cute.Int(128), cute.Int(64)), cute.LayoutRight)
     for tile in ((128, 64), "128x64", "(_128,_64)", "(128, 64)", cute.static((128, 64))):
-        atom = cute.tma.make_tma_atom("SM90_TMA_LOAD", x, smem, tile)
+        atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", x, smem, tile)
         assert atom.cta_tiler == cute.static((128, 64))
         assert atom.transaction_bytes == 16384
+    assert cute.tma.make_tma_atom("SM90_TMA_LOAD", x, smem, "128x64").transaction_bytes == 16384
     with pytest.raises(GBasisError) as error:
-        cute.tma.make_tma_atom("SM90_TMA_LOAD", x, Layout((128, 64), LayoutRight), "128x64")
+        cute.tma.make_tma_atom("SM90_TMA_LOAD", x, smem, (128, 64))  # run-time sizes, which C++ refuses
     assert error.value.hint is not None
     assert "Int(128)" in error.value.hint
 
