@@ -7,13 +7,13 @@ import os
 from pathlib import Path
 from typing import Any
 
-import coverage
-
 _durations: dict[str, float] = {}
 _other: set[str] = set()
 
 
 def _switch(context: str) -> None:
+    import coverage
+
     current = coverage.Coverage.current()
     if current is not None:
         current.switch_context(context)
