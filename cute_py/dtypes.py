@@ -35,13 +35,6 @@ DTypeLike: TypeAlias = "DType | str | type | HasItemSize"
 Kind = Literal["bool", "int", "uint", "float", "complex"]
 
 
-class HasItemsize(Protocol):
-    """A dtype of numpy, torch, or another library of arrays."""
-
-    @property
-    def itemsize(self) -> int: ...
-
-
 @dataclass(frozen=True, slots=True)
 class DType:
     """One element type.

@@ -33,8 +33,10 @@ def forward(old: str, public: str) -> Callable[[str], object]:
     return find
 
 
-def renamed(module: str, names: Mapping[str, str]) -> Callable[[str], object]:
+def renamed(module: str, names: Mapping[str, str], stacklevel: int = 2) -> Callable[[str], object]:
     """The `__getattr__` of a module whose names got other ones: earlier name -> name today.
+
+    A module that has more in its own `__getattr__` calls this one from there, with a `stacklevel` of 3.
 
     >>> import warnings
     >>> with warnings.catch_warnings(record=True) as caught:
@@ -49,7 +51,7 @@ def renamed(module: str, names: Mapping[str, str]) -> Callable[[str], object]:
         if name not in names:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         text = f"{module}.{name} is {module}.{names[name]}; the old name ends with the next release"
-        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        warnings.warn(text, DeprecationWarning, stacklevel)
         return getattr(importlib.import_module(module), names[name])
 
     return find

@@ -24,7 +24,6 @@ from cute_py.layout.leaf import MAX_DEPTH, internal_leaf, is_symbolic
 if TYPE_CHECKING:
     import sympy
 
-Opposite: TypeAlias = "Callable[[sympy.Expr], sympy.Expr]"
 Symbols: TypeAlias = "Mapping[str, sympy.Expr | int]"
 
 MAX_CHARACTERS: Final = 2000

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import warnings
 from typing import TYPE_CHECKING, Final
+
+from cute_py.moved import renamed
 
 if TYPE_CHECKING:
     from cute_py.copies import *  # noqa: F403
@@ -106,6 +107,8 @@ _PACKAGES: Final = ("atom", "descriptor", "dialect", "emulator", "exports", "sim
 _RENAMED: Final = {"Examination": "ParsedInstruction", "birth_sequence": "init_sequence"}
 """Former name -> name today; the former one warns for one release."""
 
+_of_former_name: Final = renamed("cute_py.tma", _RENAMED, stacklevel=3)
+
 _HOME: Final = {name: package for package, names in _TABLE.items() for name in names.split()}
 
 __all__ = sorted(_HOME)
@@ -119,9 +122,7 @@ if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is 
             AttributeError: no such name; the text lists the nearest ones.
         """
         if name in _RENAMED:
-            text = f"cute_py.tma.{name} is cute_py.tma.{_RENAMED[name]}; the old name ends with the next release"
-            warnings.warn(text, DeprecationWarning, stacklevel=2)
-            name = _RENAMED[name]
+            return _of_former_name(name)
         if name in _HOME:
             value = globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
             return value

@@ -146,10 +146,6 @@ def expected_tmem(smem: Side, tmem: Side, bits: int, smem_address: int) -> NDArr
     return out.reshape(LANES, COLUMNS, 4)
 
 
-S2T_DESCRIPTOR_FLAG_BIT = 12
-"""Bit of the partition result's flags word: the result wraps a get_copy_s2t_smem_desc view."""
-
-
 @dataclass(frozen=True, slots=True)
 class S2TDescriptorView:
     """One descriptor for each instruction of a plan, for a shared buffer at `smem_address` (bytes)."""

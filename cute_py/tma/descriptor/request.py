@@ -384,9 +384,6 @@ def corners_of(request: TensorMapIm2col | TensorMapIm2colWide) -> tuple[tuple[in
 Direction = Literal["load", "store", "reduce", "prefetch"]
 Mode = Literal["tile", "im2col", "gather4", "scatter4"]
 
-REDUCTIONS: Final = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
-"""What a reduction does with the bytes in global memory (PTX ISA, cp.reduce.async.bulk.tensor)."""
-
 
 @record
 class OpRow:

@@ -36,6 +36,7 @@ from cute_py.argument_checks import (
 )
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaBuildError, integer_text
+from cute_py.ptx.forms_copy import REDUCE_KINDS
 from cute_py.targets import MAX_CLUSTER, architecture
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.op import as_op
@@ -45,7 +46,7 @@ from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapSwizzle
 from cute_py.tma.descriptor.limits import BY_NAME, SWIZZLE_SPAN, bounds
 from cute_py.tma.descriptor.limits import architecture as shared_memory_of
-from cute_py.tma.descriptor.request import REDUCTIONS, TensorMap, TensorMapTiled, TmaCopyTraits
+from cute_py.tma.descriptor.request import TensorMap, TensorMapTiled, TmaCopyTraits
 
 __all__ = ["CopyShape", "Witness", "choose_witness", "copy_shape", "copy_shape_of"]
 
@@ -240,7 +241,7 @@ class CopyShape:
             expect_name(name, "the name of a tensor or axis")
         if len(self.axes) != self.rank:
             raise InvalidValueError(f"{len(self.axes)} names of axes; the tile has rank {self.rank}")
-        expect_choice(self.reduce_kind, REDUCTIONS, "reduce_kind")
+        expect_choice(self.reduce_kind, REDUCE_KINDS, "reduce_kind")
         expect_integer(self.multicast, "multicast", 1, MAX_CLUSTER, "CTAs")
         expect_integer(self.cta_group, "cta_group", 0, 2)
         if self.tx_bytes is not None:
