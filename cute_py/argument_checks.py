@@ -323,6 +323,9 @@ def _check_of(hint: Any) -> Check:
         return _mapping_check(_check_of(inner[0]), _check_of(inner[1]))
     if origin is typing.Literal:
         return lambda value, what: expect_choice(value, inner, what)
+    alias = origin if hasattr(origin, "__value__") else hint
+    if hasattr(alias, "__value__"):  # a `type` statement's name, as newer numpy writes NDArray
+        return _check_of(alias.__value__)
     kind = origin if isinstance(origin, type) else hint
     return lambda value, what: expect(value, kind, what)
 

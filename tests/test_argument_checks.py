@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
+from types import GenericAlias
 from typing import Any, Literal
 
 import numpy as np
@@ -74,3 +75,18 @@ def test_integers_are_stored_as_plain_ones() -> None:
 @pytest.mark.parametrize("text", ["taddr", "slot[0] + 4u", "*pointer", "f(a, b)"])
 def test_expressions(text: str) -> None:
     assert expect_expression(text, "taddr") == text
+
+
+class Alias:
+    """What `type Alias[T] = np.ndarray` makes, which Python 3.11 can't write."""
+
+    __value__ = np.ndarray
+    __class_getitem__ = classmethod(GenericAlias)
+
+
+def test_a_field_may_be_annotated_with_a_type_alias() -> None:
+    """As numpy's NDArray is one from 2.5 on; the `type` statement itself needs Python 3.12."""
+    kind = make_dataclass("Kept", [("table", Alias[np.uint8])])
+    expect_fields(kind(np.zeros(2)))
+    with pytest.raises(InvalidTypeError, match=r"Kept\.table must be a ndarray, got str"):
+        expect_fields(kind("zeros"))

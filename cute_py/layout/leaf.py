@@ -25,6 +25,7 @@ text. Expressions of more than `MOST_SIMPLIFIED` operations are therefore built 
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -123,7 +124,11 @@ def least(x: Value, y: Value) -> Value:
         return min(x, y)
     import sympy
 
-    return sympy.Min(x, y) if is_short(x, y) else sympy.Min(x, y, evaluate=False)
+    if is_short(x, y):
+        return sympy.Min(x, y)
+    first, second = sorted((sympy.sympify(x), sympy.sympify(y)), key=functools.cmp_to_key(sympy.Basic.compare))
+    # Not Min(evaluate=False), which counts every node of both to order them.
+    return first if first == second else sympy.Basic.__new__(sympy.Min, first, second)
 
 
 def divides(y: Value, x: Value) -> sympy.Basic:

@@ -99,7 +99,7 @@ def _derive_members() -> None:
         if surface.is_attribute(member):
             expression(name, _read(instance, attribute), weight=0.05)
         elif not attribute.startswith("__") and _takes_nothing(member):
-            method(name, instance, weight=0.3)
+            method(name, instance, weight=0.3, device=kind in REGISTRY and REGISTRY[kind].device)
 
 
 def _read(instance: Instance | str, attribute: str) -> Instance:

@@ -198,7 +198,8 @@ def slow_reduce(op: str, data_type: int, old: bytes, new: bytes) -> bytes:
             return new if b != b else (old if a != a else bytes(6) + b"\xf8\xff")
         return {2: b"\xff\x7f", 4: b"\xff\xff\xff\x7f"}[len(old)]
     if data_type == 9:
-        return np.array([total], np.float64).astype(np.float32).astype(ml_dtypes.bfloat16).tobytes()
+        with np.errstate(over="ignore"):  # to infinity
+            return np.array([total], np.float64).astype(np.float32).astype(ml_dtypes.bfloat16).tobytes()
     try:
         return struct.pack(kinds[data_type], total)
     except OverflowError:
