@@ -38,7 +38,7 @@ TEXTS: Final[dict[str, str]] = {
     "store_padding": "non-zero padding requires a mode that supports it; a store or reduction fills nothing",
     "not_verified": "an executable TMA atom needs a non-exec atom that the partition verifier accepted",
     "barrier_not_shared": "the barrier of an executable TMA atom must be in shared memory",
-    "no_barrier": "an executable TMA load needs a barrier",
+    "no_barrier": "an executable TMA atom needs a barrier",
     "expect_store_atom": "expect a tma_store or tma_reduce atom type",
     "not_shared": "the tile of a TMA copy must be in shared memory",
     "no_tma": "allow_tma = false; this operation is a TMA copy",
@@ -68,7 +68,7 @@ def broken(*rows: tuple[int | Sized, str, str]) -> list[Diagnostic]:
 
     >>> found = broken((True, "rank", "rank = 6; must be 1 to 5"), (False, "no_tma", ""), (True, "no_barrier", ""))
     >>> [d.text for d in found]
-    ['rank = 6; must be 1 to 5', 'an executable TMA load needs a barrier']
+    ['rank = 6; must be 1 to 5', 'an executable TMA atom needs a barrier']
     """
     return [
         Diagnostic(rule, text=TEXTS.get(rule, found), detail=found if rule in TEXTS else "")
