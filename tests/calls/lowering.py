@@ -249,6 +249,11 @@ add(
 method("tma.Lowering.stage", "tma.lower(shape_of())", lambda m: m.one_of("'1'", "'3a'", "'7'"))
 method("tma.Lowering.print", "tma.lower(shape_of())", named={"file": "io.StringIO()"})
 add(
+    "tma.mutator",
+    lambda m: m.one_of("'global_address'", "'global_dim'", "'global_stride'", "'box_dim'"),
+    named={"space": lambda m: m.one_of("'global'", "'shared::cta'"), "ordinal": lambda m: m.one_of("0", "3", "None")},
+)
+add(
     "tma.rebind_ptx", lambda m: str(m.integer(1, 5)), named={"arch": "'sm_100a'", "scope": "'sys'", "version": "(9, 0)"}
 )
 add(

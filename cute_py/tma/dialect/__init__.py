@@ -18,6 +18,8 @@ from cute_py.tma.dialect.modes import *  # noqa: F403
 from cute_py.tma.dialect.modes import __all__ as _modes
 from cute_py.tma.dialect.non_exec_atom import *  # noqa: F403
 from cute_py.tma.dialect.non_exec_atom import __all__ as _non_exec_atom
+from cute_py.tma.dialect.rebind import *  # noqa: F403
+from cute_py.tma.dialect.rebind import __all__ as _rebind
 from cute_py.tma.dialect.record import *  # noqa: F403
 from cute_py.tma.dialect.record import __all__ as _record
 from cute_py.tma.dialect.verifier import *  # noqa: F403
@@ -34,6 +36,7 @@ __all__ = [
     *_mlir_text,
     *_modes,
     *_non_exec_atom,
+    *_rebind,
     *_record,
     *_verifier,
     *_verifier_operands,

@@ -223,7 +223,7 @@ def test_canonical_false_is_the_order_of_the_templates() -> None:
     count = 0
     for number, (form, modifiers) in rendered.items():
         template = COPY_TEMPLATES[number]
-        dims = [{"dim": rank} for rank in ranks(template)] or [{"dim": 2} if "tensor" in template.literal else {}]
+        dims = [{"dim": rank} for rank in ranks(template)] or [{"dim": 2} if ".tensor." in template.literal else {}]
         for dim, text in zip(dims, instances(template), strict=True):
             assert ptx(form, canonical=False, **dim, **modifiers) == text
             count += 1
