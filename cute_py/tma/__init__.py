@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from cute_py.tma.dialect.mlir_text import *  # noqa: F403
     from cute_py.tma.dialect.modes import *  # noqa: F403
     from cute_py.tma.dialect.non_exec_atom import *  # noqa: F403
+    from cute_py.tma.dialect.phases import *  # noqa: F403
     from cute_py.tma.dialect.rebind import *  # noqa: F403
     from cute_py.tma.dialect.record import *  # noqa: F403
     from cute_py.tma.dialect.verifier import *  # noqa: F403
@@ -82,7 +83,7 @@ _TABLE: Final = {
     """,
     "cute_py.tma.dialect": """
         ATOM_FAMILY CACHE_MODES DIALECTS FLAG_ROWS REDUCTION_TYPES STEPS BulkTensorCopy CacheMode CopyShape
-        ExecTmaAtom ExpectTx KernelFunction L2Policy Lowering NonExecTmaAtom PartitionWalk PhaseTrace
+        ExecTmaAtom ExpectTx KernelFunction KernelOperation L2Policy Lowering NonExecTmaAtom PartitionWalk PhaseTrace
         PrefetchDescriptor RebindSequence TmaDescriptorIm2col TmaDescriptorTiled TmaFlags TmaLoadMode
         TmaOperation TmaPartitionResult TmaReduceKind TmaStoreMode TmaTensorType TmaUpdate TmaUpdateKind
         TransactionBarrier Witness apply_update as_cache_mode as_load_mode as_reduce_kind as_store_mode

@@ -14,7 +14,8 @@ from cute_py.ptx.entry_points import entry_point
 from cute_py.ptx.reasons import why_not
 from cute_py.ptx.render import ptx
 from cute_py.tma.dialect.copy_shape import copy_shape
-from cute_py.tma.dialect.lowering import PHASES, lower
+from cute_py.tma.dialect.lowering import lower
+from cute_py.tma.dialect.phases import PHASES
 from cute_py.tma.dialect.rebind import mutator, mutator_constraints, rebind_sequence
 from tests.oracle.emission_catalogue import (
     ACQUIRE_FENCE,

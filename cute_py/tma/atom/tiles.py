@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from cute_py.argument_checks import expect, expect_having, expect_integer, expect_integer_array
+from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.arith_tuple.ratio import Ratio
-from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.errors import InvalidTypeError, InvalidValueError, counted, given
 from cute_py.layout.arguments import Tree
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int, to_internal, value_of
@@ -70,6 +71,30 @@ def tile_steps(work: Instructions) -> Layout:
     """Tile -> how far its coordinates lie beyond those of the first tile."""
     layout: Layout = work.gmem_partition.layout[1]
     return layout
+
+
+def tile_number(work: Instructions, tile_coord: Tree) -> int:
+    """The number of a tile, colexicographic, from its number or its coordinate in the tile modes.
+
+    Raises:
+        InvalidValueError: no such tile.
+    """
+    shape = known(work.tile_shape)
+    index = Layout(shape)(tile_coord) if isinstance(tile_coord, tuple) else tile_coord
+    number = expect_integer(index, "the number of a tile")
+    if not 0 <= number < work.tiles:
+        text = f"tile = {given(tile_coord)}; the tensor has {counted(work.tiles, 'tile')}"
+        raise InvalidValueError(text, {"tile modes": shape})
+    return number
+
+
+def tile_start(work: Instructions, tile_coord: Tree, rank: int) -> list[int]:
+    """Where a tile begins (an arithmetic tuple, a single scaled basis element or 0), in all TMA modes."""
+    start: Any = tile_steps(work)(tile_coord)
+    if isinstance(start, ScaledBasis):
+        start = start.as_arith_tuple()
+    numbers = [int(x) for x in leaves(start.as_tuple())] if hasattr(start, "as_tuple") else [0]
+    return (numbers + [0] * rank)[:rank]
 
 
 def last_coordinates(first: Instructions) -> list[int]:

@@ -18,6 +18,8 @@ from cute_py.tma.dialect.modes import *  # noqa: F403
 from cute_py.tma.dialect.modes import __all__ as _modes
 from cute_py.tma.dialect.non_exec_atom import *  # noqa: F403
 from cute_py.tma.dialect.non_exec_atom import __all__ as _non_exec_atom
+from cute_py.tma.dialect.phases import *  # noqa: F403
+from cute_py.tma.dialect.phases import __all__ as _phases
 from cute_py.tma.dialect.rebind import *  # noqa: F403
 from cute_py.tma.dialect.rebind import __all__ as _rebind
 from cute_py.tma.dialect.record import *  # noqa: F403
@@ -36,6 +38,7 @@ __all__ = [
     *_mlir_text,
     *_modes,
     *_non_exec_atom,
+    *_phases,
     *_rebind,
     *_record,
     *_verifier,

@@ -16,17 +16,18 @@ from cute_py.tma.dialect.diagnostics import (
     check_operands,
     check_padding,
     check_pointer,
-    check_stages,
     check_tile,
 )
-from cute_py.tma.dialect.lowering import (
+from cute_py.tma.dialect.lowering import lower
+from cute_py.tma.dialect.phases import (
     MISSING_SPEC,
     PHASES,
     KernelFunction,
     check_counters,
-    lower,
     run_phases,
 )
+from cute_py.tma.dialect.stages import check_stages
+from cute_py.tma.dialect.traced_copy import trace_copy
 
 
 def texts(found: list[Diagnostic]) -> tuple[str, ...]:
@@ -133,9 +134,9 @@ def test_stage_3c() -> None:
         "tmaBoxDim and atomBoxDim length mismatch",
         "mcast is not supported for TMA load with less than 128bytes per atom",
     )
-    assert check_stages(copy_shape("load", (2, 32), "f16", multicast=2))["3c"] == ()
+    assert check_stages(trace_copy(copy_shape("load", (2, 32), "f16", multicast=2)))["3c"] == ()
     small = copy_shape("load", (1, 32), "f16", multicast=2)
-    assert check_stages(small)["3c"] == ("mcast is not supported for TMA load with less than 128bytes per atom",)
+    assert check_stages(trace_copy(small))["3c"] == ("mcast is not supported for TMA load with less than 128bytes per atom",)
 
 
 def test_verify_raises_the_first_diagnostic_with_its_stage() -> None:
