@@ -80,12 +80,26 @@ def tile_number(work: Instructions, tile_coord: Tree) -> int:
         InvalidValueError: no such tile.
     """
     shape = known(work.tile_shape)
-    index = Layout(shape)(tile_coord) if isinstance(tile_coord, tuple) else tile_coord
+    if isinstance(tile_coord, tuple):
+        index: Tree = Layout(shape)(tile_coord) if _is_tile(tile_coord, shape) else -1
+    else:
+        index = tile_coord
     number = expect_integer(index, "the number of a tile")
     if not 0 <= number < work.tiles:
         text = f"tile = {given(tile_coord)}; the tensor has {counted(work.tiles, 'tile')}"
         raise InvalidValueError(text, {"tile modes": shape})
     return number
+
+
+def _is_tile(coord: Tree, shape: Tree) -> bool:
+    """Whether every part of a coordinate lies in its mode."""
+    if type(coord) is not tuple:
+        return (
+            0 <= expect_integer(coord, "a coordinate of a tile") < math.prod([int(value_of(n)) for n in leaves(shape)])
+        )
+    extents = shape if type(shape) is tuple else (shape,)
+    inside = [_is_tile(c, n) for c, n in zip(coord, extents, strict=False)]
+    return len(coord) == len(extents) and all(inside)
 
 
 def tile_start(work: Instructions, tile_coord: Tree, rank: int) -> list[int]:

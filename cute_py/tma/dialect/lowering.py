@@ -127,9 +127,19 @@ def wait_text(parity: str = "%r_parity", barrier: str = "%rd_mbar") -> str:
 
 
 def module_of(text: str, arch: str, version: Version = NEWEST_VERSION) -> str:
-    """A PTX module around instructions: every register in them is declared by the prefix of its name."""
-    declared = [f".reg .{bits} %{name};" for name, bits in _registers(text)]
-    return ptx_module("lowered", [*declared, text, "ret;"], arch, version)
+    """A PTX module around instructions: every register in them is declared by the prefix of its name, and those that
+    they do not write themselves are parameters."""
+    lines = [f".reg .{kind} %{name};" for name, kind in _registers(text)]
+    inputs = _inputs(text)
+    lines += [f"ld.param.{kind} %{name}, [p_{name}];" for name, kind in inputs]
+    parameters = [f".{kind} p_{name}" for name, kind in inputs]
+    return ptx_module("lowered", [*lines, text, "ret;"], arch, version, parameters=parameters)
+
+
+def _inputs(text: str) -> list[tuple[str, str]]:
+    """The registers that instructions read before they write them."""
+    written = set(re.findall(r"^(?:add|mbarrier\.try_wait)\S* %(\w+),", text, re.MULTILINE))
+    return [(name, kind) for name, kind in _registers(text) if name not in written]
 
 
 def _registers(text: str) -> list[tuple[str, str]]:
@@ -139,12 +149,9 @@ def _registers(text: str) -> list[tuple[str, str]]:
 
 
 def cuda_of(text: str) -> str:
-    """A CUDA C++ kernel around instructions, for a compiler without an assembler of its own; what they read and do not
-    write are its parameters."""
+    """The same as a CUDA C++ kernel, for a compiler that takes no PTX module."""
     code = [line.partition("//")[0].strip() for line in text.splitlines()]
-    written = set(re.findall(r"^(?:add|mbarrier\.try_wait)\S* %(\w+),", "\n".join(code), re.MULTILINE))
-    names = [(name, kind) for name, kind in _registers(text) if kind != "pred"]
-    inputs = [(name, kind) for name, kind in names if name not in written]
+    inputs = _inputs(text)
     types = {"b64": ("unsigned long long", "l"), "b32": ("unsigned", "r"), "b16": ("unsigned short", "h")}
     declared = [f".reg .{kind} %{name};" for name, kind in _registers(text)]
     moved = [f"mov.{kind} %%{name}, %{number};" for number, (name, kind) in enumerate(inputs)]
@@ -171,13 +178,14 @@ def cubin_of(text: str, arch: str) -> bytes:
     """
     from cute_py.gpu.nvrtc import run_nvrtc
 
-    if not text.startswith(".version"):
+    is_module = ".version" in text
+    if not is_module:
         try:
             return run_nvrtc(cuda_of(text), "lowered", arch, "cubin")
         except MissingPackageError:
             if find_ptxas() is None:
                 raise
-    module = text if text.startswith(".version") else module_of(text, arch)
+    module = text if is_module else module_of(text, arch)
     accepted, messages, cubin = assemble_module(module, arch)
     if not accepted:
         raise DeviceError("ptxas refuses the text of stage 6", {"arch": arch, "ptxas": messages})
@@ -205,7 +213,7 @@ def stage7_text(text: str, arch: str, sass: bool) -> str:
     beside = []
     for beginning, opcodes in _BESIDE.items():
         became = re.findall(rf"(?:{opcodes})[^;]*", code)
-        written = [part.strip() for part in whole.split(";") if re.match(beginning, part.strip())]
+        written = [" ".join(part.split()) for part in whole.split(";") if re.match(beginning, part.strip())]
         beside += [f"// {ptx_};  ->  {machine.strip()};" for ptx_, machine in zip(written, became, strict=False)]
     return "\n".join([*beside, code])
 
