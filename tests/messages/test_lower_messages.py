@@ -129,7 +129,7 @@ def test_stage_3_is_the_walkthroughs_text_but_for_the_box() -> None:
 def test_stages_4_to_6_begin_with_the_walkthroughs_text() -> None:
     """The first of the two boxes; the second follows."""
     assert EXAMPLE.stage("4").text.startswith(STAGE_4 + "\n%bk_coord_1 = add i32 %bk_coord, 64\n")
-    assert EXAMPLE.stage("5").text.startswith(STAGE_5 + "\nCP_ASYNC_BULK_TENSOR_2D")
+    assert EXAMPLE.stage("5").text.startswith(STAGE_5 + "\n%bk_1:b32 = ADD32ri %bk:b32, 64\n")
     assert STAGE_6 in EXAMPLE.ptx
     assert EXAMPLE.ptx.startswith(
         "// ---- mbarrier publishes the 32768-byte expectation\n"

@@ -22,7 +22,7 @@ from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int, to_internal, value_of
 from cute_py.layout.modes import group_modes
 from cute_py.layout.tiling import zipped_divide
-from cute_py.layout.trees import leaves, modes
+from cute_py.layout.trees import check_depth, leaves, modes
 from cute_py.tensor.pointers import make_smem_ptr
 from cute_py.tensor.tensor import Tensor, make_tensor
 from cute_py.tma.atom.partition import tma_partition
@@ -81,7 +81,8 @@ def tile_number(work: Instructions, tile_coord: Tree) -> int:
     """
     shape = known(work.tile_shape)
     if isinstance(tile_coord, tuple):
-        index: Tree = Layout(shape)(tile_coord) if _is_tile(tile_coord, shape) else -1
+        check_depth(tile_coord)
+        index: Any = Layout(shape)(tile_coord) if _is_tile(tile_coord, shape) else -1
     else:
         index = tile_coord
     number = expect_integer(index, "the number of a tile")
