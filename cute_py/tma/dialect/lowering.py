@@ -302,13 +302,15 @@ _ADAPTOR: Final = (("multicast mask", 7, "OptionalAttr<I16Attr>"), ("L2 cache hi
 def _operand_notes(shape: CopyShape) -> tuple[str, ...]:
     """Where a load has its optional operands: slot of the adaptor, number in the assembly."""
     given_ = shape.multicast > 1, shape.cache_hint
+    if shape.direction != "load" or not any(given_):
+        return ()
     first = mcast_opnum(shape.rank, len(im2col_offsets(shape)))
     numbers = first, first + given_[0]
     return tuple(
         [
             f"{name}: adaptor slot {slot}, {attribute}, operand {number} of the instruction"
             for (name, slot, attribute), there, number in zip(_ADAPTOR, given_, numbers, strict=True)
-            if there and shape.direction == "load"
+            if there
         ]
     )
 

@@ -106,7 +106,7 @@ class KernelFunction:
     """
 
     arch: str | None
-    copies: tuple[CopyShape | TileAtom | TracedCopy | KernelOperation, ...]
+    copies: tuple[TracedCopy | CopyShape | TileAtom | KernelOperation, ...]
     num_host_tmas: int | None = None
     num_device_tmas: int | None = None
     allow_tma: bool = True

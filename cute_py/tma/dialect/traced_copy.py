@@ -119,7 +119,7 @@ def view_of(atom: Copyable, shape: CopyShape) -> TensorView:
     request = getattr(atom, "request", None)
     if request is None or isinstance(atom, CopyShape):
         return symbolic_view(shape.rank, shape.axes)
-    rank, bits = request.rank, shape.dtype.bits
+    rank, bits = len(request.global_dim), shape.dtype.bits
     order, static = _tensor_order(atom, rank)
     axes = AXIS_NAMES[rank - 1]
     dims, steps = request.global_dim, (1, *(stride * 8 // bits for stride in request.global_strides))
@@ -198,9 +198,10 @@ def trace_copy(
     """
     tile_coord = tuple(tile_coord) if isinstance(tile_coord, list) else tile_coord
     request = getattr(atom, "request", None)
-    box_rank = getattr(getattr(atom, "plan", None), "rank", getattr(request, "rank", 0))
+    rank = len(getattr(request, "global_dim", ()))
+    box_rank = getattr(getattr(atom, "plan", None), "rank", rank)
     # The instructions of an atom whose request has another rank are not known.
-    refuse(check_atom("load", getattr(request, "rank", 0), box_rank, DESCRIPTOR_BYTES))
+    refuse(check_atom("load", rank, box_rank, DESCRIPTOR_BYTES))
     shape = copy_shape_of(atom, tensor=tensor)
     if expect(device_descriptor, bool, "device_descriptor"):
         shape = dataclasses.replace(shape, device_descriptor=True)
