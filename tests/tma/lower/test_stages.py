@@ -250,6 +250,20 @@ def test_the_consumers_wait() -> None:
     assert lower(STORE).consumer == ()
 
 
+def test_optional_operands_have_their_slots_and_numbers() -> None:
+    """The mask is at adaptor slot 7, the hint at 8; both are numbered behind the coordinates and the im2col offsets."""
+    both = lower(copy_shape("load", (128, 64), "bf16", swizzle=3, multicast=2, cache_hint=True)).stage("4").notes[2:]
+    assert both == (
+        "multicast mask: adaptor slot 7, OptionalAttr<I16Attr>, operand 5 of the instruction",
+        "L2 cache hint: adaptor slot 8, OptionalAttr<I64Attr>, operand 6 of the instruction",
+    )
+    window = copy_shape("load", (1, 8, 8, 64), "f16", mode="im2col", cache_hint=True)
+    [hint] = lower(window).stage("4").notes[2:]
+    assert hint == "L2 cache hint: adaptor slot 8, OptionalAttr<I64Attr>, operand 9 of the instruction"
+    call = "call void @llvm.nvvm.cp.async.bulk.tensor.shared.cluster.global.im2col.4d(\n"
+    assert f"{call}i16 %off_w, ; im2col offset[0]\n" in lower(window).stage("4").text
+
+
 @pytest.mark.skipif(find_ptxas() is None, reason="no ptxas on PATH or in an nvidia-cuda-nvcc wheel")
 @pytest.mark.parametrize("device", (False, True))
 @pytest.mark.parametrize("name", ATOMS)
