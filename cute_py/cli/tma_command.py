@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+from typing import Any
 
 import cute_py as cute
 from cute_py.cli.arguments import Commands, integer, json_option, only_one, text_of
@@ -55,12 +56,16 @@ def register(commands: Commands) -> None:
     p.add_argument("--address", type=integer, help="global address; default 4096")
     p.add_argument("--arch", default="sm_90a")
     p.add_argument("--show", choices=list(VIEWS), help="; ".join(f"{k}: {v}" for k, v in VIEWS.items()))
+    p.add_argument("--stages", action="store_true", help="the same as VIEW lower")
+    p.add_argument("--at", metavar="TILE_COORD", help="lower: which tile, such as 3 or '(1,0)'; default any")
+    p.add_argument("--device-descriptor", action="store_true", help="lower: the tensor map is made on the device")
+    p.add_argument("--sass", action="store_true", help="lower: the machine code too; needs the extra sass")
     p.add_argument("--no-check", action="store_true", help="show the atom even where the driver would refuse it")
     json_option(p, run)
 
 
-def view(atom: TmaAtom, name: str, arch: str) -> str:
-    """One of `VIEWS` of an atom."""
+def view(atom: TmaAtom, name: str, arch: str, at: str | None, device_descriptor: bool, sass: bool) -> str:
+    """One of `VIEWS` of an atom; the last three are of the view `lower`."""
     if name == "explain":
         return atom.explain()
     if name == "box":
@@ -70,7 +75,8 @@ def view(atom: TmaAtom, name: str, arch: str) -> str:
     if name == "check":
         return _check(atom, arch)
     if name == "lower":
-        return str(cute.tma.lower(atom, arch=arch))
+        tile: Any = None if at is None else cute.parse(at)
+        return str(cute.tma.lower(atom, tile, arch, device_descriptor=device_descriptor, sass=sass))
     text: str = cute.tma.export(atom, name, arch=arch)
     return text
 
@@ -108,7 +114,12 @@ def read_operands(options: argparse.Namespace) -> None:
         if options.show not in (None, named):
             raise InvalidValueError(f"two views: {named} and --show {options.show}")
         options.show = named
-    options.show = options.show or "explain"
+    lowers = options.stages or options.at is not None or options.device_descriptor or options.sass
+    if lowers and options.show not in (None, "lower"):
+        raise InvalidValueError(
+            f"--stages, --at, --device-descriptor and --sass are of the view lower, not {options.show}"
+        )
+    options.show = options.show or ("lower" if lowers else "explain")
     if not 2 <= len(operands) <= 3:
         raise InvalidValueError(
             f"{counted(len(operands), 'operand')}; must be GMEM SMEM or GMEM SMEM TILE, after a view "
@@ -166,7 +177,7 @@ def run(options: argparse.Namespace) -> int:
         raise GBasisError(error.condition, error.facts, _static_sizes(options) or error.hint) from None
     broken = [str(reason) for reason in violations(atom.request, arch=options.arch)]
     status = 1 if broken and options.show == "check" else 0
-    text = view(atom, options.show, options.arch)
+    text = view(atom, options.show, options.arch, options.at, options.device_descriptor, options.sass)
     if not options.json:
         say = print_report if options.show in REPORTS else print
         say(text)

@@ -21,11 +21,10 @@ from cute_py.copies.emulated_copy import (
     emulated_copy,
     emulated_tile,
 )
-from cute_py.errors import InvalidValueError, counted, given
+from cute_py.errors import InvalidValueError, given
 from cute_py.layout.arguments import Tree
-from cute_py.layout.layout import Layout
 from cute_py.tma.atom.tile_atom import expect_fits
-from cute_py.tma.atom.tiles import instructions, known
+from cute_py.tma.atom.tiles import instructions, tile_number
 
 if TYPE_CHECKING:
     from cute_py.gpu.arrays import ArrayLike
@@ -145,13 +144,7 @@ def execute(
     poison = expect_integer(poison, "poison", 0, 255)
     work = instructions(atom)
     expect_fits(atom)
-    shape = known(work.tile_shape)
-    index = Layout(shape)(tile_coord) if isinstance(tile_coord, tuple) else tile_coord
-    number = expect_integer(index, "the number of a tile")
-    if not 0 <= number < work.tiles:
-        raise InvalidValueError(
-            f"tile = {given(tile_coord)}; the tensor has {counted(work.tiles, 'tile')}", {"tile modes": shape}
-        )
+    number = tile_number(work, tile_coord)
     coords = work.coords[number * work.per_tile : (number + 1) * work.per_tile]
     if backend != "emulator":
         from cute_py.copies.device_copy import execute_on_device

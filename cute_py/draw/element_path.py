@@ -6,18 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy
 
 from cute_py.argument_checks import expect_integer
-from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, UnknownFactError, given
 from cute_py.layout.arguments import Tree
 from cute_py.layout.leaf import value_of
 from cute_py.layout.trees import check_depth, leaves
 from cute_py.tma.atom.atom import TmaAtom
-from cute_py.tma.atom.tiles import Instructions, first_tile, last_coordinates, tile_steps
+from cute_py.tma.atom.tiles import first_tile, last_coordinates, tile_start, tile_steps
 from cute_py.tma.descriptor.request import TensorMap
 from cute_py.tma.simulate.trace import Trace, TraceStep
 
@@ -104,15 +102,6 @@ def tile_trace(atom: TmaAtom, tile_coord: Tree = 0) -> Trace:
         coords = numpy.stack([coords[:, 0], *(coords[:, 1] + row for row in range(NAMED_ROWS))], axis=1)
         return Trace(tensor_map, coords, work.smem_offsets, mode=f"tile::{form}", logical=logical)
     return Trace(tensor_map, coords, work.smem_offsets, logical=logical)
-
-
-def tile_start(work: Instructions, tile_coord: Tree, rank: int) -> list[int]:
-    """Where a tile begins (an arithmetic tuple, a single scaled basis element or 0), in all TMA modes."""
-    start: Any = tile_steps(work)(tile_coord)
-    if isinstance(start, ScaledBasis):
-        start = start.as_arith_tuple()
-    numbers = [int(x) for x in leaves(start.as_tuple())] if hasattr(start, "as_tuple") else [0]
-    return (numbers + [0] * rank)[:rank]
 
 
 def tuple_text(numbers: Sequence[int]) -> str:

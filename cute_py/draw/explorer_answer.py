@@ -8,7 +8,6 @@ from typing import Any, Final, TypeVar
 
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.arith_tuple.cells import text
-from cute_py.draw.element_path import tile_start
 from cute_py.draw.explorer import DEFAULTS, LIMITS, SAMPLE_BYTES, WANTED
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, GBasisError, InvalidTypeError, InvalidValueError, given
@@ -25,7 +24,7 @@ from cute_py.tma.atom.gbasis import check_collapsed, construct_tma_gbasis, make_
 from cute_py.tma.atom.make import byte_swizzle, check_map, find_fixes, make_tma_atom
 from cute_py.tma.atom.op import Op, as_op, check_op, check_swizzle, tensor_map_format
 from cute_py.tma.atom.tile_atom import BrokenCondition, layout_modes
-from cute_py.tma.atom.tiles import Instructions, first_tile, last_coordinates, tile_steps
+from cute_py.tma.atom.tiles import Instructions, first_tile, last_coordinates, tile_start, tile_steps
 from cute_py.tma.descriptor.diff import field_table
 from cute_py.tma.descriptor.fields import PAYLOAD_BYTES
 from cute_py.tma.descriptor.hazards import hazards

@@ -2,7 +2,8 @@
 
     text    :=  part (' o ' part)*                     two parts: engine o layout; three: outer o offset o inner
     part    :=  tree | tree ':' tree | swizzle | engine
-    tree    :=  '(' part, ... ')' | number | number '@' mode '@' mode ... | '_'
+    tree    :=  '(' part, ... ')' | number | basis (('+' | '-') basis)* | '_'
+    basis   :=  number '@' mode '@' mode ... | number '*' E<mode, ...>
     swizzle :=  Sw<3,4,3> | S<3,4,3> | SW_3_4_3 | Swizzle<3,4,3>
     engine  :=  gmem_ptr[16b](0x1000) | ptr<f16, gmem, align<16>> | counting_iter(3) | ArithTuple(0,_0) | ...
 
@@ -22,12 +23,14 @@ Read off CuTe DSL 4.8. Integers have no sign there; int8 and uint8 are both `i8`
 from __future__ import annotations
 
 import dataclasses
+import functools
+import operator
 import re
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from cute_py.argument_checks import MAX_INTEGER
-from cute_py.arith_tuple.arith_tuple import E, ScaledBasis
+from cute_py.arith_tuple.arith_tuple import ArithTuple, E, ScaledBasis
 from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator, counting_iterator, make_inttuple_iter
 from cute_py.arith_tuple.ratio import Ratio, ratio
 from cute_py.dtypes import DTYPES, DType, DTypeLike, as_dtype
@@ -38,7 +41,7 @@ from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight, make_layout
 from cute_py.layout.leaf import MAX_DEPTH, Int
 from cute_py.layout.recast import SmemPtrFlag, smem_ptr_flag
 from cute_py.layout.swizzle import Swizzle
-from cute_py.notation.expressions import Symbols, checked_symbols, read_expression
+from cute_py.notation.expressions import MAX_TERMS, Symbols, checked_symbols, read_expression
 from cute_py.tensor.pointers import Pointer, TmemPointer, make_gmem_ptr, make_ptr, make_smem_ptr, make_tmem_ptr
 from cute_py.tensor.tensor import Tensor
 
@@ -195,6 +198,8 @@ _TUPLE_WORD = re.compile(
 )
 _LAYOUT_WORD = re.compile(r"make_layout\(|Layout<")
 _ORDER_WORD = re.compile(r"(?:Gen(?:Col|Row)Major|Layout(?:Left|Right))(?:\{\})?")
+_SIGN = re.compile(r"\s*([+-])\s*")
+_E_AND_SIGN = re.compile(_E.pattern + r"(?=\s*[+-])")
 _OPERATOR = re.compile(r"\s*[-*/+%]")
 _COMPOSE = re.compile(r"\s+o\s+")
 _ANY_BLANKS = re.compile(r"\s*")
@@ -210,6 +215,7 @@ Parsed: TypeAlias = (
     | ArithTupleIterator
     | CountingIterator
     | ScaledBasis
+    | ArithTuple
     | Ratio
     | Underscore
     | int
@@ -236,6 +242,8 @@ def parse(text: str, *, dtype: DTypeLike | None = None, symbols: Symbols | None 
     Layout(((Int(2), Int(2)), Int(3)), ((Int(24), Int(2)), Int(8)))
     >>> print(parse("Sw<3,4,3> o _0 o (8,64):(64,_1)"), parse("ArithTuple(0,_0) o (4,5):(_1@0,_1@1)"))
     Sw<3,4,3> o _0 o (8,64):(64,_1) ArithTuple(0,_0) o (4,5):(_1@0,_1@1)
+    >>> print(parse("2*2@1@0 + 3*1@1 + 4*5@1 + 7*1@0@0"))
+    ((7,4),23)
     """
     if not isinstance(text, str):
         raise InvalidTypeError(f"parse takes a text, got {type(text).__name__} {given(text)}")
@@ -391,12 +399,31 @@ class _Reader:
         return self.leaf()
 
     def leaf(self) -> Any:
+        """A number, a basis element, a linear combination of them, or `_`."""
+        begin = self.at
+        total = self.term()
+        terms = 1
+        while isinstance(total, (ScaledBasis, ArithTuple)) and (sign := self.found(_SIGN)):
+            terms += 1
+            if terms > MAX_TERMS:
+                raise failure(self.text, sign.start(), f"a linear combination of more than {MAX_TERMS} terms")
+            at = self.at
+            term = self.term()
+            if not isinstance(term, ScaledBasis):
+                raise failure(self.text, at, "expected a basis element, as in 2@1")
+            combined = operator.add if sign[1] == "+" else operator.sub
+            total = self.built(functools.partial(combined, total, term), begin)
+        return total
+
+    def term(self) -> Any:
         """A number, a basis element, or `_`."""
         begin = self.at
         if found := self.found(_E):
             modes = self.modes(found)
             return self.built(lambda: E(*modes), begin)
         end = leaf_end(self.text, self.at)
+        if more := _E_AND_SIGN.search(self.text, begin, end):
+            end = more.end()
         word = self.text[begin:end].strip()
         if word in ("_", "None", "_{}", "Underscore{}"):
             self.at = begin + self.text[begin:end].index(word) + len(word)

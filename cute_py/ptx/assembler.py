@@ -6,7 +6,6 @@ lines with errors are taken out and the rest assembled again until it passes (so
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shutil
 import subprocess
@@ -16,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from cute_py.errors import DeviceError
-from cute_py.ptx.module import ptx_module
+from cute_py.ptx.module import find_in_wheels, ptx_module
 from cute_py.targets import Version
 
 TIME_LIMIT_SECONDS = 120
@@ -32,11 +31,7 @@ def find_ptxas() -> Path | None:
     on_path = shutil.which("ptxas")
     if on_path is not None:
         return Path(on_path)
-    spec = importlib.util.find_spec("nvidia")
-    for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
-        for found in sorted(Path(folder).glob("*/bin/ptxas")):
-            return found
-    return None
+    return find_in_wheels("ptxas")
 
 
 @cache

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from cute_py.errors import DeviceError
+from cute_py.errors import DeviceError, MissingPackageError
 from cute_py.targets import NEWEST_VERSION, Version, version_text
 
 
@@ -44,25 +45,33 @@ def ptx_module(
     return "\n".join([*head, f".visible .entry {entry}({listed})", *directives, "{", *body, "}", ""])
 
 
+def find_in_wheels(tool: str) -> Path | None:
+    """A program in the bin folder of one of CUDA's wheels; None if no installed one has it."""
+    spec = importlib.util.find_spec("nvidia")
+    folders = (spec.submodule_search_locations or ()) if spec is not None else ()
+    return next((found for folder in folders for found in sorted(Path(folder).glob(f"*/bin/{tool}"))), None)
+
+
 @functools.cache
 def find_disassembler() -> str | None:
-    """nvdisasm, else cuobjdump: on PATH, else in CUDA's usual folder; None if there is neither."""
+    """nvdisasm, else cuobjdump: on PATH, else in CUDA's usual folder; else nvdisasm of its wheel; None without any."""
     tools = (
         shutil.which(f"{place}{tool}") for tool in ("nvdisasm", "cuobjdump") for place in ("", "/usr/local/cuda/bin/")
     )
-    return next((tool for tool in tools if tool is not None), None)
+    wheel = find_in_wheels("nvdisasm")
+    return next((tool for tool in tools if tool is not None), None if wheel is None else str(wheel))
 
 
 def disassemble(cubin: bytes) -> str:
     """The machine code of a cubin, SASS.
 
     Raises:
-        DeviceError: there is no disassembler, or it refuses the cubin.
+        MissingPackageError: there is no disassembler. DeviceError: it refuses the cubin.
     """
     tool = find_disassembler()
     if tool is None:
-        hint = "put CUDA's bin folder on PATH"
-        raise DeviceError("neither nvdisasm nor cuobjdump is found; one of them is needed to show SASS", hint=hint)
+        text = "machine code is read by nvdisasm, of the package nvidia-cuda-nvdisasm or of a CUDA toolkit on PATH"
+        raise MissingPackageError(text, hint="pip install 'cute-py[sass]'")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(cubin)

@@ -91,11 +91,10 @@ def _choice(form: Form, slot: Slot, value: Modifier) -> str:
 
 def _chosen(form: Form, modifiers: Mapping[str, Modifier]) -> dict[str, str]:
     named = {name if form.slot(name) else _SLOT_ALIASES.get(name, name): value for name, value in modifiers.items()}
-    named = {name: value for name, value in named.items() if form.slot(name) or value not in ("", None, False)}
-    to, source = (str(named.pop(name, "") or "") for name in ("dst", "src"))
-    if to or source:
-        slot = form.slot("spaces")
-        fitting = [c for c in (slot.choices if slot else ()) if c.startswith(to) and c.endswith(source)]
+    spaces = form.slot("spaces")
+    to, source = (str(named.pop(name, "") or "") if spaces else "" for name in ("dst", "src"))
+    if spaces and (to or source):
+        fitting = [c for c in spaces.choices if c.startswith(to) and c.endswith(source)]
         named["spaces"] = fitting[0] if fitting else f"{to}.{source}".strip(".")
     unknown = [name for name in named if (slot := form.slot(name)) is None or slot.tolerated]
     if unknown:
@@ -200,6 +199,7 @@ def ptx(
     cluster_size: int | None = None,
     arch: str | None = None,
     version: Version = NEWEST_VERSION,
+    canonical: bool = True,
     **modifiers: Modifier,
 ) -> str:
     """The text of one instruction, in the ISA's modifier order.
@@ -212,12 +212,16 @@ def ptx(
         predicate: such as "@%p1".
         cluster_size: CTAs in the cluster, for the check of a literal multicast mask.
         arch, version: if given, a text that this target does not take is refused.
+        canonical: False writes a tensor copy as the templates of the TMA emission page have it: the mode behind the
+            completion (gather4 and scatter4 behind the rank), and no `.tile`. An assembler takes both orders.
         modifiers: slot name = choice; True for a slot with one choice; `dim=2` for .2d; `dst`, `src` for the spaces.
 
     >>> ptx("load", dim=2, multicast=True)[:80]
     'cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes'
     >>> ptx("tensormap.replace", field="global_dim", spaces="global", operands={"ordinal": 1})
     'tensormap.replace.tile.global_dim.global.b1024.b32 [%rd1], 1, %r2;'
+    >>> ptx("load", dim=3, mode="im2col", canonical=False)[:85]
+    'cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.im2col [%'
 
     Raises:
         InvalidValueError: no such form.
@@ -227,6 +231,7 @@ def ptx(
     """
     rows = forms_named(form) or (find_form(form),)
     check_modifiers(modifiers)
+    expect(canonical, bool, "canonical")
     if not _PREDICATE.fullmatch(expect(predicate, str, "predicate")):
         raise EmissionError(f"predicate {given(predicate)}; must be such as @%p1 or @!%p1")
     if cluster_size is not None:
@@ -236,10 +241,10 @@ def ptx(
     target = None if arch is None else (arch, version)
     for row in rows[:-1]:
         try:
-            return _write(row, operands or {}, predicate, cluster_size, target, modifiers)
+            return _write(row, operands or {}, predicate, cluster_size, target, modifiers, canonical)
         except EmissionError:
             continue
-    return _write(rows[-1], operands or {}, predicate, cluster_size, target, modifiers)
+    return _write(rows[-1], operands or {}, predicate, cluster_size, target, modifiers, canonical)
 
 
 def mnemonic(name: str, **modifiers: str) -> str:
@@ -273,8 +278,13 @@ def _mnemonic(name: str, modifiers: tuple[tuple[str, str], ...]) -> str:
     return _joined(rows[0], chosen)
 
 
-def _joined(row: Form, chosen: Mapping[str, str]) -> str:
-    return ".".join([row.opcode, *(chosen[slot.name] for slot in row.slots if slot.name in chosen)])
+def _joined(row: Form, chosen: Mapping[str, str], canonical: bool = True) -> str:
+    names = [slot.name for slot in row.slots if slot.name in chosen]
+    if not canonical and {"dim", "mode", "completion"} <= set(names):
+        names.remove("mode")
+        if chosen["mode"] != "tile":
+            names.insert(names.index("dim" if chosen["mode"].startswith("tile::") else "completion") + 1, "mode")
+    return ".".join([row.opcode, *(chosen[name] for name in names)])
 
 
 def _write(
@@ -284,6 +294,7 @@ def _write(
     cluster_size: int | None,
     target: tuple[str, Version] | None,
     modifiers: Mapping[str, Modifier],
+    canonical: bool,
 ) -> str:
     """The instruction of one row; the errors are those of `ptx`."""
     chosen = _chosen(row, modifiers)
@@ -297,7 +308,7 @@ def _write(
         raise EmissionError(f"{row.name} has no operand {', '.join(extra)} here", facts)
     kept = [operand for operand in expected if not operand.optional or operand.name in operands]
     texts = [_written(row, operand, chosen, operands, cluster_size) for operand in kept]
-    text = f"{predicate} {_joined(row, chosen)} {', '.join(texts)}".strip() + ";"
+    text = f"{predicate} {_joined(row, chosen, canonical)} {', '.join(texts)}".strip() + ";"
     examined = examine(text)
     reasons = examined.errors or (() if target is None else examined.reasons(*target))
     if reasons:

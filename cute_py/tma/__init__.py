@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from cute_py.tma.dialect.mlir_text import *  # noqa: F403
     from cute_py.tma.dialect.modes import *  # noqa: F403
     from cute_py.tma.dialect.non_exec_atom import *  # noqa: F403
+    from cute_py.tma.dialect.phases import *  # noqa: F403
+    from cute_py.tma.dialect.rebind import *  # noqa: F403
     from cute_py.tma.dialect.record import *  # noqa: F403
     from cute_py.tma.dialect.verifier import *  # noqa: F403
     from cute_py.tma.dialect.verifier_operands import *  # noqa: F403
@@ -81,19 +83,19 @@ _TABLE: Final = {
     """,
     "cute_py.tma.dialect": """
         ATOM_FAMILY CACHE_MODES DIALECTS FLAG_ROWS REDUCTION_TYPES STEPS BulkTensorCopy CacheMode CopyShape
-        ExecTmaAtom ExpectTx KernelFunction L2Policy Lowering NonExecTmaAtom PartitionWalk PhaseTrace
-        PrefetchDescriptor TmaDescriptorIm2col TmaDescriptorTiled TmaFlags TmaLoadMode TmaOperation TmaPartitionResult
-        TmaReduceKind TmaStoreMode TmaTensorType TmaUpdate TmaUpdateKind TransactionBarrier Witness apply_update
-        as_cache_mode as_load_mode as_reduce_kind as_store_mode build_tma_descriptor build_tma_descriptor_im2col
-        choose_witness copy_shape copy_shape_of legacy_ptx lower lower_tma_load lower_tma_store make_exec_tma
-        non_exec_tiled_tma_load non_exec_tiled_tma_reduce non_exec_tiled_tma_store partition prefetch_tma_desc
-        run_phases tma_descriptor_im2col tma_descriptor_tiled tma_load tma_reduce tma_store type_text verify_partition
-        why_not_reduction
+        ExecTmaAtom ExpectTx KernelFunction KernelOperation L2Policy Lowering NonExecTmaAtom PartitionWalk PhaseTrace
+        PrefetchDescriptor RebindSequence TmaDescriptorIm2col TmaDescriptorTiled TmaFlags TmaLoadMode
+        TmaOperation TmaPartitionResult TmaReduceKind TmaStoreMode TmaTensorType TmaUpdate TmaUpdateKind
+        TransactionBarrier Witness apply_update as_cache_mode as_load_mode as_reduce_kind as_store_mode
+        build_tma_descriptor build_tma_descriptor_im2col choose_witness copy_shape copy_shape_of init_sequence
+        legacy_ptx lower lower_tma_load lower_tma_store make_exec_tma mutator non_exec_tiled_tma_load
+        non_exec_tiled_tma_reduce non_exec_tiled_tma_store partition prefetch_tma_desc rebind_ptx
+        rebind_sequence run_phases tma_descriptor_im2col tma_descriptor_tiled tma_load tma_reduce tma_store
+        type_text verify_partition why_not_reduction
     """,
     "cute_py.tma.emulator": "Emulator GlobalMemory Mbarrier SharedMemory init_barrier",
     "cute_py.tma.exports": """
-        RebindSequence init_sequence cuda_kernel cute_cpp encode_call export rebind_ptx rebind_sequence
-        single_tile_ptx triton write_export
+        cuda_kernel cute_cpp encode_call export single_tile_ptx triton write_export
     """,
     "cute_py.tma.simulate": """
         Agent Cluster Outcome Ring RingLoad RingStore Run TensormapProxy Trace bulk_load bulk_store bulk_to_cta

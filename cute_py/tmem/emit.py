@@ -1,4 +1,7 @@
-"""Texts of planned copies: a TIRx-like trace, and CUDA C++ with inline PTX; loops are unrolled, offsets are literal.
+"""Texts of planned copies: a TIRx-like trace, and CUDA C++ with inline PTX, whose offsets are literal.
+
+Several instructions of one copy are a loop `T.unroll` in the older planner's trace, as the tcgen05_cp page has it; the
+other texts list them.
 
 A descriptor is encoded once and used again. The older planner (`compat="reference"`) keeps one for each shared buffer
 and (ldo, sdo, swizzle), encoded at the buffer; the newer one keeps one for each (ldo, sdo, swizzle), encoded at
@@ -87,19 +90,27 @@ def emit_tirx(*copies: CopyAsync) -> str:
         fields = f"{first.plan.ldo}, {first.plan.sdo}, {int(first.plan.swizzle)}"
         lines.append(f"T.ptx.tcgen05.encode_matrix_descriptor({variable}.data, {at}, {fields})")
     for copy in copies:
-        variable, form = held[_cache_key(copy)][0], copy.plan.form
+        variable, form, tiles = held[_cache_key(copy)][0], copy.plan.form, copy.plan.tiles
         address = f"{copy.dst.allocated_addr.name if copy.dst.allocated_addr else 'tmem_addr'}[0]"
         multicast = f', multicast="{form.multicast}"' if form.multicast else ""
-        for tile in copy.plan.tiles:
+        if copy.plan.compat == "reference":
+            column, start = tiles[0].taddr_offset, tiles[0].smem_offset
+            taddr, offset, indent = f"{address} + {column}" if column else address, str(start), ""
+            if len(tiles) > 1:
+                steps = [(tile.taddr_offset - column, tile.smem_offset - start) for tile in tiles]
+                lines.append(f"compute_offsets = {steps}.__getitem__  # flat -> columns, units of 16 bytes")
+                lines.append(f"for flat in T.unroll({len(tiles)}):")
+                lines.append("    t_off, s_off = T.meta_var(compute_offsets(flat))")
+                taddr, offset, indent = f"{taddr} + t_off", f"{start} + s_off" if start else "s_off", "    "
+            lines.append(f"{indent}T.ptx.tcgen05.cp({taddr},")
+            lines.append(f"{indent}                 smem_desc_add_16B_offset({variable}[0], {offset}),")
+            lines.append(f'{indent}                 shape="{form.shape}", cta_group={copy.plan.cta_group}{multicast})')
+            continue
+        for tile in tiles:
             taddr = f"{address} + {tile.taddr_offset}" if tile.taddr_offset else address
-            if copy.plan.compat == "reference":
-                lines.append(f"T.ptx.tcgen05.cp({taddr},")
-                lines.append(f"                 smem_desc_add_16B_offset({variable}[0], {tile.smem_offset}),")
-                lines.append(f'                 shape="{form.shape}", cta_group={copy.plan.cta_group}{multicast})')
-            else:
-                start = f"T.cvta_generic_to_shared({copy.src.name} + {tile.smem_offset * 16}) >> 4 & {START_MASK:#x}"
-                lines.append(f'T.ptx["{_cp_mnemonic(copy)}"]({taddr},')
-                lines.append(f"    {variable}[0] & ~{START_MASK:#x} | {start})")
+            source = f"T.cvta_generic_to_shared({copy.src.name} + {tile.smem_offset * 16}) >> 4 & {START_MASK:#x}"
+            lines.append(f'T.ptx["{_cp_mnemonic(copy)}"]({taddr},')
+            lines.append(f"    {variable}[0] & ~{START_MASK:#x} | {source})")
     return "\n".join(lines)
 
 

@@ -8,7 +8,7 @@ import pytest
 import sympy
 
 import cute_py as cute
-from cute_py import ComposedLayout, E, Int, Layout, Ratio, ScaledBasis, Swizzle
+from cute_py import ArithTuple, ComposedLayout, E, Int, Layout, Ratio, ScaledBasis, Swizzle
 from cute_py.errors import InvalidTypeError, ParseError
 
 M = sympy.Symbol("M", integer=True, positive=True)
@@ -171,3 +171,33 @@ def test_types_of_the_dsl() -> None:
     assert cute.parse("ptr<i8, gmem>", dtype="uint8").element_type.name == "uint8"
     with pytest.raises(ParseError, match="unknown element type 'f7'"):
         cute.parse("ptr<f7, gmem>")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("2*2@1@0 + 3*1@1 + 4*5@1 + 7*1@0@0", ArithTuple((7, 4), 23)),
+        ("3*E<0>{} + 4*E<1>{}", ArithTuple(3, 4)),
+        ("_1@0 - _2@1", ArithTuple(Int(1), Int(-2))),
+        ("E<0,1> + 5@1", ArithTuple((Int(0), Int(1)), 5)),
+        ("2@0 - -3@1", ArithTuple(2, 3)),
+    ],
+)
+def test_linear_combinations(text: str, value: ArithTuple) -> None:
+    found = cute.parse(text)
+    assert isinstance(found, ArithTuple) and repr(found) == repr(value)
+    assert cute.parse(f"(4,5):({text},_1@0)").stride[0] == value
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("1@0 + 3", "at position 6: expected a basis element"),
+        ("1@0 +", "expected a number, found nothing"),
+        ("1@0 + 1@0@0", "the coordinates are nested differently"),
+        ("1@0" + " + 1@1" * 64, "more than 64 terms"),
+    ],
+)
+def test_what_is_no_linear_combination(text: str, words: str) -> None:
+    with pytest.raises(ParseError, match=words):
+        cute.parse(text)

@@ -87,6 +87,7 @@ INSTANCES.update(
         "tma.EntryPoint": lambda m: f"tma.ENTRY_POINTS[{m.integer(0, 80)}]",
         "tma.ParsedInstruction": lambda m: f"tma.examine({m.choice(INSTRUCTIONS)})",
         "tma.InlineAsm": "tma.inline_asm('load', dim=2, multicast=True)",
+        "tma.KernelOperation": "tma.KernelOperation('%s = use %a_tile', ('A',))",
         "tma.KernelFunction": "tma.KernelFunction('sm_90a', (shape_of(), shape_of('store')))",
         "tma.Lowering": lambda m: f"tma.lower({plain_shape(m)})",
         "tma.PhaseTrace": "tma.run_phases(tma.KernelFunction('sm_90a', (shape_of(),)))",
@@ -173,7 +174,7 @@ for name, given in (
     ("ParsedInstruction", ("text", "form", "chosen", "canonical", "canonical_text", "errors", "requirements")),
     ("Verdict", ("text", "arch", "assembles", "canonical", "canonical_text", "min_version", "reasons", "advice")),
     ("Witness", ("name", "is_tma", "row", "swizzle", "reasons")),
-    ("PhaseTrace", ("phases", "rewritten", "num_host_tmas", "num_device_tmas", "diagnostics")),
+    ("PhaseTrace", ("phases", "rewritten", "num_host_tmas", "num_device_tmas", "diagnostics", "barriers")),
     ("Lowering", ("shape", "arch", "witness", "stages", "flow", "orders", "spaces", "phases")),
     ("InlineAsm", ("template", "operands")),
     ("RebindSequence", ("rank", "space", "scope", "steps")),
@@ -229,6 +230,7 @@ add(
     "(shape_of(), shape_of('store'))",
     named={"num_host_tmas": "2", "allow_tma": "False"},
 )
+add("tma.KernelOperation", "'%acc = nv_tileas.mma %a_tile'", named={"reads": "('A',)"})
 add(
     "tma.run_phases",
     lambda m: m.one_of(
@@ -244,10 +246,23 @@ add(
 add(
     "tma.lower",
     lambda m: m.choice((shape, atom))(m),
-    named={"tile_coord": "(0, 1)", "arch": lambda m: m.one_of("'sm_90a'", "'sm_100a'", "'sm_80'"), "allow_tma": "True"},
+    named={
+        "tile_coord": "(0, 1)",
+        "arch": lambda m: m.one_of("'sm_90a'", "'sm_100a'", "'sm_80'"),
+        "allow_tma": "True",
+        "device_descriptor": "True",
+        "alignment": lambda m: m.one_of("64", "256"),
+        "mem_semantic": lambda m: m.one_of("'acquire'", "'relaxed'"),
+        "in_bounds": lambda m: m.one_of("(True,)", "(True, False)"),
+    },
 )
 method("tma.Lowering.stage", "tma.lower(shape_of())", lambda m: m.one_of("'1'", "'3a'", "'7'"))
 method("tma.Lowering.print", "tma.lower(shape_of())", named={"file": "io.StringIO()"})
+add(
+    "tma.mutator",
+    lambda m: m.one_of("'global_address'", "'global_dim'", "'global_stride'", "'box_dim'"),
+    named={"space": lambda m: m.one_of("'global'", "'shared::cta'"), "ordinal": lambda m: m.one_of("0", "3", "None")},
+)
 add(
     "tma.rebind_ptx", lambda m: str(m.integer(1, 5)), named={"arch": "'sm_100a'", "scope": "'sys'", "version": "(9, 0)"}
 )

@@ -145,7 +145,7 @@ def exec_load() -> Any:
 
 
 def exec_store(**options: Any) -> Any:
-    return tma.make_exec_tma(non_exec(**(options or {"store_mode": 0})))
+    return tma.make_exec_tma(non_exec(**(options or {"store_mode": 0})), tma.Mbarrier(1))
 
 
 # ---- tensor maps

@@ -67,3 +67,32 @@ def test_help_names_every_view(capsys: pytest.CaptureFixture[str]) -> None:
     assert "cute-py tma [-h] [VIEW] GMEM SMEM [TILE] [options]" in out
     for view in VIEWS:
         assert view in out
+
+
+STAGES = {
+    "column-major": (("(256,128):(_1,256)", "(_64,_32):(_1,_64)", "--at", "(1,0)"), "(64, 0)", "stride = [1, %M]"),
+    "padded": (("(256,100):(128,_1)", "(_64,_32):(_32,_1)", "--at", "(0,3)"), "(96, 0)", "stride = [%sm, 1]"),
+    "rank 4": (
+        ("(2,8,64,64):(32768,4096,_1,64)", "(_1,_4,_32,_16):(_0,_512,_1,_32)", "--at", "(1,1,0,2)"),
+        "(0, 32, 4, 1)",
+        "tile = [1, 4, 16, 32], dim_map = [0, 1, 3, 2]",
+    ),
+    "two boxes": ((GMEM, "Sw<3,4,3> o smem_ptr[16b](unset) o (_128,(_64,_2)):(_64,(_1,_8192))", "--at", "1"),
+                  "(0, 128)", "%bk_1:b32 = ADD32ri %bk:b32, 64"),
+    "device-born": ((GMEM, SMEM, "--device-descriptor"), "", "tensormap.replace.tile.global_dim.global.b1024.b32 [$0]"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_stages(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    arguments, start, piece = STAGES[name]
+    status, out, _ = shell(capsys, "tma", *arguments, "--stages")
+    assert status == 0 and piece in out
+    assert f"first element of the tile, innermost first: {start}" in out or not start
+    assert shell(capsys, "tma", "lower", *arguments)[1] == out
+    assert all(f"Stage {number}:" in out for number in ("1", "2", "3a", "3", "4", "5", "6", "7", "3w", "6w"))
+
+
+def test_options_of_the_stages_are_of_no_other_view(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "are of the view lower, not box" in refused(capsys, "tma", "box", GMEM, SMEM, "--stages")
+    assert "the tensor has 64 tiles" in refused(capsys, "tma", GMEM, SMEM, "--at", "(0,9)")

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+from typing import Any
+
 import pytest
 
-from cute_py.errors import EmissionError, InvalidValueError, ParseError, UnknownFactError
+from cute_py.errors import EmissionError, ParseError, UnknownFactError
 from cute_py.ptx.check import examine, verdict
 from cute_py.ptx.entry_points import entry_point
 from cute_py.ptx.reasons import why_not
 from cute_py.ptx.render import ptx
 from cute_py.tma.dialect.copy_shape import copy_shape
-from cute_py.tma.dialect.lowering import PHASES, lower
-from cute_py.tma.exports.rebind import rebind_sequence
+from cute_py.tma.dialect.lowering import lower
+from cute_py.tma.dialect.phases import PHASES
+from cute_py.tma.dialect.rebind import mutator, mutator_constraints, rebind_sequence
 from tests.oracle.emission_catalogue import (
     ACQUIRE_FENCE,
     COPY_TEMPLATES,
@@ -20,7 +25,6 @@ from tests.oracle.emission_catalogue import (
     SEED_COPY,
     TRACE_ONLY,
     instances,
-    mutator,
 )
 
 EXAMPLE = lower(copy_shape("load", (128, 128), "bf16", swizzle=3))
@@ -125,7 +129,7 @@ def test_stage_3_is_the_walkthroughs_text_but_for_the_box() -> None:
 def test_stages_4_to_6_begin_with_the_walkthroughs_text() -> None:
     """The first of the two boxes; the second follows."""
     assert EXAMPLE.stage("4").text.startswith(STAGE_4 + "\n%bk_coord_1 = add i32 %bk_coord, 64\n")
-    assert EXAMPLE.stage("5").text.startswith(STAGE_5 + "\nCP_ASYNC_BULK_TENSOR_2D")
+    assert EXAMPLE.stage("5").text.startswith(STAGE_5 + "\n%bk_1:b32 = ADD32ri %bk:b32, 64\n")
     assert STAGE_6 in EXAMPLE.ptx
     assert EXAMPLE.ptx.startswith(
         "// ---- mbarrier publishes the 32768-byte expectation\n"
@@ -206,7 +210,7 @@ LITERALS = [
     ("cp.async.bulk.tensor.reduce (mode + redKind)", "LLVM intrinsic"),
     ("cp.async.bulk.tensor.prefetch", "LLVM intrinsic"),
     ("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes", "LLVM intrinsic"),
-    ("cp.async.bulk.global.shared::cta.bulk_group", "LLVM intrinsic"),
+    ("cp.async.bulk.global.shared::cta.bulk_group (non-tensor)", "LLVM intrinsic"),
     ("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes", "LLVM intrinsic"),
 ]
 
@@ -232,25 +236,38 @@ def test_the_mutators_letter_by_letter() -> None:
         "tensormap.replace.tile.global_dim.{0}.b1024.b32 [$0], {1}, $1;",
         "tensormap.replace.tile.global_stride.{0}.b1024.b64 [$0], {1}, $1;",
     ]
-    assert MUTATORS[0].constraints == {"global": "l,l", "shared::cta": "r,l"}
-    assert mutator("global_address", "shared::cta") == (
-        "tensormap.replace.tile.global_address.shared::cta.b1024.b64 [$0], $1;"
-    )
-    for row in MUTATORS:
-        index = None if row.field == "global_address" else 1
-        filled = mutator(row.field, "global", index).replace("$0", "%rd1")
-        assert verdict(filled.replace("$1", "%rd2" if "b64" in row.width else "%r2"), "sm_90a").assembles
-    with pytest.raises(InvalidValueError, match="'box_dim' has no mutator"):
-        mutator("box_dim", "global", 0)
-    with pytest.raises(InvalidValueError, match="global_dim: an ordinal belongs here"):
-        mutator("global_dim", "global")
+    for row, space in itertools.product(MUTATORS, ("global", "shared::cta")):
+        for ordinal in range({"global_dim": 5, "global_stride": 4}.get(row.field, 1)):
+            made = mutator(row.field, space, ordinal if row.has_ordinal else None)
+            assert made == row.literal.replace("{0}", space).replace("{1}", str(ordinal))
+            assert mutator_constraints(row.field, space) == row.constraints[space]
+            slot, value = ("%rd1" if letter == "l" else "%r1" for letter in row.constraints[space].split(","))
+            assert verdict(made.replace("$0", slot).replace("$1", value), "sm_90a").assembles
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("box_dim", "global", 0), "box_dim has no mutator on the rebind path: make the map anew on the host"),
+        (("global_dim", "bogus", 9), "address space bogus; a map is replaced in global or shared::cta"),
+        (("global_dim", "global"), "ordinal of global_dim = None; must be 0 to 4"),
+        (("global_dim", "global", 5), "ordinal of global_dim = 5; must be 0 to 4"),
+        (("global_stride", "global", 4), "ordinal of global_stride = 4; must be 0 to 3"),
+        (("global_address", "global", 0), "ordinal of global_address = 0; it has none"),
+    ],
+)
+def test_what_no_mutator_is(arguments: tuple[Any, ...], text: str) -> None:
+    with pytest.raises(EmissionError) as caught:
+        mutator(*arguments)
+    assert caught.value.headline == text
 
 
 def test_the_rebind_emits_the_mutators() -> None:
     """Each replacement is its template with the operands filled in."""
     for step in rebind_sequence(3).replacements:
-        filled = mutator(step.field, "global", step.ordinal)
-        assert step.text.split(" [")[0] == filled.split(" [")[0]
+        row = next(row for row in MUTATORS if row.field == step.field)
+        filled = row.literal.replace("{0}", "global").replace("{1}", str(step.ordinal))
+        assert re.sub(r"%\w+", "$", step.text) == re.sub(r"\$\d", "$", filled)
     sequence = rebind_sequence(1, seed_copy=True)
     assert sequence.steps[0].text.startswith(SEED_COPY + " [")
     assert sequence.steps[1].text.startswith(ACQUIRE_FENCE.replace("{cta|gpu|sys}", "cta") + " [")

@@ -53,52 +53,52 @@ def text_of(operands: Operands, **options: Any) -> tuple[int, str]:
     return refusal.value.step, str(refusal.value)
 
 
-V_MAP = '!cute.layout<"(128,64):(1@0,1@1)">'
-SMEM_TYPE = '!cute.layout<"(128,64):(64,1)">'
-GMEM_TYPE = '!cute.layout<"(1024,512):(512,1)">'
+V_MAP = "!cute.layout<(128,64),(1@0,1@1)>"
+SMEM_TYPE = "!cute.layout<(128,64),(64,1)>"
+GMEM_TYPE = "!cute.layout<(1024,512),(512,1)>"
 TURNED = Layout(ints(64, 128), LayoutRight)
 
 WHOLE: list[tuple[int, Operands, str]] = [
     (
         1,
         Operands(gmem=cute.make_identity_tensor((1024, 512))),
-        f'{TWELVE[0]}{SMEM_TYPE}, !cute.coord_tensor<"(0,0)", "(1024,512):(1@0,1@1)">, and {V_MAP}',
+        f"{TWELVE[0]}{SMEM_TYPE}, !cute.coord_tensor<(0,0),(1024,512),(1@0,1@1)>, and {V_MAP}",
     ),
-    (1, Operands(gmem=None), f'{TWELVE[0]}{SMEM_TYPE}, None, and !cute.tile<"[128:1;64:1]">'),
-    (2, Operands(smem=ints(128, 64)), TWELVE[1] + '!cute.shape<"(128,64)">'),
-    (2, Operands(smem=Swizzle(3, 4, 3)), TWELVE[1] + '!cute.swizzle<"S<3,4,3>">'),
+    (1, Operands(gmem=None), f"{TWELVE[0]}{SMEM_TYPE}, None, and !cute.tile<[128:1;64:1]>"),
+    (2, Operands(smem=ints(128, 64)), TWELVE[1] + "!cute.shape<(128,64)>"),
+    (2, Operands(smem=Swizzle(3, 4, 3)), TWELVE[1] + "!cute.swizzle<S<3,4,3>>"),
     (
         3,
         Operands(gmem=cute.make_tensor(cute.make_gmem_ptr(0, "float16"), COMPOSED_GMEM)),
-        TWELVE[2] + '!cute.composed_layout<"S<3,4,3> o 0 o (1024,512):(512,1)">',
+        TWELVE[2] + "!cute.composed_layout<S<3,4,3> o 0 o (1024,512):(512,1)>",
     ),
     (
         4,
         Operands(smem=Layout(ints(128, 64), (E(0), E(1)))),
-        f'{TWELVE[3]}{GMEM_TYPE}, and !cute.layout<"(128,64):(1@0,1@1)">',
+        f"{TWELVE[3]}{GMEM_TYPE}, and !cute.layout<(128,64),(1@0,1@1)>",
     ),
-    (5, Operands(smem=NOT_A_SWIZZLE), TWELVE[4] + '!cute.composed_layout<"(8192):(1) o 0 o (128,64):(64,1)">'),
+    (5, Operands(smem=NOT_A_SWIZZLE), TWELVE[4] + "!cute.composed_layout<(8192):(1) o 0 o (128,64):(64,1)>"),
     (
         5,
         Operands(smem=ComposedLayout(Swizzle(3, 5, 3), Int(0), SMEM)),
-        TWELVE[4] + '!cute.composed_layout<"S<3,5,3> o 0 o (128,64):(64,1)">',
+        TWELVE[4] + "!cute.composed_layout<S<3,5,3> o 0 o (128,64):(64,1)>",
     ),
     (6, Operands(smem=Layout((128, Int(64)), (Int(64), Int(1)))), f"{TWELVE[5]}{SMEM_TYPE}, and {V_MAP}"),
-    (7, Operands(smem=TURNED), f'{TWELVE[6]}!cute.layout<"(64,128):(128,1)">, and {V_MAP}'),
+    (7, Operands(smem=TURNED), f"{TWELVE[6]}!cute.layout<(64,128),(128,1)>, and {V_MAP}"),
     (
         8,
         Operands(smem=Layout(ints(128, 64), ints(128, 2))),
-        f'{TWELVE[7]}!cute.layout<"(128,64):(128,2)">, {GMEM_TYPE}, and {V_MAP}',
+        f"{TWELVE[7]}!cute.layout<(128,64),(128,2)>, {GMEM_TYPE}, and {V_MAP}",
     ),
     (
         9,
         Operands(smem=Layout(ints(8, 512), LayoutRight), tile=(8, 512)),
-        TWELVE[8] + '!cute.layout<"(512,8):(1@1,1@0)">',
+        TWELVE[8] + "!cute.layout<(512,8),(1@1,1@0)>",
     ),
     (
         9,
         Operands(options={"load_mode": "W_MULTICAST", "num_multicast": 3}),
-        TWELVE[8] + '!cute.layout<"(64,128):(1@1,1@0)">',
+        TWELVE[8] + "!cute.layout<(64,128),(1@1,1@0)>",
     ),
     (11, Operands(options={"load_mode": "W_MULTICAST", "num_multicast": 0}), TWELVE[10]),
     (11, Operands(options={"load_mode": "W128_MULTICAST", "num_multicast": None}), TWELVE[10]),
@@ -123,9 +123,9 @@ def test_the_rank_6_rejection() -> None:
     tile = (8, 2, 2, 2, 2, 2)
     assert text_of(Operands(smem=Layout(ints(*tile)), gmem=gmem(SIX, SIX_STRIDES), tile=tile)) == (
         1,
-        'invalid operand types, got !cute.layout<"(8,2,2,2,2,2):(1,8,16,32,64,128)">, '
-        '!cute.layout<"(64,32,16,8,4,2):(1,64,2048,32768,262144,1048576)">, '
-        'and !cute.layout<"(8,2,2,2,2,2):(1@0,1@1,1@2,1@3,1@4,1@5)">',
+        "invalid operand types, got !cute.layout<(8,2,2,2,2,2),(1,8,16,32,64,128)>, "
+        "!cute.layout<(64,32,16,8,4,2),(1,64,2048,32768,262144,1048576)>, "
+        "and !cute.layout<(8,2,2,2,2,2),(1@0,1@1,1@2,1@3,1@4,1@5)>",
     )
 
 
@@ -134,7 +134,7 @@ def test_the_stride_rejection() -> None:
     assert text_of(Operands(gmem=gmem((1024, 512), (514, Int(1))))) == (
         4,
         "expected the GMEM and SMEM layouts to have integer stride elements, but got "
-        '!cute.layout<"(1024,512):(514,1)">, and !cute.layout<"(128,64):(64,1)">',
+        "!cute.layout<(1024,512),(514,1)>, and !cute.layout<(128,64),(64,1)>",
     )
 
 

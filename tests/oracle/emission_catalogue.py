@@ -11,8 +11,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from cute_py.errors import InvalidValueError
-
 
 @dataclass(frozen=True, slots=True)
 class Template:
@@ -79,7 +77,7 @@ COPY_TEMPLATES: tuple[Template, ...] = (
         _LLVM, _NA, "scalar", _NA, _NA, _NA, "n/a (byte count)", "[%r1], [%rd1], %r6, [%r2]",
     ),
     Template(
-        "cp.async.bulk.global.shared::cta.bulk_group",
+        "cp.async.bulk.global.shared::cta.bulk_group (non-tensor)",
         _LLVM, _NA, "scalar", _NA, _NA, _NA, "n/a (raw byte-count)", "[%rd1], [%r1], %r6",
     ),
     Template(
@@ -87,7 +85,7 @@ COPY_TEMPLATES: tuple[Template, ...] = (
         _LLVM, _NA, "scalar", _NA, _NA, _NA, _NA, "[%r1], [%r5], %r6, [%r2]",
     ),
 )  # fmt: skip
-"""The cp.async.bulk template catalogue, in the order of the pages. (The pages mark the plain store `(non-tensor)`.)"""
+"""The cp.async.bulk template catalogue, in the order of the pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +111,7 @@ class Mutator:
     @property
     def constraints(self) -> dict[str, str]:
         """Inline-asm letters for a global and for a shared::cta descriptor. The pages print those of the global form
-        (and r,l for the address)."""
+        (and r,l for the address alone)."""
         value = "l" if self.width.endswith("b64") else "r"
         return {"global": f"l,{value}", "shared::cta": f"r,{value}"}
 
@@ -175,7 +173,7 @@ def instances(template: Template) -> tuple[str, ...]:
         return ()
     texts = []
     for rank in ranks(template) or (2,):
-        mnemonic = re.sub(r"\{\d\.\.\d\}", str(rank), template.literal)
+        mnemonic = re.sub(r"\{\d\.\.\d\}", str(rank), template.literal.removesuffix(" (non-tensor)"))
         tail = template.tail
         for word, first, start, count in (
             ("COORDS", "%r", 10, rank),
@@ -185,20 +183,3 @@ def instances(template: Template) -> tuple[str, ...]:
             tail = tail.replace(word, ", ".join(f"{first}{start + n}" for n in range(count)))
         texts.append(f"{mnemonic} {tail};")
     return tuple(texts)
-
-
-def mutator(field: str, space: str, index: int | None = None) -> str:
-    """A mutator template with the address space, and the ordinal where it has one, filled in; `$n` stays.
-
-    >>> mutator("global_stride", "global", 0)
-    'tensormap.replace.tile.global_stride.global.b1024.b64 [$0], 0, $1;'
-
-    Raises:
-        InvalidValueError: no such mutator, or an ordinal where none belongs (or the reverse).
-    """
-    row = next((row for row in MUTATORS if row.field == field), None)
-    if row is None:
-        raise InvalidValueError(f"{field!r} has no mutator", {"mutators": ", ".join(m.field for m in MUTATORS)})
-    if row.has_ordinal != (index is not None):
-        raise InvalidValueError(f"{field}: an ordinal {'belongs' if index is None else 'does not belong'} here")
-    return row.literal.replace("{0}", space).replace("{1}", str(index))

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -66,13 +67,49 @@ def test_the_trace_of_the_reference_page() -> None:
     assert ptx_line(demonstration_copy(cta_group=2)) == "tcgen05.cp.cta_group::2.32x128b.warpx4 [%0], %1;"
 
 
-def test_loops_are_unrolled_with_literal_offsets() -> None:
+def issued(text: str) -> list[tuple[int, int]]:
+    """The trace, run: (column, offset in 16 bytes) of each instruction; the tensor memory and the descriptor are 0."""
+    found: list[tuple[int, int]] = []
+    tcgen05 = SimpleNamespace(
+        encode_matrix_descriptor=lambda *operands: None, cp=lambda taddr, desc, **_: found.append((taddr, desc))
+    )
+    T = SimpleNamespace(
+        unroll=range, meta_var=tuple, address_of=lambda place: place, ptx=SimpleNamespace(tcgen05=tcgen05)
+    )
+    names = {f"cp_desc{end}": Held() for end in ("", "_1")}
+    add = {"smem_desc_add_16B_offset": lambda held, offset: held + offset}
+    exec(text, {"T": T, "tmem_addr": [0], "A_smem": [0], "B_smem": [0], **names, **add})
+    return found
+
+
+class Held(list[int]):
+    """A descriptor's buffer."""
+
+    def __init__(self) -> None:
+        super().__init__([0])
+        self.data = self
+
+
+def test_several_instructions_are_an_unrolled_loop() -> None:
     text = emit_tirx(tiles(4))
-    assert re.findall(r"tmem_addr\[0\](?: \+ (\d+))?,", text) == ["", "4", "8", "12"]
-    assert re.findall(r"cp_desc\[0\], (\d+)\)", text) == ["0", "32", "64", "96"]
+    assert text.split("\n", 1)[1] == (
+        "compute_offsets = [(0, 0), (4, 32), (8, 64), (12, 96)].__getitem__  # flat -> columns, units of 16 bytes\n"
+        "for flat in T.unroll(4):\n"
+        "    t_off, s_off = T.meta_var(compute_offsets(flat))\n"
+        "    T.ptx.tcgen05.cp(tmem_addr[0] + t_off,\n"
+        "                     smem_desc_add_16B_offset(cp_desc[0], s_off),\n"
+        '                     shape="32x128b", cta_group=1, multicast="warpx4")'
+    )
     calls = re.findall(r"\(tmem_addr \+ (0x\w+)u, smem_desc_add_16B_offset\(cp_desc, (\d+)u\)\);", emit_cuda(tiles(4)))
     assert calls == [("0x0", "0"), ("0x4", "32"), ("0x8", "64"), ("0xC", "96")]
     assert "commit" not in text
+
+
+@pytest.mark.parametrize("count", (1, 2, 3, 8))
+def test_the_trace_issues_the_tiles_of_the_plan(count: int) -> None:
+    copies = (tiles(count), tiles(count, "B_smem"))
+    planned = [(tile.taddr_offset, tile.smem_offset) for copy in copies for tile in copy.plan.tiles]
+    assert issued(emit_tirx(*copies)) == planned and len(planned) == 2 * count
 
 
 def test_descriptors_are_encoded_once() -> None:

@@ -14,14 +14,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from cute_py.argument_checks import expect, expect_having, expect_integer, expect_integer_array
+from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.arith_tuple.ratio import Ratio
-from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.errors import InvalidTypeError, InvalidValueError, counted, given
 from cute_py.layout.arguments import Tree
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int, to_internal, value_of
 from cute_py.layout.modes import group_modes
 from cute_py.layout.tiling import zipped_divide
-from cute_py.layout.trees import leaves, modes
+from cute_py.layout.trees import check_depth, leaves, modes
 from cute_py.tensor.pointers import make_smem_ptr
 from cute_py.tensor.tensor import Tensor, make_tensor
 from cute_py.tma.atom.partition import tma_partition
@@ -70,6 +71,45 @@ def tile_steps(work: Instructions) -> Layout:
     """Tile -> how far its coordinates lie beyond those of the first tile."""
     layout: Layout = work.gmem_partition.layout[1]
     return layout
+
+
+def tile_number(work: Instructions, tile_coord: Tree) -> int:
+    """The number of a tile, colexicographic, from its number or its coordinate in the tile modes.
+
+    Raises:
+        InvalidValueError: no such tile.
+    """
+    shape = known(work.tile_shape)
+    if isinstance(tile_coord, tuple):
+        check_depth(tile_coord)
+        index: Any = Layout(shape)(tile_coord) if _is_tile(tile_coord, shape) else -1
+    else:
+        index = tile_coord
+    number = expect_integer(index, "the number of a tile")
+    if not 0 <= number < work.tiles:
+        text = f"tile = {given(tile_coord)}; the tensor has {counted(work.tiles, 'tile')}"
+        raise InvalidValueError(text, {"tile modes": shape})
+    return number
+
+
+def _is_tile(coord: Tree, shape: Tree) -> bool:
+    """Whether every part of a coordinate lies in its mode."""
+    if type(coord) is not tuple:
+        return (
+            0 <= expect_integer(coord, "a coordinate of a tile") < math.prod([int(value_of(n)) for n in leaves(shape)])
+        )
+    extents = shape if type(shape) is tuple else (shape,)
+    inside = [_is_tile(c, n) for c, n in zip(coord, extents, strict=False)]
+    return len(coord) == len(extents) and all(inside)
+
+
+def tile_start(work: Instructions, tile_coord: Tree, rank: int) -> list[int]:
+    """Where a tile begins (an arithmetic tuple, a single scaled basis element or 0), in all TMA modes."""
+    start: Any = tile_steps(work)(tile_coord)
+    if isinstance(start, ScaledBasis):
+        start = start.as_arith_tuple()
+    numbers = [int(x) for x in leaves(start.as_tuple())] if hasattr(start, "as_tuple") else [0]
+    return (numbers + [0] * rank)[:rank]
 
 
 def last_coordinates(first: Instructions) -> list[int]:

@@ -85,7 +85,8 @@ class SlotRow:
     meaning: str
     mutable: bool
     template: str
-    """The tensormap.replace form that writes it; empty: none, the slot is born on the host."""
+    """The page's template of the tensormap.replace that writes it, $0 the map, $1 the value, N the mode; empty: none,
+    the slot is born on the host."""
     lane: str
     measured: str
 
@@ -102,7 +103,7 @@ SLOTS: Final[tuple[SlotRow, ...]] = (
         "tensor_base_ptr",
         "base address",
         True,
-        f"{_REPLACE}.global_address.b1024.b64 [map], value",
+        f"{_REPLACE}.global_address.b1024.b64 [$0], $1",
         "b64, the whole slot",
         "w0, as the view says",
     ),
@@ -110,8 +111,8 @@ SLOTS: Final[tuple[SlotRow, ...]] = (
         "fmt_dim_stride_packed",
         "format and sizes",
         True,
-        f"{_REPLACE}.global_dim.b1024.b32 [map], i, value (i = 0..rank-1)",
-        "b32, one a mode",
+        f"{_REPLACE}.global_dim.b1024.b32 [$0], {{N}}, $1",
+        "b32, one a mode: rank (0..4)",
         "format in w1[7:10]; sizes in w4, w5 and w6[0:31], size - 1; w1[32:63] is the stride of mode 1",
     ),
     _host(
@@ -123,8 +124,8 @@ SLOTS: Final[tuple[SlotRow, ...]] = (
         "elem_stride_packed",
         "global strides",
         True,
-        f"{_REPLACE}.global_stride.b1024.b64 [map], i-1, value (i = 1..rank-1)",
-        "b64, one a mode but the first",
+        f"{_REPLACE}.global_stride.b1024.b64 [$0], {{N-1}}, $1",
+        "b64, one a mode but the first: rank-1 (0..3)",
         "strides in w1[32:63], w2, w3, bytes >> 4; the element strides are in w6[32:46]",
     ),
     _host(

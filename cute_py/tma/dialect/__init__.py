@@ -18,6 +18,10 @@ from cute_py.tma.dialect.modes import *  # noqa: F403
 from cute_py.tma.dialect.modes import __all__ as _modes
 from cute_py.tma.dialect.non_exec_atom import *  # noqa: F403
 from cute_py.tma.dialect.non_exec_atom import __all__ as _non_exec_atom
+from cute_py.tma.dialect.phases import *  # noqa: F403
+from cute_py.tma.dialect.phases import __all__ as _phases
+from cute_py.tma.dialect.rebind import *  # noqa: F403
+from cute_py.tma.dialect.rebind import __all__ as _rebind
 from cute_py.tma.dialect.record import *  # noqa: F403
 from cute_py.tma.dialect.record import __all__ as _record
 from cute_py.tma.dialect.verifier import *  # noqa: F403
@@ -34,6 +38,8 @@ __all__ = [
     *_mlir_text,
     *_modes,
     *_non_exec_atom,
+    *_phases,
+    *_rebind,
     *_record,
     *_verifier,
     *_verifier_operands,

@@ -21,7 +21,7 @@ from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType
 from cute_py.errors import TmaBuildError, given, shortened
 from cute_py.tma.descriptor.limits import BY_NAME
-from cute_py.tma.dialect.copy_shape import CopyShape, mlir_type
+from cute_py.tma.dialect.copy_shape import mlir_type
 
 TEXTS: Final[dict[str, str]] = {
     "descriptor_alignment": "expected tma descriptor pointer to have alignment at least 128",
@@ -38,7 +38,7 @@ TEXTS: Final[dict[str, str]] = {
     "store_padding": "non-zero padding requires a mode that supports it; a store or reduction fills nothing",
     "not_verified": "an executable TMA atom needs a non-exec atom that the partition verifier accepted",
     "barrier_not_shared": "the barrier of an executable TMA atom must be in shared memory",
-    "no_barrier": "an executable TMA load needs a barrier",
+    "no_barrier": "an executable TMA atom needs a barrier",
     "expect_store_atom": "expect a tma_store or tma_reduce atom type",
     "not_shared": "the tile of a TMA copy must be in shared memory",
     "no_tma": "allow_tma = false; this operation is a TMA copy",
@@ -68,7 +68,7 @@ def broken(*rows: tuple[int | Sized, str, str]) -> list[Diagnostic]:
 
     >>> found = broken((True, "rank", "rank = 6; must be 1 to 5"), (False, "no_tma", ""), (True, "no_barrier", ""))
     >>> [d.text for d in found]
-    ['rank = 6; must be 1 to 5', 'an executable TMA load needs a barrier']
+    ['rank = 6; must be 1 to 5', 'an executable TMA atom needs a barrier']
     """
     return [
         Diagnostic(rule, text=TEXTS.get(rule, found), detail=found if rule in TEXTS else "")
@@ -144,6 +144,12 @@ def check_box_row(elements: int, bits: int) -> list[Diagnostic]:
     return broken((elements * bits % ROW_BITS, "box_granularity", size))
 
 
+def check_row(row_bits: int, span: int, swizzle: str) -> list[Diagnostic]:
+    """Stage 3b: a row of the box is at most the span of its swizzle, in bytes; 0: no swizzle."""
+    text = f"box rows of {row_bits // 8} bytes; at most {span} with {swizzle}"
+    return broken((0 < 8 * span < row_bits, "smem_not_compatible", text))
+
+
 def check_padding(paddings: Sequence[int | float], is_store: bool) -> list[Diagnostic]:
     """Stage 3b: only zeros; no mode of this dialect supports another fill."""
     bad = [p for p in paddings if not (is_integer(p) or isinstance(p, float)) or p != 0]
@@ -166,12 +172,3 @@ def check_atom(
         (tma_box_rank != atom_box_rank, "box_length_mismatch", f"{tma_box_rank} and {atom_box_rank} extents"),
         (small, "small_multicast", f"{bytes_per_atom} bytes"),
     )
-
-
-def check_stages(shape: CopyShape) -> dict[str, tuple[str, ...]]:
-    """The checks of one copy: stage -> texts. A `CopyShape` can't break the rules that are not here."""
-    row = check_box_row(shape.instruction_box[-1], shape.dtype.bits)
-    is_load = shape.direction == "load"
-    atom = check_atom("load", shape.rank, shape.rank, shape.box_bytes, shape.multicast) if is_load else []
-    found = {"1": check_tile(shape.tile), "2": [], "3a": [], "3b": row, "3c": atom}
-    return {stage: tuple([d.text for d in diagnostics]) for stage, diagnostics in found.items()}

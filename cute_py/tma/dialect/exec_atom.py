@@ -199,13 +199,13 @@ def memory_space_of(value: object) -> str | None:
     return "smem" if text.lower() in ("smem", "shared", "shared_memory") else text
 
 
-def check_barrier(barrier: Place | TransactionBarrier | None, kind: str) -> list[Diagnostic]:
-    """Can this be the barrier of a load, store or reduction?
+def check_barrier(barrier: Place | TransactionBarrier | None) -> list[Diagnostic]:
+    """Can an atom be bound to this barrier? The reference page asks every atom for one, although only a load raises it.
 
     An object with `expect_tx` that names no memory space is a barrier, and barriers live in shared memory.
     """
     if barrier is None:
-        return broken((kind == "load", "no_barrier", ""))
+        return broken((True, "no_barrier", ""))
     space = memory_space_of(barrier)
     in_smem = space == "smem" or (space is None and isinstance(barrier, TransactionBarrier))
     return broken((not in_smem, "barrier_not_shared", ""))
@@ -236,7 +236,7 @@ def make_exec_tma(
 
     Args:
         atom: a verified `NonExecTmaAtom`, or the record that holds one.
-        barrier: in shared memory: an object with `expect_tx`, or a shared pointer. Only a load needs one.
+        barrier: in shared memory: an object with `expect_tx`, or a shared pointer. Only a load raises it.
         cache_mode: a `CacheMode`, its name, or `load_cache_mode<cg>`.
         multicast: the mask of the CTAs that receive; bit i is CTA i of the cluster.
     Raises:
@@ -246,7 +246,7 @@ def make_exec_tma(
     if not isinstance(atom, NonExecTmaAtom):
         raise TmaBuildError(TEXTS["not_verified"], {"found": type(atom).__name__})
     mode = as_cache_mode(cache_mode)
-    found = broken((not atom.verified, "not_verified", "")) + check_barrier(barrier, atom.kind)
+    found = broken((not atom.verified, "not_verified", "")) + check_barrier(barrier)
     refuse(found + check_mask(atom, multicast) + modes.check_cache_mode(mode, atom.kind))
     return ExecTmaAtom(atom, barrier, mode, multicast)
 

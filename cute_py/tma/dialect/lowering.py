@@ -4,15 +4,8 @@ On sm_90 and newer that is the walk of a TMA copy. On older architectures the sa
 plain loads, as a complete PTX module. Stages 1 to 5 are traces (`stages`); stage 6 is text that ptxas takes; stage 7 is
 the machine code, if a disassembler is installed.
 
-The rewrite between stages 3a and 3 is LowerTMALoadStoreToAsync in its eight phases, on a function that holds any
-number of copies: 1 KernelSpec gate, 2 TMA-eligibility scan, 3 tmaIdx assignment, 4 descriptor bind, 5 async op
-materialization, 6 mbarrier emission, 7 wait sinking, 8 diagnostic finalization. A function without a kernel spec is
-left as it is, with a diagnostic; a copy whose witness is no TMA atom is skipped in phase 2.
-
-A kernel has two populations of tensor maps, made on the host and made on the device, each with its own counter. Device
-slots are before host slots in the block of parameters that the kernel gets appended, so that a kernel finds its working
-buffer at a fixed offset. A host map is passed by value, marked `cute_nvgpu.grid_constant`, which is later
-`nvvm.grid_constant`; the marked parameter is 128-byte aligned in .param.
+The rewrite between stages 3a and 3 is `phases`. The consumer's wait is a copy's other half: an operation of its own at
+stages 3 to 6, `3w` to `6w`, on the same barrier and for the parity of the phase that the load completes.
 """
 
 from __future__ import annotations
@@ -20,23 +13,27 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
-from cute_py.argument_checks import expect, expect_having, expect_integer, record
-from cute_py.diagnostics import Diagnostic
-from cute_py.errors import CoordinateError, DeviceError, TmaBuildError, counted, given
+from cute_py.argument_checks import expect, expect_having, record
+from cute_py.errors import CoordinateError, DeviceError, MissingPackageError, TmaBuildError, given
 from cute_py.ptx.assembler import assemble_module, find_ptxas
-from cute_py.ptx.module import disassemble, find_disassembler, ptx_module
+from cute_py.ptx.inline_asm import mcast_opnum
+from cute_py.ptx.module import disassemble, ptx_module
 from cute_py.ptx.render import Value, ptx
 from cute_py.targets import NEWEST_VERSION, Version, architecture
 from cute_py.tma.dialect import stages as texts
-from cute_py.tma.dialect.copy_shape import Copyable, CopyShape, Witness, choose_witness, copy_shape_of, modifiers_of
-from cute_py.tma.dialect.diagnostics import broken, check_stages, short_repr
+from cute_py.tma.dialect.copy_shape import Copyable, CopyShape, Witness, choose_witness, modifiers_of
+from cute_py.tma.dialect.diagnostics import DESCRIPTOR_BYTES, short_repr
 from cute_py.tma.dialect.legacy_copy import legacy_ptx
-from cute_py.tma.dialect.stages import FlowRow, OrderRow, SpaceRow, Stage, names_of
+from cute_py.tma.dialect.phases import KernelFunction, PhaseTrace, run_phases
+from cute_py.tma.dialect.stages import FlowRow, OrderRow, SpaceRow, Stage, box_operands, im2col_offsets, names_of
+from cute_py.tma.dialect.traced_copy import TracedCopy, trace_copy
 
-__all__ = ["KernelFunction", "Lowering", "PhaseTrace", "lower", "run_phases"]
+if TYPE_CHECKING:
+    from cute_py.layout.arguments import Tree
+
+__all__ = ["Lowering", "lower"]
 
 SASS_OPCODES: Final = {"load": "UTMALDG", "store": "UTMASTG", "reduce": "UTMAREDG"}
 """Direction -> the machine instruction that it becomes. Source: CUDA Binary Utilities 13.0, Hopper instruction set."""
@@ -45,21 +42,21 @@ _CLASSES: Final = (("rd", "b64"), ("r", "b32"), ("h", "b16"), ("p", "pred"))
 """Prefix of a register's name -> its type."""
 
 
-def _instruction(shape: CopyShape, coords: list[str], address: str, arch: str | None) -> str:
+def _instruction(copy: TracedCopy, coords: Sequence[str], address: str, arch: str | None) -> str:
     """The instruction for one box, on lines of its own with comments."""
-    operands: dict[str, Value] = {"tensor": f"%rd_desc_{names_of(shape).small}", "coords": coords}
+    shape = copy.shape
+    operands: dict[str, Value] = {"tensor": f"%rd_desc_{names_of(copy).small}", "coords": coords}
     if shape.cache_hint:
         operands["policy"] = "%rd_policy"
     if shape.direction == "load":
         operands |= {"destination": address, "barrier": "%rd_mbar"}
         if shape.multicast > 1:
             operands["mask"] = "%h_mask"
-        im2col = shape.mode.startswith("im2col")  # without numbers the offsets are registers
-        if shape.im2col_offsets:
-            operands["offsets"] = shape.im2col_offsets
+        if offsets := im2col_offsets(shape):
+            operands["offsets"] = [offset.replace("%", "%h_") for offset in offsets]
         comments = ["destination: SMEM address of tile", "source: descriptor + coords (inner-axis first)"]
         comments.append("completion barrier address")
-        comments += ["im2col offsets"] * im2col + ["multicast mask"] * (shape.multicast > 1)
+        comments += ["im2col offsets"] * bool(offsets) + ["multicast mask"] * (shape.multicast > 1)
     else:
         operands["source"] = address
         comments = ["destination: descriptor + coords (inner-axis first)", "source: SMEM address of tile"]
@@ -72,189 +69,153 @@ def _instruction(shape: CopyShape, coords: list[str], address: str, arch: str | 
     return "\n".join([mnemonic, *lines])
 
 
-def stage6_text(shape: CopyShape, arch: str | None = None) -> str:
-    """The PTX of one tile: the byte expectation as a literal, then one instruction per box.
+def stage6_text(copy: TracedCopy, arch: str | None = None) -> str:
+    """The PTX of one tile: of a map made on the device its rebind, the byte expectation as a literal, then one
+    instruction per box.
 
     Raises:
         EmissionError: `arch` does not have the instruction.
     """
+    shape, n = copy.shape, names_of(copy)
     is_load = shape.direction == "load"
     title = f"reduce ({shape.reduce_kind})" if shape.direction == "reduce" else shape.direction
-    base = "%rd_smem_dst" if is_load else "%rd_smem_src"
-    lines = ["// ---- writes of the tile become visible to the asynchronous proxy", "fence.proxy.async.shared::cta;"]
+    lines = [f"{_rebind_text(copy, made)} // {made.step.role}" for made in texts.rebind_of(copy)]
     if is_load:
-        lines = [
+        lines += [
             f"// ---- mbarrier publishes the {shape.transaction_bytes}-byte expectation",
             f"mbarrier.arrive.expect_tx.shared.b64 _, [%rd_mbar], {shape.transaction_bytes};",
         ]
-    names = [f"%r_{coord[1:]}" for coord in names_of(shape).inner]
+    else:
+        lines += [
+            "// ---- writes of the tile become visible to the asynchronous proxy",
+            "fence.proxy.async.shared::cta;",
+        ]
     for box in range(shape.num_boxes):
-        coords = []
-        for name, start in zip(names, shape.instruction_origin(box), strict=True):
-            if start:
-                lines.append(f"add.s32 {name}_{box}, {name}, {start};")
-            coords.append(f"{name}_{box}" if start else name)
-        address = base
-        if offset := shape.box_offset(box):
-            address = f"{base}_{box}"
-            lines.append(f"add.s64 {address}, {base}, {offset};")
+        held = box_operands(copy, box)
+        for name, base, start in held.changed(f"_{box}"):
+            lines.append(f"add.s32 %r_{name[1:]}, %r_{base[1:]}, {start};")
+        address = f"%rd_{held.address.removeprefix(f'%{n.small}_')}"
+        if held.offset:
+            lines.append(f"add.s64 {address}, {address.removesuffix(f'_{box}')}, {held.offset};")
         which = f", box {box} of {shape.num_boxes}" if shape.num_boxes > 1 else ""
-        lines += [f"// ---- TMA bulk-tensor {shape.rank}D {title}{which}", _instruction(shape, coords, address, arch)]
+        coords = [f"%r_{name[1:]}" for name in held.coords]
+        lines += [f"// ---- TMA bulk-tensor {shape.rank}D {title}{which}", _instruction(copy, coords, address, arch)]
     if not is_load:
         lines += ["cp.async.bulk.commit_group;", "cp.async.bulk.wait_group.read 0;"]
     return "\n".join(lines)
 
 
+def _rebind_text(copy: TracedCopy, made: texts.Replacement) -> str:
+    """One step of a rebind in PTX, on the slot in the descriptor's register."""
+    text = made.step.text.replace("%rd_map", f"%rd_desc_{names_of(copy).small}")
+    if not made.step.field:
+        return text
+    register = f"%{'r' if made.value_type == 'i32' else 'rd'}_{made.value[1:]}"
+    value = register if made.value.startswith("%") else made.value
+    return f"{text.rpartition(', ')[0]}, {value};"
+
+
+def wait_text(parity: str = "%r_parity", barrier: str = "%rd_mbar") -> str:
+    """The consumer's wait in PTX: it ends when the phase of that parity is complete, all its arrivals and bytes in.
+
+    >>> print(wait_text().splitlines()[1])
+    mbarrier.try_wait.parity.shared.b64 %p_done, [%rd_mbar], %r_parity;
+    """
+    operands = {"barrier": f"[{barrier}]", "parity": parity, "done": "%p_done"}
+    waits = ptx("mbarrier.try_wait.parity", spaces="shared", operands=operands)
+    return "\n".join(["$wait:", waits, "@!%p_done bra $wait;"])
+
+
 def module_of(text: str, arch: str, version: Version = NEWEST_VERSION) -> str:
-    """A PTX module around instructions: every register in them is declared by the prefix of its name."""
+    """A PTX module around instructions: every register in them is declared by the prefix of its name, and those that
+    they do not write themselves are parameters."""
+    lines = [f".reg .{kind} %{name};" for name, kind in _registers(text)]
+    inputs = _inputs(text)
+    lines += [f"ld.param.{kind} %{name}, [p_{name}];" for name, kind in inputs]
+    parameters = [f".{kind} p_{name}" for name, kind in inputs]
+    return ptx_module("lowered", [*lines, text, "ret;"], arch, version, parameters=parameters)
+
+
+def _inputs(text: str) -> list[tuple[str, str]]:
+    """The registers that instructions read before they write them."""
+    written = set(re.findall(r"^(?:add|mbarrier\.try_wait)\S* %(\w+),", text, re.MULTILINE))
+    return [(name, kind) for name, kind in _registers(text) if name not in written]
+
+
+def _registers(text: str) -> list[tuple[str, str]]:
+    """The registers of instructions, each with its type, by the prefix of its name."""
     names = sorted(set(re.findall(r"%(\w+)", text)))
-    kinds = [(name, bits) for name in names for prefix, bits in _CLASSES if re.fullmatch(rf"{prefix}(_\w+|\d+)", name)]
-    return ptx_module("lowered", [*(f".reg .{bits} %{name};" for name, bits in kinds), text, "ret;"], arch, version)
+    return [(name, bits) for name in names for prefix, bits in _CLASSES if re.fullmatch(rf"{prefix}(_\w+|\d+)", name)]
 
 
-def stage7_text(text: str, arch: str, direction: str) -> tuple[str, tuple[str, ...]]:
-    """The machine code of stage 6's text, and notes: disassembled if the tools are there, else what is expected.
+def cuda_of(text: str) -> str:
+    """The same as a CUDA C++ kernel, for a compiler that takes no PTX module."""
+    code = [line.partition("//")[0].strip() for line in text.splitlines()]
+    inputs = _inputs(text)
+    types = {"b64": ("unsigned long long", "l"), "b32": ("unsigned", "r"), "b16": ("unsigned short", "h")}
+    declared = [f".reg .{kind} %{name};" for name, kind in _registers(text)]
+    moved = [f"mov.{kind} %%{name}, %{number};" for number, (name, kind) in enumerate(inputs)]
+    lines = [line.replace("%", "%%") for line in declared] + moved + [line.replace("%", "%%") for line in code if line]
+    parameters = ", ".join([f"{types[kind][0]} {name}" for name, kind in inputs])
+    operands = ", ".join([f'"{types[kind][1]}"({name})' for name, kind in inputs])
+    return "\n".join(
+        [
+            f'extern "C" __global__ void lowered({parameters}) {{',
+            '  asm volatile("{\\n"',
+            *[f'    "{line}\\n"' for line in lines],
+            f'    "}}" :: {operands} : "memory");',
+            "}",
+            "",
+        ]
+    )
+
+
+def cubin_of(text: str, arch: str) -> bytes:
+    """The cubin of instructions, from NVRTC, or from ptxas where NVRTC is not installed.
 
     Raises:
-        DeviceError: ptxas is there and refuses the text, or the disassembler refuses the cubin.
+        MissingPackageError: neither is there. DeviceError: the text is refused.
     """
-    notes = (f"expected machine instruction: {SASS_OPCODES[direction]} (CUDA Binary Utilities)",)
-    if find_disassembler() is None or find_ptxas() is None:
-        return "// not disassembled: needs ptxas and one of nvdisasm, cuobjdump on PATH", notes
-    accepted, messages, cubin = assemble_module(module_of(text, arch), arch)
+    from cute_py.gpu.nvrtc import run_nvrtc
+
+    is_module = ".version" in text
+    if not is_module:
+        try:
+            return run_nvrtc(cuda_of(text), "lowered", arch, "cubin")
+        except MissingPackageError:
+            if find_ptxas() is None:
+                raise
+    module = text if is_module else module_of(text, arch)
+    accepted, messages, cubin = assemble_module(module, arch)
     if not accepted:
         raise DeviceError("ptxas refuses the text of stage 6", {"arch": arch, "ptxas": messages})
-    return disassemble(cubin).strip(), notes
+    return cubin
 
 
-def check_counters(host: Sequence[int], device: Sequence[int], num_host: int, num_device: int) -> list[Diagnostic]:
-    """Do the counters agree with the indices in use?
-
-    >>> print(*check_counters([0, 1], [], num_host=1, num_device=0))
-    tmaIdx exceed tmaHostNum.
-    """
-    return broken(
-        (any(not 0 <= index < num_host for index in host), "counters.host", ""),
-        (any(not 0 <= index < num_device for index in device), "counters.device", ""),
-    )
+_BESIDE: Final = {
+    r"cp\.(reduce\.)?async\.bulk\.tensor": "UTMALDG|UTMASTG|UTMAREDG",
+    r"mbarrier\.arrive": r"SYNCS\.ARRIVE",
+    r"cp\.async\.bulk\.commit_group": "UTMACMDFLUSH",
+}
+"""Beginning of a PTX instruction -> the machine instruction that it becomes."""
 
 
-MISSING_SPEC = "LowerTMALoadStoreToAsync: missing or invalid KernelSpecAttr on function"
-PHASES = (
-    "KernelSpec gate",
-    "TMA-eligibility scan",
-    "tmaIdx assignment",
-    "descriptor bind",
-    "async op materialization",
-    "mbarrier emission",
-    "wait sinking",
-    "diagnostic finalization",
-)
-"""The names of the phases, in order."""
-
-
-@record
-class KernelFunction:
-    """What the pass reads: the kernel spec's architecture (None: no attribute), the copies, the counters.
-
-    num_host_tmas, num_device_tmas: the function's counters if they are set already; None lets phase 3 set them.
-    """
-
-    arch: str | None
-    copies: tuple[CopyShape, ...]
-    num_host_tmas: int | None = None
-    num_device_tmas: int | None = None
-    allow_tma: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Phase:
-    """What one phase did: its number and name, one line per copy or decision."""
-
-    number: int
-    name: str
-    lines: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class BoundCopy:
-    """A copy that became asynchronous: its index in its population, and whether the map is made on the device."""
-
-    shape: CopyShape
-    witness: Witness
-    tma_index: int
-
-    @property
-    def origin(self) -> str:
-        return "device" if self.shape.device_descriptor else "host"
-
-
-@record
-class PhaseTrace:
-    """The outcome: phases in order, the copies that were rewritten, the counters, diagnostics.
-
-    `rewritten` is empty and one diagnostic is there if the gate stopped the pass.
-    """
-
-    phases: tuple[Phase, ...]
-    rewritten: tuple[BoundCopy, ...]
-    num_host_tmas: int
-    num_device_tmas: int
-    diagnostics: tuple[str, ...]
-
-    def __str__(self) -> str:
-        lines = []
-        for phase in self.phases:
-            lines.append(f"phase {phase.number}: {phase.name}")
-            lines += [f"  {line}" for line in phase.lines]
-        return "\n".join(lines + [f"diagnostic: {text}" for text in self.diagnostics])
-
-    __repr__ = short_repr
-
-
-def run_phases(function: KernelFunction) -> PhaseTrace:
-    """Run the pass.
-
-    >>> print(run_phases(KernelFunction(None, ())).diagnostics[0])
-    LowerTMALoadStoreToAsync: missing or invalid KernelSpecAttr on function
+def stage7_text(text: str, arch: str, sass: bool) -> str:
+    """The machine code of stage 6's text, and before it each tensor copy and arrival beside what it became.
 
     Raises:
-        InvalidValueError: the architecture is not known.
+        MissingPackageError: no disassembler, or nothing that makes a cubin. DeviceError: one of them refuses.
     """
-    expect(function, KernelFunction, "a kernel")
-    if function.arch is None:
-        return PhaseTrace((Phase(1, PHASES[0], (MISSING_SPEC,)),), (), 0, 0, (MISSING_SPEC,))
-    chosen = [(shape, choose_witness(shape, function.arch, allow_tma=function.allow_tma)) for shape in function.copies]
-    counts = {"host": 0, "device": 0}
-    bound = []
-    for shape, witness in chosen:
-        if witness.is_tma:  # phase 3 counts each population from zero, in program order
-            origin = "device" if shape.device_descriptor else "host"
-            bound.append(BoundCopy(shape, witness, counts[origin]))
-            counts[origin] += 1
-    num_host = counts["host"] if function.num_host_tmas is None else function.num_host_tmas
-    num_device = counts["device"] if function.num_device_tmas is None else function.num_device_tmas
-    diagnostics = [d.text for d in check_counters(range(counts["host"]), range(counts["device"]), num_host, num_device)]
-    for copy in bound:
-        diagnostics += [f"stage {stage}: {text}" for stage, found in check_stages(copy.shape).items() for text in found]
-    named = [(f"%{names_of(copy.shape).small}", copy) for copy in bound]
-    loads = [(name, copy.shape.transaction_bytes) for name, copy in named if copy.shape.direction == "load"]
-    lines: tuple[tuple[str, ...], ...] = (
-        (f"nv_tileaa.kernel_spec is there: {function.arch}",),
-        tuple(f"{witness.name}: {'TMA' if witness.is_tma else 'skipped, no TMA atom'}" for _, witness in chosen),
-        (
-            *(f"{name}: tmaIdx = {copy.tma_index} ({copy.origin})" for name, copy in named),
-            f"nv_tileas.num-host-tmas = {num_host}",
-            f"nv_tileas.num-device-tmas = {num_device}",
-        ),
-        tuple(f"%desc_{name[1:]}: {copy.origin} descriptor" for name, copy in named),
-        tuple(f"{texts.stage3_text(copy.shape, copy.tma_index).splitlines()[-1]} {name}" for name, copy in named),
-        tuple(f"{name}: one slot, count = 1, expects {count} bytes" for name, count in loads),
-        tuple(f"{name}: mbarrier.try_wait.parity before the first use of the tile" for name, _ in loads),
-        (counted(len(diagnostics), "diagnostic"),),
-    )
-    phases = tuple(Phase(number, name, text) for number, (name, text) in enumerate(zip(PHASES, lines, strict=True), 1))
-    return PhaseTrace(phases, tuple(bound), num_host, num_device, tuple(diagnostics))
+    if not sass:
+        return "// on request: lower(..., sass=True)"
+    code = disassemble(cubin_of(text, arch)).strip()
+    whole = re.sub(r"//[^\n]*|^\$\w+:|\s+", lambda found: "" if found[0].strip() else " ", text)
+    beside = []
+    for beginning, opcodes in _BESIDE.items():
+        became = re.findall(rf"(?:{opcodes})[^;]*", code)
+        written = [" ".join(part.split()) for part in whole.split(";") if re.match(beginning, part.strip())]
+        beside += [f"// {ptx_};  ->  {machine.strip()};" for ptx_, machine in zip(written, became, strict=False)]
+    return "\n".join([*beside, code])
 
 
 @record
@@ -263,7 +224,7 @@ class Lowering:
 
     stages: in order. flow: the byte count's journey. orders: the coordinate order per stage. spaces: the address-space
     trail. phases: what LowerTMALoadStoreToAsync did. element_coords: of the tile's first element, innermost first
-    (None without a tile coordinate).
+    (None without a tile coordinate). consumer: the wait of whoever reads the tile, stages 3w to 6w.
     """
 
     shape: CopyShape
@@ -275,18 +236,20 @@ class Lowering:
     spaces: tuple[SpaceRow, ...]
     phases: PhaseTrace | None
     element_coords: tuple[int, ...] | None = None
+    consumer: tuple[Stage, ...] = ()
 
     def stage(self, number: str) -> Stage:
-        """The stage of that number ("1", "3a", "6").
+        """The stage of that number ("1", "3a", "6"); "3w" to "6w" are those of the consumer's wait.
 
         Raises:
             CoordinateError: this lowering has no such stage.
         """
         expect(number, str, "the number of a stage")
-        for stage in self.stages:
+        every = (*self.stages, *self.consumer)
+        for stage in every:
             if stage.number == number:
                 return stage
-        raise CoordinateError(f"no stage {given(number)}", {"stages": " ".join(stage.number for stage in self.stages)})
+        raise CoordinateError(f"no stage {given(number)}", {"stages": " ".join(stage.number for stage in every)})
 
     @property
     def ptx(self) -> str:
@@ -314,7 +277,7 @@ class Lowering:
         parts += [f"  {reason}" for reason in self.witness.reasons]
         if self.element_coords is not None:
             parts.append(f"  first element of the tile, innermost first: {self.element_coords}")
-        text = ["\n".join(parts), *map(str, self.stages)]
+        text = ["\n".join(parts), *map(str, self.stages), *map(str, self.consumer)]
         if self.phases is not None:
             text.append(f"LowerTMALoadStoreToAsync\n{self.phases}")
         flow = [f"  {row.stage} | {row.form} | {row.carrier} | {row.source}" for row in self.flow]
@@ -332,9 +295,29 @@ class Lowering:
         print(self, file=sys.stdout if file is None else file)
 
 
-def _tma_stages(shape: CopyShape, arch: str, checked: dict[str, tuple[str, ...]]) -> list[Stage]:
+_ADAPTOR: Final = (("multicast mask", 7, "OptionalAttr<I16Attr>"), ("L2 cache hint", 8, "OptionalAttr<I64Attr>"))
+"""The optional operands of the NVVM operation: name, adaptor slot, attribute. Source: TMA emission page."""
+
+
+def _operand_notes(shape: CopyShape) -> tuple[str, ...]:
+    """Where a load has its optional operands: slot of the adaptor, number in the assembly."""
+    given_ = shape.multicast > 1, shape.cache_hint
+    if shape.direction != "load" or not any(given_):
+        return ()
+    first = mcast_opnum(shape.rank, len(im2col_offsets(shape)))
+    numbers = first, first + given_[0]
+    return tuple(
+        [
+            f"{name}: adaptor slot {slot}, {attribute}, operand {number} of the instruction"
+            for (name, slot, attribute), there, number in zip(_ADAPTOR, given_, numbers, strict=True)
+            if there
+        ]
+    )
+
+
+def _tma_stages(copy: TracedCopy, arch: str, checked: dict[str, tuple[str, ...]], sass: bool) -> list[Stage]:
     """Stages 3 to 7."""
-    n = names_of(shape)
+    shape, n = copy.shape, names_of(copy)
     outer, inner = (n.outer_list, texts.OUTER_FIRST), (n.inner_list, texts.INNER_FIRST)
     count = shape.transaction_bytes
     carriers = (
@@ -351,23 +334,40 @@ def _tma_stages(shape: CopyShape, arch: str, checked: dict[str, tuple[str, ...]]
         notes.append(f"{first}; each receives the whole tile")
     host = "descriptor made on the host: a .param slot marked cute_nvgpu.grid_constant, lifted to nvvm.grid_constant"
     device = "descriptor made on the device: the sequence of tensormap.replace with its fences"
-    notes.append(device if shape.device_descriptor else host)
+    notes.append(device if copy.device else host)
+    for made in texts.rebind_of(copy):
+        if made.step.field == "global_stride" and made.value.startswith("%"):
+            notes.append(f"{made.value}: the {made.step.role} of the tensor map, an argument of the kernel")
     token = f"the token %tok_{n.small} becomes the constant i32 0: an ordering edge without hardware state"
     scale = "the coordinate of an instruction is in elements: tile coordinate x tile extent"
-    text6 = stage6_text(shape, arch)
-    text7, notes7 = stage7_text(text6, arch, shape.direction)
+    wrong = (*checked["4"], *checked["5"])
+    text6 = f"// not emitted: {wrong[0]}" if wrong else stage6_text(copy, arch)
+    text7 = text6 if wrong else stage7_text(text6, arch, sass)
+    notes7 = (f"expected machine instruction: {SASS_OPCODES[shape.direction]} (CUDA Binary Utilities)",)
     found = (*checked["3b"], *checked["3c"])
     return [
-        Stage("3", "nv_tileas", texts.stage3_text(shape), *outer, *held[0], tuple(notes), found),
-        Stage("4", "LLVM IR", texts.stage4_text(shape), *inner, *held[1], (token, scale)),
-        Stage("5", "NVPTX MIR", texts.stage5_text(shape), *inner, *held[2]),
+        Stage("3", "nv_tileas", texts.stage3_text(copy), *outer, *held[0], tuple(notes), found),
+        Stage(
+            *("4", "LLVM IR", texts.stage4_text(copy), *inner, *held[1]),
+            notes=(token, scale, *_operand_notes(shape)),
+            checked=checked["4"],
+        ),
+        Stage("5", "NVPTX MIR", texts.stage5_text(copy), *inner, *held[2], checked=checked["5"]),
         Stage("6", "PTX text", text6, *inner, *held[3]),
         Stage("7", "SASS", text7, notes=notes7),
     ]
 
 
-def _legacy_stages(shape: CopyShape, witness: Witness, arch: str) -> list[Stage]:
-    """Stages 3 to 6."""
+def _consumer_stages(copy: TracedCopy) -> tuple[Stage, ...]:
+    """The wait at stages 3 to 6."""
+    names = ("nv_tileas", "LLVM IR", "NVPTX MIR", "PTX text")
+    waits = zip("3456", names, (*texts.wait_texts(copy), wait_text()), strict=True)
+    return tuple([Stage(f"{number}w", f"{name}, the consumer's wait", text) for number, name, text in waits])
+
+
+def _legacy_stages(copy: TracedCopy, witness: Witness, arch: str, found: tuple[str, ...], sass: bool) -> list[Stage]:
+    """Stages 3 to 7 of a copy without TMA; `found` is what keeps a tile from it."""
+    shape = copy.shape
     asynchronous = witness.row.stage3 == "nv_tileas.async.cp_async" and shape.direction == "load"
     if asynchronous:
         llvm = "call void @llvm.nvvm.cp.async.ca.shared.global.4(ptr addrspace(3) %dst, ptr addrspace(1) %src)"
@@ -381,23 +381,40 @@ def _legacy_stages(shape: CopyShape, witness: Witness, arch: str) -> list[Stage]
     text6 = legacy_ptx(shape, arch, "cp.async" if asynchronous else "ldg")
     note = "every thread computes its addresses; no descriptor, no barrier, no transaction bytes"
     return [
-        Stage("3", "nv_tileas", texts.stage3_legacy_text(shape, witness), notes=(note,)),
+        Stage("3", "nv_tileas", texts.stage3_legacy_text(copy, witness), notes=(note,), checked=found),
         Stage("4", "LLVM IR", llvm),
         Stage("5", "NVPTX MIR", mir),
         Stage("6", "PTX text", text6),
+        *([Stage("7", "SASS", stage7_text(text6, arch, sass))] if sass else []),
     ]
 
 
 def lower(
-    atom: Copyable, tile_coord: Sequence[int] | int | None = None, arch: str = "sm_90a", *, allow_tma: bool = True
+    atom: Copyable,
+    tile_coord: Tree | None = None,
+    arch: str = "sm_90a",
+    *,
+    allow_tma: bool = True,
+    device_descriptor: bool = False,
+    alignment: int = DESCRIPTOR_BYTES,
+    mem_semantic: str = "relaxed",
+    in_bounds: Sequence[bool] | None = None,
+    sass: bool = False,
 ) -> Lowering:
     """One copy through every stage.
 
     Args:
         atom: a TMA atom, or a `CopyShape`.
-        tile_coord: which tile, outermost first, in tiles; only the notes need it.
+        tile_coord: which tile, as `execute` takes it: its number, or its coordinate in the tile modes of the divided
+            tensor; of a copy without a tensor outermost first, in tiles. It gives the element coordinates.
         arch: the target; below sm_90 the copy is emitted with cp.async or plain loads.
         allow_tma: False refuses TMA on any architecture.
+        device_descriptor: the tensor map is made on the device: its rebind is part of stages 3, 4 and 6.
+        alignment: bytes, of the address of the tensor map.
+        mem_semantic: of the copy; a load forbids acquire, a store release.
+        in_bounds: one for each mode of the tile, outermost first; by default whether the tile (or, without a
+            coordinate, every tile) lies inside the tensor.
+        sass: stage 7 is machine code: a cubin from NVRTC or ptxas, read by nvdisasm (`pip install 'cute-py[sass]'`).
 
     >>> from cute_py.tma.dialect.copy_shape import copy_shape
     >>> trace = lower(copy_shape("load", (128, 128), "bf16", swizzle=3))
@@ -406,34 +423,38 @@ def lower(
 
     Raises:
         TmaBuildError: not an atom, or its numbers contradict each other.
-        CoordinateError: a wrong number of coordinates.
+        CoordinateError: a wrong number of coordinates. InvalidValueError: no such tile, no such architecture.
         EmissionError: no code for this copy on this architecture.
-        InvalidValueError: no such architecture.
+        MissingPackageError: sass without a disassembler, or without what makes a cubin.
     """
-    shape = copy_shape_of(atom)
-    architecture(arch)
-    coords = None
-    if tile_coord is not None:
-        tiles = tuple(tile_coord) if isinstance(tile_coord, Sequence) else (tile_coord,)
-        tiles = tuple([expect_integer(c, "a coordinate of a tile") for c in tiles])
-        if len(tiles) != shape.rank:
-            raise CoordinateError(f"expects {shape.rank} coordinates, but got {len(tiles)}")
-        coords = tuple(c * t for c, t in zip(tiles, shape.tile, strict=True))[::-1]
+    copy = trace_copy(
+        atom,
+        tile_coord,
+        device_descriptor=device_descriptor,
+        alignment=alignment,
+        mem_semantic=mem_semantic,
+        in_bounds=in_bounds,
+    )
+    shape, has_tma = copy.shape, architecture(arch).number >= 90
+    expect(sass, bool, "sass")
     witness = choose_witness(shape, arch, allow_tma=allow_tma)
-    checked = check_stages(shape)
-    order = (names_of(shape).outer_list, texts.OUTER_FIRST)
+    checked = texts.check_stages(copy)
+    order = (names_of(copy).outer_list, texts.OUTER_FIRST)
     implicit = ("implicit", "tile shape and element type") if shape.direction == "load" else ("", "")
     traces = (
-        ("1", "cuda_tile", texts.stage1_text(shape)),
-        ("2", "nv_tileaa", texts.stage2_text(shape, witness)),
-        ("3a", "nv_tileas before the rewrite", texts.tiled_copy_text(shape, witness, "nv_tileas")),
+        ("1", "cuda_tile", texts.stage1_text(copy)),
+        ("2", "nv_tileaa", texts.stage2_text(copy, witness)),
+        ("3a", "nv_tileas before the rewrite", texts.tiled_copy_text(copy, witness, "nv_tileas")),
     )
-    walked = [Stage(*trace, *order, *implicit, checked=checked[trace[0]]) for trace in traces]
+    notes = (f"the tensor: {copy.view.values}",) if copy.view.values else ()
+    walked = [Stage(*trace, *order, *implicit, notes if trace[0] == "1" else (), checked[trace[0]]) for trace in traces]
     spaces = texts.address_spaces(shape)
     if not witness.is_tma:
-        walked += _legacy_stages(shape, witness, arch)
-        return Lowering(shape, arch, witness, tuple(walked), (), (), spaces[::2], None, coords)
-    walked += _tma_stages(shape, arch, checked)
-    tables = (texts.transaction_flow(shape), texts.coordinate_orders(shape), spaces)
-    phases = run_phases(KernelFunction(arch, (shape,), allow_tma=allow_tma))
-    return Lowering(shape, arch, witness, tuple(walked), *tables, phases, coords)
+        found = (*checked["3b"], *checked["3c"]) if has_tma and allow_tma else ()
+        walked += _legacy_stages(copy, witness, arch, found, sass)
+        return Lowering(shape, arch, witness, tuple(walked), (), (), spaces[::2], None, copy.start)
+    walked += _tma_stages(copy, arch, checked, sass)
+    tables = (texts.transaction_flow(shape), texts.coordinate_orders(copy), spaces)
+    phases = run_phases(KernelFunction(arch, (copy,), allow_tma=allow_tma))
+    consumer = _consumer_stages(copy) if shape.direction == "load" else ()
+    return Lowering(shape, arch, witness, tuple(walked), *tables, phases, copy.start, consumer)

@@ -1,8 +1,9 @@
-"""Layouts, tensors and tilers as the types of an MLIR dump: `!cute.layout<"(128,64):(64,1)">`.
+"""Layouts, tensors and tilers as the types of an MLIR dump: `!cute.layout<(128,64),(64,1)>`.
 
-Known numbers print plainly, without the underscore of CuTe's own text; a number that is not known prints `?`. Whether a
-run-time integer of known value counts as known is the caller's choice: the TMA Atoms reference page prints numbers, the
-public builder of CuTe DSL was seen to print `?` where it wants a static one.
+Known numbers print plainly, without the underscore of CuTe's own text; a number that is not known prints `?`. Two
+dialects differ. The TMA Atoms reference page prints run-time integers of known value as numbers, and a layout as shape
+and stride with a comma between them. The public builder of CuTe DSL prints `?` where it wants a static integer, and
+CuTe's text in quotes: `!cute.layout<"(128,64):(64,1)">`.
 """
 
 from __future__ import annotations
@@ -70,47 +71,66 @@ def layout_text(layout: object, known: bool = True) -> str:
     return str(layout)
 
 
-def type_text(value: object, known: bool = True) -> str:
+def _type(name: str, quoted: bool, *parts: str) -> str:
+    """The type of that name: its parts in quotes and with blanks between them, or neither."""
+    inner = ", ".join(f'"{part}"' for part in parts) if quoted else ",".join(parts)
+    return f"!cute.{name}<{inner}>"
+
+
+def type_text(value: object, known: bool = True, quoted: bool = False) -> str:
     """The type of an operand. A tensor in memory prints its layout, one of coordinates its origin too.
 
-    >>> type_text(Layout((Int(64), Int(32)), (Int(32), Int(1))))
-    '!cute.layout<"(64,32):(32,1)">'
+    Args:
+        known: print run-time integers as numbers; False: as `?`.
+        quoted: CuTe's own text of a layout, in quotes, as CuTe DSL prints it; False: shape, comma, stride.
+
+    >>> tile = Layout((Int(64), Int(32)), (Int(32), Int(1)))
+    >>> type_text(tile), type_text(tile, quoted=True)
+    ('!cute.layout<(64,32),(32,1)>', '!cute.layout<"(64,32):(32,1)">')
     >>> from cute_py.tensor.tensor import make_identity_tensor
     >>> type_text(make_identity_tensor((1024, 256)))
-    '!cute.coord_tensor<"(0,0)", "(1024,256):(1@0,1@1)">'
+    '!cute.coord_tensor<(0,0),(1024,256),(1@0,1@1)>'
     """
     expect(known, bool, "known")
+    expect(quoted, bool, "quoted")
     if isinstance(value, Layout):
-        return f'!cute.layout<"{layout_text(value, known)}">'
+        return _type("layout", quoted, *_parts(value, known, quoted))
     if isinstance(value, ComposedLayout):
-        return f'!cute.composed_layout<"{layout_text(value, known)}">'
+        return _type("composed_layout", quoted, layout_text(value, known))
     if isinstance(value, Swizzle):
-        return f'!cute.swizzle<"{layout_text(value)}">'
+        return _type("swizzle", quoted, layout_text(value))
     if isinstance(value, Tensor):
         coord = getattr(value.engine, "coord", None)
-        if coord is not None:
-            return f'!cute.coord_tensor<"{tree_text(coord, known)}", "{layout_text(value.layout, known)}">'
-        return type_text(value.layout, known)
+        if coord is None or not isinstance(value.layout, Layout):
+            return type_text(value.layout, known, quoted)
+        return _type("coord_tensor", quoted, tree_text(coord, known), *_parts(value.layout, known, quoted))
     if isinstance(value, (Pointer, TmemPointer)):
         return f"!cute.ptr<{value.dtype.name}, {value.space}>"
     if value is None or isinstance(value, (bool, float, str)):
         return repr(value)
     if type(value) is tuple and all(isinstance(x, Layout) for x in value) and value:
-        return tile_text(value, known)
+        return tile_text(value, known, quoted)
     if type(value) is tuple or isinstance(value, int) or is_symbolic(value):
-        return f'!cute.shape<"{tree_text(value, known)}">'
+        return _type("shape", quoted, tree_text(value, known))
     return f"a Python {type(value).__name__}"
 
 
-def tile_text(tiler: Tree, known: bool = True) -> str:
+def _parts(layout: Layout, known: bool, quoted: bool) -> tuple[str, ...]:
+    """A layout between the brackets of a type."""
+    if quoted:
+        return (layout_text(layout, known),)
+    return tree_text(layout.shape, known), tree_text(layout.stride, known)
+
+
+def tile_text(tiler: Tree, known: bool = True, quoted: bool = False) -> str:
     """The type of a tiler: a size n is `n:1`.
 
     >>> tile_text((Int(128), Int(64)))
-    '!cute.tile<"[128:1;64:1]">'
+    '!cute.tile<[128:1;64:1]>'
     """
     parts = tiler if type(tiler) is tuple else (tiler,)
     texts = [
         layout_text(part, known) if isinstance(part, (Layout, ComposedLayout)) else f"{tree_text(part, known)}:1"
         for part in parts
     ]
-    return f'!cute.tile<"[{";".join(texts)}]">'
+    return _type("tile", quoted, f"[{';'.join(texts)}]")

@@ -21,7 +21,7 @@ from cute_py.layout.trees import leaves, rank_of
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.partition import tile_layout, tma_tensor
 from cute_py.tma.dialect.descriptors import TmaDescriptorIm2col, TmaDescriptorTiled
-from cute_py.tma.dialect.mlir_text import layout_text, tree_text
+from cute_py.tma.dialect.mlir_text import layout_text, tree_text, type_text
 from cute_py.tma.dialect.modes import TmaLoadMode, TmaReduceKind, TmaStoreMode
 from cute_py.tma.dialect.verifier_operands import SharedLayout
 
@@ -58,8 +58,7 @@ class TmaTensorType:
         return tma_tensor(self.layout.shape, self.layout.stride, self.rank)
 
     def __str__(self) -> str:
-        origin = "(" + ",".join("0" * self.rank) + ")"
-        return f'!cute.coord_tensor<"{origin}", "{layout_text(self.layout)}">'
+        return type_text(self.tensor)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,24 @@ is the constant i32 0.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from cute_py.tma.dialect.copy_shape import CopyShape, Witness, atom_name, mlir_type, swizzle_name
+from cute_py.diagnostics import Diagnostic
+from cute_py.ptx.instruction import coordinate_count, offset_count
+from cute_py.tma.dialect.copy_shape import CopyShape, Witness, atom_name, mlir_type, span_of, swizzle_name
+from cute_py.tma.dialect.diagnostics import (
+    broken,
+    check_atom,
+    check_box_row,
+    check_memory_order,
+    check_operands,
+    check_padding,
+    check_pointer,
+    check_row,
+    check_tile,
+)
+from cute_py.tma.dialect.rebind import RebindStep, check_host_only, mutator, mutator_constraints, rebind_sequence
+from cute_py.tma.dialect.traced_copy import TracedCopy
 
 OUTER_FIRST = "outer-axis-first"
 INNER_FIRST = "inner-axis-first"
@@ -93,7 +108,8 @@ class Names:
     reversed; gather4 and scatter4 name four rows.
 
     >>> from cute_py.tma.dialect.copy_shape import copy_shape
-    >>> names_of(copy_shape("load", (128, 128), "bf16")).coords
+    >>> from cute_py.tma.dialect.traced_copy import trace_copy
+    >>> names_of(trace_copy(copy_shape("load", (128, 128), "bf16"))).coords
     ('%bm', '%bk')
     """
 
@@ -112,13 +128,13 @@ class Names:
         return f"[{_list(self.inner)}]"
 
 
-def names_of(shape: CopyShape) -> Names:
+def names_of(copy: TracedCopy) -> Names:
     """The names for a copy, from its tensor's and its axes' names."""
-    coords = tuple(f"%b{axis.lower()}" for axis in shape.axes)
+    coords = tuple([f"%b{axis.lower()}" for axis in copy.view.outer_first(copy.view.axes)])
     inner = coords[::-1]
-    if shape.rows_by_index:
+    if copy.shape.rows_by_index:
         inner = (inner[0], *(f"{inner[1]}_row{row}" for row in range(4)))
-    return Names(shape.tensor.lower(), coords, inner)
+    return Names(copy.shape.tensor.lower(), coords, inner)
 
 
 def _list(items: Sequence[str] | Sequence[int]) -> str:
@@ -130,74 +146,109 @@ def extents_text(shape: CopyShape) -> str:
     return "x".join([*map(str, shape.tile), mlir_type(shape.dtype)])
 
 
-def _memref(shape: CopyShape) -> str:
-    """The global tensor's type, of unknown extents."""
-    return f"!nv_tileaa.memref<{'?x' * shape.rank}{mlir_type(shape.dtype)}>"
+def _memref(copy: TracedCopy) -> str:
+    """The global tensor's type; extents that are not static are unknown."""
+    extents = ["?" if size.startswith("%") else size for size in copy.view.sizes]
+    return f"!nv_tileaa.memref<{'x'.join([*extents, mlir_type(copy.shape.dtype)])}>"
 
 
-def _view(shape: CopyShape) -> str:
-    """Shape and row-major strides: the innermost 1, then products of the inner sizes."""
-    sizes = [f"%{axis}" for axis in shape.axes]
-    strides = ["*".join(sizes[i:]) or "1" for i in range(1, shape.rank + 1)]
-    return f"shape = [{_list(sizes)}], stride = [{_list(strides)}]"
+def _view(copy: TracedCopy) -> str:
+    return f"shape = [{_list(copy.view.sizes)}], stride = [{_list(copy.view.strides)}]"
 
 
-def stage1_text(shape: CopyShape) -> str:
+def stage1_text(copy: TracedCopy) -> str:
     """The cuda_tile trace: tensor view, partition view, token, load or store."""
-    n, tile = names_of(shape), extents_text(shape)
+    n, shape = names_of(copy), copy.shape
+    tile = extents_text(shape)
     if shape.direction == "load":
-        copy = f"%{n.small}_tile, %tok_{n.small} = cuda_tile.load_view_tko %{n.small}_part"
+        moved = f"%{n.small}_tile, %tok_{n.small} = cuda_tile.load_view_tko %{n.small}_part"
     else:
-        copy = f"%tok_{n.small} = cuda_tile.store_view_tko %{n.small}_tile, %{n.small}_part"
+        moved = f"%tok_{n.small} = cuda_tile.store_view_tko %{n.small}_tile, %{n.small}_part"
     return (
-        f"%{n.small}_view = cuda_tile.tensor_view %{shape.tensor}, {_view(shape)}\n"
+        f"%{n.small}_view = cuda_tile.tensor_view %{shape.tensor}, {_view(copy)}\n"
         f": !cuda_tile.tensor_view<{tile}>\n"
         f"%{n.small}_part = cuda_tile.partition_view %{n.small}_view, tile = [{_list(shape.tile)}], "
-        f"dim_map = [{_list(range(shape.rank))}]\n"
+        f"dim_map = [{_list(copy.view.dim_map)}]\n"
         f": !cuda_tile.partition_view<{tile}>\n"
         "%tok0 = cuda_tile.make_token : !cuda_tile.token\n"
-        f"{copy}, {n.outer_list}, %tok0\n"
+        f"{moved}, {n.outer_list}, %tok0\n"
         f": !cuda_tile.tile<{tile}>, !cuda_tile.token"
     )
 
 
-def stage2_text(shape: CopyShape, witness: Witness) -> str:
+def stage2_text(copy: TracedCopy, witness: Witness) -> str:
     """The nv_tileaa trace: memref, address, the copy with its copy-atom witness."""
-    n, memref = names_of(shape), _memref(shape)
+    n, memref = names_of(copy), _memref(copy)
     return (
-        f"%{n.small}_ref = nv_tileaa.make_memref %{shape.tensor}, {_view(shape)},\n"
+        f"%{n.small}_ref = nv_tileaa.make_memref %{copy.shape.tensor}, {_view(copy)},\n"
         "space = #nv_tileaa.global\n"
         f": {memref}\n"
         f"%off_{n.small} = nv_tileaa.addptr %{n.small}_ref, {n.outer_list}\n"
         f": {memref}\n"
-    ) + tiled_copy_text(shape, witness, "nv_tileaa")
+    ) + tiled_copy_text(copy, witness, "nv_tileaa")
 
 
-def tiled_copy_text(shape: CopyShape, witness: Witness, dialect: str) -> str:
+def tiled_copy_text(copy: TracedCopy, witness: Witness, dialect: str) -> str:
     """The copy of stages 2 and 3a (the nv_tileas trace before the asynchronous rewrite): the operation renamed, the
     witness verbatim."""
-    small, tensor = names_of(shape).small, f"tensor<{extents_text(shape)}>"
-    if shape.direction == "load":
-        copy = f"%{small}_tile, %tok_{small} = {dialect}.tiled_load %off_{small}, %tok0"
-        types = f"{_memref(shape)} -> {tensor},"
+    small, tensor = names_of(copy).small, f"tensor<{extents_text(copy.shape)}>"
+    if copy.shape.direction == "load":
+        moved = f"%{small}_tile, %tok_{small} = {dialect}.tiled_load %off_{small}, %tok0"
+        types = f"{_memref(copy)} -> {tensor},"
     else:
-        copy = f"%tok_{small} = {dialect}.tiled_store %{small}_tile, %off_{small}, %tok0"
-        types = f"{tensor}, {_memref(shape)} ->"
+        moved = f"%tok_{small} = {dialect}.tiled_store %{small}_tile, %off_{small}, %tok0"
+        types = f"{tensor}, {_memref(copy)} ->"
     return (
-        f"{copy}\n"
+        f"{moved}\n"
         f"{{ atom = #cute.copy_atom<{witness.name}>,\n"
-        f"in_bounds = array<i1: {_list(('true',) * shape.rank)}>,\n"
-        f"mem_semantic = #{dialect}<mem_semantic relaxed>,\n"
+        f"in_bounds = array<i1: {_list([str(inside).lower() for inside in copy.in_bounds])}>,\n"
+        f"mem_semantic = #{dialect}<mem_semantic {copy.mem_semantic}>,\n"
         f"mem_scope = #{dialect}<mem_scope cluster> }}\n"
         f": {types}\n"
         "!nv_tileaa.mem_token"
     )
 
 
-def stage3_text(shape: CopyShape, tma_index: int = 0) -> str:
-    """The four-operation sequence: descriptor, barrier slot, asynchronous copy (a store has no barrier). Phase 4 binds
-    the descriptor."""
-    n, tile, verb = names_of(shape), extents_text(shape), shape.direction
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """One step of a rebind in the traces: the instruction, and the value that it writes."""
+
+    step: RebindStep
+    value: str
+    value_type: str
+
+
+def rebind_of(copy: TracedCopy) -> tuple[Replacement, ...]:
+    """The rebind that makes a descriptor on the device, and last the consumer's acquire; () of one made on the host.
+
+    Across the CTAs of a multicast the fences have the scope gpu.
+    """
+    if not copy.device or check_host_only(copy.shape):
+        return ()
+    n, view, bits = names_of(copy), copy.view, copy.shape.dtype.bits
+    sequence = rebind_sequence(copy.shape.rank, scope="gpu" if copy.shape.multicast > 1 else "cta", seed_copy=True)
+    sizes, strides = view.outer_first(view.sizes)[::-1], view.outer_first(view.strides)[::-1]
+    found = []
+    for step in (*sequence.steps, replace(sequence.steps[1], role="the consumer's acquire")):
+        value, value_type = "", ""
+        if step.field == "global_address":
+            value, value_type = f"%{copy.shape.tensor}", "i64"
+        elif step.field == "global_dim":
+            value, value_type = sizes[step.ordinal or 0], "i32"
+        elif step.field:
+            stride = strides[(step.ordinal or 0) + 1]
+            known = not stride.startswith("%")
+            value = str(int(stride) * bits // 8) if known else f"%{n.small}_stride{(step.ordinal or 0) + 1}"
+            value_type = "i64"
+        found.append(Replacement(step, value, value_type))
+    return tuple(found)
+
+
+def stage3_text(copy: TracedCopy, tma_index: int = 0) -> str:
+    """Descriptor, barrier slot, asynchronous copy (a store has no barrier); the consumer's wait is a text of its own.
+    Phase 4 binds the descriptor; of one that is made on the device the replacements follow."""
+    shape = copy.shape
+    n, tile, verb = names_of(copy), extents_text(shape), shape.direction
     atom = f"atom = #cute_nvgpu.atom_copy_field_tma{verb}<{atom_name(shape)}, {swizzle_name(shape)}>,\n"
     split = f"// ---- {shape.was_split}\n" if shape.was_split else ""
     descriptor = (
@@ -209,6 +260,11 @@ def stage3_text(shape: CopyShape, tma_index: int = 0) -> str:
         f": !nv_tileas.tma_desc<{tile}>\n"
     )
     desc, smem = f"%desc_{n.small}", f"%{n.small}_smem{n.outer_list}"
+    if steps := rebind_of(copy):
+        descriptor += "// ---- descriptor made on the device: its slot is rebound before the copy\n"
+        for made in steps:
+            value = f", {made.value} : {made.value_type}" if made.value else ""
+            descriptor += f"nv_tileas.{made.step.text.split()[0].rstrip(';')} {desc}{_ordinal(made.step)}{value}\n"
     desc_type, smem_type = f"!nv_tileas.tma_desc<{tile}>", f"!nv_tileas.smem<{tile}>"
     if verb == "load":
         before = (
@@ -236,46 +292,82 @@ def stage3_text(shape: CopyShape, tma_index: int = 0) -> str:
     )
 
 
-def stage3_legacy_text(shape: CopyShape, witness: Witness) -> str:
+def _ordinal(step: RebindStep) -> str:
+    return "" if step.ordinal is None else f"[{step.ordinal}]"
+
+
+def stage3_legacy_text(copy: TracedCopy, witness: Witness) -> str:
     """Stage 3 of a copy without TMA: cp.async becomes asynchronous, ldg stays as it is."""
-    n, operation = names_of(shape), witness.row.stage3
+    n, shape, operation = names_of(copy), copy.shape, witness.row.stage3
     if operation == "nv_tileas.tiled_load":
         kept = f"the copy stays a synchronous tiled_{shape.direction}"
         return f"// ---- no rewrite: {witness.name} is no TMA atom, {kept}"
     return (
         f"%tok_{n.small} = {operation} %off_{n.small}, %{n.small}_smem{n.outer_list}\n"
         f"{{ atom = #cute.copy_atom<{witness.name}> }}\n"
-        f": {_memref(shape)}, !nv_tileas.smem<{extents_text(shape)}>\n"
+        f": {_memref(copy)}, !nv_tileas.smem<{extents_text(shape)}>\n"
         "-> !nv_tileas.async"
     )
 
 
-def _box_operands(shape: CopyShape, box: int, suffix: str = "") -> tuple[list[str], str, list[str]]:
-    """For box number `box`: coordinate names inner first, the shared address, and the lines that compute them."""
-    names = names_of(shape)
+@dataclass(frozen=True, slots=True)
+class BoxOperands:
+    """The operands of one box's instruction: names of the coordinates, inner first, with what each adds to the tile's;
+    the shared address, and its bytes from the tile's start."""
+
+    coords: tuple[str, ...]
+    origins: tuple[int, ...]
+    address: str
+    offset: int
+
+    def changed(self, suffix: str) -> list[tuple[str, str, int]]:
+        """(name, name without the box's number, what is added) of each coordinate that is not the tile's own."""
+        pairs = zip(self.coords, self.origins, strict=True)
+        return [(name, name.removesuffix(suffix), start) for name, start in pairs if start]
+
+
+def box_operands(copy: TracedCopy, box: int, suffix: str = "") -> BoxOperands:
+    """The operands of box number `box`; `suffix` comes after each coordinate's name."""
+    names, shape = names_of(copy), copy.shape
+    origins, offset = shape.instruction_origin(box), shape.box_offset(box)
+    coords = [f"{name}{suffix}{f'_{box}' if start else ''}" for name, start in zip(names.inner, origins, strict=True)]
     address = f"%{names.small}_smem_{'dst' if shape.direction == 'load' else 'src'}"
-    lines, coords = [], []
-    for name, start in zip(names.inner, shape.instruction_origin(box), strict=True):
-        coords.append(f"{name}{suffix}_{box}" if start else f"{name}{suffix}")
-        if start:
-            lines.append(f"{coords[-1]} = add i32 {name}{suffix}, {start}")
-    if offset := shape.box_offset(box):
-        lines.append(f"{address}_{box} = getelementptr i8, ptr addrspace(3) {address}, i32 {offset}")
-        address = f"{address}_{box}"
-    return coords, address, lines
+    return BoxOperands(tuple(coords), origins, f"{address}_{box}" if offset else address, offset)
+
+
+def im2col_offsets(shape: CopyShape) -> tuple[str, ...]:
+    """The offsets of an im2col load: numbers, or one name for each spatial mode, W first."""
+    if shape.im2col_offsets or shape.direction != "load":
+        return tuple(map(str, shape.im2col_offsets))
+    count = offset_count({"dim": f"{shape.rank}d", "mode": shape.mode})
+    names = "whd" if shape.mode == "im2col" else ("w", "halo")
+    return tuple([f"%off_{name}" for name in names[:count]])
 
 
 def intrinsic_name(shape: CopyShape) -> str:
-    """The intrinsic of stage 4: space pair and rank; im2col and the reduction in its name.
+    """The intrinsic of stage 4: of a load its space pair and rank, im2col in its name; stores and reductions have the
+    names of the emission page.
 
     >>> from cute_py.tma.dialect.copy_shape import copy_shape
     >>> intrinsic_name(copy_shape("load", (128, 128), "bf16"))
     'llvm.nvvm.cp.async.bulk.tensor.shared.cluster.global.2d'
+    >>> intrinsic_name(copy_shape("store", (128, 128), "bf16"))
+    'llvm.nvvm.cp.async.bulk.tensor.s2g.tile.2d'
     """
-    mode = "" if shape.mode == "tile" else "." + shape.mode.replace("::", ".")
-    kind = f".reduce.{shape.reduce_kind}" if shape.direction == "reduce" else ""
-    spaces = "shared.cluster.global" if shape.direction == "load" else "global.shared.cta"
-    return f"llvm.nvvm.cp.async.bulk.tensor{kind}.{spaces}{mode}.{shape.rank}d"
+    if shape.direction == "load":
+        mode = "" if shape.mode == "tile" else "." + shape.mode.replace("::", ".")
+        return f"llvm.nvvm.cp.async.bulk.tensor.shared.cluster.global{mode}.{shape.rank}d"
+    kind = f"reduce.{shape.reduce_kind}" if shape.direction == "reduce" else "s2g"
+    mode = shape.mode.removesuffix("_no_offs").replace("::", ".")
+    return f"llvm.nvvm.cp.async.bulk.tensor.{kind}.{mode}.{shape.rank}d"
+
+
+def operand_count(shape: CopyShape) -> int:
+    """Operands in the declaration of a copy's intrinsic: two addresses, the coordinates, of a load its barrier and its
+    im2col offsets, and the mask and the policy that it has."""
+    form = {"dim": f"{shape.rank}d", "mode": shape.mode}
+    load = 1 + offset_count(form) if shape.direction == "load" else 0
+    return 2 + coordinate_count(form) + load + (shape.multicast > 1) + shape.cache_hint
 
 
 def opcode_name(shape: CopyShape) -> str:
@@ -292,56 +384,78 @@ def opcode_name(shape: CopyShape) -> str:
     return f"CP_ASYNC_BULK_TENSOR{kind}_{shape.rank}D{mode}{options}_{spaces}"
 
 
-def stage4_text(shape: CopyShape, tma_index: int = 0) -> str:
-    """The LLVM IR trace: descriptor address, byte expectation, one call per box."""
-    n, is_load = names_of(shape), shape.direction == "load"
-    made = (
-        "made on the device, in global memory" if shape.device_descriptor else "taken from the kernel's grid-constant"
-    )
+def call_operands(copy: TracedCopy, box: int) -> list[tuple[str, str]]:
+    """The operands of one call of stage 4, each with its comment."""
+    n, shape, is_load = names_of(copy), copy.shape, copy.shape.direction == "load"
+    held = box_operands(copy, box, "_coord")
+    places = ["inner-axis", *(f"axis {i} from the inside" for i in range(1, len(held.coords) - 1)), "outer-axis"]
+    # The rows of gather4 and scatter4 are four instances of the outermost coordinate.
+    before = n.coords if not shape.rows_by_index else (*n.coords, *n.coords[-1:] * 3)
+    rows = enumerate(zip(held.coords, places, before, strict=False))  # of one coordinate, the inner axis
+    coords = [(f"i32 {coord}", f"coord[{i}]: {place} (was {was})") for i, (coord, place, was) in rows]
+    smem = (f"ptr addrspace(3) {held.address}", f"{'destination' if is_load else 'source'}: shared base address")
     descriptor = (
         f"ptr addrspace(1) %desc_{n.small}_ptr",
         f"{'source' if is_load else 'destination'}: TMA descriptor in global",
     )
-    barrier = f"ptr addrspace(3) %mbar_{n.small}"
+    tail = [("i16 %mask", "multicast mask: bit i is CTA i")] * (shape.multicast > 1)
+    tail += [("i64 %policy", "L2 cache policy")] * shape.cache_hint
+    if not is_load:
+        return [smem, descriptor, *coords, *tail]
+    offsets = [(f"i16 {offset}", f"im2col offset[{i}]") for i, offset in enumerate(im2col_offsets(shape))]
+    return [*offsets, smem, descriptor, *coords, (f"ptr addrspace(3) %mbar_{n.small}", "completion barrier"), *tail]
+
+
+def stage4_text(copy: TracedCopy, tma_index: int = 0) -> str:
+    """The LLVM IR trace: descriptor address, byte expectation, one call per box."""
+    n, shape, is_load = names_of(copy), copy.shape, copy.shape.direction == "load"
+    made = (
+        "made on the device, in global memory" if copy.device else "taken from the kernel's grid-constant .param slot"
+    )
     parts = [
-        f"; ---- descriptor pointer ({made}{'' if shape.device_descriptor else ' .param slot'})",
+        f"; ---- descriptor pointer ({made})",
         f"%desc_{n.small}_ptr = call ptr addrspace(1) @llvm.nvvm.tma.get.descriptor.address(i32 {tma_index})",
     ]
+    pointer = f"ptr addrspace(1) %desc_{n.small}_ptr"
+    for replaced in rebind_of(copy):
+        step, value = replaced.step, f"{replaced.value_type} {replaced.value}"
+        if step.field:
+            text = mutator(step.field, "global", step.ordinal)
+            letters, operands = mutator_constraints(step.field), f"{pointer}, {value}"
+        else:
+            text = step.text.replace("[%rd_map]", "[$0]").replace("[%r_seed]", "[$1]")
+            seed = ", ptr addrspace(3) %seed_" + n.small if "$1" in text else ""
+            operands = f"{pointer}{seed}" if "$0" in text else ""
+            letters = "l,r" if seed else "l" * bool(operands)
+        parts += [f"; ---- {step.role}", f'call void asm sideeffect "{text}", "{letters}"({operands})']
     if is_load:
         parts += [
             "; ---- mbarrier publishes expected transaction-byte count",
             "call void @llvm.nvvm.mbarrier.arrive.expect_tx.shared(",
-            f"{barrier}, i32 {shape.transaction_bytes})",
+            f"ptr addrspace(3) %mbar_{n.small}, i32 {shape.transaction_bytes})",
         ]
     spaces = "shared <- global" if is_load else "global <- shared"
     parts += [
         f"; ---- TMA bulk-tensor {shape.direction}: {spaces}, through the descriptor,",
         "; coordinate order reversed to inner-axis-first (column-major)",
     ]
-    # The rows of gather4 and scatter4 are four instances of the outermost coordinate.
-    before = n.coords if not shape.rows_by_index else (*n.coords, *n.coords[-1:] * 3)
-    tail = [("i16 %mask", "multicast mask: bit i is CTA i")] * (shape.multicast > 1)
-    tail += [("i64 %policy", "L2 cache policy")] * shape.cache_hint
     for box in range(shape.num_boxes):
-        names, address, lines = _box_operands(shape, box, "_coord")
-        places = ["inner-axis", *(f"axis {i} from the inside" for i in range(1, len(names) - 1)), "outer-axis"]
-        rows = enumerate(zip(names, places, before, strict=False))  # of one coordinate, the inner axis
-        coords = [(f"i32 {coord}", f"coord[{i}]: {place} (was {was})") for i, (coord, place, was) in rows]
-        smem = (f"ptr addrspace(3) {address}", f"{'destination' if is_load else 'source'}: shared base address")
-        if is_load:
-            offsets = [(f"i16 {offset}", f"im2col offset[{i}]") for i, offset in enumerate(shape.im2col_offsets)]
-            operands = [*offsets, smem, descriptor, *coords, (barrier, "completion barrier"), *tail]
-        else:
-            operands = [smem, descriptor, *coords, *tail]
-        ends = [*[","] * (len(operands) - 1), ")"]
-        called = [f"{operand}{end} ; {comment}" for (operand, comment), end in zip(operands, ends, strict=True)]
-        parts += [*lines, f"call void @{intrinsic_name(shape)}(", *called]
+        held = box_operands(copy, box, "_coord")
+        parts += [f"{name} = add i32 {base}, {start}" for name, base, start in held.changed(f"_{box}")]
+        if held.offset:
+            base = held.address.removesuffix(f"_{box}")
+            parts.append(f"{held.address} = getelementptr i8, ptr addrspace(3) {base}, i32 {held.offset}")
+        passed = call_operands(copy, box)
+        ends = [*[","] * (len(passed) - 1), ")"]
+        called = [f"{operand}{end} ; {comment}" for (operand, comment), end in zip(passed, ends, strict=True)]
+        parts += [f"call void @{intrinsic_name(shape)}(", *called]
     return "\n".join(parts if is_load else [*parts, "call void @llvm.nvvm.cp.async.bulk.commit.group()"])
 
 
-def stage5_text(shape: CopyShape) -> str:
-    """The machine-instruction trace; the token is gone, the byte count is an immediate."""
-    n, is_load = names_of(shape), shape.direction == "load"
+def stage5_text(copy: TracedCopy) -> str:
+    """The machine-instruction trace; the token is gone, the byte count is an immediate. Before the instruction of a
+    further box its coordinates and its address are computed."""
+    n, shape, is_load = names_of(copy), copy.shape, copy.shape.direction == "load"
     if is_load:
         lines = [
             "; --- mbarrier arrives with expected transaction byte count",
@@ -353,18 +467,93 @@ def stage5_text(shape: CopyShape) -> str:
         lines = [f"; --- TMA {shape.direction}: {spaces}, bulk-group completion"]
     rest = ["%mask:b16"] * (shape.multicast > 1) + ["%policy:b64"] * shape.cache_hint
     if is_load:
-        rest = [f"%mbar_{n.small}", *map(str, shape.im2col_offsets), *rest]
+        rest = [f"%mbar_{n.small}", *(_typed(offset, "b16") for offset in im2col_offsets(shape)), *rest]
     for box in range(shape.num_boxes):
-        coords, address, _ = _box_operands(shape, box)
+        held = box_operands(copy, box)
+        lines += [f"{name}:b32 = ADD32ri {base}:b32, {start}" for name, base, start in held.changed(f"_{box}")]
+        if held.offset:
+            base = held.address.removesuffix(f"_{box}")
+            lines.append(f"{held.address}:b64 = ADD64ri {base}:b64, {held.offset}")
         lines += [
             opcode_name(shape),
-            f"{address}:b64, ; {'destination' if is_load else 'source'} shared address (b64 SMEM ptr)",
+            f"{held.address}:b64, ; {'destination' if is_load else 'source'} shared address (b64 SMEM ptr)",
             f"%desc_{n.small}:b64, ; descriptor address (b64 global ptr)",
-            f"{_list([f'{coord}:b32' for coord in coords])}{',' if rest else ''} ; coordinates, inner-axis first",
+            f"{_list([f'{coord}:b32' for coord in held.coords])}{',' if rest else ''} ; coordinates, inner-axis first",
         ]
         if rest:
             lines.append(_list(rest) + (" ; completion barrier (b64 SMEM ptr)" if is_load else ""))
     return "\n".join(["bb.loop:", *lines, *([] if is_load else ["CP_ASYNC_BULK_COMMIT_GROUP"])])
+
+
+def _typed(name: str, kind: str) -> str:
+    """A register with its type; a number as it is."""
+    return f"{name}:{kind}" if name.startswith("%") else name
+
+
+def check_call(copy: TracedCopy) -> list[Diagnostic]:
+    """Stage 4: does each call have the operands that the intrinsic declares? The text is this library's."""
+    expected, name = operand_count(copy.shape), intrinsic_name(copy.shape)
+    found = {len(call_operands(copy, box)) for box in range(copy.shape.num_boxes)} - {expected}
+    return broken(*((True, "arity", f"{name} takes {expected} operands, but got {count}") for count in found))
+
+
+def check_bundle(copy: TracedCopy) -> list[Diagnostic]:
+    """Stage 5: does each operand that is a number fit the register class of its place? The text is this library's."""
+    shape, start = copy.shape, copy.start or ()
+    found = [(int(offset), "b16", 0, 16) for offset in im2col_offsets(shape) if not offset.startswith("%")]
+    boxes = range(shape.num_boxes if start and not shape.rows_by_index else 0)
+    for box in boxes:
+        places = zip(start, shape.instruction_origin(box), strict=True)
+        found += [(first + origin, "b32", -(2**31), 31) for first, origin in places]
+    wrong = [(number, kind) for number, kind, low, bits in found if not low <= number < 2**bits]
+    return broken(*((True, "bundle", f"{opcode_name(shape)}: {n} does not fit {kind}") for n, kind in wrong[:1]))
+
+
+def check_stages(copy: TracedCopy) -> dict[str, tuple[str, ...]]:
+    """Every verifier on the way of a TMA copy, fed with the values of the copy: stage -> texts."""
+    shape, is_load = copy.shape, copy.shape.direction == "load"
+    inner, rank = shape.instruction_box[-1], shape.rank
+    found = {
+        "1": check_tile(shape.tile),
+        "2": check_operands(rank, rank, copy.dtypes, copy.coordinate_type),
+        "3a": check_memory_order(shape.direction, copy.mem_semantic, len(copy.in_bounds), rank),
+        "3b": check_pointer(copy.alignment)
+        + check_box_row(inner, shape.dtype.bits)
+        + check_row(inner * shape.dtype.bits, span_of(shape), swizzle_name(shape))
+        + check_padding((copy.fill,), not is_load)
+        + (check_host_only(shape) if copy.device else []),
+        "3c": [],
+        "4": check_call(copy),
+        "5": check_bundle(copy),
+    }
+    if copy.operation == "load":
+        found["3c"] = check_atom(shape.direction, rank, copy.box_rank, shape.box_bytes, shape.multicast)
+    elif copy.operation != shape.direction:
+        found["3c"] = broken((True, "expect_store_atom", f"a {shape.direction} atom"))
+    return {stage: tuple([d.text for d in diagnostics]) for stage, diagnostics in found.items()}
+
+
+def wait_texts(copy: TracedCopy) -> tuple[str, str, str]:
+    """The consumer's wait at stages 3, 4 and 5: an operation of its own, on the load's barrier, for a parity.
+
+    Source: TMA load walkthrough, Consumer-Side Pairing. The wait ends when the phase of that parity is complete.
+    """
+    small = names_of(copy).small
+    barrier = f"%mbar_{small}"
+    return (
+        f"%ready_{small} = nv_tileas.async.pipeline.consumer_wait {barrier}, %parity, %tok_{small}\n"
+        ": !nv_tileas.mbarrier, i1, !nv_tileas.async\n"
+        "-> !nv_tileas.async",
+        f"br label %wait_{small}\n"
+        f"wait_{small}:\n"
+        f"%done_{small} = call i1 @llvm.nvvm.mbarrier.try_wait.parity.shared(\n"
+        f"ptr addrspace(3) {barrier}, ; completion barrier\n"
+        "i32 %parity) ; of the phase that the load completes: (i / D) & 1\n"
+        f"br i1 %done_{small}, label %use_{small}, label %wait_{small}\n"
+        f"use_{small}:",
+        f"bb.wait:\n%done_{small}:b1 = MBARRIER_TRY_WAIT_PARITY_SHARED {barrier}:b64, %parity:b32\n"
+        f"CBranchOther %done_{small}, %bb.wait",
+    )
 
 
 def transaction_flow(shape: CopyShape) -> tuple[FlowRow, ...]:
@@ -389,25 +578,27 @@ def transaction_flow(shape: CopyShape) -> tuple[FlowRow, ...]:
     )
 
 
-def coordinate_orders(shape: CopyShape) -> tuple[OrderRow, ...]:
+def coordinate_orders(copy: TracedCopy) -> tuple[OrderRow, ...]:
     """The coordinate order at each stage; it turns round once, between 3 and 4."""
-    n, verb = names_of(shape), shape.direction
+    n, shape, verb = names_of(copy), copy.shape, copy.shape.direction
     outer, inner = f"{OUTER_FIRST} {n.outer_list}", f"{INNER_FIRST} {n.inner_list}"
     side, mnemonic = ("load", "cp") if verb == "load" else ("store", "cp.reduce" if verb == "reduce" else "cp")
+    spaces = "shared::cluster.global" if verb == "load" else "global.shared::cta"
+    places = f"{shape.rank}d.{spaces}.{shape.mode}"
     rows = (
         (f"1 — cuda_tile.{side}_view_tko", outer, "matches Python-style tile indexing in the frontend bytecode"),
         (f"2 — nv_tileaa.tiled_{side}", outer, "preserved verbatim through Part-B rewrite for SSA-edge stability"),
         (f"3 — nv_tileas.async.tiled_tma_{verb}", outer, "layout-assignment writes coordinates in row-major order"),
         (f"4 — {intrinsic_name(shape).removeprefix('llvm.')}", inner, "matches the PTX instruction operand order"),
         (f"5 — {opcode_name(shape)}", inner, "survives ISel verbatim"),
-        (f"6 — {mnemonic}.async.bulk.tensor", inner, "PTX consumes inner-axis-first"),
+        (f"6 — {mnemonic}.async.bulk.tensor.{places}…", inner, "PTX consumes inner-axis-first"),
     )
     return tuple(OrderRow(*row) for row in rows)
 
 
 def address_spaces(shape: CopyShape) -> tuple[SpaceRow, ...]:
     """The address space of each operand at each stage."""
-    small, is_load = names_of(shape).small, shape.direction == "load"
+    small, is_load = shape.tensor.lower(), shape.direction == "load"
     mark = "made on the device" if shape.device_descriptor else "with grid_constant mark routing it to .param"
     ends = ("Source", "Destination") if is_load else ("Destination", "Source")
     barrier = SpaceRow(f"Mbarrier slot %mbar_{small}", "space-3 (shared), 64-bit aligned, lives in global_smem")

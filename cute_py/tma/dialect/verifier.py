@@ -211,21 +211,21 @@ STEPS: Final[tuple[VerifierStep, ...]] = (
 
 def _operand(op: PartitionOperands, name: str) -> str:
     """How an operand is printed."""
-    known = op.dialect.known
+    known, quoted = op.dialect.known, op.dialect.quote != ""
     if name == "smem":
-        return type_text(op.smem if op.smem_layout is None else op.smem_layout, known)
+        return type_text(op.smem if op.smem_layout is None else op.smem_layout, known, quoted)
     if name == "gmem":
-        return type_text(op.shown_gmem)
+        return type_text(op.shown_gmem, quoted=quoted)
     if name == "gbasis":
-        return type_text(None if op.gbasis is None else op.gbasis.layout, known)
+        return type_text(None if op.gbasis is None else op.gbasis.layout, known, quoted)
     v_map = op.explicit_v_map if op.cta_v_map is None else op.cta_v_map
     tiler = op.partitioner
     if v_map is not None or tiler is None:
-        return type_text(v_map, known)
+        return type_text(v_map, known, quoted)
     # A tiler that has no V-map with this tensor: as a tile if it is one at all.
     parts = tiler if type(tiler) is tuple else (tiler,)
     is_tile = all(hasattr(p, "shape") or isinstance(p, (int, tuple)) for p in parts)
-    return tile_text(tiler, known) if is_tile else type_text(tiler, known)
+    return (tile_text if is_tile else type_text)(tiler, known, quoted)
 
 
 def joined_operands(dialect: Dialect, texts: list[str]) -> str:
@@ -312,7 +312,7 @@ def partition(
     >>> smem = Layout((Int(128), Int(64)), LayoutRight)
     >>> [record] = partition(smem, gmem, (128, 64))
     >>> print(record.tensor_type, record.tile_element_count, record.rank)
-    !cute.coord_tensor<"(0,0)", "(1024,512):(1@1,1@0)"> 8192 2
+    !cute.coord_tensor<(0,0),(1024,512),(1@1,1@0)> 8192 2
     """
     walk = verify_partition(
         *(smem_layout, gtensor, partitioner, cta_v_map),

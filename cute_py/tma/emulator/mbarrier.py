@@ -34,8 +34,8 @@ class BarrierView:
     """The fields of a barrier as the TMA Atoms reference pages print them.
 
     There a wait is released when `phase == want and pending == arrive_count and txn_count >= expected_txn`, with
-    `pending` counting arrivals upwards. The PTX ISA's rule, which `Mbarrier` follows, asks for equal bytes: a phase
-    that received more than it expected is not complete.
+    `pending` counting arrivals upwards. The PTX ISA's rule, which `Mbarrier` follows, asks for equal bytes, and a
+    barrier whose phase completes is in the next one at once.
     """
 
     phase: int
@@ -45,8 +45,20 @@ class BarrierView:
     expected_txn: int
 
     def released(self, want_phase: int) -> bool:
-        """The reference pages' predicate."""
-        return self.phase == want_phase and self.pending == self.arrive_count and self.txn_count >= self.expected_txn
+        """Whether that phase completed, counted from 0: all its arrivals are in, and the very bytes that it expects.
+
+        >>> bar = Mbarrier(1)
+        >>> _ = bar.arrive_expect_tx(64); bar.view.released(0)
+        False
+        >>> bar.complete_tx(64); bar.view.released(0), bar.view.released(1)
+        (True, False)
+
+        Raises:
+            InvalidValueError: a phase below 0.
+        """
+        want_phase = expect_integer(want_phase, "the number of a phase", 0)
+        complete = self.pending == self.arrive_count and self.txn_count == self.expected_txn
+        return want_phase < self.phase or (complete and want_phase == self.phase)
 
     def __str__(self) -> str:
         return f"phase={self.phase} pending={self.pending}/{self.arrive_count} txn={self.txn_count}/{self.expected_txn}"

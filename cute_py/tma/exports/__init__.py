@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from cute_py.tma.exports.export import cute_cpp, encode_call, export, triton, write_export
-from cute_py.tma.exports.rebind import RebindSequence, init_sequence, rebind_ptx, rebind_sequence
 from cute_py.tma.exports.single_tile import cuda_kernel, single_tile_ptx
 
 __all__ = [
-    "RebindSequence",
-    "init_sequence",
     "cuda_kernel",
     "cute_cpp",
     "encode_call",
     "export",
-    "rebind_ptx",
-    "rebind_sequence",
     "single_tile_ptx",
     "triton",
     "write_export",

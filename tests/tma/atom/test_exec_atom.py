@@ -83,16 +83,16 @@ NOT_SHARED = "the barrier of an executable TMA atom must be in shared memory"
     [
         (replace(LOAD, verified=False), Barrier(), {}, NOT_VERIFIED),
         ("an atom", Barrier(), {}, NOT_VERIFIED),
-        (LOAD, None, {}, "an executable TMA load needs a barrier"),
+        *((atom, None, {}, "an executable TMA atom needs a barrier") for atom in (LOAD, STORE, REDUCE)),
         (LOAD, Barrier("gmem"), {}, NOT_SHARED),
         (LOAD, cute.make_gmem_ptr(0, "uint64"), {}, NOT_SHARED),
         (STORE, cute.make_gmem_ptr(0, "uint64"), {}, NOT_SHARED),
         (LOAD, object(), {}, NOT_SHARED),
         (LOAD, Barrier(), {"cache_mode": "wb"}, "cache mode wb is not for a load"),
-        (STORE, None, {"cache_mode": "ca"}, "cache mode ca is not for a store"),
+        (STORE, Barrier(), {"cache_mode": "ca"}, "cache mode ca is not for a store"),
         (SHARED_BY_4, Barrier(), {}, "a load shared by 4 CTAs needs a multicast mask"),
         (LOAD, Barrier(), {"multicast": 1}, "multicast mask 0x0001; a load of mode NO_MULTICAST takes none"),
-        (STORE, None, {"multicast": 3}, "multicast mask 0x0003; a store takes none"),
+        (STORE, Barrier(), {"multicast": 3}, "multicast mask 0x0003; a store takes none"),
         (SHARED_BY_4, Barrier(), {"multicast": 7}, "multicast mask 0x0007 of 3 CTAs; must name the 4 that share"),
         (SHARED_BY_4, Barrier(), {"multicast": 0}, "multicast mask 0; must be 1 to 65535"),
         (SHARED_BY_4, Barrier(), {"multicast": 1 << 16}, "multicast mask 65536; must be 1 to 65535"),
@@ -168,7 +168,7 @@ def test_stores_and_reductions_raise_no_barrier() -> None:
     assert lower_tma_store(make_exec_tma(STORE, barrier), TILE_IN_SMEM, (0, 0)) == (
         BulkTensorCopy("store", (0, 0), 0, 16384),
     )
-    [operation] = lower_tma_store(make_exec_tma(REDUCE), TILE_IN_SMEM, (0, 0))
+    [operation] = lower_tma_store(make_exec_tma(REDUCE, Barrier()), TILE_IN_SMEM, (0, 0))
     assert isinstance(operation, BulkTensorCopy)
     assert operation.reduce_kind is TmaReduceKind.MAX
     assert barrier.expected == 0
@@ -180,7 +180,7 @@ BOUND = make_exec_tma(LOAD, Barrier())
 @pytest.mark.parametrize(
     ("action", "text"),
     [
-        (lambda: lower_tma_load(make_exec_tma(STORE), TILE_IN_SMEM, (0, 0)), "expect a tma_load atom type"),
+        (lambda: lower_tma_load(make_exec_tma(STORE, Barrier()), TILE_IN_SMEM, (0, 0)), "expect a tma_load atom type"),
         (lambda: lower_tma_store(BOUND, TILE_IN_SMEM, (0, 0)), "expect a tma_store or tma_reduce atom type"),
         (lambda: lower_tma_load(BOUND, gmem(), (0, 0)), "the tile of a TMA copy must be in shared memory"),
         (lambda: lower_tma_load(BOUND, object(), (0, 0)), "the tile of a TMA copy must be in shared memory"),
@@ -189,7 +189,7 @@ BOUND = make_exec_tma(LOAD, Barrier())
             "coordinate of 1 numbers; must be the descriptor's rank 2",
         ),
         (
-            lambda: lower_tma_store(make_exec_tma(STORE), TILE_IN_SMEM, (0, 0, 0)),
+            lambda: lower_tma_store(make_exec_tma(STORE, Barrier()), TILE_IN_SMEM, (0, 0, 0)),
             "coordinate of 3 numbers; must be the descriptor's rank 2",
         ),
     ],
@@ -264,13 +264,13 @@ def test_rank_6_lands_on_step_1() -> None:
 
 
 def test_stores_and_reductions_of_the_family() -> None:
-    store = make_exec_tma(non_exec_tiled_tma_store(gmem(), SMEM, TILE))
+    store = make_exec_tma(non_exec_tiled_tma_store(gmem(), SMEM, TILE), Barrier())
     assert [str(o) for o in tma_store(store, TILE_IN_SMEM, (0, 0)).operations] == [
         "cp.async.bulk.tensor store (0, 0), element 0, 16384 bytes"
     ]
     words = gmem(dtype="uint32")
     for kind in TmaReduceKind:
-        bound = make_exec_tma(non_exec_tiled_tma_reduce(words, SMEM, TILE, kind=kind))
+        bound = make_exec_tma(non_exec_tiled_tma_reduce(words, SMEM, TILE, kind=kind), Barrier())
         [operation] = tma_reduce(bound, TILE_IN_SMEM, (0, 0)).operations
         assert isinstance(operation, BulkTensorCopy)
         assert operation.reduce_kind is kind
@@ -298,7 +298,7 @@ REDUCTIONS = {
 def test_reductions_are_those_that_execute(dtype: str) -> None:
     executed = []
     for kind in TmaReduceKind:
-        bound = make_exec_tma(non_exec_tiled_tma_reduce(gmem(dtype=dtype), SMEM, TILE, kind=kind))
+        bound = make_exec_tma(non_exec_tiled_tma_reduce(gmem(dtype=dtype), SMEM, TILE, kind=kind), Barrier())
         try:
             tma_reduce(bound, TILE_IN_SMEM, (0, 0))
         except TmaBuildError as refusal:

@@ -37,22 +37,40 @@ TEXTS: list[tuple[Any, str, str]] = [
 
 @pytest.mark.parametrize(("value", "known", "unknown"), TEXTS, ids=[t[1] for t in TEXTS])
 def test_types(value: Any, known: str, unknown: str) -> None:
-    assert type_text(value) == known
+    """In quotes as CuTe DSL prints them; the reference page has none, and a comma between shape and stride."""
+    assert type_text(value, quoted=True) == known
     if unknown:
-        assert type_text(value, known=False) == unknown
+        assert type_text(value, known=False, quoted=True) == unknown
+
+
+PAGE = [
+    (SMEM, "!cute.layout<(128,64),(64,1)>"),
+    (Layout(((4, 2), 8), ((1, 4), 8)), "!cute.layout<((4,2),8),((1,4),8)>"),
+    (COMPOSED_GMEM, "!cute.composed_layout<S<3,4,3> o 0 o (1024,512):(512,1)>"),
+    (Swizzle(2, 4, 3), "!cute.swizzle<S<2,4,3>>"),
+    (gmem(), "!cute.layout<(1024,512),(512,1)>"),
+    (cute.make_identity_tensor(ints(1024, 256)), "!cute.coord_tensor<(0,0),(1024,256),(1@0,1@1)>"),
+    (ints(128, 64), "!cute.shape<(128,64)>"),
+    (cute.make_smem_ptr(0, "float16"), "!cute.ptr<float16, smem>"),
+]
+
+
+@pytest.mark.parametrize(("value", "text"), PAGE, ids=[text for _, text in PAGE])
+def test_types_of_the_reference_page(value: Any, text: str) -> None:
+    assert type_text(value) == text
 
 
 def test_symbols_are_not_known() -> None:
     sympy = pytest.importorskip("sympy")
     m = sympy.Symbol("m", integer=True, positive=True)
-    assert type_text(Layout((m, 8), (8, 1))) == '!cute.layout<"(?,8):(8,1)">'
+    assert type_text(Layout((m, 8), (8, 1))) == "!cute.layout<(?,8),(8,1)>"
 
 
 def test_tiles() -> None:
-    assert tile_text(ints(128, 64)) == '!cute.tile<"[128:1;64:1]">'
-    assert tile_text((Int(128), Layout(Int(4), Int(2)))) == '!cute.tile<"[128:1;4:2]">'
-    assert tile_text(Int(8)) == '!cute.tile<"[8:1]">'
-    assert type_text((Layout(Int(4), Int(2)),)) == '!cute.tile<"[4:2]">'
+    assert tile_text(ints(128, 64)) == "!cute.tile<[128:1;64:1]>"
+    assert tile_text((Int(128), Layout(Int(4), Int(2)))) == "!cute.tile<[128:1;4:2]>"
+    assert tile_text(Int(8), quoted=True) == '!cute.tile<"[8:1]">'
+    assert type_text((Layout(Int(4), Int(2)),)) == "!cute.tile<[4:2]>"
 
 
 def test_flagged_offsets() -> None:

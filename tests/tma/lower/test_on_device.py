@@ -17,7 +17,7 @@ from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.dialect.copy_shape import CopyShape, copy_shape
 from cute_py.tma.dialect.legacy_copy import ENTRY as LEGACY_ENTRY
 from cute_py.tma.dialect.legacy_copy import legacy_ptx
-from cute_py.tma.exports.rebind import init_sequence, rebind_ptx
+from cute_py.tma.dialect.rebind import init_sequence, rebind_ptx
 from cute_py.tma.exports.single_tile import ENTRY, shared_bytes, single_tile_ptx
 from tests.tma.lower.images import tile_image
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import as_dtype
 from cute_py.errors import TmaBuildError
+from cute_py.tma.atom.make import make_tma_copy
+from cute_py.tma.atom.smem_layout import make_smem_layout
+from cute_py.tma.atom.tiles import first_tile
 from cute_py.tma.dialect.copy_shape import copy_shape
 from cute_py.tma.dialect.diagnostics import (
     MAX_TILE_ELEMENTS,
@@ -16,23 +20,28 @@ from cute_py.tma.dialect.diagnostics import (
     check_operands,
     check_padding,
     check_pointer,
-    check_stages,
     check_tile,
 )
-from cute_py.tma.dialect.lowering import (
+from cute_py.tma.dialect.lowering import lower
+from cute_py.tma.dialect.phases import (
     MISSING_SPEC,
     PHASES,
     KernelFunction,
+    KernelOperation,
     check_counters,
-    lower,
     run_phases,
 )
+from cute_py.tma.dialect.stages import check_stages
+from cute_py.tma.dialect.traced_copy import trace_copy
+from cute_py.tma.emulator.emulator import Emulator
+from cute_py.tma.emulator.mbarrier import Mbarrier
 
 
 def texts(found: list[Diagnostic]) -> tuple[str, ...]:
     return tuple(d.text for d in found)
 
 
+TILES = ((128, 64), (64, 64))
 BF16, F32 = as_dtype("bf16"), as_dtype("f32")
 A = copy_shape("load", (128, 64), "bf16", swizzle=3, tensor="A")
 B = copy_shape("load", (64, 64), "bf16", swizzle=3, tensor="B", device_descriptor=True)
@@ -49,8 +58,93 @@ def test_phases_of_a_kernel_with_both_populations() -> None:
         ("C", "host", 1),
     ]
     assert (trace.num_host_tmas, trace.num_device_tmas) == (2, 1)
-    assert len(trace.phases[5].lines) == 2 and "expects 16384 bytes" in trace.phases[5].lines[0]
+    [barrier] = trace.barriers
+    assert (barrier.loads, barrier.expected_tx, barrier.count) == (("a", "b"), 16384 + 8192, 1)
+    assert trace.phases[5].lines == (
+        "%mbar0: one slot at byte 40960 of shared memory, count = 1, expects 24576 bytes = %a 16384 + %b 8192",
+    )
     assert trace.diagnostics == ()
+
+
+MMA = KernelOperation("%acc = nv_tileas.mma %a_tile, %b_tile, %acc0", ("A", "B"))
+STEP = KernelOperation("%j = arith.addi %i, %c1")
+
+
+def test_a_wait_is_moved_down_to_the_first_use() -> None:
+    trace = run_phases(KernelFunction("sm_90a", (A, B, STEP, MMA)))
+    before, after = trace.phases[5].body, trace.phases[6].body
+    wait = "nv_tileas.async.pipeline.consumer_wait %mbar0, (%i / 1) & 1"
+    loads = [line for line in before if "tiled_tma_load" in line]
+    head = ["%mbar0 = nv_tileas.alloc_mbarrier { count = 1 : i32 }", "nvvm.mbarrier.arrive.expect_tx %mbar0, 24576"]
+    assert list(before) == [*head, *loads, wait, STEP.text, MMA.text]
+    assert list(after) == [*head, *loads, STEP.text, wait, MMA.text] == list(trace.body)
+    assert trace.phases[6].lines == (f"%mbar0: wait sunk past 1 operation, before {MMA.text}",)
+    assert len(loads) == 2 and all("%mbar0" in line for line in loads)
+
+
+def test_a_wait_that_nothing_needs_ends_the_body() -> None:
+    trace = run_phases(KernelFunction("sm_90a", (A, STEP, STEP)))
+    assert trace.body[-1].startswith("nv_tileas.async.pipeline.consumer_wait")
+    assert trace.phases[6].lines == ("%mbar0: wait sunk past 2 operations, to the end; nothing reads the tiles",)
+
+
+def test_a_load_behind_a_use_is_another_pipeline_stage() -> None:
+    """Else the wait of the first use would wait for a load that comes after it."""
+    use = KernelOperation("%s = nv_tileas.reduce %a_tile", ("A",))
+    trace = run_phases(KernelFunction("sm_90a", (A, use, B, MMA), depth=3))
+    assert [(b.name, b.loads, b.expected_tx, b.slots, b.offset) for b in trace.barriers] == [
+        ("%mbar0", ("a",), 16384, 3, 3 * 24576),
+        ("%mbar1", ("b",), 8192, 3, 3 * 24576 + 3 * 8),
+    ]
+    body = list(trace.body)
+    waits = [body.index(f"nv_tileas.async.pipeline.consumer_wait %mbar{n}, (%i / 3) & 1") for n in range(2)]
+    assert waits[0] == body.index(use.text) - 1 and waits[1] == body.index(MMA.text) - 1
+
+
+def test_a_store_reads_its_tile() -> None:
+    back = copy_shape("store", (128, 64), "bf16", swizzle=3, tensor="A")
+    trace = run_phases(KernelFunction("sm_90a", (A, STEP, back)))
+    assert "consumer_wait" in trace.body[-2] and "tiled_tma_store" in trace.body[-1]
+
+
+def test_the_sum_of_the_loads_completes_the_phase_on_the_emulators_barrier() -> None:
+    """As many bytes as the copies of a pipeline stage deliver, and no others, end its phase."""
+    x = np.arange(256 * 256, dtype=np.uint16).reshape(256, 256)
+    atoms = [make_tma_copy("SM90_TMA_LOAD", x, make_smem_layout("K", "128B", "uint16", tile)) for tile in TILES]
+    [barrier] = run_phases(KernelFunction("sm_90a", (*atoms, MMA))).barriers
+    mbarrier = Mbarrier(barrier.count)
+    mbarrier.arrive_expect_tx(barrier.expected_tx)
+    for atom in atoms:
+        assert not mbarrier.try_wait(0)
+        for coords in first_tile(atom).coords.tolist():
+            smem = np.zeros(atom.bytes_per_instruction, np.uint8)
+            moved = Emulator().load(
+                atom.descriptor, x.reshape(-1).view(np.uint8), coords, smem, gmem_base=x.ctypes.data
+            )
+            mbarrier.complete_tx(moved)
+    assert mbarrier.try_wait(0) and mbarrier.view.released(0)
+
+
+def test_im2col_and_two_cta_maps_are_made_on_the_host_only() -> None:
+    window = copy_shape("load", (1, 8, 8, 64), "f16", mode="im2col", device_descriptor=True)
+    pair = copy_shape("load", (128, 64), "bf16", swizzle=3, cta_group=2, device_descriptor=True)
+    for shape, arch, words in ((window, "sm_90a", "im2col descriptors"), (pair, "sm_100a", "2-CTA descriptors")):
+        trace = lower(shape, arch=arch)
+        [text] = trace.diagnostics
+        assert text.startswith(f"stage 3: {words} are made on the host only")
+        assert "tensormap.replace" not in trace.stage("3").text + trace.stage("4").text + trace.ptx
+        assert any(words in found for found in run_phases(KernelFunction(arch, (shape,))).diagnostics)
+        with pytest.raises(TmaBuildError, match=words):
+            trace.verify()
+
+
+def test_descriptor_slots_are_device_first() -> None:
+    trace = run_phases(KernelFunction("sm_90a", (A, B, C)))
+    assert trace.phases[3].lines == (
+        "%desc_a: host descriptor, byte 128 of the block, cute_nvgpu.grid_constant",
+        "%desc_b: device descriptor, byte 0 of the block, 4 replacements",
+        "%desc_c: host descriptor, byte 256 of the block, cute_nvgpu.grid_constant",
+    )
 
 
 def test_without_a_kernel_spec_nothing_is_rewritten() -> None:
@@ -133,9 +227,11 @@ def test_stage_3c() -> None:
         "tmaBoxDim and atomBoxDim length mismatch",
         "mcast is not supported for TMA load with less than 128bytes per atom",
     )
-    assert check_stages(copy_shape("load", (2, 32), "f16", multicast=2))["3c"] == ()
+    assert check_stages(trace_copy(copy_shape("load", (2, 32), "f16", multicast=2)))["3c"] == ()
     small = copy_shape("load", (1, 32), "f16", multicast=2)
-    assert check_stages(small)["3c"] == ("mcast is not supported for TMA load with less than 128bytes per atom",)
+    assert check_stages(trace_copy(small))["3c"] == (
+        "mcast is not supported for TMA load with less than 128bytes per atom",
+    )
 
 
 def test_verify_raises_the_first_diagnostic_with_its_stage() -> None:

@@ -16,7 +16,7 @@ from cute_py.tma.descriptor.replace import replace
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
 from cute_py.tma.dialect.copy_shape import copy_shape
 from cute_py.tma.dialect.lowering import module_of
-from cute_py.tma.exports.rebind import (
+from cute_py.tma.dialect.rebind import (
     RebindStep,
     check_host_only,
     check_rebind,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -64,13 +65,31 @@ def test_bytes_may_land_before_they_are_expected() -> None:
     assert barrier.phase == 1
 
 
-def test_too_many_bytes_never_complete_but_the_printed_view_says_released() -> None:
+@given(st.integers(1, 3), st.lists(st.integers(0, 4), min_size=1, max_size=12))
+def test_a_phase_is_released_exactly_when_it_completed(count: int, loads: list[int]) -> None:
+    """Through whole phases, and at every step within them, the condition is what `try_wait` of that phase says."""
+    barrier = Mbarrier(count)
+    for phase, load in enumerate(loads):
+        moved = partial(barrier.complete_tx, 64 * load)
+        steps = [partial(barrier.expect_tx, 64 * load), *[barrier.arrive] * count, moved]
+        for step in steps:
+            step()
+            assert barrier.view.released(phase) == (barrier.phase > phase)
+            assert all(barrier.view.released(earlier) for earlier in range(phase))
+            assert not barrier.view.released(phase + 1)
+        assert barrier.phase == phase + 1
+        assert barrier.try_wait(phase & 1) and barrier.view.released(phase)
+    with pytest.raises(InvalidValueError, match="at least 0"):
+        barrier.view.released(-1)
+
+
+def test_too_many_bytes_never_complete() -> None:
     barrier = Mbarrier(1)
     barrier.arrive_expect_tx(512)
     barrier.complete_tx(1024)
     assert not barrier.try_wait(0)
     assert str(barrier) == "phase=0 pending=1/1 txn=1024/512"
-    assert barrier.view.released(0)
+    assert not barrier.view.released(0)
 
 
 def test_the_first_wait_for_an_empty_slot_succeeds() -> None:

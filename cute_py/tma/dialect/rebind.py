@@ -4,6 +4,7 @@ The sequence of the TMA Atoms reference pages: (optional seed copy by cp_fencepr
 extents, strides of modes 1.., release fence; 1 + rank + (rank - 1) = 2 x rank replacements. The fence scope is cta
 within one CTA and gpu across CTAs. A consumer acquires before the copy that reads the map.
 
+The three instructions that write a field are LLVM inline assembly there, `$0` the slot and `$1` the value: `mutator`.
 Two kinds of map are made on the host only: im2col maps, and maps of 2-CTA copies; no mutator writes what they need. A
 zeroed slot has neither rank nor box nor format, which no mutator sets either: it needs the seed copy, or the full set
 of ten replacements (`init_sequence`).
@@ -11,23 +12,27 @@ of ten replacements (`init_sequence`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cute_py.argument_checks import expect, expect_choice, expect_having, expect_integer, record
-from cute_py.diagnostics import Diagnostic
+from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import EmissionError
+from cute_py.ptx.forms_tensormap import WIDE_FIELDS
 from cute_py.ptx.module import ptx_module
 from cute_py.ptx.render import ptx
 from cute_py.targets import NEWEST_VERSION, Version, architecture, expect_version
 from cute_py.tma.atom.tile_atom import TileAtom
 from cute_py.tma.descriptor.formats import FORMATS
 from cute_py.tma.descriptor.limits import bounds
-from cute_py.tma.descriptor.replace import DEVICE_MUTABLE, ELEMTYPES
+from cute_py.tma.descriptor.replace import DEVICE_MUTABLE, ELEMTYPES, REPLACE_FIELDS
 from cute_py.tma.descriptor.request import TensorMap, TensorMapTiled
 from cute_py.tma.dialect.copy_shape import CopyShape, shape_of
 from cute_py.tma.dialect.diagnostics import DESCRIPTOR_BYTES as SLOT_ALIGNMENT
 from cute_py.tma.dialect.diagnostics import broken, short_repr
+
+__all__ = ["RebindSequence", "init_sequence", "mutator", "rebind_ptx", "rebind_sequence"]
 
 SPACES = ("global", "shared::cta")
 SCOPES = ("cta", "gpu", "sys")
@@ -119,6 +124,41 @@ def check_rebind(
     )
 
 
+def mutator(field: str, space: str = "global", ordinal: int | None = None) -> str:
+    """The inline assembly that writes one field of a map on the device: `$0` is the map's address, `$1` the value.
+
+    Args:
+        field: global_address, global_dim or global_stride. space: of the map, global or shared::cta.
+        ordinal: the mode of a size, or the mode minus 1 of a stride; None for the address.
+
+    >>> mutator("global_stride", ordinal=0)
+    'tensormap.replace.tile.global_stride.global.b1024.b64 [$0], 0, $1;'
+    >>> mutator_constraints("global_dim", "shared::cta")
+    'r,r'
+
+    Raises:
+        EmissionError: a field without a mutator, a space that holds no map, or an ordinal that the field does not have.
+    """
+    expect(field, str, "the name of a field")
+    expect(space, str, "space")
+    found = check_rebind(1, (field,), space=space)
+    ordinals = next((row.ordinals for row in REPLACE_FIELDS if row.name == field), 0)
+    if ordinal is not None:
+        ordinal = expect_integer(ordinal, "ordinal")
+    if ordinals and (ordinal is None or not 0 <= ordinal < ordinals):
+        found += broken((True, "ordinal", f"ordinal of {field} = {ordinal}; must be 0 to {ordinals - 1}"))
+    if not ordinals and ordinal is not None:
+        found += broken((True, "ordinal", f"ordinal of {field} = {ordinal}; it has none"))
+    refuse(EmissionError, found)
+    value = "%rd_value" if field in WIDE_FIELDS else "%r_value"
+    return re.sub(r"\[\S+\]", "[$0]", _replace(field, space, value, "", ordinal).text).replace(value, "$1")
+
+
+def mutator_constraints(field: str, space: str = "global") -> str:
+    """The letters of a mutator's operands: l for 64 bits, r for 32; a map in shared::cta has a 32-bit address."""
+    return f"{'l' if space == 'global' else 'r'},{'l' if field in WIDE_FIELDS else 'r'}"
+
+
 def _replace(field: str, space: str, value: str | int, role: str, ordinal: int | None = None) -> RebindStep:
     operands: dict[str, str | int] = {"map": "[%rd_map]" if space == "global" else "[%r_map]", "value": str(value)}
     operands |= {} if ordinal is None else {"ordinal": ordinal}
@@ -151,8 +191,7 @@ def rebind_sequence(
     for name, flag in (("crosses_cta", crosses_cta), ("seed_copy", seed_copy), ("zeroed", zeroed)):
         expect(flag, bool, name)
     options = {"space": space, "scope": scope, "crosses_cta": crosses_cta, "seed_copy": seed_copy, "zeroed": zeroed}
-    if found := check_rebind(rank, **options):  # type: ignore[arg-type]
-        raise EmissionError(found[0].text, {f"also {n}": d.text for n, d in enumerate(found[1:], 1)})
+    refuse(EmissionError, check_rebind(rank, **options))  # type: ignore[arg-type]
     steps = []
     if seed_copy:
         text = ptx("tensormap.cp_fenceproxy", scope=scope, operands={"destination": "[%rd_map]", "source": "[%r_seed]"})
@@ -202,8 +241,7 @@ def init_sequence(request: TensorMapTiled, *, space: str = "global") -> tuple[Re
     """
     expect_having(request, ("KIND", "data_type"), "a request of a tensor map")
     expect_choice(space, SPACES, "space")
-    if found := check_host_only(request):
-        raise EmissionError(found[0].text)
+    refuse(EmissionError, check_host_only(request))
     elemtype = ptx_elemtype(request)
     if request.swizzle > bounds("swizzle")[1]:
         raise EmissionError(f"swizzle {request.swizzle}: tensormap.replace writes the modes 0..3")

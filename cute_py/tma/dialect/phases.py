@@ -1,0 +1,383 @@
+"""LowerTMALoadStoreToAsync, the rewrite between stages 3a and 3, on a kernel's body in eight phases.
+
+    1 KernelSpec gate              5 async op materialization
+    2 TMA-eligibility scan         6 mbarrier emission
+    3 tmaIdx assignment            7 wait sinking
+    4 descriptor bind              8 diagnostic finalization
+
+A body is copies and other operations in program order. Loads up to the first operation that reads one of their tiles
+are one pipeline stage, and a pipeline stage has one barrier: it expects the bytes of all its loads, and one arrival.
+Phase 6 puts the wait right behind the last load; phase 7 moves it down to the first operation that reads a tile. With
+depth D a stage has D slots, and iteration i uses slot i mod D at parity (i / D) & 1.
+
+A function without a kernel spec is left as it is, with a diagnostic; a copy whose witness is no TMA atom is skipped in
+phase 2.
+
+A kernel has two populations of tensor maps, made on the host and made on the device, each with its own counter. Device
+slots are before host slots in the block of parameters that the kernel gets appended, so that a kernel finds its working
+buffer at a fixed offset. A host map is passed by value, marked `cute_nvgpu.grid_constant`, which is later
+`nvvm.grid_constant`; the marked parameter is 128-byte aligned in .param.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from string import ascii_uppercase
+
+from cute_py.argument_checks import expect, expect_integer, record
+from cute_py.diagnostics import Diagnostic
+from cute_py.errors import counted
+from cute_py.tma.atom.tile_atom import TileAtom
+from cute_py.tma.dialect.copy_shape import CopyShape, Witness, choose_witness
+from cute_py.tma.dialect.diagnostics import DESCRIPTOR_BYTES, broken, short_repr
+from cute_py.tma.dialect.stages import check_stages, names_of, rebind_of
+from cute_py.tma.dialect.traced_copy import TracedCopy, trace_copy
+
+__all__ = ["KernelFunction", "KernelOperation", "PhaseTrace", "run_phases"]
+
+BARRIER_BYTES = 8
+TILE_ALIGNMENT = 1024
+"""Bytes; of a tile in the kernel's shared memory, whatever its swizzle."""
+
+
+@dataclass(frozen=True, slots=True)
+class DescriptorSlot:
+    """One tensor map in the block of parameters: its offset in bytes, population, index and mark."""
+
+    offset: int
+    origin: str
+    index: int
+    mark: str
+
+
+def descriptor_slots(num_device: int, num_host: int) -> tuple[DescriptorSlot, ...]:
+    """The slots in the order of the block: device first.
+
+    >>> [(slot.origin, slot.offset) for slot in descriptor_slots(1, 2)]
+    [('device', 0), ('host', 128), ('host', 256)]
+    """
+    kinds = [("device", i, "") for i in range(num_device)]
+    kinds += [("host", i, "cute_nvgpu.grid_constant") for i in range(num_host)]
+    return tuple([DescriptorSlot(place * DESCRIPTOR_BYTES, *kind) for place, kind in enumerate(kinds)])
+
+
+def check_counters(host: Sequence[int], device: Sequence[int], num_host: int, num_device: int) -> list[Diagnostic]:
+    """Do the counters agree with the indices in use?
+
+    >>> print(*check_counters([0, 1], [], num_host=1, num_device=0))
+    tmaIdx exceed tmaHostNum.
+    """
+    return broken(
+        (any(not 0 <= index < num_host for index in host), "counters.host", ""),
+        (any(not 0 <= index < num_device for index in device), "counters.device", ""),
+    )
+
+
+MISSING_SPEC = "LowerTMALoadStoreToAsync: missing or invalid KernelSpecAttr on function"
+PHASES = (
+    "KernelSpec gate",
+    "TMA-eligibility scan",
+    "tmaIdx assignment",
+    "descriptor bind",
+    "async op materialization",
+    "mbarrier emission",
+    "wait sinking",
+    "diagnostic finalization",
+)
+"""The names of the phases, in order."""
+
+
+@record
+class KernelOperation:
+    """An operation of the body that is no copy: its text, and the tensors whose tiles it reads."""
+
+    text: str
+    reads: tuple[str, ...] = ()
+
+
+@record
+class KernelFunction:
+    """What the pass reads: the kernel spec's architecture (None: no attribute), the body, the counters.
+
+    copies: the body in program order: copies (atoms are named A, B, ... in order) and other operations.
+    num_host_tmas, num_device_tmas: the function's counters if they are set already; None lets phase 3 set them.
+    depth: slots of a pipeline stage.
+    """
+
+    arch: str | None
+    copies: tuple[TracedCopy | CopyShape | TileAtom | KernelOperation, ...]
+    num_host_tmas: int | None = None
+    num_device_tmas: int | None = None
+    allow_tma: bool = True
+    depth: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """What one phase did: its number and name, one line per copy or decision; from phase 5 on the body after it."""
+
+    number: int
+    name: str
+    lines: tuple[str, ...]
+    body: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BoundCopy:
+    """A copy that became asynchronous: its index in its population, and whether the map is made on the device."""
+
+    copy: TracedCopy
+    witness: Witness
+    tma_index: int
+
+    @property
+    def shape(self) -> CopyShape:
+        return self.copy.shape
+
+    @property
+    def origin(self) -> str:
+        return "device" if self.copy.device else "host"
+
+    @property
+    def name(self) -> str:
+        """Of its tensor, as the traces write it: `a`."""
+        return names_of(self.copy).small
+
+    @property
+    def text(self) -> str:
+        """The asynchronous operation in one line, without its barrier."""
+        n, verb = names_of(self.copy), self.shape.direction
+        places = [f"%desc_{n.small}", f"%{n.small}_smem{n.outer_list}"]
+        count = f"tx_count = {self.shape.transaction_bytes} : i32, " if verb == "load" else ""
+        operands = ", ".join(places if verb == "load" else places[::-1])
+        return (
+            f"%tok_{n.small} = nv_tileas.async.tiled_tma_{verb} {operands} {{ {count}tmaIdx = {self.tma_index} : i32 }}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineBarrier:
+    """The barrier of one pipeline stage: its loads, the bytes that a phase expects, the arrivals, and the place of its
+    first slot in shared memory, in bytes; the slots are 8 bytes apart."""
+
+    name: str
+    loads: tuple[str, ...]
+    expected_tx: int
+    offset: int
+    slots: int = 1
+    count: int = 1
+
+
+@record
+class PhaseTrace:
+    """The outcome: phases in order, the copies that were rewritten, the counters, diagnostics, barriers, the body.
+
+    `rewritten` is empty and one diagnostic is there if the gate stopped the pass.
+    """
+
+    phases: tuple[Phase, ...]
+    rewritten: tuple[BoundCopy, ...]
+    num_host_tmas: int
+    num_device_tmas: int
+    diagnostics: tuple[str, ...]
+    barriers: tuple[PipelineBarrier, ...] = ()
+
+    @property
+    def body(self) -> tuple[str, ...]:
+        """The body after the last phase that changes it."""
+        return next((phase.body for phase in reversed(self.phases) if phase.body), ())
+
+    def __str__(self) -> str:
+        lines = []
+        for phase in self.phases:
+            lines.append(f"phase {phase.number}: {phase.name}")
+            lines += [f"  {line}" for line in phase.lines]
+        lines += ["body", *[f"  {line}" for line in self.body]] if self.body else []
+        return "\n".join(lines + [f"diagnostic: {text}" for text in self.diagnostics])
+
+    __repr__ = short_repr
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """One line of the body, and the tensors whose tiles it reads."""
+
+    text: str
+    reads: frozenset[str] = frozenset()
+
+
+def _stages(body: Sequence[BoundCopy | KernelOperation]) -> list[list[BoundCopy]]:
+    """The loads of each pipeline stage: those up to the first operation that reads one of their tiles."""
+    found: list[list[BoundCopy]] = []
+    is_open = False
+    for item in body:
+        if isinstance(item, BoundCopy) and item.shape.direction == "load":
+            found += [] if is_open else [[]]
+            found[-1].append(item)
+            is_open = True
+        elif found and _reads(item) & {load.name for load in found[-1]}:
+            is_open = False
+    return found
+
+
+def _reads(item: BoundCopy | KernelOperation) -> frozenset[str]:
+    """The tensors whose tiles are read; a store reads its own."""
+    if isinstance(item, KernelOperation):
+        return frozenset([name.lower() for name in item.reads])
+    return frozenset([] if item.shape.direction == "load" else [item.name])
+
+
+def _barriers(
+    stages: Sequence[Sequence[BoundCopy]], copies: Sequence[BoundCopy], depth: int
+) -> tuple[PipelineBarrier, ...]:
+    """One barrier for each pipeline stage; their slots come behind the tiles, of which each slot has its own."""
+    tiles = sum([-(-copy.shape.smem_bytes // TILE_ALIGNMENT) * TILE_ALIGNMENT for copy in copies]) * depth
+    return tuple(
+        [
+            PipelineBarrier(
+                f"%mbar{number}",
+                tuple([load.name for load in loads]),
+                sum([load.shape.transaction_bytes for load in loads]),
+                tiles + number * depth * BARRIER_BYTES,
+                depth,
+            )
+            for number, loads in enumerate(stages)
+        ]
+    )
+
+
+def _emitted(
+    body: Sequence[BoundCopy | KernelOperation], barriers: Sequence[PipelineBarrier], depth: int
+) -> Iterator[_Statement]:
+    """The body with its barriers: reserved at its head, each armed before its first load and waited for behind its
+    last."""
+    for barrier in barriers:
+        slots = f", slots = {depth} : i32" if depth > 1 else ""
+        yield _Statement(f"{barrier.name} = nv_tileas.alloc_mbarrier {{ count = {barrier.count} : i32{slots} }}")
+    left = list(barriers)
+    waiting: list[str] = []
+    for item in body:
+        if isinstance(item, KernelOperation) or item.shape.direction != "load":
+            yield _Statement(item.text, _reads(item))
+            continue
+        if not waiting:
+            waiting = list(left[0].loads)
+            yield _Statement(f"nvvm.mbarrier.arrive.expect_tx {left[0].name}, {left[0].expected_tx}")
+        places, attributes = item.text.split(" { ")
+        yield _Statement(f"{places}, {left[0].name} {{ {attributes}")
+        waiting.remove(item.name)
+        if not waiting:
+            yield _Statement(_wait(left.pop(0), depth))
+
+
+def _wait(barrier: PipelineBarrier, depth: int) -> str:
+    return f"nv_tileas.async.pipeline.consumer_wait {barrier.name}, (%i / {depth}) & 1"
+
+
+def sink_waits(
+    body: Sequence[_Statement], barriers: Sequence[PipelineBarrier], depth: int
+) -> tuple[list[_Statement], list[str]]:
+    """Phase 7: each wait, moved down to the first operation that reads a tile of its loads, with what was done."""
+    moved, lines = list(body), []
+    for barrier in reversed(barriers):  # from below, so that no wait stops before one that moves on
+        at = next(i for i, statement in enumerate(moved) if statement.text == _wait(barrier, depth))
+        wait, tiles = moved.pop(at), set(barrier.loads)
+        to = next((i for i, later in enumerate(moved[at:], at) if later.reads & tiles), len(moved))
+        before = f"before {moved[to].text}" if to < len(moved) else "to the end; nothing reads the tiles"
+        moved.insert(to, wait)
+        lines.append(f"{barrier.name}: wait sunk past {counted(to - at, 'operation')}, {before}")
+    return moved, lines[::-1]
+
+
+def run_phases(function: KernelFunction) -> PhaseTrace:
+    """Run the pass.
+
+    >>> print(run_phases(KernelFunction(None, ())).diagnostics[0])
+    LowerTMALoadStoreToAsync: missing or invalid KernelSpecAttr on function
+    >>> from cute_py.tma.dialect.copy_shape import copy_shape
+    >>> loads = [copy_shape("load", (64, 64), "bf16", tensor=name) for name in "AB"]
+    >>> use = KernelOperation("%acc = nv_tileas.mma %a_tile, %b_tile, %acc0", ("A", "B"))
+    >>> trace = run_phases(KernelFunction("sm_90a", (*loads, KernelOperation("%j = arith.addi %i, %c1"), use)))
+    >>> [(barrier.loads, barrier.expected_tx) for barrier in trace.barriers]
+    [(('a', 'b'), 16384)]
+    >>> print(*trace.body[-3:], sep=chr(10))
+    %j = arith.addi %i, %c1
+    nv_tileas.async.pipeline.consumer_wait %mbar0, (%i / 1) & 1
+    %acc = nv_tileas.mma %a_tile, %b_tile, %acc0
+
+    Raises:
+        InvalidValueError: the architecture is not known, or a depth below 1.
+        TmaBuildError: a copy that is no atom.
+    """
+    expect(function, KernelFunction, "a kernel")
+    depth = expect_integer(function.depth, "depth", 1, 1 << 10)
+    if function.arch is None:
+        return PhaseTrace((Phase(1, PHASES[0], (MISSING_SPEC,)),), (), 0, 0, (MISSING_SPEC,))
+    letters = iter(ascii_uppercase * (1 + len(function.copies)))
+    counts = {"host": 0, "device": 0}
+    bound: list[BoundCopy] = []
+    scanned: list[str] = []
+    body: list[BoundCopy | KernelOperation] = []
+    for item in function.copies:
+        if isinstance(item, KernelOperation):
+            body.append(item)
+            continue
+        copy = item if isinstance(item, TracedCopy) else trace_copy(item, tensor=next(letters))
+        witness = choose_witness(copy.shape, function.arch, allow_tma=function.allow_tma)
+        scanned.append(f"{witness.name}: {'TMA' if witness.is_tma else 'skipped, no TMA atom'}")
+        if not witness.is_tma:
+            n = names_of(copy)
+            body.append(KernelOperation(f"nv_tileas.tiled_{copy.shape.direction} %off_{n.small}, %tok0"))
+            continue
+        origin = "device" if copy.device else "host"  # phase 3 counts each population from zero, in program order
+        bound.append(BoundCopy(copy, witness, counts[origin]))
+        body.append(bound[-1])
+        counts[origin] += 1
+    num_host = counts["host"] if function.num_host_tmas is None else function.num_host_tmas
+    num_device = counts["device"] if function.num_device_tmas is None else function.num_device_tmas
+    diagnostics = [d.text for d in check_counters(range(counts["host"]), range(counts["device"]), num_host, num_device)]
+    for made in bound:
+        diagnostics += [f"stage {stage}: {text}" for stage, found in check_stages(made.copy).items() for text in found]
+    slots = {(slot.origin, slot.index): slot for slot in descriptor_slots(counts["device"], counts["host"])}
+    barriers = _barriers(_stages(body), bound, depth)
+    emitted = list(_emitted(body, barriers, depth))
+    sunk, moves = sink_waits(emitted, barriers, depth)
+    lines: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
+        ((f"nv_tileaa.kernel_spec is there: {function.arch}",), ()),
+        (tuple(scanned), ()),
+        (
+            (
+                *(f"%{made.name}: tmaIdx = {made.tma_index} ({made.origin})" for made in bound),
+                f"nv_tileas.num-host-tmas = {num_host}",
+                f"nv_tileas.num-device-tmas = {num_device}",
+            ),
+            (),
+        ),
+        (tuple([_bound_line(made, slots[made.origin, made.tma_index]) for made in bound]), ()),
+        (tuple([made.text for made in bound]), tuple([item.text for item in body])),
+        (
+            tuple([_barrier_line(barrier, bound) for barrier in barriers]),
+            tuple([statement.text for statement in emitted]),
+        ),
+        (tuple(moves), tuple([statement.text for statement in sunk])),
+        ((counted(len(diagnostics), "diagnostic"),), ()),
+    )
+    phases = tuple(Phase(number, name, *did) for number, (name, did) in enumerate(zip(PHASES, lines, strict=True), 1))
+    return PhaseTrace(phases, tuple(bound), num_host, num_device, tuple(diagnostics), barriers)
+
+
+def _bound_line(made: BoundCopy, slot: DescriptorSlot) -> str:
+    """Where a descriptor is, and what makes it."""
+    replaced = sum([bool(step.step.field) for step in rebind_of(made.copy)])
+    mark = slot.mark or f"{replaced} replacements"
+    return f"%desc_{made.name}: {made.origin} descriptor, byte {slot.offset} of the block, {mark}"
+
+
+def _barrier_line(barrier: PipelineBarrier, bound: Sequence[BoundCopy]) -> str:
+    """The bytes of a pipeline stage, load by load."""
+    counts = {made.name: made.shape.transaction_bytes for made in bound}
+    sums = " + ".join([f"%{name} {counts[name]}" for name in barrier.loads])
+    slots = "one slot" if barrier.slots == 1 else f"{barrier.slots} slots"
+    place = f"byte {barrier.offset} of shared memory"
+    return f"{barrier.name}: {slots} at {place}, count = {barrier.count}, expects {barrier.expected_tx} bytes = {sums}"
