@@ -48,7 +48,7 @@ def register(commands: Commands) -> None:
 def _memory(text: str) -> int:
     number, unit = (text[:-1], text[-1].upper()) if text[-1:].upper() in ("K", "M", "G") else (text, "")
     if not number.isascii() or not number.isdigit() or len(number) > 18:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of bytes")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes")
     return int(number) * _UNITS[unit]
 
 

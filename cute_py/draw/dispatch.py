@@ -116,6 +116,7 @@ def draw(thing: Drawable, **options: Option) -> Picture:
     raise InvalidTypeError(
         f"there is no picture of {type(thing).__name__} {shortened(given(thing), 80)}",
         {
-            "takes": "layouts, swizzles, tensors, TMA atoms, tensor maps, timelines of a ring, copies to tensor memory, sharded tensors"
+            "takes": "layouts, swizzles, tensors, TMA atoms, tensor maps, timelines of a ring, "
+            "copies to tensor memory, sharded tensors"
         },
     )

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from cute_py.argument_checks import expect
-from cute_py.draw.layouts import equals, plane_of, table_of
+from cute_py.draw.layouts import Value, equals, plane_of, table_of
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import TONES, Cell, tone_legend
 from cute_py.layout.layout import Layout, LayoutLeft
-from cute_py.layout.leaf import Value
 from cute_py.mesh.sharded_layout import ShardedLayout
 
 
@@ -17,14 +16,14 @@ def draw_shards(sharded: ShardedLayout) -> Picture:
     Beyond 64 rows or columns the middle is left out, and the picture says so.
 
     >>> from cute_py.mesh import Shard, distribute
-    >>> print(draw_shards(distribute((2, 4), 2, [Shard(1)])).tables[0].cells[0][3].text)
+    >>> print(draw_shards(distribute((2, 4), 2, [Shard(1)])).tables[0].cells[3].text)
     1
     """
     shape = expect(sharded, ShardedLayout, "a sharded tensor").shape
     numbers = Layout(shape, LayoutLeft)  # its value is the coordinate's number, colexicographic
 
     def cell(i: int, j: int, path: str, value: Value) -> Cell:
-        coordinate, rest = [], int(value)
+        coordinate, rest = [], value if isinstance(value, int) else 0
         for extent in shape:
             coordinate.append(rest % extent)
             rest //= extent

@@ -6,20 +6,22 @@ from cute_py.mesh.frameworks import from_dtensor, from_partition_spec
 from cute_py.mesh.placements import (
     BlockCyclic,
     Partial,
-    Placement,
     Replicate,
     SectionedShard,
     Shard,
     StridedShard,
     Zigzag,
 )
-from cute_py.mesh.redistribution import Redistribution, Transfer, redistribute
+from cute_py.mesh.placements import (
+    Placement as Placement,
+)
+from cute_py.mesh.redistribution import Redistribution, redistribute
 from cute_py.mesh.sharded_layout import ShardedLayout, distribute
+from cute_py.mesh.transfer import Transfer
 
 __all__ = [
     "BlockCyclic",
     "Partial",
-    "Placement",
     "Redistribution",
     "Replicate",
     "SectionedShard",

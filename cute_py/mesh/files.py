@@ -22,8 +22,9 @@ from cute_py.dtypes import SAFETENSORS_TYPES, DType, as_dtype
 from cute_py.errors import CuteError, FileFormatError, InvalidValueError, LayoutError, given, shortened
 from cute_py.mesh.host import HostRedistribution
 from cute_py.mesh.placements import Partial, Placement, Replicate, SectionedShard, Shard, parse_placement
-from cute_py.mesh.redistribution import Redistribution, Transfer, redistribute
+from cute_py.mesh.redistribution import Redistribution, redistribute
 from cute_py.mesh.sharded_layout import ShardedLayout, distribute
+from cute_py.mesh.transfer import Transfer
 
 MAX_HEADER = 100_000_000
 """Bytes of a header; the package safetensors takes no longer one."""
@@ -345,7 +346,7 @@ def _copy(plan: Redistribution, sources: list[StoredTensor], written: list[Store
         for piece in transfer.pieces(lambda one: _touched(one, plan.dtype.bits // 8) <= memory):
             ends = {piece.source_device: sources[piece.source_device].mapped()}
             goal = {piece.destination_device: written[piece.destination_device].mapped("r+")}
-            HostRedistribution(plan, ends, goal, [[piece]]).launch()
+            HostRedistribution([[piece]], plan.dtype, ends, goal).launch()
             # the maps close here, and their pages no longer count
 
 
@@ -386,9 +387,8 @@ _WORD = (1 << 64) - 1
 
 def _weights(dim: int, indices: NDArray[numpy.int64]) -> NDArray[numpy.uint64]:
     """An odd number for each index of a dimension: splitmix64's mixing."""
-    z = (indices.astype(numpy.uint64) + numpy.uint64(dim + 1) * numpy.uint64(0x9E3779B97F4A7C15)) * numpy.uint64(
-        0xBF58476D1CE4E5B9
-    )
+    offset = (dim + 1) * 0x9E3779B97F4A7C15 & _WORD
+    z = (indices.astype(numpy.uint64) + numpy.uint64(offset)) * numpy.uint64(0xBF58476D1CE4E5B9)
     z ^= z >> numpy.uint64(31)
     z *= numpy.uint64(0x94D049BB133111EB)
     z ^= z >> numpy.uint64(29)

@@ -28,7 +28,7 @@ def from_partition_spec(
         InvalidValueError: an axis that the mesh does not have, or that is named twice.
 
     >>> print(from_partition_spec((8, 8), (2, 4), (None, ("y", "x")), "xy").layout)
-    (8,(1,4,2)):(1@1,(0,2@0,1@0))
+    (8,(2,4)):(1@1,(4@0,1@0))
     """
     names = expect_items(list(axis_names) if isinstance(axis_names, str) else axis_names, "axis_names")
     entries = expect_items(spec, "spec")

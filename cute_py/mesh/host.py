@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy
 from numpy.lib.stride_tricks import as_strided
@@ -13,12 +12,11 @@ from numpy.typing import NDArray
 
 from cute_py.argument_checks import is_integer
 from cute_py.diagnostics import Diagnostic, refuse
+from cute_py.dtypes import DType
 from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.layout import ComposedLayout, Layout, cosize, offsets
 from cute_py.mesh.sharded_layout import ShardedLayout
-
-if TYPE_CHECKING:
-    from cute_py.mesh.redistribution import Redistribution, Transfer
+from cute_py.mesh.transfer import Transfer
 
 Array = NDArray[Any]
 
@@ -28,17 +26,17 @@ class HostRedistribution:
 
     def __init__(
         self,
-        plan: Redistribution,
+        groups: Iterable[list[Transfer]],
+        dtype: DType,
         sources: Mapping[int, Array],
         written: Mapping[int, Array],
-        transfers: Iterable[list[Transfer]] | None = None,
     ) -> None:
         self.destinations = written
-        self._accumulator = _accumulator(plan)
+        self._accumulator = _accumulator(dtype)
         self._copies = []
         flat = {device: array.reshape(-1) for device, array in sources.items()}
         goal = {device: array.reshape(-1) for device, array in written.items()}
-        for group in summands(plan) if transfers is None else transfers:
+        for group in groups:
             views = [
                 _view(flat[t.source_device], t.source, [(m.size, m.source) for m in t.modes], t.source_swizzle)
                 for t in group
@@ -74,18 +72,21 @@ class IntoScratch:
 
 
 def prepare(
-    plan: Redistribution,
+    source: ShardedLayout,
+    destination: ShardedLayout,
+    dtype: DType,
+    groups: Iterable[list[Transfer]],
     sources: Mapping[int, Array],
     destinations: Mapping[int, Array] | None,
     into: Mapping[int, Array] | None,
 ) -> HostRedistribution | IntoScratch:
     """Check the memory and make the views; see `Redistribution.run`."""
     if destinations is None:
-        destinations = {device: _new(plan, device) for device in range(plan.destination.devices)}
+        destinations = {device: _new(destination, dtype, device) for device in range(destination.devices)}
     found = [
-        *check_parts(plan, plan.source, sources, "sources"),
-        *check_parts(plan, plan.destination, destinations, "destinations", written=True),
-        *(check_parts(plan, plan.destination, into, "into", written=True) if into is not None else ()),
+        *check_parts(dtype, source, sources, "sources"),
+        *check_parts(dtype, destination, destinations, "destinations", written=True),
+        *(check_parts(dtype, destination, into, "into", written=True) if into is not None else ()),
     ]
     refuse(InvalidValueError, found, f"{len(found)} of the arrays can't be used")
     sides = [sources, destinations, *([into] if into is not None else [])]
@@ -94,19 +95,12 @@ def prepare(
     ]
     refuse(InvalidValueError, _shared_memory(named), "arrays share memory")
     if into is None:
-        return HostRedistribution(plan, sources, destinations)
-    return IntoScratch(HostRedistribution(plan, sources, into), destinations)
-
-
-def summands(plan: Redistribution, device: int | None = None) -> Iterator[list[Transfer]]:
-    """The transfers, those together that are added to one result, in the order of their devices."""
-    transfers = plan.transfers(device)
-    count = len(plan.source.partial_devices)
-    return iter(lambda: list(itertools.islice(transfers, count)), [])
+        return HostRedistribution(groups, dtype, sources, destinations)
+    return IntoScratch(HostRedistribution(groups, dtype, sources, into), destinations)
 
 
 def check_parts(
-    plan: Redistribution, side: ShardedLayout, arrays: Mapping[int, Array], what: str, written: bool = False
+    dtype: DType, side: ShardedLayout, arrays: Mapping[int, Array], what: str, written: bool = False
 ) -> list[Diagnostic]:
     """What is wrong with the memory of a side: a device without it, another size or element type, read-only."""
     if not isinstance(arrays, Mapping):
@@ -125,8 +119,8 @@ def check_parts(
         array = arrays[device]
         if not isinstance(array, numpy.ndarray):
             raise InvalidTypeError(f"{name} must be a numpy array, got {type(array).__name__}")
-        if array.dtype != plan.dtype.numpy:
-            text = f"{name} has elements of {array.dtype}; must be {plan.dtype.numpy}"
+        if array.dtype != dtype.numpy:
+            text = f"{name} has elements of {array.dtype}; must be {dtype.numpy}"
             found.append(Diagnostic("mesh-dtype", name, text=text))
         if array.size != wanted:
             shape: dict[str, object] = {"shape": array.shape, "expected": side.local_shape(device)}
@@ -146,9 +140,9 @@ def elements_of(side: ShardedLayout, device: int) -> int:
     return int(cosize(side.local_layout(device))) if math.prod(side.local_shape(device)) else 0
 
 
-def _new(plan: Redistribution, device: int) -> Array:
-    shape, wanted = plan.destination.local_shape(device), elements_of(plan.destination, device)
-    return numpy.zeros(shape if math.prod(shape) == wanted else wanted, plan.dtype.numpy)
+def _new(side: ShardedLayout, dtype: DType, device: int) -> Array:
+    shape, wanted = side.local_shape(device), elements_of(side, device)
+    return numpy.zeros(shape if math.prod(shape) == wanted else wanted, dtype.numpy)
 
 
 def _shared_memory(named: list[tuple[str, Array]]) -> list[Diagnostic]:
@@ -172,7 +166,7 @@ def _view(flat: Array, base: int, modes: list[tuple[int, int]], swizzled: Compos
     return flat, places if swizzled is None else offsets(swizzled.layout_a, swizzled.offset + places)
 
 
-def _accumulator(plan: Redistribution) -> numpy.dtype[Any]:
+def _accumulator(dtype: DType) -> numpy.dtype[Any]:
     """The type that summands are added in: float32 for narrower floats."""
-    narrow = plan.dtype.is_float and plan.dtype.bits < 32
-    return numpy.dtype(numpy.float32) if narrow else plan.dtype.numpy
+    narrow = dtype.is_float and dtype.bits < 32
+    return numpy.dtype(numpy.float32) if narrow else dtype.numpy

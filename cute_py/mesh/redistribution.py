@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 import numpy
@@ -15,77 +13,16 @@ import numpy
 from cute_py.argument_checks import expect, expect_choice, expect_integer
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import LayoutError
-from cute_py.layout import ComposedLayout, Layout, composition, right_inverse
-from cute_py.mesh.runs import Column, Mode, Segment, merged, segments, shared
-from cute_py.mesh.sharded_layout import ShardedLayout
-
-
-@dataclass(frozen=True, slots=True)
-class Transfer:
-    """One copy: from the memory of one device to that of another, or within one.
-
-    Args:
-        source_device, destination_device: numbers of devices.
-        elements: how many.
-        source, destination: offsets of the first element, before a swizzle.
-        modes: extents and the strides on both sides, in elements: the longest runs first.
-        source_swizzle, destination_swizzle: the layout behind the offsets, where a device's part is swizzled.
-        adds: the elements are summands, and not the first ones: they are added to what is there.
-    """
-
-    source_device: int
-    destination_device: int
-    elements: int
-    source: int
-    destination: int
-    modes: tuple[Mode, ...]
-    source_swizzle: ComposedLayout | None = None
-    destination_swizzle: ComposedLayout | None = None
-    adds: bool = False
-
-    @property
-    def source_layout(self) -> Layout | ComposedLayout:
-        """Offsets in the memory of the source, in elements."""
-        return _placed([(mode.size, mode.source) for mode in self.modes], self.source, self.source_swizzle)
-
-    @property
-    def destination_layout(self) -> Layout | ComposedLayout:
-        """Offsets in the memory of the destination, in elements; the same coordinate is the same element."""
-        return _placed([(m.size, m.destination) for m in self.modes], self.destination, self.destination_swizzle)
-
-    def pieces(self, small: Callable[[Transfer], bool]) -> Iterator[Transfer]:
-        """The transfer in parts that are `small`: halves along its last mode, and halves of these."""
-        if self.elements <= 1 or small(self):
-            yield self
-            return
-        *before, last = self.modes
-        half = last.size // 2
-        for start, size in ((0, half), (half, last.size - half)):
-            modes = (*before, last._replace(size=size)) if size > 1 else tuple(before)
-            yield from dataclasses.replace(
-                self,
-                elements=self.elements // last.size * size,
-                source=self.source + start * last.source,
-                destination=self.destination + start * last.destination,
-                modes=modes,
-            ).pieces(small)
-
-    def __str__(self) -> str:
-        arrow = "+>" if self.adds else "->"
-        return (
-            f"{self.source_device} {arrow} {self.destination_device}: {self.elements} elements,"
-            f" {self.source_layout} to {self.destination_layout}"
-        )
-
-
-def _placed(modes: list[tuple[int, int]], base: int, swizzled: ComposedLayout | None) -> Layout | ComposedLayout:
-    plain = Layout(*(tuple([mode[i] for mode in modes]) for i in (0, 1))) if modes else Layout(1, 0)
-    if swizzled is not None:
-        return ComposedLayout(swizzled.layout_a, swizzled.offset + base, plain)
-    return plain if base == 0 else ComposedLayout(Layout(1, 1), base, plain)
-
+from cute_py.layout import Layout, composition, right_inverse
+from cute_py.mesh import host
+from cute_py.mesh.runs import Column, segments, shared
+from cute_py.mesh.sharded_layout import SHOWN, ShardedLayout
+from cute_py.mesh.transfer import Transfer, summands, transfer_of
 
 BACKENDS = ("auto", "host")
+
+
+Box = tuple[int, ...]
 
 
 class Prepared(Protocol):
@@ -177,7 +114,7 @@ class Redistribution:
         for transfer in self.transfers():
             matrix[transfer.source_device, transfer.destination_device] += transfer.elements
         lines.append(f"elements from device (row) to device (column), {self.dtype.name}:")
-        if max(matrix.shape) <= 16:
+        if max(matrix.shape) <= SHOWN:
             lines.append("     " + "".join(f"{j:9d}" for j in range(matrix.shape[1])))
             lines += [f"{i:5d}" + "".join(f"{n:9d}" for n in row) for i, row in enumerate(matrix.tolist())]
         else:
@@ -206,9 +143,8 @@ class Redistribution:
     ) -> Prepared:
         """What `run` does, checked and ready: `launch()` does it, as often as the data change. The same arguments."""
         expect_choice(backend, BACKENDS, "backend")
-        from cute_py.mesh import host
-
-        return host.prepare(self, sources, destinations, into)
+        groups = summands(self.transfers(), len(self.source.partial_devices))
+        return host.prepare(self.source, self.destination, self.dtype, groups, sources, destinations, into)
 
     def run(
         self,
@@ -255,7 +191,7 @@ class Redistribution:
                 ends = (self.source._swizzle(taken), destination_swizzle)
                 for chosen in itertools.product(*map(segments, theirs, mine)):
                     for other in self.source.partial_devices:  # which hold the same parts, at the same offsets
-                        yield _transfer(taken + other, device, chosen, ends, other > 0)
+                        yield transfer_of(taken + other, device, chosen, ends, other > 0)
 
     def _taken(self, device: int, box: Box) -> list[tuple[Box, int]]:
         """The parts of the source that meet a box, and for each the device that it is taken from."""
@@ -278,7 +214,7 @@ class Redistribution:
     def _first(self, box: Box) -> Column:
         """The first device that holds each of the parts that meet a box."""
         found = [self.source._dimensions[i].devices[self._meeting(i, part)[0]] for i, part in enumerate(box)]
-        return functools.reduce(numpy.add.outer, found).ravel()
+        return functools.reduce(numpy.add.outer, found, numpy.zeros((), numpy.int64)).ravel()
 
     def _balanced(self, device: int) -> dict[Box, Column]:
         """Where the source has replicas: for each box of a device, where each part that meets it is taken from."""
@@ -291,7 +227,7 @@ class Redistribution:
                 cost[held == one] = -1
                 taken = held[numpy.arange(len(held)), cost.argmin(axis=1)]
                 counts = [self._meeting(i, part)[1] for i, part in enumerate(box)]
-                sent = functools.reduce(numpy.multiply.outer, counts).ravel() * (taken != one)
+                sent = functools.reduce(numpy.multiply.outer, counts, numpy.ones(())).ravel() * (taken != one)
                 self._load += numpy.bincount(taken, sent, len(self._load)).astype(numpy.int64)
                 rows[box] = taken
             self._balance.append(rows)
@@ -315,29 +251,6 @@ class Redistribution:
             for mine in self.source._boxes_of(device)
             for wanted in self.destination._boxes_of(device)
         )
-
-
-Box = tuple[int, ...]
-
-
-def _transfer(
-    source: int,
-    destination: int,
-    chosen: tuple[Segment, ...],
-    ends: tuple[ComposedLayout | None, ComposedLayout | None],
-    adds: bool,
-) -> Transfer:
-    modes = merged([mode for segment in chosen for mode in segment.modes])
-    return Transfer(
-        source,
-        destination,
-        math.prod(mode.size for mode in modes),
-        sum(segment.source for segment in chosen),
-        sum(segment.destination for segment in chosen),
-        modes,
-        *ends,
-        adds,
-    )
 
 
 def redistribute(

@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy
 
-from cute_py.argument_checks import expect, expect_choice, expect_integer, expect_integers, expect_items
-from cute_py.arith_tuple import E
+from cute_py.argument_checks import expect, expect_choice, expect_integer, expect_integers, expect_items, is_integer
+from cute_py.arith_tuple import ArithTuple, E, as_arith_tuple
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
 from cute_py.layout import ComposedLayout, Layout, LayoutLeft, LayoutRight, composition, offsets, rank, size
 from cute_py.mesh.placements import Divides, Partial, Placement, Replicate, Shard
@@ -21,6 +21,9 @@ Local = Literal["row", "column"] | Layout | ComposedLayout | Callable[[tuple[int
 """How a part lies in memory: row-major, column-major, by one layout for all, or by a function of the local shape."""
 
 MOST_DEVICES = 1 << 16
+
+SHOWN = 12
+"""Devices that an explanation lists."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -170,12 +173,12 @@ class ShardedLayout:
         return self.placements
 
     def explain(self) -> str:
-        """What each device holds: as many lines as there are devices, at most 16."""
+        """What each device holds, of the first 12."""
         lines = [str(self)]
-        for device in range(min(self.devices, 16)):
+        for device in range(min(self.devices, SHOWN)):
             lines.append(f"  device {device}: {self.local_shape(device)} from {self.local_offset(device)}")
-        if self.devices > 16:
-            lines.append(f"  and {self.devices - 16} more")
+        if self.devices > SHOWN:
+            lines.append(f"  and {self.devices - SHOWN} more")
         if self.layout is None:
             lines.append(f"  no single layout: {self.why_no_layout}")
         else:
@@ -202,7 +205,7 @@ class ShardedLayout:
     @property
     def _others(self) -> Column:
         """What each replica, and each summand, adds to the number of the first device."""
-        return self._replica_devices[:, None] + numpy.array(self.partial_devices)
+        return _column(self._replica_devices)[:, None] + numpy.array(self.partial_devices, numpy.int64)
 
     @functools.cached_property
     def _part_devices(self) -> Column:
@@ -362,12 +365,11 @@ def _dimension_of(mode: Layout) -> Dimension:
     """Of a mode that gives (device, offset): the indices by device."""
     n = int(size(mode))
     table = numpy.asarray(offsets(mode, numpy.arange(n)))
+    if table.dtype == object:  # other strides than n@i: sums of them, or a class of the user's
+        table = numpy.array([_pair(value, mode) for value in table.tolist()], numpy.int64).reshape(n, 2)
     if (table.ndim == 1 and table.any()) or (table.ndim == 2 and table.shape[1] > 2):
-        raise InvalidTypeError(
-            "a layout over devices gives (device, offset)", {"mode": str(mode)}, hint="strides n@0 and n@1: E(0) * n"
-        )
+        raise _no_pair(mode)
     table = numpy.zeros((n, 2), numpy.int64) if table.ndim == 1 else numpy.pad(table, ((0, 0), (0, 2 - table.shape[1])))
-    table = table.astype(numpy.int64)
     devices, part = numpy.unique(table[:, 0], return_inverse=True)
 
     @functools.cache
@@ -376,6 +378,19 @@ def _dimension_of(mode: Layout) -> Dimension:
         return runs_of(indices, table[indices, 1])
 
     return Dimension(n, devices, runs)
+
+
+def _pair(value: Any, mode: Layout) -> tuple[int, int]:
+    given = as_arith_tuple(value)
+    if not isinstance(given, ArithTuple) or len(given) > 2 or not all(map(is_integer, given)):
+        raise _no_pair(mode)
+    device, offset, *_ = (*[expect_integer(one, "a stride's value") for one in given], 0, 0)
+    return device, offset
+
+
+def _no_pair(mode: Layout) -> InvalidTypeError:
+    facts = {"mode": str(mode)}
+    return InvalidTypeError("a layout over devices gives (device, offset)", facts, hint="strides n@0 and n@1: E(0) * n")
 
 
 def _single_layout(made: ShardedLayout, steps: list[list[tuple[Division, int]]]) -> tuple[Layout | None, str]:
@@ -387,8 +402,7 @@ def _single_layout(made: ShardedLayout, steps: list[list[tuple[Division, int]]])
         modes, why = _modes_of(n, found, i)
         if why:
             return None, why
-        assert made._local is not None
-        layout = _local_layout(made._local, local_shape)
+        layout = _local_layout(made._local or "row", local_shape)
         if isinstance(layout, ComposedLayout):
             return None, "each device's part is swizzled"
         shape: list[Any] = []
