@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from cute_py import atom as atom
     from cute_py import draw as draw
+    from cute_py import mesh as mesh
     from cute_py import testing as testing
     from cute_py import tma as tma
     from cute_py import tmem as tmem
@@ -100,7 +101,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_ON_FIRST_USE = ("tma", "tmem", "draw", "testing", "atom")
+_ON_FIRST_USE = ("tma", "tmem", "draw", "testing", "atom", "mesh")
 
 _LATER = {
     "cute_py.atom": (

@@ -184,3 +184,14 @@ def as_dtype(value: object) -> DType:
     if row is None:
         raise InvalidValueError(f"no GPU element type for numpy dtype {dtype.name!r}", _KNOWN)
     return row
+
+
+SAFETENSORS_TYPES = {
+    "BOOL": "bool",
+    **{f"{letter}{n}": f"{kind}{n}" for letter, kind in (("U", "uint"), ("I", "int")) for n in (8, 16, 32, 64)},
+    **{f"F{n}": f"float{n}" for n in (16, 32, 64)},
+    "BF16": "bfloat16",
+    **{f"F8_{kind}": f"float8_{name}" for kind, name in (("E4M3", "e4m3fn"), ("E5M2", "e5m2"), ("E8M0", "e8m0fnu"))},
+    "C64": "complex64",
+}
+"""Name of a type in a .safetensors file -> ours."""

@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import IO, TYPE_CHECKING, TypeAlias
 
 from cute_py.draw.picture import unwritable_reason, write_whole
-from cute_py.dtypes import as_dtype
+from cute_py.dtypes import SAFETENSORS_TYPES, as_dtype
 from cute_py.errors import FileFormatError, MissingPackageError, counted, integer_text, shortened
 from cute_py.tma.descriptor.fields import MAX_RANK
 
@@ -36,16 +36,6 @@ MAX_SAFETENSORS_HEADER = 100_000_000
 """Bytes; the package itself takes no longer one."""
 HEADER_BYTES = 1 << 16
 """The most that a header of a .npy may have; numpy itself reads no more than 10,000 characters of one."""
-
-_SAFETENSORS_TYPES = {
-    "BOOL": "bool",
-    **{f"{letter}{n}": f"{kind}{n}" for letter, kind in (("U", "uint"), ("I", "int")) for n in (8, 16, 32, 64)},
-    **{f"F{n}": f"float{n}" for n in (16, 32, 64)},
-    "BF16": "bfloat16",
-    **{f"F8_{kind}": f"float8_{name}" for kind, name in (("E4M3", "e4m3fn"), ("E5M2", "e5m2"), ("E8M0", "e8m0fnu"))},
-    "C64": "complex64",
-}
-"""Name of a type in a .safetensors file -> ours."""
 
 
 def read_array(path: str, key: str | None = None, dtype: str | None = None) -> Array:
@@ -247,12 +237,12 @@ def _safetensors(path: str, key: str | None) -> Array:
                 return array
             except (AttributeError, KeyError, TypeError):  # a type that numpy itself has not
                 entry = None
-        if kind in _SAFETENSORS_TYPES:
+        if kind in SAFETENSORS_TYPES:
             with open(path, "rb") as raw:
                 entry = dict(safetensors.deserialize(raw.read()))[name]
     if entry is None:
         raise FileFormatError(f"{path}: elements of type {kind} are not supported")
-    data = np.frombuffer(bytearray(entry["data"]), as_dtype(_SAFETENSORS_TYPES[kind]).numpy)
+    data = np.frombuffer(bytearray(entry["data"]), as_dtype(SAFETENSORS_TYPES[kind]).numpy)
     return data.reshape(entry["shape"])
 
 
@@ -376,6 +366,6 @@ def _serialized(array: Array, key: str) -> bytes:
 
     save = _package("safetensors.numpy", "writing").save
     name = as_dtype(array.dtype).name
-    if name not in _SAFETENSORS_TYPES.values():
+    if name not in SAFETENSORS_TYPES.values():
         raise FileFormatError(f"safetensors has no type for {name}")
     return bytes(save({key: np.ascontiguousarray(array)}))

@@ -14,6 +14,7 @@ from cute_py.draw.im2col_window import draw_im2col
 from cute_py.draw.layouts import draw_compare, draw_layout, draw_tensor, draw_tv
 from cute_py.draw.page import html_page
 from cute_py.draw.picture import Picture
+from cute_py.draw.shards import draw_shards
 from cute_py.draw.shared_memory import draw_smem, draw_swizzle
 from cute_py.draw.tensor_memory import draw_tmem
 from cute_py.draw.timeline import draw_pipeline
@@ -28,6 +29,7 @@ __all__ = [
     "draw_layout",
     "draw_multicast",
     "draw_pipeline",
+    "draw_shards",
     "draw_smem",
     "draw_swizzle",
     "draw_tensor",

@@ -13,6 +13,7 @@ from cute_py.draw.boxes import draw_boxes
 from cute_py.draw.im2col_window import draw_im2col
 from cute_py.draw.layouts import AnyLayout, draw_compare, draw_layout, draw_tensor
 from cute_py.draw.picture import Picture
+from cute_py.draw.shards import draw_shards
 from cute_py.draw.shared_memory import draw_swizzle
 from cute_py.draw.tensor_memory import draw_tmem
 from cute_py.draw.timeline import draw_pipeline
@@ -21,6 +22,7 @@ from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, coprofile
 from cute_py.layout.recast import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
+from cute_py.mesh.sharded_layout import ShardedLayout
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.im2col import Im2colAtom
@@ -41,6 +43,7 @@ Drawable: TypeAlias = (
     | Timeline
     | CopyAsync
     | Demonstration
+    | ShardedLayout
     | NDArray[numpy.integer]
     | TensorMap
     | bytes
@@ -81,6 +84,7 @@ _KINDS: tuple[tuple[Callable[[Drawable], bool], Callable[..., Picture]], ...] = 
     (lambda thing: isinstance(thing, Tensor), draw_tensor),
     (_is_layouts, _compare),
     (lambda thing: isinstance(thing, Timeline), draw_pipeline),
+    (lambda thing: isinstance(thing, ShardedLayout), draw_shards),
     (lambda thing: isinstance(thing, (CopyAsync, Demonstration)), draw_tmem),
     (lambda thing: isinstance(thing, numpy.ndarray) and thing.ndim == 3 and thing.shape[2] == 4, draw_tmem),
     (lambda thing: isinstance(thing, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)), draw_descriptor),
@@ -111,5 +115,8 @@ def draw(thing: Drawable, **options: Option) -> Picture:
                 raise InvalidTypeError(f"draw of {type(thing).__name__}: {error}") from None
     raise InvalidTypeError(
         f"there is no picture of {type(thing).__name__} {shortened(given(thing), 80)}",
-        {"takes": "layouts, swizzles, tensors, TMA atoms, tensor maps, timelines of a ring, copies to tensor memory"},
+        {
+            "takes": "layouts, swizzles, tensors, TMA atoms, tensor maps, timelines of a ring, "
+            "copies to tensor memory, sharded tensors"
+        },
     )

@@ -108,8 +108,12 @@ MAKES: dict[str, tuple[Make, float]] = {
     "doctor": (lambda m: option(m, "--driver", "12080"), 0.03),
     "completion": (lambda m: [m.one_of("bash", "zsh", "fish")], 0.05),
     "serve": (lambda m: ["--help"], 0.03),
+    "reshard": (lambda m: ["{plan}", *option(m, "--memory", "4M")], 0.1),
 }
 """Command -> its arguments, and its weight. A command that is added needs a row."""
+
+FILES = {"{file}": "saved((64, 64), 'float16')", "{plan}": "saved_shards()"}
+"""In place of an argument, what makes the file and gives its name."""
 
 STRINGS = (
     "",
@@ -138,11 +142,10 @@ UNSTEADY = ("doctor",)
 def _register(name: str, make: Make, weight: float) -> None:
     def made(m: Maker) -> Call:
         arguments = make(m)
-        file = "saved((64, 64), 'float16')" if "{file}" in arguments else None
         arguments += ["--json"] if m.chance(0.4) and "--help" not in arguments else []
         if m.chance(0.4) and name not in ("serve", "demo", "doctor"):
             arguments[m.integer(0, len(arguments) - 1)] = m.choice(STRINGS)
-        texts = [file if a == "{file}" and file else repr(a) for a in arguments]
+        texts = [FILES.get(a, repr(a)) for a in arguments]
         stdin = (("stdin", repr(m.choice(LAYOUTS))),) if "-" in arguments else ()
         return Call(f"cute-py {name}", "command", (repr(name), *texts), stdin)
 

@@ -30,6 +30,7 @@ def names() -> dict[str, Any]:
         "tmem": cute_py.tmem,
         "targets": targets,
         "draw": cute_py.draw,
+        "mesh": cute_py.mesh,
         "testing": cute_py.testing,
         "numpy": numpy,
         "sympy": sympy,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ __all__ = [
     "command",
     "copied",
     "copy_request",
+    "dtensor",
     "exec_load",
     "exec_store",
     "global_memory",
@@ -43,6 +46,7 @@ __all__ = [
     "request",
     "ring",
     "saved",
+    "saved_shards",
     "shape_of",
     "small_request",
     "stile",
@@ -72,6 +76,25 @@ def saved(shape: Any, dtype: str = "float32", name: str = "input.npy") -> str:
     """The name of a file of an array in the current folder, which is a folder of its own."""
     np.save(name, array(shape, dtype))
     return name
+
+
+def dtensor() -> Any:
+    """What `from_dtensor` reads of PyTorch's."""
+    placements = (cute.mesh.Shard(0), cute.mesh.Replicate())
+    return SimpleNamespace(shape=(8, 6), placements=placements, device_mesh=SimpleNamespace(shape=(2, 2)))
+
+
+def saved_shards() -> str:
+    """The name of a plan, beside the two files that it reads."""
+    head = b'{"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}}'
+    for device in range(2):
+        Path(f"in-{device}.safetensors").write_bytes(len(head).to_bytes(8, "little") + head + bytes(range(24)))
+    sides = [f'[{name}]\nmesh = [{n}]\nfiles = "{file}"\n' for name, n, file in SIDES]
+    Path("plan.toml").write_text("".join(sides) + '[placements]\n"*" = "Shard(0)"\n')
+    return "plan.toml"
+
+
+SIDES = (("source", 2, "in-{device}.safetensors"), ("destination", 4, "out-{device}.safetensors"))
 
 
 def gmem_bytes(count: int) -> Any:

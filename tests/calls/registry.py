@@ -20,6 +20,7 @@ MODULES = (
     "running",
     "tensor_memory",
     "drawing",
+    "sharded",
     "commands",
 )
 
@@ -57,7 +58,9 @@ def _room(name: str) -> str:
     if of_class is not None and of_class.room in MODULES:
         return of_class.room
     prefix = name.partition(".")[0]
-    return {"tma": "atoms", "tmem": "tensor_memory", "draw": "drawing", "testing": "drawing"}.get(prefix, "layouts")
+    return {"tma": "atoms", "tmem": "tensor_memory", "draw": "drawing", "testing": "drawing", "mesh": "sharded"}.get(
+        prefix, "layouts"
+    )
 
 
 def _derive_names() -> None:

@@ -19,6 +19,7 @@ PACKAGES = {
     "tma.": "cute_py.tma",
     "tmem.": "cute_py.tmem",
     "draw.": "cute_py.draw",
+    "mesh.": "cute_py.mesh",
     "testing.": "cute_py.testing",
 }
 """Prefix in the texts of calls -> package. A package that is added here needs its calls in the registry."""

@@ -1,0 +1,81 @@
+"""Distributions as PyTorch's DTensor and JAX describe them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cute_py.argument_checks import expect_having, expect_integers, expect_items
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.mesh.placements import Partial, Placement, Replicate, Shard, StridedShard
+from cute_py.mesh.sharded_layout import Local, ShardedLayout, distribute
+
+
+def from_partition_spec(
+    shape: int | Sequence[int],
+    mesh_shape: int | Sequence[int],
+    spec: Sequence[str | Sequence[str] | None],
+    axis_names: Sequence[str],
+    *,
+    local: Local = "row",
+) -> ShardedLayout:
+    """JAX's NamedSharding: for each dimension the mesh axes that divide it, the major one first.
+
+    Args:
+        spec: a PartitionSpec, or what it holds: an axis, several in a tuple, or None; dimensions at the end may lack.
+        axis_names: the names of the mesh's modes.
+    Raises:
+        InvalidValueError: an axis that the mesh does not have, or that is named twice.
+
+    >>> print(from_partition_spec((8, 8), (2, 4), (None, ("y", "x")), "xy").layout)
+    (8,(2,4)):(1@1,(4@0,1@0))
+    """
+    names = expect_items(list(axis_names) if isinstance(axis_names, str) else axis_names, "axis_names")
+    entries = expect_items(spec, "spec")
+    mesh = expect_integers(
+        (mesh_shape,) if isinstance(mesh_shape, int) else mesh_shape, "mesh_shape", 1, count=len(names)
+    )
+    of_dimension: list[list[int]] = []
+    used: set[str] = set()
+    for i, entry in enumerate(entries):
+        axes = () if entry is None else (entry,) if isinstance(entry, str) else expect_items(entry, f"spec[{i}]")
+        for axis in axes:
+            if axis not in names or axis in used:
+                why = "is named twice" if axis in used else "is no axis of the mesh"
+                raise InvalidValueError(f"spec[{i}]: {given(axis)} {why}", {"axis_names": tuple(names)})
+            used.add(axis)
+        of_dimension.append([names.index(axis) for axis in axes])
+    # JAX divides a dimension once, by the product of its axes in the order of the spec; here the order is the mesh's.
+    order = [mode for modes in of_dimension for mode in modes]
+    order += [mode for mode in range(len(mesh)) if mode not in order]
+    placements: dict[int, Placement] = {mode: Replicate() for mode in range(len(mesh))}
+    placements |= {mode: Shard(dim) for dim, modes in enumerate(of_dimension) for mode in modes}
+    return distribute(
+        shape, mesh, [placements[mode] for mode in range(len(mesh))], uneven="jax", local=local, first=order
+    )
+
+
+def from_dtensor(tensor: Any) -> ShardedLayout:
+    """The distribution of a DTensor, over its own mesh; device d is the mesh's d-th, row-major.
+
+    Reads `shape`, `placements` and `device_mesh.shape`; PyTorch is not imported.
+
+    Raises:
+        InvalidTypeError: no DTensor, or a placement of another kind.
+    """
+    expect_having(tensor, ("shape", "placements", "device_mesh"), "a DTensor")
+    placements = [_placement(one) for one in tensor.placements]
+    return distribute(tuple(tensor.shape), tuple(tensor.device_mesh.shape), placements)
+
+
+def _placement(one: Any) -> Placement:
+    kind = type(one).__name__
+    if kind in ("_StridedShard", "StridedShard"):
+        return StridedShard(int(one.dim), int(one.split_factor))
+    if kind == "Shard":
+        return Shard(int(one.dim))
+    if kind == "Replicate":
+        return Replicate()
+    if kind in ("Partial", "_Partial"):
+        return Partial(str(one.reduce_op))
+    raise InvalidTypeError(f"no placement: {kind} {given(one)}", hint="Shard, _StridedShard, Replicate, Partial")

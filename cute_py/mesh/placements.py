@@ -1,0 +1,153 @@
+"""Placements: how one mode of a mesh of devices divides a tensor. One for each mode, the first divides first."""
+
+from __future__ import annotations
+
+import ast
+from typing import Protocol
+
+import numpy
+
+from cute_py.argument_checks import expect, record
+from cute_py.errors import CuteError, InvalidValueError, given
+from cute_py.mesh.runs import Column
+
+
+class Divides(Protocol):
+    """A placement that gives each device along a mesh mode a part of one dimension. A class of one's own may be one."""
+
+    @property
+    def dim(self) -> int: ...
+
+    def pieces(self, size: int, parts: int, part: int) -> Column:
+        """Rows (start, length) of the indices below `size` that this one of `parts` holds, in local order."""
+        ...
+
+
+def _chunks(size: int, parts: int, part: int) -> Column:
+    chunk = -(-size // parts)
+    low = min(chunk * part, size)
+    return numpy.array([[low, min(low + chunk, size) - low]])
+
+
+@record
+class Shard:
+    """Chunks of ceil(n / devices) neighbours; the last ones are short or empty.
+
+    >>> Shard(0).pieces(10, 4, 3).tolist()
+    [[9, 1]]
+    """
+
+    dim: int
+
+    def pieces(self, size: int, parts: int, part: int) -> Column:
+        return _chunks(size, parts, part)
+
+
+@record
+class BlockCyclic:
+    """Blocks of `block` neighbours, dealt out in turn.
+
+    >>> BlockCyclic(0, 2).pieces(10, 3, 1).tolist()
+    [[2, 2], [8, 2]]
+    """
+
+    dim: int
+    block: int
+
+    def pieces(self, size: int, parts: int, part: int) -> Column:
+        return _dealt(size, parts, part, self.block)
+
+
+@record
+class StridedShard:
+    """DTensor's `_StridedShard`: `split_factor` chunks for each device, dealt out in turn.
+
+    A later mesh mode of that many devices then divides what is there, and its parts lie whole beside each other: the
+    order of a dimension that tensor parallelism divided before.
+
+    >>> StridedShard(0, split_factor=2).pieces(8, 2, 1).tolist()
+    [[2, 2], [6, 2]]
+    """
+
+    dim: int
+    split_factor: int
+
+    def pieces(self, size: int, parts: int, part: int) -> Column:
+        return _dealt(size, parts, part, max(1, -(-size // (parts * self.split_factor))))
+
+
+@record
+class Zigzag:
+    """Ring attention's order: of 2 * devices chunks, a device holds one from the front and its mirror from the back.
+
+    >>> Zigzag(0).pieces(16, 4, 1).tolist()
+    [[2, 2], [12, 2]]
+    """
+
+    dim: int
+
+    def pieces(self, size: int, parts: int, part: int) -> Column:
+        return numpy.concatenate([_chunks(size, 2 * parts, part), _chunks(size, 2 * parts, 2 * parts - 1 - part)])
+
+
+@record
+class SectionedShard:
+    """Sections, each divided as `Shard` divides: the rows of a fused QKV weight, whose sections are Q, K and V.
+
+    >>> SectionedShard(0, (8, 2, 2)).pieces(12, 2, 1).tolist()
+    [[4, 4], [9, 1], [11, 1]]
+    """
+
+    dim: int
+    sections: tuple[int, ...]
+
+    def pieces(self, size: int, parts: int, part: int) -> Column:
+        if sum(self.sections) != size:
+            raise InvalidValueError(f"sections of {sum(self.sections)} elements; the dimension has {size}")
+        found = numpy.concatenate([_chunks(n, parts, part) for n in self.sections])
+        found[:, 0] += numpy.cumsum((0, *self.sections))[:-1]
+        return found
+
+
+@record
+class Replicate:
+    """The devices along this mesh mode hold the same."""
+
+
+@record
+class Partial:
+    """The devices along this mesh mode hold summands: the tensor is their sum."""
+
+    reduction: str = "sum"
+
+
+def _dealt(size: int, parts: int, part: int, block: int) -> Column:
+    start = numpy.arange(part * block, size, parts * block)
+    return numpy.stack([start, numpy.minimum(block, size - start)], axis=1)
+
+
+Placement = Divides | Replicate | Partial
+
+
+KINDS = {kind.__name__: kind for kind in (Shard, BlockCyclic, StridedShard, Zigzag, SectionedShard, Replicate, Partial)}
+
+
+def parse_placement(text: str, what: str = "a placement") -> Placement:
+    """A placement as it is written in Python; `Replicate` alone is `Replicate()`.
+
+    Raises:
+        InvalidValueError: no such placement.
+
+    >>> parse_placement("SectionedShard(0, (8, 2, 2))")
+    SectionedShard(dim=0, sections=(8, 2, 2))
+    """
+    try:
+        node = ast.parse(expect(text, str, what).strip(), mode="eval").body
+        call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
+        kind = KINDS[call.func.id]  # type: ignore[attr-defined]
+        named = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+        return kind(*map(ast.literal_eval, call.args), **named)
+    except (CuteError, SyntaxError, KeyError, AttributeError, TypeError, ValueError, RecursionError, MemoryError):
+        raise InvalidValueError(
+            f"{what}: no placement {given(text)}", hint=f"{', '.join(KINDS)}, written as 'Shard(0)'"
+        ) from None

@@ -1,0 +1,286 @@
+"""From one distribution of a tensor to another: which device copies what to which, as pairs of layouts."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+import numpy
+
+from cute_py.argument_checks import expect, expect_choice, expect_integer
+from cute_py.dtypes import DType, DTypeLike, as_dtype
+from cute_py.errors import LayoutError
+from cute_py.layout import Layout, composition, right_inverse
+from cute_py.mesh import host
+from cute_py.mesh.runs import Column, segments, shared
+from cute_py.mesh.sharded_layout import SHOWN, ShardedLayout
+from cute_py.mesh.transfer import Transfer, summands, transfer_of
+
+BACKENDS = ("auto", "host")
+
+
+Box = tuple[int, ...]
+
+
+class Prepared(Protocol):
+    """A redistribution of given memory that is ready."""
+
+    @property
+    def destinations(self) -> Mapping[int, Any]: ...
+
+    def launch(self, stream: Any = None) -> None:
+        """Move the data."""
+        ...
+
+
+class Redistribution:
+    """What leads from `source` to `destination`. See `redistribute`.
+
+    Attributes: `source`, `destination`, `dtype`, `devices_per_host`.
+    """
+
+    def __init__(self, source: ShardedLayout, destination: ShardedLayout, dtype: DType, devices_per_host: int) -> None:
+        self.source = source
+        self.destination = destination
+        self.dtype = dtype
+        self.devices_per_host = devices_per_host
+        self._met: dict[tuple[int, int], tuple[list[int], Column]] = {}
+        self._balance: list[dict[Box, Column]] = []
+        self._load = numpy.zeros(source.devices, numpy.int64)
+
+    def transfers(self, device: int | None = None) -> Iterator[Transfer]:
+        """The copies to one device, or to all in increasing order; made one by one.
+
+        For each element, of the devices that hold it, the source is the destination itself, else one of the same
+        host, else any: the one with the fewest elements to send so far, the first of several.
+
+        >>> from cute_py.mesh import Shard, distribute
+        >>> rows, columns = distribute((4, 6), 2, [Shard(0)]), distribute((4, 6), 2, [Shard(1)])
+        >>> for transfer in redistribute(rows, columns, "bf16").transfers(device=1):
+        ...     print(transfer)
+        0 -> 1: 6 elements, 1:1 o 3 o (3,2):(1,6) to (3,2):(1,3)
+        1 -> 1: 6 elements, 1:1 o 3 o (3,2):(1,6) to 1:1 o 6 o (3,2):(1,3)
+        """
+        if device is not None:
+            expect_integer(device, "device", 0, self.destination.devices - 1)
+        for one in range(self.destination.devices) if device is None else (device,):
+            yield from self._to(one)
+
+    @functools.cached_property
+    def bytes_moved(self) -> int:
+        """Bytes that leave a device for another, all devices together."""
+        return -(-self._elements_moved * self.dtype.bits // 8)
+
+    @functools.cached_property
+    def minimum_bytes(self) -> int:
+        """Bytes that each device needs and does not hold, all devices together: no plan moves fewer."""
+        needed = sum(math.prod(self.destination.local_shape(d)) for d in range(self.destination.devices))
+        kept = sum(self._kept(d) for d in range(self.destination.devices))
+        return -(-(needed * len(self.source.partial_devices) - kept) * self.dtype.bits // 8)
+
+    @functools.cached_property
+    def layout(self) -> Layout | None:
+        """(place in memory, device) of the destination -> ArithTuple(device, offset) of the source, in closed form.
+
+        None where one of the two has no single layout, or the destination holds an element twice.
+        """
+        if self.source.layout is None or self.destination.layout is None:
+            return None
+        try:
+            return composition(self.source.layout, right_inverse(self.destination.layout))
+        except LayoutError:
+            return None
+
+    def explain(self) -> str:
+        """The elements from each device to each: lines of equal rows together.
+
+        >>> from cute_py.mesh import Shard, Replicate, distribute
+        >>> print(redistribute(distribute(8, 4, [Shard(0)]), distribute(8, 4, [Replicate()]), "f32").explain())
+        8 over 4 devices: Shard(dim=0)
+        to 8 over 4 devices: Replicate()
+        elements from device (row) to device (column), float32:
+                     0        1        2        3
+            0        2        2        2        2
+            1        2        2        2        2
+            2        2        2        2        2
+            3        2        2        2        2
+        96 bytes move between devices, the fewest that can
+        """
+        lines = [str(self.source), f"to {self.destination}"]
+        matrix = numpy.zeros((self.source.devices, self.destination.devices), numpy.int64)
+        for transfer in self.transfers():
+            matrix[transfer.source_device, transfer.destination_device] += transfer.elements
+        lines.append(f"elements from device (row) to device (column), {self.dtype.name}:")
+        if max(matrix.shape) <= SHOWN:
+            lines.append("     " + "".join(f"{j:9d}" for j in range(matrix.shape[1])))
+            lines += [f"{i:5d}" + "".join(f"{n:9d}" for n in row) for i, row in enumerate(matrix.tolist())]
+        else:
+            values, counts = numpy.unique(matrix[matrix > 0], return_counts=True)
+            lines += [
+                f"  {n} pairs of {value} elements" for value, n in zip(values.tolist(), counts.tolist(), strict=True)
+            ]
+        fewest = "the fewest that can" if self.bytes_moved == self.minimum_bytes else f"at least {self.minimum_bytes}"
+        lines.append(f"{self.bytes_moved} bytes move between devices, {fewest}")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return f"{self.source} -> {self.destination}, {self.dtype.name}"
+
+    def __repr__(self) -> str:
+        return f"<Redistribution {self}>"[:300]
+
+    def prepare(
+        self,
+        sources: Mapping[int, Any],
+        destinations: Mapping[int, Any] | None = None,
+        *,
+        backend: str = "auto",
+        into: Mapping[int, Any] | None = None,
+        sms: int = 16,
+    ) -> Prepared:
+        """What `run` does, checked and ready: `launch()` does it, as often as the data change. The same arguments."""
+        expect_choice(backend, BACKENDS, "backend")
+        groups = summands(self.transfers(), len(self.source.partial_devices))
+        return host.prepare(self.source, self.destination, self.dtype, groups, sources, destinations, into)
+
+    def run(
+        self,
+        sources: Mapping[int, Any],
+        destinations: Mapping[int, Any] | None = None,
+        *,
+        backend: str = "auto",
+        into: Mapping[int, Any] | None = None,
+        sms: int = 16,
+    ) -> Mapping[int, Any]:
+        """Move the data; everything is checked before the first byte is.
+
+        Args:
+            sources: device -> its part, in the order of its local layout.
+            destinations: device -> memory for its part, or None for new arrays.
+            backend: "host": numpy arrays in one process.
+            into: device -> memory for its part, which is written first: the destinations keep what they hold until
+                all of it is there.
+        Returns:
+            The destinations.
+        Raises:
+            InvalidTypeError, InvalidValueError, LayoutError: a device without its part, a part of another shape or
+                element type, memory that is shared or read-only; several together, as Diagnostics.
+
+        >>> import numpy
+        >>> from cute_py.mesh import Shard, distribute
+        >>> rows, columns = distribute((2, 4), 2, [Shard(0)]), distribute((2, 4), 2, [Shard(1)])
+        >>> x = numpy.arange(8, dtype=numpy.int32).reshape(2, 4)
+        >>> redistribute(rows, columns, "int32").run({0: x[:1].copy(), 1: x[1:].copy()})[1].tolist()
+        [[2, 3], [6, 7]]
+        """
+        prepared = self.prepare(sources, destinations, backend=backend, into=into, sms=sms)
+        prepared.launch()
+        return prepared.destinations
+
+    # ---- planning
+
+    def _to(self, device: int) -> Iterator[Transfer]:
+        destination_swizzle = self.destination._swizzle(device)
+        for box in self.destination._boxes_of(device):
+            mine = self.destination._memory_runs(device, box)
+            for parts, taken in self._taken(device, box):
+                theirs = self.source._memory_runs(taken, parts)
+                ends = (self.source._swizzle(taken), destination_swizzle)
+                for chosen in itertools.product(*map(segments, theirs, mine)):
+                    for other in self.source.partial_devices:  # which hold the same parts, at the same offsets
+                        yield transfer_of(taken + other, device, chosen, ends, other > 0)
+
+    def _taken(self, device: int, box: Box) -> list[tuple[Box, int]]:
+        """The parts of the source that meet a box, and for each the device that it is taken from."""
+        meeting = [self._meeting(i, part) for i, part in enumerate(box)]
+        taken = self._balanced(device)[box] if len(self.source._replica_devices) > 1 else self._first(box)
+        return list(zip(itertools.product(*[parts for parts, _ in meeting]), taken.tolist(), strict=True))
+
+    def _meeting(self, dimension: int, part: int) -> tuple[list[int], Column]:
+        """The parts of the source that meet a part of the destination, and in how many indices."""
+        if (dimension, part) not in self._met:
+            self._met[dimension, part] = self._meets(dimension, part)
+        return self._met[dimension, part]
+
+    def _meets(self, dimension: int, part: int) -> tuple[list[int], Column]:
+        mine, theirs = self.destination._dimensions[dimension].runs(part), self.source._dimensions[dimension]
+        counts = [shared(theirs.runs(other), mine) for other in range(len(theirs.devices))]
+        parts = [other for other, n in enumerate(counts) if n]
+        return parts, numpy.array([counts[other] for other in parts], numpy.int64)
+
+    def _first(self, box: Box) -> Column:
+        """The first device that holds each of the parts that meet a box."""
+        found = [self.source._dimensions[i].devices[self._meeting(i, part)[0]] for i, part in enumerate(box)]
+        return functools.reduce(numpy.add.outer, found, numpy.zeros((), numpy.int64)).ravel()
+
+    def _balanced(self, device: int) -> dict[Box, Column]:
+        """Where the source has replicas: for each box of a device, where each part that meets it is taken from."""
+        far = 1 << 62
+        for one in range(len(self._balance), device + 1):  # what one takes depends on what those before it took
+            rows: dict[Box, Column] = {}
+            for box in self.destination._boxes_of(one):
+                held = self._first(box)[:, None] + self.source._replica_devices
+                cost = self._load[held] + far * (held // self.devices_per_host != one // self.devices_per_host)
+                cost[held == one] = -1
+                taken = held[numpy.arange(len(held)), cost.argmin(axis=1)]
+                counts = [self._meeting(i, part)[1] for i, part in enumerate(box)]
+                sent = functools.reduce(numpy.multiply.outer, counts, numpy.ones(())).ravel() * (taken != one)
+                self._load += numpy.bincount(taken, sent, len(self._load)).astype(numpy.int64)
+                rows[box] = taken
+            self._balance.append(rows)
+        return self._balance[device]
+
+    @functools.cached_property
+    def _elements_moved(self) -> int:
+        return sum(t.elements for t in self.transfers() if t.source_device != t.destination_device)
+
+    def _kept(self, device: int) -> int:
+        """Elements, or summands, that a device needs and holds."""
+        if device >= self.source.devices:
+            return 0
+        return sum(
+            math.prod(
+                shared(one.runs(a), other.runs(b))
+                for one, other, a, b in zip(
+                    self.source._dimensions, self.destination._dimensions, mine, wanted, strict=True
+                )
+            )
+            for mine in self.source._boxes_of(device)
+            for wanted in self.destination._boxes_of(device)
+        )
+
+
+def redistribute(
+    source: ShardedLayout, destination: ShardedLayout, dtype: DTypeLike, *, devices_per_host: int | None = None
+) -> Redistribution:
+    """The copies that lead from one distribution of a tensor to another.
+
+    Args:
+        source, destination: of tensors of one shape; the meshes may differ, device d of both is one device.
+        dtype: element type, in any spelling.
+        devices_per_host: neighbours in number that share a host; None: all.
+    Raises:
+        LayoutError: other shapes; a destination that holds summands, or an element twice on one device.
+
+    >>> from cute_py.mesh import Shard, distribute
+    >>> plan = redistribute(distribute((8, 8), 4, [Shard(0)]), distribute((8, 8), 4, [Shard(1)]), "bf16")
+    >>> plan.bytes_moved, len(list(plan.transfers(device=0)))
+    (96, 4)
+    """
+    expect(source, ShardedLayout, "source")
+    expect(destination, ShardedLayout, "destination")
+    if source.shape != destination.shape:
+        raise LayoutError(
+            "source and destination are tensors of two shapes",
+            {"source": source.shape, "destination": destination.shape},
+        )
+    if len(destination.partial_devices) > 1:
+        raise LayoutError(
+            "a destination holds sums, not summands", {"destination": str(destination)}, hint="Replicate()"
+        )
+    most = max(source.devices, destination.devices)
+    hosts = most if devices_per_host is None else expect_integer(devices_per_host, "devices_per_host", 1)
+    return Redistribution(source, destination, as_dtype(dtype), hosts)

@@ -1,0 +1,512 @@
+"""A tensor over devices: the layout from its coordinates to (device, offset), and what each device holds."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy
+
+from cute_py.argument_checks import expect, expect_choice, expect_integer, expect_integers, expect_items, is_integer
+from cute_py.arith_tuple import ArithTuple, E, as_arith_tuple
+from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
+from cute_py.layout import ComposedLayout, Layout, LayoutLeft, LayoutRight, composition, offsets, rank, size
+from cute_py.mesh.placements import Divides, Partial, Placement, Replicate, Shard
+from cute_py.mesh.runs import Column, Runs, runs_of, segments
+
+Local = Literal["row", "column"] | Layout | ComposedLayout | Callable[[tuple[int, ...]], Layout | ComposedLayout]
+"""How a part lies in memory: row-major, column-major, by one layout for all, or by a function of the local shape."""
+
+MOST_DEVICES = 1 << 16
+
+SHOWN = 12
+"""Devices that an explanation lists."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dimension:
+    """One dimension: what each of its parts adds to the number of the device, and which indices a part has."""
+
+    size: int
+    devices: Column
+    runs: Callable[[int], Runs]
+
+    def first(self, part: int) -> int:
+        """The first index of a part; behind the last one of the dimension, if it is empty."""
+        runs = self.runs(part)
+        return int(runs.start[0]) if len(runs.start) else self.size
+
+
+class Division(NamedTuple):
+    """One step of a dimension's division: along this mode of the mesh, by this placement, into so many parts."""
+
+    placement: Divides
+    parts: int
+
+
+class ShardedLayout:
+    """A tensor over devices, from a layout: coordinate -> ArithTuple(device, offset). See also `distribute`.
+
+    Args:
+        layout: strides n@0 move over devices, n@1 over the memory of one, in elements; strides of one's own that give
+            such tuples too.
+        mesh_shape: devices along each mode of the mesh, which count row-major.
+        replicas: shape:stride over the devices that hold the same, from the first of them.
+
+    Attributes: `shape`; `mesh_shape`; `placements`, empty if made of a layout; `replicas`.
+
+    Raises:
+        LayoutError: a coordinate lies on a device that the mesh does not have, or two at the same place of one.
+
+    >>> rows = ShardedLayout(Layout(((256, 4), 256), ((E(1) * 256, E(0)), E(1))), 4)
+    >>> rows.local_shape(2), rows.local_offset(2), str(rows.local_layout(2))
+    ((256, 256), (512, 0), '(256,256):(256,1)')
+    """
+
+    placements: tuple[Placement, ...] = ()
+    partial_devices: tuple[int, ...] = (0,)
+    """What the devices that hold the other summands of an element add to the number of the first."""
+
+    def __init__(self, layout: Layout, mesh_shape: int | Sequence[int], replicas: Layout | None = None) -> None:
+        self.mesh_shape = _mesh(mesh_shape)
+        self._steps: list[list[tuple[Division, int]]] = []
+        self._given: Layout | None = expect(layout, Layout, "the layout")
+        self.replicas = Layout(1, 0) if replicas is None else expect(replicas, Layout, "replicas")
+        self._dimensions = tuple([_dimension_of(layout[i]) for i in range(rank(layout))])
+        self._local: Local | None = None
+        self.shape = tuple([dimension.size for dimension in self._dimensions])
+        devices = sorted(self._boxes)
+        if devices[0] < 0 or devices[-1] >= self.devices:
+            raise LayoutError(
+                f"coordinates lie on devices {devices[0]} to {devices[-1]}; a mesh of {self.devices} has 0 to"
+                f" {self.devices - 1}",
+                {"layout": str(layout), "mesh_shape": self.mesh_shape},
+            )
+
+    @property
+    def devices(self) -> int:
+        """How many devices the mesh has."""
+        return math.prod(self.mesh_shape)
+
+    @property
+    def layout(self) -> Layout | None:
+        """Coordinate -> ArithTuple(device, offset), on the first of the replicas; None where no layout is that."""
+        return self._single[0]
+
+    @property
+    def why_no_layout(self) -> str:
+        """Why `layout` is None; empty where it is not."""
+        return self._single[1]
+
+    @functools.cached_property
+    def _single(self) -> tuple[Layout | None, str]:
+        return (self._given, "") if self._given is not None else _single_layout(self, self._steps)
+
+    def local_shape(self, device: int) -> tuple[int, ...]:
+        """Extents of what a device holds; its number of elements alone, if that is no product over the dimensions."""
+        boxes = self._boxes_of(device)
+        if len(boxes) == 1:
+            return tuple([d.runs(part).size for d, part in zip(self._dimensions, boxes[0], strict=True)])
+        return (sum(math.prod(d.runs(p).size for d, p in zip(self._dimensions, box, strict=True)) for box in boxes),)
+
+    def local_offset(self, device: int) -> tuple[int, ...]:
+        """The coordinate in the whole tensor of the first element that a device holds.
+
+        >>> distribute((10, 4), 4, [Shard(0)]).local_offset(2)
+        (6, 0)
+        """
+        boxes = self._boxes_of(device)
+        if not boxes:
+            return self.shape
+        return tuple([d.first(part) for d, part in zip(self._dimensions, boxes[0], strict=True)])
+
+    def local_layout(self, device: int) -> Layout | ComposedLayout:
+        """From the local coordinate to the offset in the device's memory, in elements.
+
+        Raises:
+            LayoutError: what a layout of one's own puts there has no regular order.
+
+        >>> str(distribute((10, 4), 4, [Shard(0)]).local_layout(2))
+        '(3,4):(4,_1)'
+        """
+        if self._local is not None:
+            return _local_layout(self._local, self.local_shape(device))
+        boxes = self._boxes_of(device)
+        dimensions, base = [], 0
+        for dimension, part in zip(self._dimensions, boxes[0] if len(boxes) == 1 else (), strict=False):
+            found = segments(dimension.runs(part), dimension.runs(part))
+            if len(found) == 1:
+                dimensions.append(tuple([(mode.size, mode.source) for mode in found[0].modes]) or ((1, 0),))
+                base += found[0].source
+        if len(dimensions) != len(self.shape):
+            raise LayoutError(
+                f"what device {device} holds has no single layout", {"layout": str(self.layout), "boxes": len(boxes)}
+            )
+        plain = Layout(*(tuple([_one([mode[i] for mode in modes]) for modes in dimensions]) for i in (0, 1)))
+        return plain if base == 0 else ComposedLayout(Layout(1, 1), base, plain)
+
+    def holders(self, coordinate: Sequence[int]) -> tuple[int, ...]:
+        """The devices that hold the element at a coordinate.
+
+        >>> distribute((8, 4), (2, 2), [Shard(0), Replicate()]).holders((5, 0))
+        (2, 3)
+        """
+        wanted = expect_integers(coordinate, "the coordinate", 0, count=len(self.shape))
+        parts = [
+            [dimension.devices[part] for part in range(len(dimension.devices)) if dimension.runs(part).holds(index)]
+            for dimension, index in zip(self._dimensions, wanted, strict=True)
+        ]
+        first = functools.reduce(numpy.add.outer, map(numpy.array, parts), numpy.zeros((), numpy.int64))
+        return tuple(sorted((first[..., None, None] + self._others).ravel().tolist()))
+
+    def to_placements(self) -> tuple[Placement, ...]:
+        """One placement for each mesh mode, as DTensor has them.
+
+        Raises:
+            LayoutError: made from a layout.
+        """
+        if not self.placements:
+            raise LayoutError("a tensor that was made from a layout has no placements", {"layout": str(self.layout)})
+        return self.placements
+
+    def explain(self) -> str:
+        """What each device holds, of the first 12."""
+        lines = [str(self)]
+        for device in range(min(self.devices, SHOWN)):
+            lines.append(f"  device {device}: {self.local_shape(device)} from {self.local_offset(device)}")
+        if self.devices > SHOWN:
+            lines.append(f"  and {self.devices - SHOWN} more")
+        if self.layout is None:
+            lines.append(f"  no single layout: {self.why_no_layout}")
+        else:
+            lines.append(f"  (device, offset) = {self.layout}")
+        if size(self.replicas) > 1:
+            lines.append(f"  replicas {self.replicas}")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        shape = "x".join(map(str, self.shape))
+        how = ", ".join(map(str, self.placements)) or str(self.layout)
+        return f"{shape} over {'x'.join(map(str, self.mesh_shape))} devices: {how}"
+
+    def __repr__(self) -> str:
+        return f"<ShardedLayout {self}>"[:300]
+
+    # ---- what a redistribution reads
+
+    @functools.cached_property
+    def _replica_devices(self) -> Column:
+        """What the devices that hold the same add to the number of the first, in increasing order."""
+        return numpy.sort(_column(offsets(self.replicas)))
+
+    @property
+    def _others(self) -> Column:
+        """What each replica, and each summand, adds to the number of the first device."""
+        return _column(self._replica_devices)[:, None] + numpy.array(self.partial_devices, numpy.int64)
+
+    @functools.cached_property
+    def _part_devices(self) -> Column:
+        """The first device that holds a box, by the numbers of its parts: one axis for each dimension."""
+        devices = numpy.zeros((), numpy.int64)
+        for dimension in self._dimensions:
+            devices = devices[..., None] + dimension.devices
+        return devices
+
+    @functools.cached_property
+    def _boxes(self) -> dict[int, list[tuple[int, ...]]]:
+        """Device -> for each of its boxes, the number of the part in each dimension."""
+        devices = self._part_devices[..., None] + self._others.ravel()
+        if devices.size > MOST_DEVICES:
+            raise LayoutError(f"{devices.size} parts over devices; at most {MOST_DEVICES}", {"shape": self.shape})
+        found: dict[int, list[tuple[int, ...]]] = {}
+        indices = numpy.stack(numpy.unravel_index(numpy.arange(devices.size), devices.shape), axis=1)
+        for device, parts in zip(devices.ravel().tolist(), indices[:, :-1].tolist(), strict=True):
+            found.setdefault(device, []).append(tuple(parts))
+        return found
+
+    def _boxes_of(self, device: int) -> list[tuple[int, ...]]:
+        return self._boxes.get(expect_integer(device, "the device", 0, self.devices - 1), [])
+
+    def _memory_runs(self, device: int, box: tuple[int, ...]) -> list[Runs]:
+        """For each dimension what a device holds, with offsets and steps in its memory (before a swizzle)."""
+        held = [dimension.runs(part) for dimension, part in zip(self._dimensions, box, strict=True)]
+        if self._local is None:
+            return held
+        layout = _local_layout(self._local, tuple([runs.size for runs in held]))
+        plain = layout.layout_b if isinstance(layout, ComposedLayout) else layout
+        found = []
+        for i, runs in enumerate(held):
+            stride = plain[i].stride
+            if isinstance(stride, int):
+                found.append(runs.scaled(int(stride)))
+            else:
+                found.append(runs.through(_column(offsets(plain[i], numpy.arange(runs.size)))))
+        return found
+
+    def _swizzle(self, device: int) -> ComposedLayout | None:
+        """What a device's part goes through behind its offsets."""
+        layout = None if self._local is None else _local_layout(self._local, self.local_shape(device))
+        return layout if isinstance(layout, ComposedLayout) else None
+
+
+def distribute(
+    shape: int | Sequence[int],
+    mesh_shape: int | Sequence[int],
+    placements: Sequence[Placement],
+    *,
+    order: str = "row",
+    uneven: str = "dtensor",
+    local: Local = "row",
+    first: Sequence[int] | None = None,
+) -> ShardedLayout:
+    """A tensor divided by one placement for each mode of a mesh; the first divides first.
+
+    Args:
+        shape: extents of the whole tensor.
+        mesh_shape: devices along each mode of the mesh.
+        placements: `Shard`, `BlockCyclic`, `StridedShard`, `Zigzag`, `SectionedShard`, `Replicate`, `Partial`, or an
+            object with `dim` and `pieces`.
+        order: how devices count over the mesh: "row" (the last mode is the fastest) or "column".
+        uneven: where several modes divide one dimension: "dtensor" divides what the mode before left, "jax" divides
+            once, by the product.
+        local: how a device's part lies in its memory.
+        first: the modes of the mesh in the order in which they divide; None: as they are.
+    Raises:
+        InvalidValueError: a dimension that the shape does not have, or placements that are not one for each mode.
+
+    >>> print(distribute((1024, 256), 4, [Shard(0)]).layout)
+    ((256,4),256):((256@1,1@0),1@1)
+    >>> uneven = distribute(10, 4, [Shard(0)])
+    >>> [uneven.local_shape(d) for d in range(4)], uneven.why_no_layout
+    ([(3,), (3,), (3,), (1,)], 'dimension 0 of 10 is not divided evenly by Shard(dim=0) over 4')
+    """
+    extents = _extents(shape, "shape")
+    mesh = _mesh(mesh_shape)
+    each = expect_items(placements, "placements")
+    if len(each) != len(mesh):
+        raise InvalidValueError(
+            f"{len(each)} placements; a mesh of {len(mesh)} modes needs {len(mesh)}", {"mesh_shape": mesh}
+        )
+    for i, placement in enumerate(each):
+        _check_placement(placement, f"placements[{i}]", len(extents))
+    expect_choice(order, ("row", "column"), "order")
+    expect_choice(uneven, ("dtensor", "jax"), "uneven")
+    if not callable(local) and not isinstance(local, (Layout, ComposedLayout)):
+        expect_choice(local, ("row", "column"), "local")
+    strides = _strides(mesh) if order == "row" else _strides(mesh[::-1])[::-1]
+    made = ShardedLayout.__new__(ShardedLayout)
+    made.mesh_shape, made.shape, made.placements, made._local = mesh, extents, each, local
+    steps: list[list[tuple[Division, int]]] = [[] for _ in extents]
+    sequence = range(len(mesh)) if first is None else expect_integers(first, "first", 0, len(mesh) - 1, count=len(mesh))
+    if len(set(sequence)) != len(mesh):
+        raise InvalidValueError(f"first = {tuple(sequence)}; must name each mode of the mesh once")
+    for mode in sequence:
+        placement, parts, stride = each[mode], mesh[mode], strides[mode]
+        if not isinstance(placement, (Replicate, Partial)):
+            steps[placement.dim].append((Division(placement, parts), stride))
+    made._dimensions = tuple([_divided(n, found, uneven) for n, found in zip(extents, steps, strict=True)])
+    made.partial_devices = _spread(
+        [(n, s) for n, s, p in zip(mesh, strides, each, strict=True) if isinstance(p, Partial)]
+    )
+    others = [(n, s) for n, s, p in zip(mesh, strides, each, strict=True) if isinstance(p, Replicate)]
+    made.replicas = Layout(tuple([n for n, _ in others]), tuple([s for _, s in others])) if others else Layout(1, 0)
+    made._given, made._steps = None, steps
+    return made
+
+
+def _check_placement(placement: Any, what: str, dimensions: int) -> None:
+    if isinstance(placement, Replicate):
+        return
+    if isinstance(placement, Partial):
+        expect_choice(placement.reduction, ("sum",), f"{what}.reduction")
+        return
+    if not hasattr(placement, "pieces") or isinstance(placement, type):
+        raise InvalidTypeError(
+            f"{what} must be a placement, got {type(placement).__name__} {given(placement)}",
+            hint="Shard(0), Replicate(), BlockCyclic(0, 64), Partial()",
+        )
+    expect_integer(placement.dim, f"{what}.dim", 0, dimensions - 1)
+    for name in ("block", "split_factor"):
+        if hasattr(placement, name):
+            expect_integer(getattr(placement, name), f"{what}.{name}", 1)
+
+
+def _divided(n: int, steps: list[tuple[Division, int]], uneven: str) -> Dimension:
+    devices = numpy.zeros(1, numpy.int64)
+    for division, stride in steps:
+        devices = (devices[:, None] + stride * numpy.arange(division.parts)).ravel()
+    joined = _joined([division for division, _ in steps]) if uneven == "jax" else [division for division, _ in steps]
+
+    @functools.cache
+    def runs(part: int) -> Runs:
+        found, left = Runs.whole(n), math.prod(division.parts for division in joined)
+        for placement, parts in joined:
+            left //= parts
+            found = found.within(placement.pieces(found.size, parts, part // left % parts))
+        return found
+
+    return Dimension(n, devices, runs)
+
+
+def _joined(steps: list[Division]) -> list[Division]:
+    found: list[Division] = []
+    for step in steps:
+        if found and isinstance(step.placement, Shard) and isinstance(found[-1].placement, Shard):
+            found[-1] = Division(step.placement, found[-1].parts * step.parts)
+        else:
+            found.append(step)
+    return found
+
+
+def _dimension_of(mode: Layout) -> Dimension:
+    """Of a mode that gives (device, offset): the indices by device."""
+    n = int(size(mode))
+    table = numpy.asarray(offsets(mode, numpy.arange(n)))
+    if table.dtype == object:  # other strides than n@i: sums of them, or a class of the user's
+        table = numpy.array([_pair(value, mode) for value in table.tolist()], numpy.int64).reshape(n, 2)
+    if (table.ndim == 1 and table.any()) or (table.ndim == 2 and table.shape[1] > 2):
+        raise _no_pair(mode)
+    table = numpy.zeros((n, 2), numpy.int64) if table.ndim == 1 else numpy.pad(table, ((0, 0), (0, 2 - table.shape[1])))
+    devices, part = numpy.unique(table[:, 0], return_inverse=True)
+
+    @functools.cache
+    def runs(number: int) -> Runs:
+        indices = numpy.flatnonzero(part == number)
+        return runs_of(indices, table[indices, 1])
+
+    return Dimension(n, devices, runs)
+
+
+def _pair(value: Any, mode: Layout) -> tuple[int, int]:
+    given = as_arith_tuple(value)
+    if not isinstance(given, ArithTuple) or len(given) > 2 or not all(map(is_integer, given)):
+        raise _no_pair(mode)
+    device, offset, *_ = (*[expect_integer(one, "a stride's value") for one in given], 0, 0)
+    return device, offset
+
+
+def _no_pair(mode: Layout) -> InvalidTypeError:
+    facts = {"mode": str(mode)}
+    return InvalidTypeError("a layout over devices gives (device, offset)", facts, hint="strides n@0 and n@1: E(0) * n")
+
+
+def _single_layout(made: ShardedLayout, steps: list[list[tuple[Division, int]]]) -> tuple[Layout | None, str]:
+    """The layout of coordinate -> (device, offset), or why there is none."""
+    local_shape = tuple([n // math.prod(d.parts for d, _ in found) for n, found in zip(made.shape, steps, strict=True)])
+    shapes: list[Any] = []
+    strides: list[Any] = []
+    for i, (n, found) in enumerate(zip(made.shape, steps, strict=True)):
+        modes, why = _modes_of(n, found, i)
+        if why:
+            return None, why
+        layout = _local_layout(made._local or "row", local_shape)
+        if isinstance(layout, ComposedLayout):
+            return None, "each device's part is swizzled"
+        shape: list[Any] = []
+        stride: list[Any] = []
+        for extent, device, local in modes:
+            inner = composition(layout[i], Layout(extent, local)) if device == 0 else Layout(extent, 0)
+            step = inner.stride if isinstance(inner.stride, tuple) else (inner.stride,)
+            shape += list(inner.shape) if isinstance(inner.shape, tuple) else [inner.shape]
+            stride += [E(0) * device] if device else [E(1) * one for one in step]
+        shapes.append(_one(shape))
+        strides.append(_one(stride))
+    return Layout(tuple(shapes), tuple(strides)), ""
+
+
+def _modes_of(n: int, steps: list[tuple[Division, int]], dim: int) -> tuple[list[tuple[int, int, int]], str]:
+    """Modes (extent, device stride or 0, stride in local indices) of a dimension, the fastest first."""
+    modes = [(n, 0, 1)] if n != 1 or not steps else []
+    for (placement, parts), stride in steps:
+        held = math.prod(extent for extent, device, _ in modes if not device)
+        pieces = placement.pieces(held, parts, 0)
+        lengths = pieces[:, 1]
+        block, blocks = int(lengths[0]) if len(lengths) else 0, len(lengths)
+        whole = block * blocks * parts == held and (lengths == block).all()
+        dealt = numpy.arange(blocks) * block * parts
+        if parts == 1:
+            continue
+        if not whole or any(
+            (placement.pieces(held, parts, part)[:, 0] != dealt + part * block).any() for part in range(parts)
+        ):
+            return [], f"dimension {dim} of {n} is not divided evenly by {placement} over {parts}"
+        modes = _split(modes, block, parts, stride)
+        if not modes:
+            return [], f"dimension {dim} of {n}: {placement} over {parts} cuts a block of the placement before"
+    return modes or [(1, 0, 1)], ""
+
+
+def _split(modes: list[tuple[int, int, int]], block: int, parts: int, stride: int) -> list[tuple[int, int, int]]:
+    """Local modes cut after `block` local indices and again after block * parts: what lies between are devices."""
+    found: list[tuple[int, int, int]] = []
+    at = 1  # local indices so far, before this cut
+    inside = 1  # those that stay local
+    for extent, device, _ in modes:
+        if device:
+            found.append((extent, device, 0))
+            continue
+        left = extent
+        for edge, goes in ((block, 0), (block * parts, stride), (0, 0)):
+            if left == 1:
+                break
+            take = left if edge == 0 else min(left, max(1, edge // at))
+            if edge and (at < edge) and (edge % at or left % take):
+                return []
+            if edge and at >= edge:
+                continue
+            if take > 1:
+                found.append((take, goes, 0 if goes else inside))
+                at *= take
+                inside *= 1 if goes else take
+            left //= take
+    return found
+
+
+def _local_layout(local: Local, shape: tuple[int, ...]) -> Layout | ComposedLayout:
+    if local == "row":
+        return Layout(shape, LayoutRight)
+    if local == "column":
+        return Layout(shape, LayoutLeft)
+    found = local if isinstance(local, (Layout, ComposedLayout)) else local(shape)
+    if not isinstance(found, (Layout, ComposedLayout)):
+        raise InvalidTypeError(f"a local layout must be a Layout, got {type(found).__name__} {given(found)}")
+    plain = found.layout_b if isinstance(found, ComposedLayout) else found
+    extents = tuple([int(size(plain[i])) for i in range(rank(plain))])
+    if extents != shape:
+        raise LayoutError(f"a local layout of extents {extents}; the device holds {shape}", {"layout": str(found)})
+    return found
+
+
+def _extents(shape: int | Sequence[int], what: str) -> tuple[int, ...]:
+    return expect_integers((shape,) if isinstance(shape, int) else shape, what, 0, 1 << 62)
+
+
+def _mesh(mesh_shape: int | Sequence[int]) -> tuple[int, ...]:
+    mesh = expect_integers((mesh_shape,) if isinstance(mesh_shape, int) else mesh_shape, "mesh_shape", 1)
+    if not mesh or math.prod(mesh) > MOST_DEVICES:
+        raise InvalidValueError(
+            f"a mesh of {math.prod(mesh)} devices in {len(mesh)} modes; must be 1 to {MOST_DEVICES}"
+        )
+    return mesh
+
+
+def _strides(mesh: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple([math.prod(mesh[i + 1 :]) for i in range(len(mesh))])
+
+
+def _spread(modes: list[tuple[int, int]]) -> tuple[int, ...]:
+    found = [0]
+    for n, stride in modes:
+        found = [one + i * stride for one in found for i in range(n)]
+    return tuple(found)
+
+
+def _column(table: Any) -> Column:
+    return numpy.asarray(table, numpy.int64).ravel()
+
+
+def _one(items: list[Any]) -> Any:
+    return items[0] if len(items) == 1 else tuple(items)

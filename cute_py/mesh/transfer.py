@@ -1,0 +1,103 @@
+"""One copy of a redistribution: two places, and the modes that lead through both."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from cute_py.layout import ComposedLayout, Layout
+from cute_py.mesh.runs import Mode, Segment, merged
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """One copy: from the memory of one device to that of another, or within one.
+
+    Args:
+        source_device, destination_device: numbers of devices.
+        elements: how many.
+        source, destination: offsets of the first element, before a swizzle.
+        modes: extents and the strides on both sides, in elements: the longest runs first.
+        source_swizzle, destination_swizzle: the layout behind the offsets, where a device's part is swizzled.
+        adds: the elements are summands, and not the first ones: they are added to what is there.
+    """
+
+    source_device: int
+    destination_device: int
+    elements: int
+    source: int
+    destination: int
+    modes: tuple[Mode, ...]
+    source_swizzle: ComposedLayout | None = None
+    destination_swizzle: ComposedLayout | None = None
+    adds: bool = False
+
+    @property
+    def source_layout(self) -> Layout | ComposedLayout:
+        """Offsets in the memory of the source, in elements."""
+        return _placed([(mode.size, mode.source) for mode in self.modes], self.source, self.source_swizzle)
+
+    @property
+    def destination_layout(self) -> Layout | ComposedLayout:
+        """Offsets in the memory of the destination, in elements; the same coordinate is the same element."""
+        return _placed([(m.size, m.destination) for m in self.modes], self.destination, self.destination_swizzle)
+
+    def pieces(self, small: Callable[[Transfer], bool]) -> Iterator[Transfer]:
+        """The transfer in parts that are `small`: halves along its last mode, and halves of these."""
+        if self.elements <= 1 or small(self):
+            yield self
+            return
+        *before, last = self.modes
+        half = last.size // 2
+        for start, size in ((0, half), (half, last.size - half)):
+            modes = (*before, last._replace(size=size)) if size > 1 else tuple(before)
+            yield from dataclasses.replace(
+                self,
+                elements=self.elements // last.size * size,
+                source=self.source + start * last.source,
+                destination=self.destination + start * last.destination,
+                modes=modes,
+            ).pieces(small)
+
+    def __str__(self) -> str:
+        arrow = "+>" if self.adds else "->"
+        return (
+            f"{self.source_device} {arrow} {self.destination_device}: {self.elements} elements,"
+            f" {self.source_layout} to {self.destination_layout}"
+        )
+
+
+def _placed(modes: list[tuple[int, int]], base: int, swizzled: ComposedLayout | None) -> Layout | ComposedLayout:
+    plain = Layout(*(tuple([mode[i] for mode in modes]) for i in (0, 1))) if modes else Layout(1, 0)
+    if swizzled is not None:
+        return ComposedLayout(swizzled.layout_a, swizzled.offset + base, plain)
+    return plain if base == 0 else ComposedLayout(Layout(1, 1), base, plain)
+
+
+def transfer_of(
+    source: int,
+    destination: int,
+    chosen: tuple[Segment, ...],
+    ends: tuple[ComposedLayout | None, ComposedLayout | None],
+    adds: bool,
+) -> Transfer:
+    """The transfer of one segment of each dimension; `ends` are the swizzled layouts of both sides, or None."""
+    modes = merged([mode for segment in chosen for mode in segment.modes])
+    return Transfer(
+        source,
+        destination,
+        math.prod(mode.size for mode in modes),
+        sum(segment.source for segment in chosen),
+        sum(segment.destination for segment in chosen),
+        modes,
+        *ends,
+        adds,
+    )
+
+
+def summands(transfers: Iterator[Transfer], count: int) -> Iterator[list[Transfer]]:
+    """Transfers in groups of `count`: those that are added to one result, in the order of their devices."""
+    return iter(lambda: list(itertools.islice(transfers, count)), [])

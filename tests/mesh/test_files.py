@@ -1,0 +1,199 @@
+"""Shards in files, from one mesh to another."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cute_py.cli import main
+from cute_py.errors import FileFormatError, InvalidValueError, LayoutError
+from cute_py.mesh.files import read_plan, reshard, stored_tensors
+
+safetensors = pytest.importorskip("safetensors.numpy")
+
+PLAN = """
+[source]
+mesh = [4]
+files = "in-{device}.safetensors"
+
+[destination]
+mesh = [2]
+files = "out-{device}.safetensors"
+
+[placements]
+"*.qkv" = "SectionedShard(0, (8, 4, 4))"
+"*.down" = "row-parallel"
+"*.up" = "column-parallel"
+"*" = "replicate"
+"""
+
+WHOLE = {
+    "a.qkv": np.arange(16 * 6, dtype=np.float32).reshape(16, 6),
+    "a.down": np.arange(6 * 10, dtype=np.float16).reshape(6, 10),
+    "a.up": np.arange(12 * 6, dtype=np.int16).reshape(12, 6),
+    "norm": np.arange(7, dtype=np.float64),
+    "step": np.array(3, dtype=np.int64),
+}
+
+
+def qkv(whole: np.ndarray, parts: int, part: int) -> np.ndarray:
+    pieces = []
+    for begin, n in ((0, 8), (8, 4), (12, 4)):
+        pieces.append(whole[begin + n // parts * part : begin + n // parts * (part + 1)])
+    return np.concatenate(pieces)
+
+
+def shards(parts: int, part: int) -> dict[str, np.ndarray]:
+    chunk = -(-10 // parts)
+    return {
+        "a.qkv": qkv(WHOLE["a.qkv"], parts, part),
+        "a.down": WHOLE["a.down"][:, chunk * part : chunk * (part + 1)].copy(),
+        "a.up": WHOLE["a.up"][12 // parts * part : 12 // parts * (part + 1)],
+        "norm": WHOLE["norm"],
+        "step": WHOLE["step"],
+    }
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    for device in range(4):
+        safetensors.save_file(shards(4, device), tmp_path / f"in-{device}.safetensors")
+    path = tmp_path / "plan.toml"
+    path.write_text(PLAN)
+    return path
+
+
+@pytest.mark.parametrize("memory", [1 << 20, 1 << 30])
+def test_four_files_become_two(plan: Path, memory: int) -> None:
+    seen: list[tuple[int, int]] = []
+    done = reshard(read_plan(plan), memory, lambda at, of: seen.append((at, of)))
+    assert [one.name for one in done] == list(stored_tensors(plan.parent / "in-0.safetensors"))
+    assert seen[-1][0] == seen[-1][1] == 4 * sum(whole.nbytes for whole in WHOLE.values())
+    for device in range(2):
+        got = safetensors.load_file(plan.parent / f"out-{device}.safetensors")
+        for name, wanted in shards(2, device).items():
+            assert got[name].dtype == wanted.dtype
+            assert np.array_equal(got[name], wanted), name
+    assert not list(plan.parent.glob(".*"))
+
+
+def test_the_checksum_is_that_of_the_whole_tensor(plan: Path) -> None:
+    """However it is divided; and another one if two elements are exchanged."""
+    first = {one.name: one.checksum for one in reshard(read_plan(plan))}
+    back = plan.parent / "back.toml"
+    back.write_text(
+        PLAN.replace("mesh = [4]", "mesh = [2]", 1)
+        .replace("in-{device}", "out-{device}", 1)
+        .replace('files = "out-{device}.safetensors"\n\n[placements]', 'files = "one.safetensors"\n\n[placements]')
+        .replace("[destination]\nmesh = [2]", "[destination]\nmesh = [1]")
+    )
+    assert {one.name: one.checksum for one in reshard(read_plan(back))} == first
+    whole = safetensors.load_file(plan.parent / "one.safetensors")
+    assert all(np.array_equal(whole[name], wanted) for name, wanted in WHOLE.items())
+    swapped = shards(4, 2)
+    swapped["a.up"] = swapped["a.up"][::-1].copy()
+    safetensors.save_file(swapped, plan.parent / "in-2.safetensors")
+    assert {one.name: one.checksum for one in reshard(read_plan(plan))}["a.up"] != first["a.up"]
+
+
+def test_a_large_tensor_is_moved_in_pieces(tmp_path: Path) -> None:
+    """1 MiB of maps for 32 MiB of rows and columns: the resident memory of the process stays small."""
+    rows, columns = 2048, 4096
+    whole = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
+    for device in range(2):
+        half = {"w": whole[rows // 2 * device : rows // 2 * (device + 1)]}
+        safetensors.save_file(half, tmp_path / f"in-{device}.safetensors")
+    text = PLAN.replace("mesh = [4]", "mesh = [2]").replace('"*" = "replicate"', "")
+    path = tmp_path / "plan.toml"
+    path.write_text(text + '[source.placements]\n"*" = "Shard(0)"\n[destination.placements]\n"*" = "Shard(1)"\n')
+    program = f"""
+import resource
+from cute_py.mesh.files import read_plan, reshard
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+reshard(read_plan({str(path)!r}), 1 << 20)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
+    assert int(ran.stdout) < 16 << 10  # KiB
+    got = safetensors.load_file(tmp_path / "out-1.safetensors")["w"]
+    assert np.array_equal(got, whole[:, columns // 2 :])
+
+
+def test_the_command(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reshard", str(plan), "--json", "--memory", "4M"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert [one["name"] for one in answer["tensors"]] == list(stored_tensors(plan.parent / "in-0.safetensors"))
+    assert main(["reshard", str(plan)]) == 0
+    assert "5 tensors in 2 files" in capsys.readouterr().out
+    assert main(["reshard", str(plan.parent / "none.toml")]) == 2
+    assert "can't be read: No such file" in capsys.readouterr().err
+
+
+def test_a_shard_of_another_shape(plan: Path) -> None:
+    wrong = shards(4, 1) | {"a.up": np.zeros((2, 6), np.int16)}
+    safetensors.save_file(wrong, plan.parent / "in-1.safetensors")
+    with pytest.raises(LayoutError, match=r"'a.up': the shard of device 1 has shape \(2, 6\); must be \(3, 6\)"):
+        reshard(read_plan(plan))
+    assert not list(plan.parent.glob("*out*"))
+
+
+def test_replicas_that_differ(plan: Path) -> None:
+    safetensors.save_file(shards(4, 3) | {"norm": np.ones(7)}, plan.parent / "in-3.safetensors")
+    with pytest.raises(FileFormatError, match="hold the same part, and differ"):
+        reshard(read_plan(plan))
+    assert not list(plan.parent.glob("*out*"))
+    assert not list(plan.parent.glob(".*"))
+
+
+def test_tensors_that_no_pattern_matches(plan: Path) -> None:
+    plan.write_text(PLAN.replace('"*" = "replicate"', ""))
+    with pytest.raises(InvalidValueError, match=r"no placement for '(norm|step)'"):
+        reshard(read_plan(plan))
+
+
+def test_files_that_lack_a_tensor_or_an_end(plan: Path) -> None:
+    path = plan.parent / "in-2.safetensors"
+    content = path.read_bytes()
+    path.write_bytes(content[:-8])
+    with pytest.raises(FileFormatError, match=r"ends at byte \d+; the file has \d+"):
+        reshard(read_plan(plan))
+    path.write_bytes(content[:5])
+    with pytest.raises(FileFormatError, match=r"no \.safetensors file"):
+        reshard(read_plan(plan))
+    safetensors.save_file({"norm": WHOLE["norm"]}, path)
+    with pytest.raises(FileFormatError, match="not every file has every tensor"):
+        reshard(read_plan(plan))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "text"),
+    [
+        ("mesh = [4]", "", "has no 'mesh'"),
+        ("[placements]", "[placement]", "unknown table 'placement'"),
+        ("in-{device}", "in", "must have {device} in it"),
+        ('"in-{device}.safetensors"', '["a"]', "has 1 files for 4 devices"),
+        ("mesh = [4]", "mesh = [4]\nmehs = 3", "unknown key 'mehs'"),
+        ('"row-parallel"', '["Shard(0)", "Shard(1)"]', "2; a mesh of 1 modes"),
+        ("mesh", "mesh mesh", "no TOML"),
+    ],
+)
+def test_bad_plans(plan: Path, old: str, new: str, text: str) -> None:
+    plan.write_text(PLAN.replace(old, new, 1))
+    with pytest.raises(FileFormatError) as caught:
+        read_plan(plan)
+    assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("placement", "text"),
+    [("Shard", "no placement 'Shard'"), ("__import__('os')", "no placement"), ("Partial()", "files hold sums")],
+)
+def test_bad_placements(plan: Path, placement: str, text: str) -> None:
+    plan.write_text(PLAN.replace('"column-parallel"', f'"{placement}"'))
+    with pytest.raises(InvalidValueError, match=text):
+        reshard(read_plan(plan))

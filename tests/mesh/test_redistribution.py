@@ -1,0 +1,170 @@
+"""Every element at its place, and the fewest bytes, against lists of indices."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+
+import cute_py as cute
+from cute_py import ComposedLayout, Layout, Swizzle
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, LayoutError
+from cute_py.mesh import (
+    Partial,
+    Redistribution,
+    Replicate,
+    Shard,
+    ShardedLayout,
+    Transfer,
+    distribute,
+    redistribute,
+)
+from tests.mesh.places import places, random_distribution, random_shape, scattered
+
+
+def pair(seed: int) -> tuple[ShardedLayout, ShardedLayout]:
+    random = Random(seed)
+    shape = random_shape(random)
+    return random_distribution(random, shape), random_distribution(random, shape)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_transfers_take_each_element_once_and_move_the_fewest(seed: int) -> None:
+    source, destination = pair(seed)
+    held = {d: places(source, d) for d in range(source.devices)}
+    plan = redistribute(source, destination, "f32", devices_per_host=Random(seed).choice((None, 2)))
+    needed = 0
+    for device in range(destination.devices):
+        wanted = {place: coordinate for coordinate, place in places(destination, device).items()}
+        arrived: set[int] = set()
+        for transfer in plan.transfers(device=device):
+            everything = np.arange(transfer.elements)
+            before = np.asarray(cute.offsets(transfer.source_layout, everything)).tolist()
+            after = np.asarray(cute.offsets(transfer.destination_layout, everything)).tolist()
+            assert not arrived & set(after)
+            arrived |= set(after)
+            theirs = held[transfer.source_device]
+            assert [theirs[wanted[place]] for place in after] == before
+        assert arrived == set(wanted)
+        needed += len(set(wanted.values()) - set(held.get(device, {})))
+    assert plan.bytes_moved == plan.minimum_bytes == 4 * needed
+
+
+@pytest.mark.parametrize("seed", range(60, 160))
+def test_data_arrive(seed: int) -> None:
+    source, destination = pair(seed)
+    values = np.random.default_rng(seed).integers(0, 1 << 16, source.shape).astype(np.uint16)
+    got = redistribute(source, destination, "uint16").run(scattered(source, values))
+    for device, wanted in scattered(destination, values).items():
+        assert np.array_equal(got[device].ravel(), wanted), (source, destination, device)
+
+
+def test_summands_are_added_in_float32_in_the_order_of_devices() -> None:
+    source = distribute((16, 16), (2, 2, 2), [Partial(), Shard(0), Partial()])
+    destination = distribute((16, 16), (2, 4), [Shard(1), Replicate()])
+    summands = np.random.default_rng(0).normal(size=(2, 2, 16, 16)).astype(np.float16)
+    parts = {
+        4 * i + 2 * j + k: summands[i, k, 8 * j : 8 * j + 8].copy() for i in (0, 1) for j in (0, 1) for k in (0, 1)
+    }
+    total = np.zeros((16, 16), np.float32)
+    for i in (0, 1):
+        for k in (0, 1):
+            total += summands[i, k].astype(np.float32)
+    got = redistribute(source, destination, "float16").run(parts)
+    for device in range(8):
+        half = device // 4
+        assert np.array_equal(got[device], total.astype(np.float16)[:, 8 * half : 8 * half + 8])
+
+
+def test_a_swizzled_part_is_read_through_its_swizzle() -> None:
+    swizzled = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((64, 64), (64, 1)))
+    source = distribute((64, 128), 2, [Shard(1)], local=swizzled)
+    destination = distribute((64, 128), 2, [Shard(0)])
+    values = np.arange(64 * 128, dtype=np.float32).reshape(64, 128)
+    parts = {}
+    for device in (0, 1):
+        parts[device] = np.zeros(4096, np.float32)
+        parts[device][cute.offsets(swizzled)] = values[:, 64 * device : 64 * device + 64]
+    got = redistribute(source, destination, "f32").run(parts)
+    assert np.array_equal(np.concatenate([got[0], got[1]]), values)
+
+
+def test_replicas_are_taken_from_the_host_then_from_who_sends_least() -> None:
+    source = distribute(8, (4, 2), [Replicate(), Shard(0)])
+    destination = distribute(8, 8, [Replicate()])
+    plan = redistribute(source, destination, "f32", devices_per_host=4)
+    senders = [t.source_device for t in plan.transfers(device=0) if t.source_device != 0]
+    assert senders == [1]
+    assert [t.source_device for t in plan.transfers(device=2) if t.source_device != 2] == [3]
+    assert [t.source_device for t in plan.transfers(device=6) if t.source_device != 6] == [7]  # 5 sends to 4
+
+
+def test_the_matrix_of_many_equal_pairs_is_grouped() -> None:
+    plan = redistribute(distribute(64, 32, [Shard(0)]), distribute(64, 32, [Replicate()]), "bf16")
+    assert "  1024 pairs of 2 elements" in plan.explain()
+    assert plan.bytes_moved == 31 * 64 * 2
+
+
+def test_scratch_memory_keeps_the_destinations_until_the_end() -> None:
+    source, destination = distribute((4, 4), 2, [Shard(0)]), distribute((4, 4), 2, [Shard(1)])
+    values = np.arange(16, dtype=np.int32).reshape(4, 4)
+    parts = {0: values[:2].copy(), 1: values[2:].copy()}
+    goal = {d: np.full((4, 2), -1, np.int32) for d in (0, 1)}
+    scratch = {d: np.zeros((4, 2), np.int32) for d in (0, 1)}
+    prepared = redistribute(source, destination, "int32").prepare(parts, goal, into=scratch)
+    assert (goal[0] == -1).all()
+    prepared.launch()
+    assert np.array_equal(goal[1], values[:, 2:])
+    parts[0] += 100  # a prepared one reads what is there
+    prepared.launch()
+    assert goal[1][0, 0] == 102
+
+
+def plan() -> Redistribution:
+    return redistribute(distribute((4, 4), 2, [Shard(0)]), distribute((4, 4), 2, [Shard(1)]), "int32")
+
+
+def parts() -> dict[int, np.ndarray]:
+    return {0: np.zeros((2, 4), np.int32), 1: np.zeros((2, 4), np.int32)}
+
+
+def test_bad_parts_are_listed_together() -> None:
+    bad = {0: np.zeros((2, 5), np.int32), 1: np.zeros((2, 4), np.float32), 7: np.zeros(1, np.int32)}
+    with pytest.raises(InvalidValueError) as caught:
+        plan().run(bad)
+    rules = [one.rule for one in caught.value.diagnostics]
+    assert rules == ["mesh-device", "mesh-size", "mesh-dtype"]
+    assert "sources[0] = 10 elements; must be 8" in str(caught.value)
+
+
+def test_memory_that_is_missing_shared_or_read_only() -> None:
+    with pytest.raises(InvalidValueError, match=r"sources\[1\] is missing; its part has 8 elements"):
+        plan().run({0: parts()[0]})
+    x = np.zeros(16, np.int32)
+    with pytest.raises(InvalidValueError, match=r"sources\[0\] and destinations\[0\] share memory"):
+        plan().run({**parts(), 0: x[:8].reshape(2, 4)}, {0: x[4:12].reshape(4, 2), 1: np.zeros((4, 2), np.int32)})
+    fixed = np.zeros((4, 2), np.int32)
+    fixed.flags.writeable = False
+    with pytest.raises(InvalidValueError, match=r"destinations\[0\] is read-only"):
+        plan().run(parts(), {0: fixed, 1: np.zeros((4, 2), np.int32)})
+    with pytest.raises(InvalidTypeError, match=r"sources\[0\] must be a numpy array, got list"):
+        plan().run({0: [1], 1: [2]})  # type: ignore[dict-item]
+
+
+def test_what_has_no_plan() -> None:
+    with pytest.raises(LayoutError, match="tensors of two shapes"):
+        redistribute(distribute(4, 2, [Shard(0)]), distribute(5, 2, [Shard(0)]), "f32")
+    with pytest.raises(LayoutError, match="holds sums, not summands"):
+        redistribute(distribute(4, 2, [Shard(0)]), distribute(4, 2, [Partial()]), "f32")
+    with pytest.raises(CuteError):
+        redistribute(distribute(4, 2, [Shard(0)]), distribute(4, 2, [Shard(0)]), "no such type")
+
+
+def test_512_devices_are_planned_one_at_a_time() -> None:
+    shape, mesh = (64, 64, 64, 64), (8, 8, 8)
+    source = distribute(shape, mesh, [Shard(0), Replicate(), Shard(2)])
+    destination = distribute(shape, mesh, [Shard(3), Shard(2), Shard(1)])
+    transfers = list(redistribute(source, destination, "bf16").transfers(device=511))
+    assert sum(t.elements for t in transfers) == 64**4 // 512
+    assert all(isinstance(t, Transfer) for t in transfers)

@@ -1,0 +1,206 @@
+"""Distributions against PyTorch's and JAX's, and against a division of lists of indices."""
+
+from __future__ import annotations
+
+import json
+import lzma
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+import cute_py as cute
+from cute_py import E, Layout, as_arith_tuple
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, LayoutError
+from cute_py.mesh import (
+    BlockCyclic,
+    Partial,
+    Replicate,
+    SectionedShard,
+    Shard,
+    ShardedLayout,
+    StridedShard,
+    Zigzag,
+    distribute,
+    from_dtensor,
+    from_partition_spec,
+)
+from tests.mesh.places import indices_of, places, random_distribution, random_shape
+
+DATA = Path(__file__).parents[1] / "oracle" / "data"
+
+
+def rows(name: str) -> Iterator[dict[str, Any]]:
+    with lzma.open(DATA / f"{name}.jsonl.xz", "rt") as file:
+        yield from map(json.loads, file)
+
+
+def test_local_shapes_and_offsets_are_those_of_dtensor() -> None:
+    count = 0
+    for row in rows("dtensor_shards"):
+        placements = [Replicate() if one == "R" else Shard(one) for one in row["placements"]]
+        sharded = distribute(row["shape"], row["mesh"], placements)
+        got = [[list(sharded.local_shape(d)), list(sharded.local_offset(d))] for d in range(sharded.devices)]
+        assert got == row["local"], row
+        count += 1
+    assert count == 341
+
+
+def test_index_ranges_are_those_of_jax() -> None:
+    count = 0
+    for row in rows("jax_shards"):
+        sharded = from_partition_spec(row["shape"], row["mesh"], row["spec"], row["axes"])
+        for device, ranges in enumerate(row["local"]):
+            starts, sizes = sharded.local_offset(device), sharded.local_shape(device)
+            assert [[a, a + n] for a, n in zip(starts, sizes, strict=True)] == ranges, row
+        count += 1
+    assert count == 160
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_each_device_holds_what_a_division_of_lists_gives(seed: int) -> None:
+    random = Random(seed)
+    sharded = random_distribution(random, random_shape(random))
+    for device in range(sharded.devices):
+        held = indices_of(sharded, device)
+        assert sharded.local_shape(device) == tuple(map(len, held))
+        for coordinate in list(places(sharded, device))[:5]:
+            assert device in sharded.holders(coordinate)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_single_layout_is_the_same_function(seed: int) -> None:
+    random = Random(seed)
+    sharded = random_distribution(random, random.choice(((64,), (32, 48), (16, 8, 24))))
+    if sharded.layout is None:
+        assert "dimension" in sharded.why_no_layout
+        return
+    for device in range(sharded.devices):
+        for coordinate, place in places(sharded, device).items():
+            got = (*map(int, as_arith_tuple(sharded.layout(*coordinate))), 0, 0)
+            assert device in sharded.holders(coordinate)
+            assert got[:2] == (sharded.holders(coordinate)[0], place)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "layout"),
+    [
+        (((1024, 256), 4, [Shard(0)]), "((256,4),256):((256@1,1@0),1@1)"),
+        (((64,), 4, [BlockCyclic(0, 4)]), "((4,4,4)):((1@1,1@0,4@1))"),
+        (((64, 32), (2, 4), [Shard(0), Shard(0)]), "((8,4,2),32):((32@1,1@0,4@0),1@1)"),
+        (((64, 32), (2, 4), [StridedShard(0, 4), Shard(0)]), "((8,2,4),32):((32@1,4@0,1@0),1@1)"),
+        ((24, 2, [SectionedShard(0, (8, 8, 8))]), "((4,2,3)):((1@1,1@0,4@1))"),
+        (((8, 8), (2, 2), [Replicate(), Shard(1)]), "(8,(4,2)):(4@1,(1@1,1@0))"),
+    ],
+)
+def test_the_single_layout(arguments: Any, layout: str) -> None:
+    assert str(distribute(*arguments).layout) == layout
+
+
+def test_a_layout_is_taken_as_it_is() -> None:
+    """Device i + 2 * j, skewed: no placements make this."""
+    skewed = ShardedLayout(Layout((2, 2, 4), (E(0) + E(1) * 4, E(0) * 2, E(1))), 4)
+    assert skewed.local_shape(3) == (1, 1, 4)
+    assert skewed.local_offset(3) == (1, 1, 0)
+    assert str(skewed.local_layout(1)) == "1:1 o 4 o (1,1,4):(0,0,1)"
+    with pytest.raises(LayoutError, match="has no placements"):
+        skewed.to_placements()
+
+
+def test_a_device_may_hold_several_boxes() -> None:
+    diagonal = ShardedLayout(Layout((2, 2), (E(0), E(0) + E(1))), 3)
+    assert [diagonal.local_shape(d) for d in range(3)] == [(1, 1), (2,), (1, 1)]
+    with pytest.raises(LayoutError, match="no single layout"):
+        diagonal.local_layout(1)
+
+
+def test_jax_divides_a_dimension_once() -> None:
+    dtensor = distribute(10, (2, 3), [Shard(0), Shard(0)])
+    jax = distribute(10, (2, 3), [Shard(0), Shard(0)], uneven="jax")
+    assert [dtensor.local_shape(d)[0] for d in range(6)] == [2, 2, 1, 2, 2, 1]
+    assert [jax.local_shape(d)[0] for d in range(6)] == [2, 2, 2, 2, 2, 0]
+
+
+def test_local_layouts() -> None:
+    assert str(distribute((8, 6), 2, [Shard(0)], local="column").local_layout(0)) == "(4,6):(_1,4)"
+    transposed = distribute((8, 6), 2, [Shard(0)], local=lambda shape: Layout(shape, (1, shape[0])))
+    assert str(transposed.layout) == "((4,2),6):((1@1,1@0),4@1)"
+    with pytest.raises(LayoutError, match=r"extents \(4, 5\); the device holds \(4, 6\)"):
+        distribute((8, 6), 2, [Shard(0)], local=Layout((4, 5), (5, 1))).local_layout(0)
+
+
+def test_devices_may_count_by_columns() -> None:
+    by_column = distribute((4, 4), (2, 4), [Shard(0), Shard(1)], order="column")
+    assert by_column.holders((3, 1)) == (1 + 2 * 1,)
+
+
+class Mesh:
+    shape = (2, 2)
+
+
+class _StridedShard:
+    dim, split_factor = 0, 2
+
+
+class Sharded:
+    """What from_dtensor reads of a DTensor."""
+
+    shape = (8, 6)
+    device_mesh = Mesh()
+
+    def __init__(self, *placements: Any) -> None:
+        self.placements = placements
+
+
+def test_dtensors_are_read() -> None:
+    assert from_dtensor(Sharded(Shard(0), Replicate())).to_placements() == (Shard(0), Replicate())
+    assert from_dtensor(Sharded(_StridedShard(), Shard(0))).to_placements() == (StridedShard(0, 2), Shard(0))
+    with pytest.raises(InvalidTypeError, match="no placement: int 4"):
+        from_dtensor(Sharded(4, 5))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        (((8,), 2, [Shard(1)]), InvalidValueError, r"placements\[0\].dim = 1; must be 0 to 0"),
+        (((8,), 2, []), InvalidValueError, "0 placements; a mesh of 1 modes needs 1"),
+        (((8,), 2, [Shard]), InvalidTypeError, r"placements\[0\] must be a placement"),
+        (((8,), 2, [BlockCyclic(0, 0)]), InvalidValueError, "block = 0; must be at least 1"),
+        (((8,), 0, [Shard(0)]), InvalidValueError, r"mesh_shape\[0\] = 0; must be at least 1"),
+        (((8,), 1 << 20, [Shard(0)]), InvalidValueError, "a mesh of 1048576 devices"),
+        (((-8,), 2, [Shard(0)]), InvalidValueError, r"shape\[0\] = -8"),
+        (((8,), 2, [Partial("max")]), InvalidValueError, "reduction = 'max'; must be one of 'sum'"),
+    ],
+)
+def test_bad_distributions(arguments: Any, error: type[CuteError], text: str) -> None:
+    with pytest.raises(error, match=text):
+        distribute(*arguments)
+
+
+def test_sections_must_be_the_dimension() -> None:
+    with pytest.raises(InvalidValueError, match="sections of 10 elements; the dimension has 12"):
+        distribute(12, 2, [SectionedShard(0, (8, 2))]).local_shape(0)
+
+
+def test_a_layout_beyond_its_mesh() -> None:
+    with pytest.raises(LayoutError, match="devices 0 to 3; a mesh of 2 has 0 to 1"):
+        ShardedLayout(Layout((4, 4), (E(0), E(1))), 2)
+    with pytest.raises(InvalidTypeError, match="gives \\(device, offset\\)"):
+        ShardedLayout(Layout((4, 4), (4, 1)), 4)
+
+
+def test_partition_specs_that_name_no_axis() -> None:
+    with pytest.raises(InvalidValueError, match=r"spec\[0\]: 'z' is no axis of the mesh"):
+        from_partition_spec((8,), (2,), ["z"], "x")
+    with pytest.raises(InvalidValueError, match="named twice"):
+        from_partition_spec((8, 8), (2,), ["x", "x"], "x")
+
+
+def test_explained_and_drawn() -> None:
+    ring = distribute((8, 2), 2, [Zigzag(0)])
+    assert "no single layout: dimension 0 of 8 is not divided evenly by Zigzag(dim=0) over 2" in cute.explain(ring)
+    table = cute.draw.draw(ring).tables[0]
+    devices = [[cell.text for cell in row if cell is not None] for row in table.rows]
+    assert devices == [[d, d] for d in "00111100"]
