@@ -44,8 +44,8 @@ _DISTRIBUTED: Final = ("register", "lane", "warp", "block")
 _SHARED: Final = ("offset", "block")
 LANES: Final = 32
 """Threads of a warp."""
-_MOST_BITS: Final = 128
-"""Of what comes in, and of a coordinate."""
+_MOST_BITS: Final = 32
+"""Of an in dim, and of an index of the tile: Triton's numbers are of 32 bits."""
 _BASIS: Final = re.compile(r"(?:- )?(\w+)=(\d{1,39}) -> \(([-\d, ]*)\)")
 _SINGLE: Final = re.compile(r"- (\w+) is a size 1 dimension")
 _OUT: Final = re.compile(r"(?:where out dims are: |\(empty layout with out-dims )\[([^\]]*)\]\)?")
@@ -93,6 +93,8 @@ class TritonLayout:
             expect_integer(size, f"the size of {name}", 1, 1 << _MOST_BITS)
             if size & (size - 1):
                 raise InvalidValueError(f"the size of {name} is {size}; must be a power of two")
+        if prod(self.shape) > 1 << _MOST_BITS:
+            raise InvalidValueError(f"a tile of {prod(self.shape)} elements; must be at most 2**{_MOST_BITS}")
         for names, what in ((self.sizes, "in"), (dict(self.out_dims), "out")):
             if len(names) != len(self.bases if what == "in" else self.out_dims):
                 raise InvalidValueError(f"an {what} dim has one entry", {f"{what} dims": ", ".join(names)})

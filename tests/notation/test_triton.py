@@ -304,6 +304,8 @@ def test_bases_beyond_the_tile_are_refused() -> None:
         TritonLayout((("lane", ((4,),)),), (("dim0", 4),))
     with pytest.raises(InvalidValueError, match="power of two"):
         TritonLayout((), (("dim0", 3),))
+    with pytest.raises(InvalidValueError, match="a tile of 2361183241434822606848 elements; must be at most"):
+        TritonLayout((), (("dim0", 1 << 31), ("dim1", 1 << 31), ("dim2", 1 << 9)))
     with pytest.raises(InvalidValueError, match="one entry"):
         TritonLayout((("lane", ()), ("lane", ())), ())
 
