@@ -9,7 +9,7 @@ A long axis is cut in its middle: `shown(200, 64)` keeps the first and the last 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, TypeVar
 
@@ -49,7 +49,7 @@ class Cell:
     tone: int | None = None
     inside: tuple[float, float] = (1.0, 1.0)
     span: int = 1
-    blank: bool = False
+    blank: bool = field(default=False, repr=False)
 
     @property
     def hatched(self) -> bool:
