@@ -98,6 +98,19 @@ if TYPE_CHECKING:
     from cute_py.layout.analysis import is_contiguous as is_contiguous
     from cute_py.layout.analysis import is_surjective as is_surjective
     from cute_py.layout.analysis import order as order
+    from cute_py.notation.dsl import from_dsl as from_dsl
+    from cute_py.notation.dsl import to_dsl as to_dsl
+    from cute_py.notation.triton import TritonLayout as TritonLayout
+    from cute_py.notation.triton import from_triton as from_triton
+    from cute_py.notation.triton import parse_triton as parse_triton
+    from cute_py.notation.triton import to_triton as to_triton
+    from cute_py.notation.triton_encodings import BlockedEncoding as BlockedEncoding
+    from cute_py.notation.triton_encodings import DotOperandEncoding as DotOperandEncoding
+    from cute_py.notation.triton_encodings import NvidiaMmaEncoding as NvidiaMmaEncoding
+    from cute_py.notation.triton_encodings import NvmmaSharedEncoding as NvmmaSharedEncoding
+    from cute_py.notation.triton_encodings import SliceEncoding as SliceEncoding
+    from cute_py.notation.triton_encodings import SwizzledSharedEncoding as SwizzledSharedEncoding
+    from cute_py.notation.triton_encodings import parse_triton_encoding as parse_triton_encoding
 
 __version__ = "0.1.0"
 
@@ -111,6 +124,12 @@ _LATER = {
         "make_tiled_copy_A make_tiled_copy_B make_tiled_copy_C make_tiled_copy_C_atom make_tiled_copy_D "
         "make_tiled_copy_S make_tiled_mma make_tmem_copy make_umma_desc mma_atom recast_ptr rs_smem_selector "
         "sm100_smem_selector ss_smem_selector umma_layout"
+    ),
+    "cute_py.notation.dsl": "from_dsl to_dsl",
+    "cute_py.notation.triton": "TritonLayout from_triton parse_triton to_triton",
+    "cute_py.notation.triton_encodings": (
+        "BlockedEncoding DotOperandEncoding NvidiaMmaEncoding NvmmaSharedEncoding SliceEncoding "
+        "SwizzledSharedEncoding parse_triton_encoding"
     ),
     "cute_py.layout.analysis": "contiguity cycles is_contiguous is_surjective order",
     "cute_py.arith_tuple.tuple_functions": (

@@ -41,7 +41,12 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def test_there_are_three() -> None:
-    assert [path.stem for path in NOTEBOOKS] == ["emulation-and-gpu", "layouts-and-coordinates", "one-tma-load"]
+    assert [path.stem for path in NOTEBOOKS] == [
+        "emulation-and-gpu",
+        "layouts-and-coordinates",
+        "one-tma-load",
+        "who-holds-what",
+    ]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)

@@ -22,6 +22,7 @@ FILES: Final = {
     "diff": ("first", "second"),
     "slots": ("map",),
     "draw": ("out",),
+    "show": ("out",),
 }
 """Command -> its arguments that are names of files."""
 CHOICES: Final = {"tma": {"operands": tuple(VIEWS)}}

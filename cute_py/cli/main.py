@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from cute_py.cli import (
+    atom_command,
     completion_command,
     copy_command,
     demo_command,
@@ -34,6 +35,7 @@ COMMANDS = (
     tma_command,
     desc_command,
     tmem_command,
+    atom_command,
     draw_command,
     reshard_command,
     serve_command,

@@ -8,6 +8,10 @@ from typing import TypeAlias
 import numpy
 from numpy.typing import NDArray
 
+from cute_py.atom.copy_atom import CopyAtom
+from cute_py.atom.mma_atom import MmaAtom
+from cute_py.atom.tiled_copy import TiledCopy
+from cute_py.atom.tiled_mma import TiledMma
 from cute_py.draw.bit_map import draw_descriptor
 from cute_py.draw.boxes import draw_boxes
 from cute_py.draw.im2col_window import draw_im2col
@@ -16,6 +20,7 @@ from cute_py.draw.picture import Picture
 from cute_py.draw.shards import draw_shards
 from cute_py.draw.shared_memory import draw_swizzle
 from cute_py.draw.tensor_memory import draw_tmem
+from cute_py.draw.threads import draw_copy, draw_mma
 from cute_py.draw.timeline import draw_pipeline
 from cute_py.errors import InvalidTypeError, given, shortened
 from cute_py.layout.composed import ComposedLayout
@@ -35,6 +40,10 @@ Drawable: TypeAlias = (
     Picture
     | TmaAtom
     | Im2colAtom
+    | MmaAtom
+    | TiledMma
+    | CopyAtom
+    | TiledCopy
     | Swizzle
     | Layout
     | ComposedLayout
@@ -79,6 +88,8 @@ _KINDS: tuple[tuple[Callable[[Drawable], bool], Callable[..., Picture]], ...] = 
     (lambda thing: isinstance(thing, Picture), lambda thing: thing),
     (lambda thing: isinstance(thing, TmaAtom), draw_boxes),
     (lambda thing: isinstance(thing, Im2colAtom), draw_im2col),
+    (lambda thing: isinstance(thing, (MmaAtom, TiledMma)), draw_mma),
+    (lambda thing: isinstance(thing, (CopyAtom, TiledCopy)), draw_copy),
     (lambda thing: isinstance(thing, Swizzle) or _is_swizzled(thing), draw_swizzle),
     (_is_layout, draw_layout),
     (lambda thing: isinstance(thing, Tensor), draw_tensor),
@@ -116,7 +127,7 @@ def draw(thing: Drawable, **options: Option) -> Picture:
     raise InvalidTypeError(
         f"there is no picture of {type(thing).__name__} {shortened(given(thing), 80)}",
         {
-            "takes": "layouts, swizzles, tensors, TMA atoms, tensor maps, timelines of a ring, "
+            "takes": "layouts, swizzles, tensors, atoms, tensor maps, timelines of a ring, "
             "copies to tensor memory, sharded tensors"
         },
     )

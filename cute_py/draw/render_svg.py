@@ -8,8 +8,9 @@ differ in lightness too, every cell has a text, and what is outside is hatched, 
 
 from __future__ import annotations
 
+import colorsys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, tostring
@@ -26,6 +27,8 @@ LIGHT = ("#cfe0fb", "#f2a866", "#dff6d6", "#e587ab", "#d9c8f4", "#fbf4bc", "#66b
 """Fills of the tones on light paper: text is dark."""
 DARK = ("#1b3a60", "#8a4a1c", "#1c4420", "#86305a", "#57458a", "#4d4208", "#17706b", "#59626c")
 """Fills of the tones in the dark: text is light."""
+GOLDEN = (5**0.5 - 1) / 2
+"""Of the circle of hues, from one tone to the next: hues near each other belong to tones far from each other."""
 MARGIN = 12.0
 BETWEEN = 28.0
 PAGE_WIDTH = 1500.0
@@ -49,7 +52,7 @@ LEGEND_WIDTH = 900.0
 SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 
 
-def _sheet(paper: str, ink: str, faint: str, line: str, tones: tuple[str, ...]) -> str:
+def _sheet(paper: str, ink: str, faint: str, line: str, tones: Mapping[int, str]) -> str:
     rules = [
         f"svg.cute .paper{{fill:{paper}}}",
         f"svg.cute text{{fill:{ink}}}",
@@ -61,12 +64,25 @@ def _sheet(paper: str, ink: str, faint: str, line: str, tones: tuple[str, ...]) 
         f"svg.cute .edge{{stroke:{ink}}}",
         f"svg.cute .hatch{{stroke:{faint}}}",
     ]
-    rules += [f"svg.cute .tone{i}{{fill:{fill}}}" for i, fill in enumerate(tones)]
+    rules += [f"svg.cute .tone{i}{{fill:{fill}}}" for i, fill in tones.items()]
     return "".join(rules)
 
 
-def style_sheet() -> str:
-    """The text of the <style> element."""
+def shade(tone: int, dark: bool = False) -> str:
+    """The fill of a tone: one of the eight, beyond them a hue of its own in one of five lightnesses.
+
+    >>> shade(0) == LIGHT[0], len({shade(tone) for tone in range(256)})
+    (True, 256)
+    """
+    if tone < len(LIGHT):
+        return (DARK if dark else LIGHT)[tone]
+    lightness = (0.30, 0.22, 0.38, 0.26, 0.34)[tone % 5] if dark else (0.80, 0.88, 0.72, 0.84, 0.76)[tone % 5]
+    red, green, blue = colorsys.hls_to_rgb(tone * GOLDEN % 1, lightness, 0.55 if dark else 0.75)
+    return "#" + "".join(f"{round(255 * part):02x}" for part in (red, green, blue))
+
+
+def style_sheet(more: Collection[int] = ()) -> str:
+    """The text of the <style> element; `more` are the tones beyond the eight that every sheet has."""
     common = (
         f"svg.cute text{{font-family:{FONT};font-size:11px;white-space:pre}}"
         "svg.cute .title{font-size:13px;font-weight:bold}"
@@ -75,8 +91,9 @@ def style_sheet() -> str:
         "svg.cute .edge{stroke-width:1.5}"
         "svg.cute g.c:hover .cell{stroke-width:2.5}"
     )
-    light = _sheet("#ffffff", "#14181d", "#5b6570", "#8a939d", LIGHT)
-    dark = _sheet("#12161b", "#eef1f4", "#a3adb8", "#6d7782", DARK)
+    tones = [*range(len(LIGHT)), *sorted(more)]
+    light = _sheet("#ffffff", "#14181d", "#5b6570", "#8a939d", {i: shade(i) for i in tones})
+    dark = _sheet("#12161b", "#eef1f4", "#a3adb8", "#6d7782", {i: shade(i, dark=True) for i in tones})
     return f"{common}{light}@media (prefers-color-scheme: dark){{{dark}}}"
 
 
@@ -242,7 +259,7 @@ def _table(parent: Element, table: Table, place: _Place, x: float, y: float) -> 
             column += 1 if cell is None else cell.span
             if cell is None:
                 _text(group, (left + place.columns[column]) / 2, (start + stop) / 2 + 3, "…", "mid faint")
-            else:
+            elif not cell.blank:
                 _cell(group, cell, left, start, place.columns[column] - left, stop - start)
     for i, note in enumerate(wrapped(table.notes)):
         _text(group, 0, place.rows[-1] + LINE * (i + 1), note, "faint")
@@ -309,7 +326,8 @@ def render(title: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
         "svg", {"xmlns": "http://www.w3.org/2000/svg", "class": "cute", "role": "img", SPACE: "preserve", **size}
     )
     SubElement(root, "title").text = title
-    SubElement(root, "style").text = style_sheet()
+    tones = {cell.tone for table in tables for cell in table.cells if cell.tone is not None}
+    SubElement(root, "style").text = style_sheet([tone for tone in tones if tone >= len(LIGHT)])
     hatch = {"id": "cute-hatch", "width": "8", "height": "8", "patternUnits": "userSpaceOnUse"}
     pattern = SubElement(SubElement(root, "defs"), "pattern", hatch)
     SubElement(pattern, "path", {"class": "hatch", "d": "M-1 1l2-2M0 8l8-8M7 9l2-2"})

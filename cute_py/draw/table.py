@@ -9,7 +9,7 @@ A long axis is cut in its middle: `shown(200, 64)` keeps the first and the last 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, TypeVar
 
@@ -38,9 +38,10 @@ class Cell:
 
     Attributes:
         title: shown when the pointer rests on the cell.
-        tone: 0..7, its colour; None: no colour.
+        tone: its colour, 0 to 7, or more where threads need more of them; None: no colour.
         inside: fractions of its width and height that are inside the tensor; the rest is hatched.
         span: columns that it covers.
+        blank: nothing is drawn.
     """
 
     text: str = ""
@@ -48,6 +49,7 @@ class Cell:
     tone: int | None = None
     inside: tuple[float, float] = (1.0, 1.0)
     span: int = 1
+    blank: bool = field(default=False, repr=False)
 
     @property
     def hatched(self) -> bool:

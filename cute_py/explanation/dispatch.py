@@ -15,6 +15,7 @@ from typing import Any
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.draw.picture import Picture
 from cute_py.errors import CuteError, InvalidTypeError, ParseError, given
+from cute_py.explanation.atoms import atom_of, atom_text, is_atom, is_atom_name
 from cute_py.explanation.definitions import (
     class_text,
     constant_text,
@@ -90,11 +91,11 @@ def explain(thing: Any, *operands: Any) -> Explanation:
     such a rule, the source, and what to do.
 
     Args:
-        thing: a layout, a composed layout, a swizzle, a tensor, an atom, a tensor map (a request, or 64 or 128 bytes),
-            an error of this library, or anything with a method `explain()`; any other object, function, class or
-            table of this library, or the name of one ("zipped_divide", "tma.SWIZZLE_MODES"); a term ("G-basis"), an
-            enum's spelling ("128B"), an error of the driver ("CUDA_ERROR_INVALID_VALUE"), or a text that `parse`
-            reads ("1@0"); or an operation of the layout algebra.
+        thing: a layout, a composed layout, a swizzle, a tensor, an atom or its name, a tiled operation, a tensor map (a
+            request, or 64 or 128 bytes), an error of this library, or anything with a method `explain()`; any other
+            object, function, class or table of this library, or the name of one ("zipped_divide",
+            "tma.SWIZZLE_MODES"); a term ("G-basis"), an enum's spelling ("128B"), an error of the driver
+            ("CUDA_ERROR_INVALID_VALUE"), or a text that `parse` reads ("1@0"); or an operation of the layout algebra.
         operands: of the operation.
     Returns:
         a string; a notebook shows it as HTML.
@@ -161,6 +162,8 @@ _KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any], str]], ...] = (
     (lambda thing: isinstance(thing, ModuleType) and thing.__name__.split(".")[0] == "cute_py", module_text),
     (is_function, function_text),
     (lambda thing: isinstance(thing, type), _refuse),
+    (is_atom, atom_text),
+    (is_atom_name, lambda thing: atom_text(atom_of(thing))),
     (is_coordinates, coordinates),
     (is_counting, counting),
     (lambda thing: isinstance(thing, Layout), any_layout),

@@ -51,7 +51,10 @@ _MOST_DIGITS: Final = len(str(MAX_INTEGER))
 _SHOWN: Final = 40
 """Characters of a part of the text that an error repeats; the window below it has its surroundings."""
 
-_OPERATION = re.compile(r"\s*(?:TiledMMA|TiledCopy|MMA_Atom|Copy_Atom)\s*\n")
+_OPERATION = re.compile(r"\s*(?:Tiled ?MMA|Tiled ?Copy|MMA[_ ]Atom|Copy[_ ]Atom)\s*\n")
+_TRITON = re.compile(
+    r"\s*(?:- \w+(?:=[0-9]+ ->| is a size 1)|#ttg\.|\(empty layout|(?:Distributed|Shared)LinearLayout\()"
+)
 _STATIC = re.compile(r"_(-?[0-9]+)(?:\{\})?\Z")
 _CONSTANT = re.compile(r"(?:Int|C)(?:<\s*(-?[0-9]+)\s*>(?:\{\}|\(\))?|\(\s*(-?[0-9]+)\s*\))\Z")
 _PLAIN = re.compile(r"-?[0-9]+\Z")
@@ -228,7 +231,7 @@ def parse(text: str, *, dtype: DTypeLike | None = None, symbols: Symbols | None 
     """The layout, composed layout, swizzle, basis, tuple, pointer, tensor, atom or tiled operation that a text shows.
 
     Args:
-        text: what str() of any of them prints, or the C++ or DSL spelling.
+        text: what str() of any of them prints, or the C++ or DSL spelling; a linear layout or encoding of Triton.
         dtype: element type of pointers, of an MMA's A or of a copy's values; default the unsigned integer of the
             printed width (a text says only the width), and the first MMA of CuTe with the printed layouts.
         symbols: name -> sympy symbol or integer; other names become positive integer symbols.
@@ -248,6 +251,10 @@ def parse(text: str, *, dtype: DTypeLike | None = None, symbols: Symbols | None 
     if not isinstance(text, str):
         raise InvalidTypeError(f"parse takes a text, got {type(text).__name__} {given(text)}")
     known = {} if symbols is None else checked_symbols(symbols)
+    if _TRITON.match(text):
+        from cute_py.notation.triton_encodings import parse_any
+
+        return parse_any(text)  # type: ignore[return-value]
     if _OPERATION.match(text):
         return _operation(text, dtype)  # type: ignore[no-any-return]
     reader = _Reader(text, None if dtype is None else as_dtype(dtype), known)
@@ -265,7 +272,7 @@ def _operation(text: str, dtype: Any) -> Any:
 
     kinds = _Reader(text, None, {})
     given_type = None if dtype is None else as_dtype(dtype)
-    return parse_operation(text, given_type, parse, lambda bits: cast(DType, kinds.type_of(bits, 0)))  # type: ignore[redundant-cast]
+    return parse_operation(text, given_type, parse, dsl_type, lambda bits: cast(DType, kinds.type_of(bits, 0)))  # type: ignore[redundant-cast]
 
 
 class _Reader:

@@ -31,6 +31,26 @@ from cute_py.layout import Layout, coalesce, complement, composition, cosize, le
 
 HEADS: Final = ("TiledMMA", "TiledCopy", "MMA_Atom", "Copy_Atom")
 """First words of the texts that are read here."""
+_OF_DSL: Final = {
+    "Tiled MMA": "TiledMMA",
+    "Tiled Copy": "TiledCopy",
+    "MMA Atom": "MMA_Atom",
+    "Copy Atom": "Copy_Atom",
+    "Thr Layout VMNK": "ThrLayoutVMNK",
+    "Permutation MNK": "PermutationMNK",
+    "Shape MNK": "Shape_MNK",
+    "TV Layout A": "LayoutA_TV",
+    "TV Layout B": "LayoutB_TV",
+    "TV Layout C": "LayoutC_TV",
+    "Tiler MN": "Tiler_MN",
+    "TV Layout tiled": "TiledLayout_TV",
+    "TV Layout Src": "ValLayoutSrc",
+    "TV Layout Dst": "ValLayoutDst",
+    "ThrID": "ThrID",
+}
+"""What CuTe DSL prints before a value -> what C++ prints."""
+_EXTENT: Final = re.compile(r"(?<=[(,])([0-9]+):1(?=[,)])")
+_INTEGER: Final = re.compile(r"(?<![0-9_?])(?=[0-9])")
 _FIELD: Final = re.compile(r"\s*(\w+):[ \t]+([^\n]*)")
 _WORDS: Final = ("uint8_t", "uint16_t", "uint32_t", "uint64_t", "uint128_t")
 
@@ -132,7 +152,7 @@ def _copy_names() -> tuple[str, ...]:
 def _parsed_copy_atom(text: str, dtype: DType | None, unsigned: Callable[[int], DType]) -> CopyAtom:
     fields = _fields(text)
     names = ("ThrID", "ValLayoutSrc", "ValLayoutDst", "ValLayoutRef")
-    key = tuple(_needed(text, fields, name) for name in names)
+    key = tuple(_needed(text, fields, name) for name in (names if names[3] in fields else names[:3]))
     bits = _needed(text, fields, "ValueType").removesuffix("b")
     if not bits.isdigit():
         raise _failure(text, fields["ValueType"][1], "expected a width such as 16b")
@@ -142,21 +162,45 @@ def _parsed_copy_atom(text: str, dtype: DType | None, unsigned: Callable[[int], 
             atom = copy_atom(name, element)
         except CuteError:
             continue
-        if key == (str(atom.thr_id), str(atom.layout_src_TV), str(atom.layout_dst_TV), str(atom.layout_ref_TV)):
+        own = (atom.thr_id, atom.layout_src_TV, atom.layout_dst_TV, atom.layout_ref_TV)
+        if key == tuple(map(str, own[: len(key)])):  # CuTe DSL does not print the reference
             return atom
     raise _failure(text, fields["ThrID"][1], f"no copy atom of CuTe has these layouts of {element.bits}-bit values")
 
 
-def parse_operation(text: str, dtype: DType | None, read: Read, unsigned: Callable[[int], DType]) -> Any:
-    """The atom or tiled operation that a text shows.
+def _cpp_text(text: str, dtype: DType | None, named: Callable[[str], DType]) -> tuple[str, DType | None]:
+    """A text of CuTe DSL as C++ prints it (numbers static, the extent `32:1` of a tile `_32`), and the values' type."""
+    lines = []
+    for line in text.strip().split("\n"):
+        label, _, value = line.partition(":")
+        label, value = label.strip(), value.strip()
+        if label == "Value type":
+            dtype = dtype or named(value)
+            lines.append(f"  ValueType: {dtype.bits}b")
+            continue
+        if label in ("Tiler MN", "Permutation MNK"):
+            value = _EXTENT.sub(r"\1", value)
+        label = _OF_DSL.get(label, label)
+        lines.append(f"  {label}: {_INTEGER.sub('_', value)}" if value else label)
+    return "\n".join(lines), dtype
+
+
+def parse_operation(
+    text: str, dtype: DType | None, read: Read, named: Callable[[str], DType], unsigned: Callable[[int], DType]
+) -> Any:
+    """The atom or tiled operation that a text of C++ or CuTe DSL shows.
 
     Args:
-        dtype: of A, or of a copy's values; default the first operation, and an unsigned integer of the printed width.
-        read: what reads a layout or a tuple. unsigned: width in bits -> element type.
+        dtype: of A, or of a copy's values; default the first operation, and the type that the text has, or an unsigned
+            integer of the printed width.
+        read: what reads a layout or a tuple. named: a type's name in CuTe DSL -> type. unsigned: width in bits -> type.
     Raises:
         ParseError: a line is missing, or no operation of CuTe has these layouts.
     """
     head = text.strip().partition("\n")[0].strip()
+    if head in _OF_DSL:
+        text, dtype = _cpp_text(text, dtype, named)
+        head = _OF_DSL[head]
     if head == "MMA_Atom":
         return _parsed_mma_atom(text, dtype)
     if head == "TiledMMA":

@@ -18,18 +18,20 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, Final, TextIO
 
-from cute_py.argument_checks import expect_having
+from cute_py.argument_checks import expect_having, is_integer
 from cute_py.arith_tuple.arith_tuple import ArithTuple, as_arith_tuple
 from cute_py.arith_tuple.cells import int32, known_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given, integer_text
 from cute_py.layout.arguments import LayoutLike, Shaped
 from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.composition import composition
 from cute_py.layout.int_tuple import product_each, size
-from cute_py.layout.layout import Layout, cosize, domain_of
+from cute_py.layout.layout import Layout, coprofile, cosize, domain_of
 from cute_py.layout.leaf import is_symbolic
 from cute_py.layout.modes import append
 from cute_py.layout.recast import as_position_independent_swizzle_layout
 from cute_py.layout.trees import leaves, modes
+from cute_py.tensor.tensor import make_identity_layout
 
 _TILE_HINT: Final = "print a tile of it: local_tile(layout, tiler, coordinate)"
 MAX_CELLS = 1 << 20
@@ -229,11 +231,12 @@ def format_latex_tv(layout_tv: Any, tile_mn: Shaped, color: Callable[[int, int],
     """The text of print_latex_tv: which thread holds which element of a tile, and as its how-many-th value.
 
     Args:
-        layout_tv: rank-2 layout or tensor (thread, value) -> coordinate (m, n); the first to claim a cell is shown.
+        layout_tv: rank-2 layout or tensor (thread, value) -> coordinate (m, n), or -> index m + M*n, as the
+            `get_layoutC_TV` of tiled operations give it; the first to claim a cell is shown.
         tile_mn: (M, N), shape of the tile; modes may be nested.
         color: (thread, value) -> TikZ colour.
     Raises:
-        StaticAssertError: layout_tv is not of rank 2; InvalidTypeError: its elements are no pairs (m, n);
+        StaticAssertError: layout_tv is not of rank 2; InvalidTypeError: its elements are no such pairs or indices;
         InvalidValueError: a pair lies outside the tile, or more than 2**20 cells or pairs.
 
     >>> text = format_latex_tv(Layout((4, 2), (E(1), E(0))), (2, 4))
@@ -249,11 +252,13 @@ def format_latex_tv(layout_tv: Any, tile_mn: Shaped, color: Callable[[int, int],
         raise InvalidTypeError(f"tile_mn is (M, N), got {len(tile)} modes", {"tile_mn": tile_mn})
     rows, columns = table_sizes(Layout(tile), "print_latex_tv")
     threads, values = table_sizes(domain_of(layout_tv), "print_latex_tv")
+    if isinstance(layout_tv, Layout) and coprofile(layout_tv) == 0:
+        layout_tv = composition(make_identity_layout(tile), layout_tv)
     out = [f"% Layout TV: {layout_tv}\n", TIKZ_HEAD]
     filled: set[tuple[int, int]] = set()
     for thread in range(threads):
         for value in range(values):
-            m, n = _cell_of(layout_tv, thread, value)
+            m, n = tv_cell(layout_tv, thread, value, rows)
             if (m, n) in filled:
                 continue
             if not (0 <= m < rows and 0 <= n < columns):
@@ -268,13 +273,27 @@ def format_latex_tv(layout_tv: Any, tile_mn: Shaped, color: Callable[[int, int],
     return "".join([*out, *_grid_and_labels(rows, columns), TIKZ_FOOT])
 
 
-def _cell_of(layout_tv: Any, thread: int, value: int) -> tuple[int, int]:
-    where = as_arith_tuple(layout_tv(thread, value))
+def tv_cell(layout_tv: Any, thread: int, value: int, rows: int) -> tuple[int, int]:
+    """The cell (m, n) of a thread's value.
+
+    Args:
+        layout_tv: (thread, value) -> (m, n), or -> m + rows * n.
+    Raises:
+        InvalidTypeError: something else.
+
+    >>> tv_cell(Layout((4, 2), (E(1), E(0))), 3, 1, 2), tv_cell(Layout((4, 2), (2, 1)), 3, 1, 2)
+    ((1, 3), (1, 3))
+    """
+    found = layout_tv(thread, value)
+    if is_integer(found) or getattr(found, "free_symbols", None):
+        column, row = divmod(known_integer(found, "an index in the tile"), rows)
+        return row, column
+    where = as_arith_tuple(found)
     if not isinstance(where, ArithTuple) or len(where) != 2 or any(isinstance(x, ArithTuple) for x in where):
         raise InvalidTypeError(
-            f"print_latex_tv needs coordinates (m,n), thread {thread} value {value} is at {where}",
+            "a picture of threads and values needs coordinates (m,n) or indices; "
+            f"thread {thread}, value {value} is at {where}",
             {"layout_tv": layout_tv},
-            "compose make_identity_layout(tile) with a layout (thread, value) -> offset in the tile",
         )
     m, n = (known_integer(x, "a coordinate") for x in where)
     return m, n

@@ -58,6 +58,7 @@ LAYERS: dict[str, float] = {
 
 
 HALVES: dict[str, str] = {
+    "cute_py.cli.atom_command": "one file a command",
     "cute_py.atom.mma_warpgroup_atoms": "one table a family of operations, all read by mma_atoms",
     "cute_py.cli.completion_command": "one file a command, all registered by main",
     "cute_py.cli.demo_command": "one file a command",

@@ -157,9 +157,14 @@ def test_tables_are_of_integers(make: Any) -> None:
         make(Layout((2, 3), (E(0), E(1))))
 
 
-def test_thread_value_pictures_are_of_coordinates() -> None:
+def test_thread_value_pictures_are_of_coordinates_or_indices() -> None:
+    """One convention: an index m + M*n of the tile is shown as its coordinate, in C++'s text."""
+    indices = Layout((Int(3), Int(2)), (Int(2), Int(1)))
+    assert format_latex_tv(indices, (Int(2), Int(3))) == format_latex_tv(
+        Layout((Int(3), Int(2)), (E(1), E(0))), (Int(2), Int(3))
+    )
     with pytest.raises(InvalidTypeError, match=r"needs coordinates \(m,n\)"):
-        format_latex_tv(Layout((2, 3)), (2, 3))
+        format_latex_tv(Layout((2, 3), (E(0), E(2))), (2, 3))
     with pytest.raises(InvalidValueError, match=r"at \(1,0\)"):
         format_latex_tv(Layout((2, 3), (E(0), E(1))), (1, 3))
 

@@ -32,6 +32,16 @@ def printed(m: Maker) -> list[str]:
     return [m.choice(LAYOUTS), *option(m, m.one_of("--latex", "--explain"))]
 
 
+def atoms(m: Maker) -> list[str]:
+    action = m.one_of("list", "find", "show", "show")
+    if action == "list":
+        return [action, "--family", m.one_of("sm80", "sm90_gmma"), *option(m, "--count")]
+    if action == "find":
+        return [action, "--a", m.one_of("float16", "int8"), "--arch", m.one_of("sm80", "sm90"), *option(m, "--k", "16")]
+    name = m.one_of("SM80_16x8x16_F32F16F16F32_TN", "SM75_U32x1_LDSM_N", "SM90_64x8x16_F32F16F16_SS<K,MN>")
+    return [action, name, *option(m, "--draw"), *option(m, "--out", "p.svg")]
+
+
 def drawn(m: Maker) -> list[str]:
     if m.chance(0.3):
         return [GMEM, "--smem", SMEM, *option(m, "--what", m.one_of("boxes", "smem")), *option(m, "--at", "1")]
@@ -99,6 +109,7 @@ def copied(m: Maker) -> list[str]:
 
 MAKES: dict[str, tuple[Make, float]] = {
     "print": (printed, 1.5),
+    "atom": (atoms, 0.5),
     "draw": (drawn, 0.6),
     "tma": (tma, 0.8),
     "desc": (desc, 1.5),

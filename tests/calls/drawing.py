@@ -88,6 +88,15 @@ add(
 )
 add("draw.draw_tmem", lambda m: m.one_of("tmem_copy()", "tmem.demonstrate()", "loaded_tmem().sources"), weight=0.3)
 TV = "make_layout_tv(Layout((Int(2), Int(2)), (Int(2), Int(1))), Layout((Int(1), Int(2))))"
+add("draw.draw_mma", lambda m: m.one_of("tiled_mma()", "'SM80_16x8x8_F32F16F16F32_TN'"), weight=0.1)
+add("draw.draw_copy", "ldmatrix()", weight=0.1)
+add(
+    "draw.draw_ldmatrix",
+    "ldmatrix()",
+    lambda m: m.one_of("Layout((Int(16), Int(16)), LayoutRight)", "Layout((Int(16), Int(16)))"),
+    named={"bits": "16", "step": "0", "warp": "0"},
+    weight=0.2,
+)
 add("draw.draw_tv", f"{TV}[1]", f"{TV}[0]", weight=0.5)
 add("draw.explorer_page", weight=0.05)
 add("draw.explorer_page", named={"served": "True"}, weight=0.05)

@@ -30,6 +30,8 @@ __all__ = [
     "exec_store",
     "global_memory",
     "gmem_bytes",
+    "ldmatrix",
+    "tiled_mma",
     "good_program",
     "gtensor",
     "im2col_atom",
@@ -276,6 +278,17 @@ def loaded_tmem(cta_group: int = 1) -> Any:
     made = tmem.TensorMemory()
     made.alloc(64, cta_group)
     return made
+
+
+# ---- threads and values
+
+
+def tiled_mma() -> cute.atom.TiledMma:
+    return cute.make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN")
+
+
+def ldmatrix() -> cute.atom.TiledCopy:
+    return cute.make_tiled_copy_A(cute.copy_atom("SM75_U32x4_LDSM_N", "half"), tiled_mma())
 
 
 # ---- the command line

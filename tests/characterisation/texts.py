@@ -24,6 +24,12 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
     ],
     "desc": [("encode", *SIZES), *((action, MAP) for action in ("decode", "check", "slots")), ("diff", MAP, MAP)],
     "tmem": [("demo",), ("forms",), ("descriptor", "0x0000400800100000")],
+    "atom": [
+        ("list", "--count"),
+        ("find", "--a", "bfloat16", "--arch", "sm80"),
+        ("show", "SM80_16x8x16_F32F16F16F32_TN"),
+        ("show", "SM75_U32x4_LDSM_N", "--dtype", "float16"),
+    ],
     "draw": [("(4,8):(8,1)",), (GMEM, "--smem", SMEM), ("Sw<3,4,3>",)],
     "completion": [(shell,) for shell in ("bash", "zsh", "fish")],
 }

@@ -12,7 +12,7 @@ import cute_py as cute
 from cute_py.cli.main import main
 from tests.refusals import is_refusal
 
-COMMAND_NAMES = ("demo", "print", "copy", "tma", "desc", "tmem", "draw", "serve", "doctor", "completion")
+COMMAND_NAMES = ("demo", "print", "copy", "tma", "desc", "tmem", "atom", "draw", "serve", "doctor", "completion")
 
 
 def shell(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

@@ -242,7 +242,9 @@ def test_holes_and_copies_of_a_tile_are_told() -> None:
         ("8:1", (8,), InvalidValueError, "8:1 has 1 modes; must be 2, threads and values"),
         ("(2,2):(1,2)", (1, 2, 2), InvalidValueError, "must have one or two modes"),
         ("(2,2):(1,2)", "x", InvalidTypeError, "must be a shape of known sizes"),
-        ("(2,2):(1@0,1@1)", (2, 2), InvalidTypeError, "draw_tv takes a layout"),
+        ("(2,2):(1@0,1@2)", (2, 2), InvalidTypeError, "needs coordinates"),
+        ("(2,4):(1@0,1@1)", (2, 2), InvalidValueError, "value 2 of thread 0 is element"),
+        ("(2,2)", (2, 2), InvalidTypeError, "draw_tv takes a layout"),
         ("(100000,100000):(0,0)", (2, 2), InvalidValueError, "must be at most 1048576 pairs"),
     ],
 )

@@ -373,12 +373,11 @@ StaticAssertError: rank(layout_a) <= Int<2>{}
   layout : (2,3,4):(_1,2,6)
   rank   : 3""",
     ),
-    "thread picture of integers": (
-        lambda: format_latex_tv(Layout((2, 3)), (2, 3)),
+    "thread picture of triples": (
+        lambda: format_latex_tv(Layout((2, 3), (E(0), E(2))), (2, 3)),
         """\
-InvalidTypeError: print_latex_tv needs coordinates (m,n), thread 0 value 0 is at 0
-  layout_tv : (2,3):(_1,2)
-  hint      : compose make_identity_layout(tile) with a layout (thread, value) -> offset in the tile""",
+InvalidTypeError: a picture of threads and values needs coordinates (m,n) or indices; thread 0, value 0 is at (0,_0,0)
+  layout_tv : (2,3):(_1@0,_1@2)""",
     ),
     "thread picture outside the tile": (
         lambda: format_latex_tv(Layout((2, 3), (E(0), E(1))), (1, 3)),

@@ -1,0 +1,147 @@
+"""`cute-py atom`: MMA and copy operations of CuTe: list them, find them by their properties, show who holds what."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from cute_py.atom.copy_atoms import COPY_ATOMS
+from cute_py.atom.element_types import type_text
+from cute_py.atom.mma_atom import MmaAtom
+from cute_py.atom.mma_atoms import MMA_ATOMS, find_mma_atoms
+from cute_py.atom.tiled_mma import make_tiled_mma
+from cute_py.cli.arguments import Commands, integer, json_option, report, text_of
+from cute_py.draw.threads import draw_copy, draw_mma
+from cute_py.errors import InvalidValueError
+from cute_py.explanation.atoms import atom_data, atom_of, atom_text
+from cute_py.tensor.latex import format_latex
+
+Row = dict[str, Any]
+
+
+def register(commands: Commands) -> None:
+    """Add the command's arguments."""
+    p = commands.add_parser(
+        "atom",
+        help="MMA and copy atoms: list, find, show which thread holds what",
+        description="The MMA and copy operations of CuTe C++, by C++'s names. Every action takes --json.",
+    )
+    actions = p.add_subparsers(dest="action", metavar="ACTION", required=True)
+    listed = actions.add_parser("list", help="all operations, or those of a family or architecture")
+    listed.add_argument("--kind", choices=("mma", "copy"), help="only these")
+    listed.add_argument("--family", help="such as sm80, sm90_gmma, sm100_umma")
+    listed.add_argument("--arch", help="such as sm80: operations that this architecture is the first to have")
+    listed.add_argument("--count", action="store_true", help="how many there are in each family")
+    json_option(listed, run_list)
+    find = actions.add_parser("find", help="MMA operations by their element types and extents")
+    for operand in ("a", "b", "c"):
+        find.add_argument(f"--{operand}", metavar="TYPE", help=f"element type of {operand.upper()}, such as bfloat16")
+    find.add_argument("--arch", help="such as sm90")
+    find.add_argument("--family", help="such as sm90_gmma")
+    for extent in ("m", "n", "k"):
+        find.add_argument(f"--{extent}", type=integer, help=f"extent {extent.upper()} of one instruction")
+    find.add_argument("--sparse", action=argparse.BooleanOptionalAction, help="with or without a sparse A")
+    json_option(find, run_find)
+    show = actions.add_parser("show", help="one atom: instruction, registers, layouts, who holds what")
+    show.add_argument("name", help="C++'s name, such as SM90_64x128x16_F32BF16BF16_SS; - reads standard input")
+    show.add_argument("--dtype", help="element type of a copy's values; default bits")
+    show.add_argument("--draw", action="store_true", help="the picture as text")
+    show.add_argument("--out", metavar="FILE", help="write the picture to FILE.svg, FILE.png, FILE.html or FILE.txt")
+    show.add_argument("--latex", action="store_true", help="what C++'s print_latex prints of an MMA")
+    json_option(show, run_show)
+
+
+def _mma_row(atom: MmaAtom) -> Row:
+    shape = [int(extent) for extent in atom.shape_mnk]
+    types = {x: type_text(atom.types[x]) for x in "ABC"}
+    return {"op": atom.op, "kind": "mma", "arch": atom.arch, "family": atom.family, "shape_mnk": shape, "types": types}
+
+
+def _rows(options: argparse.Namespace) -> Iterator[Row]:
+    if options.kind != "copy":
+        yield from map(_mma_row, MMA_ATOMS.values())
+    if options.kind != "mma":
+        for traits in COPY_ATOMS.values():
+            yield {"op": traits.op, "kind": "copy", "arch": traits.arch, "family": traits.family}
+
+
+def run_list(options: argparse.Namespace) -> int:
+    """List operations."""
+    every = list(_rows(options))
+    rows = [
+        row
+        for row in every
+        if (options.family is None or row["family"] == options.family)
+        and (options.arch is None or row["arch"] == options.arch.replace("_", "").rstrip("af"))
+    ]
+    if not rows:
+        facts = {key: ", ".join(sorted({row[key] for row in every})) for key in ("family", "arch")}
+        raise InvalidValueError("no operation has this family and architecture", facts)
+    if options.count:
+        counts = Counter(f"{row['kind']} {row['family']}" for row in rows)
+        width = max(map(len, counts))
+        report(
+            options,
+            lambda: {"total": len(rows), "families": dict(counts)},
+            lambda: "\n".join([*(f"{name:<{width}} {n:>5}" for name, n in counts.items()), f"{len(rows)} operations"]),
+        )
+    else:
+        report(options, lambda: rows, lambda: _table(rows))
+    return 0
+
+
+def _table(rows: list[Row]) -> str:
+    """A line for each operation."""
+    width = max(len(row["op"]) for row in rows)
+    lines = []
+    for row in rows:
+        extra = ""
+        if row["kind"] == "mma":
+            extra = "x".join(map(str, row["shape_mnk"])) + "  " + " ".join(row["types"].values())
+        lines.append(f"{row['op']:<{width}}  {row['arch']:<5}  {row['kind']:<4}  {extra}".rstrip())
+    return "\n".join(lines)
+
+
+def run_find(options: argparse.Namespace) -> int:
+    """Find MMA operations."""
+    found = find_mma_atoms(
+        a=options.a,
+        b=options.b,
+        c=options.c,
+        arch=options.arch,
+        family=options.family,
+        m=options.m,
+        n=options.n,
+        k=options.k,
+        sparse=options.sparse,
+    )
+    rows = [{**_mma_row(atom), "name": atom.name} for atom in found]
+    report(options, lambda: rows, lambda: _table(rows) if rows else "no MMA operation of CuTe has these properties")
+    return 0
+
+
+def run_show(options: argparse.Namespace) -> int:
+    """Show an atom."""
+    atom = atom_of(text_of(options.name), options.dtype)
+    if options.latex and not isinstance(atom, MmaAtom):
+        raise InvalidValueError(f"--latex is of an MMA; {atom.name} is a copy atom")
+    data = atom_data(atom)
+    picture = None
+    if options.draw or options.out:
+        picture = draw_mma(atom) if isinstance(atom, MmaAtom) else draw_copy(atom)
+    if options.out and picture is not None:
+        picture.save(options.out)
+        data["out"] = options.out
+    latex = format_latex(make_tiled_mma(atom)) if options.latex else None  # type: ignore[arg-type]
+    if options.json:
+        data |= {"latex": latex} if latex is not None else {}
+        data |= {"picture": picture.text} if options.draw and picture is not None else {}
+        print(json.dumps(data, indent=2))
+    elif latex is not None:
+        print(latex, end="")
+    else:
+        report(options, lambda: data, lambda: picture.text if options.draw and picture is not None else atom_text(atom))
+    return 0

@@ -1,0 +1,359 @@
+"""Pictures of who holds what: a tile with the thread and value in each element, MMAs, copies, ldmatrix.
+
+Everywhere a thread-value layout maps (thread, value) to the element: its index in the tile, first mode fastest, as
+`get_layoutC_TV()` and `make_layout_tv` give it, or its coordinate (m, n), as C++'s print_latex_tv takes it. T3 over V1
+is value 1 of thread 3. Each thread has its own colour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from cute_py.argument_checks import expect, expect_integer, expect_integers
+from cute_py.arith_tuple.cells import known_integer
+from cute_py.atom.copy_atom import CopyAtom
+from cute_py.atom.mma_atom import MmaAtom
+from cute_py.atom.mma_atoms import mma_atom
+from cute_py.atom.tiled_copy import Side, TiledCopy
+from cute_py.atom.tiled_mma import TiledMma, make_tiled_mma
+from cute_py.draw.layouts import BANK_BYTES, BANKS, Sizes, check_bits, equals, plain, plane_of
+from cute_py.draw.picture import Picture
+from cute_py.draw.shared_memory import LINE, UNIT
+from cute_py.draw.table import (
+    TONES,
+    Bracket,
+    BracketRow,
+    Cell,
+    Legend,
+    Table,
+    axis_limit,
+    cut_note,
+    grid,
+    hatch_legend,
+    shown,
+    tone_legend,
+)
+from cute_py.errors import InvalidTypeError, InvalidValueError, counted, given
+from cute_py.layout import Layout, cosize, product_each, size, static
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.layout import coprofile, domain_of
+from cute_py.layout.recast import as_position_independent_swizzle_layout
+from cute_py.layout.trees import modes
+from cute_py.tensor import make_identity_tensor
+from cute_py.tensor.latex import tv_cell
+from cute_py.tensor.tensor import Tensor
+
+Holders: TypeAlias = Mapping[tuple[int, int], Sequence[tuple[int, int]]]
+"""Element (row, column) -> the (thread, value) pairs that hold it."""
+
+MOST_PAIRS: Final = 1 << 20
+"""(thread, value) pairs that are looked through."""
+NAMED: Final = 4
+"""Pairs of one element that its cell names; of more it says how many."""
+LANES: Final = 32
+
+
+def _legends(threads: int) -> tuple[Legend, ...]:
+    colours = tone_legend("colour: thread") if threads <= TONES else Legend("a colour for each thread")
+    return (colours, hatch_legend("belongs to no thread"))
+
+
+def draw_tv(layout: Layout | Tensor, tile: Sizes) -> Picture:
+    """The tile with thread and value in each element: T3 over V1 is value 1 of thread 3.
+
+    Args:
+        layout: (thread, value) -> index in the tile, first mode fastest, as `make_layout_tv` and `get_layoutC_TV` give
+            it, or -> coordinate (m, n), as a layout or a tensor.
+        tile: shape of the tile, one or two modes.
+    Raises:
+        InvalidTypeError: no layout, or one of other elements; InvalidValueError: not two modes, a tile of more, or an
+            element beyond the tile.
+
+    An element that no pair reaches is hatched; one that several reach shows the first, and how many more there are.
+
+    >>> from cute_py.layout.leaf import Int
+    >>> from cute_py.tensor.partition import make_layout_tv
+    >>> tile, tv = make_layout_tv(Layout((Int(2), Int(2)), (Int(2), Int(1))), Layout((Int(1), Int(2))))
+    >>> print(draw_tv(tv, tile))
+    ((_2,_2),_2):((_4,_1),_2) on a tile of (2,4)
+    <BLANKLINE>
+      down: mode 0 of the tile; across: mode 1 of the tile
+      |     0      1      2      3
+    --+---------------------------
+    0 | T0 V0  T0 V1  T1 V0  T1 V1
+    1 | T2 V0  T2 V1  T3 V0  T3 V1
+    """
+    if not isinstance(layout, (Layout, Tensor)):
+        raise InvalidTypeError(f"draw_tv takes a layout (thread, value) -> element, got {given(layout)}")
+    if len(modes(domain_of(layout).shape)) != 2:
+        raise InvalidValueError(f"{layout} has {len(modes(layout.shape))} modes; must be 2, threads and values")
+    try:
+        sizes = expect_integers(modes(product_each(tile)), "tile")
+    except (InvalidTypeError, InvalidValueError):
+        raise InvalidTypeError(f"tile = {given(tile)}; must be a shape of known sizes") from None
+    if not 1 <= len(sizes) <= 2 or any(n < 1 for n in sizes):
+        raise InvalidValueError(f"tile = {given(tile)}; must have one or two modes of size 1 or more")
+    rows, columns = sizes if len(sizes) == 2 else (1, sizes[0])
+    table = _tv_table("", layout, rows, columns, (len(sizes) == 2, f"mode {len(sizes) - 1} of the tile"))
+    size = "(" + ",".join(map(str, sizes)) + ")"
+    return Picture(
+        f"{layout} on a tile of {size}", (table,), _holder_notes(_holders(layout, rows, columns), rows * columns)
+    )
+
+
+def _tv_table(
+    title: str, layout: Layout | Tensor, rows: int, columns: int, axes: tuple[bool, str], tables: int = 1
+) -> Table:
+    holders = _holders(layout, rows, columns)
+    limit = axis_limit(rows, columns, tables)
+    down, across = shown(rows, limit), shown(columns, limit)
+    path = _path_of(layout)
+    return grid(
+        down,
+        across,
+        lambda i, j: _held((i, j), holders.get((i, j), []), path),
+        title=title,
+        row_axis="mode 0 of the tile" if axes[0] else "",
+        column_axis=axes[1],
+        notes=cut_note(rows, columns, down, across),
+        legends=_legends(plane_of(layout).down.size),
+    )
+
+
+def _path_of(layout: Layout | Tensor) -> Callable[[int, int], str]:
+    """(thread, value) -> how its element is computed."""
+    plane = plane_of(layout)
+    what = "its index in the tile" if coprofile(domain_of(layout)) == 0 else "its coordinate"
+    return lambda thread, value: (
+        f"layout -> {equals(plane.sum_of(thread, value), plain(plane.value(thread, value)))}, {what}"
+    )
+
+
+def _holders(layout: Layout | Tensor, rows: int, columns: int, beyond: bool = False) -> Holders:
+    """Element -> who holds it; an element beyond the tile is refused, or left out."""
+    plane = plane_of(layout)
+    threads, values = plane.down, plane.across
+    if max(threads.size, 1) * max(values.size, 1) > MOST_PAIRS:
+        raise InvalidValueError(f"{threads.size} threads x {values.size} values; must be at most {MOST_PAIRS} pairs")
+    holders: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for value in range(values.size):
+        for thread in range(threads.size):
+            row, column = tv_cell(layout, thread, value, rows)
+            if 0 <= row < rows and 0 <= column < columns:
+                holders.setdefault((row, column), []).append((thread, value))
+            elif not beyond:
+                element = plain(plane.value(thread, value))
+                raise InvalidValueError(
+                    f"value {value} of thread {thread} is element {element}; the tile has {rows * columns}",
+                    {"layout": layout, "tile": f"({rows},{columns})"},
+                )
+    return holders
+
+
+def _held(place: tuple[int, int], pairs: Sequence[tuple[int, int]], path: Callable[[int, int], str]) -> Cell:
+    name = f"({place[0]},{place[1]})"
+    if not pairs:
+        return Cell("", f"{name} belongs to no thread", None, (0.0, 1.0))
+    thread, value = min(pairs)
+    more = f" +{len(pairs) - 1}" if len(pairs) > 1 else ""
+    all_of = ", ".join(f"thread {t} value {v}" for t, v in sorted(pairs)[:NAMED])
+    rest = f" and {len(pairs) - NAMED} more" if len(pairs) > NAMED else ""
+    return Cell(f"T{thread}\nV{value}{more}", f"{name} -> {all_of}{rest}; {path(thread, value)}", thread)
+
+
+def _holder_notes(holders: Holders, count: int) -> tuple[str, ...]:
+    notes = []
+    if len(holders) < count:
+        notes.append(f"{count - len(holders)} of {count} elements belong to no thread")
+    shared = sum(1 for pairs in holders.values() if len(pairs) > 1)
+    if shared:
+        notes.append(f"{shared} elements are held more than once: +n says by how many more")
+    return tuple(notes)
+
+
+_ELSEWHERE: Final = {
+    "smem_desc": "is read from shared memory through a descriptor: no thread holds it",
+    "sparse_smem_desc": "is read from shared memory through a descriptor: no thread holds it",
+    "tmem": "lies in tensor memory: no thread holds it",
+}
+_BLANK: Final = Cell(blank=True)
+
+
+def draw_mma(mma: TiledMma | MmaAtom | str) -> Picture:
+    """A, B and C of an MMA around each other: B above C, A on its left, thread and value in each element.
+
+    Args:
+        mma: a tiled MMA, or an atom or its name for one of it.
+    Raises:
+        InvalidTypeError: no MMA.
+
+    A runs (M, K), B (N, K) with K down, C (M, N). An operand in shared or in tensor memory has no threads; its cells
+    have the coordinate.
+
+    >>> lines = draw_mma("SM80_16x8x8_F32F16F16F32_TN").text.splitlines()
+    >>> print(lines[0])
+    SM80_16x8x8_F32F16F16F32_TN: 32 threads, 16 x 8 x 8
+    """
+    if isinstance(mma, (str, MmaAtom)):
+        mma = make_tiled_mma(mma_atom(mma))
+    if not isinstance(mma, TiledMma):
+        raise InvalidTypeError(f"draw_mma takes a tiled MMA or an atom, got {type(mma).__name__} {given(mma)}")
+    m, n, k = (int(extent) for extent in mma.tile_shape())
+    sizes = {"A": (m, k), "B": (n, k), "C": (m, n)}
+    cell = {x: _operand(mma, x, *sizes[x]) for x in "ABC"}
+    limits = (40, 40, 24) if (k + m) * (k + n) > 4096 else (64, 64, 64)
+    tall, wide, deep = (shown(size, limit) for size, limit in zip((m, n, k), limits, strict=True))
+    rows: list[tuple[Cell | None, ...]] = []
+    for d in deep:
+        left = (_BLANK,) * (len(deep) + 1)
+        rows.append((*left, *(None if d is None or j is None else cell["B"](j, d) for j in wide)))
+    rows.append((_BLANK,) * (len(deep) + 1 + len(wide)))
+    for i in tall:
+        own = (None if i is None or d is None else cell["A"](i, d) for d in deep)
+        rows.append((*own, _BLANK, *(None if i is None or j is None else cell["C"](i, j) for j in wide)))
+
+    def labels(axis: Sequence[int | None]) -> list[str]:
+        return ["…" if i is None else str(i) for i in axis]
+
+    start = len(deep) + 1
+    across = (Bracket(0, len(deep), f"A: K {k}"), Bracket(start, start + len(wide), f"C, and B above: N {n}"))
+    down = (Bracket(0, len(deep), f"B: K {k}"), Bracket(start, start + len(tall), f"M {m}"))
+    table = Table(
+        rows=tuple(rows),
+        row_labels=(*labels(deep), "", *labels(tall)),
+        column_labels=(*labels(deep), "", *labels(wide)),
+        column_brackets=(BracketRow("", across),),
+        row_brackets=(BracketRow("rows", down),),
+        legends=_legends(int(mma.size())),
+        notes=cut_note(k + m, k + n, (*deep, *tall), (*deep, *wide)),
+    )
+    notes = [f"{x} {where}" for x in "ABC" if (where := _ELSEWHERE.get(mma.atom.fragment_type(x).kind))]
+    title = f"{mma.atom.name}: {counted(int(mma.size()), 'thread')}, {m} x {n} x {k}"
+    return Picture(title, (table,), tuple(notes))
+
+
+def _operand(mma: TiledMma, operand: Any, rows: int, columns: int) -> Callable[[int, int], Cell]:
+    """(row, column) -> the cell of an operand."""
+    if mma.atom.fragment_type(operand).kind != "value":
+        return lambda i, j: Cell(f"{i},{j}", f"{operand}({i},{j})")
+    layout = mma.get_layout_TV(operand)
+    holders, path = _holders(layout, rows, columns, beyond=True), _path_of(layout)
+
+    def cell(i: int, j: int) -> Cell:
+        found = _held((i, j), holders.get((i, j), []), path)
+        return Cell(found.text, f"{operand}{found.title}", found.tone, found.inside)
+
+    return cell
+
+
+def draw_copy(copy: TiledCopy | CopyAtom) -> Picture:
+    """The source and the destination of a tiled copy side by side, thread and value in each element of the tile.
+
+    Args:
+        copy: a tiled copy of a tile of one or two modes; of an atom, its threads and the values that it moves.
+    Raises:
+        InvalidTypeError: no copy; InvalidValueError: a tile of more modes.
+
+    >>> from cute_py.atom.copy_atoms import copy_atom
+    >>> print(draw_copy(copy_atom("UniversalCopy<uint32_t>", "half")).title)
+    UniversalCopy<uint32_t> of float16: 1 thread
+    """
+    if isinstance(copy, CopyAtom):
+        tile: tuple[int, ...] = (int(cosize(copy.layout_ref_TV)),)
+        sides = (copy.layout_src_TV, copy.layout_dst_TV)
+        threads, atom = int(size(copy.thr_id)), copy
+    elif isinstance(copy, TiledCopy):
+        tile = expect_integers(modes(product_each(copy.tile_shape())), "the tile")
+        if not 1 <= len(tile) <= 2:
+            raise InvalidValueError(f"a picture shows tiles of one or two modes; this one has {len(tile)}")
+        sides = (copy.get_layoutS_TV(), copy.get_layoutD_TV())
+        threads, atom = int(copy.size()), copy.atom
+    else:
+        raise InvalidTypeError(f"draw_copy takes a tiled copy or an atom, got {type(copy).__name__} {given(copy)}")
+    rows, columns = (1, tile[0]) if len(tile) == 1 else tile
+    axes = (len(tile) == 2, f"mode {len(tile) - 1} of the tile")
+    names = ("source", "destination")
+    tables = tuple(
+        [_tv_table(f"{name}: {side}", side, rows, columns, axes, 2) for name, side in zip(names, sides, strict=True)]
+    )
+    kind = "bits" if atom.dtype is None else atom.dtype.name
+    return Picture(f"{atom.name} of {kind}: {counted(threads, 'thread')}", tables)
+
+
+def draw_ldmatrix(
+    copy: TiledCopy, smem: Layout | ComposedLayout, *, bits: int | None = None, step: int = 0, warp: int = 0
+) -> Picture:
+    """Which lane gives ldmatrix (stmatrix) which address: 16-byte units of shared memory with the lanes that name them.
+
+    Args:
+        copy: a tiled copy whose atom takes addresses of rows of 16 bytes, as of `make_tiled_copy_A`.
+        smem: the tile (M, K) in shared memory, offsets in elements; swizzled or not.
+        bits: of an element; default those of the copy's type.
+        step: which of the warp's instructions; warp: which warp.
+    Raises:
+        InvalidTypeError: no such copy or layout; InvalidValueError: no such step or warp.
+
+    Lanes of one colour are one 8 x 8 matrix, read in one pass where they lie in different banks; the notes have the
+    passes of each.
+    """
+    expect(copy, TiledCopy, "the copy of draw_ldmatrix")
+    if not isinstance(smem, (Layout, ComposedLayout)):
+        raise InvalidTypeError(f"draw_ldmatrix takes a layout of shared memory, got {given(smem)}")
+    stored = "LDSM" not in copy.atom.op
+    if stored and "STSM" not in copy.atom.op:
+        raise InvalidTypeError(f"{copy.atom.name} is no ldmatrix or stmatrix")
+    width = check_bits(copy.atom.bits if bits is None else bits)
+    layout = as_position_independent_swizzle_layout(smem)
+    lanes = _addresses(copy, layout, stored, step, warp)
+    units: dict[int, list[int]] = {}
+    for lane, offset in enumerate(lanes):
+        units.setdefault(offset * width // 8 // UNIT, []).append(lane)
+    lines = sorted({unit * UNIT // LINE for unit in units})
+    per_line = LINE // UNIT
+
+    def cell(line: int, unit: int) -> Cell:
+        own = units.get(line * per_line + unit, [])
+        byte, bank = line * LINE + unit * UNIT, unit * UNIT // BANK_BYTES % BANKS
+        if not own:
+            return Cell("", f"byte {byte}, bank {bank}: no lane names it")
+        places = ", ".join(f"lane {lane}" for lane in own)
+        title = f"{places}: byte {byte}, banks {bank}-{bank + 3}, matrix {own[0] // 8}"
+        return Cell(",".join(f"L{lane}" for lane in own), title, own[0] // 8)
+
+    matrices = sorted({lane // 8 for lane in range(len(lanes))})
+    table = grid(
+        lines,
+        range(per_line),
+        cell,
+        lambda line: f"{line * LINE}",
+        lambda unit: f"{4 * unit}-{4 * unit + 3}",
+        row_axis="shared byte (a line is 128 bytes; lines without an address are left out)",
+        column_axis="banks",
+        legends=(tone_legend("colour: the 8 x 8 matrix", [f"lanes {8 * i}-{8 * i + 7}" for i in matrices]),),
+    )
+    notes = []
+    for i in matrices:
+        groups = [offset * width // 8 // UNIT for offset in dict.fromkeys(lanes[8 * i : 8 * i + 8])]
+        passes = max(sum(1 for g in groups if g % per_line == bank) for bank in range(per_line))
+        notes.append(f"matrix {i}: lanes {8 * i}-{8 * i + 7} in {counted(passes, 'pass')}")
+    verb = "stores to" if stored else "reads"
+    return Picture(f"{copy.atom.name} {verb} {smem}, step {step} of warp {warp}", (table,), tuple(notes))
+
+
+def _addresses(copy: TiledCopy, layout: Layout | ComposedLayout, stored: bool, step: int, warp: int) -> list[int]:
+    """The offset, in elements, that each lane with an address gives."""
+    side: Side = "D" if stored else "S"
+    shape = product_each(layout.shape)
+    coordinates = make_identity_tensor(static(shape))
+    threads = int(copy.size())
+    first = LANES * expect_integer(warp, "warp", 0, max(threads // LANES - 1, 0))
+    given_by = 8 * copy.atom.traits.registers["S" if stored else "D"][0]
+    values = copy.atom.num_val_dst if stored else copy.atom.num_val_src
+    found = []
+    for lane in range(min(given_by, LANES, threads)):
+        part = copy.get_slice(first + lane).partition(side, coordinates)
+        steps = int(size(part)) // values
+        where = part(values * expect_integer(step, "step", 0, steps - 1))
+        found.append(known_integer(layout(tuple(where.as_tuple())), "an offset"))
+    return found

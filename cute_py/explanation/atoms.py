@@ -1,0 +1,278 @@
+"""What explain says of MMA and copy atoms, and of tiled operations: the instruction, its operands, who holds what."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import Any, Final
+
+from cute_py.arith_tuple import text
+from cute_py.atom.copy_atom import CopyAtom, in_values
+from cute_py.atom.copy_atoms import COPY_ATOMS, copy_atom
+from cute_py.atom.element_types import ElementType, type_text
+from cute_py.atom.mma_atom import OPERANDS, MmaAtom
+from cute_py.atom.mma_atoms import MMA_ATOMS, mma_atom
+from cute_py.atom.tiled_copy import ThrCopy, TiledCopy
+from cute_py.atom.tiled_mma import ThrMma, TiledMma
+from cute_py.dtypes import DTypeLike, as_dtype
+from cute_py.errors import InvalidValueError, counted, given
+from cute_py.layout import Layout, product_each, size
+
+_ATOM_NAME: Final = re.compile(
+    r"(?:[\w:]*::)?(?:SM\d+(?:::|_)|GMMA_|Universal(?:Copy|FMA)|DefaultCopy|AutoVectorizingCopy)"
+)
+SHOWN_THREADS: Final = 6
+SHOWN_VALUES: Final = 8
+_ROWS: Final = {"A": ("M", "K"), "B": ("N", "K"), "C": ("M", "N")}
+_HOW: Final = {
+    "value": "registers",
+    "smem_desc": "shared memory, through a descriptor",
+    "tmem": "tensor memory",
+}
+
+
+def is_atom_name(thing: object) -> bool:
+    """Whether a text begins as the names of CuTe's operations do."""
+    return isinstance(thing, str) and "\n" not in thing and _ATOM_NAME.match(thing.strip()) is not None
+
+
+def atom_of(name: str, dtype: DTypeLike | None = None) -> MmaAtom | CopyAtom:
+    """The MMA or copy atom of a name; of a template without arguments, that of typical ones.
+
+    Args:
+        dtype: of a copy's values; None counts bits.
+    Raises:
+        InvalidValueError: no such operation, with the nearest names; StaticAssertError: arguments that C++ refuses.
+
+    >>> atom_of("SM75_U32x4_LDSM_N", "half").num_val_dst, atom_of("SM80_16x8x8_F16F16F16F16_TN").arch
+    (8, 'sm80')
+    """
+    bare = name.strip()
+    plain = bare.partition("<")[0].rsplit("::", 1)[-1]
+    try:
+        return mma_atom(bare)
+    except InvalidValueError as error:
+        if plain in MMA_ATOMS:
+            if "<" not in bare:
+                return MMA_ATOMS[plain]
+            raise
+        of_mma = error
+    try:
+        return copy_atom(bare, dtype)
+    except InvalidValueError:
+        if plain in COPY_ATOMS:
+            if "<" not in bare:
+                return in_values(COPY_ATOMS[plain], None if dtype is None else as_dtype(dtype))
+            raise
+    near = difflib.get_close_matches(plain, [*MMA_ATOMS, *COPY_ATOMS], 3, 0.6)
+    facts = {"nearest": ", ".join(near)} if near else None
+    raise InvalidValueError(f"{given(name)} is no MMA or copy operation of CuTe", facts) from of_mma
+
+
+def atom_text(thing: Any) -> str:
+    """The text of an atom, a tiled operation, or a thread's part of one."""
+    if isinstance(thing, MmaAtom):
+        return _mma_atom(thing)
+    if isinstance(thing, CopyAtom):
+        return _copy_atom(thing)
+    if isinstance(thing, TiledMma):
+        return _tiled_mma(thing)
+    if isinstance(thing, TiledCopy):
+        return _tiled_copy(thing)
+    return _thread(thing)
+
+
+def is_atom(thing: object) -> bool:
+    """Whether `atom_text` takes it."""
+    return isinstance(thing, (MmaAtom, CopyAtom, TiledMma, TiledCopy, ThrMma, ThrCopy))
+
+
+def _rows(rows: dict[str, object]) -> list[str]:
+    width = max(map(len, rows), default=0)
+    return [f"  {name:<{width}}  {value}" for name, value in rows.items()]
+
+
+def _named(element: ElementType | None) -> str:
+    return "bits" if element is None else type_text(element)
+
+
+def _operand_rows(atom: MmaAtom) -> dict[str, object]:
+    """Operand -> type, where it is, how many registers."""
+    rows: dict[str, object] = {}
+    for name in OPERANDS:
+        if name not in atom.types or name not in atom.registers:
+            continue
+        count, register = atom.registers[name]
+        kind = atom.fragment_type("C" if name == "D" else name).kind if name in "ABCD" else "value"
+        where = _HOW[kind] if kind != "value" else counted(count, "register")
+        held = f" of {register}" if count else ""
+        if kind == "value" and not count:
+            where = "in the registers of C" if name == "D" else "no registers"
+        rows[name] = f"{_named(atom.types[name])}, {where}" + (held if kind == "value" else "")
+    return rows
+
+
+def _holding(layout: Layout, extents: tuple[int, int], operand: str, first: int = 0) -> list[str]:
+    """`thread 1  C(0,2) C(0,3) ...` of the first threads."""
+    threads, values = int(size(layout[0])), int(size(layout[1]))
+    lines = []
+    for thread in range(first, min(first + SHOWN_THREADS, threads)):
+        places = []
+        for value in range(min(values, SHOWN_VALUES)):
+            column, row = divmod(int(layout(thread, value)), extents[0])
+            places.append(f"{operand}({row},{column})")
+        more = f" ... ({values} values)" if values > SHOWN_VALUES else ""
+        lines.append(f"  thread {thread:<3} {' '.join(places)}{more}")
+    if threads > first + SHOWN_THREADS:
+        lines.append(f"  ... {threads} threads")
+    return lines
+
+
+def _extents(shape_mnk: Any, operand: str) -> tuple[int, int]:
+    m, n, k = (int(size(extent)) for extent in shape_mnk)
+    return {"A": (m, k), "B": (n, k), "C": (m, n)}[operand]
+
+
+def _who_holds(atom: MmaAtom, layouts: dict[str, Layout], shape_mnk: Any) -> list[str]:
+    """A paragraph for each operand that threads hold."""
+    lines: list[str] = []
+    for operand in "ABC":
+        rows, columns = _ROWS[operand]
+        if atom.fragment_type(operand).kind != "value":
+            continue
+        lines += ["", f"Who holds {operand}({rows.lower()},{columns.lower()}), in the order of its registers"]
+        lines += _holding(layouts[operand], _extents(shape_mnk, operand), operand)
+    return lines
+
+
+def _mma_atom(atom: MmaAtom) -> str:
+    m, n, k = (int(extent) for extent in atom.shape_mnk)
+    lines = [
+        atom.name,
+        "",
+        f"An MMA atom: D = A * B + C, A is ({m},{k}), B is ({n},{k}), C and D are ({m},{n}).",
+        "",
+        "Instruction",
+    ]
+    rows: dict[str, object] = {"PTX": atom.ptx, "since": atom.arch, "threads": atom.thr_id, "source": atom.source}
+    if atom.sf_vec_size is not None:
+        rows["scale"] = f"one factor for {atom.sf_vec_size} elements of K"
+    if atom.idesc is not None:
+        rows["idesc"] = f"0x{atom.idesc:08x}"
+    lines += [*_rows(rows), "", "Operands", *_rows(_operand_rows(atom)), "", "Thread-value layouts"]
+    lines += _rows({f"Layout{x}_TV": atom.layouts[x] for x in "ABC"})
+    return "\n".join([*lines, *_who_holds(atom, dict(atom.layouts), atom.shape_mnk)])
+
+
+def _tiled_mma(mma: TiledMma) -> str:
+    atom = mma.atom
+    tile = tuple(int(extent) for extent in mma.tile_shape())
+    vmnk = [int(size(mode)) for mode in mma.thr_layout_vmnk.shape]  # type: ignore[union-attr]
+    lines = [
+        f"TiledMMA of {atom.name}",
+        "",
+        f"A tile of {tile[0]} x {tile[1]} x {tile[2]} (M x N x K) over {counted(int(mma.size()), 'thread')}: "
+        f"{vmnk[1]} x {vmnk[2]} x {vmnk[3]} atoms of {vmnk[0]} along M, N, K.",
+        "",
+        "Parts",
+        *_rows(
+            {
+                "ThrLayoutVMNK": mma.thr_layout_vmnk,
+                "PermutationMNK": "(" + ",".join("_" if p is None else text(p) for p in mma.permutation_mnk) + ")",
+                "instructions": f"{_instructions(mma)} for the tile, {_instructions(mma, True)} of them of each thread",
+            }
+        ),
+        "",
+        "Thread-value layouts, (thread, value) -> index in the tile",
+        *_rows({f"layout{x}_TV": mma.get_layout_TV(x) for x in ("A", "B", "C")}),
+    ]
+    layouts: dict[str, Layout] = {x: mma.get_layout_TV(x) for x in ("A", "B", "C")}
+    lines += _who_holds(atom, layouts, mma.tile_shape())
+    return "\n".join([*lines, "", f"The atom: explain({atom!r})"])
+
+
+def _instructions(mma: TiledMma, of_a_thread: bool = False) -> int:
+    """How many MMAs the tile takes, or each thread's part of them."""
+    count = 1
+    for mode in range(3):
+        atoms = int(size(mma.thr_layout_vmnk[mode + 1])) if of_a_thread else 1
+        count *= max(int(mma.tile_size(mode)) // int(mma.atom.shape_mnk[mode]) // atoms, 1)
+    return count
+
+
+def _copy_atom(atom: CopyAtom) -> str:
+    traits = atom.traits
+    moved = int(size(atom.layout_ref_TV)) * atom.bits
+    lines = [
+        f"{atom.name} of {_named(atom.dtype)}",
+        "",
+        f"A copy atom: {counted(int(size(atom.thr_id)), 'thread')} at a time, {moved} bits; of a thread "
+        f"{counted(atom.num_val_src, 'value')} in the source and {atom.num_val_dst} in the destination.",
+        "",
+        "Instruction",
+        *_rows({"PTX": traits.ptx, "since": atom.arch, "threads": atom.thr_id, "source": traits.source}),
+        "",
+        "Registers",
+        *_rows({x: f"{count} of {kind}" if count else "none" for x, (count, kind) in traits.registers.items()}),
+        "",
+        "Thread-value layouts, (thread, value) -> number of the value",
+        *_rows({"source": atom.layout_src_TV, "destination": atom.layout_dst_TV, "reference": atom.layout_ref_TV}),
+    ]
+    if atom.layout_src_TV != atom.layout_dst_TV:
+        lines += [
+            "",
+            "Source and destination differ: a value that one thread names in the source may arrive in another.",
+        ]
+    return "\n".join(lines)
+
+
+def _tiled_copy(copy: TiledCopy) -> str:
+    tile = [int(extent) for extent in product_each(copy.tile_shape())]
+    threads, values = int(copy.size()), int(size(copy.layout_TV[1]))
+    each = int(size(copy.atom.layout_ref_TV[1]))
+    lines = [
+        f"TiledCopy of {copy.atom.name}, {_named(copy.atom.dtype)}",
+        "",
+        f"A tile of {' x '.join(map(str, tile))} over {counted(threads, 'thread')}, {counted(values, 'value')} each, "
+        f"in {counted(values // each, 'instruction')} of {each}.",
+        "",
+        "Thread-value layouts, (thread, value) -> index in the tile",
+        *_rows({"source": copy.get_layoutS_TV(), "destination": copy.get_layoutD_TV()}),
+    ]
+    if len(tile) == 2:
+        for side, layout in (("reads", copy.get_layoutS_TV()), ("writes", copy.get_layoutD_TV())):
+            lines += ["", f"Who {side} element (m,n)", *_holding(layout, (tile[0], tile[1]), "")]
+    return "\n".join([*lines, "", f"The atom: explain({copy.atom!r})"])
+
+
+def _thread(part: Any) -> str:
+    if isinstance(part, ThrMma):
+        vmnk = ",".join(str(int(c)) for c in part.thr_vmnk)
+        head = f"One thread of a tiled MMA: (ThrV,ThrM,ThrN,ThrK) = ({vmnk})"
+        calls, whole = "partition_A(tensor), partition_B, partition_C are its parts", part.tiled_mma
+    else:
+        head = f"Thread {part.thr_idx} of a tiled copy"
+        calls, whole = "partition_S(tensor) is what it reads, partition_D what it writes", part.tiled_copy
+    return "\n".join([head, "", f"{calls}.", "", atom_text(whole)])
+
+
+def atom_data(atom: MmaAtom | CopyAtom) -> dict[str, Any]:
+    """The facts of an atom, for JSON."""
+    layouts: dict[str, Layout]
+    if isinstance(atom, MmaAtom):
+        layouts = {f"{x}": layout for x, layout in atom.layouts.items()}
+        more: dict[str, Any] = {
+            "shape_mnk": [int(extent) for extent in atom.shape_mnk],
+            "types": {x: _named(t) for x, t in atom.types.items()},
+            "fragments": {x: str(atom.fragment_type(x)) for x in "ABC"},
+            "registers": {x: list(row) for x, row in atom.registers.items()},
+        }
+        ptx, source, family = atom.ptx, atom.source, atom.family
+    else:
+        layouts = {"source": atom.layout_src_TV, "destination": atom.layout_dst_TV, "reference": atom.layout_ref_TV}
+        more = {"dtype": _named(atom.dtype), "registers": {x: list(row) for x, row in atom.traits.registers.items()}}
+        ptx, source, family = atom.traits.ptx, atom.traits.source, atom.traits.family
+    kind = "mma" if isinstance(atom, MmaAtom) else "copy"
+    head = {"name": atom.name, "op": atom.op, "kind": kind, "arch": atom.arch, "family": family}
+    end = {"layouts": {x: str(layout) for x, layout in layouts.items()}, "ptx": ptx, "source": source}
+    return {**head, "thr_id": str(atom.thr_id), **more, **end}

@@ -1,0 +1,374 @@
+"""Triton's linear layouts, to and from CuTe's: the same bits, in another notation.
+
+A linear layout gives each bit of what comes in a coordinate of the tile, its basis; the coordinate of a register of a
+lane of a warp is the XOR of the bases of all set bits. This is the 16x8 accumulator of a warp:
+
+     - register=1 -> (0, 1)            thread bits (lane, then warp)   (0,2) (0,4) (1,0) (2,0) (4,0)
+       register=2 -> (8, 0)            value bits                      (0,1) (8,0)
+     - lane=1 -> (0, 2)
+       lane=2 -> (0, 4)                in CuTe, m + 16*n:
+       lane=4 -> (1, 0)                ((_4,_8),(_2,_2)):((_32,_1),(_16,_8))
+       lane=8 -> (2, 0)
+       lane=16 -> (4, 0)
+     - warp is a size 1 dimension
+    where out dims are: [dim0 (size 16), dim1 (size 8)]
+
+Of a distributed layout, `register` is CuTe's value, `lane` and `warp` together its thread, `block` a third mode. Of a
+shared one, `offset` is what CuTe's layout of coordinates gives: the two are inverse to each other. A swizzle is linear,
+so what is a swizzled layout here is plain bases there. What is not linear (sizes that are no powers of two, padding, an
+addition that carries, a start) has no bases; bases that no layout behind one swizzle has are no layout here. Both are
+refused with the reason.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Final
+
+from cute_py.argument_checks import check_magnitude, expect, expect_fields, expect_integer, expect_integers
+from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, ParseError, given, shortened
+from cute_py.layout.arguments import Shape
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.int_tuple import product_each
+from cute_py.layout.layout import Layout
+from cute_py.layout.linear import LinearLayout, linear
+from cute_py.layout.trees import modes
+
+Basis = tuple[int, ...]
+
+_DISTRIBUTED: Final = ("register", "lane", "warp", "block")
+_SHARED: Final = ("offset", "block")
+LANES: Final = 32
+"""Threads of a warp."""
+_MOST_BITS: Final = 32
+"""Of an in dim, and of an index of the tile: Triton's numbers are of 32 bits."""
+_BASIS: Final = re.compile(r"(?:- )?(\w+)=(\d{1,39}) -> \(([-\d, ]*)\)")
+_SINGLE: Final = re.compile(r"- (\w+) is a size 1 dimension")
+_OUT: Final = re.compile(r"(?:where out dims are: |\(empty layout with out-dims )\[([^\]]*)\]\)?")
+_OUT_DIM: Final = re.compile(r"(\w+) \(size (\d{1,39})\)")
+_ATTRIBUTE: Final = re.compile(r"(?:#ttg\.)?(?:generic_)?(?:linear|shared_linear)\s*<")
+_GLUON: Final = re.compile(r"(?:DistributedLinear|SharedLinear)Layout\(")
+_LIST: Final = re.compile(r"(\w+) ?= ?(\[[\[\]\d, ]*\])")
+_GLUON_NAMES: Final = {
+    "reg_bases": "register",
+    "lane_bases": "lane",
+    "warp_bases": "warp",
+    "block_bases": "block",
+    "offset_bases": "offset",
+}
+
+
+def _bits(size: int) -> int:
+    return size.bit_length() - 1
+
+
+@dataclass(frozen=True, slots=True)
+class TritonLayout:
+    """A linear layout of Triton. `str` is what Triton prints, `parse_triton` reads it back.
+
+    `bases`: (name, the coordinate of each of its bits, lowest bit first) of each dimension that comes in. `out_dims`:
+    (name, size) of each that comes out, sizes powers of two.
+
+    >>> layout = TritonLayout((("register", ((0, 1),)), ("lane", ((0, 2), (1, 0)))), (("dim0", 2), ("dim1", 4)))
+    >>> print(str(layout).strip())
+    - register=1 -> (0, 1)
+     - lane=1 -> (0, 2)
+       lane=2 -> (1, 0)
+    where out dims are: [dim0 (size 2), dim1 (size 4)]
+    >>> layout(register=1, lane=3)
+    (1, 3)
+    """
+
+    bases: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...]
+    out_dims: tuple[tuple[str, int], ...]
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+        rank = len(self.out_dims)
+        for name, size in self.out_dims:
+            expect_integer(size, f"the size of {name}", 1, 1 << _MOST_BITS)
+            if size & (size - 1):
+                raise InvalidValueError(f"the size of {name} is {size}; must be a power of two")
+        if prod(self.shape) > 1 << _MOST_BITS:
+            raise InvalidValueError(f"a tile of {prod(self.shape)} elements; must be at most 2**{_MOST_BITS}")
+        for names, what in ((self.sizes, "in"), (dict(self.out_dims), "out")):
+            if len(names) != len(self.bases if what == "in" else self.out_dims):
+                raise InvalidValueError(f"an {what} dim has one entry", {f"{what} dims": ", ".join(names)})
+        for name, own in self.bases:
+            if len(own) > _MOST_BITS:
+                raise InvalidValueError(f"{name} has {len(own)} bits; must be at most {_MOST_BITS}")
+            for i, basis in enumerate(own):
+                what = f"the basis of {name}={1 << i}"
+                if len(basis) != rank:
+                    raise InvalidValueError(f"{what} is {given(basis)}; must have {rank} entries, one an out dim")
+                for entry, (dim, size) in zip(basis, self.out_dims, strict=True):
+                    expect_integer(entry, f"{what}, along {dim}", 0, size - 1)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """In dim -> its size, a power of two."""
+        return {name: 1 << len(own) for name, own in self.bases}
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the out dims."""
+        return tuple([size for _, size in self.out_dims])
+
+    def __call__(self, **place: int) -> Basis:
+        """The coordinate of an index along each in dim; those left out are 0.
+
+        Raises:
+            InvalidValueError: no such in dim, or an index beyond it.
+        """
+        if unknown := [name for name in place if name not in self.sizes]:
+            raise InvalidValueError(f"{given(unknown[0])} is no in dim", {"in dims": ", ".join(self.sizes)})
+        found = [0] * len(self.out_dims)
+        for name, own in self.bases:
+            index = expect_integer(place.get(name, 0), name, 0, (1 << len(own)) - 1)
+            for i, basis in enumerate(own):
+                if index >> i & 1:
+                    found = [a ^ b for a, b in zip(found, basis, strict=True)]
+        return tuple(found)
+
+    def _columns(self, *names: str) -> tuple[int, ...]:
+        """The bases of in dims one after the other, each as one index of the tile, first mode fastest."""
+        shifts = [_bits(prod(self.shape[:i])) for i in range(len(self.out_dims))]
+        all_of = dict(self.bases)
+        chosen = [basis for name in names for basis in all_of.get(name, ())]
+        return tuple([sum(c << s for c, s in zip(basis, shifts, strict=True)) for basis in chosen])
+
+    def to_layout(self) -> Layout | ComposedLayout:
+        """CuTe's layout: (thread, value[, block]) -> index in the tile, or of a shared one coordinate -> offset.
+
+        Raises:
+            LayoutError: other in dims; bases that no layout behind one swizzle has; of a shared one, offsets that share
+                an element (padding), or blocks (each has a shared memory of its own).
+        """
+        names = set(self.sizes)
+        if names <= set(_SHARED) and "offset" in names:
+            return self._shared()
+        if not names <= set(_DISTRIBUTED):
+            shown = ", ".join(self.sizes)
+            raise LayoutError(
+                "a layout of CuTe is of threads and values, or of shared memory",
+                {"in dims": shown, "those of threads": ", ".join(_DISTRIBUTED), "of shared memory": "offset, block"},
+            )
+        size = self.sizes
+        shape = [size.get("lane", 1) * size.get("warp", 1), size.get("register", 1)]
+        shape += [size["block"]] if size.get("block", 1) > 1 else []
+        columns = self._columns("lane", "warp", "register", "block")
+        return LinearLayout(tuple(shape), columns).to_layout()
+
+    def _shared(self) -> Layout | ComposedLayout:
+        if self.sizes.get("block", 1) > 1:
+            raise LayoutError(
+                "a layout of CuTe is of one shared memory; each block has its own", {"blocks": self.sizes["block"]}
+            )
+        inverse = LinearLayout(self.sizes["offset"], self._columns("offset")).inverse()
+        if len(inverse.columns) != _bits(prod(self.shape)):
+            raise LayoutError(
+                "the offsets do not reach every element once", {"offsets": self.sizes["offset"], "tile": self.shape}
+            )
+        return LinearLayout(self.shape, inverse.columns).to_layout()
+
+    def attribute(self, alignment: int = 16) -> str:
+        """As an attribute of Triton's IR: `#ttg.linear<{...}>`, or `#ttg.shared_linear<{...}, alignment = 16>`.
+
+        Args:
+            alignment: of shared memory, bytes.
+        """
+        names = _SHARED if "offset" in self.sizes else _DISTRIBUTED
+        if not set(self.sizes) <= set(names):
+            raise LayoutError("an attribute has fixed in dims", {"in dims": ", ".join(self.sizes)})
+        all_of = dict(self.bases)
+        shown = [f"{name} = {[list(b) for b in all_of.get(name, ())]}" for name in names]
+        if names is _DISTRIBUTED:
+            return f"#ttg.linear<{{{', '.join(shown)}}}>"
+        kept = shown if all_of.get("block") else shown[:1]
+        bytes_ = expect_integer(alignment, "the alignment", 1, 1 << 20, "bytes")
+        return f"#ttg.shared_linear<{{{', '.join(kept)}}}, alignment = {bytes_}>"
+
+    def __str__(self) -> str:
+        out = "[" + ", ".join(f"{name} (size {size})" for name, size in self.out_dims) + "]"
+        if not self.bases:
+            return f"\n(empty layout with out-dims {out})" if self.out_dims else "\n(empty layout)"
+        lines = []
+        for name, own in self.bases:
+            rows = [f"{name}={1 << i} -> ({', '.join(map(str, basis))})" for i, basis in enumerate(own)]
+            lines.append(" - " + ("\n   ".join(rows) if rows else f"{name} is a size 1 dimension"))
+        return "\n" + "\n".join(lines) + f"\nwhere out dims are: {out}"
+
+    def explain(self) -> str:
+        """What comes in and out, and the layout of CuTe, or why there is none."""
+        into = ", ".join(f"{name} {size}" for name, size in self.sizes.items()) or "nothing"
+        try:
+            layout = str(self.to_layout())
+        except LayoutError as error:
+            layout = f"none: {error.headline}"
+        kind = "coordinate -> offset" if "offset" in self.sizes else "(thread, value) -> index in the tile"
+        lines = [f"Triton linear layout: {into} -> {' x '.join(map(str, self.shape))}", "", f"In CuTe ({kind})"]
+        return "\n".join([*lines, f"  {layout}", "", "Bases", *str(self).strip("\n").splitlines()])
+
+
+def of_columns(names: Mapping[str, int], columns: tuple[int, ...], tile: tuple[int, ...]) -> TritonLayout:
+    """A layout from the index in the tile of every bit, the in dims (name -> size) one after the other."""
+    shifts = [prod(tile[:i]) for i in range(len(tile))]
+    own = iter([tuple([c // s % n for s, n in zip(shifts, tile, strict=True)]) for c in columns])
+    bases = tuple([(name, tuple([next(own) for _ in range(_bits(size))])) for name, size in names.items()])
+    return TritonLayout(bases, tuple([(f"dim{i}", n) for i, n in enumerate(tile)]))
+
+
+def to_triton(layout: Layout | ComposedLayout, tile: Shape | None = None, *, lanes: int = LANES) -> TritonLayout:
+    """Triton's linear layout of a layout of threads and values, or of shared memory.
+
+    Args:
+        layout: with a tile, (thread, value[, block]) -> index in it, first mode fastest, as `get_layoutC_TV()` gives
+            it; without one, coordinate -> offset in shared memory, in elements.
+        tile: the shape of the tile, powers of two.
+        lanes: threads of a warp.
+    Raises:
+        LayoutError: the function is not linear over bits, with the reason; an index beyond the tile; of shared memory,
+            offsets with holes.
+        InvalidTypeError, InvalidValueError: no such arguments.
+
+    >>> from cute_py.layout import Int, Swizzle, static
+    >>> print(to_triton(static(Layout(((4, 8), (2, 2)), ((32, 1), (16, 8)))), (16, 8)).attribute())
+    #ttg.linear<{register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [], block = []}>
+    >>> swizzled = ComposedLayout(Swizzle(1, 0, 2), Int(0), static(Layout((2, 4), (4, 1))))
+    >>> print(to_triton(swizzled).attribute())
+    #ttg.shared_linear<{offset = [[0, 1], [0, 2], [1, 1]]}, alignment = 16>
+    """
+    if not isinstance(layout, (Layout, ComposedLayout)):
+        raise InvalidTypeError(f"to_triton takes a layout, got {type(layout).__name__} {given(layout)}")
+    view = linear(layout)
+    if view.origin:
+        raise LayoutError(
+            f"a linear layout maps 0 to 0; this one begins at {view.origin}",
+            {"layout": layout},
+            "take the start off the layout, and add it to the pointer",
+        )
+    sizes = expect_integers(modes(product_each(view.shape)), "the layout's sizes", 1)
+    if tile is None:
+        inverse = LinearLayout(prod(sizes), view.columns).inverse()
+        return of_columns({"offset": prod(sizes), "block": 1}, inverse.columns, sizes)
+    extents = expect_integers(modes(product_each(tile)), "the tile's extents", 1)
+    if any(n & (n - 1) for n in extents):
+        raise LayoutError("the extents of a tile of Triton are powers of two", {"tile": extents})
+    if not 2 <= len(sizes) <= 3:
+        raise LayoutError(
+            f"a layout of threads has modes (thread, value) or (thread, value, block); this one has {len(sizes)}",
+            {"layout": layout},
+        )
+    if any(c >= prod(extents) for c in view.columns):
+        raise LayoutError("an index lies beyond the tile", {"layout": layout, "tile": extents})
+    expect_integer(lanes, "lanes", 1, 1 << 10)
+    if lanes & (lanes - 1):
+        raise InvalidValueError(f"lanes = {lanes}; must be a power of two")
+    own = min(lanes, sizes[0])
+    cut = _bits(sizes[0])
+    columns = (*view.columns[cut : cut + _bits(sizes[1])], *view.columns[:cut], *view.columns[cut + _bits(sizes[1]) :])
+    blocks = sizes[2] if len(sizes) == 3 else 1
+    return of_columns({"register": sizes[1], "lane": own, "warp": sizes[0] // own, "block": blocks}, columns, extents)
+
+
+def _failure(text: str, expected: str, position: int = 0) -> ParseError:
+    return ParseError(f"at position {position}: {expected}", {"text": shortened(text, 80)}, position=position)
+
+
+def is_linear(text: str) -> bool:
+    """Whether this is the attribute of a linear layout."""
+    return _ATTRIBUTE.match(text.strip()) is not None
+
+
+def parse_triton(text: str) -> TritonLayout:
+    """The linear layout of a text: the bases that Triton prints, `#ttg.linear<...>`, or Gluon's classes.
+
+    The attributes and `SharedLinearLayout` do not say the sizes of the tile: they are the smallest that hold the bases.
+
+    Raises:
+        ParseError: no such text, or bases that do not count 1, 2, 4, ...
+        InvalidValueError: bases beyond the sizes of the out dims.
+
+    >>> parse_triton("#ttg.linear<{register = [[0, 1]], lane = [[1, 0]], warp = [], block = []}>")(register=1, lane=1)
+    (1, 1)
+    """
+    stripped = expect(text, str, "the text of a linear layout").strip()
+    if is_linear(text) or _GLUON.match(stripped):
+        return _of_lists(stripped)
+    out: tuple[tuple[str, int], ...] | None = None
+    bases: dict[str, list[Basis]] = {}
+    at = 0
+    for line in text.split("\n"):
+        words = line.strip()
+        if words == "(empty layout)":
+            out = ()
+        elif found := _SINGLE.fullmatch(words):
+            bases.setdefault(found[1], [])
+        elif found := _BASIS.fullmatch(words):
+            own = bases.setdefault(found[1], [])
+            if int(found[2]) != 1 << len(own):
+                raise _failure(text, f"expected {found[1]}={1 << len(own)}", at)
+            own.append(_numbers(text, found[3], at))
+        elif found := _OUT.fullmatch(words):
+            rows = [_OUT_DIM.fullmatch(part.strip()) for part in found[1].split(",")] if found[1] else []
+            out = tuple([(row[1], check_magnitude(int(row[2]), "a size")) for row in rows if row])
+            if len(out) != len(rows):
+                raise _failure(text, "expected out dims such as dim0 (size 16)", at)
+        elif words:
+            raise _failure(text, "expected a basis such as lane=1 -> (0, 2)", at)
+        at += len(line) + 1
+    if out is None:
+        raise _failure(text, "expected a line `where out dims are: [...]`", len(text))
+    return TritonLayout(tuple([(name, tuple(own)) for name, own in bases.items()]), out)
+
+
+def _numbers(text: str, inside: str, at: int) -> Basis:
+    parts = [part.strip() for part in inside.split(",")] if inside.strip() else []
+    if not all(re.fullmatch(r"-?\d{1,39}", part) for part in parts):
+        raise _failure(text, "expected integers of a basis", at)
+    return tuple([check_magnitude(int(part), "an entry of a basis") for part in parts])
+
+
+def _lists(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for match in _LIST.finditer(text):
+        try:
+            value = ast.literal_eval(match[2])
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            raise _failure(text, f"expected a list of bases of {match[1]}", match.start(2)) from None
+        found[_GLUON_NAMES.get(match[1], match[1])] = value
+    return found
+
+
+def _of_lists(text: str) -> TritonLayout:
+    """The layout of an attribute, or of the representation of a class of Gluon."""
+    found = _lists(text)
+    shape = found.pop("shape", None)
+    names = _SHARED if "offset" in found else _DISTRIBUTED
+    if not set(found) <= set(names) or not set(found) & {"register", "lane", "warp", "offset"}:
+        raise _failure(text, f"expected bases of {', '.join(names)}")
+    bases = {name: found.get(name, []) for name in names}
+    rows = [basis for own in bases.values() for basis in own]
+    if not all(isinstance(basis, list) and all(type(x) is int for x in basis) for basis in rows):
+        raise _failure(text, "expected lists of integers as bases")
+    ranks = {len(basis) for basis in rows} | ({len(shape)} if shape is not None else set())
+    if len(ranks) != 1:
+        raise _failure(text, "expected bases of one rank" if ranks else "no basis says the rank of the tile")
+    if shape is None:
+        shape = [1 << max([basis[i] for basis in rows]).bit_length() for i in range(ranks.pop())]
+    sizes = expect_integers(shape, "the shape", 1)
+    made = tuple([(name, tuple([tuple(basis) for basis in own])) for name, own in bases.items()])
+    return TritonLayout(made, tuple([(f"dim{i}", size) for i, size in enumerate(sizes)]))
+
+
+def from_triton(layout: str | TritonLayout) -> Layout | ComposedLayout:
+    """CuTe's layout of a linear layout of Triton, or of its text: `parse_triton(text).to_layout()`.
+
+    >>> print(from_triton("#ttg.linear<{register = [[0, 1]], lane = [[0, 2], [1, 0]], warp = [], block = []}>"))
+    ((_2,_2),_2):((_4,_1),_2)
+    """
+    return (layout if isinstance(layout, TritonLayout) else parse_triton(layout)).to_layout()

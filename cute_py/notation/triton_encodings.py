@@ -1,0 +1,625 @@
+"""Triton's encodings by their parameters: which thread holds what of a tile, and where an element lies.
+
+    #ttg.blocked          a thread's block, the threads of a warp, the warps; repeated over the tile
+    #ttg.nvidia_mma       the accumulator of mma.sync (version 2) and wgmma (version 3)
+    #ttg.dot_op           A or B in registers, of an MMA or of blocked FMAs
+    #ttg.slice            a layout without one of its dimensions, as a reduction leaves it
+    #ttg.swizzled_shared  rows XORed by vectors of `vec` elements
+    #ttg.nvmma_shared     the layouts of wgmma, tcgen05 and TMA: tiles of 8 rows, swizzled by 32, 64 or 128 bytes
+
+An encoding says how a tile of any shape is held: `encoding.linear(shape)` is the linear layout, the same bases that
+Triton computes. A tile that is smaller than what the encoding covers is held more than once; a larger one is covered
+by more registers (offsets).
+"""
+
+from __future__ import annotations
+
+import abc
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from math import prod
+from typing import Any, ClassVar, Final
+
+from cute_py.argument_checks import check_magnitude, expect, expect_fields, expect_integers
+from cute_py.errors import InvalidValueError, LayoutError, ParseError, given, shortened
+from cute_py.notation.triton import TritonLayout, is_linear, parse_triton
+
+Numbers = tuple[int, ...]
+Ctas = tuple[tuple[int, ...], ...]
+
+_MOST_RANK: Final = 8
+_DEEPEST: Final = 8
+"""Encodings within encodings."""
+_LEFT_OUT: Final = ("cga_layout", "fp4_padded", "k_width", "rank")
+"""Parameters that are written only where they are not what is expected."""
+
+
+class _Bases:
+    """Bases that are multiplied up: each new one begins where the tile ended so far."""
+
+    def __init__(self, rank: int, names: Sequence[str]) -> None:
+        self.sizes = [1] * rank
+        self.of: dict[str, list[list[int]]] = {name: [] for name in names}
+
+    def add(self, name: str, dim: int | None, size: int) -> None:
+        """`size` steps of an in dim along a dimension of the tile; along None they change nothing."""
+        for _ in range(size.bit_length() - 1):
+            basis = [0] * len(self.sizes)
+            if dim is not None:
+                basis[dim] = self.sizes[dim]
+                self.sizes[dim] *= 2
+            self.of[name].append(basis)
+
+    def grow(self, name: str, shape: Sequence[int], order: Sequence[int]) -> None:
+        """More steps of an in dim until the tile has the shape, dimensions in this order."""
+        for dim in order:
+            self.add(name, dim, shape[dim] // self.sizes[dim])
+
+    def shrink(self, shape: Sequence[int]) -> None:
+        """What reaches beyond the shape is held again instead: its bases along a dimension become 0."""
+        for dim, wanted in enumerate(shape):
+            reach = [basis for own in self.of.values() for basis in own if basis[dim]]
+            for basis in sorted(reach, key=lambda basis: -basis[dim]):
+                if self.sizes[dim] <= wanted:
+                    break
+                basis[dim] = 0
+                self.sizes[dim] //= 2
+
+
+def _row_major(rank: int) -> list[int]:
+    return list(range(rank - 1, -1, -1))
+
+
+class _Encoding(abc.ABC):
+    """What all encodings have: a name, parameters as Triton writes them, and a linear layout for each shape."""
+
+    NAME: ClassVar[str]
+
+    @property
+    @abc.abstractmethod
+    def rank(self) -> int:
+        """Dimensions of the tile."""
+
+    @abc.abstractmethod
+    def _cta(self, shape: list[int]) -> tuple[_Bases, list[int]]:
+        """The bases of one CTA's part of this shape, before it is fitted, and the order in which it is repeated."""
+
+    @property
+    def _ctas(self) -> Ctas:
+        """The basis of each bit of the CTA within its cluster."""
+        return getattr(self, "cga_layout", ())
+
+    def linear(self, shape: Sequence[int]) -> TritonLayout:
+        """The linear layout of a tile.
+
+        Args:
+            shape: powers of two, as many as the encoding has dimensions.
+        Raises:
+            LayoutError: another rank, a size that is no power of two, or a tile that is too small for the encoding.
+        """
+        sizes = list(expect_integers(shape, "the shape", 1, 1 << 62))
+        if len(sizes) != self.rank:
+            raise LayoutError(f"the tile has {len(sizes)} dimensions, the encoding {self.rank}", {"encoding": self})
+        if wrong := [n for n in sizes if n & (n - 1)]:
+            raise LayoutError(f"{wrong[0]} is no power of two; the sizes of a tile of Triton are", {"shape": sizes})
+        return self._fitted(sizes)
+
+    def _fitted(self, sizes: list[int]) -> TritonLayout:
+        across = _Bases(self.rank, ["block"])
+        across.of["block"] = [list(basis) for basis in self._ctas]
+        across.sizes = [max([2 * b[i] for b in self._ctas] + [1]) for i in range(self.rank)]
+        across.shrink(sizes)
+        own = [n // c for n, c in zip(sizes, across.sizes, strict=True)]
+        cta, order = self._cta(own)
+        first = next(iter(cta.of))
+        cta.grow(first, own, order)
+        cta.shrink(own)
+        if isinstance(self, BlockedEncoding):  # its registers hold every element once
+            cta.of["register"] = [basis for basis in cta.of["register"] if any(basis)]
+        blocks = [tuple(b * n for b, n in zip(basis, own, strict=True)) for basis in across.of["block"]]
+        bases = [(name, tuple([tuple(basis) for basis in rows])) for name, rows in cta.of.items()]
+        return TritonLayout(
+            (*bases, ("block", tuple(blocks))), tuple([(f"dim{i}", size) for i, size in enumerate(sizes)])
+        )
+
+    @classmethod
+    def _keys(cls) -> dict[str, str]:
+        """Field -> its key, in the order in which Triton writes them."""
+        names = [field.name for field in fields(cls)]  # type: ignore[arg-type]
+        return {name: _key(name) for name in sorted(names, key=lambda name: name in ("instr_shape", "rank"))}
+
+    def _parameters(self) -> dict[str, str]:
+        """Key -> value, those that Triton leaves out left out."""
+        rows = {}
+        for name, key in self._keys().items():
+            value = getattr(self, name)
+            if name in _LEFT_OUT and (not value or (name == "rank" and (value == 2 or self._ctas))):
+                continue
+            rows[key] = _written(value)
+        return rows
+
+    def __str__(self) -> str:
+        return f"#ttg.{self.NAME}<{{{', '.join(f'{key} = {value}' for key, value in self._parameters().items())}}}>"
+
+    def explain(self) -> str:
+        """What the encoding is, and its parameters."""
+        what = (type(self).__doc__ or "").split("\n")[0]
+        lines = [f"  {key:<18} {value}" for key, value in self._parameters().items()]
+        end = "Of a tile: encoding.linear(shape), and .to_layout() of that for CuTe's layout."
+        return "\n".join([str(self), "", what, "", *lines, "", end])
+
+    def _powers(self, *names: str) -> None:
+        for name in names:
+            value = getattr(self, name)
+            if any(n < 1 or n & (n - 1) or n > 1 << 30 for n in (value if isinstance(value, tuple) else (value,))):
+                raise InvalidValueError(f"{name} = {given(value)}; must be powers of two, at most 2**30")
+
+    def _one_rank(self, *names: str) -> None:
+        ranks = {name: len(getattr(self, name)) for name in names}
+        if len(set(ranks.values())) > 1 or not 1 <= next(iter(ranks.values())) <= _MOST_RANK:
+            raise InvalidValueError("the parameters of an encoding have one rank, 1 to 8", ranks)
+        self._check_ctas()
+
+    def _check_ctas(self) -> None:
+        if wrong := [basis for basis in self._ctas if len(basis) != self.rank]:
+            raise InvalidValueError(f"a basis of cga_layout is {wrong[0]}; must have {self.rank} entries")
+        if len(self._ctas) > 4:
+            raise InvalidValueError(f"cga_layout has {len(self._ctas)} bases; a cluster has at most 16 CTAs")
+        if any(x < 0 or x & (x - 1) or x > 8 for basis in self._ctas for x in basis):
+            raise InvalidValueError("the entries of cga_layout are 0, or powers of two up to 8", {"is": self._ctas})
+
+    def _check_order(self) -> None:
+        order = getattr(self, "order", ())
+        if sorted(order) != list(range(len(order))):
+            raise InvalidValueError(f"order = {given(order)}; must name every dimension once, the fastest first")
+
+
+def _key(name: str) -> str:
+    """The key of a field: sizePerThread, warpsPerCTA, CGALayout."""
+    first, *rest = name.split("_")
+    key = first + "".join(part.upper() if part == "cta" else part.capitalize() for part in rest)
+    return "CGALayout" if name == "cga_layout" else key
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str([list(x) if isinstance(x, tuple) else x for x in value]) if isinstance(value, tuple) else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockedEncoding(_Encoding):
+    """Each thread has a block, the threads of a warp stand side by side, then the warps, dimensions in one order.
+
+    >>> encoding = BlockedEncoding((1, 4), (4, 8), (2, 1), (1, 0))
+    >>> print(encoding.linear((8, 32)).to_layout())
+    ((_8,_8),_4):((_32,_1),_8)
+    """
+
+    NAME = "blocked"
+    size_per_thread: tuple[int, ...]
+    threads_per_warp: tuple[int, ...]
+    warps_per_cta: tuple[int, ...]
+    order: tuple[int, ...]
+    cga_layout: tuple[tuple[int, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+        self._one_rank("size_per_thread", "threads_per_warp", "warps_per_cta", "order")
+        self._powers("size_per_thread", "threads_per_warp", "warps_per_cta")
+        self._check_order()
+
+    @property
+    def rank(self) -> int:
+        return len(self.order)
+
+    def _cta(self, shape: list[int]) -> tuple[_Bases, list[int]]:
+        made = _Bases(self.rank, ("register", "lane", "warp"))
+        for name, sizes in zip(made.of, (self.size_per_thread, self.threads_per_warp, self.warps_per_cta), strict=True):
+            for dim in self.order:
+                made.add(name, dim, sizes[dim])
+        return made, list(self.order)
+
+
+def _mma_tile(made: _Bases, rows: int, columns: int, k_width: int, inner: int, outer: int) -> None:
+    """A tile of mma.sync: runs of `k_width` along `inner`, 4 lanes, 8 lanes along `outer`, then registers."""
+    made.add("register", inner, k_width)
+    made.add("lane", inner, 4)
+    made.add("lane", outer, 8)
+    made.add("register", outer, rows // 8)
+    made.add("register", inner, columns // (4 * k_width))
+
+
+@dataclass(frozen=True, slots=True)
+class NvidiaMmaEncoding(_Encoding):
+    """The accumulator of mma.sync (version 2) or wgmma (version 3), warps side by side.
+
+    `instr_shape` is (M, N) of mma.sync (16, 8), or (16, N, K) of wgmma: 16 rows for each of the four warps.
+
+    >>> print(NvidiaMmaEncoding(2, 0, (1, 1), (16, 8)).linear((16, 8)).to_layout())
+    ((_4,_8),(_2,_2)):((_32,_1),(_16,_8))
+    """
+
+    NAME = "nvidia_mma"
+    version_major: int
+    version_minor: int
+    warps_per_cta: tuple[int, ...]
+    instr_shape: tuple[int, ...]
+    cga_layout: tuple[tuple[int, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+        self._one_rank("warps_per_cta")
+        self._powers("warps_per_cta")
+        if self.version_major not in (2, 3):
+            raise InvalidValueError(f"version {self.version_major}; must be 2 (mma.sync) or 3 (wgmma)")
+        wanted = 3 if self.version_major == 3 else self.rank
+        if self.rank < 2 or len(self.instr_shape) != wanted or (self.version_major == 3 and self.rank != 2):
+            raise InvalidValueError(
+                f"instr_shape = {given(self.instr_shape)} for {self.rank} dimensions; must be (M, N) of mma.sync after "
+                "ones for batches, or (16, N, K) of wgmma with two"
+            )
+        self._powers("instr_shape")
+        if min(self._tile) < 8:
+            raise InvalidValueError(f"instr_shape = {given(self.instr_shape)}; M and N must be 8 or more")
+
+    @property
+    def rank(self) -> int:
+        return len(self.warps_per_cta)
+
+    @property
+    def _tile(self) -> Numbers:
+        """M and N of one warp."""
+        return self.instr_shape[:2] if self.version_major == 3 else self.instr_shape[-2:]
+
+    @property
+    def _warp_order(self) -> list[int]:
+        order = _row_major(self.rank)
+        return order if self.version_major == 2 else [order[1], order[0], *order[2:]]
+
+    def _cta(self, shape: list[int]) -> tuple[_Bases, list[int]]:
+        made = _Bases(self.rank, ("register", "lane", "warp"))
+        m, n = self._tile
+        _mma_tile(made, m, n, 2, self.rank - 1, self.rank - 2)
+        for dim in self._warp_order:
+            made.add("warp", dim, self.warps_per_cta[dim])
+        return made, _row_major(self.rank)
+
+
+@dataclass(frozen=True, slots=True)
+class DotOperandEncoding(_Encoding):
+    """A (`op_idx` 0) or B (1) of a dot product in registers, for the encoding of its accumulator.
+
+    `k_width`: elements along K that lie in one 32-bit register or more (0 for blocked FMAs).
+
+    >>> mma = NvidiaMmaEncoding(2, 0, (1, 1), (16, 8))
+    >>> print(DotOperandEncoding(1, mma, 2).linear((16, 8)).to_layout())
+    ((_4,_8),(_2,_2)):((_2,_16),(_1,_8))
+    """
+
+    NAME = "dot_op"
+    op_idx: int
+    parent: BlockedEncoding | NvidiaMmaEncoding
+    k_width: int = 0
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+        if self.op_idx not in (0, 1):
+            raise InvalidValueError(f"opIdx = {self.op_idx}; must be 0 (A) or 1 (B)")
+        if self.parent.rank < 2:
+            raise InvalidValueError("the parent of a dot operand has two dimensions or more", {"parent": self.parent})
+        if isinstance(self.parent, BlockedEncoding):
+            if self.k_width:
+                raise InvalidValueError(f"kWidth = {self.k_width}; must be 0 for a blocked parent")
+            return
+        self._powers("k_width")
+        if self.k_width > 64:
+            raise InvalidValueError(f"kWidth = {self.k_width}; must be at most 64")
+        if self.parent.version_major == 3 and self.op_idx == 1:
+            raise InvalidValueError("B of wgmma is read from shared memory; it has no dot operand encoding")
+
+    @property
+    def rank(self) -> int:
+        return self.parent.rank
+
+    @property
+    def _k(self) -> int:
+        return self.rank - 1 if self.op_idx == 0 else self.rank - 2
+
+    @property
+    def _ctas(self) -> Ctas:
+        return tuple([tuple([0 if i == self._k else x for i, x in enumerate(b)]) for b in self.parent.cga_layout])
+
+    def _cta(self, shape: list[int]) -> tuple[_Bases, list[int]]:
+        made = _Bases(self.rank, ("register", "lane", "warp"))
+        k, parent = self._k, self.parent
+        if isinstance(parent, BlockedEncoding):
+            for dim in parent.order:
+                made.add("register", dim, shape[k] if dim == k else parent.size_per_thread[dim])
+            for name, sizes in (("lane", parent.threads_per_warp), ("warp", parent.warps_per_cta)):
+                for dim in parent.order:
+                    made.add(name, None if dim == k else dim, sizes[dim])
+            return made, list(parent.order)
+        other = 2 * self.rank - 3 - k
+        rows = 16 if self.op_idx == 0 else 8
+        _mma_tile(made, rows, 8 * self.k_width, self.k_width, k, other)
+        for dim in parent._warp_order:
+            made.add("warp", None if dim == k else dim, parent.warps_per_cta[dim])
+        return made, [k, other, *_row_major(self.rank - 2)]
+
+
+@dataclass(frozen=True, slots=True)
+class SliceEncoding(_Encoding):
+    """What is left of a layout when one dimension of the tile is reduced: threads along it hold the same."""
+
+    NAME = "slice"
+    dim: int
+    parent: BlockedEncoding | NvidiaMmaEncoding | DotOperandEncoding | SliceEncoding
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+        if not 0 <= self.dim < self.parent.rank or self.parent.rank < 2:
+            raise InvalidValueError(
+                f"dim = {self.dim}; must be a dimension of a parent of two or more", {"parent": self.parent}
+            )
+
+    @property
+    def rank(self) -> int:
+        return self.parent.rank - 1
+
+    def _cta(self, shape: list[int]) -> tuple[_Bases, list[int]]:
+        raise LayoutError("a slice is taken of its parent's layout")
+
+    def _fitted(self, sizes: list[int]) -> TritonLayout:
+        whole = self.parent._fitted([*sizes[: self.dim], 1, *sizes[self.dim :]])
+        bases = []
+        for name, own in whole.bases:
+            rows = tuple([(*b[: self.dim], *b[self.dim + 1 :]) for b in own])
+            bases.append((name, tuple([b for b in rows if any(b)]) if name == "register" else rows))
+        return TritonLayout(tuple(bases), tuple([(f"dim{i}", size) for i, size in enumerate(sizes)]))
+
+
+@dataclass(frozen=True, slots=True)
+class SwizzledSharedEncoding(_Encoding):
+    """Shared memory, compact in `order`, the vectors of a row XORed by (row / per_phase) % max_phase.
+
+    >>> print(SwizzledSharedEncoding(8, 1, 8, (1, 0)).linear((64, 64)).to_layout())
+    Sw<3,3,3> o _0 o (_64,_64):(_64,_1)
+    """
+
+    NAME = "swizzled_shared"
+    vec: int
+    per_phase: int
+    max_phase: int
+    order: tuple[int, ...]
+    cga_layout: tuple[tuple[int, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+        self._one_rank("order")
+        self._powers("vec", "per_phase", "max_phase")
+        self._check_order()
+
+    @property
+    def rank(self) -> int:
+        return len(self.order)
+
+    def _cta(self, shape: list[int]) -> tuple[_Bases, list[int]]:
+        made = _Bases(self.rank, ("offset",))
+        for dim in self.order:
+            made.add("offset", dim, shape[dim])
+        if self.rank > 1:
+            column, row = self.order[:2]
+            for basis in made.of["offset"]:
+                if basis[row]:
+                    basis[column] = self.vec * (basis[row] // self.per_phase % self.max_phase) % shape[column]
+        return made, list(self.order)
+
+
+@dataclass(frozen=True, slots=True)
+class NvmmaSharedEncoding(_Encoding):
+    """Shared memory as wgmma, tcgen05 and TMA have it: tiles of 8 rows of the swizzle's width.
+
+    `fp4_padded`: elements are pairs of 4-bit numbers, 8 bytes of 16 are used. The tile is filled in the boxes that one
+    TMA instruction takes, at most 256 in each dimension.
+
+    >>> print(NvmmaSharedEncoding(128, False, 16).linear((64, 64)).to_layout())
+    Sw<3,3,3> o _0 o (_64,_64):(_64,_1)
+    """
+
+    NAME = "nvmma_shared"
+    swizzling_byte_width: int
+    transposed: bool
+    element_bit_width: int
+    fp4_padded: bool = False
+    cga_layout: tuple[tuple[int, ...], ...] = ()
+    rank: int = 2
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+        if self.swizzling_byte_width not in (0, 32, 64, 128):
+            raise InvalidValueError(f"swizzlingByteWidth = {self.swizzling_byte_width}; must be 0, 32, 64 or 128 bytes")
+        if self.element_bit_width not in (8, 16, 32, 64):
+            raise InvalidValueError(f"elementBitWidth = {self.element_bit_width}; must be 8, 16, 32 or 64 bits")
+        if self.fp4_padded and (self.element_bit_width != 8 or self.swizzling_byte_width != 128):
+            raise InvalidValueError("fp4Padded needs 8-bit elements and a swizzle of 128 bytes")
+        if self.cga_layout:
+            object.__setattr__(self, "rank", len(self.cga_layout[0]))
+        if not 1 <= self.rank <= _MOST_RANK:
+            raise InvalidValueError(f"rank = {self.rank}; must be 1 to {_MOST_RANK}")
+        self._check_ctas()
+
+    def _box(self, shape: list[int]) -> list[int]:
+        """What one TMA instruction moves: at most 256 in each dimension, the swizzle's width in the contiguous one."""
+        box = [min(n, 256) for n in shape]
+        if self.swizzling_byte_width:
+            contiguous = 0 if self.transposed else self.rank - 1
+            width = 8 * self.swizzling_byte_width // self.element_bit_width // (2 if self.fp4_padded else 1)
+            if box[contiguous] < width:
+                raise LayoutError(
+                    f"the tile has {box[contiguous]} elements in its contiguous dimension; the swizzle needs {width}",
+                    {"shape": shape, "encoding": self},
+                )
+            box[contiguous] = width
+        return box
+
+    def _cta(self, shape: list[int]) -> tuple[_Bases, list[int]]:
+        made, upward, box = _Bases(self.rank, ("offset",)), list(range(self.rank)), self._box(shape)
+        if not self.swizzling_byte_width:
+            for old in upward[::-1]:
+                # Triton turns the sizes of a transposed tile once more than its dimensions; with two it is the same.
+                dim, size = (old - 1, (old + 1) % self.rank) if self.transposed else (old, old)
+                made.add("offset", dim % self.rank, box[size])
+            made.grow("offset", shape, upward[::-1])
+            return made, upward
+        # Outer dimensions are one: rows and columns, as wide as the swizzle; the tensor's own are split off afterwards.
+        turned = [*box[1:], box[0]] if self.transposed else box
+        rows, columns = (box[-1], prod(box[:-1])) if self.transposed else (prod(box[:-1]), box[-1])
+        if rows < 8:
+            raise LayoutError(f"the tile has {rows} rows; the swizzle needs 8", {"shape": shape, "encoding": self})
+        flat = self._core(rows, columns)
+        for row, column in flat:
+            place = row * columns + column
+            basis: list[int] = []
+            for size in reversed(turned):
+                place, index = divmod(place, size)
+                basis.insert(0, index)
+            made.of["offset"].append([basis[-1], *basis[:-1]] if self.transposed else basis)
+        made.sizes = list(box)
+        made.grow("offset", shape, upward)
+        return made, upward
+
+    def _core(self, rows: int, columns: int) -> list[tuple[int, int]]:
+        """(row, column) of each offset bit: 8 rows of the swizzle's width, then more rows, then more columns."""
+        vector = 128 // self.element_bit_width
+        per_phase, phases = 128 // self.swizzling_byte_width, self.swizzling_byte_width // 16
+        wide = 8 * self.swizzling_byte_width // self.element_bit_width
+        packed: Callable[[int], int] = (lambda c: c // 16 * 8 + c % 8) if self.fp4_padded else (lambda c: c)
+        flat = [(0, packed(1 << i)) for i in range(wide.bit_length() - 1)]
+        row = 1
+        while row < rows:
+            flat.append((row, packed(vector * (row // per_phase % phases)) if row < 8 else 0))
+            row *= 2
+        column = packed(wide)
+        while column < columns:
+            flat.append((0, column))
+            column *= 2
+        return flat
+
+
+_KINDS: Final[dict[str, Any]] = {
+    kind.NAME: kind
+    for kind in (
+        BlockedEncoding,
+        NvidiaMmaEncoding,
+        DotOperandEncoding,
+        SliceEncoding,
+        SwizzledSharedEncoding,
+        NvmmaSharedEncoding,
+    )
+}
+_OPEN: Final = re.compile(r"\s*#(?:ttg\.|triton_gpu\.)?(\w+)\s*<\{")
+_KEY: Final = re.compile(r"\s*(\w+)\s*=\s*")
+_WORD: Final = re.compile(r"\s*(true|false|\d{1,39})")
+
+
+class _Reader:
+    """An attribute of Triton's IR, read from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.at, self.depth = text, 0, 0
+
+    def failure(self, expected: str) -> ParseError:
+        return ParseError(
+            f"at position {self.at}: expected {expected}", {"text": shortened(self.text, 80)}, position=self.at
+        )
+
+    def found(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        match = pattern.match(self.text, self.at)
+        self.at = match.end() if match else self.at
+        return match
+
+    def taken(self, mark: str) -> bool:
+        rest = self.text[self.at :].lstrip()
+        if rest.startswith(mark):
+            self.at = len(self.text) - len(rest) + len(mark)
+            return True
+        return False
+
+    def need(self, mark: str) -> None:
+        if not self.taken(mark):
+            raise self.failure(repr(mark))
+
+    def encoding(self) -> Any:
+        """#ttg.name<{key = value, ...}>"""
+        self.depth += 1
+        head = self.found(_OPEN)
+        if head is None or self.depth > _DEEPEST:
+            raise self.failure("an encoding such as #ttg.blocked<{...}>")
+        kind = _KINDS.get(head[1])
+        if kind is None:
+            raise self.failure(f"one of {', '.join(_KINDS)}; {given(head[1])} is none")
+        names = {key: name for name, key in kind._keys().items()}
+        values: dict[str, Any] = {}
+        while not self.taken("}"):
+            if values:
+                self.need(",")
+            key = self.found(_KEY)
+            if key is None or key[1] not in names or names[key[1]] in values:
+                raise self.failure(f"each of {', '.join(names)} once")
+            values[names[key[1]]] = self.value()
+        self.need(">")
+        self.depth -= 1
+        needed = [
+            k for k, n in names.items() if n not in values and n not in ("cga_layout", "fp4_padded", "rank", "k_width")
+        ]
+        if needed:
+            raise self.failure(f"a value of {needed[0]}")
+        return kind(**values)
+
+    def value(self) -> Any:
+        if self.taken("["):
+            items: list[Any] = []
+            while not self.taken("]"):
+                if items:
+                    self.need(",")
+                items.append(self.value())
+            return tuple(items)
+        if word := self.found(_WORD):
+            return word[1] == "true" if word[1] in ("true", "false") else check_magnitude(int(word[1]), "a parameter")
+        return self.encoding()
+
+
+def parse_triton_encoding(text: str) -> TritonEncoding:
+    """The encoding of an attribute of Triton's IR, as its dumps have it.
+
+    Raises:
+        ParseError: no such attribute; InvalidValueError, InvalidTypeError: parameters that fit no encoding.
+
+    >>> encoding = parse_triton_encoding("#ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0]}>")
+    >>> encoding.vec, print(encoding)
+    #ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0]}>
+    (8, None)
+    """
+    reader = _Reader(expect(text, str, "the text of an encoding"))
+    found: TritonEncoding = reader.encoding()
+    if reader.text[reader.at :].strip():
+        raise reader.failure("the end of the text")
+    return found
+
+
+TritonEncoding = (
+    BlockedEncoding
+    | NvidiaMmaEncoding
+    | DotOperandEncoding
+    | SliceEncoding
+    | SwizzledSharedEncoding
+    | NvmmaSharedEncoding
+)
+"""An encoding of a tile."""
+
+
+def parse_any(text: str) -> TritonLayout | TritonEncoding:
+    """The linear layout or the encoding of a text."""
+    return parse_triton_encoding(text) if _OPEN.match(text) and not is_linear(text) else parse_triton(text)
