@@ -397,12 +397,28 @@ class OpRow:
     arch: int = 90
 
 
-class TmaCopyTraits(Protocol):
-    """A copy through a tensor map, as every layer may read it, named for CuTe's Copy_Traits of a TMA operation."""
+class HasRequest(Protocol):
+    """What holds the request of a tensor map: an atom, or a descriptor or an operation of the reference pages."""
 
     @property
     def request(self) -> TensorMap:
         """What was asked of the tensor map."""
+
+
+def request_of(what: TensorMap | HasRequest) -> TensorMap:
+    """A request, or the one that an object holds.
+
+    Raises:
+        InvalidTypeError: neither.
+    """
+    found = what if isinstance(what, TensorMap) else getattr(what, "request", None)
+    if not isinstance(found, TensorMap):
+        raise InvalidTypeError(f"not a tensor map request: {type(what).__name__}")
+    return found
+
+
+class TmaCopyTraits(HasRequest, Protocol):
+    """A copy through a tensor map, as every layer may read it, named for CuTe's Copy_Traits of a TMA operation."""
 
     @property
     def descriptor(self) -> bytes:
