@@ -16,12 +16,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import Final, TypeVar
+from typing import Final, TypedDict, TypeVar
 
 from cute_py.argument_checks import record
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.tma.descriptor.formats import Im2ColWideMode
+from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide
 
 __all__ = [
     "CACHE_MODES",
@@ -308,6 +310,49 @@ def check_cache_mode(mode: CacheMode, kind: str) -> list[Diagnostic]:
     if mode.row.loads if kind == "load" else mode.row.stores:
         return []
     return [Diagnostic("cache_mode", text=f"cache mode {mode.value} is not for a {kind}")]
+
+
+def walk_of(kind: str, is_tiled: bool) -> str:
+    """The mode of the instruction: what the map is for; stores and reductions through an im2col map take no offsets.
+
+    >>> walk_of("load", False), walk_of("store", False), walk_of("store", True)
+    ('im2col', 'im2col_no_offs', 'tile')
+    """
+    return "tile" if is_tiled else "im2col" if kind == "load" else "im2col_no_offs"
+
+
+class Modifiers(TypedDict, total=False):
+    """What the modes of a transfer put into its instruction."""
+
+    op: str
+    multicast: bool
+    cta_group: int
+    cache_hint: bool
+
+
+def modifiers_of(load: TmaLoadMode | None, reduce: TmaReduceKind | None, masked: bool) -> Modifiers:
+    """The modes gate what is emitted: a mask makes a multicast of the two multicast modes alone, and a load of two CTAs
+    is a load of their group.
+
+    >>> modifiers_of(TmaLoadMode.W_MULTICAST, None, True), modifiers_of(TmaLoadMode.TWO_CTA, None, False)
+    ({'multicast': True}, {'cta_group': 2})
+    """
+    found: Modifiers = {} if reduce is None else {"op": reduce.ptx}
+    if load is not None and load.is_multicast and masked:
+        found["multicast"] = True
+    if load is TmaLoadMode.TWO_CTA:
+        found["cta_group"] = 2
+    return found
+
+
+def bounded_along_w(request: TensorMapIm2col, mode: TmaStoreMode | None) -> TensorMapIm2col | TensorMapIm2colWide:
+    """The map of an im2col walk: of the modes W and W128 one whose bounding box has corners along W alone.
+
+    Raises:
+        InvalidValueError: a corner along another mode.
+    """
+    wide = {TmaStoreMode.IM2COL_W: Im2ColWideMode.W, TmaStoreMode.IM2COL_W128: Im2ColWideMode.W128}
+    return request if mode not in wide else request.as_wide(wide[mode])
 
 
 @dataclass(frozen=True, slots=True)
