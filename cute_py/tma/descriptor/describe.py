@@ -280,7 +280,7 @@ def describe(what: TensorMap | HasRequest | MapSource, view: View = "summary", *
     if view not in VIEWS:
         raise InvalidValueError(f"unknown view {given(view)}", {"known": ", ".join(VIEWS)})
     if isinstance(what, TensorMap) or hasattr(what, "request"):
-        request = request_of(what)
+        request = request_of(what)  # type: ignore[arg-type]
         if view == "summary":
             return _summary(request, arch)
         raw = encode(request, arch=arch)

@@ -311,22 +311,25 @@ def apply_update(descriptor: Descriptor, update: TmaUpdate) -> Descriptor:
     if update.kind is TmaUpdateKind.UPDATE_BASE_POINTER:
         moved = Tensor(make_gmem_ptr(update.value, descriptor.tensor.element_type), layout)
         return replace(descriptor, base=update.value, tensor=moved)
-    axis = update.axis
+    axis: int = update.axis
     if not 0 <= axis < descriptor.rank:
         raise InvalidValueError(f"axis {axis}; must be 0 to {descriptor.rank - 1}")
     # The tensor changes with its map, where one mode of it is the axis.
-    tiled = isinstance(descriptor, TmaDescriptorTiled)
-    owners = leaves(tree_modes(descriptor.layout.stride)[axis]) if tiled else (E(axis),)
+    owners = [E(axis)]
+    if isinstance(descriptor, TmaDescriptorTiled):
+        owners = leaves(tree_modes(descriptor.layout.stride)[axis])
     path = tuple(getattr(owners[0], "modes", ())) if len(owners) == 1 else None
-    shape, stride = layout.shape, layout.stride
-    if update.kind is TmaUpdateKind.UPDATE_DIM:
-        shape = shape if path is None else _with_leaf(shape, path, update.value)
-        changed = {"shape": (*descriptor.shape[:axis], update.value, *descriptor.shape[axis + 1 :])}
-    else:
-        step = update.value * 8 // descriptor.element_bits
-        stride = stride if path is None else _with_leaf(stride, path, step)
-        changed = {"strides": (*descriptor.strides[: axis - 1], update.value, *descriptor.strides[axis:])}
-    return replace(descriptor, tensor=Tensor(descriptor.tensor.engine, Layout(shape, stride)), **changed)
+    of_dim = update.kind is TmaUpdateKind.UPDATE_DIM
+    number = update.value if of_dim else update.value * 8 // descriptor.element_bits
+    trees = [layout.shape, layout.stride]
+    if path is not None:
+        trees[not of_dim] = _with_leaf(trees[not of_dim], path, number)
+    tensor = Tensor(descriptor.tensor.engine, Layout(*trees))
+    if of_dim:
+        shape = (*descriptor.shape[:axis], update.value, *descriptor.shape[axis + 1 :])
+        return replace(descriptor, tensor=tensor, shape=shape)
+    strides = (*descriptor.strides[: axis - 1], update.value, *descriptor.strides[axis:])
+    return replace(descriptor, tensor=tensor, strides=strides)
 
 
 def _with_leaf(tree: Tree, path: tuple[int, ...], value: int) -> Tree:
@@ -481,11 +484,9 @@ def build_tma_descriptor(
     except CuteError as error:
         found += diagnostics.broken((True, "smem_not_compatible", f"{layout}: {error.headline}"))
     else:
-        numbers = (int(tensor.engine.address), dtype.bits, plan.dims, plan.strides, plan.box, code)
-        state = (load, store, num_multicast, paddings)
-        made = TmaDescriptorTiled(
-            tensor, plan.gbasis, *numbers, *state, alignment=alignment, operand_segment_sizes=sizes
-        )
+        tiled = (int(tensor.engine.address), dtype.bits, plan.dims, plan.strides, plan.box, code)
+        everything = (tensor, plan.gbasis, *tiled, load, store, num_multicast, paddings)
+        made = TmaDescriptorTiled(*everything, alignment=alignment, operand_segment_sizes=sizes)
         found += check_request(check_map(plan, made.request, tensor.layout, rules_of(arch)))
     diagnostics.refuse(found + diagnostics.check_padding(paddings, store is not None))
     return expect(made, TmaDescriptorTiled, "the descriptor")

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
@@ -199,9 +199,9 @@ class BulkTensorCopy:
     cache_hint: int | None = None
     multicast: int | None = None
     reduce_kind: TmaReduceKind | None = None
-    atom: NonExecTmaAtom | None = None
-    smem: int | None = None
-    barrier: Place | TransactionBarrier | None = None
+    atom: NonExecTmaAtom | None = field(default=None, compare=False, repr=False)
+    smem: int | None = field(default=None, compare=False)
+    barrier: Place | TransactionBarrier | None = field(default=None, compare=False, repr=False)
     im2col_offsets: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -290,7 +290,7 @@ def _shown(number: Number) -> str:
 def address_of(place: Place | TransactionBarrier | None) -> int | None:
     """The address of a place in shared memory, bytes; None where it is not known."""
     found = getattr(place.engine if isinstance(place, Tensor) else place, "address", None)
-    return int(found) if is_integer(found) else None
+    return None if found is None or not is_integer(found) else int(found)
 
 
 def barrier_operand(barrier: Place | TransactionBarrier | None) -> Value:
@@ -421,8 +421,7 @@ def lower_tma_load(
     expect(exec_atom, ExecTmaAtom, "an executable atom")
     atom = exec_atom.atom
     needs = check_copy(exec_atom, dst, coord)
-    count = atom.rank - 2 if isinstance(atom.descriptor, TmaDescriptorIm2col) else 0
-    offsets = expect_integers(im2col_offsets or (0,) * count, "im2col_offsets", count=count)
+    offsets = expect_integers(im2col_offsets or atom.no_offsets, "im2col_offsets", count=len(atom.no_offsets))
     cta = expect_integer(cta, "cta", 0, atom.num_multicast - 1)
     refuse(check_load(atom) + needs)
     first = (PrefetchDescriptor(atom.descriptor),) if expect(prefetch, bool, "prefetch") else ()

@@ -23,7 +23,7 @@ from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.tma.descriptor.formats import Im2ColWideMode
-from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide
+from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col
 
 __all__ = [
     "CACHE_MODES",
@@ -345,14 +345,15 @@ def modifiers_of(load: TmaLoadMode | None, reduce: TmaReduceKind | None, masked:
     return found
 
 
-def bounded_along_w(request: TensorMapIm2col, mode: TmaStoreMode | None) -> TensorMapIm2col | TensorMapIm2colWide:
+def bounded_along_w(request: TensorMap, mode: TmaStoreMode | None) -> TensorMap:
     """The map of an im2col walk: of the modes W and W128 one whose bounding box has corners along W alone.
 
     Raises:
         InvalidValueError: a corner along another mode.
     """
     wide = {TmaStoreMode.IM2COL_W: Im2ColWideMode.W, TmaStoreMode.IM2COL_W128: Im2ColWideMode.W128}
-    return request if mode not in wide else request.as_wide(wide[mode])
+    found = None if mode is None else wide.get(mode)
+    return request if found is None or not isinstance(request, TensorMapIm2col) else request.as_wide(found)
 
 
 @dataclass(frozen=True, slots=True)

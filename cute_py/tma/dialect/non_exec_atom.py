@@ -129,6 +129,11 @@ class NonExecTmaAtom:
         return self.tensor_type.rank
 
     @property
+    def no_offsets(self) -> tuple[int, ...]:
+        """The offsets of an im2col load at the first filter position; none of a tiled one."""
+        return (0,) * (self.rank - 2 if isinstance(self.descriptor, TmaDescriptorIm2col) else 0)
+
+    @property
     def tile_elements(self) -> int:
         """Elements of the tile."""
         return int(size(domain_of(self.smem_layout)))

@@ -260,11 +260,17 @@ def _broken(step: VerifierStep, op: PartitionOperands) -> tuple[Diagnostic, ...]
     """The rules of this library that the operands of a step that fails break, as far as they can be known there."""
     found = op.other_transfer if op.dialect.limits else []
     if step.number == 1 and not op.same_type:
-        found += broken((True, "types", f"shared elements of {op.smem.element_type}, global ones of {op.dtype}"))
+        shared = f"{op.smem.engine}" if isinstance(op.smem, Tensor) else ""
+        found += broken((True, "types", f"shared elements of another width, {shared}, than the global {op.dtype}"))
     if step.number == 4 and op.gmem_layout is not None and not gmem_strides(op):
-        rows = [(str(d), d * op.dtype.bits) for d in leaves(op.gmem_layout.stride) if isinstance(d, int)]
-        texts = [f"stride {d} = {bits / 8:g} bytes; must be a multiple of {STRIDE_BITS // 8}" for d, bits in rows]
-        found += broken(*((bits % STRIDE_BITS, "stride", text) for (_, bits), text in zip(rows, texts, strict=True)))
+        # One mode of stride 1 is the contiguous one.
+        steps = [int(d) for d in leaves(op.gmem_layout.stride) if isinstance(d, int)]
+        if 1 in steps:
+            steps.remove(1)
+        odd = [d for d in steps if d * op.dtype.bits % STRIDE_BITS]
+        must = f"must be a multiple of {STRIDE_BITS // 8}"
+        texts = [f"stride {d} = {d * op.dtype.bits / 8:g} bytes; {must}" for d in odd]
+        found += broken(*((True, "stride", text) for text in texts))
     if step.number == 8 and op.is_im2col and op.image_layout is None and op.gmem is not None:
         rank = rank_of(op.gmem.shape)
         found += broken((True, "rank", f"rank of an im2col tensor = {rank} modes; must be 3 to 5"))
@@ -466,9 +472,9 @@ def _record(op: PartitionOperands, flags: TmaFlags) -> TmaPartitionResult:
     rank = rank_of(op.gbasis.layout._shape) if made is None else made.request.rank
     tensor_type = TmaTensorType(op.kind, dtype.name, op.tma_layout, rank)
     transfer = (op.kind, op.load_mode, op.store_mode, op.reduce_kind, dtype.name, dtype.bits)
-    tile = (op.smem_layout, op.gmem_layout, op.cta_v_map, op.gbasis.layout, op.box)
-    state = (op.multicast, op.cu_swizzle, tensor_type, True, op.described, made, op.s2t)
-    atom = NonExecTmaAtom(*transfer, *tile, *state)
+    tile = (op.smem_layout, op.gmem_layout, op.cta_v_map, op.gbasis.layout, op.box, op.multicast, op.cu_swizzle)
+    everything = (*transfer, *tile, tensor_type, True, op.described, made, op.s2t)
+    atom = NonExecTmaAtom(*everything)
     code, table = SWIZZLE_MODE_OF[atom.cu_swizzle], interned_objects()
     elements = atom.tile_elements * atom.num_multicast
     return TmaPartitionResult(table.intern(tensor_type), elements, flags, code, atom.rank, table.intern(atom))

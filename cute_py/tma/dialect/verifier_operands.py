@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 from cute_py.arith_tuple.arith_tuple import E
 from cute_py.diagnostics import Diagnostic
@@ -26,9 +26,9 @@ from cute_py.layout.layout import Layout, has_numbers, static
 from cute_py.layout.recast import smem_ptr_flag
 from cute_py.layout.swizzle import Swizzle, get_swizzle_portion
 from cute_py.layout.trees import leaves, rank_of
-from cute_py.layout.trees import modes as tree_modes
+from cute_py.layout.trees import modes as modes_of
 from cute_py.targets import MAX_CLUSTER
-from cute_py.tensor.pointers import make_gmem_ptr
+from cute_py.tensor.pointers import Pointer, make_gmem_ptr
 from cute_py.tensor.tensor import Tensor, make_tensor
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.gbasis import GBasis, construct_tma_gbasis, make_cta_v_map
@@ -38,7 +38,7 @@ from cute_py.tma.atom.op import Op, architecture_number, movable_type, swizzle_r
 from cute_py.tma.atom.partition import tma_tensor
 from cute_py.tma.atom.tile_atom import multicast_box, shape_and_stride, tma_strides
 from cute_py.tma.descriptor.fields import MAX_RANK
-from cute_py.tma.descriptor.request import TensorMapTiled
+from cute_py.tma.descriptor.request import TensorMapTiled, corners_of
 from cute_py.tma.descriptor.violations import violations
 from cute_py.tma.dialect import modes
 from cute_py.tma.dialect.descriptors import (
@@ -213,7 +213,7 @@ class PartitionOperands:
             return layout if 2 <= max(ranks) <= 4 else None
         if not 3 <= len(ranks) <= 5 or max(ranks) > 1:
             return None
-        (c, *pixels), (step, *steps) = layout.shape, layout.stride
+        (c, *pixels), (step, *steps) = layout.shape, modes_of(layout.stride)
         return Layout((tuple(pixels), c), (tuple(steps), step))
 
     @cached_property
@@ -284,10 +284,8 @@ class PartitionOperands:
     @property
     def same_type(self) -> bool:
         """Have a shared tensor and the global one elements of one width?"""
-        if not isinstance(self.smem, Tensor) or self.gmem is None or not hasattr(self.smem, "element_type"):
-            return True
-        found = self.smem.element_type
-        return found is None or as_dtype(found).bits == self.dtype.bits
+        engine = getattr(self.smem, "engine", None)
+        return not isinstance(engine, Pointer) or self.gmem is None or engine.dtype.bits == self.dtype.bits
 
     @property
     def tiler(self) -> Tree | None:
@@ -329,7 +327,7 @@ class PartitionOperands:
             return ()
         if isinstance(self.made, Im2colAtom):
             return self.made.plan.range_c, self.made.plan.range_whdn
-        full = [math.prod(leaves(mode)) for mode in tree_modes(self.gbasis.layout._shape)]
+        full = [math.prod(leaves(mode)) for mode in modes_of(self.gbasis.layout._shape)]
         cut, problem = multicast_box(full, self.multicast)
         return tuple(full if problem is not None else cut)
 
@@ -347,19 +345,22 @@ class PartitionOperands:
             # Of an array its memory: an atom outlives the arrays that it was made for.
             tensor = make_tensor(make_gmem_ptr(int(gmem.engine.address), self.dtype), layout)
             if self.is_im2col:
-                given_map, corners = self.descriptor, {}
-                if isinstance(given_map, TmaDescriptorIm2col):
-                    low, high = given_map.lower_corner, given_map.upper_corner
-                    corners = {"lower_corner_whd": low, "upper_corner_whd": high}
-                    corners |= {"lower_padding_whd": low, "upper_padding_whd": high}
-                    corners["stride_whd"] = given_map.element_strides[1:-1]
-                return make_im2col_tma_copy(
-                    self.operation, tensor, smem, tiler, self.multicast, arch=arch, check=False, **corners
-                )
+                corners: dict[str, Any] = {}
+                if isinstance(self.descriptor, TmaDescriptorIm2col):
+                    for name in ("lower", "upper"):  # of one filter position: its offsets are the instruction's
+                        corner = getattr(self.descriptor, f"{name}_corner")
+                        corners |= {f"{name}_corner_whd": corner, f"{name}_padding_whd": corner}
+                    corners["stride_whd"] = self.descriptor.element_strides[1:-1]
+                shared = (tiler, self.multicast)
+                return make_im2col_tma_copy(self.operation, tensor, smem, *shared, arch=arch, check=False, **corners)
             movable = self.dtype.name if movable_format(self.dtype) is None else movable_type(self.dtype)
-            splits, counts = self.dialect.split_oversize, self.multicast
-            options = {"check": False, "suggest": False, "split_oversize": splits, "cta_v_map": v_map}
-            return make_tma_atom(self.operation, tensor, smem, tiler, counts, movable, arch, **options)
+            return make_tma_atom(
+                *(self.operation, tensor, smem, tiler, self.multicast, movable, arch),
+                cta_v_map=v_map,
+                check=False,
+                split_oversize=self.dialect.split_oversize,
+                suggest=False,
+            )
         except CuteError as error:
             return error
 
@@ -372,10 +373,10 @@ class PartitionOperands:
             found = violations(made, arch=arch)
         elif isinstance(made, TmaAtom):
             found = check_map(made.plan, made.request, made.gtensor.layout, arch)
-        elif self.is_im2col or movable_format(self.dtype) is None or not self.is_unknown:
+        elif self.gbasis is None or self.is_im2col or movable_format(self.dtype) is None or not self.is_unknown:
             return [Diagnostic("no_atom", text=made.headline)]
         else:  # what is not known is taken to fit
-            rank, full = len(self.box), [math.prod(leaves(mode)) for mode in tree_modes(self.gbasis.layout._shape)]
+            rank, full = len(self.box), [math.prod(leaves(mode)) for mode in modes_of(self.gbasis.layout._shape)]
             numbers = (movable_format(self.dtype), 0, (1,) * rank, (16,) * (rank - 1), self.box)
             problem = multicast_box(full, self.multicast)[1]
             found = [*violations(TensorMapTiled(*numbers, swizzle=self.cu_swizzle), arch=arch)]
@@ -396,15 +397,16 @@ class PartitionOperands:
         made = self.made
         if isinstance(made, CuteError):
             return self.descriptor
-        tensor, base, plan = made.gtensor, int(made.request.global_address), made.plan
-        numbers = (base, self.dtype.bits, plan.dims, plan.strides)
+        tensor, base, bits = made.gtensor, int(made.request.global_address), self.dtype.bits
         if isinstance(made, TmaAtom):
-            state = (self.cu_swizzle, self.load_mode, self.store_mode, self.multicast)
-            return TmaDescriptorTiled(tensor, plan.gbasis, *numbers, made.plan.box, *state)
-        win, box = made.plan.window, (made.plan.range_c, made.plan.range_whdn)
-        corners = (tuple(map(int, win.lower_corner)), tuple(map(int, win.upper_corner)))
-        state = (made.plan.element_strides, self.cu_swizzle, self.store_mode)
-        return TmaDescriptorIm2col(tensor, *numbers, *corners, *box, *state)
+            plan, state = made.plan, (self.cu_swizzle, self.load_mode, self.store_mode, self.multicast)
+            numbers = (plan.gbasis, base, bits, plan.dims, plan.strides, plan.box)
+            return TmaDescriptorTiled(tensor, *numbers, *state)
+        request = made.request
+        box = (*corners_of(request), request.channels_per_pixel, request.pixels_per_column, request.element_strides)
+        sizes = (base, bits, request.global_dim, request.global_strides)
+        everything = (tensor, *sizes, *box, self.cu_swizzle, self.store_mode)
+        return TmaDescriptorIm2col(*everything)
 
     @property
     def is_unknown(self) -> bool:
@@ -421,9 +423,7 @@ class PartitionOperands:
         if ours.FIELDS != theirs.FIELDS:
             return [Diagnostic("descriptor", text=f"{other} for a map that is {ours.KIND}")]
         pairs = zip(ours.FIELDS, theirs.field_values(), ours.field_values(), strict=True)
-        texts = [
-            (have != mine, f"the descriptor's {name} = {have}; the tile makes {mine}") for name, have, mine in rows
-        ]
+        texts = ((a != b, f"the descriptor's {name} = {a}; the tile makes {b}") for name, a, b in pairs)
         return broken(*((differs, "descriptor", text) for differs, text in texts))
 
     @property
@@ -493,7 +493,7 @@ def walk_of_image(image: Layout) -> Layout:
     >>> print(walk_of_image(Layout(((16, 8, 2), 64))))
     ((16,8,2),64):((_1@1,_1@2,_1@3),_1@0)
     """
-    ranks = [rank_of(mode) for mode in image.shape]
+    ranks = [rank_of(mode) for mode in modes_of(image.shape)]
     pixels = tuple([E(1 + i) for i in range(max(ranks))])
     return Layout(image.shape, (pixels, E(0)) if ranks[0] > 1 else (E(0), pixels))
 
