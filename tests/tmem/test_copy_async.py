@@ -59,7 +59,7 @@ def test_the_plan_of_the_reference_page() -> None:
         ({"src_scope": "global"}, "expected shared->tmem, got global->tmem"),
         ({"layout": None}, "both buffers must have layouts"),
         ({"allocation": None}, "tmem buffer must have allocated_addr"),
-        ({"layout": S[(32, 16) : (1 @ TLane, 1 @ TCol)]}, "requires R[4:32@TLane] on tmem, got replica=[]"),
+        ({"layout": S[(32, 16) : (1 @ TLane, 1 @ TCol)]}, "requires R[4:32@TLane] on tmem, got []"),
         (
             {"layout": S[(32, 16) : (1 @ TLane, 1 @ TCol)] + R[2 : 64 @ TLane]},
             "requires R[4:32@TLane] on tmem, got replica=[(2, 64@TLane)]",

@@ -429,6 +429,28 @@ class TmaCopyTraits(HasRequest, Protocol):
         """What the instruction does with it."""
 
 
+class HasTraits(Protocol):
+    """What holds a copy: an operation of the reference pages, or a descriptor, which is a copy of one box."""
+
+    @property
+    def traits(self) -> TmaCopyTraits | None:
+        """The copy; None where its numbers are not known."""
+
+
+def traits_of(what: TmaCopyTraits | HasTraits) -> TmaCopyTraits:
+    """A copy, or the one that an object holds.
+
+    Raises:
+        InvalidTypeError: neither, or one whose numbers are not known.
+    """
+    found: Any = getattr(what, "traits", what)
+    missing = [name for name in ("request", "instruction") if not hasattr(found, name)]
+    if missing:
+        raise InvalidTypeError(f"expected a TMA atom, got {type(what).__name__} without {missing[0]}")
+    copy: TmaCopyTraits = found
+    return copy
+
+
 Kind = TypeVar("Kind", bound=_Request)
 
 

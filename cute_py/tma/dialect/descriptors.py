@@ -24,18 +24,29 @@ from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
 from cute_py.layout.int_tuple import product_each, size
-from cute_py.layout.layout import Layout
+from cute_py.layout.layout import Layout, make_ordered_layout
 from cute_py.layout.leaf import Int, internal_leaf, is_static
+from cute_py.layout.recast import smem_ptr_flag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import at, leaves, rank_of
 from cute_py.layout.trees import modes as tree_modes
 from cute_py.tensor.arrays import ArrayEngine
 from cute_py.tensor.pointers import Pointer, make_gmem_ptr
 from cute_py.tensor.tensor import Tensor, make_tensor
+from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.gbasis import construct_tma_gbasis, make_cta_v_map
-from cute_py.tma.atom.make import check_map
-from cute_py.tma.atom.op import architecture_number, movable_type, swizzle_row, tensor_map_format, why_not_swizzle
+from cute_py.tma.atom.im2col import Im2colAtom, make_im2col_tma_copy
+from cute_py.tma.atom.make import check_map, make_tma_atom
+from cute_py.tma.atom.op import (
+    SWIZZLE_MODES,
+    architecture_number,
+    movable_type,
+    swizzle_row,
+    tensor_map_format,
+    why_not_swizzle,
+)
 from cute_py.tma.atom.tile_atom import plan_tiled
+from cute_py.tma.descriptor.describe import describe
 from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.formats import L2Promotion, TensorMapDataType
 from cute_py.tma.descriptor.limits import BY_NAME, CORNER_BOUNDS, GPUS, bounds
@@ -121,6 +132,30 @@ def half_of_pair(layout: SharedLayout) -> SharedLayout | None:
     return half
 
 
+def image_of(layout: Layout) -> Layout | None:
+    """The layout of the tensor of an im2col transfer, ((w,h,d,n), c) or (c, (w,h,d,n)): as given, or from flat modes C,
+    W, (H, (D,)) N; None of another one.
+
+    >>> print(image_of(Layout((64, 16, 8, 2))))
+    ((16,8,2),64):((64,1024,8192),_1)
+    """
+    shape, stride = tree_modes(layout.shape), tree_modes(layout.stride)
+    ranks = [rank_of(mode) for mode in shape]
+    if len(ranks) == 2 and min(ranks) == 1 and 2 <= max(ranks) <= 4:
+        return layout
+    if not 3 <= len(ranks) <= 5 or max(ranks) > 1:
+        return None
+    return Layout((tuple(shape[1:]), shape[0]), (tuple(stride[1:]), stride[0]))
+
+
+def swizzled(plain: Layout, code: int, dtype: DType) -> SharedLayout:
+    """A layout in shared memory with the driver's swizzle of this number."""
+    if not code:
+        return plain
+    row = next(row for row in SWIZZLE_MODES if row.code == code)
+    return ComposedLayout(Swizzle(row.bits, row.base, row.shift or 3), smem_ptr_flag(dtype.bits), plain)
+
+
 def movable_format(dtype: DType) -> TensorMapDataType | None:
     """What elements move as: their own format, or that of integers of the same width; None: TMA has none.
 
@@ -170,6 +205,25 @@ class TmaDescriptorTiled:
         return len(self.shape)
 
     @property
+    def traits(self) -> TmaAtom:
+        """CuTe's atom of a copy of one box, which lies compact in shared memory.
+
+        Raises:
+            CuteError: as `make_tma_atom`, which refuses a box that is no tile of the tensor's modes.
+        """
+        sizes, strides = mode_sizes(self.layout), leaves(self.layout.stride)
+        owner = {tuple(getattr(d, "modes", ())): i for i, d in enumerate(strides)}
+        paths = [(i,) for i in range(rank_of(self.tensor.shape))]
+        if len(strides) != len(sizes) or set(owner) != set(paths):
+            raise InvalidValueError("a box over nested modes is no tile by itself: make an atom", {"box": self.layout})
+        order = [owner[path] for path in paths]
+        plain = make_ordered_layout(tuple([sizes[i] for i in order]), tuple([Int(i) for i in order]))
+        name = modes.operation_of(self.mode, self.store_mode, None, False)
+        dtype = as_dtype(self.tensor.element_type)
+        smem = swizzled(plain, self.swizzle, dtype)
+        return make_tma_atom(name, self.tensor, smem, None, self.num_multicast, movable_type(dtype))
+
+    @property
     def request(self) -> TensorMapTiled:
         """The arguments of cuTensorMapEncodeTiled."""
         data_type = movable_format(as_dtype(self.tensor.element_type))
@@ -181,6 +235,10 @@ class TmaDescriptorTiled:
         """As the building operation prints them."""
         mode = self.mode if self.store_mode is None else self.store_mode
         return {"mode": mode, "elementBitWidth": self.element_bits, "num_multicast": self.num_multicast}
+
+    def explain(self) -> str:
+        """The map, field by field."""
+        return f"{self}\n{describe(self)}"
 
     def __str__(self) -> str:
         return self.mnemonic
@@ -214,6 +272,19 @@ class TmaDescriptorIm2col:
     mnemonic = "!cute_nvgpu.tma_descriptor_im2col"
 
     @property
+    def traits(self) -> Im2colAtom:
+        """CuTe's atom of a copy of one box: its pixels by its channels, at the first filter position."""
+        dtype = as_dtype(self.tensor.element_type)
+        plain = Layout(
+            (Int(self.pixels_per_column), Int(self.channels_per_pixel)), (Int(self.channels_per_pixel), Int(1))
+        )
+        name = modes.operation_of(None, self.store_mode, None, True)
+        image = Tensor(self.tensor.engine, expect(image_of(self.tensor.layout), Layout, "the layout of an image"))
+        corners = (self.lower_corner, self.upper_corner, self.lower_corner, self.upper_corner)
+        smem, steps = swizzled(plain, self.swizzle, dtype), self.element_strides[1:-1]
+        return make_im2col_tma_copy(name, image, smem, None, 1, *corners, steps)
+
+    @property
     def request(self) -> TensorMap:
         """The arguments of cuTensorMapEncodeIm2col; of a store along W those of cuTensorMapEncodeIm2colWide."""
         data_type = movable_format(as_dtype(self.tensor.element_type))
@@ -235,6 +306,10 @@ class TmaDescriptorIm2col:
     def attributes(self) -> dict[str, str | int]:
         """As the building operation prints them."""
         return {"mode": "im2col", "elementBitWidth": self.element_bits}
+
+    def explain(self) -> str:
+        """The map, field by field."""
+        return f"{self}\n{describe(self)}"
 
     def __str__(self) -> str:
         return self.mnemonic

@@ -31,7 +31,7 @@ from cute_py.layout.arguments import Tree
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Dynamic, coordinate, internal_leaf, to_public
 from cute_py.layout.trees import leaves
-from cute_py.ptx.render import Value, ptx
+from cute_py.ptx.render import Value, ptx, traits_modifiers
 from cute_py.targets import MAX_CLUSTER
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.atom import TmaAtom
@@ -225,26 +225,29 @@ class BulkTensorCopy:
         return self._atom.request
 
     def ptx(self, arch: str | None = None) -> str:
-        """The instruction; what is not known (the map, a place in shared memory) has the name of a register.
+        """The instruction; %rd_desc, %r_smem and %r_mbar hold the addresses of map, tile and barrier.
 
         Raises:
-            EmissionError: `arch` does not have it.
+            EmissionError: `arch` does not have it. TmaBuildError: numbers of the tensor are not known.
         """
         atom, offset = self._atom, self.smem_offset * self._atom.element_bits // 8
-        address = f"%r_smem+{offset}" if offset else "%r_smem"
+        is_load = self.kind == "load"
         operands: dict[str, Value] = {"tensor": "%rd_desc", "coords": [*map(_shown, self.coord)]}
-        operands["destination" if self.kind == "load" else "source"] = address if self.smem is None else self.smem
-        modifiers = modes.modifiers_of(atom.load_mode, atom.reduce_kind, self.multicast is not None)
-        if self.kind == "load":
-            operands["barrier"] = barrier_operand(self.barrier)
+        operands["destination" if is_load else "source"] = f"%r_smem+{offset}" if offset else "%r_smem"
+        operands |= {"barrier": "%r_mbar"} if is_load else {}
+        modifiers: dict[str, Any] = traits_modifiers(atom.known_traits)[1]
+        # The mode gates the multicast, and a mask makes it one.
+        if self.multicast is None:
+            modifiers["multicast"] = False
+        else:
+            operands["mask"] = self.multicast
+        if self.reduce_kind is not None:
+            modifiers["op"] = self.reduce_kind.ptx
         if self.im2col_offsets:
             operands["offsets"] = self.im2col_offsets
-        if self.multicast is not None:
-            operands["mask"] = self.multicast
         if self.cache_hint is not None:
             operands["policy"], modifiers["cache_hint"] = self.cache_hint, True
-        mode = modes.walk_of(self.kind, not isinstance(atom.descriptor, TmaDescriptorIm2col))
-        return ptx(self.kind, operands=operands, arch=arch, dim=atom.rank, mode=mode, **modifiers)
+        return ptx(self.kind, operands=operands, arch=arch, **modifiers)
 
     def run(self, emulator: Emulator, gmem: Memory, smem: Window, *, gmem_base: int = 0) -> int:
         """Run it on the emulator with the bytes of its tensor map; the transaction bytes.
@@ -291,12 +294,6 @@ def address_of(place: Place | TransactionBarrier | None) -> int | None:
     """The address of a place in shared memory, bytes; None where it is not known."""
     found = getattr(place.engine if isinstance(place, Tensor) else place, "address", None)
     return None if found is None or not is_integer(found) else int(found)
-
-
-def barrier_operand(barrier: Place | TransactionBarrier | None) -> Value:
-    """The barrier as an instruction takes it."""
-    address = address_of(barrier)
-    return "%r_mbar" if address is None else address
 
 
 def memory_space_of(value: object) -> str | None:
@@ -493,15 +490,15 @@ class TmaOperation:
         Raises:
             EmissionError: `arch` does not have an instruction.
         """
-        lines, state = [], self.exec_atom
+        lines = []
         for one in self.operations:
             if isinstance(one, BulkTensorCopy):
                 lines.append(one.ptx(arch))
             elif isinstance(one, ExpectTx):
-                lines.append(expect_tx_text(barrier_operand(state.barrier), one.nbytes))
+                lines.append(f"mbarrier.arrive.expect_tx.shared.b64 _, [%r_mbar], {one.nbytes};")
             else:
                 lines.append("prefetch.tensormap [%rd_desc];")
-        return "\n".join([*lines, *([] if state.atom.kind == "load" else ["cp.async.bulk.commit_group;"])])
+        return "\n".join([*lines, *([] if self.exec_atom.atom.kind == "load" else ["cp.async.bulk.commit_group;"])])
 
     def run(self, emulator: Emulator, gmem: Memory, smem: Window, *, gmem_base: int = 0) -> int:
         """Run the copies on the emulator; the bytes of all. Arguments and errors as `BulkTensorCopy.run`."""
@@ -516,15 +513,6 @@ class TmaOperation:
         return f"cute_nvgpu.{self.name} %exec, %tile, %coord {{{attributes}}}"
 
     __repr__ = short_repr
-
-
-def expect_tx_text(barrier: Value, nbytes: int) -> str:
-    """The arrival that announces the bytes of a tile.
-
-    >>> expect_tx_text("%r_mbar", 16384)
-    'mbarrier.arrive.expect_tx.shared.b64 _, [%r_mbar], 16384;'
-    """
-    return f"mbarrier.arrive.expect_tx.shared.b64 _, [{barrier}], {nbytes};"
 
 
 def check_bounds(exec_atom: ExecTmaAtom, coord: tuple[Number, ...]) -> list[Diagnostic]:

@@ -16,12 +16,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import Final, TypedDict, TypeVar
+from typing import Final, TypeVar
 
 from cute_py.argument_checks import record
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.tma.atom.op import Op
 from cute_py.tma.descriptor.formats import Im2ColWideMode
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col
 
@@ -312,37 +313,20 @@ def check_cache_mode(mode: CacheMode, kind: str) -> list[Diagnostic]:
     return [Diagnostic("cache_mode", text=f"cache mode {mode.value} is not for a {kind}")]
 
 
-def walk_of(kind: str, is_tiled: bool) -> str:
-    """The mode of the instruction: what the map is for; stores and reductions through an im2col map take no offsets.
+def operation_of(
+    load: TmaLoadMode | None, store: TmaStoreMode | None, reduce: TmaReduceKind | None, is_im2col: bool
+) -> Op:
+    """CuTe's operation of these modes; of an im2col reduction, the store through the same map.
 
-    >>> walk_of("load", False), walk_of("store", False), walk_of("store", True)
-    ('im2col', 'im2col_no_offs', 'tile')
+    >>> operation_of(TmaLoadMode.TWO_CTA, None, None, False), operation_of(None, TmaStoreMode.IM2COL, None, True)
+    (<Op.SM100_TMA_2SM_LOAD: 'SM100_TMA_2SM_LOAD'>, <Op.SM90_TMA_STORE_IM2COL: 'SM90_TMA_STORE_IM2COL'>)
     """
-    return "tile" if is_tiled else "im2col" if kind == "load" else "im2col_no_offs"
-
-
-class Modifiers(TypedDict, total=False):
-    """What the modes of a transfer put into its instruction."""
-
-    op: str
-    multicast: bool
-    cta_group: int
-    cache_hint: bool
-
-
-def modifiers_of(load: TmaLoadMode | None, reduce: TmaReduceKind | None, masked: bool) -> Modifiers:
-    """The modes gate what is emitted: a mask makes a multicast of the two multicast modes alone, and a load of two CTAs
-    is a load of their group.
-
-    >>> modifiers_of(TmaLoadMode.W_MULTICAST, None, True), modifiers_of(TmaLoadMode.TWO_CTA, None, False)
-    ({'multicast': True}, {'cta_group': 2})
-    """
-    found: Modifiers = {} if reduce is None else {"op": reduce.ptx}
-    if load is not None and load.is_multicast and masked:
-        found["multicast"] = True
-    if load is TmaLoadMode.TWO_CTA:
-        found["cta_group"] = 2
-    return found
+    if store is None:
+        name = "SM100_TMA_2SM_LOAD" if load is TmaLoadMode.TWO_CTA else "SM90_TMA_LOAD"
+        return Op[f"{name}{'_IM2COL' * is_im2col}{'_MULTICAST' * (load is not None and load.is_multicast)}"]
+    if is_im2col or reduce is None:
+        return Op[f"SM90_TMA_STORE{'_IM2COL' * is_im2col}"]
+    return Op[f"SM90_TMA_REDUCE_{reduce.name}"]
 
 
 def bounded_along_w(request: TensorMap, mode: TmaStoreMode | None) -> TensorMap:

@@ -113,15 +113,20 @@ class NonExecTmaAtom:
         expect_integer(self.num_multicast, "NonExecTmaAtom.num_multicast", 1, unit="CTAs")
 
     @property
-    def request(self) -> TensorMap:
-        """What is asked of the tensor map.
+    def known_traits(self) -> TmaAtom | Im2colAtom:
+        """CuTe's atom.
 
         Raises:
             TmaBuildError: numbers of the tensor are not known.
         """
         if self.traits is None:
             raise TmaBuildError("no tensor map of numbers that are not known", {"atom": self}, "use .subs() first")
-        return bounded_along_w(self.traits.request, self.store_mode)
+        return self.traits
+
+    @property
+    def request(self) -> TensorMap:
+        """What is asked of the tensor map. Errors as `known_traits`."""
+        return bounded_along_w(self.known_traits.request, self.store_mode)
 
     @property
     def rank(self) -> int:

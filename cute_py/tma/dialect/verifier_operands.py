@@ -47,6 +47,7 @@ from cute_py.tma.dialect.descriptors import (
     TmaDescriptorIm2col,
     TmaDescriptorTiled,
     half_of_pair,
+    image_of,
     in_global_memory,
     mode_sizes,
     movable_format,
@@ -172,13 +173,7 @@ class PartitionOperands:
     @property
     def operation(self) -> Op:
         """CuTe's operation of this kind and mode; of an im2col reduction, the store through the same map."""
-        if self.kind == "load":
-            name = "SM100_TMA_2SM_LOAD" if self.is_pair else "SM90_TMA_LOAD"
-            shared = self.load_mode is not None and self.load_mode.is_multicast
-            return Op[f"{name}{'_IM2COL' * self.is_im2col}{'_MULTICAST' * shared}"]
-        if self.is_im2col or self.reduce_kind is None:
-            return Op[f"SM90_TMA_STORE{'_IM2COL' * self.is_im2col}"]
-        return Op[f"SM90_TMA_REDUCE_{self.reduce_kind.name}"]
+        return modes.operation_of(self.load_mode, self.store_mode, self.reduce_kind, self.is_im2col)
 
     @cached_property
     def gmem(self) -> Tensor | None:
@@ -203,18 +198,8 @@ class PartitionOperands:
 
     @cached_property
     def image_layout(self) -> Layout | None:
-        """Of the tensor of an im2col transfer, ((w,h,d,n), c) or (c, (w,h,d,n)): as given, or from flat modes C, W, (H,
-        (D,)) N. None of another one."""
-        layout = self.gmem_layout
-        if layout is None or type(layout.shape) is not tuple:
-            return None
-        ranks = [rank_of(mode) for mode in layout.shape]
-        if len(ranks) == 2 and sorted(rank > 1 for rank in ranks) == [False, True]:
-            return layout if 2 <= max(ranks) <= 4 else None
-        if not 3 <= len(ranks) <= 5 or max(ranks) > 1:
-            return None
-        (c, *pixels), (step, *steps) = layout.shape, modes_of(layout.stride)
-        return Layout((tuple(pixels), c), (tuple(steps), step))
+        """Of the tensor of an im2col transfer, see `image_of`."""
+        return None if self.gmem_layout is None else image_of(self.gmem_layout)
 
     @cached_property
     def dtype(self) -> DType:
