@@ -262,15 +262,6 @@ def _broken(step: VerifierStep, op: PartitionOperands) -> tuple[Diagnostic, ...]
     if step.number == 1 and not op.same_type:
         shared = f"{op.smem.engine}" if isinstance(op.smem, Tensor) else ""
         found += broken((True, "types", f"shared elements of another width, {shared}, than the global {op.dtype}"))
-    if step.number == 4 and op.gmem_layout is not None and not gmem_strides(op):
-        # One mode of stride 1 is the contiguous one.
-        steps = [int(d) for d in leaves(op.gmem_layout.stride) if isinstance(d, int)]
-        if 1 in steps:
-            steps.remove(1)
-        odd = [d for d in steps if d * op.dtype.bits % STRIDE_BITS]
-        must = f"must be a multiple of {STRIDE_BITS // 8}"
-        texts = [f"stride {d} = {d * op.dtype.bits / 8:g} bytes; {must}" for d in odd]
-        found += broken(*((True, "stride", text) for text in texts))
     if step.number == 8 and op.is_im2col and op.image_layout is None and op.gmem is not None:
         rank = rank_of(op.gmem.shape)
         found += broken((True, "rank", f"rank of an im2col tensor = {rank} modes; must be 3 to 5"))
