@@ -141,9 +141,9 @@ def image_of(layout: Layout) -> Layout | None:
     """
     shape, stride = tree_modes(layout.shape), tree_modes(layout.stride)
     ranks = [rank_of(mode) for mode in shape]
-    if len(ranks) == 2 and min(ranks) == 1 and 2 <= max(ranks) <= 4:
+    if len(ranks) == 2 and min(ranks) == 1 and max(ranks) + 1 in CORNER_BOUNDS:
         return layout
-    if not 3 <= len(ranks) <= 5 or max(ranks) > 1:
+    if len(ranks) not in CORNER_BOUNDS or max(ranks) > 1:
         return None
     return Layout((tuple(shape[1:]), shape[0]), (tuple(stride[1:]), stride[0]))
 

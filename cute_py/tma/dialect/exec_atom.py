@@ -46,7 +46,7 @@ from cute_py.tma.dialect.diagnostics import TEXTS, broken, check_atom, refuse, s
 from cute_py.tma.dialect.modes import CacheMode, TmaLoadMode, TmaReduceKind, TmaStoreMode, as_cache_mode
 from cute_py.tma.dialect.non_exec_atom import NonExecTmaAtom, Number
 from cute_py.tma.dialect.record import TmaPartitionResult
-from cute_py.tma.dialect.verifier import verify_partition
+from cute_py.tma.dialect.verifier import record_of, verify_partition
 from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.mbarrier import Mbarrier
 from cute_py.tma.emulator.memory import Memory, Window
@@ -640,7 +640,7 @@ def _partitioned(
     tensor = source if descriptor is None else descriptor.tensor
     is_map = isinstance(cta_map, Layout) and any(isinstance(d, ScaledBasis) for d in leaves(cta_map.stride))
     operands: tuple[Any, ...] = (tile, tensor, *((None, cta_map) if is_map else (cta_map, None)))
-    atom = verify_partition(*operands, arch=arch, descriptor=descriptor, **transfer).record(arch).body
+    atom = record_of(verify_partition(*operands, arch=arch, descriptor=descriptor, **transfer), arch).body
     return atom if descriptor is None else replace(atom, descriptor=descriptor)
 
 

@@ -282,29 +282,29 @@ class PartitionWalk:
     results: tuple[TmaPartitionResult, ...] = ()
     broken: tuple[Diagnostic, ...] = ()
 
-    def record(self, arch: str) -> TmaPartitionResult:
-        """The record.
-
-        Raises:
-            TmaVerifyError: a step refused. InvalidValueError: the architecture lacks the mode, or a cluster so many
-                CTAs.
-        """
-        if self.failed is not None:
-            raise TmaVerifyError(self.failed, self.text, {str(i): d.message for i, d in enumerate(self.broken, 1)})
-        [found] = self.results
-        atom = found.body
-        too_many = f"num_multicast = {atom.num_multicast} CTAs; must be at most {MAX_CLUSTER}, the largest cluster"
-        rules = modes.check_modes(atom.load_mode, atom.store_mode, architecture_number(arch))
-        rules += broken((atom.num_multicast > MAX_CLUSTER, "cluster", too_many))
-        if rules:
-            raise InvalidValueError(rules[0].text, {"architecture": arch})
-        return found
-
     def __str__(self) -> str:
         verdict = "passed" if self.failed is None else f"step {self.failed}: {self.text}"
         return f"{verdict}\n{self.flags.describe()}"
 
     __repr__ = short_repr
+
+
+def record_of(walk: PartitionWalk, arch: str) -> TmaPartitionResult:
+    """The record of a walk.
+
+    Raises:
+        TmaVerifyError: a step refused. InvalidValueError: the architecture lacks the mode, or a cluster so many CTAs.
+    """
+    if walk.failed is not None:
+        raise TmaVerifyError(walk.failed, walk.text, {str(i): d.message for i, d in enumerate(walk.broken, 1)})
+    [found] = walk.results
+    atom = found.body
+    too_many = f"num_multicast = {atom.num_multicast} CTAs; must be at most {MAX_CLUSTER}, the largest cluster"
+    rules = modes.check_modes(atom.load_mode, atom.store_mode, architecture_number(arch))
+    rules += broken((atom.num_multicast > MAX_CLUSTER, "cluster", too_many))
+    if rules:
+        raise InvalidValueError(rules[0].text, {"architecture": arch})
+    return found
 
 
 def partition(
@@ -363,7 +363,7 @@ def partition(
         arch=arch,
         dialect=dialect,
     )
-    return [walk.record(arch)]
+    return [record_of(walk, arch)]
 
 
 def verify_partition(
