@@ -27,13 +27,12 @@ from cute_py.errors import InvalidValueError, counted, given
 from cute_py.layout.arguments import Tree
 from cute_py.layout.layout import Layout
 from cute_py.tma.atom.tile_atom import expect_fits
-from cute_py.tma.atom.tiles import Instructions, first_tile, instructions, known
+from cute_py.tma.atom.tiles import first_tile, instructions, known
 
 if TYPE_CHECKING:
     from cute_py.gpu.arrays import ArrayLike
     from cute_py.tma.atom.atom import TmaAtom
     from cute_py.tma.descriptor.request import HasTraits
-    from cute_py.tma.emulator.memory import Integers
 
 Array = TypeVar("Array", bound="ArrayLike")
 
@@ -157,29 +156,17 @@ def execute(
     expect_fits(atom)
     if start is not None:
         numbers = [expect_integer(c, "a coordinate of a tile that is loaded") for c in start]
-        return _execute(atom, source, first_tile(atom).coords + np.array(numbers), work, backend, poison, options)
-    shape = known(work.tile_shape)
-    tile_coord = 0 if tile_coord is None else tile_coord
-    index = Layout(shape)(tile_coord) if isinstance(tile_coord, tuple) else tile_coord
-    number = expect_integer(index, "the number of a tile")
-    if not 0 <= number < work.tiles:
-        raise InvalidValueError(
-            f"tile = {given(tile_coord)}; the tensor has {counted(work.tiles, 'tile')}", {"tile modes": shape}
-        )
-    coords = work.coords[number * work.per_tile : (number + 1) * work.per_tile]
-    return _execute(atom, source, coords, work, backend, poison, options)
-
-
-def _execute(
-    atom: TmaAtom,
-    source: ArrayLike,
-    coords: Integers,
-    work: Instructions,
-    backend: str,
-    poison: int,
-    options: ExecuteOptions,
-) -> TileResult:
-    """One tile whose instructions have these coordinates."""
+        coords = first_tile(atom).coords + np.array(numbers)
+    else:
+        shape = known(work.tile_shape)
+        tile_coord = 0 if tile_coord is None else tile_coord
+        index = Layout(shape)(tile_coord) if isinstance(tile_coord, tuple) else tile_coord
+        number = expect_integer(index, "the number of a tile")
+        if not 0 <= number < work.tiles:
+            raise InvalidValueError(
+                f"tile = {given(tile_coord)}; the tensor has {counted(work.tiles, 'tile')}", {"tile modes": shape}
+            )
+        coords = work.coords[number * work.per_tile : (number + 1) * work.per_tile]
     if backend != "emulator":
         from cute_py.copies.device_copy import execute_on_device
 
