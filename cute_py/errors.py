@@ -223,10 +223,11 @@ class TmaLimitError(TmaError, ValueError):
 
 
 class TmaVerifyError(TmaError, ValueError):
-    """One of the eleven steps of the partition verifier refused; `step` is its number, the text is verbatim."""
+    """One of the eleven steps of the partition verifier refused; `step` is its number, the headline verbatim; the facts
+    list the rules that the operands break."""
 
-    def __init__(self, step: int, text: str) -> None:
-        super().__init__(text)
+    def __init__(self, step: int, text: str, facts: Mapping[str, object] | None = None) -> None:
+        super().__init__(text, facts)
         self.step = step
 
 

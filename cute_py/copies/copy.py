@@ -9,7 +9,9 @@ backend="emulator" runs the descriptor's bytes in numpy, "cuda" on the GPU, "bot
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, TypeVar, Unpack, cast, overload
+
+import numpy as np
 
 from cute_py.argument_checks import expect, expect_function, expect_having, expect_integer
 from cute_py.copies.emulated_copy import (
@@ -24,11 +26,12 @@ from cute_py.copies.emulated_copy import (
 from cute_py.errors import InvalidValueError, given
 from cute_py.layout.arguments import Tree
 from cute_py.tma.atom.tile_atom import expect_fits
-from cute_py.tma.atom.tiles import instructions, tile_number
+from cute_py.tma.atom.tiles import first_tile, instructions, tile_number
 
 if TYPE_CHECKING:
     from cute_py.gpu.arrays import ArrayLike
     from cute_py.tma.atom.atom import TmaAtom
+    from cute_py.tma.descriptor.request import HasTraits
 
 Array = TypeVar("Array", bound="ArrayLike")
 
@@ -45,7 +48,7 @@ def _require_backend(backend: str, options: CopyOptions | ExecuteOptions) -> Non
 
 @overload
 def copy(
-    atom: TmaAtom | None,
+    atom: TmaAtom | HasTraits | None,
     source: Array,
     destination: None = None,
     backend: str = "emulator",
@@ -55,7 +58,7 @@ def copy(
 ) -> CopyResult[Array]: ...
 @overload
 def copy(
-    atom: TmaAtom | None,
+    atom: TmaAtom | HasTraits | None,
     source: ArrayLike,
     destination: Array,
     backend: str = "emulator",
@@ -64,7 +67,7 @@ def copy(
     **options: Unpack[CopyOptions],
 ) -> CopyResult[Array]: ...
 def copy(
-    atom: TmaAtom | None,
+    atom: TmaAtom | HasTraits | None,
     source: ArrayLike,
     destination: ArrayLike | None = None,
     backend: str = "emulator",
@@ -75,7 +78,8 @@ def copy(
     """Copy a whole tensor through the atom's tiles.
 
     Args:
-        atom: a load atom made for `source` (or for a tensor of its shape and strides). None, with backend "cuda":
+        atom: a load atom made for `source` (or for a tensor of its shape and strides), or an operation or a descriptor
+            of the reference pages. None, with backend "cuda":
             the executor chooses boxes and kernel itself, for any order and strides of source and destination.
         source: the array; destination: an array of the same shape, and of strides that the same boxes serve (a
             compact copy of a view, say); default a new one with the source's strides.
@@ -102,6 +106,7 @@ def copy(
         from cute_py.copies.device_copy import copy_without_atom
 
         return copy_without_atom(source, destination, backend, progress, options)
+    atom = cast("TmaAtom", getattr(atom, "traits", atom))
     expect_having(atom, ("gbasis", "plan", "op"), "a TMA atom of tiles")
     if atom.op.row.direction != "load" or atom.op.row.mode != "tile":
         raise InvalidValueError(f"copy takes an atom of a tile load, not {atom.op}")
@@ -114,9 +119,9 @@ def copy(
 
 
 def execute(
-    atom: TmaAtom,
+    atom: TmaAtom | HasTraits,
     source: ArrayLike,
-    tile_coord: Tree = 0,
+    tile_coord: Tree | None = None,
     *,
     backend: str = "emulator",
     poison: int = 0,
@@ -125,7 +130,9 @@ def execute(
     """Load one tile and return shared memory.
 
     Args:
-        tile_coord: which tile: an index, or a coordinate in the tile modes.
+        atom: a load atom, or an operation or a descriptor of the reference pages.
+        tile_coord: which tile: an index, or a coordinate in the tile modes; default the first, of a `TmaOperation` the
+            one at its coordinate.
         poison: byte that shared memory is filled with before.
         options: of the CUDA executor: isolate (in a child process: a trap leaves this one's context as it is),
             seconds (of the child, default 60).
@@ -142,10 +149,16 @@ def execute(
     """
     _require_backend(backend, options)
     poison = expect_integer(poison, "poison", 0, 255)
+    start = getattr(atom, "coord", None) if tile_coord is None else None
+    atom = cast("TmaAtom", getattr(atom, "traits", atom))
     work = instructions(atom)
     expect_fits(atom)
-    number = tile_number(work, tile_coord)
-    coords = work.coords[number * work.per_tile : (number + 1) * work.per_tile]
+    if start is not None:
+        numbers = [expect_integer(c, "a coordinate of a tile that is loaded") for c in start]
+        coords = first_tile(atom).coords + np.array(numbers)
+    else:
+        number = tile_number(work, 0 if tile_coord is None else tile_coord)
+        coords = work.coords[number * work.per_tile : (number + 1) * work.per_tile]
     if backend != "emulator":
         from cute_py.copies.device_copy import execute_on_device
 

@@ -19,6 +19,7 @@ from cute_py.ptx.forms_tcgen05 import register_count
 from cute_py.ptx.forms_tensormap import WIDE_FIELDS
 from cute_py.ptx.instruction import Form, Operand, OperandClass, Slot, coordinate_count, holds, offset_count
 from cute_py.targets import MAX_CLUSTER, NEWEST_VERSION, Version
+from cute_py.tma.descriptor.request import HasTraits, TmaCopyTraits, traits_of
 
 Value = str | int | Sequence[str | int]
 """What is written for an operand."""
@@ -191,8 +192,22 @@ def _written(
     return f"[{text}]" if "ADDRESS" in kind.name and not text.startswith("[") else text
 
 
+def traits_modifiers(
+    traits: TmaCopyTraits, given_: Mapping[str, Modifier] | None = None
+) -> tuple[str, dict[str, Modifier]]:
+    """The form of a copy's instruction, and its modifiers."""
+    row = traits.instruction
+    walk = {"gather4": "tile::gather4", "scatter4": "tile::scatter4"}.get(row.mode, row.mode)
+    mode = "im2col_no_offs" if walk == "im2col" and row.direction in ("store", "reduce") else walk
+    found: dict[str, Modifier] = {"dim": traits.request.rank, "mode": mode}
+    found |= {"op": row.reduction} if row.reduction else {}
+    found |= {"multicast": True} if row.multicast else {}
+    found |= {"cta_group": 2} if row.ctas == 2 else {}
+    return row.direction, {**found, **(given_ or {})}
+
+
 def ptx(
-    form: str,
+    form: str | TmaCopyTraits | HasTraits,
     *,
     operands: Mapping[str, Value] | None = None,
     predicate: str = "",
@@ -205,7 +220,9 @@ def ptx(
     """The text of one instruction, in the ISA's modifier order.
 
     Args:
-        form: the name of a row (`catalog.FORMS`): "load", "store", "reduce", "tensormap.replace", "mbarrier.init"; or
+        form: the name of a row (`catalog.FORMS`): "load", "store", "reduce", "tensormap.replace", "mbarrier.init"; or a
+            TMA atom, an operation or a descriptor of the reference pages: its instruction, of a `TmaOperation` all that
+            it is lowered to; or
             an opcode or family ("cp.async.bulk.tensor"): the first of its rows that the modifiers fit.
         operands: text or number for an operand by its name; a tensor operand is `tensor` (the address) and
             `coords` (innermost first). What is not given gets a default register.
@@ -229,6 +246,11 @@ def ptx(
         EmissionError: no such modifier or value, a wrong number of coordinates or offsets, a mask bit beyond the
             cluster, a combination that no target has, or (with `arch`) that this target does not have.
     """
+    if not isinstance(form, str):
+        if (written := getattr(form, "ptx", None)) is not None:
+            text: str = written(arch)
+            return text
+        form, modifiers = traits_modifiers(traits_of(form), modifiers)
     rows = forms_named(form) or (find_form(form),)
     check_modifiers(modifiers)
     expect(canonical, bool, "canonical")

@@ -204,8 +204,7 @@ def _router(layout: TileLayout | ComposeLayout) -> str | None:
     replica = (layout.tile if isinstance(layout, ComposeLayout) else layout).replica
     if len(replica) == 1 and (replica[0].extent, replica[0].stride, replica[0].axis) == (4, 32, "TLane"):
         return None
-    said = ", ".join(f"({it.extent}, {it.stride}@{it.axis})" for it in replica)
-    return f"requires R[4:32@TLane] on tmem, got replica=[{said}]"
+    return f"requires R[4:32@TLane] on tmem, got {list(replica)}"
 
 
 def _single_thread_exec(request: CopyRequest) -> str | None:

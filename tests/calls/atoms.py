@@ -424,7 +424,7 @@ for name in ("non_exec_tiled_tma_load", "non_exec_tiled_tma_reduce", "non_exec_t
     }[name.rsplit("_", 1)[1]]
     add(
         f"tma.{name}",
-        TILED_DESCRIPTOR,
+        TILED_DESCRIPTOR if "load" in name else TILED_DESCRIPTOR.replace("_TILE)", "_TILE, store_mode=0)"),
         lambda m: m.one_of("ROW_MAJOR_TILE", "stile(None)"),
         named={**more, "arch": "'sm_90a'"},
     )
@@ -454,6 +454,13 @@ add("tma.tma_reduce", "exec_store(reduce_kind='MAX')", STILE, "(0, 0)", named={"
 add("tma.lower_tma_load", "exec_load()", STILE, "(0, 0)", named={"prefetch": "True", "cta": "0"})
 add("tma.lower_tma_store", "exec_store()", STILE, "(0, 0)", named={"prefetch": "True"})
 method("tma.NonExecTmaAtom.instruction", "non_exec()", "0", named={"cta": "0"})
+method("tma.NonExecTmaAtom.place", "non_exec()", "(64, 128)", "0", named={"cta": "0"})
+for name, made in (
+    ("TmaOperation", "tma.tma_load(exec_load(), stile(None), (0, 0))"),
+    ("BulkTensorCopy", "tma.tma_load(exec_load(), stile(None), (0, 0)).copies[0]"),
+):
+    memory = ("tma.Emulator()", "numpy.zeros(1 << 20, numpy.uint8)", "numpy.zeros(1 << 14, numpy.uint8)")
+    method(f"tma.{name}.run", made, *memory, named={"gmem_base": "4096"})
 method("tma.NonExecTmaAtom.tma_coord", "non_exec()", lambda m: m.one_of("(0, 0)", "(64, 128)"))
 add(
     "tma.NonExecTmaAtom",

@@ -78,7 +78,7 @@ n_cols = 1024 columns; must be within 32..512
     (
         lambda: copy_async(tmem(S[(32, 16) : (1 @ TLane, 1 @ TCol)]).whole(), SMEM.whole()),
         """\
-requires R[4:32@TLane] on tmem, got replica=[]
+requires R[4:32@TLane] on tmem, got []
   copy      : A_smem[0:32, 0:16] -> tmem[0:32, 0:16]
   variant   : copy_async "smem->tmem", priority 10
   predicate : validate_smem_tmem_copy""",

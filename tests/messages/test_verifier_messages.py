@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 import cute_py as cute
-from cute_py import ComposedLayout, E, Int, Layout, LayoutRight, Swizzle
+from cute_py import ComposedLayout, E, Int, Layout, LayoutRight, Swizzle, tmem
 from cute_py.errors import TmaBuildError, TmaVerifyError
+from cute_py.tma.dialect.descriptors import TmaUpdate, apply_update
 from cute_py.tma.dialect.diagnostics import TEXTS
-from cute_py.tma.dialect.exec_atom import tma_descriptor_tiled
-from cute_py.tma.dialect.modes import TmaLoadMode
+from cute_py.tma.dialect.exec_atom import non_exec_tiled_tma_load, tma_descriptor_tiled
 from cute_py.tma.dialect.record import TmaFlags, TmaPartitionResult
-from cute_py.tma.dialect.verifier import STEPS, partition, walk_steps
-from cute_py.tma.dialect.verifier_operands import COMPANION_TEXT, PartitionOperands
+from cute_py.tma.dialect.verifier import STEPS, partition
+from cute_py.tma.dialect.verifier_operands import COMPANION_TEXT
 from tests.tma.atom.partition_operands import (
     COMPOSED_GMEM,
     NOT_A_SWIZZLE,
@@ -50,7 +50,7 @@ def test_the_twelve_texts() -> None:
 def text_of(operands: Operands, **options: Any) -> tuple[int, str]:
     with pytest.raises(TmaVerifyError) as refusal:
         operands.partition(**options)
-    return refusal.value.step, str(refusal.value)
+    return refusal.value.step, refusal.value.headline
 
 
 V_MAP = "!cute.layout<(128,64),(1@0,1@1)>"
@@ -110,12 +110,6 @@ WHOLE: list[tuple[int, Operands, str]] = [
 @pytest.mark.parametrize(("step", "operands", "text"), WHOLE)
 def test_whole_texts(step: int, operands: Operands, text: str) -> None:
     assert text_of(operands) == (step, text)
-
-
-def test_step_10() -> None:
-    op = PartitionOperands(SMEM, gmem(), TILE, None, TmaLoadMode.NO_MULTICAST, None, None, 1)
-    op.__dict__["tma_layout"] = None
-    assert walk_steps(op).text == TWELVE[9]
 
 
 def test_the_rank_6_rejection() -> None:
@@ -232,17 +226,37 @@ def test_a_builder_tells_everything_at_once() -> None:
     assert str(refusal.value) == (
         "expected tma descriptor pointer to have alignment at least 128\n"
         "  found  : 64 bytes\n"
-        "  also 2 : tma boxDims[0] * elemTypeBitWidth is not a multiple of 16 bytes (4 elements x 16 bits = 8 bytes)\n"
+        "  also 2 : tma boxDims[0] * elemTypeBitWidth is not a multiple of 16 bytes (boxDim[0] in bytes = 8 bytes "
+        "(4 elements x 16 bits); must be a multiple of 16)\n"
         "  also 3 : globalStrides[0] = 500 bytes; must be a multiple of 16\n"
         "  also 4 : TmaLoad only support zero padding now (paddings(1.5))"
     )
 
 
+VIEW = tmem.get_copy_s2t_smem_desc(tmem.demonstration_copy(32, 1), 1024)
+
+
+def test_the_rules_stand_below_the_page_s_text() -> None:
+    """A descriptor of another box and swizzle, on an address that no map has: all is said at once."""
+    box = Layout(ints(64, 64), LayoutRight)
+    descriptor = apply_update(
+        tma_descriptor_tiled(gmem(), box, swizzle=Swizzle(3, 4, 3), num_multicast=2),
+        TmaUpdate("UPDATE_DIM", 1, 2048),
+    )
+    with pytest.raises(TmaVerifyError) as refusal:
+        non_exec_tiled_tma_load(descriptor, SMEM, TILE, load_mode="W128_MULTICAST")
+    assert str(refusal.value) == (
+        'Computed TMA layout is invalid, got !cute.layout<"(64,128):(1@1,1@0)">\n'
+        "  1 : a descriptor for 2 CTAs; the operation has num_multicast = 1\n"
+        "  2 : the descriptor's box_dim = (64, 32); the tile makes (64, 128)\n"
+        "  3 : the descriptor's swizzle = 3; the tile makes 0"
+    )
+
+
 def test_flags_in_words() -> None:
-    [record] = partition(SMEM, STATIC, TILE, load_mode=2, num_multicast=4, metadata="m", s2t="v")
+    [record] = partition(SMEM, STATIC, TILE, load_mode=2, num_multicast=4, s2t=VIEW)
     assert record.flags.describe() == (
         "bit  0  multicast          a multicast load, W or W128 [the load mode]\n"
-        "bit  5  sparse             a metadata operand is there [the metadata operand]\n"
         "bit  6  static_smem        the shared layout is static [step 6]\n"
         "bit  7  static_vmap        the CTA V-map is static [step 6]\n"
         "bit  8  gmem_int_stride    the global layout has integer strides [step 4]\n"

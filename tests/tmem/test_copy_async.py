@@ -59,10 +59,10 @@ def test_the_plan_of_the_reference_page() -> None:
         ({"src_scope": "global"}, "expected shared->tmem, got global->tmem"),
         ({"layout": None}, "both buffers must have layouts"),
         ({"allocation": None}, "tmem buffer must have allocated_addr"),
-        ({"layout": S[(32, 16) : (1 @ TLane, 1 @ TCol)]}, "requires R[4:32@TLane] on tmem, got replica=[]"),
+        ({"layout": S[(32, 16) : (1 @ TLane, 1 @ TCol)]}, "requires R[4:32@TLane] on tmem, got []"),
         (
             {"layout": S[(32, 16) : (1 @ TLane, 1 @ TCol)] + R[2 : 64 @ TLane]},
-            "requires R[4:32@TLane] on tmem, got replica=[(2, 64@TLane)]",
+            "requires R[4:32@TLane] on tmem, got [2 : 64 @ TLane]",
         ),
         ({"dst": "float16"}, "uint8 has 8 bits, float16 has 16; a copy does not convert"),
     ],

@@ -22,7 +22,15 @@ from cute_py.tma.descriptor.fields import MAX_RANK, PAYLOAD_BYTES
 from cute_py.tma.descriptor.hazards import hazards
 from cute_py.tma.descriptor.limits import SLICE_BYTES, SWIZZLE_SPAN
 from cute_py.tma.descriptor.read import MapSource, read_map
-from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled, corners_of
+from cute_py.tma.descriptor.request import (
+    HasRequest,
+    TensorMap,
+    TensorMapIm2col,
+    TensorMapIm2colWide,
+    TensorMapTiled,
+    corners_of,
+    request_of,
+)
 from cute_py.tma.descriptor.transfer import (
     element_bytes,
     is_sound,
@@ -252,11 +260,11 @@ def _line(name: str, value: str | int) -> str:
     return f"  {name:<{_WIDTH}} : {value}"
 
 
-def describe(what: TensorMap | MapSource, view: View = "summary", *, arch: str = "sm_90a") -> str:
+def describe(what: TensorMap | HasRequest | MapSource, view: View = "summary", *, arch: str = "sm_90a") -> str:
     """A map for a reader.
 
     Args:
-        what: whatever `read_map` takes, or a request.
+        what: whatever `read_map` takes, a request, or what holds one.
         view: "summary"; "fields", every bit field with its place; "seed001", the eleven fields of the TMA Atoms
             reference pages; "slots", the eight logical slots of the emission pages.
         arch: the GPU whose limits hold.
@@ -272,10 +280,11 @@ def describe(what: TensorMap | MapSource, view: View = "summary", *, arch: str =
     expect(view, str, "view")
     if view not in VIEWS:
         raise InvalidValueError(f"unknown view {given(view)}", {"known": ", ".join(VIEWS)})
-    if isinstance(what, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)):
+    if isinstance(what, TensorMap) or hasattr(what, "request"):
+        request = request_of(what)  # type: ignore[arg-type]
         if view == "summary":
-            return _summary(what, arch)
-        raw = encode(what, arch=arch)
+            return _summary(request, arch)
+        raw = encode(request, arch=arch)
     else:
         raw = read_map(what)
     if view == "summary":

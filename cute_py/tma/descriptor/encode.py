@@ -11,17 +11,18 @@ from collections.abc import Callable
 from typing import Final
 
 from cute_py.argument_checks import expect_having, expect_integer, record
-from cute_py.errors import InvalidTypeError
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType, TensorMapSwizzle
 from cute_py.tma.descriptor.limits import refuse_unknown, unknown_addition
 from cute_py.tma.descriptor.request import (
+    HasRequest,
     TensorMap,
     TensorMapIm2col,
     TensorMapIm2colWide,
     TensorMapTiled,
     corners_of,
     format_bits,
+    request_of,
 )
 from cute_py.tma.descriptor.violations import refuse, violations
 
@@ -171,13 +172,14 @@ def clear_mask(request: TensorMap, driver: int) -> int:
     return mask
 
 
-def encode(request: TensorMap, *, driver: int | None = None, arch: str = "sm_90a") -> bytes:
+def encode(request: TensorMap | HasRequest, *, driver: int | None = None, arch: str = "sm_90a") -> bytes:
     """The 128 bytes of a tensor map, as the driver writes them.
 
     In memory the map must be aligned to 128 bytes (64 before CUDA 13). A request that was decoded and not changed
     since gives its map back, whatever the rules say of it.
 
     Args:
+        request: or what holds one: an atom, a descriptor or an operation of the reference pages.
         driver: version of the driver that the map is for (13000 is CUDA 13.0): the remedies for its deviations
             (`quirks.QUIRKS`) are applied to bits that a decoded map brought along. None: no such driver.
         arch: the GPU whose limits hold.
@@ -191,10 +193,8 @@ def encode(request: TensorMap, *, driver: int | None = None, arch: str = "sm_90a
     >>> encode(TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128), swizzle=3))[:16].hex(" ", 8)
     '0010000000000000 1063000040000000'
     """
-    try:
-        residue = request.residue
-    except AttributeError:
-        raise InvalidTypeError(f"not a tensor map request: {type(request).__name__}") from None
+    request = request_of(request)
+    residue = request.residue
     if residue is not None and residue.fields == request.field_values():
         bits = pack(request) ^ residue.bits
     else:
@@ -213,7 +213,7 @@ def encode(request: TensorMap, *, driver: int | None = None, arch: str = "sm_90a
     return bits.to_bytes(f.MAP_BYTES, "little")
 
 
-def payload(request: TensorMap, *, driver: int | None = None, arch: str = "sm_90a") -> bytes:
+def payload(request: TensorMap | HasRequest, *, driver: int | None = None, arch: str = "sm_90a") -> bytes:
     """The 64 bytes that the hardware reads: the lower half of `encode(request)`.
 
     Raises:

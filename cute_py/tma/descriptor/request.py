@@ -397,12 +397,28 @@ class OpRow:
     arch: int = 90
 
 
-class TmaCopyTraits(Protocol):
-    """A copy through a tensor map, as every layer may read it, named for CuTe's Copy_Traits of a TMA operation."""
+class HasRequest(Protocol):
+    """What holds the request of a tensor map: an atom, or a descriptor or an operation of the reference pages."""
 
     @property
     def request(self) -> TensorMap:
         """What was asked of the tensor map."""
+
+
+def request_of(what: TensorMap | HasRequest) -> TensorMap:
+    """A request, or the one that an object holds.
+
+    Raises:
+        InvalidTypeError: neither.
+    """
+    found = what if isinstance(what, TensorMap) else getattr(what, "request", None)
+    if not isinstance(found, TensorMap):
+        raise InvalidTypeError(f"not a tensor map request: {type(what).__name__}")
+    return found
+
+
+class TmaCopyTraits(HasRequest, Protocol):
+    """A copy through a tensor map, as every layer may read it, named for CuTe's Copy_Traits of a TMA operation."""
 
     @property
     def descriptor(self) -> bytes:
@@ -411,6 +427,28 @@ class TmaCopyTraits(Protocol):
     @property
     def instruction(self) -> OpRow:
         """What the instruction does with it."""
+
+
+class HasTraits(Protocol):
+    """What holds a copy: an operation of the reference pages, or a descriptor, which is a copy of one box."""
+
+    @property
+    def traits(self) -> TmaCopyTraits | None:
+        """The copy; None where its numbers are not known."""
+
+
+def traits_of(what: TmaCopyTraits | HasTraits) -> TmaCopyTraits:
+    """A copy, or the one that an object holds.
+
+    Raises:
+        InvalidTypeError: neither, or one whose numbers are not known.
+    """
+    found: Any = getattr(what, "traits", what)
+    missing = [name for name in ("request", "instruction") if not hasattr(found, name)]
+    if missing:
+        raise InvalidTypeError(f"expected a TMA atom, got {type(what).__name__} without {missing[0]}")
+    copy: TmaCopyTraits = found
+    return copy
 
 
 Kind = TypeVar("Kind", bound=_Request)

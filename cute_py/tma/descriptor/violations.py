@@ -6,17 +6,19 @@ from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from cute_py.diagnostics import Diagnostic
-from cute_py.errors import InvalidTypeError, TmaLimitError
+from cute_py.errors import TmaLimitError
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType
 from cute_py.tma.descriptor.limits import BY_NAME, CORNER_BOUNDS, GPUS, SWIZZLE_SPAN, Architecture, architecture, bounds
 from cute_py.tma.descriptor.request import (
+    HasRequest,
     TensorMap,
     TensorMapIm2col,
     TensorMapIm2colWide,
     TensorMapTiled,
     corners_of,
     format_bits,
+    request_of,
 )
 
 _RANK_MIN, _RANK_MAX = bounds("rank")
@@ -53,10 +55,11 @@ def broken(
     return Diagnostic(name, argument, int(value), rule.unit, requirement or rule.requirement, rule.source, mode, detail)
 
 
-def violations(request: TensorMap, *, arch: str = "sm_90a") -> list[Diagnostic]:
+def violations(request: TensorMap | HasRequest, *, arch: str = "sm_90a") -> list[Diagnostic]:
     """The rules that a request breaks on a GPU; empty if the driver accepts it.
 
     Args:
+        request: or what holds one.
         arch: the GPU whose limits hold (`arch.ARCHITECTURES`); those of sm_90 are measured, later ones documented.
     Raises:
         InvalidTypeError: not a request.
@@ -65,8 +68,7 @@ def violations(request: TensorMap, *, arch: str = "sm_90a") -> list[Diagnostic]:
     >>> [v.argument for v in violations(TensorMapTiled(6, 4096, (64, 8), (120,), (64, 300)))]
     ['globalStrides[0]', 'boxDim[1]']
     """
-    if not isinstance(request, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)):
-        raise InvalidTypeError(f"not a tensor map request: {type(request).__name__}")
+    request = request_of(request)
     gpu = (GPUS.get(arch) if isinstance(arch, str) else None) or architecture(arch)
     found: list[Diagnostic] = []
     _check_form(request, gpu, found)

@@ -23,7 +23,7 @@ import math
 import re
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, TypeAlias, TypedDict
+from typing import Any, Final, TypeAlias, TypedDict, cast
 
 from cute_py.argument_checks import (
     expect,
@@ -46,7 +46,7 @@ from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapSwizzle
 from cute_py.tma.descriptor.limits import BY_NAME, SWIZZLE_SPAN, bounds
 from cute_py.tma.descriptor.limits import architecture as shared_memory_of
-from cute_py.tma.descriptor.request import TensorMap, TensorMapTiled, TmaCopyTraits
+from cute_py.tma.descriptor.request import HasTraits, TensorMap, TensorMapTiled, TmaCopyTraits
 
 __all__ = ["CopyShape", "Witness", "choose_witness", "copy_shape", "copy_shape_of"]
 
@@ -467,7 +467,7 @@ def _placed(atom: TmaAtom) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]
     return tile, tuple(starts[:mine]), tuple(offsets[:mine].tolist())
 
 
-Copyable: TypeAlias = CopyShape | TileAtom | TmaCopyTraits
+Copyable: TypeAlias = CopyShape | TileAtom | TmaCopyTraits | HasTraits
 """What a `CopyShape` is read from."""
 
 
@@ -475,7 +475,8 @@ def copy_shape_of(atom: Copyable, *, tensor: str = "A") -> CopyShape:
     """Read a `CopyShape` from an atom.
 
     Args:
-        atom: a `TmaAtom`, an im2col atom, a `CopyShape` (returned as it is), or anything with `.op` (an enum or text
+        atom: a `TmaAtom`, an im2col atom, an operation or a descriptor of the reference pages (a descriptor is a copy
+            of one box), a `CopyShape` (returned as it is), or anything with `.op` (an enum or text
             with CuTe's name), `.request` (a TensorMap request) and `.transaction_bytes` (bytes that one CTA receives);
             optional `.num_multicast`, `.dtype`, and `.tile_shape` (elements that one CTA issues, outermost first; else
             its boxes are laid along the innermost mode).
@@ -486,6 +487,7 @@ def copy_shape_of(atom: Copyable, *, tensor: str = "A") -> CopyShape:
     """
     if isinstance(atom, CopyShape):
         return atom
+    atom = cast("TileAtom | TmaCopyTraits", getattr(atom, "traits", atom))
     if isinstance(atom, TileAtom):
         expect_fits(atom)
     missing = [name for name in ("op", "request") if not hasattr(atom, name)]

@@ -13,36 +13,47 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from cute_py.argument_checks import expect, expect_having, expect_integer, expect_integers, expect_items, record
-from cute_py.arith_tuple.arith_tuple import ScaledBasis
+from cute_py.arith_tuple.arith_tuple import E, ScaledBasis
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, StaticAssertError, TmaBuildError, given
+from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.layout import Layout
-from cute_py.layout.leaf import Int
+from cute_py.layout.composition import composition
+from cute_py.layout.int_tuple import product_each, size
+from cute_py.layout.layout import Layout, make_ordered_layout
+from cute_py.layout.leaf import Int, internal_leaf, is_static
+from cute_py.layout.recast import smem_ptr_flag
 from cute_py.layout.swizzle import Swizzle
-from cute_py.layout.trees import leaves, rank_of
+from cute_py.layout.trees import at, leaves, rank_of
+from cute_py.layout.trees import modes as tree_modes
+from cute_py.tensor.arrays import ArrayEngine
+from cute_py.tensor.pointers import Pointer, make_gmem_ptr
 from cute_py.tensor.tensor import Tensor, make_tensor
+from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.gbasis import construct_tma_gbasis, make_cta_v_map
-from cute_py.tma.atom.op import architecture_number, movable_type, swizzle_row, tensor_map_format, why_not_swizzle
+from cute_py.tma.atom.im2col import Im2colAtom, make_im2col_tma_copy
+from cute_py.tma.atom.make import check_map, make_tma_atom
+from cute_py.tma.atom.op import (
+    SWIZZLE_MODES,
+    architecture_number,
+    movable_type,
+    swizzle_row,
+    tensor_map_format,
+    why_not_swizzle,
+)
 from cute_py.tma.atom.tile_atom import plan_tiled
+from cute_py.tma.descriptor.describe import describe
 from cute_py.tma.descriptor.fields import MAX_RANK
-from cute_py.tma.descriptor.limits import BY_NAME, CORNER_BOUNDS, bounds
-from cute_py.tma.descriptor.request import TensorMapIm2col
+from cute_py.tma.descriptor.formats import L2Promotion, TensorMapDataType
+from cute_py.tma.descriptor.limits import BY_NAME, CORNER_BOUNDS, GPUS, bounds
+from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapTiled
 from cute_py.tma.descriptor.violations import violations
 from cute_py.tma.dialect import diagnostics, modes
 from cute_py.tma.dialect.modes import CacheMode, TmaLoadMode, TmaStoreMode
-from cute_py.tma.dialect.verifier_operands import (
-    SharedLayout,
-    SupportsDLPack,
-    in_global_memory,
-    mode_sizes,
-    names_leaves,
-    static_layout,
-)
 
 __all__ = [
     "TmaDescriptorIm2col",
@@ -53,6 +64,108 @@ __all__ = [
     "build_tma_descriptor",
     "build_tma_descriptor_im2col",
 ]
+
+SharedLayout: TypeAlias = Layout | ComposedLayout
+"""Of a tile in shared memory, with its swizzle or without."""
+
+
+class SupportsDLPack(Protocol):
+    """An array of numpy, torch, cupy or JAX."""
+
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+
+def in_global_memory(tensor: Tensor) -> bool:
+    """A tensor of a global pointer or an array, none of coordinates?"""
+    engine = tensor.engine
+    return isinstance(engine, (Pointer, ArrayEngine)) and getattr(engine, "space", "gmem") == "gmem"
+
+
+def static_layout(layout: Layout | None) -> bool:
+    """Are shape and strides static?
+
+    >>> static_layout(Layout((Int(8), Int(4)))), static_layout(Layout((8, Int(4)), (Int(4), Int(1))))
+    (True, False)
+    """
+    numbers = [] if layout is None else [*leaves(layout.shape), *leaves(layout.stride)]
+    return all(is_static(internal_leaf(x)) for x in numbers)
+
+
+def mode_sizes(layout: Layout) -> tuple[Tree, ...]:
+    """Sizes of the top-level modes; a layout of an integer shape has one.
+
+    >>> mode_sizes(Layout((Int(4), (Int(2), Int(3)))))
+    (Int(4), Int(6))
+    """
+    shape = layout.shape
+    return product_each(shape) if type(shape) is tuple else (size(layout),)
+
+
+def names_leaves(shape: Tree, basis: Tree) -> bool:
+    """Is every basis element at a leaf of this shape?
+
+    >>> from cute_py.arith_tuple.arith_tuple import E
+    >>> names_leaves(((4, 2), 8), (E(0, 1), E(1))), names_leaves(((4, 2), 8), (E(0),)), names_leaves((8,), (E(0, 0),))
+    (True, False, False)
+    """
+    for leaf in leaves(basis):
+        path = tuple(getattr(leaf, "modes", ()))
+        if type(shape) is not tuple and not path:
+            continue
+        parent = at(shape, path[:-1])
+        if type(parent) is not tuple or not path or path[-1] >= len(parent) or type(parent[path[-1]]) is tuple:
+            return False
+    return True
+
+
+def half_of_pair(layout: SharedLayout) -> SharedLayout | None:
+    """What the first of two CTAs has of a tile: half of mode 0, where CuTe's MMAs of two CTAs split A and B; None of an
+    odd mode.
+
+    >>> print(half_of_pair(Layout((Int(128), Int(64)), (Int(64), Int(1)))))
+    (_64,_64):(_64,_1)
+    """
+    rows, *others = mode_sizes(layout.inner if isinstance(layout, ComposedLayout) else layout)
+    if not isinstance(rows, int) or rows % 2:
+        return None
+    half: SharedLayout = composition(layout, (Int(int(rows) // 2), *others))
+    return half
+
+
+def image_of(layout: Layout) -> Layout | None:
+    """The layout of the tensor of an im2col transfer, ((w,h,d,n), c) or (c, (w,h,d,n)): as given, or from flat modes C,
+    W, (H, (D,)) N; None of another one.
+
+    >>> print(image_of(Layout((64, 16, 8, 2))))
+    ((16,8,2),64):((64,1024,8192),_1)
+    """
+    shape, stride = tree_modes(layout.shape), tree_modes(layout.stride)
+    ranks = [rank_of(mode) for mode in shape]
+    if len(ranks) == 2 and min(ranks) == 1 and max(ranks) + 1 in CORNER_BOUNDS:
+        return layout
+    if len(ranks) not in CORNER_BOUNDS or max(ranks) > 1:
+        return None
+    return Layout((tuple(shape[1:]), shape[0]), (tuple(stride[1:]), stride[0]))
+
+
+def swizzled(plain: Layout, code: int, dtype: DType) -> SharedLayout:
+    """A layout in shared memory with the driver's swizzle of this number."""
+    if not code:
+        return plain
+    row = next(row for row in SWIZZLE_MODES if row.code == code)
+    return ComposedLayout(Swizzle(row.bits, row.base, row.shift or 3), smem_ptr_flag(dtype.bits), plain)
+
+
+def movable_format(dtype: DType) -> TensorMapDataType | None:
+    """What elements move as: their own format, or that of integers of the same width; None: TMA has none.
+
+    >>> movable_format(as_dtype("int16")), movable_format(as_dtype("complex64"))
+    (TensorMapDataType.UINT16, None)
+    """
+    try:
+        return None if dtype.kind == "complex" else tensor_map_format(as_dtype(movable_type(dtype)))
+    except StaticAssertError:
+        return None
 
 
 @record
@@ -92,10 +205,40 @@ class TmaDescriptorTiled:
         return len(self.shape)
 
     @property
+    def traits(self) -> TmaAtom:
+        """CuTe's atom of a copy of one box, which lies compact in shared memory.
+
+        Raises:
+            CuteError: as `make_tma_atom`, which refuses a box that is no tile of the tensor's modes.
+        """
+        sizes, strides = mode_sizes(self.layout), leaves(self.layout.stride)
+        owner = {tuple(getattr(d, "modes", ())): i for i, d in enumerate(strides)}
+        paths = [(i,) for i in range(rank_of(self.tensor.shape))]
+        if len(strides) != len(sizes) or set(owner) != set(paths):
+            raise InvalidValueError("a box over nested modes is no tile by itself: make an atom", {"box": self.layout})
+        order = [owner[path] for path in paths]
+        plain = make_ordered_layout(tuple([sizes[i] for i in order]), tuple([Int(i) for i in order]))
+        name = modes.operation_of(self.mode, self.store_mode, None, False)
+        dtype = as_dtype(self.tensor.element_type)
+        smem = swizzled(plain, self.swizzle, dtype)
+        return make_tma_atom(name, self.tensor, smem, None, self.num_multicast, movable_type(dtype))
+
+    @property
+    def request(self) -> TensorMapTiled:
+        """The arguments of cuTensorMapEncodeTiled."""
+        data_type = movable_format(as_dtype(self.tensor.element_type))
+        numbers = (data_type, self.base, self.shape, self.strides, self.box)
+        return TensorMapTiled(*numbers, swizzle=self.swizzle, l2_promotion=L2Promotion.B128)
+
+    @property
     def attributes(self) -> dict[str, TmaLoadMode | TmaStoreMode | int | None]:
         """As the building operation prints them."""
         mode = self.mode if self.store_mode is None else self.store_mode
         return {"mode": mode, "elementBitWidth": self.element_bits, "num_multicast": self.num_multicast}
+
+    def explain(self) -> str:
+        """The map, field by field."""
+        return f"{self}\n{describe(self)}"
 
     def __str__(self) -> str:
         return self.mnemonic
@@ -121,11 +264,33 @@ class TmaDescriptorIm2col:
     pixels_per_column: int
     element_strides: tuple[int, ...]
     swizzle: int
+    store_mode: TmaStoreMode | None = None
     paddings: tuple[int | float, ...] = ()
     cache_policy: CacheMode = CacheMode.CG
     alignment: int = 128
 
     mnemonic = "!cute_nvgpu.tma_descriptor_im2col"
+
+    @property
+    def traits(self) -> Im2colAtom:
+        """CuTe's atom of a copy of one box: its pixels by its channels, at the first filter position."""
+        dtype = as_dtype(self.tensor.element_type)
+        plain = Layout(
+            (Int(self.pixels_per_column), Int(self.channels_per_pixel)), (Int(self.channels_per_pixel), Int(1))
+        )
+        name = modes.operation_of(None, self.store_mode, None, True)
+        image = Tensor(self.tensor.engine, expect(image_of(self.tensor.layout), Layout, "the layout of an image"))
+        corners = (self.lower_corner, self.upper_corner, self.lower_corner, self.upper_corner)
+        smem, steps = swizzled(plain, self.swizzle, dtype), self.element_strides[1:-1]
+        return make_im2col_tma_copy(name, image, smem, None, 1, *corners, steps)
+
+    @property
+    def request(self) -> TensorMap:
+        """The arguments of cuTensorMapEncodeIm2col; of a store along W those of cuTensorMapEncodeIm2colWide."""
+        data_type = movable_format(as_dtype(self.tensor.element_type))
+        corners = (self.lower_corner, self.upper_corner)
+        numbers = (data_type, self.base, self.shape, self.strides, *corners, *self.box, self.element_strides)
+        return modes.bounded_along_w(TensorMapIm2col(*numbers, swizzle=self.swizzle), self.store_mode)
 
     @property
     def rank(self) -> int:
@@ -141,6 +306,10 @@ class TmaDescriptorIm2col:
     def attributes(self) -> dict[str, str | int]:
         """As the building operation prints them."""
         return {"mode": "im2col", "elementBitWidth": self.element_bits}
+
+    def explain(self) -> str:
+        """The map, field by field."""
+        return f"{self}\n{describe(self)}"
 
     def __str__(self) -> str:
         return self.mnemonic
@@ -213,14 +382,36 @@ def apply_update(descriptor: Descriptor, update: TmaUpdate) -> Descriptor:
         raise InvalidValueError(f"{update.kind.name} to {update.value} {unit}; must be {low} to {high}")
     if unit == "bytes" and update.value % _GRAIN:
         raise InvalidValueError(f"{update.kind.name} to {update.value} bytes; must be a multiple of {_GRAIN}")
+    layout = descriptor.tensor.layout
     if update.kind is TmaUpdateKind.UPDATE_BASE_POINTER:
-        return replace(descriptor, base=update.value)
-    if not 0 <= update.axis < descriptor.rank:
-        raise InvalidValueError(f"axis {update.axis}; must be 0 to {descriptor.rank - 1}")
-    at: int = update.axis
-    if update.kind is TmaUpdateKind.UPDATE_DIM:
-        return replace(descriptor, shape=(*descriptor.shape[:at], update.value, *descriptor.shape[at + 1 :]))
-    return replace(descriptor, strides=(*descriptor.strides[: at - 1], update.value, *descriptor.strides[at:]))
+        moved = Tensor(make_gmem_ptr(update.value, descriptor.tensor.element_type), layout)
+        return replace(descriptor, base=update.value, tensor=moved)
+    axis: int = update.axis
+    if not 0 <= axis < descriptor.rank:
+        raise InvalidValueError(f"axis {axis}; must be 0 to {descriptor.rank - 1}")
+    # The tensor changes with its map, where one mode of it is the axis.
+    owners = [E(axis)]
+    if isinstance(descriptor, TmaDescriptorTiled):
+        owners = leaves(tree_modes(descriptor.layout.stride)[axis])
+    path = tuple(getattr(owners[0], "modes", ())) if len(owners) == 1 else None
+    of_dim = update.kind is TmaUpdateKind.UPDATE_DIM
+    number = update.value if of_dim else update.value * 8 // descriptor.element_bits
+    trees = [layout.shape, layout.stride]
+    if path is not None:
+        trees[not of_dim] = _with_leaf(trees[not of_dim], path, number)
+    tensor = Tensor(descriptor.tensor.engine, Layout(*trees))
+    if of_dim:
+        shape = (*descriptor.shape[:axis], update.value, *descriptor.shape[axis + 1 :])
+        return replace(descriptor, tensor=tensor, shape=shape)
+    strides = (*descriptor.strides[: axis - 1], update.value, *descriptor.strides[axis:])
+    return replace(descriptor, tensor=tensor, strides=strides)
+
+
+def _with_leaf(tree: Tree, path: tuple[int, ...], value: int) -> Tree:
+    """A tree with another number at a path."""
+    if not path or type(tree) is not tuple:
+        return value
+    return tuple([_with_leaf(part, path[1:], value) if i == path[0] else part for i, part in enumerate(tree)])
 
 
 _GRAIN = BY_NAME["stride_alignment"].multiple
@@ -269,9 +460,9 @@ def _check_form(alignment: int, bits: int | None, dtype: DType, gates: list[mode
     return found + diagnostics.broken((wrong, "width", text))
 
 
-def box_basis(gmem: Layout, layout: Layout) -> Layout:
+def box_basis(gmem: Layout, layout: Layout, pair: bool = False) -> Layout:
     """The box over global modes: the layout itself if it has basis strides, else the G-basis of a tile in shared
-    memory that has this layout.
+    memory that has this layout, of one CTA if it is a `pair`'s.
 
     Raises:
         CuteError: there is no such box.
@@ -280,17 +471,34 @@ def box_basis(gmem: Layout, layout: Layout) -> Layout:
         if not names_leaves(gmem._shape, layout._stride):
             raise StaticAssertError("every basis stride names a mode of the tensor", {"layout": layout})
         return layout
-    return construct_tma_gbasis(gmem, layout, make_cta_v_map(gmem.shape, mode_sizes(layout))).layout
+    tile = (half_of_pair(layout) or layout) if pair else layout
+    smem = expect(tile, Layout, "the layout of a tile")
+    return construct_tma_gbasis(gmem, smem, make_cta_v_map(gmem.shape, mode_sizes(smem))).layout
 
 
-def check_swizzle(swizzle: Swizzle, row_bits: int) -> list[Diagnostic]:
-    """Can the box lie in shared memory with this swizzle on bytes? A mode of TMA, and rows of at most its span."""
+_TEXT_OF = {"inner_bytes": "box_granularity", "inner_span": "smem_not_compatible"}
+"""Rule of a tensor map -> the text that the pages have for it."""
+
+
+def check_request(found: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """The rules that a map breaks: first those that the pages have, in their texts."""
+    told = [(_TEXT_OF.get(rule.rule, ""), rule) for rule in found]
+    named = [d for text, rule in told for d in diagnostics.broken((bool(text), text, rule.message))]
+    return [*named, *[rule for text, rule in told if not text]]
+
+
+def rules_of(arch: str) -> str:
+    """The GPU whose rules hold for a map: this one, or sm_90a where there is no such GPU with TMA."""
+    return arch if arch in GPUS else "sm_90a"
+
+
+def byte_swizzle(swizzle: Swizzle | None) -> tuple[int, list[Diagnostic]]:
+    """The driver's number of a swizzle on bytes, and what keeps TMA from it."""
+    swizzle = Swizzle(0, 4, 3) if swizzle is None else swizzle
     reason = why_not_swizzle(swizzle)
     if reason is not None:
-        return diagnostics.broken((True, "smem_not_compatible", f"{swizzle}: {reason}"))
-    row = swizzle_row(swizzle)
-    text = f"box rows of {row_bits // 8} bytes; at most {row.span} with {row.name}"
-    return diagnostics.broken((row.code and row_bits > row.span * 8, "smem_not_compatible", text))
+        return 0, diagnostics.broken((True, "smem_not_compatible", f"{swizzle}: {reason}"))
+    return swizzle_row(swizzle).code, []
 
 
 def build_tma_descriptor(
@@ -337,28 +545,26 @@ def build_tma_descriptor(
     num_multicast = expect_integer(num_multicast, "num_multicast", 1, unit="CTAs")
     tensor = _reshaped(tensor, tuple(shapes), tuple(strides))
     store = None if store_mode is None else modes.as_store_mode(store_mode)
-    load = None if store is not None else modes.as_load_mode("tiled" if mode is None else mode)
+    default = "tiled" if num_multicast == 1 else TmaLoadMode.W_MULTICAST
+    load = None if store is not None else modes.as_load_mode(default if mode is None else mode)
     gates = [modes.TMA_GATE, modes.MULTICAST_GATE][: 1 + (num_multicast > 1)]
     found = _check_form(alignment, elementBitWidth, dtype, gates, arch)
-    swizzle = Swizzle(0, 4, 3) if swizzle is None else swizzle
-    base, plan = int(tensor.engine.address), None
+    code, refused = byte_swizzle(swizzle)
+    found += refused
+    sizes = (1, 1, len(shapes), len(strides), len(paddings))
+    made = None
     try:
-        basis = box_basis(tensor.layout, layout)
+        basis = box_basis(tensor.layout, layout, load is TmaLoadMode.TWO_CTA)
+        plan = plan_tiled(tensor.layout, basis, dtype, dtype, num_multicast)
     except CuteError as error:
         found += diagnostics.broken((True, "smem_not_compatible", f"{layout}: {error.headline}"))
     else:
-        plan = plan_tiled(tensor.layout, basis, dtype, dtype, num_multicast)
-        found += diagnostics.check_box_row(plan.box[0], dtype.bits) + check_swizzle(swizzle, plan.box[0] * dtype.bits)
-        text = f"global address = {base:#x}; must be a multiple of {_GRAIN} bytes"
-        found += diagnostics.broken(*((True, "plan", b.message) for b in plan.broken), (base % _GRAIN, "address", text))
+        tiled = (int(tensor.engine.address), dtype.bits, plan.dims, plan.strides, plan.box, code)
+        everything = (tensor, plan.gbasis, *tiled, load, store, num_multicast, paddings)
+        made = TmaDescriptorTiled(*everything, alignment=alignment, operand_segment_sizes=sizes)
+        found += check_request(check_map(plan, made.request, tensor.layout, rules_of(arch)))
     diagnostics.refuse(found + diagnostics.check_padding(paddings, store is not None))
-    if plan is None:
-        raise InvalidValueError("no descriptor can be planned for this layout", {"layout": layout})
-    tiled = (tensor, plan.gbasis, base, dtype.bits, plan.dims, plan.strides, plan.box, swizzle_row(swizzle).code)
-    sizes = (1, 1, len(shapes), len(strides), len(paddings))
-    return TmaDescriptorTiled(
-        *tiled, load, store, num_multicast, paddings, alignment=alignment, operand_segment_sizes=sizes
-    )
+    return expect(made, TmaDescriptorTiled, "the descriptor")
 
 
 def build_tma_descriptor_im2col(
@@ -401,20 +607,17 @@ def build_tma_descriptor_im2col(
     found = modes.check_gates(architecture_number(arch), modes.IM2COL_GATE)
     diagnostics.refuse(found + diagnostics.broken((rank not in CORNER_BOUNDS, "rank", text)))
     found = _check_form(alignment, elementBitWidth, dtype, [], arch)
-    swizzle = Swizzle(0, 4, 3) if swizzle is None else swizzle
-    found += diagnostics.check_box_row(channels_per_pixel, bits) + check_swizzle(swizzle, channels_per_pixel * bits)
+    code, refused = byte_swizzle(swizzle)
     text = f"stride of mode 0 = {strides[0]} elements; channels must be contiguous"
-    found += diagnostics.broken((strides[0] != 1, "stride", text))
+    found += refused + diagnostics.broken((strides[0] != 1, "stride", text))
     address, byte_strides = int(tensor.engine.address), tuple(-(-d * bits // 8) for d in strides[1:])
     box = (lower_corner, upper_corner, channels_per_pixel, pixels_per_column)
-    data_type = tensor_map_format(as_dtype(movable_type(dtype)))
-    request = TensorMapIm2col(data_type, address, shape, byte_strides, *box, steps)
-    found += [d for d in violations(request) if d.rule != "inner_bytes"]  # that row has the page's own text
     store = None if store_mode is None else modes.as_store_mode(store_mode)
+    numbers = (tensor, address, bits, shape, byte_strides, *box, steps, code)
+    made = TmaDescriptorIm2col(*numbers, store, paddings, alignment=alignment)
+    found += check_request(violations(made, arch=rules_of(arch)))
     diagnostics.refuse(found + diagnostics.check_padding(paddings, store is not None))
-    tensor_map = (tensor, address, bits, shape, byte_strides)
-    code = swizzle_row(swizzle).code
-    return TmaDescriptorIm2col(*tensor_map, *box, steps, code, paddings, alignment=alignment)
+    return made
 
 
 def _flat_numbers(layout: Layout) -> tuple[tuple[int, ...], tuple[int, ...]]:

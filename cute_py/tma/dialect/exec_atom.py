@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
-from cute_py.argument_checks import expect, expect_fields, expect_integer, is_integer, record
+from cute_py.argument_checks import expect, expect_fields, expect_integer, expect_integers, is_integer, record
 from cute_py.arith_tuple.arith_tuple import ArithTuple, ScaledBasis
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import InvalidTypeError, TmaBuildError, given
@@ -31,18 +31,25 @@ from cute_py.layout.arguments import Tree
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Dynamic, coordinate, internal_leaf, to_public
 from cute_py.layout.trees import leaves
+from cute_py.ptx.render import Value, ptx, traits_modifiers
 from cute_py.targets import MAX_CLUSTER
 from cute_py.tensor.tensor import Tensor
+from cute_py.tma.atom.atom import TmaAtom
+from cute_py.tma.atom.im2col import Im2colAtom
+from cute_py.tma.descriptor.encode import encode
+from cute_py.tma.descriptor.request import TensorMap
 from cute_py.tma.dialect import modes
-from cute_py.tma.dialect.descriptors import TmaDescriptorIm2col, TmaDescriptorTiled
+from cute_py.tma.dialect.descriptors import SharedLayout, SupportsDLPack, TmaDescriptorIm2col, TmaDescriptorTiled
 from cute_py.tma.dialect.descriptors import build_tma_descriptor as tma_descriptor_tiled
 from cute_py.tma.dialect.descriptors import build_tma_descriptor_im2col as tma_descriptor_im2col
 from cute_py.tma.dialect.diagnostics import TEXTS, broken, check_atom, refuse, short_repr
 from cute_py.tma.dialect.modes import CacheMode, TmaLoadMode, TmaReduceKind, TmaStoreMode, as_cache_mode
 from cute_py.tma.dialect.non_exec_atom import NonExecTmaAtom, Number
 from cute_py.tma.dialect.record import TmaPartitionResult
-from cute_py.tma.dialect.verifier import partition
-from cute_py.tma.dialect.verifier_operands import SharedLayout, SupportsDLPack
+from cute_py.tma.dialect.verifier import record_of, verify_partition
+from cute_py.tma.emulator.emulator import Emulator
+from cute_py.tma.emulator.mbarrier import Mbarrier
+from cute_py.tma.emulator.memory import Memory, Window
 
 __all__ = [
     "ATOM_FAMILY",
@@ -133,6 +140,21 @@ class ExecTmaAtom:
         """The L2 policy operand, or None."""
         return self.cache_mode.cache_hint
 
+    @property
+    def traits(self) -> TmaAtom | Im2colAtom | None:
+        """CuTe's atom of the same copy."""
+        return self.atom.traits
+
+    @property
+    def request(self) -> TensorMap:
+        """What is asked of the tensor map."""
+        return self.atom.request
+
+    def explain(self) -> str:
+        """The atom, and what it is bound to."""
+        mask = "" if self.multicast is None else f", multicast mask {self.multicast:#06x}"
+        return f"{self.atom.explain()}\n\nbound to\n  cache mode {self.cache_mode.value}{mask}"
+
     def __str__(self) -> str:
         return f"executable {self.atom}"
 
@@ -161,8 +183,14 @@ class ExpectTx:
 
 @dataclass(frozen=True, slots=True)
 class BulkTensorCopy:
-    """One cp.async.bulk.tensor (or its reduction): coordinates innermost first, `smem_offset` in elements from the
-    tile's start, `nbytes` of this CTA's box."""
+    """One cp.async.bulk.tensor, or its reduction, with what it takes.
+
+    Attributes:
+        coord: innermost first; smem_offset: elements from the tile's start; nbytes: of this CTA's box.
+        cache_hint: the L2 policy; multicast: the mask of the CTAs that receive.
+        atom: the non-exec atom, which has the descriptor. smem: address in shared memory, bytes; None: not known.
+        barrier: that counts the bytes of a load. im2col_offsets: of an im2col load, W first.
+    """
 
     kind: str
     coord: tuple[Number, ...]
@@ -171,6 +199,10 @@ class BulkTensorCopy:
     cache_hint: int | None = None
     multicast: int | None = None
     reduce_kind: TmaReduceKind | None = None
+    atom: NonExecTmaAtom | None = field(default=None, compare=False, repr=False)
+    smem: int | None = field(default=None, compare=False)
+    barrier: Place | TransactionBarrier | None = field(default=None, compare=False, repr=False)
+    im2col_offsets: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         expect_fields(self)
@@ -178,10 +210,90 @@ class BulkTensorCopy:
             if type(internal_leaf(c)) not in (int, Dynamic):
                 raise InvalidTypeError(f"a coordinate is a number or an expression, got {given(c)}")
 
+    @property
+    def _atom(self) -> NonExecTmaAtom:
+        return expect(self.atom, NonExecTmaAtom, "the atom of a copy that is emitted or run,")
+
+    @property
+    def descriptor(self) -> TmaDescriptorTiled | TmaDescriptorIm2col | None:
+        """The descriptor that the copy goes through."""
+        return None if self.atom is None else self.atom.descriptor
+
+    @property
+    def request(self) -> TensorMap:
+        """What was asked of its tensor map."""
+        return self._atom.request
+
+    def ptx(self, arch: str | None = None) -> str:
+        """The instruction; %rd_desc, %r_smem and %r_mbar hold the addresses of map, tile and barrier.
+
+        Raises:
+            EmissionError: `arch` does not have it. TmaBuildError: numbers of the tensor are not known.
+        """
+        atom, offset = self._atom, self.smem_offset * self._atom.element_bits // 8
+        is_load = self.kind == "load"
+        operands: dict[str, Value] = {"tensor": "%rd_desc", "coords": [*map(_shown, self.coord)]}
+        operands["destination" if is_load else "source"] = f"%r_smem+{offset}" if offset else "%r_smem"
+        operands |= {"barrier": "%r_mbar"} if is_load else {}
+        modifiers: dict[str, Any] = traits_modifiers(atom.known_traits)[1]
+        # The mode gates the multicast, and a mask makes it one.
+        if self.multicast is None:
+            modifiers["multicast"] = False
+        else:
+            operands["mask"] = self.multicast
+        if self.reduce_kind is not None:
+            modifiers["op"] = self.reduce_kind.ptx
+        if self.im2col_offsets:
+            operands["offsets"] = self.im2col_offsets
+        if self.cache_hint is not None:
+            operands["policy"], modifiers["cache_hint"] = self.cache_hint, True
+        return ptx(self.kind, operands=operands, arch=arch, **modifiers)
+
+    def run(self, emulator: Emulator, gmem: Memory, smem: Window, *, gmem_base: int = 0) -> int:
+        """Run it on the emulator with the bytes of its tensor map; the transaction bytes.
+
+        Args:
+            gmem, smem, gmem_base: as `Emulator.load` takes them. The place in shared memory is that of this copy, from
+                the start of `smem` where its address is not known.
+        Raises:
+            TmaTrap: as the emulator. InvalidTypeError: a coordinate that is not a number.
+        """
+        expect(emulator, Emulator, "an emulator")
+        atom = self._atom
+        raw, coords = encode(atom, arch=emulator.arch), [expect_integer(c, "a coordinate") for c in self.coord]
+        place = self.smem_offset * atom.element_bits // 8 if self.smem is None else self.smem
+        operands = (raw, gmem, coords, smem)
+        if self.reduce_kind is not None:
+            return int(emulator.reduce(self.reduce_kind.ptx, *operands, smem_offset=place, gmem_base=gmem_base))
+        if self.kind == "store":
+            return int(emulator.store(*operands, smem_offset=place, gmem_base=gmem_base))
+        counter = self.barrier if isinstance(self.barrier, Mbarrier) else address_of(self.barrier)
+        return int(
+            emulator.load(
+                *operands,
+                smem_offset=place,
+                im2col_offsets=self.im2col_offsets,
+                barrier=counter,
+                multicast_mask=self.multicast,
+                cta_group=2 if atom.load_mode is TmaLoadMode.TWO_CTA else 1,
+                gmem_base=gmem_base,
+            )
+        )
+
     def __str__(self) -> str:
         name = self.kind if self.reduce_kind is None else f"reduce.{self.reduce_kind.ptx}"
-        coord = ", ".join(str(int(c)) if isinstance(c, int) else str(c) for c in self.coord)
+        coord = ", ".join(map(_shown, self.coord))
         return f"cp.async.bulk.tensor {name} ({coord}), element {self.smem_offset}, {self.nbytes} bytes"
+
+
+def _shown(number: Number) -> str:
+    return str(int(number)) if isinstance(number, int) else str(number)
+
+
+def address_of(place: Place | TransactionBarrier | None) -> int | None:
+    """The address of a place in shared memory, bytes; None where it is not known."""
+    found = getattr(place.engine if isinstance(place, Tensor) else place, "address", None)
+    return None if found is None or not is_integer(found) else int(found)
 
 
 def memory_space_of(value: object) -> str | None:
@@ -266,21 +378,32 @@ def check_load(atom: NonExecTmaAtom) -> list[Diagnostic]:
     return check_atom(atom.kind, len(tma_box), len(atom.box), atom.bytes_per_instruction, atom.num_multicast)
 
 
-def _copies(exec_atom: ExecTmaAtom, coord: Sequence[Number], cta: int) -> list[BulkTensorCopy]:
-    atom = exec_atom.atom
+def _copies(
+    exec_atom: ExecTmaAtom, tile: Place, coord: Sequence[Number], cta: int = 0, im2col_offsets: tuple[int, ...] = ()
+) -> list[BulkTensorCopy]:
+    atom, address = exec_atom.atom, address_of(tile)
     start: Any = to_public(coordinate(tuple(coord)))
     if any(isinstance(c, tuple) for c in start):
         raise InvalidTypeError(f"a coordinate of a tile has one number a mode, got {given(start)}")
-    state = (atom.bytes_per_instruction, exec_atom.cache_hint, exec_atom.multicast, atom.reduce_kind)
+    state = (atom.bytes_per_instruction, exec_atom.cache_hint, exec_atom.multicast, atom.reduce_kind, atom)
+    barrier = exec_atom.barrier if atom.kind == "load" else None
     out = []
-    for part in [atom.instruction(index, cta) for index in range(atom.instructions)]:
-        place = tuple(int(c) + d if isinstance(c, int) else c + d for c, d in zip(start, part.coord, strict=True))
-        out.append(BulkTensorCopy(atom.kind, place, part.smem_offset, *state))
+    for index in range(atom.instructions):
+        offset = atom.instruction(index, cta).smem_offset
+        smem = None if address is None else address + offset * atom.element_bits // 8
+        place = atom.place(start, index, cta)
+        out.append(BulkTensorCopy(atom.kind, place, offset, *state, smem, barrier, im2col_offsets))
     return out
 
 
 def lower_tma_load(
-    exec_atom: ExecTmaAtom, dst: Place, coord: Sequence[Number], *, prefetch: bool = False, cta: int = 0
+    exec_atom: ExecTmaAtom,
+    dst: Place,
+    coord: Sequence[Number],
+    *,
+    prefetch: bool = False,
+    cta: int = 0,
+    im2col_offsets: Sequence[int] = (),
 ) -> tuple[PrefetchDescriptor | ExpectTx | BulkTensorCopy, ...]:
     """The operations of one tile's load, in order; the barrier, if it counts, is raised by the tile's bytes.
 
@@ -288,16 +411,18 @@ def lower_tma_load(
         dst: the tile in shared memory: a tensor, a pointer, or an object that names its memory space.
         coord: of the tile's first element, innermost first, as many as the descriptor has modes.
         prefetch: prefetch the descriptor first. cta: which of the CTAs of a multicast issues.
+        im2col_offsets: of an im2col load, W first; zeros if left out.
     Raises:
         TmaBuildError: 'expect a tma_load atom type', a tile outside shared memory, a coordinate of another rank.
     """
     expect(exec_atom, ExecTmaAtom, "an executable atom")
     atom = exec_atom.atom
     needs = check_copy(exec_atom, dst, coord)
+    offsets = expect_integers(im2col_offsets or atom.no_offsets, "im2col_offsets", count=len(atom.no_offsets))
     cta = expect_integer(cta, "cta", 0, atom.num_multicast - 1)
     refuse(check_load(atom) + needs)
     first = (PrefetchDescriptor(atom.descriptor),) if expect(prefetch, bool, "prefetch") else ()
-    copies = _copies(exec_atom, coord, cta)
+    copies = _copies(exec_atom, dst, coord, cta, offsets)
     if isinstance(exec_atom.barrier, TransactionBarrier):
         exec_atom.barrier.expect_tx(atom.transaction_bytes)
     return (*first, ExpectTx(atom.transaction_bytes), *copies)
@@ -319,7 +444,7 @@ def lower_tma_store(
     found += modes.check_reduction(atom.reduce_kind, atom.dtype) if atom.reduce_kind is not None else []
     refuse(found + needs)
     first = (PrefetchDescriptor(atom.descriptor),) if expect(prefetch, bool, "prefetch") else ()
-    return (*first, *_copies(exec_atom, coord, 0))
+    return (*first, *_copies(exec_atom, src, coord))
 
 
 @record
@@ -343,6 +468,45 @@ class TmaOperation:
     @property
     def attributes(self) -> dict[str, bool]:
         return {"allow_tma": self.allow_tma, "inBounds": self.inBounds}
+
+    @property
+    def traits(self) -> TmaAtom | Im2colAtom | None:
+        """CuTe's atom of the same copy."""
+        return self.exec_atom.traits
+
+    @property
+    def request(self) -> TensorMap:
+        """What is asked of the tensor map."""
+        return self.exec_atom.request
+
+    @property
+    def copies(self) -> tuple[BulkTensorCopy, ...]:
+        """The instructions, in order."""
+        return tuple([one for one in self.operations if isinstance(one, BulkTensorCopy)])
+
+    def ptx(self, arch: str | None = None) -> str:
+        """The text of the operations, a line each; stores and reductions commit their bulk group.
+
+        Raises:
+            EmissionError: `arch` does not have an instruction.
+        """
+        lines = []
+        for one in self.operations:
+            if isinstance(one, BulkTensorCopy):
+                lines.append(one.ptx(arch))
+            elif isinstance(one, ExpectTx):
+                lines.append(f"mbarrier.arrive.expect_tx.shared.b64 _, [%r_mbar], {one.nbytes};")
+            else:
+                lines.append("prefetch.tensormap [%rd_desc];")
+        return "\n".join([*lines, *([] if self.exec_atom.atom.kind == "load" else ["cp.async.bulk.commit_group;"])])
+
+    def run(self, emulator: Emulator, gmem: Memory, smem: Window, *, gmem_base: int = 0) -> int:
+        """Run the copies on the emulator; the bytes of all. Arguments and errors as `BulkTensorCopy.run`."""
+        return sum([copy.run(emulator, gmem, smem, gmem_base=gmem_base) for copy in self.copies])
+
+    def explain(self) -> str:
+        """The operation, its instructions and its atom."""
+        return "\n".join([str(self), *(f"  {one}" for one in self.operations), "", self.exec_atom.explain()])
 
     def __str__(self) -> str:
         attributes = ", ".join(f"{name} = {str(value).lower()}" for name, value in self.attributes.items())
@@ -377,6 +541,7 @@ def _operation(
     attributes: tuple[bool, bool],
     prefetch: bool,
     cta: int = 0,
+    offsets: Sequence[int] = (),
 ) -> TmaOperation:
     """One copy, once atom and attributes (allow_tma, inBounds) fit the operation."""
     name = f"atom.tma_{kind}"
@@ -395,7 +560,7 @@ def _operation(
     refuse(found + (check_bounds(exec_atom, place) if in_bounds else []))
     operations: tuple[PrefetchDescriptor | ExpectTx | BulkTensorCopy, ...]
     if kind == "load":
-        operations = lower_tma_load(exec_atom, tile, place, prefetch=prefetch, cta=cta)
+        operations = lower_tma_load(exec_atom, tile, place, prefetch=prefetch, cta=cta, im2col_offsets=offsets)
     else:
         operations = lower_tma_store(exec_atom, tile, place, prefetch=prefetch)
     return TmaOperation(name, exec_atom, tile, place, operations, allow_tma, in_bounds)
@@ -410,6 +575,7 @@ def tma_load(
     inBounds: bool = False,
     prefetch: bool = False,
     cta: int = 0,
+    im2col_offsets: Sequence[int] = (),
 ) -> TmaOperation:
     """atom.tma_load: load one tile. A barrier that counts is raised by the tile's bytes.
 
@@ -417,11 +583,12 @@ def tma_load(
         dst: in shared memory. coord: of the tile's first element, innermost first.
         allow_tma, inBounds: the operation's attributes; see `TmaOperation`.
         prefetch: prefetch the descriptor first. cta: which of the CTAs of a multicast issues.
+        im2col_offsets: of an im2col load, W first; zeros if left out.
     Raises:
         TmaBuildError: 'expect a tma_load atom type' and the other texts of the atom verifier, a tile outside shared
             memory, a coordinate of another rank, or one that breaks the inBounds promise. The barrier is left alone.
     """
-    return _operation("load", exec_atom, dst, coord, (allow_tma, inBounds), prefetch, cta)
+    return _operation("load", exec_atom, dst, coord, (allow_tma, inBounds), prefetch, cta, im2col_offsets)
 
 
 def tma_store(
@@ -461,24 +628,20 @@ def prefetch_tma_desc(descriptor: TmaDescriptorTiled | TmaDescriptorIm2col) -> P
     return PrefetchDescriptor(descriptor)
 
 
-Source: TypeAlias = TmaDescriptorTiled | Tensor | SupportsDLPack
-"""What an atom is made of: a tiled descriptor, or the global tensor itself."""
+Source: TypeAlias = TmaDescriptorTiled | TmaDescriptorIm2col | Tensor | SupportsDLPack
+"""What an atom is made of: a descriptor, or the global tensor itself."""
 
 
-def _operands(
-    source: Source, tile: SharedLayout | Tensor, cta_map: Layout | Tree | None
-) -> tuple[SharedLayout | Tensor, Tensor | SupportsDLPack, Any, Layout | None]:
-    """The operands of the partition: the map of a CTA is a V-map if its strides are basis elements, else a tile."""
-    tensor = source.tensor if isinstance(source, TmaDescriptorTiled) else source
-    if isinstance(cta_map, Layout) and any(isinstance(d, ScaledBasis) for d in leaves(cta_map.stride)):
-        return tile, tensor, None, cta_map
-    return tile, tensor, cta_map, None
-
-
-def _described(source: Source, records: list[TmaPartitionResult]) -> NonExecTmaAtom:
-    """The atom of the one record, with the descriptor that it was made of."""
-    atom = records[0].body
-    return replace(atom, descriptor=source) if isinstance(source, TmaDescriptorTiled) else atom
+def _partitioned(
+    source: Source, tile: SharedLayout | Tensor, cta_map: Layout | Tree | None, arch: str, **transfer: Any
+) -> NonExecTmaAtom:
+    """The verified atom. The map of a CTA is a V-map if its strides are basis elements, else a tile."""
+    descriptor = source if isinstance(source, (TmaDescriptorTiled, TmaDescriptorIm2col)) else None
+    tensor = source if descriptor is None else descriptor.tensor
+    is_map = isinstance(cta_map, Layout) and any(isinstance(d, ScaledBasis) for d in leaves(cta_map.stride))
+    operands: tuple[Any, ...] = (tile, tensor, *((None, cta_map) if is_map else (cta_map, None)))
+    atom = record_of(verify_partition(*operands, arch=arch, descriptor=descriptor, **transfer), arch).body
+    return atom if descriptor is None else replace(atom, descriptor=descriptor)
 
 
 def non_exec_tiled_tma_load(
@@ -493,13 +656,21 @@ def non_exec_tiled_tma_load(
     """atom.non_exec_tiled_tma_load: a verified load.
 
     Args:
-        descriptor: a tiled descriptor, or the global tensor itself. tile: the shared layout.
-        cta_map: the CTA's value map (basis strides), or the tile by mode. num_multicast, load_mode: as in `partition`.
+        descriptor: a tiled or an im2col descriptor, or the global tensor itself. A descriptor must be the one of the
+            tile and of this operation: its box, swizzle, element type, mode and multicast count.
+        tile: the shared layout. cta_map: the CTA's value map (basis strides), or the tile by mode.
+        num_multicast, load_mode: as in `partition`; the mode is the descriptor's by default.
     Raises:
         TmaVerifyError: a step of the partition verifier refuses.
     """
-    operands = _operands(descriptor, tile, cta_map)
-    return _described(descriptor, partition(*operands, num_multicast=num_multicast, load_mode=load_mode, arch=arch))
+    mode = getattr(descriptor, "mode", None) if load_mode is None else load_mode
+    return _partitioned(descriptor, tile, cta_map, arch, num_multicast=num_multicast, load_mode=mode)
+
+
+def _store_mode(source: Source, mode: TmaStoreMode | int | str | None = None) -> TmaStoreMode | int | str:
+    """The mode of a store: as given, or the descriptor's."""
+    found = getattr(source, "store_mode", None) if mode is None else mode
+    return TmaStoreMode.TILED if found is None else found
 
 
 def non_exec_tiled_tma_store(
@@ -507,12 +678,11 @@ def non_exec_tiled_tma_store(
     tile: SharedLayout | Tensor,
     cta_map: Layout | Tree | None = None,
     *,
-    store_mode: TmaStoreMode | int | str = TmaStoreMode.TILED,
+    store_mode: TmaStoreMode | int | str | None = None,
     arch: str = "sm_90a",
 ) -> NonExecTmaAtom:
     """atom.non_exec_tiled_tma_store: a verified store. Arguments and errors as `non_exec_tiled_tma_load`."""
-    operands = _operands(descriptor, tile, cta_map)
-    return _described(descriptor, partition(*operands, store_mode=store_mode, arch=arch))
+    return _partitioned(descriptor, tile, cta_map, arch, store_mode=_store_mode(descriptor, store_mode))
 
 
 def non_exec_tiled_tma_reduce(
@@ -525,5 +695,4 @@ def non_exec_tiled_tma_reduce(
 ) -> NonExecTmaAtom:
     """atom.non_exec_tiled_tma_reduce: a verified reduction of one of the eight kinds. Arguments and errors as
     `non_exec_tiled_tma_load`."""
-    operands = _operands(descriptor, tile, cta_map)
-    return _described(descriptor, partition(*operands, reduce_kind=kind, arch=arch))
+    return _partitioned(descriptor, tile, cta_map, arch, store_mode=_store_mode(descriptor), reduce_kind=kind)

@@ -22,6 +22,9 @@ from cute_py.argument_checks import record
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.tma.atom.op import Op
+from cute_py.tma.descriptor.formats import Im2ColWideMode
+from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col
 
 __all__ = [
     "CACHE_MODES",
@@ -308,6 +311,33 @@ def check_cache_mode(mode: CacheMode, kind: str) -> list[Diagnostic]:
     if mode.row.loads if kind == "load" else mode.row.stores:
         return []
     return [Diagnostic("cache_mode", text=f"cache mode {mode.value} is not for a {kind}")]
+
+
+def operation_of(
+    load: TmaLoadMode | None, store: TmaStoreMode | None, reduce: TmaReduceKind | None, is_im2col: bool
+) -> Op:
+    """CuTe's operation of these modes; of an im2col reduction, the store through the same map.
+
+    >>> operation_of(TmaLoadMode.TWO_CTA, None, None, False), operation_of(None, TmaStoreMode.IM2COL, None, True)
+    (<Op.SM100_TMA_2SM_LOAD: 'SM100_TMA_2SM_LOAD'>, <Op.SM90_TMA_STORE_IM2COL: 'SM90_TMA_STORE_IM2COL'>)
+    """
+    if store is None:
+        name = "SM100_TMA_2SM_LOAD" if load is TmaLoadMode.TWO_CTA else "SM90_TMA_LOAD"
+        return Op[f"{name}{'_IM2COL' * is_im2col}{'_MULTICAST' * (load is not None and load.is_multicast)}"]
+    if is_im2col or reduce is None:
+        return Op[f"SM90_TMA_STORE{'_IM2COL' * is_im2col}"]
+    return Op[f"SM90_TMA_REDUCE_{reduce.name}"]
+
+
+def bounded_along_w(request: TensorMap, mode: TmaStoreMode | None) -> TensorMap:
+    """The map of an im2col walk: of the modes W and W128 one whose bounding box has corners along W alone.
+
+    Raises:
+        InvalidValueError: a corner along another mode.
+    """
+    wide = {TmaStoreMode.IM2COL_W: Im2ColWideMode.W, TmaStoreMode.IM2COL_W128: Im2ColWideMode.W128}
+    found = None if mode is None else wide.get(mode)
+    return request if found is None or not isinstance(request, TensorMapIm2col) else request.as_wide(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 A record has 24 bytes, little-endian:
 
     +0x00  u64  tma_tensor_type      handle of the TMA tensor type
-    +0x08  u32  tile_element_count   elements: per-CTA slice x num_multicast
+    +0x08  u32  tile_element_count   elements of the shared tile x num_multicast
     +0x0C  u16  flags                see `TmaFlags`
     +0x0E  u8   swizzle_mode         0 none, 2 128 bytes, 3 32 or 64 bytes
     +0x0F  u8   rank                 of the descriptor, 1 to 5
@@ -11,9 +11,10 @@ A record has 24 bytes, little-endian:
 
 Source: the TMA Atoms reference page, Partition Result ABI.
 
-The flags are 16 bits, what the verifier learned about a tile. Bits 0 and 4 come from the load mode, 1 to 3 from the
-store mode, 5 from a metadata operand, 6 to 11 from the steps of the walk, 12 from a descriptor view for tensor memory,
-13 from the global tensor. Bits 14 and 15 are reserved and 0.
+The flags are 16 bits, what the verifier learned about a tile. Bits 0 and 4 come from the load mode, 1 from the store
+mode or an im2col descriptor, 2 and 3 from the store mode, 6 to 11 from the steps of the walk, 12 from a descriptor view
+for tensor memory, 13 from the global tensor. Bit 5 is never set here: sparse tiles are refused. Bits 14 and 15 are
+reserved and 0.
 
 A handle is a 64-bit number of an interned object. Equal objects have one handle, as a compiler's interned types have
 one address. The number is derived from the object's text, so that the same partition packs to the same bytes in every
@@ -85,11 +86,11 @@ class FlagRow:
 
 FLAG_ROWS: Final[tuple[FlagRow, ...]] = (
     FlagRow(0, "multicast", "a multicast load, W or W128", "the load mode"),
-    FlagRow(1, "im2col", "an im2col-flavoured tile", "the store mode"),
+    FlagRow(1, "im2col", "an im2col-flavoured tile", "the store mode, or a load's descriptor"),
     FlagRow(2, "im2col_w", "im2col with offsets along W", "the store mode"),
     FlagRow(3, "im2col_w128", "im2col with offsets along W, 128 wide", "the store mode"),
     FlagRow(4, "two_cta", "two CTAs load together", "the load mode"),
-    FlagRow(5, "sparse", "a metadata operand is there", "the metadata operand"),
+    FlagRow(5, "sparse", "a metadata operand is there", "nothing: it is refused"),
     FlagRow(6, "static_smem", "the shared layout is static", "step 6"),
     FlagRow(7, "static_vmap", "the CTA V-map is static", "step 6"),
     FlagRow(8, "gmem_int_stride", "the global layout has integer strides", "step 4"),

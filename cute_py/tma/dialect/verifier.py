@@ -17,9 +17,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from cute_py.argument_checks import record
+from cute_py.argument_checks import expect, record
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
-from cute_py.errors import InvalidValueError, TmaVerifyError
+from cute_py.diagnostics import Diagnostic
+from cute_py.errors import CuteError, InvalidValueError, TmaVerifyError, given
 from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
@@ -32,8 +33,16 @@ from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.op import architecture_number, why_not_swizzle
 from cute_py.tma.atom.op import multicast_count as counted_ctas
 from cute_py.tma.descriptor.fields import MAX_RANK
-from cute_py.tma.descriptor.limits import BY_NAME, bounds
+from cute_py.tma.descriptor.limits import BY_NAME
 from cute_py.tma.dialect import modes
+from cute_py.tma.dialect.descriptors import (
+    SharedLayout,
+    SupportsDLPack,
+    TmaDescriptorIm2col,
+    TmaDescriptorTiled,
+    mode_sizes,
+    static_layout,
+)
 from cute_py.tma.dialect.diagnostics import broken, short_repr
 from cute_py.tma.dialect.mlir_text import tile_text, type_text
 from cute_py.tma.dialect.modes import TmaLoadMode, TmaReduceKind, TmaStoreMode
@@ -42,12 +51,9 @@ from cute_py.tma.dialect.record import SWIZZLE_MODE_OF, TmaFlags, TmaPartitionRe
 from cute_py.tma.dialect.verifier_operands import (
     Dialect,
     PartitionOperands,
-    SharedLayout,
-    SupportsDLPack,
     as_dialect,
-    mode_sizes,
-    static_layout,
 )
+from cute_py.tmem.execute import S2TDescriptorView
 
 __all__ = ["PartitionWalk", "STEPS", "partition", "verify_partition"]
 
@@ -70,11 +76,12 @@ def walks_modes(v_map: Layout, of_integer_shape: bool) -> bool:
 
 
 def operand_types(op: PartitionOperands) -> bool:
-    """Step 1: a tensor in global memory, a shared operand that lives nowhere else, a V-map; rank 1 to 5 each."""
-    if op.gmem is None or op.cta_v_map is None:
+    """Step 1: a tensor in global memory, a shared operand of its element type that lives nowhere else, a V-map; rank 1
+    to 5 each; and a descriptor, if there is one, for this transfer."""
+    if op.gmem is None or op.cta_v_map is None or any(d.rule == "mode" for d in op.other_transfer):
         return False
     engine = op.smem.engine if isinstance(op.smem, Tensor) else None
-    if engine is not None and not (isinstance(engine, Pointer) and engine.space == "smem"):
+    if engine is not None and not (isinstance(engine, Pointer) and engine.space == "smem" and op.same_type):
         return False
     if not walks_modes(op.cta_v_map, type(op.gmem.shape) is not tuple):
         return False
@@ -130,7 +137,7 @@ def swizzled(op: PartitionOperands) -> bool:
         return False
     if not op.dialect.limits:
         return True
-    has_chunks = op.swizzle.base == 4 or not modes.check_gates(op.architecture, modes.CHUNKED_SWIZZLE_GATE)
+    has_chunks = op.swizzle.base == 4 or not modes.check_gates(architecture_number(op.arch), modes.CHUNKED_SWIZZLE_GATE)
     return has_chunks and why_not_swizzle(op.swizzle) is None
 
 
@@ -140,8 +147,10 @@ def both_static(op: PartitionOperands) -> bool:
 
 
 def same_shape(op: PartitionOperands) -> bool:
-    """Step 7: the top-level modes of both have the same sizes."""
+    """Step 7: the top-level modes of both have the same sizes. What two CTAs load splits in two."""
     smem, v_map = op.plain_smem, op.cta_v_map
+    if op.is_pair and v_map is op.whole_v_map:
+        return False
     return smem is not None and v_map is not None and mode_sizes(smem) == mode_sizes(v_map)
 
 
@@ -151,13 +160,8 @@ def has_gbasis(op: PartitionOperands) -> bool:
 
 
 def valid_layout(op: PartitionOperands) -> bool:
-    """Step 9: a static box; at most five modes before any collapse, at most 256 elements a mode, unit stride along the
-    innermost, and a multicast count that divides the box."""
-    box, fits = op.box
-    if not op.dialect.limits or not box:
-        return bool(box)
-    fits = fits and op.uncollapsed_rank <= MAX_RANK and all(extent <= bounds("box")[1] for extent in box)
-    return fits and (op.steps is None or op.steps[0] == 1)
+    """Step 9: a static box that a tensor map can hold, by the rules of make_tma_atom, and that is the descriptor's."""
+    return bool(op.box) and not (op.dialect.limits and op.map_rules)
 
 
 def has_tensor_type(op: PartitionOperands) -> bool:
@@ -169,6 +173,8 @@ def multicast_count(op: PartitionOperands) -> bool:
     """Step 11, loads only: at least 1 with a multicast mode, exactly 1 without."""
     if op.kind != "load" or op.load_mode is None:
         return True
+    if op.count_of_descriptor != (op.num_multicast or 1):
+        return False
     if op.load_mode.is_multicast:
         return op.num_multicast is not None and op.num_multicast >= 1
     return op.num_multicast in (None, 1)
@@ -244,9 +250,22 @@ def joined_operands(dialect: Dialect, texts: list[str]) -> str:
 def _text(step: VerifierStep, op: PartitionOperands) -> str:
     """The text of a step that fails, operands included."""
     if step.number == 11 and op.load_mode is not None and not op.load_mode.is_multicast:
-        return op.dialect.companion.format(count=op.num_multicast)
+        count = op.count_of_descriptor if op.num_multicast in (None, 1) else op.num_multicast
+        return op.dialect.companion.format(count=count)
     names = op.dialect.trio if len(step.shows) == 3 else step.shows
     return step.text + joined_operands(op.dialect, [_operand(op, name) for name in names])
+
+
+def _broken(step: VerifierStep, op: PartitionOperands) -> tuple[Diagnostic, ...]:
+    """The rules of this library that the operands of a step that fails break, as far as they can be known there."""
+    found = op.other_transfer if op.dialect.limits else []
+    if step.number == 1 and not op.same_type:
+        shared = f"{op.smem.engine}" if isinstance(op.smem, Tensor) else ""
+        found += broken((True, "types", f"shared elements of another width, {shared}, than the global {op.dtype}"))
+    if step.number == 8 and op.is_im2col and op.image_layout is None and op.gmem is not None:
+        rank = rank_of(op.gmem.shape)
+        found += broken((True, "rank", f"rank of an im2col tensor = {rank} modes; must be 3 to 5"))
+    return (*found, *(op.map_rules if step.number > 8 and op.dialect.limits and op.box else []))
 
 
 @record
@@ -254,19 +273,38 @@ class PartitionWalk:
     """What a walk through the steps found.
 
     `failed` is the number of the step that refused (None: all passed) and `text` its diagnostic; `flags` holds what
-    was learned up to there. `results` are the records of a walk that passed.
+    was learned up to there. `results` are the records of a walk that passed, `broken` the rules behind a refusal.
     """
 
     failed: int | None
     text: str
     flags: TmaFlags
     results: tuple[TmaPartitionResult, ...] = ()
+    broken: tuple[Diagnostic, ...] = ()
 
     def __str__(self) -> str:
         verdict = "passed" if self.failed is None else f"step {self.failed}: {self.text}"
         return f"{verdict}\n{self.flags.describe()}"
 
     __repr__ = short_repr
+
+
+def record_of(walk: PartitionWalk, arch: str) -> TmaPartitionResult:
+    """The record of a walk.
+
+    Raises:
+        TmaVerifyError: a step refused. InvalidValueError: the architecture lacks the mode, or a cluster so many CTAs.
+    """
+    if walk.failed is not None:
+        raise TmaVerifyError(walk.failed, walk.text, {str(i): d.message for i, d in enumerate(walk.broken, 1)})
+    [found] = walk.results
+    atom = found.body
+    too_many = f"num_multicast = {atom.num_multicast} CTAs; must be at most {MAX_CLUSTER}, the largest cluster"
+    rules = modes.check_modes(atom.load_mode, atom.store_mode, architecture_number(arch))
+    rules += broken((atom.num_multicast > MAX_CLUSTER, "cluster", too_many))
+    if rules:
+        raise InvalidValueError(rules[0].text, {"architecture": arch})
+    return found
 
 
 def partition(
@@ -279,8 +317,8 @@ def partition(
     store_mode: TmaStoreMode | int | str | None = None,
     reduce_kind: TmaReduceKind | int | str | None = None,
     num_multicast: int | tuple[int, ...] | Layout | None = 1,
-    metadata: object | None = None,
-    s2t: object | None = None,
+    metadata: None = None,
+    s2t: S2TDescriptorView | None = None,
     arch: str = "sm_90a",
     dialect: Dialect | str = "seed",
 ) -> list[TmaPartitionResult]:
@@ -295,12 +333,12 @@ def partition(
         store_mode, reduce_kind: make it a store or a reduction (a reduction may name its store mode too).
         num_multicast: CTAs that share the load; None where there is no such operand. Stores and reductions take none:
             it is not looked at.
-        metadata: the metadata operand of a sparse tile. s2t: a shared-to-tensor-memory descriptor view. Either sets
-            its flag if it is there.
+        metadata: of a sparse tile; refused. s2t: the descriptor view of the copy of this tile on to tensor memory, from
+            `cute_py.tmem.get_copy_s2t_smem_desc`; the atom holds it, and its flag is set.
         arch: the architecture; multicast and im2col need sm_90, a two-CTA load sm_100.
         dialect: 'seed' for the reference page's order and texts, 'dsl' for those of CuTe DSL 4.8.1.
     Raises:
-        TmaVerifyError: a step refuses; `.step` is its number.
+        TmaVerifyError: a step refuses; `.step` is its number, and the facts are the rules that the operands break.
         InvalidValueError: an unknown mode, a load mode with a store, a mode that the architecture lacks, or more
             CTAs than a cluster has.
     Source:
@@ -325,15 +363,7 @@ def partition(
         arch=arch,
         dialect=dialect,
     )
-    if walk.failed is not None:
-        raise TmaVerifyError(walk.failed, walk.text)
-    atom = walk.results[0].body
-    too_many = f"num_multicast = {atom.num_multicast} CTAs; must be at most {MAX_CLUSTER}, the largest cluster"
-    found = modes.check_modes(atom.load_mode, atom.store_mode, architecture_number(arch))
-    found += broken((atom.num_multicast > MAX_CLUSTER, "cluster", too_many))
-    if found:
-        raise InvalidValueError(found[0].text, {"architecture": arch})
-    return list(walk.results)
+    return [record_of(walk, arch)]
 
 
 def verify_partition(
@@ -346,19 +376,23 @@ def verify_partition(
     store_mode: TmaStoreMode | int | str | None = None,
     reduce_kind: TmaReduceKind | int | str | None = None,
     num_multicast: int | tuple[int, ...] | Layout | None = 1,
-    metadata: object | None = None,
-    s2t: object | None = None,
+    metadata: None = None,
+    s2t: S2TDescriptorView | None = None,
     arch: str = "sm_90a",
     dialect: Dialect | str = "seed",
+    descriptor: TmaDescriptorTiled | TmaDescriptorIm2col | None = None,
 ) -> PartitionWalk:
     """As `partition`, but a refusal is returned, with the flags learned before it. The architecture's gates and the
     size of a cluster are not part of the walk.
+
+    Args:
+        descriptor: the one that the operation carries: it must be the one of the tile, the tensor and the operation.
 
     >>> walk = verify_partition(Layout((Int(8), Int(64))), None, (8, 64))
     >>> walk.failed, walk.flags
     (1, <TmaFlags: 0>)
     """
-    speech, number = as_dialect(dialect), architecture_number(arch)
+    speech, _ = as_dialect(dialect), architecture_number(arch)
     load = None if load_mode is None else modes.as_load_mode(load_mode)
     store = None if store_mode is None else modes.as_store_mode(store_mode)
     reduce = None if reduce_kind is None else modes.as_reduce_kind(reduce_kind)
@@ -369,21 +403,24 @@ def verify_partition(
         raise InvalidValueError(f"load mode {load.name} together with a {other}; a transfer has one direction")
     if reduce is not None and store is None:
         store = TmaStoreMode.TILED
+    if metadata is not None:
+        raise InvalidValueError(f"metadata = {given(metadata)}; tiles of sparse operands are not partitioned here")
+    if s2t is not None:
+        expect(s2t, S2TDescriptorView, "s2t, a view of get_copy_s2t_smem_desc,")
     count = None if num_multicast is None else counted_ctas(num_multicast)
     operands = (smem_layout, gtensor, partitioner, cta_v_map)
-    op = PartitionOperands(*operands, load, store, reduce, count, number, speech)
-    return walk_steps(op, metadata is not None, s2t is not None)
+    return walk_steps(PartitionOperands(*operands, load, store, reduce, count, arch, speech, descriptor, s2t))
 
 
-def walk_steps(op: PartitionOperands, sparse: bool = False, s2t: bool = False) -> PartitionWalk:
+def walk_steps(op: PartitionOperands) -> PartitionWalk:
     """Walk the steps in the dialect's order; stop at the first that fails."""
-    flags = _operand_flags(op, sparse, s2t)
+    flags = _operand_flags(op)
     for number in op.dialect.order:
         step = STEPS[number - 1]
         held = step.check(op)
         flags |= _learned(number, held, op)
         if not held:
-            return PartitionWalk(number, _text(step, op), flags)
+            return PartitionWalk(number, _text(step, op), flags, (), _broken(step, op))
     return PartitionWalk(None, "", flags, (_record(op, flags),))
 
 
@@ -391,18 +428,17 @@ def _set(flags: dict[TmaFlags, bool]) -> TmaFlags:
     return TmaFlags(sum(flag for flag, learned in flags.items() if learned))
 
 
-def _operand_flags(op: PartitionOperands, sparse: bool, s2t: bool) -> TmaFlags:
+def _operand_flags(op: PartitionOperands) -> TmaFlags:
     """The flags that follow from the operands alone."""
     load, store = op.load_mode, op.store_mode
     return _set(
         {
             TmaFlags.MULTICAST: load is not None and load.is_multicast,
             TmaFlags.TWO_CTA: load is TmaLoadMode.TWO_CTA,
-            TmaFlags.IM2COL: store is not None and store.is_im2col,
+            TmaFlags.IM2COL: op.is_im2col,
             TmaFlags.IM2COL_W: store is TmaStoreMode.IM2COL_W,
             TmaFlags.IM2COL_W128: store is TmaStoreMode.IM2COL_W128,
-            TmaFlags.SPARSE: sparse,
-            TmaFlags.S2T_DESCRIPTOR: s2t,
+            TmaFlags.S2T_DESCRIPTOR: op.s2t is not None,
             TmaFlags.PREFETCH_ELIGIBLE: op.gmem_layout is not None and static_layout(op.gmem_layout),
         }
     )
@@ -423,11 +459,13 @@ def _record(op: PartitionOperands, flags: TmaFlags) -> TmaPartitionResult:
     """The record of operands that passed every step, and the atom in it."""
     if op.gbasis is None or op.tma_layout is None or op.gmem_layout is None or op.cta_v_map is None:
         raise InvalidValueError("these operands have not passed the steps; no atom can be made of them")
-    box, dtype = op.box[0], op.dtype
-    tensor_type = TmaTensorType(op.kind, dtype.name, op.tma_layout, len(box))
+    made, dtype = None if isinstance(op.made, CuteError) else op.made, op.dtype
+    rank = rank_of(op.gbasis.layout._shape) if made is None else made.request.rank
+    tensor_type = TmaTensorType(op.kind, dtype.name, op.tma_layout, rank)
     transfer = (op.kind, op.load_mode, op.store_mode, op.reduce_kind, dtype.name, dtype.bits)
-    tile = (op.smem_layout, op.gmem_layout, op.cta_v_map, op.gbasis.layout, box)
-    atom = NonExecTmaAtom(*transfer, *tile, op.multicast, op.cu_swizzle, tensor_type, verified=True)
-    elements = atom.tile_elements // atom.num_multicast * atom.num_multicast
+    tile = (op.smem_layout, op.gmem_layout, op.cta_v_map, op.gbasis.layout, op.box, op.multicast, op.cu_swizzle)
+    everything = (*transfer, *tile, tensor_type, True, op.described, made, op.s2t)
+    atom = NonExecTmaAtom(*everything)
     code, table = SWIZZLE_MODE_OF[atom.cu_swizzle], interned_objects()
+    elements = atom.tile_elements * atom.num_multicast
     return TmaPartitionResult(table.intern(tensor_type), elements, flags, code, atom.rank, table.intern(atom))

@@ -14,40 +14,54 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, Protocol, TypeAlias
+from typing import Any, Final
 
+from cute_py.arith_tuple.arith_tuple import E
+from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given
 from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.int_tuple import product_each, size
-from cute_py.layout.layout import Layout, static
-from cute_py.layout.leaf import internal_leaf, is_static
+from cute_py.layout.layout import Layout, has_numbers, static
 from cute_py.layout.recast import smem_ptr_flag
 from cute_py.layout.swizzle import Swizzle, get_swizzle_portion
-from cute_py.layout.trees import at, leaves, modes, rank_of
-from cute_py.tensor.arrays import ArrayEngine
-from cute_py.tensor.pointers import Pointer
+from cute_py.layout.trees import leaves, rank_of
+from cute_py.layout.trees import modes as modes_of
+from cute_py.targets import MAX_CLUSTER
+from cute_py.tensor.pointers import Pointer, make_gmem_ptr
 from cute_py.tensor.tensor import Tensor, make_tensor
+from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.gbasis import GBasis, construct_tma_gbasis, make_cta_v_map
-from cute_py.tma.atom.op import swizzle_row, why_not_swizzle
+from cute_py.tma.atom.im2col import Im2colAtom, Im2colBasis, im2col_basis, make_im2col_tma_copy
+from cute_py.tma.atom.make import check_map, make_tma_atom
+from cute_py.tma.atom.op import Op, architecture_number, movable_type, swizzle_row, why_not_swizzle
 from cute_py.tma.atom.partition import tma_tensor
 from cute_py.tma.atom.tile_atom import multicast_box, shape_and_stride, tma_strides
+from cute_py.tma.descriptor.fields import MAX_RANK
+from cute_py.tma.descriptor.request import TensorMapTiled, corners_of
+from cute_py.tma.descriptor.violations import violations
+from cute_py.tma.dialect import modes
+from cute_py.tma.dialect.descriptors import (
+    SharedLayout,
+    SupportsDLPack,
+    TmaDescriptorIm2col,
+    TmaDescriptorTiled,
+    half_of_pair,
+    image_of,
+    in_global_memory,
+    mode_sizes,
+    movable_format,
+    names_leaves,
+    rules_of,
+)
+from cute_py.tma.dialect.diagnostics import broken
 from cute_py.tma.dialect.modes import TmaLoadMode, TmaReduceKind, TmaStoreMode
+from cute_py.tmem.execute import S2TDescriptorView
 
 __all__ = ["DIALECTS"]
 
 COMPANION_TEXT: Final = "got num_multicast of "
 """Step 11's other text: a count that is not 1 with a mode that is no multicast. The count follows."""
-
-SharedLayout: TypeAlias = Layout | ComposedLayout
-"""Of a tile in shared memory, with its swizzle or without."""
-
-
-class SupportsDLPack(Protocol):
-    """An array of numpy, torch, cupy or JAX."""
-
-    def __dlpack_device__(self) -> tuple[int, int]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +127,8 @@ class PartitionOperands:
         smem: the tile in shared memory: a layout, a composed layout, or a tensor of a shared pointer.
         gtensor: the global tensor. partitioner: the tile; None: the shape of the shared layout.
         explicit_v_map: the CTA V-map, where it is not the identity composed with the partitioner.
-        num_multicast: CTAs; None where the operand is absent.
+        num_multicast: CTAs; None where the operand is absent. descriptor: the one that the operation carries.
+        s2t: the descriptor view of the copy on to tensor memory.
     """
 
     smem: SharedLayout | Tensor
@@ -124,8 +139,10 @@ class PartitionOperands:
     store_mode: TmaStoreMode | None
     reduce_kind: TmaReduceKind | None
     num_multicast: int | None
-    architecture: int = 90
+    arch: str = "sm_90a"
     dialect: Dialect = SEED
+    descriptor: TmaDescriptorTiled | TmaDescriptorIm2col | None = None
+    s2t: S2TDescriptorView | None = None
 
     @property
     def kind(self) -> str:
@@ -135,11 +152,28 @@ class PartitionOperands:
         return "load" if self.store_mode is None else "store"
 
     @property
+    def is_im2col(self) -> bool:
+        """Does the transfer walk an image? A store says so by its mode, a load by its descriptor."""
+        if self.store_mode is None:
+            return isinstance(self.descriptor, TmaDescriptorIm2col)
+        return self.store_mode.is_im2col
+
+    @property
+    def is_pair(self) -> bool:
+        """Do two CTAs load the tile, half each?"""
+        return self.load_mode is TmaLoadMode.TWO_CTA
+
+    @property
     def multicast(self) -> int:
         """CTAs that share the load: 1 unless it is a multicast load with a count above 1."""
         if self.kind != "load" or self.load_mode is None or not self.load_mode.is_multicast:
             return 1
         return max(1, self.num_multicast or 1)
+
+    @property
+    def operation(self) -> Op:
+        """CuTe's operation of this kind and mode; of an im2col reduction, the store through the same map."""
+        return modes.operation_of(self.load_mode, self.store_mode, self.reduce_kind, self.is_im2col)
 
     @cached_property
     def gmem(self) -> Tensor | None:
@@ -163,12 +197,17 @@ class PartitionOperands:
         return layout if isinstance(layout, Layout) else None
 
     @cached_property
+    def image_layout(self) -> Layout | None:
+        """Of the tensor of an im2col transfer, see `image_of`."""
+        return None if self.gmem_layout is None else image_of(self.gmem_layout)
+
+    @cached_property
     def dtype(self) -> DType:
         """Of the global tensor's elements."""
         return as_dtype(None if self.gmem is None else self.gmem.element_type)
 
     @cached_property
-    def smem_layout(self) -> SharedLayout:
+    def whole_smem(self) -> SharedLayout:
         """The shared operand as a layout or composed layout; anything else as it is."""
         if not isinstance(self.smem, Tensor):
             return self.smem
@@ -179,15 +218,25 @@ class PartitionOperands:
         return layout
 
     @cached_property
+    def smem_layout(self) -> SharedLayout:
+        """Of what one CTA has in shared memory. A layout of the tile of two CTAs is folded like their V-map."""
+        whole, plain, v_map = self.whole_smem, plain_layout(self.whole_smem), self.cta_v_map
+        if not self.is_pair or plain is None or v_map is None or self.explicit_v_map is not None:
+            return whole
+        half = half_of_pair(plain)
+        if not isinstance(half, Layout) or mode_sizes(half) != mode_sizes(v_map):
+            return whole
+        return ComposedLayout(whole.outer, whole.offset, half) if isinstance(whole, ComposedLayout) else half
+
+    @cached_property
     def plain_smem(self) -> Layout | None:
         """The layout under the swizzle, or None where there is no plain one."""
-        layout = getattr(self.smem_layout, "inner", self.smem_layout)
-        return layout if isinstance(layout, Layout) else None
+        return plain_layout(self.smem_layout)
 
     @cached_property
     def swizzle(self) -> Swizzle:
         """Of the shared operand."""
-        return get_swizzle_portion(self.smem_layout)
+        return get_swizzle_portion(self.whole_smem)
 
     @property
     def cu_swizzle(self) -> int:
@@ -196,10 +245,20 @@ class PartitionOperands:
 
     @cached_property
     def cta_v_map(self) -> Layout | None:
-        """CTA value index -> global mode, or None where the operands have none."""
+        """CTA value index -> global mode, or None where the operands have none. Of a pair of CTAs the first one's half:
+        a map that is given is one CTA's own, as CuTe's MMAs of two CTAs give it."""
         if self.explicit_v_map is not None:
             return self.explicit_v_map if isinstance(self.explicit_v_map, Layout) else None
-        shape, tiler = getattr(self.shown_gmem, "shape", None), self.tiler
+        whole = self.whole_v_map
+        half = None if whole is None or not self.is_pair else half_of_pair(whole)
+        return half if isinstance(half, Layout) else whole
+
+    @cached_property
+    def whole_v_map(self) -> Layout | None:
+        """The V-map of the tile that a CTA, or a pair, loads."""
+        tiler = self.tiler
+        image = self.image_layout if self.is_im2col else None
+        shape = getattr(self.shown_gmem, "shape", None) if image is None else mode_sizes(image)
         if shape is None or tiler is None:
             return None
         try:
@@ -208,19 +267,29 @@ class PartitionOperands:
             return None
 
     @property
+    def same_type(self) -> bool:
+        """Have a shared tensor and the global one elements of one width?"""
+        engine = getattr(self.smem, "engine", None)
+        return not isinstance(engine, Pointer) or self.gmem is None or engine.dtype.bits == self.dtype.bits
+
+    @property
     def tiler(self) -> Tree | None:
         """The tile with plain ints taken as static, or the shape of the shared layout."""
         if self.partitioner is not None:
             return static(self.partitioner)
-        return None if self.plain_smem is None else static(mode_sizes(self.plain_smem))
+        plain = plain_layout(self.whole_smem)
+        return None if plain is None else static(mode_sizes(plain))
 
     @cached_property
-    def gbasis(self) -> GBasis | None:
+    def gbasis(self) -> GBasis | Im2colBasis | None:
         """The G-basis, or None where there is none."""
         if self.gmem_layout is None or self.plain_smem is None or self.cta_v_map is None:
             return None
         operands = (self.gmem_layout, self.plain_smem, self.cta_v_map)
         try:
+            if self.is_im2col:
+                image = self.image_layout
+                return None if image is None else im2col_basis(*operands[1:], image.shape)
             full = construct_tma_gbasis(*operands)
             split = self.dialect.split_oversize and static_extents(full.layout)
             return construct_tma_gbasis(*operands, split_oversize=True) if split else full
@@ -230,20 +299,145 @@ class PartitionOperands:
     @property
     def uncollapsed_rank(self) -> int:
         """Modes of the G-basis before those beyond the fourth share one: what the tile has, and what it leaves out."""
-        if self.gbasis is None:
+        if not isinstance(self.gbasis, GBasis):
             return 0
         tile, full = self.gbasis.trace.tma_gbasis_tile, self.gbasis.layout
         return rank_of(tile._shape) + len(leaves(full._stride)) - len(leaves(tile._stride))
 
     @cached_property
-    def box(self) -> tuple[tuple[int, ...], bool]:
-        """(box that one CTA issues, does the multicast count fit it?); a count that does not fit leaves the box
-        undivided. Empty where an extent is not static."""
+    def box(self) -> tuple[int, ...]:
+        """The box that one CTA issues; a multicast count that does not fit leaves it undivided. Empty where an extent
+        is not static."""
         if self.gbasis is None or not static_extents(self.gbasis.layout):
-            return (), False
-        full = [math.prod(leaves(mode)) for mode in modes(self.gbasis.layout._shape)]
+            return ()
+        if isinstance(self.made, Im2colAtom):
+            return self.made.plan.range_c, self.made.plan.range_whdn
+        full = [math.prod(leaves(mode)) for mode in modes_of(self.gbasis.layout._shape)]
         cut, problem = multicast_box(full, self.multicast)
-        return (tuple(full), False) if problem is not None else (tuple(cut), True)
+        return tuple(full if problem is not None else cut)
+
+    @cached_property
+    def made(self) -> TmaAtom | Im2colAtom | CuteError:
+        """The atom of C++ that these operands make, whatever its tensor map breaks, or why there is none."""
+        number = architecture_number(self.arch)
+        arch = None if modes.check_modes(self.load_mode, self.store_mode, number) else rules_of(self.arch)
+        smem, gmem, v_map = self.smem_layout, self.gmem, self.cta_v_map
+        if gmem is None or v_map is None:
+            return InvalidValueError("no atom without a global tensor and a V-map")
+        tiler = static(mode_sizes(v_map)) if self.is_pair else self.tiler
+        layout = self.image_layout if self.is_im2col else self.gmem_layout
+        try:
+            # Of an array its memory: an atom outlives the arrays that it was made for.
+            tensor = make_tensor(make_gmem_ptr(int(gmem.engine.address), self.dtype), layout)
+            if self.is_im2col:
+                corners: dict[str, Any] = {}
+                if isinstance(self.descriptor, TmaDescriptorIm2col):
+                    for name in ("lower", "upper"):  # of one filter position: its offsets are the instruction's
+                        corner = getattr(self.descriptor, f"{name}_corner")
+                        corners |= {f"{name}_corner_whd": corner, f"{name}_padding_whd": corner}
+                    corners["stride_whd"] = self.descriptor.element_strides[1:-1]
+                shared = (tiler, self.multicast)
+                return make_im2col_tma_copy(self.operation, tensor, smem, *shared, arch=arch, check=False, **corners)
+            movable = self.dtype.name if movable_format(self.dtype) is None else movable_type(self.dtype)
+            return make_tma_atom(
+                *(self.operation, tensor, smem, tiler, self.multicast, movable, arch),
+                cta_v_map=v_map,
+                check=False,
+                split_oversize=self.dialect.split_oversize,
+                suggest=False,
+            )
+        except CuteError as error:
+            return error
+
+    @cached_property
+    def map_rules(self) -> list[Diagnostic]:
+        """What keeps these operands from a tensor map: the rules of make_tma_atom, and where the descriptor that the
+        operation carries says something else."""
+        made, arch = self.made, rules_of(self.arch)
+        if isinstance(made, Im2colAtom):
+            found = violations(made, arch=arch)
+        elif isinstance(made, TmaAtom):
+            found = check_map(made.plan, made.request, made.gtensor.layout, arch)
+        elif self.gbasis is None or self.is_im2col or movable_format(self.dtype) is None or not self.is_unknown:
+            return [Diagnostic("no_atom", text=made.headline)]
+        else:  # what is not known is taken to fit
+            rank, full = len(self.box), [math.prod(leaves(mode)) for mode in modes_of(self.gbasis.layout._shape)]
+            numbers = (movable_format(self.dtype), 0, (1,) * rank, (16,) * (rank - 1), self.box)
+            problem = multicast_box(full, self.multicast)[1]
+            found = [*violations(TensorMapTiled(*numbers, swizzle=self.cu_swizzle), arch=arch)]
+            found += [] if problem is None else [problem]
+        if not isinstance(made, CuteError) and self.store_mode is not None:
+            try:
+                modes.bounded_along_w(made.request, self.store_mode)
+            except InvalidValueError as error:
+                found.append(Diagnostic("wide_corners", text=error.headline))
+        if self.uncollapsed_rank > MAX_RANK:
+            text = f"{self.uncollapsed_rank} modes before any collapse; must be at most {MAX_RANK}"
+            found.append(Diagnostic("uncollapsed_rank", text=text))
+        return [*found, *self._contradictions]
+
+    @property
+    def described(self) -> TmaDescriptorTiled | TmaDescriptorIm2col | None:
+        """The descriptor of the tensor map; where there is none, the one that the operation carries."""
+        made = self.made
+        if isinstance(made, CuteError):
+            return self.descriptor
+        tensor, base, bits = made.gtensor, int(made.request.global_address), self.dtype.bits
+        if isinstance(made, TmaAtom):
+            plan, state = made.plan, (self.cu_swizzle, self.load_mode, self.store_mode, self.multicast)
+            numbers = (plan.gbasis, base, bits, plan.dims, plan.strides, plan.box)
+            return TmaDescriptorTiled(tensor, *numbers, *state)
+        request = made.request
+        box = (*corners_of(request), request.channels_per_pixel, request.pixels_per_column, request.element_strides)
+        sizes = (base, bits, request.global_dim, request.global_strides)
+        everything = (tensor, *sizes, *box, self.cu_swizzle, self.store_mode)
+        return TmaDescriptorIm2col(*everything)
+
+    @property
+    def is_unknown(self) -> bool:
+        """Are there numbers that are not known, or more CTAs than a cluster has, which is not part of the walk?"""
+        return self.gmem_layout is None or not has_numbers(self.gmem_layout) or self.multicast > MAX_CLUSTER
+
+    @property
+    def _contradictions(self) -> list[Diagnostic]:
+        """Where the descriptor is not that of the tile and the tensor, field by field."""
+        made, other = self.made, self.descriptor
+        if other is None or isinstance(made, CuteError):
+            return []
+        ours, theirs = modes.bounded_along_w(made.request, self.store_mode), other.request
+        if ours.FIELDS != theirs.FIELDS:
+            return [Diagnostic("descriptor", text=f"{other} for a map that is {ours.KIND}")]
+        pairs = zip(ours.FIELDS, theirs.field_values(), ours.field_values(), strict=True)
+        texts = ((a != b, f"the descriptor's {name} = {a}; the tile makes {b}") for name, a, b in pairs)
+        return broken(*((differs, "descriptor", text) for differs, text in texts))
+
+    @property
+    def other_transfer(self) -> list[Diagnostic]:
+        """Where the descriptor is for another transfer than the operation: its mode, or the CTAs that share it."""
+        other, loads = self.descriptor, self.kind == "load"
+        if other is None:
+            return []
+        mode = getattr(other, "mode", self.load_mode)  # an im2col descriptor is for any load
+        theirs, ours = (mode if store is None else store for mode, store in ((mode, other.store_mode), self._mode))
+        shared = all(isinstance(m, TmaLoadMode) and m.is_multicast for m in (theirs, ours))
+        names = ["a load" if m is None else m.name for m in (theirs, ours)]
+        count, operands = self.count_of_descriptor, self.num_multicast or 1
+        text = f"a descriptor for {count} CTAs; the operation has num_multicast = {operands}"
+        return broken(
+            (theirs is not ours and not shared, "mode", f"a descriptor for {names[0]}; the operation is {names[1]}"),
+            (loads and count != operands, "num_multicast", text),
+        )
+
+    @property
+    def _mode(self) -> tuple[TmaLoadMode | None, TmaStoreMode | None]:
+        return self.load_mode, self.store_mode
+
+    @property
+    def count_of_descriptor(self) -> int:
+        """CTAs that the descriptor's box is cut for; of an im2col one, as the operation says."""
+        if isinstance(self.descriptor, TmaDescriptorTiled):
+            return self.descriptor.num_multicast
+        return self.num_multicast or 1
 
     @cached_property
     def steps(self) -> list[int] | None:
@@ -259,6 +453,8 @@ class PartitionOperands:
     def tma_layout(self) -> Layout | None:
         """The coordinate tensor's layout, or None where the G-basis does not name leaf modes of the global tensor."""
         gmem, basis = self.gmem_layout, self.gbasis
+        if self.is_im2col and self.image_layout is not None:
+            return walk_of_image(self.image_layout)
         if gmem is None or basis is None or not names_leaves(gmem._shape, basis.layout._stride):
             return None
         bits, rank = self.dtype.bits, rank_of(basis.layout._shape)
@@ -270,49 +466,23 @@ class PartitionOperands:
         return tensor.layout if isinstance(tensor.layout, Layout) else None
 
 
-def in_global_memory(tensor: Tensor) -> bool:
-    """A tensor of a global pointer or an array, none of coordinates?"""
-    engine = tensor.engine
-    return isinstance(engine, (Pointer, ArrayEngine)) and getattr(engine, "space", "gmem") == "gmem"
+def plain_layout(layout: SharedLayout) -> Layout | None:
+    """The layout under a swizzle, or None where there is no plain one."""
+    inner = getattr(layout, "inner", layout)
+    return inner if isinstance(inner, Layout) else None
+
+
+def walk_of_image(image: Layout) -> Layout:
+    """The coordinates C, W, (H, (D,)) N of an image's elements.
+
+    >>> print(walk_of_image(Layout(((16, 8, 2), 64))))
+    ((16,8,2),64):((_1@1,_1@2,_1@3),_1@0)
+    """
+    ranks = [rank_of(mode) for mode in modes_of(image.shape)]
+    pixels = tuple([E(1 + i) for i in range(max(ranks))])
+    return Layout(image.shape, (pixels, E(0)) if ranks[0] > 1 else (E(0), pixels))
 
 
 def static_extents(layout: Layout) -> bool:
     """Are all sizes static?"""
     return all(type(s) is int for s in leaves(layout._shape))
-
-
-def static_layout(layout: Layout | None) -> bool:
-    """Are shape and strides static?
-
-    >>> static_layout(Layout((Int(8), Int(4)))), static_layout(Layout((8, Int(4)), (Int(4), Int(1))))
-    (True, False)
-    """
-    numbers = [] if layout is None else [*leaves(layout.shape), *leaves(layout.stride)]
-    return all(is_static(internal_leaf(x)) for x in numbers)
-
-
-def mode_sizes(layout: Layout) -> tuple[Tree, ...]:
-    """Sizes of the top-level modes; a layout of an integer shape has one.
-
-    >>> mode_sizes(Layout((Int(4), (Int(2), Int(3)))))
-    (Int(4), Int(6))
-    """
-    shape = layout.shape
-    return product_each(shape) if type(shape) is tuple else (size(layout),)
-
-
-def names_leaves(shape: Tree, basis: Tree) -> bool:
-    """Is every basis element at a leaf of this shape?
-
-    >>> from cute_py.arith_tuple.arith_tuple import E
-    >>> names_leaves(((4, 2), 8), (E(0, 1), E(1))), names_leaves(((4, 2), 8), (E(0),)), names_leaves((8,), (E(0, 0),))
-    (True, False, False)
-    """
-    for leaf in leaves(basis):
-        path = tuple(getattr(leaf, "modes", ()))
-        if type(shape) is not tuple and not path:
-            continue
-        parent = at(shape, path[:-1])
-        if type(parent) is not tuple or not path or path[-1] >= len(parent) or type(parent[path[-1]]) is tuple:
-            return False
-    return True

@@ -41,6 +41,10 @@ class Operands:
         return verify_partition(self.smem, self.gmem, self.tile, self.v_map, **self.options, **more)
 
 
+NHWC = gmem((64, 16, 8, 2), (Int(1), 64, 1024, 8192))
+PATCHES = Operands(smem=Layout(ints(128, 64), LayoutRight), gmem=NHWC)
+"""An image of 64 channels, 16 x 8 pixels, 2 of them; a tile of 128 pixels."""
+
 SIX = (64, 32, 16, 8, 4, 2)
 SIX_STRIDES = (Int(1), 64, 2048, 32768, 262144, 1048576)
 COMPOSED_GMEM = ComposedLayout(Swizzle(3, 4, 3), Int(0), Layout((1024, 512), (512, Int(1))))

@@ -72,7 +72,8 @@ def test_every_element_once_and_in_its_place(case: dict[str, Any]) -> None:
             found[place] = part.smem_offset + j
             count += 1
     assert found == expected
-    assert count == atom.tile_elements == walk.results[0].tile_element_count
+    assert count == atom.tile_elements
+    assert walk.results[0].tile_element_count == count * atom.num_multicast
     assert atom.transaction_bytes == count * atom.element_bits // 8
 
 
