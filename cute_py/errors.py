@@ -161,9 +161,9 @@ class StaticAssertError(LayoutError):
     What to do: look at the facts for the modes that do not divide; change the tile, or the shape that is tiled.
     """
 
-    def __init__(self, condition: str, facts: Mapping[str, object] | None = None, hint: str | None = None) -> None:
-        super().__init__(condition, facts, hint)
-        self.condition = condition
+    @property
+    def condition(self) -> str:
+        return self.headline
 
 
 class CoordinateError(LayoutError, IndexError):
@@ -200,9 +200,9 @@ class TmaError(CuteError):
 class GBasisError(TmaError, ValueError):
     """The shared-memory layout and the tile have no TMA box in common. `condition` names CuTe's condition."""
 
-    def __init__(self, condition: str, facts: Mapping[str, object] | None = None, hint: str | None = None) -> None:
-        super().__init__(condition, facts, hint)
-        self.condition = condition
+    @property
+    def condition(self) -> str:
+        return self.headline
 
 
 class TmaLimitError(TmaError, ValueError):
@@ -271,9 +271,9 @@ class RaceError(TmaError, RuntimeError):
 class EmissionError(TmaError, ValueError):
     """An instruction form does not exist, or not on this architecture; `why` is the reason in one line."""
 
-    def __init__(self, why: str, facts: Mapping[str, object] | None = None, hint: str | None = None) -> None:
-        super().__init__(why, facts, hint)
-        self.why = why
+    @property
+    def why(self) -> str:
+        return self.headline
 
 
 class TmemError(CuteError, ValueError):

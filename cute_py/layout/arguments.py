@@ -11,6 +11,7 @@ sympy has no types of its own: to a checker that does not read its source, a sym
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias
 
@@ -58,7 +59,7 @@ class Expression(Protocol):
     """A sympy expression."""
 
     @property
-    def free_symbols(self) -> AbstractSet[object]: ...
+    def free_symbols(self) -> AbstractSet[Hashable]: ...
 
 
 class AsTuple(Protocol):
