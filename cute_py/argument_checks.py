@@ -306,7 +306,7 @@ class Immutable:
         raise AttributeError(f"{type(self).__name__} is immutable; can't set {name}")
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, type(self)):
+        if type(other) is not type(self):
             return NotImplemented
         return self._state(self) == self._state(other)
 

@@ -295,6 +295,14 @@ class Swizzle(Immutable):
         """In units n times as small."""
         return Swizzle(self.bits, self.base + _log2(n), self.shift)
 
+    def __eq__(self, other: object) -> bool:  # faster than through `_state`
+        if type(other) is not Swizzle:
+            return NotImplemented
+        return self.bits == other.bits and self.base == other.base and self.shift == other.shift
+
+    def __hash__(self) -> int:
+        return hash((self.bits, self.base, self.shift))
+
     def __str__(self) -> str:
         return f"Sw<{self.bits},{self.base},{self.shift}>"
 
