@@ -160,7 +160,7 @@ def is_run_time_zero(coord: int | tuple[Coordinate, ...], stride: Tree) -> bool:
     return stride not in (0, ()) and -MAX_INTEGER <= coord <= MAX_INTEGER  # type: ignore[operator]
 
 
-class _Major:
+class Major:
     """A tag: the order in which a compact layout fills its modes."""
 
     __slots__ = ("_name",)
@@ -172,13 +172,13 @@ class _Major:
         return self._name
 
 
-LayoutLeft = _Major("LayoutLeft")
+LayoutLeft = Major("LayoutLeft")
 """Column-major: the first mode is contiguous."""
-LayoutRight = _Major("LayoutRight")
+LayoutRight = Major("LayoutRight")
 """Row-major: the last mode is contiguous."""
 
 Assumptions: TypeAlias = "tuple[sympy.Basic, ...]"
-Stride: TypeAlias = "Tree | _Major | None"
+Stride: TypeAlias = "Tree | Major | None"
 
 _new = object.__new__
 
@@ -374,7 +374,7 @@ def make(shape: Tree, stride: Tree, assumptions: Assumptions = ()) -> Layout:
     return layout
 
 
-def make_layout(*parts: Shape | Tree | _Major | Layout, stride: Stride = None) -> Layout:
+def make_layout(*parts: Shape | Tree | Major | Layout, stride: Stride = None) -> Layout:
     """As C++: of a shape, of a shape and a stride (or `LayoutLeft` / `LayoutRight`), or of layouts to join as modes.
 
     Args:
@@ -401,13 +401,13 @@ def joined(parts: Iterable[Layout]) -> Layout:
     return make(tuple([p._shape for p in parts]), tuple([p._stride for p in parts]), notes)
 
 
-def make_ordered_layout(shape: Shape, order: Tree | _Major) -> Layout:
+def make_ordered_layout(shape: Shape, order: Tree | Major) -> Layout:
     """A compact layout whose strides grow in the order of `order` (static numbers; run-time ones come last).
 
     >>> print(make_ordered_layout((Int(2), Int(3), Int(4), Int(5)), (Int(1), Int(0), Int(3), Int(2))))
     (_2,_3,_4,_5):(_3,_1,_30,_6)
     """
-    if isinstance(order, _Major):
+    if isinstance(order, Major):
         return Layout(shape, order)
     inner = _checked_shape(to_internal(shape))
     return make(inner, compact_order(inner, to_internal(order)))
