@@ -124,7 +124,7 @@ def expect_integer(
 
 
 def expect_items(values: Iterable[Kind], what: str, kind: str = "a sequence") -> tuple[Kind, ...]:
-    """The items of a sequence, whatever they are; `kind` is what the text of the error asks for.
+    """The items of a sequence, whatever they are; `kind` is the rule in the text of the error.
 
     >>> expect_items(4, "paddings")
     Traceback (most recent call last):

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Self
 
 SHOWN_BITS: Final = 512
-"""Integers of more bits are shown shortened: Python refuses to print 4,300 digits, and nobody reads 155."""
+"""Integers of more bits are shown shortened: Python does not print more than 4,300 digits, and 155 are too many to read."""
 
 GIVEN_CHARACTERS: Final = 405
 """Characters of a value's repr that a text shows; of a longer one its beginning and its end."""
@@ -238,7 +238,7 @@ class TmaBuildError(TmaError, ValueError):
 class UnknownFactError(TmaError, NotImplementedError):
     """The answer was never measured nor documented (bits of a format that only a newer GPU has).
 
-    What to do: the text says what is known; let the driver encode it on such a machine, and compare.
+    What to do: the text lists what is known; let the driver encode it on such a machine, and compare.
     """
 
 
@@ -281,7 +281,7 @@ class TmemError(CuteError, ValueError):
 
 
 class DeviceError(CuteError, RuntimeError):
-    """No usable GPU, driver or compiler, or a launch failed; the text says which and what to do."""
+    """No usable GPU, driver or compiler, or a launch failed; the text states which, and what to do."""
 
 
 class FileFormatError(CuteError, ValueError):

@@ -367,7 +367,7 @@ class BankConflicts:
 
 @dataclass(frozen=True, slots=True)
 class Coalescing:
-    """Global-memory cost of an access: 32-byte sectors, 128-byte lines, the bytes asked for; the sum over warps."""
+    """Global-memory cost of an access: 32-byte sectors, 128-byte lines, requested bytes; the sum over warps."""
 
     sectors: int
     lines: int
@@ -379,7 +379,7 @@ class Coalescing:
 
     @property
     def efficiency(self) -> float:
-        """Distinct bytes asked for / bytes moved; 1.0 is perfectly coalesced."""
+        """Distinct bytes requested / bytes moved; 1.0 is perfectly coalesced."""
         return self.bytes_requested / (self.sectors * SECTOR_BYTES) if self.sectors else 1.0
 
 

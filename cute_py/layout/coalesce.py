@@ -77,7 +77,7 @@ def _by_profile(operation: Callable[[Layout], Layout], layout: Layout, profile: 
     """Apply `operation` at the leaves of `profile`; modes beyond it stay."""
     check_depth(profile)
     if type(profile) is not tuple:
-        return operation(layout)  # any leaf, `_` too: C++ asks only whether it is a tuple
+        return operation(layout)  # any leaf, `_` too: C++ tests only for a tuple
     parts = [layout[i] for i in range(len(modes(layout._shape)))]
     if len(profile) > len(parts):
         raise StaticAssertError("tuple_size<IntTuple>::value <= rank", {"profile": profile, "layout": layout})
@@ -118,7 +118,7 @@ def filter_zeros_tree(shape: Tree, guide: Tree) -> Tree:
 
 @of_shapes
 def filter_zeros(layout: Layout | Shape, profile: Shape | None = None) -> Layout | IntTuple:
-    """Every size with a static stride 0 becomes 1; `profile` says 0 where a whole mode becomes 1s.
+    """Every size with a static stride 0 becomes 1; a 0 in `profile` makes all sizes of that mode 1.
 
     >>> print(filter_zeros(Layout((Int(4), Int(8)), (Int(1), Int(0)))))
     (_4,_1):(_1,_0)

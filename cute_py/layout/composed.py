@@ -3,7 +3,7 @@
     (outer o offset o inner)(coord)  =  outer(offset + inner(coord))
 
 The inner layout has the domain, so tiling, grouping and dividing act on it. `outer` is a swizzle, a layout, or any
-function of one offset. A swizzled layout is always written this way, never as a flag on Layout.
+function of one offset. A swizzled layout is always a composed layout; Layout has no flag for it.
 """
 
 from __future__ import annotations

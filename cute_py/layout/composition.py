@@ -87,7 +87,7 @@ def _walk(
 ) -> tuple[Tree, Tree]:
     """C++'s last branch: a flat left side of rank > 1, an integer mode size:step.
 
-    Numbers and symbols are held bare, each with a flag that says whether it is static. A condition on static numbers
+    Numbers and symbols are held without wrapper, each beside a flag for static. A condition on static numbers
     is refused like C++'s static_assert; on symbols it becomes an assumption, unless it is known to fail; on run-time
     numbers C++ has none.
     """

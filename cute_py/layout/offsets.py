@@ -15,9 +15,9 @@ numpy knows; their offsets are objects, made one by one:
 
     offsets((2,2):(^01,^11))  =  [[^00, ^11], [^01, ^10]]        strides of bits under XOR
 
-Back to coordinates: where each stride is larger than everything that the smaller strides reach together, an offset is
-taken apart by division, largest stride first, a few array operations per mode. A swizzle is undone by itself. Other
-layouts are evaluated completely and searched.
+Back to coordinates: if each stride is larger than the reach of all smaller ones together, an offset is decomposed by
+division, largest stride first, in a few array operations per mode. A swizzle is its own inverse. Other layouts are
+evaluated completely and searched.
 """
 
 from __future__ import annotations
@@ -389,7 +389,7 @@ def _composed(layout: ComposedLayout, kind: IntType) -> Offsets:
 
 
 MAX_SEARCHED = 1 << 26
-"""Layouts whose strides do not take an offset apart are searched up to this size."""
+"""Layouts whose strides do not decompose an offset are searched up to this size."""
 
 
 def is_stride_separable(flat: list[tuple[int, int]]) -> bool:
@@ -458,7 +458,7 @@ def coordinates(layout: LayoutLike, values: ArrayLike, *, of: str = "memory") ->
 def _divided(
     layout: Layout | ComposedLayout, shape: Tree, steps: list[list[int]], inner: Offsets, wanted: Offsets
 ) -> Offsets:
-    """Each offset taken apart by the strides of each axis, the largest first."""
+    """Each offset decomposed by the strides of each axis, the largest first."""
     import numpy as np
 
     sizes = leaves(shape)

@@ -266,7 +266,7 @@ class Swizzle(Immutable):
         return make_swizzle(self.yyy_mask ^ other.yyy_mask, self.zzz_mask ^ other.zzz_mask)
 
     def _slice_composed(self, coord: Coordinate, offset: Integer, inner: Layout) -> Sliced:
-        """Slice `self o offset o inner`: (what is kept, offset); a plain layout where no swizzle is left."""
+        """Slice `self o offset o inner`: (what is kept, offset); a plain layout if the swizzle decays."""
         return slice_swizzled(self, coord, offset, inner)
 
     def _product_with(self, block: Layout, tiler: ComposedLayout) -> Layout | ComposedLayout:

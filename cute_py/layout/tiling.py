@@ -242,7 +242,7 @@ def raked_product(block: Layout, tiler: LayoutLike) -> Layout:
 
 @of_layouts
 def tile_to_shape(block: Layout, shape: Shaped, order: Stride = LayoutLeft) -> Layout:
-    """The block repeated until the result has `shape`; `order` says along which mode first.
+    """The block repeated until the result has `shape`; `order` is the order of the modes.
 
     Raises:
         StaticAssertError: 'tile_to_shape: block shape does not divide the target shape.' where both are static;
@@ -273,7 +273,7 @@ def tile_to_shape(block: Layout, shape: Shaped, order: Stride = LayoutLeft) -> L
 
 
 def _check_division(mode: int, target: int, block: Leaf) -> None:
-    """A static target asks for a static answer: a run-time block is refused, as in C++."""
+    """A static target needs a static quotient: a run-time block is refused, as in C++."""
     static = type(block) is int
     if not static or block == 0 or trunc_mod(target, block):
         shown = f"_{block}" if static else f"{tree_text(block)}, known only at run time"

@@ -219,7 +219,7 @@ def parse(text: str, *, dtype: DTypeLike | None = None, symbols: Symbols | None 
     Args:
         text: what str() of any of them prints, or the C++ or DSL spelling.
         dtype: element type of pointers, of an MMA's A or of a copy's values; default the unsigned integer of the
-            printed width (a text says only the width), and the first MMA of CuTe with the printed layouts.
+            printed width (a text has only the width), and the first MMA of CuTe with the printed layouts.
         symbols: name -> sympy symbol or integer; other names become positive integer symbols.
     Raises:
         ParseError: the text has another form; `position` is the first character that was not read. A `?` is refused:

@@ -1,4 +1,4 @@
-"""Where arrays come from: numpy, `__dlpack__`, `__cuda_array_interface__`; no copy is ever made.
+"""Sources of arrays: numpy, `__dlpack__`, `__cuda_array_interface__`; no copy is ever made.
 
     source                                    engine                         elements can be
     numpy array, __array_interface__          ArrayEngine over its memory    read and written
@@ -235,7 +235,7 @@ def flat_view(array: NDArray[numpy.generic]) -> tuple[NDArray[numpy.generic], in
 
 
 def array_layout(shape: tuple[int, ...], steps: tuple[int, ...]) -> Layout:
-    """Run-time sizes; a unit stride is static, as it is where C++ says LayoutLeft or LayoutRight."""
+    """Run-time sizes; a unit stride is static, as that of C++'s LayoutLeft and LayoutRight."""
     return Layout(tuple([int(n) for n in shape]), tuple([Int(1) if d == 1 else int(d) for d in steps]))
 
 
