@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Self
 
 SHOWN_BITS: Final = 512
-"""Integers of more bits are shown shortened: Python does not print more than 4,300 digits, and 155 are too many to read."""
+"""Integers of more bits are shown shortened: Python does not print 4,300 digits, and 155 are too many to read."""
 
 GIVEN_CHARACTERS: Final = 405
 """Characters of a value's repr that a text shows; of a longer one its beginning and its end."""
