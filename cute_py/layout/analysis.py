@@ -411,12 +411,12 @@ def accessed(layout: LayoutLike, access: Access, bits: int, vector_bits: int | N
     """
     import numpy as np
 
+    if access is None:
+        return offsets(layout)
     if isinstance(access, TiledAccess):
         table = offsets(access.tidfrg_S(layout))
         return table.reshape(table.shape[0], -1, order="F")
     table = offsets(layout)
-    if access is None:
-        return table
     if not isinstance(access, str):
         places = offsets(access)
         if places.min() < 0 or places.max() >= table.size:

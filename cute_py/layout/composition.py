@@ -94,8 +94,9 @@ def _walk(
     out_shape: list[Tree] = []
     out_stride: list[Tree] = []
     n_static, d_static = type(size) is int, type(step) is int
-    n: Any = value_of(size)
-    d: Any = value_of(step)
+    n: Any = size.value if isinstance(size, Dynamic) else size
+    d: Any = step.value if isinstance(step, Dynamic) else step
+    leaf: Any
     have: Any
     left: Any
     rest: Any
@@ -104,8 +105,9 @@ def _walk(
     last = len(lhs_shape) - 1
     for i in range(last):
         leaf = lhs_shape[i]
-        have = value_of(leaf)
-        static = d_static and type(leaf) is int
+        static = type(leaf) is int
+        have = leaf if static else leaf.value
+        static = static and d_static
         if static and d >= have != 0 and d % have:  # C++: static_assert
             _refuse_stride(d, have, i, lhs_shape, lhs_stride)
         # C++'s next_shape and next_stride: what steps of d leave of this mode, and the step in units of the mode.

@@ -263,7 +263,7 @@ def _of_numbers(thing: LayoutLike) -> TypeGuard[Layout | ComposedLayout]:
 
 
 def _normal(layout: Layout) -> tuple[Tree, Tree]:
-    shape, stride = _known(layout)
+    shape, stride = (map_leaves(value_of, tree) for tree in (layout._shape, layout._stride))
     return (0, 0) if 0 in leaves(shape) else coalesced(shape, stride)
 
 

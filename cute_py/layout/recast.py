@@ -68,7 +68,7 @@ def _recast(
 
 
 def _up(size: Leaf, stride: Integer, n: int) -> tuple[Leaf, Leaf]:
-    if isinstance(stride, Dynamic):  # C++ takes it as larger than N and divisible
+    if type(stride) is not int:  # C++ takes it as larger than N and divisible
         return size, trunc_div(stride, n)
     if stride == 0:  # C++: is_constant<0>
         return size, 0

@@ -10,10 +10,11 @@ the operations split them. The last step's `result` is the operation's own resul
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
 
-from cute_py.argument_checks import record
+from cute_py.argument_checks import expect
 from cute_py.errors import InvalidTypeError, given
 from cute_py.layout.arguments import LayoutLike, Leaf, Shaped, Tiler
 from cute_py.layout.coalesce import coalesce, coalesced
@@ -38,7 +39,7 @@ from cute_py.layout.tiling import (
 from cute_py.layout.trees import is_underscore, modes
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Step:
     """One step of an operation.
 
@@ -50,6 +51,10 @@ class Step:
     text: str
     values: Mapping[str, int | str]
     result: LayoutLike | None = None
+
+    def __post_init__(self) -> None:
+        expect(self.rule, str, "the rule of a step")
+        expect(self.text, str, "the text of a step")
 
     def __str__(self) -> str:
         return f"{self.rule}: {self.text}"
