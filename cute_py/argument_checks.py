@@ -7,32 +7,31 @@
     expect_name(value, what)                                  an identifier, for texts that a compiler reads
     expect_expression(value, what)                            an expression, for the same texts
     expect_choice(value, choices, what)                       one of a few values
-    expect_function(value, what)                              what can be called
+    expect_function(value, what)                              a function
     expect_fields(record)                                     every field of a dataclass, by its annotation
 
 `what` names the argument as its user does ("num_multicast", "boxDim[0]"). A wrong type is an InvalidTypeError, a value
-out of range an InvalidValueError; no check raises anything else, whatever it is given. An integer beyond
-`MAX_INTEGER` is refused everywhere: no size, stride, address or coordinate of any machine comes near it, and texts of
-numbers of any length could not be printed.
+out of range an InvalidValueError; no check raises anything else, whatever the value is. An integer beyond `MAX_INTEGER`
+is refused everywhere: no size, stride, address or coordinate of any machine comes near it, and Python does not print
+integers of arbitrary length.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import operator
 import re
 import types
 import typing
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, TypeVar
 
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given, integer_text
 
 if TYPE_CHECKING:
     import numpy
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
 MAX_INTEGER: Final = 1 << 128
 """The largest magnitude of an integer that is taken as input."""
@@ -40,7 +39,7 @@ MAX_INTEGER: Final = 1 << 128
 Kind = TypeVar("Kind")
 
 
-def is_integer(value: Any) -> bool:
+def is_integer(value: object) -> bool:
     """One known integer: an int, an `Int`, a numpy or sympy integer; no bool, symbol, array or class.
 
     >>> is_integer(4), is_integer(True), is_integer(4.0), is_integer(int)
@@ -55,7 +54,18 @@ def is_integer(value: Any) -> bool:
     return True
 
 
-def expect(value: Any, kind: type[Kind], what: str) -> Kind:
+def wrong_type(
+    rule: str, value: object, facts: Mapping[str, object] | None = None, hint: str | None = None
+) -> InvalidTypeError:
+    """The error of an argument of another type than the rule names, which is to be raised.
+
+    >>> print(wrong_type("slice_ takes a layout", 4.5))
+    slice_ takes a layout, got float 4.5
+    """
+    return InvalidTypeError(f"{rule}, got {type(value).__name__} {given(value)}", facts, hint)
+
+
+def expect(value: object, kind: type[Kind], what: str) -> Kind:
     """The value itself, if it is a `kind`.
 
     Raises:
@@ -68,7 +78,7 @@ def expect(value: Any, kind: type[Kind], what: str) -> Kind:
     """
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIOUaeiou" else "a"
-        raise InvalidTypeError(f"{what} must be {article} {kind.__name__}, got {type(value).__name__} {given(value)}")
+        raise wrong_type(f"{what} must be {article} {kind.__name__}", value)
     return value
 
 
@@ -86,7 +96,7 @@ def check_magnitude(number: int, what: str) -> int:
 
 
 def expect_integer(
-    value: Any, what: str, low: int | None = None, high: int | None = None, unit: str = "", hint: str | None = None
+    value: object, what: str, low: int | None = None, high: int | None = None, unit: str = "", hint: str | None = None
 ) -> int:
     """The value as a plain int, if it is one known integer (see `is_integer`) from `low` to `high`, both included.
 
@@ -101,8 +111,8 @@ def expect_integer(
     cute_py.errors.InvalidValueError: the size = -1 bytes; must be at least 0
     """
     if type(value) is not int and not is_integer(value):
-        raise InvalidTypeError(f"{what} must be an integer, got {type(value).__name__} {given(value)}", hint=hint)
-    number = operator.index(value)
+        raise wrong_type(f"{what} must be an integer", value, hint=hint)
+    number = operator.index(value)  # type: ignore[arg-type]
     if (low is not None and number < low) or (high is not None and number > high):
         if low is None:
             bound = f"at most {high}"
@@ -113,8 +123,8 @@ def expect_integer(
     return check_magnitude(number, what)
 
 
-def expect_items(values: Any, what: str) -> tuple[Any, ...]:
-    """The items of a sequence, whatever they are.
+def expect_items(values: Iterable[Kind], what: str, kind: str = "a sequence") -> tuple[Kind, ...]:
+    """The items of a sequence, whatever they are; `kind` is the rule in the text of the error.
 
     >>> expect_items(4, "paddings")
     Traceback (most recent call last):
@@ -124,13 +134,13 @@ def expect_items(values: Any, what: str) -> tuple[Any, ...]:
     try:
         if not isinstance(values, (str, bytes, dict, type)):
             return tuple(values)
-    except Exception:  # no iterable, or one that fails
+    except Exception:  # not iterable, such as a numpy array of rank 0, or an iterator that fails
         pass
-    raise InvalidTypeError(f"{what} must be a sequence, got {type(values).__name__} {given(values)}")
+    raise wrong_type(f"{what} must be {kind}", values)
 
 
 def expect_integers(
-    values: Any, what: str, low: int | None = None, high: int | None = None, unit: str = "", count: int | None = None
+    values: object, what: str, low: int | None = None, high: int | None = None, unit: str = "", count: int | None = None
 ) -> tuple[int, ...]:
     """The values as plain ints, if they are a sequence (`count` long, if given) of integers from `low` to `high`.
 
@@ -141,22 +151,17 @@ def expect_integers(
     ...
     cute_py.errors.InvalidTypeError: coords must be a sequence of integers, got str '12'
     """
-    items = None
-    if isinstance(values, Iterable) and not isinstance(values, (str, bytes, dict, type)):
-        with contextlib.suppress(Exception):  # a numpy array of rank 0 says it is iterable, and is not
-            items = tuple(values)
-    if items is None:
-        raise InvalidTypeError(f"{what} must be a sequence of integers, got {type(values).__name__} {given(values)}")
+    items = expect_items(values, what, "a sequence of integers")  # type: ignore[arg-type, var-annotated]
     if count is not None and len(items) != count:
         raise InvalidValueError(f"{what} has {len(items)} entries; must have {count}", {"got": given(values)})
     return tuple([expect_integer(item, f"{what}[{i}]", low, high, unit) for i, item in enumerate(items)])
 
 
-def expect_integer_array(values: Any, what: str) -> NDArray[numpy.int64]:
-    """An int64 array of integers, from an array or from sequences in sequences of one length; of any shape.
+def expect_integer_array(values: ArrayLike, what: str) -> NDArray[numpy.int64]:
+    """An int64 array of integers, of any shape, from an array or from nested sequences of equal lengths.
 
     Raises:
-        InvalidTypeError: no integers, or rows of several lengths. InvalidValueError: a number that 64 bits don't hold.
+        InvalidTypeError: something else. InvalidValueError: a number that does not fit in 64 bits.
 
     >>> expect_integer_array([(0, 64)], "coordinates").shape
     (1, 2)
@@ -176,13 +181,13 @@ def expect_integer_array(values: Any, what: str) -> NDArray[numpy.int64]:
     except Exception:  # rows of several lengths, or whatever a foreign __array__ raises
         array, kind, listed = numpy.empty(1), "f", []
     if (kind not in "iuO" and array.size) or not all(map(is_integer, listed)):
-        raise InvalidTypeError(f"{what} must be integers, got {type(values).__name__} {given(values)}")
+        raise wrong_type(f"{what} must be integers", values)
     if any(not -(1 << 63) <= operator.index(number) < 1 << 63 for number in listed):
         raise InvalidValueError(f"{what} = {given(values)}; each must fit in 64 bits")
     return array.astype(numpy.int64, copy=False)
 
 
-def expect_name(value: Any, what: str) -> str:
+def expect_name(value: str, what: str) -> str:
     """The value, if it is an identifier of C and Python: letters, digits and _, ASCII, no digit first.
 
     >>> expect_name("a b", "the kernel's name")
@@ -199,8 +204,8 @@ def expect_name(value: Any, what: str) -> str:
 _EXPRESSION = re.compile(r"[^;{}\\\x00-\x1f\x7f-\U0010ffff]+")
 
 
-def expect_expression(value: Any, what: str) -> str:
-    """The value, if it is a text in one line that can stand for an expression: ASCII, no semicolon, brace or backslash.
+def expect_expression(value: str, what: str) -> str:
+    """The value, if it is a text in one line that can be an expression: ASCII, no semicolon, brace or backslash.
 
     >>> expect_expression("slot[0]; f()", "taddr")
     Traceback (most recent call last):
@@ -213,8 +218,8 @@ def expect_expression(value: Any, what: str) -> str:
     return text
 
 
-def expect_choice(value: Any, choices: Collection[Kind], what: str) -> Kind:
-    """The value, if it is one of `choices` (compared by class and value, so that True is no 1).
+def expect_choice(value: Kind, choices: Collection[Kind], what: str) -> Kind:
+    """The value, if it is one of `choices` (compared by class and value: True is not 1).
 
     >>> expect_choice("c", ("a", "b"), "the mode")
     Traceback (most recent call last):
@@ -228,11 +233,11 @@ def expect_choice(value: Any, choices: Collection[Kind], what: str) -> Kind:
     raise kind(f"{what} = {given(value)}; must be one of {', '.join(map(repr, choices))}")
 
 
-def expect_function(value: Any, what: str) -> Any:
+def expect_function(value: Kind, what: str) -> Kind:
     """The value, if it can be called and is not a class.
 
     Raises:
-        InvalidTypeError: it can't be called; or it is a class, which makes an object of what it is given.
+        InvalidTypeError: it can't be called; or it is a class, whose call makes an object.
 
     >>> expect_function(5, "progress")
     Traceback (most recent call last):
@@ -240,12 +245,12 @@ def expect_function(value: Any, what: str) -> Any:
     cute_py.errors.InvalidTypeError: progress must be a function, got int 5
     """
     if not callable(value) or isinstance(value, type):
-        raise InvalidTypeError(f"{what} must be a function, got {type(value).__name__} {given(value)}")
+        raise wrong_type(f"{what} must be a function", value)
     return value
 
 
-def expect_having(value: Any, names: tuple[str, ...], what: str) -> None:
-    """Refuse what lacks an attribute of `what`, for objects whose class the checking module must not import.
+def expect_having(value: object, names: tuple[str, ...], what: str) -> None:
+    """Refuse an object that lacks an attribute of `what`, where the checking module must not import the class.
 
     Raises:
         InvalidTypeError: an attribute is missing.
@@ -256,13 +261,13 @@ def expect_having(value: Any, names: tuple[str, ...], what: str) -> None:
     cute_py.errors.InvalidTypeError: expected a TMA plan, got int 4
     """
     if not all(hasattr(value, name) for name in names):
-        raise InvalidTypeError(f"expected {what}, got {type(value).__name__} {given(value)}")
+        raise wrong_type(f"expected {what}", value)
 
 
-def expect_fields(record: Any) -> None:
-    """Refuse fields of a dataclass that are not what their annotations name.
+def expect_fields(record: object) -> None:
+    """Refuse fields of a dataclass whose values are not of their annotated types.
 
-    Integers are taken as by `expect_integer` and stored as plain ints; tuples and mappings are checked item by item.
+    Integers are accepted as by `expect_integer` and stored as plain ints; tuples and mappings are checked by item.
 
     Raises:
         InvalidTypeError: a field is of another kind. InvalidValueError: an integer beyond `MAX_INTEGER`.
@@ -291,7 +296,31 @@ def record(kind: type[Kind]) -> type[Kind]:
     return dataclasses.dataclass(frozen=True, slots=True)(kind)
 
 
-Check = Callable[[Any, str], Any]
+class Immutable:
+    """A value with slots that its constructor sets through `object.__setattr__`; `_state` gives what it is made of."""
+
+    __slots__ = ()
+    _state: ClassVar[operator.attrgetter[tuple[Any, ...]]]
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable; can't set {name}")
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return self._state(self) == self._state(other)
+
+    def __hash__(self) -> int:
+        return hash(self._state(self))
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
+        return (type(self), self._state(self))
+
+
+class Check(Protocol):
+    """What makes of a value the one that is stored: the value itself, or plain integers in place of others."""
+
+    def __call__(self, value: Kind, what: str, /) -> Kind: ...
 
 
 @functools.cache
@@ -302,19 +331,21 @@ def _field_checks(kind: Any) -> tuple[tuple[str, str, Check], ...]:
 
 
 def _check_of(hint: Any) -> Check:
-    """The check of one annotation: what it takes goes through, integers as plain ones."""
+    """The check of one annotation."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if hint in (Any, object) or isinstance(hint, (TypeVar, typing.ForwardRef)) or getattr(hint, "_is_protocol", False):
         return lambda value, what: value
     if hint is None or hint is type(None):
-        return lambda value, what: expect(value, type(None), what)
+        return lambda value, what: expect(value, type(None), what)  # type: ignore[return-value]
     if hint is int:
         return _plain_integer
     if hint is float:
-        return lambda value, what: value if isinstance(value, float) else float(_plain_integer(value, what))
+        return lambda value, what: value if isinstance(value, float) else float(_plain_integer(value, what))  # type: ignore[return-value]
     if origin in (types.UnionType, typing.Union):
         return _any_check(
-            tuple(_check_of(one) for one in inner), " or ".join(map(_name_of, inner)), type(None) in inner
+            tuple(_check_of(one) for one in inner),
+            " or ".join("None" if one is type(None) else getattr(one, "__name__", str(one)) for one in inner),
+            type(None) in inner,
         )
     if origin is tuple:
         many = len(inner) == 2 and inner[1] is ...
@@ -330,34 +361,28 @@ def _check_of(hint: Any) -> Check:
     return lambda value, what: expect(value, kind, what)
 
 
-def _name_of(hint: Any) -> str:
-    return "None" if hint is type(None) else getattr(hint, "__name__", str(hint))
-
-
-def _plain_integer(value: Any, what: str) -> int:
-    if type(value) is not int:
-        if not is_integer(value):
-            raise InvalidTypeError(f"{what} must be an int, got {type(value).__name__} {given(value)}")
-        value = operator.index(value)
-    return check_magnitude(value, what)
+def _plain_integer(value: Any, what: str) -> Any:
+    if type(value) is not int and not is_integer(value):
+        raise wrong_type(f"{what} must be an int", value)
+    return check_magnitude(operator.index(value), what)
 
 
 def _any_check(checks: tuple[Check, ...], names: str, optional: bool) -> Check:
-    def check(value: Any, what: str) -> Any:
+    def check(value: Kind, what: str) -> Kind:
         if value is None and optional:  # without the text of an error for each kind that it is not
-            return None
+            return value
         for one in checks:
             try:
                 return one(value, what)
             except InvalidTypeError:
                 continue
-        raise InvalidTypeError(f"{what} must be {names}, got {type(value).__name__} {given(value)}")
+        raise wrong_type(f"{what} must be {names}", value)
 
     return check
 
 
 def _tuple_check(checks: tuple[Check, ...], many: bool) -> Check:
-    def check(value: Any, what: str) -> Any:
+    def check(value: Kind, what: str) -> Kind:
         items = expect(value, tuple, what)
         if not many and len(items) != len(checks):
             raise InvalidTypeError(f"{what} must have {len(checks)} items, got {given(value)}")
@@ -367,13 +392,13 @@ def _tuple_check(checks: tuple[Check, ...], many: bool) -> Check:
         except CuteError:  # once more, with the place in the text
             checked = [one(item, f"{what}[{i}]") for i, (one, item) in enumerate(zip(each, items, strict=True))]
         same = all(map(operator.is_, checked, items))
-        return value if same else tuple(checked)
+        return value if same else tuple(checked)  # type: ignore[return-value]
 
     return check
 
 
 def _mapping_check(key: Check, item: Check) -> Check:
-    def check(value: Any, what: str) -> Any:
+    def check(value: Kind, what: str) -> Kind:
         for name, one in expect(value, Mapping, what).items():  # type: ignore[type-abstract]
             key(name, what)
             item(one, what)

@@ -173,7 +173,7 @@ def as_dtype(value: object) -> DType:
 
     try:
         dtype = numpy.dtype(value)  # type: ignore[call-overload]
-    except Exception:  # a `dtype` that numpy does not know, or whatever a foreign object raises when numpy asks it
+    except Exception:  # a `dtype` that numpy does not know, or whatever a foreign object raises in numpy
         raise InvalidTypeError(f"not an element type: {given(value)}") from None
     if dtype.byteorder == ">":
         raise InvalidValueError(

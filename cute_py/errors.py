@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Self
 
 SHOWN_BITS: Final = 512
-"""Integers of more bits are shown shortened: Python refuses to print 4,300 digits, and nobody reads 155."""
+"""Integers of more bits are shown shortened: Python does not print 4,300 digits, and 155 are too many to read."""
 
 GIVEN_CHARACTERS: Final = 405
 """Characters of a value's repr that a text shows; of a longer one its beginning and its end."""
@@ -161,9 +161,9 @@ class StaticAssertError(LayoutError):
     What to do: look at the facts for the modes that do not divide; change the tile, or the shape that is tiled.
     """
 
-    def __init__(self, condition: str, facts: Mapping[str, object] | None = None, hint: str | None = None) -> None:
-        super().__init__(condition, facts, hint)
-        self.condition = condition
+    @property
+    def condition(self) -> str:
+        return self.headline
 
 
 class CoordinateError(LayoutError, IndexError):
@@ -200,9 +200,9 @@ class TmaError(CuteError):
 class GBasisError(TmaError, ValueError):
     """The shared-memory layout and the tile have no TMA box in common. `condition` names CuTe's condition."""
 
-    def __init__(self, condition: str, facts: Mapping[str, object] | None = None, hint: str | None = None) -> None:
-        super().__init__(condition, facts, hint)
-        self.condition = condition
+    @property
+    def condition(self) -> str:
+        return self.headline
 
 
 class TmaLimitError(TmaError, ValueError):
@@ -239,7 +239,7 @@ class TmaBuildError(TmaError, ValueError):
 class UnknownFactError(TmaError, NotImplementedError):
     """The answer was never measured nor documented (bits of a format that only a newer GPU has).
 
-    What to do: the text says what is known; let the driver encode it on such a machine, and compare.
+    What to do: the text lists what is known; let the driver encode it on such a machine, and compare.
     """
 
 
@@ -272,9 +272,9 @@ class RaceError(TmaError, RuntimeError):
 class EmissionError(TmaError, ValueError):
     """An instruction form does not exist, or not on this architecture; `why` is the reason in one line."""
 
-    def __init__(self, why: str, facts: Mapping[str, object] | None = None, hint: str | None = None) -> None:
-        super().__init__(why, facts, hint)
-        self.why = why
+    @property
+    def why(self) -> str:
+        return self.headline
 
 
 class TmemError(CuteError, ValueError):
@@ -282,7 +282,7 @@ class TmemError(CuteError, ValueError):
 
 
 class DeviceError(CuteError, RuntimeError):
-    """No usable GPU, driver or compiler, or a launch failed; the text says which and what to do."""
+    """No usable GPU, driver or compiler, or a launch failed; the text states which, and what to do."""
 
 
 class FileFormatError(CuteError, ValueError):

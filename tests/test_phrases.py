@@ -70,10 +70,6 @@ NAMES = (
 """Identifiers of the past."""
 
 PENDING = (
-    "cute_py/layout",
-    "cute_py/arith_tuple",
-    "cute_py/tensor",
-    "cute_py/notation",
     "cute_py/tma",
     "cute_py/tmem",
     "cute_py/gpu",

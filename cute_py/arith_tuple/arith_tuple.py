@@ -19,9 +19,10 @@ TMA instruction takes.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, overload
 
-from cute_py.argument_checks import MAX_INTEGER, expect_integer, expect_integers, is_integer
+from cute_py.argument_checks import MAX_INTEGER, Immutable, expect_integer, expect_integers, is_integer, wrong_type
 from cute_py.arith_tuple.ratio import Ratio, may_know
 from cute_py.errors import (
     CoordinateError,
@@ -33,7 +34,7 @@ from cute_py.errors import (
     integer_text,
     shortened,
 )
-from cute_py.layout.arguments import LayoutLike, Shape, Tree
+from cute_py.layout.arguments import LayoutLike, Leaf, Shape, Tree
 from cute_py.layout.int_tuple import ceil_div_of
 from cute_py.layout.layout import MOST_MODES, Layout
 from cute_py.layout.leaf import MAX_DEPTH, Int, internal_leaf, is_symbolic, leaf_text, to_public, trunc_div
@@ -53,7 +54,7 @@ Operand: TypeAlias = "Scale | ArithTuple | ScaledBasis | tuple[Shape, ...]"
 """What a coordinate is added to; of numbers only a static 0."""
 
 
-class ArithTuple:
+class ArithTuple(Immutable):
     """An arithmetic tuple of leaves and tuples, immutable and hashable.
 
     >>> print(ArithTuple(1, Int(2)) + ArithTuple(10, Int(20)))
@@ -84,9 +85,6 @@ class ArithTuple:
             raise InvalidValueError(f"nested deeper than {MAX_DEPTH} tuples")
         object.__setattr__(self, "items", tuple(held))
         object.__setattr__(self, "depth", depth)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"ArithTuple is immutable; can't set {name}")
 
     @property
     def is_static(self) -> bool:
@@ -132,7 +130,7 @@ class ArithTuple:
 
     __rmul__ = __mul__
 
-    def _with(self, other: Any, sign: str) -> ArithTuple:
+    def _with(self, other: Operand, sign: str) -> ArithTuple:
         """self + other or self - other; a static 0 is the zero of every tuple, other integers have no position."""
         if isinstance(other, Int) and other == 0:
             return self
@@ -141,14 +139,10 @@ class ArithTuple:
         if not isinstance(other, (tuple, ArithTuple)) and not hasattr(type(other), "as_arith_tuple"):
             if may_know(other, "__radd__"):
                 return NotImplemented  # type: ignore[no-any-return]
-            raise InvalidTypeError(
-                f"only coordinates are added to an arithmetic tuple, got {type(other).__name__} {given(other)}",
-                {"tuple": self},
-            )
+            raise wrong_type("only coordinates are added to an arithmetic tuple", other, {"tuple": self})
         right = _element(other)
         right = right if sign == "+" else -right
-        result: ArithTuple = _combined(self, right, (self, sign, right), ())
-        return result
+        return _combined(self, right, (self, sign, right), ())  # type: ignore[return-value]
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, ArithTuple):
@@ -178,12 +172,12 @@ def _shown(x: Element) -> str:
     return repr(x.as_tuple()) if isinstance(x, ArithTuple) else repr(x)
 
 
-def has_no_position(x: object) -> TypeGuard[Scale]:
+def has_no_position(x: Operand) -> TypeGuard[Scale]:
     """A number without a mode: static, run-time, numpy's, symbolic or a ratio."""
     return isinstance(x, Ratio) or is_integer(x) or is_symbolic(x)
 
 
-def scale(n: Any, element: ArithTuple | ScaledBasis) -> Any:
+def scale(n: Scale, element: ArithTuple | ScaledBasis) -> Scale:
     """`n` as a scale of a coordinate or basis element.
 
     Raises:
@@ -209,30 +203,26 @@ def refused_integer(headline: str, name: str, element: Operand, integer: Scale) 
     return LayoutError(headline, facts)
 
 
-def _element(x: Any) -> Any:
+def _element(x: Operand) -> Element:
     if isinstance(x, tuple):
         check_depth(x)
         return ArithTuple(*x)
     if isinstance(x, ArithTuple):
         return x
     if hasattr(type(x), "as_arith_tuple"):
-        return _element(x.as_arith_tuple())
+        return _element(x.as_arith_tuple())  # type: ignore[union-attr]
     if isinstance(x, Ratio):
         return x
     if has_no_position(x):
         return to_public(internal_leaf(x))
-    raise InvalidTypeError(f"an arithmetic tuple holds integers and tuples, got {type(x).__name__} {given(x)}")
+    raise wrong_type("an arithmetic tuple holds integers and tuples", x)
 
 
-def _combined(a: Any, b: Any, whole: tuple[Any, str, Any], path: tuple[int, ...]) -> Any:
-    """a + b mode by mode; what is missing is a static 0, and a static 0 is the zero of a whole subtree."""
+def _combined(a: Element, b: Element, whole: tuple[Element, str, Element], path: tuple[int, ...]) -> Element:
+    """a + b mode by mode; missing modes are static 0, and a static 0 is the zero of a whole subtree."""
     if isinstance(a, ArithTuple) and isinstance(b, ArithTuple):
-        rank = max(len(a), len(b))
-        left = (*a.items, *(Int(0),) * (rank - len(a)))
-        right = (*b.items, *(Int(0),) * (rank - len(b)))
-        return ArithTuple(
-            *[_combined(x, y, whole, (*path, i)) for i, (x, y) in enumerate(zip(left, right, strict=True))]
-        )
+        pairs = zip_longest(a.items, b.items, fillvalue=Int(0))
+        return ArithTuple(*[_combined(x, y, whole, (*path, i)) for i, (x, y) in enumerate(pairs)])
     if not isinstance(a, ArithTuple) and not isinstance(b, ArithTuple):
         return a + b
     for zero, kept in ((a, b), (b, a)):
@@ -255,7 +245,7 @@ def _combined(a: Any, b: Any, whole: tuple[Any, str, Any], path: tuple[int, ...]
 def as_arith_tuple(value: tuple[Shape, ...] | ArithTuple | ScaledBasis) -> ArithTuple: ...
 @overload
 def as_arith_tuple(value: int) -> int: ...
-def as_arith_tuple(value: Any) -> Any:
+def as_arith_tuple(value: Operand) -> Element:
     """A tuple, basis element or arithmetic tuple as an `ArithTuple`; an integer stays itself.
 
     >>> print(as_arith_tuple((1, (2, 3))))
@@ -264,18 +254,18 @@ def as_arith_tuple(value: Any) -> Any:
     if isinstance(value, tuple):
         return ArithTuple(*value)
     if hasattr(type(value), "as_arith_tuple"):
-        return value.as_arith_tuple()
+        return value.as_arith_tuple()  # type: ignore[union-attr]
     return value
 
 
-class ScaledBasis:
+class ScaledBasis(Immutable):
     """`value` at hierarchical position `modes`, zero everywhere else; immutable and hashable.
 
     Args:
         value: an integer, static or not, a ratio or a symbol.
         modes: outermost first; at most 64, each 0 to 4095, as the tuple has an entry for every mode before it.
     Raises:
-        InvalidTypeError, InvalidValueError: a value or a mode that is none.
+        InvalidTypeError, InvalidValueError: another value or mode.
 
     >>> print(8 * E(1))         # a run-time 8, as C++ prints 8*E<1>{}
     8@1
@@ -298,9 +288,6 @@ class ScaledBasis:
             value = to_public(internal_leaf(value))
         object.__setattr__(self, "value", value)
         object.__setattr__(self, "modes", _checked_modes(modes))
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"ScaledBasis is immutable; can't set {name}")
 
     @property
     def is_static(self) -> bool:
@@ -347,7 +334,7 @@ class ScaledBasis:
     def __rsub__(self, other: Operand) -> ArithTuple:
         return -self._with(other, "-")
 
-    def _with(self, other: Any, sign: str) -> ArithTuple:
+    def _with(self, other: Operand, sign: str) -> ArithTuple:
         """self + other or self - other."""
         if isinstance(other, Int) and other == 0:
             return self  # type: ignore[return-value]
@@ -360,27 +347,26 @@ class ScaledBasis:
         elif isinstance(other, (tuple, ArithTuple)):
             raise refused_integer(f"ScaledBasis op{sign} error!", "tuple", other, mine)
         elif not has_no_position(other):  # E() scaled: a number
-            raise InvalidTypeError(f"only numbers are added to {self}, got {type(other).__name__} {given(other)}")
+            raise wrong_type(f"only numbers are added to {self}", other)
         elif not isinstance(other, Ratio):
             other = to_public(internal_leaf(other))
-        result: ArithTuple = mine + other if sign == "+" else mine - other
-        return result
+        return mine + other if sign == "+" else mine - other  # type: ignore[no-any-return]
 
     def ceil_div(self, n: Scale) -> ScaledBasis:
         """The value divided, rounded up."""
-        return ScaledBasis(to_public(ceil_div_of(self._divided("ceil_div"), internal_leaf(n))), *self.modes)
+        return ScaledBasis(to_public(ceil_div_of(self._dividend("ceil_div"), internal_leaf(n))), *self.modes)
 
     def safe_div(self, n: Scale) -> ScaledBasis:
         """The value divided; static numbers must divide evenly."""
         if isinstance(self.value, Int) and isinstance(n, Int) and n and int(self.value) % int(n):
             raise StaticAssertError("Static safe_div requires t % u == 0", {"basis": self, "divisor": n})
-        return ScaledBasis(to_public(trunc_div(self._divided("safe_div"), internal_leaf(n))), *self.modes)
+        return ScaledBasis(to_public(trunc_div(self._dividend("safe_div"), internal_leaf(n))), *self.modes)
 
-    def _divided(self, operation: str) -> Any:
-        """The value as a dividend; of a ratio C++ has no quotient."""
+    def _dividend(self, operation: str) -> Leaf:
+        """The value, internal; C++ has no quotient of a ratio."""
         if isinstance(self.value, Ratio):
             raise InvalidTypeError(f"{operation} takes integers, and {self} has the scale {self.value}")
-        return internal_leaf(self.value)
+        return internal_leaf(self.value)  # type: ignore[no-any-return]
 
     def __floordiv__(self, n: Scale) -> ScaledBasis:
         return self.safe_div(n)
@@ -437,7 +423,7 @@ def E(*modes: int) -> ScaledBasis:
 
 
 def basis_value(basis: ScaledBasis | int) -> int:
-    """The scale of a basis element; an integer is its own.
+    """The scale of a basis element; of an integer, the integer itself.
 
     >>> print(basis_value(Int(7) * E(2)))
     _7
@@ -449,14 +435,14 @@ def basis_value(basis: ScaledBasis | int) -> int:
 def basis_get(basis: ScaledBasis | int, tree: Layout) -> Layout: ...
 @overload
 def basis_get(basis: ScaledBasis | int, tree: Tree) -> Tree: ...
-def basis_get(basis: ScaledBasis | int, tree: Any) -> Any:
-    """What a tuple, or a layout, has at the position of a basis element; an integer gives back all of it.
+def basis_get(basis: ScaledBasis | int, tree: Layout | Tree) -> Layout | Tree:
+    """The part of a tuple or a layout at the position of a basis element; for an integer, all of it.
 
     >>> basis_get(E(1, 0), (4, (5, 6)))
     5
     """
     if not isinstance(basis, ScaledBasis):
-        internal_leaf(basis)  # refuses what is no integer
+        internal_leaf(basis)  # refuses everything but integers
         return tree
     check_depth(tree)
     if isinstance(tree, Layout):
@@ -476,7 +462,7 @@ def make_basis_like(shape: Shape | LayoutLike) -> Tree:
     def bases(tree: Tree, path: tuple[int, ...]) -> Tree:
         if type(tree) is tuple:
             return tuple([bases(t, (*path, i)) for i, t in enumerate(tree)])
-        internal_leaf(tree)  # refuses what is no size
+        internal_leaf(tree)  # refuses everything but sizes
         return E(*path)
 
     like: Any = shape

@@ -1,11 +1,11 @@
-"""Cells: how one element of a tensor is shown, and how wide.
+"""Cells: the text of one element of a tensor, and its width.
 
     %5d        32- and 64-bit integers, integers of 2 and 4 bits          %10.2e   float32, tfloat32
     %3d        bool, 1-bit integers                                       %11.3e   float64
     %8.2f      half, bfloat16, floats of 8 bits and less                  two blanks and print(x): everything else
 
-C++ chooses by the element's type, so 8- and 16-bit integers and coordinates are not aligned; nothing separates cells
-that overflow. A static number (`_5`) keeps its underscore and has no width.
+C++ chooses by the element's type, so 8- and 16-bit integers and coordinates are not aligned, and cells that overflow
+are not separated. A static number (`_5`) keeps its underscore and has no width.
 Source: cute/util/print.hpp and cute/numeric/numeric_types.hpp (pretty_print); run for every type of the table.
 """
 
@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, SupportsInt, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
+from cute_py.argument_checks import wrong_type
 from cute_py.arith_tuple.arith_tuple import ArithTuple
 from cute_py.arith_tuple.ratio import Ratio
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import InvalidTypeError, given, integer_text
+from cute_py.layout.arguments import LayoutLike
 from cute_py.layout.int_tuple import size
 from cute_py.layout.leaf import Int, internal_leaf, is_symbolic, leaf_text
 from cute_py.layout.trees import check_depth, modes
@@ -29,10 +31,13 @@ if TYPE_CHECKING:
 Cell: TypeAlias = "int | float | complex | numpy.generic | Ratio | ArithTuple"
 """One element of a tensor."""
 
+Elements: TypeAlias = "Callable[..., Cell | str]"
+"""Mode indices -> an element, or the text of its cell."""
+
 
 def c_float(value: Cell, spec: str) -> str:
-    """A float as printf shows it: Python's text, with the sign that printf gives to a negative nan (halves and floats
-    of 8 bits lose it when they are widened).
+    """A float as printf shows it: Python's text, with printf's sign of a negative nan (halves and floats of 8 bits lose
+    it when they are widened).
 
     >>> c_float(float("nan"), "8.2f"), c_float(-float("nan"), "8.2f"), c_float(1.5, ".1e")
     ('     nan', '    -nan', '1.5e+00')
@@ -62,7 +67,7 @@ def known_integer(value: Cell, what: str) -> int:
     """An integer of Python, numpy or ml_dtypes as a plain int.
 
     Raises:
-        InvalidTypeError: a symbol, or no number.
+        InvalidTypeError: a symbol, or anything else.
     """
     if is_symbolic(value) and not value.is_Integer:
         raise InvalidTypeError(
@@ -70,8 +75,8 @@ def known_integer(value: Cell, what: str) -> int:
         )
     try:
         return int(value)  # type: ignore[arg-type]
-    except Exception:  # whatever is no number
-        raise InvalidTypeError(f"{what} is no integer: {type(value).__name__} {given(value)}") from None
+    except Exception:  # whatever a foreign __int__ raises
+        raise wrong_type(f"{what} must be an integer", value) from None
 
 
 def _float(spec: str) -> Callable[[Cell], str]:
@@ -99,7 +104,7 @@ _CELLS: dict[str, Callable[[Cell], str]] = {
 }
 
 
-def is_number(value: object) -> TypeGuard[SupportsInt]:
+def is_number(value: Cell) -> TypeGuard[int | numpy.integer]:
     """An integer of Python, numpy or ml_dtypes (whose 2- and 4-bit integers are no Python indices)."""
     return isinstance(value, int) or hasattr(value, "__index__") or str(getattr(value, "dtype", "")) in _SMALL
 
@@ -107,7 +112,7 @@ def is_number(value: object) -> TypeGuard[SupportsInt]:
 _SMALL = ("int2", "uint2", "int4", "uint4")
 
 
-def element_text(value: Any) -> str:
+def element_text(value: Cell) -> str:
     """One element as C++'s print() shows it.
 
     >>> element_text(Int(4)), element_text(1.5), element_text(True), element_text(ArithTuple(1, Int(2)))
@@ -116,13 +121,13 @@ def element_text(value: Any) -> str:
     if isinstance(value, ArithTuple):
         return str(value)
     if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
-        return str(int(value))
+        return str(int(value))  # type: ignore[arg-type]
     if getattr(value, "ndim", 0):
-        raise InvalidTypeError(f"one element is printed, got an array of shape {value.shape}")
+        raise InvalidTypeError(f"one element is printed, got an array of shape {value.shape}")  # type: ignore[union-attr]
     if is_number(value):
         return leaf_text(internal_leaf(value if isinstance(value, int) else int(value)))
     if isinstance(value, complex) or getattr(getattr(value, "dtype", None), "kind", "") == "c":
-        return str(complex(value))  # C++ has no print for complex numbers
+        return str(complex(value))  # type: ignore[arg-type]  # C++ has no print for complex numbers
     if hasattr(value, "dtype") or isinstance(value, float):
         return c_float(value, "f")
     return str(value)
@@ -158,19 +163,16 @@ def text(value: Any) -> str:
         raise InvalidTypeError(f"{type(value).__name__} has no text: {given(value)}") from None
 
 
-def dtype_of(tensor: Any) -> DType | None:
-    """The element type that decides the cells; None where the elements are coordinates."""
-    kind = tensor.element_type
-    if kind in (None, "coordinate"):
-        return None
-    return as_dtype(kind)
+def dtype_of(tensor: LayoutLike) -> DType | None:
+    """The element type, which decides the cells; None if the elements are coordinates."""
+    kind = getattr(tensor, "element_type", None)
+    return None if kind in (None, "coordinate") else as_dtype(kind)
 
 
-def slabs(tensor: Any, show: Callable[[Any], str], column: int, element: Callable[..., Any] | None = None) -> list[str]:
+def slabs(tensor: LayoutLike, show: Callable[..., str], column: int, at: Elements) -> list[str]:
     """The lines of ranks 1 to 4: one element a line, a row a line, slabs divided by `-` and by `=`; `column` marks for
     each column. Ranks 0 and above 4 have no lines. As in C++, a last mode of size 0 still shows its slab 0.
-    `element` gives the elements, the tensor itself by default."""
-    at = tensor if element is None else element
+    `show` makes the text of what `at` gives for the mode indices."""
     rank = len(modes(tensor.shape))
     if rank == 1:
         return [show(at(m)) + "\n" for m in range(int(size(tensor)))]

@@ -70,7 +70,7 @@ class CountingIterator:
         return f"counting_iterator({self.value!r}{kind})"
 
 
-def _held(value: Any, dtype: DType) -> Any:
+def _held(value: int | float, dtype: DType) -> int | float:
     """The number as a variable of the type holds it: a run-time one, never static."""
     what = f"the start of a counting iterator over {dtype}"
     if dtype.kind == "float" and not is_symbolic(value):
@@ -83,14 +83,14 @@ def _held(value: Any, dtype: DType) -> Any:
         raise InvalidTypeError(f"{what} must be a number, got {type(value).__name__} {given(value)}")
     if dtype.kind not in ("int", "uint", "float"):
         raise InvalidTypeError(f"a counting iterator counts in integers or floats, not in {dtype}")
-    number = _integer_or_symbol(value, what)
+    number: int = _integer_or_symbol(value, what)
     if is_symbolic(number):
-        return number
+        return number  # type: ignore[no-any-return]
     number %= 2**dtype.bits
     return number - 2**dtype.bits if dtype.kind == "int" and number >= 2 ** (dtype.bits - 1) else number
 
 
-def _integer_or_symbol(value: Any, what: str) -> int:
+def _integer_or_symbol(value: int | float, what: str) -> int:
     """A plain int, or a sympy expression that can be an integer."""
     return to_public(internal_leaf(value)) if is_symbolic(value) else expect_integer(value, what)
 

@@ -7,10 +7,11 @@ integer, truncated, because a coordinate is one.
 from __future__ import annotations
 
 import math
+import operator
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from cute_py.argument_checks import expect_integer, is_integer
+from cute_py.argument_checks import Immutable, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.layout.leaf import Int, internal_leaf, is_symbolic, to_public
 
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
 _NO_NUMBERS = (bool, float, complex, str, bytes, list, tuple, dict, set, frozenset, type(None))
 
 
-def may_know(other: object, method: str) -> bool:
-    """Whether an operand, by this method, may know an operation that the other one does not: no number, container or
-    array, which know nothing of coordinates and of ratios."""
+def may_know(other: int | Ratio | sympy.Expr, method: str) -> bool:
+    """Whether an operand may implement by this method what the other operand does not: numbers, containers and arrays
+    know nothing of coordinates and ratios."""
     return hasattr(type(other), method) and not isinstance(other, _NO_NUMBERS) and not hasattr(type(other), "__array__")
 
 
-class Ratio:
+class Ratio(Immutable):
     """numerator/denominator, reduced, static. Use `ratio(n, d)`, which gives an `Int` where it can.
 
     >>> print(ratio(1, 2), ratio(1, 2) * Int(4), ratio(1, 2) * 5)
@@ -34,6 +35,7 @@ class Ratio:
     """
 
     __slots__ = ("denominator", "numerator")
+    _state = operator.attrgetter("numerator", "denominator")
 
     __array_ufunc__ = None
 
@@ -49,9 +51,6 @@ class Ratio:
         g = math.gcd(numerator, denominator) * (1 if denominator > 0 else -1)
         object.__setattr__(self, "numerator", numerator // g)
         object.__setattr__(self, "denominator", denominator // g)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"Ratio is immutable; can't set {name}")
 
     def __mul__(self, other: int | Ratio | sympy.Expr) -> int | Ratio:
         if isinstance(other, Ratio):
@@ -98,7 +97,7 @@ class Ratio:
     def __rsub__(self, other: int | Ratio | sympy.Expr) -> int | Ratio:
         return -self + other
 
-    def _refused(self, sign: str, other: object) -> InvalidTypeError:
+    def _refused(self, sign: str, other: int | Ratio | sympy.Expr) -> InvalidTypeError:
         return InvalidTypeError(f"{self} {sign} {type(other).__name__} {given(other)}: a ratio takes integers only")
 
     def __neg__(self) -> Ratio:
@@ -122,9 +121,6 @@ class Ratio:
 
     def __repr__(self) -> str:
         return f"Ratio({self.numerator}, {self.denominator})"
-
-    def __reduce__(self) -> tuple[type[Ratio], tuple[int, int]]:
-        return (Ratio, (self.numerator, self.denominator))
 
 
 def ratio(numerator: int, denominator: int) -> Int | Ratio:

@@ -1,11 +1,11 @@
-"""Functions of nested tuples of integers: products, comparisons, folds, and transposing of modes.
+"""Functions of nested tuples of integers: products, comparisons, folds, and transposition of modes.
 
-They take what shapes, strides and coordinates are made of: `Int`, int, sympy expressions, basis elements. A result is
-static where all that it is made of is.
+Leaves are those of shapes, strides and coordinates: `Int`, int, sympy expressions, basis elements. A result is static
+if all of its operands are.
 
-    prefix_product((2,3,4))   (1,2,6)       what each mode is a multiple of, in a column-major layout
+    prefix_product((2,3,4))   (1,2,6)       the strides of a column-major layout
     zip_(((a,b),(c,d)))       ((a,c),(b,d))
-    elem_leq, lex_less, ...   element by element, or as words in a dictionary; colex compares the last first
+    elem_leq, lex_less, ...   element by element, or lexicographic; colex compares the last mode first
 
 Source: cute/int_tuple.hpp, cute/algorithm/tuple_algorithms.hpp, cute/layout.hpp, cute/stride.hpp; pycute/int_tuple.py,
 pycute/layout.py (prefix_product, suffix_product, hier_unzip); cute/02_layout_algebra.md (shape_mod).
@@ -16,23 +16,20 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from typing import Any, TypeVar, overload
 
-from cute_py.argument_checks import expect_function, expect_integer
+from cute_py.argument_checks import expect, expect_function, expect_integer, wrong_type
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
+from cute_py.layout.arguments import Leaf, Shape, Tiler, Tree
 from cute_py.layout.int_tuple import elem_less, product, rank, size
 from cute_py.layout.layout import Layout, make_layout, make_ordered_layout
 from cute_py.layout.leaf import Int
-from cute_py.layout.trees import check_depth
+from cute_py.layout.trees import check_depth, leaves
 
-IntTuple: TypeAlias = Any
-
-
-def _is_tuple(t: Any) -> bool:
-    return isinstance(t, tuple)
+Folded = TypeVar("Folded")
 
 
-def transform_leaf(f: Callable[..., Any], t: IntTuple, *more: IntTuple) -> IntTuple:
+def transform_leaf(f: Callable[..., Tree], t: Tree, *more: Tree) -> Tree:
     """f of every leaf, in the profile of t; of several tuples of one profile, of the leaves at each place.
 
     Raises:
@@ -47,15 +44,15 @@ def transform_leaf(f: Callable[..., Any], t: IntTuple, *more: IntTuple) -> IntTu
     return _mapped(f, (t, *more))
 
 
-def _mapped(f: Callable[..., Any], trees: tuple[IntTuple, ...]) -> IntTuple:
-    if not any(map(_is_tuple, trees)):
+def _mapped(f: Callable[..., Tree], trees: tuple[Tree, ...]) -> Tree:
+    if not any(isinstance(t, tuple) for t in trees):
         return f(*trees)
-    if not all(_is_tuple(t) and len(t) == len(trees[0]) for t in trees):
+    if len({len(t) if isinstance(t, tuple) else None for t in trees}) != 1:
         raise StaticAssertError("Mismatched tuple_size", {"tuples": ", ".join(map(given, trees))})
     return tuple(_mapped(f, parts) for parts in zip(*trees, strict=True))
 
 
-def fold(t: IntTuple, start: Any, f: Callable[[Any, Any], Any]) -> Any:
+def fold(t: Tree, start: Folded, f: Callable[[Folded, Tree], Folded]) -> Folded:
     """f(... f(f(start, t0), t1) ..., tn) of the modes of t; of an integer f(start, t).
 
     >>> fold((2, 3, 4), 1, lambda a, b: a * b)
@@ -63,42 +60,34 @@ def fold(t: IntTuple, start: Any, f: Callable[[Any, Any], Any]) -> Any:
     """
     expect_function(f, "the function that folds")
     check_depth(t)
-    for part in t if _is_tuple(t) else (t,):
+    for part in t if isinstance(t, tuple) else (t,):
         start = f(start, part)
     return start
 
 
-def _leaves(t: IntTuple) -> Iterator[Any]:
-    if _is_tuple(t):
-        for part in t:
-            yield from _leaves(part)
-    else:
-        yield t
-
-
-def _checked_leaves(t: IntTuple, what: str) -> list[Any]:
+def _checked_leaves(t: Tree, what: str) -> list[Any]:
     check_depth(t)
-    found = list(_leaves(t))
+    found = leaves(t)
     for leaf in found:
         if isinstance(leaf, (bool, float, str, bytes)) or leaf is None:
             raise InvalidTypeError(f"{what} takes integers and tuples of them, got {given(t)}")
     return found
 
 
-def sum_(t: IntTuple) -> Any:
+def sum_(t: Tree) -> int:
     """The sum of all leaves.
 
     >>> sum_((1, (2, Int(3)))), sum_((Int(1), Int(2)))
     (6, Int(3))
     """
-    return sum(_checked_leaves(t, "sum_"), Int(0))
+    return sum(_checked_leaves(t, "sum_"), Int(0))  # type: ignore[no-any-return]
 
 
-def tuple_max(t: IntTuple) -> Any:
+def tuple_max(t: Tree) -> int:
     """The largest leaf.
 
     Raises:
-        InvalidValueError: there is none.
+        InvalidValueError: a tuple without leaves.
 
     >>> tuple_max((1, (7, 3)))
     7
@@ -106,39 +95,39 @@ def tuple_max(t: IntTuple) -> Any:
     found = _checked_leaves(t, "tuple_max")
     if not found:
         raise InvalidValueError("tuple_max of an empty tuple")
-    return max(found)
+    return max(found)  # type: ignore[no-any-return]
 
 
-def gcd(*numbers: Any) -> Any:
+def gcd(*numbers: Tree) -> int:
     """The greatest common divisor of integers, or of all leaves of tuples; static where all are.
 
     >>> gcd(12, 18), gcd((Int(8), (Int(12), Int(20))))
     (6, Int(4))
     """
-    found = _checked_leaves(tuple(numbers), "gcd")
+    found = _checked_leaves(numbers, "gcd")
     result = math.gcd(*(expect_integer(x, "a number of gcd") for x in found))
     return Int(result) if all(isinstance(x, Int) for x in found) else result
 
 
-def product_like(t: IntTuple, guide: IntTuple) -> IntTuple:
-    """The products of t's parts, in the profile of the guide.
+def product_like(t: Tree, guide: Tree) -> Tree:
+    """The products of t's modes at the leaves of the guide.
 
     >>> product_like((2, (3, 4)), (0, 0)), product_like((2, (3, 4)), 0)
     ((2, 12), 24)
     """
     check_depth(t)
     check_depth(guide)
-    if not _is_tuple(guide):
+    if not isinstance(guide, tuple):
         return product(t)
-    if not _is_tuple(t) or len(t) != len(guide):
+    if not isinstance(t, tuple) or len(t) != len(guide):
         raise StaticAssertError("Mismatched tuple_size", {"tuple": given(t), "guide": given(guide)})
     return tuple(product_like(a, b) for a, b in zip(t, guide, strict=True))
 
 
-def prefix_product(t: IntTuple, start: Any = None) -> IntTuple:
+def prefix_product(t: Tree, start: int | None = None) -> Tree:
     """For every leaf the product of the leaves before it: the strides of a compact column-major layout.
 
-    Other than a layout's own strides, which are static 0 for static extents of 1, all leaves count.
+    Unlike the strides of a layout, which are a static 0 where the extent is a static 1.
 
     >>> prefix_product((2, (3, 4))), prefix_product((Int(2), Int(1), Int(5)))
     ((1, (2, 6)), (Int(1), Int(2), Int(2)))
@@ -147,8 +136,8 @@ def prefix_product(t: IntTuple, start: Any = None) -> IntTuple:
     return _running(t, Int(1) if start is None else start, 1)[0]
 
 
-def suffix_product(t: IntTuple, start: Any = None) -> IntTuple:
-    """For every leaf the product of the leaves behind it: the strides of a compact row-major layout.
+def suffix_product(t: Tree, start: int | None = None) -> Tree:
+    """For every leaf the product of the leaves after it: the strides of a compact row-major layout.
 
     >>> suffix_product((2, (3, 4)))
     (12, (4, 1))
@@ -157,8 +146,8 @@ def suffix_product(t: IntTuple, start: Any = None) -> IntTuple:
     return _running(t, Int(1) if start is None else start, -1)[0]
 
 
-def _running(t: IntTuple, current: Any, step: int) -> tuple[IntTuple, Any]:
-    if not _is_tuple(t):
+def _running(t: Tree, current: Leaf, step: int) -> tuple[Tree, Leaf]:
+    if not isinstance(t, tuple):
         return (int(current) if isinstance(current, Int) and not isinstance(t, Int) else current), current * t
     parts = []
     for part in t[::step]:
@@ -167,7 +156,7 @@ def _running(t: IntTuple, current: Any, step: int) -> tuple[IntTuple, Any]:
     return tuple(parts[::step]), current
 
 
-def compact_order(shape: IntTuple, order: IntTuple) -> IntTuple:
+def compact_order(shape: Shape, order: Tree) -> Tree:
     """The strides of a compact layout that grow in the order of `order`: those of `make_ordered_layout`.
 
     >>> compact_order((Int(2), Int(3), Int(4)), (Int(2), Int(0), Int(1)))
@@ -176,11 +165,11 @@ def compact_order(shape: IntTuple, order: IntTuple) -> IntTuple:
     return make_ordered_layout(shape, order).stride
 
 
-def shape_mod(shape: IntTuple, count: Any) -> IntTuple:
-    """What the first `count` elements of a shape take of each mode; the rest of the modes are 1.
+def shape_mod(shape: Tree, count: int) -> Tree:
+    """How much of each mode the first `count` elements of a shape take; 1 of the modes that they do not reach.
 
     Raises:
-        StaticAssertError: a mode and what is left of the count have no whole ratio.
+        StaticAssertError: neither of a mode and the rest of the count divides the other.
 
     >>> shape_mod((3, 6, 2, 8), 9), shape_mod((6, 2), 12), shape_mod((Int(6), (Int(2), Int(4))), Int(24))
     ((3, 3, 1, 1), (6, 2), (Int(6), (Int(2), Int(2))))
@@ -188,7 +177,7 @@ def shape_mod(shape: IntTuple, count: Any) -> IntTuple:
     _checked_leaves(shape, "shape_mod")
     left = expect_integer(count, "the elements of shape_mod", 1)
 
-    def taken(leaf: Any) -> Any:
+    def taken(leaf: Leaf) -> int:
         nonlocal left
         extent = expect_integer(leaf, "an extent of a shape", 0)
         if extent == 0 or (left % extent and extent % left):
@@ -202,8 +191,8 @@ def shape_mod(shape: IntTuple, count: Any) -> IntTuple:
     return transform_leaf(taken, shape)
 
 
-def lex_less(a: IntTuple, b: IntTuple) -> bool:
-    """Is a before b, compared mode by mode from the first? A tuple that has run out is before one that has not.
+def lex_less(a: Tree, b: Tree) -> bool:
+    """Is a before b, compared mode by mode from the first? A prefix is before the longer tuple.
 
     >>> lex_less((1, 9), (2, 0)), lex_less((1, 2), (1, 2)), lex_less((1,), (1, 0))
     (True, False, True)
@@ -211,8 +200,8 @@ def lex_less(a: IntTuple, b: IntTuple) -> bool:
     return _before(a, b, 1)
 
 
-def colex_less(a: IntTuple, b: IntTuple) -> bool:
-    """Is a before b, compared mode by mode from the last? So compare coordinates in the order of their indices.
+def colex_less(a: Tree, b: Tree) -> bool:
+    """Is a before b, compared mode by mode from the last? This is the order of the indices of coordinates.
 
     >>> colex_less((1, 9), (2, 0)), colex_less((2, 0), (1, 9))
     (False, True)
@@ -220,12 +209,12 @@ def colex_less(a: IntTuple, b: IntTuple) -> bool:
     return _before(a, b, -1)
 
 
-def _before(a: IntTuple, b: IntTuple, step: int) -> bool:
+def _before(a: Tree, b: Tree, step: int) -> bool:
     check_depth(a)
     check_depth(b)
-    if not _is_tuple(a) and not _is_tuple(b):
-        return bool(a < b)
-    if not (_is_tuple(a) and _is_tuple(b)):
+    if not isinstance(a, tuple) and not isinstance(b, tuple):
+        return bool(a < b)  # type: ignore[operator]
+    if not (isinstance(a, tuple) and isinstance(b, tuple)):
         raise InvalidTypeError("a tuple is compared with a tuple", {"a": given(a), "b": given(b)})
     for x, y in zip(a[::step], b[::step], strict=False):
         if _before(x, y, step):
@@ -235,8 +224,8 @@ def _before(a: IntTuple, b: IntTuple, step: int) -> bool:
     return len(a) < len(b)
 
 
-def elem_leq(a: IntTuple, b: IntTuple) -> bool:
-    """As C++: is b not less than a in every element, `!elem_less(b, a)`? True where any element of b is at least a's.
+def elem_leq(a: Shape, b: Shape) -> bool:
+    """C++'s `!elem_less(b, a)`: true if any element of b is at least a's.
 
     >>> elem_leq((1, 2), (1, 2)), elem_leq((3, 3), (1, 2))
     (True, False)
@@ -244,7 +233,7 @@ def elem_leq(a: IntTuple, b: IntTuple) -> bool:
     return not elem_less(b, a)
 
 
-def elem_gtr(a: IntTuple, b: IntTuple) -> bool:
+def elem_gtr(a: Shape, b: Shape) -> bool:
     """Is every element of b less than a's? `elem_less(b, a)`.
 
     >>> elem_gtr((3, 3), (1, 2)), elem_gtr((3, 2), (1, 2))
@@ -253,8 +242,8 @@ def elem_gtr(a: IntTuple, b: IntTuple) -> bool:
     return bool(elem_less(b, a))
 
 
-def elem_geq(a: IntTuple, b: IntTuple) -> bool:
-    """As C++: `!elem_less(a, b)`, true where any element of a is at least b's.
+def elem_geq(a: Shape, b: Shape) -> bool:
+    """C++'s `!elem_less(a, b)`: true if any element of a is at least b's.
 
     >>> elem_geq((3, 0), (1, 2)), elem_geq((0, 0), (1, 2))
     (True, False)
@@ -262,7 +251,11 @@ def elem_geq(a: IntTuple, b: IntTuple) -> bool:
     return not elem_less(a, b)
 
 
-def zip_(first: Any, *more: Any) -> Any:
+@overload
+def zip_(first: Layout, *more: Layout) -> Layout: ...
+@overload
+def zip_(first: Tree, *more: Tree) -> Tree: ...
+def zip_(first: Layout | Tree, *more: Layout | Tree) -> Layout | Tree:
     """Modes of modes transposed: `((a,b),(c,d))` becomes `((a,c),(b,d))`; several arguments are modes of one.
 
     Args:
@@ -275,32 +268,31 @@ def zip_(first: Any, *more: Any) -> Any:
     >>> print(zip_(Layout(((2, 4), (3, 5)))))
     ((2,3),(4,5)):((_1,8),(2,24))
     """
-    parts = (first, *more)
+    parts: Any = (first, *more)
     if all(isinstance(p, Layout) for p in parts):
         shapes, strides = ([getattr(p, x) for p in parts] for x in ("shape", "stride"))
         return Layout(zip_(*shapes), zip_(*strides))
     if any(isinstance(p, Layout) for p in parts):
         raise InvalidTypeError("zip_ takes tuples or layouts, not both", {"got": given(parts)})
     check_depth(parts)
-    if more:
-        return zip_(parts)
-    if not _is_tuple(first):
-        return first
-    if not first or not _is_tuple(first[0]):
-        return (first,)
-    if not all(_is_tuple(t) and len(t) == len(first[0]) for t in first):
-        raise StaticAssertError("Mismatched Ranks", {"modes": given(first)})
-    return tuple(zip(*first, strict=True))
+    rows = parts if more else first
+    if not isinstance(rows, tuple):
+        return rows
+    if not rows or not isinstance(rows[0], tuple):
+        return (rows,)
+    if not all(isinstance(t, tuple) and len(t) == len(rows[0]) for t in rows):
+        raise StaticAssertError("Mismatched Ranks", {"modes": given(rows)})
+    return tuple(zip(*rows, strict=True))
 
 
-def hier_unzip(splitter: Callable[[Any, Any], Any], layout: Any, tiler: Any) -> Any:
-    """The modes that a splitter makes pairs of, gathered: ((A,B,...), (a,b,..., modes that the tiler does not name)).
+def hier_unzip(splitter: Callable[[Layout, Tiler], Layout], layout: Layout, tiler: Tiler) -> Layout:
+    """The pairs of modes that a splitter makes, gathered: ((A,B,...), (a,b,..., modes beyond the tiler)).
 
     Args:
         splitter: (layout, tiler) -> layout of two modes, such as `logical_divide`.
-        tiler: a tuple of tilers for the modes, None for one that is left whole.
+        tiler: a tuple of tilers, one for each mode; None keeps a mode.
     Raises:
-        StaticAssertError: more tilers than modes, or a splitter's result that has not two modes.
+        StaticAssertError: more tilers than modes, or a result of the splitter that does not have two modes.
 
     >>> from cute_py.layout.tiling import logical_divide
     >>> print(hier_unzip(logical_divide, Layout((Int(8), Int(6), Int(3))), (Int(2), Int(3))))
@@ -308,7 +300,7 @@ def hier_unzip(splitter: Callable[[Any, Any], Any], layout: Any, tiler: Any) -> 
     """
     if tiler is None:
         return make_layout(Layout(Int(1), Int(0)), layout)
-    if not _is_tuple(tiler):
+    if not isinstance(tiler, tuple):
         found = expect_function(splitter, "the splitter")(layout, tiler)
         if rank(found) != 2:
             raise StaticAssertError("the splitter makes two modes", {"layout": found})
@@ -321,50 +313,42 @@ def hier_unzip(splitter: Callable[[Any, Any], Any], layout: Any, tiler: Any) -> 
     return make_layout(make_layout(*(p[0] for p in pairs)), make_layout(*(p[1] for p in pairs), *rest))
 
 
-def tile_unzip(layout: Layout, tiler: Any) -> Layout:
-    """Pairs of modes, as a logical divide or product makes them, gathered by the tiler's profile: firsts, then seconds.
+def tile_unzip(layout: Layout, tiler: Tiler) -> Layout:
+    """The pairs of modes of a logical divide or product, gathered by the tiler's profile: firsts, then seconds.
 
     >>> from cute_py.layout.tiling import logical_divide
     >>> whole = Layout((Int(8), Int(6), Int(3)))
     >>> print(tile_unzip(logical_divide(whole, (Int(2), Int(3))), (Int(2), Int(3))))
     ((_2,_3),(_4,_2,_3)):((_1,_8),(_2,_24,_48))
     """
-    if not isinstance(layout, Layout):
-        raise InvalidTypeError(f"tile_unzip takes a layout, got {given(layout)}")
-    found: Layout = hier_unzip(lambda part, _: part, layout, tiler)
-    return found
+    return hier_unzip(lambda part, _: part, expect(layout, Layout, "what tile_unzip gathers"), tiler)
 
 
-def transform_layout(first: Any, *rest: Any) -> Layout:
-    """A layout of f of every mode: `transform_layout(layout, f)`; of two, modes that only one has are appended.
+def transform_layout(first: Layout | Tree, *rest: Layout | Tree | Callable[..., Layout]) -> Layout:
+    """The layout of f of every mode: `transform_layout(layout, f)`; of two layouts, modes of only one are appended.
 
     >>> print(transform_layout(Layout((2, 3)), lambda mode: Layout(mode.shape, 7)))
     (2,3):(7,7)
     """
     if not 1 <= len(rest) <= 2:
         raise InvalidTypeError("transform_layout takes one or two layouts and a function")
-    f = expect_function(rest[-1], "the function of the modes")
-    parts = [_modes(first)] + [_modes(t) for t in rest[:-1]]
+    f: Any = expect_function(rest[-1], "the function of the modes")
+    parts: list[list[Any]] = []
+    for thing in (first, *rest[:-1]):
+        if not isinstance(thing, (tuple, Layout)):
+            raise wrong_type("transform_layout takes layouts and tuples", thing)
+        parts.append(list(thing) if isinstance(thing, tuple) else [thing[i] for i in range(int(rank(thing)))])
     shared = min(map(len, parts))
     made = [f(*modes) for modes in zip(*parts, strict=False)]
-    whole: Layout = make_layout(*made, *(m for p in parts for m in p[shared:]))
-    return whole
+    return make_layout(*made, *(m for p in parts for m in p[shared:]))
 
 
-def _modes(thing: Any) -> list[Any]:
-    if isinstance(thing, tuple):
-        return list(thing)
-    if not isinstance(thing, Layout):
-        raise InvalidTypeError(f"transform_layout takes layouts and tuples, got {given(thing)}")
-    return [thing[i] for i in range(int(rank(thing)))]
-
-
-def make_coord_iterator(shape: IntTuple, start: IntTuple = None, order: IntTuple = None) -> Iterator[IntTuple]:
+def make_coord_iterator(shape: Tree, start: Tree | None = None, order: Tree | None = None) -> Iterator[Tree]:
     """The coordinates of a shape one after another, first mode fastest.
 
     Args:
-        shape: extents. start: first coordinate, default zeros; each mode begins anew at it.
-        order: numbers in the profile of the shape's modes: the mode with the smallest runs fastest.
+        shape: extents. start: first coordinate, default zeros; each mode starts at it again.
+        order: integers in the profile of the shape; the mode with the smallest runs fastest.
     Raises:
         StaticAssertError: start or order of another profile.
 
@@ -373,11 +357,13 @@ def make_coord_iterator(shape: IntTuple, start: IntTuple = None, order: IntTuple
     """
     extents = transform_leaf(lambda e: expect_integer(size(e), "an extent", 0), shape)
     first = transform_leaf(lambda _: 0, shape) if start is None else start
-    ranges = list(_leaves(transform_leaf(lambda e, s: range(expect_integer(s, "a coordinate"), e), extents, first)))
-    ranks = list(range(len(ranges))) if order is None else list(_leaves(transform_leaf(lambda _, o: o, shape, order)))
+    bounds = transform_leaf(lambda e, s: (expect_integer(s, "a coordinate"), e), extents, first)
+    flat = leaves(bounds)
+    ranges = [range(*pair) for pair in zip(flat[::2], flat[1::2], strict=True)]
+    ranks = list(range(len(ranges))) if order is None else leaves(transform_leaf(lambda _, o: o, shape, order))
     slowest_first = sorted(range(len(ranges)), key=lambda i: ranks[i], reverse=True)
 
-    def generate() -> Iterator[IntTuple]:
+    def generate() -> Iterator[Tree]:
         for values in itertools.product(*(ranges[i] for i in slowest_first)):
             placed = dict(zip(slowest_first, values, strict=True))
             numbers = iter(range(len(ranges)))

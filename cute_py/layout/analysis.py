@@ -1,20 +1,20 @@
-"""What a layout does: one-to-one, onto, a permutation, overlapping another; and what accesses through it cost.
+"""Properties of a layout as a function (one-to-one, onto, a permutation), and the cost of accesses through it.
 
-Sort the strides. A mode whose stride is larger than everything that the smaller modes reach together collides with
-nothing and can be put aside; so can a mode that stays below the gcd of all larger strides. Two modes s0:d0, s1:d1
-collide exactly if d1/g < s0 and d0/g < s1 with g = gcd(d0, d1). What is left after both rules is counted by arrays;
-so the time is that of the rank wherever theory decides.
+Sort the strides. A mode whose stride is larger than the reach of all smaller modes together collides with nothing and
+can be removed; so can a mode that stays below the gcd of all larger strides. Two modes s0:d0, s1:d1 collide exactly if
+d1/g < s0 and d0/g < s1 with g = gcd(d0, d1). Only what neither rule removes is counted, by arrays; everything else
+takes time in proportion to the rank.
 
     cycles((2,2):(2,1))      [[0], [1, 2], [3]]       0 -> 0, 1 -> 2 -> 1, 3 -> 3
     contiguity((4,8):(1,8))  4                        four elements from the first on are neighbours
 
 Offsets of a permutation are counted from the lowest one where a layout does not begin at 0.
 
-As an access, a layout says which element each thread touches: mode 0 is the thread, mode 1 (if any) the value within
-the thread. A tile's layout needs `access` as well: who touches which of its elements. Shared memory has 32 banks of 4
-bytes. One request serves 32 threads of 4 bytes, 16 threads of 8 or 8 threads of 16: a 64-bit access is done in 2
-phases, a 128-bit access in 4. Within a phase, different words of one bank are served one after another; the same word
-is served to everybody at once. Global memory moves in sectors of 32 bytes, four of them in a line of 128.
+As an access, a layout maps (thread) or (thread, value) to the element that is touched. A tile's layout needs `access`
+as well: which thread touches which element. Shared memory has 32 banks of 4 bytes. One request serves 32 threads of 4
+bytes, 16 threads of 8 or 8 threads of 16: a 64-bit access takes 2 phases, a 128-bit access 4. Within a phase, different
+words of one bank are served one after another; one word is broadcast to all threads that read it. Global memory moves
+in sectors of 32 bytes, four to a line of 128.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ import math
 from dataclasses import dataclass
 from itertools import combinations
 from math import prod
-from typing import Any
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from cute_py.argument_checks import expect_choice, expect_integer, expect_integers
+from cute_py.argument_checks import expect_choice, expect_integer, expect_integers, record, wrong_type
 from cute_py.dtypes import DTypeLike
-from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
+from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError
 from cute_py.layout.arguments import LayoutLike
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import size as size_of
@@ -44,17 +44,13 @@ Mode = tuple[int, int]
 """(size, |stride|), in elements."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Footprint:
     """The offsets that a layout reaches, in elements: `lowest` and `highest` (inclusive), and how many differ."""
 
     lowest: int
     highest: int
     distinct: int
-
-    def __post_init__(self) -> None:
-        for name in ("lowest", "highest", "distinct"):
-            expect_integer(getattr(self, name), name)
 
     @property
     def span(self) -> int:
@@ -96,7 +92,7 @@ def _counted(layout: LayoutLike, size: int) -> Offsets:
     """All offsets, one row each if they are coordinates."""
     if size > MAX_COUNTED:
         raise LayoutError(
-            f"can't decide this in time of the rank, and {size} elements are too many to count (at most {MAX_COUNTED})",
+            f"the strides don't decide this, and {size} elements are too many to count (at most {MAX_COUNTED})",
             {"layout": layout},
         )
     table = offsets(layout)
@@ -151,7 +147,7 @@ def is_injective(layout: LayoutLike) -> bool:
     if isinstance(layout, Layout):
         return _one_to_one(layout)
     if not isinstance(layout, ComposedLayout):
-        raise InvalidTypeError(f"expected a layout, got {type(layout).__name__} {given(layout)}")
+        raise wrong_type("expected a layout", layout)
     if isinstance(layout.inner, Layout) and not _one_to_one(layout.inner):
         return False
     if isinstance(layout.outer, Swizzle):
@@ -247,7 +243,7 @@ def footprint(layout: LayoutLike) -> Footprint:
     return Footprint(int(table.min()), int(table.max()), _distinct(table.reshape(-1, 1)))
 
 
-def is_surjective(layout: Any, codomain: int | None = None) -> bool:
+def is_surjective(layout: LayoutLike, codomain: int | None = None) -> bool:
     """Does the layout reach every offset from its lowest to its highest one; with `codomain`, all of 0 .. codomain-1?
 
     >>> is_surjective(parse("4:1")), is_surjective(parse("4:2")), is_surjective(parse("4:1"), 8)
@@ -262,8 +258,8 @@ def is_surjective(layout: Any, codomain: int | None = None) -> bool:
     return reached.lowest == 0 and reached.highest == count - 1 and reached.distinct == count
 
 
-def is_contiguous(layout: Any) -> bool:
-    """Is every offset of a block reached once: no gaps, no two elements at one place?
+def is_contiguous(layout: LayoutLike) -> bool:
+    """Is every offset of a block reached exactly once, without gaps?
 
     >>> is_contiguous(parse("(2,2):(2,1)")), is_contiguous(parse("(4,2):(0,1)")), is_contiguous(parse("4:2"))
     (True, False, False)
@@ -271,35 +267,23 @@ def is_contiguous(layout: Any) -> bool:
     return is_surjective(layout) and is_injective(layout)
 
 
-def contiguity(layout: Any) -> int:
-    """How many elements from the first on have offsets one after another: the widest vector access, in elements.
+def contiguity(layout: LayoutLike) -> int:
+    """How many elements, from the first on, have consecutive offsets: the widest vector access, in elements.
 
     >>> contiguity(parse("(4,8):(1,8)")), contiguity(parse("(4,8):(8,1)")), contiguity(parse("(4,8):(1,4)"))
     (4, 1, 32)
     """
     import numpy as np
 
-    table = np.asarray(offsets(layout)).reshape(-1, order="F")
+    table = offsets(layout).reshape(-1, order="F")
     if not len(table):
         return 0
     steps = np.flatnonzero(np.diff(table) != 1)
     return int(steps[0]) + 1 if len(steps) else len(table)
 
 
-def _permutation(layout: Any) -> list[int]:
-    import numpy as np
-
-    if not is_contiguous(layout):
-        raise LayoutError(
-            "a layout with gaps or repeated offsets is no permutation",
-            {"layout": layout, "elements": size_of(layout), "reached": footprint(layout)},
-        )
-    table = np.asarray(offsets(layout)).reshape(-1, order="F")
-    return [int(x) for x in table - table.min()] if len(table) else []
-
-
-def cycles(layout: Any) -> list[list[int]]:
-    """The cycles of a layout as a permutation of its indices, those of one element too.
+def cycles(layout: LayoutLike) -> list[list[int]]:
+    """The cycles of a layout as a permutation of its indices, fixed points included.
 
     Raises:
         LayoutError: offsets with gaps, or reached twice.
@@ -307,7 +291,11 @@ def cycles(layout: Any) -> list[list[int]]:
     >>> cycles(parse("(2,2):(2,1)"))
     [[0], [1, 2], [3]]
     """
-    targets = _permutation(layout)
+    if not is_contiguous(layout):
+        facts = {"layout": layout, "elements": size_of(layout), "reached": footprint(layout)}
+        raise LayoutError("a layout with gaps or repeated offsets is not a permutation", facts)
+    table = offsets(layout).reshape(-1, order="F")
+    targets: list[int] = (table - table.min()).tolist() if len(table) else []
     seen = [False] * len(targets)
     found = []
     for start in range(len(targets)):
@@ -322,8 +310,8 @@ def cycles(layout: Any) -> list[list[int]]:
     return found
 
 
-def order(layout: Any) -> int:
-    """How often a layout must be applied to itself to be the identity: the least common multiple of its cycles.
+def order(layout: LayoutLike) -> int:
+    """The order of a layout as a permutation: the least common multiple of the lengths of its cycles.
 
     >>> order(parse("(2,2):(2,1)")), order(parse("(2,4):(4,1)")), order(parse("8:1"))
     (2, 3, 1)
@@ -379,7 +367,7 @@ class BankConflicts:
 
 @dataclass(frozen=True, slots=True)
 class Coalescing:
-    """Global-memory cost of an access: 32-byte sectors, 128-byte lines, the bytes asked for; the sum over warps."""
+    """Global-memory cost of an access: 32-byte sectors, 128-byte lines, requested bytes; the sum over warps."""
 
     sectors: int
     lines: int
@@ -391,38 +379,49 @@ class Coalescing:
 
     @property
     def efficiency(self) -> float:
-        """Distinct bytes asked for / bytes moved; 1.0 is perfectly coalesced."""
+        """Distinct bytes requested / bytes moved; 1.0 is perfectly coalesced."""
         return self.bytes_requested / (self.sectors * SECTOR_BYTES) if self.sectors else 1.0
 
 
 _ACCESSES = ("row", "column", "ldmatrix")
 
 
-def accessed(layout: Any, access: Any, bits: int, vector_bits: int | None = None) -> Any:
+@runtime_checkable
+class TiledAccess(Protocol):
+    """A tiled copy, by its source side."""
+
+    def tidfrg_S(self, layout: LayoutLike, /) -> LayoutLike: ...
+
+
+Access: TypeAlias = str | LayoutLike | TiledAccess | None
+"""Which thread touches which element of a tile, see `accessed`."""
+
+
+def accessed(layout: LayoutLike, access: Access, bits: int, vector_bits: int | None = None) -> Offsets:
     """(thread, value) -> offset, int64 array, of an access to a tile.
 
     Args:
         layout: (row, column) -> offset in elements.
         access: a TiledCopy (its source side), a thread-value layout into the tile's elements, first mode fastest, or
             'row', 'column': consecutive threads take consecutive elements along the rows, the columns, until the tile
-            is done; 'ldmatrix': each thread gives the address of 16 bytes, eight threads those of an 8x8 matrix of 16
-            bits.
-        bits: of an element.
-        vector_bits: elements that a thread takes at once in a row or column; default the widest that are contiguous.
+            is covered; 'ldmatrix': each thread gives the address of 16 bytes, eight threads those of an 8x8 matrix of
+            16-bit elements.
+        bits: width of an element.
+        vector_bits: width of one thread's access in a row or column; default the widest that is contiguous.
     """
     import numpy as np
 
-    if hasattr(access, "tidfrg_S"):
-        parts = access.tidfrg_S(layout)
-        table = offsets(parts)
+    if access is None:
+        return offsets(layout)
+    if isinstance(access, TiledAccess):
+        table = offsets(access.tidfrg_S(layout))
         return table.reshape(table.shape[0], -1, order="F")
     table = offsets(layout)
     if not isinstance(access, str):
         places = offsets(access)
         if places.min() < 0 or places.max() >= table.size:
-            raise InvalidValueError(
-                "a thread-value layout leaves the tile", {"access": access, "elements of the tile": table.size}
-            )
+            facts = {"access": access, "elements of the tile": table.size}
+            raise InvalidValueError("a thread-value layout leaves the tile", facts)
         return table.ravel(order="F")[places]
     expect_choice(access, _ACCESSES, "access")
     if table.ndim != 2:
@@ -445,20 +444,15 @@ def accessed(layout: Any, access: Any, bits: int, vector_bits: int | None = None
     return flat[:, None]
 
 
-def _element_offsets(layout: Any, base: Any, bits: int, access: Any = None, vector_bits: int | None = None) -> Any:
+def _element_offsets(layout: LayoutLike, base: int, bits: int, access: Access, vector_bits: int | None) -> Offsets:
     """int64 array (threads, values) of element offsets, whose bits from byte `base` on are counted in 64 bits."""
     base = expect_integer(base, "base", unit="bytes")
-    if not 1 <= bits <= MAX_BITS:
-        raise InvalidValueError(f"an element of {bits} bits; must be 1 to {MAX_BITS}")
-    count = domain_size(layout)
-    if count > MAX_ACCESSES:
-        raise InvalidValueError(
-            f"a warp access of {count} elements; at most {MAX_ACCESSES} are counted", {"layout": layout}
-        )
-    table = offsets(layout) if access is None else accessed(layout, access, bits, vector_bits)
+    expect_integer(bits, "the width of an element", 1, MAX_BITS, "bits")
+    expect_integer(domain_size(layout), "a warp access", high=MAX_ACCESSES, unit="elements")
+    table = accessed(layout, access, bits, vector_bits)
     if not table.size:
         raise InvalidValueError("a warp access has at least one thread and one value", {"layout": layout})
-    reach = max(abs(int(table.min())), abs(int(table.max()))) * bits + abs(int(base)) * 8
+    reach = max(abs(int(table.min())), abs(int(table.max()))) * bits + abs(base) * 8
     if reach >= 2**62:
         raise InvalidValueError(f"an access {reach} bits from address 0; must be less than 2**62", {"base": base})
     if table.ndim == 1:
@@ -471,13 +465,18 @@ def _element_offsets(layout: Any, base: Any, bits: int, access: Any = None, vect
 
 
 def bank_conflicts(
-    layout: LayoutLike, dtype: DTypeLike | int, *, access: Any = None, vector_bits: int | None = None, base: int = 0
+    layout: LayoutLike,
+    dtype: DTypeLike | int,
+    *,
+    access: Access | None = None,
+    vector_bits: int | None = None,
+    base: int = 0,
 ) -> BankConflicts:
     """The shared-memory bank conflicts of one access; of more than 32 threads, one warp after another.
 
     Args:
         layout: (thread) or (thread, value) -> offset in elements; plain or swizzled. With `access`, that of a tile.
-        access: who touches which element of the tile: a TiledCopy, a thread-value layout, 'row', 'column' or
+        access: which thread touches which element of the tile: a TiledCopy, a thread-value layout, 'row', 'column' or
             'ldmatrix'; see `accessed`.
         dtype: element type, or its bits (8 and more).
         vector_bits: width of one thread's access: 8, 16, 32, 64 or 128. Default: the widest that the values fill, at
@@ -487,7 +486,7 @@ def bank_conflicts(
         LayoutError: the values of one access are not contiguous, or not aligned to its width.
     Source:
         CUDA C++ Programming Guide, shared memory of compute capability 5.x and newer (32 banks of 32 bits); the phases
-        of 64- and 128-bit accesses are documented by practice (profilers' wavefronts), not measured here.
+        of 64- and 128-bit accesses are those that profilers report as wavefronts.
 
     >>> bank_conflicts(Layout(32, 32), "float32").ways          # a column of a 32x32 tile
     32
@@ -503,8 +502,9 @@ def bank_conflicts(
     bits = bits_of(dtype)
     if vector_bits is not None:
         expect_integer(vector_bits, "vector_bits")
-    if vector_bits is None and hasattr(access, "tidfrg_S"):
-        vector_bits = next((w for w in (*VECTOR_BITS, 16, 8) if access.atom.num_val_src * bits % w == 0), None)
+    atom: Any = getattr(access, "atom", None)
+    if vector_bits is None and atom is not None:
+        vector_bits = next((w for w in (*VECTOR_BITS, 16, 8) if atom.num_val_src * bits % w == 0), None)
     table = _element_offsets(layout, base, bits, access, vector_bits)
     if bits % 8:
         raise InvalidValueError(f"bank conflicts count bytes; an element has {bits} bits")
@@ -526,24 +526,29 @@ def bank_conflicts(
         raise LayoutError(f"an access of {size} bytes is not aligned to its width", {"layout": layout, "base": base})
     together = WARP * BANK_BYTES // max(size, BANK_BYTES)
     rounds = []
-    for access in range(first.shape[1]):
+    for i in range(first.shape[1]):
         for begin in range(0, threads, together):
-            starts = first[begin : begin + together, access]
+            starts = first[begin : begin + together, i]
             words = np.unique((starts[:, None] + np.arange(0, size, min(size, BANK_BYTES))) // BANK_BYTES)
             rounds.append(int(np.bincount(words % BANKS, minlength=BANKS).max()))
     return BankConflicts(width, tuple(rounds))
 
 
 def coalescing(
-    layout: LayoutLike, dtype: DTypeLike | int, *, access: Any = None, vector_bits: int | None = None, base: int = 0
+    layout: LayoutLike,
+    dtype: DTypeLike | int,
+    *,
+    access: Access | None = None,
+    vector_bits: int | None = None,
+    base: int = 0,
 ) -> Coalescing:
     """The sectors and lines of global memory that an access touches; of more than 32 threads, the sum of the warps.
 
     Args:
         layout: (thread) or (thread, value) -> offset in elements. With `access`, that of a tile.
-        access: who touches which element of the tile: a TiledCopy, a thread-value layout, 'row' or 'column'; see
-            `accessed`.
-        vector_bits: what a thread takes at once in a row or column; default the widest that is contiguous.
+        access: which thread touches which element of the tile: a TiledCopy, a thread-value layout, 'row' or 'column';
+            see `accessed`.
+        vector_bits: width of one thread's access in a row or column; default the widest that is contiguous.
         dtype: element type, or its bits.
         base: byte address of offset 0.
 
@@ -560,7 +565,7 @@ def coalescing(
     return Coalescing(*map(sum, zip(*counts, strict=True)))
 
 
-def _touched(elements: Any, bits: int, base: int) -> tuple[int, int, int]:
+def _touched(elements: Offsets, bits: int, base: int) -> tuple[int, int, int]:
     """Sectors, lines and bytes of the elements of one request."""
     import numpy as np
 

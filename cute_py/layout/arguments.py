@@ -1,4 +1,4 @@
-"""What the operations take and give: the types of shapes, strides, coordinates and tilers, and `_`.
+"""Types of arguments and results: shapes, strides, coordinates and tilers; and `_`.
 
     IntTuple        (4,(2,3))            a shape or coordinate that an operation gives
     Shape           (4,(2,3)), (n,4)     one that a user gives: any integers, symbols too
@@ -11,6 +11,7 @@ sympy has no types of its own: to a checker that does not read its source, a sym
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias
 
@@ -48,7 +49,7 @@ class Leaf(Protocol):
 
 
 Tree: TypeAlias = Leaf | tuple["Tree", ...]
-"""A leaf, or a tuple of trees; in which representation, each function says."""
+"""A leaf, or a tuple of trees, in either representation; each function documents which."""
 
 IntTuple: TypeAlias = int | tuple["IntTuple", ...]
 """A shape or coordinate that an operation gives, for users (a symbolic size is a sympy expression in its place)."""
@@ -58,7 +59,7 @@ class Expression(Protocol):
     """A sympy expression."""
 
     @property
-    def free_symbols(self) -> AbstractSet[object]: ...
+    def free_symbols(self) -> AbstractSet[Hashable]: ...
 
 
 class AsTuple(Protocol):

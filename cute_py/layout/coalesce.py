@@ -9,7 +9,6 @@ time merges: a run-time mode joins no other, and a run-time size 1 is not droppe
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from cute_py.errors import StaticAssertError
 from cute_py.layout.arguments import IntTuple, LayoutLike, Shape, Tiler, Tree
@@ -78,7 +77,7 @@ def _by_profile(operation: Callable[[Layout], Layout], layout: Layout, profile: 
     """Apply `operation` at the leaves of `profile`; modes beyond it stay."""
     check_depth(profile)
     if type(profile) is not tuple:
-        return operation(layout)  # any leaf, `_` too: C++ asks only whether it is a tuple
+        return operation(layout)  # any leaf, `_` too: C++ tests only for a tuple
     parts = [layout[i] for i in range(len(modes(layout._shape)))]
     if len(profile) > len(parts):
         raise StaticAssertError("tuple_size<IntTuple>::value <= rank", {"profile": profile, "layout": layout})
@@ -119,7 +118,7 @@ def filter_zeros_tree(shape: Tree, guide: Tree) -> Tree:
 
 @of_shapes
 def filter_zeros(layout: Layout | Shape, profile: Shape | None = None) -> Layout | IntTuple:
-    """Every size with a static stride 0 becomes 1; `profile` says 0 where a whole mode becomes 1s.
+    """Every size with a static stride 0 becomes 1; a 0 in `profile` makes all sizes of that mode 1.
 
     >>> print(filter_zeros(Layout((Int(4), Int(8)), (Int(1), Int(0)))))
     (_4,_1):(_1,_0)
@@ -164,7 +163,7 @@ def coalesced_shape(shape: Tree) -> Tree:
     return out[0] if len(out) == 1 else tuple(out)
 
 
-def make_layout_like(layout: LayoutLike, tiler: Any = None) -> Layout:
+def make_layout_like(layout: LayoutLike, tiler: Tiler = None) -> Layout:
     """A compact layout of the same shape whose strides are ordered like the layout's; static stride 0 stays 0.
 
     With a tiler, the tile's shape and its strides in the layout: mode by mode, the layout's own.
@@ -174,18 +173,12 @@ def make_layout_like(layout: LayoutLike, tiler: Any = None) -> Layout:
     >>> print(make_layout_like(Layout((Int(64), Int(32)), (Int(32), Int(1))), (Int(8), Int(4))))
     (_8,_4):(_32,_1)
     """
-    if tiler is not None:
-        return _tile_of(domain_of(layout), tiler)
     inner = domain_of(layout)
-    shape = filter_zeros_tree(inner._shape, inner._stride)
-    return make(inner._shape, compact_order(shape, inner._stride), inner._assumptions)
-
-
-def _tile_of(layout: Layout, tiler: Any) -> Layout:
-    """A shape with the strides of a layout's leaves, one after another."""
-    shape = tiler.shape if isinstance(tiler, Layout) else tiler
-    strides = list(leaves(layout.stride))
-    wanted = len(leaves(shape))
+    if tiler is None:
+        shape = filter_zeros_tree(inner._shape, inner._stride)
+        return make(inner._shape, compact_order(shape, inner._stride), inner._assumptions)
+    tile = tiler._shape if isinstance(tiler, Layout) else Layout(tiler)._shape
+    strides, wanted = leaves(inner._stride), len(leaves(tile))
     if wanted > len(strides):
         raise StaticAssertError(f"the tile has {wanted} modes, the layout {len(strides)}", {"layout": layout})
-    return Layout(shape, unflatten_leaves(tuple(strides[:wanted]), shape) if isinstance(shape, tuple) else strides[0])
+    return make(tile, unflatten_leaves(strides[:wanted], tile))

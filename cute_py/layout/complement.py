@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Any
 
 from cute_py.errors import StaticAssertError
-from cute_py.layout.arguments import LayoutLike, Shaped, Tree
+from cute_py.layout.arguments import LayoutLike, Leaf, Shaped, Tree
 from cute_py.layout.coalesce import coalesced, coalesced_shape, filter_zeros_tree
 from cute_py.layout.int_tuple import ceil_div_of, compact_left, product_of
 from cute_py.layout.layout import (
@@ -36,9 +36,11 @@ def filtered(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
     return coalesced(filter_zeros_tree(shape, stride), stride)
 
 
-def _ascending(shape: Tree, stride: Tree) -> list[tuple[Any, Any]] | None:
+def _ascending(shape: Tree, stride: Tree) -> list[tuple[Leaf, Leaf]] | None:
     """(stride, size) of the modes that move, the smallest stride first; None where strides have no order."""
-    moving = [(d, s) for s, d in zip(leaves(shape), leaves(stride), strict=True) if d != 0 and s != 1]
+    moving: list[tuple[Leaf, Leaf]] = [
+        (d, s) for s, d in zip(leaves(shape), leaves(stride), strict=True) if d != 0 and s != 1
+    ]
     if len(moving) == 1:
         return None if hasattr(moving[0][0], "modes") else moving
     try:
@@ -67,6 +69,7 @@ def complement_of(layout: Layout, target: Tree, record: Recorder | None = None) 
     out_shape: list[Tree] = []
     out_stride: list[Tree] = []
     end: Any = 1
+    d: Any
     for d, s in moving:  # C++ folds the smallest stride out of those that are left
         # Below this stride lies room for so many copies of what came before.
         gap = d // end if type(d) is type(end) is int and d > 0 < end else trunc_div(d, end)

@@ -1,18 +1,20 @@
-"""ComposedLayout: outer o offset o inner, for what no single layout can say.
+"""ComposedLayout: outer o offset o inner, for functions that no single layout is.
 
     (outer o offset o inner)(coord)  =  outer(offset + inner(coord))
 
 The inner layout has the domain, so tiling, grouping and dividing act on it. `outer` is a swizzle, a layout, or any
-function of one offset. A swizzled layout is always written this way, never as a flag on Layout.
+function of one offset. A swizzled layout is always a composed layout; Layout has no flag for it.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias, overload
 
+from cute_py.argument_checks import Immutable
 from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError, given
-from cute_py.layout.arguments import Coordinate, IntCoordinate, IntTuple, LayoutLike, Leaf, Tree
+from cute_py.layout.arguments import Coordinate, IntCoordinate, IntTuple, LayoutLike, Leaf, Tiler, Tree
 from cute_py.layout.composition import compose_tiler, composition
 from cute_py.layout.int_tuple import as_python_int, crd2idx_of, product_of
 from cute_py.layout.inverse import left_inverse, max_common_layout, max_common_vector, right_inverse
@@ -27,13 +29,13 @@ class OffsetFunction(Protocol):
     def __call__(self, offset: int, /) -> Any: ...
 
 
-class ComposedLayout:
+class ComposedLayout(Immutable):
     """`outer o offset o inner`, immutable and hashable.
 
     Args:
         outer: Swizzle, Layout, or a callable of one offset.
         offset: added to inner's offsets before outer sees them.
-        inner: Layout (or ComposedLayout, or what an inverse makes of a swizzle).
+        inner: Layout, ComposedLayout, or another function (the inverse of a swizzled layout has a swizzle here).
 
     >>> from cute_py.layout.swizzle import Swizzle
     >>> a = ComposedLayout(Swizzle(2, 0, 3), Int(0), Layout((8, 8), (8, 1)))
@@ -42,6 +44,7 @@ class ComposedLayout:
     """
 
     __slots__ = ("_offset", "inner", "offset", "outer")
+    _state = operator.attrgetter("outer", "offset", "inner")
 
     outer: Any
     offset: Any
@@ -60,14 +63,10 @@ class ComposedLayout:
         put(self, "offset", offset)
         put(self, "inner", inner)
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"ComposedLayout is immutable; can't set {name}")
-
     @property
     def domain(self) -> Layout | ComposedLayout:
         """The layout that has the domain."""
-        inner: Layout | ComposedLayout = self.inner
-        return inner
+        return self.inner  # type: ignore[no-any-return]
 
     def with_domain(self, inner: OffsetFunction) -> ComposedLayout:
         return ComposedLayout(self.outer, self.offset, inner)
@@ -78,8 +77,7 @@ class ComposedLayout:
     @property
     def shape(self) -> IntTuple:
         try:
-            found: IntTuple = self.inner.shape
-            return found
+            return self.inner.shape  # type: ignore[no-any-return]
         except AttributeError:  # an inverse: a swizzle, which has no domain of its own
             raise LayoutError("no shape: the inner function has none", {"layout": self}) from None
 
@@ -91,13 +89,12 @@ class ComposedLayout:
     def __call__(self, *coord: IntCoordinate) -> int: ...  # type: ignore[overload-overlap]
     @overload
     def __call__(self, *coord: Coordinate) -> Layout | ComposedLayout: ...
-    def __call__(self, *coord: Any) -> Any:
+    def __call__(self, *coord: Coordinate) -> int | Layout | ComposedLayout:
         c = coord[0] if len(coord) == 1 else coord
         check_depth(c)
         if has_underscore(c):
             return self.slice_and_offset(c)[0]
-        inner = self.inner(c)
-        return self.outer(self.offset + inner)
+        return self.outer(self.offset + self.inner(c))  # type: ignore[no-any-return]
 
     def __getitem__(self, mode: int) -> ComposedLayout:
         return self.with_domain(self.inner[mode])
@@ -105,13 +102,12 @@ class ComposedLayout:
     __iter__ = None
 
     def slice_and_offset(self, coord: Coordinate) -> Sliced:
-        """(sliced layout, offset that is left to add outside)."""
+        """(sliced layout, offset to be added outside)."""
         if has_underscore(coord) and all_underscore(coord):  # as in C++: the layout itself, with its flag
             return self, Int(0)
         hook = getattr(self.outer, "_slice_composed", None)
         if hook is not None and isinstance(self.inner, Layout):
-            result: Sliced = hook(coord, self._offset, self.inner)
-            return result
+            return hook(coord, self._offset, self.inner)  # type: ignore[no-any-return]
         kept, offset = slice_parts(coord, self.inner)
         return ComposedLayout(self.outer, self.offset + offset, kept), Int(0)
 
@@ -121,18 +117,17 @@ class ComposedLayout:
             raise InvalidTypeError("domain_offset takes a coordinate without `_`", {"coordinate": given(coord)})
         return ComposedLayout(self.outer, self.offset + self.inner(coord), self.inner), Int(0)
 
-    def _compose_with(self, other: Any, offset: Leaf | None) -> ComposedLayout:
+    def _compose_with(self, other: Tiler, offset: Leaf | None) -> ComposedLayout:
         """`self o other` for a layout or a tiler."""
         if offset is not None:
-            return ComposedLayout(self, offset, other)
+            return ComposedLayout(self, offset, other)  # type: ignore[arg-type]
         return self.with_domain(composition(self.inner, other))
 
     def _composed_after(self, layout: Layout) -> ComposedLayout:
         """`layout o self`, for offset 0."""
         if not (isinstance(self.offset, Int) and self.offset == 0):
             raise StaticAssertError("Require offset == 0.", {"layout": self})
-        composed: ComposedLayout = composition(composition(layout, self.outer), self.inner)
-        return composed
+        return composition(composition(layout, self.outer), self.inner)  # type: ignore[no-any-return]
 
     def right_inverse(self) -> ComposedLayout:
         return self._inverted(right_inverse)
@@ -140,11 +135,10 @@ class ComposedLayout:
     def left_inverse(self) -> ComposedLayout:
         return self._inverted(left_inverse)
 
-    def _inverted(self, invert: Callable[[Any], Any]) -> ComposedLayout:
+    def _inverted(self, invert: Callable[..., OffsetFunction]) -> ComposedLayout:
         inner = invert(self.inner)
         if hasattr(self.outer, "_slice_composed") and isinstance(self.offset, Int) and self.offset == 0:
-            composed: ComposedLayout = composition(inner, self.outer)
-            return composed
+            return composition(inner, self.outer)  # type: ignore[no-any-return]
         return ComposedLayout(inner, -self.offset, invert(self.outer))
 
     def max_common_layout(self, other: LayoutLike) -> Layout:
@@ -167,32 +161,18 @@ class ComposedLayout:
 
     def _as_product_tiler(self, block: Layout) -> Layout | ComposedLayout:
         """`logical_product(block, self)`: the swizzle that acts on the copies as self acts on its own offsets."""
-        from_tiler: Callable[[Layout, ComposedLayout], Layout | ComposedLayout] | None = getattr(
-            self.outer, "_product_with", None
-        )
-        if from_tiler is None:
+        if not hasattr(self.outer, "_product_with"):
             raise InvalidTypeError(f"no product with a tiler whose outer function is {self.outer!r}")
-        return from_tiler(block, self)
+        return self.outer._product_with(block, self)  # type: ignore[no-any-return]
 
     def cosize(self) -> Int | int:
         return cosize(self.inner)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, ComposedLayout):
-            return NotImplemented
-        return bool(self.outer == other.outer and self.offset == other.offset and self.inner == other.inner)
-
-    def __hash__(self) -> int:
-        return hash((self.outer, self.offset, self.inner))
 
     def __str__(self) -> str:
         return f"{self.outer} o {self.offset} o {self.inner}"
 
     def __repr__(self) -> str:
         return f"ComposedLayout({self.outer!r}, {self.offset!r}, {self.inner!r})"
-
-    def __reduce__(self) -> tuple[type[ComposedLayout], tuple[OffsetFunction, Leaf, OffsetFunction]]:
-        return (ComposedLayout, (self.outer, self.offset, self.inner))
 
 
 def make_composed_layout(outer: OffsetFunction, offset: Leaf, inner: OffsetFunction) -> ComposedLayout:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
 
 from cute_py.argument_checks import expect
 from cute_py.errors import CompositionMismatchError, InvalidTypeError, LayoutError, StaticAssertError, given
-from cute_py.layout.arguments import Tiler, Tree, Value
+from cute_py.layout.arguments import LayoutLike, Leaf, Tiler, Tree, Value
 from cute_py.layout.coalesce import coalesce_x_by, coalesced
 from cute_py.layout.int_tuple import as_python_int, product_of
 from cute_py.layout.layout import Layout, Thing, apply_to_inner, coprofile_of, joined, make
@@ -73,24 +73,33 @@ def compose_trees(
             record("scale", shape, stride, lhs_shape, lhs_stride)
         return shape, times(stride, lhs_stride)
     if not isinstance(stride, (int, Dynamic)):
-        raise InvalidTypeError(f"can't compose with a stride that is no integer and no basis element: {stride}")
-    return _walk(lhs_shape, lhs_stride, shape, stride, notes, record)
+        raise InvalidTypeError(f"can't compose with the stride {stride}; must be an integer or a basis element")
+    return _walk(lhs_shape, modes(lhs_stride), shape, stride, notes, record)  # type: ignore[arg-type]
 
 
 def _walk(
-    lhs_shape: tuple[Any, ...], lhs_stride: Any, size: Any, step: Any, notes: Notes, record: Recorder | None
+    lhs_shape: tuple[Tree, ...],
+    lhs_stride: tuple[Tree, ...],
+    size: Integer,
+    step: Integer,
+    notes: Notes,
+    record: Recorder | None,
 ) -> tuple[Tree, Tree]:
     """C++'s last branch: a flat left side of rank > 1, an integer mode size:step.
 
-    Numbers and symbols are held bare, each with a flag that says whether it is static. A condition on static numbers
+    Numbers and symbols are held without wrapper, each beside a flag for static. A condition on static numbers
     is refused like C++'s static_assert; on symbols it becomes an assumption, unless it is known to fail; on run-time
     numbers C++ has none.
     """
     out_shape: list[Tree] = []
     out_stride: list[Tree] = []
     n_static, d_static = type(size) is int, type(step) is int
-    n = size if n_static else size.value
-    d = step if d_static else step.value
+    n: Any = size.value if isinstance(size, Dynamic) else size
+    d: Any = step.value if isinstance(step, Dynamic) else step
+    leaf: Any
+    have: Any
+    left: Any
+    rest: Any
     over, direction = (d, 1) if type(d) is int and d > 0 else (abs(d), value_of(sign(step)))
     whole, taken = n, 1
     last = len(lhs_shape) - 1
@@ -218,13 +227,13 @@ def compose_tiler(lhs: Layout, tiler: Tiler) -> Layout:
     return make(shape, stride, tuple(notes))
 
 
-Composed = TypeVar("Composed", covariant=True)
+Composed = TypeVar("Composed", bound=LayoutLike, covariant=True)
 
 
 class Merges(Protocol):
     """A swizzle: two of them are one."""
 
-    def _merged(self, other: Any, /) -> Merges: ...
+    def _merged(self: Merged, other: Merged, /) -> Merged: ...
 
 
 Merged = TypeVar("Merged", bound=Merges)
@@ -233,7 +242,7 @@ Merged = TypeVar("Merged", bound=Merges)
 class ComposesWith(Protocol[Composed]):
     """A swizzle or a composed layout: what knows its own composition."""
 
-    def _compose_with(self, other: Any, offset: Any) -> Composed: ...
+    def _compose_with(self, other: Tiler, offset: Leaf | None) -> Composed: ...
 
 
 @overload
@@ -241,8 +250,10 @@ def composition(lhs: Thing, rhs: Tiler, *, strict: bool = False) -> Thing: ...
 @overload
 def composition(lhs: Merged, rhs: Merged) -> Merged: ...
 @overload
-def composition(lhs: ComposesWith[Composed], rhs: Any, *rest: Any) -> Composed: ...
-def composition(lhs: Any, rhs: Any, *rest: Any, strict: bool = False) -> Any:
+def composition(lhs: ComposesWith[Composed], rhs: Tiler, *inner: Tiler) -> Composed: ...
+def composition(
+    lhs: LayoutLike | Merges | ComposesWith[LayoutLike], rhs: Tiler | Merges, *inner: Tiler, strict: bool = False
+) -> LayoutLike | Merges:
     """`lhs o rhs`: a layout, a swizzle, a composed layout or a tensor, composed with a layout or with a tiler.
 
     With three arguments, the composed layout `composition(outer, offset, inner)` as in C++.
@@ -262,17 +273,17 @@ def composition(lhs: Any, rhs: Any, *rest: Any, strict: bool = False) -> Any:
     """
     check_depth(rhs)
     expect(strict, bool, "strict")
-    if rest:
-        if len(rest) != 1 or not hasattr(lhs, "_compose_with"):
+    if inner:
+        if len(inner) != 1 or not hasattr(lhs, "_compose_with"):
             raise InvalidTypeError(
-                "composition takes two operands, or (outer, offset, inner) with a swizzle or a layout"
+                "composition takes two operands, or (outer, offset, inner) with a swizzle or a composed layout"
             )
-        return lhs._compose_with(rest[0], rhs)
+        return lhs._compose_with(inner[0], rhs)  # type: ignore[arg-type]
     if type(lhs) is Layout and type(rhs) is Layout:
         result = compose_layouts(lhs, rhs)
     elif type(lhs) is Layout:
         if hasattr(rhs, "_composed_after"):
-            return rhs._composed_after(lhs)
+            return rhs._composed_after(lhs)  # type: ignore[union-attr, no-any-return]
         result = compose_tiler(lhs, rhs)
     elif hasattr(lhs, "_compose_with"):
         return lhs._compose_with(rhs, None)

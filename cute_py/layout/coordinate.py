@@ -11,10 +11,11 @@ slice_and_offset(coord, L)      the kept modes, and the offset of the fixed ones
 
 from __future__ import annotations
 
-from typing import Any, TypeVar, overload
+from typing import TypeVar, overload
 
+from cute_py.argument_checks import wrong_type
 from cute_py.errors import CoordinateError, InvalidTypeError, StaticAssertError, given
-from cute_py.layout.arguments import Coordinate, IntCoordinate, IntTuple, Shape, Shaped, Tree
+from cute_py.layout.arguments import Coordinate, IntCoordinate, IntTuple, LayoutLike, Shape, Shaped, Tree
 from cute_py.layout.composed import ComposedLayout, Sliced, slice_parts
 from cute_py.layout.int_tuple import crd2idx_horner, crd2idx_of, idx2crd_colex, idx2crd_strided
 from cute_py.layout.layout import Layout, Thing, make
@@ -84,7 +85,7 @@ def get_flat_coord(layout: Layout, index: Shape) -> IntTuple:
 def slice_(coord: Coordinate, layout: Thing) -> Thing: ...
 @overload
 def slice_(coord: Coordinate, layout: Tree) -> Tree: ...
-def slice_(coord: Coordinate, layout: Any) -> Any:
+def slice_(coord: Coordinate, layout: LayoutLike | Tree) -> LayoutLike | Tree:
     """The sublayout that the coordinate keeps; of a bare tuple, the kept modes.
 
     >>> print(slice_((None, (1, None)), Layout((Int(4), (Int(2), Int(3))), (Int(1), (Int(4), Int(8))))))
@@ -96,15 +97,15 @@ def slice_(coord: Coordinate, layout: Any) -> Any:
     if isinstance(layout, (tuple, int)):
         return slice_tree(coord, layout)
     if not hasattr(layout, "with_domain"):
-        raise InvalidTypeError(f"slice_ takes a layout, a tensor or a tuple, got {given(layout)}")
-    return layout(coord)
+        raise wrong_type("slice_ takes a layout, a tensor or a tuple", layout)
+    return layout(coord)  # type: ignore[no-any-return, operator]
 
 
 @overload
 def dice(coord: Coordinate, layout: Thing) -> Thing: ...
 @overload
 def dice(coord: Coordinate, layout: Tree) -> Tree: ...
-def dice(coord: Coordinate, layout: Any) -> Any:
+def dice(coord: Coordinate, layout: LayoutLike | Tree) -> LayoutLike | Tree:
     """The sublayout that the coordinate fixes; of a bare tuple, the fixed modes.
 
     >>> dice((None, 1), (4, 8))
@@ -118,7 +119,7 @@ def dice(coord: Coordinate, layout: Any) -> Any:
         return layout.with_domain(dice(coord, layout.inner))
     if isinstance(layout, (tuple, int)):
         return dice_tree(coord, layout)
-    raise InvalidTypeError(f"dice takes a layout or a tuple, got {given(layout)}")
+    raise wrong_type("dice takes a layout or a tuple", layout)
 
 
 @overload
@@ -135,14 +136,14 @@ def slice_and_offset(coord: Coordinate, layout: Layout | ComposedLayout) -> Slic
     check_depth(coord)
     if isinstance(layout, (Layout, ComposedLayout)):
         return slice_parts(coord, layout)
-    raise InvalidTypeError(f"slice_and_offset takes a layout, got {given(layout)}")
+    raise wrong_type("slice_and_offset takes a layout", layout)
 
 
 @overload
 def domain_offset(coord: IntCoordinate, thing: OffsetLayout) -> tuple[OffsetLayout, int]: ...  # type: ignore[overload-overlap]
 @overload
 def domain_offset(coord: IntCoordinate, thing: Thing) -> Thing: ...
-def domain_offset(coord: IntCoordinate, thing: Any) -> Any:
+def domain_offset(coord: IntCoordinate, thing: LayoutLike) -> LayoutLike | tuple[LayoutLike, int]:
     """(layout, offset) as seen from `coord`; of a tensor, the tensor with its engine moved there.
 
     >>> layout, offset = domain_offset((1, 2), Layout((4, 8), (8, 1)))
@@ -154,5 +155,5 @@ def domain_offset(coord: IntCoordinate, thing: Any) -> Any:
     if isinstance(thing, Layout):
         return thing, thing(coord)
     if hasattr(thing, "domain_offset"):
-        return thing.domain_offset(coord)
-    raise InvalidTypeError(f"domain_offset takes a layout or a tensor, got {given(thing)}")
+        return thing.domain_offset(coord)  # type: ignore[no-any-return]
+    raise wrong_type("domain_offset takes a layout or a tensor", thing)

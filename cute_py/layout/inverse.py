@@ -4,9 +4,9 @@
     left_inverse(L)    L(R(L(i))) == L(i)      for every i in the domain, where filter(L) is one-to-one
 
 Both follow the strides in ascending order: the mode of stride 1 first, then the mode whose stride is where the last
-one ended. The result's strides say where in L's domain each of them starts. Only static strides take part. As in CuTe
-C++, a run-time size that turns out to be 1 counts as a mode with its stride: where that lies beyond the stride of a
-later mode, as in (1,4):(_12,_6), the law does not hold.
+one ended. The result's strides are the indices of L's domain at which each of them starts. Only static strides take
+part. As in CuTe C++, a run-time size that turns out to be 1 counts as a mode with its stride: where that lies beyond
+the stride of a later mode, as in (1,4):(_12,_6), the law does not hold.
 
 With basis strides (which C++ does not compile) each codomain axis is inverted by itself: mode i of the result maps
 coordinates of axis i to indices of L's domain (rule of arXiv 2603.02298).
@@ -19,7 +19,8 @@ from itertools import accumulate
 from operator import mul
 from typing import Any, TypeAlias
 
-from cute_py.errors import InvalidTypeError, StaticAssertError, given
+from cute_py.argument_checks import wrong_type
+from cute_py.errors import StaticAssertError
 from cute_py.layout.arguments import LayoutLike, Leaf, Tree
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.composition import compose_layouts, compose_tiler
@@ -29,15 +30,15 @@ from cute_py.layout.leaf import Int, Recorder, is_static, leaf_text, mode_text, 
 from cute_py.layout.trees import at, is_underscore, leaves, modes, unflatten_leaves, unwrap
 
 
-def _ascending(strides: tuple[Any, ...]) -> list[int]:
-    """Indices of the static strides, ascending, by exchange sort: equal strides come out in the order in which C++
-    leaves them, which decides between stride-0 modes."""
+def _ascending(strides: tuple[Leaf, ...]) -> list[int]:
+    """Indices of the static strides, ascending, by exchange sort: equal strides are in the order in which C++ leaves
+    them, which decides between stride-0 modes."""
     order = [i for i, d in enumerate(strides) if type(d) is int]
     if len({strides[i] for i in order}) == len(order):
-        return sorted(order, key=strides.__getitem__)
+        return sorted(order, key=strides.__getitem__)  # type: ignore[arg-type]
     for i in range(len(order)):
         for j in range(i + 1, len(order)):
-            if strides[order[j]] < strides[order[i]]:
+            if strides[order[j]] < strides[order[i]]:  # type: ignore[operator]
                 order[i], order[j] = order[j], order[i]
     return order
 
@@ -88,7 +89,7 @@ def left_inverse_trees(shape: Tree, stride: Tree, record: Recorder | None = None
                 "Left inverse divisibility condition",
                 {
                     "layout": mode_text(shape, stride),
-                    "stride": f"{leaf_text(strides[i])} (mode {i}) is no multiple of {covered}, the reach so far",
+                    "stride": f"{leaf_text(strides[i])} (mode {i}) is not a multiple of {covered}, the reach so far",
                 },
             )
         gap = trunc_div(strides[i], covered)
@@ -122,16 +123,16 @@ def _by_axis(invert: Inversion, layout: Layout, profile: Tree) -> Layout:
     return make(unflatten_leaves([p[0] for p in parts], profile), unflatten_leaves([p[1] for p in parts], profile))
 
 
-def _inverse(layout: Any, invert: Inversion, name: str) -> Any:
-    if is_underscore(layout):
-        return layout
+def _inverse(layout: LayoutLike, invert: Inversion, name: str) -> Layout:
     if type(layout) is not Layout:
-        if isinstance(layout, int) and not isinstance(layout, bool):
-            return -layout
-        own = getattr(layout, name, None)
-        if own is None:
-            raise InvalidTypeError(f"{name} takes a layout, got {type(layout).__name__} {given(layout)}")
-        return own()
+        other: Any = layout
+        if is_underscore(other):
+            return other  # type: ignore[no-any-return]
+        if isinstance(other, int) and not isinstance(other, bool):
+            return -other  # type: ignore[return-value]
+        if not hasattr(other, name):
+            raise wrong_type(f"{name} takes a layout", layout)
+        return getattr(other, name)()  # type: ignore[no-any-return]
     profile = coprofile_of(layout._stride)
     if profile == 0:
         shape, stride = invert(layout._shape, layout._stride)
@@ -146,8 +147,7 @@ def right_inverse(layout: Layout) -> Layout:
     >>> print(right_inverse(Layout((Int(3), Int(5), Int(2)), (Int(10), Int(2), Int(1)))))
     (_2,_5,_3):(_15,_3,_1)
     """
-    result: Layout = _inverse(layout, right_inverse_trees, "right_inverse")
-    return result
+    return _inverse(layout, right_inverse_trees, "right_inverse")
 
 
 @of_layouts
@@ -162,8 +162,7 @@ def left_inverse(layout: Layout) -> Layout:
     >>> print(left_inverse(Layout((Int(4), Int(8)), (Int(1), Int(5)))))
     (_5,_8):(_1,_4)
     """
-    result: Layout = _inverse(layout, left_inverse_trees, "left_inverse")
-    return result
+    return _inverse(layout, left_inverse_trees, "left_inverse")
 
 
 def nullspace(layout: LayoutLike) -> Layout:
@@ -193,8 +192,7 @@ def max_common_layout(a: LayoutLike, b: LayoutLike) -> Layout:
     """
     for x, y in ((a, b), (b, a)):
         if hasattr(x, "max_common_layout"):
-            result: Layout = x.max_common_layout(y)
-            return result
+            return x.max_common_layout(y)  # type: ignore[no-any-return]
     x, y = domain_of(a), domain_of(b)
     inverse = right_inverse(y)
     profile = coprofile_of(y._stride)
@@ -229,8 +227,7 @@ def max_common_vector(a: LayoutLike, b: LayoutLike) -> Int | int:
     """
     for x, y in ((a, b), (b, a)):
         if hasattr(x, "max_common_vector"):
-            found: int = x.max_common_vector(y)
-            return found
+            return x.max_common_vector(y)  # type: ignore[no-any-return]
     x, y = domain_of(a), domain_of(b)
     n = _contiguous(x, right_inverse(y))
     return Int(1) if n is None else to_public(n)

@@ -9,24 +9,23 @@ integer module (see `leaf.IntegerModule`), so that offsets can be coordinates.
 
 Guarantee: `layout(i) == layout(idx2crd(i, layout.shape))` for every integer i, also beyond the size.
 
-Two functions compute an offset. `int_tuple.crd2idx_of` takes any coordinate and any stride, held as leaves.
-`offset_of_int` and `offset_of_tuple` take the common case, plain ints in a layout of known integers, without leaf
-objects; they give the same number bare, or None where a symbol, a basis stride, a static coordinate or a coordinate
-that does not fit asks for the first one. A run-time coordinate gives a run-time offset unless it is 0, where a static 0
-may come out: `is_run_time_zero` says where it does not.
+Two functions compute an offset. `int_tuple.crd2idx_of` takes any coordinate and any stride, as internal leaves.
+`offset_of_int` and `offset_of_tuple` handle the common case, plain ints in a layout of known integers, without leaf
+objects; they return the same number as an int, or None for a symbol, a basis stride, a static coordinate or a
+coordinate that does not fit. A run-time coordinate gives a run-time offset, except that an offset of 0 may be static:
+`is_run_time_zero` decides which.
 
 A composed layout `outer o offset o inner` and a tensor `engine o layout` take their coordinates from a layout inside
-them. Coalescing, grouping, dividing and tiling change only that layout; so each such object says, in one method
-(`with_domain`), how to be rebuilt around the changed layout, and `apply_to_inner` asks it:
+them. Coalescing, grouping, dividing and tiling change only that layout; the method `with_domain` of these classes
+rebuilds the object around the changed layout, and `apply_to_inner` calls it:
 
     coalesce(outer o offset o inner)  =  outer o offset o coalesce(inner)
 
 The codomain: integer strides give integer offsets, of profile `_0`. Basis strides give coordinates: the strides
 (_1@0,(_1@0@1,_1@1@1)) give offsets of profile (_0,(_0,_0)). A stride `v@i` moves along axis i by v, so inverses and
-complements fall apart into one integer problem per axis: keep the strides of that axis, and put 0 for the others. CuTe
-C++ does not compile these operations; the rule is the one of arXiv 2603.02298 (per-codomain-axis inverse and
-complement). A basis element is any stride with `modes` (its path) and `value`; its method `at(path, value)` makes
-another one.
+complements separate into one integer problem per axis, with the strides of the other axes set to 0. CuTe C++ does not
+compile these operations; the rule is that of arXiv 2603.02298 (per-codomain-axis inverse and complement). A basis
+element is any stride with `modes` (its path) and `value`; its method `at(path, value)` makes another one.
 """
 
 from __future__ import annotations
@@ -35,9 +34,20 @@ from collections.abc import Callable, Iterable
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
-from cute_py.argument_checks import MAX_INTEGER, expect, expect_integer, is_integer
+from cute_py.argument_checks import MAX_INTEGER, expect, expect_integer, is_integer, wrong_type
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
-from cute_py.layout.arguments import Coordinate, IntCoordinate, IntTuple, LayoutLike, Leaf, Shape, Shaped, Tree, Value
+from cute_py.layout.arguments import (
+    Coordinate,
+    IntCoordinate,
+    IntTuple,
+    LayoutLike,
+    Leaf,
+    Shape,
+    Shaped,
+    Tiler,
+    Tree,
+    Value,
+)
 from cute_py.layout.int_tuple import compact_left, compact_order, crd2idx_of, product_of
 from cute_py.layout.leaf import (
     Dynamic,
@@ -150,7 +160,7 @@ def is_run_time_zero(coord: int | tuple[Coordinate, ...], stride: Tree) -> bool:
     return stride not in (0, ()) and -MAX_INTEGER <= coord <= MAX_INTEGER  # type: ignore[operator]
 
 
-class _Major:
+class Major:
     """A tag: the order in which a compact layout fills its modes."""
 
     __slots__ = ("_name",)
@@ -162,13 +172,13 @@ class _Major:
         return self._name
 
 
-LayoutLeft = _Major("LayoutLeft")
+LayoutLeft = Major("LayoutLeft")
 """Column-major: the first mode is contiguous."""
-LayoutRight = _Major("LayoutRight")
+LayoutRight = Major("LayoutRight")
 """Row-major: the last mode is contiguous."""
 
 Assumptions: TypeAlias = "tuple[sympy.Basic, ...]"
-Stride: TypeAlias = "Tree | _Major | None"
+Stride: TypeAlias = "Tree | Major | None"
 
 _new = object.__new__
 
@@ -181,7 +191,7 @@ class Layout:
         stride: same profile as shape, in elements; default compact column-major, where static size-1 modes get
             stride 0. `LayoutLeft` and `LayoutRight` name the compact ones.
     Raises:
-        InvalidTypeError: a leaf is no integer (booleans and floats are none).
+        InvalidTypeError: a leaf is not an integer (a boolean, a float).
         LayoutError: shape and stride are not congruent.
 
     >>> print(Layout((Int(4), Int(8))))
@@ -226,7 +236,7 @@ class Layout:
         return (self._public or self._seen())[1]
 
     def _seen(self) -> tuple[IntTuple, Tree]:
-        """(shape, stride) as users see them: the constructor's own, or made of the internal trees when first asked."""
+        """(shape, stride) as users see them: the constructor's own, or made from the internal trees at first use."""
         self._public = (to_public(self._shape), to_public(self._stride))
         return self._public
 
@@ -299,8 +309,8 @@ class Layout:
         `Int` values only becomes static).
 
         Raises:
-            InvalidTypeError: no dict, or a value that is no number; LayoutError: the values break an assumption, or
-                divide by zero.
+            InvalidTypeError: not a dict, or a value that is neither a number nor an expression.
+            LayoutError: the values break an assumption, or divide by zero.
         """
         expect(values, dict, "the values of symbols")
         for symbol, value in values.items():
@@ -311,14 +321,15 @@ class Layout:
         exact = {k: (int(v) if isinstance(v, Int) else v) for k, v in values.items()}
         known: dict[sympy.Basic, sympy.Basic] = {}
 
-        def replaced(leaf: Any) -> Any:
+        def replaced(leaf: Leaf) -> Tree:
             if type(leaf) is Dynamic and not isinstance(leaf.value, int):
-                number = internal_leaf(substituted(leaf.value, exact, known))
+                number: Any = internal_leaf(substituted(leaf.value, exact, known))
                 free = leaf.value.free_symbols
                 static = free and all(type(values.get(symbol)) is Int for symbol in free)
                 return number.value if static and type(number.value) is int else number
             if hasattr(leaf, "with_value"):  # a basis element: its scale
-                return internal_leaf(leaf.with_value(to_public(replaced(internal_leaf(leaf.value)))))
+                value = to_public(replaced(internal_leaf(leaf.value)))  # type: ignore[attr-defined]
+                return internal_leaf(leaf.with_value(value))  # type: ignore[no-any-return]
             return leaf
 
         try:
@@ -363,7 +374,7 @@ def make(shape: Tree, stride: Tree, assumptions: Assumptions = ()) -> Layout:
     return layout
 
 
-def make_layout(*parts: Shape | Tree | _Major | Layout, stride: Stride = None) -> Layout:
+def make_layout(*parts: Shape | Tree | Major | Layout, stride: Stride = None) -> Layout:
     """As C++: of a shape, of a shape and a stride (or `LayoutLeft` / `LayoutRight`), or of layouts to join as modes.
 
     Args:
@@ -390,13 +401,13 @@ def joined(parts: Iterable[Layout]) -> Layout:
     return make(tuple([p._shape for p in parts]), tuple([p._stride for p in parts]), notes)
 
 
-def make_ordered_layout(shape: Shape, order: Tree | _Major) -> Layout:
+def make_ordered_layout(shape: Shape, order: Tree | Major) -> Layout:
     """A compact layout whose strides grow in the order of `order` (static numbers; run-time ones come last).
 
     >>> print(make_ordered_layout((Int(2), Int(3), Int(4), Int(5)), (Int(1), Int(0), Int(3), Int(2))))
     (_2,_3,_4,_5):(_3,_1,_30,_6)
     """
-    if isinstance(order, _Major):
+    if isinstance(order, Major):
         return Layout(shape, order)
     inner = _checked_shape(to_internal(shape))
     return make(inner, compact_order(inner, to_internal(order)))
@@ -406,7 +417,7 @@ def make_ordered_layout(shape: Shape, order: Tree | _Major) -> Layout:
 def static(tree: Layout) -> Layout: ...
 @overload
 def static(tree: Shape) -> IntTuple: ...
-def static(tree: Any) -> Any:
+def static(tree: Layout | Shape) -> Layout | IntTuple:
     """Every plain int of a tuple or layout made static: `static((4, 8))` is `(Int(4), Int(8))`.
 
     >>> print(static(Layout((4, 8), (8, 1))))
@@ -416,10 +427,10 @@ def static(tree: Any) -> Any:
     if isinstance(tree, Layout):
         return Layout(static(tree.shape), static(tree.stride))
     if type(tree) is tuple:
-        return tuple([static(x) for x in tree])
+        return tuple([static(x) for x in tree])  # type: ignore[misc]
     if isinstance(tree, int):
         return Int(tree) if type(tree) is int else tree
-    return Int(int(tree)) if isinstance(tree, Integral) else tree
+    return Int(tree) if isinstance(tree, Integral) else tree  # type: ignore[return-value]
 
 
 Thing = TypeVar("Thing", bound=LayoutLike)
@@ -427,7 +438,7 @@ Rest = ParamSpec("Rest")
 
 
 class OfLayouts(Protocol[Rest]):
-    """An operation on the domain of a layout, a composed layout or a tensor: what it is given, it gives back."""
+    """An operation on the domain of a layout, a composed layout or a tensor; the result is of the same class."""
 
     def __call__(self, thing: Thing, /, *args: Rest.args, **options: Rest.kwargs) -> Thing: ...
 
@@ -442,7 +453,7 @@ class OfShapes(Protocol[Rest]):
 
 
 def of_layouts(operation: Callable[Concatenate[Layout, Rest], Layout]) -> OfLayouts[Rest]:
-    """For type checkers: an operation that is written for layouts, and asks `apply_to_inner` about the others."""
+    """For type checkers: an operation that is written for layouts, and calls `apply_to_inner` for the others."""
     return operation  # type: ignore[return-value]
 
 
@@ -451,21 +462,22 @@ def of_shapes(operation: Callable[Concatenate[Layout | Shape, Rest], Layout | In
     return operation  # type: ignore[return-value]
 
 
-def apply_to_inner(operation: Callable[..., Layout | IntTuple], thing: Any, *args: Any, **options: Any) -> Layout:
+def apply_to_inner(
+    operation: Callable[..., Layout | IntTuple], thing: LayoutLike | Shape, *args: Tiler | Stride, strict: bool = False
+) -> Layout:
     """Apply `operation(layout, *args)` to the layout that has the domain of `thing`, and rebuild the rest."""
-    rebuild: Callable[[Layout | IntTuple], Layout] | None = getattr(thing, "with_domain", None)
-    if rebuild is None:
-        raise InvalidTypeError(
-            f"{operation.__name__} takes a layout or a tensor, got {type(thing).__name__} {given(thing)}"
-        )
-    return rebuild(operation(thing.domain, *args, **options))
+    other: Any = thing
+    if not hasattr(other, "with_domain"):
+        raise wrong_type(f"{operation.__name__} takes a layout or a tensor", thing)
+    options = {"strict": True} if strict else {}
+    return other.with_domain(operation(other.domain, *args, **options))  # type: ignore[no-any-return]
 
 
 def domain_of(thing: LayoutLike) -> Layout:
     """The layout that has the domain: itself, the inner layout of a composed one, the layout of a tensor."""
     while not isinstance(thing, Layout):
         if not hasattr(thing, "domain"):
-            raise InvalidTypeError(f"expected a layout or a tensor, got {type(thing).__name__} {given(thing)}")
+            raise wrong_type("expected a layout or a tensor", thing)
         thing = thing.domain
     return thing
 
@@ -504,8 +516,8 @@ def axis_paths(profile: Tree) -> list[tuple[int, ...]]:
 def along_axis(stride: Tree, path: tuple[int, ...]) -> Tree:
     """Basis strides -> integer strides: the movement along one axis, 0 where a mode moves along another."""
 
-    def value(d: Any) -> Tree:
-        return to_internal(d.value) if tuple(getattr(d, "modes", ())) == path else 0
+    def value(d: Leaf) -> Tree:
+        return to_internal(d.value) if getattr(d, "modes", ()) == path else 0  # type: ignore[attr-defined]
 
     return map_leaves(value, stride)
 
@@ -521,7 +533,7 @@ def on_axis(stride: Tree, path: tuple[int, ...], like: Tree) -> Tree:
 
 
 MOST_MODES: Final = 4096
-"""Far more than a tuple of C++ has; a coordinate is written out in full, so a mode's number must stay a small one."""
+"""Far more than a tuple of C++ has; a coordinate has an entry for every mode, so the number of a mode must be small."""
 
 
 _INTEGERS: Final = (int, Dynamic)
@@ -532,7 +544,7 @@ def coprofile_of(stride: Tree) -> Tree:
     paths = [d.modes for d in leaves(stride) if type(d) not in _INTEGERS and getattr(d, "modes", None)]
     if not paths:
         return 0
-    root: dict[int, Any] = {}
+    root: Axes = {}
     for path in paths:
         node = root
         for i in path:
@@ -544,7 +556,11 @@ def coprofile_of(stride: Tree) -> Tree:
     return tree
 
 
-def _zeros(node: dict[int, Any]) -> Tree:
+Axes: TypeAlias = dict[int, "Axes"]
+"""Modes that strides name -> the modes within each of them."""
+
+
+def _zeros(node: Axes) -> Tree:
     if not node:
         return 0
     if max(node) >= MOST_MODES:

@@ -4,8 +4,8 @@ CuTe C++ separates a compile-time integer (`Int<4>`, printed `_4`) from a run-ti
 on the difference: a static 1 is dropped, a run-time 1 is kept; static modes merge, run-time modes do not.
 
 Users write `Int(4)` for the first and plain `4`, numpy integers or sympy expressions for the second. Inside the
-layout package the same leaves are held the other way round, so that the algebra reads like the mathematics and runs
-at the speed of plain integers:
+layout package the representation is reversed, so that the algebra reads like the mathematics and runs at the speed of
+plain integers:
 
     what                 users see            inside the layout package
     static integer       Int(4)               4
@@ -13,14 +13,14 @@ at the speed of plain integers:
     symbolic size        sympy expression     Dynamic(expression)
     any other stride     the object itself    the object itself        (E(0), an XOR stride, ...)
 
-`to_internal` and `to_public` convert. A `Dynamic` compares equal to nothing, because nothing about it is known where
-C++ decides at compile time; its arithmetic has CuTe's rules for mixed operands (a static 0 times anything is a static
-0). So (4,_2):(_1,4) is held as (Dynamic(4), 2) and (1, Dynamic(4)), coalesce finds no static product that equals the
-second stride, and the two modes stay; of (_4,_2):(_1,_4) it sees 4 * 1 == 4, and they become _8:_1.
+`to_internal` and `to_public` convert. A `Dynamic` compares equal to nothing, because C++ knows nothing about it at
+compile time; its arithmetic follows CuTe's rules for mixed operands (a static 0 times anything is a static 0). So
+(4,_2):(_1,4) is held as (Dynamic(4), 2) and (1, Dynamic(4)), coalesce finds no static product that equals the second
+stride, and the two modes stay; in (_4,_2):(_1,_4) it finds 4 * 1 == 4, and they become _8:_1.
 
-sympy simplifies what it builds, and walks through all of the expression for it. Every mode that a composition steps
-over wraps the expression of the mode before, so that simplifying all of them takes time that grows as fast as the
-text. Expressions of more than `MOST_SIMPLIFIED` operations are therefore built as they are written.
+sympy simplifies each expression that it builds, which takes time in proportion to its size. Every mode that a
+composition steps over wraps the expression of the mode before, so the time would grow with the square of the number of
+modes. Expressions of more than `MOST_SIMPLIFIED` operations are therefore built without simplification.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias, TypeG
 
 from cute_py.argument_checks import MAX_INTEGER, check_magnitude
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given, integer_text
-from cute_py.layout.arguments import IntTuple, Leaf, Tree, Value
+from cute_py.layout.arguments import Coordinate, IntTuple, Leaf, Shaped, Tree, Value
 
 if TYPE_CHECKING:
     import sympy
@@ -100,7 +100,7 @@ def divided(operation: Callable[[Value, Value], Value], x: Value, y: Value) -> V
     """x // y or x % y, as `operation` says; at least one of them a symbol.
 
     Raises:
-        LayoutError: y is 0; InvalidTypeError: a stride that is no number.
+        LayoutError: y is 0; InvalidTypeError: a stride of another module.
     """
     if isinstance(y, int) and y == 0:
         raise LayoutError("division by zero", {"dividend": x})
@@ -184,9 +184,9 @@ MAX_DEPTH = 64
 
 @runtime_checkable
 class IntegerModule(Protocol):
-    """What a stride must do: be scaled by an integer from the left, be added, and print itself.
+    """What a stride must support: integer * stride, stride + stride, and str().
 
-    Two optional attributes say more: `modes`, the hierarchical position of a basis element (with `value`, its
+    Two optional attributes: `modes`, the hierarchical position of a basis element (with `value`, its
     scale), and `is_static` (False where equality of two objects is known only at run time).
     """
 
@@ -311,7 +311,7 @@ def _combine(op: Callable[[int, int], int], left: int, right: int) -> int:
 
 
 def is_symbolic(value: object) -> TypeGuard[sympy.Expr]:
-    """A sympy expression? Asked without importing sympy."""
+    """A sympy expression? Does not import sympy."""
     return type(value).__module__.partition(".")[0] == "sympy" and hasattr(value, "free_symbols")
 
 
@@ -487,14 +487,14 @@ def internal_leaf(x: Any) -> Any:
         raise InvalidTypeError(f"expected an integer, got {kind.__name__} {given(x)}", hint=hint)
     if isinstance(x, IntegerModule):
         return x
-    raise InvalidTypeError(f"{kind.__name__} is no integer and no stride (it needs int * x and x + x)")
+    raise InvalidTypeError(f"{kind.__name__} is neither an integer nor a stride (it needs int * x and x + x)")
 
 
-def to_internal(tree: Any, depth: int = 0, changed: list[Tree] | None = None) -> Tree:
+def to_internal(tree: Shaped | Tree, depth: int = 0, changed: list[Tree] | None = None) -> Tree:
     """A public tree of integers or strides -> internal.
 
     Args:
-        changed: gets every leaf or tuple that `to_public` gives back as something else (a numpy integer as an int).
+        changed: receives every leaf or tuple that `to_public` returns as something else (a numpy integer as an int).
     """
     if type(tree) is tuple:
         if depth > MAX_DEPTH:
@@ -515,15 +515,15 @@ def to_internal(tree: Any, depth: int = 0, changed: list[Tree] | None = None) ->
     else:
         leaf = internal_leaf(tree)
     if changed is not None and type(tree) is not Int and value_of(leaf) is not tree:
-        changed.append(tree)
+        changed.append(tree)  # type: ignore[arg-type]
     return leaf
 
 
-def coordinate(tree: Any) -> Tree:
+def coordinate(tree: Shaped | Coordinate) -> Tree:
     """A public coordinate -> internal, as `to_internal`; an element of a coordinate tensor (anything with `as_tuple`)
     is the tuple of its numbers, at any depth."""
     if hasattr(tree, "as_tuple"):
-        tree = tree.as_tuple()
+        tree = tree.as_tuple()  # type: ignore[union-attr]
     if type(tree) is tuple:
         return to_internal(tuple([x.as_tuple() if hasattr(x, "as_tuple") else x for x in tree]))
     return to_internal(tree)
@@ -533,14 +533,13 @@ def coordinate(tree: Any) -> Tree:
 def to_public(tree: tuple[Tree, ...]) -> tuple[IntTuple, ...]: ...
 @overload
 def to_public(tree: Leaf) -> int: ...
-def to_public(tree: Any) -> Any:
+def to_public(tree: Tree) -> Tree:
     """An internal tree -> what users see: `Int` for static leaves, plain int or sympy for the others."""
-    kind = type(tree)
-    if kind is tuple:
+    if type(tree) is tuple:
         return tuple([to_public(x) for x in tree])
-    if kind is int:
+    if type(tree) is int:
         return int.__new__(Int, tree if -MAX_RESULT <= tree <= MAX_RESULT else check_result(tree))
-    if kind is Dynamic:
+    if type(tree) is Dynamic:
         return check_result(tree.value) if type(tree.value) is int else tree.value
     return tree
 
@@ -592,5 +591,5 @@ def mode_text(shape: Tree, stride: Tree) -> str:
 
 
 Recorder: TypeAlias = Callable[..., None]
-"""What is called with each step of an operation: its rule, then the internal numbers of the rule. Operations take one
-that is None by default, and `steps.steps` makes sentences of what it is given."""
+"""Called with each step of an operation: its rule, then the internal numbers of the rule. Operations take a recorder,
+None by default; `steps.steps` passes one that makes sentences."""

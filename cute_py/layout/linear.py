@@ -2,10 +2,10 @@
 
     (4,8):(8,1)     offset = i0*8 ^ i1*16 ^ j0*1 ^ j1*2 ^ j2*4        one column per coordinate bit, lowest first
 
-A layout is linear over F2 if all its sizes are powers of two and no two of its steps share a bit: then adding never
-carries, and + is XOR. A swizzle is linear by itself, so a swizzled layout is linear wherever the layout inside is.
-Linear maps have what layouts lack: any two compose, equality is equality of columns, and the inverse of a swizzled
-layout is again one map.
+A layout is linear over F2 if all its sizes are powers of two and no two of its steps share a bit: addition then never
+carries, and + is XOR. A swizzle is linear by itself, so a swizzled layout is linear if the layout inside is. Unlike
+layouts, any two linear maps compose, two are equal if their columns are, and the inverse of a swizzled layout is one
+map.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import functools
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
-from cute_py.argument_checks import expect, expect_integer, expect_integers
+from cute_py.argument_checks import expect, expect_integer, expect_integers, wrong_type
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, LayoutError, given
-from cute_py.layout.arguments import IntCoordinate, IntTuple, LayoutLike, Leaf, Tree
+from cute_py.layout.arguments import IntCoordinate, LayoutLike, Tree
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.composed import ComposedLayout, OffsetFunction
 from cute_py.layout.layout import Layout, has_numbers, make
@@ -30,17 +30,6 @@ from cute_py.layout.trees import leaves, map_leaves, modes
 if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
-
-
-def _static_ints(tree: Tree) -> IntTuple:
-    def number(leaf: Leaf) -> int:
-        value = value_of(leaf)
-        if type(value) is not int:
-            raise InvalidTypeError(f"a linear view needs known integers, got {value}")
-        return value
-
-    numbers: IntTuple = map_leaves(number, tree)  # type: ignore[assignment]
-    return numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +113,7 @@ class LinearLayout:
         """The Layout, or swizzled ComposedLayout, of this map; static, one leaf per run of bits.
 
         Raises:
-            LayoutError: no layout and no layout behind one swizzle is this map.
+            LayoutError: no layout is this map, with or without a swizzle.
         """
         plain = self._plain(self.columns)
         if plain is not None and not self.origin:
@@ -138,7 +127,7 @@ class LinearLayout:
                     return ComposedLayout(swizzle, Int(start), inner)
         if plain is not None and not self.origin & _union(self.columns):
             return ComposedLayout(Swizzle(0, 4, 3), Int(self.origin), plain)
-        raise LayoutError("this F2 map is no layout behind one swizzle", {"columns": self.columns})
+        raise LayoutError("no layout, with or without a swizzle, is this F2 map", {"columns": self.columns})
 
     def _plain(self, columns: tuple[int, ...]) -> Layout | None:
         if not _disjoint(columns):
@@ -149,7 +138,7 @@ class LinearLayout:
             own = tuple([next(bits) for _ in range(size.bit_length() - 1)])
             return make(*coalesced((2,) * len(own), own))
 
-        parts = map_leaves(mode, self.shape)
+        parts = map_leaves(mode, self.shape)  # type: ignore[arg-type]
         return make(map_leaves(lambda part: part._shape, parts), map_leaves(lambda part: part._stride, parts))
 
 
@@ -182,7 +171,7 @@ def linear(layout: Layout | ComposedLayout) -> LinearLayout:
     """The F2 view of a layout, or of a swizzled layout, with known power-of-two sizes.
 
     Raises:
-        LayoutError: a size is no power of two, a stride is negative, or two steps share a bit (adding would carry).
+        LayoutError: a size that is not a power of two, a negative stride, or two steps that share a bit.
 
     >>> linear(ComposedLayout(Swizzle(1, 0, 2), Int(0), Layout((Int(4), Int(2))))).columns
     (1, 2, 5)
@@ -198,12 +187,12 @@ def _view(layout: OffsetFunction) -> LinearLayout | str:
     if isinstance(layout, ComposedLayout):
         return _composed_view(layout)
     if not isinstance(layout, Layout):
-        raise InvalidTypeError(f"linear takes a layout, got {type(layout).__name__} {given(layout)}")
-    shape, stride = _static_ints(layout._shape), _static_ints(layout._stride)
+        raise wrong_type("linear takes a layout", layout)
+    shape, stride = _known(layout)
     columns: list[int] = []
     for s, d in zip(leaves(shape), leaves(stride), strict=True):
         if s < 1 or s & (s - 1):
-            return f"the size {s} is no power of two"
+            return f"the size {s} is not a power of two"
         if d < 0 and s > 1:
             return f"the stride {d} is negative"
         columns += [d << k for k in range(s.bit_length() - 1)]
@@ -212,13 +201,22 @@ def _view(layout: OffsetFunction) -> LinearLayout | str:
     return LinearLayout(shape, tuple(columns))
 
 
+def _known(layout: Layout) -> tuple[Tree, Tree]:
+    """Shape and stride as bare integers."""
+    shape, stride = (map_leaves(value_of, tree) for tree in (layout._shape, layout._stride))
+    for value in (*leaves(shape), *leaves(stride)):
+        if type(value) is not int:
+            raise InvalidTypeError(f"a linear view needs known integers, got {value}")
+    return shape, stride
+
+
 def _composed_view(layout: ComposedLayout) -> LinearLayout | str:
     inner = _view(layout.inner)
     if isinstance(inner, str):
         return inner
     start = value_of(layout._offset)
     if type(start) is not int or start < 0:
-        return f"the offset {tree_text(layout._offset)} is no known integer that is not negative"
+        return f"the offset is {tree_text(layout._offset)}; must be a known integer, at least 0"
     if start and (inner.origin or start & _union(inner.columns)):
         return f"the offset {start} shares a bit with a step, so adding carries"
     origin = inner.origin ^ start
@@ -258,14 +256,14 @@ def same_function(a: LayoutLike, b: LayoutLike) -> bool:
     return from_a.shape == from_b.shape and bool(np.array_equal(from_a, from_b))
 
 
-def _of_numbers(thing: Any) -> TypeGuard[Layout | ComposedLayout]:
+def _of_numbers(thing: LayoutLike) -> TypeGuard[Layout | ComposedLayout]:
     while isinstance(thing, ComposedLayout):
         thing = thing.inner
     return isinstance(thing, Layout) and has_numbers(thing)
 
 
 def _normal(layout: Layout) -> tuple[Tree, Tree]:
-    shape, stride = _static_ints(layout._shape), _static_ints(layout._stride)
+    shape, stride = (map_leaves(value_of, tree) for tree in (layout._shape, layout._stride))
     return (0, 0) if 0 in leaves(shape) else coalesced(shape, stride)
 
 

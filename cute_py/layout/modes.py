@@ -6,7 +6,6 @@ They change the profile and never the numbers. All take layouts, composed layout
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, StaticAssertError, given
 from cute_py.layout.arguments import IntTuple, Shape, Tree
@@ -45,7 +44,7 @@ def group_modes(thing: Layout | Shape, begin: int, end: int = -1) -> Layout | In
     return _on_trees(lambda tree: _grouped(modes(tree), begin, end), thing)
 
 
-def _grouped(parts: tuple[Any, ...], begin: int, end: int) -> tuple[Any, ...]:
+def _grouped(parts: tuple[Tree, ...], begin: int, end: int) -> tuple[Tree, ...]:
     check_mode(begin)
     check_mode(end)
     last = end + len(parts) + 1 if end < 0 else end

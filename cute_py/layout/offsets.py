@@ -1,4 +1,4 @@
-"""Offsets in bulk: a layout evaluated as a numpy array, with no Python loop over elements, and back.
+"""Offsets as arrays: a layout evaluated without a Python loop over its elements, and the inverse.
 
     offsets(L)[i, j, ...] == L(i, j, ...)          one array axis per mode of L
     offsets(L, (i, j)) == L(i, j)                  i and j arrays
@@ -15,9 +15,9 @@ numpy knows; their offsets are objects, made one by one:
 
     offsets((2,2):(^01,^11))  =  [[^00, ^11], [^01, ^10]]        strides of bits under XOR
 
-Back to coordinates: where each stride is larger than everything that the smaller strides reach together, an offset is
-taken apart by division, largest stride first, a few array operations per mode. A swizzle is undone by itself. Other
-layouts are evaluated completely and searched.
+Back to coordinates: if each stride is larger than the reach of all smaller ones together, an offset is decomposed by
+division, largest stride first, in a few array operations per mode. A swizzle is its own inverse. Other layouts are
+evaluated completely and searched.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ import operator
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
+from cute_py.argument_checks import expect_items, wrong_type
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, LayoutError, given
-from cute_py.layout.arguments import LayoutLike, Tree, Underscore
+from cute_py.layout.arguments import AsTuple, LayoutLike, Tree, Underscore, Value
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.composed import ComposedLayout, OffsetFunction
 from cute_py.layout.layout import Layout, along_axis, axis_paths, coprofile_of, domain_of
@@ -48,7 +49,7 @@ Coordinates: TypeAlias = "ArrayLike | Underscore | tuple[Coordinates, ...] | lis
 """Coordinates of many elements: arrays at the leaves of a coordinate, or a list of coordinates."""
 
 
-def _array(x: Any, kind: IntType) -> Offsets:
+def _array(x: Coordinates, kind: IntType) -> Offsets:
     """An int64 array of coordinates, or one of Python ints where these do not fit."""
     import numpy as np
 
@@ -56,7 +57,7 @@ def _array(x: Any, kind: IntType) -> Offsets:
         raise InvalidTypeError("coordinates of offsets() are integers or arrays; slice the layout for `_`")
     try:
         array = np.asarray(x)
-    except (ValueError, TypeError):  # nested lists of unequal lengths, layouts, what has no elements
+    except (ValueError, TypeError):  # nested lists of unequal lengths, layouts, objects without elements
         raise InvalidTypeError(f"coordinates are integers, got {given(x)}") from None
     if array.dtype.kind == "O":
         if not all(isinstance(v, int) and not isinstance(v, bool) for v in array.flat):
@@ -92,34 +93,34 @@ def _split(c: Offsets, size: int) -> tuple[Offsets, Offsets]:
     return rest, c - rest * size
 
 
-def index_arrays(coord: Any, shape: Tree, stride: Any) -> Any:
+def index_arrays(coord: Arrays, shape: Tree, stride: Tree) -> Offsets:
     """The inner product of coordinate arrays with bare integer strides."""
     if type(coord) is tuple:
         if type(shape) is not tuple or len(coord) != len(shape):
             raise CoordinateError("Mismatched Ranks", {"rank of coordinate": len(coord), "shape": shape})
-        total: Any = 0
-        for c, s, d in zip(coord, shape, stride, strict=True):
-            total = total + index_arrays(c, s, d)
-        return total
+        terms = map(index_arrays, coord, shape, modes(stride))
+        return sum(terms)  # type: ignore[return-value]
+    array: Any = coord
     if type(shape) is not tuple:
-        return coord * stride
-    total = coord * 0
-    for i, (s, d) in enumerate(zip(shape, stride, strict=True)):
-        part = coord
+        return array * stride  # type: ignore[no-any-return]
+    total: Offsets = array * 0
+    for i, (s, d) in enumerate(zip(shape, modes(stride), strict=True)):
+        part = array
         if i < len(shape) - 1:
-            coord, part = _split(coord, prod(leaves(s)))
+            array, part = _split(array, prod(leaves(s)))
         total = total + index_arrays(part, s, d)
     return total
 
 
-def reach(coord: Any, shape: Tree, stride: Any) -> int:
-    """A bound on the magnitude of every number that `index_arrays` meets, in exact Python ints: no part of a coordinate
-    is larger than the coordinate."""
+def reach(coord: Arrays, shape: Tree, stride: Tree) -> int:
+    """A bound on the magnitude of every number that `index_arrays` computes, in exact Python ints: no part of a
+    coordinate is larger than the coordinate."""
     if type(coord) is tuple:
         if type(shape) is not tuple or len(coord) != len(shape):
             return 0  # refused later, by its own rule
-        return sum(map(reach, coord, shape, stride))
-    peak = max(abs(int(coord.min())), abs(int(coord.max()))) if coord.size else 0
+        return sum(map(reach, coord, shape, modes(stride)))
+    array: Any = coord
+    peak = max(abs(int(array.min())), abs(int(array.max()))) if array.size else 0
     return int(max(peak, 1) * (1 + sum(abs(d) for d in leaves(stride))) + prod(leaves(shape)))
 
 
@@ -129,10 +130,9 @@ def _indices(coords: Arrays, shape: Tree, stride: Tree, kind: IntType) -> Offset
 
     if kind.kind == "O":
         return np.asarray(index_arrays(coords, shape, stride), dtype=object)
-    if reach(coords, shape, stride) < 1 << 62:
-        total = np.asarray(index_arrays(map_leaves(lambda c: c.astype(np.int64), coords), shape, stride))
-    else:
-        total = np.asarray(index_arrays(map_leaves(lambda c: c.astype(object), coords), shape, stride), dtype=object)
+    exact: Any = np.int64 if reach(coords, shape, stride) < 1 << 62 else object
+    arrays: Any = map_leaves(lambda c: c.astype(exact), coords)
+    total = np.asarray(index_arrays(arrays, shape, stride), dtype=exact)
     limits = np.iinfo(kind)
     if total.size:
         for value in (total.min(), total.max()):
@@ -152,7 +152,7 @@ def at_coordinates(layout: OffsetFunction, coords: Coordinates, kind: IntType) -
     if isinstance(layout, Swizzle):
         return layout(_array(coords, kind))
     if not isinstance(layout, Layout):
-        raise InvalidTypeError(f"offsets takes a layout or a tensor, got {type(layout).__name__} {given(layout)}")
+        raise wrong_type("offsets takes a layout or a tensor", layout)
     check_depth(coords)
     arrays = coordinate_arrays(coords, kind)
     try:
@@ -164,7 +164,7 @@ def at_coordinates(layout: OffsetFunction, coords: Coordinates, kind: IntType) -
     return np.stack(np.broadcast_arrays(*parts), axis=-1) if _has_bases(layout) else parts[0]
 
 
-def apply_function(outer: OffsetFunction, start: Any, inner: Offsets, kind: IntType) -> Offsets:
+def apply_function(outer: OffsetFunction, start: Value | AsTuple, inner: Offsets, kind: IntType) -> Offsets:
     """outer(start + inner) for an array of inner offsets."""
     import numpy as np
 
@@ -188,19 +188,20 @@ def has_module_strides(layout: Layout | ComposedLayout) -> TypeGuard[Layout]:
     )
 
 
-def module_offsets(layout: Layout, coords: Any = None) -> NDArray[numpy.object_]:
+def module_offsets(layout: Layout, coords: Coordinates = None) -> NDArray[numpy.object_]:
     """Array of objects: shape (size<0>, size<1>, ...), or one entry for each coordinate of the sequence `coords`."""
     import numpy as np
 
     if coords is not None:
-        out = np.empty(len(coords), object)
-        for i, coordinate in enumerate(coords):
+        listed = expect_items(coords, "the coordinates")  # type: ignore[arg-type]
+        out = np.empty(len(listed), object)
+        for i, coordinate in enumerate(listed):
             out[i] = layout(coordinate)
         return out
     sizes = tuple([prod(leaves(mode)) for mode in modes(numbers(layout)[0])])
     out = np.empty(sizes, object)
-    for coordinate in np.ndindex(sizes):
-        out[coordinate] = layout(coordinate if type(layout._shape) is tuple else coordinate[0])
+    for index in np.ndindex(sizes):
+        out[index] = layout(index if type(layout._shape) is tuple else index[0])
     return out
 
 
@@ -361,7 +362,7 @@ def offsets(
     if coords is not None:
         return at_coordinates(layout, coords, _checked_type(dtype, [], layout))
     if not isinstance(layout, (Layout, ComposedLayout)):
-        raise InvalidTypeError(f"offsets takes a layout or a tensor, got {type(layout).__name__} {given(layout)}")
+        raise wrong_type("offsets takes a layout or a tensor", layout)
     if isinstance(layout, ComposedLayout):
         return _composed(layout, _checked_type(dtype, [], layout))
     axes = integer_axes(layout)
@@ -388,7 +389,7 @@ def _composed(layout: ComposedLayout, kind: IntType) -> Offsets:
 
 
 MAX_SEARCHED = 1 << 26
-"""Layouts whose strides do not take an offset apart are searched up to this size."""
+"""Layouts whose strides do not decompose an offset are searched up to this size."""
 
 
 def is_stride_separable(flat: list[tuple[int, int]]) -> bool:
@@ -457,7 +458,7 @@ def coordinates(layout: LayoutLike, values: ArrayLike, *, of: str = "memory") ->
 def _divided(
     layout: Layout | ComposedLayout, shape: Tree, steps: list[list[int]], inner: Offsets, wanted: Offsets
 ) -> Offsets:
-    """Each offset taken apart by the strides of each axis, the largest first."""
+    """Each offset decomposed by the strides of each axis, the largest first."""
     import numpy as np
 
     sizes = leaves(shape)

@@ -5,7 +5,7 @@ downcast(L, n)   units n times as small
 recast_layout    from one element type to another; for widths like 6 and 8 bits, up by 3 parts, then down by 4
 
 The hardware XORs bits of a byte address. CuTe writes such a swizzle with a placeholder for the pointer that is not set
-yet; for a layout whose tile starts where the swizzle's pattern starts, the same function counts elements:
+yet; if the tile starts where the swizzle's pattern starts, the same function counts elements:
 
     Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)      on bytes: the pointer's business
     Sw<3,3,3> o _0 o (_8,_64):(_64,_1)                        on elements of 16 bits: one bit less stays
@@ -22,16 +22,26 @@ import math
 from collections.abc import Callable
 from typing import Any, SupportsIndex, TypeGuard, TypeVar, overload
 
-from cute_py.argument_checks import expect, expect_choice, expect_integer
+from cute_py.argument_checks import expect, expect_choice, expect_integer, wrong_type
 from cute_py.dtypes import DTypeLike, as_dtype
-from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError, given
+from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError
 from cute_py.layout.arguments import Coordinate, LayoutLike, Leaf, Tree
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.composed import ComposedLayout, slice_parts
 from cute_py.layout.int_tuple import ceil_div_leaf, product_of
 from cute_py.layout.inverse import right_inverse
 from cute_py.layout.layout import Layout, domain_of, make
-from cute_py.layout.leaf import Dynamic, Int, internal_leaf, leaf_text, to_internal, to_public, trunc_div, trunc_mod
+from cute_py.layout.leaf import (
+    Dynamic,
+    Int,
+    Integer,
+    internal_leaf,
+    leaf_text,
+    to_internal,
+    to_public,
+    trunc_div,
+    trunc_mod,
+)
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.tiling import logical_divide
 from cute_py.layout.trees import leaves, modes
@@ -41,7 +51,7 @@ OneLayout = TypeVar("OneLayout", bound=Layout | ComposedLayout)
 
 
 def _recast(
-    rule: Callable[[Leaf, Any, int], tuple[Leaf, Leaf]], shape: Tree, stride: Tree, n: int
+    rule: Callable[[Leaf, Integer, int], tuple[Leaf, Leaf]], shape: Tree, stride: Tree, n: int
 ) -> tuple[Tree, Tree]:
     """Apply the rule of one mode, (size, integer stride, n) -> (size, stride), to every mode; of a basis stride, to its
     value."""
@@ -50,15 +60,15 @@ def _recast(
         return tuple([p[0] for p in pairs]), tuple([p[1] for p in pairs])
     kind = type(stride)
     if kind is int or kind is Dynamic:
-        return rule(shape, stride, n)
+        return rule(shape, stride, n)  # type: ignore[arg-type]
     if not hasattr(stride, "with_value"):
         raise InvalidTypeError(f"can't recast a layout with stride {stride}")
     size, step = rule(shape, internal_leaf(stride.value), n)  # type: ignore[union-attr]
     return size, to_internal(stride.with_value(to_public(step)))
 
 
-def _up(size: Leaf, stride: Any, n: int) -> tuple[Leaf, Leaf]:
-    if type(stride) is Dynamic:  # C++ takes it as larger than N and divisible
+def _up(size: Leaf, stride: Integer, n: int) -> tuple[Leaf, Leaf]:
+    if type(stride) is not int:  # C++ takes it as larger than N and divisible
         return size, trunc_div(stride, n)
     if stride == 0:  # C++: is_constant<0>
         return size, 0
@@ -75,7 +85,7 @@ def _up(size: Leaf, stride: Any, n: int) -> tuple[Leaf, Leaf]:
 def upcast(layout: Recast, n: SupportsIndex) -> Recast: ...
 @overload
 def upcast(layout: int, n: SupportsIndex) -> int: ...
-def upcast(layout: Any, n: SupportsIndex) -> Any:
+def upcast(layout: LayoutLike | Swizzle | int, n: SupportsIndex) -> LayoutLike | Swizzle | int:
     """In units of n elements.
 
     Raises:
@@ -95,7 +105,7 @@ def upcast(layout: Any, n: SupportsIndex) -> Any:
     return _recast_composed(upcast, layout, n)
 
 
-def _down(size: Leaf, stride: Leaf, n: int) -> tuple[Leaf, Leaf]:
+def _down(size: Leaf, stride: Integer, n: int) -> tuple[Leaf, Leaf]:
     return (size * n, stride) if type(stride) is int and stride in (1, -1) else (size, stride * n)
 
 
@@ -103,7 +113,7 @@ def _down(size: Leaf, stride: Leaf, n: int) -> tuple[Leaf, Leaf]:
 def downcast(layout: Recast, n: SupportsIndex) -> Recast: ...
 @overload
 def downcast(layout: int, n: SupportsIndex) -> int: ...
-def downcast(layout: Any, n: SupportsIndex) -> Any:
+def downcast(layout: LayoutLike | Swizzle | int, n: SupportsIndex) -> LayoutLike | Swizzle | int:
     """In units of 1/n elements.
 
     Raises:
@@ -123,17 +133,19 @@ def downcast(layout: Any, n: SupportsIndex) -> Any:
     return _recast_composed(downcast, layout, n)
 
 
-def _recast_composed(operation: Callable[[Any, int], Any], layout: Any, n: int) -> Swizzle | ComposedLayout:
+def _recast_composed(
+    operation: Callable[..., LayoutLike | Swizzle | int], layout: LayoutLike | Swizzle, n: int
+) -> Swizzle | ComposedLayout:
     """Up- or downcast of a swizzle, which knows how, or of the parts of a composed layout."""
     name = operation.__name__
     if isinstance(layout, Swizzle):
         return layout.upcast(n) if operation is upcast else layout.downcast(n)
     if not isinstance(layout, ComposedLayout):
-        raise InvalidTypeError(f"{name} takes a layout or a swizzle, got {given(layout)}")
+        raise wrong_type(f"{name} takes a layout or a swizzle", layout)
     inner, own = operation(layout.inner, n), getattr(layout.offset, name, None)
     if own is not None:  # an unset pointer: bytes stay bytes, its element changes
-        return ComposedLayout(layout.outer, own(n), inner)
-    return ComposedLayout(operation(layout.outer, n), operation(layout.offset, n), inner)
+        return ComposedLayout(layout.outer, own(n), inner)  # type: ignore[arg-type]
+    return ComposedLayout(operation(layout.outer, n), operation(layout.offset, n), inner)  # type: ignore[arg-type]
 
 
 def bits_of(kind: DTypeLike | int) -> int:
@@ -147,7 +159,11 @@ def bits_of(kind: DTypeLike | int) -> int:
 def recast_layout(layout: Recast, old: DTypeLike | int, new: DTypeLike | int) -> Recast: ...
 @overload
 def recast_layout(layout: DTypeLike | int, old: DTypeLike | int, new: Recast) -> Recast: ...
-def recast_layout(layout: Any, old: Any = None, new: Any = None) -> Any:
+def recast_layout(
+    layout: LayoutLike | Swizzle | DTypeLike | int,
+    old: DTypeLike | int | None = None,
+    new: LayoutLike | Swizzle | DTypeLike | int | None = None,
+) -> LayoutLike | Swizzle:
     """The layout counted in elements of another type.
 
     Args:
@@ -158,16 +174,17 @@ def recast_layout(layout: Any, old: Any = None, new: Any = None) -> Any:
     >>> print(recast_layout(Layout((Int(8), Int(64)), (Int(64), Int(1))), "float16", "float32"))
     (_8,_32):(_32,_1)
     """
+    thing: Any = layout
     if not isinstance(layout, (Layout, Swizzle, ComposedLayout)):
-        layout, old, new = new, layout, old
-    old_bits, new_bits = bits_of(old), bits_of(new)
+        thing, old, new = new, layout, old  # type: ignore[assignment]
+    old_bits, new_bits = bits_of(old), bits_of(new)  # type: ignore[arg-type]
     g = math.gcd(old_bits, new_bits)
     up, down = new_bits // g, old_bits // g
     if up > 1:
-        layout = upcast(layout, up)
+        thing = upcast(thing, up)
     if down > 1:
-        layout = downcast(layout, down)
-    return layout
+        thing = downcast(thing, down)
+    return thing  # type: ignore[no-any-return]
 
 
 BYTE = 8
@@ -176,8 +193,8 @@ BYTE = 8
 class SmemPtrFlag(Int):
     """C++'s smem_ptr_flag_bits<B>: a static 0 in place of a shared-memory pointer that is not set yet.
 
-    In `Sw<B,M,S> o smem_ptr_flag(bits) o layout` the swizzle acts on bytes. A tile that starts inside the swizzle's
-    pattern keeps its place as the flag's value, in elements; C++, whose tiles keep their pointer, has no such text.
+    In `Sw<B,M,S> o smem_ptr_flag(bits) o layout` the swizzle acts on bytes. The flag's value is where a tile starts
+    within the swizzle's pattern, in elements; C++, whose tiles keep their pointer, has no such text.
 
     >>> print(smem_ptr_flag(16), smem_ptr_flag(16, 64))
     smem_ptr[16b](unset) smem_ptr[16b](unset)+64
@@ -234,7 +251,7 @@ def element_swizzle(swizzle: Swizzle, dtype: DTypeLike | int) -> Swizzle:
         swizzle: on bytes, as on a shared-memory pointer.
         dtype: the element type, or its bits: a power of two.
     Raises:
-        StaticAssertError: the width is no power of two.
+        StaticAssertError: the width is not a power of two.
         LayoutError: the swizzle moves bytes within an element, which no swizzle of elements does.
 
     >>> print(element_swizzle(Swizzle(3, 4, 3), "float16"), element_swizzle(Swizzle(2, 4, 3), 4))
@@ -250,7 +267,7 @@ def byte_swizzle(swizzle: Swizzle, dtype: DTypeLike | int) -> Swizzle:
         swizzle: on element offsets, as in `Sw<B,M,S> o 0 o layout`.
         dtype: the element type, or its bits: a power of two.
     Raises:
-        StaticAssertError: the width is no power of two.
+        StaticAssertError: the width is not a power of two.
         LayoutError: the swizzle moves elements within a byte.
 
     >>> print(byte_swizzle(Swizzle(3, 3, 3), "float16"))
@@ -282,34 +299,34 @@ def as_position_independent_swizzle_layout(layout: OneLayout) -> OneLayout:
     return ComposedLayout(recast_layout(layout.outer, BYTE, flag.bits), Int(int(flag)), layout.inner)  # type: ignore[return-value]
 
 
-def memory_layout(thing: Any, of: str = "memory") -> Layout | ComposedLayout:
-    """The layout of a tensor or layout as an access to memory means it; with `of="call"`, as its call does.
+def memory_layout(thing: LayoutLike, of: str = "memory") -> Layout | ComposedLayout:
+    """The layout of a tensor or layout as an access to memory uses it; with `of="call"`, as its call does.
 
     Raises:
         LayoutError: a swizzled pointer that does not start where its swizzle's pattern starts.
     """
     expect_choice(of, ("memory", "call"), "of")
-    is_tensor = hasattr(thing, "engine") and hasattr(thing, "layout")
-    layout: Layout | ComposedLayout = thing.layout if is_tensor else thing
+    engine: Any = getattr(thing, "engine", None)
+    layout: Layout | ComposedLayout = thing if engine is None else thing.layout  # type: ignore[assignment, attr-defined]
     if of == "call":
         return layout
-    swizzle = getattr(thing.engine, "swizzle", None) if is_tensor else None
+    swizzle = getattr(engine, "swizzle", None)
     if not isinstance(swizzle, Swizzle) or swizzle.bits == 0:
         return as_position_independent_swizzle_layout(layout)
     period = 1 << (swizzle.yyy_mask | swizzle.zzz_mask).bit_length()
-    if thing.engine.address % period:
+    if engine.address % period:
         raise LayoutError(
-            f"the pointer's address is {thing.engine.address:#x}; must be a multiple of {period} bytes, "
+            f"the pointer's address is {engine.address:#x}; must be a multiple of {period} bytes, "
             "where its swizzle's pattern starts",
             {"tensor": thing},
             'offsets(..., of="call") leaves the swizzle to the pointer',
         )
-    return ComposedLayout(recast_layout(swizzle, BYTE, thing.engine.dtype.bits), Int(0), layout)
+    return ComposedLayout(recast_layout(swizzle, BYTE, engine.dtype.bits), Int(0), layout)
 
 
 def slice_flagged(layout: ComposedLayout, coord: Coordinate) -> ComposedLayout:
-    """What is left of a flagged layout's memory where `coord` fixes modes: the flag keeps the fixed part, as far as it
-    lies within the swizzle's pattern; complete patterns are dropped, as slicing a layout drops its offset."""
+    """The memory of a flagged layout where `coord` fixes modes: the flag holds the offset of the fixed part modulo the
+    swizzle's pattern; complete patterns are dropped, as slicing a layout drops its offset."""
     kept, fixed = slice_parts(coord, layout.inner)
     if not isinstance(fixed, int):
         raise InvalidTypeError(

@@ -1,10 +1,10 @@
-"""What an operation did, step by step: frozen records with the values, and each a sentence.
+"""The steps of an operation: frozen records with the values, each with a sentence.
 
     for step in steps(composition, A, B): print(step)
 
-The operations themselves give the numbers: each takes a recorder, None by default, and calls it where it decides. Here
-the numbers become sentences; `_SENTENCES` has one for each rule. Modes of tilers, divides and products are taken apart
-as the operations take them apart. The last step's `result` is the operation's own result.
+The operations themselves give the numbers: each takes a recorder, None by default, and calls it at each decision. Here
+the numbers become sentences; `_SENTENCES` has one for each rule. Tilers, divides and products are split into modes as
+the operations split them. The last step's `result` is the operation's own result.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from cute_py.argument_checks import expect
 from cute_py.errors import InvalidTypeError, given
@@ -43,8 +43,8 @@ from cute_py.layout.trees import is_underscore, modes
 class Step:
     """One step of an operation.
 
-    `rule` names it ('merge', 'step over', 'walk', ...), `text` says it with its numbers, `values` holds the numbers,
-    `result` is the layout or mode that it gives, if any.
+    `rule` names it ('merge', 'step over', 'walk', ...), `text` is a sentence with its numbers, `values` holds the
+    numbers, `result` is the layout or mode that it gives, if any.
     """
 
     rule: str
@@ -70,6 +70,8 @@ def _public(**values: Leaf) -> Numbers:
 
 
 Numbers: TypeAlias = dict[str, int | str]
+
+Operation: TypeAlias = Callable[..., LayoutLike]
 
 Sentence: TypeAlias = tuple[str, Numbers]
 """A text, and its numbers by name."""
@@ -176,16 +178,16 @@ _SENTENCES: Mapping[str, Callable[..., Sentence]] = MappingProxyType(
 
 
 def _recorder(out: list[Step]) -> Callable[..., None]:
-    """What adds a step to `out` for each rule that an operation calls it with."""
+    """Adds a step to `out` for each rule that an operation calls it with."""
 
-    def record(rule: str, *numbers: Leaf) -> None:
+    def add(rule: str, *numbers: Leaf) -> None:
         text, values = _SENTENCES[rule](*numbers)
         out.append(_step(rule.removesuffix(" right").removesuffix(" left"), text, **values))
 
-    return record
+    return add
 
 
-def _coalesce_steps(layout: Layout) -> list[Step]:
+def _coalesce_steps(_: Operation, layout: Layout) -> list[Step]:
     out: list[Step] = []
     coalesced(layout._shape, layout._stride, record=_recorder(out))
     result = coalesce(layout)
@@ -194,19 +196,19 @@ def _coalesce_steps(layout: Layout) -> list[Step]:
     return [*out, _step("result", f"{layout} is {result}", result, layout=str(layout))]
 
 
-def _composition_steps(left: Any, right: Any) -> list[Step]:
+def _composition_steps(_: Operation, left: LayoutLike, right: Tiler) -> list[Step]:
     result = composition(left, right)
     out: list[Step] = []
     if not isinstance(left, Layout):
-        inner = getattr(left, "domain", None)
+        inner: Layout | None = getattr(left, "domain", None)
         if inner is None:
             return [_step("result", f"{left} o {right} is kept as it is: {result}", result)]
         out = [_step("domain", f"only the layout that has the domain, {inner}, is composed")]
-        return [*out, *_composition_steps(inner, right)[:-1], _step("result", f"{result}", result)]
+        return [*out, *_composition_steps(composition, inner, right)[:-1], _step("result", f"{result}", result)]
     if type(right) is tuple:
         for i, t in enumerate(right):
             out.append(_step("by mode", f"mode {i} ({left[i]}) is composed with {tiler_text(t)}", mode=i))
-            out += _composition_steps(left[i], t)[:-1]
+            out += _composition_steps(composition, left[i], t)[:-1]
         dropped = len(modes(left._shape)) - len(right)
         if dropped:
             out.append(_step("truncate", f"the tiler has {len(right)} modes; {dropped} more of the layout are dropped"))
@@ -224,7 +226,7 @@ def _composition_steps(left: Any, right: Any) -> list[Step]:
     return [*out, _step("result", f"{left} o {rhs} = {result}", result)]
 
 
-def _complement_steps(layout: Layout, cotarget: Shaped | None = None) -> list[Step]:
+def _complement_steps(_: Operation, layout: Layout, cotarget: Shaped | None = None) -> list[Step]:
     result = complement(layout, cotarget)
     flat = filtered(layout._shape, layout._stride)
     target = cosize(layout) if cotarget is None else size(cotarget)
@@ -237,7 +239,7 @@ def _complement_steps(layout: Layout, cotarget: Shaped | None = None) -> list[St
     return [*out, _step("result", f"complement({layout}, {target}) = {result}", result)]
 
 
-def _inverse_steps(operation: Callable[[Layout], Layout], layout: Layout) -> list[Step]:
+def _inverse_steps(operation: Operation, layout: Layout) -> list[Step]:
     result = operation(layout)
     flat = coalesced(layout._shape, layout._stride)
     out = [_step("coalesce", f"{layout} is {mode_text(*flat)} when made flat", make(*flat))]
@@ -248,7 +250,7 @@ def _inverse_steps(operation: Callable[[Layout], Layout], layout: Layout) -> lis
     return [*out, _step("result", f"{operation.__name__}({layout}) = {result}", result)]
 
 
-def _divide_steps(operation: Callable[[Any, Any], LayoutLike], layout: LayoutLike, tiler: Tiler) -> list[Step]:
+def _divide_steps(operation: Operation, layout: LayoutLike, tiler: Tiler) -> list[Step]:
     result = operation(layout, tiler)
     out: list[Step] = []
     if isinstance(layout, Layout):
@@ -278,7 +280,7 @@ def _logical_divide_steps(layout: Layout, tiler: Tiler) -> list[Step]:
     ]
 
 
-def _product_steps(operation: Callable[[Any, Any], LayoutLike], block: LayoutLike, tiler: Tiler) -> list[Step]:
+def _product_steps(operation: Operation, block: LayoutLike, tiler: Tiler) -> list[Step]:
     result = operation(block, tiler)
     out: list[Step] = []
     if operation in (blocked_product, raked_product):
@@ -297,25 +299,33 @@ def _product_steps(operation: Callable[[Any, Any], LayoutLike], block: LayoutLik
     return [*out, _step("result", f"{operation.__name__}({block}, {tiler_text(tiler)}) = {result}", result)]
 
 
-_INVERSES = (right_inverse, left_inverse)
-_DIVIDES = (logical_divide, zipped_divide, tiled_divide, flat_divide)
 _PRODUCTS = (logical_product, zipped_product, tiled_product, flat_product, blocked_product, raked_product)
+_STEPS: Mapping[Operation, Callable[..., list[Step]]] = MappingProxyType(
+    {
+        coalesce: _coalesce_steps,
+        composition: _composition_steps,
+        complement: _complement_steps,
+        **dict.fromkeys((right_inverse, left_inverse), _inverse_steps),
+        **dict.fromkeys((logical_divide, zipped_divide, tiled_divide, flat_divide), _divide_steps),
+        **dict.fromkeys(_PRODUCTS, _product_steps),
+    }
+)
 
 
-def explained() -> tuple[Callable[..., Any], ...]:
+def explained() -> tuple[Operation, ...]:
     """The operations that `steps` can explain.
 
     >>> [operation.__name__ for operation in explained()][:3]
     ['coalesce', 'composition', 'complement']
     """
-    return (coalesce, composition, complement, *_INVERSES, *_DIVIDES, *_PRODUCTS)
+    return tuple(_STEPS)
 
 
-def steps(operation: Callable[..., Any], *operands: Any) -> tuple[Step, ...]:
+def steps(operation: Operation, *operands: Tiler | LayoutLike) -> tuple[Step, ...]:
     """The steps of `operation(*operands)`; the last one's `result` is its result.
 
     Raises:
-        InvalidTypeError: an operation without steps. What the operation itself refuses, it refuses here too.
+        InvalidTypeError: an operation without steps. What the operation itself raises, it raises here too.
 
     >>> for step in steps(coalesce, Layout((Int(2), (Int(1), Int(6))), (Int(1), (Int(6), Int(2))))):
     ...     print(step)
@@ -330,18 +340,10 @@ def steps(operation: Callable[..., Any], *operands: Any) -> tuple[Step, ...]:
         )
     if not operands:
         raise InvalidTypeError(f"{operation.__name__} needs operands")
-    of_layout = isinstance(operands[0], Layout)
-    if operation is coalesce and len(operands) == 1 and of_layout:
-        return tuple(_coalesce_steps(*operands))
-    if operation is composition:
-        return tuple(_composition_steps(*operands))
-    if operation is complement and of_layout:
-        return tuple(_complement_steps(*operands))
-    if operation in _INVERSES and of_layout:
-        return tuple(_inverse_steps(operation, operands[0]))
-    if operation in _DIVIDES:
-        return tuple(_divide_steps(operation, *operands))
-    if operation in _PRODUCTS:
-        return tuple(_product_steps(operation, *operands))
+    of = _STEPS[operation]
+    if of not in (_coalesce_steps, _complement_steps, _inverse_steps) or (
+        isinstance(operands[0], Layout) and not (operation is coalesce and len(operands) > 1)
+    ):
+        return tuple(of(operation, *operands))
     result = operation(*operands)
     return (_step("result", f"{operation.__name__} of {', '.join(map(given, operands))} = {result}", result),)

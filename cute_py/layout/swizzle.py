@@ -3,14 +3,12 @@
     0b xxx YYY xxx ZZZ xxxx        M = 4 low bits stay (Sw<3,4,3>: ZZZ = bits 4..6, YYY = bits 7..9)
                    ^^^             Z ^= Y; applying it twice gives the offset back
 
-A swizzle is linear over F2 and is no layout by itself; `composition(swizzle, layout)` gives the composed layout
+A swizzle is linear over F2, and is not a layout by itself; `composition(swizzle, layout)` gives the composed layout
 `Sw<B,M,S> o 0 o layout`.
 
-Slicing a swizzled layout: what is left of the swizzle when some modes are fixed.
-
-A swizzle XORs Y bits into Z bits. If the kept modes move no pair of bits that are swizzled together, then on what is
-left the swizzle only adds or subtracts constants: it decays to a plain layout whose strides have signs that depend on
-the fixed part. Otherwise the swizzle stays, and the fixed part goes into the offset between.
+Slicing a swizzled layout fixes some of its modes. If the kept modes move no pair of bits that are swizzled together,
+the swizzle only adds or subtracts constants: it decays to a plain layout whose strides have signs that depend on the
+fixed part. Otherwise the swizzle stays, and the fixed part goes into the offset between.
 
     Sw<2,0,3> o 0 o (8,8):(8,1)  at row 3   ->   ((4,2)):((-1,4)), offset 27
 
@@ -20,11 +18,12 @@ and run-time bits, which C++ prints as `M_0|(8&8)=8`, is a plain int here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, SupportsIndex, overload
+import operator
+from typing import TYPE_CHECKING, SupportsIndex, overload
 
-from cute_py.argument_checks import check_magnitude, expect_integer, is_integer
-from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError, given
-from cute_py.layout.arguments import Coordinate, LayoutLike, Leaf, Tree
+from cute_py.argument_checks import Immutable, check_magnitude, expect_integer, is_integer, wrong_type
+from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError
+from cute_py.layout.arguments import Coordinate, LayoutLike, Leaf, Tiler, Tree
 from cute_py.layout.composed import ComposedLayout, Sliced, slice_parts
 from cute_py.layout.composition import compose_layouts
 from cute_py.layout.int_tuple import as_python_int, crd2idx_of, idx2crd_colex, product_of
@@ -145,7 +144,7 @@ def _checked_bits(name: str, value: SupportsIndex) -> int:
     return expect_integer(value, f"Swizzle {name}", -MAX_BITS, MAX_BITS, "bits")
 
 
-class Swizzle:
+class Swizzle(Immutable):
     """The functor Sw<bits,base,shift>: call it with an int, an `Int`, a numpy array or a layout.
 
     Args:
@@ -161,6 +160,7 @@ class Swizzle:
     """
 
     __slots__ = ("base", "bits", "shift", "yyy_mask", "zzz_mask")
+    _state = operator.attrgetter("bits", "base", "shift")
 
     bits: int
     base: int
@@ -187,9 +187,6 @@ class Swizzle:
         for put, number in zip(_SLOTS, (b, m, s, mask << m + max(0, s), mask << m - min(0, s)), strict=True):
             put(self, number)
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"Swizzle is immutable; can't set {name}")
-
     num_bits = property(lambda self: self.bits)
     num_base = property(lambda self: self.base)
     num_shft = property(lambda self: self.shift)
@@ -200,17 +197,19 @@ class Swizzle:
     def __call__(self, offset: SupportsIndex) -> int: ...
     @overload
     def __call__(self, offset: Layout | ComposedLayout) -> Layout | ComposedLayout: ...
-    def __call__(self, offset: Any) -> Any:
+    def __call__(
+        self, offset: SupportsIndex | NDArray[numpy.int64] | LayoutLike
+    ) -> int | NDArray[numpy.int64] | LayoutLike:
         if isinstance(offset, int) and not isinstance(offset, bool):
             swizzled = self.of(check_magnitude(int(offset), "an offset"))
             return Int(swizzled) if isinstance(offset, Int) else swizzled
         if hasattr(offset, "dtype") and hasattr(offset, "__array__") and not isinstance(offset, type):
-            return self._of_array(offset)
+            return self._of_array(offset)  # type: ignore[arg-type]
         if hasattr(offset, "shape"):
             return self._compose_with(offset, None)
         if hasattr(offset, "__index__") and not isinstance(offset, bool):
             return self.of(expect_integer(offset, f"an offset under {self}"))
-        raise InvalidTypeError(f"{self} takes an integer, an integer array or a layout, got {given(offset)}")
+        raise wrong_type(f"{self} takes an integer, an integer array or a layout", offset)
 
     def of(self, offset: int) -> int:
         """The swizzled offset of a plain int."""
@@ -238,7 +237,7 @@ class Swizzle:
         y = offsets & self.yyy_mask
         return offsets ^ (y >> self.shift if self.shift >= 0 else y << -self.shift)
 
-    def _compose_with(self, other: Any, offset: Leaf | None) -> Layout | ComposedLayout:
+    def _compose_with(self, other: Tiler, offset: Leaf | None) -> Layout | ComposedLayout:
         """`self o other` for a swizzle or a layout; `self o offset o other` when an offset is given."""
         if isinstance(other, Swizzle):
             return self._merged(other)  # type: ignore[return-value]
@@ -248,9 +247,8 @@ class Swizzle:
             return ComposedLayout(self, Int(0), other)
         start = Int(0) if offset is None else offset
         if self.bits == 0 and type(start) is Int and start == 0:
-            plain: Layout = other
-            return plain
-        return ComposedLayout(self, start, other)
+            return other  # type: ignore[return-value]
+        return ComposedLayout(self, start, other)  # type: ignore[arg-type]
 
     def _composed_after(self, layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
         """`layout o self` as `Sw' o layout`: the same bits seen after the layout, where a Swizzle can say it."""
@@ -268,7 +266,7 @@ class Swizzle:
         return make_swizzle(self.yyy_mask ^ other.yyy_mask, self.zzz_mask ^ other.zzz_mask)
 
     def _slice_composed(self, coord: Coordinate, offset: Integer, inner: Layout) -> Sliced:
-        """Slice `self o offset o inner`: (what is kept, offset); a plain layout where no swizzle is left."""
+        """Slice `self o offset o inner`: (what is kept, offset); a plain layout if the swizzle decays."""
         return slice_swizzled(self, coord, offset, inner)
 
     def _product_with(self, block: Layout, tiler: ComposedLayout) -> Layout | ComposedLayout:
@@ -297,13 +295,13 @@ class Swizzle:
         """In units n times as small."""
         return Swizzle(self.bits, self.base + _log2(n), self.shift)
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Swizzle):
+    def __eq__(self, other: object) -> bool:  # faster than through `_state`
+        if type(other) is not Swizzle:
             return NotImplemented
-        return (self.bits, self.base, self.shift) == (other.bits, other.base, other.shift)
+        return self.bits == other.bits and self.base == other.base and self.shift == other.shift
 
     def __hash__(self) -> int:
-        return hash((Swizzle, self.bits, self.base, self.shift))
+        return hash((self.bits, self.base, self.shift))
 
     def __str__(self) -> str:
         return f"Sw<{self.bits},{self.base},{self.shift}>"
@@ -311,12 +309,9 @@ class Swizzle:
     def __repr__(self) -> str:
         return f"Swizzle({self.bits}, {self.base}, {self.shift})"
 
-    def __reduce__(self) -> tuple[type[Swizzle], tuple[int, int, int]]:
-        return (Swizzle, (self.bits, self.base, self.shift))
-
 
 _SLOTS = [getattr(Swizzle, name).__set__ for name in ("bits", "base", "shift", "yyy_mask", "zzz_mask")]
-"""What writes an immutable swizzle's slots, once, without the search of object.__setattr__."""
+"""Writes the slots of an immutable swizzle once, faster than object.__setattr__."""
 
 
 def _log2(factor: SupportsIndex) -> int:
@@ -350,7 +345,7 @@ def make_swizzle(y: int, z: int) -> Swizzle:
 
 
 def get_swizzle_portion(layout: LayoutLike) -> Swizzle:
-    """The swizzle of a composed layout; of a plain one the identity Sw<0,4,3>, as in C++.
+    """The swizzle of a composed layout; for a plain layout the identity Sw<0,4,3>, as in C++.
 
     >>> print(get_swizzle_portion(Layout(8)))
     Sw<0,4,3>
@@ -358,7 +353,7 @@ def get_swizzle_portion(layout: LayoutLike) -> Swizzle:
     if isinstance(layout, ComposedLayout):
         if isinstance(layout.outer, Swizzle):
             return layout.outer
-        raise InvalidTypeError(f"the outer function is no swizzle: {layout}")
+        raise InvalidTypeError(f"the outer function must be a swizzle, got {layout}")
     domain_of(layout)
     return Swizzle(0, 4, 3)
 

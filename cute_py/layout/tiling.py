@@ -11,14 +11,14 @@ not divide the size rounds up: the last tiles hang over.
     logical_product(B, T)      (B, T')     T' = complement(B, size(B)*cosize(T)) o T: T's steps, over copies of B
     zipped, tiled, flat_product            the same with other profiles
     blocked_product, raked_product         mode i of the result joins mode i of block and tiler, block or tiler first
-    tile_to_shape                          a blocked product that says the result's shape instead of the tiler's
+    tile_to_shape                          a blocked product, given the shape of the result instead of the tiler
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, SupportsIndex
+from typing import SupportsIndex
 
 from cute_py.errors import InvalidTypeError, StaticAssertError
 from cute_py.layout.arguments import LayoutLike, Leaf, Shaped, Tiler, Tree
@@ -132,7 +132,7 @@ def flat_divide(layout: Layout, tiler: Tiler) -> Layout:
     return unpacked(zipped_divide(layout, tiler), True, True)
 
 
-def ceil_div(a: Shaped, b: Shaped) -> Any:
+def ceil_div(a: Shaped, b: Shaped) -> Tree:
     """(a + b - 1) / b of integers, by mode of tuples, b folded through a tuple; with a layout b, the shape of the
     tiles that cover a.
 
@@ -142,13 +142,13 @@ def ceil_div(a: Shaped, b: Shaped) -> Any:
     if isinstance(b, Layout):
         return complement(b, a).shape
     if hasattr(a, "ceil_div"):
-        return a.ceil_div(b)
+        return a.ceil_div(b)  # type: ignore[no-any-return]
     return to_public(ceil_div_of(shape_of(a), to_internal(b)))
 
 
 @of_layouts
 def logical_product(block: Layout, tiler: Tiler) -> Layout:
-    """(block, copies): mode 1 says where the copies of the block start, in the order of the tiler.
+    """(block, copies): mode 1 gives the offsets at which the copies start, in the order of the tiler.
 
     Raises:
         StaticAssertError: the block is not injective, or the tiler does not compose with its complement.
@@ -165,8 +165,7 @@ def logical_product(block: Layout, tiler: Tiler) -> Layout:
         target = span if profile == 0 else map_leaves(lambda _: span, profile)
         return joined([block, compose_layouts(complement_of(block, target), tiler)])
     if hasattr(tiler, "_as_product_tiler"):
-        product: Layout = tiler._as_product_tiler(block)  # type: ignore[union-attr]
-        return product
+        return tiler._as_product_tiler(block)  # type: ignore[union-attr, no-any-return]
     if type(tiler) is tuple:
         return _by_mode(logical_product, block, tiler)
     return block if is_underscore(tiler) else logical_product(block, Layout(tiler))
@@ -243,7 +242,7 @@ def raked_product(block: Layout, tiler: LayoutLike) -> Layout:
 
 @of_layouts
 def tile_to_shape(block: Layout, shape: Shaped, order: Stride = LayoutLeft) -> Layout:
-    """The block repeated until the result has `shape`; `order` says along which mode first.
+    """The block repeated until the result has `shape`; `order` is the order of the modes.
 
     Raises:
         StaticAssertError: 'tile_to_shape: block shape does not divide the target shape.' where both are static;
@@ -274,7 +273,7 @@ def tile_to_shape(block: Layout, shape: Shaped, order: Stride = LayoutLeft) -> L
 
 
 def _check_division(mode: int, target: int, block: Leaf) -> None:
-    """A static target asks for a static answer: a run-time block is refused, as in C++."""
+    """A static target needs a static quotient: a run-time block is refused, as in C++."""
     static = type(block) is int
     if not static or block == 0 or trunc_mod(target, block):
         shown = f"_{block}" if static else f"{tree_text(block)}, known only at run time"

@@ -64,12 +64,11 @@ def depth_of(tree: Tree) -> int:
     return 1 + max((depth_of(x) for x in tree), default=0) if type(tree) is tuple else 0
 
 
-def map_leaves(f: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
+def map_leaves(f: Callable[..., Tree], tree: Tree, *others: Tree) -> Tree:
     """`f` at every leaf of `tree`, with what `others` have at the same places."""
     if type(tree) is tuple:
         return tuple([map_leaves(f, *group) for group in zip(tree, *others, strict=True)])
-    leaf: Tree = f(tree, *others)
-    return leaf
+    return f(tree, *others)
 
 
 def congruent_trees(a: Tree, b: Tree) -> bool:

@@ -2,10 +2,10 @@
 
     2*M + 1     Min(K, 64 // N)     Mod(N, 4)**2     floor(N/8)
 
-Python's own parser makes the tree; this module walks it. What would make sympy's work grow beyond the text is bounded
-by its result: integers by 2**128, exponents of symbols by `MAX_EXPONENT`, and an operand of `//`, `%`, Min, Max, floor
-and their like by the terms that it has when it is expanded, as sympy looks for common factors of operands. Min and Max
-of many terms, or deep within each other, are taken as they are written: sympy compares each term with each.
+Python's own parser makes the tree; this module walks it. Work of sympy that may exceed the size of the text is bounded
+by the size of its result: integers by 2**128, exponents of symbols by `MAX_EXPONENT`, and an operand of `//`, `%`, Min,
+Max, floor and similar functions by its number of terms when expanded, since sympy looks for common factors of operands.
+Min and Max of many terms, or deeply nested, are not evaluated: sympy compares every pair of terms.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def checked_symbols(symbols: Symbols) -> dict[str, sympy.Expr]:
     for name, value in expect(symbols, Mapping, "symbols").items():  # type: ignore[type-abstract]
         key = expect(name, str, "the name of a symbol")
         if is_symbolic(value):
-            internal_leaf(value)  # refuses what is no integer
+            internal_leaf(value)  # refuses everything but integers
             found[key] = value
         else:
             import sympy
@@ -73,7 +73,7 @@ def read_expression(text: str, symbols: Symbols) -> Value:
     """The integer or sympy expression of a text of at most `MAX_CHARACTERS` characters.
 
     Raises:
-        InvalidValueError: the text is none, or beyond a bound; the headline says why, in the manner of "... is ...".
+        InvalidValueError: another text, or one beyond a bound; the headline states which.
 
     >>> read_expression("2*(M + 1) - M", {})
     M + 2
@@ -88,11 +88,11 @@ def read_expression(text: str, symbols: Symbols) -> Value:
     except InvalidValueError:
         raise
     except (SyntaxError, MemoryError, RecursionError):
-        raise InvalidValueError(f"{shown} is no number") from None
-    except Exception as error:  # sympy refuses with errors of many kinds
-        raise InvalidValueError(f"{shown} is no number ({error})") from None
+        raise InvalidValueError(f"{shown} is not a number") from None
+    except Exception as error:  # sympy raises errors of many kinds
+        raise InvalidValueError(f"{shown} is not a number ({error})") from None
     if no_integer:
-        raise InvalidValueError(f"{shown} is no integer")
+        raise InvalidValueError(f"{shown} is not an integer")
     if result.is_Integer:
         return int(result)
     _check_depth(result)
@@ -133,7 +133,7 @@ class _Reader:
             if node.keywords:
                 raise InvalidValueError(f"{node.func.id} takes no names of arguments")
             return self.bounded(self.function(node.func.id, [self.read(a) for a in node.args]))
-        raise InvalidValueError(f"{ast.unparse(node)[:40]!r} is no number")
+        raise InvalidValueError(f"{ast.unparse(node)[:40]!r} is not a number")
 
     def binary(self, node: ast.BinOp) -> _Read:
         if isinstance(node.op, (ast.Add, ast.Sub)):
@@ -154,7 +154,7 @@ class _Reader:
                 raise InvalidValueError("division by zero")
             divide, sign = (operator.floordiv, "//") if isinstance(node.op, ast.FloorDiv) else (operator.mod, "%")
             return self.function(sign, [left, right], divide)
-        raise InvalidValueError(f"{ast.unparse(node)[:40]!r} is no number")
+        raise InvalidValueError(f"{ast.unparse(node)[:40]!r} is not a number")
 
     def chain(
         self, node: ast.expr, kinds: tuple[type, ...], second: type, opposite: Callable[[sympy.Expr], sympy.Expr]
@@ -176,7 +176,7 @@ class _Reader:
     def power(self, base: _Read, exponent: _Read) -> _Read:
         number = exponent.value
         if not number.is_Integer:
-            raise InvalidValueError("an exponent is no integer")
+            raise InvalidValueError("an exponent is not an integer")
         if base.value.is_Rational:
             largest = max(abs(base.value.p), base.value.q)
             if largest > 1 and abs(int(number)) * (largest.bit_length() - 1) > MAX_INTEGER.bit_length():

@@ -7,17 +7,12 @@
     swizzle :=  Sw<3,4,3> | S<3,4,3> | SW_3_4_3 | Swizzle<3,4,3>
     engine  :=  gmem_ptr[16b](0x1000) | ptr<f16, gmem, align<16>> | counting_iter(3) | ArithTuple(0,_0) | ...
 
-C++ source spellings are read too: Int<4>{}, Layout<Shape<_4,_8>,Stride<_1,_4>>, make_layout(...), E<0,1>{}.
+C++ source spellings are read too: Int<4>{}, Layout<Shape<_4,_8>,Stride<_1,_4>>, make_layout(...), E<0,1>{}. A number is
 
-Leaves of a text: where one ends, and which number, symbol or basis value it is.
+    _4, Int<4>{}, C<4>{}, _4{}  Int        4  run-time int        _1/_2  ratio        M, 2*K + 1  symbolic
 
-_4  Int        4  run-time int        _1/_2  ratio        M, 2*K + 1  symbolic        Int<4>{}, C<4>{}, _4{}  Int
-
-Digits are those of ASCII, as C++ and Python print them.
-
-Pointers as the CuTe DSL prints them: `ptr<f16, smem, align<128>, S<3,4,3>>`. The address is not in the text.
-
-Read off CuTe DSL 4.8. Integers have no sign there; int8 and uint8 are both `i8`.
+with ASCII digits. Pointers of the CuTe DSL, `ptr<f16, smem, align<128>, S<3,4,3>>`, have no address in the text, and
+its integer types no sign (CuTe DSL 4.8): int8 and uint8 are both `i8`.
 """
 
 from __future__ import annotations
@@ -27,17 +22,17 @@ import functools
 import operator
 import re
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar
 
-from cute_py.argument_checks import MAX_INTEGER
+from cute_py.argument_checks import MAX_INTEGER, wrong_type
 from cute_py.arith_tuple.arith_tuple import ArithTuple, E, ScaledBasis
 from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator, counting_iterator, make_inttuple_iter
 from cute_py.arith_tuple.ratio import Ratio, ratio
 from cute_py.dtypes import DTYPES, DType, DTypeLike, as_dtype
-from cute_py.errors import CuteError, InvalidTypeError, ParseError, given, shortened
-from cute_py.layout.arguments import Underscore, underscore
+from cute_py.errors import CuteError, ParseError, given, shortened
+from cute_py.layout.arguments import Underscore, Value, underscore
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight, make_layout
+from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight, Major, make_layout
 from cute_py.layout.leaf import MAX_DEPTH, Int
 from cute_py.layout.recast import SmemPtrFlag, smem_ptr_flag
 from cute_py.layout.swizzle import Swizzle
@@ -65,7 +60,7 @@ _BLANKS = re.compile(r"\s+")
 
 
 def failure(text: str, position: int, expected: str) -> ParseError:
-    """The error of a text that can't be read on: the rule, and a mark below the place."""
+    """The error at a position of a text: what was expected there, and a mark below it."""
     begin, end = max(0, position - 30), position + 30
     before, after = "..." if begin else "", "..." if end < len(text) else ""
     window = f"{before}{text[begin:end]}{after}".replace("\n", " ")
@@ -74,10 +69,10 @@ def failure(text: str, position: int, expected: str) -> ParseError:
 
 
 def read_integer(text: str, position: int, digits: str) -> int:
-    """The integer of some digits of a text, of whatever length.
+    """The integer of the digits of a text.
 
     Raises:
-        ParseError: it is beyond 2**128 in magnitude; the text of the error has its first and its last digits.
+        ParseError: it is beyond 2**128 in magnitude; the error shows its first and its last digits.
     """
     significant = digits.lstrip("-0")
     if len(significant) <= _MOST_DIGITS and int(significant or "0") <= MAX_INTEGER:
@@ -113,7 +108,7 @@ def leaf_end(text: str, begin: int) -> int:
     return i
 
 
-def read_number(text: str, begin: int, end: int, symbols: Symbols) -> Any:
+def read_number(text: str, begin: int, end: int, symbols: Symbols) -> Value | Ratio:
     """The number in a leaf's text: Int, int, ratio or symbolic.
 
     Raises:
@@ -137,7 +132,7 @@ def read_number(text: str, begin: int, end: int, symbols: Symbols) -> Any:
             text, begin, f"{shown} is a number that the DSL knows only at run time; write the number, or a symbol"
         )
     if _FLOAT.match(token):
-        raise failure(text, begin, f"{shown} is no integer")
+        raise failure(text, begin, f"{shown} is not an integer")
     try:
         return read_expression(token, symbols)
     except CuteError as error:
@@ -228,18 +223,19 @@ Parsed: TypeAlias = (
 
 
 def parse(text: str, *, dtype: DTypeLike | None = None, symbols: Symbols | None = None) -> Parsed:
-    """The layout, composed layout, swizzle, basis, tuple, pointer, tensor, atom or tiled operation that a text shows.
+    """The layout, composed layout, swizzle, basis, tuple, pointer, tensor, atom or tiled operation of a text.
 
     Args:
         text: what str() of any of them prints, or the C++ or DSL spelling; a linear layout or encoding of Triton.
         dtype: element type of pointers, of an MMA's A or of a copy's values; default the unsigned integer of the
-            printed width (a text says only the width), and the first MMA of CuTe with the printed layouts.
+            printed width (a text has only the width), and the first MMA of CuTe with the printed layouts.
         symbols: name -> sympy symbol or integer; other names become positive integer symbols.
     Raises:
-        ParseError: `position` is where the text could not be read on. A `?` is refused: its number is not in the text.
-            So are integers beyond 2**128, a mode of a basis beyond 4095 (as a tuple it has an entry for every mode up
-            to that one), and what is nested deeper than 64 levels. The time grows with the length of the text only.
-        InvalidTypeError, InvalidValueError: no text, no element type, or symbols whose values are no integers.
+        ParseError: the text has another form; `position` is the first character that was not read. A `?` is refused:
+            its number is not in the text. So are integers beyond 2**128, modes of a basis beyond 4095 (as a tuple it
+            has an entry for every mode up to that one), and more than 64 levels of nesting. The time is in proportion
+            to the length of the text.
+        InvalidTypeError, InvalidValueError: arguments of other types, or symbols whose values are not integers.
 
     >>> parse("((_2,_2),_3):((_24,_2),_8)")
     Layout(((Int(2), Int(2)), Int(3)), ((Int(24), Int(2)), Int(8)))
@@ -249,34 +245,28 @@ def parse(text: str, *, dtype: DTypeLike | None = None, symbols: Symbols | None 
     ((7,4),23)
     """
     if not isinstance(text, str):
-        raise InvalidTypeError(f"parse takes a text, got {type(text).__name__} {given(text)}")
+        raise wrong_type("parse takes a text", text)
     known = {} if symbols is None else checked_symbols(symbols)
+    kind = None if dtype is None else as_dtype(dtype)
+    reader = _Reader(text, kind, known)
     if _TRITON.match(text):
         from cute_py.notation.triton_encodings import parse_any
 
         return parse_any(text)  # type: ignore[return-value]
-    if _OPERATION.match(text):
-        return _operation(text, dtype)  # type: ignore[no-any-return]
-    reader = _Reader(text, None if dtype is None else as_dtype(dtype), known)
+    if _OPERATION.match(text):  # the tables of atoms are imported when one is read
+        from cute_py.notation.tiled_operations import parse_operation
+
+        return parse_operation(text, kind, parse, dsl_type, lambda bits: reader.type_of(bits, 0))  # type: ignore[return-value]
     reader.blanks()
-    result: Parsed = reader.expression()
+    result = reader.expression()
     reader.blanks()
     if reader.at < len(text):
         raise failure(text, reader.at, "expected the end of the text")
     return result
 
 
-def _operation(text: str, dtype: Any) -> Any:
-    """An atom or tiled operation; their table is imported when one is read."""
-    from cute_py.notation.tiled_operations import parse_operation
-
-    kinds = _Reader(text, None, {})
-    given_type = None if dtype is None else as_dtype(dtype)
-    return parse_operation(text, given_type, parse, dsl_type, lambda bits: cast(DType, kinds.type_of(bits, 0)))  # type: ignore[redundant-cast]
-
-
 class _Reader:
-    """A text and the place in it that is read next."""
+    """A text and the position that is read next."""
 
     def __init__(self, text: str, dtype: DType | None, symbols: Symbols) -> None:
         self.text = text
@@ -310,12 +300,12 @@ class _Reader:
         return read_integer(self.text, found.start(group), found[group])
 
     def deeper(self) -> None:
-        """One level more, of brackets or of compositions."""
+        """One more level of brackets or compositions."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise failure(self.text, self.at, f"nested deeper than {MAX_DEPTH} levels")
 
-    def expression(self) -> Any:
+    def expression(self) -> Parsed:
         """part (' o ' part)*"""
         begin, depth = self.at, self.depth
         if self.taken("tensor<"):
@@ -329,14 +319,9 @@ class _Reader:
             self.deeper()
             parts.append(self.part())
         self.depth = depth
-        try:
-            return _joined(parts, self)
-        except ParseError:
-            raise
-        except CuteError as error:
-            raise failure(self.text, begin, error.headline) from error
+        return self.built(lambda: _joined(parts, self), begin)
 
-    def part(self) -> Any:
+    def part(self) -> Parsed:
         """One part, with its `:stride` if it has one."""
         self.blanks()
         begin = self.at
@@ -350,13 +335,13 @@ class _Reader:
         self.blanks()
         if not self.taken(":"):
             self.at = mark
-            return shape
+            return shape  # type: ignore[return-value]
         self.blanks()
         stride = self.tree()
-        return self.built(lambda: Layout(shape, stride), begin)
+        return self.built(lambda: Layout(shape, stride), begin)  # type: ignore[arg-type]
 
     def built(self, make: Callable[[], Made], begin: int) -> Made:
-        """What `make()` gives; its refusal becomes a parse error at `begin`."""
+        """The result of `make()`; an error in it becomes a parse error at `begin`."""
         try:
             return make()
         except ParseError:
@@ -370,10 +355,10 @@ class _Reader:
         self.taken("{}")
         return self.built(lambda: make_layout(*parts), begin)
 
-    def items(self, closing: str) -> list[Any]:
+    def items(self, closing: str) -> list[Parsed]:
         """part, part, ... up to the closing bracket."""
         self.deeper()
-        out: list[Any] = []
+        out: list[Parsed] = []
         self.blanks()
         while not self.taken(closing):
             if out:
@@ -389,7 +374,7 @@ class _Reader:
         self.depth -= 1
         return out
 
-    def tree(self) -> Any:
+    def tree(self) -> Parsed | Major:
         """A tuple, or a leaf."""
         begin = self.at
         if self.taken("("):
@@ -405,7 +390,7 @@ class _Reader:
             return LayoutRight if "R" in word[0][3:7] or "Right" in word[0] else LayoutLeft
         return self.leaf()
 
-    def leaf(self) -> Any:
+    def leaf(self) -> Parsed:
         """A number, a basis element, a linear combination of them, or `_`."""
         begin = self.at
         total = self.term()
@@ -422,7 +407,7 @@ class _Reader:
             total = self.built(functools.partial(combined, total, term), begin)
         return total
 
-    def term(self) -> Any:
+    def term(self) -> Parsed:
         """A number, a basis element, or `_`."""
         begin = self.at
         if found := self.found(_E):
@@ -457,7 +442,7 @@ class _Reader:
         """The modes between E< and >, outermost first."""
         return [read_integer(self.text, self.at, digits) for digits in _MODE.findall(found[1])]
 
-    def engine_or_swizzle(self) -> Any:
+    def engine_or_swizzle(self) -> Parsed | None:
         begin = self.at
         swizzle = None
         if found := self.found(_SWIZZLE):
@@ -505,7 +490,7 @@ class _Reader:
         dtype = self.dtype or (as_dtype("bool") if bits == 1 and not found["sub"] else self.type_of(bits, begin))
         place = _ADDRESS.fullmatch(inside)
         if place is None:
-            raise failure(self.text, begin, f"{given(inside)} is no address")
+            raise failure(self.text, begin, f"expected an address, found {given(inside)}")
         address, bit = 0 if place["nil"] else int(place["byte"], 16), int(place["bit"] or 0)
         if found["space"] == "smem_":
             made = self.built(lambda: make_smem_ptr(address, dtype, swizzle), begin)
@@ -516,22 +501,23 @@ class _Reader:
         return self.built(lambda: dataclasses.replace(made, bit=bit), begin) if bit else made
 
 
-def _is_engine(part: object) -> bool:
+def _is_engine(part: Parsed) -> bool:
     return hasattr(part, "__getitem__") and hasattr(part, "element_type")
 
 
-def _joined(parts: list[Any], reader: _Reader) -> Any:
+def _joined(parts: list[Parsed], reader: _Reader) -> Parsed:
     """engine o layout, outer o offset o inner (right to left), or one part."""
     if len(parts) == 1:
         return parts[0]
     if _is_engine(parts[0]) or (len(parts) % 2 == 0 and isinstance(parts[0], (tuple, int))):
-        engine = parts[0] if _is_engine(parts[0]) else make_inttuple_iter(parts[0])
-        return Tensor(engine, _joined(parts[1:], reader))
+        engine: Any = parts[0]
+        inner: Any = _joined(parts[1:], reader)
+        return Tensor(engine if _is_engine(engine) else make_inttuple_iter(engine), inner)
     if len(parts) % 2 == 0:
         raise failure(reader.text, reader.at, "a composed layout has three parts: outer o offset o inner")
-    offset = parts[1]
+    offset: Any = parts[1]
     if isinstance(offset, tuple):
         offset = make_inttuple_iter(offset).coord
     elif not isinstance(offset, (int, Int)) and not hasattr(offset, "free_symbols"):
         raise failure(reader.text, reader.at, f"the offset between two functions is an integer, got {given(offset)}")
-    return ComposedLayout(parts[0], offset, _joined(parts[2:], reader))
+    return ComposedLayout(parts[0], offset, _joined(parts[2:], reader))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Atoms and tiled operations, read back from what C++ and this library print.
+"""Atoms and tiled operations, read from the texts that C++ and this library print.
 
     TiledMMA                                   MMA_Atom
       ThrLayoutVMNK:  (_32,_2,_1,_1):...         ThrID:      _32:_1
@@ -6,8 +6,8 @@
     MMA_Atom                                     LayoutA_TV: ...
       ...
 
-The text does not name the operation, so the first one of CuTe with these layouts is taken: of several types, the first
-in the order of the headers, or the one whose A (whose values) have the type that is asked for.
+The text does not name the operation. The result is the first operation of CuTe with these layouts, in the order of its
+headers, or the first whose A (or whose values) has the given type.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _stored(atom: MmaAtom) -> DType:
 
 
 def _split(text: str) -> list[str]:
-    """The parts of `(a,(b,c):(d,e),_)` between commas that stand in no bracket."""
+    """The parts of `(a,(b,c):(d,e),_)` between top-level commas."""
     parts, depth, begin = [], 0, 1
     for i, char in enumerate(text):
         depth += (char == "(") - (char == ")")
@@ -187,8 +187,8 @@ def _cpp_text(text: str, dtype: DType | None, named: Callable[[str], DType]) -> 
 
 def parse_operation(
     text: str, dtype: DType | None, read: Read, named: Callable[[str], DType], unsigned: Callable[[int], DType]
-) -> Any:
-    """The atom or tiled operation that a text of C++ or CuTe DSL shows.
+) -> MmaAtom | CopyAtom | TiledMma | TiledCopy:
+    """The atom or tiled operation of a text of C++ or CuTe DSL.
 
     Args:
         dtype: of A, or of a copy's values; default the first operation, and the type that the text has, or an unsigned

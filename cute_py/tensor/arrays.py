@@ -1,4 +1,4 @@
-"""Where arrays come from: numpy, `__dlpack__`, `__cuda_array_interface__`; no copy is ever made.
+"""Sources of arrays: numpy, `__dlpack__`, `__cuda_array_interface__`; no copy is ever made.
 
     source                                    engine                         elements can be
     numpy array, __array_interface__          ArrayEngine over its memory    read and written
@@ -6,14 +6,13 @@
     __cuda_array_interface__                  gmem pointer, kept alive       neither: device memory
     __dlpack__ on a device, with data_ptr()   the same                       neither
 
-Host memory of a type that DLPack consumers may not know (bfloat16) is taken by its address, where the object has one.
+Host memory of a type that DLPack consumers may not know (bfloat16) is addressed through the object's `data_ptr()`.
 
 Array engines: the memory of a numpy array, addressed by element offsets and never copied.
 
     array[i, j]  =  engine[layout(i, j)]        the layout has the array's shape, and its strides in elements
 
-Strides may be negative or zero; offset 0 is the array's element [0, 0, ...], wherever that lies in memory. How other
-objects (`__dlpack__`, `__cuda_array_interface__`) come in is in `array_sources`.
+Strides may be negative or zero; offset 0 is the array's element [0, 0, ...], wherever that lies in memory.
 """
 
 from __future__ import annotations
@@ -21,12 +20,13 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex
+from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, TypedDict
 
 from cute_py.argument_checks import expect_integer, is_integer
+from cute_py.arith_tuple.cells import Cell
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError, given, integer_text
 from cute_py.layout.layout import Layout
@@ -36,6 +36,16 @@ from cute_py.tensor.pointers import Pointer, make_gmem_ptr, pointer_text
 if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
+
+
+class Interface(TypedDict, total=False):
+    """`__cuda_array_interface__`."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None
+    typestr: str
+    data: tuple[int | None, bool]
+    mask: Collection[bool] | None
 
 
 class ArrayEngine:
@@ -87,12 +97,12 @@ class ArrayEngine:
             return (value.view("uint32") & 0xFFFFE000).view("float32")
         return value
 
-    def store(self, offset: SupportsIndex, value: Any) -> None:
-        """Write the element at an offset; it goes to the array that the engine was made of.
+    def store(self, offset: SupportsIndex, value: Cell) -> None:
+        """Write the element at an offset to the array that the engine was made of.
 
         Raises:
-            TensorAccessError: the array is read-only, the offset outside it, or the value none of its type; a number
-                beyond the type's range is none, and is neither wrapped nor made infinite.
+            TensorAccessError: the array is read-only, the offset outside it, or the value not of its type; numbers
+                beyond the type's range are refused, neither wrapped nor made infinite.
         """
         if not self.flat.flags.writeable:
             raise TensorAccessError("the array is read-only", {"engine": self, "value": value})
@@ -151,12 +161,12 @@ class ArrayEngine:
         return f"ArrayEngine({self.dtype.name!r}, {len(self.flat)} elements, origin {self.origin})"
 
 
-def _shown(offset: object) -> str:
+def _shown(offset: SupportsIndex) -> str:
     """Coordinates as CuTe prints them, anything else as Python does."""
     return str(offset) if hasattr(offset, "as_tuple") else given(offset)
 
 
-def _beyond_range(dtype: DType, value: Any) -> str | None:
+def _beyond_range(dtype: DType, value: Cell) -> str | None:
     """Why a number does not fit the type, or None; numpy wraps some of them, and which depends on its version.
 
     >>> _beyond_range(as_dtype("uint8"), 300), _beyond_range(as_dtype("float16"), 65519.0)
@@ -164,7 +174,7 @@ def _beyond_range(dtype: DType, value: Any) -> str | None:
     """
     number: Any = value
     if is_integer(value):
-        number = operator.index(value)
+        number = operator.index(value)  # type: ignore[arg-type]
     elif isinstance(value, (complex, str, bytes)) or not hasattr(value, "__float__") or bool(getattr(value, "ndim", 0)):
         return None  # numpy knows whether it takes that
     elif not isinstance(value, float):
@@ -225,7 +235,7 @@ def flat_view(array: NDArray[numpy.generic]) -> tuple[NDArray[numpy.generic], in
 
 
 def array_layout(shape: tuple[int, ...], steps: tuple[int, ...]) -> Layout:
-    """Run-time sizes; a unit stride is static, as it is where C++ says LayoutLeft or LayoutRight."""
+    """Run-time sizes; a unit stride is static, as that of C++'s LayoutLeft and LayoutRight."""
     return Layout(tuple([int(n) for n in shape]), tuple([Int(1) if d == 1 else int(d) for d in steps]))
 
 
@@ -256,8 +266,8 @@ def engine_and_layout(source: Any, dtype: DType | None = None) -> tuple[Any, Lay
         source: numpy array, or an object with `__dlpack__`, `__cuda_array_interface__` or `__array_interface__`.
         dtype: element type, where the object does not say it (bfloat16 as '<V2', tfloat32 as float32).
     Raises:
-        InvalidTypeError: no array, no element type of a GPU, or device memory without an address.
-        InvalidValueError: big-endian elements, or strides that are no multiple of the element.
+        InvalidTypeError: not an array, an element type that GPUs lack, or device memory without an address.
+        InvalidValueError: big-endian elements, or strides that are not multiples of the element.
     """
     import numpy
 
@@ -276,16 +286,15 @@ def engine_and_layout(source: Any, dtype: DType | None = None) -> tuple[Any, Lay
     )
 
 
-def _cuda_interface(source: Any) -> Mapping[str, Any] | None:
-    """The object's dictionary, or None: producers refuse types that they can't name there with other errors too."""
+def _cuda_interface(source: Any) -> Interface | None:
+    """The object's dictionary, or None: producers refuse types that have no name there, with errors of other kinds."""
     try:
-        found: Mapping[str, Any] = source.__cuda_array_interface__
-        return found
+        return source.__cuda_array_interface__  # type: ignore[no-any-return]
     except (AttributeError, TypeError, RuntimeError, KeyError, ValueError):
         return None
 
 
-def _from_cuda_interface(source: Any, info: Mapping[str, Any], dtype: DType | None) -> tuple[Pointer, Layout]:
+def _from_cuda_interface(source: Any, info: Interface, dtype: DType | None) -> tuple[Pointer, Layout]:
     import numpy
 
     missing = [key for key in ("shape", "typestr", "data") if key not in info]
@@ -305,7 +314,7 @@ def _from_cuda_interface(source: Any, info: Mapping[str, Any], dtype: DType | No
     return _device(source, int(info["data"][0] or 0), kind, shape, steps)
 
 
-def _in_elements(strides: Sequence[int], size: int, info: Mapping[str, Any]) -> tuple[int, ...]:
+def _in_elements(strides: Sequence[int], size: int, info: Interface) -> tuple[int, ...]:
     for axis, step in enumerate(strides):
         if int(step) % size:
             raise InvalidValueError(

@@ -18,10 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, Final, TextIO
 
-from cute_py.argument_checks import expect_having, is_integer
+from cute_py.argument_checks import expect_function, expect_having, is_integer
 from cute_py.arith_tuple.arith_tuple import ArithTuple, as_arith_tuple
 from cute_py.arith_tuple.cells import int32, known_integer
-from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given, integer_text
+from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, integer_text
 from cute_py.layout.arguments import LayoutLike, Shaped
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
@@ -31,11 +31,11 @@ from cute_py.layout.leaf import is_symbolic
 from cute_py.layout.modes import append
 from cute_py.layout.recast import as_position_independent_swizzle_layout
 from cute_py.layout.trees import leaves, modes
-from cute_py.tensor.tensor import make_identity_layout
+from cute_py.tensor.tensor import Tensor, make_identity_layout
 
 _TILE_HINT: Final = "print a tile of it: local_tile(layout, tiler, coordinate)"
 MAX_CELLS = 1 << 20
-"""Cells of a printed table; more are a text of hundreds of megabytes that nobody reads."""
+"""Cells of a printed table; more would be hundreds of megabytes of text."""
 
 
 def text_file(file: TextIO | None) -> TextIO:
@@ -53,7 +53,7 @@ def text_file(file: TextIO | None) -> TextIO:
 def check_cells(
     sizes: Sequence[int], operation: str, facts: Mapping[str, object], hint: str, most: int = MAX_CELLS
 ) -> None:
-    """Refuse a table that nobody reads. A mode without elements counts as one: its headings and rulers are printed.
+    """Refuse a table that is too long to read. A mode without elements counts 1: its headings and rulers are printed.
 
     Raises:
         InvalidValueError: more than `most` cells.
@@ -174,11 +174,6 @@ def pastel(thread: int, value: int) -> str:
     return f"{{rgb,255:red,{red};green,{green};blue,{blue}}}"
 
 
-def _check_color(color: object) -> None:
-    if not callable(color):
-        raise InvalidTypeError(f"color must be a function that gives a TikZ colour, got {given(color)}")
-
-
 def _grid_and_labels(rows: int, columns: int) -> list[str]:
     out = [f"\\draw[color=black,thick,shift={{(-0.5,-0.5)}}] (0,0) grid ({rows},{columns});\n\n"]
     out += [f"\\node at ({m},-1) {{\\Large{{\\texttt{{{m}}}}}}};\n" for m in range(rows)]
@@ -191,7 +186,7 @@ def format_latex(layout: Layout | ComposedLayout, color: Callable[[int], str] = 
 
     Args:
         layout: layout or composed layout with integer offsets; rank 1 is one column. A tiled MMA or copy is shown as
-            who holds what.
+            threads and values.
         color: offset -> TikZ colour; of a tiled operation, (thread, value) -> TikZ colour.
     Raises:
         StaticAssertError: the rank is above 2; InvalidTypeError: the offsets are coordinates, or symbols.
@@ -200,7 +195,7 @@ def format_latex(layout: Layout | ComposedLayout, color: Callable[[int], str] = 
     >>> print(format_latex(Layout((Int(2), Int(3)))).splitlines()[0])
     % Layout: (_2,_3):(_1,_2)
     """
-    _check_color(color)
+    expect_function(color, "color")
     own = getattr(layout, "latex", None)
     if callable(own):  # tiled operations: (thread, value) pictures
         return str(own(None if color is grey else color))
@@ -227,8 +222,8 @@ def print_latex(
     out.write(format_latex(layout, color))
 
 
-def format_latex_tv(layout_tv: Any, tile_mn: Shaped, color: Callable[[int, int], str] = pastel) -> str:
-    """The text of print_latex_tv: which thread holds which element of a tile, and as its how-many-th value.
+def format_latex_tv(layout_tv: Layout | Tensor, tile_mn: Shaped, color: Callable[[int, int], str] = pastel) -> str:
+    """The text of print_latex_tv: the thread and the value of each element of a tile.
 
     Args:
         layout_tv: rank-2 layout or tensor (thread, value) -> coordinate (m, n), or -> index m + M*n, as the
@@ -236,14 +231,14 @@ def format_latex_tv(layout_tv: Any, tile_mn: Shaped, color: Callable[[int, int],
         tile_mn: (M, N), shape of the tile; modes may be nested.
         color: (thread, value) -> TikZ colour.
     Raises:
-        StaticAssertError: layout_tv is not of rank 2; InvalidTypeError: its elements are no such pairs or indices;
+        StaticAssertError: layout_tv is not of rank 2; InvalidTypeError: its elements are not such pairs or indices;
         InvalidValueError: a pair lies outside the tile, or more than 2**20 cells or pairs.
 
     >>> text = format_latex_tv(Layout((4, 2), (E(1), E(0))), (2, 4))
     >>> print([line for line in text.splitlines() if "T3" in line][0])
     \\node[fill={rgb,255:red,255;green,175;blue,175}] at (0,3) {\\shortstack{T3 \\\\ V0}};
     """
-    _check_color(color)
+    expect_function(color, "color")
     rank = len(modes(domain_of(layout_tv)._shape))
     if rank != 2:
         raise StaticAssertError("rank(layout_tv) == Int<2>{}", {"layout_tv": layout_tv, "rank": rank})
@@ -273,7 +268,7 @@ def format_latex_tv(layout_tv: Any, tile_mn: Shaped, color: Callable[[int, int],
     return "".join([*out, *_grid_and_labels(rows, columns), TIKZ_FOOT])
 
 
-def tv_cell(layout_tv: Any, thread: int, value: int, rows: int) -> tuple[int, int]:
+def tv_cell(layout_tv: Layout | Tensor, thread: int, value: int, rows: int) -> tuple[int, int]:
     """The cell (m, n) of a thread's value.
 
     Args:
@@ -284,11 +279,11 @@ def tv_cell(layout_tv: Any, thread: int, value: int, rows: int) -> tuple[int, in
     >>> tv_cell(Layout((4, 2), (E(1), E(0))), 3, 1, 2), tv_cell(Layout((4, 2), (2, 1)), 3, 1, 2)
     ((1, 3), (1, 3))
     """
-    found = layout_tv(thread, value)
+    found: Any = layout_tv(thread, value)
     if is_integer(found) or getattr(found, "free_symbols", None):
         column, row = divmod(known_integer(found, "an index in the tile"), rows)
         return row, column
-    where = as_arith_tuple(found)
+    where: Any = as_arith_tuple(found)
     if not isinstance(where, ArithTuple) or len(where) != 2 or any(isinstance(x, ArithTuple) for x in where):
         raise InvalidTypeError(
             "a picture of threads and values needs coordinates (m,n) or indices; "
@@ -300,8 +295,8 @@ def tv_cell(layout_tv: Any, thread: int, value: int, rows: int) -> tuple[int, in
 
 
 def print_latex_tv(
-    layout_tv: Any, tile_mn: Shaped, file: TextIO | None = None, color: Callable[[int, int], str] = pastel
+    layout_tv: Layout | Tensor, tile_mn: Shaped, file: TextIO | None = None, color: Callable[[int, int], str] = pastel
 ) -> None:
-    """Print who holds what of a tile as a TikZ picture, as C++'s print_latex_tv does."""
+    """Print the threads and values of a tile as a TikZ picture, as C++'s print_latex_tv does."""
     out = text_file(file)
     out.write(format_latex_tv(layout_tv, tile_mn, color))

@@ -1,9 +1,9 @@
-"""Partition: give every CTA its tile, and every thread its elements.
+"""Partition: the tile of each CTA, the elements of each thread.
 
     inner_partition(T, tiler, coord)   the tile number `coord`                     (what a CTA gets: local_tile)
     outer_partition(T, tiler, coord)   from every tile the element at `coord`     (what a thread gets: local_partition)
 
-Both divide by the tiler and slice one half away. A coordinate shorter than the number of tile modes keeps the others.
+Both divide by the tiler and slice one half. Modes that a shorter coordinate does not have are kept.
 
 A thread that holds several elements of a tile is described by a thread-value layout:
 
@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from cute_py.argument_checks import expect
 from cute_py.errors import InvalidTypeError, given
-from cute_py.layout.arguments import Coordinate, LayoutLike, Shape, Tiler
+from cute_py.layout.arguments import Coordinate, Shape, Tiler
 from cute_py.layout.composition import compose_layouts
 from cute_py.layout.coordinate import dice, get_flat_coord
 from cute_py.layout.int_tuple import product_each, product_of
@@ -30,14 +31,20 @@ from cute_py.layout.tiling import raked_product, zipped_divide
 from cute_py.layout.trees import check_depth, modes, wholes
 
 
-def _halves(thing: LayoutLike) -> tuple[int, int]:
-    shape: Any = domain_of(thing)._shape
-    return len(modes(shape[0])), len(modes(shape[1]))
-
-
-def _sliced(tiled: Any, coord: Coordinate) -> Any:
-    """The tile; of a layout whose swizzle acts on bytes, its memory with the flag kept."""
-    return slice_flagged(tiled, coord) if is_flagged(tiled) else tiled(coord)
+def _sliced(tiled: Thing, coord: Coordinate, half: int) -> Thing:
+    """The slice of one half (tile or rest) of a divided layout at `coord`, whole in the other half. A layout whose
+    swizzle acts on bytes keeps its flag."""
+    shape: Any = domain_of(tiled)._shape
+    ranks = [len(modes(part)) for part in shape]
+    if type(coord) is tuple:
+        if len(coord) > ranks[half]:
+            what = ("modes of a tile", "tile modes")[half]
+            facts = {"coordinate": coord, "tiled": tiled}
+            raise InvalidTypeError(f"coordinate of rank {len(coord)} for {ranks[half]} {what}", facts)
+        coord = (*coord, *(None,) * (ranks[half] - len(coord)))
+    place = (coord, wholes(ranks[1])) if half == 0 else (wholes(ranks[0]), coord)
+    found: Any = tiled
+    return slice_flagged(found, place) if is_flagged(found) else found(place)  # type: ignore[return-value]
 
 
 def inner_partition(thing: Thing, tiler: Tiler, coord: Coordinate) -> Thing:
@@ -49,16 +56,7 @@ def inner_partition(thing: Thing, tiler: Tiler, coord: Coordinate) -> Thing:
     >>> print(inner_partition(Layout((Int(8), Int(8))), (Int(2), Int(4)), (1, None)))
     (_2,_4,_2):(_1,_8,_32)
     """
-    tiled = zipped_divide(thing, tiler)
-    tile_rank, rest_rank = _halves(tiled)
-    if type(coord) is tuple:
-        if len(coord) > rest_rank:
-            raise InvalidTypeError(
-                f"coordinate of rank {len(coord)} for {rest_rank} tile modes", {"coordinate": coord, "tiled": tiled}
-            )
-        coord = (*coord, *(None,) * (rest_rank - len(coord)))
-    tile: Thing = _sliced(tiled, (wholes(tile_rank), coord))
-    return tile
+    return _sliced(zipped_divide(thing, tiler), coord, 1)
 
 
 def outer_partition(thing: Thing, tiler: Tiler, coord: Coordinate) -> Thing:
@@ -67,16 +65,7 @@ def outer_partition(thing: Thing, tiler: Tiler, coord: Coordinate) -> Thing:
     >>> print(outer_partition(Layout((Int(8), Int(8))), (Int(2), Int(4)), (1, 0)))
     (_4,_2):(_2,_32)
     """
-    tiled = zipped_divide(thing, tiler)
-    tile_rank, rest_rank = _halves(tiled)
-    if type(coord) is tuple:
-        if len(coord) > tile_rank:
-            raise InvalidTypeError(
-                f"coordinate of rank {len(coord)} for {tile_rank} modes of a tile", {"coordinate": coord}
-            )
-        coord = (*coord, *(None,) * (tile_rank - len(coord)))
-    elements: Thing = _sliced(tiled, (coord, wholes(rest_rank)))
-    return elements
+    return _sliced(zipped_divide(thing, tiler), coord, 0)
 
 
 def local_tile(thing: Thing, tiler: Tiler, coord: Coordinate, proj: Coordinate = None) -> Thing:
@@ -99,8 +88,7 @@ def local_partition(thing: Thing, tile: Layout, index: Shape, proj: Coordinate =
     """
     if proj is not None:
         tile = dice(proj, tile)
-    if not isinstance(tile, Layout):
-        raise InvalidTypeError(f"local_partition takes a layout of threads, got {given(tile)}")
+    expect(tile, Layout, "the layout of threads")
     return outer_partition(thing, product_each(tile), get_flat_coord(tile, index))
 
 
@@ -118,10 +106,8 @@ def make_layout_tv(threads: Layout, values: Layout) -> tuple[tuple[int, ...], La
     >>> print(tile, tv)
     (Int(8), Int(16)) ((_8,_4),(_2,_2)):((_16,_2),(_1,_8))
     """
-    check_depth(threads)
-    check_depth(values)
-    if not isinstance(threads, Layout) or not isinstance(values, Layout):
-        raise InvalidTypeError("make_layout_tv takes two layouts", {"threads": threads, "values": values})
+    expect(threads, Layout, "the layout of threads")
+    expect(values, Layout, "the layout of values")
     tile = raked_product(threads, values)
     counts = (product_of(threads._shape), product_of(values._shape))
     return product_each(tile), compose_layouts(right_inverse(tile), Layout(to_public(counts)))
@@ -159,5 +145,4 @@ def thread_view(thing: Thing, tiler: Tiler, layout_tv: Layout, thread: Coordinat
     ((_2,_2),(_2,_2)):((_1,_16),(_8,_256))
     """
     view: Any = thread_value_view(thing, tiler, layout_tv)
-    part: Thing = view((thread, None, None))
-    return part
+    return view((thread, None, None))  # type: ignore[no-any-return]

@@ -95,7 +95,7 @@ class Pointer:
             )
         return replace(self, dtype=new)
 
-    def __getitem__(self, offset: object) -> Never:
+    def __getitem__(self, offset: SupportsIndex) -> Never:
         raise TensorAccessError(
             "a pointer's elements can't be read here",
             {"pointer": self, "offset": given(offset)},
@@ -153,7 +153,7 @@ class TmemPointer:
     def recast(self, dtype: DTypeLike) -> TmemPointer:
         return TmemPointer(self.address, as_dtype(dtype))
 
-    def __getitem__(self, offset: object) -> Never:
+    def __getitem__(self, offset: SupportsIndex) -> Never:
         raise TensorAccessError(
             "a tensor-memory pointer's elements can't be read here", {"pointer": self, "offset": given(offset)}
         )

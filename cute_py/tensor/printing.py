@@ -22,8 +22,8 @@ every type of the table in `cells`.
     0 |   1  0.5    2                           row number, then the row, right aligned
     1 |   0    4    8
 
-Modes beyond the first two are slabs with a title each. A mode that is long is shortened to its first and last
-indices, and the text says how many it left out: never silently.
+Modes beyond the first two are slabs with a title each. A long mode is shortened to its first and last indices, and the
+text states how many were left out.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def ostream_tensor(tensor: Tensor, header: bool = True) -> str:
     """The text of `std::cout << tensor`, with or without its line of the layout."""
     dtype = dtype_of(tensor)
     head = ostream_text(tensor.layout) + "\n" if header else ""
-    return head + "".join(slabs(tensor, lambda value: _cell(value, dtype), WIDTH))
+    return head + "".join(slabs(tensor, lambda value: _cell(value, dtype), WIDTH, tensor))
 
 
 EDGE = 3
@@ -134,24 +134,23 @@ def _kept(count: int, limit: int) -> list[int | None]:
     return [*range(EDGE), None, *range(count - EDGE, count)]
 
 
-def _plain(value: Any) -> str:
+def _plain(value: Cell) -> str:
     """An element without static underscores: numbers as Python shows them."""
-    if hasattr(value, "items") and hasattr(value, "as_tuple"):
+    if isinstance(value, ArithTuple):
         return "(" + ",".join([_plain(x) for x in value]) + ")"
     if is_number(value):
         return str(int(value))
     if hasattr(value, "dtype"):
+        number: Any = value
         if value.dtype.kind == "c":
-            return f"{complex(value):g}"
-        return f"{float(value):g}" if value.dtype.kind != "b" else str(bool(value))
+            return f"{complex(number):g}"
+        return f"{float(number):g}" if value.dtype.kind != "b" else str(bool(number))
     return ostream_text(value)
 
 
 def _kind(tensor: Tensor) -> str:
     dtype = dtype_of(tensor)
-    if dtype is not None:
-        return dtype.name
-    return "coordinates"
+    return "coordinates" if dtype is None else dtype.name
 
 
 def _mode_lines(tensor: Tensor) -> list[tuple[str, str]]:
@@ -171,7 +170,7 @@ def _mode_lines(tensor: Tensor) -> list[tuple[str, str]]:
 
 
 def _grid(tensor: Tensor, rank: int, prefix: tuple[int, ...]) -> tuple[list[str], list[str]]:
-    """(lines of one slab, what was left out of it)."""
+    """(lines of one slab, texts of the parts that are left out)."""
     rows = int(size(tensor, 0)) if rank else 1
     columns = int(size(tensor, 1)) if rank > 1 else 1
     show_rows, show_columns = _kept(rows, ROWS), _kept(columns, COLUMNS)
@@ -202,13 +201,6 @@ def _grid(tensor: Tensor, rank: int, prefix: tuple[int, ...]) -> tuple[list[str]
     if None in show_columns:
         left_out.append(f"{columns - 2 * EDGE} of {columns} columns")
     return lines, left_out
-
-
-def _slab_numbers(sizes: list[int]) -> tuple[list[Any], int]:
-    """(the slabs to show, first mode fastest; how many are left out)."""
-    total = prod(sizes)
-    numbers = [k for k in _kept(total, SLABS) if k is not None]
-    return [idx2crd_colex(k, tuple(sizes)) for k in numbers], total - len(numbers)
 
 
 def python_tensor(tensor: Tensor, header: bool = True) -> str:
@@ -248,9 +240,12 @@ def _elements(tensor: Tensor, rank: int, sizes: list[int]) -> list[str]:
     out: list[str] = []
     if 0 in sizes:
         return ["no elements: a mode has size 0"]
-    slabs, hidden = _slab_numbers(sizes[2:])
+    total = prod(sizes[2:])
+    shown = [k for k in _kept(total, SLABS) if k is not None]
+    hidden = total - len(shown)
     notes: list[str] = []
-    for number, place in enumerate(slabs):
+    for number, k in enumerate(shown):
+        place: Any = idx2crd_colex(k, tuple(sizes[2:]))  # first mode fastest
         if hidden and number == EDGE:
             out.append("...")
         if place:
@@ -259,7 +254,7 @@ def _elements(tensor: Tensor, rank: int, sizes: list[int]) -> list[str]:
         out += lines
         notes = left_out
     if hidden:
-        notes = [*notes, f"{hidden} of {hidden + len(slabs)} slabs"]
+        notes = [*notes, f"{hidden} of {total} slabs"]
     if notes:
         out.append(f"left out: {', '.join(notes)}")
     return out
@@ -306,10 +301,10 @@ def format_tensor(tensor: Tensor, header: bool = True, style: str = "cute") -> s
 
     Args:
         tensor: a tensor of coordinates, integers or array elements; a bare pointer has no elements to show.
-        header: the first line, which says engine and layout (of style "ostream": the layout).
+        header: whether to print the first line, engine and layout (in style "ostream" the layout).
         style: "cute", "ostream" or "python".
     Raises:
-        InvalidTypeError: no tensor, or symbols. TensorAccessError: the engine can't be read.
+        InvalidTypeError: not a tensor, or symbols. TensorAccessError: the engine can't be read.
         InvalidValueError: unknown style, or more than 2**18 cells; style "python" shortens.
 
     >>> print(format_tensor(make_tensor(counting_iterator(42), (4, 5))), end="")
@@ -346,7 +341,7 @@ def format_tensor(tensor: Tensor, header: bool = True, style: str = "cute") -> s
     texts = _coordinate_cells(tensor)
     if texts is not None:
         return head + "".join(slabs(tensor, str, 5, texts))
-    return head + "".join(slabs(tensor, lambda value: cell(value, dtype), 5))
+    return head + "".join(slabs(tensor, lambda value: cell(value, dtype), 5, tensor))
 
 
 def print_tensor(tensor: Tensor, file: TextIO | None = None, header: bool = True, style: str = "cute") -> None:

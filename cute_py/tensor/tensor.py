@@ -9,9 +9,12 @@ engines of this package: iterators, pointers and arrays.
 
 from __future__ import annotations
 
+import operator
 from typing import Any, Protocol, overload
 
+from cute_py.argument_checks import Immutable, wrong_type
 from cute_py.arith_tuple.arith_tuple import make_basis_like
+from cute_py.arith_tuple.cells import Cell
 from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator, zero_iterator
 from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError, given
@@ -23,7 +26,7 @@ from cute_py.layout.layout import Layout, Stride, coprofile, make
 from cute_py.layout.leaf import Int, value_of
 from cute_py.layout.recast import as_position_independent_swizzle_layout, is_flagged, recast_layout
 from cute_py.layout.swizzle import Swizzle
-from cute_py.layout.trees import check_depth, has_underscore, leaves
+from cute_py.layout.trees import has_underscore, leaves
 from cute_py.tensor.arrays import ArrayEngine, engine_and_layout
 from cute_py.tensor.pointers import Pointer, TmemPointer, make_smem_ptr
 
@@ -35,7 +38,7 @@ class Engine(Protocol):
     def __getitem__(self, offset: Any, /) -> Any: ...
 
 
-class Tensor:
+class Tensor(Immutable):
     """`engine o layout`, immutable; `tensor(coord)` is an element, or a subtensor where the coordinate has `_`.
 
     All operations on a layout's domain (coalesce, group_modes, zipped_divide, local_tile, ...) take tensors.
@@ -47,6 +50,7 @@ class Tensor:
     """
 
     __slots__ = ("engine", "layout")
+    _state = operator.attrgetter("engine", "layout")
 
     engine: Any
     layout: Any  # a Layout or a ComposedLayout, which one its user knows
@@ -62,26 +66,20 @@ class Tensor:
         object.__setattr__(self, "engine", engine)
         object.__setattr__(self, "layout", layout)
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"Tensor is immutable; can't set {name}")
-
     @property
     def domain(self) -> Layout | ComposedLayout:
-        layout: Layout | ComposedLayout = self.layout
-        return layout
+        return self.layout  # type: ignore[no-any-return]
 
     def with_domain(self, layout: Layout | ComposedLayout) -> Tensor:
         return Tensor(self.engine, layout)
 
     @property
     def shape(self) -> IntTuple:
-        shape: IntTuple = self.layout.shape
-        return shape
+        return self.layout.shape  # type: ignore[no-any-return]
 
     @property
     def stride(self) -> Tree:
-        stride: Tree = self.layout.stride
-        return stride
+        return self.layout.stride  # type: ignore[no-any-return]
 
     @property
     def element_type(self) -> Any:
@@ -90,14 +88,13 @@ class Tensor:
 
     def data(self) -> Engine:
         """C++'s name for the engine."""
-        engine: Engine = self.engine
-        return engine
+        return self.engine  # type: ignore[no-any-return]
 
     @overload
     def __call__(self, *coord: IntCoordinate) -> Any: ...
     @overload
     def __call__(self, *coord: Coordinate) -> Tensor: ...
-    def __call__(self, *coord: Any) -> Any:
+    def __call__(self, *coord: Coordinate) -> Any:
         c = coord[0] if len(coord) == 1 else coord
         if has_underscore(c):
             layout, offset = slice_parts(c, self.layout)
@@ -112,7 +109,7 @@ class Tensor:
         """The element at a coordinate; with `_` (or None), the subtensor."""
         return self(coord)
 
-    def __setitem__(self, coord: IntCoordinate, value: Any) -> None:
+    def __setitem__(self, coord: IntCoordinate, value: Cell) -> None:
         """Write one element, where the engine is memory that can be written."""
         store = getattr(self.engine, "store", None)
         if store is None:
@@ -146,17 +143,6 @@ class Tensor:
 
     __iter__ = None
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Tensor):
-            return NotImplemented
-        return bool(self.engine == other.engine and self.layout == other.layout)
-
-    def __hash__(self) -> int:
-        return hash((self.engine, self.layout))
-
-    def __reduce__(self) -> tuple[type[Tensor], tuple[Engine, Layout | ComposedLayout]]:
-        return (Tensor, (self.engine, self.layout))
-
     def __str__(self) -> str:
         return f"{self.engine} o {self.layout}"
 
@@ -164,8 +150,8 @@ class Tensor:
         return f"make_tensor({self.engine!r}, {self.layout!r})"
 
 
-def _moved(engine: Any, offset: int) -> Any:
-    """The engine at an offset; a static 0 leaves it as it is."""
+def _moved(engine: Engine, offset: int) -> Engine:
+    """The engine at an offset; unchanged at a static 0."""
     return engine if isinstance(offset, Int) and offset == 0 else engine + offset
 
 
@@ -184,11 +170,12 @@ def make_tensor(
     Args:
         engine: an iterator (`counting_iterator`, `make_inttuple_iter`), a pointer (`make_gmem_ptr`, ...), a numpy
             array, or an object with `__dlpack__` or `__cuda_array_interface__` (never copied).
-        layout: a layout, or a shape (then `stride`, or compact column-major). Arrays bring their own; a layout given
-            with an array addresses its elements from the first one on.
-        dtype: element type of an array, where the array does not say it (tfloat32 stored as float32).
+        layout: a layout, or a shape (then `stride`, or compact column-major). The default of an array is its own; a
+            layout given with an array addresses its elements from the first one on.
+        dtype: element type of an array, if the array's own differs (tfloat32 stored as float32).
     Raises:
-        InvalidTypeError: no engine; InvalidValueError: a flagged layout of another element width than the pointer's.
+        InvalidTypeError: not an engine.
+        InvalidValueError: a flagged layout whose element width is not the pointer's.
 
     >>> print(make_tensor(make_inttuple_iter(0, 0), (4, 5), (E(0), E(1))))
     ArithTuple(0,0) o (4,5):(_1@0,_1@1)
@@ -277,9 +264,8 @@ def recast(tensor: Tensor, dtype: DTypeLike) -> Tensor:
     >>> print(recast(make_tensor(make_gmem_ptr(4096, "float16"), (Int(8), Int(4))), "float32"))
     gmem_ptr[32b](0x1000) o (_4,_4):(_1,_4)
     """
-    check_depth(tensor)
     if not isinstance(tensor, Tensor):
-        raise InvalidTypeError(f"recast takes a tensor, got {type(tensor).__name__} {given(tensor)}")
+        raise wrong_type("recast takes a tensor", tensor)
     engine: Any = tensor.engine
     if not isinstance(engine, (Pointer, TmemPointer, ArrayEngine)):
         raise InvalidTypeError(

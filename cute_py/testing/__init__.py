@@ -26,7 +26,7 @@ __all__ = ["assert_same_bytes", "assert_same_function"]
 
 
 def __getattr__(name: str) -> Any:
-    """The strategies, imported with hypothesis when first asked for."""
+    """The strategies, imported with hypothesis at first use."""
     if name in _STRATEGIES:
         try:
             return getattr(importlib.import_module("cute_py.testing.strategies"), name)

@@ -65,7 +65,7 @@ REFUSED: list[Refusal] = [
     ("stride of a number", lambda: cute.stride(4), InvalidTypeError, "stride takes a layout or a tensor, got int 4"),
     ("alignment of a number", lambda: cute.max_alignment(4), InvalidTypeError, "expected a layout"),
     ("raked", lambda: cute.raked_product(L, 2), InvalidTypeError, "expected a layout"),
-    ("threads", lambda: cute.local_partition(L, 0, 6), InvalidTypeError, "takes a layout of threads, got 0"),
+    ("threads", lambda: cute.local_partition(L, 0, 6), InvalidTypeError, "threads must be a Layout, got int 0"),
     ("values", lambda: cute.thread_value_view(L, 8, 3), InvalidTypeError, "a layout of (thread, value), got 3"),
     ("sliced class", lambda: cute.slice_("4:1", int), InvalidTypeError, "slice_ takes a layout"),
     ("rank in full", lambda: cute.append(L, None, 2**40), InvalidValueError, "must be at most 65536"),

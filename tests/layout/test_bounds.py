@@ -115,7 +115,7 @@ REFUSED: list[Refusal] = [
     ("conflicts of no width", lambda: cute.BankConflicts(7, (1,)), InvalidValueError, "vector_bits = 7"),
     ("conflicts of no phase", lambda: cute.BankConflicts(32, ()), InvalidValueError, "wavefronts is empty"),
     ("sectors of a text", lambda: cute.Coalescing("4", 1, 1), InvalidTypeError, "sectors must be an integer"),  # type: ignore[arg-type]
-    ("a footprint of None", lambda: cute.Footprint(None, 0, 0), InvalidTypeError, "lowest must be an integer"),  # type: ignore[arg-type]
+    ("a footprint of None", lambda: cute.Footprint(None, 0, 0), InvalidTypeError, "lowest must be an int"),  # type: ignore[arg-type]
     ("a wide swizzle", lambda: Swizzle(HUGE, 0, HUGE), InvalidValueError, "must be -128 to 128"),
     ("an array as engine", lambda: cute.tensor.tensor.Tensor(np.zeros(4), L), InvalidTypeError, "no engine by itself"),
     (

@@ -131,5 +131,5 @@ def test_refusals() -> None:
         cute.sum_((1, "2"))
     with pytest.raises(StaticAssertError, match="Too many modes in tiler"):
         cute.hier_unzip(logical_divide, Layout(8), (Int(2), Int(2)))
-    with pytest.raises(LayoutError, match="a layout with gaps or repeated offsets is no permutation"):
+    with pytest.raises(LayoutError, match="a layout with gaps or repeated offsets is not a permutation"):
         cute.cycles(Layout(4, 2))

@@ -62,7 +62,7 @@ StaticAssertError: Dynamic-stride complement only for rank-1 layouts
     "left_inverse(Layout((I(3),I(2)),(I(5),I(2))))": """\
 StaticAssertError: Left inverse divisibility condition
   layout : (_3,_2):(_5,_2)
-  stride : _5 (mode 0) is no multiple of 2, the reach so far""",
+  stride : _5 (mode 0) is not a multiple of 2, the reach so far""",
     "left_inverse(Layout(4,2))": """\
 StaticAssertError: Left inverse requires static strides.
   layout : 4:2
@@ -119,7 +119,7 @@ InvalidValueError: an offset of 128 does not fit int8
 LayoutError: the layout has no coordinate with offset 4
   layout : (4,8):(1,5)""",
     "linear(Layout((3,4)))": """\
-LayoutError: no F2 view: the size 3 is no power of two
+LayoutError: no F2 view: the size 3 is not a power of two
   layout : (3,4):(_1,3)""",
     "bank_conflicts(Layout((32,4),(8,2)),'float32')": """\
 LayoutError: the values of one access are not contiguous
