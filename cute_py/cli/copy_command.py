@@ -241,7 +241,7 @@ def corner(atom: TmaAtom) -> str:
     return f"{tensor}:\n{rows}\n  ... (first elements of {int(cute.size(tensor))})"
 
 
-def findings(work: TensorCopy, result: CopyResult[HostArray], source: str) -> dict[str, Any]:
+def report_data(work: TensorCopy, result: CopyResult[HostArray], source: str) -> dict[str, Any]:
     """Everything that the command reports, as data."""
     atom = work.atom
     plan = instructions(atom)
@@ -287,7 +287,7 @@ def run(options: argparse.Namespace) -> int:
     work = make_copy(array, tile, options.swizzle, options.order)
     with progress_bar(array.nbytes) as progress:
         result = copy(work.atom, work.bits, backend=options.backend, progress=progress)
-    data = findings(work, result, options.input)
+    data = report_data(work, result, options.input)
     if options.out is not None:
         note = write_array(options.out, result.destination.view(array.dtype), options.key or "tensor")
         data["out"] = options.out

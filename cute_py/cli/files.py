@@ -202,10 +202,10 @@ def _reason(error: Exception) -> str:
     return shortened(text) or "its header makes no sense"
 
 
-def listed(names: list[str], limit: int = 20) -> str:
+def _listed(names: list[str], limit: int = 20) -> str:
     """Names in order, the first ones of many.
 
-    >>> listed(["b", "a"]), listed(["x"] * 3, 2)
+    >>> _listed(["b", "a"]), _listed(["x"] * 3, 2)
     ('a, b', 'x, x, ... (3 in all)')
     """
     shown = [name if name.isprintable() else repr(name) for name in sorted(names)[:limit]]
@@ -219,9 +219,9 @@ def _pick(path: str, names: list[str], key: str | None) -> str:
     if key is None:
         if len(names) == 1:
             return names[0]
-        raise FileFormatError(f"{path}: holds {len(names)} arrays; choose one with --key: {listed(names)}")
+        raise FileFormatError(f"{path}: holds {len(names)} arrays; choose one with --key: {_listed(names)}")
     if key not in names:
-        raise FileFormatError(f"{path}: no array {key!r}; there are: {listed(names)}")
+        raise FileFormatError(f"{path}: no array {key!r}; there are: {_listed(names)}")
     return key
 
 

@@ -13,7 +13,7 @@ from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.tma.atom.im2col import Im2colAtom
 from cute_py.tma.descriptor.formats import Im2ColWideMode
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide
-from cute_py.tma.emulator.geometry import Geometry, geometry, image
+from cute_py.tma.emulator.geometry import Geometry, geometry, row_image
 from cute_py.tma.simulate.trace import Trace, TraceStep
 
 Im2col: TypeAlias = Im2colAtom | TensorMapIm2col | TensorMapIm2colWide
@@ -106,7 +106,7 @@ def _first_pixel(shape: Geometry) -> tuple[int, ...]:
 
 def _visits(trace: Trace) -> list[TraceStep]:
     """The first element of every row, in order; a swizzle may have moved it within the row."""
-    placed = image(trace.geometry, trace.rows, 0)
+    placed = row_image(trace.geometry, trace.rows, 0)
     units = trace.geometry.row_bytes // placed.unit
     starts = [int(placed.positions[row * units]) for row in range(trace.rows)]
     return [step for start in starts if (step := trace.backward(start)) is not None]

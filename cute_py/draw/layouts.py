@@ -71,7 +71,7 @@ NAMED = 4
 
 
 @dataclass(frozen=True)
-class Axis:
+class PlaneAxis:
     """One mode as an axis: `shape` and `stride` are trees with internal leaves, `path` the mode's number or ''."""
 
     name: str
@@ -138,8 +138,8 @@ class Plane:
 
     thing: Drawn
     rank: int
-    down: Axis
-    across: Axis
+    down: PlaneAxis
+    across: PlaneAxis
 
     def value(self, i: int, j: int) -> Value:
         """In row i and column j."""
@@ -176,8 +176,8 @@ def plane_of(thing: Drawn) -> Plane:
         thing = group_modes(thing, 1, rank)
         domain = domain_of(thing)
     names = ("mode 0", "mode 1" if rank == 2 else f"modes 1..{rank - 1}")
-    axes = [Axis(*row) for row in zip(names, modes(domain._shape), modes(domain._stride), "01", strict=False)]
-    return Plane(thing, len(axes), *([Axis("", 1, 0, "")] * 2 + axes)[-2:])
+    axes = [PlaneAxis(*row) for row in zip(names, modes(domain._shape), modes(domain._stride), "01", strict=False)]
+    return Plane(thing, len(axes), *([PlaneAxis("", 1, 0, "")] * 2 + axes)[-2:])
 
 
 def table_of(
@@ -225,7 +225,7 @@ def equals(path: str, value: str) -> str:
     return path if path.endswith(f" -> {value}") else f"{path} = {value}"
 
 
-def element_bits(layout: Drawn) -> int | None:
+def _element_bits(layout: Drawn) -> int | None:
     """Bits of an element, where a layout or tensor says them: the flag of a swizzle on bytes, or the pointer's type."""
     offset = getattr(layout, "offset", None)
     if isinstance(offset, SmemPtrFlag):
@@ -421,7 +421,7 @@ def draw_layout(
         raise InvalidValueError(f"color = {given(color)}; must be one of {', '.join(COLORS)}")
     if title is not None:
         expect(title, str, "the title of a picture")
-    width = element_bits(layout) if bits is None else check_bits(bits)
+    width = _element_bits(layout) if bits is None else check_bits(bits)
     table = layout_table("", layout, color, width, _checked_tile(tile))
     return Picture(str(layout) if title is None else title, (table,))
 
@@ -466,7 +466,7 @@ def draw_compare(*layouts: AnyLayout, names: Sequence[str] = (), bits: int | Non
     tables = []
     for i, layout in enumerate(layouts):
         title = f"{names[i]}: {layout}" if names else str(layout)
-        width = bits or element_bits(layout)
+        width = bits or _element_bits(layout)
         note = _found_in(layouts[0], names[0] if names else "the first") if i else lambda value: ""
         tables.append(layout_table(title, layout, "value", width, None, len(layouts), unit, note))
     return Picture("", tuple(tables))
@@ -483,7 +483,7 @@ def draw_tensor(tensor: Tensor) -> Picture:
     if not isinstance(tensor, Tensor):
         raise InvalidTypeError(f"draw_tensor takes a tensor, got {type(tensor).__name__} {given(tensor)}")
     if not isinstance(tensor.engine, (ArithTupleIterator, CountingIterator)):
-        table = layout_table("", memory_layout(tensor), "value", element_bits(tensor), None)
+        table = layout_table("", memory_layout(tensor), "value", _element_bits(tensor), None)
         return Picture(str(tensor), (table,), ("cells are offsets from the tensor's first element",))
 
     engine = tensor.engine

@@ -30,7 +30,7 @@ from cute_py.argument_checks import expect
 from cute_py.draw.page import html_page
 from cute_py.draw.render_svg import FONT, render
 from cute_py.draw.table import SVG_BYTES, Cell, Table
-from cute_py.draw.text_renderer import picture_text
+from cute_py.draw.text_renderer import text_of_picture
 from cute_py.errors import (
     FileFormatError,
     InvalidTypeError,
@@ -115,7 +115,7 @@ class Picture:
     @functools.cached_property
     def text(self) -> str:
         """The same cells as text."""
-        return picture_text(self.title, self.tables, self.notes)
+        return text_of_picture(self.title, self.tables, self.notes)
 
     @property
     def html(self) -> str:

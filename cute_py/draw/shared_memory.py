@@ -28,7 +28,7 @@ from cute_py.draw.table import (
     cut_note,
     grid,
     hatch_legend,
-    runs,
+    run_brackets,
     shown,
     tone_legend,
 )
@@ -236,7 +236,7 @@ def _by_instruction(trace: Trace, lines: Sequence[int | None]) -> tuple[BracketR
     def issuer(line: int) -> str:
         return next((str(i) for start, i in reversed(starts) if start <= line * LINE), "")
 
-    return (BracketRow("instr", runs([None if line is None else issuer(line) for line in lines])),)
+    return (BracketRow("instr", run_brackets([None if line is None else issuer(line) for line in lines])),)
 
 
 def _unit(step: TraceStep, tone: int, trace: Trace, direction: str) -> Cell:

@@ -248,13 +248,15 @@ def brackets(sizes: Sequence[int], paths: Sequence[str], indices: Sequence[int |
 
 
 def _groups(span: int, size: int, indices: Sequence[int | None]) -> tuple[Bracket, ...]:
-    return runs([None if index is None else index // span for index in indices], lambda block: str(block % size))
+    return run_brackets(
+        [None if index is None else index // span for index in indices], lambda block: str(block % size)
+    )
 
 
-def runs(values: Sequence[T | None], name: Callable[[T], str] = str) -> tuple[Bracket, ...]:
+def run_brackets(values: Sequence[T | None], name: Callable[[T], str] = str) -> tuple[Bracket, ...]:
     """A bracket over each run of equal values; None has none.
 
-    >>> [(b.start, b.stop, b.text) for b in runs([7, 7, None, 7])]
+    >>> [(b.start, b.stop, b.text) for b in run_brackets([7, 7, None, 7])]
     [(0, 2, '7'), (3, 4, '7')]
     """
     found, start = [], 0

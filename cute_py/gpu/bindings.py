@@ -84,7 +84,7 @@ STICKY = frozenset(
 """Errors after which a context can't be used again."""
 
 
-def failure(code: IntEnum | str, doing: str) -> DeviceError:
+def driver_failure(code: IntEnum | str, doing: str) -> DeviceError:
     """The error that `doing` ended with `code`, a CUresult, an nvrtcResult or its name."""
     name = getattr(code, "name", str(code))
     facts: dict[str, object] = {"code": name}
@@ -120,7 +120,7 @@ def reported(doing: str) -> Iterator[None]:
     except CuteError:
         raise
     except Exception as problem:  # its CUDAError is not among its public names
-        raise failure(str(problem).partition(":")[0], doing) from None
+        raise driver_failure(str(problem).partition(":")[0], doing) from None
 
 
 def call(doing: str, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -134,5 +134,5 @@ def call(doing: str, function: Callable[..., Any], *arguments: Any) -> Any:
     except RuntimeError as problem:
         raise not_loaded(doing, function.__name__, problem) from None
     if int(code) != 0:
-        raise failure(code, doing)
+        raise driver_failure(code, doing)
     return values[0] if len(values) == 1 else tuple(values) or None

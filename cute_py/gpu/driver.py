@@ -18,7 +18,7 @@ from typing import Any, Final
 from cute_py.argument_checks import expect_integer
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import InvalidTypeError, TmaError, TmaLimitError
-from cute_py.gpu.bindings import driver, failure
+from cute_py.gpu.bindings import driver, driver_failure
 from cute_py.gpu.device import open_device
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import FORMATS
@@ -98,7 +98,7 @@ def driver_encode(request: TensorMap) -> bytes:
     if int(code) == _REFUSED:
         raise _refusal(request, "CUDA_ERROR_INVALID_VALUE", found)
     if int(code) != 0:
-        raise failure(code, FUNCTIONS[request.KIND])
+        raise driver_failure(code, FUNCTIONS[request.KIND])
     return _MAP.pack(*(int(word) for word in written.opaque))
 
 

@@ -17,7 +17,7 @@ from cute_py.ptx.catalog import form as find_form
 from cute_py.ptx.check import VECTORS, examine
 from cute_py.ptx.forms_tcgen05 import register_count
 from cute_py.ptx.forms_tensormap import WIDE_FIELDS
-from cute_py.ptx.instruction import Form, Operand, OperandClass, Slot, coordinate_count, holds, offset_count
+from cute_py.ptx.instruction import InstructionForm, Operand, OperandClass, Slot, coordinate_count, holds, offset_count
 from cute_py.targets import MAX_CLUSTER, NEWEST_VERSION, Version
 
 Value = str | int | Sequence[str | int]
@@ -73,7 +73,7 @@ def operand_text(value: Value, what: str) -> str:
     return value
 
 
-def _choice(form: Form, slot: Slot, value: Modifier) -> str:
+def _choice(form: InstructionForm, slot: Slot, value: Modifier) -> str:
     """The choice of `slot` that the caller means by `value` ('' for an empty slot)."""
     if value is None or value is False or value == "":
         return ""
@@ -89,7 +89,7 @@ def _choice(form: Form, slot: Slot, value: Modifier) -> str:
     raise EmissionError(f"{form.name}: {slot.name} = {text}", {"one of": ", ".join(slot.choices)})
 
 
-def _chosen(form: Form, modifiers: Mapping[str, Modifier]) -> dict[str, str]:
+def _chosen(form: InstructionForm, modifiers: Mapping[str, Modifier]) -> dict[str, str]:
     named = {name if form.slot(name) else _SLOT_ALIASES.get(name, name): value for name, value in modifiers.items()}
     named = {name: value for name, value in named.items() if form.slot(name) or value not in ("", None, False)}
     to, source = (str(named.pop(name, "") or "") for name in ("dst", "src"))
@@ -122,7 +122,7 @@ def _vector(first: str, start: int, count: int) -> str:
     return "{" + ", ".join(f"{first}{start + index}" for index in range(count)) + "}"
 
 
-def _default(form: Form, operand: Operand, chosen: Mapping[str, str]) -> str:
+def _default(form: InstructionForm, operand: Operand, chosen: Mapping[str, str]) -> str:
     kind = operand.kinds[0]
     if kind is OperandClass.OFFSETS:
         return _vector("%h", 2, offset_count(chosen))
@@ -161,7 +161,7 @@ def mask_violations(mask: int, cluster_size: int | None) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _counted(form: Form, chosen: Mapping[str, str], texts: Sequence[str], what: str, count: int) -> str:
+def _counted(form: InstructionForm, chosen: Mapping[str, str], texts: Sequence[str], what: str, count: int) -> str:
     if len(texts) != count:
         mode = chosen.get("mode", "tile")
         raise EmissionError(f"{form.name}: {len(texts)} {what}; .{chosen.get('dim')} in mode {mode} takes {count}")
@@ -169,7 +169,11 @@ def _counted(form: Form, chosen: Mapping[str, str], texts: Sequence[str], what: 
 
 
 def _written(
-    form: Form, operand: Operand, chosen: Mapping[str, str], operands: Mapping[str, Value], cluster_size: int | None
+    form: InstructionForm,
+    operand: Operand,
+    chosen: Mapping[str, str],
+    operands: Mapping[str, Value],
+    cluster_size: int | None,
 ) -> str:
     kind = operand.kinds[0]
     if kind is OperandClass.TENSOR:
@@ -273,12 +277,12 @@ def _mnemonic(name: str, modifiers: tuple[tuple[str, str], ...]) -> str:
     return _joined(rows[0], chosen)
 
 
-def _joined(row: Form, chosen: Mapping[str, str]) -> str:
+def _joined(row: InstructionForm, chosen: Mapping[str, str]) -> str:
     return ".".join([row.opcode, *(chosen[slot.name] for slot in row.slots if slot.name in chosen)])
 
 
 def _write(
-    row: Form,
+    row: InstructionForm,
     operands: Mapping[str, Value],
     predicate: str,
     cluster_size: int | None,

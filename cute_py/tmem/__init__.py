@@ -6,7 +6,7 @@ No Blackwell GPU was at hand: everything here is planned, emulated and assembled
 from cute_py.moved import renamed
 from cute_py.ptx.check import examine, why_not_instruction
 from cute_py.ptx.forms_tcgen05 import TCGEN05_FORMS as FORMS_TABLE
-from cute_py.ptx.instruction import Form as InstructionForm
+from cute_py.ptx.instruction import InstructionForm
 from cute_py.ptx.render import mnemonic
 from cute_py.tmem.axes import (
     MEMORY_AXES,

@@ -306,7 +306,7 @@ add(
 )
 add("tma.create_tma_multicast_mask", VMNK, "(0, 0, 1, 0)", "1", "2")
 add(
-    "tma.make_tiled_copy",
+    "tma.make_tma_copy_tiled",
     "ROW_MAJOR_TILE",
     "tma.make_cta_v_map((1024, 512), (Int(128), Int(64)))",
     "4096",

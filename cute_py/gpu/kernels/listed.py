@@ -11,7 +11,7 @@ from typing import Final
 
 from cute_py.errors import InvalidValueError
 from cute_py.gpu.kernels.copy import BARRIER_BYTES, stage_bytes
-from cute_py.gpu.kernels.copy_op import CopyOp, device_functions
+from cute_py.gpu.kernels.copy_op import CopyOp, copy_functions
 from cute_py.gpu.kernels.source import KernelSource, make_kernel
 from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.limits import MAX_TRANSACTION_BYTES
@@ -114,6 +114,6 @@ def copy_listed(
         constants,
         constants["STAGE_BYTES"] + BARRIER_BYTES,
         ("source", "destination", "coordinates", "windows", "poison", "record"),
-        header=device_functions(load, store),
+        header=copy_functions(load, store),
         loads=len(places),
     )

@@ -25,7 +25,7 @@ from cute_py.layout.trees import at, leaves, modes
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.gbasis import GBasis
 from cute_py.tma.atom.op import Op, check_shared
-from cute_py.tma.atom.partition import TmaTiledCopy, make_tiled_copy, tma_tensor
+from cute_py.tma.atom.partition import TmaTiledCopy, make_tma_copy_tiled, tma_tensor
 from cute_py.tma.atom.tile_atom import TileAtom, TmaPlan, check_fits, check_units, layout_modes
 from cute_py.tma.atom.tiles import Instructions, first_tile, last_coordinates, list_first_tile
 from cute_py.tma.descriptor.request import TensorMapTiled
@@ -97,7 +97,7 @@ class TmaAtom(TileAtom):
             StaticAssertError: the instruction slots do not tile the value map, or a pair of CTAs must share the tile.
         """
         v_map = self.gbasis.trace.cta_v_map
-        return make_tiled_copy(self.smem_layout, v_map, self.num_val_src, self.num_multicast, self.instruction.ctas)
+        return make_tma_copy_tiled(self.smem_layout, v_map, self.num_val_src, self.num_multicast, self.instruction.ctas)
 
     def check(self) -> list[Diagnostic]:
         """What about this atom does not do what its layouts say.

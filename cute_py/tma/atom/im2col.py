@@ -37,8 +37,8 @@ from cute_py.layout.tiling import logical_divide
 from cute_py.layout.trees import leaves, modes, rank_of
 from cute_py.tensor.tensor import Tensor, make_identity_layout
 from cute_py.tma.atom.gbasis import REASONS, Tiler, as_shared_layout, as_tiler, make_cta_v_map
-from cute_py.tma.atom.make import as_global_tensor, byte_swizzle
-from cute_py.tma.atom.op import Op, as_op, check_op, multicast_count, swizzle_row, tensor_map_format
+from cute_py.tma.atom.make import as_global_tensor, engine_swizzle
+from cute_py.tma.atom.op import Op, as_op, check_op, cta_count, swizzle_row, tensor_map_format
 from cute_py.tma.atom.tile_atom import TileAtom
 from cute_py.tma.descriptor.formats import Interleave, L2Promotion, OobFill, TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapIm2col, as_member
@@ -365,7 +365,7 @@ def make_im2col_tma_copy(
     op = as_op(op)
     arch = f"sm_{op.row.arch}a" if arch is None else arch
     expect(check, bool, "check")
-    count = multicast_count(num_multicast)
+    count = cta_count(num_multicast)
     if unfit := check_op(op, arch, count):
         refuse(InvalidValueError, unfit)
     if op.row.mode != "im2col":
@@ -389,7 +389,7 @@ def make_im2col_tma_copy(
         stride_srt=stride_srt,
     )
     plan = plan_im2col(tensor, layout, v_map, win, count)
-    swizzle = byte_swizzle(smem_layout)
+    swizzle = engine_swizzle(smem_layout)
     request = TensorMapIm2col(
         tensor_map_format(dtype),
         int(tensor.engine.address),

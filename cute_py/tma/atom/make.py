@@ -42,7 +42,7 @@ from cute_py.tma.atom.gbasis import (
     construct_tma_gbasis,
     make_cta_v_map,
 )
-from cute_py.tma.atom.op import Op, as_op, check_op, multicast_count, swizzle_row, tensor_map_format
+from cute_py.tma.atom.op import Op, as_op, check_op, cta_count, swizzle_row, tensor_map_format
 from cute_py.tma.atom.smem_layout import SPANS, make_smem_layout
 from cute_py.tma.atom.tile_atom import BrokenCondition, TmaPlan, expect_fits, layout_modes, plan_tiled
 from cute_py.tma.atom.tiles import first_tile
@@ -69,7 +69,7 @@ def _padded(tensor: Tensor, unit: int) -> Tensor | None:
     return None if rounded == stride else make_tensor(tensor.engine, Layout(tensor.shape, rounded))
 
 
-def candidates(
+def fix_candidates(
     tensor: Tensor, smem_layout: Layout | ComposedLayout, cta_tiler: Tiler | None, num_multicast: int
 ) -> Iterator[Fix]:
     """Changes worth trying, the smallest first."""
@@ -149,7 +149,7 @@ def find_fixes(make: Callable[..., TmaAtom], arguments: dict[str, Any], most: in
             return False
         return True
 
-    single = list(candidates(tensor, smem_layout, arguments.get("cta_tiler"), int(arguments["num_multicast"])))
+    single = list(fix_candidates(tensor, smem_layout, arguments.get("cta_tiler"), int(arguments["num_multicast"])))
     if arguments.get("oob_fill"):
         single.append(Fix("oob_fill=0: zeros", {"oob_fill": OobFill.NONE}))
     two = (
@@ -181,7 +181,7 @@ def as_global_tensor(gtensor: Any) -> Tensor:
     return tensor
 
 
-def byte_swizzle(smem_layout: Layout | ComposedLayout | Tensor) -> Swizzle:
+def engine_swizzle(smem_layout: Layout | ComposedLayout | Tensor) -> Swizzle:
     """The swizzle that a shared layout asks of the engine, in bytes; see api notes on swizzle units."""
     if isinstance(smem_layout, Tensor):
         if isinstance(smem_layout.layout, ComposedLayout):
@@ -261,14 +261,14 @@ def make_tma_atom(
     arch = f"sm_{op.row.arch}a" if arch is None else arch
     for name, switch in (("check", check), ("split_oversize", split_oversize), ("suggest", suggest)):
         expect(switch, bool, name)
-    count = multicast_count(num_multicast)
+    count = cta_count(num_multicast)
     if unfit := check_op(op, arch, count):
         refuse(InvalidValueError, unfit)
     tensor = as_global_tensor(gtensor)
     dtype = as_dtype(tensor.element_type)
     internal = dtype if internal_dtype is None else as_dtype(internal_dtype)
     smem_layout = as_shared_layout(smem_layout)
-    swizzle = byte_swizzle(smem_layout)
+    swizzle = engine_swizzle(smem_layout)
     layout = smem_layout.layout if isinstance(smem_layout, Tensor) else smem_layout
     smem = get_nonswizzle_portion(layout)
     if isinstance(cta_tiler, str):

@@ -236,7 +236,7 @@ class TmaTiledCopy:
         return f"TiledCopy {self.tiler} {self.layout_tv}"
 
 
-def make_tiled_copy(
+def make_tma_copy_tiled(
     smem_layout: Layout | ComposedLayout | Tensor,
     cta_v_map: Layout,
     num_val_src: int,

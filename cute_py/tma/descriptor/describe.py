@@ -27,20 +27,20 @@ from cute_py.tma.descriptor.transfer import (
     element_bytes,
     is_sound,
     measured_width,
-    row_bytes,
     row_pitch,
+    shared_row_bytes,
     transaction_bytes,
     visited,
 )
 from cute_py.tma.descriptor.violations import violations
 
 
-def layout_text(shape: tuple[int, ...], sizes: tuple[int, ...], width: int) -> str:
+def strided_text(shape: tuple[int, ...], sizes: tuple[int, ...], width: int) -> str:
     """A layout of run-time numbers in CuTe's notation, innermost mode first and as a row-major shape has it.
 
     Its strides are `sizes` bytes, in elements of `width` bytes; in bytes where that is 0, or one is not whole elements.
 
-    >>> layout_text((64, 128), (2, 128), 2), layout_text((8,), (2,), 0)
+    >>> strided_text((64, 128), (2, 128), 2), strided_text((8,), (2,), 0)
     ('(64,128):(1,64), row-major (128,64):(64,1), elements', '(8):(2) bytes')
     """
     whole = width > 0 and all(size % width == 0 for size in sizes)
@@ -68,7 +68,7 @@ def box_layout(request: TensorMap) -> tuple[tuple[int, ...], tuple[int, ...]]:
     else:  # with interleave an im2col load moves one channel slice
         shape = (*(() if request.interleave else (request.channels_per_pixel,)), request.pixels_per_column)
     if request.interleave:
-        step, strides, rest = row_bytes(request), [], shape
+        step, strides, rest = shared_row_bytes(request), [], shape
     else:
         step, strides, rest = row_pitch(request), [width], shape[1:]
     for count in rest:
@@ -295,7 +295,7 @@ def _summary(request: TensorMap, arch: str) -> str:
     lines.append(_line("address", f"0x{request.global_address:x}"))
     width = measured_width(request)
     inner = SLICE_BYTES.get(request.interleave, width)  # with interleave, mode 0 counts channel slices
-    lines.append(_line("tensor", layout_text(request.global_dim, (inner, *request.global_strides), width)))
+    lines.append(_line("tensor", strided_text(request.global_dim, (inner, *request.global_strides), width)))
     lines.append(_line("global strides", f"{_tuple(request.global_strides)} bytes, modes 1 up"))
     lines += _box_lines(request)
     lines.append(_line("element strides", _tuple(request.element_strides)))
@@ -331,7 +331,7 @@ def _box_lines(request: TensorMap) -> list[str]:
     if not is_sound(request):
         return lines
     try:
-        box = layout_text(*box_layout(request), element_bytes(request))
+        box = strided_text(*box_layout(request), element_bytes(request))
     except UnknownFactError:
         return lines
     # The numbers of the three plain swizzles are B of CuTe's Sw<B,4,3>, which acts on bytes.

@@ -17,7 +17,7 @@ from cute_py.tma.descriptor.formats import CUDA_H, FORMATS, MEASURED
 from cute_py.tma.descriptor.limits import SLICE_BYTES, STORE_UNIT, SWIZZLE_SPAN
 from cute_py.tma.descriptor.read import MapSource
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
-from cute_py.tma.descriptor.transfer import is_sound, measured_width, row_bytes, transaction_bytes
+from cute_py.tma.descriptor.transfer import is_sound, measured_width, shared_row_bytes, transaction_bytes
 
 
 @record
@@ -162,7 +162,7 @@ def _row_gap(request: TensorMap) -> str | None:
         return None
     if isinstance(request, TensorMapTiled) and not request.box_dim:
         return None
-    size = row_bytes(request)
+    size = shared_row_bytes(request)
     return f"rows of {size} bytes, {span} apart" if size < span else None
 
 

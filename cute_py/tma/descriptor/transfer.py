@@ -93,7 +93,7 @@ def transaction_bytes(request: TensorMap) -> int:
     return size * request.pixels_per_column
 
 
-def row_bytes(request: TensorMap) -> int:
+def shared_row_bytes(request: TensorMap) -> int:
     """Bytes of one row in shared memory: the inner box, or one channel slice with interleave.
 
     Raises:
@@ -114,5 +114,5 @@ def row_pitch(request: TensorMap) -> int:
     128
     """
     if request.interleave:
-        return row_bytes(request)
-    return max(row_bytes(request), SWIZZLE_SPAN.get(request.swizzle) or 0)
+        return shared_row_bytes(request)
+    return max(shared_row_bytes(request), SWIZZLE_SPAN.get(request.swizzle) or 0)

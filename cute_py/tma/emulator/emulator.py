@@ -264,8 +264,8 @@ class Emulator:
         """
         windows = np.atleast_1d(expect_integer_array(smem_offsets, "shared-memory offsets"))
         depth = len(windows)
-        load_coords = operands.coordinates(self._geometry(load, mode, "load"), load_coords)
-        store_coords = operands.coordinates(self._geometry(store, None, "store"), store_coords)
+        load_coords = operands.expect_coordinates(self._geometry(load, mode, "load"), load_coords)
+        store_coords = operands.expect_coordinates(self._geometry(store, None, "store"), store_coords)
         n = len(load_coords)
         if windows.ndim != 1 or not depth or len(store_coords) != n:
             raise InvalidValueError(
@@ -320,7 +320,7 @@ class Emulator:
         why = operands.unmeasured(shape, instruction, pair=cta_group == 2)
         if why and self.strict:
             raise UnknownFactError(f"not measured: {why}", {"source": "the PTX ISA"}, "use Emulator(strict=False)")
-        where = operands.coordinates(shape, coords)
+        where = operands.expect_coordinates(shape, coords)
         windows = []
         if instruction == "prefetch":
             operands.require_box(shape, shape.rows)

@@ -122,7 +122,7 @@ def swizzle_pattern(swizzle: int) -> SwizzlePattern:
     raise InvalidValueError(f"swizzle = {int(swizzle)}; must be 0 to {len(SWIZZLES) - 1}")
 
 
-def swizzled(address: Integers, swizzle: int) -> Integers:
+def swizzled_address(address: Integers, swizzle: int) -> Integers:
     """Shared-memory addresses after the swizzle, elementwise.
 
     Args:
@@ -130,7 +130,7 @@ def swizzled(address: Integers, swizzle: int) -> Integers:
     Source:
         NONE, B32, B64, B128: measured on NVIDIA H200, driver 580.159.04. The ATOM kinds: PTX ISA 9.0, Swizzling Modes.
 
-    >>> swizzled(np.array([0, 128, 144, 896]), TensorMapSwizzle.B128).tolist()
+    >>> swizzled_address(np.array([0, 128, 144, 896]), TensorMapSwizzle.B128).tolist()
     [0, 144, 128, 1008]
     """
     row = swizzle_pattern(swizzle)
@@ -409,7 +409,7 @@ class Image:
     """Where the image has no gap: index of the unit that lies at each place; None where it has gaps."""
 
 
-def image(geometry: Geometry, rows: int, address: int) -> Image:
+def row_image(geometry: Geometry, rows: int, address: int) -> Image:
     """The image of `rows` rows in a window that starts at the shared-memory address `address`.
 
     Args:
@@ -428,7 +428,7 @@ def _image(rows: int, row_bytes: int, pitch: int, packing: Packing | None, swizz
     if packing is not None:
         along = along // packing.packed * packing.spread + along % packing.packed
     linear = (np.arange(rows, dtype=np.int64)[:, None] * pitch + along).reshape(-1)
-    positions = swizzled(linear + phase, swizzle) - phase
+    positions = swizzled_address(linear + phase, swizzle) - phase
     positions.setflags(write=False)
     extent = int(positions.max()) + unit if len(positions) else 0
     order = None

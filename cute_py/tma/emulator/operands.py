@@ -151,7 +151,7 @@ def _matrix(values: IntegersLike, width: int, what: str) -> Integers:
     return array
 
 
-def coordinates(geometry: Geometry, coords: IntegersLike) -> Integers:
+def expect_coordinates(geometry: Geometry, coords: IntegersLike) -> Integers:
     """(n, k) coordinates of n instructions; k is the rank, or 5 for gather4 and scatter4.
 
     Raises:
@@ -200,7 +200,7 @@ def im2col_offsets(geometry: Geometry, offsets: IntegersLike, n: int) -> Integer
 
 def checked(geometry: Geometry, coords: IntegersLike, offsets: IntegersLike) -> tuple[Integers, Integers, int]:
     """Coordinates and im2col offsets of n instructions, and the rows of one; where no shared memory bounds its size."""
-    where = coordinates(geometry, coords)
+    where = expect_coordinates(geometry, coords)
     more = im2col_offsets(geometry, offsets, len(where))
     rows = geometry.row_count(more[0] if len(more) else ())
     require_box(geometry, rows)

@@ -34,7 +34,7 @@ from cute_py.argument_checks import (
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import InvalidTypeError, InvalidValueError, RaceError, TmaTrap, WouldHangError, counted
 from cute_py.tma.emulator.emulator import Emulator
-from cute_py.tma.emulator.geometry import Descriptor, image
+from cute_py.tma.emulator.geometry import Descriptor, row_image
 from cute_py.tma.emulator.mbarrier import Contribution, Mbarrier, init_barrier
 from cute_py.tma.emulator.memory import SHARED_LIMIT, Bytes, GlobalMemory, SharedMemory, as_bytes, as_global
 from cute_py.tma.emulator.operands import checked, reduction
@@ -426,7 +426,7 @@ class Run:
         """Bytes of shared memory that a tensor copy touches."""
         shape = self.engine.geometry(descriptor, mode)
         *_, rows = checked(shape, [coords], offsets)
-        return Access(name, offset, offset + image(shape, rows, self.smem.base + offset).extent)
+        return Access(name, offset, offset + row_image(shape, rows, self.smem.base + offset).extent)
 
     def _access(self, offset: int, nbytes: int, who: str) -> Access:
         """Bytes of shared memory that an ordinary access touches."""
