@@ -74,7 +74,7 @@ def parse_tile(text: str) -> tuple[int, ...]:
 
 
 def full_tile(tile: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-    """A tile for every dimension: a shorter tile stands for the last dimensions."""
+    """A tile for every dimension: a shorter tile is that of the last dimensions."""
     if len(tile) > len(shape):
         raise InvalidValueError(f"a tile of {len(tile)} modes for an array of shape {shape}")
     return (1,) * (len(shape) - len(tile)) + tile

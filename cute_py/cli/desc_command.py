@@ -51,14 +51,14 @@ def register(commands: Commands) -> None:
     e.add_argument("--out", help="write the 128 bytes to this file")
     e.add_argument("--driver", type=driver_version, help="for this driver version, such as 13000 (CUDA 13.0)")
 
-    d = actions.add_parser("decode", help="what a map says")
+    d = actions.add_parser("decode", help="the fields of a map, its broken rules and warnings")
     d.add_argument("map", nargs="+", help=MAP_HELP)
     d.add_argument(
         "--view",
         choices=["summary", "fields", "seed001", "slots"],
         default="summary",
-        help="summary: sizes, box, swizzle, broken rules; fields: each field with its bits; seed001: the sixteen "
-        "words as on the reference pages; slots: as `desc slots`",
+        help="summary: sizes, box, swizzle, broken rules; fields: each field with its bits; seed001: the eleven "
+        "fields of the reference pages; slots: as `desc slots`",
     )
 
     f = actions.add_parser("diff", help="two maps, field by field; exit status 1 if they differ")
@@ -129,7 +129,7 @@ def map_of(source: str) -> bytes:
     except ParseError:
         if "\n" in source or not re.search(r"[./\\]", source[:200]):
             raise
-        raise FileFormatError(f"{source[:200]}: no such file, and no text of a tensor map") from None
+        raise FileFormatError(f"{source[:200]}: no such file, and not the text of a tensor map") from None
 
 
 def _from_standard_input() -> bytes:
@@ -202,7 +202,7 @@ def run_encode(options: argparse.Namespace) -> int:
 
 
 def run_decode(options: argparse.Namespace) -> int:
-    """Print what the map says."""
+    """Print the fields of the map."""
     data = map_of(" ".join(options.map))  # the shell split it at blanks
     report(options, lambda: to_json(decode(data)), lambda: describe(data, options.view, arch=options.arch))
     return 0

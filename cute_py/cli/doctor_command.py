@@ -1,7 +1,7 @@
 """`cute-py doctor`: what is installed, what works, what does not and why; and the known issues of this driver.
 
-It runs a table of probes: facts (versions, compilers, the driver and its GPU), and abilities, which are tried, not
-guessed. What is known to go wrong with a driver, by its version, the GPU and the compiler, is a table with sources.
+It runs a table of probes: facts (versions, compilers, the driver and its GPU), and abilities, each of which is tried.
+What is known to go wrong with a driver, by its version, the GPU and the compiler, is a table with sources.
 Versions are those of cuDriverGetVersion: 1000 x major + 10 x minor of the CUDA version that the driver supports.
 """
 
@@ -81,7 +81,7 @@ class KnownIssue:
         return "; ".join(filter(None, (self.document, MEASURED if self.measured else "")))
 
     def applies(self, here: Installation) -> bool:
-        """Whether the row is about such an installation; what is not known of it is no reason against."""
+        """Whether the row is about such an installation; what is not known of it is taken to fit."""
         capability = here.capability
         return (
             here.driver >= max(self.first, MIN_DRIVER if self.measured else 0)

@@ -1,4 +1,4 @@
-"""Tensors in files: .npy, .npz and .safetensors in, the same out; every way that a file can be wrong is one line.
+"""Tensors in files: .npy, .npz and .safetensors in, the same out; a refusal of a file is one line.
 
 Arrays come as numpy arrays, bfloat16 and 8-bit floats as ml_dtypes ones. What a header says is checked before anything
 is unpacked, so that a small archive that asks for much memory is refused at once. Files are written beside their name
@@ -192,7 +192,7 @@ def _reason(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return "its header asks for more memory than there is"
     if "allow_pickle" in text or "pickled" in text:
-        return "holds Python objects, or is no numpy file"
+        return "holds Python objects, or is not a numpy file"
     if type(error).__name__ == "BadZipFile":
         return f"a damaged archive ({text})" if text else "a damaged archive"
     if type(error).__name__ == "SafetensorError":
@@ -245,7 +245,7 @@ def _safetensors(path: str, key: str | None) -> Array:
             try:
                 array: Array = file.get_tensor(name)
                 return array
-            except (AttributeError, KeyError, TypeError):  # a type that numpy itself has not
+            except (AttributeError, KeyError, TypeError):  # a type that numpy itself lacks
                 entry = None
         if kind in _SAFETENSORS_TYPES:
             with open(path, "rb") as raw:

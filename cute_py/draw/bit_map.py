@@ -74,7 +74,7 @@ def _key(index: int) -> str:
 
 
 def _said(row: BitField, bits: int) -> tuple[str, str]:
-    """('label = value', how the value is stored and what it stands for)."""
+    """('label = value', how the value is stored and what it means)."""
     value, unit = row.read(bits), f", {row.unit}" if row.unit else ""
     shown = f"0x{value:x}" if row.width > 32 else str(value)
     return f"{row.label} = {shown}", f"{row.encoding}{unit}{_meaning(row, bits)}"
@@ -87,7 +87,7 @@ def _line(row: BitField, key: str, bits: int) -> str:
 
 
 def _meaning(row: BitField, bits: int) -> str:
-    """What a raw value stands for, where it is not the number itself."""
+    """What a raw value means, where it is not the number itself."""
     value, rank = row.read(bits), field("rank").read(bits) + 1
     if row.encoding.endswith(" - 1"):
         return f", so {value + 1}"

@@ -185,12 +185,12 @@ def _box_notes(atom: TmaAtom, drawn: tuple[int, ...], elsewhere: tuple[int, ...]
 
 
 def _cta_names(count: int) -> list[str]:
-    """What each tone stands for: one CTA, or all that are equal modulo 8."""
+    """What each tone means: one CTA, or all that are equal modulo 8."""
     return [f"CTA {', '.join(str(n) for n in range(tone, max(count, tone + 1), TONES))}" for tone in range(TONES)]
 
 
 def draw_multicast(atom: TmaAtom) -> Picture:
-    """The slices of a tile by CTA: who issues what, and where it lands in the shared memory of every receiver.
+    """The slices of a tile by CTA: which CTA issues each, and where it lands in the shared memory of every receiver.
 
     Args:
         atom: of `make_tma_copy`; without multicast there is one CTA.

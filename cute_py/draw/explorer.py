@@ -62,7 +62,7 @@ WANTED: Final = {
     "address": "the address is an integer such as 4096 or 0x1000",
     "multicast": "the multicast count is an integer such as 4",
 }
-"""What is said where a field holds no integer."""
+"""The message where a field does not hold an integer."""
 
 
 def _copy(gmem: str, smem: str, **fields: str) -> dict[str, str]:

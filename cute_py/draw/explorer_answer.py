@@ -74,7 +74,7 @@ def _integer(text: str, wanted: str) -> int:
     """A number, decimal or 0x, 0o, 0b.
 
     Raises:
-        InvalidValueError: something else; `wanted` says what should be there.
+        InvalidValueError: something else; `wanted` is what should be there.
     """
     found = _INTEGER.match(text)
     if found is None:

@@ -31,7 +31,7 @@ def draw_im2col(what: Im2col, coords: Sequence[int] | None = None, offsets: Sequ
         coords: of the instruction, (C, W, H, D, N) as far as the rank goes; default: the first base pixel.
         offsets: of the filter position, (W, H, D); of a wide map (halo, offset), both along W; default 0.
     Raises:
-        InvalidTypeError: no im2col map, or coordinates that are no integers.
+        InvalidTypeError: no im2col map, or coordinates that are not integers.
         InvalidValueError: the wrong number of coordinates or offsets.
 
     Pixels outside the image are hatched: they are filled. Of pixels in other planes the picture says how many. Of a

@@ -3,9 +3,9 @@
 Mode 0 of a layout runs down, mode 1 across, further modes are grouped with mode 1. Nested modes have brackets: the
 innermost leaf changes from cell to cell, each bracket is one value of an outer leaf.
 
-What the colours say is written below the picture. By value they are the remainder modulo 8 of the offset, in units of
-what all strides have in common, so that they change from cell to cell also where all strides are large. The picture of
-a thread-value layout shows which thread holds each element of a tile, and in which of its values.
+A legend below the picture has the meaning of the colours. By value they are the remainder modulo 8 of the offset, in
+units of what all strides have in common, so that they change from cell to cell also where all strides are large. The
+picture of a thread-value layout shows which thread holds each element of a tile, and in which of its values.
 """
 
 from __future__ import annotations
@@ -403,7 +403,7 @@ def draw_layout(
         InvalidTypeError: no layout, or sizes that are not known.
         InvalidValueError: an unknown colour, or one that lacks its `bits` or `tile`.
 
-    Beyond 64 rows or columns the middle is left out, and the picture says so.
+    Beyond 64 rows or columns the middle is left out, with a note.
 
     >>> print(draw_layout(Layout((2, (2, 2)), (4, (1, 2)))))
     (2,(2,2)):(4,(1,2))

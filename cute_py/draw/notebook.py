@@ -79,7 +79,7 @@ def error_html(error: CuteError, before: str = "") -> str:
 
 
 def fitted(picture: Picture, cells: int = CELLS) -> Picture:
-    """A picture of about so many cells at most: the middles of long tables left out, and a note that says so.
+    """A picture of about so many cells at most: the middles of long tables left out, with a note.
 
     Args:
         cells: of all tables together; a table with cells that span columns stays as it is.

@@ -60,7 +60,7 @@ FALLBACK_FONTS: Final = (
     "Arial",
     "Helvetica",
 )
-"""Families that stand for `monospace` where none of the style sheet's is installed, the first that is."""
+"""Families tried in order as `monospace` where none of the style sheet's is installed."""
 
 _DARK: Final = re.compile(r"@media[^{}]*prefers-color-scheme: *dark\)\{((?:[^{}]*\{[^{}]*\})*)\}")
 """The media query of the dark rules, with the rules in it."""
@@ -224,12 +224,12 @@ def png(svg: str, scale: float = SCALE, dark: bool = False) -> bytes:
         dark: light text on dark paper, which an SVG decides by itself.
     Raises:
         MissingPackageError: resvg-py is not installed, or there is no font.
-        InvalidTypeError, InvalidValueError: a scale that is no positive number; an image of more than 64 million
+        InvalidTypeError, InvalidValueError: a scale that is not a positive number; an image of more than 64 million
             pixels, or of none.
     """
     if isinstance(scale, bool) or not isinstance(scale, (int, float)):
         raise InvalidTypeError(f"scale = {given(scale)}; must be a number such as 2")
-    if not 0 < scale < MOST_PIXELS:  # no nan, no infinity, nothing that is no float
+    if not 0 < scale < MOST_PIXELS:  # neither nan nor infinity, nor an integer beyond floats
         bound = "a positive number" if not 0 < scale < math.inf else f"below {MOST_PIXELS}"
         raise InvalidValueError(f"scale = {given(scale)}; must be {bound}")
     expect(dark, bool, "dark")

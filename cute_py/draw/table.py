@@ -3,7 +3,7 @@
     Picture = tables side by side        Table = cells, labels of rows and columns, brackets over nested modes
     Cell = text, the full path as its title, a tone (colour), the part of it that is inside (the rest is hatched)
 
-A long axis is cut in its middle: `shown(200, 64)` keeps the first and the last indices, None stands for the gap.
+A long axis is cut in its middle: `shown(200, 64)` keeps the first and the last indices, None is the gap.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def _widths(table: Table, texts: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _parts(table: Table, width: Sequence[int], margin: int) -> list[range]:
-    """The columns that stand side by side; all of them where cells span several.
+    """The columns of each part; all of them where cells span several.
 
     A part ends where a bracket does, else after a multiple of 8 columns, so that what belongs together stays together.
     """

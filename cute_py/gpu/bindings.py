@@ -61,8 +61,8 @@ def core() -> ModuleType:
 
 
 _ADVICE = {
-    "CUDA_ERROR_ILLEGAL_INSTRUCTION": "an inner coordinate that is no multiple of 16 bytes, a negative coordinate of a "
-    "store, a reduction that the format does not have, or an im2col base outside its bounding box",
+    "CUDA_ERROR_ILLEGAL_INSTRUCTION": "an inner coordinate that is not a multiple of 16 bytes, a negative coordinate "
+    "of a store, a reduction that the format does not have, or an im2col base outside its bounding box",
     "CUDA_ERROR_ILLEGAL_ADDRESS": "a box that overruns shared memory, or an address outside every allocation",
     "CUDA_ERROR_MISALIGNED_ADDRESS": "a shared-memory address, a map or a bulk copy that is not aligned",
     "CUDA_ERROR_LAUNCH_TIMEOUT": "the display watchdog ended the kernel",

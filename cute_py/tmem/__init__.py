@@ -1,6 +1,6 @@
 """Shared memory to tensor memory: layouts, matrix descriptors, planned tcgen05.cp copies, and an emulator.
 
-No Blackwell GPU was at hand: everything here is planned, emulated and assembled, and was never run on one.
+No Blackwell GPU was available: everything here is planned, emulated and assembled, and was never run on one.
 """
 
 from cute_py.moved import renamed

@@ -1,4 +1,4 @@
-"""The copy, or the load, of tiles whose coordinates are listed in memory: for partitions that are no regular walk.
+"""The copy, or the load, of tiles whose coordinates are listed in memory: for partitions that no regular walk covers.
 
 A block takes one tile: the `per_tile` instructions that fill its window, each with coordinates of its own and a fixed
 place in shared memory. All of them count on one barrier. Then the same boxes are stored through the second map, or

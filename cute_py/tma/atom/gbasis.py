@@ -6,7 +6,7 @@
 The instruction writes a contiguous run of shared memory. So: invert the shared layout to get the run, ask the CTA's
 value map which global mode each part of the run walks, keep the part that walks in steps of 1, and merge what is
 contiguous in global memory too. The order of the modes is the order of shared memory, innermost first.
-`GBasisTrace` has the stages on this way, with what each of them is for.
+`GBasisTrace` has these stages, each with its purpose.
 
 Where several global modes share one mode of the tensor map (a tensor of more than five modes), that mode steps by the
 greatest common divisor of their strides. A box that covers a part of several of them is a run of such steps, which is
@@ -85,7 +85,7 @@ class GBasisTrace:
     tma_gbasis_tile: Layout
     """The walk with basis strides, in the shape of the box."""
     tma_gbasis: Layout
-    """The G-basis: box shape : global mode(s), the modes that the tile does not move appended with extent 1."""
+    """The G-basis: box shape : global modes, the modes that the tile does not move appended with extent 1."""
     notes: tuple[str, ...] = ()
     """What was special: merged, cut or grouped modes."""
 
@@ -381,7 +381,7 @@ def check_collapsed(gmem: Layout, gbasis: Layout) -> list[Diagnostic]:
             sizes, strides = found
             unit = f"steps of {math.gcd(*strides)} elements"
             sizes_text, strides_text = (f"({','.join(map(str, numbers))})" for numbers in (sizes, strides))
-            must = f"be the tile's {sizes_text} elements of strides {strides_text}, which are no such run"
+            must = f"be the tile's {sizes_text} elements of strides {strides_text}, which are not such a run"
             return [Diagnostic("collapsed_box", f"boxDim[{mode}]", math.prod(sizes), unit, must, mode=mode)]
     return []
 

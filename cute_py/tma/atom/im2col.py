@@ -323,7 +323,7 @@ class Im2colAtom(TileAtom):
             middle.append(f"  mode {i}: {extent} elements, {step}, traversal stride {plan.element_strides[i]}")
         middle.append(f"  one instruction: {plan.range_c} channels of {plan.range_whdn} pixels")
         slots = f"  {self.instructions} per tile and CTA; coordinates are those of {self.get_tma_tensor()}"
-        return "\n".join(self._story("a tile of patches", "", middle, [slots], "pixels outside the image"))
+        return "\n".join(self._sections("a tile of patches", "", middle, [slots], "pixels outside the image"))
 
     def get_tma_tensor(self, shape: Tree | None = None) -> Tensor:
         """The coordinate tensor (output pixels, (channels, filter positions)); the shape is the convolution's own."""
@@ -369,7 +369,7 @@ def make_im2col_tma_copy(
     if unfit := check_op(op, arch, count):
         refuse(InvalidValueError, unfit)
     if op.row.mode != "im2col":
-        raise InvalidValueError(f"{op} is no im2col operation")
+        raise InvalidValueError(f"{op} is not an im2col operation")
     tensor = as_global_tensor(gtensor)
     dtype = as_dtype(tensor.element_type)
     smem_layout = as_shared_layout(smem_layout)

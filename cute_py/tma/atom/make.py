@@ -53,7 +53,7 @@ from cute_py.tma.descriptor.violations import violations
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """What to change, in words, and the arguments that change with it."""
+    """What to change, as text, and the arguments that change with it."""
 
     words: str
     arguments: dict[str, Any]
@@ -247,7 +247,7 @@ def make_tma_atom(
         l2_promotion, oob_fill: as the driver's arguments, in any spelling.
     Raises:
         GBasisError: no TMA box fits the tile and the shared layout.
-        StaticAssertError: a swizzle or an element type that TMA has not.
+        StaticAssertError: a swizzle or an element type that TMA does not have.
         TmaLimitError: a limit of the tensor map, all at once.
         InvalidValueError: the operation is not on this architecture, or the multicast count does not fit it.
 

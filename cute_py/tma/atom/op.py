@@ -133,7 +133,7 @@ def check_op(op: Op, arch: str, num_multicast: int = 1) -> list[Diagnostic]:
     if number < row.arch:
         return [Diagnostic("op_architecture", text=f"{op} needs sm_{row.arch} or newer, not {arch}")]
     if row.ctas == 2 and number >= 120:
-        return [Diagnostic("op_pair", text=f"{op} pairs two CTAs, which {arch} has not")]
+        return [Diagnostic("op_pair", text=f"{op} pairs two CTAs, which {arch} does not have")]
     if not 1 <= num_multicast <= MAX_CLUSTER:
         must = "be at least 1" if num_multicast < 1 else f"be at most {MAX_CLUSTER}, the largest cluster"
         return [Diagnostic("num_multicast", "num_multicast", num_multicast, "CTAs", must)]

@@ -23,7 +23,7 @@ from cute_py.arith_tuple.arith_tuple import E
 from cute_py.arith_tuple.ratio import ratio
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import GBasisError, InvalidValueError, TmaLimitError
+from cute_py.errors import GBasisError, InvalidValueError, TmaLimitError, counted
 from cute_py.layout.arguments import Leaf, Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import size
@@ -375,7 +375,7 @@ class TileAtom:
         """The executable atom: bound to a barrier, a multicast mask and an L2 cache hint, as C++'s `.with(...)`.
 
         Raises:
-            InvalidTypeError: a mask or a cache hint that is no integer. InvalidValueError: a mask on an operation
+            InvalidTypeError: a mask or a cache hint that is not an integer. InvalidValueError: a mask on an operation
                 without multicast, or of more than 16 bits; a hint of more than 64.
         """
         mask = expect_integer(multicast_mask, "the multicast mask", 0, (1 << MAX_CLUSTER) - 1)
@@ -385,7 +385,7 @@ class TileAtom:
         return ExecutableCopy(self, barrier, mask, hint)
 
     def check(self) -> list[Diagnostic]:
-        """What about this atom does not do what its layouts say: see `check_fits`, `check_units`, `check_shared`."""
+        """Where this atom does something else than its layouts say: see `check_fits`, `check_units`, `check_shared`."""
         units = check_units(self.smem_layout, self.dtype.bits)
         return [*check_fits(self), *units, *check_shared(self.op, self.num_multicast)]
 
@@ -393,21 +393,23 @@ class TileAtom:
         """The first message of `check`, or None. Deprecated: an earlier form."""
         return next((found.message for found in self.check()), None)
 
-    def _story(self, of: str, counted: str, middle: list[str], instructions: list[str], outside: str) -> list[str]:
-        """The whole story of an atom, a section each.
+    def _sections(
+        self, of: str, counted_in: str, middle: list[str], instructions: list[str], outside: str
+    ) -> list[str]:
+        """Everything about an atom, one section each.
 
         Args:
-            of: what is copied; counted: the type that TMA counts in, where it can be another one; middle: the sections
-                between box and instructions; outside: what the bytes include.
+            of: what is copied; counted_in: the type that TMA counts in, where it can be another one.
+            middle: the sections between box and instructions; outside: what the bytes include.
         """
         lines = [
             f"{self.op}: {self.instruction.direction} of {of}, {self.arch}",
             "",
             "operands",
-            f"  global tensor  {self.gtensor}  ({self.dtype}{counted})",
+            f"  global tensor  {self.gtensor}  ({self.dtype}{counted_in})",
             f"  shared tile    {self.smem_layout}",
             f"  swizzle        {self.swizzle} on bytes = mode {self.swizzle_row.name}",
-            f"  multicast      {self.num_multicast} CTA(s)",
+            f"  multicast      {counted(self.num_multicast, 'CTA')}",
             "",
             "from the tile to the box",
             *[f"  {name:<16} {value}\n  {'':<16} ({why})" for name, value, why in self.gbasis.trace.steps()],

@@ -69,7 +69,8 @@ def columns(arrays: Mapping[str, Any]) -> Columns | tuple[TensorMap, ...]:
     int64 do not fit a column: then it is the requests themselves.
 
     Raises:
-        InvalidValueError: unknown or missing names, or lengths that do not agree. InvalidTypeError: no integers.
+        InvalidValueError: unknown or missing names, or lengths that do not agree.
+        InvalidTypeError: something else than integers.
     """
     import numpy
 
@@ -235,9 +236,9 @@ def encode_many(arrays: Mapping[str, Any] | Iterable[TensorMap], *, arch: str = 
     Returns:
         (n, 128) uint8.
     Raises:
-        TmaLimitError: maps break rules; `.violations` has those of the first illegal maps, the text says which.
+        TmaLimitError: maps break rules; `.violations` has those of the first illegal maps, which the text numbers.
         UnknownFactError: as `encode`.
-        InvalidTypeError, InvalidValueError: values that are no integers, names or lengths that do not fit.
+        InvalidTypeError, InvalidValueError: values that are not integers, names or lengths that do not fit.
 
     >>> addresses = [4096, 8192, 16384]
     >>> encode_many({"data_type": 6, "global_address": addresses, "global_dim": (64, 8), "global_strides": (128,),
@@ -291,7 +292,7 @@ def _refuse_illegal(table: Columns, arch: str) -> None:
 
 
 def _fill(words: NDArray[numpy.uint64], table: Columns, rows: slice) -> None:
-    """Write the words of some maps; every rule holds for them."""
+    """Write some maps, word by word; they break no rule."""
     import numpy
 
     v = {name: values[rows] if len(values) > 1 else values for name, values in table.values.items()}

@@ -4,8 +4,8 @@ The summary has fields with units, tensor and box as layouts in CuTe's notation,
 broken rules and warnings. "fields" is every bit field with its place.
 
 The two others are older, and logical. The TMA Atoms reference pages describe a map by eleven fields, and the emission
-pages by eight named 64-bit slots, as a kernel that rewrites maps sees them; where the bits really are is
-`fields.FIELDS`. Each row says where the view and the measurement differ.
+pages by eight named 64-bit slots, as a kernel that rewrites maps sees them; `fields.FIELDS` has the bits as they are.
+Each row has the differences between the view and the measurement.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ from cute_py.tma.descriptor.violations import violations
 def strided_text(shape: tuple[int, ...], sizes: tuple[int, ...], width: int) -> str:
     """A layout of run-time numbers in CuTe's notation, innermost mode first and as a row-major shape has it.
 
-    Its strides are `sizes` bytes, in elements of `width` bytes; in bytes where that is 0, or one is not whole elements.
+    Its strides are `sizes` bytes, in elements of `width` bytes; in bytes where that is 0, or does not
+    divide one of them.
 
     >>> strided_text((64, 128), (2, 128), 2), strided_text((8,), (2,), 0)
     ('(64,128):(1,64), row-major (128,64):(64,1), elements', '(8):(2) bytes')
@@ -79,7 +80,7 @@ def box_layout(request: TensorMap) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class SlotRow:
-    """What the view says of one slot, and where it departs from the bits."""
+    """One slot in the view, and how the bits differ from it."""
 
     name: str
     meaning: str
@@ -166,7 +167,7 @@ def logical_slots(data: MapSource, rank: int | None = None) -> list[LogicalSlot]
         data: whatever `read_map` takes.
         rank: 1..5; how many lanes are shown.
     Returns:
-        eight slots, 8 bytes apart; `.measured` says where the bits of each really are.
+        eight slots, 8 bytes apart; `.measured` is where the bits of each really are.
     Raises:
         InvalidValueError: a rank outside 1..5, or above that of the map.
         As `read_map`.

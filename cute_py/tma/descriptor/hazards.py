@@ -1,6 +1,6 @@
 """What is legal in a tensor map and likely to hurt: one table, queried by `hazards`.
 
-The driver accepts all of it. Each row says when it applies, what happens then, and who says so.
+The driver accepts all of it. Each row has its condition, its effect and its source.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _ignored_step(request: TensorMap) -> str | None:
     return f"elementStrides[0] = {steps[0]}" if steps and steps[0] != 1 and request.interleave == 0 else None
 
 
-@_hazard("interleave 32B", "documented to need swizzle 32B; the driver does not insist", f"{CUDA_H}; {MEASURED}")
+@_hazard("interleave 32B", "documented to need swizzle 32B; the driver accepts others", f"{CUDA_H}; {MEASURED}")
 def _swizzle_interleave(request: TensorMap) -> str | None:
     return f"swizzle {int(request.swizzle)}" if request.interleave == 2 and request.swizzle != 1 else None
 
@@ -174,7 +174,7 @@ def _store_corner(request: TensorMap) -> str | None:
     return f"corners {lower} to {upper}" if min(lower, default=0) < 0 or max(upper, default=0) > 0 else None
 
 
-@_hazard("wide swizzle", "documented to need swizzle 64B or 128B; the driver does not insist", f"{CUDA_H}; {MEASURED}")
+@_hazard("wide swizzle", "documented to need swizzle 64B or 128B; the driver accepts others", f"{CUDA_H}; {MEASURED}")
 def _wide_swizzle(request: TensorMap) -> str | None:
     wide = isinstance(request, TensorMapIm2colWide)
     return f"swizzle {int(request.swizzle)}" if wide and request.swizzle < 2 else None
@@ -189,12 +189,12 @@ def _beyond_coordinates(request: TensorMap) -> str | None:
     return ", ".join(f"globalDim[{i}] = {size}" for i, size in enumerate(request.global_dim) if size > 1 << 31) or None
 
 
-@_hazard("unknown bits", "they have no known meaning, and no driver that was measured sets them")
+@_hazard("unknown bits", "they have no known meaning, and no measured driver sets them")
 def _unread_bits(request: TensorMap) -> str | None:
     if request.residue is None:
         return None
-    words = request.residue.unknown_words.items()
-    return ", ".join(f"word {word} has 0x{bits:x}" for word, bits in words if word < PAYLOAD_BYTES // 8) or None
+    left = request.residue.unknown_words.items()
+    return ", ".join(f"word {word} has 0x{bits:x}" for word, bits in left if word < PAYLOAD_BYTES // 8) or None
 
 
 @_hazard("old notes", "the upper half does not belong to the lower one; the hardware does not read it")

@@ -36,7 +36,7 @@ def element_bytes(request: TensorMap) -> int:
     """Bytes of one element.
 
     Raises:
-        UnknownFactError: the format is not known, or its elements are no whole bytes.
+        UnknownFactError: the format is not known, or its elements are not a multiple of 8 bits.
     """
     width = measured_width(request)
     if width == 0:
@@ -82,7 +82,9 @@ def transaction_bytes(request: TensorMap) -> int:
             {"known": "channels x pixels x element bytes without a halo (documented)"},
         )
     if not is_sound(request):
-        raise InvalidValueError("no bytes of a box whose lengths or element strides make none", {"request": request})
+        raise InvalidValueError(
+            "the lengths or element strides of this request make no box, so it has no bytes", {"request": request}
+        )
     size = SLICE_BYTES.get(request.interleave) or element_bytes(request)
     if isinstance(request, TensorMapTiled):
         for count in visited(request):

@@ -75,7 +75,7 @@ class Emulator:
             smem: a `SharedMemory`, or uint8 array that starts at shared-memory address 0.
             mode: 'tile', 'im2col', 'im2col::w', 'im2col::w::128', 'tile::gather4'; None: tile or im2col, as the
                 descriptor is.
-            smem_offset: bytes; an address that is no multiple of 128 traps.
+            smem_offset: bytes; an address that is not a multiple of 128 traps.
             im2col_offsets: (R-2,) offsets, W first; (wHalo, wOffset) for the w modes; none means zeros.
             barrier: counts the bytes; an offset in shared memory where a barrier was initialised, or the barrier.
             multicast_mask: bit i writes the same offset of CTA i of the cluster, and signals its barrier.

@@ -172,7 +172,7 @@ class Geometry:
     dims: tuple[int, ...]
     """Elements; interleaved: mode 0 counts channel slices."""
     strides: tuple[int, ...]
-    """Bytes, of all modes: strides[0] is the element (0 for packed types, whose elements are no bytes) or the slice."""
+    """Bytes, of all modes: strides[0] is the element (0 for packed types, of less than a byte) or the slice."""
     steps: tuple[int, ...]
     """Element strides."""
     slice_bytes: int
@@ -303,7 +303,7 @@ def _geometry(descriptor: bytes | TensorMap, mode: str | None) -> Geometry:
             )
     packing = _PACKING.get(row.data_type)
     if not slice_bytes and elements * row.bits % (8 * (packing.packed if packing else 1)):
-        raise InvalidValueError(f"a row of {elements} elements x {row.bits} bits is no multiple of a group")
+        raise InvalidValueError(f"a row of {elements} elements x {row.bits} bits is not a multiple of a group")
     row_bytes = slice_bytes or elements * row.bits // 8
     spread = row_bytes if packing is None else row_bytes // packing.packed * packing.spread
     return Geometry(
@@ -363,8 +363,8 @@ def _require_shape(request: TensorMapTiled | TensorMapIm2col) -> None:
 
 def _known_format(request: TensorMapTiled | TensorMapIm2col) -> int:
     """The element format, unless a word that the hardware reads (the lower half) has bits without a known meaning."""
-    words = {} if request.residue is None else request.residue.unknown_words
-    read = {word: bits & ~_QUIRK_BITS.get(word, 0) for word, bits in words.items() if word < _PAYLOAD_WORDS}
+    left = {} if request.residue is None else request.residue.unknown_words
+    read = {word: bits & ~_QUIRK_BITS.get(word, 0) for word, bits in left.items() if word < _PAYLOAD_WORDS}
     unknown = {f"w{word}": f"0x{bits:016x}" for word, bits in read.items() if bits}
     if unknown or request.data_type is None:
         raise UnknownFactError(

@@ -219,7 +219,7 @@ def barrier_at(smem: SharedMemory, offset: int) -> Mbarrier:
     """The barrier that was initialised at `offset`.
 
     Raises:
-        InvalidTypeError: the offset is no integer. InvalidValueError: there is none.
+        InvalidTypeError: the offset is not an integer. InvalidValueError: there is none.
     """
     offset = expect_integer(offset, "the offset of an mbarrier")
     found = smem.barriers.get(offset)

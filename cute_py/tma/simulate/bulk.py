@@ -93,7 +93,7 @@ class Cluster:
 
 
 def check_bulk(nbytes: int, **addresses: int) -> list[Diagnostic]:
-    """What is no operand of a bulk copy."""
+    """Why these are not operands of a bulk copy."""
     found = []
     if nbytes % UNIT:
         found.append(Diagnostic("size", "size", nbytes, "bytes", f"be a multiple of {UNIT}"))

@@ -389,7 +389,7 @@ class Run:
         self.groups.wait(newest)
 
     def exit(self) -> None:
-        """The CTA ends: its shared memory is gone, so every store must have read it and every load have landed."""
+        """The CTA ends: its shared memory is released, so every store must have read it and every load have landed."""
         for op in self.groups.unread():
             self._note(Race("exit before the group was read", op.start, op.stop, op.name, "exit"))
         for flight in self.flights:
