@@ -22,6 +22,7 @@ from cute_py.cli.arguments import (
     standard_text,
 )
 from cute_py.cli.files import check_output, truncated
+from cute_py.cli.serve_workers import diagnostic_data
 from cute_py.draw.picture import write_whole
 from cute_py.errors import FileFormatError, InvalidValueError, ParseError, counted
 from cute_py.tma.descriptor.decode import decode
@@ -226,7 +227,11 @@ def run_check(options: argparse.Namespace) -> int:
     sized = options.map is None and options.request is None and options.address is None  # no tensor is meant yet
     harmful = [w for w in hazards(request) if not (sized and w.name == "null address")]
     lines = [f"broken   {v.message}  [{v.source}]" for v in broken] + [f"warning  {w}" for w in harmful]
-    data = {"violations": [v.message for v in broken], "warnings": [str(w) for w in harmful]}
+    data = {
+        "violations": [v.message for v in broken],
+        "warnings": [str(w) for w in harmful],
+        "diagnostics": [diagnostic_data(found) for found in (*broken, *harmful)],
+    }
     report(options, lambda: data, lambda: "\n".join([*lines, *([] if broken else [f"legal on {options.arch}"])]))
     return 1 if broken else 0
 

@@ -49,16 +49,18 @@ work(setup["answer"], setup["seconds"])
 
 def plain_error(kind: str, message: str) -> dict[str, Json]:
     """An error without facts, as JSON data."""
-    return {"error": {"type": kind, "message": message, "facts": {}, "hint": None, "diagnostics": []}}
+    found = [diagnostic_data(Diagnostic(kind, text=message))]
+    return {"error": {"type": kind, "message": message, "facts": {}, "hint": None, "diagnostics": found}}
 
 
 def refusal(error: CuteError) -> dict[str, Json]:
     """A typed error as JSON data: its parts, and every broken rule behind it as a record."""
     data: dict[str, Json] = {"type": type(error).__name__, "message": error.headline, "facts": _texts(error.facts)}
-    return {"error": {**data, "hint": error.hint, "diagnostics": [_record(d) for d in diagnostics_of(error)]}}
+    return {"error": {**data, "hint": error.hint, "diagnostics": [diagnostic_data(d) for d in diagnostics_of(error)]}}
 
 
-def _record(found: Diagnostic) -> Json:
+def diagnostic_data(found: Diagnostic) -> Json:
+    """A diagnostic as JSON data: its fields, and its message."""
     value = found.value if found.value is None or found.value.bit_length() < 64 else integer_text(found.value)
     names = ("rule", "severity", "argument", "unit", "requirement", "source", "mode", "message")
     named: dict[str, Json] = {name: getattr(found, name) for name in names}

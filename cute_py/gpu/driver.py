@@ -103,12 +103,10 @@ def driver_encode(request: TensorMap) -> bytes:
 
 
 def _refusal(request: TensorMap, why: str, found: list[Diagnostic]) -> TmaLimitError:
+    headline = f"{FUNCTIONS[request.KIND]} refuses: {why}"
     facts = {str(i + 1): violation.message for i, violation in enumerate(found)}
-    return TmaLimitError(
-        f"{FUNCTIONS[request.KIND]} refuses: {why}",
-        facts or {"reasons": "none of our rules is broken"},
-        violations=found,
-    )
+    found = found or [Diagnostic("driver refusal", text=headline, source="the driver of this machine")]
+    return TmaLimitError(headline, facts or {"reasons": "none of our rules is broken"}, violations=found)
 
 
 def as_cuda_python(data: bytes) -> Any:

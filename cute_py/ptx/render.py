@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from cute_py.argument_checks import expect, expect_integer, is_integer
+from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import EmissionError, InvalidTypeError, given
 from cute_py.ptx.catalog import FORMS, forms_named
 from cute_py.ptx.catalog import form as find_form
@@ -144,11 +145,11 @@ def _sequence(value: Value, what: str) -> tuple[str, ...]:
     return tuple([operand_text(element, f"{what}[{i}]") for i, element in enumerate(value)])
 
 
-def mask_violations(mask: int, cluster_size: int | None) -> tuple[str, ...]:
+def check_mask(mask: int, cluster_size: int | None) -> list[Diagnostic]:
     """Why a multicast mask is not a mask of a cluster of `cluster_size` CTAs (None: any size up to 16).
 
-    >>> mask_violations(0b10011, cluster_size=4)
-    ('multicast mask 0x13 names CTA 4; the cluster has 4 CTAs',)
+    >>> print(*check_mask(0b10011, cluster_size=4))
+    multicast mask 0x13 names CTA 4; the cluster has 4 CTAs
     """
     found = []
     if cluster_size is not None and not 1 <= cluster_size <= MAX_CLUSTER:
@@ -158,7 +159,7 @@ def mask_violations(mask: int, cluster_size: int | None) -> tuple[str, ...]:
         found.append(f"multicast mask {mask} names no CTA")
     elif mask >> limit:
         found.append(f"multicast mask {mask:#x} names CTA {mask.bit_length() - 1}; the cluster has {limit} CTAs")
-    return tuple(found)
+    return [Diagnostic("multicast mask", text=text) for text in found]
 
 
 def _counted(form: InstructionForm, chosen: Mapping[str, str], texts: Sequence[str], what: str, count: int) -> str:
@@ -189,9 +190,7 @@ def _written(
     if kind is OperandClass.OFFSETS:
         return _counted(form, chosen, texts, "im2col offsets", offset_count(chosen))
     if operand.name == "mask" and is_integer(value):
-        wrong = mask_violations(expect_integer(value, "mask"), cluster_size)
-        if wrong:
-            raise EmissionError(wrong[0], {f"also {n}": text for n, text in enumerate(wrong[1:], 1)})
+        refuse(EmissionError, check_mask(expect_integer(value, "mask"), cluster_size))
     text = texts[0] if isinstance(value, str) or is_integer(value) else "{" + ", ".join(texts) + "}"
     return f"[{text}]" if "ADDRESS" in kind.name and not text.startswith("[") else text
 
