@@ -145,10 +145,10 @@ def _sequence(value: Value, what: str) -> tuple[str, ...]:
     return tuple([operand_text(element, f"{what}[{i}]") for i, element in enumerate(value)])
 
 
-def check_mask(mask: int, cluster_size: int | None) -> list[Diagnostic]:
+def check_cluster_mask(mask: int, cluster_size: int | None) -> list[Diagnostic]:
     """Why a multicast mask is not a mask of a cluster of `cluster_size` CTAs (None: any size up to 16).
 
-    >>> print(*check_mask(0b10011, cluster_size=4))
+    >>> print(*check_cluster_mask(0b10011, cluster_size=4))
     multicast mask 0x13 names CTA 4; the cluster has 4 CTAs
     """
     found = []
@@ -190,7 +190,7 @@ def _written(
     if kind is OperandClass.OFFSETS:
         return _counted(form, chosen, texts, "im2col offsets", offset_count(chosen))
     if operand.name == "mask" and is_integer(value):
-        refuse(EmissionError, check_mask(expect_integer(value, "mask"), cluster_size))
+        refuse(EmissionError, check_cluster_mask(expect_integer(value, "mask"), cluster_size))
     text = texts[0] if isinstance(value, str) or is_integer(value) else "{" + ", ".join(texts) + "}"
     return f"[{text}]" if "ADDRESS" in kind.name and not text.startswith("[") else text
 

@@ -33,7 +33,7 @@ from cute_py.tma.descriptor.request import TensorMapTiled
 Path = tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TmaAtom(TileAtom):
     """A TMA copy of tiles between a global tensor and shared memory.
 
@@ -112,12 +112,6 @@ class TmaAtom(TileAtom):
     def explain(self) -> str:
         """Operands, stages with values, the box and why, instructions, bytes, alignment, and what would be better."""
         return explain_atom(self)
-
-    def __str__(self) -> str:
-        return (
-            f"{self.op} {self.gtensor} -> {self.smem_layout}: box {self.plan.box} of {self.internal_dtype}, "
-            f"{counted(self.instructions, 'instruction')}, {self.transaction_bytes} bytes a tile"
-        )
 
 
 def check_filled(atom: TmaAtom) -> list[Diagnostic]:

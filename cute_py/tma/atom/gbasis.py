@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 from cute_py.argument_checks import expect, record
 from cute_py.arith_tuple.arith_tuple import ScaledBasis, basis_value
@@ -59,12 +60,27 @@ REASONS = {
 """Stage -> what it is for."""
 
 
-@record
-class GBasisTrace:
-    """Every intermediate value of `construct_tma_gbasis`, under the names that CuTe C++ gives them.
+class Stages:
+    """Intermediate values as the fields of a record; `str()` prints them in order, each with its reason."""
 
-    `str()` prints them in order, each with its reason; `steps()` gives (name, value, reason).
-    """
+    __slots__ = ()
+    reasons: ClassVar[Mapping[str, str]] = REASONS
+    notes: tuple[str, ...] = ()
+
+    def steps(self) -> list[tuple[str, Any, str]]:
+        """(name, value, reason) of each stage."""
+        listed: Any = self
+        return [(f.name, getattr(self, f.name), self.reasons[f.name]) for f in fields(listed) if f.name in self.reasons]
+
+    def __str__(self) -> str:
+        width = max(len(name) for name, _, _ in self.steps())
+        lines = [f"{name:<{width}} : {value}\n{'':<{width}}   {why}" for name, value, why in self.steps()]
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+
+@record
+class GBasisTrace(Stages):
+    """Every intermediate value of `construct_tma_gbasis`, under the names that CuTe C++ gives them."""
 
     cta_v_map: Layout
     """CTA value index -> mode of the global tensor."""
@@ -88,15 +104,6 @@ class GBasisTrace:
     """The G-basis: box shape : global modes, the modes that the tile does not move appended with extent 1."""
     notes: tuple[str, ...] = ()
     """What was special: merged, cut or grouped modes."""
-
-    def steps(self) -> list[tuple[str, Any, str]]:
-        """(name, value, reason) of each stage."""
-        return [(f.name, getattr(self, f.name), REASONS[f.name]) for f in fields(self) if f.name in REASONS]
-
-    def __str__(self) -> str:
-        width = max(len(name) for name, _, _ in self.steps())
-        lines = [f"{name:<{width}} : {value}\n{'':<{width}}   {why}" for name, value, why in self.steps()]
-        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
 
 _MAX_EXTENT = bounds("box")[1]

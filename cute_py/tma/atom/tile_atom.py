@@ -23,7 +23,7 @@ from cute_py.arith_tuple.arith_tuple import E
 from cute_py.arith_tuple.ratio import ratio
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import GBasisError, InvalidValueError, TmaLimitError, counted
+from cute_py.errors import GBasisError, InvalidValueError, TmaLimitError, counted, given, shortened
 from cute_py.layout.arguments import Leaf, Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import size
@@ -282,6 +282,10 @@ class ExecutableCopy:
     def __post_init__(self) -> None:
         expect_fields(self)
 
+    def __repr__(self) -> str:
+        state = f"mask {self.multicast_mask:#x}, cache hint {self.cache_hint}"
+        return f"<{shortened(str(self.atom), 160)}; barrier {shortened(given(self.barrier), 60)}, {state}>"
+
 
 class TileAtom:
     """The common part of `TmaAtom` and `Im2colAtom`; they hold the fields and say what an instruction slot is."""
@@ -296,6 +300,7 @@ class TileAtom:
     request: Any
     swizzle: Swizzle
     dtype: DType
+    internal_dtype: Any
     arch: str
 
     def __post_init__(self) -> None:
@@ -383,6 +388,15 @@ class TileAtom:
             raise InvalidValueError(f"{self.op} takes no multicast mask, got {mask:#x}")
         hint = None if cache_hint is None else expect_integer(cache_hint, "the cache hint", 0, (1 << 64) - 1)
         return ExecutableCopy(self, barrier, mask, hint)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.op} {self.gtensor} -> {self.smem_layout}: box {self.plan.box} of {self.internal_dtype}, "
+            f"{counted(self.instructions, 'instruction')}, {self.transaction_bytes} bytes a tile"
+        )
+
+    def __repr__(self) -> str:
+        return f"<{shortened(str(self))}>"
 
     def check(self) -> list[Diagnostic]:
         """Where this atom does something else than its layouts say: see `check_fits`, `check_units`, `check_shared`."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from cute_py.argument_checks import expect, expect_having, expect_integer, expect_integer_array
 from cute_py.arith_tuple.ratio import Ratio
-from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.errors import InvalidTypeError, InvalidValueError, counted
 from cute_py.layout.arguments import Tree
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int, to_internal, value_of
@@ -64,6 +64,10 @@ class Instructions:
             expect_integer(getattr(self, name), name, 0)
         for name in ("gmem_partition", "smem_partition"):
             expect(getattr(self, name), Tensor, name)
+
+    def __repr__(self) -> str:
+        each = counted(self.per_tile, "instruction")
+        return f"<{counted(self.tiles, 'tile')} of {each}, {self.smem_bytes} bytes of shared memory each>"
 
 
 def tile_steps(work: Instructions) -> Layout:

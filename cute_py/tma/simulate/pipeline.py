@@ -96,6 +96,9 @@ class Timeline:
         """How long it took."""
         return len(self.states[0]) if self.states else 0
 
+    def __repr__(self) -> str:
+        return f"<{counted(self.depth, 'stage')} over {counted(self.ticks, 'tick')}: {self.outcome.status}>"
+
     def __str__(self) -> str:
         lines = [f"stage {i:<2} {state}" for i, state in enumerate(self.states)]
         return "\n".join([*lines, str(self.outcome)])

@@ -10,7 +10,7 @@ from cute_py.errors import EmissionError, InvalidValueError, ParseError, Unknown
 from cute_py.ptx.catalog import FORMS
 from cute_py.ptx.check import examine, verdict
 from cute_py.ptx.reasons import VARIANTS, why_not
-from cute_py.ptx.render import check_mask, complete, ptx
+from cute_py.ptx.render import check_cluster_mask, complete, ptx
 from cute_py.targets import ARCHITECTURES
 from tests.oracle.records import rows
 from tests.tma.lower.texts import random_texts
@@ -90,7 +90,7 @@ def test_operands_are_placed_by_name() -> None:
     ],
 )
 def test_masks_at_the_border(mask: int, size: int | None, count: int) -> None:
-    assert len(check_mask(mask, size)) == count
+    assert len(check_cluster_mask(mask, size)) == count
 
 
 @pytest.mark.parametrize(
