@@ -16,6 +16,7 @@ from cute_py.draw.picture import Picture
 from cute_py.draw.shared_memory import draw_swizzle
 from cute_py.draw.tensor_memory import draw_tmem
 from cute_py.draw.timeline import draw_pipeline
+from cute_py.dtypes import DTypeLike
 from cute_py.errors import InvalidTypeError, given, shortened
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, coprofile
@@ -68,7 +69,7 @@ def _is_layout(thing: Drawable) -> bool:
     return isinstance(thing, (Layout, ComposedLayout))
 
 
-def _compare(things: Sequence[AnyLayout], names: Sequence[str] = (), bits: int | None = None) -> Picture:
+def _compare(things: Sequence[AnyLayout], names: Sequence[str] = (), bits: DTypeLike | int | None = None) -> Picture:
     return draw_compare(*things, names=names, bits=bits)
 
 

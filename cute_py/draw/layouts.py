@@ -17,7 +17,7 @@ from itertools import product
 from math import gcd, prod
 from typing import Any, Literal, TypeAlias
 
-from cute_py.argument_checks import expect, expect_integers, is_integer
+from cute_py.argument_checks import expect, expect_choice, expect_integer, expect_integers, expect_items, is_integer
 from cute_py.arith_tuple.arith_tuple import ArithTuple, ScaledBasis
 from cute_py.arith_tuple.cells import known_integer
 from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator
@@ -35,7 +35,8 @@ from cute_py.draw.table import (
     shown,
     tone_legend,
 )
-from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.dtypes import DTypeLike, as_dtype, is_dtype
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given
 from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.coordinate import idx2crd
@@ -54,7 +55,7 @@ Value: TypeAlias = int | ArithTuple | ScaledBasis
 """What a layout or a tensor of coordinates has at a coordinate."""
 Sizes: TypeAlias = "int | tuple[Sizes, ...]"
 Color = Literal["value", "bank", "thread", "tile"]
-COLORS = ("value", "bank", "thread", "tile")
+COLORS: tuple[Color, ...] = ("value", "bank", "thread", "tile")
 BANKS = 32
 BANK_BYTES = 4
 MOST_LAYOUTS = 16
@@ -253,15 +254,26 @@ def byte_text(offset: int, bits: int) -> str:
     return f"byte {byte} bit {bit}" if bit else f"byte {byte}"
 
 
-def check_bits(bits: int | None) -> int:
-    """A width that an element can have.
+def expect_bits(bits: DTypeLike | int | None) -> int:
+    """The width of an element, from bits or from an element type in any spelling.
 
     Raises:
-        InvalidValueError: none was given, or not 1 to 128 bits.
+        InvalidTypeError: none was given, or neither. InvalidValueError: not 1 to 128 bits, or no such type.
+
+    >>> expect_bits(16), expect_bits("float16")
+    (16, 16)
     """
-    if bits is None or not is_integer(bits) or not 1 <= bits <= 128:
-        raise InvalidValueError(f"bits = {given(bits)}; banks need the width of an element, 1 to 128 bits")
-    return int(bits)
+    number = as_dtype(bits).bits if not is_integer(bits) and is_dtype(bits) else bits
+    return expect_integer(number, "bits, the width of an element,", 1, 128, hint="such as bits=16, or bits='float16'")
+
+
+def expect_layout(thing: AnyLayout, what: str) -> AnyLayout:
+    """A layout or a composed one.
+
+    Raises:
+        InvalidTypeError: something else.
+    """
+    return thing if isinstance(thing, ComposedLayout) else expect(thing, Layout, what)
 
 
 def unit_of(things: Sequence[Drawn]) -> int:
@@ -304,7 +316,7 @@ def _coloring(
         text = "" if high == 1 else f"{high} x "
         legend = Legend(f"tiles of {text}{wide}; cells of one colour side by side are one of them", in_text=True)
         return lambda i, j, value: (i // high + 3 * (j // wide)) % TONES, (legend,)
-    width = check_bits(bits)
+    width = expect_bits(bits)
     return (
         lambda i, j, value: bank_of(int(value), width) * TONES // BANKS if isinstance(value, int) else None,
         (BANK_LEGEND,),
@@ -322,17 +334,10 @@ def _first(value: Value) -> int:
 def _checked_tile(tile: Sizes | None) -> tuple[int, int] | None:
     if tile is None:
         return None
-    try:
-        sizes = expect_integers(tile if isinstance(tile, tuple) else (tile,), "tile", 1)
-    except (InvalidTypeError, InvalidValueError):
-        sizes = ()
+    sizes = expect_integers(tile if isinstance(tile, tuple) else (tile,), "tile", 1)
     if not 1 <= len(sizes) <= 2:
-        raise InvalidValueError(f"tile = {given(tile)}; must be one or two sizes, 1 or more")
+        raise InvalidValueError(f"tile = {given(tile)}; must have one or two sizes")
     return (1, sizes[0]) if len(sizes) == 1 else (sizes[0], sizes[1])
-
-
-def _is_layout(thing: Drawn) -> bool:
-    return isinstance(thing, (Layout, ComposedLayout))
 
 
 def _before(layout: AnyLayout) -> Callable[[int], str]:
@@ -386,7 +391,7 @@ def draw_layout(
     layout: AnyLayout,
     color: Color = "value",
     *,
-    bits: int | None = None,
+    bits: DTypeLike | int | None = None,
     tile: Sizes | None = None,
     title: str | None = None,
 ) -> Picture:
@@ -397,11 +402,11 @@ def draw_layout(
         color: 'value': by offset modulo 8; 'bank': by 16 bytes of shared memory modulo 128, and each cell names its
             bank; 'thread': by mode 0;
             'tile': by the tile of `tile` elements that a cell lies in.
-        bits: width of an element; needed for banks, except where the layout says it.
+        bits: width of an element, or its type; needed for banks, except where the layout has it.
         tile: (rows, columns) of a tile.
     Raises:
-        InvalidTypeError: no layout, or sizes that are not known.
-        InvalidValueError: an unknown colour, or one that lacks its `bits` or `tile`.
+        InvalidTypeError: no layout, sizes that are not known, or a colour that lacks its `bits`.
+        InvalidValueError: an unknown colour, or one that lacks its `tile`.
 
     Beyond 64 rows or columns the middle is left out, with a note.
 
@@ -415,15 +420,11 @@ def draw_layout(
        0 | 0  1  2  3
        1 | 4  5  6  7
     """
-    if not _is_layout(layout):
-        raise InvalidTypeError(f"draw_layout takes a layout, got {type(layout).__name__} {given(layout)}")
-    if not isinstance(color, str) or color not in COLORS:
-        raise InvalidValueError(f"color = {given(color)}; must be one of {', '.join(COLORS)}")
-    if title is not None:
-        expect(title, str, "the title of a picture")
-    width = _element_bits(layout) if bits is None else check_bits(bits)
-    table = layout_table("", layout, color, width, _checked_tile(tile))
-    return Picture(str(layout) if title is None else title, (table,))
+    expect_layout(layout, "layout")
+    color = expect_choice(color, COLORS, "color")
+    name = str(layout) if title is None else expect(title, str, "the title of a picture")
+    width = _element_bits(layout) if bits is None else expect_bits(bits)
+    return Picture(name, (layout_table("", layout, color, width, _checked_tile(tile)),))
 
 
 def _found_in(layout: AnyLayout, name: str) -> Callable[[Value], str]:
@@ -441,7 +442,7 @@ def _found_in(layout: AnyLayout, name: str) -> Callable[[Value], str]:
     )
 
 
-def draw_compare(*layouts: AnyLayout, names: Sequence[str] = (), bits: int | None = None) -> Picture:
+def draw_compare(*layouts: AnyLayout, names: Sequence[str] = (), bits: DTypeLike | int | None = None) -> Picture:
     """Layouts side by side, coloured alike: a layout and what composing, dividing or tiling makes of it.
 
     Args:
@@ -453,20 +454,16 @@ def draw_compare(*layouts: AnyLayout, names: Sequence[str] = (), bits: int | Non
     """
     if not 1 <= len(layouts) <= MOST_LAYOUTS:
         raise InvalidValueError(f"{len(layouts)} layouts; must be 1 to {MOST_LAYOUTS}")
-    if not isinstance(names, (tuple, list)):
-        raise InvalidTypeError(f"names are a list of texts, got {given(names)}")
-    names = [expect(name, str, f"names[{i}]") for i, name in enumerate(names)]
-    bits = None if bits is None else check_bits(bits)
+    names = [expect(name, str, f"names[{i}]") for i, name in enumerate(expect_items(names, "names"))]
+    given_bits = None if bits is None else expect_bits(bits)
     if names and len(names) != len(layouts):
         raise InvalidValueError(f"{len(names)} names for {len(layouts)} layouts")
-    wrong = [layout for layout in layouts if not _is_layout(layout)]
-    if wrong:
-        raise InvalidTypeError(f"draw_compare takes layouts, got {type(wrong[0]).__name__} {given(wrong[0])}")
-    unit = unit_of([as_position_independent_swizzle_layout(layout) for layout in layouts])
+    drawn = [expect_layout(layout, f"layouts[{i}]") for i, layout in enumerate(layouts)]
+    unit = unit_of([as_position_independent_swizzle_layout(layout) for layout in drawn])
     tables = []
     for i, layout in enumerate(layouts):
         title = f"{names[i]}: {layout}" if names else str(layout)
-        width = bits or _element_bits(layout)
+        width = given_bits or _element_bits(layout)
         note = _found_in(layouts[0], names[0] if names else "the first") if i else lambda value: ""
         tables.append(layout_table(title, layout, "value", width, None, len(layouts), unit, note))
     return Picture("", tuple(tables))
@@ -480,9 +477,7 @@ def draw_tensor(tensor: Tensor) -> Picture:
     Raises:
         InvalidTypeError: no tensor.
     """
-    if not isinstance(tensor, Tensor):
-        raise InvalidTypeError(f"draw_tensor takes a tensor, got {type(tensor).__name__} {given(tensor)}")
-    if not isinstance(tensor.engine, (ArithTupleIterator, CountingIterator)):
+    if not isinstance(expect(tensor, Tensor, "tensor").engine, (ArithTupleIterator, CountingIterator)):
         table = layout_table("", memory_layout(tensor), "value", _element_bits(tensor), None)
         return Picture(str(tensor), (table,), ("cells are offsets from the tensor's first element",))
 
@@ -531,10 +526,10 @@ def draw_tv(layout: Layout, tile: Sizes) -> Picture:
     if len(modes(layout.shape)) != 2:
         raise InvalidValueError(f"{layout} has {len(modes(layout.shape))} modes; must be 2, threads and values")
     try:
-        sizes = expect_integers(modes(product_each(tile)), "tile")
-    except (InvalidTypeError, InvalidValueError):
-        raise InvalidTypeError(f"tile = {given(tile)}; must be a shape of known sizes") from None
-    if not 1 <= len(sizes) <= 2 or any(n < 1 for n in sizes):
+        sizes = expect_integers(modes(product_each(tile)), "tile", 1)
+    except CuteError:  # no tree of known sizes
+        sizes = ()
+    if not 1 <= len(sizes) <= 2:
         raise InvalidValueError(f"tile = {given(tile)}; must have one or two modes of size 1 or more")
     rows, columns = sizes if len(sizes) == 2 else (1, sizes[0])
     holders = _holders(layout, rows * columns)

@@ -26,7 +26,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import IO, Final
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, expect_items
 from cute_py.draw.page import html_page
 from cute_py.draw.render_svg import FONT, render
 from cute_py.draw.table import SVG_BYTES, Cell, Table
@@ -95,11 +95,9 @@ class Picture:
     def __post_init__(self) -> None:
         expect(self.title, str, "the title of a picture")
         for name, kind in (("tables", Table), ("notes", str)):
-            entries, what = getattr(self, name), f"the {name} of a picture"
-            if not isinstance(entries, (tuple, list)):
-                got = f"{type(entries).__name__} {given(entries)}"
-                raise InvalidTypeError(f"{what} must be a tuple of {kind.__name__}, got {got}")
-            checked = tuple([expect(entry, kind, f"{what}, entry {i},") for i, entry in enumerate(entries)])
+            what = f"the {name} of a picture"
+            entries = enumerate(expect_items(getattr(self, name), what))
+            checked = tuple([expect(entry, kind, f"{what}, entry {i},") for i, entry in entries])
             object.__setattr__(self, name, checked)
 
     @functools.cached_property

@@ -117,8 +117,8 @@ def make_smem_layout(
 
 @record
 class SmemChoice:
-    """One way to lay out a tile for a consumer: `conflicts` counts how many phases of a core-matrix read take more than
-    one pass, `passes` the most passes that a read takes; `alignment` in bytes."""
+    """One way to lay out a tile for a consumer: `passes` is the most passes that a core-matrix read takes; a box is
+    `box_rows` rows of `box_bytes`; `alignment` in bytes."""
 
     swizzle: str
     layout: Layout | ComposedLayout
