@@ -88,13 +88,13 @@ def swizzle_layout(tile: tuple[int, ...], swizzle: str, bits: int, order: str) -
     return cute.ComposedLayout(cute.Swizzle(span_row(swizzle).bits, 4, 3), cute.smem_ptr_flag(bits), plain)
 
 
-def swizzle_name(text: str) -> str:
+def swizzle_option(text: str) -> str:
     """One of `SWIZZLES`, from any spelling of it.
 
     Raises:
         argparse.ArgumentTypeError: no such swizzle.
 
-    >>> swizzle_name("SWIZZLE_128B"), swizzle_name("NONE")
+    >>> swizzle_option("SWIZZLE_128B"), swizzle_option("NONE")
     ('128B', 'none')
     """
     try:
@@ -233,7 +233,7 @@ def register(commands: Commands) -> None:
     p.add_argument("--tile", required=True, help="tile, such as 128x64; a shorter one is for the last dimensions")
     p.add_argument("--key", help="name of the array in a .npz or .safetensors file")
     p.add_argument(
-        "--swizzle", type=swizzle_name, choices=SWIZZLES, default="none", help="shared-memory swizzle (bytes)"
+        "--swizzle", type=swizzle_option, choices=SWIZZLES, default="none", help="shared-memory swizzle (bytes)"
     )
     p.add_argument("--order", choices=["row", "col"], help="which dimension is contiguous: last (row) or first (col)")
     p.add_argument("--dtype", help="read the elements as this type of the same width, such as bf16")

@@ -8,7 +8,7 @@ from textwrap import indent
 
 import cute_py as cute
 from cute_py.cli.arguments import Commands, file_of, json_option
-from cute_py.cli.copy_command import SWIZZLES, make_copy, parse_tile, report_data, swizzle_name
+from cute_py.cli.copy_command import SWIZZLES, make_copy, parse_tile, report_data, swizzle_option
 from cute_py.cli.files import Array, read_array
 from cute_py.cli.terminal import print_report, progress_bar
 from cute_py.copies.copy import copy, execute
@@ -28,7 +28,7 @@ def register(commands: Commands) -> None:
     p.add_argument("--key", help="name of the array in a .npz or .safetensors file")
     p.add_argument("--tile", help="tile, such as 64x64; default 64 by 128 bytes' worth of elements")
     p.add_argument(
-        "--swizzle", type=swizzle_name, choices=SWIZZLES, help="shared-memory swizzle; default 128B, none with --tile"
+        "--swizzle", type=swizzle_option, choices=SWIZZLES, help="shared-memory swizzle; default 128B, none with --tile"
     )
     p.add_argument("--order", choices=["row", "col"], help="which dimension is contiguous: last (row) or first (col)")
     json_option(p, run, "the copy's report as JSON")

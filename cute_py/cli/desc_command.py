@@ -225,7 +225,7 @@ def run_check(options: argparse.Namespace) -> int:
     request: TensorMap = decode(map_of(options.map)) if options.map is not None else request_of(options)
     broken = violations(request, arch=options.arch)
     sized = options.map is None and options.request is None and options.address is None  # no tensor is meant yet
-    harmful = [w for w in hazards(request) if not (sized and w.name == "null address")]
+    harmful = [w for w in hazards(request) if not (sized and w.rule == "null address")]
     lines = [f"broken   {v.message}  [{v.source}]" for v in broken] + [f"warning  {w}" for w in harmful]
     data = {
         "violations": [v.message for v in broken],

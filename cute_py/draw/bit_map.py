@@ -13,7 +13,7 @@ from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.fields import CORNER_WIDTH, MAX_RANK, PAYLOAD_BYTES, BitField, field, live_fields
 from cute_py.tma.descriptor.formats import CODE_TO_FORMAT
 from cute_py.tma.descriptor.read import MapSource, read_map
-from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
+from cute_py.tma.descriptor.request import TensorMap
 
 WORD = 64
 SHOWN_WORDS = 10
@@ -30,12 +30,11 @@ def draw_descriptor(what: TensorMap | MapSource) -> Picture:
     Raises:
         As `read_map`; as `encode` for a request that breaks a rule.
 
-    >>> request = TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128), swizzle=3)
+    >>> request = cute.tma.TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128), swizzle=3)
     >>> [line for line in draw_descriptor(request).text.splitlines() if "box_dim" in line][0]
     ' p  word 6  bits 63-56  box_dim[0] = 63  size - 1, elements, so 64'
     """
-    requests = (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)
-    raw = encode(what) if isinstance(what, requests) else read_map(what)
+    raw = encode(what) if isinstance(what, TensorMap) else read_map(what)
     bits = int.from_bytes(raw, "little")
     im2col, rank = bool(field("load_mode").read(bits)), field("rank").read(bits) + 1
     words = min(SHOWN_WORDS, len(raw) // 8)

@@ -25,7 +25,7 @@ from cute_py.layout.swizzle import Swizzle
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.im2col import Im2colAtom
-from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
+from cute_py.tma.descriptor.request import TensorMap
 from cute_py.tma.simulate.pipeline import Timeline
 from cute_py.tmem.copy_request import CopyAsync
 from cute_py.tmem.demonstration import Demonstration
@@ -84,7 +84,7 @@ _KINDS: tuple[tuple[Callable[[Drawable], bool], Callable[..., Picture]], ...] = 
     (lambda thing: isinstance(thing, Timeline), draw_pipeline),
     (lambda thing: isinstance(thing, (CopyAsync, Demonstration)), draw_tmem),
     (lambda thing: isinstance(thing, numpy.ndarray) and thing.ndim == 3 and thing.shape[2] == 4, draw_tmem),
-    (lambda thing: isinstance(thing, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)), draw_descriptor),
+    (lambda thing: isinstance(thing, TensorMap), draw_descriptor),
     (lambda thing: isinstance(thing, (bytes, bytearray, memoryview)) or hasattr(thing, "opaque"), draw_descriptor),
 )
 

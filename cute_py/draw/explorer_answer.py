@@ -23,8 +23,8 @@ from cute_py.tensor.tensor import make_tensor
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.gbasis import check_collapsed, construct_tma_gbasis, make_cta_v_map
 from cute_py.tma.atom.make import check_map, engine_swizzle, find_fixes, make_tma_atom
-from cute_py.tma.atom.op import Op, as_op, check_byte_swizzle, check_op, tensor_map_format
-from cute_py.tma.atom.tile_atom import BrokenCondition, layout_modes
+from cute_py.tma.atom.op import as_op, check_byte_swizzle, check_op, tensor_map_format
+from cute_py.tma.atom.tile_atom import layout_modes
 from cute_py.tma.atom.tiles import Instructions, first_tile, last_coordinates, tile_steps
 from cute_py.tma.descriptor.diff import field_table
 from cute_py.tma.descriptor.fields import PAYLOAD_BYTES
@@ -257,7 +257,7 @@ def _examined(arguments: dict[str, Any], at: str, problems: list[Problem]) -> di
 def _of_atom(atom: TmaAtom, at: str, problems: list[Problem]) -> dict[str, Any]:
     gmem = atom.gtensor.layout
     for broken in check_map(atom.plan, atom.request, gmem, atom.arch):
-        asserted = isinstance(broken, BrokenCondition)
+        asserted = broken in atom.plan.broken
         rule, source = ("cute", None) if asserted else (broken.rule, broken.source)
         problems.append(problem(rule, broken.message, mode=broken.mode, source=source))
     for broken in check_collapsed(recast_layout(gmem, atom.dtype, atom.internal_dtype), atom.plan.gbasis):
@@ -269,7 +269,7 @@ def _of_atom(atom: TmaAtom, at: str, problems: list[Problem]) -> dict[str, Any]:
     walks = whole and all(b.mode != 0 for b in atom.plan.broken) and all(0 < n <= 1 << 32 for n in atom.plan.dims)
     work = _attempt(lambda: first_tile(atom), problems, "work") if small and walks else None
     reason = atom.why_not()
-    warned = [[w.name, w.values, w.effect] for w in hazards(atom.request)]
+    warned = [[w.rule, w.detail, w.facts["effect"]] for w in hazards(atom.request)]
     drawn = samples = None
     if work is not None and work.tiles:
         typed = _INTEGER.match(at)
@@ -342,17 +342,3 @@ def _descriptor(raw: bytes) -> dict[str, Any]:
     live = raw[:PAYLOAD_BYTES]
     rows = [[r.label, r.where, _number(r.raw), _number(r.value), r.unit, r.meaning] for r in field_table(live)]
     return {"hex": live.hex(), "fields": rows}
-
-
-def covered(query: Mapping[str, str]) -> bool:
-    """Is this a copy that the page's own engine can answer? Tiles, one CTA an instruction, elements of whole bytes.
-
-    >>> covered({"op": "SM90_TMA_STORE"}), covered({"op": "SM90_TMA_LOAD_IM2COL"}), covered({"dtype": "uint4"})
-    (True, False, False)
-    """
-    try:
-        op = as_op(query.get("op", DEFAULTS["op"]))
-        kinds = [as_dtype(query[name]) for name in ("dtype", "internal") if query.get(name)]
-    except CuteError:
-        return True
-    return isinstance(op, Op) and (op.row.mode, op.row.ctas) == ("tile", 1) and all(k.bits >= 8 for k in kinds)

@@ -254,13 +254,13 @@ def byte_text(offset: int, bits: int) -> str:
     return f"byte {byte} bit {bit}" if bit else f"byte {byte}"
 
 
-def expect_bits(bits: DTypeLike | int | None) -> int:
+def expect_element_bits(bits: DTypeLike | int | None) -> int:
     """The width of an element, from bits or from an element type in any spelling.
 
     Raises:
         InvalidTypeError: none was given, or neither. InvalidValueError: not 1 to 128 bits, or no such type.
 
-    >>> expect_bits(16), expect_bits("float16")
+    >>> expect_element_bits(16), expect_element_bits("float16")
     (16, 16)
     """
     number = as_dtype(bits).bits if not is_integer(bits) and is_dtype(bits) else bits
@@ -316,7 +316,7 @@ def _coloring(
         text = "" if high == 1 else f"{high} x "
         legend = Legend(f"tiles of {text}{wide}; cells of one colour side by side are one of them", in_text=True)
         return lambda i, j, value: (i // high + 3 * (j // wide)) % TONES, (legend,)
-    width = expect_bits(bits)
+    width = expect_element_bits(bits)
     return (
         lambda i, j, value: bank_of(int(value), width) * TONES // BANKS if isinstance(value, int) else None,
         (BANK_LEGEND,),
@@ -423,7 +423,7 @@ def draw_layout(
     expect_layout(layout, "layout")
     color = expect_choice(color, COLORS, "color")
     name = str(layout) if title is None else expect(title, str, "the title of a picture")
-    width = _element_bits(layout) if bits is None else expect_bits(bits)
+    width = _element_bits(layout) if bits is None else expect_element_bits(bits)
     return Picture(name, (layout_table("", layout, color, width, _checked_tile(tile)),))
 
 
@@ -455,7 +455,7 @@ def draw_compare(*layouts: AnyLayout, names: Sequence[str] = (), bits: DTypeLike
     if not 1 <= len(layouts) <= MOST_LAYOUTS:
         raise InvalidValueError(f"{len(layouts)} layouts; must be 1 to {MOST_LAYOUTS}")
     names = [expect(name, str, f"names[{i}]") for i, name in enumerate(expect_items(names, "names"))]
-    given_bits = None if bits is None else expect_bits(bits)
+    given_bits = None if bits is None else expect_element_bits(bits)
     if names and len(names) != len(layouts):
         raise InvalidValueError(f"{len(names)} names for {len(layouts)} layouts")
     drawn = [expect_layout(layout, f"layouts[{i}]") for i, layout in enumerate(layouts)]

@@ -17,7 +17,7 @@ from cute_py.argument_checks import expect, expect_choice, is_integer
 from cute_py.arith_tuple.cells import known_integer
 from cute_py.draw.element_path import OUTSIDE, RAGGED, element_path, tile_trace, tuple_text
 from cute_py.draw.im2col_window import Im2col, im2col_trace
-from cute_py.draw.layouts import BANK_LEGEND, BANKS, bank_of, byte_text, equals, expect_bits, plane_of, table_of
+from cute_py.draw.layouts import BANK_LEGEND, BANKS, bank_of, byte_text, equals, expect_element_bits, plane_of, table_of
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import (
     TONES,
@@ -103,7 +103,7 @@ def draw_swizzle(
         layout, on = Layout((Int(rows), Int(columns)), (Int(columns), Int(1))), "bytes"
         width = 8 << swizzle.base
     else:
-        width = expect_bits(bits)
+        width = expect_element_bits(bits)
     if coprofile(expect(layout, Layout, "layout")) != 0:
         raise InvalidTypeError(f"draw_swizzle takes a layout with integer strides, got {layout}")
     on = expect_choice(on, ("bytes", "elements"), "on")

@@ -82,7 +82,7 @@ def driver_encode(request: TensorMap) -> bytes:
     Source:
         CUDA 13.0 driver API, Tensor Map Object Management.
     """
-    if not isinstance(request, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)):
+    if not isinstance(request, TensorMap):
         raise InvalidTypeError(f"not a tensor map request: {type(request).__name__}")
     device = open_device()
     found = violations(request, arch=device.arch)

@@ -44,7 +44,7 @@ from cute_py.tma.atom.gbasis import (
 )
 from cute_py.tma.atom.op import Op, as_op, check_op, cta_count, swizzle_row, tensor_map_format
 from cute_py.tma.atom.smem_layout import SPANS, make_smem_layout
-from cute_py.tma.atom.tile_atom import BrokenCondition, TmaPlan, expect_fits, layout_modes, plan_tiled
+from cute_py.tma.atom.tile_atom import TmaPlan, expect_fits, layout_modes, plan_tiled
 from cute_py.tma.atom.tiles import first_tile
 from cute_py.tma.descriptor.formats import Interleave, L2Promotion, OobFill, TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapTiled, as_member
@@ -203,7 +203,7 @@ def _refusal(found: list[Diagnostic], plan: TmaPlan, gmem: Layout, fixes: Sequen
     hint = "; or ".join(fix.words for fix in fixes) or None
     where = [None if d.mode is None else layout_modes(plan, gmem, d.mode) for d in found]
     if len(found) == 1:
-        source = "" if isinstance(found[0], BrokenCondition) else found[0].source
+        source = "" if found[0] in plan.broken else found[0].source
         facts = {"mode": where[0], "CuTe asserts": conditions[0] if conditions else None, "source": source or None}
         return TmaLimitError(found[0].message, {k: v for k, v in facts.items() if v is not None}, hint, found)
     texts = [d.message + (f"; {mode}" if mode else "") for d, mode in zip(found, where, strict=True)]

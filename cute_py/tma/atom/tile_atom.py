@@ -46,24 +46,8 @@ _BOX_MIN, _BOX_MAX = bounds("box")
 _MAJORNESS = "Majorness of smem doesn't match majorness of gmem"
 
 
-class BrokenCondition(Diagnostic):
-    """A condition that CuTe asserts and that does not hold: its text is the source of the diagnostic."""
-
-    __slots__ = ()
-
-    def __init__(
-        self, condition: str, message: str, mode: int | None = None, *, rule: str = "cute_assert", argument: str = ""
-    ) -> None:
-        for name, text in (("condition", condition), ("message", message)):
-            expect(text, str, f"BrokenCondition.{name}")
-        super().__init__(rule, argument, source=condition, text=message, mode=mode)
-
-    @property
-    def condition(self) -> str:
-        return self.source
-
-    def __repr__(self) -> str:
-        return f"BrokenCondition(condition={self.condition!r}, message={self.message!r}, mode={self.mode!r})"
+BrokenCondition = Diagnostic
+"""The earlier name of a condition that CuTe asserts and that does not hold; its text is the source."""
 
 
 @record
@@ -84,7 +68,7 @@ class TmaPlan:
     g_stride: Tree
     num_bits_per_tma: int
     num_multicast: int
-    broken: tuple[BrokenCondition, ...] = field(default=())
+    broken: tuple[Diagnostic, ...] = field(default=())
 
     @property
     def rank(self) -> int:
@@ -123,7 +107,7 @@ def shape_and_stride(gmem: Layout, gbasis: Layout) -> tuple[list[int], list[int]
     return sizes, strides
 
 
-def multicast_box(box: list[int], num_multicast: int) -> tuple[list[int], BrokenCondition | None]:
+def multicast_box(box: list[int], num_multicast: int) -> tuple[list[int], Diagnostic | None]:
     """The box that one of `num_multicast` CTAs issues: cut from the last mode on."""
     box = list(box)
     left, i = num_multicast, len(box) - 1
@@ -144,8 +128,9 @@ def multicast_box(box: list[int], num_multicast: int) -> tuple[list[int], Broken
     return box, None
 
 
-def _asserted(condition: str, rule: str, argument: str, text: str, mode: int | None) -> BrokenCondition:
-    return BrokenCondition(condition, text, mode, rule=rule, argument=argument)
+def _asserted(condition: str, rule: str, argument: str, text: str, mode: int | None) -> Diagnostic:
+    """A condition that CuTe asserts and that does not hold: its text is the source."""
+    return Diagnostic(rule, argument, source=condition, text=text, mode=mode)
 
 
 def tma_strides(gmem: Layout, gmem_t: Layout, gbasis: Layout, byte_strides: list[int], bits: tuple[int, int]) -> Tree:
@@ -213,7 +198,7 @@ def plan_tiled(
     )
 
 
-def _check_tensor(sizes: list[int], strides: list[int], byte_strides: list[int], bits: int) -> list[BrokenCondition]:
+def _check_tensor(sizes: list[int], strides: list[int], byte_strides: list[int], bits: int) -> list[Diagnostic]:
     """What C++'s make_tma_copy_desc asserts of the global tensor, strides in elements and in whole bytes."""
     broken = []
     if strides and strides[0] != 1:
@@ -236,7 +221,7 @@ def _check_tensor(sizes: list[int], strides: list[int], byte_strides: list[int],
     return broken
 
 
-def _check_box(box: list[int]) -> list[BrokenCondition]:
+def _check_box(box: list[int]) -> list[Diagnostic]:
     """What it asserts of the box."""
     broken = []
     for i, n in enumerate(box):

@@ -31,7 +31,6 @@ from cute_py.tma.descriptor.request import (
     ENUM_OF,
     TensorMap,
     TensorMapIm2col,
-    TensorMapIm2colWide,
     TensorMapTiled,
     as_member,
 )
@@ -127,7 +126,7 @@ def columns_of(requests: tuple[TensorMap, ...]) -> Columns | None:
 
     first = requests[0]
     kind = type(first)
-    if not isinstance(first, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)):
+    if not isinstance(first, TensorMap):
         raise InvalidTypeError(f"not a tensor map request: {type(first).__name__}")
     if any(type(r) is not kind or r.residue is not None or r.data_type is None for r in requests):
         return None

@@ -272,7 +272,7 @@ def describe(what: TensorMap | MapSource, view: View = "summary", *, arch: str =
     expect(view, str, "view")
     if view not in VIEWS:
         raise InvalidValueError(f"unknown view {given(view)}", {"known": ", ".join(VIEWS)})
-    if isinstance(what, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)):
+    if isinstance(what, TensorMap):
         if view == "summary":
             return _summary(what, arch)
         raw = encode(what, arch=arch)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from cute_py.argument_checks import expect, record
+from cute_py.argument_checks import record
 from cute_py.diagnostics import Diagnostic
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.encode import QUIRKS, note_box_bytes
@@ -30,32 +30,8 @@ class Hazard:
     finds: Callable[[TensorMap], str | None]
 
 
-class Warned(Diagnostic):
-    """A hazard that applies to a map: a warning whose rule is the hazard's `name`, with `values` as its detail."""
-
-    __slots__ = ()
-
-    def __init__(self, name: str, values: str, effect: str, source: str) -> None:
-        for field, text in (("name", name), ("values", values), ("effect", effect), ("source", source)):
-            expect(text, str, f"Warned.{field}")
-        text = f"{name}: {values}; {effect}"
-        super().__init__(name, source=source, detail=values, text=text, severity="warning", facts={"effect": effect})
-
-    @property
-    def name(self) -> str:
-        return self.rule
-
-    @property
-    def values(self) -> str:
-        return self.detail
-
-    @property
-    def effect(self) -> str:
-        return str(self.facts["effect"])
-
-    def __repr__(self) -> str:
-        return f"Warned(name={self.name!r}, values={self.values!r}, effect={self.effect!r}, source={self.source!r})"
-
+Warned = Diagnostic
+"""The earlier name."""
 
 _ROWS: Final[list[Hazard]] = []
 
@@ -217,8 +193,10 @@ HAZARDS: Final[tuple[Hazard, ...]] = tuple(_ROWS)
 """Every row of the table, in the order in which they are listed."""
 
 
-def hazards(what: TensorMap | MapSource) -> list[Warned]:
+def hazards(what: TensorMap | MapSource) -> list[Diagnostic]:
     """The rows of `HAZARDS` that apply to a request or a map, in the table's order.
+
+    Each is a warning whose rule is the row's name, with the values that make it apply as its detail.
 
     Args:
         what: a request, or whatever `read_map` takes.
@@ -226,6 +204,13 @@ def hazards(what: TensorMap | MapSource) -> list[Warned]:
     >>> [w.rule for w in hazards(decode(bytes(64)))]
     ['null address', 'ragged rows']
     """
-    request = what if isinstance(what, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)) else decode(what)
-    found = ((row, row.finds(request)) for row in HAZARDS)
-    return [Warned(row.name, values, row.effect, row.source) for row, values in found if values is not None]
+    request = what if isinstance(what, TensorMap) else decode(what)
+    found = []
+    for row in HAZARDS:
+        if (values := row.finds(request)) is not None:
+            text = f"{row.name}: {values}; {row.effect}"
+            facts: dict[str, object] = {"effect": row.effect}
+            found.append(
+                Diagnostic(row.name, source=row.source, detail=values, text=text, severity="warning", facts=facts)
+            )
+    return found

@@ -65,7 +65,7 @@ def violations(request: TensorMap, *, arch: str = "sm_90a") -> list[Diagnostic]:
     >>> [v.argument for v in violations(TensorMapTiled(6, 4096, (64, 8), (120,), (64, 300)))]
     ['globalStrides[0]', 'boxDim[1]']
     """
-    if not isinstance(request, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)):
+    if not isinstance(request, TensorMap):
         raise InvalidTypeError(f"not a tensor map request: {type(request).__name__}")
     gpu = (GPUS.get(arch) if isinstance(arch, str) else None) or architecture(arch)
     found: list[Diagnostic] = []
