@@ -38,7 +38,7 @@ def html(thing: Any) -> str:
     >>> "<svg" in html(cute_py.Layout((4, 8)))
     True
     """
-    from cute_py.draw.notebook import html as drawn
+    from cute_py.draw.notebook import object_html as drawn
     from cute_py.explanation import explain
 
     return drawn(thing, explain)

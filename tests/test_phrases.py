@@ -64,19 +64,20 @@ PHRASES: tuple[tuple[str, str, str], ...] = (
 
 NAMES = (
     r"copy_way|way_of|text_twin|driver_traps|wording|birth_sequence|host_born|passes_of_a_read|gpu_listed"
-    r"|gpu_edges|kernel_oneway|TileWork|without_zeros|coalesced_beyond\w*|on_domain|why_not_filled|swizzle_units"
+    r"|gpu_edges|kernel_oneway|TileWork|without_zeros|coalesced_beyond\w*|on_domain|why_not_filled|swizzle_units(?!\")"
     r"|wait_report|_spoil|_meet|_tell|_told|is_chain|DriverTrap|\w+_words"
 )
-"""Identifiers of the past."""
+"""Identifiers of the past; a rule may keep its id, and an alias the name that it is for."""
+
+WORDS_OF_64_BITS = "break_long_words|unknown_words|bare_words|_from_words"
+"""Identifiers that end in `_words` and mean words."""
 
 PENDING = (
-    "cute_py/tma",
-    "cute_py/tmem",
-    "cute_py/gpu",
+    "cute_py/tma/dialect",
+    "cute_py/tma/exports",
     "cute_py/copies",
-    "docs/guide/tensor-memory.md",
 )
-"""Packages whose texts are not read yet, and a page that shows what one of them prints."""
+"""Packages whose texts are not read yet."""
 
 UNTOUCHED = ("docs/measurements", "docs/reference-pages-map.md", "docs/differences.md")
 """Records of runs, and tables that quote the reference pages."""
@@ -113,5 +114,5 @@ def test_no_phrase_is_left(path: Path) -> None:
         text = "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"])
     text = joined(text)
     left = [text[max(m.start() - 40, 0) : m.end() + 30] for row in PHRASES for m in re.finditer(row[0], text)]
-    names = re.findall(rf"\b(?!break_long_words)(?:{NAMES})\b", text) if path.suffix == ".py" else []
+    names = re.findall(rf"\b(?!{WORDS_OF_64_BITS})(?:{NAMES})\b(?!\": \")", text) if path.suffix == ".py" else []
     assert (left, names) == ([], [])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from cute_py.gpu.kernels.copy import BARRIER_BYTES, stage_bytes
-from cute_py.gpu.kernels.copy_op import CopyOp, device_functions
+from cute_py.gpu.kernels.copy_op import CopyOp, copy_functions
 from cute_py.gpu.kernels.source import KernelSource, make_kernel
 from cute_py.gpu.kernels.walk import TileWalk
 
@@ -104,7 +104,7 @@ def load_only(walk: TileWalk, tile_bytes: int, *, blocks: int, stages: int, bulk
     return _source(
         "load_only",
         (_BULK_LOAD if bulk else _TENSOR_LOAD % _fill("load", walk)) + _LOAD,
-        "" if bulk else device_functions(CopyOp("load", len(walk.counts))),
+        "" if bulk else copy_functions(CopyOp("load", len(walk.counts))),
         _constants(walk, tile_bytes, blocks, stages),
         ("source", "address", "record"),
     )
@@ -118,7 +118,7 @@ def store_only(walk: TileWalk, tile_bytes: int, *, blocks: int, stages: int, bul
     return _source(
         "store_only",
         (_BULK_STORE if bulk else _TENSOR_STORE % _fill("store", walk)) + _STORE,
-        "" if bulk else device_functions(CopyOp("store", len(walk.counts))),
+        "" if bulk else copy_functions(CopyOp("store", len(walk.counts))),
         _constants(walk, tile_bytes, blocks, stages),
         ("destination", "address", "pattern", "record"),
     )

@@ -11,7 +11,7 @@ from typing import Final
 
 from benchmarks.kernels.replace import ReplaceCase
 from benchmarks.kernels.single import single_instructions
-from cute_py.gpu.kernels.copy_op import CopyOp, device_functions
+from cute_py.gpu.kernels.copy_op import CopyOp, copy_functions
 from cute_py.gpu.kernels.source import KernelSource, make_kernel
 
 EVIDENCE: Final = "assembled, not executed"
@@ -99,7 +99,7 @@ def load_pair(rows: int = 64, row_bytes: int = 128) -> KernelSource:
         constants,
         rows * row_bytes + 128,
         ("source", "dump", "record"),
-        header=device_functions(load),
+        header=copy_functions(load),
         facts={"evidence": EVIDENCE},
         cluster=2,
         arch="sm_100a",

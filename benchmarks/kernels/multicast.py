@@ -14,7 +14,7 @@ from typing import Final
 
 from cute_py.errors import InvalidValueError
 from cute_py.gpu.kernels.copy import stage_bytes
-from cute_py.gpu.kernels.copy_op import CopyOp, device_functions
+from cute_py.gpu.kernels.copy_op import CopyOp, copy_functions
 from cute_py.gpu.kernels.source import KernelSource, make_kernel
 from cute_py.gpu.kernels.walk import TileWalk
 
@@ -156,7 +156,7 @@ def load_cluster(
         constants,
         constants["STAGE_BYTES"] * stages + 16 * stages,
         ("source", "dump", "sums", "record"),
-        header=device_functions(load),
+        header=copy_functions(load),
         facts={"walk": walk},
         cluster=cluster,
     )

@@ -13,7 +13,7 @@ from typing import Final
 
 from cute_py.errors import InvalidValueError
 from cute_py.gpu.kernels.copy import BARRIER_BYTES, stage_bytes
-from cute_py.gpu.kernels.copy_op import CopyOp, device_functions
+from cute_py.gpu.kernels.copy_op import CopyOp, copy_functions
 from cute_py.gpu.kernels.source import KernelSource, make_kernel
 from cute_py.ptx.forms_tensormap import WIDE_FIELDS
 from cute_py.tma.descriptor.fields import MAX_RANK
@@ -177,6 +177,6 @@ def copy_groups(
         constants,
         stage * stages + BARRIER_BYTES + 256,
         ("source", "destination", "groups", "count", "slots", "record"),
-        header=device_functions(load, store),
+        header=copy_functions(load, store),
         facts={"box": box},
     )

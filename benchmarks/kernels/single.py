@@ -14,7 +14,7 @@ import struct
 from typing import Final
 
 from cute_py.errors import InvalidValueError
-from cute_py.gpu.kernels.copy_op import CopyOp, device_functions
+from cute_py.gpu.kernels.copy_op import CopyOp, copy_functions
 from cute_py.gpu.kernels.source import KernelSource, make_kernel
 from cute_py.targets import MAX_CLUSTER
 
@@ -138,7 +138,7 @@ def single_instructions(
         {"THREADS": 128, "CLUSTER": cluster},
         window_bytes + TRAILER_BYTES,
         ("jobs", "trailer"),
-        header=device_functions(*forms),
+        header=copy_functions(*forms),
         wait_cycles=wait_cycles,
         facts={"forms": tuple(form.name for form in forms)},
         cluster=cluster,

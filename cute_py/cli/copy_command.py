@@ -27,6 +27,7 @@ from cute_py.tensor.printing import format_tensor
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.make import make_tma_copy
 from cute_py.tma.atom.op import movable_type
+from cute_py.tma.atom.smem_layout import SPANS, span_row
 from cute_py.tma.atom.tile_atom import expect_fits
 from cute_py.tma.atom.tiles import instructions
 from cute_py.tma.descriptor.describe import describe
@@ -35,8 +36,7 @@ from cute_py.tma.descriptor.limits import architecture
 
 SHOWN_ELEMENTS: Final = 64
 """A TMA tensor of at most so many elements is printed whole, of a larger one its first corner."""
-SWIZZLES = {"none": 0, "32B": 1, "64B": 2, "128B": 3}
-"""Name -> B of Sw<B,4,3> on bytes."""
+SWIZZLES: Final = tuple(row.name for row in reversed(SPANS))
 SHARED_MEMORY = architecture("sm_90a").block_shared_memory_bytes
 BASE_ADDRESS = 0x10_0000_0000
 """Where the emulated global tensor lies."""
@@ -74,7 +74,7 @@ def parse_tile(text: str) -> tuple[int, ...]:
 
 
 def full_tile(tile: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-    """A tile for every dimension: a shorter tile stands for the last dimensions."""
+    """A tile for every dimension: a shorter tile is that of the last dimensions."""
     if len(tile) > len(shape):
         raise InvalidValueError(f"a tile of {len(tile)} modes for an array of shape {shape}")
     return (1,) * (len(shape) - len(tile)) + tile
@@ -83,9 +83,24 @@ def full_tile(tile: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
 def swizzle_layout(tile: tuple[int, ...], swizzle: str, bits: int, order: str) -> Layout | ComposedLayout:
     """The shared-memory layout of a tile: compact in the tensor's order, under a swizzle on bytes."""
     plain = Layout(tuple([Int(n) for n in tile]), LayoutRight if order == "row" else LayoutLeft)
-    if SWIZZLES[swizzle] == 0:
+    if not span_row(swizzle).bits:
         return plain
-    return cute.ComposedLayout(cute.Swizzle(SWIZZLES[swizzle], 4, 3), cute.smem_ptr_flag(bits), plain)
+    return cute.ComposedLayout(cute.Swizzle(span_row(swizzle).bits, 4, 3), cute.smem_ptr_flag(bits), plain)
+
+
+def swizzle_option(text: str) -> str:
+    """One of `SWIZZLES`, from any spelling of it.
+
+    Raises:
+        argparse.ArgumentTypeError: no such swizzle.
+
+    >>> swizzle_option("SWIZZLE_128B"), swizzle_option("NONE")
+    ('128B', 'none')
+    """
+    try:
+        return span_row(text).name
+    except InvalidValueError as error:
+        raise argparse.ArgumentTypeError(error.headline) from None
 
 
 def make_copy(array: Array, tile: tuple[int, ...], swizzle: str = "none", order: str | None = None) -> TensorCopy:
@@ -184,13 +199,13 @@ def _working(bits: Array, dtype: DType, tile: tuple[int, ...], swizzle: str, ord
     works: list[str] = []
     inner = len(tile) - 1 if order == "row" else 0
     width = int(bits.dtype.itemsize)
-    spans = {"none": 256 * width, "32B": 32, "64B": 64, "128B": 128}
     grain = max(1, 16 // width)  # the inner side of a box is a multiple of 16 bytes
     near = tuple([min(-(-n // grain) * grain if i == inner else n, 256) for i, n in enumerate(tile)])
     others = ("128B", "64B", "32B") if swizzle != "none" else ()
     tries = [(near, name) for name in (swizzle, *others, "none")]
     for name in (swizzle, "128B", "64B", "32B", "none"):
-        for size in (spans[name] // width, 16 // width if width <= 16 else 1):
+        span = span_row(name)
+        for size in (span.span // width if span.bits else 256, 16 // width if width <= 16 else 1):
             box = tuple([size if i == inner else min(n, 256) for i, n in enumerate(tile)])
             tries.append((box, name))
     for box, name in tries:
@@ -217,7 +232,9 @@ def register(commands: Commands) -> None:
     p.add_argument("input", help=".npy, .npz or .safetensors file; - reads standard input")
     p.add_argument("--tile", required=True, help="tile, such as 128x64; a shorter one is for the last dimensions")
     p.add_argument("--key", help="name of the array in a .npz or .safetensors file")
-    p.add_argument("--swizzle", choices=list(SWIZZLES), default="none", help="shared-memory swizzle (bytes)")
+    p.add_argument(
+        "--swizzle", type=swizzle_option, choices=SWIZZLES, default="none", help="shared-memory swizzle (bytes)"
+    )
     p.add_argument("--order", choices=["row", "col"], help="which dimension is contiguous: last (row) or first (col)")
     p.add_argument("--dtype", help="read the elements as this type of the same width, such as bf16")
     p.add_argument(
@@ -241,7 +258,7 @@ def corner(atom: TmaAtom) -> str:
     return f"{tensor}:\n{rows}\n  ... (first elements of {int(cute.size(tensor))})"
 
 
-def findings(work: TensorCopy, result: CopyResult[HostArray], source: str) -> dict[str, Any]:
+def report_data(work: TensorCopy, result: CopyResult[HostArray], source: str) -> dict[str, Any]:
     """Everything that the command reports, as data."""
     atom = work.atom
     plan = instructions(atom)
@@ -287,7 +304,7 @@ def run(options: argparse.Namespace) -> int:
     work = make_copy(array, tile, options.swizzle, options.order)
     with progress_bar(array.nbytes) as progress:
         result = copy(work.atom, work.bits, backend=options.backend, progress=progress)
-    data = findings(work, result, options.input)
+    data = report_data(work, result, options.input)
     if options.out is not None:
         note = write_array(options.out, result.destination.view(array.dtype), options.key or "tensor")
         data["out"] = options.out

@@ -8,7 +8,7 @@ from textwrap import indent
 
 import cute_py as cute
 from cute_py.cli.arguments import Commands, file_of, json_option
-from cute_py.cli.copy_command import SWIZZLES, findings, make_copy, parse_tile
+from cute_py.cli.copy_command import SWIZZLES, make_copy, parse_tile, report_data, swizzle_option
 from cute_py.cli.files import Array, read_array
 from cute_py.cli.terminal import print_report, progress_bar
 from cute_py.copies.copy import copy, execute
@@ -27,7 +27,9 @@ def register(commands: Commands) -> None:
     p.add_argument("input", nargs="?", help="your own .npy, .npz or .safetensors file (- standard input)")
     p.add_argument("--key", help="name of the array in a .npz or .safetensors file")
     p.add_argument("--tile", help="tile, such as 64x64; default 64 by 128 bytes' worth of elements")
-    p.add_argument("--swizzle", choices=list(SWIZZLES), help="shared-memory swizzle; default 128B, none with --tile")
+    p.add_argument(
+        "--swizzle", type=swizzle_option, choices=SWIZZLES, help="shared-memory swizzle; default 128B, none with --tile"
+    )
     p.add_argument("--order", choices=["row", "col"], help="which dimension is contiguous: last (row) or first (col)")
     json_option(p, run, "the copy's report as JSON")
 
@@ -56,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     with progress_bar(array.nbytes) as progress:
         result = copy(work.atom, work.bits, progress=progress)
     if options.json:
-        print(json.dumps(findings(work, result, name), indent=2))
+        print(json.dumps(report_data(work, result, name), indent=2))
         return 0 if result.equal else 1
     atom = work.atom
     coordinates = cute.make_tensor(cute.make_inttuple_iter(0, 0), (2, 5), (cute.E(0), cute.E(1)))

@@ -22,6 +22,7 @@ from cute_py.cli.arguments import (
     standard_text,
 )
 from cute_py.cli.files import check_output, truncated
+from cute_py.cli.serve_workers import diagnostic_data
 from cute_py.draw.picture import write_whole
 from cute_py.errors import FileFormatError, InvalidValueError, ParseError, counted
 from cute_py.tma.descriptor.decode import decode
@@ -51,14 +52,14 @@ def register(commands: Commands) -> None:
     e.add_argument("--out", help="write the 128 bytes to this file")
     e.add_argument("--driver", type=driver_version, help="for this driver version, such as 13000 (CUDA 13.0)")
 
-    d = actions.add_parser("decode", help="what a map says")
+    d = actions.add_parser("decode", help="the fields of a map, its broken rules and warnings")
     d.add_argument("map", nargs="+", help=MAP_HELP)
     d.add_argument(
         "--view",
         choices=["summary", "fields", "seed001", "slots"],
         default="summary",
-        help="summary: sizes, box, swizzle, broken rules; fields: each field with its bits; seed001: the sixteen "
-        "words as on the reference pages; slots: as `desc slots`",
+        help="summary: sizes, box, swizzle, broken rules; fields: each field with its bits; seed001: the eleven "
+        "fields of the reference pages; slots: as `desc slots`",
     )
 
     f = actions.add_parser("diff", help="two maps, field by field; exit status 1 if they differ")
@@ -129,7 +130,7 @@ def map_of(source: str) -> bytes:
     except ParseError:
         if "\n" in source or not re.search(r"[./\\]", source[:200]):
             raise
-        raise FileFormatError(f"{source[:200]}: no such file, and no text of a tensor map") from None
+        raise FileFormatError(f"{source[:200]}: no such file, and not the text of a tensor map") from None
 
 
 def _from_standard_input() -> bytes:
@@ -202,7 +203,7 @@ def run_encode(options: argparse.Namespace) -> int:
 
 
 def run_decode(options: argparse.Namespace) -> int:
-    """Print what the map says."""
+    """Print the fields of the map."""
     data = map_of(" ".join(options.map))  # the shell split it at blanks
     report(options, lambda: to_json(decode(data)), lambda: describe(data, options.view, arch=options.arch))
     return 0
@@ -224,9 +225,13 @@ def run_check(options: argparse.Namespace) -> int:
     request: TensorMap = decode(map_of(options.map)) if options.map is not None else request_of(options)
     broken = violations(request, arch=options.arch)
     sized = options.map is None and options.request is None and options.address is None  # no tensor is meant yet
-    harmful = [w for w in hazards(request) if not (sized and w.name == "null address")]
+    harmful = [w for w in hazards(request) if not (sized and w.rule == "null address")]
     lines = [f"broken   {v.message}  [{v.source}]" for v in broken] + [f"warning  {w}" for w in harmful]
-    data = {"violations": [v.message for v in broken], "warnings": [str(w) for w in harmful]}
+    data = {
+        "violations": [v.message for v in broken],
+        "warnings": [str(w) for w in harmful],
+        "diagnostics": [diagnostic_data(found) for found in (*broken, *harmful)],
+    }
     report(options, lambda: data, lambda: "\n".join([*lines, *([] if broken else [f"legal on {options.arch}"])]))
     return 1 if broken else 0
 

@@ -1,7 +1,7 @@
 """`cute-py doctor`: what is installed, what works, what does not and why; and the known issues of this driver.
 
-It runs a table of probes: facts (versions, compilers, the driver and its GPU), and abilities, which are tried, not
-guessed. What is known to go wrong with a driver, by its version, the GPU and the compiler, is a table with sources.
+It runs a table of probes: facts (versions, compilers, the driver and its GPU), and abilities, each of which is tried.
+What is known to go wrong with a driver, by its version, the GPU and the compiler, is a table with sources.
 Versions are those of cuDriverGetVersion: 1000 x major + 10 x minor of the CUDA version that the driver supports.
 """
 
@@ -81,7 +81,7 @@ class KnownIssue:
         return "; ".join(filter(None, (self.document, MEASURED if self.measured else "")))
 
     def applies(self, here: Installation) -> bool:
-        """Whether the row is about such an installation; what is not known of it is no reason against."""
+        """Whether the row is about such an installation; what is not known of it is taken to fit."""
         capability = here.capability
         return (
             here.driver >= max(self.first, MIN_DRIVER if self.measured else 0)
@@ -244,7 +244,7 @@ SWEEP: Final = 2_000
 KERNEL_MODULE: Final = Path("/proc/driver/nvidia/version")
 
 
-def version_of(package: str) -> str | None:
+def installed_version(package: str) -> str | None:
     """The installed version of a package; None if there is none."""
     try:
         return importlib.metadata.version(package)
@@ -276,7 +276,7 @@ def _codec() -> tuple[str, bool]:
 
 def compiler_release() -> int | None:
     """The version of the installed NVRTC as 1000 x major + 10 x minor; None without it."""
-    found = re.match(r"(\d+)\.(\d+)", version_of("nvidia-cuda-nvrtc") or "")
+    found = re.match(r"(\d+)\.(\d+)", installed_version("nvidia-cuda-nvrtc") or "")
     return int(found[1]) * 1000 + int(found[2]) * 10 if found else None
 
 
@@ -347,7 +347,7 @@ HERE: Final[tuple[tuple[str, str, Callable[[], str | dict[str, str | None] | Non
     ("cute_py", "cute_py", lambda: cute.__version__),
     ("python", "python", platform.python_version),
     ("platform", "platform", platform.platform),
-    ("packages", "", lambda: {row.name: version_of(row.name) for row in PACKAGES}),
+    ("packages", "", lambda: {row.name: installed_version(row.name) for row in PACKAGES}),
     ("ptxas", "ptxas", _ptxas),
     ("kernel_module", "NVIDIA kernel module", kernel_module),
 )
@@ -431,11 +431,11 @@ def register(commands: Commands) -> None:
     json_option(p, run)
 
 
-def shown(key: str, value: int | str | Sequence[int] | None) -> str:
+def shown_finding(key: str, value: int | str | Sequence[int] | None) -> str:
     """A finding as text.
 
-    >>> shown("driver_version", 13000), shown("compute_capability", [9, 0]), shown("ptxas", None)
-    ('13.0', '9.0', 'not found')
+    >>> shown_finding("driver_version", 13000), shown_finding("compute_capability", [9, 0])
+    ('13.0', '9.0')
     """
     if value is None:
         return "not found"
@@ -444,10 +444,10 @@ def shown(key: str, value: int | str | Sequence[int] | None) -> str:
     return ".".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def report(data: dict[str, Any]) -> list[str]:
+def report_lines(data: dict[str, Any]) -> list[str]:
     """The findings as text."""
     named = [row[:2] for row in (*HERE, ("driver", "driver"), *OF_DEVICE, ("codec", "codec")) if row[1]]
-    lines = [f"{name:<22} {shown(key, data[key])}" for key, name in named if key in data]
+    lines = [f"{name:<22} {shown_finding(key, data[key])}" for key, name in named if key in data]
     lines += ["", "packages"]
     for row in PACKAGES:
         version = data["packages"][row.name]
@@ -458,7 +458,7 @@ def report(data: dict[str, Any]) -> list[str]:
     asked = data["known_issues_for"]
     if asked is None:
         return [*lines, "", "known issues: no driver here; cute-py doctor --driver 13000 lists those of a version"]
-    lines += ["", f"known issues of drivers for CUDA {shown('driver_version', asked)}"]
+    lines += ["", f"known issues of drivers for CUDA {shown_finding('driver_version', asked)}"]
     for row in data["known_issues"]:
         lines += [f"  {row['name']}: {row['what']}", f"      remedy : {row['remedy']}"]
         lines.append(
@@ -475,7 +475,7 @@ def run(options: argparse.Namespace) -> int:
         works = [{**row, "told": row["detail"]} for row in data["works"]]
         print(json.dumps({**data, **older, "works": works}, indent=2, default=str))
     else:
-        for line in report(data):
+        for line in report_lines(data):
             _say(line)
     return 0 if data["healthy"] else 1
 

@@ -1,4 +1,4 @@
-"""Tensors in files: .npy, .npz and .safetensors in, the same out; every way that a file can be wrong is one line.
+"""Tensors in files: .npy, .npz and .safetensors in, the same out; a refusal of a file is one line.
 
 Arrays come as numpy arrays, bfloat16 and 8-bit floats as ml_dtypes ones. What a header says is checked before anything
 is unpacked, so that a small archive that asks for much memory is refused at once. Files are written beside their name
@@ -182,7 +182,7 @@ def _reason(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return "its header asks for more memory than there is"
     if "allow_pickle" in text or "pickled" in text:
-        return "holds Python objects, or is no numpy file"
+        return "holds Python objects, or is not a numpy file"
     if type(error).__name__ == "BadZipFile":
         return f"a damaged archive ({text})" if text else "a damaged archive"
     if type(error).__name__ == "SafetensorError":
@@ -192,10 +192,10 @@ def _reason(error: Exception) -> str:
     return shortened(text) or "its header makes no sense"
 
 
-def listed(names: list[str], limit: int = 20) -> str:
+def _listed(names: list[str], limit: int = 20) -> str:
     """Names in order, the first ones of many.
 
-    >>> listed(["b", "a"]), listed(["x"] * 3, 2)
+    >>> _listed(["b", "a"]), _listed(["x"] * 3, 2)
     ('a, b', 'x, x, ... (3 in all)')
     """
     shown = [name if name.isprintable() else repr(name) for name in sorted(names)[:limit]]
@@ -209,9 +209,9 @@ def _pick(path: str, names: list[str], key: str | None) -> str:
     if key is None:
         if len(names) == 1:
             return names[0]
-        raise FileFormatError(f"{path}: holds {len(names)} arrays; choose one with --key: {listed(names)}")
+        raise FileFormatError(f"{path}: holds {len(names)} arrays; choose one with --key: {_listed(names)}")
     if key not in names:
-        raise FileFormatError(f"{path}: no array {key!r}; there are: {listed(names)}")
+        raise FileFormatError(f"{path}: no array {key!r}; there are: {_listed(names)}")
     return key
 
 
@@ -235,7 +235,7 @@ def _safetensors(path: str, key: str | None) -> Array:
             try:
                 array: Array = file.get_tensor(name)
                 return array
-            except (AttributeError, KeyError, TypeError):  # a type that numpy itself has not
+            except (AttributeError, KeyError, TypeError):  # a type that numpy itself lacks
                 entry = None
         if kind in SAFETENSORS_TYPES:
             with open(path, "rb") as raw:

@@ -48,7 +48,7 @@ def _print_layout(layout: Layout | ComposedLayout) -> None:
 
 
 def _number(number: Any) -> int | str:
-    """A number, or the text of one that symbols stand for."""
+    """A number, or the text of a symbolic one."""
     return cute.text(number) if isinstance(number, tuple) or getattr(number, "free_symbols", None) else int(number)
 
 

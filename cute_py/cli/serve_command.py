@@ -1,6 +1,6 @@
 """`cute-py serve`: the explorer in a browser, its answers checked by the library as you type.
 
-The server of `cute-py serve`: who may ask, what, and how much; the answers come from `serve_workers`.
+The server of `cute-py serve`: which requests it takes, and how many; the answers come from `serve_workers`.
 
 It is meant for one person at one machine, and any web page in that person's browser can send requests to it. So a
 request must name this server in `Host` (a foreign name that resolves to this machine is refused), come from its own
@@ -73,7 +73,7 @@ def query_of(text: str) -> dict[str, str]:
             text, keep_blank_values=True, strict_parsing=bool(text), max_num_fields=MAX_FIELDS, errors="strict"
         )
     except ValueError as error:
-        raise InvalidValueError(f"no query string: {error}") from None
+        raise InvalidValueError(f"not a query string: {error}") from None
     twice = [name for name, values in lists.items() if len(values) > 1]
     if twice:
         raise InvalidValueError(f"field {given(twice[0])} is given {len(lists[twice[0]])} times")
@@ -108,7 +108,7 @@ class ExplorerHandler(BaseHTTPRequestHandler):
             path, query, netloc = parts.path, parts.query, parts.netloc
         except ValueError as error:  # no address: http://[
             self._json(
-                HTTPStatus.BAD_REQUEST, plain_error("InvalidValueError", f"no address {given(self.path)}: {error}")
+                HTTPStatus.BAD_REQUEST, plain_error("InvalidValueError", f"not an address: {given(self.path)}: {error}")
             )
             return
         status, reason = self._stranger(netloc, path == "/answer")

@@ -49,16 +49,18 @@ work(setup["answer"], setup["seconds"])
 
 def plain_error(kind: str, message: str) -> dict[str, Json]:
     """An error without facts, as JSON data."""
-    return {"error": {"type": kind, "message": message, "facts": {}, "hint": None, "diagnostics": []}}
+    found = [diagnostic_data(Diagnostic(kind, text=message))]
+    return {"error": {"type": kind, "message": message, "facts": {}, "hint": None, "diagnostics": found}}
 
 
 def refusal(error: CuteError) -> dict[str, Json]:
     """A typed error as JSON data: its parts, and every broken rule behind it as a record."""
     data: dict[str, Json] = {"type": type(error).__name__, "message": error.headline, "facts": _texts(error.facts)}
-    return {"error": {**data, "hint": error.hint, "diagnostics": [_record(d) for d in diagnostics_of(error)]}}
+    return {"error": {**data, "hint": error.hint, "diagnostics": [diagnostic_data(d) for d in diagnostics_of(error)]}}
 
 
-def _record(found: Diagnostic) -> Json:
+def diagnostic_data(found: Diagnostic) -> Json:
+    """A diagnostic as JSON data: its fields, and its message."""
     value = found.value if found.value is None or found.value.bit_length() < 64 else integer_text(found.value)
     names = ("rule", "severity", "argument", "unit", "requirement", "source", "mode", "message")
     named: dict[str, Json] = {name: getattr(found, name) for name in names}
@@ -112,7 +114,7 @@ def work(answer: str, seconds: float) -> None:
 
 
 class NoAnswer(Exception):
-    """There is no answer: `status` is the HTTP status that says so."""
+    """There is no answer: `status` is the HTTP status."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -148,7 +150,7 @@ class Worker:
         return status, data
 
     def _send(self, data: Mapping[str, object]) -> None:
-        with contextlib.suppress(OSError):  # it has ended: the next line that is read says so
+        with contextlib.suppress(OSError):  # it has ended, which reading the next line finds
             self._in.write(json.dumps(data).encode() + b"\n")
             self._in.flush()
 
@@ -195,7 +197,7 @@ class Workers:
 
     def start(self) -> None:
         """Start the first worker, so that it is ready when it is asked; this does not wait for it."""
-        with self._lock, contextlib.suppress(OSError):  # who asks tries again
+        with self._lock, contextlib.suppress(OSError):  # the next query tries again
             self._free.append(self._new())
 
     def _new(self) -> Worker:
@@ -237,12 +239,12 @@ class Workers:
                 return
             self._all.discard(worker)
             if not self._closed:
-                with contextlib.suppress(OSError):  # the next one who asks tries again
+                with contextlib.suppress(OSError):  # the next query tries again
                     self._free.append(self._new())
         worker.close()
 
     def close(self) -> None:
-        """End them all; one that is asked just now is closed by who asked."""
+        """End them all; one that is answering is closed by the thread that waits for it."""
         with self._lock:
             self._closed = True
             free, self._free = self._free, []

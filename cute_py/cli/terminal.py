@@ -96,7 +96,7 @@ LONG_COPY: Final = 16 << 20
 
 
 def _error_console() -> Console | None:
-    """rich's console on standard error; None where that is no terminal, or rich is not installed."""
+    """rich's console on standard error; None where that is not a terminal, or rich is not installed."""
     if sys.stderr is None or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         return None
     try:

@@ -9,7 +9,9 @@ from typing import Any
 
 import cute_py as cute
 from cute_py.cli.arguments import Commands, integer, json_option, only_one, text_of
+from cute_py.cli.serve_workers import diagnostic_data
 from cute_py.cli.terminal import print_report
+from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, GBasisError, InvalidTypeError, InvalidValueError, counted
 from cute_py.tensor.pointers import Pointer
 from cute_py.tma.atom.atom import TmaAtom
@@ -92,14 +94,14 @@ def _partition(atom: TmaAtom) -> str:
 
 
 def _check(atom: TmaAtom, arch: str) -> str:
-    lines = [str(reason) for reason in violations(atom.request, arch=arch)]
-    lines += [f"warning: {warned}" for warned in _warnings(atom)]
-    return "\n".join(lines) if lines else "no rule is broken, and no hazard is known"
+    broken, warned = judged(atom, arch)
+    lines = [*map(str, broken), *(f"warning: {found}" for found in warned)]
+    return "\n".join(lines) or "no rule is broken, and no hazard is known"
 
 
-def _warnings(atom: TmaAtom) -> list[str]:
-    reason = atom.why_not()
-    return [*map(str, hazards(atom.request)), *([str(reason)] if reason else [])]
+def judged(atom: TmaAtom, arch: str) -> tuple[list[Diagnostic], list[Diagnostic]]:
+    """(the rules of the map that an atom breaks, what is legal and harmful)."""
+    return violations(atom.request, arch=arch), [*hazards(atom.request), *atom.check()]
 
 
 def read_operands(options: argparse.Namespace) -> None:
@@ -175,7 +177,7 @@ def run(options: argparse.Namespace) -> int:
         atom = _atom(options, options.smem)
     except GBasisError as error:
         raise GBasisError(error.condition, error.facts, _static_sizes(options) or error.hint) from None
-    broken = [str(reason) for reason in violations(atom.request, arch=options.arch)]
+    broken, warned = judged(atom, options.arch)
     status = 1 if broken and options.show == "check" else 0
     text = view(atom, options.show, options.arch, options.at, options.device_descriptor, options.sass)
     if not options.json:
@@ -196,8 +198,9 @@ def run(options: argparse.Namespace) -> int:
         "tiles": work.tiles,
         "transaction_bytes": atom.transaction_bytes,
         "alignment": atom.alignment,
-        "violations": broken,
-        "warnings": _warnings(atom),
+        "violations": list(map(str, broken)),
+        "warnings": list(map(str, warned)),
+        "diagnostics": [diagnostic_data(found) for found in (*broken, *warned)],
         "show": options.show,
         "text": text,
     }

@@ -30,7 +30,7 @@ def register(commands: Commands) -> None:
 
     f = actions.add_parser("forms", help="the shapes and multicasts of tcgen05.cp")
 
-    m = actions.add_parser("descriptor", help="what a 64-bit matrix descriptor says")
+    m = actions.add_parser("descriptor", help="the fields of a 64-bit matrix descriptor")
     m.add_argument("value", help="the descriptor, such as 0x4000404000010000; - reads standard input")
     m.add_argument("--kind", choices=["tcgen05", "wgmma"], default="tcgen05", help="the instructions that read it")
     for action, runs in ((d, run_demo), (f, run_forms), (m, run_descriptor)):
@@ -41,7 +41,7 @@ def value(text: str) -> int:
     """A number, or the one on standard input for -.
 
     Raises:
-        InvalidValueError: no number.
+        InvalidValueError: not a number.
     """
     try:
         return integer(text_of(text))

@@ -13,7 +13,7 @@ from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.fields import CORNER_WIDTH, MAX_RANK, PAYLOAD_BYTES, BitField, field, live_fields
 from cute_py.tma.descriptor.formats import CODE_TO_FORMAT
 from cute_py.tma.descriptor.read import MapSource, read_map
-from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
+from cute_py.tma.descriptor.request import TensorMap
 
 WORD = 64
 SHOWN_WORDS = 10
@@ -30,12 +30,11 @@ def draw_descriptor(what: TensorMap | MapSource) -> Picture:
     Raises:
         As `read_map`; as `encode` for a request that breaks a rule.
 
-    >>> request = TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128), swizzle=3)
+    >>> request = cute.tma.TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128), swizzle=3)
     >>> [line for line in draw_descriptor(request).text.splitlines() if "box_dim" in line][0]
     ' p  word 6  bits 63-56  box_dim[0] = 63  size - 1, elements, so 64'
     """
-    requests = (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)
-    raw = encode(what) if isinstance(what, requests) else read_map(what)
+    raw = encode(what) if isinstance(what, TensorMap) else read_map(what)
     bits = int.from_bytes(raw, "little")
     im2col, rank = bool(field("load_mode").read(bits)), field("rank").read(bits) + 1
     words = min(SHOWN_WORDS, len(raw) // 8)
@@ -74,7 +73,7 @@ def _key(index: int) -> str:
 
 
 def _said(row: BitField, bits: int) -> tuple[str, str]:
-    """('label = value', how the value is stored and what it stands for)."""
+    """('label = value', how the value is stored and what it means)."""
     value, unit = row.read(bits), f", {row.unit}" if row.unit else ""
     shown = f"0x{value:x}" if row.width > 32 else str(value)
     return f"{row.label} = {shown}", f"{row.encoding}{unit}{_meaning(row, bits)}"
@@ -87,7 +86,7 @@ def _line(row: BitField, key: str, bits: int) -> str:
 
 
 def _meaning(row: BitField, bits: int) -> str:
-    """What a raw value stands for, where it is not the number itself."""
+    """What a raw value means, where it is not the number itself."""
     value, rank = row.read(bits), field("rank").read(bits) + 1
     if row.encoding.endswith(" - 1"):
         return f", so {value + 1}"

@@ -9,7 +9,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cute_py.draw.element_path import OUTSIDE, checked_atom, logical_of, tuple_text
+from cute_py.argument_checks import expect
+from cute_py.draw.element_path import OUTSIDE, logical_of, tuple_text
 from cute_py.draw.picture import Picture
 from cute_py.draw.render_svg import CHARACTER
 from cute_py.draw.table import TONES, Cell, Legend, cut_note, grid, hatch_legend, shown, tone_legend
@@ -107,8 +108,7 @@ def draw_boxes(atom: TmaAtom) -> Picture:
 
     The two colours alternate from tile to tile; a tile of several instructions has several boxes.
     """
-    checked_atom(atom, "draw_boxes")
-    work, plan = first_tile(atom), atom.plan
+    work, plan = first_tile(expect(atom, TmaAtom, "atom")), atom.plan
     dims, box = (*plan.dims, 1)[:2], (*plan.box, 1)[:2]
     if atom.op.row.mode in ("gather4", "scatter4"):
         box = (box[0], 4)
@@ -185,20 +185,19 @@ def _box_notes(atom: TmaAtom, drawn: tuple[int, ...], elsewhere: tuple[int, ...]
 
 
 def _cta_names(count: int) -> list[str]:
-    """What each tone stands for: one CTA, or all that are equal modulo 8."""
+    """What each tone means: one CTA, or all that are equal modulo 8."""
     return [f"CTA {', '.join(str(n) for n in range(tone, max(count, tone + 1), TONES))}" for tone in range(TONES)]
 
 
 def draw_multicast(atom: TmaAtom) -> Picture:
-    """The slices of a tile by CTA: who issues what, and where it lands in the shared memory of every receiver.
+    """The slices of a tile by CTA: which CTA issues each, and where it lands in the shared memory of every receiver.
 
     Args:
         atom: of `make_tma_copy`; without multicast there is one CTA.
     Raises:
         InvalidTypeError: no such atom.
     """
-    checked_atom(atom, "draw_multicast")
-    work, count = first_tile(atom), atom.num_multicast
+    work, count = first_tile(expect(atom, TmaAtom, "atom")), atom.num_multicast
     each = len(work.coords) // count
     order = sorted(range(len(work.coords)), key=lambda i: int(work.smem_offsets[i]))
     kept = shown(len(order), 64)

@@ -22,6 +22,7 @@ from cute_py.draw.shared_memory import draw_swizzle
 from cute_py.draw.tensor_memory import draw_tmem
 from cute_py.draw.threads import draw_copy, draw_mma
 from cute_py.draw.timeline import draw_pipeline
+from cute_py.dtypes import DTypeLike
 from cute_py.errors import InvalidTypeError, given, shortened
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, coprofile
@@ -31,7 +32,7 @@ from cute_py.mesh.sharded_layout import ShardedLayout
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.im2col import Im2colAtom
-from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
+from cute_py.tma.descriptor.request import TensorMap
 from cute_py.tma.simulate.pipeline import Timeline
 from cute_py.tmem.copy_request import CopyAsync
 from cute_py.tmem.demonstration import Demonstration
@@ -80,7 +81,7 @@ def _is_layout(thing: Drawable) -> bool:
     return isinstance(thing, (Layout, ComposedLayout))
 
 
-def _compare(things: Sequence[AnyLayout], names: Sequence[str] = (), bits: int | None = None) -> Picture:
+def _compare(things: Sequence[AnyLayout], names: Sequence[str] = (), bits: DTypeLike | int | None = None) -> Picture:
     return draw_compare(*things, names=names, bits=bits)
 
 
@@ -98,7 +99,7 @@ _KINDS: tuple[tuple[Callable[[Drawable], bool], Callable[..., Picture]], ...] = 
     (lambda thing: isinstance(thing, ShardedLayout), draw_shards),
     (lambda thing: isinstance(thing, (CopyAsync, Demonstration)), draw_tmem),
     (lambda thing: isinstance(thing, numpy.ndarray) and thing.ndim == 3 and thing.shape[2] == 4, draw_tmem),
-    (lambda thing: isinstance(thing, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)), draw_descriptor),
+    (lambda thing: isinstance(thing, TensorMap), draw_descriptor),
     (lambda thing: isinstance(thing, (bytes, bytearray, memoryview)) or hasattr(thing, "opaque"), draw_descriptor),
 )
 

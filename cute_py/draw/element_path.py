@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy
 
 from cute_py.argument_checks import expect_integer
-from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, UnknownFactError, given
+from cute_py.errors import CuteError, InvalidValueError, UnknownFactError, given
 from cute_py.layout.arguments import Tree
 from cute_py.layout.leaf import value_of
 from cute_py.layout.trees import check_depth, leaves
@@ -38,17 +38,6 @@ RAGGED = {
 }
 """What happens to the rest of a 16-byte unit in which the row ends. Source: measured on NVIDIA H200, driver 580.159.04,
 for stores; `emulator_rows.sixteen_byte_rule` has the rule."""
-
-
-def checked_atom(atom: TmaAtom, operation: str) -> TmaAtom:
-    """A tiled atom.
-
-    Raises:
-        InvalidTypeError: something else.
-    """
-    if not isinstance(atom, TmaAtom):
-        raise InvalidTypeError(f"{operation} takes an atom of make_tma_copy, got {type(atom).__name__}")
-    return atom
 
 
 def logical_of(atom: TmaAtom) -> Callable[[tuple[int, ...]], tuple[int, ...]] | None:

@@ -12,6 +12,7 @@ import json
 from importlib import resources
 from typing import Any, Final
 
+from cute_py.argument_checks import expect
 from cute_py.draw.render_svg import DARK, LIGHT
 from cute_py.dtypes import DTYPES
 from cute_py.layout.layout import Layout, LayoutRight, static
@@ -62,7 +63,7 @@ WANTED: Final = {
     "address": "the address is an integer such as 4096 or 0x1000",
     "multicast": "the multicast count is an integer such as 4",
 }
-"""What is said where a field holds no integer."""
+"""The message where a field does not hold an integer."""
 
 
 def _copy(gmem: str, smem: str, **fields: str) -> dict[str, str]:
@@ -200,7 +201,7 @@ def explorer_page(*, served: bool = False) -> str:
     >>> page.startswith("<!doctype html>"), "fetch(" in page
     (True, False)
     """
-    names = (*DOM, CHECK) if served else DOM
+    names = (*DOM, CHECK) if expect(served, bool, "served") else DOM
     script = "\n".join([engine_source(), *(web_file(name) for name in names), "start();"])
     style = web_file("page.css").replace("/*LIGHT*/", _tones(LIGHT)).replace("/*DARK*/", _tones(DARK))
     style += "".join(f"svg.picture .tone{i} {{ fill: var(--tone{i}); }}\n" for i in range(len(LIGHT)))

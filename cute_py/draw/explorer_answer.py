@@ -21,9 +21,9 @@ from cute_py.tensor.pointers import make_gmem_ptr
 from cute_py.tensor.tensor import make_tensor
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.gbasis import check_collapsed, construct_tma_gbasis, make_cta_v_map
-from cute_py.tma.atom.make import byte_swizzle, check_map, find_fixes, make_tma_atom
-from cute_py.tma.atom.op import Op, as_op, check_op, check_swizzle, tensor_map_format
-from cute_py.tma.atom.tile_atom import BrokenCondition, layout_modes
+from cute_py.tma.atom.make import check_map, engine_swizzle, find_fixes, make_tma_atom
+from cute_py.tma.atom.op import as_op, check_byte_swizzle, check_op, tensor_map_format
+from cute_py.tma.atom.tile_atom import layout_modes
 from cute_py.tma.atom.tiles import Instructions, first_tile, last_coordinates, tile_start, tile_steps
 from cute_py.tma.descriptor.diff import field_table
 from cute_py.tma.descriptor.fields import PAYLOAD_BYTES
@@ -55,25 +55,25 @@ def problem(
     return {"rule": rule, "field": field, "message": message, "mode": mode, "source": source, "facts": facts}
 
 
-def number(n: int) -> int | str:
+def _number(n: int) -> int | str:
     """An integer for JSON: a number where every reader has it exactly, else its digits.
 
-    >>> number(2**53), number(2**53 + 1)
+    >>> _number(2**53), _number(2**53 + 1)
     (9007199254740992, '9007199254740993')
     """
     return int(n) if abs(n) <= 2**53 else str(int(n))
 
 
-def numbers(values: Iterable[int]) -> list[Json]:
+def _numbers(values: Iterable[int]) -> list[Json]:
     """Of each."""
-    return [number(n) for n in values]
+    return [_number(n) for n in values]
 
 
-def integer(text: str, wanted: str) -> int:
+def _integer(text: str, wanted: str) -> int:
     """A number, decimal or 0x, 0o, 0b.
 
     Raises:
-        InvalidValueError: something else; `wanted` says what should be there.
+        InvalidValueError: something else; `wanted` is what should be there.
     """
     found = _INTEGER.match(text)
     if found is None:
@@ -131,7 +131,7 @@ def _smem(text: str) -> Layout | ComposedLayout:
 
 
 def _address(text: str) -> int:
-    value = integer(text, WANTED["address"])
+    value = _integer(text, WANTED["address"])
     make_gmem_ptr(value, "uint8")
     return value
 
@@ -149,7 +149,7 @@ _READERS: Final[dict[str, Callable[[str], Any]]] = {
     "smem": _smem,
     "tile": lambda text: static(_parsed(text)) if text else None,
     "op": as_op,
-    "multicast": lambda text: integer(text, WANTED["multicast"]),
+    "multicast": lambda text: _integer(text, WANTED["multicast"]),
     "arch": _arch,
 }
 
@@ -227,8 +227,8 @@ def _examined(arguments: dict[str, Any], at: str, problems: list[Problem]) -> di
     before = len(problems)
     _attempt(lambda: tensor_map_format(internal), problems)
     problems[before:] = [{**p, "field": "dtype"} for p in problems[before:]]
-    swizzle = _attempt(lambda: byte_swizzle(smem), problems)
-    for broken in [] if swizzle is None else check_swizzle(swizzle):
+    swizzle = _attempt(lambda: engine_swizzle(smem), problems)
+    for broken in [] if swizzle is None else check_byte_swizzle(swizzle):
         problems.append(problem("StaticAssertError", broken.message, field="smem"))
     plain = domain_of(smem)
     tiler = product_each(plain.shape) if arguments["cta_tiler"] is None else arguments["cta_tiler"]
@@ -256,7 +256,7 @@ def _examined(arguments: dict[str, Any], at: str, problems: list[Problem]) -> di
 def _of_atom(atom: TmaAtom, at: str, problems: list[Problem]) -> dict[str, Any]:
     gmem = atom.gtensor.layout
     for broken in check_map(atom.plan, atom.request, gmem, atom.arch):
-        asserted = isinstance(broken, BrokenCondition)
+        asserted = broken in atom.plan.broken
         rule, source = ("cute", None) if asserted else (broken.rule, broken.source)
         problems.append(problem(rule, broken.message, mode=broken.mode, source=source))
     for broken in check_collapsed(recast_layout(gmem, atom.dtype, atom.internal_dtype), atom.plan.gbasis):
@@ -268,7 +268,7 @@ def _of_atom(atom: TmaAtom, at: str, problems: list[Problem]) -> dict[str, Any]:
     walks = whole and all(b.mode != 0 for b in atom.plan.broken) and all(0 < n <= 1 << 32 for n in atom.plan.dims)
     work = _attempt(lambda: first_tile(atom), problems, "work") if small and walks else None
     reason = atom.why_not()
-    warned = [[w.name, w.values, w.effect] for w in hazards(atom.request)]
+    warned = [[w.rule, w.detail, w.facts["effect"]] for w in hazards(atom.request)]
     drawn = samples = None
     if work is not None and work.tiles:
         typed = _INTEGER.match(at)
@@ -291,12 +291,12 @@ def _plan(atom: TmaAtom) -> dict[str, Any]:
     return {
         "format": getattr(form, "name", str(form)),
         "swizzle": atom.swizzle_row.name,
-        **{name: numbers(getattr(plan, name)) for name in ("dims", "strides", "box")},
+        **{name: _numbers(getattr(plan, name)) for name in ("dims", "strides", "box")},
         "modes": [layout_modes(plan, atom.gtensor.layout, i) for i in range(plan.rank)],
         "g_stride": text(plan.g_stride),
         "tma_tensor": str(atom.get_tma_tensor()),
         "alignment": atom.alignment,
-        **{name: number(getattr(atom, name)) for name in counts},
+        **{name: _number(getattr(atom, name)) for name in counts},
     }
 
 
@@ -304,13 +304,13 @@ def _work(work: Instructions, which: int, rank: int) -> dict[str, Any]:
     listed = LIMITS["most_listed"]
     kept = work.coords[:listed] + tile_start(work, which, rank)
     return {
-        "tiles": number(work.tiles),
+        "tiles": _number(work.tiles),
         "tile_shape": text(tile_steps(work).shape),
-        "tile": number(which),
+        "tile": _number(which),
         "total": len(work.coords),
-        "coords": [numbers(coord) for coord in kept.tolist()],
-        "offsets": [number(n) for n in work.smem_offsets[:listed].tolist()],
-        "last": numbers(last_coordinates(work)),
+        "coords": [_numbers(coord) for coord in kept.tolist()],
+        "offsets": [_number(n) for n in work.smem_offsets[:listed].tolist()],
+        "last": _numbers(last_coordinates(work)),
     }
 
 
@@ -331,7 +331,7 @@ def _samples(atom: TmaAtom, work: Instructions, which: int) -> list[list[Json]] 
         step = trace.backward(byte) if byte < end else None
         if step is not None:
             address = hex(step.global_address)
-            out.append([byte, numbers(step.tma_coord), step.inside, address, step.instruction, step.bank])
+            out.append([byte, _numbers(step.tma_coord), step.inside, address, step.instruction, step.bank])
         elif byte < end:
             out.append([byte, None])
     return out
@@ -339,19 +339,5 @@ def _samples(atom: TmaAtom, work: Instructions, which: int) -> list[list[Json]] 
 
 def _descriptor(raw: bytes) -> dict[str, Any]:
     live = raw[:PAYLOAD_BYTES]
-    rows = [[r.label, r.where, number(r.raw), number(r.value), r.unit, r.meaning] for r in field_table(live)]
+    rows = [[r.label, r.where, _number(r.raw), _number(r.value), r.unit, r.meaning] for r in field_table(live)]
     return {"hex": live.hex(), "fields": rows}
-
-
-def covered(query: Mapping[str, str]) -> bool:
-    """Is this a copy that the page's own engine can answer? Tiles, one CTA an instruction, elements of whole bytes.
-
-    >>> covered({"op": "SM90_TMA_STORE"}), covered({"op": "SM90_TMA_LOAD_IM2COL"}), covered({"dtype": "uint4"})
-    (True, False, False)
-    """
-    try:
-        op = as_op(query.get("op", DEFAULTS["op"]))
-        kinds = [as_dtype(query[name]) for name in ("dtype", "internal") if query.get(name)]
-    except CuteError:
-        return True
-    return isinstance(op, Op) and (op.row.mode, op.row.ctas) == ("tile", 1) and all(k.bits >= 8 for k in kinds)

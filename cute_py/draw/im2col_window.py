@@ -13,7 +13,7 @@ from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.tma.atom.im2col import Im2colAtom
 from cute_py.tma.descriptor.formats import Im2ColWideMode
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide
-from cute_py.tma.emulator.geometry import Geometry, geometry, image
+from cute_py.tma.emulator.geometry import Geometry, geometry, row_image
 from cute_py.tma.simulate.trace import Trace, TraceStep
 
 Im2col: TypeAlias = Im2colAtom | TensorMapIm2col | TensorMapIm2colWide
@@ -31,7 +31,7 @@ def draw_im2col(what: Im2col, coords: Sequence[int] | None = None, offsets: Sequ
         coords: of the instruction, (C, W, H, D, N) as far as the rank goes; default: the first base pixel.
         offsets: of the filter position, (W, H, D); of a wide map (halo, offset), both along W; default 0.
     Raises:
-        InvalidTypeError: no im2col map, or coordinates that are no integers.
+        InvalidTypeError: no im2col map, or coordinates that are not integers.
         InvalidValueError: the wrong number of coordinates or offsets.
 
     Pixels outside the image are hatched: they are filled. Of pixels in other planes the picture says how many. Of a
@@ -106,7 +106,7 @@ def _first_pixel(shape: Geometry) -> tuple[int, ...]:
 
 def _visits(trace: Trace) -> list[TraceStep]:
     """The first element of every row, in order; a swizzle may have moved it within the row."""
-    placed = image(trace.geometry, trace.rows, 0)
+    placed = row_image(trace.geometry, trace.rows, 0)
     units = trace.geometry.row_bytes // placed.unit
     starts = [int(placed.positions[row * units]) for row in range(trace.rows)]
     return [step for start in starts if (step := trace.backward(start)) is not None]

@@ -3,8 +3,8 @@
 Mode 0 of a layout runs down, mode 1 across, further modes are grouped with mode 1. Nested modes have brackets: the
 innermost leaf changes from cell to cell, each bracket is one value of an outer leaf.
 
-What the colours say is written below the picture. By value they are the remainder modulo 8 of the offset, in units of
-what all strides have in common, so that they change from cell to cell also where all strides are large.
+A legend below the picture has the meaning of the colours. By value they are the remainder modulo 8 of the offset, in
+units of what all strides have in common, so that they change from cell to cell also where all strides are large.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import product
 from math import gcd, prod
 from typing import Any, Literal, TypeAlias
 
-from cute_py.argument_checks import expect, expect_integers, is_integer
+from cute_py.argument_checks import expect, expect_choice, expect_integer, expect_integers, expect_items, is_integer
 from cute_py.arith_tuple.arith_tuple import ArithTuple, ScaledBasis
 from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator
 from cute_py.draw.picture import Picture
@@ -32,6 +32,7 @@ from cute_py.draw.table import (
     shown,
     tone_legend,
 )
+from cute_py.dtypes import DTypeLike, as_dtype, is_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
@@ -50,7 +51,7 @@ Value: TypeAlias = int | ArithTuple | ScaledBasis
 """What a layout or a tensor of coordinates has at a coordinate."""
 Sizes: TypeAlias = "int | tuple[Sizes, ...]"
 Color = Literal["value", "bank", "thread", "tile"]
-COLORS = ("value", "bank", "thread", "tile")
+COLORS: tuple[Color, ...] = ("value", "bank", "thread", "tile")
 BANKS = 32
 BANK_BYTES = 4
 MOST_LAYOUTS = 16
@@ -63,7 +64,7 @@ BANK_LEGEND = tone_legend(
 
 
 @dataclass(frozen=True)
-class Axis:
+class PlaneAxis:
     """One mode as an axis: `shape` and `stride` are trees with internal leaves, `path` the mode's number or ''."""
 
     name: str
@@ -130,8 +131,8 @@ class Plane:
 
     thing: Drawn
     rank: int
-    down: Axis
-    across: Axis
+    down: PlaneAxis
+    across: PlaneAxis
 
     def value(self, i: int, j: int) -> Value:
         """In row i and column j."""
@@ -168,8 +169,8 @@ def plane_of(thing: Drawn) -> Plane:
         thing = group_modes(thing, 1, rank)
         domain = domain_of(thing)
     names = ("mode 0", "mode 1" if rank == 2 else f"modes 1..{rank - 1}")
-    axes = [Axis(*row) for row in zip(names, modes(domain._shape), modes(domain._stride), "01", strict=False)]
-    return Plane(thing, len(axes), *([Axis("", 1, 0, "")] * 2 + axes)[-2:])
+    axes = [PlaneAxis(*row) for row in zip(names, modes(domain._shape), modes(domain._stride), "01", strict=False)]
+    return Plane(thing, len(axes), *([PlaneAxis("", 1, 0, "")] * 2 + axes)[-2:])
 
 
 def table_of(
@@ -217,7 +218,7 @@ def equals(path: str, value: str) -> str:
     return path if path.endswith(f" -> {value}") else f"{path} = {value}"
 
 
-def element_bits(layout: Drawn) -> int | None:
+def _element_bits(layout: Drawn) -> int | None:
     """Bits of an element, where a layout or tensor says them: the flag of a swizzle on bytes, or the pointer's type."""
     offset = getattr(layout, "offset", None)
     if isinstance(offset, SmemPtrFlag):
@@ -245,15 +246,26 @@ def byte_text(offset: int, bits: int) -> str:
     return f"byte {byte} bit {bit}" if bit else f"byte {byte}"
 
 
-def check_bits(bits: int | None) -> int:
-    """A width that an element can have.
+def expect_element_bits(bits: DTypeLike | int | None) -> int:
+    """The width of an element, from bits or from an element type in any spelling.
 
     Raises:
-        InvalidValueError: none was given, or not 1 to 128 bits.
+        InvalidTypeError: none was given, or neither. InvalidValueError: not 1 to 128 bits, or no such type.
+
+    >>> expect_element_bits(16), expect_element_bits("float16")
+    (16, 16)
     """
-    if bits is None or not is_integer(bits) or not 1 <= bits <= 128:
-        raise InvalidValueError(f"bits = {given(bits)}; banks need the width of an element, 1 to 128 bits")
-    return int(bits)
+    number = as_dtype(bits).bits if not is_integer(bits) and is_dtype(bits) else bits
+    return expect_integer(number, "bits, the width of an element,", 1, 128, hint="such as bits=16, or bits='float16'")
+
+
+def expect_layout(thing: AnyLayout, what: str) -> AnyLayout:
+    """A layout or a composed one.
+
+    Raises:
+        InvalidTypeError: something else.
+    """
+    return thing if isinstance(thing, ComposedLayout) else expect(thing, Layout, what)
 
 
 def unit_of(things: Sequence[Drawn]) -> int:
@@ -296,7 +308,7 @@ def _coloring(
         text = "" if high == 1 else f"{high} x "
         legend = Legend(f"tiles of {text}{wide}; cells of one colour side by side are one of them", in_text=True)
         return lambda i, j, value: (i // high + 3 * (j // wide)) % TONES, (legend,)
-    width = check_bits(bits)
+    width = expect_element_bits(bits)
     return (
         lambda i, j, value: bank_of(int(value), width) * TONES // BANKS if isinstance(value, int) else None,
         (BANK_LEGEND,),
@@ -314,17 +326,10 @@ def _first(value: Value) -> int:
 def _checked_tile(tile: Sizes | None) -> tuple[int, int] | None:
     if tile is None:
         return None
-    try:
-        sizes = expect_integers(tile if isinstance(tile, tuple) else (tile,), "tile", 1)
-    except (InvalidTypeError, InvalidValueError):
-        sizes = ()
+    sizes = expect_integers(tile if isinstance(tile, tuple) else (tile,), "tile", 1)
     if not 1 <= len(sizes) <= 2:
-        raise InvalidValueError(f"tile = {given(tile)}; must be one or two sizes, 1 or more")
+        raise InvalidValueError(f"tile = {given(tile)}; must have one or two sizes")
     return (1, sizes[0]) if len(sizes) == 1 else (sizes[0], sizes[1])
-
-
-def _is_layout(thing: Drawn) -> bool:
-    return isinstance(thing, (Layout, ComposedLayout))
 
 
 def _before(layout: AnyLayout) -> Callable[[int], str]:
@@ -378,7 +383,7 @@ def draw_layout(
     layout: AnyLayout,
     color: Color = "value",
     *,
-    bits: int | None = None,
+    bits: DTypeLike | int | None = None,
     tile: Sizes | None = None,
     title: str | None = None,
 ) -> Picture:
@@ -389,13 +394,13 @@ def draw_layout(
         color: 'value': by offset modulo 8; 'bank': by 16 bytes of shared memory modulo 128, and each cell names its
             bank; 'thread': by mode 0;
             'tile': by the tile of `tile` elements that a cell lies in.
-        bits: width of an element; needed for banks, except where the layout says it.
+        bits: width of an element, or its type; needed for banks, except where the layout has it.
         tile: (rows, columns) of a tile.
     Raises:
-        InvalidTypeError: no layout, or sizes that are not known.
-        InvalidValueError: an unknown colour, or one that lacks its `bits` or `tile`.
+        InvalidTypeError: no layout, sizes that are not known, or a colour that lacks its `bits`.
+        InvalidValueError: an unknown colour, or one that lacks its `tile`.
 
-    Beyond 64 rows or columns the middle is left out, and the picture says so.
+    Beyond 64 rows or columns the middle is left out, with a note.
 
     >>> print(draw_layout(Layout((2, (2, 2)), (4, (1, 2)))))
     (2,(2,2)):(4,(1,2))
@@ -407,15 +412,11 @@ def draw_layout(
        0 | 0  1  2  3
        1 | 4  5  6  7
     """
-    if not _is_layout(layout):
-        raise InvalidTypeError(f"draw_layout takes a layout, got {type(layout).__name__} {given(layout)}")
-    if not isinstance(color, str) or color not in COLORS:
-        raise InvalidValueError(f"color = {given(color)}; must be one of {', '.join(COLORS)}")
-    if title is not None:
-        expect(title, str, "the title of a picture")
-    width = element_bits(layout) if bits is None else check_bits(bits)
-    table = layout_table("", layout, color, width, _checked_tile(tile))
-    return Picture(str(layout) if title is None else title, (table,))
+    expect_layout(layout, "layout")
+    color = expect_choice(color, COLORS, "color")
+    name = str(layout) if title is None else expect(title, str, "the title of a picture")
+    width = _element_bits(layout) if bits is None else expect_element_bits(bits)
+    return Picture(name, (layout_table("", layout, color, width, _checked_tile(tile)),))
 
 
 def _found_in(layout: AnyLayout, name: str) -> Callable[[Value], str]:
@@ -433,7 +434,7 @@ def _found_in(layout: AnyLayout, name: str) -> Callable[[Value], str]:
     )
 
 
-def draw_compare(*layouts: AnyLayout, names: Sequence[str] = (), bits: int | None = None) -> Picture:
+def draw_compare(*layouts: AnyLayout, names: Sequence[str] = (), bits: DTypeLike | int | None = None) -> Picture:
     """Layouts side by side, coloured alike: a layout and what composing, dividing or tiling makes of it.
 
     Args:
@@ -445,20 +446,16 @@ def draw_compare(*layouts: AnyLayout, names: Sequence[str] = (), bits: int | Non
     """
     if not 1 <= len(layouts) <= MOST_LAYOUTS:
         raise InvalidValueError(f"{len(layouts)} layouts; must be 1 to {MOST_LAYOUTS}")
-    if not isinstance(names, (tuple, list)):
-        raise InvalidTypeError(f"names are a list of texts, got {given(names)}")
-    names = [expect(name, str, f"names[{i}]") for i, name in enumerate(names)]
-    bits = None if bits is None else check_bits(bits)
+    names = [expect(name, str, f"names[{i}]") for i, name in enumerate(expect_items(names, "names"))]
+    given_bits = None if bits is None else expect_element_bits(bits)
     if names and len(names) != len(layouts):
         raise InvalidValueError(f"{len(names)} names for {len(layouts)} layouts")
-    wrong = [layout for layout in layouts if not _is_layout(layout)]
-    if wrong:
-        raise InvalidTypeError(f"draw_compare takes layouts, got {type(wrong[0]).__name__} {given(wrong[0])}")
-    unit = unit_of([as_position_independent_swizzle_layout(layout) for layout in layouts])
+    drawn = [expect_layout(layout, f"layouts[{i}]") for i, layout in enumerate(layouts)]
+    unit = unit_of([as_position_independent_swizzle_layout(layout) for layout in drawn])
     tables = []
     for i, layout in enumerate(layouts):
         title = f"{names[i]}: {layout}" if names else str(layout)
-        width = bits or element_bits(layout)
+        width = given_bits or _element_bits(layout)
         note = _found_in(layouts[0], names[0] if names else "the first") if i else lambda value: ""
         tables.append(layout_table(title, layout, "value", width, None, len(layouts), unit, note))
     return Picture("", tuple(tables))
@@ -472,10 +469,8 @@ def draw_tensor(tensor: Tensor) -> Picture:
     Raises:
         InvalidTypeError: no tensor.
     """
-    if not isinstance(tensor, Tensor):
-        raise InvalidTypeError(f"draw_tensor takes a tensor, got {type(tensor).__name__} {given(tensor)}")
-    if not isinstance(tensor.engine, (ArithTupleIterator, CountingIterator)):
-        table = layout_table("", memory_layout(tensor), "value", element_bits(tensor), None)
+    if not isinstance(expect(tensor, Tensor, "tensor").engine, (ArithTupleIterator, CountingIterator)):
+        table = layout_table("", memory_layout(tensor), "value", _element_bits(tensor), None)
         return Picture(str(tensor), (table,), ("cells are offsets from the tensor's first element",))
 
     engine = tensor.engine

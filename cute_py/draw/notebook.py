@@ -1,8 +1,8 @@
 """What a notebook shows of an object: its picture, what it prints, and its explanation folded up below.
 
-    html(layout)     the printed form, the picture, "explain"
-    html(request)    the map's bits, or the rules that it breaks where there are none
-    html(error)      the headline, the facts, the hint
+    object_html(layout)     the printed form, the picture, "explain"
+    object_html(request)    the map's bits, or the rules that it breaks where there are none
+    object_html(error)      the headline, the facts, the hint
 
 The pictures are inline, so that tooltips work. A large one
 is cut to about a thousand cells, with a note: every shown value stays in the notebook's file. `cute_py.notebook`
@@ -34,7 +34,7 @@ _SAID: Final = re.compile(r"^(summarised: .* of which )\d+ x \d+( are drawn)$")
 _PRE: Final = "margin:.3em 0;white-space:pre-wrap;overflow-wrap:anywhere;font-family:monospace"
 
 
-def html(thing: Shown, explain: Callable[[Shown], str] | None = None) -> str:
+def object_html(thing: Shown, explain: Callable[[Shown], str] | None = None) -> str:
     """The HTML of an object: an element of its own, without script.
 
     Args:
@@ -79,7 +79,7 @@ def error_html(error: CuteError, before: str = "") -> str:
 
 
 def fitted(picture: Picture, cells: int = CELLS) -> Picture:
-    """A picture of about so many cells at most: the middles of long tables left out, and a note that says so.
+    """A picture of about so many cells at most: the middles of long tables left out, with a note.
 
     Args:
         cells: of all tables together; a table with cells that span columns stays as it is.
@@ -87,13 +87,13 @@ def fitted(picture: Picture, cells: int = CELLS) -> Picture:
     if picture.count <= cells:
         return picture
     limit = max(8, int((cells / max(len(picture.tables), 1)) ** 0.5))
-    tables = tuple(cut(table, limit) for table in picture.tables)
+    tables = tuple(cut_table(table, limit) for table in picture.tables)
     if tables == picture.tables:
         return picture
     return replace(picture, tables=tables, notes=(*picture.notes, CUT_NOTE))
 
 
-def cut(table: Table, limit: int) -> Table:
+def cut_table(table: Table, limit: int) -> Table:
     """A table with its rows and columns beyond `limit` left out of their middle, brackets and gaps moved along."""
     if any(cell.span != 1 for cell in table.cells):
         return table

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 from xml.etree import ElementTree
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, expect_items
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 
 _ACTIVE: Final = re.compile(
@@ -44,11 +44,8 @@ def html_page(title: str, pictures: Sequence[tuple[str, str]]) -> str:
     (True, 1)
     """
     expect(title, str, "title")
-    several: object = pictures
-    if isinstance(several, (str, bytes)) or not isinstance(several, Sequence):
-        raise InvalidTypeError(f"pictures must be pairs of SVG and text, got {type(several).__name__} {given(several)}")
-    for i, pair in enumerate(pictures):
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+    for i, pair in enumerate(expect_items(pictures, "pictures")):
+        if len(expect_items(pair, f"pictures[{i}]")) != 2:
             raise InvalidTypeError(f"pictures[{i}] must be a pair of SVG and text, got {given(pair)}")
         expect(pair[0], str, f"the SVG of pictures[{i}]")
         expect(pair[1], str, f"the text of pictures[{i}]")

@@ -26,11 +26,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import IO, Final
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, expect_items
 from cute_py.draw.page import html_page
 from cute_py.draw.render_svg import FONT, render
 from cute_py.draw.table import SVG_BYTES, Cell, Table
-from cute_py.draw.text_renderer import picture_text
+from cute_py.draw.text_renderer import text_of_picture
 from cute_py.errors import (
     FileFormatError,
     InvalidTypeError,
@@ -60,7 +60,7 @@ FALLBACK_FONTS: Final = (
     "Arial",
     "Helvetica",
 )
-"""Families that stand for `monospace` where none of the style sheet's is installed, the first that is."""
+"""Families tried in order as `monospace` where none of the style sheet's is installed."""
 
 _DARK: Final = re.compile(r"@media[^{}]*prefers-color-scheme: *dark\)\{((?:[^{}]*\{[^{}]*\})*)\}")
 """The media query of the dark rules, with the rules in it."""
@@ -95,11 +95,9 @@ class Picture:
     def __post_init__(self) -> None:
         expect(self.title, str, "the title of a picture")
         for name, kind in (("tables", Table), ("notes", str)):
-            entries, what = getattr(self, name), f"the {name} of a picture"
-            if not isinstance(entries, (tuple, list)):
-                got = f"{type(entries).__name__} {given(entries)}"
-                raise InvalidTypeError(f"{what} must be a tuple of {kind.__name__}, got {got}")
-            checked = tuple([expect(entry, kind, f"{what}, entry {i},") for i, entry in enumerate(entries)])
+            what = f"the {name} of a picture"
+            entries = enumerate(expect_items(getattr(self, name), what))
+            checked = tuple([expect(entry, kind, f"{what}, entry {i},") for i, entry in entries])
             object.__setattr__(self, name, checked)
 
     @functools.cached_property
@@ -115,7 +113,7 @@ class Picture:
     @functools.cached_property
     def text(self) -> str:
         """The same cells as text."""
-        return picture_text(self.title, self.tables, self.notes)
+        return text_of_picture(self.title, self.tables, self.notes)
 
     @property
     def html(self) -> str:
@@ -224,12 +222,12 @@ def png(svg: str, scale: float = SCALE, dark: bool = False) -> bytes:
         dark: light text on dark paper, which an SVG decides by itself.
     Raises:
         MissingPackageError: resvg-py is not installed, or there is no font.
-        InvalidTypeError, InvalidValueError: a scale that is no positive number; an image of more than 64 million
+        InvalidTypeError, InvalidValueError: a scale that is not a positive number; an image of more than 64 million
             pixels, or of none.
     """
     if isinstance(scale, bool) or not isinstance(scale, (int, float)):
         raise InvalidTypeError(f"scale = {given(scale)}; must be a number such as 2")
-    if not 0 < scale < MOST_PIXELS:  # no nan, no infinity, nothing that is no float
+    if not 0 < scale < MOST_PIXELS:  # neither nan nor infinity, nor an integer beyond floats
         bound = "a positive number" if not 0 < scale < math.inf else f"below {MOST_PIXELS}"
         raise InvalidValueError(f"scale = {given(scale)}; must be {bound}")
     expect(dark, bool, "dark")

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from cute_py.argument_checks import is_integer
+from cute_py.argument_checks import expect, expect_choice, is_integer
 from cute_py.arith_tuple.cells import known_integer
-from cute_py.draw.element_path import OUTSIDE, RAGGED, checked_atom, element_path, tile_trace, tuple_text
+from cute_py.draw.element_path import OUTSIDE, RAGGED, element_path, tile_trace, tuple_text
 from cute_py.draw.im2col_window import Im2col, im2col_trace
-from cute_py.draw.layouts import BANK_LEGEND, BANKS, bank_of, byte_text, check_bits, equals, plane_of, table_of
+from cute_py.draw.layouts import BANK_LEGEND, BANKS, bank_of, byte_text, equals, expect_element_bits, plane_of, table_of
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import (
     TONES,
@@ -28,11 +28,12 @@ from cute_py.draw.table import (
     cut_note,
     grid,
     hatch_legend,
-    runs,
+    run_brackets,
     shown,
     tone_legend,
 )
-from cute_py.errors import InvalidTypeError, InvalidValueError, counted, given
+from cute_py.dtypes import DTypeLike
+from cute_py.errors import InvalidTypeError, InvalidValueError, counted
 from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, coprofile
@@ -42,6 +43,8 @@ from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves, modes
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.im2col import Im2colAtom
+from cute_py.tma.atom.smem_layout import span_row
+from cute_py.tma.descriptor.formats import TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide
 from cute_py.tma.simulate.trace import Trace, TraceStep
 
@@ -56,15 +59,20 @@ On = Literal["bytes", "elements"]
 
 
 def draw_swizzle(
-    swizzle: Swizzle | ComposedLayout, layout: Layout | None = None, bits: int = 16, *, on: On = "bytes"
+    swizzle: Swizzle | TensorMapSwizzle | int | str | ComposedLayout,
+    layout: Layout | None = None,
+    bits: DTypeLike | int = 16,
+    *,
+    on: On = "bytes",
 ) -> Picture:
     """A layout before and after a swizzle.
 
     Args:
-        swizzle: a `Swizzle`, or a composed layout with one outside, which then says layout, bits and unit itself.
+        swizzle: a `Swizzle`, a mode of the tensor map in any spelling ('128B', 3), or a composed layout with one
+            outside, which has layout, bits and unit itself.
         layout: integer strides, in elements; default: what the swizzle moves as one is an element, a row has 2**shift
             of them, and one repeat or 8 rows are drawn.
-        bits: width of an element.
+        bits: width of an element, or its type.
         on: what the swizzle acts on: 'bytes' as the TMA engine does, or 'elements' as `Sw o 0 o layout` does.
     Raises:
         InvalidTypeError: no swizzle, or a layout whose offsets are coordinates.
@@ -87,28 +95,24 @@ def draw_swizzle(
         on, bits = ("bytes", int(swizzle.offset.bits)) if flag else ("elements", bits)
         composed = swizzle
         swizzle, layout = composed.outer, composed.inner
-    if not isinstance(swizzle, Swizzle):
-        raise InvalidTypeError(f"draw_swizzle takes a swizzle or a swizzled layout, got {given(swizzle)}")
+    if isinstance(swizzle, (int, str)):
+        swizzle = Swizzle(span_row(swizzle).bits, 4, 3)
+    swizzle = expect(swizzle, Swizzle, "swizzle")
     if layout is None:
         rows, columns = 1 << max(swizzle.bits, 3), 1 << abs(swizzle.shift)
         layout, on = Layout((Int(rows), Int(columns)), (Int(columns), Int(1))), "bytes"
-        bits = 8 << swizzle.base
+        width = 8 << swizzle.base
     else:
-        bits = check_bits(bits)
-    if not isinstance(layout, Layout) or coprofile(layout) != 0:
-        raise InvalidTypeError(f"draw_swizzle takes a layout with integer strides, got {_shown(layout)}")
-    if not isinstance(on, str) or on not in ("bytes", "elements"):
-        raise InvalidValueError(f"on = {given(on)}; must be 'bytes' or 'elements'")
-    move = _mover(swizzle, bits, on)
+        width = expect_element_bits(bits)
+    if coprofile(expect(layout, Layout, "layout")) != 0:
+        raise InvalidTypeError(f"draw_swizzle takes a layout with integer strides, got {layout}")
+    on = expect_choice(on, ("bytes", "elements"), "on")
+    move = _mover(swizzle, width, on)
     tables = (
-        _swizzled("before: offset in elements, and bank", layout, bits, lambda offset: offset),
-        _swizzled(f"after {swizzle} on {on}", layout, bits, move),
+        _swizzled("before: offset in elements, and bank", layout, width, lambda offset: offset),
+        _swizzled(f"after {swizzle} on {on}", layout, width, move),
     )
-    return Picture(f"{swizzle} on {on}, {layout}, {bits} bits", tables, _passes(layout, bits, move))
-
-
-def _shown(layout: Layout) -> str:
-    return str(layout) if isinstance(layout, Layout) else given(layout)
+    return Picture(f"{swizzle} on {on}, {layout}, {width} bits", tables, _passes(layout, width, move))
 
 
 def _mover(swizzle: Swizzle, bits: int, on: str) -> Callable[[int], int]:
@@ -187,7 +191,7 @@ def draw_smem(atom: TmaAtom | Im2col, tile_coord: Tree = 0, offsets: Sequence[in
         if isinstance(atom, Im2colAtom):
             name, direction = str(atom.op), atom.op.row.direction
         return Picture(f"{name}, {where} in shared memory", (_lines(trace, direction),), _row_notes(trace))
-    trace = tile_trace(checked_atom(atom, "draw_smem"), tile_coord)
+    trace = tile_trace(expect(atom, TmaAtom, "atom"), tile_coord)
     title = f"{atom.op}, tile {str(tile_coord).replace(' ', '')} in shared memory"
     return Picture(title, (_lines(trace, atom.op.row.direction),), _notes(atom, trace))
 
@@ -236,7 +240,7 @@ def _by_instruction(trace: Trace, lines: Sequence[int | None]) -> tuple[BracketR
     def issuer(line: int) -> str:
         return next((str(i) for start, i in reversed(starts) if start <= line * LINE), "")
 
-    return (BracketRow("instr", runs([None if line is None else issuer(line) for line in lines])),)
+    return (BracketRow("instr", run_brackets([None if line is None else issuer(line) for line in lines])),)
 
 
 def _unit(step: TraceStep, tone: int, trace: Trace, direction: str) -> Cell:

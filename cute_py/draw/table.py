@@ -3,7 +3,7 @@
     Picture = tables side by side        Table = cells, labels of rows and columns, brackets over nested modes
     Cell = text, the full path as its title, a tone (colour), the part of it that is inside (the rest is hatched)
 
-A long axis is cut in its middle: `shown(200, 64)` keeps the first and the last indices, None stands for the gap.
+A long axis is cut in its middle: `shown(200, 64)` keeps the first and the last indices, None is the gap.
 """
 
 from __future__ import annotations
@@ -250,13 +250,15 @@ def brackets(sizes: Sequence[int], paths: Sequence[str], indices: Sequence[int |
 
 
 def _groups(span: int, size: int, indices: Sequence[int | None]) -> tuple[Bracket, ...]:
-    return runs([None if index is None else index // span for index in indices], lambda block: str(block % size))
+    return run_brackets(
+        [None if index is None else index // span for index in indices], lambda block: str(block % size)
+    )
 
 
-def runs(values: Sequence[T | None], name: Callable[[T], str] = str) -> tuple[Bracket, ...]:
+def run_brackets(values: Sequence[T | None], name: Callable[[T], str] = str) -> tuple[Bracket, ...]:
     """A bracket over each run of equal values; None has none.
 
-    >>> [(b.start, b.stop, b.text) for b in runs([7, 7, None, 7])]
+    >>> [(b.start, b.stop, b.text) for b in run_brackets([7, 7, None, 7])]
     [(0, 2, '7'), (3, 4, '7')]
     """
     found, start = [], 0

@@ -8,7 +8,7 @@ import numpy
 from numpy.typing import NDArray
 
 from cute_py.draw.picture import Picture
-from cute_py.draw.table import TONES, BracketRow, Cell, grid, runs, shown, tone_legend
+from cute_py.draw.table import TONES, BracketRow, Cell, grid, run_brackets, shown, tone_legend
 from cute_py.draw.text_renderer import WIDTH
 from cute_py.errors import InvalidTypeError
 from cute_py.tmem.copy_plan import alloc_columns
@@ -65,7 +65,7 @@ def draw_tmem(copy: CopyAsync | Demonstration | NDArray[numpy.integer]) -> Pictu
         lambda lane, column: _cell(held[lane, column], lane, column),
         row_axis="lanes, by warp",
         column_axis="columns of 4 bytes",
-        row_brackets=(BracketRow("warp", runs([warp for warp, _ in drawn])),),
+        row_brackets=(BracketRow("warp", run_brackets([warp for warp, _ in drawn])),),
         notes=notes,
         legends=(tone_legend("colour: shared bytes, modulo 128", [f"{b}-{b + 15}" for b in range(0, 128, 16)]),),
     )

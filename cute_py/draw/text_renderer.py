@@ -19,10 +19,10 @@ ALIGNED = 8
 """A part of a wide table has a multiple of so many columns, if it has as many."""
 
 
-def cell_text(cell: Cell | None) -> str:
+def _cell_text(cell: Cell | None) -> str:
     """One line for a cell.
 
-    >>> cell_text(Cell("T0\\nV1", inside=(0.5, 1.0))), cell_text(None)
+    >>> _cell_text(Cell("T0\\nV1", inside=(0.5, 1.0))), _cell_text(None)
     ('T0 V1/', '…')
     """
     if cell is None:
@@ -59,7 +59,7 @@ def _widths(table: Table, texts: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _parts(table: Table, width: Sequence[int], margin: int) -> list[range]:
-    """The columns that stand side by side; all of them where cells span several.
+    """The columns of each part; all of them where cells span several.
 
     A part ends where a bracket does, else after a multiple of 8 columns, so that what belongs together stays together.
     """
@@ -81,7 +81,7 @@ def _parts(table: Table, width: Sequence[int], margin: int) -> list[range]:
 
 
 def _grid(table: Table) -> list[str]:
-    texts = [[cell_text(cell) for cell in row] for row in table.rows]
+    texts = [[_cell_text(cell) for cell in row] for row in table.rows]
     width, heads = _widths(table, texts), _row_heads(table)
     margin = max([len(head) for head in heads] + [len(b.name) + 1 for b in table.column_brackets], default=0)
     lines = []
@@ -146,7 +146,7 @@ def _bracket_line(row_of: BracketRow, width: Sequence[int], part: range) -> str:
     return "  ".join(out)
 
 
-def picture_text(title: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
+def text_of_picture(title: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
     """The whole picture: its title, its tables one below the other, its notes."""
     parts = [title, *(table_text(table) for table in tables)]
     if notes:

@@ -17,7 +17,7 @@ from cute_py.atom.mma_atom import MmaAtom
 from cute_py.atom.mma_atoms import mma_atom
 from cute_py.atom.tiled_copy import Side, TiledCopy
 from cute_py.atom.tiled_mma import TiledMma, make_tiled_mma
-from cute_py.draw.layouts import BANK_BYTES, BANKS, Sizes, check_bits, equals, plain, plane_of
+from cute_py.draw.layouts import BANK_BYTES, BANKS, Sizes, equals, expect_element_bits, plain, plane_of
 from cute_py.draw.picture import Picture
 from cute_py.draw.shared_memory import LINE, UNIT
 from cute_py.draw.table import (
@@ -303,7 +303,7 @@ def draw_ldmatrix(
     stored = "LDSM" not in copy.atom.op
     if stored and "STSM" not in copy.atom.op:
         raise InvalidTypeError(f"{copy.atom.name} is no ldmatrix or stmatrix")
-    width = check_bits(copy.atom.bits if bits is None else bits)
+    width = expect_element_bits(copy.atom.bits if bits is None else bits)
     layout = as_position_independent_swizzle_layout(smem)
     lanes = _addresses(copy, layout, stored, step, warp)
     units: dict[int, list[int]] = {}

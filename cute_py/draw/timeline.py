@@ -5,9 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 
+from cute_py.argument_checks import expect
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import PICTURE_CELLS, Cell, Legend, grid, shown
-from cute_py.errors import InvalidTypeError, counted
+from cute_py.errors import counted
 from cute_py.tma.simulate.pipeline import CONSUMING, EMPTY, FULL, LOADING, STORING, Timeline
 
 STATES: dict[str, tuple[str, int | None]] = {
@@ -34,9 +35,7 @@ def draw_pipeline(timeline: Timeline) -> Picture:
     The title of a cell has the barrier, phase and parity that the iteration waits for. The phase is the iteration
     divided by the number of stages; the parity is its last bit, inverted for the producer.
     """
-    if not isinstance(timeline, Timeline):
-        raise InvalidTypeError(f"draw_pipeline takes what Ring.simulate returns, got {type(timeline).__name__}")
-    stages = shown(timeline.depth, MOST_STAGES)
+    stages = shown(expect(timeline, Timeline, "timeline").depth, MOST_STAGES)
     ticks = shown(timeline.ticks, max(16, min(MOST_TICKS, PICTURE_CELLS // max(len(stages), 1))))
     iterations = _iterations(timeline)
 

@@ -1,8 +1,8 @@
 """Arrays and streams of other libraries, as plain numbers.
 
 An array comes by DLPack, else by `__cuda_array_interface__`; a numpy array by its own attributes, and is on the host.
-Nothing is synchronised: who passes a stream orders the work on it. Shapes are in the array's own order (the last mode
-innermost for row-major arrays), strides in elements.
+Nothing is synchronised: the caller orders the work on the stream that it passes. Shapes are in the array's own order
+(the last mode innermost for row-major arrays), strides in elements.
 
 An array may be on any device, whichever is current: its own is made current while it gives its memory, and the one
 before it again afterwards.
@@ -258,7 +258,7 @@ def array_view(array: ArrayLike) -> ArrayView:
     Raises:
         InvalidTypeError: none of these, or an element type without a row in `cute_py.dtypes`.
         InvalidValueError: the array does not export its memory (it needs a gradient, is not dense), is big-endian, or
-            has strides that are no multiple of an element.
+            has strides that are not a multiple of an element.
 
     >>> import numpy
     >>> array_view(numpy.zeros((4, 6), "float32")[::2]).strides
@@ -278,11 +278,11 @@ def array_view(array: ArrayLike) -> ArrayView:
             raise
         except Exception as problem:  # a table without a key, or with another kind of value
             raise InvalidTypeError(
-                f"{type(array).__name__} has a __cuda_array_interface__ that describes no array",
+                f"{type(array).__name__} has a __cuda_array_interface__ that does not describe an array",
                 {"cause": first_line(problem)},
             ) from None
     raise InvalidTypeError(
-        f"{type(array).__name__} is no array", {"wanted": "__dlpack__, __cuda_array_interface__, or a numpy array"}
+        f"{type(array).__name__} is not an array", {"wanted": "__dlpack__, __cuda_array_interface__, or a numpy array"}
     )
 
 
@@ -315,7 +315,9 @@ def stream_handle(stream: StreamLike) -> int:
         value = getattr(stream, name, None)
         if is_integer(value):
             return _handle(value)
-    raise InvalidTypeError(f"{type(stream).__name__} is no CUDA stream", {"wanted": "__cuda_stream__, an int or None"})
+    raise InvalidTypeError(
+        f"{type(stream).__name__} is not a CUDA stream", {"wanted": "__cuda_stream__, an int or None"}
+    )
 
 
 def overlap(a: ArrayView, b: ArrayView) -> bool:

@@ -61,8 +61,8 @@ def core() -> ModuleType:
 
 
 _ADVICE = {
-    "CUDA_ERROR_ILLEGAL_INSTRUCTION": "an inner coordinate that is no multiple of 16 bytes, a negative coordinate of a "
-    "store, a reduction that the format does not have, or an im2col base outside its bounding box",
+    "CUDA_ERROR_ILLEGAL_INSTRUCTION": "an inner coordinate that is not a multiple of 16 bytes, a negative coordinate "
+    "of a store, a reduction that the format does not have, or an im2col base outside its bounding box",
     "CUDA_ERROR_ILLEGAL_ADDRESS": "a box that overruns shared memory, or an address outside every allocation",
     "CUDA_ERROR_MISALIGNED_ADDRESS": "a shared-memory address, a map or a bulk copy that is not aligned",
     "CUDA_ERROR_LAUNCH_TIMEOUT": "the display watchdog ended the kernel",
@@ -84,7 +84,7 @@ STICKY = frozenset(
 """Errors after which a context can't be used again."""
 
 
-def failure(code: IntEnum | str, doing: str) -> DeviceError:
+def driver_failure(code: IntEnum | str, doing: str) -> DeviceError:
     """The error that `doing` ended with `code`, a CUresult, an nvrtcResult or its name."""
     name = getattr(code, "name", str(code))
     facts: dict[str, object] = {"code": name}
@@ -120,7 +120,7 @@ def reported(doing: str) -> Iterator[None]:
     except CuteError:
         raise
     except Exception as problem:  # its CUDAError is not among its public names
-        raise failure(str(problem).partition(":")[0], doing) from None
+        raise driver_failure(str(problem).partition(":")[0], doing) from None
 
 
 def call(doing: str, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -134,5 +134,5 @@ def call(doing: str, function: Callable[..., Any], *arguments: Any) -> Any:
     except RuntimeError as problem:
         raise not_loaded(doing, function.__name__, problem) from None
     if int(code) != 0:
-        raise failure(code, doing)
+        raise driver_failure(code, doing)
     return values[0] if len(values) == 1 else tuple(values) or None

@@ -101,7 +101,7 @@ def open_device(ordinal: int | None = None) -> Device:
     A context that is current stays so; where there is none, the device's is made current.
 
     Raises:
-        InvalidTypeError: no integer.
+        InvalidTypeError: not an integer.
         MissingPackageError: cuda-python is not installed.
         DeviceError: no driver, a driver older than CUDA 12.0, no such device, or one without TMA.
     """
@@ -118,7 +118,7 @@ def as_device(device: Device | None, ordinal: int | None = None) -> Device:
     """The device that was given, else the one with this number, else the current one.
 
     Raises:
-        InvalidTypeError: no `Device`. As `open_device`.
+        InvalidTypeError: not a `Device`. As `open_device`.
     """
     return open_device(ordinal) if device is None else expect(device, Device, "device")
 
@@ -163,7 +163,7 @@ def require_stream(device: Device, stream: int) -> None:
     api = driver()
     code, context = api.cuStreamGetCtx(stream)
     if int(code) or int(context) == int(device.context):
-        return  # the launch refuses what is no stream to the driver
+        return  # the launch refuses what the driver does not know as a stream
     with current_context(context):
         ordinal = _current_ordinal()
     if ordinal != device.ordinal:

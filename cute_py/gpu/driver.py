@@ -18,7 +18,7 @@ from typing import Any, Final
 from cute_py.argument_checks import expect_integer
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import InvalidTypeError, TmaError, TmaLimitError
-from cute_py.gpu.bindings import driver, failure
+from cute_py.gpu.bindings import driver, driver_failure
 from cute_py.gpu.device import open_device
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import FORMATS
@@ -82,7 +82,7 @@ def driver_encode(request: TensorMap) -> bytes:
     Source:
         CUDA 13.0 driver API, Tensor Map Object Management.
     """
-    if not isinstance(request, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)):
+    if not isinstance(request, TensorMap):
         raise InvalidTypeError(f"not a tensor map request: {type(request).__name__}")
     device = open_device()
     found = violations(request, arch=device.arch)
@@ -98,17 +98,15 @@ def driver_encode(request: TensorMap) -> bytes:
     if int(code) == _REFUSED:
         raise _refusal(request, "CUDA_ERROR_INVALID_VALUE", found)
     if int(code) != 0:
-        raise failure(code, FUNCTIONS[request.KIND])
+        raise driver_failure(code, FUNCTIONS[request.KIND])
     return _MAP.pack(*(int(word) for word in written.opaque))
 
 
 def _refusal(request: TensorMap, why: str, found: list[Diagnostic]) -> TmaLimitError:
+    headline = f"{FUNCTIONS[request.KIND]} refuses: {why}"
     facts = {str(i + 1): violation.message for i, violation in enumerate(found)}
-    return TmaLimitError(
-        f"{FUNCTIONS[request.KIND]} refuses: {why}",
-        facts or {"reasons": "none of our rules is broken"},
-        violations=found,
-    )
+    found = found or [Diagnostic("driver refusal", text=headline, source="the driver of this machine")]
+    return TmaLimitError(headline, facts or {"reasons": "none of our rules is broken"}, violations=found)
 
 
 def as_cuda_python(data: bytes) -> Any:

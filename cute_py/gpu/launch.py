@@ -16,7 +16,7 @@ from enum import IntEnum
 from typing import Any, Final, TypeAlias
 
 from cute_py.errors import DeviceError, InvalidValueError, counted
-from cute_py.gpu.bindings import call, core, driver, failure, reported
+from cute_py.gpu.bindings import call, core, driver, driver_failure, reported
 from cute_py.gpu.device import DEFAULT_STREAMS, Device, DeviceBuffer, device_count, require_stream
 from cute_py.gpu.kernels.source import ERROR_RECORD, ERROR_RECORD_BYTES, KernelSource
 from cute_py.gpu.nvrtc import CompiledKernel, compile_kernel
@@ -193,7 +193,7 @@ class PreparedLaunch:
             with self.kernel.device.current():
                 (code,) = self._launch(self._config, self._handle, self._pointers, 0)
         if code:
-            raise failure(code, f"launching {self.kernel.source.name!r} with {counted(self.blocks, 'block')}")
+            raise driver_failure(code, f"launching {self.kernel.source.name!r} with {counted(self.blocks, 'block')}")
 
 
 class WaitRecord:
@@ -226,7 +226,7 @@ class WaitRecord:
         self._buffer.fill(0)
         facts: dict[str, object] = {}
         if load_map is not None:
-            from cute_py.gpu.barrier_timeout import emulated_arrival  # Nothing but a failure needs it.
+            from cute_py.gpu.barrier_timeout import emulated_arrival  # Nothing but a driver_failure needs it.
 
             facts["emulator"] = emulated_arrival(load_map, loads)
         raise DeviceError(

@@ -32,7 +32,7 @@ from cute_py.layout.arguments import LayoutLike
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import size as size_of
 from cute_py.layout.layout import Layout, make
-from cute_py.layout.offsets import Offsets, bounds, domain_size, integer_axes, offsets
+from cute_py.layout.offsets import Offsets, domain_size, integer_axes, offset_bounds, offsets
 from cute_py.layout.recast import bits_of
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves
@@ -169,7 +169,7 @@ def is_bijective(layout: LayoutLike) -> bool:
     if isinstance(layout, Layout):
         box = 1
         for axis in integer_axes(layout):
-            low, high = bounds(*axis)
+            low, high = offset_bounds(*axis)
             if low < 0:
                 return False
             box *= high + 1
@@ -198,7 +198,7 @@ def overlaps(a: LayoutLike, b: LayoutLike | None = None, shift: int = 0) -> bool
         (sx, dx), (sy, dy) = axes[0][0], axes[1][0]
         if not domain_size(a) or not domain_size(b):
             return False
-        (low_x, high_x), (low_y, high_y) = bounds(sx, dx), bounds(sy, dy)
+        (low_x, high_x), (low_y, high_y) = offset_bounds(sx, dx), offset_bounds(sy, dy)
         if high_x < low_y + shift or high_y + shift < low_x:
             return False
         steps = [d for t, u in ((sx, dx), (sy, dy)) for s, d in zip(leaves(t), leaves(u), strict=True) if s > 1]
@@ -228,7 +228,7 @@ def footprint(layout: LayoutLike) -> Footprint:
         shape, stride = axes[0]
         if not domain_size(layout):
             return Footprint(0, -1, 0)
-        low, high = bounds(shape, stride)
+        low, high = offset_bounds(shape, stride)
         moving = [(s, d) for s, d in zip(leaves(shape), leaves(stride), strict=True) if d and s > 1]
         core = make(tuple([s for s, _ in moving]), tuple([d for _, d in moving]))
         size = domain_size(core)

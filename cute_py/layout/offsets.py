@@ -247,10 +247,10 @@ def _has_bases(layout: LayoutLike) -> bool:
     return bool(coprofile_of(domain_of(layout)._stride) != 0)
 
 
-def bounds(shape: Tree, stride: Tree) -> tuple[int, int]:
+def offset_bounds(shape: Tree, stride: Tree) -> tuple[int, int]:
     """(lowest, highest) offset of bare integer trees; exact, of any size.
 
-    >>> bounds((4, 8), (-1, 4))
+    >>> offset_bounds((4, 8), (-1, 4))
     (-3, 28)
     """
     low = high = 0
@@ -367,7 +367,7 @@ def offsets(
         return _composed(layout, _checked_type(dtype, [], layout))
     axes = integer_axes(layout)
     _check_size(axes[0][0], layout)
-    kind = _checked_type(dtype, [edge for axis in axes for edge in bounds(*axis)], layout)
+    kind = _checked_type(dtype, [edge for axis in axes for edge in offset_bounds(*axis)], layout)
     if not _has_bases(layout):
         return _grid(*axes[0], kind)
     table = np.empty((*[prod(leaves(m)) for m in modes(axes[0][0])], len(axes)), kind)
@@ -380,7 +380,7 @@ def _composed(layout: ComposedLayout, kind: IntType) -> Offsets:
     outer, inner, start = layout.outer, layout.inner, value_of(layout._offset)
     if isinstance(inner, Layout) and isinstance(outer, Swizzle) and type(start) is int:
         shape, stride = integer_axes(inner)[0]
-        low, high = bounds(shape, stride)
+        low, high = offset_bounds(shape, stride)
         if not _has_bases(inner) and low >= 0 and start >= 0 and shape != ():
             _check_size(shape, layout)
             top = (1 << max((start + high).bit_length(), outer.yyy_mask.bit_length())) - 1
@@ -443,7 +443,7 @@ def coordinates(layout: LayoutLike, values: ArrayLike, *, of: str = "memory") ->
     if isinstance(plain, Layout):
         axes = integer_axes(plain)
         for shape, stride in axes:
-            if any(abs(n) >= 1 << 62 for n in (bounds(shape, stride)[0], *leaves(shape), *leaves(stride))):
+            if any(abs(n) >= 1 << 62 for n in (offset_bounds(shape, stride)[0], *leaves(shape), *leaves(stride))):
                 raise LayoutError("coordinates are computed in 64 bits; this layout reaches beyond", {"layout": layout})
         sizes = leaves(axes[0][0])
         steps = [leaves(stride) for _, stride in axes]

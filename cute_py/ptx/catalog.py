@@ -9,9 +9,9 @@ from cute_py.ptx.forms_copy import BULK_FORMS, LEGACY_FORMS, TENSOR_FORMS
 from cute_py.ptx.forms_sync import CACHE_FORMS, SYNC_FORMS, WARPGROUP_FORMS
 from cute_py.ptx.forms_tcgen05 import TCGEN05_FORMS
 from cute_py.ptx.forms_tensormap import TENSORMAP_FORMS
-from cute_py.ptx.instruction import Form
+from cute_py.ptx.instruction import InstructionForm
 
-FORMS: tuple[Form, ...] = (
+FORMS: tuple[InstructionForm, ...] = (
     *TENSOR_FORMS,
     *BULK_FORMS,
     *TENSORMAP_FORMS,
@@ -36,7 +36,7 @@ COMPLETE = ("tcgen05",)
 """First parts of names of which the table has every instruction that the measured assembler knows."""
 
 _BY_NAME = {form.name: form for form in FORMS}
-_BY_OPCODE: dict[str, list[Form]] = {}
+_BY_OPCODE: dict[str, list[InstructionForm]] = {}
 for _form in FORMS:
     _BY_OPCODE.setdefault(_form.opcode, []).append(_form)
 _LONGEST = max(form.opcode.count(".") + 1 for form in FORMS)
@@ -47,7 +47,7 @@ _ALIASES = {
 }
 
 
-def forms_named(name: str) -> tuple[Form, ...]:
+def forms_named(name: str) -> tuple[InstructionForm, ...]:
     """The rows that `name` can mean: a row's name, an opcode that several rows share, or a family.
 
     >>> [form.name for form in forms_named("cp.async.bulk.tensor")]
@@ -61,7 +61,7 @@ def forms_named(name: str) -> tuple[Form, ...]:
     return tuple(_BY_OPCODE.get(name, ())) or tuple(form for form in FORMS if form.family == name)
 
 
-def form(name: str) -> Form:
+def form(name: str) -> InstructionForm:
     """The row of that name.
 
     >>> form("load").opcode
@@ -76,7 +76,7 @@ def form(name: str) -> Form:
     return _BY_NAME[key]
 
 
-def candidates(parts: tuple[str, ...]) -> tuple[Form, ...]:
+def forms_of_opcode(parts: tuple[str, ...]) -> tuple[InstructionForm, ...]:
     """The rows whose opcode is the longest beginning of the dotted name with these `parts`."""
     names = (".".join(parts[:length]) for length in range(min(len(parts), _LONGEST), 0, -1))
     return next((tuple(_BY_OPCODE[name]) for name in names if name in _BY_OPCODE), ())

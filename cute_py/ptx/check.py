@@ -18,9 +18,18 @@ from dataclasses import dataclass, field
 from cute_py.argument_checks import expect, record
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import UnknownFactError
-from cute_py.ptx.catalog import ABSENT, COMPLETE, candidates
+from cute_py.ptx.catalog import ABSENT, COMPLETE, forms_of_opcode
 from cute_py.ptx.forms_tcgen05 import register_count
-from cute_py.ptx.instruction import Form, Narrow, Operand, OperandClass, Rule, coordinate_count, holds, offset_count
+from cute_py.ptx.instruction import (
+    FormRule,
+    InstructionForm,
+    Narrow,
+    Operand,
+    OperandClass,
+    coordinate_count,
+    holds,
+    offset_count,
+)
 from cute_py.ptx.parse import (
     STATE_SPACES,
     Instruction,
@@ -192,7 +201,7 @@ class ParsedInstruction:
     """
 
     text: str
-    form: Form | None
+    form: InstructionForm | None
     chosen: Mapping[str, str] = field(hash=False)
     canonical: bool
     canonical_text: str
@@ -269,7 +278,7 @@ class Verdict:
         return "; ".join(self.reasons) or None
 
 
-def _place(form: Form, modifiers: tuple[str, ...]) -> tuple[dict[str, str], list[str]]:
+def _place(form: InstructionForm, modifiers: tuple[str, ...]) -> tuple[dict[str, str], list[str]]:
     """Each modifier by its slot, and what has no slot, comes twice or is missing."""
     chosen: dict[str, str] = {}
     errors = []
@@ -328,7 +337,7 @@ def _match(
     return (), [f"{len(written)} operands; expected {names}"], []
 
 
-def _applies(rule: Rule, matched: Matched) -> bool:
+def _applies(rule: FormRule, matched: Matched) -> bool:
     """Whether the operands that the rule names are written, the first as the rule has it."""
     written = {"sink" if got.kind is OperandKind.SINK else operand.name: got for operand, got in matched}
     if not set(rule.given) <= set(written):
@@ -337,13 +346,13 @@ def _applies(rule: Rule, matched: Matched) -> bool:
     return (not rule.values or got.value in rule.values) and (not rule.predicate or register_bits(got.base) == 1)
 
 
-def _describe(form: Form, slots: tuple[str, ...], chosen: Mapping[str, str], given: tuple[str, ...]) -> str:
+def _describe(form: InstructionForm, slots: tuple[str, ...], chosen: Mapping[str, str], given: tuple[str, ...]) -> str:
     parts = [f".{chosen[slot.name]}" for slot in form.slots if slot.name in slots and chosen.get(slot.name)]
     parts += [f"operand {name}" if name != "sink" else "the sink _" for name in given]
     return f"{form.opcode} with {' and '.join(parts)}" if parts else form.opcode
 
 
-def _match_form(form: Form, found: Instruction, symbols: Mapping[str, str]) -> ParsedInstruction:
+def _match_form(form: InstructionForm, found: Instruction, symbols: Mapping[str, str]) -> ParsedInstruction:
     """The text read as an instruction of this row."""
     chosen, errors = _place(form, found.parts[form.opcode.count(".") + 1 :])
     matched: Matched = ()
@@ -393,7 +402,7 @@ def examine(text: str, symbols: Mapping[str, str] | None = None) -> ParsedInstru
     table = {**DEFAULT_SYMBOLS, **named} if named else DEFAULT_SYMBOLS
     name = ".".join(found.parts)
     absent = next((why for prefix, why in ABSENT.items() if f"{name}.".startswith(f"{prefix}.")), None)
-    forms = candidates(found.parts)
+    forms = forms_of_opcode(found.parts)
     if absent is None and not forms and found.parts[0] in COMPLETE:
         absent = f"ptxas 13.0.88 knows no instruction {name}"
     if absent is not None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from cute_py.ptx.instruction import SYNC, Form, Narrow, Rule, by_space, operand, row, when
+from cute_py.ptx.instruction import SYNC, FormRule, InstructionForm, Narrow, by_space, forbid, needs, operand, row
 from cute_py.targets import Targets
 
 SCOPES = ("cta", "cluster", "gpu", "sys")
@@ -22,7 +22,7 @@ _CLUSTER, _CTA = RESTRICTIONS = ("sync_restrict::shared::cluster", "sync_restric
 TOLERATED_RESTRICTION = f"restrict~={_CLUSTER}|{_CTA}"
 """ptxas takes a .sync_restrict on these fences, to no documented effect."""
 
-RESTRICTION_NEEDS = Rule(when(restrict=RESTRICTIONS), Targets.FROM_90, (8, 6))
+RESTRICTION_NEEDS = needs(Targets.FROM_90, (8, 6), restrict=RESTRICTIONS)
 H200 = "on NVIDIA H200, driver 580.159.04"
 
 _fence = partial(row, family=_FENCES, section=_FENCE)
@@ -49,8 +49,8 @@ FENCE_FORMS = (
         name="fence.proxy.async::generic",
         since=(8, 6),
         rules=(
-            Rule(when(sem="acquire", restrict=_CTA), forbid=f"acquire goes with {_CLUSTER}"),
-            Rule(when(sem="release", restrict=_CLUSTER), forbid=f"release goes with {_CTA}"),
+            forbid(f"acquire goes with {_CLUSTER}", sem="acquire", restrict=_CTA),
+            forbid(f"release goes with {_CTA}", sem="release", restrict=_CLUSTER),
         ),
     ),
     _fence(
@@ -65,13 +65,10 @@ FENCE_FORMS = (
         targets=Targets.ANY,
         since=(6, 0),
         rules=(
-            Rule(when(scope="cluster"), Targets.FROM_90, (7, 8)),
-            Rule(when(restrict=_CTA, sem=("", "sc", "acq_rel", "acquire")), forbid=f"{_CTA} goes with release"),
-            Rule(when(restrict=_CLUSTER, sem=("", "sc", "acq_rel", "release")), forbid=f"{_CLUSTER} goes with acquire"),
-            Rule(
-                when(restrict=RESTRICTIONS, scope=("cta", "gpu", "sys")),
-                forbid="sync_restrict goes with the scope cluster",
-            ),
+            needs(Targets.FROM_90, (7, 8), scope="cluster"),
+            forbid(f"{_CTA} goes with release", restrict=_CTA, sem=("", "sc", "acq_rel", "acquire")),
+            forbid(f"{_CLUSTER} goes with acquire", restrict=_CLUSTER, sem=("", "sc", "acq_rel", "release")),
+            forbid("sync_restrict goes with the scope cluster", restrict=RESTRICTIONS, scope=("cta", "gpu", "sys")),
             RESTRICTION_NEEDS,
         ),
     ),
@@ -86,13 +83,11 @@ _BARRIER = by_space("barrier", ("shared::cta", "shared", "shared::cluster"), "",
 _STATE = operand("state", "sink b64", written=True)
 _BYTES = operand("bytes", "b32")
 
-_SPACE_RULES = (Rule(when(spaces="shared::cta"), since=(7, 8)),)
-_CLUSTER_RULES = (*_SPACE_RULES, Rule(when(spaces="shared::cluster"), Targets.FROM_90, (8, 0)))
-_RELAXED_LATE = Rule(when(sem="relaxed"), Targets.FROM_90, (8, 6))
-_SINK_RULE = Rule(
-    when(spaces="shared::cluster"),
-    forbid="a barrier of another CTA returns no state: write the sink _",
-    given=("state",),
+_SPACE_RULES = (needs(since=(7, 8), spaces="shared::cta"),)
+_CLUSTER_RULES = (*_SPACE_RULES, needs(Targets.FROM_90, (8, 0), spaces="shared::cluster"))
+_RELAXED_LATE = needs(Targets.FROM_90, (8, 6), sem="relaxed")
+_SINK_RULE = forbid(
+    "a barrier of another CTA returns no state: write the sink _", given=("state",), spaces="shared::cluster"
 )
 
 
@@ -104,18 +99,18 @@ def _order(*orders: str) -> str:
     return f"sem?={'|'.join(orders)} scope?=cta|cluster"
 
 
-def _order_rules(order: str) -> tuple[Rule, ...]:
+def _order_rules(order: str) -> tuple[FormRule, ...]:
     """A memory order needs a scope and a scope needs an order; the cluster scope needs a cluster."""
     named = (order, "relaxed")
     return (
-        Rule(when(sem=named, scope=""), forbid="a memory order is written with its scope, .cta or .cluster"),
-        Rule(when(sem="", scope=("cta", "cluster")), forbid="a scope is written with its memory order"),
-        Rule(when(sem=named), since=(8, 0)),
-        Rule(when(scope="cluster"), Targets.FROM_90, (8, 0)),
+        forbid("a memory order is written with its scope, .cta or .cluster", sem=named, scope=""),
+        forbid("a scope is written with its memory order", sem="", scope=("cta", "cluster")),
+        needs(since=(8, 0), sem=named),
+        needs(Targets.FROM_90, (8, 0), scope="cluster"),
     )
 
 
-def _arrivals(name: str, sink: tuple[Rule, ...]) -> tuple[Form, ...]:
+def _arrivals(name: str, sink: tuple[FormRule, ...]) -> tuple[InstructionForm, ...]:
     """The arrive of that name: plain, with expected bytes, and the one that must not complete the phase."""
     section = SYNC + name
     return (
@@ -130,7 +125,7 @@ def _arrivals(name: str, sink: tuple[Rule, ...]) -> tuple[Form, ...]:
                 _RELAXED_LATE,
                 _SINK_RULE,
                 *sink,
-                Rule((), Targets.FROM_90, (7, 8), given=("count",)),
+                needs(Targets.FROM_90, (7, 8), given=("count",)),
             ),
         ),
         _mbarrier(
@@ -151,11 +146,11 @@ def _arrivals(name: str, sink: tuple[Rule, ...]) -> tuple[Form, ...]:
     )
 
 
-def _tx(name: str) -> Form:
+def _tx(name: str) -> InstructionForm:
     return _mbarrier(name, f"{_order('relaxed')} {_ANY_SPACE}", (*_BARRIER, _BYTES), rules=_order_rules("relaxed"))
 
 
-def _wait(name: str, suspends: bool) -> Form:
+def _wait(name: str, suspends: bool) -> InstructionForm:
     parity = name.endswith(".parity")
     phase = operand("parity", "b32", values=(0, 1)) if parity else operand("state", "b64")
     hint = (operand("suspend_hint", "b32", optional=True),) if suspends else ()
@@ -175,7 +170,7 @@ MBARRIER_FORMS = (
     _from_80("mbarrier.init", _OWN, (*_BARRIER, operand("count", "b32")), rules=_SPACE_RULES, executed=H200),
     _from_80("mbarrier.inval", _OWN, _BARRIER, rules=_SPACE_RULES),
     # mbarrier.arrive takes the sink from 7.1 on, mbarrier.arrive_drop from the start.
-    *_arrivals("mbarrier.arrive", (Rule((), since=(7, 1), given=("sink",)),)),
+    *_arrivals("mbarrier.arrive", (needs(since=(7, 1), given=("sink",)),)),
     *_arrivals("mbarrier.arrive_drop", ()),
     _tx("mbarrier.expect_tx"),
     _tx("mbarrier.complete_tx"),

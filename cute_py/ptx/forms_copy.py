@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from cute_py.ptx.instruction import MOVE, Narrow, Rule, by_space, operand, row, when
+from cute_py.ptx.instruction import MOVE, FormRule, Narrow, by_space, forbid, needs, operand, row
 from cute_py.targets import Targets
 
 HINT = "cache_hint?=L2::cache_hint"
@@ -22,9 +22,10 @@ TO_BARRIER = "completion=mbarrier::complete_tx::bytes"
 TO_GROUP = "completion=bulk_group"
 MULTICAST = "multicast?=multicast::cluster"
 MASK = operand("mask", "b16", multicast="multicast::cluster")
-CTA_IS_ALONE = Rule(
-    when(spaces="shared::cta.global", multicast="multicast::cluster"),
-    forbid="multicast::cluster needs the destination shared::cluster",
+CTA_IS_ALONE = forbid(
+    "multicast::cluster needs the destination shared::cluster",
+    spaces="shared::cta.global",
+    multicast="multicast::cluster",
 )
 _SIZE = operand("size", "b32", step=16)
 _TO_SHARED, _TO_GLOBAL = operand("destination", "shared"), operand("destination", "global")
@@ -54,11 +55,12 @@ _ALL_TYPES = ("u32", "s32", "b32", "u64", "s64", "b64", "f16", "bf16", "f32", "f
 _HALVES = ("f16", "bf16")
 
 
-def _type_rules(table: dict[str, tuple[str, ...]]) -> tuple[Rule, ...]:
+def _type_rules(table: dict[str, tuple[str, ...]]) -> tuple[FormRule, ...]:
     return tuple(
-        Rule(
-            when(op=op, type=("", *(t for t in _ALL_TYPES if t not in types))),
-            forbid=f"{op} takes the types {', '.join(types)} here",
+        forbid(
+            f"{op} takes the types {', '.join(types)} here",
+            op=op,
+            type=("", *(t for t in _ALL_TYPES if t not in types)),
         )
         for op, types in table.items()
     )
@@ -76,7 +78,7 @@ BULK_FORMS = (
         f"spaces=shared::cluster.global|shared::cta.global {TO_BARRIER} {MULTICAST} {HINT}",
         (_TO_SHARED, operand("source", "global", narrow=Narrow.NOT_CONSUMER), _SIZE, _BARRIER, MASK, POLICY),
         name="bulk.load",
-        rules=(Rule(when(spaces="shared::cta.global"), since=(8, 6)), CTA_IS_ALONE),
+        rules=(needs(since=(8, 6), spaces="shared::cta.global"), CTA_IS_ALONE),
     ),
     _bulk(
         "cp.async.bulk",
@@ -89,7 +91,7 @@ BULK_FORMS = (
         f"spaces=global.shared::cta {TO_GROUP} {HINT} cp_mask?=cp_mask",
         (_TO_GLOBAL, _FROM_SHARED, _SIZE, POLICY, operand("byte_mask", "b16", cp_mask="cp_mask")),
         name="bulk.store",
-        rules=(Rule(when(cp_mask="cp_mask"), Targets.FROM_100, (8, 6)),),
+        rules=(needs(Targets.FROM_100, (8, 6), cp_mask="cp_mask"),),
     ),
     row(
         "cp.async.bulk.prefetch",
@@ -106,11 +108,13 @@ BULK_FORMS = (
         name="bulk.reduce",
         rules=(
             *_type_rules(REDUCE_TYPES_GLOBAL),
-            Rule(when(op="add", type=_HALVES, noftz=""), forbid="add of f16 or bf16 is written with .noftz"),
-            Rule(when(op=REDUCE_KINDS[1:], noftz="noftz"), forbid="noftz goes with add only"),
-            Rule(
-                when(op="add", type=tuple(t for t in _ALL_TYPES if t not in _HALVES), noftz="noftz"),
-                forbid="noftz goes with f16 and bf16 only",
+            forbid("add of f16 or bf16 is written with .noftz", op="add", type=_HALVES, noftz=""),
+            forbid("noftz goes with add only", op=REDUCE_KINDS[1:], noftz="noftz"),
+            forbid(
+                "noftz goes with f16 and bf16 only",
+                op="add",
+                type=tuple(t for t in _ALL_TYPES if t not in _HALVES),
+                noftz="noftz",
             ),
         ),
     ),
@@ -143,13 +147,12 @@ _SOURCE = operand("source", "shared", bare=True)
 _OFFSETS = operand("offsets", "offsets", mode=IM2COL_MODES)
 
 _SHAPE_RULES = (
-    Rule(when(mode=(*IM2COL_MODES, "im2col_no_offs"), dim=DIMS[:2]), forbid="the im2col modes are for 3d to 5d"),
-    Rule(
-        when(mode=("tile::gather4", "tile::scatter4"), dim=("1d", *DIMS[2:])),
-        forbid="tile::gather4 and tile::scatter4 are 2d only",
+    forbid("the im2col modes are for 3d to 5d", mode=(*IM2COL_MODES, "im2col_no_offs"), dim=DIMS[:2]),
+    forbid(
+        "tile::gather4 and tile::scatter4 are 2d only", mode=("tile::gather4", "tile::scatter4"), dim=("1d", *DIMS[2:])
     ),
 )
-_SCATTER = Rule(when(mode="tile::scatter4"), Targets.TMA_FULL, (8, 6))
+_SCATTER = needs(Targets.TMA_FULL, (8, 6), mode="tile::scatter4")
 
 TENSOR_FORMS = (
     row(
@@ -169,11 +172,11 @@ TENSOR_FORMS = (
         rules=(
             *_SHAPE_RULES,
             CTA_IS_ALONE,
-            Rule(when(spaces="shared::cta.global"), since=(8, 6)),
-            Rule(when(mode=("tile::gather4", "im2col::w"), spaces="shared::cta.global"), Targets.FROM_100, (8, 6)),
-            Rule(when(mode=("tile::gather4", "im2col::w"), spaces="shared::cluster.global"), Targets.TMA_FULL, (8, 6)),
-            Rule(when(mode="im2col::w::128"), Targets.TMA_FULL, (8, 6)),
-            Rule(when(cta_group=("cta_group::1", "cta_group::2")), Targets.TMA_FULL, (8, 6)),
+            needs(since=(8, 6), spaces="shared::cta.global"),
+            needs(Targets.FROM_100, (8, 6), mode=("tile::gather4", "im2col::w"), spaces="shared::cta.global"),
+            needs(Targets.TMA_FULL, (8, 6), mode=("tile::gather4", "im2col::w"), spaces="shared::cluster.global"),
+            needs(Targets.TMA_FULL, (8, 6), mode="im2col::w::128"),
+            needs(Targets.TMA_FULL, (8, 6), cta_group=("cta_group::1", "cta_group::2")),
         ),
         executed="tile and im2col on NVIDIA H200, driver 580.159.04",
     ),
@@ -201,10 +204,7 @@ TENSOR_FORMS = (
         (_TENSOR, _OFFSETS, POLICY),
         name="prefetch",
         family="bulk.tensor.prefetch",
-        rules=(
-            *_SHAPE_RULES,
-            Rule(when(mode=("tile::gather4", "im2col::w", "im2col::w::128")), Targets.TMA_FULL, (8, 6)),
-        ),
+        rules=(*_SHAPE_RULES, needs(Targets.TMA_FULL, (8, 6), mode=("tile::gather4", "im2col::w", "im2col::w::128"))),
     ),
 )
 
@@ -227,9 +227,9 @@ LEGACY_FORMS = (
             POLICY,
         ),
         rules=(
-            Rule((), since=(7, 5), given=("source_size",), predicate=True),
-            Rule(when(cache_hint="L2::cache_hint"), since=(7, 4)),
-            Rule(when(prefetch=("L2::64B", "L2::128B", "L2::256B")), since=(7, 4)),
+            needs(since=(7, 5), given=("source_size",), predicate=True),
+            needs(since=(7, 4), cache_hint="L2::cache_hint"),
+            needs(since=(7, 4), prefetch=("L2::64B", "L2::128B", "L2::256B")),
         ),
     ),
     *(
@@ -246,7 +246,7 @@ LEGACY_FORMS = (
         by_space("barrier", ("shared", "shared::cta"), ""),
         targets=Targets.FROM_80,
         since=(7, 0),
-        rules=(Rule(when(spaces="shared::cta"), since=(7, 8)),),
+        rules=(needs(since=(7, 8), spaces="shared::cta"),),
     ),
     row(
         "ld",

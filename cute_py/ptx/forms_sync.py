@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from cute_py.ptx.forms_copy import PEER_TYPE_RULES, REDUCE_KINDS, TO_BARRIER
-from cute_py.ptx.instruction import MOVE, SYNC, Rule, by_space, operand, row, when
+from cute_py.ptx.instruction import MOVE, SYNC, by_space, forbid, needs, operand, row
 from cute_py.targets import Targets
 
 PRIMARY = ("L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::evict_unchanged")
@@ -55,8 +55,8 @@ CACHE_FORMS = (
         (operand("address", "generic"),),
         name="prefetch.line",
         rules=(
-            Rule(when(level=PRIMARY[:2]), Targets.FROM_80, (7, 4)),
-            Rule(when(level=PRIMARY[:2], spaces="local"), forbid="an eviction priority is for .global, not for .local"),
+            needs(Targets.FROM_80, (7, 4), level=PRIMARY[:2]),
+            forbid("an eviction priority is for .global, not for .local", level=PRIMARY[:2], spaces="local"),
         ),
     ),
 )
@@ -74,11 +74,11 @@ WARPGROUP_FORMS = (
             operand("response", "b128"),
         ),
         rules=(
-            Rule(when(query="is_canceled", result="b32"), forbid="is_canceled answers with a .pred"),
-            Rule(when(query="is_canceled", vector="v4"), forbid="is_canceled answers with a .pred"),
-            Rule(when(query=("get_first_ctaid", *_AXES), result="pred"), forbid="get_first_ctaid answers with .b32"),
-            Rule(when(query="get_first_ctaid", vector=""), forbid="get_first_ctaid answers with .v4.b32"),
-            Rule(when(query=_AXES, vector="v4"), forbid="get_first_ctaid::x, ::y and ::z answer with one .b32"),
+            forbid("is_canceled answers with a .pred", query="is_canceled", result="b32"),
+            forbid("is_canceled answers with a .pred", query="is_canceled", vector="v4"),
+            forbid("get_first_ctaid answers with .b32", query=("get_first_ctaid", *_AXES), result="pred"),
+            forbid("get_first_ctaid answers with .v4.b32", query="get_first_ctaid", vector=""),
+            forbid("get_first_ctaid::x, ::y and ::z answer with one .b32", query=_AXES, vector="v4"),
         ),
     ),
     *(
@@ -123,7 +123,7 @@ CLUSTER_FORMS = (
             f"sem?={'|'.join(orders)} {_ALIGNED}",
             section=SYNC + "barrier.cluster",
             since=(7, 8),
-            rules=(Rule(when(sem=orders), since=(8, 0)),),
+            rules=(needs(since=(8, 0), sem=orders),),
         )
         for name, orders in (("arrive", ("release", "relaxed")), ("wait", ("acquire",)))
     ),
@@ -139,15 +139,15 @@ CLUSTER_FORMS = (
         "clusterlaunchcontrol.try_cancel",
         f"async=async spaces?=shared::cta {TO_BARRIER} multicast?=multicast::cluster::all type=b128",
         (*by_space("destination", "shared::cta", ""), *by_space("barrier", "shared::cta", "")),
-        rules=(Rule(when(multicast="multicast::cluster::all"), Targets.SPECIFIC_FROM_100, (8, 6)),),
+        rules=(needs(Targets.SPECIFIC_FROM_100, (8, 6), multicast="multicast::cluster::all"),),
     ),
 )
 
 _SPACES = "spaces=shared|shared::cta|shared::cluster|global|param|const|local"
 _SPACE_RULES = (
-    Rule(when(spaces="shared::cluster"), Targets.FROM_90, (7, 8)),
-    Rule(when(spaces="shared::cta"), since=(7, 8)),
-    Rule(when(spaces="param"), since=(7, 7)),
+    needs(Targets.FROM_90, (7, 8), spaces="shared::cluster"),
+    needs(since=(7, 8), spaces="shared::cta"),
+    needs(since=(7, 7), spaces="param"),
 )
 
 ADDRESS_FORMS = (

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from cute_py.ptx.instruction import Form, Narrow, Operand, Rule, by_space, operand, row, when
+from cute_py.ptx.instruction import FormRule, InstructionForm, Narrow, Operand, by_space, forbid, needs, operand, row
 from cute_py.targets import Targets, Version
 
 COUNTS: tuple[str, ...] = tuple(f"x{1 << power}" for power in range(8))
@@ -57,12 +57,12 @@ def _form(
     opcode: str,
     slots: str,
     operands: tuple[Operand, ...] = (),
-    rules: tuple[Rule, ...] = (),
+    rules: tuple[FormRule, ...] = (),
     *,
     name: str = "",
     targets: Targets = Targets.TMA_FULL,
     since: Version = (8, 6),
-) -> Form:
+) -> InstructionForm:
     opcode = f"tcgen05.{opcode}"
     return row(
         opcode, slots, operands, name=name, family="tcgen05", section=opcode, targets=targets, since=since, rules=rules
@@ -77,7 +77,7 @@ _HALF = operand("half_split", "immediate", shape="16x32bx2")
 _DESCRIPTOR = operand("descriptor", "b64")
 
 
-def _copy_rules() -> tuple[Rule, ...]:
+def _copy_rules() -> tuple[FormRule, ...]:
     """A shape of tcgen05.cp has its own multicasts, and a decompression both of its formats."""
     every = {"": None, **{multicast: None for some in CP_MULTICASTS.values() for multicast in some}}
     found = []
@@ -86,15 +86,15 @@ def _copy_rules() -> tuple[Rule, ...]:
         for wrong in every:
             if wrong not in allowed:
                 said = f".{wrong}" if wrong else "no multicast"
-                found.append(Rule(when(shape=shape, multicast=wrong), forbid=f"{said} with .{shape}; must be {must}"))
+                found.append(forbid(f"{said} with .{shape}; must be {must}", shape=shape, multicast=wrong))
     both = f"a decompression is .b8x16 and one of .{', .'.join(DECOMPRESSIONS)}"
-    found.append(Rule(when(dst_format="b8x16", src_format=""), forbid=both))
-    found.append(Rule(when(dst_format="", src_format=tuple(DECOMPRESSIONS)), forbid=both))
+    found.append(forbid(both, dst_format="b8x16", src_format=""))
+    found.append(forbid(both, dst_format="", src_format=tuple(DECOMPRESSIONS)))
     return tuple(found)
 
 
 _TOO_MANY = tuple(
-    Rule(when(shape=shape, num=num), forbid=f".{shape}.{num} moves {count} registers; must be at most {MAX_REGISTERS}")
+    forbid(f".{shape}.{num} moves {count} registers; must be at most {MAX_REGISTERS}", shape=shape, num=num)
     for shape, each in SHAPE_REGISTERS.items()
     for num in COUNTS
     if (count := each * int(num[1:])) > MAX_REGISTERS
@@ -107,10 +107,9 @@ _MOVES = (
         "ld.red",
         f"{_ALIGNED} shape=32x32b|16x32bx2 num={'|'.join(COUNTS[1:])} op=min|max abs?=abs NaN?=NaN type=u32|s32|f32",
         (replace(_REGISTERS, written=True), operand("reduced", "b32 f32", written=True), _TADDR, _HALF),
-        tuple(
-            Rule(when(type=type_, **{slot: slot}), forbid=f".{slot} with .{type_}; only .f32 has it")
-            for slot in ("abs", "NaN")
-            for type_ in ("u32", "s32")
+        (
+            *(forbid(f".abs with .{type_}; only .f32 has it", type=type_, abs="abs") for type_ in ("u32", "s32")),
+            *(forbid(f".NaN with .{type_}; only .f32 has it", type=type_, NaN="NaN") for type_ in ("u32", "s32")),
         ),
         targets=Targets.TMEM_REDUCING,
     ),
@@ -133,24 +132,25 @@ _LANES = operand("disabled_lanes", "registers", optional=True)
 _ENABLE = operand("enable", "predicate negated immediate")
 
 
-def _dense(name: str, kinds: str, last: Operand, targets: Targets) -> Form:
+def _dense(name: str, kinds: str, last: Operand, targets: Targets) -> InstructionForm:
     """tcgen05.mma without scale factors; `last` is its last operand."""
     return _form(
         "mma",
         f"sparse?=sp {_GROUP} {kinds} ashift?=ashift {_COLLECTOR_A}",
         (*_FACTORS, _LANES, _ENABLE, last),
         (
-            Rule(
-                when(ashift="ashift", collector=("collector::a::fill", "collector::a::use")),
-                forbid=".ashift takes .collector::a::lastuse or .collector::a::discard alone",
+            forbid(
+                ".ashift takes .collector::a::lastuse or .collector::a::discard alone",
+                ashift="ashift",
+                collector=("collector::a::fill", "collector::a::use"),
             ),
             # ptxas takes any number here, though the ISA gives an input scale to kind::f16 and kind::tf32 alone.
-            Rule(when(kind="kind::f8f6f4"), forbid="kind::f8f6f4 has no input scale", given=("input_scale",)),
-            Rule((), Targets.TMEM_INPUT_SCALE, given=("input_scale",)),
-            Rule(
-                when(sparse="sp"),
-                forbid="a sparse kind::i8 has either disabled lanes or a last number",
+            forbid("kind::f8f6f4 has no input scale", given=("input_scale",), kind="kind::f8f6f4"),
+            needs(Targets.TMEM_INPUT_SCALE, given=("input_scale",)),
+            forbid(
+                "a sparse kind::i8 has either disabled lanes or a last number",
                 given=("disabled_lanes", "last"),
+                sparse="sp",
             ),
         ),
         name=name,
@@ -158,7 +158,7 @@ def _dense(name: str, kinds: str, last: Operand, targets: Targets) -> Form:
     )
 
 
-def _weights(name: str, kinds: str, targets: Targets) -> Form:
+def _weights(name: str, kinds: str, targets: Targets) -> InstructionForm:
     """tcgen05.mma.ws, where B stays in the collector."""
     return _form(
         "mma.ws",
@@ -169,13 +169,14 @@ def _weights(name: str, kinds: str, targets: Targets) -> Form:
     )
 
 
-def _scaled() -> Form:
+def _scaled() -> InstructionForm:
     every = ("", "scale_vec::1X", "scale_vec::2X", "scale_vec::4X", "block16", "block32")
     combinations = []
     for kind, taken in SCALES.items():
-        wrong = when(kind=kind, scale=tuple(scale for scale in every if scale not in taken))
+        wrong = tuple(scale for scale in every if scale not in taken)
         says = "takes" if "" in taken else "needs one of"
-        combinations.append(Rule(wrong, forbid=f"{kind} {says} .{', .'.join(scale for scale in taken if scale)}"))
+        must = ", ".join(f".{scale}" for scale in taken if scale)
+        combinations.append(forbid(f"{kind} {says} {must}", kind=kind, scale=wrong))
     return _form(
         "mma",
         f"sparse?=sp {_GROUP} kind={'|'.join(SCALES)} block_scale=block_scale scale?={'|'.join(every[1:])} "
@@ -183,16 +184,16 @@ def _scaled() -> Form:
         (*_FACTORS, operand("scales_a", "tmem"), operand("scales_b", "tmem"), _ENABLE),
         (
             *combinations,
-            Rule(when(scale=every[1:4]), Targets.TMEM_SPECIFIC),
-            Rule(when(kind="kind::mxf4nvf4"), since=(8, 7)),
-            Rule(when(scale=("", "block16", "block32")), since=(8, 8)),
-            Rule(when(sparse="sp", kind=("kind::mxf4", "kind::mxf4nvf4")), Targets.TMEM_SPECIFIC),
+            needs(Targets.TMEM_SPECIFIC, scale=every[1:4]),
+            needs(since=(8, 7), kind="kind::mxf4nvf4"),
+            needs(since=(8, 8), scale=("", "block16", "block32")),
+            needs(Targets.TMEM_SPECIFIC, sparse="sp", kind=("kind::mxf4", "kind::mxf4nvf4")),
         ),
         name="tcgen05.mma.block_scale",
     )
 
 
-TCGEN05_FORMS: tuple[Form, ...] = (
+TCGEN05_FORMS: tuple[InstructionForm, ...] = (
     _form(
         "alloc",
         f"{_GROUP} {_ALIGNED} spaces?=shared::cta type=b32",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from cute_py.ptx.forms_barrier import H200, RESTRICTION_NEEDS, SCOPES, TOLERATED_RESTRICTION
-from cute_py.ptx.instruction import SYNC, Rule, by_space, operand, row, when
+from cute_py.ptx.instruction import SYNC, by_space, forbid, needs, operand, row
 from cute_py.targets import Targets
 
 WIDE_FIELDS = ("global_address", "global_stride")
@@ -59,14 +59,15 @@ TENSORMAP_FORMS = (
         targets=Targets.SPECIFIC_FROM_90,
         since=(8, 3),
         rules=(
-            Rule(when(field=WIDE_FIELDS, type="b32"), forbid="global_address and global_stride are written as .b64"),
-            Rule(
-                when(field=tuple(name for name in REPLACE_FIELDS if name not in WIDE_FIELDS), type="b64"),
-                forbid="this field is written as .b32",
+            forbid("global_address and global_stride are written as .b64", field=WIDE_FIELDS, type="b32"),
+            forbid(
+                "this field is written as .b32",
+                field=tuple(name for name in REPLACE_FIELDS if name not in WIDE_FIELDS),
+                type="b64",
             ),
-            Rule(when(field="swizzle_atomicity"), Targets.SPECIFIC_FROM_100, (8, 6)),
-            Rule(when(field="elemtype"), Targets.SPECIFIC_FROM_100, (8, 7), given=("value",), values=NEW_ELEMENT_TYPES),
-            Rule(when(field="swizzle_mode"), Targets.ONLY_103A, (8, 8), given=("value",), values=(4,)),
+            needs(Targets.SPECIFIC_FROM_100, (8, 6), field="swizzle_atomicity"),
+            needs(Targets.SPECIFIC_FROM_100, (8, 7), given=("value",), values=NEW_ELEMENT_TYPES, field="elemtype"),
+            needs(Targets.ONLY_103A, (8, 8), given=("value",), values=(4,), field="swizzle_mode"),
         ),
         executed="all ten fields of sm_90a on NVIDIA H200, driver 580.159.04",
     ),
@@ -95,9 +96,9 @@ TENSORMAP_FORMS = (
         by_space("map", "", "param", "const"),
         name="prefetch.tensormap",
         rules=(
-            Rule(
-                when(spaces=("global", "local", "shared", "shared::cta")),
-                forbid="tensormap is prefetched from the generic, .param or .const space",
+            forbid(
+                "tensormap is prefetched from the generic, .param or .const space",
+                spaces=("global", "local", "shared", "shared::cta"),
             ),
         ),
         executed=H200,

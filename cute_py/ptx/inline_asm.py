@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cute_py.argument_checks import expect, expect_integer, record
-from cute_py.errors import EmissionError
+from cute_py.errors import EmissionError, counted, shortened
 from cute_py.ptx.catalog import form as find_form
 from cute_py.ptx.check import examine
 from cute_py.ptx.instruction import coordinate_count, offset_count
@@ -58,6 +58,9 @@ class InlineAsm:
     def constraints(self) -> tuple[str, ...]:
         """Constraint letters in operand order (LLVM's "r,l,r,..." is their join)."""
         return tuple(operand.constraint for operand in self.operands)
+
+    def __repr__(self) -> str:
+        return f"<asm {shortened(self.template)!r}, {counted(len(self.operands), 'operand')}>"
 
     @property
     def text(self) -> str:

@@ -141,7 +141,7 @@ def slots_of(text: str) -> tuple[Slot, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class FormRule:
     """If `condition` holds, the form needs `targets` and PTX `since`; with `forbid` it does not exist, and why.
 
     `given` names operands: the rule then applies only if all of them are written (and, with `values`, if the first
@@ -157,8 +157,26 @@ class Rule:
     predicate: bool = False
 
 
+def needs(
+    targets: Targets = Targets.ANY,
+    since: Version = (1, 0),
+    *,
+    given: tuple[str, ...] = (),
+    values: tuple[int, ...] = (),
+    predicate: bool = False,
+    **slots: str | tuple[str, ...],
+) -> FormRule:
+    """With these choices in these slots the form needs `targets` and PTX `since`."""
+    return FormRule(when(**slots), targets, since, "", given, values, predicate)
+
+
+def forbid(why: str, *, given: tuple[str, ...] = (), **slots: str | tuple[str, ...]) -> FormRule:
+    """With these choices in these slots the form does not exist, and why."""
+    return FormRule(when(**slots), forbid=why, given=given)
+
+
 @record
-class Form:
+class InstructionForm:
     """One row of the instruction table.
 
     name: the key that `ptx()` takes. family: the group that it is counted in. opcode: the text before the
@@ -174,7 +192,7 @@ class Form:
     section: str
     targets: Targets = Targets.FROM_90
     since: Version = (8, 0)
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[FormRule, ...] = ()
     assembled: str = "ptxas 13.0.88"
     executed: str = "not executed"
     partial: bool = False
@@ -208,14 +226,14 @@ def row(
     section: str = "",
     targets: Targets = Targets.FROM_90,
     since: Version = (8, 0),
-    rules: tuple[Rule, ...] = (),
+    rules: tuple[FormRule, ...] = (),
     executed: str = "not executed",
     partial: bool = False,
-) -> Form:
+) -> InstructionForm:
     """A row with its slots in the notation of this module; named by its opcode, in the section of that name."""
     slots_, heading = slots_of(slots), section or (MOVE if _MOVING.match(opcode) else SYNC) + opcode
     measured = "ptxas 13.0.88", executed, partial
-    return Form(name or opcode, family, opcode, slots_, operands, heading, targets, since, rules, *measured)
+    return InstructionForm(name or opcode, family, opcode, slots_, operands, heading, targets, since, rules, *measured)
 
 
 _KINDS = {kind.name.lower().removesuffix("_address"): kind for kind in OperandClass}

@@ -18,7 +18,7 @@ from cute_py.ptx.catalog import FORMS, forms_named
 from cute_py.ptx.check import examine
 from cute_py.ptx.forms_copy import LOAD_MODES, REDUCE_KINDS, REDUCE_TYPES_CLUSTER, REDUCE_TYPES_GLOBAL, STORE_MODES
 from cute_py.ptx.forms_tensormap import REPLACE_FIELDS
-from cute_py.ptx.instruction import Form
+from cute_py.ptx.instruction import InstructionForm
 from cute_py.ptx.render import Modifier, Value, check_modifiers, complete, ptx
 from cute_py.targets import ARCHITECTURES, NEWEST_VERSION, Version, architecture, version_text
 
@@ -47,7 +47,7 @@ def _dim(mode: str) -> int:
     return 3 if mode.startswith("im2col") else 2
 
 
-def _first_choices(row: Form, given: Mapping[str, Modifier]) -> dict[str, Modifier]:
+def _first_choices(row: InstructionForm, given: Mapping[str, Modifier]) -> dict[str, Modifier]:
     """What a row must have and is not given: two dimensions (im2col: three), of other modifiers the first choice."""
     found: dict[str, Modifier] = {}
     for slot in row.slots:

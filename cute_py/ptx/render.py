@@ -11,13 +11,14 @@ import re
 from collections.abc import Mapping, Sequence
 
 from cute_py.argument_checks import expect, expect_integer, is_integer
+from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import EmissionError, InvalidTypeError, given
 from cute_py.ptx.catalog import FORMS, forms_named
 from cute_py.ptx.catalog import form as find_form
 from cute_py.ptx.check import VECTORS, examine
 from cute_py.ptx.forms_tcgen05 import register_count
 from cute_py.ptx.forms_tensormap import WIDE_FIELDS
-from cute_py.ptx.instruction import Form, Operand, OperandClass, Slot, coordinate_count, holds, offset_count
+from cute_py.ptx.instruction import InstructionForm, Operand, OperandClass, Slot, coordinate_count, holds, offset_count
 from cute_py.targets import MAX_CLUSTER, NEWEST_VERSION, Version
 from cute_py.tma.descriptor.request import HasTraits, TmaCopyTraits, traits_of
 
@@ -74,7 +75,7 @@ def operand_text(value: Value, what: str) -> str:
     return value
 
 
-def _choice(form: Form, slot: Slot, value: Modifier) -> str:
+def _choice(form: InstructionForm, slot: Slot, value: Modifier) -> str:
     """The choice of `slot` that the caller means by `value` ('' for an empty slot)."""
     if value is None or value is False or value == "":
         return ""
@@ -90,7 +91,7 @@ def _choice(form: Form, slot: Slot, value: Modifier) -> str:
     raise EmissionError(f"{form.name}: {slot.name} = {text}", {"one of": ", ".join(slot.choices)})
 
 
-def _chosen(form: Form, modifiers: Mapping[str, Modifier]) -> dict[str, str]:
+def _chosen(form: InstructionForm, modifiers: Mapping[str, Modifier]) -> dict[str, str]:
     named = {name if form.slot(name) else _SLOT_ALIASES.get(name, name): value for name, value in modifiers.items()}
     spaces = form.slot("spaces")
     to, source = (str(named.pop(name, "") or "") if spaces else "" for name in ("dst", "src"))
@@ -122,7 +123,7 @@ def _vector(first: str, start: int, count: int) -> str:
     return "{" + ", ".join(f"{first}{start + index}" for index in range(count)) + "}"
 
 
-def _default(form: Form, operand: Operand, chosen: Mapping[str, str]) -> str:
+def _default(form: InstructionForm, operand: Operand, chosen: Mapping[str, str]) -> str:
     kind = operand.kinds[0]
     if kind is OperandClass.OFFSETS:
         return _vector("%h", 2, offset_count(chosen))
@@ -144,11 +145,11 @@ def _sequence(value: Value, what: str) -> tuple[str, ...]:
     return tuple([operand_text(element, f"{what}[{i}]") for i, element in enumerate(value)])
 
 
-def mask_violations(mask: int, cluster_size: int | None) -> tuple[str, ...]:
+def check_cluster_mask(mask: int, cluster_size: int | None) -> list[Diagnostic]:
     """Why a multicast mask is not a mask of a cluster of `cluster_size` CTAs (None: any size up to 16).
 
-    >>> mask_violations(0b10011, cluster_size=4)
-    ('multicast mask 0x13 names CTA 4; the cluster has 4 CTAs',)
+    >>> print(*check_cluster_mask(0b10011, cluster_size=4))
+    multicast mask 0x13 names CTA 4; the cluster has 4 CTAs
     """
     found = []
     if cluster_size is not None and not 1 <= cluster_size <= MAX_CLUSTER:
@@ -158,10 +159,10 @@ def mask_violations(mask: int, cluster_size: int | None) -> tuple[str, ...]:
         found.append(f"multicast mask {mask} names no CTA")
     elif mask >> limit:
         found.append(f"multicast mask {mask:#x} names CTA {mask.bit_length() - 1}; the cluster has {limit} CTAs")
-    return tuple(found)
+    return [Diagnostic("multicast mask", text=text) for text in found]
 
 
-def _counted(form: Form, chosen: Mapping[str, str], texts: Sequence[str], what: str, count: int) -> str:
+def _counted(form: InstructionForm, chosen: Mapping[str, str], texts: Sequence[str], what: str, count: int) -> str:
     if len(texts) != count:
         mode = chosen.get("mode", "tile")
         raise EmissionError(f"{form.name}: {len(texts)} {what}; .{chosen.get('dim')} in mode {mode} takes {count}")
@@ -169,7 +170,11 @@ def _counted(form: Form, chosen: Mapping[str, str], texts: Sequence[str], what: 
 
 
 def _written(
-    form: Form, operand: Operand, chosen: Mapping[str, str], operands: Mapping[str, Value], cluster_size: int | None
+    form: InstructionForm,
+    operand: Operand,
+    chosen: Mapping[str, str],
+    operands: Mapping[str, Value],
+    cluster_size: int | None,
 ) -> str:
     kind = operand.kinds[0]
     if kind is OperandClass.TENSOR:
@@ -185,9 +190,7 @@ def _written(
     if kind is OperandClass.OFFSETS:
         return _counted(form, chosen, texts, "im2col offsets", offset_count(chosen))
     if operand.name == "mask" and is_integer(value):
-        wrong = mask_violations(expect_integer(value, "mask"), cluster_size)
-        if wrong:
-            raise EmissionError(wrong[0], {f"also {n}": text for n, text in enumerate(wrong[1:], 1)})
+        refuse(EmissionError, check_cluster_mask(expect_integer(value, "mask"), cluster_size))
     text = texts[0] if isinstance(value, str) or is_integer(value) else "{" + ", ".join(texts) + "}"
     return f"[{text}]" if "ADDRESS" in kind.name and not text.startswith("[") else text
 
@@ -300,7 +303,7 @@ def _mnemonic(name: str, modifiers: tuple[tuple[str, str], ...]) -> str:
     return _joined(rows[0], chosen)
 
 
-def _joined(row: Form, chosen: Mapping[str, str], canonical: bool = True) -> str:
+def _joined(row: InstructionForm, chosen: Mapping[str, str], canonical: bool = True) -> str:
     names = [slot.name for slot in row.slots if slot.name in chosen]
     if not canonical and {"dim", "mode", "completion"} <= set(names):
         names.remove("mode")
@@ -310,7 +313,7 @@ def _joined(row: Form, chosen: Mapping[str, str], canonical: bool = True) -> str
 
 
 def _write(
-    row: Form,
+    row: InstructionForm,
     operands: Mapping[str, Value],
     predicate: str,
     cluster_size: int | None,

@@ -1,12 +1,12 @@
 """Shared memory to tensor memory: layouts, matrix descriptors, planned tcgen05.cp copies, and an emulator.
 
-No Blackwell GPU was at hand: everything here is planned, emulated and assembled, and was never run on one.
+No Blackwell GPU was available: everything here is planned, emulated and assembled, and was never run on one.
 """
 
 from cute_py.moved import renamed
 from cute_py.ptx.check import examine, why_not_instruction
 from cute_py.ptx.forms_tcgen05 import TCGEN05_FORMS as FORMS_TABLE
-from cute_py.ptx.instruction import Form as InstructionForm
+from cute_py.ptx.instruction import InstructionForm
 from cute_py.ptx.render import mnemonic
 from cute_py.tmem.axes import (
     MEMORY_AXES,

@@ -79,7 +79,8 @@ def from_cute_tmem(layout: Layout, dtype: DTypeLike) -> TileLayout:
     """The tile layout, on TLane and TCol, of a CuTe tensor-memory layout in elements of `dtype`.
 
     Raises:
-        TmemError: a column of 32 bits holds no whole number of elements, or a stride moves lanes and columns at once.
+        TmemError: a column of 32 bits does not hold a whole number of elements, or a stride moves lanes and columns
+            at once.
     """
     expect(layout, Layout, "a tensor-memory layout")
     lane = _lane_step(dtype)
@@ -121,7 +122,7 @@ def to_cute(
     unknown = [axis for axis in tile.axes if axis not in scale]
     if unknown:
         hint = "pass dtype= for a tensor-memory layout" if set(tile.axes) <= {"TLane", "TCol"} else None
-        raise TmemError(f"axis {unknown[0]} has no place in a CuTe layout", {"layout": tile}, hint)
+        raise TmemError(f"axis {unknown[0]} does not exist in CuTe layouts", {"layout": tile}, hint)
     grouped, seps = tile.group(tile.extents if shape is None else shape)
     modes = [_mode(run, scale) for run in iters.split(grouped.shard, seps)]
     plain = Layout(tuple(mode[0] for mode in modes), tuple(mode[1] for mode in modes))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from cute_py.argument_checks import expect_fields, expect_integer, is_integer, record
 from cute_py.diagnostics import Diagnostic
-from cute_py.errors import TmemError, given, integer_text
+from cute_py.errors import TmemError, counted, given, integer_text
 from cute_py.ptx.forms_tcgen05 import ALLOCATIONS
 from cute_py.tmem.cp_forms import COLUMNS, LANES, CpForm
 from cute_py.tmem.matrix_descriptor import SmemSwizzle, encode_matrix_descriptor
@@ -160,7 +160,7 @@ class CopyPlan:
         """Several lines: the instruction, the descriptor, the loops."""
         loops = ", ".join(f"{m.extent} x (+{m.smem_step * 16} B, taddr +{m.taddr_step:#x})" for m in self.middle)
         lines = [
-            f"tcgen05.cp.cta_group::{self.cta_group}.{self.form.name}, {self.count} instruction(s)",
+            f"tcgen05.cp.cta_group::{self.cta_group}.{self.form.name}, {counted(self.count, 'instruction')}",
             f"  rows       : {self.form.rows} of {self.form.bits} bits = {self.elements_per_atom} elements "
             f"of {self.bits} bits",
             f"  descriptor : {self.descriptor():#018x} at address 0 (ldo {self.ldo}, sdo {self.sdo}, "

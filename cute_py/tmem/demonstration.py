@@ -10,7 +10,7 @@ A complete kernel around one planned copy: allocate, fill, copy, commit, wait, r
     source : bytes of the shared buffer, as they lie there; for a pair, one image after the other
     result : uint32 [lane][column] of the allocation, 128 x n_cols; for a pair, one after the other
 
-The kernel is assembled for sm_100a and sm_103a by the tests. No Blackwell GPU was at hand: it was never run.
+The kernel is assembled for sm_100a and sm_103a by the tests. No Blackwell GPU was available: it was never run.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ import numpy
 from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_fields, expect_integer
-from cute_py.errors import CoordinateError, InvalidTypeError, TmemError, given
+from cute_py.errors import CoordinateError, InvalidTypeError, TmemError, counted, given
 from cute_py.tmem.copy_plan import LANE_SHIFT, CopyPlan
 from cute_py.tmem.copy_request import CopyAsync
 from cute_py.tmem.cp_forms import COLUMNS, LANES
@@ -187,7 +187,8 @@ class S2TDescriptorView:
     def explain(self) -> str:
         """The fields of the first descriptor, and the offsets of all."""
         fields = MatrixDescriptor.decode(self.base).explain()
-        return f"{fields}\n  {len(self)} instruction(s), offsets in 16-byte units: {', '.join(map(str, self.offsets))}"
+        listed = ", ".join(map(str, self.offsets))
+        return f"{fields}\n  {counted(len(self), 'instruction')}, offsets in 16-byte units: {listed}"
 
 
 def get_copy_s2t_smem_desc(copy: CopyAsync | CopyPlan, smem_address: int = 0) -> S2TDescriptorView:

@@ -8,7 +8,7 @@ can check them. Row r, 16-byte unit u of a copy is read at
 with W = 16, 32, 64 or 128 bytes for no, 32-, 64- and 128-byte swizzle, and the swizzle is applied to the address a.
 
 Sources: PTX ISA (address fields, allocation rules); the address walk from TVM's documentation of tcgen05.cp and
-CUTLASS 7107b055. No Blackwell GPU was at hand: this is documented behaviour, not measured.
+CUTLASS 7107b055. No Blackwell GPU was available: this is documented behaviour, not measured.
 
 tcgen05.ld and tcgen05.st. Thread l, register r of one instruction `.shape.xN`, in steps from the address operand:
 
@@ -31,7 +31,7 @@ Element e of a unit goes to byte e of the same unit in tensor memory.
 
 UNVERIFIED. The sizes and the padding are documented (PTX ISA, tcgen05.cp, optional decompression). The position of the
 bits inside the byte is in figures of that document only; here 4-bit elements are put to bits 5:2 and 6-bit elements to
-bits 5:0, as the text on kind::f8f6f4 operands has it. No Blackwell GPU was at hand to measure it.
+bits 5:0, as the text on kind::f8f6f4 operands has it. No Blackwell GPU was available to measure it.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ INSTANCES.update(
         "tma.TmaTensorType": "non_exec().tensor_type",
         "tma.TmaTiledCopy": lambda m: f"{atom(m)}.tiled_copy",
         "tma.TmaUpdate": "tma.TmaUpdate('UPDATE_DIM', 0, 77)",
-        "tma.BrokenCondition": "tma.BrokenCondition('a condition', 'a message', 1)",
+        "tma.BrokenCondition": "tma.BrokenCondition('a condition')",
     }
 )
 
@@ -138,7 +138,7 @@ add(
         )
     ),
 )
-add("tma.BrokenCondition", "'a condition'", "'a message'", named={"mode": "1"})
+add("tma.BrokenCondition", "'a condition'", named={"mode": "1"})
 
 # ---- atoms
 
@@ -306,7 +306,7 @@ add(
 )
 add("tma.create_tma_multicast_mask", VMNK, "(0, 0, 1, 0)", "1", "2")
 add(
-    "tma.make_tiled_copy",
+    "tma.make_tma_copy_tiled",
     "ROW_MAJOR_TILE",
     "tma.make_cta_v_map((1024, 512), (Int(128), Int(64)))",
     "4096",

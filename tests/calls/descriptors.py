@@ -252,6 +252,6 @@ add(
     "'a source'",
     named={"mode": "0", "detail": "'text'"},
 )
-add("tma.Warned", "'ragged rows'", "'64'", "'it is slow'", "'a source'")
+add("tma.Warned", "'ragged rows'")
 add("tma.tensor_map_format", lambda m: f"make_gmem_ptr(0, {m.dtype()}).dtype")
 add("tma.movable_type", lambda m: f"make_gmem_ptr(0, {m.dtype()}).dtype")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 from pathlib import Path
@@ -12,6 +13,7 @@ import cute_py as cute
 from cute_py.cli.main import main
 from tests.refusals import is_refusal
 
+RECORD = {*("rule", "severity", "argument", "value", "unit", "requirement", "source", "message", "facts", "fixes")}
 COMMAND_NAMES = ("demo", "print", "copy", "tma", "desc", "tmem", "atom", "draw", "serve", "doctor", "completion")
 
 
@@ -212,6 +214,47 @@ def test_a_refusal_is_data_with_json(capsys: pytest.CaptureFixture[str]) -> None
     with pytest.raises(SystemExit):
         main(["nothing", "--json"])
     assert json.loads(capsys.readouterr().out)["error"]["type"] == "UsageError"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("demo", "no.npy"),
+        ("print", "(4,8"),
+        ("copy", "no.npy", "--tile", "8x8"),
+        ("tma", "(4,8):(8,1)", "(_4"),
+        ("desc", "check", "--dtype", "float16", "--dims", "8", "--box", "8", "--arch", "sm_1"),
+        ("desc", "decode", "0x1"),
+        ("tmem", "descriptor", "zz"),
+        ("draw", "(4,8"),
+        ("serve", "--port", "-1"),
+        ("doctor", "--driver", "1"),
+        ("completion", "cmd"),
+        (),
+    ],
+    ids=lambda line: " ".join(line),
+)
+def test_every_refusal_is_diagnostics_with_json(line: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    with contextlib.suppress(SystemExit):
+        main([*line, "--json"])
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert error["diagnostics"]
+    for found in error["diagnostics"]:
+        assert set(found) >= RECORD
+        assert found["rule"]
+        assert found["message"]
+
+
+def test_what_a_check_finds_is_diagnostics_too(capsys: pytest.CaptureFixture[str]) -> None:
+    sizes = ("--dtype", "float16", "--dims", "12,8", "--strides", "24", "--box", "8,8")
+    found = json.loads(shell(capsys, "desc", "check", *sizes, "--json")[1])
+    assert [(row["rule"], row["severity"]) for row in found["diagnostics"]][:2] == [
+        ("stride_alignment", "error"),
+        ("ragged rows", "warning"),
+    ]
+    found = json.loads(shell(capsys, "tma", "check", "(64,12):(12,_1)", "(_64,_8):(_8,_1)", "--json")[1])
+    assert found["diagnostics"][0]["rule"] == "stride_alignment"
+    assert [row["message"] for row in found["diagnostics"]] == [*found["violations"], *found["warnings"]]
 
 
 def test_desc_encodes_decodes_and_compares(capsys: pytest.CaptureFixture[str]) -> None:

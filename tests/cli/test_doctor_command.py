@@ -19,7 +19,7 @@ from cute_py.cli.doctor_command import (
     findings,
     kernel_module,
     known_issues,
-    report,
+    report_lines,
 )
 from cute_py.cli.main import main
 from cute_py.errors import DeviceError
@@ -207,13 +207,13 @@ def test_the_kernel_module_and_the_compiler(monkeypatch: pytest.MonkeyPatch, tmp
     place.write_text("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (x@y)\n")
     assert kernel_module() == "580.159.04"
     for text, release in (("13.0.88", 13000), ("12.9.86", 12090), (None, None)):
-        monkeypatch.setattr(findings_module, "version_of", lambda name, text=text: text)
+        monkeypatch.setattr(findings_module, "installed_version", lambda name, text=text: text)
         assert compiler_release() == release
 
 
 @pytest.mark.usefixtures("gpu")
 def test_the_report_has_every_package() -> None:
-    lines = "\n".join(report(findings()))
+    lines = "\n".join(report_lines(findings()))
     for row in PACKAGES:
         assert f"  {row.name:<18} " in lines
         assert row.purpose in lines

@@ -111,12 +111,12 @@ def test_what_the_page_alone_does_not_answer(port: int) -> None:
         ("gmem=8:_1", "no field 'smem'"),
         ("gmem=8:_1&smem=_8:_1&colour=red", "unknown field 'colour'"),
         ("gmem=8:_1&gmem=8:_1&smem=_8:_1", "field 'gmem' is given 2 times"),
-        ("gmem", "no query string: bad query field: 'gmem'"),
+        ("gmem", "not a query string: bad query field: 'gmem'"),
         (
             "gmem=%ff&smem=_8:_1",
-            "no query string: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte",
+            "not a query string: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte",
         ),
-        ("&".join(f"f{i}=1" for i in range(40)), "no query string: Max number of fields exceeded"),
+        ("&".join(f"f{i}=1" for i in range(40)), "not a query string: Max number of fields exceeded"),
     ],
 )
 def test_bad_queries_are_refused_with_a_typed_error(port: int, query: str, message: str) -> None:
@@ -240,7 +240,7 @@ def test_who_may_ask(port: int, headers: dict[str, str], status: int) -> None:
 @pytest.mark.parametrize(
     ("request_", "status", "words"),
     [
-        (b"GET http://[/x HTTP/1.0\r\nHost: {host}\r\n\r\n", 400, "no address 'http://[/x'"),
+        (b"GET http://[/x HTTP/1.0\r\nHost: {host}\r\n\r\n", 400, "not an address: 'http://[/x'"),
         (b"GET //[/x HTTP/1.0\r\nHost: {host}\r\n\r\n", 404, "no page"),
         (b"GET http://example.com/ HTTP/1.0\r\nHost: {host}\r\n\r\n", 403, "Host 'example.com'"),
         (b"GET / HTTP/1.0\r\n\r\n", 400, "0 Host headers"),

@@ -6,13 +6,17 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
-from cute_py.draw.explorer import engine_source
+from cute_py.draw.explorer import DEFAULTS, engine_source
+from cute_py.dtypes import as_dtype
+from cute_py.errors import CuteError
+from cute_py.tma.atom.op import as_op
 
 DRIVER = """
 const lines = require("fs").readFileSync(0, "utf8").split("\\n").filter(Boolean);
@@ -71,3 +75,13 @@ def differences(want: Any, got: Any, where: str = "") -> list[str]:
     if isinstance(want, list) and isinstance(got, list) and len(want) == len(got):
         return [d for i, pair in enumerate(zip(want, got, strict=True)) for d in differences(*pair, f"{where}[{i}]")]
     return [] if want == got and type(want) is type(got) else [f"{where}: expected {want!r}, got {got!r}"]
+
+
+def covered(query: Mapping[str, str]) -> bool:
+    """Whether the page's own engine can answer: tiles, one CTA an instruction, elements of whole bytes."""
+    try:
+        op = as_op(query.get("op", DEFAULTS["op"]))
+        kinds = [as_dtype(query[name]) for name in ("dtype", "internal") if query.get(name)]
+    except CuteError:
+        return True
+    return (op.row.mode, op.row.ctas) == ("tile", 1) and all(kind.bits >= 8 for kind in kinds)

@@ -247,7 +247,7 @@ def test_slices_of_a_multicast() -> None:
 
 @pytest.mark.parametrize("drawing", [draw_boxes, draw_smem, draw_multicast])
 def test_only_atoms_have_boxes(drawing: Any) -> None:
-    with pytest.raises(InvalidTypeError, match="takes an atom of make_tma_copy, got Layout"):
+    with pytest.raises(InvalidTypeError, match="atom must be a TmaAtom, got Layout"):
         drawing(cute.Layout(4))
 
 

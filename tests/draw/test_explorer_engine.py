@@ -11,12 +11,12 @@ import pytest
 
 import cute_py as cute
 from cute_py.draw.explorer import DOM, ENGINE, EXAMPLES, engine_source, web_file
-from cute_py.draw.explorer_answer import answer, covered
+from cute_py.draw.explorer_answer import answer
 from cute_py.layout.trees import leaves
 from cute_py.tma.atom.make import make_tma_copy
 from cute_py.tma.atom.tiles import instructions
 from cute_py.tma.simulate.trace import Trace
-from tests.draw.explorer_node import ask, run
+from tests.draw.explorer_node import ask, covered, run
 
 ROOT = Path(__file__).resolve().parents[2]
 

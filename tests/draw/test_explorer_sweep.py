@@ -13,10 +13,10 @@ import pytest
 
 import cute_py as cute
 from cute_py.draw.explorer import EXAMPLES
-from cute_py.draw.explorer_answer import answer, covered
+from cute_py.draw.explorer_answer import answer
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError
-from tests.draw.explorer_node import ask, differences
+from tests.draw.explorer_node import ask, covered, differences
 from tests.oracle.records import rows
 
 SEED = 20_251_120

@@ -20,10 +20,10 @@ GOOD = '<svg xmlns="http://www.w3.org/2000/svg"><style>rect{fill:url(#a)}</style
 @pytest.mark.parametrize(
     ("title", "pictures", "words"),
     [
-        ("x", 1, "pictures must be pairs of SVG and text, got int 1"),
-        ("x", "<svg/>", "pictures must be pairs"),
-        ("x", None, "pictures must be pairs"),
-        ("x", ["<svg/>"], "pictures[0] must be a pair"),
+        ("x", 1, "pictures must be a sequence, got int 1"),
+        ("x", "<svg/>", "pictures must be a sequence"),
+        ("x", None, "pictures must be a sequence"),
+        ("x", ["<svg/>"], "pictures[0] must be a sequence"),
         ("x", [("<svg/>", "a"), ("<svg/>",)], "pictures[1] must be a pair"),
         ("x", [(b"<svg/>", "a")], "the SVG of pictures[0] must be a str"),
         ("x", [("<svg/>", 3)], "the text of pictures[0] must be a str"),

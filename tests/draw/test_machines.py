@@ -165,7 +165,7 @@ def test_a_long_run_is_broken_into_parts_that_fit() -> None:
 
 
 def test_only_timelines_are_drawn_over_time() -> None:
-    with pytest.raises(InvalidTypeError, match=r"draw_pipeline takes what Ring\.simulate returns, got str"):
+    with pytest.raises(InvalidTypeError, match=r"timeline must be a Timeline, got str"):
         draw_pipeline("LLCC")
 
 

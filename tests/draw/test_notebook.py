@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import cute_py as cute
 from cute_py.draw.layouts import draw_layout
-from cute_py.draw.notebook import CELLS, CUT_NOTE, cut, error_html, fitted, html
+from cute_py.draw.notebook import CELLS, CUT_NOTE, cut_table, error_html, fitted, object_html
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import Cell, Table
 from cute_py.errors import CuteError, InvalidValueError, TmaLimitError
@@ -72,7 +72,7 @@ def test_an_object_shows_its_text_its_picture_and_its_explanation(thing: Any, ti
 
 def test_a_picture_is_shown_in_the_page_itself() -> None:
     picture = draw_layout(cute.Layout((2, 3)))
-    text = html(picture)
+    text = object_html(picture)
     assert picture.svg in text
     assert "<pre" not in text
 
@@ -150,14 +150,14 @@ def test_the_explanation_has_its_own_form_unless_it_is_long() -> None:
             return "<b>own</b>"
 
     layout = cute.Layout((2, 3))
-    assert "<b>own</b>" in html(layout, lambda thing: Words("short"))
-    assert "… (1000 more characters)" in html(layout, lambda thing: Words("x" * 5000))
-    assert "<details>" not in html(layout)
+    assert "<b>own</b>" in object_html(layout, lambda thing: Words("short"))
+    assert "… (1000 more characters)" in object_html(layout, lambda thing: Words("x" * 5000))
+    assert "<details>" not in object_html(layout)
 
     def none(thing: Any) -> str:
         raise CuteError("no words")
 
-    assert "<details>" not in html(layout, none)
+    assert "<details>" not in object_html(layout, none)
 
 
 def test_long_texts_are_cut_and_counted() -> None:
@@ -169,7 +169,7 @@ def test_long_texts_are_cut_and_counted() -> None:
 def test_cutting_keeps_labels_cells_and_brackets_together(rows: int, columns: int, limit: int) -> None:
     layout = cute.Layout((rows, (columns, 2)), (1000, (1, 500)))
     (table,) = draw_layout(layout).tables
-    small = cut(table, limit)
+    small = cut_table(table, limit)
     assert len(small.rows) == len(small.row_labels) <= limit
     assert len(small.column_labels) <= limit
     where = {

@@ -59,15 +59,20 @@ def test_cells_tell_offset_byte_and_bank() -> None:
 @pytest.mark.parametrize(
     ("arguments", "options", "error", "text"),
     [
-        ((cute.Layout(4),), {}, InvalidTypeError, "draw_swizzle takes a swizzle or a swizzled layout"),
-        ((cute.Swizzle(3, 4, 3), "x"), {}, InvalidTypeError, "takes a layout with integer strides"),
+        ((cute.Layout(4),), {}, InvalidTypeError, "swizzle must be a Swizzle, got Layout"),
+        ((cute.Swizzle(3, 4, 3), "x"), {}, InvalidTypeError, "layout must be a Layout, got str"),
         (
             (cute.Swizzle(3, 4, 3), cute.Layout((8, 8))),
             {"on": "bits"},
             InvalidValueError,
-            "must be 'bytes' or 'elements'",
+            "must be one of 'bytes', 'elements'",
         ),
-        ((cute.Swizzle(3, 4, 3), cute.Layout((8, 8)), 0), {}, InvalidValueError, "banks need the width of an element"),
+        (
+            (cute.Swizzle(3, 4, 3), cute.Layout((8, 8)), 0),
+            {},
+            InvalidValueError,
+            "the width of an element, = 0; must be 1 to 128",
+        ),
         (
             (cute.Swizzle(3, 1, 3), cute.Layout((8, 8)), 64),
             {},
@@ -92,3 +97,14 @@ def test_cells_tell_offset_byte_and_bank() -> None:
 def test_bad_swizzles(arguments: tuple[Any, ...], options: dict[str, Any], error: type[CuteError], text: str) -> None:
     with pytest.raises(error, match=text):
         draw_swizzle(*arguments, **options)
+
+
+@pytest.mark.parametrize(
+    "spelled", ["128B", "SWIZZLE_128B", "B128", "CU_TENSOR_MAP_SWIZZLE_128B", 3, cute.tma.TensorMapSwizzle.B128]
+)
+def test_a_swizzle_in_any_spelling(spelled: str | int) -> None:
+    assert cute.draw.draw_swizzle(spelled) == cute.draw.draw_swizzle(cute.Swizzle(3, 4, 3))
+    layout = cute.Layout((8, 64), (64, 1))
+    assert cute.draw.draw_swizzle(spelled, layout, "float16") == cute.draw.draw_swizzle(
+        cute.Swizzle(3, 4, 3), layout, 16
+    )

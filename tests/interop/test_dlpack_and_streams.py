@@ -103,7 +103,7 @@ class Newer:
 
 
 @pytest.mark.parametrize(
-    ("stream", "words"), [(Newer(), r"version 1; must be 0"), ("0", "str is no CUDA stream"), (True, "bool is no")]
+    ("stream", "words"), [(Newer(), r"version 1; must be 0"), ("0", "str is not a CUDA stream"), (True, "bool is not")]
 )
 def test_what_is_no_stream(stream: Any, words: str) -> None:
     with pytest.raises(InvalidTypeError, match=words):

@@ -102,7 +102,7 @@ def test_rules(request_: Any, message: str) -> None:
     [
         (lambda: decode(bytes(100)), "tensor map of 100 bytes; must be 64 or 128"),
         (lambda: decode(3.5), "a tensor map must be bytes, a buffer, words or text, not float"),
-        (lambda: read_map("none here"), "no words and no bytes of a tensor map in this text\n  text : 'none here'"),
+        (lambda: read_map("none here"), "neither words nor bytes of a tensor map in this text\n  text : 'none here'"),
         (lambda: replace(TILED, box_dim=(64, 1.5)), "box_dim[1] must be an integer, got float 1.5"),
         (
             lambda: update_tma_descriptor(bytes(128), "box_dim", 0, 1),

@@ -116,7 +116,7 @@ WORDS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: bulk_load(GMEM, 4, SMEM, 8, 24),
         "size = 24 bytes; must be a multiple of 16\n"
-        "  also : address = 0x4; must be a multiple of 16 bytes; offset = 0x8; must be a multiple of 16 bytes",
+        "  2 : address = 0x4; must be a multiple of 16 bytes\n  3 : offset = 0x8; must be a multiple of 16 bytes",
     ),
     (lambda: Mbarrier(0), "arrive count = 0; must be 1 to 1048575"),
     (

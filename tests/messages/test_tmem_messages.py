@@ -172,7 +172,7 @@ the layout can not be grouped by shape (4, 6)
     (
         lambda: to_cute(S[(8, 4) : (1 @ TLane, 1 @ TCol)]),
         """\
-axis TLane has no place in a CuTe layout
+axis TLane does not exist in CuTe layouts
   layout : S[(8, 4) : (1 @ TLane, 1 @ TCol)]
   hint   : pass dtype= for a tensor-memory layout""",
     ),
@@ -247,7 +247,7 @@ def test_a_plan_explains_itself() -> None:
     assert copy.explain() == (
         """\
 B_smem[0:128, 0:64] -> tmem[0:128, 0:64]
-tcgen05.cp.cta_group::1.128x256b, 4 instruction(s)
+tcgen05.cp.cta_group::1.128x256b, 4 instructions
   rows       : 128 of 256 bits = 16 elements of 16 bits
   descriptor : 0x8000402000010000 at address 0 (ldo 1, sdo 32, swizzle 2)
   first      : shared +0 B, taddr +0x0
@@ -265,4 +265,4 @@ def test_a_plan_says_what_a_stricter_planner_would() -> None:
 def test_a_descriptor_view_explains_itself() -> None:
     text = get_copy_s2t_smem_desc(copy_async(tmem(DEMO).whole(), SMEM.whole()), 1024).explain()
     assert text.splitlines()[0] == "tcgen05 matrix descriptor 0x0000400800100040"
-    assert text.splitlines()[-1] == "  1 instruction(s), offsets in 16-byte units: 0"
+    assert text.splitlines()[-1] == "  1 instruction, offsets in 16-byte units: 0"

@@ -202,7 +202,7 @@ function whyNotCollapsed(gmem, basis) {
     const product = sizes.reduce((a, b) => a * b, 1n);
     return [
       `boxDim[${mode}] = ${product} steps of ${strides.reduce(gcd)} elements; must be the tile's (${sizes}) elements ` +
-        `of strides (${strides}), which are no such run`,
+        `of strides (${strides}), which are not such a run`,
       mode,
     ];
   }

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from cute_py.errors import InvalidValueError
-from cute_py.gpu.kernels.copy_op import CopyOp, device_functions
+from cute_py.gpu.kernels.copy_op import CopyOp, copy_functions
 from cute_py.gpu.kernels.source import KernelSource, make_kernel
 from cute_py.gpu.kernels.walk import TileWalk
 
@@ -120,6 +120,6 @@ def copy_once(
         constants,
         stage * per_block + BARRIER_BYTES + pad_shared,
         ("source", "destination", "tail_source", "tail_destination", "record"),
-        header=device_functions(load, store),
+        header=copy_functions(load, store),
         facts={"walk": walk, "load_hint": load_hint, "store_hint": store_hint, "reduction": reduction},
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cute_py.ptx.forms_copy import TENSOR_FORMS
-from cute_py.ptx.instruction import Form, coordinate_count, offset_count
+from cute_py.ptx.instruction import InstructionForm, coordinate_count, offset_count
 
 CACHE_POLICY: Final[dict[str, int]] = {
     "evict_normal": 0x1000000000000000,
@@ -23,7 +23,7 @@ CACHE_POLICY: Final[dict[str, int]] = {
 _LETTERS: Final = {"u16": "h", "u32": "r", "int": "r", "const": "l"}
 """First word of a parameter -> the constraint letter that inline assembly has for its register."""
 
-_ROWS: Final[dict[str, Form]] = {row.name: row for row in TENSOR_FORMS}
+_ROWS: Final[dict[str, InstructionForm]] = {row.name: row for row in TENSOR_FORMS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +128,6 @@ class CopyOp:
         )
 
 
-def device_functions(*which: CopyOp) -> str:
+def copy_functions(*which: CopyOp) -> str:
     """The device functions of several instructions, each once."""
     return "".join(op.text for op in dict.fromkeys(which))

@@ -1,4 +1,4 @@
-"""Bytes that no tensor copy can move, one thread each: the last part of a row that is not whole 16 bytes.
+"""Bytes that no tensor copy can move, one thread each: the last part of a row that is not a multiple of 16 bytes.
 
 A tensor store writes up to the next 16 bytes, and would write over what lies behind a ragged row. The whole 16 bytes
 of such rows go through the copy engine, and threads copy the rest; so they do a run of less than 16 bytes.

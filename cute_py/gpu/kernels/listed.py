@@ -1,4 +1,4 @@
-"""The copy, or the load, of tiles whose coordinates are listed in memory: for partitions that are no regular walk.
+"""The copy, or the load, of tiles whose coordinates are listed in memory: for partitions that no regular walk covers.
 
 A block takes one tile: the `per_tile` instructions that fill its window, each with coordinates of its own and a fixed
 place in shared memory. All of them count on one barrier. Then the same boxes are stored through the second map, or
@@ -11,7 +11,7 @@ from typing import Final
 
 from cute_py.errors import InvalidValueError
 from cute_py.gpu.kernels.copy import BARRIER_BYTES, stage_bytes
-from cute_py.gpu.kernels.copy_op import CopyOp, device_functions
+from cute_py.gpu.kernels.copy_op import CopyOp, copy_functions
 from cute_py.gpu.kernels.source import KernelSource, make_kernel
 from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.limits import MAX_TRANSACTION_BYTES
@@ -114,6 +114,6 @@ def copy_listed(
         constants,
         constants["STAGE_BYTES"] + BARRIER_BYTES,
         ("source", "destination", "coordinates", "windows", "poison", "record"),
-        header=device_functions(load, store),
+        header=copy_functions(load, store),
         loads=len(places),
     )

@@ -12,7 +12,7 @@ from typing import Final
 
 from cute_py.errors import InvalidValueError
 from cute_py.gpu.kernels.copy import BARRIER_BYTES
-from cute_py.gpu.kernels.copy_op import CopyOp, device_functions
+from cute_py.gpu.kernels.copy_op import CopyOp, copy_functions
 from cute_py.gpu.kernels.source import KernelSource, make_kernel
 from cute_py.gpu.kernels.walk import TileWalk
 
@@ -103,6 +103,6 @@ def copy_realigned(
         constants,
         load_bytes + row_bytes * rows + BARRIER_BYTES,
         ("source", "destination", "record"),
-        header=device_functions(load, store),
+        header=copy_functions(load, store),
         facts={"walk": walk},
     )

@@ -15,7 +15,7 @@ from typing import Final
 
 from cute_py.errors import InvalidValueError
 from cute_py.gpu.kernels.copy import BARRIER_BYTES, stage_bytes, tile_functions
-from cute_py.gpu.kernels.copy_op import CopyOp, device_functions
+from cute_py.gpu.kernels.copy_op import CopyOp, copy_functions
 from cute_py.gpu.kernels.source import KernelSource, make_kernel
 from cute_py.gpu.kernels.walk import TileWalk
 
@@ -131,6 +131,6 @@ def copy_ring(
         constants,
         stage * stages + BARRIER_BYTES,
         ("source", "destination", "tail_source", "tail_destination", "counter", "record"),
-        header=device_functions(load, store),
+        header=copy_functions(load, store),
         facts={"walk": walk, "load_hint": load_hint, "store_hint": store_hint},
     )

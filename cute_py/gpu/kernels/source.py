@@ -120,10 +120,10 @@ class KernelSource:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
-def fold(constants: Mapping[str, int]) -> str:
+def enum_constants(constants: Mapping[str, int]) -> str:
     """Definitions of compile-time constants, one a line; enumerators, since a constant variable would take memory.
 
-    >>> print(fold({"ROWS": 32}), end="")
+    >>> print(enum_constants({"ROWS": 32}), end="")
     enum : u32 { ROWS = 32u };
     """
     lines = []
@@ -152,6 +152,8 @@ def make_kernel(
     The text is the bound of waits, the prelude, the instructions (`header`), the constants, the body. `facts` go beside
     the constants.
     """
-    text = f"#define WAIT_CYCLES {wait_cycles}ull\n{PRELUDE.strip()}\n{header}{fold(constants)}{body.strip()}\n"
+    text = (
+        f"#define WAIT_CYCLES {wait_cycles}ull\n{PRELUDE.strip()}\n{header}{enum_constants(constants)}{body.strip()}\n"
+    )
     every = {**constants, **(facts or {})}
     return KernelSource(name, text, constants["THREADS"], shared_bytes, cluster, arch, parameters, every, loads)

@@ -23,7 +23,7 @@ from typing import Final
 
 from cute_py.errors import InvalidValueError
 from cute_py.gpu.kernels.copy import BARRIER_BYTES
-from cute_py.gpu.kernels.copy_op import CopyOp, device_functions
+from cute_py.gpu.kernels.copy_op import CopyOp, copy_functions
 from cute_py.gpu.kernels.source import KernelSource, make_kernel
 from cute_py.tma.descriptor.limits import bounds
 
@@ -241,7 +241,7 @@ def copy_transposed(
         constants,
         (2 - constants["IN_PLACE"]) * constants["TILE_BYTES"] + BARRIER_BYTES + pad_shared,
         ("source", "destination", "record"),
-        header=device_functions(load, store),
+        header=copy_functions(load, store),
         facts={"batches": batches},
         loads=1 if paired else constants["TILE_BYTES"] // constants["LOAD_BYTES"],
     )

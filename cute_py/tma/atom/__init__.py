@@ -22,7 +22,7 @@ from cute_py.tma.atom.op import (
 from cute_py.tma.atom.partition import (
     TmaTiledCopy,
     create_tma_multicast_mask,
-    make_tiled_copy,
+    make_tma_copy_tiled,
     tma_partition,
     tma_tensor,
 )
@@ -63,7 +63,7 @@ __all__ = [
     "make_cta_v_map",
     "make_im2col_tma_copy",
     "make_smem_layout",
-    "make_tiled_copy",
+    "make_tma_copy_tiled",
     "make_tma_atom",
     "make_tma_copy",
     "movable_type",

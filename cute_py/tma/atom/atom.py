@@ -2,7 +2,7 @@
 
 An atom is made once for a global tensor and the layout of a tile in shared memory. It holds the box (the G-basis), the
 request and the 128 bytes of the tensor map, and gives the TMA tensor, which is tiled and partitioned like the tensor
-itself to get the coordinates of each instruction. `explain` says what it is and why.
+itself to get the coordinates of each instruction. `explain` describes it, with reasons.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cute_py.layout.trees import at, leaves, modes
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.gbasis import GBasis
 from cute_py.tma.atom.op import Op, check_shared
-from cute_py.tma.atom.partition import TmaTiledCopy, make_tiled_copy, tma_tensor
+from cute_py.tma.atom.partition import TmaTiledCopy, make_tma_copy_tiled, tma_tensor
 from cute_py.tma.atom.tile_atom import TileAtom, TmaPlan, check_fits, check_units, layout_modes
 from cute_py.tma.atom.tiles import Instructions, first_tile, last_coordinates, list_first_tile
 from cute_py.tma.descriptor.request import TensorMapTiled
@@ -33,7 +33,7 @@ from cute_py.tma.descriptor.request import TensorMapTiled
 Path = tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TmaAtom(TileAtom):
     """A TMA copy of tiles between a global tensor and shared memory.
 
@@ -97,10 +97,10 @@ class TmaAtom(TileAtom):
             StaticAssertError: the instruction slots do not tile the value map, or a pair of CTAs must share the tile.
         """
         v_map = self.gbasis.trace.cta_v_map
-        return make_tiled_copy(self.smem_layout, v_map, self.num_val_src, self.num_multicast, self.instruction.ctas)
+        return make_tma_copy_tiled(self.smem_layout, v_map, self.num_val_src, self.num_multicast, self.instruction.ctas)
 
     def check(self) -> list[Diagnostic]:
-        """What about this atom does not do what its layouts say.
+        """Where this atom does something else than its layouts say.
 
         Of tiles that fit into no block's shared memory, see `check_fits`; of tiles that hang over a mode where the
         engine fills no zeros, see `check_filled`; of swizzles that count elements, see `check_units`; of CTAs that get
@@ -112,12 +112,6 @@ class TmaAtom(TileAtom):
     def explain(self) -> str:
         """Operands, stages with values, the box and why, instructions, bytes, alignment, and what would be better."""
         return explain_atom(self)
-
-    def __str__(self) -> str:
-        return (
-            f"{self.op} {self.gtensor} -> {self.smem_layout}: box {self.plan.box} of {self.internal_dtype}, "
-            f"{self.instructions} instruction(s), {self.transaction_bytes} bytes a tile"
-        )
 
 
 def check_filled(atom: TmaAtom) -> list[Diagnostic]:
@@ -175,7 +169,7 @@ def _unfilled(reach: tuple[Path, int], why: str) -> list[Diagnostic]:
 
 
 def explain_atom(atom: TmaAtom) -> str:
-    """The whole story of an atom, a section each."""
+    """Everything about an atom, one section each."""
     expect_having(atom, ("gbasis", "plan", "gtensor"), "a TMA atom")
     plan = atom.plan
     middle = [*[f"  note: {note}" for note in atom.gbasis.trace.notes], "", "tensor map, innermost mode first"]
@@ -183,7 +177,7 @@ def explain_atom(atom: TmaAtom) -> str:
         step = "contiguous" if i == 0 else f"{plan.strides[i - 1]} bytes apart"
         of = layout_modes(plan, atom.gtensor.layout, i)
         middle.append(f"  mode {i}: {plan.dims[i]} elements, {step}, box {plan.box[i]}; {of}")
-    lines = atom._story(
+    lines = atom._sections(
         "a tile", f", counted in {atom.internal_dtype}", middle, _instructions(atom), "tiles that hang over the end"
     )
     better = improvements(atom)
@@ -207,7 +201,7 @@ def _instructions(atom: TmaAtom) -> list[str]:
 
 
 def improvements(atom: TmaAtom) -> list[str]:
-    """What would make the copy larger-grained or free of conflicts; empty if nothing is seen."""
+    """What would make the copy larger-grained or free of conflicts; empty if nothing would."""
     out = []
     inner = atom.plan.box[0] * atom.internal_dtype.bits // 8
     if atom.instructions > 1:

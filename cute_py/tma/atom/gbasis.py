@@ -6,7 +6,7 @@
 The instruction writes a contiguous run of shared memory. So: invert the shared layout to get the run, ask the CTA's
 value map which global mode each part of the run walks, keep the part that walks in steps of 1, and merge what is
 contiguous in global memory too. The order of the modes is the order of shared memory, innermost first.
-`GBasisTrace` has the stages on this way, with what each of them is for.
+`GBasisTrace` has these stages, each with its purpose.
 
 Where several global modes share one mode of the tensor map (a tensor of more than five modes), that mode steps by the
 greatest common divisor of their strides. A box that covers a part of several of them is a run of such steps, which is
@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 from cute_py.argument_checks import expect, record
 from cute_py.arith_tuple.arith_tuple import ScaledBasis, basis_value
@@ -59,12 +60,27 @@ REASONS = {
 """Stage -> what it is for."""
 
 
-@record
-class GBasisTrace:
-    """Every intermediate value of `construct_tma_gbasis`, under the names that CuTe C++ gives them.
+class Stages:
+    """Intermediate values as the fields of a record; `str()` prints them in order, each with its reason."""
 
-    `str()` prints them in order, each with its reason; `steps()` gives (name, value, reason).
-    """
+    __slots__ = ()
+    reasons: ClassVar[Mapping[str, str]] = REASONS
+    notes: tuple[str, ...] = ()
+
+    def steps(self) -> list[tuple[str, Any, str]]:
+        """(name, value, reason) of each stage."""
+        listed: Any = self
+        return [(f.name, getattr(self, f.name), self.reasons[f.name]) for f in fields(listed) if f.name in self.reasons]
+
+    def __str__(self) -> str:
+        width = max(len(name) for name, _, _ in self.steps())
+        lines = [f"{name:<{width}} : {value}\n{'':<{width}}   {why}" for name, value, why in self.steps()]
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+
+@record
+class GBasisTrace(Stages):
+    """Every intermediate value of `construct_tma_gbasis`, under the names that CuTe C++ gives them."""
 
     cta_v_map: Layout
     """CTA value index -> mode of the global tensor."""
@@ -85,18 +101,9 @@ class GBasisTrace:
     tma_gbasis_tile: Layout
     """The walk with basis strides, in the shape of the box."""
     tma_gbasis: Layout
-    """The G-basis: box shape : global mode(s), the modes that the tile does not move appended with extent 1."""
+    """The G-basis: box shape : global modes, the modes that the tile does not move appended with extent 1."""
     notes: tuple[str, ...] = ()
     """What was special: merged, cut or grouped modes."""
-
-    def steps(self) -> list[tuple[str, Any, str]]:
-        """(name, value, reason) of each stage."""
-        return [(f.name, getattr(self, f.name), REASONS[f.name]) for f in fields(self) if f.name in REASONS]
-
-    def __str__(self) -> str:
-        width = max(len(name) for name, _, _ in self.steps())
-        lines = [f"{name:<{width}} : {value}\n{'':<{width}}   {why}" for name, value, why in self.steps()]
-        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
 
 _MAX_EXTENT = bounds("box")[1]
@@ -381,7 +388,7 @@ def check_collapsed(gmem: Layout, gbasis: Layout) -> list[Diagnostic]:
             sizes, strides = found
             unit = f"steps of {math.gcd(*strides)} elements"
             sizes_text, strides_text = (f"({','.join(map(str, numbers))})" for numbers in (sizes, strides))
-            must = f"be the tile's {sizes_text} elements of strides {strides_text}, which are no such run"
+            must = f"be the tile's {sizes_text} elements of strides {strides_text}, which are not such a run"
             return [Diagnostic("collapsed_box", f"boxDim[{mode}]", math.prod(sizes), unit, must, mode=mode)]
     return []
 

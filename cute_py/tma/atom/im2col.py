@@ -12,10 +12,10 @@ make_im2col_tma_copy_desc.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from cute_py.argument_checks import expect, expect_integer, expect_integers, record
 from cute_py.arith_tuple.arith_tuple import ArithTuple, E, ScaledBasis, basis_get, basis_value
@@ -36,9 +36,9 @@ from cute_py.layout.swizzle import Swizzle, get_nonswizzle_portion
 from cute_py.layout.tiling import logical_divide
 from cute_py.layout.trees import leaves, modes, rank_of
 from cute_py.tensor.tensor import Tensor, make_identity_layout
-from cute_py.tma.atom.gbasis import REASONS, Tiler, as_shared_layout, as_tiler, make_cta_v_map
-from cute_py.tma.atom.make import as_global_tensor, byte_swizzle
-from cute_py.tma.atom.op import Op, as_op, check_op, multicast_count, swizzle_row, tensor_map_format
+from cute_py.tma.atom.gbasis import REASONS, Stages, Tiler, as_shared_layout, as_tiler, make_cta_v_map
+from cute_py.tma.atom.make import as_global_tensor, engine_swizzle
+from cute_py.tma.atom.op import Op, as_op, check_op, cta_count, swizzle_row, tensor_map_format
 from cute_py.tma.atom.tile_atom import TileAtom
 from cute_py.tma.descriptor.formats import Interleave, L2Promotion, OobFill, TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapIm2col, as_member
@@ -122,6 +122,14 @@ class Im2colPlan:
     tma_tensor: Tensor
     window: Im2colWindow
 
+    @property
+    def box(self) -> tuple[int, int]:
+        """Channels and pixels of one instruction."""
+        return self.range_c, self.range_whdn
+
+    def __repr__(self) -> str:
+        return f"<im2col plan: {self.range_c} channels of {self.range_whdn} pixels of a tensor {self.dims}>"
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GemmCoordinates:
@@ -136,25 +144,22 @@ class GemmCoordinates:
         return str(self.layout)
 
     def __repr__(self) -> str:
-        return f"GemmCoordinates({self.layout!r})"
+        return f"<GEMM coordinates {self.layout}>"
 
 
 @dataclass(frozen=True, slots=True)
-class Im2colTrace:
-    """The stages on the way to the box; `steps()` gives (name, value, reason), as `GBasisTrace.steps`."""
+class Im2colTrace(Stages):
+    """The stages that lead to the box of an im2col copy."""
+
+    reasons: ClassVar[Mapping[str, str]] = {
+        **REASONS,
+        "tma_gbasis": "its first two modes: channels and pixels of one box",
+    }
 
     cta_v_map: Layout
     inv_smem_layout: Layout
     sidx2gmode_full: Layout
     tma_gbasis: Layout
-
-    def steps(self) -> list[tuple[str, Any, str]]:
-        """(name, value, reason) of each stage."""
-        reasons = {**REASONS, "tma_gbasis": "its first two modes: channels and pixels of one box"}
-        return [(f.name, getattr(self, f.name), reasons[f.name]) for f in fields(self)]
-
-    def __str__(self) -> str:
-        return "\n".join(f"{name:<15} : {value}\n{'':<15}   {why}" for name, value, why in self.steps())
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +167,7 @@ class Im2colBasis:
     """`layout`: the box, of all CTAs of a multicast together, by global mode. `trace`: how it came about."""
 
     layout: Layout
-    trace: Im2colTrace
+    trace: Im2colTrace = field(repr=False)
 
     def __str__(self) -> str:
         return str(self.layout)
@@ -272,7 +277,7 @@ def _tma_tensor(sizes: tuple[int, ...], win: Im2colWindow, outer: ScaledBasis, i
     return Tensor(ArithTupleIterator(start), ComposedLayout(GemmCoordinates(gemm), zero, linear))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Im2colAtom(TileAtom):
     """An im2col copy. The attributes are those of `TmaAtom`; `plan` has the ranges and the window."""
 
@@ -286,7 +291,7 @@ class Im2colAtom(TileAtom):
     dtype: DType
     arch: str = "sm_90a"
 
-    @property
+    @cached_property
     def internal_dtype(self) -> DType:
         return self.dtype
 
@@ -323,7 +328,7 @@ class Im2colAtom(TileAtom):
             middle.append(f"  mode {i}: {extent} elements, {step}, traversal stride {plan.element_strides[i]}")
         middle.append(f"  one instruction: {plan.range_c} channels of {plan.range_whdn} pixels")
         slots = f"  {self.instructions} per tile and CTA; coordinates are those of {self.get_tma_tensor()}"
-        return "\n".join(self._story("a tile of patches", "", middle, [slots], "pixels outside the image"))
+        return "\n".join(self._sections("a tile of patches", "", middle, [slots], "pixels outside the image"))
 
     def get_tma_tensor(self, shape: Tree | None = None) -> Tensor:
         """The coordinate tensor (output pixels, (channels, filter positions)); the shape is the convolution's own."""
@@ -365,11 +370,11 @@ def make_im2col_tma_copy(
     op = as_op(op)
     arch = f"sm_{op.row.arch}a" if arch is None else arch
     expect(check, bool, "check")
-    count = multicast_count(num_multicast)
+    count = cta_count(num_multicast)
     if unfit := check_op(op, arch, count):
         refuse(InvalidValueError, unfit)
     if op.row.mode != "im2col":
-        raise InvalidValueError(f"{op} is no im2col operation")
+        raise InvalidValueError(f"{op} is not an im2col operation")
     tensor = as_global_tensor(gtensor)
     dtype = as_dtype(tensor.element_type)
     smem_layout = as_shared_layout(smem_layout)
@@ -389,7 +394,7 @@ def make_im2col_tma_copy(
         stride_srt=stride_srt,
     )
     plan = plan_im2col(tensor, layout, v_map, win, count)
-    swizzle = byte_swizzle(smem_layout)
+    swizzle = engine_swizzle(smem_layout)
     request = TensorMapIm2col(
         tensor_map_format(dtype),
         int(tensor.engine.address),

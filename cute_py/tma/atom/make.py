@@ -42,9 +42,9 @@ from cute_py.tma.atom.gbasis import (
     construct_tma_gbasis,
     make_cta_v_map,
 )
-from cute_py.tma.atom.op import Op, as_op, check_op, multicast_count, swizzle_row, tensor_map_format
+from cute_py.tma.atom.op import Op, as_op, check_op, cta_count, swizzle_row, tensor_map_format
 from cute_py.tma.atom.smem_layout import SPANS, make_smem_layout
-from cute_py.tma.atom.tile_atom import BrokenCondition, TmaPlan, expect_fits, layout_modes, plan_tiled
+from cute_py.tma.atom.tile_atom import TmaPlan, expect_fits, layout_modes, plan_tiled
 from cute_py.tma.atom.tiles import first_tile
 from cute_py.tma.descriptor.formats import Interleave, L2Promotion, OobFill, TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapTiled, as_member
@@ -53,7 +53,7 @@ from cute_py.tma.descriptor.violations import violations
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """What to change, in words, and the arguments that change with it."""
+    """What to change, as text, and the arguments that change with it."""
 
     words: str
     arguments: dict[str, Any]
@@ -69,7 +69,7 @@ def _padded(tensor: Tensor, unit: int) -> Tensor | None:
     return None if rounded == stride else make_tensor(tensor.engine, Layout(tensor.shape, rounded))
 
 
-def candidates(
+def fix_candidates(
     tensor: Tensor, smem_layout: Layout | ComposedLayout, cta_tiler: Tiler | None, num_multicast: int
 ) -> Iterator[Fix]:
     """Changes worth trying, the smallest first."""
@@ -149,7 +149,7 @@ def find_fixes(make: Callable[..., TmaAtom], arguments: dict[str, Any], most: in
             return False
         return True
 
-    single = list(candidates(tensor, smem_layout, arguments.get("cta_tiler"), int(arguments["num_multicast"])))
+    single = list(fix_candidates(tensor, smem_layout, arguments.get("cta_tiler"), int(arguments["num_multicast"])))
     if arguments.get("oob_fill"):
         single.append(Fix("oob_fill=0: zeros", {"oob_fill": OobFill.NONE}))
     two = (
@@ -181,7 +181,7 @@ def as_global_tensor(gtensor: Any) -> Tensor:
     return tensor
 
 
-def byte_swizzle(smem_layout: Layout | ComposedLayout | Tensor) -> Swizzle:
+def engine_swizzle(smem_layout: Layout | ComposedLayout | Tensor) -> Swizzle:
     """The swizzle that a shared layout asks of the engine, in bytes; see api notes on swizzle units."""
     if isinstance(smem_layout, Tensor):
         if isinstance(smem_layout.layout, ComposedLayout):
@@ -203,7 +203,7 @@ def _refusal(found: list[Diagnostic], plan: TmaPlan, gmem: Layout, fixes: Sequen
     hint = "; or ".join(fix.words for fix in fixes) or None
     where = [None if d.mode is None else layout_modes(plan, gmem, d.mode) for d in found]
     if len(found) == 1:
-        source = "" if isinstance(found[0], BrokenCondition) else found[0].source
+        source = "" if found[0] in plan.broken else found[0].source
         facts = {"mode": where[0], "CuTe asserts": conditions[0] if conditions else None, "source": source or None}
         return TmaLimitError(found[0].message, {k: v for k, v in facts.items() if v is not None}, hint, found)
     texts = [d.message + (f"; {mode}" if mode else "") for d, mode in zip(found, where, strict=True)]
@@ -247,7 +247,7 @@ def make_tma_atom(
         l2_promotion, oob_fill: as the driver's arguments, in any spelling.
     Raises:
         GBasisError: no TMA box fits the tile and the shared layout.
-        StaticAssertError: a swizzle or an element type that TMA has not.
+        StaticAssertError: a swizzle or an element type that TMA does not have.
         TmaLimitError: a limit of the tensor map, all at once.
         InvalidValueError: the operation is not on this architecture, or the multicast count does not fit it.
 
@@ -261,14 +261,14 @@ def make_tma_atom(
     arch = f"sm_{op.row.arch}a" if arch is None else arch
     for name, switch in (("check", check), ("split_oversize", split_oversize), ("suggest", suggest)):
         expect(switch, bool, name)
-    count = multicast_count(num_multicast)
+    count = cta_count(num_multicast)
     if unfit := check_op(op, arch, count):
         refuse(InvalidValueError, unfit)
     tensor = as_global_tensor(gtensor)
     dtype = as_dtype(tensor.element_type)
     internal = dtype if internal_dtype is None else as_dtype(internal_dtype)
     smem_layout = as_shared_layout(smem_layout)
-    swizzle = byte_swizzle(smem_layout)
+    swizzle = engine_swizzle(smem_layout)
     layout = smem_layout.layout if isinstance(smem_layout, Tensor) else smem_layout
     smem = get_nonswizzle_portion(layout)
     if isinstance(cta_tiler, str):

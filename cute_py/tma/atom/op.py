@@ -115,10 +115,10 @@ def architecture_number(arch: str) -> int:
     return int(found[1])
 
 
-def multicast_count(num_multicast: int | tuple[int, ...] | Layout) -> int:
+def cta_count(num_multicast: int | tuple[int, ...] | Layout) -> int:
     """The CTAs of a multicast, from an integer, or from a shape or layout whose size counts.
 
-    >>> multicast_count(2), multicast_count((2, 1)), multicast_count(Layout(Int(4)))
+    >>> cta_count(2), cta_count((2, 1)), cta_count(Layout(Int(4)))
     (2, 2, 4)
     """
     shaped = Layout(num_multicast) if isinstance(num_multicast, tuple) else num_multicast  # sizes are 1 or more
@@ -133,7 +133,7 @@ def check_op(op: Op, arch: str, num_multicast: int = 1) -> list[Diagnostic]:
     if number < row.arch:
         return [Diagnostic("op_architecture", text=f"{op} needs sm_{row.arch} or newer, not {arch}")]
     if row.ctas == 2 and number >= 120:
-        return [Diagnostic("op_pair", text=f"{op} pairs two CTAs, which {arch} has not")]
+        return [Diagnostic("op_pair", text=f"{op} pairs two CTAs, which {arch} does not have")]
     if not 1 <= num_multicast <= MAX_CLUSTER:
         must = "be at least 1" if num_multicast < 1 else f"be at most {MAX_CLUSTER}, the largest cluster"
         return [Diagnostic("num_multicast", "num_multicast", num_multicast, "CTAs", must)]
@@ -183,7 +183,7 @@ SWIZZLE_MODES: tuple[SwizzleRow, ...] = (
 """The pattern of a swizzle repeats every 8 spans: the alignment of the tile, and at least 128 bytes."""
 
 
-def check_swizzle(swizzle: Swizzle) -> list[Diagnostic]:
+def check_byte_swizzle(swizzle: Swizzle) -> list[Diagnostic]:
     """The first of CuTe's conditions that a swizzle on bytes breaks; none if TMA can write it."""
     expect(swizzle, Swizzle, "a swizzle of bytes")
     b, m, s = swizzle.bits, swizzle.base, swizzle.shift
@@ -205,7 +205,7 @@ def why_not_swizzle(swizzle: Swizzle) -> str | None:
     >>> why_not_swizzle(Swizzle(3, 5, 3))
     'Expected B = 2 when M == 5 or 6. Unsupported layout swizzle.'
     """
-    return next((found.message for found in check_swizzle(swizzle)), None)
+    return next((found.message for found in check_byte_swizzle(swizzle)), None)
 
 
 def swizzle_row(swizzle: Swizzle) -> SwizzleRow:
@@ -217,7 +217,7 @@ def swizzle_row(swizzle: Swizzle) -> SwizzleRow:
     >>> swizzle_row(Swizzle(3, 4, 3)).name
     '128B'
     """
-    found = check_swizzle(swizzle)
+    found = check_byte_swizzle(swizzle)
     if not found:  # then B and M decide
         return next(row for row in SWIZZLE_MODES if (row.bits, row.base) == (swizzle.bits, swizzle.base))
     known = ", ".join(f"Sw<{r.bits},{r.base},{3 if r.shift is None else r.shift}> = {r.name}" for r in SWIZZLE_MODES)

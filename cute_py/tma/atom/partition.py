@@ -16,7 +16,7 @@ is taken over: a tile of A is shared along N, a tile of B along M.
 Source: cute/atom/copy_traits_sm90_tma.hpp, tma_partition, make_tma_copy_tiled, get_tma_tensor and
 create_tma_multicast_mask; cute/atom/copy_atom.hpp, TiledCopy and ThrCopy. Differs: C++ makes the zero of the TMA tensor
 as long as the highest mode that a stride names; where the last modes never move, its coordinate is shorter than the
-map's rank, and here it is padded. C++ has a quicker way to the mask of run-time layouts of rank 1 that gives 0 where
+map's rank, and here it is padded. C++ computes the mask of run-time layouts of rank 1 by a shortcut that gives 0 where
 shape * stride is 0; this is its generic loop.
 """
 
@@ -82,7 +82,7 @@ def create_tma_multicast_mask(cluster_layout_vmnk: Layout, coord: Tree, *modes: 
         coord: coordinate of the loading CTA; `_` (or None) in the modes that share.
         modes: modes to replace by `_`.
     Raises:
-        InvalidTypeError: no layout, or a mode that is no integer.
+        InvalidTypeError: no layout, or a mode that is not an integer.
         InvalidValueError: a coordinate outside the cluster, no such mode, a CTA number below 0 or above 15.
 
     >>> layout = Layout((Int(2), Int(2), Int(4), Int(1)), (Int(1), Int(2), Int(4), Int(0)))
@@ -236,7 +236,7 @@ class TmaTiledCopy:
         return f"TiledCopy {self.tiler} {self.layout_tv}"
 
 
-def make_tiled_copy(
+def make_tma_copy_tiled(
     smem_layout: Layout | ComposedLayout | Tensor,
     cta_v_map: Layout,
     num_val_src: int,

@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from cute_py.argument_checks import record
 from cute_py.dtypes import DTypeLike, as_dtype
-from cute_py.errors import CuteError, InvalidValueError, given
+from cute_py.errors import CuteError, InvalidValueError, counted, given
 from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import product_each
@@ -117,8 +117,8 @@ def make_smem_layout(
 
 @record
 class SmemChoice:
-    """One way to lay out a tile for a consumer: `conflicts` counts how many phases of a core-matrix read take more than
-    one pass, `passes` the most passes that a read takes; `alignment` in bytes."""
+    """One way to lay out a tile for a consumer: `passes` is the most passes that a core-matrix read takes; a box is
+    `box_rows` rows of `box_bytes`; `alignment` in bytes."""
 
     swizzle: str
     layout: Layout | ComposedLayout
@@ -129,8 +129,8 @@ class SmemChoice:
 
     def __str__(self) -> str:
         return (
-            f"{self.swizzle:>4}: boxes of {self.box_rows} x {self.box_bytes} bytes, reads of 8 rows in {self.passes} "
-            f"pass(es), tile aligned to {self.alignment} bytes; {self.layout}"
+            f"{self.swizzle:>4}: boxes of {self.box_rows} x {self.box_bytes} bytes, reads of 8 rows in "
+            f"{counted(self.passes, 'pass')}, tile aligned to {self.alignment} bytes; {self.layout}"
         )
 
 

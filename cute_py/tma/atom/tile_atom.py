@@ -23,7 +23,7 @@ from cute_py.arith_tuple.arith_tuple import E
 from cute_py.arith_tuple.ratio import ratio
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import GBasisError, InvalidValueError, TmaLimitError
+from cute_py.errors import GBasisError, InvalidValueError, TmaLimitError, counted, given, shortened
 from cute_py.layout.arguments import Leaf, Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import size
@@ -46,24 +46,8 @@ _BOX_MIN, _BOX_MAX = bounds("box")
 _MAJORNESS = "Majorness of smem doesn't match majorness of gmem"
 
 
-class BrokenCondition(Diagnostic):
-    """A condition that CuTe asserts and that does not hold: its text is the source of the diagnostic."""
-
-    __slots__ = ()
-
-    def __init__(
-        self, condition: str, message: str, mode: int | None = None, *, rule: str = "cute_assert", argument: str = ""
-    ) -> None:
-        for name, text in (("condition", condition), ("message", message)):
-            expect(text, str, f"BrokenCondition.{name}")
-        super().__init__(rule, argument, source=condition, text=message, mode=mode)
-
-    @property
-    def condition(self) -> str:
-        return self.source
-
-    def __repr__(self) -> str:
-        return f"BrokenCondition(condition={self.condition!r}, message={self.message!r}, mode={self.mode!r})"
+BrokenCondition = Diagnostic
+"""The earlier name of a condition that CuTe asserts and that does not hold; its text is the source."""
 
 
 @record
@@ -84,7 +68,7 @@ class TmaPlan:
     g_stride: Tree
     num_bits_per_tma: int
     num_multicast: int
-    broken: tuple[BrokenCondition, ...] = field(default=())
+    broken: tuple[Diagnostic, ...] = field(default=())
 
     @property
     def rank(self) -> int:
@@ -123,7 +107,7 @@ def shape_and_stride(gmem: Layout, gbasis: Layout) -> tuple[list[int], list[int]
     return sizes, strides
 
 
-def multicast_box(box: list[int], num_multicast: int) -> tuple[list[int], BrokenCondition | None]:
+def multicast_box(box: list[int], num_multicast: int) -> tuple[list[int], Diagnostic | None]:
     """The box that one of `num_multicast` CTAs issues: cut from the last mode on."""
     box = list(box)
     left, i = num_multicast, len(box) - 1
@@ -144,8 +128,9 @@ def multicast_box(box: list[int], num_multicast: int) -> tuple[list[int], Broken
     return box, None
 
 
-def _asserted(condition: str, rule: str, argument: str, text: str, mode: int | None) -> BrokenCondition:
-    return BrokenCondition(condition, text, mode, rule=rule, argument=argument)
+def _asserted(condition: str, rule: str, argument: str, text: str, mode: int | None) -> Diagnostic:
+    """A condition that CuTe asserts and that does not hold: its text is the source."""
+    return Diagnostic(rule, argument, source=condition, text=text, mode=mode)
 
 
 def tma_strides(gmem: Layout, gmem_t: Layout, gbasis: Layout, byte_strides: list[int], bits: tuple[int, int]) -> Tree:
@@ -213,7 +198,7 @@ def plan_tiled(
     )
 
 
-def _check_tensor(sizes: list[int], strides: list[int], byte_strides: list[int], bits: int) -> list[BrokenCondition]:
+def _check_tensor(sizes: list[int], strides: list[int], byte_strides: list[int], bits: int) -> list[Diagnostic]:
     """What C++'s make_tma_copy_desc asserts of the global tensor, strides in elements and in whole bytes."""
     broken = []
     if strides and strides[0] != 1:
@@ -236,7 +221,7 @@ def _check_tensor(sizes: list[int], strides: list[int], byte_strides: list[int],
     return broken
 
 
-def _check_box(box: list[int]) -> list[BrokenCondition]:
+def _check_box(box: list[int]) -> list[Diagnostic]:
     """What it asserts of the box."""
     broken = []
     for i, n in enumerate(box):
@@ -282,6 +267,10 @@ class ExecutableCopy:
     def __post_init__(self) -> None:
         expect_fields(self)
 
+    def __repr__(self) -> str:
+        state = f"mask {self.multicast_mask:#x}, cache hint {self.cache_hint}"
+        return f"<{shortened(str(self.atom), 160)}; barrier {shortened(given(self.barrier), 60)}, {state}>"
+
 
 class TileAtom:
     """The common part of `TmaAtom` and `Im2colAtom`; they hold the fields and say what an instruction slot is."""
@@ -296,6 +285,7 @@ class TileAtom:
     request: Any
     swizzle: Swizzle
     dtype: DType
+    internal_dtype: Any
     arch: str
 
     def __post_init__(self) -> None:
@@ -375,7 +365,7 @@ class TileAtom:
         """The executable atom: bound to a barrier, a multicast mask and an L2 cache hint, as C++'s `.with(...)`.
 
         Raises:
-            InvalidTypeError: a mask or a cache hint that is no integer. InvalidValueError: a mask on an operation
+            InvalidTypeError: a mask or a cache hint that is not an integer. InvalidValueError: a mask on an operation
                 without multicast, or of more than 16 bits; a hint of more than 64.
         """
         mask = expect_integer(multicast_mask, "the multicast mask", 0, (1 << MAX_CLUSTER) - 1)
@@ -384,8 +374,17 @@ class TileAtom:
         hint = None if cache_hint is None else expect_integer(cache_hint, "the cache hint", 0, (1 << 64) - 1)
         return ExecutableCopy(self, barrier, mask, hint)
 
+    def __str__(self) -> str:
+        return (
+            f"{self.op} {self.gtensor} -> {self.smem_layout}: box {self.plan.box} of {self.internal_dtype}, "
+            f"{counted(self.instructions, 'instruction')}, {self.transaction_bytes} bytes a tile"
+        )
+
+    def __repr__(self) -> str:
+        return f"<{shortened(str(self))}>"
+
     def check(self) -> list[Diagnostic]:
-        """What about this atom does not do what its layouts say: see `check_fits`, `check_units`, `check_shared`."""
+        """Where this atom does something else than its layouts say: see `check_fits`, `check_units`, `check_shared`."""
         units = check_units(self.smem_layout, self.dtype.bits)
         return [*check_fits(self), *units, *check_shared(self.op, self.num_multicast)]
 
@@ -393,21 +392,23 @@ class TileAtom:
         """The first message of `check`, or None. Deprecated: an earlier form."""
         return next((found.message for found in self.check()), None)
 
-    def _story(self, of: str, counted: str, middle: list[str], instructions: list[str], outside: str) -> list[str]:
-        """The whole story of an atom, a section each.
+    def _sections(
+        self, of: str, counted_in: str, middle: list[str], instructions: list[str], outside: str
+    ) -> list[str]:
+        """Everything about an atom, one section each.
 
         Args:
-            of: what is copied; counted: the type that TMA counts in, where it can be another one; middle: the sections
-                between box and instructions; outside: what the bytes include.
+            of: what is copied; counted_in: the type that TMA counts in, where it can be another one.
+            middle: the sections between box and instructions; outside: what the bytes include.
         """
         lines = [
             f"{self.op}: {self.instruction.direction} of {of}, {self.arch}",
             "",
             "operands",
-            f"  global tensor  {self.gtensor}  ({self.dtype}{counted})",
+            f"  global tensor  {self.gtensor}  ({self.dtype}{counted_in})",
             f"  shared tile    {self.smem_layout}",
             f"  swizzle        {self.swizzle} on bytes = mode {self.swizzle_row.name}",
-            f"  multicast      {self.num_multicast} CTA(s)",
+            f"  multicast      {counted(self.num_multicast, 'CTA')}",
             "",
             "from the tile to the box",
             *[f"  {name:<16} {value}\n  {'':<16} ({why})" for name, value, why in self.gbasis.trace.steps()],

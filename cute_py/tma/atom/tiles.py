@@ -66,6 +66,10 @@ class Instructions:
         for name in ("gmem_partition", "smem_partition"):
             expect(getattr(self, name), Tensor, name)
 
+    def __repr__(self) -> str:
+        each = counted(self.per_tile, "instruction")
+        return f"<{counted(self.tiles, 'tile')} of {each}, {self.smem_bytes} bytes of shared memory each>"
+
 
 def tile_steps(work: Instructions) -> Layout:
     """Tile -> how far its coordinates lie beyond those of the first tile."""

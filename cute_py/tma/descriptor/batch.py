@@ -31,7 +31,6 @@ from cute_py.tma.descriptor.request import (
     ENUM_OF,
     TensorMap,
     TensorMapIm2col,
-    TensorMapIm2colWide,
     TensorMapTiled,
     as_member,
 )
@@ -69,7 +68,8 @@ def columns(arrays: Mapping[str, Any]) -> Columns | tuple[TensorMap, ...]:
     int64 do not fit a column: then it is the requests themselves.
 
     Raises:
-        InvalidValueError: unknown or missing names, or lengths that do not agree. InvalidTypeError: no integers.
+        InvalidValueError: unknown or missing names, or lengths that do not agree.
+        InvalidTypeError: something else than integers.
     """
     import numpy
 
@@ -126,7 +126,7 @@ def columns_of(requests: tuple[TensorMap, ...]) -> Columns | None:
 
     first = requests[0]
     kind = type(first)
-    if not isinstance(first, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)):
+    if not isinstance(first, TensorMap):
         raise InvalidTypeError(f"not a tensor map request: {type(first).__name__}")
     if any(type(r) is not kind or r.residue is not None or r.data_type is None for r in requests):
         return None
@@ -235,9 +235,9 @@ def encode_many(arrays: Mapping[str, Any] | Iterable[TensorMap], *, arch: str = 
     Returns:
         (n, 128) uint8.
     Raises:
-        TmaLimitError: maps break rules; `.violations` has those of the first illegal maps, the text says which.
+        TmaLimitError: maps break rules; `.violations` has those of the first illegal maps, which the text numbers.
         UnknownFactError: as `encode`.
-        InvalidTypeError, InvalidValueError: values that are no integers, names or lengths that do not fit.
+        InvalidTypeError, InvalidValueError: values that are not integers, names or lengths that do not fit.
 
     >>> addresses = [4096, 8192, 16384]
     >>> encode_many({"data_type": 6, "global_address": addresses, "global_dim": (64, 8), "global_strides": (128,),
@@ -291,7 +291,7 @@ def _refuse_illegal(table: Columns, arch: str) -> None:
 
 
 def _fill(words: NDArray[numpy.uint64], table: Columns, rows: slice) -> None:
-    """Write the words of some maps; every rule holds for them."""
+    """Write some maps, word by word; they break no rule."""
     import numpy
 
     v = {name: values[rows] if len(values) > 1 else values for name, values in table.values.items()}

@@ -38,7 +38,7 @@ def decode(data: MapSource) -> TensorMapTiled | TensorMapIm2col:
     """The request that a map holds.
 
     Every map that a driver wrote comes back as the request that it was encoded from, except that an im2col-wide map
-    leaves no bit that says so: it decodes as im2col, and `.as_wide(mode)` converts. Bits without a field, and values
+    leaves no bit of its own: it decodes as im2col, and `.as_wide(mode)` converts. Bits without a field, and values
     that no field knows, are kept in `.residue`; so is the fact that the rules refuse the map. `encode` gives the
     same 128 bytes back in each case. From 64 bytes, the upper half is taken to be as the driver writes it.
 

@@ -4,8 +4,8 @@ The summary has fields with units, tensor and box as layouts in CuTe's notation,
 broken rules and warnings. "fields" is every bit field with its place.
 
 The two others are older, and logical. The TMA Atoms reference pages describe a map by eleven fields, and the emission
-pages by eight named 64-bit slots, as a kernel that rewrites maps sees them; where the bits really are is
-`fields.FIELDS`. Each row says where the view and the measurement differ.
+pages by eight named 64-bit slots, as a kernel that rewrites maps sees them; `fields.FIELDS` has the bits as they are.
+Each row has the differences between the view and the measurement.
 """
 
 from __future__ import annotations
@@ -35,20 +35,21 @@ from cute_py.tma.descriptor.transfer import (
     element_bytes,
     is_sound,
     measured_width,
-    row_bytes,
     row_pitch,
+    shared_row_bytes,
     transaction_bytes,
     visited,
 )
 from cute_py.tma.descriptor.violations import violations
 
 
-def layout_text(shape: tuple[int, ...], sizes: tuple[int, ...], width: int) -> str:
+def strided_text(shape: tuple[int, ...], sizes: tuple[int, ...], width: int) -> str:
     """A layout of run-time numbers in CuTe's notation, innermost mode first and as a row-major shape has it.
 
-    Its strides are `sizes` bytes, in elements of `width` bytes; in bytes where that is 0, or one is not whole elements.
+    Its strides are `sizes` bytes, in elements of `width` bytes; in bytes where that is 0, or does not
+    divide one of them.
 
-    >>> layout_text((64, 128), (2, 128), 2), layout_text((8,), (2,), 0)
+    >>> strided_text((64, 128), (2, 128), 2), strided_text((8,), (2,), 0)
     ('(64,128):(1,64), row-major (128,64):(64,1), elements', '(8):(2) bytes')
     """
     whole = width > 0 and all(size % width == 0 for size in sizes)
@@ -76,7 +77,7 @@ def box_layout(request: TensorMap) -> tuple[tuple[int, ...], tuple[int, ...]]:
     else:  # with interleave an im2col load moves one channel slice
         shape = (*(() if request.interleave else (request.channels_per_pixel,)), request.pixels_per_column)
     if request.interleave:
-        step, strides, rest = row_bytes(request), [], shape
+        step, strides, rest = shared_row_bytes(request), [], shape
     else:
         step, strides, rest = row_pitch(request), [width], shape[1:]
     for count in rest:
@@ -87,7 +88,7 @@ def box_layout(request: TensorMap) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class SlotRow:
-    """What the view says of one slot, and where it departs from the bits."""
+    """One slot in the view, and how the bits differ from it."""
 
     name: str
     meaning: str
@@ -175,7 +176,7 @@ def logical_slots(data: MapSource, rank: int | None = None) -> list[LogicalSlot]
         data: whatever `read_map` takes.
         rank: 1..5; how many lanes are shown.
     Returns:
-        eight slots, 8 bytes apart; `.measured` says where the bits of each really are.
+        eight slots, 8 bytes apart; `.measured` is where the bits of each really are.
     Raises:
         InvalidValueError: a rank outside 1..5, or above that of the map.
         As `read_map`.
@@ -305,7 +306,7 @@ def _summary(request: TensorMap, arch: str) -> str:
     lines.append(_line("address", f"0x{request.global_address:x}"))
     width = measured_width(request)
     inner = SLICE_BYTES.get(request.interleave, width)  # with interleave, mode 0 counts channel slices
-    lines.append(_line("tensor", layout_text(request.global_dim, (inner, *request.global_strides), width)))
+    lines.append(_line("tensor", strided_text(request.global_dim, (inner, *request.global_strides), width)))
     lines.append(_line("global strides", f"{_tuple(request.global_strides)} bytes, modes 1 up"))
     lines += _box_lines(request)
     lines.append(_line("element strides", _tuple(request.element_strides)))
@@ -341,7 +342,7 @@ def _box_lines(request: TensorMap) -> list[str]:
     if not is_sound(request):
         return lines
     try:
-        box = layout_text(*box_layout(request), element_bytes(request))
+        box = strided_text(*box_layout(request), element_bytes(request))
     except UnknownFactError:
         return lines
     # The numbers of the three plain swizzles are B of CuTe's Sw<B,4,3>, which acts on bytes.

@@ -9,7 +9,7 @@ from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import CODE_TO_FORMAT
 from cute_py.tma.descriptor.read import MapSource, read_map
-from cute_py.tma.descriptor.request import ENUM_OF, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
+from cute_py.tma.descriptor.request import ENUM_OF, TensorMap
 
 
 @record
@@ -162,8 +162,7 @@ def diff(a: MapSource, b: MapSource) -> MapDifference:
       global_dim[0] w4[0:31]: 1 -> 9 elements
       word 4 bit 3
     """
-    requests = (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)
-    raws = [encode(what) if isinstance(what, requests) else read_map(what) for what in (a, b)]
+    raws = [encode(what) if isinstance(what, TensorMap) else read_map(what) for what in (a, b)]
     size = min(map(len, raws))
     first, second = raws[0][:size], raws[1][:size]
     changed = int.from_bytes(first, "little") ^ int.from_bytes(second, "little")

@@ -24,7 +24,7 @@ from cute_py.tma.descriptor.request import (
     format_bits,
     request_of,
 )
-from cute_py.tma.descriptor.violations import refuse, violations
+from cute_py.tma.descriptor.violations import refuse_request, violations
 
 _LAST_KNOWN_SWIZZLE: Final = TensorMapSwizzle.B128
 _LAST_KNOWN_FORMAT: Final = TensorMapDataType.TFLOAT32_FTZ
@@ -200,7 +200,7 @@ def encode(request: TensorMap | HasRequest, *, driver: int | None = None, arch: 
     else:
         found = violations(request, arch=arch)
         if found:
-            refuse(request, found, arch)
+            refuse_request(request, found, arch)
         if request.swizzle > _LAST_KNOWN_SWIZZLE or request.data_type > _LAST_KNOWN_FORMAT:  # type: ignore[operator]
             row = unknown_addition(request)
             if row is not None:

@@ -1,6 +1,6 @@
 """What is legal in a tensor map and likely to hurt: one table, queried by `hazards`.
 
-The driver accepts all of it. Each row says when it applies, what happens then, and who says so.
+The driver accepts all of it. Each row has its condition, its effect and its source.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from cute_py.argument_checks import expect, record
+from cute_py.argument_checks import record
 from cute_py.diagnostics import Diagnostic
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.encode import QUIRKS, note_box_bytes
@@ -17,7 +17,7 @@ from cute_py.tma.descriptor.formats import CUDA_H, FORMATS, MEASURED
 from cute_py.tma.descriptor.limits import SLICE_BYTES, STORE_UNIT, SWIZZLE_SPAN
 from cute_py.tma.descriptor.read import MapSource
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
-from cute_py.tma.descriptor.transfer import is_sound, measured_width, row_bytes, transaction_bytes
+from cute_py.tma.descriptor.transfer import is_sound, measured_width, shared_row_bytes, transaction_bytes
 
 
 @record
@@ -30,32 +30,8 @@ class Hazard:
     finds: Callable[[TensorMap], str | None]
 
 
-class Warned(Diagnostic):
-    """A hazard that applies to a map: a warning whose rule is the hazard's `name`, with `values` as its detail."""
-
-    __slots__ = ()
-
-    def __init__(self, name: str, values: str, effect: str, source: str) -> None:
-        for field, text in (("name", name), ("values", values), ("effect", effect), ("source", source)):
-            expect(text, str, f"Warned.{field}")
-        text = f"{name}: {values}; {effect}"
-        super().__init__(name, source=source, detail=values, text=text, severity="warning", facts={"effect": effect})
-
-    @property
-    def name(self) -> str:
-        return self.rule
-
-    @property
-    def values(self) -> str:
-        return self.detail
-
-    @property
-    def effect(self) -> str:
-        return str(self.facts["effect"])
-
-    def __repr__(self) -> str:
-        return f"Warned(name={self.name!r}, values={self.values!r}, effect={self.effect!r}, source={self.source!r})"
-
+Warned = Diagnostic
+"""The earlier name."""
 
 _ROWS: Final[list[Hazard]] = []
 
@@ -137,7 +113,7 @@ def _ignored_step(request: TensorMap) -> str | None:
     return f"elementStrides[0] = {steps[0]}" if steps and steps[0] != 1 and request.interleave == 0 else None
 
 
-@_hazard("interleave 32B", "documented to need swizzle 32B; the driver does not insist", f"{CUDA_H}; {MEASURED}")
+@_hazard("interleave 32B", "documented to need swizzle 32B; the driver accepts others", f"{CUDA_H}; {MEASURED}")
 def _swizzle_interleave(request: TensorMap) -> str | None:
     return f"swizzle {int(request.swizzle)}" if request.interleave == 2 and request.swizzle != 1 else None
 
@@ -162,7 +138,7 @@ def _row_gap(request: TensorMap) -> str | None:
         return None
     if isinstance(request, TensorMapTiled) and not request.box_dim:
         return None
-    size = row_bytes(request)
+    size = shared_row_bytes(request)
     return f"rows of {size} bytes, {span} apart" if size < span else None
 
 
@@ -174,7 +150,7 @@ def _store_corner(request: TensorMap) -> str | None:
     return f"corners {lower} to {upper}" if min(lower, default=0) < 0 or max(upper, default=0) > 0 else None
 
 
-@_hazard("wide swizzle", "documented to need swizzle 64B or 128B; the driver does not insist", f"{CUDA_H}; {MEASURED}")
+@_hazard("wide swizzle", "documented to need swizzle 64B or 128B; the driver accepts others", f"{CUDA_H}; {MEASURED}")
 def _wide_swizzle(request: TensorMap) -> str | None:
     wide = isinstance(request, TensorMapIm2colWide)
     return f"swizzle {int(request.swizzle)}" if wide and request.swizzle < 2 else None
@@ -189,12 +165,12 @@ def _beyond_coordinates(request: TensorMap) -> str | None:
     return ", ".join(f"globalDim[{i}] = {size}" for i, size in enumerate(request.global_dim) if size > 1 << 31) or None
 
 
-@_hazard("unknown bits", "they have no known meaning, and no driver that was measured sets them")
+@_hazard("unknown bits", "they have no known meaning, and no measured driver sets them")
 def _unread_bits(request: TensorMap) -> str | None:
     if request.residue is None:
         return None
-    words = request.residue.unknown_words.items()
-    return ", ".join(f"word {word} has 0x{bits:x}" for word, bits in words if word < PAYLOAD_BYTES // 8) or None
+    left = request.residue.unknown_words.items()
+    return ", ".join(f"word {word} has 0x{bits:x}" for word, bits in left if word < PAYLOAD_BYTES // 8) or None
 
 
 @_hazard("old notes", "the upper half does not belong to the lower one; the hardware does not read it")
@@ -217,8 +193,10 @@ HAZARDS: Final[tuple[Hazard, ...]] = tuple(_ROWS)
 """Every row of the table, in the order in which they are listed."""
 
 
-def hazards(what: TensorMap | MapSource) -> list[Warned]:
+def hazards(what: TensorMap | MapSource) -> list[Diagnostic]:
     """The rows of `HAZARDS` that apply to a request or a map, in the table's order.
+
+    Each is a warning whose rule is the row's name, with the values that make it apply as its detail.
 
     Args:
         what: a request, or whatever `read_map` takes.
@@ -226,6 +204,13 @@ def hazards(what: TensorMap | MapSource) -> list[Warned]:
     >>> [w.rule for w in hazards(decode(bytes(64)))]
     ['null address', 'ragged rows']
     """
-    request = what if isinstance(what, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)) else decode(what)
-    found = ((row, row.finds(request)) for row in HAZARDS)
-    return [Warned(row.name, values, row.effect, row.source) for row, values in found if values is not None]
+    request = what if isinstance(what, TensorMap) else decode(what)
+    found = []
+    for row in HAZARDS:
+        if (values := row.finds(request)) is not None:
+            text = f"{row.name}: {values}; {row.effect}"
+            facts: dict[str, object] = {"effect": row.effect}
+            found.append(
+                Diagnostic(row.name, source=row.source, detail=values, text=text, severity="warning", facts=facts)
+            )
+    return found

@@ -1,4 +1,4 @@
-"""The rules that a tensor map must keep, one row each: what, the bound, the unit, who says so; and what each GPU adds.
+"""The rules that a tensor map must keep, one row each: requirement, bounds, unit and source; and what each GPU adds.
 
 The rules are the driver's: together they explain every recorded call, accepted or refused. `violations` applies them.
 The names of arguments are those of the driver's C functions.
@@ -113,7 +113,7 @@ def bounds(name: str) -> tuple[int, int]:
     """
     rule = BY_NAME[name]
     if rule.minimum is None or rule.maximum is None:
-        raise InvalidValueError(f"rule {name!r} is no plain range")
+        raise InvalidValueError(f"rule {name!r} is not a plain range")
     return rule.minimum, rule.maximum
 
 
@@ -129,7 +129,7 @@ CORNER_BOUNDS: Final[dict[int, tuple[int, int]]] = {3: (-(1 << 15), (1 << 15) - 
 
 @record
 class Architecture:
-    """One GPU family, as far as tensor maps go."""
+    """What matters to tensor maps about one GPU family."""
 
     name: str
     shared_memory_bytes: int
@@ -163,7 +163,7 @@ class Architecture:
 class Addition:
     """Something that a GPU family adds to tensor maps.
 
-    `bits` says where it is in the map; None: not known. `field` and `numbers` are how the driver or PTX names it.
+    `bits` is its place in the map; None: not known. `field` and `numbers` are how the driver or PTX names it.
     """
 
     name: str
@@ -223,7 +223,7 @@ ADDITIONS: Final[tuple[Addition, ...]] = (
         "instruction",
         (),
         _BLACKWELL,
-        "none: the instruction says it",
+        "none: the instruction carries it",
         "a rank-2 map whose box is one row; the instruction takes four row coordinates",
         "PTX ISA, cp.async.bulk.tensor",
     ),
@@ -272,7 +272,7 @@ def unknown_addition(request: TensorMap) -> Addition | None:
 
 
 def refuse_unknown(row: Addition) -> UnknownFactError:
-    """The error that says what is known of an addition."""
+    """The error with what is known of an addition."""
     return UnknownFactError(
         f"the bits of {row.name} in a tensor map are not known",
         {

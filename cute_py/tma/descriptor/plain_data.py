@@ -127,7 +127,7 @@ def request_of_array(
         size 1 is never used, and is rounded up to 16 bytes.
     Raises:
         InvalidValueError: lengths differ, no axis has the stride of one element, a stride is negative.
-        InvalidTypeError: no integers.
+        InvalidTypeError: something else than integers.
 
     >>> request_of_array((1024, 512), "float16", (128, 64), swizzle=3).global_strides
     (1024,)
@@ -197,5 +197,5 @@ def _npy_header(path: Path) -> tuple[tuple[int, ...], Any, tuple[int, ...]]:
     except OSError as problem:
         raise FileFormatError(f"can't read {path}: {problem.strerror or problem}") from None
     except Exception as problem:  # a broken header raises whatever the parser of Python literals does
-        raise FileFormatError(f"{path} is no .npy file of numbers", {"numpy": str(problem)}) from None
+        raise FileFormatError(f"{path} is not a .npy file of numbers", {"numpy": str(problem)}) from None
     return array.shape, array.dtype, array.strides

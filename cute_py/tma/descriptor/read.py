@@ -1,11 +1,11 @@
 r"""A tensor map's bytes, from whatever holds them: buffers, words, hex text, files, dumps of a debugger or of printf.
 
-What a text may look like is said in `dump_text`. CuTe prints `DESC_TMA512:` with word 7 first; other dumps have word 0
+CuTe prints `DESC_TMA512:` with word 7 first; other dumps have word 0
 first. Where a text does not say, the order is taken in which more of the map makes sense; so it is decided whether
 groups of 8 or 16 hex digits are words or bytes, and whether 16 small numbers are words of 32 or of 64 bits.
 
 A map is 64 bytes (8 words of 64 bits, 16 of 32) or 128 (16 of 64 bits, 32 of 32). Nothing is filled in for what a text
-lacks, but for the form of the reference pages: `DESC_TMA512:` with four words, which are words 0 to 3.
+lacks, except for the form of the reference pages: `DESC_TMA512:` with four words, which are words 0 to 3.
 
 Numbers and bytes of a tensor map in a text: hex, a debugger's or printf's dump, a C initialiser, a hex dump.
 
@@ -14,7 +14,7 @@ p desc, p/x desc                           {opaque = {4096, 274877931280, 0 <rep
 printf                                     DESC_TMA512: 0x0000000000001000 0x0000004000006310 ...
                                            0000000000001000 0000004000006310 ...
 C                                          uint32_t desc[32] = {0x1000, 0, 0x6310, /* ... */ 0x40u, ...};
-Python                                     [4096, 274877931280, ...] of words or bytes, b'\x00\x10...'
+Python                                     [4096, 274877931280, ...], words or bytes; b'\x00\x10...'
 xxd, hexdump -C                            00000000: 0010 0000 0000 0000 1063 0000 4000 0000  .........c..@...
 a memory window                            0x00007FFE00000000  00 10 00 00 00 00 00 00 10 63 00 00 40 00 00 00
 
@@ -76,7 +76,7 @@ _TYPES: Final = (
 )
 """(bytes of one number, names of types of that width)"""
 _OF_WORDS: Final = (CUTE_LABEL, "opaque", "CUtensorMap")
-"""What is said of maps as words of 64 bits alone."""
+"""Names of what holds maps as 64-bit words alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ def numbers_in(text: str) -> Numbers:
     """All numbers of a text.
 
     Raises:
-        ParseError: there are none, something else stands between them, or they can be decimal or hexadecimal.
+        ParseError: there are none, something else is between them, or they can be decimal or hexadecimal.
 
     >>> numbers_in("desc = {0x1000, 0 <repeats 7 times>}").values
     (4096, 0, 0, 0, 0, 0, 0, 0)
@@ -163,10 +163,10 @@ def numbers_in(text: str) -> Numbers:
     tokens = body.replace(",", " ").replace(";", " ").split()
     matches = [_NUMBER.fullmatch(token) for token in tokens]
     if not any(matches):
-        raise ParseError("no words and no bytes of a tensor map in this text", _shown(text))
+        raise ParseError("neither words nor bytes of a tensor map in this text", _shown(text))
     for token, match in zip(tokens, matches, strict=True):
         if match is None:
-            raise ParseError(f"{given(token)} in the text of a tensor map is no number", _shown(text))
+            raise ParseError(f"{given(token)} in the text of a tensor map is not a number", _shown(text))
     parts = [(match[1] is not None, match[2]) for match in matches if match is not None]
     base = _base([digits for prefixed, digits in parts if not prefixed], in_list or "," in body, text)
     values = tuple([int(digits, 16 if prefixed else base) for prefixed, digits in parts])
@@ -196,7 +196,7 @@ def _base(bare: list[str], source: bool, text: str) -> int:
 
 
 def _body(text: str) -> tuple[str, bool]:
-    """The numbers of a text, with what separates them, and whether they stand in braces or brackets."""
+    """The numbers of a text, with what separates them, and whether they are in braces or brackets."""
     text = _COMMENT.sub(" ", text[text.find(CUTE_LABEL) :] if CUTE_LABEL in text else text)
     text = _REPEATS.sub(lambda match: ", ".join([match[1]] * min(int(match[2]), MAP_BYTES + 1)), text)
     indices = [int(index, 0) for index in _INDEX.findall(text)]
@@ -211,7 +211,7 @@ def _body(text: str) -> tuple[str, bool]:
 
 
 def _groups(text: str) -> list[str]:
-    """What stands in the outermost braces or brackets, where there are digits in them."""
+    """What is inside the outermost braces or brackets, where there are digits in them."""
     found: list[str] = []
     depth = start = 0
     for match in re.finditer(r"[{}\[\]]", text):
@@ -263,7 +263,7 @@ def read_map(source: MapSource, *, order: Order = "auto") -> bytes:
             holds the bytes or a text.
         order: for texts of 64-bit words: word 0 first, word 7 (15) first, or whichever makes more sense.
     Raises:
-        InvalidTypeError: nothing of these.
+        InvalidTypeError: none of these.
         InvalidValueError: another number of bytes or words.
         ParseError: a text without words or bytes in it, or with something else between them.
         FileFormatError: a file that can't be read.
@@ -278,11 +278,11 @@ def read_map(source: MapSource, *, order: Order = "auto") -> bytes:
         return _from_text(source, order)
     if isinstance(source, Path):
         return _from_file(source, order)
-    words = getattr(source, "opaque", source)
-    if isinstance(words, (list, tuple)):
-        if len(words) not in (8, 16):
-            raise InvalidValueError(f"tensor map of {counted(len(words), 'word')}; must be 8 or 16 words of 64 bits")
-        return _from_words([_word(word) for word in words], 8, "low_first")
+    listed = getattr(source, "opaque", source)
+    if isinstance(listed, (list, tuple)):
+        if len(listed) not in (8, 16):
+            raise InvalidValueError(f"tensor map of {counted(len(listed), 'word')}; must be 8 or 16 words of 64 bits")
+        return _from_words([_word(value) for value in listed], 8, "low_first")
     try:
         raw = memoryview(source).tobytes()  # type: ignore[arg-type]
     except (TypeError, ValueError, BufferError, NotImplementedError):
@@ -313,10 +313,10 @@ def _word(value: Any) -> int:
     return word
 
 
-def _from_words(words: list[int], unit: int, order: Order) -> bytes:
+def _from_words(numbers: list[int], unit: int, order: Order) -> bytes:
     """The words as bytes, `unit` of each, the first word lowest or highest."""
-    low_first = b"".join(word.to_bytes(unit, "little") for word in words)
-    high_first = b"".join(word.to_bytes(unit, "little") for word in reversed(words))
+    low_first = b"".join(word.to_bytes(unit, "little") for word in numbers)
+    high_first = b"".join(word.to_bytes(unit, "little") for word in reversed(numbers))
     if order == "auto":
         return high_first if _strangeness(high_first) < _strangeness(low_first) else low_first
     return high_first if order == "high_first" else low_first

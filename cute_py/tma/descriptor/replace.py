@@ -1,7 +1,7 @@
 """Changing a map as the GPU does: tensormap.replace on bytes, in the order in which a kernel rebinds a map.
 
 Ten fields can be written; each row says how the value lands. Nothing touches the upper half, so the driver's notes go
-stale, which the hardware does not mind. The values are those of PTX: the rank is rank - 1, sizes and boxes are plain.
+stale, which the hardware does not read. The values are those of PTX: the rank is rank - 1, sizes and boxes are plain.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def replace(data: MapSource, field: str, value: int, ordinal: int = 0) -> bytes:
     Returns:
         bytes of the same length; the upper half is left alone.
     Raises:
-        InvalidTypeError: a value that is no integer.
+        InvalidTypeError: a value that is not an integer.
         InvalidValueError: no such field, a value beyond its register or immediate, no such ordinal.
         UnknownFactError: a value that only later GPUs have, and whose bits are not known.
     Source:

@@ -1,4 +1,4 @@
-"""What is asked of a tensor map, as a value: the arguments of cuTensorMapEncodeTiled, -Im2col and -Im2colWide.
+"""The request for a tensor map, as a value: the arguments of cuTensorMapEncodeTiled, -Im2col and -Im2colWide.
 
 Modes innermost first, strides in bytes, sizes and boxes in elements; mode 0 has no stride, so `global_strides[i]`
 belongs to mode i + 1. A request may be illegal: `violations(request)` lists why, `encode(request)` refuses it. Only
@@ -140,13 +140,13 @@ class Residue:
 
     @property
     def unknown_words(self) -> dict[int, int]:
-        """Word index -> bits left over in it, for the words that have any.
+        """Word index -> bits left over in it; of each word that has any.
 
         >>> Residue(1 << 85, ()).unknown_words
         {1: 2097152}
         """
-        words = ((word, (self.bits >> (64 * word)) & 0xFFFFFFFFFFFFFFFF) for word in range(16))
-        return {word: bits for word, bits in words if bits}
+        left = ((word, (self.bits >> (64 * word)) & 0xFFFFFFFFFFFFFFFF) for word in range(16))
+        return {word: bits for word, bits in left if bits}
 
 
 class _Request:
@@ -299,7 +299,7 @@ class TensorMapIm2col(_Request):
         """The im2col-wide request that leaves the same bits.
 
         A wide map is stored as an im2col map whose corners are 0 in every spatial mode but the first, so a decoder
-        cannot tell the two apart; the instruction does.
+        cannot distinguish the two; the instruction does.
 
         Raises:
             InvalidValueError: there is no spatial mode, or a corner other than the first is not 0.
@@ -402,7 +402,7 @@ class HasRequest(Protocol):
 
     @property
     def request(self) -> TensorMap:
-        """What was asked of the tensor map."""
+        """The request that the tensor map was encoded from."""
 
 
 def request_of(what: TensorMap | HasRequest) -> TensorMap:

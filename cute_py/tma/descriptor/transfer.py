@@ -36,7 +36,7 @@ def element_bytes(request: TensorMap) -> int:
     """Bytes of one element.
 
     Raises:
-        UnknownFactError: the format is not known, or its elements are no whole bytes.
+        UnknownFactError: the format is not known, or its elements are not a multiple of 8 bits.
     """
     width = measured_width(request)
     if width == 0:
@@ -82,7 +82,9 @@ def transaction_bytes(request: TensorMap) -> int:
             {"known": "channels x pixels x element bytes without a halo (documented)"},
         )
     if not is_sound(request):
-        raise InvalidValueError("no bytes of a box whose lengths or element strides make none", {"request": request})
+        raise InvalidValueError(
+            "the lengths or element strides of this request make no box, so it has no bytes", {"request": request}
+        )
     size = SLICE_BYTES.get(request.interleave) or element_bytes(request)
     if isinstance(request, TensorMapTiled):
         for count in visited(request):
@@ -93,7 +95,7 @@ def transaction_bytes(request: TensorMap) -> int:
     return size * request.pixels_per_column
 
 
-def row_bytes(request: TensorMap) -> int:
+def shared_row_bytes(request: TensorMap) -> int:
     """Bytes of one row in shared memory: the inner box, or one channel slice with interleave.
 
     Raises:
@@ -114,5 +116,5 @@ def row_pitch(request: TensorMap) -> int:
     128
     """
     if request.interleave:
-        return row_bytes(request)
-    return max(row_bytes(request), SWIZZLE_SPAN.get(request.swizzle) or 0)
+        return shared_row_bytes(request)
+    return max(shared_row_bytes(request), SWIZZLE_SPAN.get(request.swizzle) or 0)

@@ -47,7 +47,7 @@ Violation = Diagnostic
 """The earlier name."""
 
 
-def broken(
+def broken_rule(
     name: str, argument: str, value: int, mode: int | None = None, detail: str = "", requirement: str = ""
 ) -> Diagnostic:
     """A value that breaks the rule of this name; the requirement is the rule's own, if it is not given."""
@@ -84,7 +84,7 @@ def violations(request: TensorMap | HasRequest, *, arch: str = "sm_90a") -> list
     return found
 
 
-def refuse(request: TensorMap, found: Sequence[Diagnostic], arch: str) -> NoReturn:
+def refuse_request(request: TensorMap, found: Sequence[Diagnostic], arch: str) -> NoReturn:
     """Raise one TmaLimitError that lists all of `found`."""
     function = FUNCTIONS[request.KIND]
     if len(found) == 1:
@@ -102,12 +102,12 @@ def _check_form(request: TensorMap, gpu: Architecture, found: list[Diagnostic]) 
     rank = len(request.global_dim)
     tiled = isinstance(request, TensorMapTiled)
     if not _RANK_MIN <= rank <= _RANK_MAX:
-        found.append(broken("rank", "tensorRank", rank))
+        found.append(broken_rule("rank", "tensorRank", rank))
     if rank < _RANK_MIN_IM2COL:
         if not tiled:
-            found.append(broken("rank_im2col", "tensorRank", rank))
+            found.append(broken_rule("rank_im2col", "tensorRank", rank))
         elif request.interleave in (1, 2) and rank > 0:
-            found.append(broken("rank_interleave", "tensorRank", rank))
+            found.append(broken_rule("rank_interleave", "tensorRank", rank))
     if len(request.global_strides) != rank - 1 or len(request.element_strides) != rank:
         _check_length("globalStrides", request.global_strides, rank - 1, found)
         _check_length("elementStrides", request.element_strides, rank, found)
@@ -117,31 +117,31 @@ def _check_form(request: TensorMap, gpu: Architecture, found: list[Diagnostic]) 
         _check_length("pixelBoxLowerCorner", request.pixel_box_lower_corner, rank - 2, found)
         _check_length("pixelBoxUpperCorner", request.pixel_box_upper_corner, rank - 2, found)
     elif not 0 <= request.mode <= _MODE_MAX:
-        found.append(broken("wide_mode", "mode", request.mode))
+        found.append(broken_rule("wide_mode", "mode", request.mode))
     if request.residue is not None:
         _check_residue(request, found)
     number = request.data_type
     if number is None:
         if request.residue is None:
-            found.append(broken("data_type", "tensorDataType", -1, detail="no format"))
+            found.append(broken_rule("data_type", "tensorDataType", -1, detail="no format"))
     elif not (0 <= number <= _FORMAT_MAX or number in gpu.data_types):
-        found.append(broken("data_type", "tensorDataType", number, requirement=gpu.format_requirement))
+        found.append(broken_rule("data_type", "tensorDataType", number, requirement=gpu.format_requirement))
     elif request.oob_fill == 1 and not FORMATS[number].is_float:
-        found.append(broken("nan_fill", "oobFill", 1, detail=f"with {FORMATS[number].data_type.name}"))
+        found.append(broken_rule("nan_fill", "oobFill", 1, detail=f"with {FORMATS[number].data_type.name}"))
     if not 0 <= request.interleave <= _INTERLEAVE_MAX:
-        found.append(broken("interleave", "interleave", request.interleave))
+        found.append(broken_rule("interleave", "interleave", request.interleave))
     if not 0 <= request.swizzle <= _SWIZZLE_MAX and request.swizzle not in gpu.swizzles:
-        found.append(broken("swizzle", "swizzle", request.swizzle, requirement=gpu.swizzle_requirement))
+        found.append(broken_rule("swizzle", "swizzle", request.swizzle, requirement=gpu.swizzle_requirement))
     if not 0 <= request.l2_promotion <= _L2_MAX:
-        found.append(broken("l2_promotion", "l2Promotion", request.l2_promotion))
+        found.append(broken_rule("l2_promotion", "l2Promotion", request.l2_promotion))
     if not 0 <= request.oob_fill <= _FILL_MAX:
-        found.append(broken("oob_fill", "oobFill", request.oob_fill))
+        found.append(broken_rule("oob_fill", "oobFill", request.oob_fill))
 
 
 def _check_length(argument: str, values: tuple[int, ...], wanted: int, found: list[Diagnostic]) -> None:
     if len(values) != wanted and wanted >= 0:
         must = f"be {wanted} for this rank"
-        found.append(broken("length", f"len({argument})", len(values), requirement=must))
+        found.append(broken_rule("length", f"len({argument})", len(values), requirement=must))
 
 
 def _check_residue(request: TensorMap, found: list[Diagnostic]) -> None:
@@ -149,9 +149,9 @@ def _check_residue(request: TensorMap, found: list[Diagnostic]) -> None:
     bits = request.residue.bits if request.residue is not None else 0
     rank_bits = f.field("rank").read(bits)
     if rank_bits:
-        found.append(broken("unknown_rank", "rank field", rank_bits ^ request.rank - 1))
+        found.append(broken_rule("unknown_rank", "rank field", rank_bits ^ request.rank - 1))
     if request.data_type is None:
-        found.append(broken("unknown_format", "format field", f.field("format").read(bits)))
+        found.append(broken_rule("unknown_format", "format field", f.field("format").read(bits)))
 
 
 def _check_tensor(request: TensorMap, found: list[Diagnostic]) -> None:
@@ -161,20 +161,20 @@ def _check_tensor(request: TensorMap, found: list[Diagnostic]) -> None:
     suffix = "_interleave_32b" if wide else ""
     address = request.global_address
     if address % grain:
-        found.append(broken("address_alignment" + suffix, "globalAddress", address))
+        found.append(broken_rule("address_alignment" + suffix, "globalAddress", address))
     if not 0 <= address <= _ADDRESS_MAX:
-        found.append(broken("address_range", "globalAddress", address))
+        found.append(broken_rule("address_range", "globalAddress", address))
     for i, size in enumerate(request.global_dim):
         if not _SIZE_MIN <= size <= _SIZE_MAX:
-            found.append(broken("size", f"globalDim[{i}]", size, i))
+            found.append(broken_rule("size", f"globalDim[{i}]", size, i))
     for i, stride in enumerate(request.global_strides):
         if stride % grain:
-            found.append(broken("stride_alignment" + suffix, f"globalStrides[{i}]", stride, i + 1))
+            found.append(broken_rule("stride_alignment" + suffix, f"globalStrides[{i}]", stride, i + 1))
         if not 0 <= stride <= _STRIDE_MAX:
-            found.append(broken("stride_range", f"globalStrides[{i}]", stride, i + 1))
+            found.append(broken_rule("stride_range", f"globalStrides[{i}]", stride, i + 1))
     for i, step in enumerate(request.element_strides):
         if not _STEP_MIN <= step <= _STEP_MAX:
-            found.append(broken("element_stride", f"elementStrides[{i}]", step, i))
+            found.append(broken_rule("element_stride", f"elementStrides[{i}]", step, i))
 
 
 def _check_bytes(
@@ -185,24 +185,24 @@ def _check_bytes(
     And those of the box: `note` bits, as the driver counts it (`encode.note_box_bytes`).
     """
     if count > 0 and count * bits % _ROW_BITS:
-        found.append(broken("inner_bytes", name, count * bits // 8, 0, f"{count} elements x {bits} bits"))
+        found.append(broken_rule("inner_bytes", name, count * bits // 8, 0, f"{count} elements x {bits} bits"))
     if request.interleave == 0:
         # The ATOM swizzles permute larger chunks, within the same 128 bytes.
         span = SWIZZLE_SPAN.get(request.swizzle, SWIZZLE_SPAN[3] if request.swizzle in gpu.swizzles else None)
         if span is not None and count * bits > 8 * span:
             must = f"be at most {span} with swizzle {span}B"
-            found.append(broken("inner_span", name, count * bits // 8, 0, requirement=must))
+            found.append(broken_rule("inner_span", name, count * bits // 8, 0, requirement=must))
     if note > 8 * gpu.shared_memory_bytes:
         # The driver lets a box have what the SM has, and no block can have it: the limit of a block is what helps.
         must = f"be at most {gpu.block_shared_memory_bytes}, the shared memory of a block on {gpu.name}"
-        found.append(broken("box_bytes", "bytes of the box", note // 8, requirement=must))
+        found.append(broken_rule("box_bytes", "bytes of the box", note // 8, requirement=must))
 
 
 def _check_box(request: TensorMapTiled, bits: int, gpu: Architecture, found: list[Diagnostic]) -> None:
     note = bits
     for i, (edge, step) in enumerate(zip(request.box_dim, request.element_strides, strict=False)):
         if not _BOX_MIN <= edge <= _BOX_MAX:
-            found.append(broken("box", f"boxDim[{i}]", edge, i))
+            found.append(broken_rule("box", f"boxDim[{i}]", edge, i))
         if step > 0:
             note *= edge // step
     count = request.box_dim[0] if request.box_dim else 0
@@ -214,9 +214,9 @@ def _check_pixels(
 ) -> None:
     channels, pixels = request.channels_per_pixel, request.pixels_per_column
     if not _CHANNELS_MIN <= channels <= _CHANNELS_MAX:
-        found.append(broken("channels", "channelsPerPixel", channels))
+        found.append(broken_rule("channels", "channelsPerPixel", channels))
     if not _PIXELS_MIN <= pixels <= _PIXELS_MAX:
-        found.append(broken("pixels", "pixelsPerColumn", pixels))
+        found.append(broken_rule("pixels", "pixelsPerColumn", pixels))
     _check_bytes(request, channels, bits, channels * pixels * bits, "channelsPerPixel in bytes", gpu, found)
 
 
@@ -233,43 +233,43 @@ def _check_corners(request: TensorMapIm2col | TensorMapIm2colWide, found: list[D
         for i, value in enumerate(corner):
             if not least <= value <= most:
                 must = f"be {least} to {most} at rank {rank}"
-                found.append(broken("corner_range", f"{name}[{i}]", value, requirement=must))
+                found.append(broken_rule("corner_range", f"{name}[{i}]", value, requirement=must))
     first = 0 if request.interleave in (1, 2) else 1
     sizes = request.global_dim[first : first + rank - 2] if rank > 2 else ()
     for mode, (size, low, high) in enumerate(zip(sizes, lower, upper, strict=False), first):
         room = _int32(size - 1 + high - low)
         if room < 0:
             what = f"pixels of mode {mode} after the first"
-            found.append(broken("bounding_box", what, room, mode, f"{size} - 1 + {high} - {low}"))
+            found.append(broken_rule("bounding_box", what, room, mode, f"{size} - 1 + {high} - {low}"))
     for mode in range(first + len(lower), first + len(sizes)):  # a wide request bounds W alone
         room = _int32(request.global_dim[mode] - 1)
         if room < 0:
-            found.append(broken("wide_size", f"globalDim[{mode}] - 1", room, mode))
+            found.append(broken_rule("wide_size", f"globalDim[{mode}] - 1", room, mode))
 
 
 def _check_packed(request: TensorMap, found: list[Diagnostic]) -> None:
     """Rules of the packed 4- and 6-bit formats: documented, not measured."""
     if request.data_type == TensorMapDataType.PACKED_16U4_ALIGN8B:
         if request.global_dim and request.global_dim[0] % 2:
-            found.append(broken("packed_size_align8", "globalDim[0]", request.global_dim[0], 0))
+            found.append(broken_rule("packed_size_align8", "globalDim[0]", request.global_dim[0], 0))
         return
     if request.global_address % 32:
-        found.append(broken("packed_address", "globalAddress", request.global_address))
+        found.append(broken_rule("packed_address", "globalAddress", request.global_address))
     if request.global_dim and request.global_dim[0] % 128:
-        found.append(broken("packed_size", "globalDim[0]", request.global_dim[0], 0))
+        found.append(broken_rule("packed_size", "globalDim[0]", request.global_dim[0], 0))
     for i, stride in enumerate(request.global_strides):
         if stride % 32:
-            found.append(broken("packed_stride", f"globalStrides[{i}]", stride, i + 1))
+            found.append(broken_rule("packed_stride", f"globalStrides[{i}]", stride, i + 1))
     if isinstance(request, TensorMapTiled):
         name, edge = "boxDim[0]", request.box_dim[0] if request.box_dim else 128
     else:
         name, edge = "channelsPerPixel", request.channels_per_pixel
     if edge != 128:
-        found.append(broken("packed_box", name, edge, 0))
+        found.append(broken_rule("packed_box", name, edge, 0))
     six = request.data_type == TensorMapDataType.PACKED_16U6_ALIGN16B
     if six and request.interleave != 0:
-        found.append(broken("packed_interleave", "interleave", request.interleave))
+        found.append(broken_rule("packed_interleave", "interleave", request.interleave))
     allowed = (0, 3, 4, 6) if six else (0, 3, 4)
     if request.swizzle not in allowed:
         must = f"be one of {', '.join(map(str, allowed))} with {FORMATS[request.data_type or 0].data_type.name}"
-        found.append(broken("packed_swizzle", "swizzle", request.swizzle, requirement=must))
+        found.append(broken_rule("packed_swizzle", "swizzle", request.swizzle, requirement=must))

@@ -107,7 +107,7 @@ def stage6_text(copy: TracedCopy, arch: str | None = None) -> str:
 
 def _rebind_text(copy: TracedCopy, made: texts.Replacement) -> str:
     """One step of a rebind in PTX, on the slot in the descriptor's register."""
-    text = made.step.text.replace("%rd_map", f"%rd_desc_{names_of(copy).small}")
+    text: str = made.step.text.replace("%rd_map", f"%rd_desc_{names_of(copy).small}")
     if not made.step.field:
         return text
     register = f"%{'r' if made.value_type == 'i32' else 'rd'}_{made.value[1:]}"

@@ -39,7 +39,7 @@ SCOPES = ("cta", "gpu", "sys")
 
 
 @dataclass(frozen=True, slots=True)
-class RebindStep:
+class RebindInstruction:
     """One step: its role, the instruction as the assembler takes it, the field and ordinal of a replacement."""
 
     role: str
@@ -55,10 +55,10 @@ class RebindSequence:
     rank: int
     space: str
     scope: str
-    steps: tuple[RebindStep, ...]
+    steps: tuple[RebindInstruction, ...]
 
     @property
-    def replacements(self) -> tuple[RebindStep, ...]:
+    def replacements(self) -> tuple[RebindInstruction, ...]:
         """The tensormap.replace steps: 2 x rank of them."""
         return tuple(step for step in self.steps if step.field)
 
@@ -159,10 +159,12 @@ def mutator_constraints(field: str, space: str = "global") -> str:
     return f"{'l' if space == 'global' else 'r'},{'l' if field in WIDE_FIELDS else 'r'}"
 
 
-def _replace(field: str, space: str, value: str | int, role: str, ordinal: int | None = None) -> RebindStep:
+def _replace(field: str, space: str, value: str | int, role: str, ordinal: int | None = None) -> RebindInstruction:
     operands: dict[str, str | int] = {"map": "[%rd_map]" if space == "global" else "[%r_map]", "value": str(value)}
     operands |= {} if ordinal is None else {"ordinal": ordinal}
-    return RebindStep(role, ptx("tensormap.replace", field=field, spaces=space, operands=operands), field, ordinal)
+    return RebindInstruction(
+        role, ptx("tensormap.replace", field=field, spaces=space, operands=operands), field, ordinal
+    )
 
 
 def rebind_sequence(
@@ -195,18 +197,18 @@ def rebind_sequence(
     steps = []
     if seed_copy:
         text = ptx("tensormap.cp_fenceproxy", scope=scope, operands={"destination": "[%rd_map]", "source": "[%r_seed]"})
-        steps.append(RebindStep("seed copy of a host map, by all threads of a warp", text))
+        steps.append(RebindInstruction("seed copy of a host map, by all threads of a warp", text))
     # The fence takes a generic address: a global one is one, a shared one is converted before.
     generic = "[%rd_map]" if space == "global" else "[%rd_map_generic]"
     steps += [
-        RebindStep("acquire", ptx("fence.proxy.tensormap.acquire", scope=scope, operands={"map": generic})),
+        RebindInstruction("acquire", ptx("fence.proxy.tensormap.acquire", scope=scope, operands={"map": generic})),
         _replace("global_address", space, "%rd_address", "address"),
         *(_replace("global_dim", space, f"%r_extent{mode}", f"extent of mode {mode}", mode) for mode in range(rank)),
         *(
             _replace("global_stride", space, f"%rd_stride{mode}", f"byte stride of mode {mode}", mode - 1)
             for mode in range(1, rank)
         ),
-        RebindStep("release", ptx("fence.proxy.tensormap.release", scope=scope)),
+        RebindInstruction("release", ptx("fence.proxy.tensormap.release", scope=scope)),
     ]
     return RebindSequence(rank, space, scope, tuple(steps))
 
@@ -229,7 +231,7 @@ def ptx_elemtype(request: TensorMapTiled) -> int:
     raise EmissionError(f"{row.data_type.name}: which elemtype number writes this format was not measured")
 
 
-def init_sequence(request: TensorMapTiled, *, space: str = "global") -> tuple[RebindStep, ...]:
+def init_sequence(request: TensorMapTiled, *, space: str = "global") -> tuple[RebindInstruction, ...]:
     """All ten fields into a zeroed slot, with the request's literal values.
 
     rank is written as rank - 1; extents, box and strides of the modes that exist. `swizzle_atomicity`, the

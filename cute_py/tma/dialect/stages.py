@@ -36,7 +36,7 @@ from cute_py.tma.dialect.diagnostics import (
     check_row,
     check_tile,
 )
-from cute_py.tma.dialect.rebind import RebindStep, check_host_only, mutator, mutator_constraints, rebind_sequence
+from cute_py.tma.dialect.rebind import RebindInstruction, check_host_only, mutator, mutator_constraints, rebind_sequence
 from cute_py.tma.dialect.traced_copy import TracedCopy
 
 OUTER_FIRST = "outer-axis-first"
@@ -213,7 +213,7 @@ def tiled_copy_text(copy: TracedCopy, witness: Witness, dialect: str) -> str:
 class Replacement:
     """One step of a rebind in the traces: the instruction, and the value that it writes."""
 
-    step: RebindStep
+    step: RebindInstruction
     value: str
     value_type: str
 
@@ -292,7 +292,7 @@ def stage3_text(copy: TracedCopy, tma_index: int = 0) -> str:
     )
 
 
-def _ordinal(step: RebindStep) -> str:
+def _ordinal(step: RebindInstruction) -> str:
     return "" if step.ordinal is None else f"[{step.ordinal}]"
 
 

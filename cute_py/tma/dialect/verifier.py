@@ -31,7 +31,7 @@ from cute_py.targets import MAX_CLUSTER
 from cute_py.tensor.pointers import Pointer
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.op import architecture_number, why_not_swizzle
-from cute_py.tma.atom.op import multicast_count as counted_ctas
+from cute_py.tma.atom.op import cta_count as counted_ctas
 from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.limits import BY_NAME
 from cute_py.tma.dialect import modes

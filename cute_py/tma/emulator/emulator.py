@@ -75,7 +75,7 @@ class Emulator:
             smem: a `SharedMemory`, or uint8 array that starts at shared-memory address 0.
             mode: 'tile', 'im2col', 'im2col::w', 'im2col::w::128', 'tile::gather4'; None: tile or im2col, as the
                 descriptor is.
-            smem_offset: bytes; an address that is no multiple of 128 traps.
+            smem_offset: bytes; an address that is not a multiple of 128 traps.
             im2col_offsets: (R-2,) offsets, W first; (wHalo, wOffset) for the w modes; none means zeros.
             barrier: counts the bytes; an offset in shared memory where a barrier was initialised, or the barrier.
             multicast_mask: bit i writes the same offset of CTA i of the cluster, and signals its barrier.
@@ -264,8 +264,8 @@ class Emulator:
         """
         windows = np.atleast_1d(expect_integer_array(smem_offsets, "shared-memory offsets"))
         depth = len(windows)
-        load_coords = operands.coordinates(self._geometry(load, mode, "load"), load_coords)
-        store_coords = operands.coordinates(self._geometry(store, None, "store"), store_coords)
+        load_coords = operands.expect_coordinates(self._geometry(load, mode, "load"), load_coords)
+        store_coords = operands.expect_coordinates(self._geometry(store, None, "store"), store_coords)
         n = len(load_coords)
         if windows.ndim != 1 or not depth or len(store_coords) != n:
             raise InvalidValueError(
@@ -320,7 +320,7 @@ class Emulator:
         why = operands.unmeasured(shape, instruction, pair=cta_group == 2)
         if why and self.strict:
             raise UnknownFactError(f"not measured: {why}", {"source": "the PTX ISA"}, "use Emulator(strict=False)")
-        where = operands.coordinates(shape, coords)
+        where = operands.expect_coordinates(shape, coords)
         windows = []
         if instruction == "prefetch":
             operands.require_box(shape, shape.rows)

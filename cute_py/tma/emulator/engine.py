@@ -25,7 +25,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from cute_py.errors import InvalidValueError, TmaTrap
-from cute_py.tma.emulator.geometry import DOCUMENTED, MEASURED, Geometry, Image, image, swizzle_pattern
+from cute_py.tma.emulator.geometry import DOCUMENTED, MEASURED, Geometry, Image, row_image, swizzle_pattern
 from cute_py.tma.emulator.memory import (
     ILLEGAL_ADDRESS,
     Bytes,
@@ -42,7 +42,7 @@ from cute_py.tma.emulator.memory import (
     write_rows,
 )
 from cute_py.tma.emulator.values import filled_rows, reduced, round_to_tf32
-from cute_py.tma.emulator.walk import Rows, row_modes, sixteen_byte_rule, walk
+from cute_py.tma.emulator.walk import Rows, row_modes, sixteen_byte_rule, walk_rows
 
 Spans: TypeAlias = tuple[Integers, Integers]
 """First and one past the last host address of ranges of bytes."""
@@ -108,7 +108,7 @@ class Batch:
 
     def walk(self, chosen: Chosen) -> Rows:
         """The rows of some of the instructions."""
-        return walk(self.geometry, self.coords[chosen], self.offsets[chosen])
+        return walk_rows(self.geometry, self.coords[chosen], self.offsets[chosen])
 
     # ---- checks ------------------------------------------------------------------------------------------------
 
@@ -265,7 +265,7 @@ class _Windows:
         if self.size > len(smem):
             raise _overrun(self.size, smem)
         self.phases = (starts + smem.base) % swizzle_pattern(geometry.swizzle).repeat
-        self.images = {phase: image(geometry, rows, phase) for phase in set(self.phases.tolist())}
+        self.images = {phase: row_image(geometry, rows, phase) for phase in set(self.phases.tolist())}
         """Images by their place in the swizzle's pattern."""
         self.image: Image | None = next(iter(self.images.values())) if len(self.images) == 1 else None
         """The image of all instructions, if they lie at one place of the pattern."""

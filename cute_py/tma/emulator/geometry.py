@@ -122,7 +122,7 @@ def swizzle_pattern(swizzle: int) -> SwizzlePattern:
     raise InvalidValueError(f"swizzle = {int(swizzle)}; must be 0 to {len(SWIZZLES) - 1}")
 
 
-def swizzled(address: Integers, swizzle: int) -> Integers:
+def swizzled_address(address: Integers, swizzle: int) -> Integers:
     """Shared-memory addresses after the swizzle, elementwise.
 
     Args:
@@ -130,7 +130,7 @@ def swizzled(address: Integers, swizzle: int) -> Integers:
     Source:
         NONE, B32, B64, B128: measured on NVIDIA H200, driver 580.159.04. The ATOM kinds: PTX ISA 9.0, Swizzling Modes.
 
-    >>> swizzled(np.array([0, 128, 144, 896]), TensorMapSwizzle.B128).tolist()
+    >>> swizzled_address(np.array([0, 128, 144, 896]), TensorMapSwizzle.B128).tolist()
     [0, 144, 128, 1008]
     """
     row = swizzle_pattern(swizzle)
@@ -172,7 +172,7 @@ class Geometry:
     dims: tuple[int, ...]
     """Elements; interleaved: mode 0 counts channel slices."""
     strides: tuple[int, ...]
-    """Bytes, of all modes: strides[0] is the element (0 for packed types, whose elements are no bytes) or the slice."""
+    """Bytes, of all modes: strides[0] is the element (0 for packed types, of less than a byte) or the slice."""
     steps: tuple[int, ...]
     """Element strides."""
     slice_bytes: int
@@ -303,7 +303,7 @@ def _geometry(descriptor: bytes | TensorMap, mode: str | None) -> Geometry:
             )
     packing = _PACKING.get(row.data_type)
     if not slice_bytes and elements * row.bits % (8 * (packing.packed if packing else 1)):
-        raise InvalidValueError(f"a row of {elements} elements x {row.bits} bits is no multiple of a group")
+        raise InvalidValueError(f"a row of {elements} elements x {row.bits} bits is not a multiple of a group")
     row_bytes = slice_bytes or elements * row.bits // 8
     spread = row_bytes if packing is None else row_bytes // packing.packed * packing.spread
     return Geometry(
@@ -363,8 +363,8 @@ def _require_shape(request: TensorMapTiled | TensorMapIm2col) -> None:
 
 def _known_format(request: TensorMapTiled | TensorMapIm2col) -> int:
     """The element format, unless a word that the hardware reads (the lower half) has bits without a known meaning."""
-    words = {} if request.residue is None else request.residue.unknown_words
-    read = {word: bits & ~_QUIRK_BITS.get(word, 0) for word, bits in words.items() if word < _PAYLOAD_WORDS}
+    left = {} if request.residue is None else request.residue.unknown_words
+    read = {word: bits & ~_QUIRK_BITS.get(word, 0) for word, bits in left.items() if word < _PAYLOAD_WORDS}
     unknown = {f"w{word}": f"0x{bits:016x}" for word, bits in read.items() if bits}
     if unknown or request.data_type is None:
         raise UnknownFactError(
@@ -409,7 +409,7 @@ class Image:
     """Where the image has no gap: index of the unit that lies at each place; None where it has gaps."""
 
 
-def image(geometry: Geometry, rows: int, address: int) -> Image:
+def row_image(geometry: Geometry, rows: int, address: int) -> Image:
     """The image of `rows` rows in a window that starts at the shared-memory address `address`.
 
     Args:
@@ -428,7 +428,7 @@ def _image(rows: int, row_bytes: int, pitch: int, packing: Packing | None, swizz
     if packing is not None:
         along = along // packing.packed * packing.spread + along % packing.packed
     linear = (np.arange(rows, dtype=np.int64)[:, None] * pitch + along).reshape(-1)
-    positions = swizzled(linear + phase, swizzle) - phase
+    positions = swizzled_address(linear + phase, swizzle) - phase
     positions.setflags(write=False)
     extent = int(positions.max()) + unit if len(positions) else 0
     order = None

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cute_py.argument_checks import expect, expect_having, expect_integer, is_integer
+from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError, counted, given
 
 if TYPE_CHECKING:
@@ -131,10 +132,8 @@ class Mbarrier:
 
     def _count(self, value: int) -> None:
         if not -MAX_COUNT <= value <= MAX_COUNT:
-            raise TmaLimitError(
-                f"transaction count = {value}; must stay within -{MAX_COUNT} and {MAX_COUNT}",
-                {"barrier": self.name, "phase": self.phase},
-            )
+            must, facts = f"stay within -{MAX_COUNT} and {MAX_COUNT}", {"barrier": self.name, "phase": self.phase}
+            refuse(TmaLimitError, [Diagnostic("tx_count", "transaction count", value, requirement=must, facts=facts)])
         self.tx_count = value
 
     def expect_tx(self, nbytes: int) -> None:
@@ -231,7 +230,7 @@ def barrier_at(smem: SharedMemory, offset: int) -> Mbarrier:
     """The barrier that was initialised at `offset`.
 
     Raises:
-        InvalidTypeError: the offset is no integer. InvalidValueError: there is none.
+        InvalidTypeError: the offset is not an integer. InvalidValueError: there is none.
     """
     offset = expect_integer(offset, "the offset of an mbarrier")
     found = smem.barriers.get(offset)

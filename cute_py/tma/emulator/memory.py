@@ -42,7 +42,7 @@ MAX_SHARED = 1 << 28
 """Bytes of emulated shared memory: a thousand times what a GPU has, for programs of many tiles at once."""
 
 MAX_ALLOCATION = 1 << 40
-"""Bytes of one emulated allocation: more than a GPU has; what the host has not is a MemoryError of its own."""
+"""Bytes of one emulated allocation: more than a GPU has; more than the host has is refused by itself."""
 
 ADDRESS_LIMIT = 1 << 63
 """One past the last byte address; the engine counts them in 64 bits with a sign. GPUs have 57 bits at most."""
@@ -124,7 +124,7 @@ class GlobalMemory:
         """Make `array` the bytes at `address`. The array is used, not copied.
 
         Raises:
-            InvalidTypeError: no text as name, no uint8 array, no integer as address.
+            InvalidTypeError: the name is not a text, the array not of uint8, the address not an integer.
             InvalidValueError: the name is taken, an address below 0, or the range overlaps another.
         """
         array = as_bytes(array, f"range {given(expect(name, str, 'the name of a range'))}", writable=False)
@@ -142,7 +142,7 @@ class GlobalMemory:
         """A new zeroed range after all others, aligned as a device allocation is.
 
         Raises:
-            InvalidTypeError, InvalidValueError: as `add`; a size that is none, or is more than the host can give; an
+            InvalidTypeError, InvalidValueError: as `add`; a negative size, or one beyond what the host can give; an
                 alignment below 1.
         """
         expect(name, str, "the name of a range")
@@ -153,7 +153,9 @@ class GlobalMemory:
         try:
             array = np.zeros(nbytes, np.uint8)
         except MemoryError:
-            raise InvalidValueError(f"the size of a range = {nbytes} bytes; the host has not that much free") from None
+            raise InvalidValueError(
+                f"the size of a range = {nbytes} bytes; the host does not have that much memory"
+            ) from None
         return self.add(name, array, address)
 
     def __getitem__(self, name: str) -> Range:
@@ -298,7 +300,7 @@ class SharedMemory:
         poison: value of every byte that nothing has written.
         rank: number of the CTA in its cluster, 0 to 15.
     Raises:
-        InvalidTypeError, InvalidValueError: a size, base, poison or rank that is none.
+        InvalidTypeError, InvalidValueError: an invalid size, base, poison or rank.
 
     >>> smem = SharedMemory(4096)
     >>> int(smem.array[0]), smem.base

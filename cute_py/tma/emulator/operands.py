@@ -119,7 +119,7 @@ def unmeasured(geometry: Geometry, instruction: str, *, pair: bool = False) -> s
     reasons = {
         f"mode {geometry.mode}": geometry.mode not in ("tile", "im2col"),
         f"swizzle {row.kind.name}": row.evidence != MEASURED,
-        "rows that are no multiple of 16 bytes": geometry.row_bytes % 16 != 0,
+        "rows that are not a multiple of 16 bytes": geometry.row_bytes % 16 != 0,
         "rows wider than the swizzle": bool(geometry.swizzle) and geometry.row_bytes > row.span,
         f"element format {geometry.data_type.name}": geometry.packing is not None,
         "im2col store with interleave": instruction == "store" and geometry.im2col and geometry.interleaved,
@@ -151,11 +151,11 @@ def _matrix(values: IntegersLike, width: int, what: str) -> Integers:
     return array
 
 
-def coordinates(geometry: Geometry, coords: IntegersLike) -> Integers:
+def expect_coordinates(geometry: Geometry, coords: IntegersLike) -> Integers:
     """(n, k) coordinates of n instructions; k is the rank, or 5 for gather4 and scatter4.
 
     Raises:
-        InvalidValueError: the wrong number of them, or one that is no 32-bit signed integer.
+        InvalidValueError: the wrong number of them, or one that does not fit in 32 bits with a sign.
         InvalidTypeError: not integers.
     """
     array = _matrix(coords, 5 if geometry.four_rows else geometry.rank, "coordinates")
@@ -200,7 +200,7 @@ def im2col_offsets(geometry: Geometry, offsets: IntegersLike, n: int) -> Integer
 
 def checked(geometry: Geometry, coords: IntegersLike, offsets: IntegersLike) -> tuple[Integers, Integers, int]:
     """Coordinates and im2col offsets of n instructions, and the rows of one; where no shared memory bounds its size."""
-    where = coordinates(geometry, coords)
+    where = expect_coordinates(geometry, coords)
     more = im2col_offsets(geometry, offsets, len(where))
     rows = geometry.row_count(more[0] if len(more) else ())
     require_box(geometry, rows)

@@ -52,8 +52,8 @@ def round_to_tf32(rows: Bytes) -> None:
     To nearest, ties to even. A NaN becomes 0x7FFFE000; what rounds past the largest number becomes infinity.
     Denormals are not flushed.
 
-    >>> words = np.array([0x3F801000, 0x3F801001, 0x3F803000], np.uint32)
-    >>> round_to_tf32(words.view(np.uint8)); [hex(word) for word in words]
+    >>> bits = np.array([0x3F801000, 0x3F801001, 0x3F803000], np.uint32)
+    >>> round_to_tf32(bits.view(np.uint8)); [hex(number) for number in bits]
     ['0x3f800000', '0x3f802000', '0x3f804000']
     """
     words = rows.reshape(-1).view(np.uint32)

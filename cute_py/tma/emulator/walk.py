@@ -42,7 +42,7 @@ class Rows:
     """(n,) bytes: one past the last byte of a row that is inside the tensor; `first` if there is none."""
 
 
-def walk(geometry: Geometry, coords: Integers, offsets: Integers) -> Rows:
+def walk_rows(geometry: Geometry, coords: Integers, offsets: Integers) -> Rows:
     """The rows of n instructions.
 
     Args:

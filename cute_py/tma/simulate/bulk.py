@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cute_py.argument_checks import expect, expect_integer
-from cute_py.diagnostics import Diagnostic
+from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import InvalidValueError, TmaTrap
 from cute_py.tma.descriptor.formats import TensorMapDataType
 from cute_py.tma.emulator.engine import TransactionBytes
@@ -93,7 +93,7 @@ class Cluster:
 
 
 def check_bulk(nbytes: int, **addresses: int) -> list[Diagnostic]:
-    """What is no operand of a bulk copy."""
+    """Why these are not operands of a bulk copy."""
     found = []
     if nbytes % UNIT:
         found.append(Diagnostic("size", "size", nbytes, "bytes", f"be a multiple of {UNIT}"))
@@ -102,12 +102,6 @@ def check_bulk(nbytes: int, **addresses: int) -> list[Diagnostic]:
             text = f"{name} = 0x{address:x}; must be a multiple of {UNIT} bytes"
             found.append(Diagnostic("address", name, address, text=text))
     return found
-
-
-def _require(nbytes: int, **addresses: int) -> None:
-    found = [broken.message for broken in check_bulk(nbytes, **addresses)]
-    if found:
-        raise InvalidValueError(found[0], {"also": "; ".join(found[1:])} if found[1:] else None)
 
 
 def _size(nbytes: int) -> int:
@@ -121,7 +115,7 @@ def _ends(
     shared = as_shared(smem, writable=not storing)
     address, offset = expect_integer(address, "address", 0, ADDRESS_LIMIT - 1), expect_integer(offset, "offset")
     nbytes = _size(nbytes)
-    _require(nbytes, address=address, offset=offset + shared.base)
+    refuse(InvalidValueError, check_bulk(nbytes, address=address, offset=offset + shared.base))
     memory = as_global(gmem, gmem_base, writable=storing)
     return shared, _shared(shared, offset, nbytes), _global(memory, address, nbytes)
 
@@ -232,7 +226,8 @@ def bulk_to_cta(
         raise InvalidValueError("the two shared memories are not of one cluster")
     nbytes, offset = _size(nbytes), expect_integer(offset, "offset")
     destination_offset = expect_integer(destination_offset, "destination_offset")
-    _require(nbytes, offset=offset + source.base, destination_offset=destination_offset + destination.base)
+    places = {"offset": offset + source.base, "destination_offset": destination_offset + destination.base}
+    refuse(InvalidValueError, check_bulk(nbytes, **places))
     taken = _shared(source, offset, nbytes)
     target = _shared(destination, destination_offset, nbytes)
     return _moved(taken, target, resolve_barrier(barrier, destination))

@@ -34,7 +34,7 @@ from cute_py.argument_checks import (
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import InvalidTypeError, InvalidValueError, RaceError, TmaTrap, WouldHangError, counted
 from cute_py.tma.emulator.emulator import Emulator
-from cute_py.tma.emulator.geometry import Descriptor, image
+from cute_py.tma.emulator.geometry import Descriptor, row_image
 from cute_py.tma.emulator.mbarrier import Contribution, Mbarrier, init_barrier
 from cute_py.tma.emulator.memory import SHARED_LIMIT, Bytes, GlobalMemory, SharedMemory, as_bytes, as_global
 from cute_py.tma.emulator.operands import checked, reduction
@@ -389,7 +389,7 @@ class Run:
         self.groups.wait(newest)
 
     def exit(self) -> None:
-        """The CTA ends: its shared memory is gone, so every store must have read it and every load have landed."""
+        """The CTA ends: its shared memory is released, so every store must have read it and every load have landed."""
         for op in self.groups.unread():
             self._note(Race("exit before the group was read", op.start, op.stop, op.name, "exit"))
         for flight in self.flights:
@@ -426,7 +426,7 @@ class Run:
         """Bytes of shared memory that a tensor copy touches."""
         shape = self.engine.geometry(descriptor, mode)
         *_, rows = checked(shape, [coords], offsets)
-        return Access(name, offset, offset + image(shape, rows, self.smem.base + offset).extent)
+        return Access(name, offset, offset + row_image(shape, rows, self.smem.base + offset).extent)
 
     def _access(self, offset: int, nbytes: int, who: str) -> Access:
         """Bytes of shared memory that an ordinary access touches."""

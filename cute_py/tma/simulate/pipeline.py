@@ -19,7 +19,7 @@ import numpy as np
 from cute_py.argument_checks import expect, expect_function, expect_having, expect_integer, expect_integer_array
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap, counted, given
 from cute_py.tma.emulator.emulator import Emulator
-from cute_py.tma.emulator.geometry import Descriptor, image
+from cute_py.tma.emulator.geometry import Descriptor, row_image
 from cute_py.tma.emulator.mbarrier import MAX_COUNT, Mbarrier
 from cute_py.tma.emulator.memory import SHARED_LIMIT, Bytes, GlobalMemory, SharedMemory
 from cute_py.tma.emulator.operands import require_box
@@ -96,6 +96,9 @@ class Timeline:
         """How long it took."""
         return len(self.states[0]) if self.states else 0
 
+    def __repr__(self) -> str:
+        return f"<{counted(self.depth, 'stage')} over {counted(self.ticks, 'tick')}: {self.outcome.status}>"
+
     def __str__(self) -> str:
         lines = [f"stage {i:<2} {state}" for i, state in enumerate(self.states)]
         return "\n".join([*lines, str(self.outcome)])
@@ -171,7 +174,7 @@ class Ring:
             shape = engine.geometry(load.descriptor, load.mode)
             rows = shape.row_count(load.im2col_offsets)
             require_box(shape, rows)
-            ends.append(load.offset + image(shape, rows, smem.base + load.offset).extent)
+            ends.append(load.offset + row_image(shape, rows, smem.base + load.offset).extent)
             right += rows * shape.row_bytes
         least = -(-max(ends) // 1024) * 1024
         self.stage_bytes = least if stage_bytes is None else expect_integer(stage_bytes, "stage_bytes", 1, unit="bytes")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from cute_py.argument_checks import expect, expect_choice, expect_function, expect_integer, expect_integers
 from cute_py.errors import InvalidValueError, counted
 from cute_py.tma.emulator import operands
-from cute_py.tma.emulator.geometry import Descriptor, Geometry, Image, geometry, image
+from cute_py.tma.emulator.geometry import Descriptor, Geometry, Image, geometry, row_image
 from cute_py.tma.emulator.memory import (
     ADDRESS_LIMIT,
     SHARED_LIMIT,
@@ -28,7 +28,7 @@ from cute_py.tma.emulator.memory import (
     SharedMemory,
     as_bytes,
 )
-from cute_py.tma.emulator.walk import Rows, row_coordinates, walk
+from cute_py.tma.emulator.walk import Rows, row_coordinates, walk_rows
 
 BANKS = 32
 BANK_BYTES = 4
@@ -153,11 +153,11 @@ class Trace:
         """Rows of instruction i, and the (R, rank) tensor coordinates of their first elements; the last is kept."""
         if self._walked is None or self._walked[0] != i:
             one = self.geometry, self.coords[i : i + 1], self.offsets[i : i + 1]
-            self._walked = i, walk(*one), row_coordinates(*one)
+            self._walked = i, walk_rows(*one), row_coordinates(*one)
         return self._walked[1:]
 
     def _image(self, i: int) -> Image:
-        return image(self.geometry, self.rows, int(self.starts[i]) + self.base)
+        return row_image(self.geometry, self.rows, int(self.starts[i]) + self.base)
 
     def _step(self, i: int, rows: Rows, table: Integers, row: int, byte: int) -> TraceStep:
         """The step of byte `byte` of row `row` of instruction i."""

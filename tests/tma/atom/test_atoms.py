@@ -120,7 +120,7 @@ def test_a_box_over_collapsed_modes() -> None:
         atom(*operands)
     assert str(refusal.value).splitlines()[0] == (
         "boxDim[4] = 4 steps of 262144 elements; must be the tile's (2,2) elements of strides (262144,1048576), which"
-        " are no such run"
+        " are not such a run"
     )
     assert "split_oversize=True" in str(refusal.value)
     assert atom(*operands, check=False).plan.box == (64, 2, 2, 2, 4)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import cute_py as cute
 from cute_py import Int, Layout
 from cute_py.errors import InvalidTypeError, InvalidValueError
-from cute_py.tma.atom.partition import create_tma_multicast_mask
+from cute_py.tma.atom.partition import create_tma_multicast_mask, expect_cta
 from cute_py.tma.atom.tiles import tile_tensors
 
 CLUSTER = Layout((Int(2), Int(2), Int(4), Int(1)), (Int(1), Int(2), Int(4), Int(0)))
@@ -108,3 +108,39 @@ def test_a_partition_is_of_a_cta_that_is_there() -> None:
 def test_coordinates_as_lists_and_modes_of_numpy() -> None:
     layout = Layout((Int(2), Int(2), Int(4), Int(1)), (Int(1), Int(2), Int(4), Int(0)))
     assert create_tma_multicast_mask(layout, [0, 0, 1, 0], numpy.int64(1)) == 80  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("coord", "shape", "inside"),
+    [
+        (0, 4, True),
+        (3, 4, True),
+        (4, 4, False),
+        (-1, 4, False),
+        (3, (2, 2), True),
+        (4, (2, 2), False),
+        ((1, 0), (2, 2), True),
+        ((0, 2), (2, 2), False),
+        ((-1, 0), (2, 2), False),
+        (((1, 2), 0), ((2, 3), 1), True),
+        (((1, 3), 0), ((2, 3), 1), False),
+        ((5, 0), ((2, 3), 1), True),
+        ((6, 0), ((2, 3), 1), False),
+        ((None, 1), (2, 2), True),
+        ((cute._, 2), (2, 2), False),
+        (None, 4, True),
+        ((0, 0, 9), (2, 2), True),
+        ((9, 9), 4, True),
+        (numpy.int64(3), 4, True),
+        (numpy.int64(4), 4, False),
+    ],
+    ids=str,
+)
+def test_a_cta_lies_in_the_layout_that_numbers_it(coord: Any, shape: Any, inside: bool) -> None:
+    """Free modes are inside; a coordinate that is not congruent is left to the layout, which refuses it."""
+    layout = Layout(shape)
+    if inside:
+        expect_cta(coord, layout)
+        return
+    with pytest.raises(InvalidValueError, match=r"the number = .*; must lie in "):
+        expect_cta(coord, layout, "the number")

@@ -103,3 +103,37 @@ def test_bad_arguments_are_typed_errors() -> None:
             smem_atom(*arguments)
     with pytest.raises(CuteError):
         cute.tma.make_smem_layout("K", "128B", "float16", (128, 60))
+
+
+def passes(layout: Any, bits: int, major: str) -> int:
+    """The most 16-byte units that 8 rows at one column have in one group of 4 banks, over all rows and columns."""
+    rows, columns = [int(cute.size(layout, i)) for i in range(2)]
+    if major == "MN":
+        rows, columns = columns, rows
+    plain = layout.inner if isinstance(layout, cute.ComposedLayout) else layout
+    swizzle = layout.outer if isinstance(layout, cute.ComposedLayout) else cute.Swizzle(0, 4, 3)
+    worst = 1
+    for column in range(0, columns, max(1, 128 // bits)):
+        for first in range(0, rows, 8):
+            group = []
+            for row in range(first, min(first + 8, rows)):
+                offset = int(plain(row, column) if major == "K" else plain(column, row))
+                group.append(int(swizzle(offset * bits // 8)) // 16 % 8)
+            worst = max(worst, *(group.count(unit) for unit in group))
+    return worst
+
+
+@pytest.mark.parametrize("major", ["K", "MN"])
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+@pytest.mark.parametrize("swizzle", [0, 1, 2, 3])
+def test_passes_are_the_most_units_of_one_bank_group(major: str, bits: int, swizzle: int) -> None:
+    """Eight columns of 16 bytes and 32 rows show what all of a tile do."""
+    for rows, columns in ((1, 64), (4, 128), (8, 64), (9, 512), (16, 32), (40, 16), (64, 256)):
+        line = max(columns, 8 * 128 // bits)  # swizzles are of lines of 128 bytes
+        for pitch in (line, 2 * line) if swizzle else (columns, columns + 128 // bits, 2 * columns):
+            tile, strides = ((rows, columns), (pitch, 1)) if major == "K" else ((columns, rows), (1, pitch))
+            plain = Layout(tile, strides)
+            layout = (
+                cute.ComposedLayout(cute.Swizzle(swizzle, 4, 3), cute.smem_ptr_flag(bits), plain) if swizzle else plain
+            )
+            assert bank_conflict_passes(layout, bits, major) == passes(layout, bits, major), (layout, bits)

@@ -10,7 +10,7 @@ import pytest
 import cute_py as cute
 from cute_py import Int, Layout, LayoutRight
 from cute_py.errors import CuteError
-from cute_py.tma.atom.make import candidates, find_fixes, make_tma_atom
+from cute_py.tma.atom.make import find_fixes, fix_candidates, make_tma_atom
 
 
 def tensor(shape: Any, stride: Any, dtype: str = "float16") -> Any:
@@ -84,7 +84,7 @@ def test_nothing_is_told_where_nothing_works() -> None:
 
 def test_the_smallest_change_comes_first() -> None:
     gtensor, smem, count, _ = CASES["row of 1000 bytes"]
-    words = [str(fix) for fix in candidates(gtensor, smem, None, count)]
+    words = [str(fix) for fix in fix_candidates(gtensor, smem, None, count)]
     assert words[0] == "pad the row to 504 elements"
     assert words.index("split_oversize=True: several instructions a tile") < len(words) - 1
 

@@ -7,7 +7,7 @@ import pytest
 
 import cute_py as cute
 from cute_py import Int, Layout
-from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError
 
 GMEM = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), Layout(((16, 16, 2), 64), ((64, 1024, 16384), Int(1))))
 SMEM = cute.tma.make_smem_layout("K", "128B", "float16", (128, 64))
@@ -64,3 +64,41 @@ def test_lowering_names_the_offsets() -> None:
     text = cute.tma.lower(atom()).ptx
     assert "cp.async.bulk.tensor.4d.shared::cluster.global.im2col" in text
     assert "{%h2, %h3}; // im2col offsets" in text
+
+
+def test_reprs_are_one_line() -> None:
+    made = atom()
+    assert repr(made) == f"<{made}>"
+    assert str(made).endswith("box (64, 128) of float16, 1 instruction, 16384 bytes a tile")
+    assert repr(made.plan) == "<im2col plan: 64 channels of 128 pixels of a tensor (64, 16, 16, 2)>"
+    assert repr(made.gbasis) == "Im2colBasis(layout=Layout((Int(64), Int(128)), (E(1), E(0))))"
+    coordinates = made.get_tma_tensor().layout.outer
+    assert repr(coordinates) == f"<GEMM coordinates {coordinates}>"
+    assert str(coordinates) == str(coordinates.layout)
+
+
+def test_the_coordinates_are_a_function_of_arithmetic_tuples_too() -> None:
+    coordinates = atom().get_tma_tensor().layout.outer
+    assert coordinates(cute.ArithTuple(1, 2)) == coordinates.layout((1, 2)) == coordinates((1, 2))
+
+
+def test_the_check_can_be_left_out() -> None:
+    """A broken rule is refused, or the atom is made all the same."""
+    gmem = cute.make_tensor(cute.make_gmem_ptr(8, "float16"), GMEM.layout)
+    operands = ("SM90_TMA_LOAD_IM2COL", gmem, SMEM, (Int(128), Int(64)))
+    with pytest.raises(TmaLimitError, match="globalAddress = 8 bytes; must be a multiple of 16"):
+        cute.tma.make_im2col_tma_copy(*operands)
+    made = cute.tma.make_im2col_tma_copy(*operands, check=False)
+    assert [found.rule for found in cute.tma.violations(made.request)] == ["address_alignment"]
+    assert made.request.global_address == 8
+    with pytest.raises(InvalidTypeError, match="check must be a bool, got int 0"):
+        cute.tma.make_im2col_tma_copy(*operands, check=0)  # type: ignore[arg-type]
+
+
+def test_several_broken_rules_are_listed_together() -> None:
+    gmem = cute.make_tensor(cute.make_gmem_ptr(8, "float16"), Layout(((16, 16, 2), 64), ((68, 1088, 17408), Int(1))))
+    with pytest.raises(TmaLimitError) as caught:
+        cute.tma.make_im2col_tma_copy("SM90_TMA_LOAD_IM2COL", gmem, SMEM, (Int(128), Int(64)))
+    rules = [found.rule for found in caught.value.violations]
+    assert rules == ["address_alignment", "stride_alignment"]
+    assert str(caught.value).splitlines()[0] == "2 rules of the im2col tensor map are broken"

@@ -72,7 +72,7 @@ def test_files_that_are_no_npy(tmp_path: Path) -> None:
     path = tmp_path / "a.npy"
     for content in (b"", b"\x93NUMPY", b"hello" * 50, b"\x93NUMPY\x01\x00\x10\x00" + b"{" * 40):
         path.write_bytes(content)
-        with pytest.raises(FileFormatError, match=r"is no \.npy file of numbers"):
+        with pytest.raises(FileFormatError, match=r"is not a \.npy file of numbers"):
             request_of_npy(path, (8,))
     with pytest.raises(FileFormatError, match="can't read"):
         request_of_npy(tmp_path / "none.npy", (8,))

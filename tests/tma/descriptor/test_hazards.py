@@ -70,8 +70,8 @@ CASES: list[tuple[str, TensorMap, TensorMap, str]] = [
 )
 def test_each_row(name: str, applies: TensorMap, does_not: TensorMap, values: str) -> None:
     assert not violations(applies) and not violations(does_not), "hazards are legal"
-    assert {warned.name: warned.values for warned in hazards(applies)}[name] == values
-    assert name not in {warned.name for warned in hazards(does_not)}
+    assert {warned.rule: warned.detail for warned in hazards(applies)}[name] == values
+    assert name not in {warned.rule for warned in hazards(does_not)}
 
 
 def test_every_row_has_a_case() -> None:
@@ -97,11 +97,11 @@ def test_any_request_has_an_answer(request: TensorMap) -> None:
 
 def test_channel_slices_of_im2col() -> None:
     sliced = replace(IM2COL, interleave=1, swizzle=0, channels_per_pixel=16)
-    assert {warned.name: warned.values for warned in hazards(sliced)}[
+    assert {warned.rule: warned.detail for warned in hazards(sliced)}[
         "channel slice"
     ] == "32 channel bytes, slice of 16"
 
 
 def test_strides_in_any_order_do_not_overlap() -> None:
     permuted = TensorMapTiled(6, 0x1000, (64, 8, 16), (16 * 128, 128), (64, 8, 1))
-    assert "overlap" not in {warned.name for warned in hazards(permuted)}
+    assert "overlap" not in {warned.rule for warned in hazards(permuted)}

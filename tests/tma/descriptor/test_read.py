@@ -223,7 +223,7 @@ def test_zeros_count(text: str) -> None:
             "0x100000000",
         ),
         ("0x1 " * 15 + "0x" + "1" * 17, InvalidValueError, "number 15 of 16", "0x1111"),
-        ("0x1 " * 15 + "0x" + "1" * 99, ParseError, "is no number", ""),
+        ("0x1 " * 15 + "0x" + "1" * 99, ParseError, "is not a number", ""),
         ("DESC: 0x1 0x2 and 0x3 0x4 0x5 0x6 0x7 0x8", ParseError, "'and' in the text", ""),
         ("low: 0x1 0x2 0x3 0x4 high: 0x5 0x6 0x7 0x8", ParseError, "'high:' in the text", ""),
         ("4096 10 0 0 0 0 0 0", ParseError, "can be decimal or hexadecimal", "write 0x"),
@@ -237,8 +237,8 @@ def test_zeros_count(text: str) -> None:
             "-v",
         ),
         ("{0 <repeats 500 times>}", InvalidValueError, "tensor map of 129", "more than 128"),
-        ("{0 <repeats " + "9" * 5000 + " times>}", ParseError, "is no number", ""),
-        ("[" + "\u0661, " * 16 + "]", ParseError, "no words and no bytes", ""),
+        ("{0 <repeats " + "9" * 5000 + " times>}", ParseError, "is not a number", ""),
+        ("[" + "\u0661, " * 16 + "]", ParseError, "neither words nor bytes", ""),
         ("0x1 " * 10_000, ParseError, "a text of 40000 characters", ""),
     ],
 )
@@ -314,8 +314,8 @@ def test_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "error", "message"),
     [
-        ("", ParseError, "no words and no bytes"),
-        ("hello", ParseError, "no words and no bytes"),
+        ("", ParseError, "neither words nor bytes"),
+        ("hello", ParseError, "neither words nor bytes"),
         ("0x1 0x2 0x3", InvalidValueError, "tensor map of 3 words"),
         (" ".join(["0x1"] * 17), InvalidValueError, "tensor map of 17 words"),
         ([1] * 7, InvalidValueError, "tensor map of 7 words"),

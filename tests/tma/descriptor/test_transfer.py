@@ -10,7 +10,14 @@ import pytest
 from cute_py.errors import UnknownFactError
 from cute_py.tma.descriptor.encode import note_box_bytes
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapTiled
-from cute_py.tma.descriptor.transfer import element_bytes, is_sound, row_bytes, row_pitch, transaction_bytes, visited
+from cute_py.tma.descriptor.transfer import (
+    element_bytes,
+    is_sound,
+    row_pitch,
+    shared_row_bytes,
+    transaction_bytes,
+    visited,
+)
 from tests.oracle.records import rows
 from tests.tma.descriptor.requests import IM2COL, TILED, WIDE
 
@@ -55,13 +62,13 @@ def test_the_drivers_note_is_another_number(change: dict[str, Any], delivered: i
 
 
 def test_rows_and_pitch() -> None:
-    assert (row_bytes(TILED), row_pitch(TILED)) == (128, 128)
+    assert (shared_row_bytes(TILED), row_pitch(TILED)) == (128, 128)
     narrow = replace(TILED, box_dim=(16, 8))
-    assert (row_bytes(narrow), row_pitch(narrow)) == (32, 128)
+    assert (shared_row_bytes(narrow), row_pitch(narrow)) == (32, 128)
     assert row_pitch(replace(narrow, swizzle=0)) == 32
     sliced = TensorMapTiled(6, 0, (16, 8, 4), (256, 2048), (16, 4, 1), interleave=2, swizzle=1)
-    assert (row_bytes(sliced), row_pitch(sliced), visited(sliced)) == (32, 32, (16, 1, 1))
-    assert (row_bytes(IM2COL), transaction_bytes(IM2COL)) == (128, 64 * 128 * 2)
+    assert (shared_row_bytes(sliced), row_pitch(sliced), visited(sliced)) == (32, 32, (16, 1, 1))
+    assert (shared_row_bytes(IM2COL), transaction_bytes(IM2COL)) == (128, 64 * 128 * 2)
 
 
 def test_what_is_unknown_is_said() -> None:

@@ -24,7 +24,7 @@ from cute_py.gpu.kernels.edges import copy_edges
 from cute_py.gpu.kernels.listed import copy_listed
 from cute_py.gpu.kernels.realign import copy_realigned
 from cute_py.gpu.kernels.ring import copy_ring
-from cute_py.gpu.kernels.source import ERROR_RECORD, ERROR_RECORD_BYTES, MAX_SHARED_BYTES, KernelSource, fold
+from cute_py.gpu.kernels.source import ERROR_RECORD, ERROR_RECORD_BYTES, MAX_SHARED_BYTES, KernelSource, enum_constants
 from cute_py.gpu.kernels.transpose import TILES, copy_transposed
 from cute_py.gpu.kernels.walk import cover
 from cute_py.ptx.check import examine
@@ -197,7 +197,7 @@ def test_records_are_as_long_as_their_structs() -> None:
 
 
 def test_constants_are_enumerators() -> None:
-    assert fold({"A": 1, "B": 2**40}) == "enum : u32 { A = 1u };\nenum : u64 { B = 1099511627776ull };\n"
+    assert enum_constants({"A": 1, "B": 2**40}) == "enum : u32 { A = 1u };\nenum : u64 { B = 1099511627776ull };\n"
 
 
 REFUSED = [

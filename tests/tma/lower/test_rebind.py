@@ -17,7 +17,7 @@ from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
 from cute_py.tma.dialect.copy_shape import copy_shape
 from cute_py.tma.dialect.lowering import module_of
 from cute_py.tma.dialect.rebind import (
-    RebindStep,
+    RebindInstruction,
     check_host_only,
     check_rebind,
     init_sequence,
@@ -101,7 +101,7 @@ def test_maps_that_are_made_on_the_host_only() -> None:
         init_sequence(im2col)  # type: ignore[arg-type]
 
 
-def apply(data: bytes, steps: tuple[RebindStep, ...], values: list[int]) -> bytes:
+def apply(data: bytes, steps: tuple[RebindInstruction, ...], values: list[int]) -> bytes:
     for step, value in zip(steps, values, strict=True):
         data = replace(data, step.field, value, step.ordinal or 0)
     return data

@@ -13,7 +13,7 @@ from cute_py.errors import EmissionError, InvalidTypeError, InvalidValueError, P
 from cute_py.ptx.catalog import FORMS
 from cute_py.ptx.check import examine, verdict
 from cute_py.ptx.reasons import VARIANTS, why_not
-from cute_py.ptx.render import complete, mask_violations, ptx
+from cute_py.ptx.render import check_cluster_mask, complete, ptx
 from cute_py.targets import ARCHITECTURES
 from tests.oracle.emission_catalogue import COPY_TEMPLATES, instances, ranks
 from tests.oracle.records import rows
@@ -94,7 +94,7 @@ def test_operands_are_placed_by_name() -> None:
     ],
 )
 def test_masks_at_the_border(mask: int, size: int | None, count: int) -> None:
-    assert len(mask_violations(mask, size)) == count
+    assert len(check_cluster_mask(mask, size)) == count
 
 
 @pytest.mark.parametrize(

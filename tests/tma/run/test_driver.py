@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from cute_py.diagnostics import Diagnostic, diagnostics_of
 from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, TmaLimitError
 from cute_py.gpu import driver as module
 from cute_py.gpu.driver import as_cuda_python, driver_encode, random_request, sweep
@@ -141,6 +142,7 @@ def test_refusals_have_reasons(stand_in: Any, change: dict[str, Any], message: s
     with pytest.raises(TmaLimitError, match=message) as caught:
         driver_encode(replace(TILED, **change))
     assert caught.value.violations
+    assert all(isinstance(found, Diagnostic) for found in caught.value.violations)
 
 
 def test_a_refusal_that_no_rule_explains(stand_in: Any) -> None:
@@ -148,6 +150,7 @@ def test_a_refusal_that_no_rule_explains(stand_in: Any) -> None:
     with pytest.raises(TmaLimitError) as caught:
         driver_encode(TILED)
     assert caught.value.facts == {"reasons": "none of our rules is broken"}
+    assert [found.rule for found in diagnostics_of(caught.value)] == ["driver refusal"]
 
 
 def test_other_codes_are_errors_of_the_device(stand_in: Any) -> None:

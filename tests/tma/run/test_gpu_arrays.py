@@ -96,7 +96,7 @@ def test_the_array_interface_of_a_device() -> None:
 @pytest.mark.parametrize(
     ("array", "kind", "words"),
     [
-        (lambda: [1, 2], InvalidTypeError, "list is no array"),
+        (lambda: [1, 2], InvalidTypeError, "list is not an array"),
         (lambda: OnDevice((4,), ">f4"), InvalidValueError, "element type '>f4' is big-endian; GPUs are little-endian"),
         (lambda: OnDevice((4,), "|V2"), InvalidTypeError, "element type '|V2' is not known"),
         (lambda: OnDevice((4, 4), strides=(18, 4)), InvalidValueError, "stride = 18 bytes; must be a multiple of"),

@@ -118,10 +118,10 @@ def test_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_trap_says_what_can_have_caused_it() -> None:
     code = SimpleNamespace(name="CUDA_ERROR_ILLEGAL_INSTRUCTION")
-    error = gpu_bindings.failure(code, "waiting")
+    error = gpu_bindings.driver_failure(code, "waiting")
     assert error.facts["context"] == "it can't be used again in this process"
     assert error.hint == "run it with isolate=True, in a process of its own"
-    assert gpu_bindings.failure(SimpleNamespace(name="CUDA_ERROR_INVALID_VALUE"), "asking").hint is None
+    assert gpu_bindings.driver_failure(SimpleNamespace(name="CUDA_ERROR_INVALID_VALUE"), "asking").hint is None
 
 
 def hopper() -> Device:

@@ -44,6 +44,17 @@ def test_a_phase_is_over_when_no_arrival_and_no_byte_is_pending(count: int, even
         assert barrier.try_wait(phase & 1 ^ 1) is True
 
 
+def test_a_count_that_leaves_its_range_is_a_broken_rule() -> None:
+    barrier = Mbarrier(1, name="full[0]")
+    barrier.expect_tx(MAX_COUNT)
+    with pytest.raises(TmaLimitError) as caught:
+        barrier.expect_tx(1)
+    (found,) = caught.value.violations
+    assert (found.rule, found.value) == ("tx_count", MAX_COUNT + 1)
+    assert found.facts == {"barrier": "full[0]", "phase": 0}
+    assert barrier.tx_count == MAX_COUNT
+
+
 @pytest.mark.parametrize("depth", [1, 2, 3, 7])
 def test_parity_of_a_slot_in_a_ring(depth: int) -> None:
     full = [Mbarrier(1) for _ in range(depth)]

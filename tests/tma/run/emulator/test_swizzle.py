@@ -8,23 +8,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cute_py.errors import InvalidValueError
-from cute_py.tma.emulator.geometry import SWIZZLES, swizzle_pattern, swizzled
+from cute_py.tma.emulator.geometry import SWIZZLES, swizzle_pattern, swizzled_address
 from tests.tma.run.emulator.slow_model import physical
 
 
 @given(st.integers(0, 6), st.integers(0, 2**17))
 def test_the_printed_tables(swizzle: int, address: int) -> None:
-    assert swizzled(np.array([address]), swizzle)[0] == physical(address, swizzle)
+    assert swizzled_address(np.array([address]), swizzle)[0] == physical(address, swizzle)
 
 
 @pytest.mark.parametrize("row", SWIZZLES[1:], ids=lambda row: row.kind.name)
 def test_a_swizzle_permutes_each_span_and_is_its_own_inverse(row) -> None:  # type: ignore[no-untyped-def]
     address = np.arange(4096)
-    out = swizzled(address, row.kind)
+    out = swizzled_address(address, row.kind)
     assert sorted(out.tolist()) == address.tolist()
     assert np.array_equal(out // row.span, address // row.span)
-    assert np.array_equal(swizzled(out, row.kind), address)
-    assert np.array_equal(swizzled(address + row.repeat, row.kind), out + row.repeat)
+    assert np.array_equal(swizzled_address(out, row.kind), address)
+    assert np.array_equal(swizzled_address(address + row.repeat, row.kind), out + row.repeat)
 
 
 @pytest.mark.parametrize(("swizzle", "repeat"), [(0, 1), (1, 256), (2, 512), (3, 1024), (4, 512), (6, 256)])
