@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     import sympy
 
 
+_ZERO = Int(0)
+
 Scale: TypeAlias = "int | Ratio | sympy.Expr"
 """A number without a mode."""
 
@@ -134,6 +136,12 @@ class ArithTuple:
 
     def _with(self, other: Any, sign: str) -> ArithTuple:
         """self + other or self - other; a static 0 is the zero of every tuple, other integers have no position."""
+        if type(other) is ScaledBasis and sign == "+" and len(other.modes) == 1:
+            mode = other.modes[0]
+            items = [*self.items, *[_ZERO] * (mode + 1 - len(self.items))]
+            if not isinstance(items[mode], ArithTuple):
+                items[mode] = items[mode] + other.value
+                return ArithTuple(*items)
         if isinstance(other, Int) and other == 0:
             return self
         if has_no_position(other):
@@ -228,8 +236,8 @@ def _combined(a: Any, b: Any, whole: tuple[Any, str, Any], path: tuple[int, ...]
     """a + b mode by mode; what is missing is a static 0, and a static 0 is the zero of a whole subtree."""
     if isinstance(a, ArithTuple) and isinstance(b, ArithTuple):
         rank = max(len(a), len(b))
-        left = (*a.items, *(Int(0),) * (rank - len(a)))
-        right = (*b.items, *(Int(0),) * (rank - len(b)))
+        left = (*a.items, *(_ZERO,) * (rank - len(a)))
+        right = (*b.items, *(_ZERO,) * (rank - len(b)))
         return ArithTuple(
             *[_combined(x, y, whole, (*path, i)) for i, (x, y) in enumerate(zip(left, right, strict=True))]
         )
@@ -312,6 +320,11 @@ class ScaledBasis:
 
     def with_value(self, value: Scale) -> ScaledBasis:
         """The same position, another scale."""
+        if (type(value) is Int or type(value) is int) and -MAX_INTEGER <= value <= MAX_INTEGER:
+            made = object.__new__(ScaledBasis)
+            object.__setattr__(made, "value", value)
+            object.__setattr__(made, "modes", self.modes)
+            return made
         return ScaledBasis(value, *self.modes)
 
     def as_arith_tuple(self) -> ArithTuple:
@@ -322,11 +335,11 @@ class ScaledBasis:
         """
         result: ArithTuple = self.value
         for mode in reversed(self.modes):
-            result = ArithTuple(*[Int(0)] * mode, result)
+            result = ArithTuple(*[_ZERO] * mode, result)
         return result
 
     def __mul__(self, n: Scale) -> ScaledBasis:
-        return ScaledBasis(self.value * scale(n, self), *self.modes)
+        return self.with_value(self.value * scale(n, self))
 
     __rmul__ = __mul__
 
@@ -351,9 +364,9 @@ class ScaledBasis:
         """self + other or self - other."""
         if isinstance(other, Int) and other == 0:
             return self  # type: ignore[return-value]
-        if isinstance(other, ScaledBasis):
-            other = other.as_arith_tuple()
         mine: Any = self.as_arith_tuple()
+        if isinstance(other, ScaledBasis):
+            other = other if sign == "+" and type(mine) is ArithTuple else other.as_arith_tuple()
         if isinstance(mine, ArithTuple):
             if has_no_position(other):
                 raise refused_integer(f"ScaledBasis op{sign} error!", "basis", self, other)

@@ -23,13 +23,14 @@ from cute_py.atom.mma_atoms import mma_atom
 from cute_py.atom.tiled_mma import MODES, Operand, TiledMma
 from cute_py.dtypes import DType
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
-from cute_py.layout import Int, Layout, offsets, size
+from cute_py.layout import Int, Layout, cosize, make_layout, offsets, size
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array: TypeAlias = NDArray[Any]
 
+_ONE = Layout(Int(1), Int(0))
 _COLUMN = 1 << 24
 """Stride of the second mode that separates row and column: no operand has more rows."""
 
@@ -175,6 +176,9 @@ def _places(mma: TiledMma, operand: Operand, rows: int, columns: int) -> tuple[A
     extent = (Int(rows), Int(columns)) if exact else (rows, columns)
     divided = mma.thrfrg(operand, Layout(extent, (Int(1), Int(_COLUMN))))
     threads, values = divided[0], divided[1]
+    if cosize(threads[0]) == 1:  # every thread has all of it, as of an operand in shared memory: one of them will do
+        threads = make_layout(_ONE, threads[1])
+        divided = make_layout(threads, values)
     extents = (
         int(size(threads[0])),
         int(size(threads[1][0])),
@@ -196,10 +200,9 @@ def _atom_matrix(mma: TiledMma, operand: Operand, matrix: Array) -> Array:
     registers = np.where(inside, matrix[np.where(inside, row, 0), np.where(inside, column, 0)], 0)
     first, second = MODES[operand]
     shape = mma.atom.shape_mnk
-    where = np.asarray(offsets(mma.atom.layouts[operand]))
+    where = np.asarray(offsets(mma.atom.layouts[operand]))[: extents[0]]
     atom = np.zeros((int(shape[first] * shape[second]), *extents[1:3], *extents[4:]), registers.dtype)
-    for thread in range(extents[0]):
-        atom[where[thread]] = np.moveaxis(registers[thread], 2, 0)
+    atom[where] = np.moveaxis(registers, 3, 1)
     whole = atom.reshape(int(shape[first]), int(shape[second]), *extents[1:3], *extents[4:], order="F")
     m, k, t1, t2, r1, r2 = whole.shape
     found: Array = whole.transpose(0, 2, 4, 1, 3, 5).reshape(m * t1 * r1, k * t2 * r2)
@@ -310,12 +313,11 @@ def _collected(mma: TiledMma, sums: Array, m: int, n: int) -> Array:
     shape = mma.atom.shape_mnk
     parts = sums.reshape(int(shape[0]), t1, r1, int(shape[1]), t2, r2).transpose(0, 3, 1, 4, 2, 5)
     atom = parts.reshape(int(shape[0] * shape[1]), t1, t2, r1, r2, order="F")
-    where = np.asarray(offsets(mma.atom.layouts["C"]))
+    where = np.asarray(offsets(mma.atom.layouts["C"]))[: extents[0]]
+    registers = np.moveaxis(atom[where], 1, 3)
+    inside = (row < m) & (column < n)
     found = np.zeros((m, n), sums.dtype)
-    for thread in range(extents[0]):
-        registers = np.moveaxis(atom[where[thread]], 0, 2)
-        inside = (row[thread] < m) & (column[thread] < n)
-        found[row[thread][inside], column[thread][inside]] = registers[inside]
+    found[row[inside], column[inside]] = registers[inside]
     return found
 
 

@@ -53,6 +53,7 @@ _THREAD: Final = static_layout(1, 0)
 _QUAD_PAIR: Final = static_layout((4, 2), (1, 16))
 
 
+@functools.cache
 def short_type(name: str) -> DType:
     """The element type of an abbreviation in the name of an operation.
 
@@ -62,6 +63,7 @@ def short_type(name: str) -> DType:
     return GAUSS_COMPLEX if name == "GC64" else as_dtype(SHORT[name])
 
 
+@functools.cache
 def ptx_type(element: ElementType) -> str:
     """An element type as PTX abbreviates it.
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
@@ -43,10 +44,17 @@ from cute_py.layout import (
     zipped_divide,
 )
 from cute_py.layout import _ as underscore
+from cute_py.layout.arguments import Leaf, Tree
+from cute_py.layout.composition import compose_layouts
 from cute_py.layout.coordinate import get_flat_coord
+from cute_py.layout.layout import joined, make
+from cute_py.layout.leaf import is_static as leaf_is_static
+from cute_py.layout.leaf import times
 from cute_py.tensor import Tensor
 
 Operand = Literal["A", "B", "C"]
+Mode: TypeAlias = tuple[Tree, Tree]
+"""(size, stride) within a layout."""
 Tiler: TypeAlias = Any
 
 MODES: Final[dict[str, tuple[int, int]]] = {"A": (0, 2), "B": (1, 2), "C": (0, 1)}
@@ -124,6 +132,11 @@ class TiledMma:
 
     def thrfrg(self, operand: Operand, thing: Any) -> Any:
         """A layout or tensor (M,K,...), (N,K,...) or (M,N,...) as ((ThrV,(Thr,Thr)),(FrgV,(Rest,Rest,...)))."""
+        direct = self._thrfrg_of_even(operand, thing) if type(thing) is Layout else None
+        return self._thrfrg_of_any(operand, thing) if direct is None else direct
+
+    def _thrfrg_of_any(self, operand: Operand, thing: Any) -> Any:
+        """As C++ writes it."""
         first, second = MODES[operand]
         if int(rank(thing.shape if isinstance(thing, Tensor) else thing)) < 2:
             raise StaticAssertError("rank(tensor) >= Int<2>", {"operand": operand, "tensor": thing})
@@ -134,6 +147,31 @@ class TiledMma:
         threads = self.thr_layout_vmnk
         across = (_size_mode(size(threads[first + 1])), _size_mode(size(threads[second + 1])))
         return zipped_divide(values, (None, across))
+
+    def _thrfrg_of_even(self, operand: Operand, layout: Layout) -> Layout | None:
+        """Where both modes are one static number that all extents divide, the same by fewer steps: the permutation
+        changes nothing, each mode is split twice, and only the atom's values are composed. None elsewhere."""
+        shape, stride, shape_mnk = layout._shape, layout._stride, self.atom.shape_mnk
+        if type(shape) is not tuple or type(stride) is not tuple or len(shape) < 2:
+            return None
+        tiles, across, rests = [], [], []
+        for mode, extent, step in zip(MODES[operand], shape, stride, strict=False):
+            tile, threads = shape_mnk[mode], size(self.thr_layout_vmnk[mode + 1])
+            given_one = self.permutation_mnk[mode]
+            whole = tile * threads if given_one is None else given_one
+            if type(whole) is not Int or type(threads) is not Int or type(extent) is not int or type(step) is tuple:
+                return None
+            if extent < 1 or extent % whole or extent % (tile * threads) or not leaf_is_static(step):
+                return None
+            inner, outer = _split(extent, step, int(tile))
+            tiles.append(inner)
+            inner, outer = _split(extent // int(tile), outer[1], int(threads))
+            across.append(inner)
+            rests.append(outer)
+        values = compose_layouts(_modes(tiles), self.atom.layouts[operand])
+        rests.extend(zip(shape[2:], stride[2:], strict=True))
+        held, others = joined([values[0], _modes(across)]), joined([values[1], _modes(rests)])
+        return joined([held, others])
 
     def _thrfrg_of_layout(self, operand: Operand, layout: Any) -> Any:
         """thrfrg, kept where the layout's text is all of it: numbers only."""
@@ -270,6 +308,17 @@ class TiledMma:
         return (make_tiled_mma, (self.atom, self.atom_layout_mnk, self.permutation_mnk))
 
 
+def _split(extent: int, step: Leaf, tile: int) -> tuple[Mode, Mode]:
+    """The mode extent:step as tiles and the rest; C++ gives a mode of one element the stride 0."""
+    rest = extent // tile
+    return (tile, 0 if tile == 1 else step), (rest, 0 if rest == 1 else times(tile, step))
+
+
+def _modes(modes: Sequence[Mode]) -> Layout:
+    """A layout of modes size:stride."""
+    return make(tuple([mode[0] for mode in modes]), tuple([mode[1] for mode in modes]))
+
+
 @functools.lru_cache(maxsize=256)
 def _last_thread(threads: Layout) -> int:
     return int(cosize(threads)) - 1
@@ -387,11 +436,12 @@ def make_tiled_mma(atom: str | MmaAtom, atom_layout_mnk: Any = None, permutation
     >>> print(make_tiled_mma("SM80_16x8x8_F16F16F16F16_TN", (Int(1), Int(2))).thr_layout_vmnk)
     (_32,_1,_2,_1):(_1,_0,_32,_0)
     """
-    found = mma_atom(atom)
     layout = _ONE_ATOM if atom_layout_mnk is None else _three(atom_layout_mnk)
-    return TiledMma(
-        found,
-        layout,
-        _permutations(() if permutation_mnk is None else permutation_mnk),
-        tiled_product(found.thr_id, layout),
-    )
+    permutation = _permutations(() if permutation_mnk is None else permutation_mnk)
+    return (_shared if is_static(layout) else _shared.__wrapped__)(mma_atom(atom), layout, permutation)
+
+
+@functools.lru_cache(maxsize=64)
+def _shared(atom: MmaAtom, layout: Layout, permutation: tuple[Tiler, Tiler, Tiler]) -> TiledMma:
+    """The tiled MMA, one for equal arguments: of static ones, as a run-time number equals a static one."""
+    return TiledMma(atom, layout, permutation, tiled_product(atom.thr_id, layout))
