@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from cute_py.atom import CopyAtom as CopyAtom
     from cute_py.atom import MmaAtom as MmaAtom
     from cute_py.atom import SmemDescriptor as SmemDescriptor
+    from cute_py.atom import SmemOperand as SmemOperand
     from cute_py.atom import ThrCopy as ThrCopy
     from cute_py.atom import ThrMma as ThrMma
     from cute_py.atom import TiledCopy as TiledCopy
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from cute_py.atom import copy_tiled as copy_tiled
     from cute_py.atom import expand as expand
     from cute_py.atom import find_mma_atoms as find_mma_atoms
+    from cute_py.atom import find_smem_operand as find_smem_operand
     from cute_py.atom import gemm as gemm
     from cute_py.atom import gmma_layout as gmma_layout
     from cute_py.atom import make_cotiled_copy as make_cotiled_copy
@@ -104,12 +106,12 @@ _ON_FIRST_USE = ("tma", "tmem", "draw", "testing", "atom")
 
 _LATER = {
     "cute_py.atom": (
-        "COPY_ATOMS MMA_ATOMS CopyAtom MmaAtom SmemDescriptor ThrCopy ThrMma TiledCopy TiledMma compress copy_atom "
-        "copy_registers copy_tiled expand find_mma_atoms gemm gmma_layout make_cotiled_copy make_fragment_A "
-        "make_fragment_B make_fragment_C make_fragment_like make_gmma_desc make_tensor_like make_tiled_copy "
-        "make_tiled_copy_A make_tiled_copy_B make_tiled_copy_C make_tiled_copy_C_atom make_tiled_copy_D "
-        "make_tiled_copy_S make_tiled_mma make_tmem_copy make_umma_desc mma_atom recast_ptr rs_smem_selector "
-        "sm100_smem_selector ss_smem_selector umma_layout"
+        "COPY_ATOMS MMA_ATOMS CopyAtom MmaAtom SmemDescriptor SmemOperand ThrCopy ThrMma TiledCopy "
+        "TiledMma compress copy_atom copy_registers copy_tiled expand find_mma_atoms find_smem_operand gemm "
+        "gmma_layout make_cotiled_copy make_fragment_A make_fragment_B make_fragment_C make_fragment_like "
+        "make_gmma_desc make_tensor_like make_tiled_copy make_tiled_copy_A make_tiled_copy_B make_tiled_copy_C "
+        "make_tiled_copy_C_atom make_tiled_copy_D make_tiled_copy_S make_tiled_mma make_tmem_copy make_umma_desc "
+        "mma_atom recast_ptr rs_smem_selector sm100_smem_selector ss_smem_selector umma_layout"
     ),
     "cute_py.layout.analysis": "contiguity cycles is_contiguous is_surjective order",
     "cute_py.arith_tuple.tuple_functions": (
@@ -122,7 +124,7 @@ _LATER = {
 
 _HOME = {name: module for module, names in _LATER.items() for name in names.split()}
 
-__all__ = ["CuteError", "__version__", *_layout, *_arith_tuple, *_tensor, *_notation]
+__all__ = ["CuteError", "__version__", *_layout, *_arith_tuple, *_tensor, *_notation, *_HOME]
 
 _register_where_running()
 
@@ -150,4 +152,4 @@ if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is 
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_ON_FIRST_USE, *_HOME, "explain", "load_ipython_extension", "unload_ipython_extension"])
+    return sorted([*__all__, *_ON_FIRST_USE, "explain", "load_ipython_extension", "unload_ipython_extension"])

@@ -27,7 +27,7 @@ from typing import Any, Final
 from cute_py.atom.copy_atom import CopyAtom, CopyOperation, CopyTraits, in_values
 from cute_py.atom.element_types import element_type, type_text
 from cute_py.atom.mma_atom import static_layout
-from cute_py.atom.template_name import Parameter, bind, split_template, static_assert, written
+from cute_py.atom.template_name import Parameter, bind, expect_target, split_template, static_assert, written
 from cute_py.dtypes import DType
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.layout import Layout
@@ -360,36 +360,38 @@ def copy_traits(name: str) -> CopyTraits:
 
 
 @functools.lru_cache(maxsize=8192)
-def _atom(name: str, dtype: Any) -> CopyAtom:
+def _atom(name: str, dtype: DType | None) -> CopyAtom:
     op, texts = split_template(name)
     if op.rsplit("::", 1)[-1] == "Copy_Atom" and len(texts) == 2:
-        return _atom(texts[0], texts[1])
-    return in_values(copy_traits(name), None if dtype is None else element_type(dtype))
+        return _atom(texts[0], element_type(texts[1]))
+    return in_values(copy_traits(name), dtype)
 
 
-def copy_atom(name: str | CopyAtom, dtype: Any = None) -> CopyAtom:
+def copy_atom(name: str | CopyAtom, dtype: object = None, *, arch: str | None = None) -> CopyAtom:
     """The atom of a copy operation that moves values of a type.
 
     Args:
         name: C++'s operation with its template arguments, or `Copy_Atom<operation,type>`. An atom is itself, or the
             same operation with another type.
         dtype: element type of a value (anything `as_dtype` takes, and C++'s names); None counts in bits.
+        arch: the architecture that it is for, `sm_90a`, or CuTe's `sm90`; default any.
     Raises:
-        InvalidValueError: no such operation or type; StaticAssertError: C++ refuses the arguments, or the type.
+        InvalidValueError: no such operation or type, or an architecture that lacks the instruction;
+            StaticAssertError: C++ refuses the arguments, or the type.
 
     >>> print(copy_atom("SM75_U16x4_LDSM_T", "half_t").layout_dst_TV)
     ((_4,_8),(_1,_2,_2)):((_16,_1),(_1,_8,_64))
     """
+    kind = None if dtype is None else element_type(dtype)
     if isinstance(name, CopyAtom):
-        return name if dtype is None else in_values(name.traits, element_type(dtype))
-    if not isinstance(name, str):
+        found = name if kind is None else in_values(name.traits, kind)
+    elif isinstance(name, str):
+        found = _atom(name, kind)
+    else:
         raise InvalidTypeError(f"copy_atom takes the name of an operation, got {type(name).__name__} {given(name)}")
-    try:
-        return _atom(name, dtype)
-    except TypeError as unhashable:
-        if isinstance(unhashable, InvalidTypeError):
-            raise
-        return _atom(name, element_type(dtype))
+    if arch is not None:
+        expect_target(found.traits, arch)
+    return found
 
 
 class _Rows(Mapping[str, CopyTraits]):

@@ -19,7 +19,8 @@ from typing import Any, Final
 
 from cute_py.atom.element_types import UINT128, ElementType, SparseElement, element_type
 from cute_py.atom.mma_atom import FragmentType, MmaAtom, static_layout
-from cute_py.atom.smem_descriptor import DescriptorIterator, gmma_descriptor, umma_descriptor
+from cute_py.atom.smem_descriptor import DescriptorIterator
+from cute_py.atom.smem_layouts import make_gmma_desc, make_umma_desc
 from cute_py.dtypes import DType
 from cute_py.errors import InvalidTypeError, StaticAssertError, given
 from cute_py.layout import (
@@ -341,7 +342,7 @@ def descriptor_tensor(atom: MmaAtom, kind: FragmentType, part: Any) -> Tensor:
             else "Expected SMEM Tensor to construct a UMMA Desc Tensor",
             {"partition": part, "atom": atom.name},
         )
-    make = gmma_descriptor if atom.arch == "sm90" else umma_descriptor
+    make = make_gmma_desc if atom.arch == "sm90" else make_umma_desc
     first = Tensor(part.engine, part.layout[0])
     descriptor = make(kind.parameters[0], first)
     units = recast(part, UINT128).layout
