@@ -18,11 +18,11 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
-from cute_py.argument_checks import expect_function, expect_integer
+from cute_py.argument_checks import expect_function, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
-from cute_py.layout.int_tuple import elem_less, product, rank, size
+from cute_py.layout.int_tuple import elem_less, product, rank
 from cute_py.layout.layout import Layout, make_layout, make_ordered_layout
-from cute_py.layout.leaf import Int
+from cute_py.layout.leaf import Int, is_symbolic, never_an_integer
 from cute_py.layout.trees import check_depth
 
 IntTuple: TypeAlias = Any
@@ -43,7 +43,7 @@ def transform_leaf(f: Callable[..., Any], t: IntTuple, *more: IntTuple) -> IntTu
     """
     expect_function(f, "the function of the leaves")
     for tree in (t, *more):
-        check_depth(tree)
+        _checked_leaves(tree, "transform_leaf")
     return _mapped(f, (t, *more))
 
 
@@ -80,7 +80,8 @@ def _checked_leaves(t: IntTuple, what: str) -> list[Any]:
     check_depth(t)
     found = list(_leaves(t))
     for leaf in found:
-        if isinstance(leaf, (bool, float, str, bytes)) or leaf is None:
+        number = is_integer(leaf) or (is_symbolic(leaf) and not never_an_integer(leaf))
+        if not (number or hasattr(type(leaf), "with_value")):
             raise InvalidTypeError(f"{what} takes integers and tuples of them, got {given(t)}")
     return found
 
@@ -106,7 +107,7 @@ def tuple_max(t: IntTuple) -> Any:
     found = _checked_leaves(t, "tuple_max")
     if not found:
         raise InvalidValueError("tuple_max of an empty tuple")
-    return max(found)
+    return max(found, key=lambda leaf: expect_integer(leaf, "a number of tuple_max"))
 
 
 def gcd(*numbers: Any) -> Any:
@@ -224,7 +225,7 @@ def _before(a: IntTuple, b: IntTuple, step: int) -> bool:
     check_depth(a)
     check_depth(b)
     if not _is_tuple(a) and not _is_tuple(b):
-        return bool(a < b)
+        return expect_integer(a, "an integer to compare") < expect_integer(b, "an integer to compare")
     if not (_is_tuple(a) and _is_tuple(b)):
         raise InvalidTypeError("a tuple is compared with a tuple", {"a": given(a), "b": given(b)})
     for x, y in zip(a[::step], b[::step], strict=False):
@@ -371,10 +372,12 @@ def make_coord_iterator(shape: IntTuple, start: IntTuple = None, order: IntTuple
     >>> list(make_coord_iterator((2, 2))), list(make_coord_iterator((2, 2), order=(1, 0)))
     ([(0, 0), (1, 0), (0, 1), (1, 1)], [(0, 0), (0, 1), (1, 0), (1, 1)])
     """
-    extents = transform_leaf(lambda e: expect_integer(size(e), "an extent", 0), shape)
+    extents = transform_leaf(lambda e: expect_integer(e, "an extent", 0), shape)
     first = transform_leaf(lambda _: 0, shape) if start is None else start
     ranges = list(_leaves(transform_leaf(lambda e, s: range(expect_integer(s, "a coordinate"), e), extents, first)))
-    ranks = list(range(len(ranges))) if order is None else list(_leaves(transform_leaf(lambda _, o: o, shape, order)))
+    ranks = list(range(len(ranges)))
+    if order is not None:
+        ranks = list(_leaves(transform_leaf(lambda _, o: expect_integer(o, "an order"), shape, order)))
     slowest_first = sorted(range(len(ranges)), key=lambda i: ranks[i], reverse=True)
 
     def generate() -> Iterator[IntTuple]:

@@ -26,7 +26,7 @@ from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.layout import Int, Layout, cosize, make_layout, offsets, size
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     Array: TypeAlias = NDArray[Any]
 
@@ -62,7 +62,7 @@ class SparseGroup:
         return cls(2, 1, 1) if element.stored.name == "tfloat32" else cls(4, 2, 1)
 
 
-def compress(atom: str | MmaAtom, a: Any) -> tuple[Array, Array]:
+def compress(atom: str | MmaAtom, a: ArrayLike) -> tuple[Array, Array]:
     """A matrix with enough zeros as a sparse MMA stores it.
 
     Args:
@@ -99,7 +99,7 @@ def compress(atom: str | MmaAtom, a: Any) -> tuple[Array, Array]:
     return stored.reshape(rows, -1), places.reshape(rows, -1)
 
 
-def expand(atom: str | MmaAtom, stored: Any, metadata: Any) -> Array:
+def expand(atom: str | MmaAtom, stored: ArrayLike, metadata: ArrayLike) -> Array:
     """The matrix (M, K) of what a sparse MMA stores: the reverse of `compress`.
 
     Raises:
@@ -128,7 +128,7 @@ def expand(atom: str | MmaAtom, stored: Any, metadata: Any) -> Array:
     return whole.reshape(rows, -1)
 
 
-def _matrix(value: Any, what: str) -> Array:
+def _matrix(value: ArrayLike, what: str) -> Array:
     import numpy as np
 
     try:
@@ -220,13 +220,13 @@ def _sums_of_bits(atom: MmaAtom, a: Array, b: Array) -> Array:
 
 def gemm(
     tiled_mma: TiledMma,
-    a: Any,
-    b: Any,
-    c: Any = None,
+    a: ArrayLike,
+    b: ArrayLike,
+    c: ArrayLike | None = None,
     *,
-    metadata: Any = None,
-    scale_a: Any = None,
-    scale_b: Any = None,
+    metadata: ArrayLike | None = None,
+    scale_a: ArrayLike | None = None,
+    scale_b: ArrayLike | None = None,
 ) -> Array:
     """D = A * B + C as a tiled MMA computes it, every element through its thread's registers.
 
@@ -259,7 +259,7 @@ def gemm(
             hint="compress(atom, A) gives the stored A and its metadata" if sparse else None,
         )
     first = _matrix(a, "A")
-    first = expand(atom, first, metadata) if sparse else first
+    first = expand(atom, first, metadata) if metadata is not None else first
     second = _matrix(b, "B")
     (m, k), (n, depth) = first.shape, second.shape
     if k != depth:
@@ -282,7 +282,7 @@ def _compute_type(atom: MmaAtom, operand: str) -> ElementType:
     return narrow or atom.types[operand]
 
 
-def _scaled(matrix: Array, factors: Any, atom: MmaAtom, what: str) -> Array:
+def _scaled(matrix: Array, factors: ArrayLike | None, atom: MmaAtom, what: str) -> Array:
     import numpy as np
 
     if factors is None:

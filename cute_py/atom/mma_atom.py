@@ -19,9 +19,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
+from cute_py.argument_checks import expect_choice, expect_fields
 from cute_py.arith_tuple import text
 from cute_py.atom.element_types import ElementType, SparseElement, type_text
-from cute_py.atom.template_name import Parameter
+from cute_py.atom.template_name import Arguments, Parameter
 from cute_py.dtypes import DType
 from cute_py.layout import Int, Layout, static
 
@@ -93,11 +94,14 @@ class MmaAtom:
     """Header of CuTe that has the row."""
     fragments: Mapping[str, FragmentType] = field(default_factory=dict)
     """Operand -> how it reaches the instruction, where that is not a register of the element type."""
-    template_args: Mapping[str, Any] = field(default_factory=dict)
+    template_args: Arguments = field(default_factory=dict)
     sf_vec_size: int | None = None
     """Elements of K that share one scale factor."""
     idesc: int | None = None
     """32-bit instruction descriptor of a tensor-memory MMA, as C++ makes it by default."""
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @property
     def layoutA_TV(self) -> Layout:
@@ -129,6 +133,7 @@ class MmaAtom:
 
     def fragment_type(self, operand: str) -> FragmentType:
         """How an operand reaches the instruction; registers of its element type where nothing else is said."""
+        expect_choice(operand, tuple(x for x in OPERANDS if x in self.types), f"an operand of {self.name}")
         found = self.fragments.get(operand)
         return found or FragmentType("value", type_text(self.types["C" if operand == "D" else operand]))
 
@@ -162,7 +167,7 @@ class MmaOperation:
     name: str
     arch: str
     family: str
-    build: Callable[[MmaOperation, Mapping[str, Any]], MmaAtom]
+    build: Callable[[MmaOperation, Arguments], MmaAtom]
     """Makes the atom of template arguments; raises StaticAssertError where C++ does."""
     parameters: tuple[Parameter, ...] = ()
     typical: tuple[str, ...] = ()

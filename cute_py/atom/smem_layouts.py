@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Any, Final
+from typing import Any, Final, SupportsInt
 
 from cute_py.argument_checks import expect_integer, is_integer, record
 from cute_py.atom.element_types import UINT128, element_type, type_text
@@ -57,6 +57,7 @@ from cute_py.layout import (
     static,
     upcast,
 )
+from cute_py.layout.arguments import Leaf, Shape
 from cute_py.tensor import Pointer, Tensor, local_tile, make_smem_ptr, make_tensor, recast
 
 SWIZZLES: Final = {"INTER": 0, "SW32": 1, "SW64": 2, "SW128": 3}
@@ -86,7 +87,7 @@ class SmemSparsePtrFlag(SmemPtrFlag):
     def __repr__(self) -> str:
         return f"SmemSparsePtrFlag({self.bits}, {int(self)}, {self.sparsity})"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[type[SmemSparsePtrFlag], tuple[int, ...]]:  # type: ignore[override]
         return (SmemSparsePtrFlag, (self.bits, int(self), self.sparsity))
 
 
@@ -110,7 +111,7 @@ def _atom(major: Major, swizzle: str, bits: int, sparsity: int) -> ComposedLayou
     return ComposedLayout(moved, SmemPtrFlag(bits), inner)
 
 
-def _named_atom(name: str, dtype: Any, sparsity: int, family: str) -> ComposedLayout:
+def _named_atom(name: str, dtype: DTypeLike | None, sparsity: int, family: str) -> ComposedLayout:
     if not isinstance(name, str):
         raise InvalidTypeError(f"the name of a layout is a text, got {type(name).__name__} {given(name)}")
     bare, bracket, argument = name.partition("<")
@@ -129,7 +130,7 @@ def _named_atom(name: str, dtype: Any, sparsity: int, family: str) -> ComposedLa
     return _atom(Major(found[2]), found[3], bits, expect_integer(sparsity, "the sparsity", 1))
 
 
-def gmma_layout(name: str, dtype: Any = None, *, sparsity: int = 1) -> ComposedLayout:
+def gmma_layout(name: str, dtype: DTypeLike | None = None, *, sparsity: int = 1) -> ComposedLayout:
     """The layout atom that wgmma reads.
 
     Args:
@@ -145,7 +146,7 @@ def gmma_layout(name: str, dtype: Any = None, *, sparsity: int = 1) -> ComposedL
     return _named_atom(name, dtype, sparsity, "GMMA")
 
 
-def umma_layout(name: str, dtype: Any = None, *, sparsity: int = 1) -> ComposedLayout:
+def umma_layout(name: str, dtype: DTypeLike | None = None, *, sparsity: int = 1) -> ComposedLayout:
     """The layout atom that tcgen05.mma reads: those of wgmma, and `MN_SW128_32B`.
 
     >>> print(umma_layout("MN_SW128_32B", "tfloat32_t"))
@@ -160,14 +161,19 @@ def _width(family: str, major: Major, swizzle: str, dtype: DType) -> int:
     return int(size(layout[0 if major is Major.MN else 1]))
 
 
-def _first(extent: Any, what: str) -> int:
+def _first(extent: Shape, what: str) -> int:
     """size<0> of an extent: of an integer itself, of a tuple its first mode."""
     first = extent[0] if isinstance(extent, tuple) and extent else extent
     return expect_integer(product(first), what, 1)
 
 
 def _select(
-    family: str, major: Major, dtype: DType, extents: tuple[Any, Any], names: tuple[str, ...], whole_last: bool = False
+    family: str,
+    major: Major,
+    dtype: DType,
+    extents: tuple[Shape, Shape],
+    names: tuple[str, ...],
+    whole_last: bool = False,
 ) -> ComposedLayout:
     """The first of the named atoms whose width divides the extent of the contiguous mode."""
     mode = 0 if major is Major.MN else 1
@@ -189,7 +195,7 @@ def _select(
     )
 
 
-def _checked(major: Major | str, dtype: Any, mn: Any, k: Any) -> tuple[Major, DType, tuple[Any, Any]]:
+def _checked(major: Major | str, dtype: DTypeLike, mn: Shape, k: Shape) -> tuple[Major, DType, tuple[Shape, Shape]]:
     for extent, label in ((mn, "BLK_MN0"), (k, "BLK_K0")):
         if _first(extent, label) % 8:
             raise StaticAssertError(f"{label} must be a multiple of 8.", {label: _first(extent, label)})
@@ -199,7 +205,7 @@ def _checked(major: Major | str, dtype: Any, mn: Any, k: Any) -> tuple[Major, DT
 _WIDEST_FIRST: Final = ("SW128", "SW64", "SW32", "INTER")
 
 
-def ss_smem_selector(major: Major | str, dtype: Any, mn: Any, k: Any) -> ComposedLayout:
+def ss_smem_selector(major: Major | str, dtype: DTypeLike, mn: Shape, k: Shape) -> ComposedLayout:
     """The widest atom that fits a tile which wgmma reads from shared memory.
 
     Args:
@@ -214,7 +220,9 @@ def ss_smem_selector(major: Major | str, dtype: Any, mn: Any, k: Any) -> Compose
     return _select("GMMA", major, element, extents, _WIDEST_FIRST, whole_last=major is Major.MN)
 
 
-def rs_smem_selector(major: Major | str, dtype: Any, mn: Any, k: Any, *, transposed_b: bool = False) -> ComposedLayout:
+def rs_smem_selector(
+    major: Major | str, dtype: DTypeLike, mn: Shape, k: Shape, *, transposed_b: bool = False
+) -> ComposedLayout:
     """The atom for a tile whose other operand is in registers: for 4-byte types MN-major, SW32 has no bank conflicts.
 
     Args:
@@ -238,7 +246,7 @@ def rs_smem_selector(major: Major | str, dtype: Any, mn: Any, k: Any, *, transpo
     return _select("GMMA", major, element, extents, _WIDEST_FIRST)
 
 
-def sm100_smem_selector(major: Major | str, dtype: Any, mn: Any, k: Any) -> ComposedLayout:
+def sm100_smem_selector(major: Major | str, dtype: DTypeLike, mn: Shape, k: Shape) -> ComposedLayout:
     """The widest atom that fits a tile which tcgen05.mma reads from shared memory.
 
     Raises:
@@ -259,7 +267,7 @@ def sm100_smem_selector(major: Major | str, dtype: Any, mn: Any, k: Any) -> Comp
     return _select("UMMA", major, element, extents, _WIDEST_FIRST)
 
 
-def _units(tensor: Any, family: str) -> tuple[Pointer, Swizzle, Layout]:
+def _units(tensor: Tensor, family: str) -> tuple[Pointer, Swizzle, Layout]:
     """The pointer, its swizzle and the layout in 16-byte units of a tensor in shared memory."""
     if not isinstance(tensor, Tensor):
         raise InvalidTypeError(f"a descriptor is made of a tensor, got {type(tensor).__name__} {given(tensor)}")
@@ -274,18 +282,18 @@ def _units(tensor: Any, family: str) -> tuple[Pointer, Swizzle, Layout]:
     return engine, engine.swizzle or Swizzle(0, 4, 3), units.layout
 
 
-def _canonical(layout: Layout, tiler: tuple[Any, Any], name: str) -> Any:
-    """The strides ((a,b),(c,d)) of a layout divided into what an instruction walks through."""
+def _canonical(layout: Layout, tiler: tuple[Layout, Layout], name: str) -> tuple[Layout, tuple[Any, Any]]:
+    """A layout divided into what an instruction walks through, and its strides ((a,b),(c,d))."""
     divided = logical_divide(layout, tiler)
     if not congruent(divided.shape, ((1, 1), (1, 1))):
         raise StaticAssertError(
             f"Not a canonical {name} Layout: Expected profile failure.",
             {"layout in 16-byte units": layout, "divided": divided},
         )
-    return divided
+    return divided, divided.stride  # type: ignore[return-value]
 
 
-def _expect_stride(found: Any, expected: int, name: str, divided: Layout) -> None:
+def _expect_stride(found: Leaf, expected: int, name: str, divided: Layout) -> None:
     if not isinstance(found, Int) or int(found) != expected:
         raise StaticAssertError(
             f"Not a canonical {name} Layout: Expected stride failure.",
@@ -293,7 +301,7 @@ def _expect_stride(found: Any, expected: int, name: str, divided: Layout) -> Non
         )
 
 
-def _field(value: Any) -> int:
+def _field(value: SupportsInt) -> int:
     """A stride in 16-byte units, cut to its field."""
     return int(value) & START_MASK
 
@@ -301,14 +309,12 @@ def _field(value: Any) -> int:
 def _offsets(major: Major, layout: Layout, width: int, depth: int, plain: bool, name: str) -> tuple[int, int]:
     """(LBO, SBO) of an operand, in 16-byte units."""
     if major is Major.MN:
-        divided = _canonical(layout, (_by(width), _by(depth)), name)
-        (s00, s01), (s10, s11) = divided.stride
+        divided, ((s00, s01), (s10, s11)) = _canonical(layout, (_by(width), _by(depth)), name)
         if not plain:
             _expect_stride(s00, 1, name, divided)
         _expect_stride(s10, width, name, divided)
         return (_field(s11), _field(s01)) if plain else (_field(s01), _field(s11))
-    divided = _canonical(layout, (_by(8), _by(2)), name)
-    (s00, s01), (s10, _) = divided.stride
+    divided, ((s00, s01), (s10, _)) = _canonical(layout, (_by(8), _by(2)), name)
     _expect_stride(s00, width, name, divided)
     if not plain:
         _expect_stride(s10, 1, name, divided)

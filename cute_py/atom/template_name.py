@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from cute_py.argument_checks import expect
 from cute_py.atom.element_types import cpp_spelling, element_type
@@ -26,6 +26,10 @@ ENUMERATIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "Saturate": ("False", "True"),
 }
 """Enumerations of GMMA and UMMA and their values."""
+
+
+Arguments: TypeAlias = Mapping[str, Any]
+"""Parameter -> its value: an element type, an integer, or the name of an enumerator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +136,7 @@ def bind(op: str, parameters: tuple[Parameter, ...], texts: tuple[str, ...]) -> 
     return values
 
 
-def written(op: str, parameters: tuple[Parameter, ...], values: Mapping[str, Any]) -> str:
+def written(op: str, parameters: tuple[Parameter, ...], values: Arguments) -> str:
     """The operation with all its arguments, as C++ writes it.
 
     >>> written("Op", (Parameter("M", "int"), Parameter("a", "Major", "K", "UMMA")), {"M": 64, "a": "K"})

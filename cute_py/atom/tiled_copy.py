@@ -237,7 +237,7 @@ class TiledCopy:
         coordinates = make_identity_tensor(tile)
         shown = [self.tidfrg(side, coordinates)(None, None, Int(0)) for side in _SIDES]
         places = [self.tidfrg(side, Layout(tile))(None, None, Int(0)) for side in _SIDES]
-        return pictures.copy_latex(shown[0], shown[1], (places[0], places[1]), tile, color)  # type: ignore[arg-type]
+        return pictures.copy_latex(shown[0], shown[1], (places[0], places[1]), tile, color)
 
     def __str__(self) -> str:
         return f"TiledCopy\n  Tiler_MN:       {text(self.tiler_mn)}\n  TiledLayout_TV: {self.layout_TV}\n{self.atom}"
