@@ -146,6 +146,8 @@ if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is 
             return importlib.import_module(f"cute_py.{name}")
         if name == "explain":
             return importlib.import_module("cute_py.explanation").explain
+        if name in ("thread_value_view", "thread_view"):  # former names; they warn when they are called
+            return getattr(importlib.import_module("cute_py.tensor.partition"), name)
         if name in _HOME:
             return getattr(importlib.import_module(_HOME[name]), name)
         raise AttributeError(f"module 'cute_py' has no attribute {name!r}")

@@ -82,6 +82,7 @@ add(
     weight=0.1,
 )
 add("find_mma_atoms", named={"family": quoted("sm80", "sm90_gmma")}, weight=0.1)
+method("MmaAtom.layout_TV", atom, quoted("A", "B", "C"))
 method("MmaAtom.fragment_type", atom, quoted("A", "B", "C"))
 
 # ---- tiled operations
