@@ -94,6 +94,8 @@ if TYPE_CHECKING:
     from cute_py.atom import ss_smem_selector as ss_smem_selector
     from cute_py.atom import umma_layout as umma_layout
     from cute_py.explanation import explain as explain
+    from cute_py.explanation.element_trace import ElementTrace as ElementTrace
+    from cute_py.explanation.element_trace import trace as trace
     from cute_py.layout.analysis import contiguity as contiguity
     from cute_py.layout.analysis import cycles as cycles
     from cute_py.layout.analysis import is_contiguous as is_contiguous
@@ -113,6 +115,7 @@ _LATER = {
         "make_tiled_copy_C_atom make_tiled_copy_D make_tiled_copy_S make_tiled_mma make_tmem_copy make_umma_desc "
         "mma_atom recast_ptr rs_smem_selector sm100_smem_selector ss_smem_selector umma_layout"
     ),
+    "cute_py.explanation.element_trace": "ElementTrace trace",
     "cute_py.layout.analysis": "contiguity cycles is_contiguous is_surjective order",
     "cute_py.arith_tuple.tuple_functions": (
         "colex_less compact_order elem_geq elem_gtr elem_leq fold gcd hier_unzip lex_less make_coord_iterator "

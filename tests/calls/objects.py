@@ -38,6 +38,7 @@ __all__ = [
     "nested",
     "non_exec",
     "one_tile",
+    "operand_load",
     "program",
     "proxy",
     "request",
@@ -72,6 +73,12 @@ def saved(shape: Any, dtype: str = "float32", name: str = "input.npy") -> str:
     """The name of a file of an array in the current folder, which is a folder of its own."""
     np.save(name, array(shape, dtype))
     return name
+
+
+def operand_load() -> Any:
+    """A TMA load of float16 tiles of 128 x 64, K-major with a swizzle of 128 bytes."""
+    whole = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), Layout((256, 128), (128, Int(1))))
+    return tma.make_tma_copy("SM90_TMA_LOAD", whole, tma.make_smem_layout("K", "128B", "float16", (128, 64)))
 
 
 def gmem_bytes(count: int) -> Any:

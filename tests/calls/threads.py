@@ -239,3 +239,14 @@ MADE = ("atom", "atom_layout_mnk", "permutation_mnk", "thr_layout_vmnk")
 add("TiledMma", *(f"{MMA}.{field}" for field in MADE), weight=0.3)
 add("ThrMma", MMA, "(Int(3), Int(0), Int(0), Int(0))", weight=0.3)
 add("ThrCopy", COPY, "5", weight=0.3)
+
+# ---- from global memory to the instruction
+
+WGMMA = "make_tiled_mma('SM90_64x64x16_F32F16F16_SS', (Int(2), Int(1), Int(1)))"
+add("trace", "operand_load()", lambda m: f"({m.integer(0, 255)}, {m.integer(0, 127)})", WGMMA)
+LDSM = f"make_tiled_copy_A(copy_atom('SM75_U32x4_LDSM_N', 'half'), {MMA})"
+add("trace", "operand_load()", lambda m: f"({m.integer(0, 255)}, {m.integer(0, 127)})", MMA, named={"tiled_copy": LDSM})
+INSTANCES["ElementTrace"] = f"trace(operand_load(), (133, 70), {MMA})"
+STEPS = ("coord", "tile", "place", "step", "readers", "holders", "register", "bits", "descriptor", "instruction")
+ENDS = ("element", "operand", "mma", "copy")
+add("ElementTrace", *(f"trace(operand_load(), (133, 70), {MMA}).{field}" for field in (*STEPS, *ENDS)), weight=0.3)
