@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from cute_py.atom import CopyAtom as CopyAtom
     from cute_py.atom import MmaAtom as MmaAtom
     from cute_py.atom import SmemDescriptor as SmemDescriptor
+    from cute_py.atom import SmemOperand as SmemOperand
     from cute_py.atom import ThrCopy as ThrCopy
     from cute_py.atom import ThrMma as ThrMma
     from cute_py.atom import TiledCopy as TiledCopy
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from cute_py.atom import copy_tiled as copy_tiled
     from cute_py.atom import expand as expand
     from cute_py.atom import find_mma_atoms as find_mma_atoms
+    from cute_py.atom import find_smem_operand as find_smem_operand
     from cute_py.atom import gemm as gemm
     from cute_py.atom import gmma_layout as gmma_layout
     from cute_py.atom import make_cotiled_copy as make_cotiled_copy
@@ -93,6 +95,8 @@ if TYPE_CHECKING:
     from cute_py.atom import ss_smem_selector as ss_smem_selector
     from cute_py.atom import umma_layout as umma_layout
     from cute_py.explanation import explain as explain
+    from cute_py.explanation.element_trace import ElementTrace as ElementTrace
+    from cute_py.explanation.element_trace import trace as trace
     from cute_py.layout.analysis import contiguity as contiguity
     from cute_py.layout.analysis import cycles as cycles
     from cute_py.layout.analysis import is_contiguous as is_contiguous
@@ -118,12 +122,12 @@ _ON_FIRST_USE = ("tma", "tmem", "draw", "testing", "atom", "mesh")
 
 _LATER = {
     "cute_py.atom": (
-        "COPY_ATOMS MMA_ATOMS CopyAtom MmaAtom SmemDescriptor ThrCopy ThrMma TiledCopy TiledMma compress copy_atom "
-        "copy_registers copy_tiled expand find_mma_atoms gemm gmma_layout make_cotiled_copy make_fragment_A "
-        "make_fragment_B make_fragment_C make_fragment_like make_gmma_desc make_tensor_like make_tiled_copy "
-        "make_tiled_copy_A make_tiled_copy_B make_tiled_copy_C make_tiled_copy_C_atom make_tiled_copy_D "
-        "make_tiled_copy_S make_tiled_mma make_tmem_copy make_umma_desc mma_atom recast_ptr rs_smem_selector "
-        "sm100_smem_selector ss_smem_selector umma_layout"
+        "COPY_ATOMS MMA_ATOMS CopyAtom MmaAtom SmemDescriptor SmemOperand ThrCopy ThrMma TiledCopy "
+        "TiledMma compress copy_atom copy_registers copy_tiled expand find_mma_atoms find_smem_operand gemm "
+        "gmma_layout make_cotiled_copy make_fragment_A make_fragment_B make_fragment_C make_fragment_like "
+        "make_gmma_desc make_tensor_like make_tiled_copy make_tiled_copy_A make_tiled_copy_B make_tiled_copy_C "
+        "make_tiled_copy_C_atom make_tiled_copy_D make_tiled_copy_S make_tiled_mma make_tmem_copy make_umma_desc "
+        "mma_atom recast_ptr rs_smem_selector sm100_smem_selector ss_smem_selector umma_layout"
     ),
     "cute_py.notation.dsl": "from_dsl to_dsl",
     "cute_py.notation.triton": "TritonLayout from_triton parse_triton to_triton",
@@ -131,6 +135,7 @@ _LATER = {
         "BlockedEncoding DotOperandEncoding NvidiaMmaEncoding NvmmaSharedEncoding SliceEncoding "
         "SwizzledSharedEncoding parse_triton_encoding"
     ),
+    "cute_py.explanation.element_trace": "ElementTrace trace",
     "cute_py.layout.analysis": "contiguity cycles is_contiguous is_surjective order",
     "cute_py.arith_tuple.tuple_functions": (
         "colex_less compact_order elem_geq elem_gtr elem_leq fold gcd hier_unzip lex_less make_coord_iterator "
@@ -142,7 +147,7 @@ _LATER = {
 
 _HOME = {name: module for module, names in _LATER.items() for name in names.split()}
 
-__all__ = ["CuteError", "__version__", *_layout, *_arith_tuple, *_tensor, *_notation]
+__all__ = ["CuteError", "__version__", *_layout, *_arith_tuple, *_tensor, *_notation, *_HOME]
 
 _register_where_running()
 
@@ -164,10 +169,12 @@ if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is 
             return importlib.import_module(f"cute_py.{name}")
         if name == "explain":
             return importlib.import_module("cute_py.explanation").explain
+        if name in ("thread_value_view", "thread_view"):  # former names; they warn when they are called
+            return getattr(importlib.import_module("cute_py.tensor.partition"), name)
         if name in _HOME:
             return getattr(importlib.import_module(_HOME[name]), name)
         raise AttributeError(f"module 'cute_py' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_ON_FIRST_USE, *_HOME, "explain", "load_ipython_extension", "unload_ipython_extension"])
+    return sorted([*__all__, *_ON_FIRST_USE, "explain", "load_ipython_extension", "unload_ipython_extension"])

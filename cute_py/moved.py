@@ -34,7 +34,7 @@ def forward(old: str, public: str) -> Callable[[str], object]:
 
 
 def renamed(module: str, names: Mapping[str, str], stacklevel: int = 2) -> Callable[[str], object]:
-    """The `__getattr__` of a module whose names got other ones: earlier name -> name today.
+    """The `__getattr__` of a module whose names got other ones: earlier name -> name today, with its module if another.
 
     A module that has more in its own `__getattr__` calls this one from there, with a `stacklevel` of 3.
 
@@ -50,8 +50,10 @@ def renamed(module: str, names: Mapping[str, str], stacklevel: int = 2) -> Calla
     def find(name: str) -> object:
         if name not in names:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        text = f"{module}.{name} is {module}.{names[name]}; the old name ends with the next release"
+        home, _, today = names[name].rpartition(".")
+        home = home or module
+        text = f"{module}.{name} is {home}.{today}; the old name ends with the next release"
         warnings.warn(text, DeprecationWarning, stacklevel)
-        return getattr(importlib.import_module(module), names[name])
+        return getattr(importlib.import_module(home), today)
 
     return find

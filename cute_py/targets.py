@@ -132,6 +132,7 @@ class Targets(enum.Enum):
     ONLY_103A = "sm_103a"
     ONLY_90A = "sm_90a"
     NOT_CONSUMER = "any architecture but sm_120 and sm_121"
+    CONSUMER_SPECIFIC = "an a or f variant of sm_120 or sm_121"
 
     def has(self, target: Target) -> bool:
         """Whether `target` is in this set."""
@@ -155,6 +156,7 @@ _HAS: dict[Targets, Callable[[int, str], bool]] = {
     Targets.ONLY_103A: lambda number, suffix: (number, suffix) == (103, "a"),
     Targets.ONLY_90A: lambda number, suffix: (number, suffix) == (90, "a"),
     Targets.NOT_CONSUMER: lambda number, suffix: number not in (120, 121),
+    Targets.CONSUMER_SPECIFIC: lambda number, suffix: number in (120, 121) and suffix != "",
 }
 
 

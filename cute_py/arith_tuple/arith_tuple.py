@@ -19,7 +19,6 @@ TMA instruction takes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, overload
 
 from cute_py.argument_checks import MAX_INTEGER, Immutable, expect_integer, expect_integers, is_integer, wrong_type
@@ -43,6 +42,8 @@ from cute_py.layout.trees import at, check_depth
 if TYPE_CHECKING:
     import sympy
 
+
+_ZERO = Int(0)
 
 Scale: TypeAlias = "int | Ratio | sympy.Expr"
 """A number without a mode."""
@@ -132,6 +133,12 @@ class ArithTuple(Immutable):
 
     def _with(self, other: Operand, sign: str) -> ArithTuple:
         """self + other or self - other; a static 0 is the zero of every tuple, other integers have no position."""
+        if type(other) is ScaledBasis and sign == "+" and len(other.modes) == 1:
+            mode = other.modes[0]
+            items = [*self.items, *[_ZERO] * (mode + 1 - len(self.items))]
+            if not isinstance(items[mode], ArithTuple):
+                items[mode] = items[mode] + other.value
+                return ArithTuple(*items)
         if isinstance(other, Int) and other == 0:
             return self
         if has_no_position(other):
@@ -221,7 +228,8 @@ def _element(x: Operand) -> Element:
 def _combined(a: Element, b: Element, whole: tuple[Element, str, Element], path: tuple[int, ...]) -> Element:
     """a + b mode by mode; missing modes are static 0, and a static 0 is the zero of a whole subtree."""
     if isinstance(a, ArithTuple) and isinstance(b, ArithTuple):
-        pairs = zip_longest(a.items, b.items, fillvalue=Int(0))
+        rank = max(len(a), len(b))
+        pairs = zip((*a.items, *(_ZERO,) * (rank - len(a))), (*b.items, *(_ZERO,) * (rank - len(b))), strict=True)
         return ArithTuple(*[_combined(x, y, whole, (*path, i)) for i, (x, y) in enumerate(pairs)])
     if not isinstance(a, ArithTuple) and not isinstance(b, ArithTuple):
         return a + b
@@ -299,6 +307,11 @@ class ScaledBasis(Immutable):
 
     def with_value(self, value: Scale) -> ScaledBasis:
         """The same position, another scale."""
+        if (type(value) is Int or type(value) is int) and -MAX_INTEGER <= value <= MAX_INTEGER:
+            made = object.__new__(ScaledBasis)
+            object.__setattr__(made, "value", value)
+            object.__setattr__(made, "modes", self.modes)
+            return made
         return ScaledBasis(value, *self.modes)
 
     def as_arith_tuple(self) -> ArithTuple:
@@ -309,11 +322,11 @@ class ScaledBasis(Immutable):
         """
         result: ArithTuple = self.value
         for mode in reversed(self.modes):
-            result = ArithTuple(*[Int(0)] * mode, result)
+            result = ArithTuple(*[_ZERO] * mode, result)
         return result
 
     def __mul__(self, n: Scale) -> ScaledBasis:
-        return ScaledBasis(self.value * scale(n, self), *self.modes)
+        return self.with_value(self.value * scale(n, self))
 
     __rmul__ = __mul__
 
@@ -338,9 +351,9 @@ class ScaledBasis(Immutable):
         """self + other or self - other."""
         if isinstance(other, Int) and other == 0:
             return self  # type: ignore[return-value]
-        if isinstance(other, ScaledBasis):
-            other = other.as_arith_tuple()
         mine: Any = self.as_arith_tuple()
+        if isinstance(other, ScaledBasis):
+            other = other if sign == "+" and type(mine) is ArithTuple else other.as_arith_tuple()
         if isinstance(mine, ArithTuple):
             if has_no_position(other):
                 raise refused_integer(f"ScaledBasis op{sign} error!", "basis", self, other)

@@ -18,12 +18,12 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, overload
 
-from cute_py.argument_checks import expect, expect_function, expect_integer, wrong_type
+from cute_py.argument_checks import expect, expect_function, expect_integer, is_integer, wrong_type
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
 from cute_py.layout.arguments import Leaf, Shape, Tiler, Tree
-from cute_py.layout.int_tuple import elem_less, product, rank, size
+from cute_py.layout.int_tuple import elem_less, product, rank
 from cute_py.layout.layout import Layout, make_layout, make_ordered_layout
-from cute_py.layout.leaf import Int
+from cute_py.layout.leaf import Int, is_symbolic, never_an_integer
 from cute_py.layout.trees import check_depth, leaves
 
 Folded = TypeVar("Folded")
@@ -40,7 +40,7 @@ def transform_leaf(f: Callable[..., Tree], t: Tree, *more: Tree) -> Tree:
     """
     expect_function(f, "the function of the leaves")
     for tree in (t, *more):
-        check_depth(tree)
+        _checked_leaves(tree, "transform_leaf")
     return _mapped(f, (t, *more))
 
 
@@ -69,7 +69,8 @@ def _checked_leaves(t: Tree, what: str) -> list[Any]:
     check_depth(t)
     found = leaves(t)
     for leaf in found:
-        if isinstance(leaf, (bool, float, str, bytes)) or leaf is None:
+        number = is_integer(leaf) or (is_symbolic(leaf) and not never_an_integer(leaf))
+        if not (number or hasattr(type(leaf), "with_value")):
             raise InvalidTypeError(f"{what} takes integers and tuples of them, got {given(t)}")
     return found
 
@@ -95,7 +96,7 @@ def tuple_max(t: Tree) -> int:
     found = _checked_leaves(t, "tuple_max")
     if not found:
         raise InvalidValueError("tuple_max of an empty tuple")
-    return max(found)  # type: ignore[no-any-return]
+    return max(found, key=lambda leaf: expect_integer(leaf, "a number of tuple_max"))  # type: ignore[no-any-return]
 
 
 def gcd(*numbers: Tree) -> int:
@@ -213,7 +214,7 @@ def _before(a: Tree, b: Tree, step: int) -> bool:
     check_depth(a)
     check_depth(b)
     if not isinstance(a, tuple) and not isinstance(b, tuple):
-        return bool(a < b)  # type: ignore[operator]
+        return expect_integer(a, "an integer to compare") < expect_integer(b, "an integer to compare")
     if not (isinstance(a, tuple) and isinstance(b, tuple)):
         raise InvalidTypeError("a tuple is compared with a tuple", {"a": given(a), "b": given(b)})
     for x, y in zip(a[::step], b[::step], strict=False):
@@ -355,12 +356,14 @@ def make_coord_iterator(shape: Tree, start: Tree | None = None, order: Tree | No
     >>> list(make_coord_iterator((2, 2))), list(make_coord_iterator((2, 2), order=(1, 0)))
     ([(0, 0), (1, 0), (0, 1), (1, 1)], [(0, 0), (0, 1), (1, 0), (1, 1)])
     """
-    extents = transform_leaf(lambda e: expect_integer(size(e), "an extent", 0), shape)
+    extents = transform_leaf(lambda e: expect_integer(e, "an extent", 0), shape)
     first = transform_leaf(lambda _: 0, shape) if start is None else start
     bounds = transform_leaf(lambda e, s: (expect_integer(s, "a coordinate"), e), extents, first)
     flat = leaves(bounds)
     ranges = [range(*pair) for pair in zip(flat[::2], flat[1::2], strict=True)]
-    ranks = list(range(len(ranges))) if order is None else leaves(transform_leaf(lambda _, o: o, shape, order))
+    ranks = list(range(len(ranges)))
+    if order is not None:
+        ranks = leaves(transform_leaf(lambda _, o: expect_integer(o, "an order"), shape, order))
     slowest_first = sorted(range(len(ranges)), key=lambda i: ranks[i], reverse=True)
 
     def generate() -> Iterator[Tree]:

@@ -27,9 +27,13 @@ from cute_py.atom.make_tiled_copy import (
 )
 from cute_py.atom.mma_atom import FragmentType, MmaAtom
 from cute_py.atom.mma_atoms import MMA_ATOMS, find_mma_atoms, mma_atom
-from cute_py.atom.smem_descriptor import SmemDescriptor, make_gmma_desc, make_umma_desc
+from cute_py.atom.smem_descriptor import DescriptorKind, Major, SmemDescriptor, SmemSwizzle
 from cute_py.atom.smem_layouts import (
+    SmemOperand,
+    find_smem_operand,
     gmma_layout,
+    make_gmma_desc,
+    make_umma_desc,
     rs_smem_selector,
     sm100_smem_selector,
     ss_smem_selector,
@@ -43,9 +47,13 @@ __all__ = [
     "MMA_ATOMS",
     "CopyAtom",
     "CopyTraits",
+    "DescriptorKind",
     "FragmentType",
+    "Major",
     "MmaAtom",
     "SmemDescriptor",
+    "SmemOperand",
+    "SmemSwizzle",
     "ThrCopy",
     "ThrMma",
     "TiledCopy",
@@ -56,6 +64,7 @@ __all__ = [
     "copy_tiled",
     "expand",
     "find_mma_atoms",
+    "find_smem_operand",
     "gemm",
     "gmma_layout",
     "make_cotiled_copy",

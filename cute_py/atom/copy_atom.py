@@ -16,8 +16,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from cute_py.argument_checks import expect_fields
 from cute_py.atom.element_types import type_text
-from cute_py.atom.template_name import Parameter
+from cute_py.atom.template_name import Arguments, Parameter
 from cute_py.dtypes import DType
 from cute_py.errors import StaticAssertError
 from cute_py.layout import Layout, recast_layout, size
@@ -49,7 +50,7 @@ class CopyTraits:
     source: str
     val_id: Layout | None = None
     """Of a tensor-memory copy: bit -> address in tensor memory, in bits."""
-    template_args: Mapping[str, Any] = field(default_factory=dict)
+    template_args: Arguments = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"copy_traits({self.name!r})"
@@ -73,6 +74,9 @@ class CopyAtom:
     """(thread, value) -> value number, of the source."""
     layout_dst_TV: Layout
     layout_ref_TV: Layout
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @property
     def name(self) -> str:
@@ -133,7 +137,7 @@ class CopyOperation:
     name: str
     arch: str
     family: str
-    build: Callable[[CopyOperation, Mapping[str, Any]], CopyTraits]
+    build: Callable[[CopyOperation, Arguments], CopyTraits]
     parameters: tuple[Parameter, ...] = ()
     typical: tuple[str, ...] = ()
     details: tuple[Any, ...] = ()

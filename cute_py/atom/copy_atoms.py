@@ -27,7 +27,7 @@ from typing import Any, Final
 from cute_py.atom.copy_atom import CopyAtom, CopyOperation, CopyTraits, in_values
 from cute_py.atom.element_types import element_type, type_text
 from cute_py.atom.mma_atom import static_layout
-from cute_py.atom.template_name import Parameter, bind, split_template, static_assert, written
+from cute_py.atom.template_name import Arguments, Parameter, bind, expect_target, split_template, static_assert, written
 from cute_py.dtypes import DType
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.layout import Layout
@@ -45,7 +45,7 @@ def _traits(
     registers: tuple[tuple[int, str], tuple[int, str]],
     ptx: str,
     header: str,
-    values: Mapping[str, Any] | None = None,
+    values: Arguments | None = None,
     val_id: Layout | None = None,
 ) -> CopyTraits:
     arguments = values or {}
@@ -68,7 +68,7 @@ def _bytes(element: DType) -> int:
     return -(-element.bits // 8)
 
 
-def _typed(operation: CopyOperation, values: Mapping[str, Any]) -> CopyTraits:
+def _typed(operation: CopyOperation, values: Arguments) -> CopyTraits:
     """UniversalCopy and cp.async: one thread moves one S to one D."""
     allowed, ptx, header = operation.details
     source, target = values["S"], values["D"]
@@ -90,7 +90,7 @@ def _typed(operation: CopyOperation, values: Mapping[str, Any]) -> CopyTraits:
     return CopyTraits(**{f: getattr(found, f) for f in CopyTraits.__slots__} | {"name": short})
 
 
-def _vectorizing(operation: CopyOperation, values: Mapping[str, Any]) -> CopyTraits:
+def _vectorizing(operation: CopyOperation, values: Arguments) -> CopyTraits:
     bits = values["MaxVecBits"]
     static_assert(
         bits in (8, 16, 32, 64, 128),
@@ -116,7 +116,7 @@ def _typed_rows() -> Iterator[CopyOperation]:
             )
 
 
-def _matrix(operation: CopyOperation, values: Mapping[str, Any]) -> CopyTraits:
+def _matrix(operation: CopyOperation, values: Arguments) -> CopyTraits:
     """ldmatrix, stmatrix, movmatrix, shuffles: a warp, the fragment on one side or on both."""
     rows, fragment, store, words, ptx, header = operation.details
     register = (words, "uint32")
@@ -186,7 +186,7 @@ def _matrix_rows() -> Iterator[CopyOperation]:
         yield CopyOperation(f"SM100_U8x{4 * matrices}_LDSM_T", "sm100", "sm100", _matrix, details=details)
 
 
-def _exchange(operation: CopyOperation, values: Mapping[str, Any]) -> CopyTraits:
+def _exchange(operation: CopyOperation, values: Arguments) -> CopyTraits:
     """Register to register, or plain wide words: source and destination as they are given."""
     thr_id, layouts, registers, ptx, header = operation.details
     return _traits(operation, thr_id, layouts, registers, ptx, header)
@@ -239,7 +239,7 @@ def tmem_fragment(lanes: int, bits: int, repeat: int) -> Layout:
     return static_layout(((4, 8), (word, 2, *more[0])), ((word, bits * n), (1, 8 * bits * n, *more[1])))
 
 
-def _tmem(operation: CopyOperation, values: Mapping[str, Any]) -> CopyTraits:
+def _tmem(operation: CopyOperation, values: Arguments) -> CopyTraits:
     lanes, bits, repeat, packed, store, ptx = operation.details
     width = (64 if (lanes, bits) == (16, 32) else bits) * repeat
     whole = static_layout((32, width * lanes), (0, 1))
@@ -292,7 +292,7 @@ _SHARED_TO_TMEM: Final[tuple[tuple[str, str, Any, Any, Any, Any], ...]] = (
 """tcgen05.cp: name, PTX shape, the source's bits (shape, stride), where they go in tensor memory (shape, stride)."""
 
 
-def _shared_to_tmem(operation: CopyOperation, values: Mapping[str, Any]) -> CopyTraits:
+def _shared_to_tmem(operation: CopyOperation, values: Arguments) -> CopyTraits:
     ctas, name, shape, bits, strides, id_shape, id_stride = operation.details
     source = static_layout((ctas, bits), (0, strides))
     target = source if name == "4dp256bit" else static_layout((ctas, 32768 if name == "128dp256bit" else 16384), (0, 1))
@@ -360,36 +360,38 @@ def copy_traits(name: str) -> CopyTraits:
 
 
 @functools.lru_cache(maxsize=8192)
-def _atom(name: str, dtype: Any) -> CopyAtom:
+def _atom(name: str, dtype: DType | None) -> CopyAtom:
     op, texts = split_template(name)
     if op.rsplit("::", 1)[-1] == "Copy_Atom" and len(texts) == 2:
-        return _atom(texts[0], texts[1])
-    return in_values(copy_traits(name), None if dtype is None else element_type(dtype))
+        return _atom(texts[0], element_type(texts[1]))
+    return in_values(copy_traits(name), dtype)
 
 
-def copy_atom(name: str | CopyAtom, dtype: Any = None) -> CopyAtom:
+def copy_atom(name: str | CopyAtom, dtype: object = None, *, arch: str | None = None) -> CopyAtom:
     """The atom of a copy operation that moves values of a type.
 
     Args:
         name: C++'s operation with its template arguments, or `Copy_Atom<operation,type>`. An atom is itself, or the
             same operation with another type.
         dtype: element type of a value (anything `as_dtype` takes, and C++'s names); None counts in bits.
+        arch: the architecture that it is for, `sm_90a`, or CuTe's `sm90`; default any.
     Raises:
-        InvalidValueError: no such operation or type; StaticAssertError: C++ refuses the arguments, or the type.
+        InvalidValueError: no such operation or type, or an architecture that lacks the instruction;
+            StaticAssertError: C++ refuses the arguments, or the type.
 
     >>> print(copy_atom("SM75_U16x4_LDSM_T", "half_t").layout_dst_TV)
     ((_4,_8),(_1,_2,_2)):((_16,_1),(_1,_8,_64))
     """
+    kind = None if dtype is None else element_type(dtype)
     if isinstance(name, CopyAtom):
-        return name if dtype is None else in_values(name.traits, element_type(dtype))
-    if not isinstance(name, str):
+        found = name if kind is None else in_values(name.traits, kind)
+    elif isinstance(name, str):
+        found = _atom(name, kind)
+    else:
         raise InvalidTypeError(f"copy_atom takes the name of an operation, got {type(name).__name__} {given(name)}")
-    try:
-        return _atom(name, dtype)
-    except TypeError as unhashable:
-        if isinstance(unhashable, InvalidTypeError):
-            raise
-        return _atom(name, element_type(dtype))
+    if arch is not None:
+        expect_target(found.traits, arch)
+    return found
 
 
 class _Rows(Mapping[str, CopyTraits]):

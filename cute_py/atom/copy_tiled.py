@@ -19,12 +19,12 @@ from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.layout import Int, Layout, offsets, size
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     Array: TypeAlias = NDArray[Any]
 
 
-def copy_registers(atom: CopyAtom, registers: Any) -> Array:
+def copy_registers(atom: CopyAtom, registers: ArrayLike) -> Array:
     """What an instruction makes of its source's values: which lane holds what afterwards.
 
     Args:
@@ -100,7 +100,7 @@ def _indices(copy: TiledCopy, side: Side, shape: tuple[int, ...]) -> Array:
     return np.where(inside, index, -1).reshape(split, order="F").transpose(0, 2, 1, 3, 4)
 
 
-def _inside(copy: TiledCopy, side: Side, extents: tuple[Any, ...]) -> Array:
+def _inside(copy: TiledCopy, side: Side, extents: tuple[int, ...]) -> Array:
     """Which places are within the array: the coordinates of each, one mode at a time."""
     import numpy as np
 
@@ -111,7 +111,7 @@ def _inside(copy: TiledCopy, side: Side, extents: tuple[Any, ...]) -> Array:
     return np.asarray(found)
 
 
-def copy_tiled(tiled_copy: TiledCopy, src: Any, dst: Any = None) -> Array:
+def copy_tiled(tiled_copy: TiledCopy, src: ArrayLike, dst: Array | None = None) -> Array:
     """A tiled copy of an array: read by partition_S, moved by the instruction, written by partition_D.
 
     Args:

@@ -15,14 +15,17 @@ Source: cute/layout.hpp (make_fragment_like), cute/atom/mma_atom.hpp (make_fragm
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeAlias, overload
 
+from cute_py.argument_checks import expect
 from cute_py.atom.element_types import UINT128, ElementType, SparseElement, element_type
 from cute_py.atom.mma_atom import FragmentType, MmaAtom, static_layout
-from cute_py.atom.smem_descriptor import DescriptorIterator, gmma_descriptor, umma_descriptor
-from cute_py.dtypes import DType
+from cute_py.atom.smem_descriptor import DescriptorIterator
+from cute_py.atom.smem_layouts import make_gmma_desc, make_umma_desc
+from cute_py.dtypes import DType, DTypeLike
 from cute_py.errors import InvalidTypeError, StaticAssertError, given
 from cute_py.layout import (
+    ComposedLayout,
     Int,
     Layout,
     composition,
@@ -38,7 +41,12 @@ from cute_py.layout import (
     tiled_product,
     upcast,
 )
-from cute_py.tensor import Pointer, Tensor, make_rmem_ptr, make_tensor, make_tmem_ptr, recast
+from cute_py.layout.arguments import IntTuple, LayoutLike, Tree
+from cute_py.layout.layout import domain_of
+from cute_py.tensor import Pointer, Tensor, TmemPointer, make_rmem_ptr, make_tensor, make_tmem_ptr, recast
+
+Parted: TypeAlias = tuple[Any, ...]
+"""The shape of a partition: ((M,N), tiles of M, tiles of N, ...)."""
 
 LANES: Final = 128
 CAPACITY_BITS: Final = 128 * 512 * 32
@@ -53,7 +61,7 @@ def lane_stride(bits: int) -> int:
     return (1 << 16) * 32 // bits if bits <= 32 else (1 << 16) >> ((bits // 32).bit_length() - 1)
 
 
-def tensor_memory_fragment(kind: FragmentType, shape: Any) -> Tensor:
+def tensor_memory_fragment(kind: FragmentType, shape: IntTuple) -> Tensor:
     """A tensor of tensor memory, address 0, for a partition ((M,N), tiles of M, tiles of N, ...).
 
     Args:
@@ -78,7 +86,7 @@ def tensor_memory_fragment(kind: FragmentType, shape: Any) -> Tensor:
     return _scale_factors(kind, shape)
 
 
-def _tiles(shape: Any, step: int = 1) -> Layout:
+def _tiles(shape: tuple[IntTuple, ...], step: int = 1) -> Layout:
     """The modes behind the first, compact; with `step` tiles between neighbours."""
     rest = take(shape, 1, int(rank(shape)))
     layout = Layout(rest)
@@ -87,7 +95,7 @@ def _tiles(shape: Any, step: int = 1) -> Layout:
     return Layout(rest, _scaled(layout.stride, step))
 
 
-def _scaled(stride: Any, step: int) -> Any:
+def _scaled(stride: Tree, step: int) -> Tree:
     return tuple(_scaled(d, step) for d in stride) if isinstance(stride, tuple) else stride * Int(step)
 
 
@@ -98,7 +106,7 @@ def _counted(stored: ElementType, columns: int, tile: Layout, tiles: Layout) -> 
     return make_tensor(engine, composition(restride, tiled_product(tile, tiles)))
 
 
-def _accumulator(kind: FragmentType, shape: Any) -> Tensor:
+def _accumulator(kind: FragmentType, shape: Parted) -> Tensor:
     value, storage, ctas, mode = kind.parameters
     _refuse(
         int(size(shape)) * storage.bits > CAPACITY_BITS,
@@ -131,7 +139,7 @@ def _refuse(wrong: bool, condition: str, facts: dict[str, object]) -> None:
         raise StaticAssertError(condition, facts)
 
 
-def _metadata(value: ElementType, shape: Any) -> Tensor:
+def _metadata(value: ElementType, shape: Parted) -> Tensor:
     """Metadata of a sparse A: 2 bits for each stored element, in the lanes of its rows."""
     m, k = int(size(shape[0][0])), int(size(shape[0][1]))
     _refuse(m != 128, "Only 128 implemented right now.", {"M": m})
@@ -153,7 +161,7 @@ def _metadata(value: ElementType, shape: Any) -> Tensor:
     return make_tensor(make_tmem_ptr(0, stored.stored), layout)
 
 
-def _scale_factors(kind: FragmentType, shape: Any) -> Tensor:
+def _scale_factors(kind: FragmentType, shape: Parted) -> Tensor:
     """Scale factors: 32 lanes hold those of 32 rows, repeated for each of the four warps."""
     value, _, ctas, is_a, mode = kind.parameters
     _refuse(len(shape) < 3, "Expected an MMA partitioned tensor", {"shape": shape})
@@ -169,7 +177,7 @@ def _scale_factors(kind: FragmentType, shape: Any) -> Tensor:
     return _counted(value, 1, tile, make_layout(_tiles(shape).shape))
 
 
-def compact_like(shape: Any, stride: Any) -> Layout:
+def compact_like(shape: IntTuple, stride: Tree) -> Layout:
     """A column-major layout of a mode whose static stride-0 modes stay stride 0.
 
     >>> print(compact_like((Int(2), Int(4), Int(2)), (Int(8), Int(0), Int(1))))
@@ -184,7 +192,7 @@ def compact_like(shape: Any, stride: Any) -> Layout:
     return Layout(shape, Layout(counted(shape, stride)).stride)
 
 
-def fragment_layout(layout: Any) -> Any:
+def fragment_layout(layout: LayoutLike) -> Layout:
     """The layout of registers for a partition: `make_fragment_like` of a layout.
 
     The first mode, an atom's values, is column-major whatever its strides; the other modes follow in the order of their
@@ -206,7 +214,13 @@ def fragment_layout(layout: Any) -> Any:
     return tiled_product(first, rest)
 
 
-def make_fragment_like(thing: Any, dtype: Any = None) -> Any:
+@overload
+def make_fragment_like(thing: Layout | ComposedLayout, dtype: None = None) -> Layout: ...
+@overload
+def make_fragment_like(thing: LayoutLike, dtype: DTypeLike) -> Tensor: ...
+@overload
+def make_fragment_like(thing: Tensor, dtype: DTypeLike | None = None) -> Tensor: ...
+def make_fragment_like(thing: LayoutLike, dtype: DTypeLike | None = None) -> Layout | Tensor:
     """Registers in the shape of a partition, and its order as far as a fragment keeps it.
 
     Args:
@@ -229,7 +243,7 @@ def make_fragment_like(thing: Any, dtype: Any = None) -> Any:
     return register_tensor(thing.element_type if dtype is None else dtype, fragment_layout(thing.layout))
 
 
-def make_tensor_like(thing: Any, dtype: Any = None) -> Any:
+def make_tensor_like(thing: LayoutLike, dtype: DTypeLike | None = None) -> Tensor:
     """Registers in the shape and the order of a tensor: a compact layout whose strides grow as the tensor's do.
 
     >>> from cute_py.layout import static
@@ -247,7 +261,11 @@ def make_tensor_like(thing: Any, dtype: Any = None) -> Any:
     return register_tensor(kind, make_layout_like(getattr(layout, "domain", layout)))
 
 
-def recast_ptr(pointer: Any, dtype: Any) -> Any:
+@overload
+def recast_ptr(pointer: Pointer, dtype: DTypeLike) -> Pointer: ...
+@overload
+def recast_ptr(pointer: TmemPointer, dtype: DTypeLike) -> TmemPointer: ...
+def recast_ptr(pointer: Pointer | TmemPointer, dtype: DTypeLike) -> Pointer | TmemPointer:
     """The same address with elements of another type.
 
     Raises:
@@ -262,18 +280,23 @@ def recast_ptr(pointer: Any, dtype: Any) -> Any:
     return pointer.recast(element_type(dtype))
 
 
-def register_tensor(dtype: Any, layout: Layout) -> Tensor:
+def _stored(element: ElementType) -> DType:
+    return element.stored if isinstance(element, SparseElement) else element
+
+
+def register_tensor(dtype: DTypeLike, layout: Layout) -> Tensor:
     """A tensor of registers: address 0, as nobody knows a register's address."""
     return make_tensor(make_rmem_ptr(0, element_type(dtype)), layout)
 
 
-def check_partitioned(part: Any, atom: MmaAtom, operand: str) -> None:
+def check_partitioned(part: LayoutLike, atom: MmaAtom, operand: str) -> None:
     """Refuse what is no partition of this operand: (V,M,N) with V the atom's values.
 
     Raises:
         StaticAssertError: as C++'s make_fragment_A, _B and _C.
     """
-    layout = part.layout if isinstance(part, Tensor) else part
+    expect(atom, MmaAtom, "the atom of a fragment")
+    layout = domain_of(part)
     if int(rank(layout)) < 3:
         raise StaticAssertError("rank(tensor) >= Int<3>", {"partition": layout, "operand": operand})
     values = size(atom.layouts[operand][1])
@@ -284,7 +307,7 @@ def check_partitioned(part: Any, atom: MmaAtom, operand: str) -> None:
         )
 
 
-def make_fragment_C(atom: MmaAtom, part: Any) -> Tensor:
+def make_fragment_C(atom: MmaAtom, part: LayoutLike) -> Tensor:
     """The accumulator of a partition of C: compact registers, or tensor memory.
 
     >>> from cute_py.atom.mma_atoms import mma_atom
@@ -297,15 +320,15 @@ def make_fragment_C(atom: MmaAtom, part: Any) -> Tensor:
     kind = atom.fragment_type("C")
     if kind.kind == "tmem":
         return tensor_memory_fragment(kind, shape)
-    return register_tensor(atom.c_dtype, Layout(shape))
+    return register_tensor(_stored(atom.c_dtype), Layout(shape))
 
 
-def make_fragment_A(atom: MmaAtom, part: Any) -> Tensor:
+def make_fragment_A(atom: MmaAtom, part: LayoutLike) -> Tensor:
     """The fragment of a partition of A: registers, descriptors, or tensor memory, as the instruction takes it."""
     return _make_operand(atom, part, "A")
 
 
-def make_fragment_B(atom: MmaAtom, part: Any) -> Tensor:
+def make_fragment_B(atom: MmaAtom, part: LayoutLike) -> Tensor:
     """The fragment of a partition of B.
 
     >>> from cute_py.atom.mma_atoms import mma_atom
@@ -316,19 +339,19 @@ def make_fragment_B(atom: MmaAtom, part: Any) -> Tensor:
     return _make_operand(atom, part, "B")
 
 
-def _make_operand(atom: MmaAtom, part: Any, operand: str) -> Tensor:
+def _make_operand(atom: MmaAtom, part: LayoutLike, operand: str) -> Tensor:
     check_partitioned(part, atom, operand)
     kind = atom.fragment_type(operand)
     if kind.kind == "smem_desc":
         return descriptor_tensor(atom, kind, part)
     if kind.kind == "tmem":
         return tensor_memory_fragment(kind, part.shape)
-    element = atom.types[operand]
-    stored = element if isinstance(element, DType) else element.stored
-    return register_tensor(stored, fragment_layout(part.layout if isinstance(part, Tensor) else part))
+    return register_tensor(
+        _stored(atom.types[operand]), fragment_layout(part.layout if isinstance(part, Tensor) else part)
+    )
 
 
-def descriptor_tensor(atom: MmaAtom, kind: FragmentType, part: Any) -> Tensor:
+def descriptor_tensor(atom: MmaAtom, kind: FragmentType, part: LayoutLike) -> Tensor:
     """Descriptors of the tiles of an operand in shared memory, one for each instruction.
 
     Raises:
@@ -341,7 +364,7 @@ def descriptor_tensor(atom: MmaAtom, kind: FragmentType, part: Any) -> Tensor:
             else "Expected SMEM Tensor to construct a UMMA Desc Tensor",
             {"partition": part, "atom": atom.name},
         )
-    make = gmma_descriptor if atom.arch == "sm90" else umma_descriptor
+    make = make_gmma_desc if atom.arch == "sm90" else make_umma_desc
     first = Tensor(part.engine, part.layout[0])
     descriptor = make(kind.parameters[0], first)
     units = recast(part, UINT128).layout

@@ -23,13 +23,14 @@ from cute_py.atom.mma_atoms import mma_atom
 from cute_py.atom.tiled_mma import MODES, Operand, TiledMma
 from cute_py.dtypes import DType
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
-from cute_py.layout import Int, Layout, offsets, size
+from cute_py.layout import Int, Layout, cosize, make_layout, offsets, size
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     Array: TypeAlias = NDArray[Any]
 
+_ONE = Layout(Int(1), Int(0))
 _COLUMN = 1 << 24
 """Stride of the second mode that separates row and column: no operand has more rows."""
 
@@ -61,7 +62,7 @@ class SparseGroup:
         return cls(2, 1, 1) if element.stored.name == "tfloat32" else cls(4, 2, 1)
 
 
-def compress(atom: str | MmaAtom, a: Any) -> tuple[Array, Array]:
+def compress(atom: str | MmaAtom, a: ArrayLike) -> tuple[Array, Array]:
     """A matrix with enough zeros as a sparse MMA stores it.
 
     Args:
@@ -98,7 +99,7 @@ def compress(atom: str | MmaAtom, a: Any) -> tuple[Array, Array]:
     return stored.reshape(rows, -1), places.reshape(rows, -1)
 
 
-def expand(atom: str | MmaAtom, stored: Any, metadata: Any) -> Array:
+def expand(atom: str | MmaAtom, stored: ArrayLike, metadata: ArrayLike) -> Array:
     """The matrix (M, K) of what a sparse MMA stores: the reverse of `compress`.
 
     Raises:
@@ -127,7 +128,7 @@ def expand(atom: str | MmaAtom, stored: Any, metadata: Any) -> Array:
     return whole.reshape(rows, -1)
 
 
-def _matrix(value: Any, what: str) -> Array:
+def _matrix(value: ArrayLike, what: str) -> Array:
     import numpy as np
 
     try:
@@ -175,6 +176,9 @@ def _places(mma: TiledMma, operand: Operand, rows: int, columns: int) -> tuple[A
     extent = (Int(rows), Int(columns)) if exact else (rows, columns)
     divided = mma.thrfrg(operand, Layout(extent, (Int(1), Int(_COLUMN))))
     threads, values = divided[0], divided[1]
+    if cosize(threads[0]) == 1:  # every thread has all of it, as of an operand in shared memory: one of them will do
+        threads = make_layout(_ONE, threads[1])
+        divided = make_layout(threads, values)
     extents = (
         int(size(threads[0])),
         int(size(threads[1][0])),
@@ -196,10 +200,9 @@ def _atom_matrix(mma: TiledMma, operand: Operand, matrix: Array) -> Array:
     registers = np.where(inside, matrix[np.where(inside, row, 0), np.where(inside, column, 0)], 0)
     first, second = MODES[operand]
     shape = mma.atom.shape_mnk
-    where = np.asarray(offsets(mma.atom.layouts[operand]))
+    where = np.asarray(offsets(mma.atom.layouts[operand]))[: extents[0]]
     atom = np.zeros((int(shape[first] * shape[second]), *extents[1:3], *extents[4:]), registers.dtype)
-    for thread in range(extents[0]):
-        atom[where[thread]] = np.moveaxis(registers[thread], 2, 0)
+    atom[where] = np.moveaxis(registers, 3, 1)
     whole = atom.reshape(int(shape[first]), int(shape[second]), *extents[1:3], *extents[4:], order="F")
     m, k, t1, t2, r1, r2 = whole.shape
     found: Array = whole.transpose(0, 2, 4, 1, 3, 5).reshape(m * t1 * r1, k * t2 * r2)
@@ -217,13 +220,13 @@ def _sums_of_bits(atom: MmaAtom, a: Array, b: Array) -> Array:
 
 def gemm(
     tiled_mma: TiledMma,
-    a: Any,
-    b: Any,
-    c: Any = None,
+    a: ArrayLike,
+    b: ArrayLike,
+    c: ArrayLike | None = None,
     *,
-    metadata: Any = None,
-    scale_a: Any = None,
-    scale_b: Any = None,
+    metadata: ArrayLike | None = None,
+    scale_a: ArrayLike | None = None,
+    scale_b: ArrayLike | None = None,
 ) -> Array:
     """D = A * B + C as a tiled MMA computes it, every element through its thread's registers.
 
@@ -256,7 +259,7 @@ def gemm(
             hint="compress(atom, A) gives the stored A and its metadata" if sparse else None,
         )
     first = _matrix(a, "A")
-    first = expand(atom, first, metadata) if sparse else first
+    first = expand(atom, first, metadata) if metadata is not None else first
     second = _matrix(b, "B")
     (m, k), (n, depth) = first.shape, second.shape
     if k != depth:
@@ -279,7 +282,7 @@ def _compute_type(atom: MmaAtom, operand: str) -> ElementType:
     return narrow or atom.types[operand]
 
 
-def _scaled(matrix: Array, factors: Any, atom: MmaAtom, what: str) -> Array:
+def _scaled(matrix: Array, factors: ArrayLike | None, atom: MmaAtom, what: str) -> Array:
     import numpy as np
 
     if factors is None:
@@ -310,12 +313,11 @@ def _collected(mma: TiledMma, sums: Array, m: int, n: int) -> Array:
     shape = mma.atom.shape_mnk
     parts = sums.reshape(int(shape[0]), t1, r1, int(shape[1]), t2, r2).transpose(0, 3, 1, 4, 2, 5)
     atom = parts.reshape(int(shape[0] * shape[1]), t1, t2, r1, r2, order="F")
-    where = np.asarray(offsets(mma.atom.layouts["C"]))
+    where = np.asarray(offsets(mma.atom.layouts["C"]))[: extents[0]]
+    registers = np.moveaxis(atom[where], 1, 3)
+    inside = (row < m) & (column < n)
     found = np.zeros((m, n), sums.dtype)
-    for thread in range(extents[0]):
-        registers = np.moveaxis(atom[where[thread]], 0, 2)
-        inside = (row[thread] < m) & (column[thread] < n)
-        found[row[thread][inside], column[thread][inside]] = registers[inside]
+    found[row[inside], column[inside]] = registers[inside]
     return found
 
 

@@ -12,8 +12,6 @@ Source: cute/atom/copy_atom.hpp; copy_traits_sm100.hpp (make_tmem_copy).
 
 from __future__ import annotations
 
-from typing import Any
-
 from cute_py.argument_checks import expect
 from cute_py.atom.copy_atom import CopyAtom
 from cute_py.atom.copy_atoms import copy_atom
@@ -37,13 +35,14 @@ from cute_py.layout import (
     static,
     upcast,
 )
+from cute_py.layout.arguments import Shape
 from cute_py.tensor import Tensor, TmemPointer
 
 _ONE = Layout(Int(1), Int(0))
 
 
-def _typed(atom: Any, dtype: Any = None) -> CopyAtom:
-    found = copy_atom(atom, dtype)
+def _typed(atom: str | CopyAtom) -> CopyAtom:
+    found = copy_atom(atom)
     if found.dtype is None:
         raise InvalidTypeError(
             f"a tiled copy needs the type of its values; {found.name} counts bits",
@@ -52,14 +51,16 @@ def _typed(atom: Any, dtype: Any = None) -> CopyAtom:
     return found
 
 
-def _layout(value: Any, what: str) -> Layout:
+def _layout(value: Layout | Shape, what: str) -> Layout:
     layout = value if isinstance(value, Layout) else Layout(value)
     if not is_static(layout):
         layout = static(layout)
     return expect(layout, Layout, what)
 
 
-def make_tiled_copy(atom: Any, thr_layout: Any, val_layout: Any = None) -> TiledCopy:
+def make_tiled_copy(
+    atom: str | CopyAtom, thr_layout: Layout | Shape, val_layout: Layout | Shape | None = None
+) -> TiledCopy:
     """A tiled copy of a layout of threads and a layout of each thread's values.
 
     Args:
@@ -83,7 +84,7 @@ def make_tiled_copy(atom: Any, thr_layout: Any, val_layout: Any = None) -> Tiled
     return TiledCopy(found, layout_tv, product_each(places))
 
 
-def make_tiled_copy_A(atom: Any, tiled_mma: TiledMma) -> TiledCopy:
+def make_tiled_copy_A(atom: str | CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
     """A tiled copy in which each thread copies what a tiled MMA gives it of A.
 
     >>> from cute_py.atom.copy_atoms import copy_atom
@@ -96,31 +97,31 @@ def make_tiled_copy_A(atom: Any, tiled_mma: TiledMma) -> TiledCopy:
     return TiledCopy(_typed(atom), mma.get_layoutA_TV(), (mma.tile_size(0), mma.tile_size(2)))
 
 
-def make_tiled_copy_B(atom: Any, tiled_mma: TiledMma) -> TiledCopy:
+def make_tiled_copy_B(atom: str | CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
     """A tiled copy in which each thread copies what a tiled MMA gives it of B."""
     mma = expect(tiled_mma, TiledMma, "the tiled MMA")
     return TiledCopy(_typed(atom), mma.get_layoutB_TV(), (mma.tile_size(1), mma.tile_size(2)))
 
 
-def make_tiled_copy_C(atom: Any, tiled_mma: TiledMma) -> TiledCopy:
+def make_tiled_copy_C(atom: str | CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
     """A tiled copy in which each thread copies what a tiled MMA gives it of C."""
     mma = expect(tiled_mma, TiledMma, "the tiled MMA")
     return TiledCopy(_typed(atom), mma.get_layoutC_TV(), (mma.tile_size(0), mma.tile_size(1)))
 
 
-def make_tiled_copy_S(atom: Any, tiled_copy: TiledCopy) -> TiledCopy:
+def make_tiled_copy_S(atom: str | CopyAtom, tiled_copy: TiledCopy) -> TiledCopy:
     """A tiled copy with the threads and values of another's source."""
     other = expect(tiled_copy, TiledCopy, "the tiled copy")
     return TiledCopy(_typed(atom), other.get_layoutS_TV(), other.tiler_mn)
 
 
-def make_tiled_copy_D(atom: Any, tiled_copy: TiledCopy) -> TiledCopy:
+def make_tiled_copy_D(atom: str | CopyAtom, tiled_copy: TiledCopy) -> TiledCopy:
     """A tiled copy with the threads and values of another's destination."""
     other = expect(tiled_copy, TiledCopy, "the tiled copy")
     return TiledCopy(_typed(atom), other.get_layoutD_TV(), other.tiler_mn)
 
 
-def _extracted(atom: CopyAtom, layout_tv: Layout, shape: tuple[Any, ...]) -> TiledCopy:
+def _extracted(atom: CopyAtom, layout_tv: Layout, shape: tuple[int, ...]) -> TiledCopy:
     """The smallest tile of a shape that holds what (thread, value) reaches, and the layout within it."""
     tiler = []
     for mode in range(len(shape)):
@@ -130,7 +131,7 @@ def _extracted(atom: CopyAtom, layout_tv: Layout, shape: tuple[Any, ...]) -> Til
     return TiledCopy(atom, composition(left_inverse(places), layout_tv), tuple(tiler))
 
 
-def make_tiled_copy_C_atom(atom: Any, tiled_mma: TiledMma) -> TiledCopy:
+def make_tiled_copy_C_atom(atom: str | CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
     """The smallest tiled copy that a tiled MMA's C can be retiled for: one atom's values of each thread.
 
     Raises:
@@ -155,7 +156,7 @@ def make_tiled_copy_C_atom(atom: Any, tiled_mma: TiledMma) -> TiledCopy:
     return _extracted(found, layout_tv, (mma.tile_size(0), mma.tile_size(1)))
 
 
-def make_cotiled_copy(atom: Any, atom_layout_TV: Layout, data_layout: Layout) -> TiledCopy:
+def make_cotiled_copy(atom: str | CopyAtom, atom_layout_TV: Layout, data_layout: Layout) -> TiledCopy:
     """A tiled copy of offsets: which address each thread reads in each of its values.
 
     Args:
@@ -194,7 +195,7 @@ def make_cotiled_copy(atom: Any, atom_layout_TV: Layout, data_layout: Layout) ->
     return _extracted(found, reached, product_each(data))
 
 
-def make_tmem_copy(atom: Any, tensor: Tensor) -> TiledCopy:
+def make_tmem_copy(atom: str | CopyAtom, tensor: Tensor) -> TiledCopy:
     """A tiled copy of four warps over a tensor in tensor memory, each warp in its own 32 lanes.
 
     Args:

@@ -19,13 +19,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
+from cute_py.argument_checks import expect_choice, expect_fields
 from cute_py.arith_tuple import text
 from cute_py.atom.element_types import ElementType, SparseElement, type_text
-from cute_py.atom.template_name import Parameter
+from cute_py.atom.pictures import Colour, mma_latex, mma_svg
+from cute_py.atom.template_name import Arguments, Parameter
 from cute_py.dtypes import DType
-from cute_py.layout import Int, Layout, static
+from cute_py.layout import Int, Layout, complement, composition, make_layout, right_inverse, size, static
 
 IntTuple: TypeAlias = Any
+
+_ONE: Final = Layout(Int(1), Int(0))
 
 OPERANDS: Final = ("A", "B", "C", "D", "E", "SFA", "SFB")
 """Operands of an atom: E is the metadata of a sparse A, SFA and SFB are scale factors."""
@@ -93,11 +97,14 @@ class MmaAtom:
     """Header of CuTe that has the row."""
     fragments: Mapping[str, FragmentType] = field(default_factory=dict)
     """Operand -> how it reaches the instruction, where that is not a register of the element type."""
-    template_args: Mapping[str, Any] = field(default_factory=dict)
+    template_args: Arguments = field(default_factory=dict)
     sf_vec_size: int | None = None
     """Elements of K that share one scale factor."""
     idesc: int | None = None
     """32-bit instruction descriptor of a tensor-memory MMA, as C++ makes it by default."""
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     @property
     def layoutA_TV(self) -> Layout:
@@ -129,8 +136,38 @@ class MmaAtom:
 
     def fragment_type(self, operand: str) -> FragmentType:
         """How an operand reaches the instruction; registers of its element type where nothing else is said."""
+        expect_choice(operand, tuple(x for x in OPERANDS if x in self.types), f"an operand of {self.name}")
         found = self.fragments.get(operand)
         return found or FragmentType("value", type_text(self.types["C" if operand == "D" else operand]))
+
+    def layout_TV(self, operand: Literal["A", "B", "C"]) -> Layout:
+        """(thread index, value) -> place, as of a tiled MMA of this one atom: a thread by its index, not its number.
+
+        >>> from cute_py.atom.mma_atoms import mma_atom
+        >>> print(mma_atom("SM70_8x8x4_F16F16F16F16_TN").layout_TV("A"))      # threads 0 to 3 and 16 to 19
+        ((_4,_4,_2),(_4,(_1,_1))):((_1,_0,_4),(_8,(_0,_0)))
+        """
+        layout = self.layouts[expect_choice(operand, ("A", "B", "C"), "an operand")]
+        numbers = right_inverse(make_layout(self.thr_id, complement(self.thr_id)))
+        coordinates = composition(Layout((size(self.thr_id), Int(1)), (Int(1), Int(0))), numbers)
+        threads: Layout = composition(make_layout(layout[0], _ONE), coordinates)
+        return make_layout(threads, make_layout(layout[1], make_layout(_ONE, _ONE)))
+
+    def latex(self, color: Colour | None = None) -> str:
+        """The text of C++'s print_latex: A, B and C around each other, thread and value in each cell.
+
+        Args:
+            color: (thread, value) -> TikZ colour, default eight by thread.
+        """
+        return mma_latex({x: self.layout_TV(x) for x in ("A", "B", "C")}, self.shape_mnk, color)
+
+    def svg(self, color: Colour | None = None) -> str:
+        """The text of C++'s print_svg.
+
+        Args:
+            color: (thread, value) -> `red,green,blue`, default eight by thread.
+        """
+        return mma_svg({x: self.layout_TV(x) for x in ("A", "B", "C")}, self.shape_mnk, color)
 
     def __eq__(self, other: object) -> bool:
         return self.name == other.name if isinstance(other, MmaAtom) else NotImplemented
@@ -162,7 +199,7 @@ class MmaOperation:
     name: str
     arch: str
     family: str
-    build: Callable[[MmaOperation, Mapping[str, Any]], MmaAtom]
+    build: Callable[[MmaOperation, Arguments], MmaAtom]
     """Makes the atom of template arguments; raises StaticAssertError where C++ does."""
     parameters: tuple[Parameter, ...] = ()
     typical: tuple[str, ...] = ()

@@ -21,7 +21,7 @@ from cute_py.atom.mma_atom import MmaAtom, MmaOperation
 from cute_py.atom.mma_register_atoms import register_operations
 from cute_py.atom.mma_tensor_memory_atoms import WITHOUT_TRAITS, tensor_memory_operations
 from cute_py.atom.mma_warpgroup_atoms import warpgroup_operations
-from cute_py.atom.template_name import bind, split_template
+from cute_py.atom.template_name import bind, expect_target, split_template
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
 
 _OUTER: Final = re.compile(r"^(::)?cute::")
@@ -73,24 +73,27 @@ def _atom(name: str) -> MmaAtom:
     return operation.build(operation, bind(operation.name, operation.parameters, texts))
 
 
-def mma_atom(name: str | MmaAtom) -> MmaAtom:
+def mma_atom(name: str | MmaAtom, *, arch: str | None = None) -> MmaAtom:
     """The atom of an operation's name, with its template arguments.
 
     Args:
         name: as C++ writes it; namespaces and trailing defaults may be left out, so that
             `SM90_64x8x16_F16F16F16_SS` has A and B K-major and `..._SS<K,MN>` says what differs. An atom is itself.
+        arch: the architecture that it is for, `sm_90a`, or CuTe's `sm90`; default any.
     Raises:
-        InvalidValueError: no such operation, too many or too few arguments, or an unknown value.
+        InvalidValueError: no such operation, too many or too few arguments, an unknown value, or an architecture that
+            lacks the instruction.
         StaticAssertError: C++ refuses these arguments; `condition` is its text.
 
     >>> print(mma_atom("SM90_64x128x16_F32BF16BF16_SS<K,MN>").name)
     SM90_64x128x16_F32BF16BF16_SS<GMMA::Major::K,GMMA::Major::MN,GMMA::ScaleIn::One,GMMA::ScaleIn::One>
     """
-    if isinstance(name, MmaAtom):
-        return name
-    if not isinstance(name, str):
+    if not isinstance(name, (str, MmaAtom)):
         raise InvalidTypeError(f"mma_atom takes the name of an operation, got {type(name).__name__} {given(name)}")
-    return _atom(name)
+    found = name if isinstance(name, MmaAtom) else _atom(name)
+    if arch is not None:
+        expect_target(found, arch)
+    return found
 
 
 class _Rows(Mapping[str, MmaAtom]):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from cute_py.atom.element_types import (
     GAUSS_COMPLEX,
@@ -25,7 +25,7 @@ from cute_py.atom.element_types import (
     type_text,
 )
 from cute_py.atom.mma_atom import FragmentType, MmaAtom, MmaOperation, static_layout
-from cute_py.atom.template_name import Parameter, static_assert, written
+from cute_py.atom.template_name import Arguments, Parameter, static_assert, written
 from cute_py.dtypes import DType, as_dtype
 from cute_py.layout import Int, Layout, size
 
@@ -53,6 +53,7 @@ _THREAD: Final = static_layout(1, 0)
 _QUAD_PAIR: Final = static_layout((4, 2), (1, 16))
 
 
+@functools.cache
 def short_type(name: str) -> DType:
     """The element type of an abbreviation in the name of an operation.
 
@@ -62,6 +63,7 @@ def short_type(name: str) -> DType:
     return GAUSS_COMPLEX if name == "GC64" else as_dtype(SHORT[name])
 
 
+@functools.cache
 def ptx_type(element: ElementType) -> str:
     """An element type as PTX abbreviates it.
 
@@ -103,7 +105,7 @@ def registers_of(layout: Layout, element: ElementType) -> tuple[int, str]:
     return values * element.bits // 32, "uint32"
 
 
-def _plain(operation: MmaOperation, values: Mapping[str, Any]) -> MmaAtom:
+def _plain(operation: MmaOperation, values: Arguments) -> MmaAtom:
     """A warp's instruction without template parameters, SM75 to SM90."""
     m, n, k, letters, instruction = operation.details
     d, a, b, c = (short_type(x) for x in letters)
@@ -185,7 +187,7 @@ _SM70: Final = {
 """SM70's quad pair: A and B by their order in memory, C by its type."""
 
 
-def _quad_pair(operation: MmaOperation, values: Mapping[str, Any]) -> MmaAtom:
+def _quad_pair(operation: MmaOperation, values: Arguments) -> MmaAtom:
     c, order = operation.details
     a_order, b_order = ("row" if order[0] == "T" else "col"), ("row" if order[1] == "N" else "col")
     half, wide = as_dtype("float16"), short_type(c)
@@ -206,7 +208,7 @@ def _quad_pair(operation: MmaOperation, values: Mapping[str, Any]) -> MmaAtom:
     )
 
 
-def _one_thread(operation: MmaOperation, values: Mapping[str, Any]) -> MmaAtom:
+def _one_thread(operation: MmaOperation, values: Arguments) -> MmaAtom:
     """FMA and dot products of one thread: (M,K), (N,K) and (M,N) whole, one after another."""
     m, n, k, types, registers, ptx, header = operation.details
     if operation.parameters:
@@ -264,7 +266,7 @@ _NARROW: Final = ("float_e2m1_t", "float_e2m3_t", "float_e3m2_t", "float_e4m3_t"
 """A and B of SM120's kind::f8f6f4 and kind::mxf8f6f4."""
 
 
-def _sm120(operation: MmaOperation, values: Mapping[str, Any]) -> MmaAtom:
+def _sm120(operation: MmaOperation, values: Arguments) -> MmaAtom:
     """SM120: registers of 8-bit containers whatever the types; metadata of sparse forms, factors of scaled ones."""
     k, sparse, scaled = operation.details
     a_type, c_type = values["a_type"], values["c_type"]
@@ -317,7 +319,7 @@ def _sm120(operation: MmaOperation, values: Mapping[str, Any]) -> MmaAtom:
     )
 
 
-def _check_sm120(operation: MmaOperation, values: Mapping[str, Any], wide: bool) -> None:
+def _check_sm120(operation: MmaOperation, values: Arguments, wide: bool) -> None:
     """The specialisations that exist: these types, and no others."""
     narrow = (element_type(_NARROW[0]),) if wide else tuple(element_type(t) for t in _NARROW)
     sums = (as_dtype("float32"),) if "sf_type" in values else (as_dtype("float32"), as_dtype("float16"))
@@ -328,7 +330,7 @@ def _check_sm120(operation: MmaOperation, values: Mapping[str, Any], wide: bool)
     static_assert(known, f"No MMA matches {operation.name} for given data types.", lambda: facts)
 
 
-def _sm120_ptx(operation: MmaOperation, values: Mapping[str, Any], wide: bool) -> str:
+def _sm120_ptx(operation: MmaOperation, values: Arguments, wide: bool) -> str:
     k, sparse, scaled = operation.details
     kind = ("mxf4nvf4" if wide else "mxf8f6f4") if scaled else "f8f6f4"
     metadata = ".sp::ordered_metadata" if sparse else ""

@@ -27,13 +27,13 @@ cute/arch/mma_sm100_desc.hpp (instruction descriptor); PTX ISA, tcgen05 instruct
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from cute_py.atom.element_types import COMPLEX_TF32, ElementType, SparseElement, element_type, type_text
 from cute_py.atom.mma_atom import FragmentType, MmaAtom, MmaOperation, static_layout
-from cute_py.atom.template_name import Parameter, static_assert, written
+from cute_py.atom.template_name import Arguments, Parameter, static_assert, written
 from cute_py.dtypes import DType, as_dtype
 from cute_py.layout import Int, Layout
 
@@ -167,7 +167,7 @@ def _check_n(form: Form, m: int, n: int, b_major: str) -> tuple[bool, str]:
     return _multiple(n, step), f"{label} N-mode size should be {_N_TEXT[step]}"
 
 
-def _checks(form: Form, values: Mapping[str, Any]) -> Iterator[tuple[bool, str]]:
+def _checks(form: Form, values: Arguments) -> Iterator[tuple[bool, str]]:
     """(holds, C++'s text) of every static_assert of the operation and its traits."""
     a, b, c = _types(form, values)
     m, n = values["M"], values["N"]
@@ -196,7 +196,7 @@ def _checks(form: Form, values: Mapping[str, Any]) -> Iterator[tuple[bool, str]]
     yield from _check_vector(form, a, values)
 
 
-def _check_scaling(form: Form, a: DType, b: DType, values: Mapping[str, Any]) -> Iterator[tuple[bool, str]]:
+def _check_scaling(form: Form, a: DType, b: DType, values: Arguments) -> Iterator[tuple[bool, str]]:
     """What the traits check of a block-scaled operation: how many elements share a scale factor, for which types."""
     if form.kind == "MXF4_ULTRA":
         yield values["a_major"] == values["b_major"] == "K", "This MMA does not support transpose"
@@ -209,7 +209,7 @@ def _check_scaling(form: Form, a: DType, b: DType, values: Mapping[str, Any]) ->
         )
 
 
-def _check_vector(form: Form, a: DType, values: Mapping[str, Any]) -> Iterator[tuple[bool, str]]:
+def _check_vector(form: Form, a: DType, values: Arguments) -> Iterator[tuple[bool, str]]:
     """What the operation itself checks of the number of elements that share a scale factor."""
     if form.kind == "MXF4_ULTRA":
         yield (
@@ -222,11 +222,11 @@ def _check_vector(form: Form, a: DType, values: Mapping[str, Any]) -> Iterator[t
         yield values["VS"] in (long, long // 2), f"{form.name} Vector size can only be {long // 2} or {long}."
 
 
-def _takes_long_vectors(a: DType, b: DType, values: Mapping[str, Any]) -> bool:
+def _takes_long_vectors(a: DType, b: DType, values: Arguments) -> bool:
     return a == b == element_type("float_e2m1_t") and values["sf_type"] == element_type("float_ue8m0_t")
 
 
-def _types(form: Form, values: Mapping[str, Any]) -> tuple[DType, DType, DType]:
+def _types(form: Form, values: Arguments) -> tuple[DType, DType, DType]:
     if form.interleaved:
         return COMPLEX_TF32, COMPLEX_TF32, as_dtype("float32")
     return values["a_type"], values["b_type"], values["c_type"]
@@ -269,7 +269,7 @@ def instruction_descriptor(
     c: DType | None,
     m: int,
     n: int,
-    values: Mapping[str, Any],
+    values: Arguments,
     sparse: bool = False,
     scale: DType | None = None,
 ) -> int:
@@ -309,7 +309,7 @@ def _format(element: ElementType) -> int:
     return _FORMATS[text]
 
 
-def _umma(operation: MmaOperation, values: Mapping[str, Any]) -> MmaAtom:
+def _umma(operation: MmaOperation, values: Arguments) -> MmaAtom:
     form: Form = operation.details[0]
     a, b, c = _types(form, values)
     for holds, condition in _checks(form, values):
@@ -332,7 +332,7 @@ def _umma(operation: MmaOperation, values: Mapping[str, Any]) -> MmaAtom:
     vector = None
     if form.block_scaled:
         vector = values.get("VS") or (64 if form.sparse else 32)
-        types |= dict.fromkeys(("SFA", "SFB"), values["sf_type"])
+        types |= {"SFA": values["sf_type"], "SFB": values["sf_type"]}
         if form.kind != "MXF8F6F4" or ctas == 1:
             registers |= dict.fromkeys(("SFA", "SFB"), (1, "uint32"))
     return MmaAtom(
@@ -356,18 +356,18 @@ def _umma(operation: MmaOperation, values: Mapping[str, Any]) -> MmaAtom:
     )
 
 
-def _signed(form: Form, values: Mapping[str, Any]) -> Mapping[str, Any]:
+def _signed(form: Form, values: Arguments) -> Arguments:
     """The template arguments that CuTe makes the descriptor of: SM100_MMA_S8_TS takes signs and drops them."""
     if form.kind == "S8" and form.from_tmem and form.ctas == 1:
         return {**values, "a_neg": "One", "b_neg": "One"}
     return values
 
 
-def _shown(values: Mapping[str, Any]) -> dict[str, object]:
+def _shown(values: Arguments) -> dict[str, object]:
     return {k: type_text(v) if isinstance(v, DType) else v for k, v in values.items()}
 
 
-def _fragments(form: Form, values: Mapping[str, Any], a: DType, c: DType) -> dict[str, FragmentType]:
+def _fragments(form: Form, values: Arguments, a: DType, c: DType) -> dict[str, FragmentType]:
     ctas = form.ctas
     word = as_dtype("uint32")
     alone = ctas == 1 and form.from_tmem

@@ -15,13 +15,13 @@ Source: cute/atom/mma_traits_sm90_gmma{,_ext,_sparse,_sparse_ext}.hpp.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from cute_py.atom.element_types import ElementType, SparseElement
 from cute_py.atom.mma_atom import FragmentType, MmaAtom, MmaOperation, static_layout
 from cute_py.atom.mma_register_atoms import ptx_type, short_type
-from cute_py.atom.template_name import Parameter, static_assert, written
+from cute_py.atom.template_name import Arguments, Parameter, static_assert, written
 from cute_py.dtypes import as_dtype
 from cute_py.layout import Int, Layout
 
@@ -84,7 +84,7 @@ _METADATA: Final = {
 """K -> (thread, value) -> m + 64 * k of a sparse A's metadata."""
 
 
-def _gmma(operation: MmaOperation, values: Mapping[str, Any]) -> MmaAtom:
+def _gmma(operation: MmaOperation, values: Arguments) -> MmaAtom:
     n, k, (c, a, b), from_registers, sparse, ptx = operation.details
     a_major, b_major = values.get("tnspA", "K"), values.get("tnspB", "K")
     if from_registers:

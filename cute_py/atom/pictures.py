@@ -11,13 +11,14 @@ Source: cute/util/print_latex.hpp, print_svg.hpp.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from cute_py.argument_checks import expect_function
 from cute_py.arith_tuple import text
 from cute_py.errors import InvalidValueError
 from cute_py.layout import Layout, composition, offsets, size
-from cute_py.tensor import make_identity_tensor
+from cute_py.layout.arguments import IntTuple
+from cute_py.tensor import Tensor, make_identity_tensor
 from cute_py.tensor.latex import MAX_CELLS, PASTELS, TIKZ_FOOT, TIKZ_HEAD, pastel
 
 Cell: TypeAlias = tuple[int, int, int, int]
@@ -37,7 +38,7 @@ def svg_pastel(thread: int, value: int) -> str:
     return ",".join(map(str, PASTELS[thread % 8]))
 
 
-def cells(layout_tv: Layout, shape: tuple[Any, Any]) -> Iterator[Cell]:
+def cells(layout_tv: Layout, shape: tuple[IntTuple, ...]) -> Iterator[Cell]:
     """Every element of a tile with the first thread and value that hold it, in the order of threads, then values.
 
     Args:
@@ -64,7 +65,7 @@ def cells(layout_tv: Layout, shape: tuple[Any, Any]) -> Iterator[Cell]:
 
 
 def _nodes(
-    layout_tv: Layout, shape: tuple[Any, Any], down: int, right: int, color: Colour, turned: bool
+    layout_tv: Layout, shape: tuple[IntTuple, ...], down: int, right: int, color: Colour, turned: bool
 ) -> Iterator[str]:
     """The cells of one operand; `turned` puts its rows along the picture's columns."""
     for row, column, thread, value in cells(layout_tv, shape):
@@ -83,12 +84,12 @@ def _label(m: int, n: int, number: int) -> str:
     return f"\\node at ({m},{n}) {{\\Large{{\\texttt{{{number}}}}}}};\n"
 
 
-def _coordinates(layout_tv: Layout, shape: tuple[Any, Any]) -> Any:
+def _coordinates(layout_tv: Layout, shape: tuple[IntTuple, ...]) -> Tensor:
     """(thread, value) -> coordinate, as C++ prints it."""
     return composition(make_identity_tensor(shape), layout_tv)
 
 
-def mma_latex(layouts: dict[str, Layout], tile: tuple[Any, Any, Any], color: Colour | None = None) -> str:
+def mma_latex(layouts: dict[str, Layout], tile: tuple[int, int, int], color: Colour | None = None) -> str:
     """The text of print_latex of a tiled MMA: layouts (thread, value) -> place of A, B and C, and the (M,N,K) tile."""
     paint = pastel if color is None else expect_function(color, "the colour of a thread and a value")
     m, n, k = (int(size(t)) for t in tile)
@@ -109,7 +110,11 @@ def mma_latex(layouts: dict[str, Layout], tile: tuple[Any, Any, Any], color: Col
 
 
 def copy_latex(
-    source: Any, target: Any, layouts: tuple[Layout, Layout], tile: tuple[Any, Any], color: Colour | None = None
+    source: Tensor,
+    target: Tensor,
+    layouts: tuple[Layout, Layout],
+    tile: tuple[IntTuple, ...],
+    color: Colour | None = None,
 ) -> str:
     """The text of print_latex of a tiled copy.
 
@@ -132,7 +137,7 @@ def copy_latex(
     return "".join([*out, TIKZ_FOOT])
 
 
-def _svg_text(x: int, y: int, font: int, shown: object) -> str:
+def _svg_text(x: int, y: int, font: int, shown: int | str) -> str:
     return (
         f'<text x="{x}" y="{y}" text-anchor="middle" alignment-baseline="central" font-size="{font}">{shown}</text>\n'
     )
@@ -146,7 +151,7 @@ def _svg_cell(x: int, y: int, fill: str, end: str, thread: int, value: int) -> s
     )
 
 
-def mma_svg(layouts: dict[str, Layout], tile: tuple[Any, Any, Any], color: Colour | None = None) -> str:
+def mma_svg(layouts: dict[str, Layout], tile: tuple[int, int, int], color: Colour | None = None) -> str:
     """The text of print_svg of a tiled MMA."""
     paint = svg_pastel if color is None else expect_function(color, "the colour of a thread and a value")
     m, n, k = (int(size(t)) for t in tile)

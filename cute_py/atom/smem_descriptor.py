@@ -1,175 +1,412 @@
-"""Descriptors of shared memory: the 64 bits by which wgmma and tcgen05.mma find an operand.
+"""Descriptors of shared memory: the 64 bits by which wgmma and tcgen05 find an operand.
 
-    bits 0-13     start address / 16
-    bits 16-29    leading byte offset / 16 (LBO)
-    bits 32-45    stride byte offset / 16 (SBO)
-    bits 46-47    version: 1 for tcgen05, 0 for wgmma
-    bits 49-51    base offset          bit 52  LBO mode (tcgen05)
-    bits 61-63    layout type (wgmma uses 62-63)
+    bits     tcgen05 (UMMA)                       wgmma (GMMA)
+    0-13     start address / 16                   the same
+    16-29    leading-dimension offset / 16, LBO   the same
+    32-45    stride-dimension offset / 16, SBO    the same
+    46-48    version, 0b001                       -
+    49-51    base offset                          the same
+    52       leading offset is an address         -
+    61-63    swizzle 0, 6, 4, 2 or 1              62-63: 0, 3, 2 or 1
 
-What LBO and SBO mean depends on major mode and swizzle. Counted in 16-byte units, T elements each, the operand is
+All byte offsets are multiples of 16 and are kept here as the fields hold them, in 16-byte units. What LBO and SBO mean
+depends on major mode and swizzle. Counted in such units the operand is
 
     K-major      ((8,n),2)        8 rows, n times, SBO apart; without a swizzle, 16 bytes and the next 16 LBO apart
-    MN-major     ((W,n),(8,k))    W units along M|N, n times, LBO apart; 8 of K, k times, SBO apart;
-                                  without a swizzle the two change places
+    MN-major     ((W,n),(8,k))    W units along M|N, n times, LBO apart; 8 of K, k times, SBO apart (4 with atoms of
+                                  32 bytes); without a swizzle the two change places
 
-A layout of another form has no descriptor, and is refused with C++'s condition.
-Source: cute/arch/mma_sm90_desc.hpp, mma_sm100_desc.hpp; cute/atom/mma_traits_sm90_gmma.hpp (make_gmma_desc).
+`smem_layouts` makes descriptors of layouts.
+Source: PTX ISA, "Shared Memory Descriptor" (tcgen05, Table 40; wgmma, 9.7.15.5.1.2.2) and "Canonical Layouts";
+cute/arch/mma_sm90_desc.hpp, mma_sm100_desc.hpp.
 """
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from enum import Enum, IntEnum, StrEnum
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from cute_py.argument_checks import expect_choice, expect_integer
-from cute_py.atom.element_types import UINT128
-from cute_py.errors import (
-    InvalidTypeError,
-    InvalidValueError,
-    StaticAssertError,
-    TensorAccessError,
-    format_report,
-    given,
-)
-from cute_py.layout import Int, Layout, Swizzle, congruent, logical_divide, rank, size
-from cute_py.tensor import Pointer, Tensor, recast
+from cute_py.argument_checks import expect, expect_choice, expect_integer, is_integer
+from cute_py.diagnostics import Diagnostic
+from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError, TmemError, given
+from cute_py.targets import architecture
 
-Kind = Literal["gmma", "umma"]
-_FIELD: Final = (1 << 14) - 1
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
 
-LAYOUT_TYPES: Final[dict[str, dict[int, str]]] = {
-    "gmma": {0: "INTERLEAVE", 1: "B128", 2: "B64", 3: "B32"},
-    "umma": {0: "SWIZZLE_NONE", 1: "SWIZZLE_128B_BASE32B", 2: "SWIZZLE_128B", 4: "SWIZZLE_64B", 6: "SWIZZLE_32B"},
+    Place = TypeVar("Place", int, NDArray[numpy.int64])
+
+UNIT_BYTES: Final = 16
+"""Bytes of one unit of a descriptor."""
+ADDRESS_MASK: Final = 0x3FFFF
+"""Shared-memory addresses are read modulo 256 KiB."""
+START_MASK: Final = 0x3FFF
+_LOW: Final = 0xFFFFFFFF
+
+
+class Major(StrEnum):
+    """The mode along which neighbours lie together; a member is its name.
+
+    >>> Major.K == "K", f"{Major.MN}"
+    (True, 'MN')
+    """
+
+    K = "K"
+    MN = "MN"
+
+
+class DescriptorKind(Enum):
+    """Which instructions read the descriptor."""
+
+    TCGEN05 = "tcgen05"
+    WGMMA = "wgmma"
+
+    @property
+    def cute(self) -> str:
+        """CuTe's name of it."""
+        return "umma" if self is DescriptorKind.TCGEN05 else "gmma"
+
+
+class SmemSwizzle(IntEnum):
+    """The swizzle of an operand, with TVM's numbers; the hardware's codes are in `SWIZZLE_CODES`."""
+
+    NONE = 0
+    B32 = 1
+    B64 = 2
+    B128 = 3
+    B128_ATOM32 = 4
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one row of the swizzle atom; 16 where there is none."""
+        return (16, 32, 64, 128, 128)[self]
+
+    @property
+    def cute(self) -> tuple[int, int, int]:
+        """(bits, base, shift) of the same function in CuTe's notation, on byte addresses."""
+        return ((0, 4, 3), (1, 4, 3), (2, 4, 3), (3, 4, 3), (2, 5, 2))[self]
+
+    @property
+    def period(self) -> int:
+        """Bytes after which the pattern repeats, and the alignment that a base offset of 0 means."""
+        return (16, 256, 512, 1024, 1024)[self]
+
+    def of(self, address: int) -> int:
+        """The byte address that this swizzle moves `address` to.
+
+        >>> SmemSwizzle.B128.of(128)
+        144
+        """
+        return swizzled(expect_integer(address, "address"), self)
+
+
+def swizzled(address: Place, swizzle: SmemSwizzle) -> Place:
+    """The byte address that `swizzle` moves `address` to, an int or an integer array; it undoes itself."""
+    bits, base, shift = swizzle.cute
+    return address ^ ((address >> shift) & (((1 << bits) - 1) << base))
+
+
+SWIZZLE_CODES: dict[DescriptorKind, dict[SmemSwizzle, int]] = {
+    DescriptorKind.TCGEN05: {
+        SmemSwizzle.NONE: 0,
+        SmemSwizzle.B128_ATOM32: 1,
+        SmemSwizzle.B128: 2,
+        SmemSwizzle.B64: 4,
+        SmemSwizzle.B32: 6,
+    },
+    DescriptorKind.WGMMA: {SmemSwizzle.NONE: 0, SmemSwizzle.B128: 1, SmemSwizzle.B64: 2, SmemSwizzle.B32: 3},
 }
-"""Layout type -> C++'s name of it."""
-_BY_BITS: Final = {"gmma": {0: 0, 1: 3, 2: 2, 3: 1}, "umma": {0: 0, 1: 6, 2: 4, 3: 2}}
-"""Bits of the swizzle -> layout type."""
+
+
+@dataclass(frozen=True, slots=True)
+class BitField:
+    name: str
+    low: int
+    width: int
+    meaning: str
+
+    @property
+    def mask(self) -> int:
+        return ((1 << self.width) - 1) << self.low
+
+
+_OFFSETS = (
+    BitField("start", 0, 14, "start address"),
+    BitField("leading", 16, 14, "leading-dimension offset"),
+    BitField("stride", 32, 14, "stride-dimension offset"),
+)
+BIT_FIELDS: dict[DescriptorKind, tuple[BitField, ...]] = {
+    DescriptorKind.TCGEN05: (
+        *_OFFSETS,
+        BitField("version", 46, 3, "version, fixed 0b001"),
+        BitField("base_offset", 49, 3, "base offset of the swizzle pattern"),
+        BitField("leading_is_address", 52, 1, "leading offset is an absolute address"),
+        BitField("swizzle", 61, 3, "swizzle"),
+    ),
+    DescriptorKind.WGMMA: (
+        *_OFFSETS,
+        BitField("base_offset", 49, 3, "base offset of the swizzle pattern"),
+        BitField("swizzle", 62, 2, "swizzle"),
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class SmemDescriptor:
-    """A descriptor of shared memory. Offsets and the start address are in units of 16 bytes, 14 bits each.
+    """The fields of a descriptor. `int()` is its 64 bits; C++'s names of the fields are properties.
 
-    >>> d = SmemDescriptor("gmma", start_address=64, leading_byte_offset=1, stride_byte_offset=64, layout_type=1)
-    >>> hex(d.encode()), SmemDescriptor.decode(d.encode(), "gmma") == d
-    ('0x4000004000010040', True)
+    Args:
+        start, leading, stride: in 16-byte units, 14 bits each.
+        base_offset: (address of the pattern's start >> 7) & 7; 0 where it starts on a multiple of its period.
+        version: 1 for tcgen05; wgmma has none and keeps 1 here.
+        leading_is_address: `leading` is an address / 16, not an offset (sm_103a; K of 48 bytes).
+        residue: bits that no field holds, kept so that encode gives back what decode was given.
+    Raises:
+        TmemError: a field does not fit its bits, or the kind has no such field; the error lists all of them.
+
+    >>> hex(SmemDescriptor(start=0, leading=16, stride=8).encode())
+    '0x400800100000'
     """
 
-    kind: Kind
-    start_address: int = 0
-    leading_byte_offset: int = 0
-    stride_byte_offset: int = 0
-    layout_type: int = 0
+    start: int
+    leading: int
+    stride: int
+    swizzle: SmemSwizzle = SmemSwizzle.NONE
+    kind: DescriptorKind = DescriptorKind.TCGEN05
     base_offset: int = 0
-    version: int = 0
-    lbo_mode: int = 0
+    version: int = 1
+    leading_is_address: bool = False
+    residue: int = 0
 
     def __post_init__(self) -> None:
-        expect_choice(self.kind, ("gmma", "umma"), "the kind of a descriptor")
-        for name, most in (
-            ("start_address", _FIELD),
-            ("leading_byte_offset", _FIELD),
-            ("stride_byte_offset", _FIELD),
-            ("base_offset", 7),
-            ("version", 3),
-            ("lbo_mode", 1),
-            ("layout_type", 7),
-        ):
-            expect_integer(getattr(self, name), name, 0, most)
-        if self.layout_type not in LAYOUT_TYPES[self.kind]:
-            raise InvalidValueError(
-                f"layout_type is {self.layout_type}; must be one of "
-                + ", ".join(f"{k} ({v})" for k, v in LAYOUT_TYPES[self.kind].items())
-            )
+        object.__setattr__(self, "kind", as_kind(self.kind))
+        for name in ("start", "leading", "stride", "base_offset", "version", "residue"):
+            object.__setattr__(self, name, expect_integer(getattr(self, name), name))
+        object.__setattr__(self, "swizzle", as_swizzle(self.swizzle))
+        expect(self.leading_is_address, bool, "leading_is_address")
+        reasons = self.violations()
+        if reasons:
+            raise TmemError(reasons[0], {f"and {n}": reason for n, reason in enumerate(reasons[1:], 2)})
+
+    def violations(self) -> list[str]:
+        """Every field that does not fit, as a sentence; empty for a descriptor that was made."""
+        out = []
+        for field in BIT_FIELDS[self.kind]:
+            value = getattr(self, field.name)
+            if field.name == "swizzle":
+                if value not in SWIZZLE_CODES[self.kind]:
+                    out.append(f"swizzle {value.name} has no code in a {self.kind.value} descriptor")
+            elif not 0 <= value < 1 << field.width:
+                unit = " (16-byte units)" if field in _OFFSETS else ""
+                out.append(f"{field.name} = {value}{unit}; must be within 0..{(1 << field.width) - 1}")
+        if self.kind is DescriptorKind.WGMMA and self.leading_is_address:
+            out.append("leading_is_address; must be False in a wgmma descriptor")
+        if self.residue & (_held(self.kind)) or not 0 <= self.residue < 1 << 64:
+            out.append(f"residue = {self.residue:#x}; must lie in bits that no field holds")
+        return out
+
+    def restrictions(self, arch: str | None = None) -> list[str]:
+        """The messages of `check`."""
+        return [found.text for found in self.check(arch)]
+
+    def check(self, arch: str | None = None) -> list[Diagnostic]:
+        """The rules of the PTX ISA that these fields break although they have bits; `arch` as in `sm_103a`.
+
+        >>> SmemDescriptor(0, 16, 8, version=0).check()
+        [Diagnostic(rule='version', text='version = 0; must be 1')]
+        """
+        if arch is not None:
+            architecture(arch)
+        is_address = self.leading_is_address
+        rules = (
+            ("version", self.version == 1 or self.kind is DescriptorKind.WGMMA, f"version = {self.version}; must be 1"),
+            (
+                "leading",
+                not is_address or (self.swizzle is SmemSwizzle.B128 and not self.base_offset),
+                "leading_is_address; needs the 128-byte swizzle and a base offset of 0",
+            ),
+            (
+                "target",
+                not is_address or arch in (None, "sm_103a"),
+                f"leading_is_address; exists on sm_103a alone, not on {arch}",
+            ),
+            ("residue", not self.residue, f"residue = {self.residue:#x}; reserved bits must be 0"),
+        )
+        return [Diagnostic(rule, text=text) for rule, holds, text in rules if not holds]
+
+    @property
+    def start_address(self) -> int:
+        """C++'s `start_address_`: in 16-byte units, as all of these."""
+        return self.start
+
+    @property
+    def leading_byte_offset(self) -> int:
+        return self.leading
+
+    @property
+    def stride_byte_offset(self) -> int:
+        return self.stride
+
+    @property
+    def layout_type(self) -> int:
+        """The code of the swizzle."""
+        return SWIZZLE_CODES[self.kind][self.swizzle]
+
+    @property
+    def lbo_mode(self) -> int:
+        """1 where the leading offset is an address."""
+        return int(self.leading_is_address)
 
     def encode(self) -> int:
-        """The 64 bits."""
-        shift = 62 if self.kind == "gmma" else 61
-        return (
-            self.start_address
-            | self.leading_byte_offset << 16
-            | self.stride_byte_offset << 32
-            | self.version << 46
-            | self.base_offset << 49
-            | self.lbo_mode << 52
-            | self.layout_type << shift
-        )
+        """The 64-bit value."""
+        value = self.residue
+        for field in BIT_FIELDS[self.kind]:
+            held = getattr(self, field.name)
+            code = SWIZZLE_CODES[self.kind][held] if field.name == "swizzle" else int(held)
+            value |= code << field.low
+        return value
 
     __index__ = encode
     __int__ = encode
 
     @classmethod
-    def decode(cls, bits: int, kind: Kind) -> SmemDescriptor:
-        """The descriptor of 64 bits.
+    def decode(cls, value: int, kind: DescriptorKind = DescriptorKind.TCGEN05) -> SmemDescriptor:
+        """The fields of a 64-bit value.
 
         Raises:
-            InvalidValueError: a layout type that the kind has not, or bits that belong to no field.
+            TmemError: not 64 bits, or a swizzle code that has no meaning (tcgen05: 3, 5, 7).
         """
-        expect_choice(kind, ("gmma", "umma"), "the kind of a descriptor")
-        bits = expect_integer(bits, "a descriptor", 0, 2**64 - 1)
-        shift = 62 if kind == "gmma" else 61
-        found = cls(
-            kind,
-            bits & _FIELD,
-            bits >> 16 & _FIELD,
-            bits >> 32 & _FIELD,
-            bits >> shift,
-            bits >> 49 & 7,
-            bits >> 46 & 3 if kind == "umma" else 0,
-            bits >> 52 & 1 if kind == "umma" else 0,
-        )
-        if found.encode() != bits:
-            raise InvalidValueError(
-                f"{bits:#018x} has bits that belong to no field of a {kind} descriptor",
-                {"bits": hex(found.encode() ^ bits)},
-            )
-        return found
+        kind = as_kind(kind)
+        value = expect_integer(value, "a matrix descriptor")
+        if not 0 <= value < 1 << 64:
+            raise TmemError(f"matrix descriptor {value:#x}; must have 64 bits")
+        raw = {field.name: (value & field.mask) >> field.low for field in BIT_FIELDS[kind]}
+        code = raw.pop("swizzle")
+        names = {number: swizzle for swizzle, number in SWIZZLE_CODES[kind].items()}
+        if code not in names:
+            raise TmemError(f"swizzle code {code}; must be one of {', '.join(map(str, sorted(names)))}")
+        is_address = bool(raw.pop("leading_is_address", 0))
+        residue = value & ~_held(kind)
+        return cls(**raw, swizzle=names[code], kind=kind, leading_is_address=is_address, residue=residue)
 
-    @property
-    def swizzle(self) -> str:
-        """C++'s name of the layout type."""
-        return LAYOUT_TYPES[self.kind][self.layout_type]
+    def explain(self, major: Major | str | None = None) -> str:
+        """One line for each field: its bits, its value, what it means; of a major mode, what LBO and SBO step over.
 
-    def explain(self, major: Literal["K", "MN"] | None = None) -> str:
-        """The fields, and what LBO and SBO mean for a major mode.
-
-        >>> print(SmemDescriptor("gmma", 64, 1, 64, 1).explain("K"))
-        GMMA descriptor 0x4000004000010040
-          start address : 0x400 (64 units of 16 bytes)
-          layout type   : 1, B128
-          LBO           : 16 bytes, not used: a swizzled row is contiguous
-          SBO           : 1024 bytes from 8 rows to the next 8 rows
-          base offset   : 0
+        >>> print("\\n".join(SmemDescriptor(64, 1, 64, SmemSwizzle.B128, "wgmma").explain("K").splitlines()[:4]))
+        wgmma matrix descriptor 0x4000004000010040
+          bits 0-13  start address                         : 64 x 16 = 1024 bytes
+          bits 16-29 leading-dimension offset              : 1 x 16 = 16 bytes, not used: a swizzled row is contiguous
+          bits 32-45 stride-dimension offset               : 64 x 16 = 1024 bytes from 8 rows to the next 8 rows
         """
-        facts: dict[str, object] = {
-            "start address": f"{self.start_address * 16:#x} ({self.start_address} units of 16 bytes)",
-            "layout type": f"{self.layout_type}, {self.swizzle}",
-        }
-        meaning = _meanings(major, self.layout_type == 0)
-        for name, value in (("LBO", self.leading_byte_offset), ("SBO", self.stride_byte_offset)):
-            facts[name] = f"{value * 16} bytes{meaning[name]}"
-        facts["base offset"] = self.base_offset
-        if self.kind == "umma":
-            facts["version"] = self.version
-            facts["LBO mode"] = self.lbo_mode
-        return format_report(f"{self.kind.upper()} descriptor {self.encode():#018x}", facts)
+        meanings = {} if major is None else _meanings(as_major(major), self.swizzle is SmemSwizzle.NONE)
+        lines = [f"{self.kind.value} matrix descriptor {self.encode():#018x}"]
+        for field in BIT_FIELDS[self.kind]:
+            value = getattr(self, field.name)
+            if field.name == "swizzle":
+                code = SWIZZLE_CODES[self.kind][value]
+                said = f"code {code}: {value.name}, rows of {value.row_bytes} bytes"
+            elif field in _OFFSETS:
+                said = f"{value} x 16 = {value * UNIT_BYTES} bytes{meanings.get(field.name, '')}"
+            else:
+                said = str(int(value))
+            last = field.low + field.width - 1
+            bits = f"bits {field.low}-{last}" if field.width > 1 else f"bit {field.low}"
+            lines.append(f"  {bits:<10} {field.meaning:<38}: {said}")
+        if self.residue:
+            lines.append(f"  {'other bits':<49}: {self.residue:#x}")
+        return "\n".join(lines)
 
     def __str__(self) -> str:
         return f"{self.encode():#018x}"
 
 
-def _meanings(major: str | None, plain: bool) -> dict[str, str]:
-    if major is None:
-        return {"LBO": "", "SBO": ""}
-    expect_choice(major, ("K", "MN"), "the major mode")
-    if major == "K":
+def _held(kind: DescriptorKind) -> int:
+    return sum(field.mask for field in BIT_FIELDS[kind])
+
+
+def as_kind(kind: DescriptorKind | str) -> DescriptorKind:
+    """The kind, given as a member, by its name, or by CuTe's: `umma`, `gmma`.
+
+    >>> as_kind("tcgen05") is as_kind("TCGEN05") is as_kind("umma")
+    True
+    """
+    for one in DescriptorKind:
+        if kind is one or (isinstance(kind, str) and kind.lower() in (one.value, one.cute)):
+            return one
+    raise InvalidTypeError(f"kind is a DescriptorKind or its value, 'tcgen05' or 'wgmma', got {given(kind)}")
+
+
+def as_swizzle(value: SmemSwizzle | int | str) -> SmemSwizzle:
+    """The swizzle, given as a member, by its number, or by its name, such as "none", "B128" or "128B".
+
+    >>> as_swizzle("128B") is as_swizzle(3)
+    True
+    """
+    name = value.upper().strip("B") if isinstance(value, str) else None
+    for one in SmemSwizzle:
+        if name == one.name.strip("B") or (is_integer(value) and value == one):
+            return one
+    raise TmemError(f"swizzle {given(value)}; must be 0 (none), 1 (32B), 2 (64B), 3 (128B) or 4 (128B, 32B atom)")
+
+
+def as_major(major: Major | str) -> Major:
+    """The major mode, given as a member or by its name.
+
+    >>> as_major("mn") is Major.MN
+    True
+    """
+    if not isinstance(major, str):
+        raise InvalidTypeError(f"major must be a Major or its name, 'K' or 'MN', got {given(major)}")
+    if major.upper() not in Major.__members__:
+        raise InvalidValueError(f"the major mode is {given(major)}; must be one of 'K', 'MN'")
+    return Major[major.upper()]
+
+
+def encode_matrix_descriptor(address: int, ldo: int, sdo: int, swizzle: SmemSwizzle | int | str) -> int:
+    """The tcgen05 descriptor of shared-memory `address`, as `T.ptx.tcgen05.encode_matrix_descriptor` makes it.
+
+    Args:
+        address: bytes, a multiple of 16 (bits above 256 KiB are cut off).
+        ldo, sdo: leading and stride offsets, in 16-byte units.
+        swizzle: 0 none, 1 32B, 2 64B, 3 128B, 4 128B with 32-byte atoms.
+
+    >>> f"{encode_matrix_descriptor(0, 16, 8, 0):#018x}"
+    '0x0000400800100000'
+    """
+    address = expect_integer(address, "the address of shared memory", 0)
+    if address % UNIT_BYTES:
+        raise TmemError(f"shared-memory address {address}; must be a multiple of 16 bytes")
+    return SmemDescriptor((address & ADDRESS_MASK) // UNIT_BYTES, ldo, sdo, as_swizzle(swizzle)).encode()
+
+
+def smem_desc_add_16B_offset(descriptor: int, offset: int) -> int:
+    """`descriptor` with `offset` (16-byte units) added to its low 32 bits, modulo 2**32: nothing carries into the rest.
+
+    A sum past 16383 units runs into the leading offset; the planner keeps below.
+
+    >>> f"{smem_desc_add_16B_offset(0x0000400800100000, 32):#018x}"
+    '0x0000400800100020'
+    """
+    descriptor, offset = expect_integer(descriptor, "a descriptor"), expect_integer(offset, "an offset")
+    return (descriptor & ~_LOW) | ((descriptor + offset) & _LOW)
+
+
+def replace_start_address(descriptor: int, address: int) -> int:
+    """`descriptor` with the start address of `address` (bytes); the other bits stay."""
+    descriptor, address = expect_integer(descriptor, "a descriptor"), expect_integer(address, "an address")
+    return (descriptor & ~START_MASK) | ((address >> 4) & START_MASK)
+
+
+def _meanings(major: Major, plain: bool) -> dict[str, str]:
+    """What `leading` and `stride` step over."""
+    if major is Major.K:
         row = " from 16 bytes of K to the next 16" if plain else ", not used: a swizzled row is contiguous"
-        return {"LBO": row, "SBO": " from 8 rows to the next 8 rows"}
+        return {"leading": row, "stride": " from 8 rows to the next 8 rows"}
     along = f" from {'16 bytes' if plain else 'one width of the swizzle'} along M|N to the next"
     depth = " from 8 of K to the next 8"
-    return {"LBO": depth, "SBO": along} if plain else {"LBO": along, "SBO": depth}
+    return {"leading": depth, "stride": along} if plain else {"leading": along, "stride": depth}
 
 
 def offset_text(name: str) -> str:
@@ -183,12 +420,13 @@ def offset_text(name: str) -> str:
       MN-major, no swizzle: from 16 bytes along M|N to the next
     """
     expect_choice(name, ("LBO", "SBO"), "an offset of a descriptor")
-    long = "leading byte offset" if name == "LBO" else "stride byte offset"
+    field = "leading" if name == "LBO" else "stride"
+    long = f"{field} byte offset"
     rows = [f"{name}, the {long} of a descriptor of shared memory; 14 bits, in units of 16 bytes"]
-    for major in ("K", "MN"):
+    for major in Major:
         for plain in (False, True):
             case = f"{major}-major, {'no swizzle' if plain else 'swizzled'}"
-            rows.append(f"  {case:20}: {_meanings(major, plain)[name].lstrip(', ')}")
+            rows.append(f"  {case:20}: {_meanings(major, plain)[field].lstrip(', ')}")
     return "\n".join(rows)
 
 
@@ -196,188 +434,23 @@ def offset_text(name: str) -> str:
 class DescriptorIterator:
     """Descriptors of tiles: an offset is in units of 16 bytes, and is added to the lower 32 bits.
 
-    >>> it = DescriptorIterator(SmemDescriptor("gmma", start_address=64))
+    >>> it = DescriptorIterator(SmemDescriptor(64, 0, 0))
     >>> hex((it + 2).descriptor.encode()), hex(it[4].encode())
-    ('0x42', '0x44')
+    ('0x400000000042', '0x400000000044')
     """
 
     descriptor: SmemDescriptor
 
-    def __add__(self, offset: Any) -> DescriptorIterator:
+    def __add__(self, offset: int) -> DescriptorIterator:
         step = expect_integer(offset, "a step between descriptors")
-        bits = self.descriptor.encode()
-        low = ((bits & 0xFFFFFFFF) + step) & 0xFFFFFFFF
-        moved = SmemDescriptor.decode((bits >> 32 << 32 | low) & ~(0b11 << 14), self.descriptor.kind)
-        return DescriptorIterator(moved)
+        moved = smem_desc_add_16B_offset(self.descriptor.encode(), step)
+        return DescriptorIterator(SmemDescriptor.decode(moved & ~(0b11 << 14), self.descriptor.kind))
 
-    def __getitem__(self, offset: Any) -> SmemDescriptor:
-        moved: SmemDescriptor = (self + offset).descriptor
-        return moved
+    def __getitem__(self, offset: int) -> SmemDescriptor:
+        return (self + offset).descriptor
 
-    def store(self, offset: Any, value: Any) -> None:
+    def store(self, offset: int, value: object) -> None:
         raise TensorAccessError("descriptors are read, not written", {"offset": given(offset)})
 
     def __str__(self) -> str:
-        return f"{self.descriptor.kind.upper()}::DescriptorIterator"
-
-
-def _units(tensor: Any, family: str) -> tuple[Pointer, Swizzle, Layout]:
-    """The pointer, its swizzle and the layout in 16-byte units of a tensor in shared memory."""
-    if not isinstance(tensor, Tensor):
-        raise InvalidTypeError(f"a descriptor is made of a tensor, got {type(tensor).__name__} {given(tensor)}")
-    engine = tensor.engine
-    if not isinstance(engine, Pointer) or engine.space != "smem":
-        raise StaticAssertError(f"{family} Descriptors can only be constructed on smem.", {"tensor": tensor})
-    if int(rank(tensor.layout)) != 2:
-        raise StaticAssertError(f"{family} Descriptors can only be constructed on rank-2 tensors.", {"tensor": tensor})
-    units = recast(tensor, UINT128)
-    if not isinstance(units.layout, Layout):
-        raise StaticAssertError("Unsupported layout swizzle", {"tensor": tensor})
-    return engine, engine.swizzle or Swizzle(0, 4, 3), units.layout
-
-
-def _canonical(layout: Layout, tiler: tuple[Any, Any], name: str) -> Any:
-    """The strides ((a,b),(c,d)) of a layout divided into what an instruction walks through."""
-    divided = logical_divide(layout, tiler)
-    if not congruent(divided.shape, ((1, 1), (1, 1))):
-        raise StaticAssertError(
-            f"Not a canonical {name} Layout: Expected profile failure.",
-            {"layout in 16-byte units": layout, "divided": divided},
-        )
-    return divided
-
-
-def _expect_stride(found: Any, expected: int, name: str, divided: Layout) -> None:
-    if not isinstance(found, Int) or int(found) != expected:
-        raise StaticAssertError(
-            f"Not a canonical {name} Layout: Expected stride failure.",
-            {"divided": divided, "stride": found, "expected": expected},
-        )
-
-
-def _field(value: Any) -> int:
-    """A stride in 16-byte units, cut to its field."""
-    return int(value) & _FIELD
-
-
-def _offsets(major: str, layout: Layout, width: int, depth: int, plain: bool, name: str) -> tuple[int, int]:
-    """(LBO, SBO) of an operand, in 16-byte units."""
-    if major == "MN":
-        divided = _canonical(layout, (_mode(width), _mode(depth)), name)
-        (s00, s01), (s10, s11) = divided.stride
-        if not plain:
-            _expect_stride(s00, 1, name, divided)
-        _expect_stride(s10, width, name, divided)
-        return (_field(s11), _field(s01)) if plain else (_field(s01), _field(s11))
-    divided = _canonical(layout, (_mode(8), _mode(2)), name)
-    (s00, s01), (s10, _) = divided.stride
-    _expect_stride(s00, width, name, divided)
-    if not plain:
-        _expect_stride(s10, 1, name, divided)
-    return _field(s10), _field(s01)
-
-
-@functools.lru_cache(maxsize=16)
-def _mode(count: int) -> Layout:
-    return Layout(Int(count), Int(1))
-
-
-def gmma_descriptor(major: Literal["K", "MN"], tensor: Tensor) -> SmemDescriptor:
-    """The descriptor that wgmma reads an operand by: see `make_gmma_desc`."""
-    expect_choice(major, ("K", "MN"), "the major mode")
-    pointer, swizzle, layout = _units(tensor, "GMMA")
-    if swizzle.base != 4 or swizzle.shift != 3 or not 0 <= swizzle.bits <= 3:
-        raise StaticAssertError("Unsupported layout swizzle", {"swizzle": swizzle})
-    bits = tensor.element_type.bits
-    if major == "MN":
-        allowed = [n // bits for n in (256, 128, 512)]
-        if size(layout[1]) not in allowed:
-            raise StaticAssertError(
-                "Not a canonical GMMA_MN Layout: Expected K-size 256/sizeof_bits<T> for dense or "
-                "(128|512)/sizeof_bits<T> for sparse.",
-                {"K-size": size(layout[1]), "element": f"{bits} bits"},
-            )
-    else:
-        if size(layout[0]) % 8:
-            raise StaticAssertError(
-                "Not a canonical GMMA_K Layout: Expected MN-size multiple of 8.", {"MN-size": size(layout[0])}
-            )
-        if size(layout[1]) not in (2, 4):
-            raise StaticAssertError(
-                "Not a canonical GMMA_K Layout: Expected K-size 2 for dense or 4 for sparse (in units of uint128_t).",
-                {"K-size": size(layout[1])},
-            )
-    lbo, sbo = _offsets(major, layout, 1 << swizzle.bits, 8, swizzle.bits == 0, f"GMMA_{major}")
-    return SmemDescriptor("gmma", pointer.address >> 4 & _FIELD, lbo, sbo, _BY_BITS["gmma"][swizzle.bits])
-
-
-def umma_descriptor(major: Literal["K", "MN"], tensor: Tensor) -> SmemDescriptor:
-    """The descriptor that tcgen05.mma reads an operand by: see `make_umma_desc`."""
-    expect_choice(major, ("K", "MN"), "the major mode")
-    pointer, swizzle, layout = _units(tensor, "UMMA")
-    kind = _umma_layout_type(swizzle)
-    base32 = kind == 1
-    if major == "K":
-        if base32:
-            raise StaticAssertError("SWIZZLE_128B_BASE32B is invalid for Major-K", {"swizzle": swizzle})
-        if size(layout[0]) % 8:
-            raise StaticAssertError(
-                "Not a canonical UMMA_K Layout: Expected MN-size multiple of 8.", {"MN-size": size(layout[0])}
-            )
-    width = 8 if base32 else 1 << swizzle.bits
-    lbo, sbo = _offsets(major, layout, width, 4 if base32 else 8, kind == 0, f"UMMA_{major}")
-    return SmemDescriptor("umma", pointer.address >> 4 & _FIELD, lbo, sbo, kind, version=1)
-
-
-def _umma_layout_type(swizzle: Swizzle) -> int:
-    facts = {"swizzle": swizzle}
-    if swizzle.base == 4:
-        if swizzle.shift != 3:
-            raise StaticAssertError("Expected S = 3 when M == 4. Unsupported layout swizzle.", facts)
-        if swizzle.bits > 3:
-            raise StaticAssertError("Expected B = 0,1,2, or 3 when M == 4. Unsupported layout swizzle.", facts)
-        return _BY_BITS["umma"][swizzle.bits]
-    if swizzle.base != 5:
-        raise StaticAssertError("Only 16B and 32B Atoms are supported for UMMA. Unsupported layout swizzle.", facts)
-    if swizzle.bits != 2:
-        raise StaticAssertError("Expected B = 2 when M == 5. Unsupported layout swizzle.", facts)
-    if swizzle.shift != 2:
-        raise StaticAssertError("Expected S = 2 when M == 5. Unsupported layout swizzle.", facts)
-    return 1
-
-
-def make_gmma_desc(major: Literal["K", "MN"], tensor: Tensor) -> SmemDescriptor:
-    """The 64-bit descriptor of one instruction's operand, for wgmma.
-
-    Args:
-        major: 'K' or 'MN': which mode is contiguous.
-        tensor: (M|N, K) in shared memory, the tile of one instruction, with the swizzle on its pointer.
-    Returns:
-        A `SmemDescriptor`: `.encode()` has its bits, `.explain(major)` says what they mean.
-    Raises:
-        StaticAssertError: not in shared memory, or no canonical layout; the text is C++'s.
-
-    >>> from cute_py.atom.smem_layouts import gmma_layout
-    >>> from cute_py.layout import tile_to_shape
-    >>> from cute_py.tensor import local_tile, make_smem_ptr, make_tensor
-    >>> layout = tile_to_shape(gmma_layout("K_SW128", "half_t"), (Int(64), Int(64)))
-    >>> tile = local_tile(make_tensor(make_smem_ptr(1024, "half"), layout), (Int(64), Int(16)), (0, 1))
-    >>> print(make_gmma_desc("K", tile))
-    0x4000004000010042
-    """
-    return gmma_descriptor(major, tensor)
-
-
-def make_umma_desc(major: Literal["K", "MN"], tensor: Tensor) -> SmemDescriptor:
-    """The 64-bit descriptor of one instruction's operand, for tcgen05.mma.
-
-    Args, errors: as `make_gmma_desc`; besides, the swizzle of 32-byte atoms.
-
-    >>> from cute_py.atom.smem_layouts import umma_layout
-    >>> from cute_py.layout import tile_to_shape
-    >>> from cute_py.tensor import make_smem_ptr, make_tensor
-    >>> layout = tile_to_shape(umma_layout("K_SW128", "half_t"), (Int(128), Int(64)))
-    >>> print(make_umma_desc("K", make_tensor(make_smem_ptr(1024, "half"), layout)))
-    0x4000404000010040
-    """
-    return umma_descriptor(major, tensor)
+        return f"{self.descriptor.kind.cute.upper()}::DescriptorIterator"

@@ -10,7 +10,9 @@ bits, K-major on the left, MN-major on the right:
     SW128_32B  Sw<2,5,2>                       (1024,4):(1,1024)       of tcgen05 only
 
 The atom of an element type is that, counted in elements. `tile_to_shape(atom, shape)` repeats it over a tile; the
-selectors choose the widest atom that fits one, as CUTLASS's collective builders do.
+selectors choose the widest atom that fits one, as CUTLASS's collective builders do. `make_gmma_desc` and
+`make_umma_desc` make the descriptor of one instruction's tile of such a layout, and refuse any other with C++'s
+condition; `find_smem_operand` finds the major mode, the swizzle and the descriptors of a whole tile.
 Source: cute/atom/mma_traits_sm90_gmma.hpp, mma_traits_sm90_gmma_sparse.hpp, mma_traits_sm100.hpp;
 cutlass/gemm/collective/builders/sm90_common.inl, sm100_common.inl.
 """
@@ -19,25 +21,44 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Any, Final, Literal
+from typing import Any, Final, SupportsInt
 
-from cute_py.argument_checks import expect_choice, expect_integer
-from cute_py.atom.element_types import element_type, type_text
+from cute_py.argument_checks import expect_integer, is_integer, record
+from cute_py.atom.element_types import UINT128, element_type, type_text
 from cute_py.atom.mma_atom import static_layout
-from cute_py.dtypes import DType
-from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
+from cute_py.atom.smem_descriptor import (
+    ADDRESS_MASK,
+    START_MASK,
+    UNIT_BYTES,
+    DescriptorKind,
+    Major,
+    SmemDescriptor,
+    SmemSwizzle,
+    as_kind,
+    as_major,
+    as_swizzle,
+)
+from cute_py.dtypes import DType, DTypeLike, as_dtype
+from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, StaticAssertError, TmemError, given
 from cute_py.layout import (
     ComposedLayout,
+    Int,
     Layout,
     SmemPtrFlag,
     Swizzle,
     blocked_product,
+    coalesce,
+    congruent,
+    is_static,
+    logical_divide,
     product,
+    rank,
     size,
+    static,
     upcast,
 )
-
-Major = Literal["K", "MN"]
+from cute_py.layout.arguments import Leaf, Shape
+from cute_py.tensor import Pointer, Tensor, local_tile, make_smem_ptr, make_tensor, recast
 
 SWIZZLES: Final = {"INTER": 0, "SW32": 1, "SW64": 2, "SW128": 3}
 """Name of a swizzle -> its bits."""
@@ -66,7 +87,7 @@ class SmemSparsePtrFlag(SmemPtrFlag):
     def __repr__(self) -> str:
         return f"SmemSparsePtrFlag({self.bits}, {int(self)}, {self.sparsity})"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[type[SmemSparsePtrFlag], tuple[int, ...]]:  # type: ignore[override]
         return (SmemSparsePtrFlag, (self.bits, int(self), self.sparsity))
 
 
@@ -76,7 +97,7 @@ def _bits_layout(major: Major, swizzle: str) -> tuple[Swizzle, Layout]:
         return Swizzle(2, 5, 2), static_layout((1024, 4), (1, 1024))
     bits = SWIZZLES[swizzle]
     width = 128 << bits
-    layout = static_layout((8, width), (width, 1)) if major == "K" else static_layout((width, 8), (1, width))
+    layout = static_layout((8, width), (width, 1)) if major is Major.K else static_layout((width, 8), (1, width))
     return Swizzle(bits, 4, 3), layout
 
 
@@ -90,13 +111,13 @@ def _atom(major: Major, swizzle: str, bits: int, sparsity: int) -> ComposedLayou
     return ComposedLayout(moved, SmemPtrFlag(bits), inner)
 
 
-def _named_atom(name: str, dtype: Any, sparsity: int, family: str) -> ComposedLayout:
+def _named_atom(name: str, dtype: DTypeLike | None, sparsity: int, family: str) -> ComposedLayout:
     if not isinstance(name, str):
         raise InvalidTypeError(f"the name of a layout is a text, got {type(name).__name__} {given(name)}")
     bare, bracket, argument = name.partition("<")
     found = _NAME.fullmatch(bare.strip())
     if found is None or (found[3] == "SW128_32B" and (found[2] == "K" or family == "GMMA")):
-        known = [f"{m}_{s}" for m in ("K", "MN") for s in SWIZZLES] + ["MN_SW128_32B"] * (family == "UMMA")
+        known = [f"{m}_{s}" for m in Major for s in SWIZZLES] + ["MN_SW128_32B"] * (family == "UMMA")
         raise InvalidValueError(f"{given(name)} is no {family} layout atom", {"known": ", ".join(known)})
     if found[3] != "SW128_32B" and found[3] not in SWIZZLES:
         raise InvalidValueError(f"{given(name)}: no such swizzle", {"known": ", ".join(SWIZZLES)})
@@ -106,10 +127,10 @@ def _named_atom(name: str, dtype: Any, sparsity: int, family: str) -> ComposedLa
     if found[4] == "_SpAtom" and sparsity == 1:
         sparsity = 2
     bits = 1 if dtype is None or found[5] else element_type(dtype).bits
-    return _atom("K" if found[2] == "K" else "MN", found[3], bits, expect_integer(sparsity, "the sparsity", 1))
+    return _atom(Major(found[2]), found[3], bits, expect_integer(sparsity, "the sparsity", 1))
 
 
-def gmma_layout(name: str, dtype: Any = None, *, sparsity: int = 1) -> ComposedLayout:
+def gmma_layout(name: str, dtype: DTypeLike | None = None, *, sparsity: int = 1) -> ComposedLayout:
     """The layout atom that wgmma reads.
 
     Args:
@@ -125,7 +146,7 @@ def gmma_layout(name: str, dtype: Any = None, *, sparsity: int = 1) -> ComposedL
     return _named_atom(name, dtype, sparsity, "GMMA")
 
 
-def umma_layout(name: str, dtype: Any = None, *, sparsity: int = 1) -> ComposedLayout:
+def umma_layout(name: str, dtype: DTypeLike | None = None, *, sparsity: int = 1) -> ComposedLayout:
     """The layout atom that tcgen05.mma reads: those of wgmma, and `MN_SW128_32B`.
 
     >>> print(umma_layout("MN_SW128_32B", "tfloat32_t"))
@@ -137,20 +158,25 @@ def umma_layout(name: str, dtype: Any = None, *, sparsity: int = 1) -> ComposedL
 def _width(family: str, major: Major, swizzle: str, dtype: DType) -> int:
     """Elements of the contiguous mode of an atom."""
     layout = _atom(major, swizzle, dtype.bits, 1).inner
-    return int(size(layout[0 if major == "MN" else 1]))
+    return int(size(layout[0 if major is Major.MN else 1]))
 
 
-def _first(extent: Any, what: str) -> int:
+def _first(extent: Shape, what: str) -> int:
     """size<0> of an extent: of an integer itself, of a tuple its first mode."""
     first = extent[0] if isinstance(extent, tuple) and extent else extent
     return expect_integer(product(first), what, 1)
 
 
 def _select(
-    family: str, major: Major, dtype: DType, extents: tuple[Any, Any], names: tuple[str, ...], whole_last: bool = False
+    family: str,
+    major: Major,
+    dtype: DType,
+    extents: tuple[Shape, Shape],
+    names: tuple[str, ...],
+    whole_last: bool = False,
 ) -> ComposedLayout:
     """The first of the named atoms whose width divides the extent of the contiguous mode."""
-    mode = 0 if major == "MN" else 1
+    mode = 0 if major is Major.MN else 1
     label = "BLK_MN0" if mode == 0 else "BLK_K0"
     extent = _first(extents[mode], label)
     for name in names:
@@ -169,18 +195,17 @@ def _select(
     )
 
 
-def _checked(major: Major, dtype: Any, mn: Any, k: Any) -> tuple[DType, tuple[Any, Any]]:
-    expect_choice(major, ("K", "MN"), "the major mode")
+def _checked(major: Major | str, dtype: DTypeLike, mn: Shape, k: Shape) -> tuple[Major, DType, tuple[Shape, Shape]]:
     for extent, label in ((mn, "BLK_MN0"), (k, "BLK_K0")):
         if _first(extent, label) % 8:
             raise StaticAssertError(f"{label} must be a multiple of 8.", {label: _first(extent, label)})
-    return element_type(dtype), (mn, k)
+    return as_major(major), element_type(dtype), (mn, k)
 
 
 _WIDEST_FIRST: Final = ("SW128", "SW64", "SW32", "INTER")
 
 
-def ss_smem_selector(major: Major, dtype: Any, mn: Any, k: Any) -> ComposedLayout:
+def ss_smem_selector(major: Major | str, dtype: DTypeLike, mn: Shape, k: Shape) -> ComposedLayout:
     """The widest atom that fits a tile which wgmma reads from shared memory.
 
     Args:
@@ -191,11 +216,13 @@ def ss_smem_selector(major: Major, dtype: Any, mn: Any, k: Any) -> ComposedLayou
     >>> print(ss_smem_selector("K", "half_t", 128, 32))
     Sw<2,4,3> o smem_ptr[16b](unset) o (_8,_32):(_32,_1)
     """
-    element, extents = _checked(major, dtype, mn, k)
-    return _select("GMMA", major, element, extents, _WIDEST_FIRST, whole_last=major == "MN")
+    major, element, extents = _checked(major, dtype, mn, k)
+    return _select("GMMA", major, element, extents, _WIDEST_FIRST, whole_last=major is Major.MN)
 
 
-def rs_smem_selector(major: Major, dtype: Any, mn: Any, k: Any, *, transposed_b: bool = False) -> ComposedLayout:
+def rs_smem_selector(
+    major: Major | str, dtype: DTypeLike, mn: Shape, k: Shape, *, transposed_b: bool = False
+) -> ComposedLayout:
     """The atom for a tile whose other operand is in registers: for 4-byte types MN-major, SW32 has no bank conflicts.
 
     Args:
@@ -206,8 +233,8 @@ def rs_smem_selector(major: Major, dtype: Any, mn: Any, k: Any, *, transposed_b:
     >>> print(rs_smem_selector("MN", "float", 128, 32))
     Sw<1,4,3> o smem_ptr[32b](unset) o (_8,_8):(_1,_8)
     """
-    element, extents = _checked(major, dtype, mn, k)
-    if major == "K":
+    major, element, extents = _checked(major, dtype, mn, k)
+    if major is Major.K:
         return _select("GMMA", major, element, extents, _WIDEST_FIRST)
     stored = -(-element.bits // 8)
     if stored % 4 == 0:
@@ -219,7 +246,7 @@ def rs_smem_selector(major: Major, dtype: Any, mn: Any, k: Any, *, transposed_b:
     return _select("GMMA", major, element, extents, _WIDEST_FIRST)
 
 
-def sm100_smem_selector(major: Major, dtype: Any, mn: Any, k: Any) -> ComposedLayout:
+def sm100_smem_selector(major: Major | str, dtype: DTypeLike, mn: Shape, k: Shape) -> ComposedLayout:
     """The widest atom that fits a tile which tcgen05.mma reads from shared memory.
 
     Raises:
@@ -228,9 +255,9 @@ def sm100_smem_selector(major: Major, dtype: Any, mn: Any, k: Any) -> ComposedLa
     >>> print(sm100_smem_selector("MN", "tfloat32_t", 64, 32))
     Sw<2,5,2> o smem_ptr[32b](unset) o (_32,_4):(_1,_32)
     """
-    element, extents = _checked(major, dtype, mn, k)
-    if major == "MN" and -(-element.bits // 8) == 4:
-        atom = _atom("MN", "SW128_32B", element.bits, 1)
+    major, element, extents = _checked(major, dtype, mn, k)
+    if major is Major.MN and -(-element.bits // 8) == 4:
+        atom = _atom(Major.MN, "SW128_32B", element.bits, 1)
         if _first(mn, "BLK_MN0") % int(size(atom.inner[0])):
             raise StaticAssertError(
                 "for mn-major tf32 operands, SW128_32B is the only available smem layout",
@@ -238,3 +265,262 @@ def sm100_smem_selector(major: Major, dtype: Any, mn: Any, k: Any) -> ComposedLa
             )
         return atom
     return _select("UMMA", major, element, extents, _WIDEST_FIRST)
+
+
+def _units(tensor: Tensor, family: str) -> tuple[Pointer, Swizzle, Layout]:
+    """The pointer, its swizzle and the layout in 16-byte units of a tensor in shared memory."""
+    if not isinstance(tensor, Tensor):
+        raise InvalidTypeError(f"a descriptor is made of a tensor, got {type(tensor).__name__} {given(tensor)}")
+    engine = tensor.engine
+    if not isinstance(engine, Pointer) or engine.space != "smem":
+        raise StaticAssertError(f"{family} Descriptors can only be constructed on smem.", {"tensor": tensor})
+    if int(rank(tensor.layout)) != 2:
+        raise StaticAssertError(f"{family} Descriptors can only be constructed on rank-2 tensors.", {"tensor": tensor})
+    units = recast(tensor, UINT128)
+    if not isinstance(units.layout, Layout):
+        raise StaticAssertError("Unsupported layout swizzle", {"tensor": tensor})
+    return engine, engine.swizzle or Swizzle(0, 4, 3), units.layout
+
+
+def _canonical(layout: Layout, tiler: tuple[Layout, Layout], name: str) -> tuple[Layout, tuple[Any, Any]]:
+    """A layout divided into what an instruction walks through, and its strides ((a,b),(c,d))."""
+    divided = logical_divide(layout, tiler)
+    if not congruent(divided.shape, ((1, 1), (1, 1))):
+        raise StaticAssertError(
+            f"Not a canonical {name} Layout: Expected profile failure.",
+            {"layout in 16-byte units": layout, "divided": divided},
+        )
+    return divided, divided.stride  # type: ignore[return-value]
+
+
+def _expect_stride(found: Leaf, expected: int, name: str, divided: Layout) -> None:
+    if not isinstance(found, Int) or int(found) != expected:
+        raise StaticAssertError(
+            f"Not a canonical {name} Layout: Expected stride failure.",
+            {"divided": divided, "stride": found, "expected": expected},
+        )
+
+
+def _field(value: SupportsInt) -> int:
+    """A stride in 16-byte units, cut to its field."""
+    return int(value) & START_MASK
+
+
+def _offsets(major: Major, layout: Layout, width: int, depth: int, plain: bool, name: str) -> tuple[int, int]:
+    """(LBO, SBO) of an operand, in 16-byte units."""
+    if major is Major.MN:
+        divided, ((s00, s01), (s10, s11)) = _canonical(layout, (_by(width), _by(depth)), name)
+        if not plain:
+            _expect_stride(s00, 1, name, divided)
+        _expect_stride(s10, width, name, divided)
+        return (_field(s11), _field(s01)) if plain else (_field(s01), _field(s11))
+    divided, ((s00, s01), (s10, _)) = _canonical(layout, (_by(8), _by(2)), name)
+    _expect_stride(s00, width, name, divided)
+    if not plain:
+        _expect_stride(s10, 1, name, divided)
+    return _field(s10), _field(s01)
+
+
+@functools.lru_cache(maxsize=16)
+def _by(count: int) -> Layout:
+    return Layout(Int(count), Int(1))
+
+
+def _umma_swizzle(swizzle: Swizzle) -> SmemSwizzle:
+    facts = {"swizzle": swizzle}
+    if swizzle.base == 4:
+        if swizzle.shift != 3:
+            raise StaticAssertError("Expected S = 3 when M == 4. Unsupported layout swizzle.", facts)
+        if swizzle.bits > 3:
+            raise StaticAssertError("Expected B = 0,1,2, or 3 when M == 4. Unsupported layout swizzle.", facts)
+        return SmemSwizzle(swizzle.bits)
+    if swizzle.base != 5:
+        raise StaticAssertError("Only 16B and 32B Atoms are supported for UMMA. Unsupported layout swizzle.", facts)
+    if swizzle.bits != 2:
+        raise StaticAssertError("Expected B = 2 when M == 5. Unsupported layout swizzle.", facts)
+    if swizzle.shift != 2:
+        raise StaticAssertError("Expected S = 2 when M == 5. Unsupported layout swizzle.", facts)
+    return SmemSwizzle.B128_ATOM32
+
+
+def make_gmma_desc(major: Major | str, tensor: Tensor) -> SmemDescriptor:
+    """The 64-bit descriptor of one instruction's operand, for wgmma.
+
+    Args:
+        major: 'K' or 'MN': which mode is contiguous.
+        tensor: (M|N, K) in shared memory, the tile of one instruction, with the swizzle on its pointer.
+    Returns:
+        A `SmemDescriptor`: `.encode()` has its bits, `.explain(major)` says what they mean.
+    Raises:
+        StaticAssertError: not in shared memory, or no canonical layout; the text is C++'s.
+
+    >>> from cute_py.layout import tile_to_shape
+    >>> layout = tile_to_shape(gmma_layout("K_SW128", "half_t"), (Int(64), Int(64)))
+    >>> tile = local_tile(make_tensor(make_smem_ptr(1024, "half"), layout), (Int(64), Int(16)), (0, 1))
+    >>> print(make_gmma_desc("K", tile))
+    0x4000004000010042
+    """
+    major = as_major(major)
+    pointer, swizzle, layout = _units(tensor, "GMMA")
+    if swizzle.base != 4 or swizzle.shift != 3 or not 0 <= swizzle.bits <= 3:
+        raise StaticAssertError("Unsupported layout swizzle", {"swizzle": swizzle})
+    bits = tensor.element_type.bits
+    if major is Major.MN:
+        allowed = [n // bits for n in (256, 128, 512)]
+        if size(layout[1]) not in allowed:
+            raise StaticAssertError(
+                "Not a canonical GMMA_MN Layout: Expected K-size 256/sizeof_bits<T> for dense or "
+                "(128|512)/sizeof_bits<T> for sparse.",
+                {"K-size": size(layout[1]), "element": f"{bits} bits"},
+            )
+    else:
+        if size(layout[0]) % 8:
+            raise StaticAssertError(
+                "Not a canonical GMMA_K Layout: Expected MN-size multiple of 8.", {"MN-size": size(layout[0])}
+            )
+        if size(layout[1]) not in (2, 4):
+            raise StaticAssertError(
+                "Not a canonical GMMA_K Layout: Expected K-size 2 for dense or 4 for sparse (in units of uint128_t).",
+                {"K-size": size(layout[1])},
+            )
+    lbo, sbo = _offsets(major, layout, 1 << swizzle.bits, 8, swizzle.bits == 0, f"GMMA_{major}")
+    return SmemDescriptor(_field(pointer.address >> 4), lbo, sbo, SmemSwizzle(swizzle.bits), DescriptorKind.WGMMA)
+
+
+def make_umma_desc(major: Major | str, tensor: Tensor) -> SmemDescriptor:
+    """The 64-bit descriptor of one instruction's operand, for tcgen05.mma.
+
+    Args, errors: as `make_gmma_desc`; besides, the swizzle of 32-byte atoms.
+
+    >>> from cute_py.layout import tile_to_shape
+    >>> layout = tile_to_shape(umma_layout("K_SW128", "half_t"), (Int(128), Int(64)))
+    >>> print(make_umma_desc("K", make_tensor(make_smem_ptr(1024, "half"), layout)))
+    0x4000404000010040
+    """
+    major = as_major(major)
+    pointer, swizzle, layout = _units(tensor, "UMMA")
+    mode = _umma_swizzle(swizzle)
+    base32 = mode is SmemSwizzle.B128_ATOM32
+    if major is Major.K:
+        if base32:
+            raise StaticAssertError("SWIZZLE_128B_BASE32B is invalid for Major-K", {"swizzle": swizzle})
+        if size(layout[0]) % 8:
+            raise StaticAssertError(
+                "Not a canonical UMMA_K Layout: Expected MN-size multiple of 8.", {"MN-size": size(layout[0])}
+            )
+    width = 8 if base32 else 1 << swizzle.bits
+    lbo, sbo = _offsets(major, layout, width, 4 if base32 else 8, mode is SmemSwizzle.NONE, f"UMMA_{major}")
+    return SmemDescriptor(_field(pointer.address >> 4), lbo, sbo, mode)
+
+
+@record
+class SmemOperand:
+    """A tile as the tensor core reads it.
+
+    Args:
+        leading, stride: in 16-byte units, as the descriptors have them.
+        starts: of each instruction along K, in 16-byte units from the start of the buffer.
+    """
+
+    major: Major
+    swizzle: SmemSwizzle
+    kind: DescriptorKind
+    leading: int
+    stride: int
+    starts: tuple[int, ...]
+
+    def descriptor(self, address: int = 0, block: int = 0) -> SmemDescriptor:
+        """The descriptor of instruction `block` along K, for a buffer at shared-memory `address` (bytes).
+
+        Raises:
+            TmemError: the buffer is not aligned to the period of the swizzle.
+        """
+        address = expect_integer(address, "address", 0, unit="bytes")
+        block = expect_integer(block, "block", 0, len(self.starts) - 1)
+        if address % self.swizzle.period:
+            raise TmemError(f"shared buffer at address {address}; must be a multiple of {self.swizzle.period}")
+        start = (address // UNIT_BYTES + self.starts[block]) & START_MASK
+        return SmemDescriptor(start, self.leading, self.stride, self.swizzle, self.kind)
+
+
+def find_smem_operand(
+    layout: Layout | ComposedLayout,
+    dtype: DTypeLike,
+    *,
+    kind: DescriptorKind | str = DescriptorKind.TCGEN05,
+    major: Major | str | None = None,
+    swizzle: SmemSwizzle | int | str | None = None,
+) -> SmemOperand:
+    """Major mode, swizzle and offsets of an operand's tile (MN, K), and so its descriptors: one for 32 bytes of K.
+
+    The swizzle of a composed layout acts on elements, as in `Sw<3,3,3> o 0 o layout` for 16-bit elements, or on bytes
+    where the offset is `smem_ptr_flag(bits)`, as `gmma_layout` and `cute.tma.make_smem_layout` have it. Plain numbers
+    count as static.
+
+    Raises:
+        TmemError: the tile has no descriptor; the text has C++'s condition for each major mode that was tried.
+        InvalidTypeError: no layout, element type, descriptor kind, major or swizzle.
+
+    >>> tile = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((128, 64), (64, 1)))
+    >>> found = find_smem_operand(tile, "bfloat16")
+    >>> found.major.value, found.swizzle.name, found.stride, found.starts
+    ('K', 'B128', 64, (0, 2, 4, 6))
+    """
+    if not isinstance(layout, (Layout, ComposedLayout)):
+        raise InvalidTypeError(f"expected a Layout or a ComposedLayout, got {type(layout).__name__} {given(layout)}")
+    kind, row = as_kind(kind), as_dtype(dtype)
+    majors = list(Major) if major is None else [as_major(major)]
+    wanted = None if swizzle is None else as_swizzle(swizzle)
+    memory = _memory(layout, row)
+    tried: dict[str, object] = {}
+    for one in majors:
+        try:
+            return _operand(memory, one, kind, wanted)
+        except (LayoutError, TmemError) as error:
+            tried[f"{one.value}-major"] = error.headline
+    raise TmemError("the tile has no canonical layout, so no matrix descriptor", tried)
+
+
+def _memory(layout: Layout | ComposedLayout, dtype: DType) -> Tensor:
+    """A layout as a tensor at address 0 of shared memory: static, with its swizzle on the pointer, on bytes."""
+    inner: Any = layout
+    moved, start = Swizzle(0, 4, 3), 0
+    if dtype.bits < 1 or 128 % dtype.bits:
+        raise TmemError(f"elements of {dtype.bits} bits; 16 bytes must hold a whole number of them")
+    if isinstance(layout, ComposedLayout):
+        plain = isinstance(layout.inner, Layout) and is_integer(layout.offset)
+        if not plain or not isinstance(layout.outer, Swizzle):
+            raise TmemError("an operand is a layout, or a swizzle of one", {"layout": layout})
+        inner, moved, start = layout.inner, layout.outer, expect_integer(layout.offset, "the offset of the layout", 0)
+        if not isinstance(layout.offset, SmemPtrFlag):
+            moved = Swizzle(moved.bits, moved.base + dtype.bits.bit_length() - 4, moved.shift)
+        elif layout.offset.bits != dtype.bits:
+            raise TmemError(f"{dtype} has {dtype.bits} bits; the layout is one of {layout.offset.bits}-bit elements")
+    if int(rank(inner)) != 2:
+        raise TmemError(f"an operand has two modes, MN and K; the layout has {int(rank(inner))}")
+    inner = coalesce(static(inner), (1, 1))
+    if not is_static(inner):
+        raise TmemError("an operand's extents and strides are numbers", {"layout": layout})
+    return make_tensor(make_smem_ptr(start * dtype.bits // 8, dtype, moved), inner)
+
+
+def _operand(memory: Tensor, major: Major, kind: DescriptorKind, wanted: SmemSwizzle | None) -> SmemOperand:
+    """The operand, where its instructions have one LBO and one SBO."""
+    make = make_umma_desc if kind is DescriptorKind.TCGEN05 else make_gmma_desc
+    depth = 2 * 8 * UNIT_BYTES // memory.element_type.bits
+    mn, k = (int(size(memory.layout[mode])) for mode in (0, 1))
+    if not k or k % depth or mn * k * depth > (ADDRESS_MASK + 1) * 2 * 8 * UNIT_BYTES:
+        raise TmemError(f"{mn} x {k} elements; K must be a multiple of {depth} (32 bytes), all at most 256 KiB")
+    if int(size(recast(memory, UINT128).layout)) * depth != mn * k * 2:  # which C++ does not ask
+        raise TmemError("the elements of a unit of 16 bytes are not neighbours", {"layout": memory.layout})
+    found = [make(major, local_tile(memory, (Int(mn), Int(depth)), (0, block))) for block in range(k // depth)]
+    first = found[0]
+    if wanted not in (None, first.swizzle):
+        raise TmemError(f"the layout has the swizzle {first.swizzle.name}, not {wanted.name}")
+    for block, one in enumerate(found):
+        if (one.leading, one.stride) != (first.leading, first.stride):
+            raise TmemError(
+                f"instruction {block} along K has LBO {one.leading} and SBO {one.stride}; the first has "
+                f"{first.leading} and {first.stride} (16-byte units)"
+            )
+    return SmemOperand(major, first.swizzle, kind, first.leading, first.stride, tuple(one.start for one in found))

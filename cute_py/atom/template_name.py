@@ -9,12 +9,15 @@ A parameter is a type, an integer, or a value of an enumeration; the last ones o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
+from cute_py.argument_checks import expect
 from cute_py.atom.element_types import cpp_spelling, element_type
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
+from cute_py.targets import ARCHITECTURES, Targets, architecture
 
 ENUMERATIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "Major": ("K", "MN"),
@@ -23,6 +26,10 @@ ENUMERATIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "Saturate": ("False", "True"),
 }
 """Enumerations of GMMA and UMMA and their values."""
+
+
+Arguments: TypeAlias = Mapping[str, Any]
+"""Parameter -> its value: an element type, an integer, or the name of an enumerator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +136,7 @@ def bind(op: str, parameters: tuple[Parameter, ...], texts: tuple[str, ...]) -> 
     return values
 
 
-def written(op: str, parameters: tuple[Parameter, ...], values: Mapping[str, Any]) -> str:
+def written(op: str, parameters: tuple[Parameter, ...], values: Arguments) -> str:
     """The operation with all its arguments, as C++ writes it.
 
     >>> written("Op", (Parameter("M", "int"), Parameter("a", "Major", "K", "UMMA")), {"M": 64, "a": "K"})
@@ -148,3 +155,57 @@ def static_assert(holds: bool, condition: str, facts: Callable[[], Mapping[str, 
     """
     if not holds:
         raise StaticAssertError(condition, facts())
+
+
+_SETS: Final[Mapping[str, Targets]] = {
+    "sm90_gmma": Targets.ONLY_90A,
+    "sm90_gmma_ext": Targets.ONLY_90A,
+    "sm90_gmma_sparse": Targets.ONLY_90A,
+    "sm90_gmma_sparse_ext": Targets.ONLY_90A,
+    "sm100_umma": Targets.TMA_FULL,
+    "sm103_umma": Targets.ONLY_103A,
+    "sm120": Targets.CONSUMER_SPECIFIC,
+    "sm120_sparse": Targets.CONSUMER_SPECIFIC,
+    "sm100_tmem_load": Targets.TMA_FULL,
+    "sm100_tmem_store": Targets.TMA_FULL,
+    "sm100_utccp": Targets.TMA_FULL,
+}
+"""Family -> architectures that have it, where those are not all from the first one on (PTX ISA, "Target ISA Notes")."""
+
+
+class Instruction(Protocol):
+    """What an MMA atom and the traits of a copy have in common."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def arch(self) -> str: ...
+    @property
+    def family(self) -> str: ...
+    @property
+    def ptx(self) -> str: ...
+
+
+def expect_target(row: Instruction, arch: str | None) -> None:
+    """Refuse an architecture that lacks an instruction.
+
+    Args:
+        arch: ptxas' name, `sm_90a`, or CuTe's, `sm90`, which stands for all variants; None asks nothing.
+    Raises:
+        InvalidValueError: it has not this instruction, or there is no such architecture.
+    """
+    if arch is None:
+        return
+    name = expect(arch, str, "an architecture").lower()
+    cute = re.fullmatch(r"sm(\d+)", name)
+    known = [t for t in ARCHITECTURES if cute is not None and t.number == int(cute[1])]
+    targets = known or [architecture(re.sub(r"^sm(?=\d)", "sm_", name))]
+    wanted = _SETS.get(row.family)
+    if wanted is Targets.TMA_FULL and "kind::i8" in row.ptx:
+        wanted = Targets.TMEM_INTEGER
+    elif row.family == "sm100" and "matrix" in row.ptx:
+        wanted = Targets.SPECIFIC_FROM_100
+    first = int(row.arch[2:]) if row.arch != "any" else 0
+    if not any(t.number >= first if wanted is None else wanted.has(t) for t in targets):
+        has = f"sm_{first} or newer" if wanted is None else wanted.value
+        raise InvalidValueError(f"{arch} lacks {row.name}", {"instruction": row.ptx, "has it": has})

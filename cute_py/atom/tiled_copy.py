@@ -14,14 +14,16 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal
 
-from cute_py.argument_checks import expect, expect_integer
+from cute_py.argument_checks import expect, expect_choice, expect_integer
 from cute_py.arith_tuple import text
 from cute_py.atom import pictures
 from cute_py.atom.copy_atom import CopyAtom
+from cute_py.atom.pictures import Colour
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
 from cute_py.layout import (
+    ComposedLayout,
     Int,
     Layout,
     coalesce,
@@ -38,11 +40,12 @@ from cute_py.layout import (
     upcast,
     zipped_divide,
 )
+from cute_py.layout.arguments import IntTuple, Tiler
+from cute_py.layout.layout import Thing, domain_of
 from cute_py.tensor import Tensor, make_identity_tensor
 
 Side = Literal["S", "D"]
 _SIDES: Final[tuple[Side, Side]] = ("S", "D")
-Tiler: TypeAlias = tuple[Any, ...]
 
 
 @functools.lru_cache(maxsize=512)
@@ -52,7 +55,7 @@ def _reference_to(atom: CopyAtom, side: Side) -> Layout:
     return composition(right_inverse(atom.layout_ref_TV), target)
 
 
-def tiler_shape(tiler: Any) -> Any:
+def tiler_shape(tiler: Tiler) -> IntTuple:
     """The shape of a by-mode tiler: of a layout its shape, of an extent itself.
 
     >>> tiler_shape((Int(2), Layout((Int(4), Int(2)))))
@@ -60,7 +63,7 @@ def tiler_shape(tiler: Any) -> Any:
     """
     if isinstance(tiler, Layout):
         return tiler.shape
-    return tuple(tiler_shape(t) for t in tiler) if isinstance(tiler, tuple) else tiler
+    return tuple(tiler_shape(t) for t in tiler) if isinstance(tiler, tuple) else tiler  # type: ignore[return-value]
 
 
 def _zipped(layout: Layout) -> Layout:
@@ -69,9 +72,20 @@ def _zipped(layout: Layout) -> Layout:
     return make_layout(*(make_layout(pieces[i], rests[i]) for i in range(int(rank(pieces)))))
 
 
-def _unfold_first(thing: Any) -> Any:
+def _of(thing: Thing, domain: Any) -> Thing:
+    """The domain, of a tensor as a tensor."""
+    found: Any = thing.with_domain(domain) if isinstance(thing, Tensor) else domain
+    made: Thing = found
+    return made
+
+
+def _unfold_first(thing: Thing) -> Thing:
     """((a,b),c) -> (a,b,c), of a layout or of the domain of a composed one."""
-    return thing((None, None), None) if isinstance(thing, Layout) else thing.with_domain(_unfold_first(thing.domain))
+    whole: Any = thing
+    found: Thing = (
+        whole((None, None), None) if isinstance(thing, Layout) else whole.with_domain(_unfold_first(whole.domain))
+    )
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +107,7 @@ class TiledCopy:
 
     atom: CopyAtom
     layout_TV: Layout
-    tiler_mn: Tiler
+    tiler_mn: tuple[Tiler, ...]
 
     def __post_init__(self) -> None:
         expect(self.atom, CopyAtom, "the atom of a tiled copy")
@@ -120,20 +134,20 @@ class TiledCopy:
     def thr_id(self) -> Layout:
         return self.atom.thr_id
 
-    def size(self) -> Any:
+    def size(self) -> int:
         """Number of threads."""
         return size(self.layout_TV[0])
 
-    def tile_shape(self) -> Any:
+    def tile_shape(self) -> tuple[IntTuple, ...]:
         """The shape of the tile."""
-        return tiler_shape(self.tiler_mn)
+        return tuple(tiler_shape(t) for t in self.tiler_mn)
 
-    def tile_size(self, mode: int | None = None) -> Any:
+    def tile_size(self, mode: int | None = None) -> int:
         """Elements of the tile, or its extent along a mode."""
         shape = self.tile_shape()
         return size(shape if mode is None else shape[expect_integer(mode, "a mode of a tile", 0, len(shape) - 1)])
 
-    def _unfolded(self, tile: Any, side: Side) -> Any:
+    def _unfolded(self, tile: Thing, side: Side) -> Thing:
         """((TileM,TileN,...),(RestM,RestN,...)) as (Thr,(FrgV,FrgX),(RestM,RestN,...))."""
         atom = self.atom
         shape = (size(atom.layout_ref_TV[0]), size(atom.layout_ref_TV[1]))
@@ -142,28 +156,30 @@ class TiledCopy:
         places = coalesce(_zipped(target), (Int(1), (Int(1), Int(1))))
         return _unfold_first(composition(tile, (places, None)))
 
-    def tidfrg(self, side: Side, thing: Any) -> Any:
+    def tidfrg(self, side: Side, thing: Thing) -> Thing:
         """A layout or tensor (M,N,...) as (Thr,(FrgV,FrgX),(RestM,RestN,...)) of the source or the destination."""
-        layout = thing.layout if isinstance(thing, Tensor) else thing
+        expect_choice(side, _SIDES, "a side of a copy")
+        layout: Any = thing.layout if isinstance(thing, Tensor) else thing
         if int(rank(layout)) < len(self.tiler_mn):
             raise StaticAssertError(
                 "Rank of tensor to be partitioned too small.", {"tensor": thing, "tiler": text(self.tiler_mn)}
             )
-        found = self._unfolded(zipped_divide(layout, self.tiler_mn), side)
-        return thing.with_domain(found) if isinstance(thing, Tensor) else found
+        found: Any = self._unfolded(zipped_divide(layout, self.tiler_mn), side)
+        return _of(thing, found)
 
-    def tidfrg_S(self, thing: Any) -> Any:
+    def tidfrg_S(self, thing: Thing) -> Thing:
         """A source (M,N,...) as (Thr,(FrgV,FrgX),(RestM,RestN,...))."""
         return self.tidfrg("S", thing)
 
-    def tidfrg_D(self, thing: Any) -> Any:
+    def tidfrg_D(self, thing: Thing) -> Thing:
         """A destination (M,N,...) as (Thr,(FrgV,FrgX),(RestM,RestN,...))."""
         return self.tidfrg("D", thing)
 
     def get_layout_TV(self, side: Side) -> Layout:
         """(thread, value) -> place in the tile, of the source or the destination."""
+        expect_choice(side, _SIDES, "a side of a copy")
         reference = Layout((self.tile_shape(), Int(1)))
-        return self._unfolded(reference, side)(None, None, Int(0))  # type: ignore[no-any-return]
+        return self._unfolded(reference, side)(None, None, Int(0))
 
     def get_layoutS_TV(self) -> Layout:
         """(thread, value) -> place in the tile, of the source."""
@@ -173,23 +189,27 @@ class TiledCopy:
         """(thread, value) -> place in the tile, of the destination."""
         return self.get_layout_TV("D")
 
-    def retile(self, thing: Any) -> Any:
+    def retile(self, thing: Thing) -> Thing:
         """A thread's fragment of another partition, (V,M,N,...), in the shape of this copy's partitions.
 
         The values must be those of this copy's tile in the same order, as of an MMA whose layout the copy was made of.
         """
-        layout = thing.layout if isinstance(thing, Tensor) else thing
-        modes, values = int(rank(layout)), size(layout[0])
+        layout: Any = thing.layout if isinstance(thing, Tensor) else thing
+        if not isinstance(layout, (Layout, ComposedLayout)):
+            raise InvalidTypeError(f"retile takes a fragment, got {type(thing).__name__} {given(thing)}")
+        modes = int(rank(layout))
+        extent = size(domain_of(layout)[0])
+        values = expect_integer(extent, "the values of a fragment", 1)
         inverse = composition(right_inverse(self.layout_TV), Layout(self.tile_shape()))
-        order = upcast(inverse, int(size(self.layout_TV[0]) * values))
-        places = logical_product(Layout(values), right_inverse(order))
+        order = upcast(inverse, int(size(self.layout_TV[0])) * values)
+        places = logical_product(Layout(extent), right_inverse(order))
         pieces = zipped_divide(places, Layout(size(self.atom.layout_ref_TV[1])))
-        tiled = zipped_divide(layout, (values, *product_each(order.shape)))
+        tiled = zipped_divide(layout, (extent, *product_each(order.shape)))
         rest = (Int(0), *(None,) * (modes - 1)) if modes > 1 else Int(0)
-        found = composition(tiled, (pieces, None))(None, rest)
-        return thing.with_domain(found) if isinstance(thing, Tensor) else found
+        found: Any = composition(tiled, (pieces, None))(None, rest)
+        return _of(thing, found)
 
-    def get_slice(self, thread: Any) -> ThrCopy:
+    def get_slice(self, thread: int) -> ThrCopy:
         """The part of one thread.
 
         Raises:
@@ -203,7 +223,7 @@ class TiledCopy:
 
     get_thread_slice = get_slice
 
-    def latex(self, color: Any = None) -> str:
+    def latex(self, color: Colour | None = None) -> str:
         """The text of C++'s print_latex: the source, and on its right the destination, thread and value in each cell.
 
         Args:
@@ -217,7 +237,7 @@ class TiledCopy:
         coordinates = make_identity_tensor(tile)
         shown = [self.tidfrg(side, coordinates)(None, None, Int(0)) for side in _SIDES]
         places = [self.tidfrg(side, Layout(tile))(None, None, Int(0)) for side in _SIDES]
-        return pictures.copy_latex(shown[0], shown[1], (places[0], places[1]), tile, color)  # type: ignore[arg-type]
+        return pictures.copy_latex(shown[0], shown[1], (places[0], places[1]), tile, color)
 
     def __str__(self) -> str:
         return f"TiledCopy\n  Tiler_MN:       {text(self.tiler_mn)}\n  TiledLayout_TV: {self.layout_TV}\n{self.atom}"
@@ -231,27 +251,32 @@ class ThrCopy:
     """One thread of a tiled copy: `partition_S(tensor)` is what it reads. `str` is C++'s print."""
 
     tiled_copy: TiledCopy
-    thr_idx: Any
+    thr_idx: int
 
-    def partition(self, side: Side, thing: Any) -> Any:
+    def __post_init__(self) -> None:
+        expect(self.tiled_copy, TiledCopy, "the tiled copy of a thread")
+        expect_integer(self.thr_idx, "the index of a thread", 0)
+
+    def partition(self, side: Side, thing: Thing) -> Thing:
         """The thread's part of a source or destination: ((FrgV,FrgX),RestM,RestN,...)."""
-        layout = thing.layout if isinstance(thing, Tensor) else thing
-        modes = int(rank(layout))
-        return self.tiled_copy.tidfrg(side, thing)(self.thr_idx, None, (None,) * modes if modes > 1 else None)
+        whole: Any = self.tiled_copy.tidfrg(side, thing)
+        modes = int(rank(thing))
+        found: Thing = whole(self.thr_idx, None, (None,) * modes if modes > 1 else None)
+        return found
 
-    def partition_S(self, thing: Any) -> Any:
+    def partition_S(self, thing: Thing) -> Thing:
         """What the thread reads of a source (M,N,...)."""
         return self.partition("S", thing)
 
-    def partition_D(self, thing: Any) -> Any:
+    def partition_D(self, thing: Thing) -> Thing:
         """What the thread writes of a destination (M,N,...)."""
         return self.partition("D", thing)
 
-    def retile_S(self, thing: Any) -> Any:
+    def retile_S(self, thing: Thing) -> Thing:
         """A fragment of another partition as this copy's source."""
         return self.tiled_copy.retile(thing)
 
-    def retile_D(self, thing: Any) -> Any:
+    def retile_D(self, thing: Thing) -> Thing:
         """A fragment of another partition as this copy's destination."""
         return self.tiled_copy.retile(thing)
 

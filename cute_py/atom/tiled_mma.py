@@ -17,14 +17,16 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
-from cute_py.argument_checks import expect_integer
+from cute_py.argument_checks import expect, expect_choice, expect_integer
 from cute_py.arith_tuple import text
 from cute_py.atom import fragments, pictures
 from cute_py.atom.mma_atom import MmaAtom
 from cute_py.atom.mma_atoms import mma_atom
+from cute_py.atom.pictures import Colour
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
 from cute_py.layout import (
     Int,
@@ -43,11 +45,18 @@ from cute_py.layout import (
     zipped_divide,
 )
 from cute_py.layout import _ as underscore
+from cute_py.layout.arguments import Coordinate, IntTuple, LayoutLike, Leaf, Shape, Tiler, Tree
+from cute_py.layout.composition import compose_layouts
 from cute_py.layout.coordinate import get_flat_coord
+from cute_py.layout.layout import Thing, joined, make
+from cute_py.layout.leaf import is_static as leaf_is_static
+from cute_py.layout.leaf import times
 from cute_py.tensor import Tensor
 
 Operand = Literal["A", "B", "C"]
-Tiler: TypeAlias = Any
+Permutations: TypeAlias = tuple[Tiler, Tiler, Tiler]
+Mode: TypeAlias = tuple[Tree, Tree]
+"""(size, stride) within a layout."""
 
 MODES: Final[dict[str, tuple[int, int]]] = {"A": (0, 2), "B": (1, 2), "C": (0, 1)}
 """Operand -> its modes, of M, N and K."""
@@ -57,12 +66,16 @@ _MOST_KEPT: Final = 64
 _ONE_ATOM: Final = Layout((Int(1), Int(1), Int(1)))
 
 
+def _modes_of(operand: Operand) -> tuple[int, int]:
+    return MODES[expect_choice(operand, ("A", "B", "C"), "an operand")]
+
+
 @functools.lru_cache(maxsize=256)
 def _single(extent: Int) -> Layout:
     return Layout(extent)
 
 
-def _size_mode(extent: Any) -> Layout:
+def _size_mode(extent: int) -> Layout:
     return _single(extent) if type(extent) is Int else Layout(extent)
 
 
@@ -84,11 +97,20 @@ class TiledMma:
 
     atom: MmaAtom
     atom_layout_mnk: Layout
-    permutation_mnk: tuple[Tiler, Tiler, Tiler]
+    permutation_mnk: Permutations
     thr_layout_vmnk: Layout
     """(thread of the atom, atom along M, N, K) -> thread index."""
-    _kept: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _kept: dict[tuple[str, str], Layout] = field(default_factory=dict, init=False, repr=False, compare=False)
     """(operand, layout) -> thrfrg of it, which all threads share."""
+
+    def __post_init__(self) -> None:
+        expect(self.atom, MmaAtom, "the atom of a tiled MMA")
+        expect(self.atom_layout_mnk, Layout, "the layout of the atoms")
+        expect(self.thr_layout_vmnk, Layout, "the layout of the threads")
+        if len(expect(self.permutation_mnk, tuple, "the permutations")) != 3:
+            raise StaticAssertError(
+                "TiledMMA requires rank-3 PermutationMNK", {"permutation": given(self.permutation_mnk)}
+            )
 
     @property
     def thr_id(self) -> Layout:
@@ -100,32 +122,38 @@ class TiledMma:
 
     def permutation(self, mode: int) -> Tiler:
         """The permutation of M (0), N (1) or K (2): where none is given, the atom's extent times the atoms."""
-        given_one = self.permutation_mnk[mode]
+        given_one = self.permutation_mnk[expect_integer(mode, "a mode of an MMA", 0, 2)]
         if given_one is None:
             return self.atom.shape_mnk[mode] * size(self.thr_layout_vmnk[mode + 1])
         return given_one
 
-    def tile_size(self, mode: int) -> Any:
+    def tile_size(self, mode: int) -> int:
         """Extent of the tile along M (0), N (1) or K (2)."""
-        found = self.permutation(expect_integer(mode, "a mode of an MMA", 0, 2))
-        return size(found)
+        found: int = size(self.permutation(mode))
+        return found
 
-    def tile_size_mnk(self, mode: int | None = None) -> Any:
+    def tile_size_mnk(self, mode: int | None = None) -> int | tuple[int, int, int]:
         """The tile's extent along one of M, N, K, or all three."""
         return self.tile_shape() if mode is None else self.tile_size(mode)
 
-    def tile_shape(self) -> tuple[Any, Any, Any]:
+    def tile_shape(self) -> tuple[int, int, int]:
         """The (M, N, K) that all threads together compute once."""
         return self.tile_size(0), self.tile_size(1), self.tile_size(2)
 
-    def size(self) -> Any:
+    def size(self) -> int:
         """Number of threads."""
         return size(self.thr_layout_vmnk)
 
-    def thrfrg(self, operand: Operand, thing: Any) -> Any:
+    def thrfrg(self, operand: Operand, thing: Thing) -> Thing:
         """A layout or tensor (M,K,...), (N,K,...) or (M,N,...) as ((ThrV,(Thr,Thr)),(FrgV,(Rest,Rest,...)))."""
+        _modes_of(operand)
+        direct: Any = self._thrfrg_of_even(operand, thing) if isinstance(thing, Layout) else None
+        return self._thrfrg_of_any(operand, thing) if direct is None else direct
+
+    def _thrfrg_of_any(self, operand: Operand, thing: Thing) -> Thing:
+        """As C++ writes it."""
         first, second = MODES[operand]
-        if int(rank(thing.shape if isinstance(thing, Tensor) else thing)) < 2:
+        if int(rank(thing)) < 2:
             raise StaticAssertError("rank(tensor) >= Int<2>", {"operand": operand, "tensor": thing})
         permuted = logical_divide(thing, (self.permutation(first), self.permutation(second)))
         shape = self.atom.shape_mnk
@@ -135,8 +163,35 @@ class TiledMma:
         across = (_size_mode(size(threads[first + 1])), _size_mode(size(threads[second + 1])))
         return zipped_divide(values, (None, across))
 
-    def _thrfrg_of_layout(self, operand: Operand, layout: Any) -> Any:
+    def _thrfrg_of_even(self, operand: Operand, layout: Layout) -> Layout | None:
+        """Where both modes are one static number that all extents divide, the same by fewer steps: the permutation
+        changes nothing, each mode is split twice, and only the atom's values are composed. None elsewhere."""
+        shape, stride, shape_mnk = layout._shape, layout._stride, self.atom.shape_mnk
+        if type(shape) is not tuple or type(stride) is not tuple or len(shape) < 2:
+            return None
+        tiles, across, rests = [], [], []
+        for mode, extent, step in zip(MODES[operand], shape, stride, strict=False):
+            tile, threads = shape_mnk[mode], size(self.thr_layout_vmnk[mode + 1])
+            given_one = self.permutation_mnk[mode]
+            whole = tile * threads if given_one is None else given_one
+            if type(whole) is not Int or type(threads) is not Int or type(extent) is not int or type(step) is tuple:
+                return None
+            if extent < 1 or extent % whole or extent % (tile * threads) or not leaf_is_static(step):
+                return None
+            inner, outer = _split(extent, step, int(tile))
+            tiles.append(inner)
+            inner, outer = _split(extent // int(tile), outer[1], int(threads))
+            across.append(inner)
+            rests.append(outer)
+        values = compose_layouts(_modes(tiles), self.atom.layouts[operand])
+        rests.extend(zip(shape[2:], stride[2:], strict=True))
+        held, others = joined([values[0], _modes(across)]), joined([values[1], _modes(rests)])
+        return joined([held, others])
+
+    def _thrfrg_of_layout(self, operand: Operand, layout: Thing) -> Thing | Layout:
         """thrfrg, kept where the layout's text is all of it: numbers only."""
+        if not isinstance(layout, Layout):
+            return self.thrfrg(operand, layout)
         key = (operand, str(layout))
         if _WORDS.search(key[1]):
             return self.thrfrg(operand, layout)
@@ -147,19 +202,19 @@ class TiledMma:
                 self._kept[key] = found
         return found
 
-    def thrfrg_A(self, thing: Any) -> Any:
+    def thrfrg_A(self, thing: Thing) -> Thing:
         """A of (M,K,...): ((ThrV,(ThrM,ThrK)),(FrgV,(RestM,RestK,...)))."""
         return self.thrfrg("A", thing)
 
-    def thrfrg_B(self, thing: Any) -> Any:
+    def thrfrg_B(self, thing: Thing) -> Thing:
         """B of (N,K,...): ((ThrV,(ThrN,ThrK)),(FrgV,(RestN,RestK,...)))."""
         return self.thrfrg("B", thing)
 
-    def thrfrg_C(self, thing: Any) -> Any:
+    def thrfrg_C(self, thing: Thing) -> Thing:
         """C of (M,N,...): ((ThrV,(ThrM,ThrN)),(FrgV,(RestM,RestN,...)))."""
         return self.thrfrg("C", thing)
 
-    def get_slice(self, thread: Any) -> ThrMma:
+    def get_slice(self, thread: int) -> ThrMma:
         """The part of one thread.
 
         Args:
@@ -186,7 +241,7 @@ class TiledMma:
 
     def get_layout_TV(self, operand: Operand) -> Layout:
         """(thread index, value) -> index of an element in the tile of an operand, first mode fastest."""
-        first, second = MODES[operand]
+        first, second = _modes_of(operand)
         reference = Layout((self.tile_size(first), self.tile_size(second)))
         found = self.thrfrg(operand, reference)
         if operand != "C":
@@ -208,42 +263,41 @@ class TiledMma:
         """(thread index, value) -> m + M*n."""
         return self.get_layout_TV("C")
 
-    def partition_shape(self, operand: Operand, shape: Any) -> Any:
+    def partition_shape(self, operand: Operand, shape: Shape) -> IntTuple:
         """The shape of a thread's part of an operand of this shape."""
-        found = self.thrfrg(operand, Layout(shape))
-        modes = int(rank(Layout(shape)))
-        return found(Int(0), (None, (None,) * modes)).shape
+        whole = Layout(shape)
+        return self.thrfrg(operand, whole)(Int(0), (None, (None,) * int(rank(whole)))).shape
 
-    def partition_shape_A(self, shape: Any) -> Any:
+    def partition_shape_A(self, shape: Shape) -> IntTuple:
         """The shape of a thread's part of an A of shape (M,K,...)."""
         return self.partition_shape("A", shape)
 
-    def partition_shape_B(self, shape: Any) -> Any:
+    def partition_shape_B(self, shape: Shape) -> IntTuple:
         """The shape of a thread's part of a B of shape (N,K,...)."""
         return self.partition_shape("B", shape)
 
-    def partition_shape_C(self, shape: Any) -> Any:
+    def partition_shape_C(self, shape: Shape) -> IntTuple:
         """The shape of a thread's part of a C of shape (M,N,...)."""
         return self.partition_shape("C", shape)
 
-    def partition_fragment_C(self, shape: Any) -> Tensor:
+    def partition_fragment_C(self, shape: Shape | Tensor) -> Tensor:
         """The accumulator of one thread, for a C of this shape: registers, or tensor memory."""
         shape = shape.shape if isinstance(shape, Tensor) else shape
         return fragments.make_fragment_C(self.atom, Layout(self.partition_shape_C(shape)))
 
-    def make_fragment_A(self, part: Any) -> Tensor:
+    def make_fragment_A(self, part: LayoutLike) -> Tensor:
         """The fragment of a partition of A."""
         return fragments.make_fragment_A(self.atom, part)
 
-    def make_fragment_B(self, part: Any) -> Tensor:
+    def make_fragment_B(self, part: LayoutLike) -> Tensor:
         """The fragment of a partition of B."""
         return fragments.make_fragment_B(self.atom, part)
 
-    def make_fragment_C(self, part: Any) -> Tensor:
+    def make_fragment_C(self, part: LayoutLike) -> Tensor:
         """The fragment of a partition of C."""
         return fragments.make_fragment_C(self.atom, part)
 
-    def latex(self, color: Any = None) -> str:
+    def latex(self, color: Colour | None = None) -> str:
         """The text of C++'s print_latex: A, B and C around each other, thread and value in each cell.
 
         Args:
@@ -251,7 +305,7 @@ class TiledMma:
         """
         return pictures.mma_latex({x: self.get_layout_TV(x) for x in ("A", "B", "C")}, self.tile_shape(), color)
 
-    def svg(self, color: Any = None) -> str:
+    def svg(self, color: Colour | None = None) -> str:
         """The text of C++'s print_svg.
 
         Args:
@@ -266,8 +320,19 @@ class TiledMma:
     def __repr__(self) -> str:
         return f"make_tiled_mma({self.atom.name!r}, {self.atom_layout_mnk!r}, {self.permutation_mnk!r})"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Callable[..., TiledMma], tuple[MmaAtom, Layout, Permutations]]:
         return (make_tiled_mma, (self.atom, self.atom_layout_mnk, self.permutation_mnk))
+
+
+def _split(extent: int, step: Leaf, tile: int) -> tuple[Mode, Mode]:
+    """The mode extent:step as tiles and the rest; C++ gives a mode of one element the stride 0."""
+    rest = extent // tile
+    return (tile, 0 if tile == 1 else step), (rest, 0 if rest == 1 else times(tile, step))
+
+
+def _modes(modes: Sequence[Mode]) -> Layout:
+    """A layout of modes size:stride."""
+    return make(tuple([mode[0] for mode in modes]), tuple([mode[1] for mode in modes]))
 
 
 @functools.lru_cache(maxsize=256)
@@ -286,53 +351,58 @@ class ThrMma:
     """
 
     tiled_mma: TiledMma
-    thr_vmnk: tuple[Any, Any, Any, Any]
+    thr_vmnk: tuple[int, int, int, int]
     """(ThrV, ThrM, ThrN, ThrK) of the thread."""
 
-    def partition(self, operand: Operand, thing: Any) -> Any:
+    def __post_init__(self) -> None:
+        expect(self.tiled_mma, TiledMma, "the tiled MMA of a thread")
+        if len(expect(self.thr_vmnk, tuple, "the coordinate of a thread")) != 4:
+            raise InvalidValueError("the coordinate of a thread is (V, M, N, K)", {"got": given(self.thr_vmnk)})
+
+    def partition(self, operand: Operand, thing: Thing) -> Thing:
         """The thread's part: (FrgV,Rest,Rest,...)."""
-        first, second = MODES[operand]
-        divided = self.tiled_mma._thrfrg_of_layout(operand, thing.layout if isinstance(thing, Tensor) else thing)
+        first, second = _modes_of(operand)
+        divided: Any = self.tiled_mma._thrfrg_of_layout(operand, thing.layout if isinstance(thing, Tensor) else thing)
         rest = int(rank(divided[1][1].shape))
         v = self.thr_vmnk
-        coordinate = ((v[0], (v[first + 1], v[second + 1])), (None, (None,) * rest))
-        if isinstance(thing, Tensor):
-            return thing.with_domain(divided)(coordinate)
-        return divided(coordinate)
+        coordinate: Coordinate = ((v[0], (v[first + 1], v[second + 1])), (None, (None,) * rest))
+        whole: Any = thing.with_domain(divided) if isinstance(thing, Tensor) else divided
+        found: Thing = whole(coordinate)
+        return found
 
-    def partition_A(self, thing: Any) -> Any:
+    def partition_A(self, thing: Thing) -> Thing:
         """Its part of an A (M,K,...)."""
         return self.partition("A", thing)
 
-    def partition_B(self, thing: Any) -> Any:
+    def partition_B(self, thing: Thing) -> Thing:
         """Its part of a B (N,K,...)."""
         return self.partition("B", thing)
 
-    def partition_C(self, thing: Any) -> Any:
+    def partition_C(self, thing: Thing) -> Thing:
         """Its part of a C (M,N,...)."""
         return self.partition("C", thing)
 
-    def partition_shape_A(self, shape: Any) -> Any:
+    def partition_shape_A(self, shape: Shape) -> IntTuple:
         """The shape of its part of an A of this shape."""
         return self.tiled_mma.partition_shape("A", shape)
 
-    def partition_shape_B(self, shape: Any) -> Any:
+    def partition_shape_B(self, shape: Shape) -> IntTuple:
         """The shape of its part of a B of this shape."""
         return self.tiled_mma.partition_shape("B", shape)
 
-    def partition_shape_C(self, shape: Any) -> Any:
+    def partition_shape_C(self, shape: Shape) -> IntTuple:
         """The shape of its part of a C of this shape."""
         return self.tiled_mma.partition_shape("C", shape)
 
-    def partition_fragment_A(self, thing: Any) -> Tensor:
+    def partition_fragment_A(self, thing: LayoutLike) -> Tensor:
         """The fragment of its part of A."""
         return fragments.make_fragment_A(self.tiled_mma.atom, self.partition_A(thing))
 
-    def partition_fragment_B(self, thing: Any) -> Tensor:
+    def partition_fragment_B(self, thing: LayoutLike) -> Tensor:
         """The fragment of its part of B."""
         return fragments.make_fragment_B(self.tiled_mma.atom, self.partition_B(thing))
 
-    def partition_fragment_C(self, thing: Any) -> Tensor:
+    def partition_fragment_C(self, thing: LayoutLike) -> Tensor:
         """The fragment of its part of C."""
         return fragments.make_fragment_C(self.tiled_mma.atom, self.partition_C(thing))
 
@@ -340,7 +410,7 @@ class ThrMma:
         return f"ThrMMA\n  Thr VMNK: {text(self.thr_vmnk)}\n{self.tiled_mma}"
 
 
-def _three(atom_layout: Any) -> Layout:
+def _three(atom_layout: Layout | Shape) -> Layout:
     """The atom layout with three modes: a shape is static and column-major, missing modes are 1:0."""
     layout = atom_layout if isinstance(atom_layout, Layout) else Layout(static(atom_layout))
     modes = int(rank(layout))
@@ -352,14 +422,14 @@ def _three(atom_layout: Any) -> Layout:
     return make_layout(*parts)
 
 
-def _permutations(permutation: Any) -> tuple[Tiler, Tiler, Tiler]:
+def _permutations(permutation: tuple[Tiler, ...]) -> Permutations:
     if not isinstance(permutation, tuple):
         raise StaticAssertError(
             "TiledMMA requires independent permutations of MNK.", {"permutation": given(permutation)}
         )
     if len(permutation) > 3:
         raise StaticAssertError("TiledMMA requires rank-3 PermutationMNK", {"permutation": given(permutation)})
-    found = [None if _is_underscore(p) else p for p in permutation] + [None] * (3 - len(permutation))
+    found = [None if p is None or p is underscore else p for p in permutation] + [None] * (3 - len(permutation))
     for part in found:
         if part is not None and not isinstance(part, (int, Layout, tuple)):
             raise InvalidTypeError(f"a permutation is None, an extent or a layout, got {given(part)}")
@@ -369,11 +439,11 @@ def _permutations(permutation: Any) -> tuple[Tiler, Tiler, Tiler]:
     return found[0], found[1], found[2]
 
 
-def _is_underscore(part: Any) -> bool:
-    return part is None or part is underscore
-
-
-def make_tiled_mma(atom: str | MmaAtom, atom_layout_mnk: Any = None, permutation_mnk: Any = None) -> TiledMma:
+def make_tiled_mma(
+    atom: str | MmaAtom,
+    atom_layout_mnk: Layout | Shape | None = None,
+    permutation_mnk: tuple[Tiler, ...] | None = None,
+) -> TiledMma:
     """An MMA atom over threads.
 
     Args:
@@ -387,11 +457,12 @@ def make_tiled_mma(atom: str | MmaAtom, atom_layout_mnk: Any = None, permutation
     >>> print(make_tiled_mma("SM80_16x8x8_F16F16F16F16_TN", (Int(1), Int(2))).thr_layout_vmnk)
     (_32,_1,_2,_1):(_1,_0,_32,_0)
     """
-    found = mma_atom(atom)
     layout = _ONE_ATOM if atom_layout_mnk is None else _three(atom_layout_mnk)
-    return TiledMma(
-        found,
-        layout,
-        _permutations(() if permutation_mnk is None else permutation_mnk),
-        tiled_product(found.thr_id, layout),
-    )
+    permutation = _permutations(() if permutation_mnk is None else permutation_mnk)
+    return (_shared if is_static(layout) else _shared.__wrapped__)(mma_atom(atom), layout, permutation)
+
+
+@functools.lru_cache(maxsize=64)
+def _shared(atom: MmaAtom, layout: Layout, permutation: Permutations) -> TiledMma:
+    """The tiled MMA, one for equal arguments: of static ones, as a run-time number equals a static one."""
+    return TiledMma(atom, layout, permutation, tiled_product(atom.thr_id, layout))

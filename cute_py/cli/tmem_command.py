@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 
+from cute_py.atom.smem_descriptor import DescriptorKind, SmemDescriptor
 from cute_py.cli.arguments import Commands, integer, json_option, report, text_of
 from cute_py.errors import InvalidValueError
 from cute_py.tmem.cp_forms import FORMS
 from cute_py.tmem.demonstration import demonstrate
-from cute_py.tmem.matrix_descriptor import DescriptorKind, MatrixDescriptor
 
 VIEWS = ("all", "plan", "trace", "ptx", "cuda", "kernel", "picture")
 
@@ -81,7 +81,7 @@ def run_forms(options: argparse.Namespace) -> int:
 
 def run_descriptor(options: argparse.Namespace) -> int:
     """Decode a matrix descriptor. Exit status 1 if it breaks a rule."""
-    descriptor = MatrixDescriptor.decode(value(options.value), DescriptorKind(options.kind))
+    descriptor = SmemDescriptor.decode(value(options.value), DescriptorKind(options.kind))
     broken = descriptor.violations() + descriptor.restrictions()
     text = descriptor.explain()
     report(options, lambda: {"text": text, "violations": broken}, lambda: "\n".join([text, *broken]))

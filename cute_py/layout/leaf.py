@@ -461,6 +461,8 @@ def internal_leaf(x: Any) -> Any:
         return x.real if kind is Int else Dynamic(x)
     if kind is Dynamic:
         return x
+    if hasattr(kind, "with_value") or (hasattr(kind, "as_tuple") and hasattr(kind, "__rmul__")):
+        return x  # a basis element, or a sum of them
     if isinstance(x, Int):
         return int(x)
     if isinstance(x, bool) or kind.__name__ in ("bool_", "bool"):
@@ -478,8 +480,6 @@ def internal_leaf(x: Any) -> Any:
             return Dynamic(check_magnitude(operator.index(x), "a size, stride or coordinate"))
         except TypeError:  # a numpy array has __index__, and only a single integer uses it
             raise InvalidTypeError(f"expected an integer, got {kind.__name__} {given(x)}") from None
-    if hasattr(kind, "with_value"):  # a basis element
-        return x
     if isinstance(x, (Number, Sequence, dict, set, type)) or x is None or kind.__module__ == "numpy":
         hint = "shapes and strides are tuples" if kind is list else None
         if kind is str and ":" in x:

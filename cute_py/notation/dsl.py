@@ -23,7 +23,7 @@ from cute_py.atom.tiled_mma import TiledMma
 from cute_py.dtypes import DType, DTypeLike
 from cute_py.errors import CuteError, InvalidTypeError, LayoutError, given
 from cute_py.layout import Layout, is_static, static
-from cute_py.layout.arguments import Tree
+from cute_py.layout.arguments import Tiler
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.recast import as_position_independent_swizzle_layout
 from cute_py.notation.parse import dsl_type, parse
@@ -67,14 +67,14 @@ def _layout(layout: Layout | ComposedLayout) -> str:
     return _STATIC.sub("", str(layout)).replace("Sw<", "S<")
 
 
-def _tile(part: Tree | Layout | None) -> str:
+def _tile(part: Tiler) -> str:
     """An extent is a layout there."""
     if part is None:
         return "_"
     return _layout(part if isinstance(part, Layout) else Layout(part))
 
 
-def _tiles(parts: tuple[Tree | Layout | None, ...]) -> str:
+def _tiles(parts: tuple[Tiler, ...]) -> str:
     return "(" + ",".join(_tile(part) for part in parts) + ("," if len(parts) == 1 else "") + ")"
 
 

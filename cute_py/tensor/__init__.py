@@ -10,8 +10,6 @@ from cute_py.tensor.partition import (
     local_tile,
     make_layout_tv,
     outer_partition,
-    thread_value_view,
-    thread_view,
 )
 from cute_py.tensor.pointers import (
     Pointer,
@@ -61,6 +59,4 @@ __all__ = [
     "print_layout",
     "print_tensor",
     "recast",
-    "thread_value_view",
-    "thread_view",
 ]

@@ -9,13 +9,13 @@ A thread that holds several elements of a tile is described by a thread-value la
 
     make_layout_tv(threads, values)  ->  (tile, TV)        TV: (thread, value) -> index of an element in the tile
 
-`thread_value_view` applies one to a tensor: (thread, value, (rest modes)), every thread and every tile at once.
-A thread's own part is a slice of it, `view(thread, None, None)`.
+A `TiledCopy` of the room `atom` divides tensors by one, and gives each thread its part.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from typing import Any, Final
 
 from cute_py.argument_checks import expect
 from cute_py.errors import InvalidTypeError, given
@@ -113,36 +113,29 @@ def make_layout_tv(threads: Layout, values: Layout) -> tuple[tuple[int, ...], La
     return product_each(tile), compose_layouts(right_inverse(tile), Layout(to_public(counts)))
 
 
+_FORMER: Final = "{} is TiledCopy(atom, layout_tv, tiler).{}; it ends with the next release"
+
+
+def thread_value_view(thing: Thing, tiler: Tiler, layout_tv: Layout) -> Thing:
+    """Deprecated: `TiledCopy.tidfrg_S` for a copy of one value. (thread, value, (rest modes)) of a tensor or layout."""
+    warnings.warn(_FORMER.format("thread_value_view", "tidfrg_S(thing)"), DeprecationWarning, 2)
+    return _thread_values(thing, tiler, layout_tv)
+
+
+def thread_view(thing: Thing, tiler: Tiler, layout_tv: Layout, thread: Coordinate) -> Thing:
+    """Deprecated: `ThrCopy.partition_S` for a copy of one value. One thread's part: (value, (rest modes))."""
+    warnings.warn(_FORMER.format("thread_view", "get_slice(thread).partition_S(thing)"), DeprecationWarning, 2)
+    view: Any = _thread_values(thing, tiler, layout_tv)
+    part: Thing = view((thread, None, None))
+    return part
+
+
 @of_layouts
-def thread_value_view(thing: Layout, tiler: Tiler, layout_tv: Layout) -> Layout:
-    """A tensor or layout as (thread, value, (rest modes)): what a tiled copy divides, before one thread is taken.
-
-    Args:
-        thing: tensor or layout of the rank of the tiler, or more.
-        tiler: shape (or by-mode tiler) of the tile.
-        layout_tv: (thread, value) -> index in the tile.
-    Source:
-        cute/atom/copy_atom.hpp, TiledCopy::tile2thrfrg, for a copy atom of one value.
-
-    >>> tile, tv = make_layout_tv(Layout((Int(4), Int(8)), (Int(8), Int(1))), Layout((Int(2), Int(2))))
-    >>> print(thread_value_view(Layout((Int(16), Int(32))), tile, tv))
-    ((_8,_4),(_2,_2),(_2,_2)):((_32,_2),(_1,_16),(_8,_256))
-    """
+def _thread_values(thing: Layout, tiler: Tiler, layout_tv: Layout) -> Layout:
     if type(thing) is not Layout:
-        return apply_to_inner(thread_value_view, thing, tiler, layout_tv)
+        return apply_to_inner(_thread_values, thing, tiler, layout_tv)
     if not isinstance(layout_tv, Layout) or len(modes(layout_tv._shape)) != 2:
         raise InvalidTypeError(f"layout_tv is a layout of (thread, value), got {given(layout_tv)}")
     tiled = zipped_divide(thing, tiler)
     whole = compose_layouts(tiled[0], layout_tv)
     return joined([whole[0], whole[1], tiled[1]])
-
-
-def thread_view(thing: Thing, tiler: Tiler, layout_tv: Layout, thread: Coordinate) -> Thing:
-    """One thread's part: (value, (rest modes)).
-
-    >>> tile, tv = make_layout_tv(Layout((Int(4), Int(8)), (Int(8), Int(1))), Layout((Int(2), Int(2))))
-    >>> print(thread_view(Layout((Int(16), Int(32))), tile, tv, 0))
-    ((_2,_2),(_2,_2)):((_1,_16),(_8,_256))
-    """
-    view: Any = thread_value_view(thing, tiler, layout_tv)
-    return view((thread, None, None))  # type: ignore[no-any-return]

@@ -67,7 +67,7 @@ _TABLE: Final = {
     "cute_py.targets": "NEWEST_VERSION Targets",
     "cute_py.tma.atom": """
         FORMAT_OF OPS SWIZZLE_MODES BrokenCondition ExecutableCopy Fix GBasis GBasisTrace Im2colAtom Im2colPlan
-        Im2colWindow Instructions Op OpRow SmemChoice SwizzleRow TmaAtom TmaPlan TmaTiledCopy as_op coalesce_256
+        Im2colWindow Instructions Op OpRow SmemChoice SwizzleRow TmaAtom TmaPlan as_op coalesce_256
         construct_tma_gbasis create_tma_multicast_mask explain_atom find_fixes instructions make_cta_v_map
         make_im2col_tma_copy make_smem_layout make_tma_atom make_tma_copy make_tma_copy_tiled movable_type plan_tiled
         smem_atom smem_choices split_basis swizzle_row tensor_map_format tma_partition tma_tensor why_not_swizzle
@@ -108,6 +108,7 @@ _PACKAGES: Final = ("atom", "descriptor", "dialect", "emulator", "exports", "sim
 
 _RENAMED: Final = {
     "Examination": "ParsedInstruction",
+    "TmaTiledCopy": "cute_py.atom.TiledCopy",
     "birth_sequence": "init_sequence",
     "make_tiled_copy": "make_tma_copy_tiled",
 }

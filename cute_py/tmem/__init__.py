@@ -3,6 +3,14 @@
 No Blackwell GPU was available: everything here is planned, emulated and assembled, and was never run on one.
 """
 
+from cute_py.atom.smem_descriptor import (
+    DescriptorKind,
+    Major,
+    SmemSwizzle,
+    encode_matrix_descriptor,
+    replace_start_address,
+    smem_desc_add_16B_offset,
+)
 from cute_py.moved import renamed
 from cute_py.ptx.check import examine, why_not_instruction
 from cute_py.ptx.forms_tcgen05 import TCGEN05_FORMS as FORMS_TABLE
@@ -33,7 +41,6 @@ from cute_py.tmem.axes import (
     wgid,
     wid_in_wg,
 )
-from cute_py.tmem.canonical import CanonicalOperand, Major, canonical_operand
 from cute_py.tmem.convert import from_cute, from_cute_tmem, to_cute
 from cute_py.tmem.copy_plan import CopyPlan, MiddleLoop, Refusal, Tile, alloc_columns, check_columns, why_not_columns
 from cute_py.tmem.copy_request import (
@@ -53,14 +60,6 @@ from cute_py.tmem.demonstration import Demonstration, demonstrate, demonstration
 from cute_py.tmem.emit import device_functions, emit_cuda, emit_tirx, ptx_line
 from cute_py.tmem.execute import S2TDescriptorView, expected_tmem, get_copy_s2t_smem_desc, read_back, run, run_pair
 from cute_py.tmem.iters import Iter
-from cute_py.tmem.matrix_descriptor import (
-    DescriptorKind,
-    MatrixDescriptor,
-    SmemSwizzle,
-    encode_matrix_descriptor,
-    replace_start_address,
-    smem_desc_add_16B_offset,
-)
 from cute_py.tmem.memory_picture import picture
 from cute_py.tmem.planner import COMPATS, Side, plan_form
 from cute_py.tmem.swizzled_layout import (
@@ -73,7 +72,15 @@ from cute_py.tmem.swizzled_layout import (
 from cute_py.tmem.tensor_memory import TensorMemory, decompress, image, source_addresses
 from cute_py.tmem.tile_layout import R, S, TileLayout
 
-__getattr__ = renamed(__name__, {"promised": "expected_tmem"})
+__getattr__ = renamed(
+    __name__,
+    {
+        "CanonicalOperand": "cute_py.atom.SmemOperand",
+        "MatrixDescriptor": "cute_py.atom.SmemDescriptor",
+        "canonical_operand": "cute_py.atom.find_smem_operand",
+        "promised": "expected_tmem",
+    },
+)
 
 __all__ = [
     "COLUMNS",
@@ -91,7 +98,6 @@ __all__ = [
     "Bank",
     "Buffer",
     "BufferRegion",
-    "CanonicalOperand",
     "ComposeLayout",
     "CopyAsync",
     "CopyPlan",
@@ -104,7 +110,6 @@ __all__ = [
     "InstructionForm",
     "Iter",
     "Major",
-    "MatrixDescriptor",
     "MiddleLoop",
     "P",
     "R",
@@ -123,7 +128,6 @@ __all__ = [
     "bx",
     "by",
     "bz",
-    "canonical_operand",
     "cbx",
     "cby",
     "cbz",

@@ -12,11 +12,11 @@ import warnings
 from dataclasses import dataclass
 
 from cute_py.argument_checks import expect_fields, expect_integer, is_integer, record
+from cute_py.atom.smem_descriptor import SmemSwizzle, encode_matrix_descriptor
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import TmemError, counted, given, integer_text
 from cute_py.ptx.forms_tcgen05 import ALLOCATIONS
 from cute_py.tmem.cp_forms import COLUMNS, LANES, CpForm
-from cute_py.tmem.matrix_descriptor import SmemSwizzle, encode_matrix_descriptor
 
 LANE_SHIFT = 16
 

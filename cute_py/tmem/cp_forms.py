@@ -28,8 +28,6 @@ LANES = 128
 """Lanes of tensor memory."""
 COLUMNS = 512
 """Columns of tensor memory, 32 bits each."""
-UNIT_BYTES = 16
-"""Bytes of one unit of a matrix descriptor."""
 
 
 @dataclass(frozen=True, slots=True)

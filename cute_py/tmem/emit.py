@@ -11,10 +11,10 @@ address 0, and writes the start address into it at each use.
 from __future__ import annotations
 
 from cute_py.argument_checks import expect, expect_expression
+from cute_py.atom.smem_descriptor import ADDRESS_MASK, START_MASK
 from cute_py.errors import InvalidValueError, given
 from cute_py.ptx.render import mnemonic
 from cute_py.tmem.copy_request import CopyAsync
-from cute_py.tmem.matrix_descriptor import ADDRESS_MASK, START_MASK
 
 DESCRIPTOR = "cp_desc"
 

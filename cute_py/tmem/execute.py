@@ -17,11 +17,11 @@ import numpy
 from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_fields, expect_integer
+from cute_py.atom.smem_descriptor import SmemDescriptor, replace_start_address, smem_desc_add_16B_offset
 from cute_py.errors import CoordinateError, InvalidTypeError, TmemError, counted, given
 from cute_py.tmem.copy_plan import LANE_SHIFT, CopyPlan
 from cute_py.tmem.copy_request import CopyAsync
 from cute_py.tmem.cp_forms import COLUMNS, LANES
-from cute_py.tmem.matrix_descriptor import MatrixDescriptor, replace_start_address, smem_desc_add_16B_offset
 from cute_py.tmem.planner import Side
 from cute_py.tmem.swizzled_layout import ComposeLayout
 from cute_py.tmem.tensor_memory import NOT_A_SOURCE, SLAB, TensorMemory
@@ -186,7 +186,7 @@ class S2TDescriptorView:
 
     def explain(self) -> str:
         """The fields of the first descriptor, and the offsets of all."""
-        fields = MatrixDescriptor.decode(self.base).explain()
+        fields = SmemDescriptor.decode(self.base).explain()
         listed = ", ".join(map(str, self.offsets))
         return f"{fields}\n  {counted(len(self), 'instruction')}, offsets in 16-byte units: {listed}"
 

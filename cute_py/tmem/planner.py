@@ -24,13 +24,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cute_py.argument_checks import expect, expect_choice, expect_fields, expect_integer
+from cute_py.atom.smem_descriptor import ADDRESS_MASK, START_MASK, UNIT_BYTES, SmemSwizzle
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import LayoutError
 from cute_py.tmem import iters
 from cute_py.tmem.copy_plan import LANE_SHIFT, MAX_INSTRUCTIONS, CopyPlan, MiddleLoop, Refusal, as_compat
-from cute_py.tmem.cp_forms import FORMS, LANES, UNIT_BYTES, WARPX4, CpForm
+from cute_py.tmem.cp_forms import FORMS, LANES, WARPX4, CpForm
 from cute_py.tmem.iters import Iter, Row, canonicalize
-from cute_py.tmem.matrix_descriptor import ADDRESS_MASK, START_MASK, SmemSwizzle
 from cute_py.tmem.swizzled_layout import ComposeLayout, Layout
 from cute_py.tmem.tile_layout import Region, TileLayout, as_ranges
 

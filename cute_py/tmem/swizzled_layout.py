@@ -20,17 +20,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy
 from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_fields, expect_integer, expect_integers
+from cute_py.atom.smem_descriptor import SmemSwizzle, as_swizzle
 from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, LayoutError, given
 from cute_py.tmem.axes import Axis, TCol, TLane, axis_name
 from cute_py.tmem.iters import Row
-from cute_py.tmem.matrix_descriptor import Place, SmemSwizzle, as_swizzle
 from cute_py.tmem.tile_layout import Region, S, TileLayout
+
+if TYPE_CHECKING:
+    from cute_py.atom.smem_descriptor import Place
 
 MAX_BITS = 20
 """Of each of the three counts, so that places stay within 64 bits; the hardware's are at most 5."""

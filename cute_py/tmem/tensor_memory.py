@@ -43,12 +43,12 @@ import numpy
 from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_having, expect_integer
+from cute_py.atom.smem_descriptor import ADDRESS_MASK, UNIT_BYTES, DescriptorKind, SmemDescriptor, SmemSwizzle, swizzled
 from cute_py.errors import RaceError, TmemError, UnknownFactError, WouldHangError, given
 from cute_py.ptx.forms_tcgen05 import COUNTS, DECOMPRESSIONS, MAX_REGISTERS, SHAPE_REGISTERS
 from cute_py.tmem.copy_plan import check_columns
-from cute_py.tmem.cp_forms import COLUMNS, LANES, UNIT_BYTES, CpForm, cp_form
+from cute_py.tmem.cp_forms import COLUMNS, LANES, CpForm, cp_form
 from cute_py.tmem.iters import walk
-from cute_py.tmem.matrix_descriptor import ADDRESS_MASK, DescriptorKind, MatrixDescriptor, SmemSwizzle, swizzled
 
 STATUS = "documented, bit position unverified"
 """What is known of the result."""
@@ -266,7 +266,7 @@ class TensorMemory:
         if smem.dtype != numpy.uint8 or smem.ndim != 1:
             raise TmemError(f"smem of shape {smem.shape} and {smem.dtype}; must be one row of uint8")
         smem_base = expect_integer(smem_base, "smem_base", 0, ADDRESS_MASK, "bytes")
-        addresses = source_addresses(form, MatrixDescriptor.decode(descriptor))
+        addresses = source_addresses(form, SmemDescriptor.decode(descriptor))
         index = addresses - smem_base
         if index.min() < 0 or index.max() >= smem.size:
             raise TmemError(
@@ -398,7 +398,7 @@ def _address(taddr: int) -> int:
     return expect_integer(taddr, "the tensor-memory address", 0, (1 << 32) - 1)
 
 
-def source_addresses(form: CpForm, descriptor: MatrixDescriptor) -> NDArray[numpy.int64]:
+def source_addresses(form: CpForm, descriptor: SmemDescriptor) -> NDArray[numpy.int64]:
     """Shared-memory address of every byte of every row: int64 of shape (rows, units, 16).
 
     Raises:
@@ -406,7 +406,7 @@ def source_addresses(form: CpForm, descriptor: MatrixDescriptor) -> NDArray[nump
         UnknownFactError: a base offset, or a leading offset that is an address.
     """
     expect(form, CpForm, "a form of tcgen05.cp")
-    expect(descriptor, MatrixDescriptor, "a matrix descriptor")
+    expect(descriptor, SmemDescriptor, "a matrix descriptor")
     if descriptor.kind is not DescriptorKind.TCGEN05:
         raise TmemError("tcgen05.cp reads tcgen05 descriptors; got a wgmma one")
     if descriptor.base_offset or descriptor.leading_is_address:
@@ -417,6 +417,6 @@ def source_addresses(form: CpForm, descriptor: MatrixDescriptor) -> NDArray[nump
     rows = numpy.arange(form.rows, dtype=numpy.int64)[:, None]
     unit = numpy.arange(form.bits // 128, dtype=numpy.int64)
     step = descriptor.leading * UNIT_BYTES if descriptor.swizzle is SmemSwizzle.NONE else UNIT_BYTES
-    linear = descriptor.start_address + rows // 8 * (descriptor.stride * UNIT_BYTES) + unit * step
+    linear = descriptor.start * UNIT_BYTES + rows // 8 * (descriptor.stride * UNIT_BYTES) + unit * step
     linear = linear + rows % 8 * descriptor.swizzle.row_bytes
     return (swizzled(linear, descriptor.swizzle)[:, :, None] + numpy.arange(UNIT_BYTES)) & ADDRESS_MASK

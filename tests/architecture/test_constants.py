@@ -58,7 +58,7 @@ REASONS: dict[tuple[str, str], str] = {
     ("tma.simulate", "UNIT = 16"): "the unit of a bulk copy in bytes, beside the emulator",
     ("tmem", "align < 16"): "the alignment of a buffer in bytes",
     ("tmem", "LANE_SHIFT = 16"): "bits below the lane of an address of tensor memory",
-    ("tmem", "UNIT_BYTES = 16"): "the unit of an offset in a matrix descriptor",
+    ("atom", "UNIT_BYTES = 16"): "the unit of an offset in a matrix descriptor",
     ("tmem", "REFERENCE_LDO = 16"): "a leading offset that the hardware does not read",
 }
 

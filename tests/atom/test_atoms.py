@@ -146,6 +146,40 @@ def test_signs_change_the_descriptor_but_where_cute_drops_them() -> None:
     assert mma_atom(f"{one},Neg,Neg>").idesc == mma_atom(f"{one}>").idesc
 
 
+@pytest.mark.parametrize(
+    ("name", "has", "lacks", "said"),
+    [
+        (GMMA, ("sm_90a", "sm90", "sm90a"), ("sm_90", "sm_100a", "sm80"), "has it      : sm_90a"),
+        ("SM80_16x8x16_F32F16F16F32_TN", ("sm_80", "sm_90", "sm120"), ("sm_75", "sm75"), "sm_80 or newer"),
+        (f"{UMMA}<half_t,half_t,float,128,64,K,K>", ("sm_100a", "sm_103f", "sm100"), ("sm_100", "sm_90a"), "sm_110"),
+        ("SM100_MMA_S8_SS<int8,int8,int32,128,64,K,K>", ("sm_100a", "sm_110a"), ("sm_103a",), "sm_100a or sm_110a"),
+        ("UniversalFMA<float,float,float,float>", ("sm_70", "sm90"), (), ""),
+    ],
+)
+def test_an_architecture_that_lacks_an_atom_is_refused(
+    name: str, has: tuple[str, ...], lacks: tuple[str, ...], said: str
+) -> None:
+    for arch in has:
+        assert mma_atom(name, arch=arch) == mma_atom(name)
+    for arch in lacks:
+        with pytest.raises(InvalidValueError, match=f"{arch} lacks {name.split('<')[0]}") as caught:
+            mma_atom(name, arch=arch)
+        assert said in str(caught.value)
+    with pytest.raises(InvalidValueError, match="'sm_12' is not a known architecture"):
+        mma_atom(name, arch="sm12")
+
+
+def test_copies_have_architectures_too() -> None:
+    assert copy_atom("SM75_U32x4_LDSM_N", "half", arch="sm_80").op == "SM75_U32x4_LDSM_N"
+    for name, arch in (
+        ("SM90_U32x4_STSM_N", "sm_80"),
+        ("SM100_TMEM_LOAD_32dp32b1x", "sm_120a"),
+        ("SM100_U8x8_LDSM_T", "sm_100"),
+    ):
+        with pytest.raises(InvalidValueError, match=f"{arch} lacks {name}"):
+            copy_atom(name, arch=arch)
+
+
 def test_rows_are_made_when_asked_for() -> None:
     """Importing makes none; all of them take well below a second (generous: a busy machine)."""
     code = (

@@ -35,6 +35,15 @@ def test_print_latex_takes_a_tiled_mma_and_a_colour() -> None:
     assert 'fill="rgb(1,2,3)"' in mma.svg(lambda thread, value: "1,2,3")
 
 
+@pytest.mark.parametrize("name", ["SM80_16x8x8_F16F16F16F16_TN", "SM70_8x8x4_F32F16F16F32_NT", "SM61_DP4A"])
+def test_an_atom_is_shown_as_a_tiled_mma_of_it(name: str) -> None:
+    """As C++'s print_latex(MMA_Atom) does; the numbers of a quad pair's threads are indices there."""
+    atom, mma = cute.mma_atom(name), make_tiled_mma(name)
+    assert cute.format_latex(atom) == mma.latex() and atom.svg() == mma.svg()  # type: ignore[arg-type]
+    for operand in ("A", "B", "C"):
+        assert str(atom.layout_TV(operand)) == str(mma.get_layout_TV(operand))
+
+
 def test_refusals() -> None:
     line = make_tiled_copy(copy_atom("UniversalCopy<uint32_t>", "half"), Layout(32), Layout(2))
     with pytest.raises(InvalidTypeError, match="a picture shows tiles of two modes; this one has 1"):

@@ -178,3 +178,21 @@ def test_a_tiled_mma_with_a_partition_is_quick() -> None:
         make_tiled_mma(atom, (2, 2, 1), (Int(32), Int(32), Int(16))).get_slice(3).partition_C(at)
         best = min(best, time.perf_counter() - begin)
     assert best < 2e-3
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_even_shapes_by_the_direct_route(seed: int) -> None:
+    """thrfrg of extents that everything divides, against the composition that C++ writes."""
+    rng = random.Random(seed)
+    direct = 0
+    for _ in range(20):
+        mma = random_tiled_mma(rng)
+        for operand, modes in (("A", (0, 2)), ("B", (1, 2)), ("C", (0, 1))):
+            extents = tuple(Int(int(mma.tile_size(mode)) * rng.choice((1, 2, 3))) for mode in modes)
+            strides = rng.choice(((Int(1), Int(0)), (cute.E(0), cute.E(1)), (Int(7), 3 * cute.E(1)), (Int(64), Int(1))))
+            layout = Layout(extents, strides)
+            found = mma._thrfrg_of_even(operand, layout)
+            direct += found is not None
+            assert found is None or str(found) == str(mma._thrfrg_of_any(operand, layout))
+            assert str(mma.thrfrg(operand, layout)) == str(mma._thrfrg_of_any(operand, layout))
+    assert direct

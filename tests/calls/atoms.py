@@ -69,7 +69,6 @@ INSTANCES.update(
         "tma.TmaPartitionResult": "tma.partition(ROW_MAJOR_TILE, gtensor(1024, 512), (128, 64))[0]",
         "tma.TmaPlan": lambda m: f"{atom(m)}.plan",
         "tma.TmaTensorType": "non_exec().tensor_type",
-        "tma.TmaTiledCopy": lambda m: f"{atom(m)}.tiled_copy",
         "tma.TmaUpdate": "tma.TmaUpdate('UPDATE_DIM', 0, 77)",
         "tma.BrokenCondition": "tma.BrokenCondition('a condition')",
     }
@@ -312,8 +311,6 @@ add(
     "4096",
     named={"num_multicast": "1", "ctas": "1"},
 )
-add("tma.TmaTiledCopy", "(Int(64), Int(32))", "load_atom().tiled_copy.layout_tv", "2048", named={"ctas": "1"})
-method("tma.TmaTiledCopy.partition", "load_atom().tiled_copy", "load_atom().get_tma_tensor()", "Int(0)")
 add(
     "tma.tma_partition",
     "load_atom()",

@@ -508,14 +508,6 @@ def _layout_tv(m: Maker) -> Any:
     )
 
 
-VIEWED = (
-    "Layout((Int(16), Int(32)))",
-    "Layout((Int(8), Int(16)), (Int(16), Int(1)))",
-    "make_identity_tensor((Int(16), Int(32)))",
-)
-add("thread_value_view", lambda m: m.choice(VIEWED), "(Int(8), Int(16))", f"{TV}[1]")
-add("thread_view", lambda m: m.choice(VIEWED), "(Int(8), Int(16))", f"{TV}[1]", lambda m: m.one_of("0", "31", "Int(3)"))
-
 # ---- swizzles
 
 add(

@@ -43,6 +43,7 @@ __all__ = [
     "nested",
     "non_exec",
     "one_tile",
+    "operand_load",
     "program",
     "proxy",
     "request",
@@ -97,6 +98,12 @@ def saved_shards() -> str:
 
 
 SIDES = (("source", 2, "in-{device}.safetensors"), ("destination", 4, "out-{device}.safetensors"))
+
+
+def operand_load() -> Any:
+    """A TMA load of float16 tiles of 128 x 64, K-major with a swizzle of 128 bytes."""
+    whole = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), Layout((256, 128), (128, Int(1))))
+    return tma.make_tma_copy("SM90_TMA_LOAD", whole, tma.make_smem_layout("K", "128B", "float16", (128, 64)))
 
 
 def gmem_bytes(count: int) -> Any:

@@ -19,6 +19,7 @@ MODULES = (
     "lowering",
     "running",
     "tensor_memory",
+    "threads",
     "drawing",
     "sharded",
     "commands",

@@ -46,7 +46,7 @@ INSTANCES.update(
         "tmem.AxisTerm": "(4 @ tmem.TCol)",
         "tmem.Buffer": lambda m: m.one_of(SHARED, TMEM),
         "tmem.BufferRegion": f"{SHARED}[0:32, 0:16]",
-        "tmem.CanonicalOperand": f"tmem.canonical_operand({SWIZZLED}, 'bfloat16')",
+        "SmemOperand": f"find_smem_operand({SWIZZLED}, 'bfloat16')",
         "tmem.ComposeLayout": COMPOSE,
         "tmem.CopyAsync": "tmem_copy()",
         "tmem.CopyPlan": "tmem_copy().plan",
@@ -56,7 +56,7 @@ INSTANCES.update(
         "tmem.Dispatch": "tmem.DISPATCHES[0]",
         "tmem.InstructionForm": lambda m: f"tmem.FORMS_TABLE[{m.integer(0, 14)}]",
         "tmem.Iter": "tmem.Iter(4, 32, 'TLane')",
-        "tmem.MatrixDescriptor": "tmem.MatrixDescriptor(start=0, leading=16, stride=8)",
+        "SmemDescriptor": "SmemDescriptor(start=0, leading=16, stride=8)",
         "tmem.MiddleLoop": "tmem.MiddleLoop(2, 1024, 4)",
         "tmem.Refusal": "tmem.Refusal('a rule', text='a text')",
         "tmem.S2TDescriptorView": VIEW,
@@ -300,7 +300,7 @@ method("tmem.InstructionForm.expected", "tmem.FORMS_TABLE[6]", "{'shape': '16x32
 # ---- descriptors and operands
 
 add(
-    "tmem.MatrixDescriptor",
+    "SmemDescriptor",
     "0",
     "16",
     "8",
@@ -315,19 +315,19 @@ add(
     weight=2,
 )
 method(
-    "tmem.MatrixDescriptor.decode",
-    "tmem.MatrixDescriptor",
+    "SmemDescriptor.decode",
+    "SmemDescriptor",
     lambda m: m.one_of("0x400800100000", "0", str(m.random.getrandbits(64))),
     named={"kind": "tmem.DescriptorKind.WGMMA"},
 )
 for name in ("restrictions", "check"):
-    method(f"tmem.MatrixDescriptor.{name}", INSTANCES["tmem.MatrixDescriptor"], "'sm_100a'")
+    method(f"SmemDescriptor.{name}", INSTANCES["SmemDescriptor"], "'sm_100a'")
 add("tmem.encode_matrix_descriptor", "1024", "16", "8", lambda m: str(m.integer(0, 3)))
 add("tmem.replace_start_address", "0x400800100000", "2048")
 add("tmem.smem_desc_add_16B_offset", "0x400800100000", "32")
-add("tmem.source_addresses", form, "tmem.MatrixDescriptor(start=0, leading=16, stride=8)", weight=0.6)
+add("tmem.source_addresses", form, "SmemDescriptor(start=0, leading=16, stride=8)", weight=0.6)
 add(
-    "tmem.canonical_operand",
+    "find_smem_operand",
     lambda m: m.one_of(
         "ComposedLayout(Swizzle(3, 3, 3), 0, Layout((128, 64), (64, 1)))",
         "tma.make_smem_layout('K', '128B', 'bfloat16', (128, 64))",
@@ -337,10 +337,8 @@ add(
     "'bfloat16'",
     named={"kind": "tmem.DescriptorKind.WGMMA", "major": "tmem.Major.K", "swizzle": "tmem.SmemSwizzle.B128"},
 )
-add(
-    "tmem.CanonicalOperand", "tmem.Major.K", "tmem.SmemSwizzle.B128", "tmem.DescriptorKind.TCGEN05", "1", "64", "(0, 2)"
-)
-method("tmem.CanonicalOperand.descriptor", INSTANCES["tmem.CanonicalOperand"], named={"address": "1024", "block": "1"})
+add("SmemOperand", "tmem.Major.K", "tmem.SmemSwizzle.B128", "tmem.DescriptorKind.TCGEN05", "1", "64", "(0, 2)")
+method("SmemOperand.descriptor", INSTANCES["SmemOperand"], named={"address": "1024", "block": "1"})
 add(
     "tmem.from_cute",
     lambda m: m.one_of(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -137,7 +138,9 @@ def test_thread_value_layouts_are_one_to_one(threads: Layout, values: Layout) ->
     assert sorted(table(tv)) == list(range(n))
     assert int(cute.size(tv, 0)) == int(cute.size(threads))
     whole = Layout(tuple(Int(2 * int(t)) for t in tile))
-    view = cute.thread_value_view(whole, tile, tv)
-    assert sorted(table(view)) == list(range(int(cute.size(whole))))
-    mine = cute.thread_view(whole, tile, tv, 0)
-    assert table(mine) == table(view((0, None, None)))
+    copy = cute.TiledCopy(cute.copy_atom("UniversalCopy<float>", "float"), tv, tile)
+    assert sorted(table(copy.tidfrg_S(whole))) == list(range(int(cute.size(whole))))
+    mine = copy.get_slice(0).partition_S(whole)
+    with pytest.warns(DeprecationWarning, match=r"thread_view is TiledCopy\(atom, layout_tv, tiler\).get_slice"):
+        former = cute.thread_view(whole, tile, tv, 0)
+    assert table(mine) == table(former)

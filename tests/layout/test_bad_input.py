@@ -66,7 +66,6 @@ REFUSED: list[Refusal] = [
     ("alignment of a number", lambda: cute.max_alignment(4), InvalidTypeError, "expected a layout"),
     ("raked", lambda: cute.raked_product(L, 2), InvalidTypeError, "expected a layout"),
     ("threads", lambda: cute.local_partition(L, 0, 6), InvalidTypeError, "threads must be a Layout, got int 0"),
-    ("values", lambda: cute.thread_value_view(L, 8, 3), InvalidTypeError, "a layout of (thread, value), got 3"),
     ("sliced class", lambda: cute.slice_("4:1", int), InvalidTypeError, "slice_ takes a layout"),
     ("rank in full", lambda: cute.append(L, None, 2**40), InvalidValueError, "must be at most 65536"),
     ("rank of a tuple", lambda: cute.append((4,), 1, ()), InvalidTypeError, "a mode must be an integer, got tuple ()"),

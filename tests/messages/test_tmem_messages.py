@@ -7,13 +7,13 @@ from collections.abc import Callable
 import numpy
 import pytest
 
+from cute_py.atom import SmemDescriptor, find_smem_operand
 from cute_py.errors import CuteError
 from cute_py.layout.layout import Layout
 from cute_py.tmem import (
     Buffer,
     DescriptorKind,
     Major,
-    MatrixDescriptor,
     R,
     S,
     SmemSwizzle,
@@ -22,7 +22,6 @@ from cute_py.tmem import (
     TileLayout,
     TLane,
     TmemAllocation,
-    canonical_operand,
     check_columns,
     copy_async,
     cp_form,
@@ -146,21 +145,17 @@ no tcgen05.cp form fits the two layouts
         "tcgen05.cp: no multicast with .32x128b; must be .warpx4",
     ),
     (
-        lambda: MatrixDescriptor(1 << 14, -1, 0),
+        lambda: SmemDescriptor(1 << 14, -1, 0),
         """\
 start = 16384 (16-byte units); must be within 0..16383
   and 2 : leading = -1 (16-byte units); must be within 0..16383""",
     ),
-    (lambda: MatrixDescriptor.decode(3 << 61), "swizzle code 3; must be one of 0, 1, 2, 4, 6"),
+    (lambda: SmemDescriptor.decode(3 << 61), "swizzle code 3; must be one of 0, 1, 2, 4, 6"),
     (
-        lambda: canonical_operand(Layout((64, 64), (64, 1)), "bfloat16", major=Major.K),
+        lambda: find_smem_operand(Layout((64, 64), (64, 1)), "bfloat16", major=Major.K),
         """\
 the tile has no canonical layout, so no matrix descriptor
-  K-major, NONE        : row 1, unit along K 0: at byte 128 before the swizzle; must be at 16
-  K-major, B128_ATOM32 : 32-byte atoms are for MN-major alone
-  K-major, B128        : row 1, unit along K 0: at byte 144 before the swizzle; must be at 128
-  K-major, B64         : row 1, unit along K 0: at byte 144 before the swizzle; must be at 64
-  K-major, B32         : row 1, unit along K 0: at byte 144 before the swizzle; must be at 32""",
+  K-major : Not a canonical UMMA_K Layout: Expected stride failure.""",
     ),
     (
         lambda: S[(6, 4) : (8, 1)].group((4, 6)),
@@ -218,7 +213,7 @@ def test_the_hint_works(call: Callable[[], object]) -> None:
 
 
 def test_a_descriptor_explains_itself() -> None:
-    assert MatrixDescriptor.decode(0x4000404000010000).explain() == (
+    assert SmemDescriptor.decode(0x4000404000010000).explain() == (
         """\
 tcgen05 matrix descriptor 0x4000404000010000
   bits 0-13  start address                         : 0 x 16 = 0 bytes
@@ -229,7 +224,7 @@ tcgen05 matrix descriptor 0x4000404000010000
   bit 52     leading offset is an absolute address : 0
   bits 61-63 swizzle                               : code 2: B128, rows of 128 bytes"""
     )
-    assert MatrixDescriptor(1, 2, 3, SmemSwizzle.B32, DescriptorKind.WGMMA, residue=1 << 55).explain() == (
+    assert SmemDescriptor(1, 2, 3, SmemSwizzle.B32, DescriptorKind.WGMMA, residue=1 << 55).explain() == (
         """\
 wgmma matrix descriptor 0xc080000300020001
   bits 0-13  start address                         : 1 x 16 = 16 bytes

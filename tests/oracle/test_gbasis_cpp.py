@@ -202,16 +202,16 @@ def test_tiled_copy(row: dict[str, Any]) -> None:
         return
     want = row["tiled_copy"]
     copy = atom.tiled_copy
-    assert cute.text(copy.tiler) == want["tiler_mn"]
-    assert str(copy.layout_tv) == want["layout_tv"]["str"]
+    assert cute.text(copy.tiler_mn) == want["tiler_mn"]
+    assert str(copy.layout_TV) == want["layout_tv"]["str"]
     if row["coord_rank"] != row["encode"]["rank"]:
         return
     tiler = gbasis_rows.tiler(row["cta_tiler"])
     tile = cute.local_tile(atom.get_tma_tensor(), tiler, (0,) * int(cute.rank(tiler)))
     smem = cute.make_tensor(cute.make_smem_ptr(0, row["dtype"]), gbasis_rows.layout(row["smem"]["str"]))
     for part in want["slices"]:
-        assert str(copy.partition(tile, part["cta"])) == part["partition_S"]["str"]
-        shared = copy.partition(smem, part["cta"])
+        assert str(copy.get_slice(part["cta"]).partition_S(tile)) == part["partition_S"]["str"]
+        shared = copy.get_slice(part["cta"]).partition_D(smem)
         assert str(shared.layout) == part["partition_D"]["layout"]["str"]
         if "offset_elems" in part:
             offset = (shared.engine.address * 8 + shared.engine.bit) // shared.engine.dtype.bits

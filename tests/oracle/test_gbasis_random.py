@@ -66,8 +66,8 @@ def differences(row: dict[str, Any]) -> list[str]:
                 start = smem_part.engine.address * 8 + smem_part.engine.bit
                 pairs.append((f"CTA {cta} offset", offset, start // smem_part.engine.dtype.bits))
     if "layout_tv" in row:
-        pairs.append(("TV layout", row["layout_tv"], str(atom.tiled_copy.layout_tv)))
-        pairs.append(("tiler", row["tiler_mn"], cute.text(atom.tiled_copy.tiler)))
+        pairs.append(("TV layout", row["layout_tv"], str(atom.tiled_copy.layout_TV)))
+        pairs.append(("tiler", row["tiler_mn"], cute.text(atom.tiled_copy.tiler_mn)))
     return [f"{what}: {want} expected, got {got}" for what, want, got in pairs if want != got]
 
 

@@ -355,7 +355,7 @@ MAPS: dict[str, Callable[[], tuple[Call, tuple[Any, ...], dict[str, Any]]]] = {
     "mask": lambda: row(tma.create_tma_multicast_mask, Layout((1, 2, 1, 1)), (0, 1, 0, 0), 1),
     "mask of a number": lambda: row(tma.create_tma_multicast_mask, Layout((2, 2)), 1),
     "tma_partition": lambda: row(tma.tma_partition, SHARED, 0, Layout(Int(2)), STENSOR, GTENSOR),
-    "tiled copy": lambda: row(SHARED.tiled_copy.partition, SHARED.get_tma_tensor(), 0),
+    "tiled copy": lambda: row(SHARED.tiled_copy.get_slice(0).partition_S, SHARED.get_tma_tensor()),
     "bind": lambda: row(SHARED.with_, None, 3, 0),
     "plan_tiled": lambda: row(tma.plan_tiled, ATOM.gtensor.layout, ATOM.gbasis.layout, "uint8", "uint8", 1, 1),
     "make_tma_atom": lambda: row(

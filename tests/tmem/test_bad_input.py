@@ -10,6 +10,7 @@ import sympy
 
 import cute_py.tmem as tmem
 from cute_py import ComposedLayout, Int, Layout, Swizzle
+from cute_py.atom import find_smem_operand
 from cute_py.errors import CoordinateError, CuteError, InvalidTypeError, InvalidValueError, LayoutError, TmemError
 from tests.refusals import Refusal, assert_refused, refusals
 
@@ -25,7 +26,7 @@ MEMORY.alloc(32)
 DESCRIPTOR = tmem.encode_matrix_descriptor(0, 16, 8, 0)
 VIEW = tmem.get_copy_s2t_smem_desc(PLAN)
 SIDE = tmem.Side(TILE, (32, 16), ((0, 32), (0, 16)))
-OPERAND = tmem.canonical_operand(ComposedLayout(Swizzle(3, 3, 3), 0, Layout((128, 64), (64, 1))), "bfloat16")
+OPERAND = find_smem_operand(ComposedLayout(Swizzle(3, 3, 3), 0, Layout((128, 64), (64, 1))), "bfloat16")
 
 
 class Unprintable:
@@ -51,8 +52,8 @@ REFUSED: list[Refusal] = [
     ("side", lambda: tmem.expected_tmem(5, 5, 8, 0), InvalidTypeError, "the shared side must be a Side"),
     ("to CuTe", lambda: tmem.to_cute(2), InvalidTypeError, "a TileLayout or a ComposeLayout, got int 2"),
     ("from CuTe", lambda: tmem.from_cute_tmem((4, 8), "int8"), InvalidTypeError, "must be a Layout"),
-    ("operand", lambda: tmem.canonical_operand("", 5), InvalidTypeError, "a Layout or a ComposedLayout"),
-    ("huge operand", lambda: tmem.canonical_operand(HUGE, "float16"), TmemError, "are walked one by one"),
+    ("operand", lambda: find_smem_operand("", 5), InvalidTypeError, "a Layout or a ComposedLayout"),
+    ("huge operand", lambda: find_smem_operand(HUGE, "float16"), TmemError, "all at most 256 KiB"),
     ("request", lambda: tmem.why_not(7), InvalidTypeError, "a request of a copy must be a CopyRequest"),
     ("symbol", lambda: tmem.alloc_columns(N), InvalidTypeError, "the number of columns must be an integer"),
     ("tile", lambda: tmem.demonstrate(5), InvalidTypeError, "tile must be a ndarray"),
@@ -95,9 +96,9 @@ REFUSED: list[Refusal] = [
     ("instruction", lambda: VIEW[5], CoordinateError, "instruction 5; the copy has 1"),
     ("no instruction", lambda: VIEW["0"], InvalidTypeError, "the number of an instruction"),
     ("operand block", lambda: OPERAND.descriptor(0, 99), InvalidValueError, "block = 99; must be 0 to 3"),
-    ("kind", lambda: tmem.canonical_operand(ONE, "int8", kind=Unprintable()), InvalidTypeError, "kind is a Descr"),
-    ("major", lambda: tmem.canonical_operand(ONE, "int8", major=0), InvalidTypeError, "major must be a Major"),
-    ("swizzle", lambda: tmem.canonical_operand(ONE, "int8", swizzle=[]), TmemError, "swizzle []; must be 0"),
+    ("kind", lambda: find_smem_operand(ONE, "int8", kind=Unprintable()), InvalidTypeError, "kind is a Descr"),
+    ("major", lambda: find_smem_operand(ONE, "int8", major=0), InvalidTypeError, "major must be a Major"),
+    ("swizzle", lambda: find_smem_operand(ONE, "int8", swizzle=[]), TmemError, "swizzle []; must be 0"),
     ("plan record", lambda: tmem.CopyPlan(*[None] * 9), InvalidTypeError, "CopyPlan.form must be a CpForm"),
     ("loops", lambda: loops(2**30, 2**30), TmemError, "instructions; must be within 1..2048"),
     ("no loop", lambda: loops(0), TmemError, "a copy of 0 instructions"),

@@ -66,4 +66,4 @@ def test_the_emulator_knows_no_plans_and_no_layouts() -> None:
     used = imports(Path(names["cute_py.tmem.tensor_memory"]), set(names))
     forbidden = {f"cute_py.tmem.{name}" for name in ("planner", "tile_layout", "swizzled_layout")}
     assert not used & forbidden
-    assert "cute_py.tmem.matrix_descriptor" in used
+    assert "cute_py.atom.smem_descriptor" in used

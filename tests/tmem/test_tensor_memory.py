@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cute_py.atom import SmemDescriptor
 from cute_py.errors import RaceError, TmemError, UnknownFactError, WouldHangError
 from cute_py.ptx.forms_tcgen05 import COUNTS, MAX_REGISTERS, SHAPE_REGISTERS
 from cute_py.tma.emulator.mbarrier import Mbarrier
 from cute_py.tmem import (
     FORMS,
-    MatrixDescriptor,
     SmemSwizzle,
     TensorMemory,
     decompress,
@@ -97,7 +97,7 @@ def test_what_cp_refuses() -> None:
     with pytest.raises(TmemError, match="reads shared bytes"):
         memory.cp(0, encode_matrix_descriptor(65536 - 256, 0, 8, 0), SMEM)
     with pytest.raises(UnknownFactError, match="base offset"):
-        memory.cp(0, MatrixDescriptor(0, 0, 8, SmemSwizzle.B128, base_offset=1).encode(), SMEM)
+        memory.cp(0, SmemDescriptor(0, 0, 8, SmemSwizzle.B128, base_offset=1).encode(), SMEM)
     with pytest.raises(TmemError, match="swizzle code 3"):
         memory.cp(0, 3 << 61, SMEM)
 
@@ -247,6 +247,6 @@ def test_a_pair_copies_each_its_own_memory() -> None:
 
 
 def test_addresses_wrap_at_256_kib() -> None:
-    addresses = source_addresses(WARPX4, MatrixDescriptor(0x3FFF, 0, 8))
+    addresses = source_addresses(WARPX4, SmemDescriptor(0x3FFF, 0, 8))
     assert addresses[0, 0, 0] == (1 << 18) - 16
     assert addresses[1, 0, 0] == 0

@@ -20,7 +20,6 @@ from cute_py.tma.atom.op import (
     why_not_swizzle,
 )
 from cute_py.tma.atom.partition import (
-    TmaTiledCopy,
     create_tma_multicast_mask,
     make_tma_copy_tiled,
     tma_partition,
@@ -52,7 +51,6 @@ __all__ = [
     "SwizzleRow",
     "TmaAtom",
     "TmaPlan",
-    "TmaTiledCopy",
     "as_op",
     "coalesce_256",
     "construct_tma_gbasis",

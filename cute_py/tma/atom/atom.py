@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from cute_py.argument_checks import expect_having
+from cute_py.atom.tiled_copy import TiledCopy
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType
 from cute_py.errors import CuteError, counted
@@ -25,7 +26,7 @@ from cute_py.layout.trees import at, leaves, modes
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.gbasis import GBasis
 from cute_py.tma.atom.op import Op, check_shared
-from cute_py.tma.atom.partition import TmaTiledCopy, make_tma_copy_tiled, tma_tensor
+from cute_py.tma.atom.partition import make_tma_copy_tiled, tma_tensor
 from cute_py.tma.atom.tile_atom import TileAtom, TmaPlan, check_fits, check_units, layout_modes
 from cute_py.tma.atom.tiles import Instructions, first_tile, last_coordinates, list_first_tile
 from cute_py.tma.descriptor.request import TensorMapTiled
@@ -90,14 +91,22 @@ class TmaAtom(TileAtom):
         return list_first_tile(self)
 
     @cached_property
-    def tiled_copy(self) -> TmaTiledCopy:
-        """The (CTA, value) view of a tile, as C++'s make_tma_copy returns it.
+    def tiled_copy(self) -> TiledCopy:
+        """The tiled copy that C++'s make_tma_copy returns: CTAs are its threads; `.get_slice(cta).partition_S(tensor)`.
 
         Raises:
             StaticAssertError: the instruction slots do not tile the value map, or a pair of CTAs must share the tile.
         """
         v_map = self.gbasis.trace.cta_v_map
-        return make_tma_copy_tiled(self.smem_layout, v_map, self.num_val_src, self.num_multicast, self.instruction.ctas)
+        return make_tma_copy_tiled(
+            self.smem_layout,
+            v_map,
+            self.num_val_src,
+            self.num_multicast,
+            self.instruction.ctas,
+            name=str(self.op),
+            dtype=self.dtype,
+        )
 
     def check(self) -> list[Diagnostic]:
         """Where this atom does something else than its layouts say.

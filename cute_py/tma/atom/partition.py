@@ -3,8 +3,8 @@
 A tile is a number of slots of `num_val_src` elements, each one instruction. The shared layout says in which order the
 elements of a tile lie in shared memory; read in that order and cut into slots, both tensors get the modes
 ((TMA, TMA_Iter), Rest...). Of C CTAs that share a tile by multicast, CTA c starts at element c * slot / C of every
-slot: the mode keeps its full size, the descriptor's box is smaller. `TmaTiledCopy` is the same as C++'s
-make_tma_copy returns it: CTAs play the threads, and `layout_tv` maps (CTA, value) to the tile's coordinates.
+slot: the mode keeps its full size, the descriptor's box is smaller. `make_tiled_copy` makes the same as C++'s
+make_tma_copy returns it, a `TiledCopy`: CTAs play the threads, and its `layout_TV` maps (CTA, value) to the tile.
 
 The global tensor is partitioned as the TMA tensor: coordinates in place of elements. Its strides move along the modes
 of the tensor map, so that tiling and slicing it gives the coordinates that the instruction takes. They start at a
@@ -22,12 +22,14 @@ shape * stride is 0; this is its generic loop.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from cute_py.argument_checks import expect, expect_fields, expect_having, expect_integer, is_integer
+from cute_py.argument_checks import expect, expect_having, expect_integer, is_integer
 from cute_py.arith_tuple.arith_tuple import ArithTuple
 from cute_py.arith_tuple.iterators import ArithTupleIterator
+from cute_py.atom.copy_atom import CopyAtom, CopyTraits
+from cute_py.atom.tiled_copy import TiledCopy
+from cute_py.dtypes import DType
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
 from cute_py.layout.arguments import Tree, underscore
 from cute_py.layout.coalesce import coalesce
@@ -36,13 +38,15 @@ from cute_py.layout.composition import composition
 from cute_py.layout.coordinate import domain_offset, slice_and_offset
 from cute_py.layout.int_tuple import congruent, product_each, rank, size
 from cute_py.layout.inverse import right_inverse
-from cute_py.layout.layout import Layout, cosize, domain_of, has_numbers, joined, make
+from cute_py.layout.layout import Layout, cosize, domain_of, has_numbers, joined
 from cute_py.layout.leaf import Int
-from cute_py.layout.tiling import logical_divide, tile_to_shape, zipped_divide
-from cute_py.layout.trees import check_depth, has_underscore, leaves, wholes
+from cute_py.layout.tiling import logical_divide, tile_to_shape
+from cute_py.layout.trees import check_depth, has_underscore, leaves
 from cute_py.targets import MAX_CLUSTER
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.descriptor.fields import MAX_RANK
+
+_HEADER: Final = "cute/atom/copy_traits_sm90_tma.hpp"
 
 
 def expect_cta(coord: Tree, layout: Layout, what: str = "the coordinate of a CTA") -> None:
@@ -189,62 +193,21 @@ def _slotted(tensor: Tensor, slots: Layout, offset: Any) -> Tensor:
     return moved
 
 
-@dataclass(frozen=True, slots=True)
-class TmaTiledCopy:
-    """`tiler` (the tile's shape), `layout_tv` ((CTA, value) -> tile coordinate), `num_val_src` of the atom, `ctas` that
-    one atom takes (2 where a pair of CTAs issues it)."""
-
-    tiler: tuple[Tree, ...]
-    layout_tv: Layout
-    num_val_src: int
-    ctas: int = 1
-
-    def __post_init__(self) -> None:
-        check_depth(self.tiler)
-        for extent in leaves(self.tiler):
-            if is_integer(extent):
-                expect_integer(extent, "an extent of the tile", 1)
-        expect_fields(self)
-
-    def partition(self, tensor: Tensor, cta: Tree) -> Tensor:
-        """The values of one CTA: ((atom values, atoms), rest of each mode).
-
-        Raises:
-            StaticAssertError: the tensor has fewer modes than the tile. InvalidValueError: no such CTA.
-        """
-        if int(rank(tensor)) < len(self.tiler):
-            raise StaticAssertError(
-                "Rank of tensor to be partitioned too small.", {"tensor": tensor, "tiler": self.tiler}
-            )
-        tiled = zipped_divide(tensor, self.tiler)
-        by_atom = zipped_divide(self.layout_tv, (Int(self.ctas), Int(self.num_val_src)))
-        identity = Layout((Int(self.ctas), Int(self.num_val_src)))
-        selected = composition(by_atom, (identity, None))
-        shape: Any = selected._shape
-        stride: Any = selected._stride
-        (a, b), (c, e) = shape
-        (f, g), (h, i) = stride
-        zipped = make(((a, c), (b, e)), ((f, h), (g, i)))  # ((a,b),(c,e)) -> ((a,c),(b,e))
-        values = coalesce(zipped, (Int(1), (Int(1), Int(1))))
-        tensor_tv = composition(tiled, (values, None))
-        unfolded = tensor_tv((None, None), None)
-        expect_cta(cta, domain_of(unfolded)[0])
-        part: Tensor = unfolded(cta, None, wholes(int(rank(tensor))))
-        return part
-
-    def __str__(self) -> str:
-        return f"TiledCopy {self.tiler} {self.layout_tv}"
-
-
 def make_tma_copy_tiled(
     smem_layout: Layout | ComposedLayout | Tensor,
     cta_v_map: Layout,
     num_val_src: int,
     num_multicast: int = 1,
     ctas: int = 1,
-) -> TmaTiledCopy:
-    """The TiledCopy of an atom that `ctas` CTAs issue together.
+    *,
+    name: str = "SM90_TMA_LOAD",
+    dtype: DType | None = None,
+) -> TiledCopy:
+    """The tiled copy of an operation that `ctas` CTAs issue together: CTAs are its threads.
 
+    Args:
+        num_val_src: elements of one instruction. num_multicast: CTAs that share the tile.
+        name, dtype: C++'s operation and the element type, for the copy's atom.
     Raises:
         StaticAssertError: CuTe's 'Stride Divisibility Condition' or 'tile_to_shape: block shape does not divide the
             target shape.', where the slots do not tile the value map; 'TiledCopy uses too few thrs for selected
@@ -266,7 +229,13 @@ def make_tma_copy_tiled(
             "TiledCopy uses too few thrs for selected CopyAtom",
             {"CTAs that share the tile": num_multicast, "CTAs of the atom": ctas},
         )
-    return TmaTiledCopy(product_each(cta_v_map.shape), joined([starts, all_values]), num_val_src, ctas)
+    values = Layout((Int(ctas), Int(num_val_src)))
+    bits = num_val_src * (dtype.bits if dtype else 1)
+    whole, parts = f"{name}<{bits}>", Layout((Int(ctas), Int(bits)))  # C++: Copy_Traits<name, bits of one instruction>
+    arch, ptx = name.partition("_")[0].lower(), "cp.async.bulk.tensor"
+    traits = CopyTraits(whole, name, arch, "sm90_tma", Layout(Int(ctas)), parts, parts, parts, {}, ptx, _HEADER)
+    atom = CopyAtom(traits, dtype, values, values, values)
+    return TiledCopy(atom, joined([starts, all_values]), product_each(cta_v_map.shape))
 
 
 def tma_tensor(shape: Tree, g_stride: Tree, rank: int) -> Tensor:

@@ -40,11 +40,11 @@ def test_tiled_copy_of_a_pair_of_ctas() -> None:
     """Texts as CuTe C++ prints them for SM100_TMA_2SM_LOAD_MULTICAST and 4 CTAs."""
     pair = atom(*PAIR, op="SM100_TMA_2SM_LOAD_MULTICAST", multicast=4)
     copy = pair.tiled_copy
-    assert str(copy.layout_tv) == "(_4,(((_64,_128),_1))):(_32,(((_128,_1),_0)))"
+    assert str(copy.layout_TV) == "(_4,(((_64,_128),_1))):(_32,(((_128,_1),_0)))"
     tile = cute.local_tile(pair.get_tma_tensor(), (Int(128), Int(64)), (Int(0), Int(0)))
     for cta, start in enumerate(("0", "32", "64", "96")):
         want = f"ArithTuple(_0,{start}) o (((_64,_128),_1),_1,_1):(((_1@0,_1@1),_0),_0,_0)"
-        assert str(copy.partition(tile, cta)) == want
+        assert str(copy.get_slice(cta).partition_S(tile)) == want
 
 
 def test_a_pair_of_ctas_must_share_the_tile() -> None:

@@ -7,16 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cute_py import atom, tmem
+from cute_py.atom import DescriptorKind, SmemDescriptor, SmemSwizzle
+from cute_py.atom.smem_descriptor import BIT_FIELDS, SWIZZLE_CODES
 from cute_py.errors import InvalidTypeError, TmemError
-from cute_py.tmem import (
-    DescriptorKind,
-    MatrixDescriptor,
-    SmemSwizzle,
-    encode_matrix_descriptor,
-    replace_start_address,
-    smem_desc_add_16B_offset,
-)
-from cute_py.tmem.matrix_descriptor import BIT_FIELDS, SWIZZLE_CODES
+from cute_py.tmem import encode_matrix_descriptor, replace_start_address, smem_desc_add_16B_offset
 
 fields = st.integers(0, 0x3FFF)
 
@@ -26,9 +21,9 @@ def test_decode_then_encode_gives_the_bits_back(value: int, kind: DescriptorKind
     low, width = (61, 3) if kind is DescriptorKind.TCGEN05 else (62, 2)
     if value >> low & ((1 << width) - 1) not in SWIZZLE_CODES[kind].values():
         with pytest.raises(TmemError, match="swizzle code"):
-            MatrixDescriptor.decode(value, kind)
+            SmemDescriptor.decode(value, kind)
         return
-    assert MatrixDescriptor.decode(value, kind).encode() == value
+    assert SmemDescriptor.decode(value, kind).encode() == value
 
 
 @given(fields, fields, fields, st.sampled_from(list(DescriptorKind)), st.integers(0, 7), st.integers(0, 4))
@@ -37,8 +32,8 @@ def test_encode_then_decode_gives_the_fields_back(
 ) -> None:
     if swizzle == 4 and kind is DescriptorKind.WGMMA:
         swizzle = 0
-    made = MatrixDescriptor(start, leading, stride, SmemSwizzle(swizzle), kind, base_offset)
-    assert MatrixDescriptor.decode(made.encode(), kind) == made
+    made = SmemDescriptor(start, leading, stride, SmemSwizzle(swizzle), kind, base_offset)
+    assert SmemDescriptor.decode(made.encode(), kind) == made
 
 
 @pytest.mark.parametrize(
@@ -67,7 +62,7 @@ def test_the_fields_do_not_overlap() -> None:
 
 
 def test_wgmma_has_no_version_and_two_bits_of_swizzle() -> None:
-    value = MatrixDescriptor(1, 2, 3, SmemSwizzle.B128, DescriptorKind.WGMMA).encode()
+    value = SmemDescriptor(1, 2, 3, SmemSwizzle.B128, DescriptorKind.WGMMA).encode()
     assert value == 1 | 2 << 16 | 3 << 32 | 1 << 62
 
 
@@ -87,27 +82,27 @@ def test_the_two_ways_to_move_agree_below_256_kib() -> None:
 
 def test_what_does_not_fit() -> None:
     with pytest.raises(TmemError) as caught:
-        MatrixDescriptor(1 << 14, -1, 0, base_offset=8)
+        SmemDescriptor(1 << 14, -1, 0, base_offset=8)
     assert "start = 16384" in caught.value.headline
     assert len(caught.value.facts) == 2
     with pytest.raises(TmemError, match="no code in a wgmma descriptor"):
-        MatrixDescriptor(0, 0, 0, SmemSwizzle.B128_ATOM32, DescriptorKind.WGMMA)
+        SmemDescriptor(0, 0, 0, SmemSwizzle.B128_ATOM32, DescriptorKind.WGMMA)
     with pytest.raises(TmemError, match="swizzle 5"):
         encode_matrix_descriptor(0, 0, 0, 5)
     with pytest.raises(TmemError, match="multiple of 16 bytes"):
         encode_matrix_descriptor(8, 0, 0, 0)
     with pytest.raises(InvalidTypeError):
-        MatrixDescriptor.decode("0")  # type: ignore[arg-type]
+        SmemDescriptor.decode("0")  # type: ignore[arg-type]
     with pytest.raises(TmemError, match="64 bits"):
-        MatrixDescriptor.decode(1 << 64)
+        SmemDescriptor.decode(1 << 64)
 
 
 def test_restrictions_are_told_apart_from_what_fits() -> None:
-    odd = MatrixDescriptor(0, 0, 0, version=2, leading_is_address=True, residue=1 << 14)
+    odd = SmemDescriptor(0, 0, 0, version=2, leading_is_address=True, residue=1 << 14)
     assert len(odd.restrictions("sm_100a")) == 4
-    good = MatrixDescriptor(0, 5, 8, SmemSwizzle.B128, leading_is_address=True)
+    good = SmemDescriptor(0, 5, 8, SmemSwizzle.B128, leading_is_address=True)
     assert good.restrictions("sm_103a") == []
-    assert MatrixDescriptor(0, 1, 8).restrictions() == []
+    assert SmemDescriptor(0, 1, 8).restrictions() == []
 
 
 def test_swizzles_are_involutions() -> None:
@@ -120,12 +115,27 @@ def test_swizzles_are_involutions() -> None:
 @pytest.mark.parametrize("value", [1.5, "16", None, True])
 def test_fields_are_whole_numbers(value: object) -> None:
     with pytest.raises(InvalidTypeError, match="leading must be an integer"):
-        MatrixDescriptor(0, value, 8)  # type: ignore[arg-type]
+        SmemDescriptor(0, value, 8)  # type: ignore[arg-type]
 
 
 def test_integers_of_numpy_and_kinds_by_name() -> None:
-    made = MatrixDescriptor(numpy.int64(4), 16, 8, kind="wgmma")  # type: ignore[arg-type]
+    made = SmemDescriptor(numpy.int64(4), 16, 8, kind="wgmma")  # type: ignore[arg-type]
     assert type(made.start) is int and made.kind is DescriptorKind.WGMMA
-    assert MatrixDescriptor.decode(numpy.uint64(made.encode()), "wgmma") == made  # type: ignore[arg-type]
+    assert SmemDescriptor.decode(numpy.uint64(made.encode()), "wgmma") == made  # type: ignore[arg-type]
     with pytest.raises(InvalidTypeError, match="kind is a DescriptorKind or its value"):
-        MatrixDescriptor.decode(0, "mma")  # type: ignore[arg-type]
+        SmemDescriptor.decode(0, "mma")  # type: ignore[arg-type]
+
+
+def test_the_fields_by_the_names_that_cute_gives_them() -> None:
+    made = SmemDescriptor(4, 1, 64, SmemSwizzle.B128, "umma")
+    assert (made.start_address, made.leading_byte_offset, made.stride_byte_offset) == (4, 1, 64)
+    assert (made.layout_type, made.version, made.lbo_mode, made.base_offset) == (2, 1, 0, 0)
+    assert SmemDescriptor(0, 0, 0, SmemSwizzle.B128, "gmma").layout_type == 1
+    assert str(made) == f"{int(made):#018x}"
+
+
+@pytest.mark.parametrize("name", ["MatrixDescriptor", "CanonicalOperand", "canonical_operand"])
+def test_the_former_names_still_work(name: str) -> None:
+    today = {"MatrixDescriptor": "SmemDescriptor", "CanonicalOperand": "SmemOperand"}.get(name, "find_smem_operand")
+    with pytest.warns(DeprecationWarning, match=f"cute_py.tmem.{name} is cute_py.atom.{today}; the old name ends"):
+        assert getattr(tmem, name) is getattr(atom, today)
