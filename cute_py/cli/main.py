@@ -17,6 +17,7 @@ from cute_py.cli import (
     desc_command,
     doctor_command,
     draw_command,
+    explain_command,
     print_command,
     serve_command,
     tma_command,
@@ -28,6 +29,7 @@ from cute_py.errors import CuteError, shortened
 
 COMMANDS = (
     demo_command,
+    explain_command,
     print_command,
     copy_command,
     tma_command,
