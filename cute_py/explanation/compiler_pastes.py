@@ -8,6 +8,7 @@ way.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -35,16 +36,13 @@ DEEPEST: Final = 48
 """Levels of template arguments that are read."""
 
 _STATIC: Final = re.compile(
-    r"(?P<file>[^\s:(]+)[:(](?P<line>[0-9]+)(?:[:)][0-9]*:?)?\s*:?\s*(?:fatal )?error:\s*static[ "
-    r"_]assert(?:ion)?\s+failed"
-    r"(?:\s+due to requirement\s+'(?P<requirement>[^\n]{0,400}?)')?\s*(?:with|:)?\s*[\"']?(?P<condition>[^\n\"]{0,300})"
+    r"static[ _]assert(?:ion)?\s+failed(?:\s+due to requirement\s+'(?P<requirement>[^\n]{0,400}?)')?"
+    r"\s{0,9}(?:with|:)?\s{0,9}[\"']?"
+    r"(?P<condition>[^\n\"]{0,300})",
+    re.IGNORECASE,
 )
-_BARE: Final = re.compile(
-    r"static[ _]assert(?:ion)?\s+failed\s*(?:with|:)?\s*[\"']?(?P<condition>[^\n\"]{0,300})", re.IGNORECASE
-)
-_RUN_TIME: Final = re.compile(
-    r"(?:(?P<file>[^\s:]+):(?P<line>[0-9]+):[^\n]{0,6000}?)?Assertion [`'\"](?P<condition>[^\n]{1,300}?)['`\"] failed"
-)
+_RUN_TIME: Final = re.compile(r"Assertion [`'\"](?P<condition>[^\n]{1,300}?)['`\"] failed")
+_PLACE: Final = re.compile(r"(?:[^\s:]+: )?(?P<file>[^\s:(]+)[:(](?P<line>[0-9]+)")
 _BINDINGS: Final = re.compile(r"\[with ")
 _INSTANCE: Final = re.compile(
     r"(?:instantiation of (?:function |class |variable )?[\"']|required from [‘'`]|In instantiation of "
@@ -55,7 +53,7 @@ _USER: Final = re.compile(
     r"from here",
     re.MULTILINE,
 )
-_OTHER: Final = re.compile(r"(?P<file>[^\s:(]+)[:(](?P<line>[0-9]+)[^\n]{0,12}error:\s*(?P<what>[^\n]{1,300})")
+_OTHER: Final = re.compile(r"\berror:\s*(?P<what>[^\n]{1,300})")
 
 # A condition of make_tma_copy_desc -> the rule of tensor maps that it checks.
 _MAP_CONDITIONS: Final[tuple[tuple[str, str, str], ...]] = (
@@ -199,9 +197,10 @@ def _calls(text: str) -> list[_Call]:
         if names and "lambda" not in names[0]:
             found.append(_Call(names[0], types))
     if not found:  # clang names the specialisation, g++'s run-time assertion the function
-        for match in some(re.finditer(r"cute::(?:\w+::)*(?P<f>\w+)[^\n\[]{0,3000}\[with ", text), 4):
-            types = {name: type_text(value) for name, value in _bindings(text[match.end() - 6 :]).items()}
-            found.append(_Call(match["f"], types))
+        for match in some(_BINDINGS.finditer(text), 4):
+            names = re.findall(r"\bcute::(?:\w+::){0,4}(\w+)", text[max(0, match.start() - 3000) : match.start()])
+            types = {name: type_text(value) for name, value in _bindings(text[match.start() :]).items()}
+            found += [_Call(names[0], types)] if names else []
     return found
 
 
@@ -212,7 +211,8 @@ _Made: TypeAlias = Layout | ComposedLayout
 
 def _layout(call: _Call, *names: str) -> _Made | None:
     """The layout of template arguments: a shape and a stride, or one argument that is a layout."""
-    parts = [call.types.get(name, "") for name in names]
+    symbols = itertools.count()
+    parts = [re.sub(r"\?", lambda _: f"n{next(symbols)}", call.types.get(name, "")) for name in names]
     try:
         thing = parse(":".join(parts) if len(parts) == 2 else parts[0]) if all(parts) else None
     except CuteError:
@@ -398,7 +398,7 @@ _RUNS: Final[dict[str, Callable[[_Call], _Outcome | None]]] = {
 
 def read_compiler(text: str) -> list[Reading]:
     """Every failed assertion in a compiler's or a program's output."""
-    statics = some(_STATIC.finditer(text), 8) or some(_BARE.finditer(text), 4)
+    statics = some(_STATIC.finditer(text), 8)
     found = [
         _static(text, match, statics[i + 1].start() if i + 1 < len(statics) else len(text))
         for i, match in enumerate(statics)
@@ -408,8 +408,7 @@ def read_compiler(text: str) -> list[Reading]:
 
 
 def _static(text: str, match: re.Match[str], end: int) -> Reading:
-    groups = match.groupdict()
-    condition = (groups["condition"] or groups.get("requirement") or "").strip().strip("\"'")
+    condition = (match["condition"] or match["requirement"] or "").strip().strip("\"'")
     notes = text[match.start() : end]
     before = (
         text[max(0, match.start() - 6000) : match.start()]
@@ -418,10 +417,9 @@ def _static(text: str, match: re.Match[str], end: int) -> Reading:
     )
     calls = _calls(notes) or _calls(before + notes)
     lines = [f"condition: {condition}"]
-    if groups.get("requirement"):
-        lines.append(f"it requires {groups['requirement']}")
-    if groups.get("file"):
-        lines.append(f"asserted in {groups['file'].rpartition('/')[2]}, line {groups['line']}")
+    if match["requirement"]:
+        lines.append(f"it requires {match['requirement']}")
+    lines += [f"asserted in {place}" for place in _place(text, match)]
     lines += _where(before + notes)
     outcome = next(
         ((call, run) for call in calls if call.name in _RUNS and (run := _RUNS[call.name](call)) is not None), None
@@ -452,6 +450,13 @@ def _static(text: str, match: re.Match[str], end: int) -> Reading:
     )
 
 
+def _place(text: str, match: re.Match[str]) -> list[str]:
+    """The file and line that begin the line of a match, if they do."""
+    begin = text.rfind("\n", 0, match.start()) + 1
+    found = _PLACE.match(text[begin : min(match.start(), begin + 600)])
+    return [f"{found['file'].rpartition('/')[2]}, line {found['line']}"] if found else []
+
+
 def _where(notes: str) -> list[str]:
     """The place in the user's own source."""
     places = [(m["file"] or m["gfile"], m["line"] or m["gline"]) for m in some(_USER.finditer(notes))]
@@ -477,8 +482,7 @@ def _run_time(text: str, match: re.Match[str]) -> Reading:
     types = _bindings(notes)
     shown = {name: type_text(value) for name, value in types.items()}
     lines = [f"condition: {condition}"]
-    if match["file"]:
-        lines.append(f"asserted in {match['file'].rpartition('/')[2]}, line {match['line']}, when the program ran")
+    lines += [f"asserted in {place}, when the program ran" for place in _place(text, match)]
     broken: Diagnostic | None = None
     for pattern, rule, argument in _MAP_CONDITIONS:
         if found := re.search(pattern, condition):

@@ -42,8 +42,9 @@ LONGEST: Final = 2000
 MOST_ELEMENTS: Final = 1 << 22
 """Of a layout whose offsets are counted."""
 _COLON: Final = re.compile(r"\S:\S|\bo\b|Sw<|S<|ptr\[|ptr<|@")
-_LABEL: Final = re.compile(r"^\s*(?:[A-Za-z_][\w .\-/<>,\[\]]{0,60}?(?:\s*[:=]\s+|\s*=\s*|\s+:\s*))")
-_TABLE: Final = re.compile(r"^[\s|+\-0-9.eE,a-zA-Z]*$")
+_LABEL: Final = re.compile(
+    r"^\s{0,9}(?:[A-Za-z_][\w .\-/<>,\[\]]{0,60}?(?:\s{0,9}[:=]\s+|\s{0,9}=\s{0,9}|\s+:\s{0,9}))"
+)
 _TILED: Final = re.compile(r"^[ \t]*(TiledMMA|TiledCopy|MMA_Atom|Copy_Atom)[ \t]*$", re.MULTILINE)
 _TILED_FIELD: Final = re.compile(
     r"^[ \t]+(\w+):[ \t]*(\S[^\n]*)$|^[ \t]*(MMA_Atom|Copy_Atom|TiledMMA|TiledCopy)[ \t]*$"
@@ -434,15 +435,16 @@ def _copy_facts(fields: dict[str, str]) -> tuple[list[str], list[str]]:
 
 _DSL: Final = re.compile(r"!cute(?:_\w+)?\.(\w+)<")
 _UNKNOWN: Final = re.compile(r"\?(?:\{[^{}]*\})?")
-_CALL: Final = re.compile(r"\b(?:cute\.)?(?:make_)?[Ll]ayout\s*\(\s*(?=[(0-9_])")
+_CALL: Final = re.compile(r"\b(?:cute\.)?(?:make_)?[Ll]ayout\s{0,9}\(\s{0,9}(?=[(0-9_])")
+_NUMBERS: Final = r"[\[(][-0-9, ]{1,80}[\])]"
 _TORCH: Final = re.compile(
-    r"(?:torch\.Size\(|\b(?:shape|sizes?)\b\"?(?:\(\))?\s*[=:]?\s*(?:torch\.Size\()?)\s*(?P<shape>[\[(][0-9, "
-    r"]{1,80}[\])])"
-    r"(?P<between>[^\[(]{0,60}?(?:\bstrides?\b\"?(?:\(\))?\s*[=:]?\s*|[,;]\s*|\n\s*))(?P<stride>[\[(][-0-9, "
-    r"]{1,80}[\])])"
+    r"(?:torch\.Size\(|\b(?:shape|sizes?)\b\"?(?:\(\))?\s{0,9}[=:]?\s{0,9}(?:torch\.Size\()?)\s{0,9}"
+    rf"(?P<shape>{_NUMBERS})(?P<between>[^\[(]{{0,60}}?(?:\bstrides?\b\"?(?:\(\))?\s{{0,9}}[=:]?\s{{0,9}}|[,;]\s{{0,9}}|"
+    rf"\n\s{{0,9}}))(?P<stride>{_NUMBERS})"
 )
 _PAIR: Final = re.compile(
-    r"^\s*\(?\s*(?P<shape>[\[(][0-9, ]{1,80}[\])])\s*[,;]\s*(?P<stride>[\[(][-0-9, ]{1,80}[\])])\s*\)?\s*$"
+    r"^\s{0,9}\(?\s{0,9}(?P<shape>[\[(][0-9, ]{1,80}[\])])\s{0,9}[,;]\s{0,9}(?P<stride>[\[(][-0-9, "
+    r"]{1,80}[\])])\s{0,9}\)?\s{0,9}$"
 )
 _TILE: Final = re.compile(r"(?<![\w.])([1-9][0-9]{0,6}(?:x[1-9][0-9]{0,6}){1,4})(?![\w.])")
 _TYPE: Final = re.compile(

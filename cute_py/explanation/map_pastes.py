@@ -51,9 +51,9 @@ _NAMES: Final[dict[str, str]] = {
 _FIELDS: Final = tuple(_NAMES.values())
 _ARGUMENT: Final = re.compile(
     r"(?<![A-Za-z])(?:" + "|".join(f"({names})" for names in _NAMES) + r")(?![A-Za-z])"
-    r"(?:@[0-9]+)?(?:\[[^\]\n]{0,20}\])?[\"']?[ \t]*(?:\n?\$[0-9]+)?[ \t]*[:=]?[ \t]*"
-    r"(?:\([\w ]+\)[ \t]*(?=[0-9]))?(?P<value>\((?:nil|null)\)|[(\[{][^()\[\]{}\n]{0,200}[)\]}]?|"
-    r"<[\w.]+:\s*[0-9]+>|[-\w.]+)",
+    r"(?=[\s:=@\[\"'])(?:@[0-9]+)?(?:\[[^\]\n]{0,20}\])?[\"']?[ \t]{0,20}(?:\n?\$[0-9]+)?[ \t]{0,20}[:=]?[ \t]{0,20}"
+    r"(?:\([\w ]+\)[ \t]{0,20}(?=[0-9]))?(?P<value>\((?:nil|null)\)|[(\[{][^()\[\]{}\n]{0,200}[)\]}]?|"
+    r"<[\w.]+:\s{0,9}[0-9]+>|[-\w.]+)",
     re.IGNORECASE,
 )
 _CALL: Final = re.compile(
@@ -183,7 +183,9 @@ def _places(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _map_of(piece: str) -> bytes | None:
-    for form in (piece, _NOT_NUMBERS.sub(" ", piece)):
+    tokens = some(_TOKEN.finditer(piece), 200)
+    bare = piece[tokens[0].start() : tokens[-1].end()] if tokens else ""
+    for form in (piece, _NOT_NUMBERS.sub(" ", piece), bare, re.sub(r"[|/\\;&]", " ", bare)):
         try:
             return read_map(form)
         except CuteError:
@@ -419,7 +421,7 @@ def _grouped(found: Sequence[_Found], heads: Sequence[int]) -> list[tuple[dict[s
     for _, _, name, value in whole:
         if not (isinstance(value, str) and name in ("global_dim", "box_dim", "global_strides", "element_strides")):
             values.setdefault(name, set()).add(value if name != "global_strides" else _plain_strides(value))
-    if len(heads) != 1 and values and all(len(seen) == 1 for seen in values.values()):
+    if values and all(len(seen) == 1 for seen in values.values()):
         first = min(heads[0], found[0][0]) if heads else found[0][0]
         fields = {name: value for _, _, name, value in whole}
         return [(fields, (first, found[-1][1]), max(len(heads), 1))]
@@ -489,6 +491,9 @@ def _judged(kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes
     step = fields.get("element_strides")
     if isinstance(step, tuple):
         values["element_strides"] = step[:rank]
+    for name, value in values.items():
+        if isinstance(value, str):
+            values[name] = value.rpartition(".")[2]  # TensorMapDataType.FLOAT16
     try:
         if im2col:
             for name in ("pixel_box_lower_corner", "pixel_box_upper_corner"):

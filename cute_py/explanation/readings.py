@@ -15,7 +15,7 @@ from typing import Final
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import shortened
-from cute_py.explanation.definitions import WIDTH, filled
+from cute_py.explanation.definitions import filled
 from cute_py.explanation.reasons import CONDITION_REASONS, GBASIS_REASONS, MAP_REASONS, TRAP_REASONS, Reason
 
 MOST_READINGS: Final = 12
@@ -89,20 +89,9 @@ def _sourced(found: Diagnostic) -> str:
 
 
 def _headed(title: str, lines: Sequence[str]) -> str:
-    """A title and its lines, indented, each as long as a line may be."""
-    shown = [part for line in lines for part in line.split("\n")]
-    fitted = [line if len(line) <= WIDTH else _folded(line) for line in map(_shortened, shown)]
-    body = "\n".join(f"  {line}" for part in fitted for line in part.split("\n"))
+    """A title and its lines, indented; nothing where there are no lines."""
+    body = "\n".join(f"  {shortened(part, LONGEST_LINE)}" for line in lines for part in line.split("\n"))
     return f"{title}\n{body}" if body else ""
-
-
-def _shortened(line: str) -> str:
-    return shortened(line, LONGEST_LINE)
-
-
-def _folded(line: str) -> str:
-    indent = len(line) - len(line.lstrip())
-    return filled(" " * indent, line.strip()).replace("\n", "\n  ")
 
 
 def answer(text: str, readings: Sequence[Reading]) -> str:

@@ -293,7 +293,7 @@ def find_changes(request: TensorMap, most: int = 2) -> list[tuple[str, TensorMap
     found: list[tuple[str, TensorMap]] = []
     for choice in range(2):
         changed, texts = request, []
-        for _ in range(8):  # a repair may uncover a rule that was hidden behind it
+        for _ in range(40):  # a repair may uncover a rule that was hidden behind it
             broken = violations(changed)
             if not broken:
                 break
