@@ -32,6 +32,7 @@ from cute_py.layout.trees import leaves
 from cute_py.tma.atom.smem_layout import SPANS, make_smem_layout
 from cute_py.tma.atom.tiles import Instructions, instructions, known
 from cute_py.tma.descriptor.formats import TensorMapSwizzle
+from cute_py.tma.descriptor.limits import STORE_UNIT
 from cute_py.tma.emulator.memory import Bytes, Integers, as_bytes
 from cute_py.tma.simulate.trace import Difference, Trace
 
@@ -48,8 +49,6 @@ CAUSES: Final = (
     "not yet arrived",
 )
 """What `compare_tile` can name, in the order in which it looks."""
-UNIT: Final = 16
-"""Bytes that arrive together."""
 MOST_EARLIER: Final = 64
 """Tiles before this one that a stale stage is looked for in."""
 
@@ -287,13 +286,16 @@ def _stale(tile: _Tile) -> Iterator[tuple[str, str]]:
             continue
         stale = sum(not new for new in as_new)
         if stale < len(units) or number not in beside:
-            yield "stale phase", f"{stale} of {len(units)} units of {UNIT} bytes are of tile {number}, an earlier phase"
+            yield (
+                "stale phase",
+                f"{stale} of {len(units)} units of {STORE_UNIT} bytes are of tile {number}, an earlier phase",
+            )
 
 
 def _units(tile: _Tile) -> list[Integers]:
     """The written places of each unit of 16 bytes."""
     places = np.flatnonzero(tile.written)
-    return np.split(places, np.flatnonzero(np.diff(places // UNIT)) + 1)
+    return np.split(places, np.flatnonzero(np.diff(places // STORE_UNIT)) + 1)
 
 
 def _not_arrived(tile: _Tile) -> Iterator[tuple[str, str]]:
@@ -301,5 +303,5 @@ def _not_arrived(tile: _Tile) -> Iterator[tuple[str, str]]:
     units = _units(tile)
     wrong = [unit for unit in units if not np.array_equal(tile.expected[unit], tile.found[unit])]
     fill = int(tile.found[wrong[0][0]])
-    if all((tile.found[unit] == fill).all() for unit in wrong) and sum(map(len, wrong)) >= UNIT:
-        yield "not yet arrived", f"{len(wrong)} of {len(units)} units of {UNIT} bytes hold 0x{fill:02x} alone"
+    if all((tile.found[unit] == fill).all() for unit in wrong) and sum(map(len, wrong)) >= STORE_UNIT:
+        yield "not yet arrived", f"{len(wrong)} of {len(units)} units of {STORE_UNIT} bytes hold 0x{fill:02x} alone"

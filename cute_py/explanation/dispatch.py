@@ -11,7 +11,7 @@ from collections.abc import Callable
 from html import escape
 from itertools import groupby
 from types import ModuleType
-from typing import Any, Final
+from typing import Final
 
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.draw.picture import Picture
@@ -19,6 +19,7 @@ from cute_py.errors import CuteError, InvalidTypeError, ParseError, given
 from cute_py.explanation.compiler_pastes import read_compiler
 from cute_py.explanation.cuda_pastes import read_errors, read_waits
 from cute_py.explanation.definitions import (
+    Thing,
     class_text,
     constant_text,
     found_by_name,
@@ -89,7 +90,7 @@ def _block(text: str) -> str:
     return "".join(out)
 
 
-def explain(thing: Any, *operands: Any) -> Explanation:
+def explain(thing: Thing, *operands: Thing) -> Explanation:
     """A text about an object, or about what an operation does to its operands.
 
     `explain(composition, a, b)` lists the steps of `composition(a, b)` with their values; `cute.steps` gives them
@@ -207,24 +208,24 @@ MISSING: Final = (
 _TAKES = "layouts, swizzles, tensors, atoms, tensor maps, errors of this library, objects with explain()"
 
 
-def _operation_text(operation: Callable[..., object]) -> str:
+def _operation_text(operation: Callable[..., Thing]) -> str:
     names = "a" if operation.__name__ in ("coalesce", "right_inverse", "left_inverse") else "a, b"
     hint = f"The steps with their values: explain({operation.__name__}, {names})"
     return f"{function_text(operation)}\n\n{hint}"
 
 
-def _is_map(thing: Any) -> bool:
+def _is_map(thing: Thing) -> bool:
     """Whether this is a tensor map: 64 or 128 bytes, or a request."""
     if isinstance(thing, (bytes, bytearray)):
         return len(thing) in (64, 128)
     return isinstance(thing, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide))
 
 
-def _refuse(thing: Any) -> str:
+def _refuse(thing: Thing) -> str:
     raise InvalidTypeError(f"no explanation of {type(thing).__name__} {given(thing)}", {"takes": _TAKES})
 
 
-_KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any], str]], ...] = (
+_KINDS: tuple[tuple[Callable[[Thing], bool], Callable[[Thing], str]], ...] = (
     (lambda thing: any(thing is operation for operation in explained()), _operation_text),
     (lambda thing: isinstance(thing, type) and issubclass(thing, CuteError), error_class_text),
     (lambda thing: isinstance(thing, type) and is_ours(thing), class_text),
