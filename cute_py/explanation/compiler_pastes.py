@@ -18,6 +18,7 @@ from typing import Final, TypeAlias
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError
 from cute_py.explanation.readings import Reading, reason_of, some
+from cute_py.layout.arguments import Tree
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.complement import complement
 from cute_py.layout.composed import ComposedLayout
@@ -241,7 +242,7 @@ _Outcome: TypeAlias = "tuple[list[str], list[str]]"
 """Lines on the operands and what goes wrong; changes that work."""
 
 
-def _works(make: Callable[[], object]) -> bool:
+def _works(make: Callable[[], _Made]) -> bool:
     try:
         make()
     except CuteError:
@@ -249,7 +250,7 @@ def _works(make: Callable[[], object]) -> bool:
     return True
 
 
-def _refusal(make: Callable[[], object]) -> str:
+def _refusal(make: Callable[[], _Made]) -> str:
     try:
         return f"these operands compile: {make()}"
     except CuteError as error:
@@ -283,11 +284,11 @@ def _run_composition(call: _Call) -> _Outcome | None:
     return lines, changes
 
 
-def _text(tree: object) -> str:
+def _text(tree: Tree) -> str:
     return str(tree).replace("Int(", "_").replace(")", ")") if not isinstance(tree, tuple) else _tuple_text(tree)
 
 
-def _tuple_text(tree: tuple[object, ...]) -> str:
+def _tuple_text(tree: tuple[Parsed | Tree, ...]) -> str:
     return f"({','.join(_tuple_text(t) if isinstance(t, tuple) else str(t) for t in tree)})"
 
 
@@ -356,7 +357,7 @@ def _run_upcast(call: _Call) -> _Outcome | None:
     return lines, changes + [f"or pad: stride {padded[0]} in place of {bad[0][1]}" for _ in padded]
 
 
-def _flat(tree: object) -> tuple[int, ...]:
+def _flat(tree: Tree | Parsed) -> tuple[int, ...]:
     items = tree if isinstance(tree, tuple) else (tree,)
     return tuple(
         n

@@ -19,8 +19,9 @@ from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, counted
 from cute_py.explanation.layouts import facts_of_layout, is_basis_layout
-from cute_py.explanation.readings import Reading, some
+from cute_py.explanation.readings import Reading, some, split_at_commas
 from cute_py.layout.analysis import is_injective
+from cute_py.layout.arguments import Leaf
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import product_each, rank, size
@@ -52,7 +53,7 @@ _TILED_FIELD: Final = re.compile(
 _SIZE: Final = re.compile(r"\bsize\s*[=:]\s*([0-9]{1,18})\b")
 
 
-def _number(value: object) -> int | None:
+def _number(value: Parsed | Leaf) -> int | None:
     """A known number of a parsed text."""
     return int(value) if isinstance(value, int) else None
 
@@ -550,14 +551,7 @@ def _layout_calls(text: str) -> Iterator[Reading]:
 def _parsed_call(text: str) -> Layout | None:
     """A layout call: (shape) or (shape, stride); of two tuples of numbers the second is the stride."""
     inner = text.removeprefix("make_layout(").removesuffix(")")
-    parts, depth, begin = [], 0, 0
-    for i, c in enumerate(inner):
-        depth += (c == "(") - (c == ")")
-        if c == "," and depth == 0:
-            parts.append(inner[begin:i])
-            begin = i + 1
-    parts.append(inner[begin:])
-    parts = [part.strip() for part in parts if part.strip()]
+    parts = [part for part in split_at_commas(inner) if part]
     try:
         thing = parse(":".join(parts) if len(parts) == 2 else f"make_layout({inner})")
     except CuteError:

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError
-from cute_py.explanation.readings import Reading, some
+from cute_py.explanation.readings import Reading, some, split_at_commas
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.describe import describe
 from cute_py.tma.descriptor.formats import FORMATS
@@ -236,7 +236,10 @@ def _tiled(*values: object) -> TensorMapTiled | None:
 def _calls(text: str) -> Iterator[Reading]:
     for match in some(_CALL.finditer(text), 16):
         end = _closing(text, match.end())
-        parts = [_argument(part, text) for part in _split(re.sub(r"/\*.*?\*/|//[^\n]*", " ", text[match.end() : end]))]
+        parts = [
+            _argument(part, text)
+            for part in split_at_commas(re.sub(r"/\*.*?\*/|//[^\n]*", " ", text[match.end() : end]))
+        ]
         im2col = "im2col" in match["name"].lower()
         packed = "tvm" in match["name"].lower()
         fields = (_packed if packed else _positional)(parts, im2col)
@@ -255,17 +258,6 @@ def _closing(text: str, begin: int) -> int:
         if depth == 0:
             return i
     return min(len(text), begin + 4000)
-
-
-def _split(text: str) -> list[str]:
-    """The parts between commas outside of brackets."""
-    parts, depth, begin = [], 0, 0
-    for i, c in enumerate(text):
-        depth += (c in "([{") - (c in ")]}")
-        if c == "," and depth == 0:
-            parts.append(text[begin:i].strip())
-            begin = i + 1
-    return [*parts, text[begin:].strip()]
 
 
 def _argument(part: str, text: str) -> Value:

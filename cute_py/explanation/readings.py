@@ -123,3 +123,14 @@ def without(text: str, readings: Sequence[Reading]) -> str:
 def some(found: Iterator[re.Match[str]], most: int = 64) -> list[re.Match[str]]:
     """The first matches of a pattern; a text may have as many as it has characters."""
     return list(islice(found, most))
+
+
+def split_at_commas(text: str) -> list[str]:
+    """The parts between commas outside of brackets."""
+    parts, depth, begin = [], 0, 0
+    for i, c in enumerate(text):
+        depth += (c in "([{") - (c in ")]}")
+        if c == "," and depth == 0:
+            parts.append(text[begin:i].strip())
+            begin = i + 1
+    return [*parts, text[begin:].strip()]
