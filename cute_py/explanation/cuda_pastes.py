@@ -128,7 +128,7 @@ def _error(text: str, span: tuple[int, int], row: CudaError) -> Reading:
 def _offsets(text: str) -> Iterator[Diagnostic]:
     """Addresses that a text gives as a base and an offset, against the alignment of what they are."""
     for match in some(_OFFSET.finditer(text), 8):
-        what, offset = match["what"].lower(), int(match["offset"], 0)
+        what, offset = match["what"].lower(), int(match["offset"], 16 if "x" in match["offset"].lower() else 10)
         alignment, rule = next((bytes_, text_) for name, bytes_, text_ in _ALIGNMENTS if re.search(name, what))
         if offset % alignment:
             found = f"{match[0].strip()}: {offset} is not a multiple of {alignment}; {rule}"
@@ -321,7 +321,11 @@ def _run(
 ) -> None:
     operands = [part.strip() for part in re.findall(r"\[[^\]]*\]|\{[^}]*\}|[^\s,;]+", step["operands"])]
     places = [part.strip("[]") for part in operands if part.startswith("[")]
-    numbers = [int(part, 0) for part in operands if re.fullmatch(r"0x[0-9a-fA-F]{1,12}|[1-9][0-9]{0,11}|0", part)]
+    numbers = [
+        int(part, 16 if part.startswith("0x") else 10)
+        for part in operands
+        if re.fullmatch(r"0x[0-9a-fA-F]{1,12}|[1-9][0-9]{0,11}|0", part)
+    ]
     note, op, verb = step["note"], step["op"], step["verb"]
     if verb == "init":
         count = numbers[-1] if numbers else 1

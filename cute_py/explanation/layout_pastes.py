@@ -372,6 +372,7 @@ def _operation_facts(kind: str, fields: dict[str, str]) -> tuple[list[str], list
         return _copy_facts(fields)
     lines: list[str] = []
     shape = _tuple(fields, "Shape_MNK")
+    shape = shape if len(shape) == 3 else []
     threads = _field(fields, "ThrLayoutVMNK")
     own = _field(fields, "ThrID")
     if own is not None and shape:

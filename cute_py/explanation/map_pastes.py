@@ -339,7 +339,7 @@ def _packed(parts: Sequence[Value], im2col: bool) -> dict[str, Value] | None:
     start = next(
         (i for i in range(len(parts) - 1) if isinstance(parts[i], int) and isinstance(parts[i + 1], int)), None
     )
-    if start is None:
+    if start is None or len(parts) < start + 3:
         return None
     kind, rank, address, *rest = parts[start:]
     numbers = [part for part in rest if isinstance(part, int)]

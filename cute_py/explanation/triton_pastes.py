@@ -448,7 +448,7 @@ def _shared_facts(offsets: Sequence[tuple[int, ...]]) -> list[str]:
     mixed = [p for p in offsets if sum(1 for x in p if x) > 1]
     if not mixed:
         return ["no swizzle: every offset bit moves along one dimension"]
-    unit = min(part for p in mixed for part in p[-1:] if part)
+    unit = min((part for p in mixed for part in p[-1:] if part), default=1)
     return [f"rows are permuted in units of {unit} elements over {1 << len(mixed)} rows ({len(plain)} bits are plain)"]
 
 
