@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cute_py.copies.compare_tile import TileComparison, compare_tile
 from cute_py.copies.copy import copy, execute
 from cute_py.copies.device_copy import copy_array
 from cute_py.copies.emulated_copy import CopyResult, TileResult, first_difference
@@ -13,7 +14,9 @@ __all__ = [
     "CopyReport",
     "CopyResult",
     "PreparedCopy",
+    "TileComparison",
     "TileResult",
+    "compare_tile",
     "copy",
     "copy_array",
     "execute",

@@ -19,13 +19,15 @@ import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import Field, fields, is_dataclass
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from cute_py.draw.picture import Picture
 from cute_py.errors import counted
 from cute_py.tma.atom.op import SWIZZLE_MODES
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType, TensorMapSwizzle
 
+Thing: TypeAlias = Any
+"""Whatever Python has: `explain` takes it, and says of what is foreign that nothing is known about it."""
 LONGEST: Final = 160
 """Characters of a value that are shown."""
 WIDTH: Final = 110
@@ -53,12 +55,12 @@ KNOWN: Final = {
 # ---- how a text is put ---------------------------------------------------------------------------------------------
 
 
-def is_ours(thing: object) -> bool:
+def is_ours(thing: Thing) -> bool:
     """A class or function of this library."""
     return (getattr(thing, "__module__", "") or "").split(".")[0] == "cute_py"
 
 
-def first_sentence(thing: Any) -> str:
+def first_sentence(thing: Thing) -> str:
     """Of the docstring, on one line.
 
     >>> first_sentence(first_sentence)
@@ -69,7 +71,7 @@ def first_sentence(thing: Any) -> str:
     return line if end < 0 else line[: end + 1]
 
 
-def one_line(value: Any) -> str:
+def one_line(value: Thing) -> str:
     """A value on one line; sequences entry by entry."""
     if isinstance(value, dict):
         return ", ".join(f"{k}: {v}" for k, v in list(value.items())[:MOST])
@@ -124,7 +126,7 @@ def names_of(package: str) -> list[str]:
     return [name for name in own if not name.startswith("_")]
 
 
-def public_objects() -> Iterator[tuple[str, Any]]:
+def public_objects() -> Iterator[tuple[str, Thing]]:
     """(dotted name, object) of everything public; names of optional packages that are not installed are left out."""
     for package in PACKAGES:
         try:
@@ -149,7 +151,7 @@ def public_names() -> dict[int, str]:
     return found
 
 
-def found_by_name(text: str) -> tuple[str, Any] | None:
+def found_by_name(text: str) -> tuple[str, Thing] | None:
     """(name, object) of a public name, with or without its place: "tma.RULES", "composition"; or None."""
     if not all(part.isidentifier() for part in text.split(".")):
         return None
@@ -162,7 +164,7 @@ def found_by_name(text: str) -> tuple[str, Any] | None:
 # ---- functions, classes, modules -----------------------------------------------------------------------------------
 
 
-def is_function(thing: Any) -> bool:
+def is_function(thing: Thing) -> bool:
     """A function of this library, or something that wraps one (a cached function, a strategy of the tests)."""
     inner = getattr(thing, "__wrapped__", thing)
     return inspect.isroutine(inner) and (is_ours(inner) or id(thing) in public_names())
@@ -199,7 +201,7 @@ def _fields(kind: type) -> tuple[Field[object], ...]:
     return fields(kind) if is_dataclass(kind) else ()
 
 
-def _place(thing: Any) -> str:
+def _place(thing: Thing) -> str:
     public = public_names().get(id(thing))
     module = getattr(getattr(thing, "__wrapped__", thing), "__module__", "")
     return f"{public}, defined in {module}" if public else f"defined in {module}"
@@ -223,14 +225,14 @@ def _signature(thing: Callable[..., object]) -> str:
     return line if len(line) <= WIDTH else f"{thing.__name__}(\n    " + ",\n    ".join(shown) + ",\n)"
 
 
-def _default(value: Any) -> str:
+def _default(value: Thing) -> str:
     if value is inspect.Parameter.empty:
         return ""
     text = str(value) if isinstance(value, enum.Enum) else repr(value)
     return f"={text}" if len(text) <= 40 else f"={text[:37]}..."
 
 
-def _public_members(kind: type) -> Iterator[tuple[str, Any]]:
+def _public_members(kind: type) -> Iterator[tuple[str, Thing]]:
     for name, value in vars(kind).items():
         is_method = inspect.isroutine(value) or isinstance(value, (property, classmethod, staticmethod))
         is_member = is_method or isinstance(value, functools.cached_property)
@@ -241,7 +243,7 @@ def _public_members(kind: type) -> Iterator[tuple[str, Any]]:
 # ---- single objects ------------------------------------------------------------------------------------------------
 
 
-def instance_text(thing: Any) -> str:
+def instance_text(thing: Thing) -> str:
     """What the object prints, what its class is, and its values."""
     kind, doc, printed = type(thing).__name__, inspect.getdoc(type(thing)), str(thing)
     nameless = f"{kind} object at 0x" in printed
@@ -267,7 +269,7 @@ def member_text(member: enum.Enum) -> str:
     )
 
 
-def row_of(member: enum.Enum) -> Any:
+def row_of(member: enum.Enum) -> Thing:
     """The row that describes a member: its own `row`, or that of a public table which holds it."""
     own = getattr(member, "row", None)
     if is_dataclass(own):
@@ -291,7 +293,7 @@ def picture_text(picture: Picture) -> str:
     return _paragraphs(picture.title, count, "\n".join(drawn), picture.text)
 
 
-def values_of(thing: Any) -> list[tuple[str, str]]:
+def values_of(thing: Thing) -> list[tuple[str, str]]:
     """(name, text) of what an object holds and of its properties that are numbers, texts or tuples of them."""
     names = [f.name for f in _fields(thing)]
     names += [*getattr(type(thing), "__slots__", ()), *getattr(thing, "__dict__", {})]
@@ -314,7 +316,7 @@ def values_of(thing: Any) -> list[tuple[str, str]]:
 # ---- constants -----------------------------------------------------------------------------------------------------
 
 
-def is_constant(thing: Any) -> bool:
+def is_constant(thing: Thing) -> bool:
     """A table, a union of types, or a plain value that a public name stands for."""
     if isinstance(thing, (tuple, dict)) or type(thing).__name__ == "UnionType":
         return id(thing) in public_names() or _is_rows(thing)
@@ -323,17 +325,17 @@ def is_constant(thing: Any) -> bool:
     return False
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(one: Thing, other: Thing) -> bool:
     return one is other or (isinstance(other, (int, str)) and type(one) is type(other) and bool(one == other))
 
 
-def _is_rows(thing: Any) -> bool:
+def _is_rows(thing: Thing) -> bool:
     """A tuple of rows of this library, all of one kind."""
     kinds = {type(entry) for entry in thing} if isinstance(thing, tuple) and thing else set()
     return len(kinds) == 1 and is_ours(kind := kinds.pop()) and is_dataclass(kind)
 
 
-def constant_text(name: str | None, value: Any) -> str:
+def constant_text(name: str | None, value: Thing) -> str:
     """The names under which it is found, what the source says of it, and its rows."""
     names = [name] if name else [n for n, other in public_objects() if _same(other, value)]
     title = " = ".join([f"cute_py.{n}" for n in names] or [f"{len(value)} rows"])
@@ -358,7 +360,7 @@ def _rest(count: int) -> list[str]:
     return [f"  ... and {count - MOST} more"] if count > MOST else []
 
 
-def _row_name(row: Any) -> str:
+def _row_name(row: Thing) -> str:
     """The fields of a row that identify it, and the start of the rest."""
     if not is_dataclass(row) or not is_ours(type(row)):
         return shortened(one_line(row))
@@ -366,7 +368,7 @@ def _row_name(row: Any) -> str:
     return shortened(", ".join(f"{name} = {one_line(value)}" for name, value in held if not callable(value)))
 
 
-def source_text(name: str, value: Any) -> str:
+def source_text(name: str, value: Thing) -> str:
     """The text below the assignment of a name in the source, else the first paragraph of the module that has it."""
     for module in [m for n, m in sorted(sys.modules.items()) if n.startswith("cute_py.")]:
         if vars(module).get(name, _NOTHING) is not value or hasattr(module, "__path__"):

@@ -6,17 +6,21 @@ Explanation: a text that a terminal prints and a notebook shows with headings, l
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Callable
 from html import escape
 from itertools import groupby
 from types import ModuleType
-from typing import Any
+from typing import Final
 
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.draw.picture import Picture
 from cute_py.errors import CuteError, InvalidTypeError, ParseError, given
 from cute_py.explanation.atoms import atom_of, atom_text, is_atom, is_atom_name
+from cute_py.explanation.compiler_pastes import read_compiler
+from cute_py.explanation.cuda_pastes import read_errors, read_waits
 from cute_py.explanation.definitions import (
+    Thing,
     class_text,
     constant_text,
     found_by_name,
@@ -29,6 +33,7 @@ from cute_py.explanation.definitions import (
     module_text,
     picture_text,
 )
+from cute_py.explanation.layout_pastes import facts_of, read_printed, read_spelled
 from cute_py.explanation.layouts import (
     any_layout,
     basis_text,
@@ -40,7 +45,10 @@ from cute_py.explanation.layouts import (
     stored,
     swizzle_text,
 )
-from cute_py.explanation.reasons import error_class_text, error_text, nearest, term_text
+from cute_py.explanation.map_pastes import read_maps
+from cute_py.explanation.readings import Reading, answer, without
+from cute_py.explanation.reasons import TERMS, error_class_text, error_text, nearest, term_text
+from cute_py.explanation.triton_pastes import read_demands, read_messages, read_triton_layouts
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
 from cute_py.layout.steps import explained, steps
@@ -83,7 +91,7 @@ def _block(text: str) -> str:
     return "".join(out)
 
 
-def explain(thing: Any, *operands: Any) -> Explanation:
+def explain(thing: Thing, *operands: Thing) -> Explanation:
     """A text about an object, or about what an operation does to its operands.
 
     `explain(composition, a, b)` lists the steps of `composition(a, b)` with their values; `cute.steps` gives them
@@ -119,43 +127,106 @@ def explain(thing: Any, *operands: Any) -> Explanation:
         return Explanation(constant_text(name, value)) if is_constant(value) else explain(value)
     if isinstance(thing, str) and (term := term_text(thing)) is not None:
         return Explanation(term)
+    if isinstance(thing, str) and not is_constant(thing):
+        return Explanation(_text_explained(thing))
     for takes, text in _KINDS:
         if takes(thing):
             return Explanation(text(thing))
-    facts = {"takes": f"{_TAKES}, names of this library, terms, texts that `parse` reads"}
-    if isinstance(thing, str):
-        if near := nearest(thing):
-            facts["nearest"] = ", ".join(near)
+    raise InvalidTypeError(f"no explanation of {type(thing).__name__} {given(thing)}", {"takes": _TAKES})
+
+
+MOST_TEXT: Final = 1 << 18
+"""Characters of a text that are read; of a longer one the first half of them and the last."""
+_RECOGNISERS: Final[tuple[Callable[[str], list[Reading]], ...]] = (
+    read_maps,
+    read_compiler,
+    read_waits,
+    read_triton_layouts,
+    read_messages,
+    read_errors,
+    read_printed,
+    read_spelled,
+)
+"""What is looked for in a text, in this order; each sees what the earlier ones left."""
+
+
+def readings_of(text: str) -> list[Reading]:
+    """Everything that is recognised in a text.
+
+    >>> [reading.kind for reading in readings_of("misaligned address\\n(8,4):(4,1)")]
+    ['CUDA_ERROR_MISALIGNED_ADDRESS, an error of CUDA', 'A layout: (8,4):(4,1)']
+    """
+    if len(text) > MOST_TEXT:
+        text = f"{text[: MOST_TEXT // 2]}\n...\n{text[-MOST_TEXT // 2 :]}"
+    text = text.replace("\r\n", "\n").replace("\x00", " ")
+    found: list[Reading] = []
+    for recognise in _RECOGNISERS:
+        readings = recognise(text)
+        found += readings
+        text = without(text, readings)
+    return found or read_demands(text)
+
+
+def _text_explained(text: str) -> str:
+    """The answer to a text that is no name of this library.
+
+    Raises:
+        InvalidTypeError: nothing in it is recognised; the facts say what is missing.
+    """
+    facts = {"takes": f"{_TAKES}, names of this library, terms, texts that `parse` reads, and what programs print"}
+    if near := nearest(text) if len(text) < _LONGEST_NAME else []:
+        facts["nearest"] = ", ".join(near)
+    if "\n" not in text.strip() and len(text) < _LONGEST_LAYOUT:
         try:
-            return explain(parse(thing))
+            thing = parse(text.strip())
+            facts_more = facts_of(thing) if isinstance(thing, (ComposedLayout, Tensor)) else []
+            more = "\n".join(f"  {line.strip()}" for line in facts_more)
+            return str(explain(thing)) + (f"\n\nIn short\n{more}" if more else "")
         except ParseError as error:
             facts["parse"] = error.headline
         except CuteError:
             pass
-    raise InvalidTypeError(f"no explanation of {type(thing).__name__} {given(thing)}", facts)
+    readings = readings_of(text)
+    if readings:
+        return answer(text, readings)
+    known = [name for name in TERMS if re.search(rf"\b{re.escape(name)}\b", text[:MOST_TEXT], re.IGNORECASE)]
+    sentence = len(text.split()) > 1
+    if sentence:
+        facts |= {"recognised": ", ".join(known) or "nothing", "missing": MISSING}
+    if not known or not sentence:
+        raise InvalidTypeError(f"no explanation of str {given(text)}", facts)
+    terms = [part for name in known if (part := term_text(name)) is not None]
+    return "\n\n".join([f"Recognised in this text: {', '.join(known)}", *terms, f"Missing in the text\n  {MISSING}"])
 
 
+_LONGEST_NAME: Final = 80
+_LONGEST_LAYOUT: Final = 20_000
+MISSING: Final = (
+    "numbers that can be judged: the arguments or the bytes of the map, the printed layout or tensor, the "
+    "assertion with "
+    "its notes, or the error with its instruction"
+)
 _TAKES = "layouts, swizzles, tensors, atoms, tensor maps, errors of this library, objects with explain()"
 
 
-def _operation_text(operation: Callable[..., object]) -> str:
+def _operation_text(operation: Callable[..., Thing]) -> str:
     names = "a" if operation.__name__ in ("coalesce", "right_inverse", "left_inverse") else "a, b"
     hint = f"The steps with their values: explain({operation.__name__}, {names})"
     return f"{function_text(operation)}\n\n{hint}"
 
 
-def _is_map(thing: Any) -> bool:
+def _is_map(thing: Thing) -> bool:
     """Whether this is a tensor map: 64 or 128 bytes, or a request."""
     if isinstance(thing, (bytes, bytearray)):
         return len(thing) in (64, 128)
     return isinstance(thing, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide))
 
 
-def _refuse(thing: Any) -> str:
+def _refuse(thing: Thing) -> str:
     raise InvalidTypeError(f"no explanation of {type(thing).__name__} {given(thing)}", {"takes": _TAKES})
 
 
-_KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any], str]], ...] = (
+_KINDS: tuple[tuple[Callable[[Thing], bool], Callable[[Thing], str]], ...] = (
     (lambda thing: any(thing is operation for operation in explained()), _operation_text),
     (lambda thing: isinstance(thing, type) and issubclass(thing, CuteError), error_class_text),
     (lambda thing: isinstance(thing, type) and is_ours(thing), class_text),

@@ -8,12 +8,13 @@ modes the first ones are explained and the others counted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from cute_py.arith_tuple.arith_tuple import ArithTuple, ScaledBasis
 from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator
 from cute_py.arith_tuple.ratio import Ratio
 from cute_py.errors import CuteError, counted, shortened
+from cute_py.explanation.definitions import Thing
 from cute_py.layout.analysis import footprint, is_injective
 from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
@@ -52,7 +53,7 @@ class _Mode(NamedTuple):
 
 
 def _flat_modes(layout: Layout) -> list[_Mode]:
-    def walk(shape: Tree, stride: Any, path: Path) -> Iterator[_Mode]:
+    def walk(shape: Tree, stride: Thing, path: Path) -> Iterator[_Mode]:
         if isinstance(shape, tuple):
             for i, (s, d) in enumerate(zip(shape, stride, strict=True)):
                 yield from walk(s, d, (*path, i))
@@ -64,12 +65,12 @@ def _flat_modes(layout: Layout) -> list[_Mode]:
     return list(walk(layout.shape, layout.stride, ()))
 
 
-def is_coordinates(thing: Any) -> bool:
+def is_coordinates(thing: Thing) -> bool:
     """A tensor of implicit coordinates."""
     return isinstance(thing, Tensor) and isinstance(thing.engine, ArithTupleIterator)
 
 
-def is_counting(thing: Any) -> bool:
+def is_counting(thing: Thing) -> bool:
     """A tensor of implicit integers."""
     return isinstance(thing, Tensor) and isinstance(thing.engine, CountingIterator)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import warnings
 from collections.abc import Callable, Mapping
 from math import comb
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
@@ -82,7 +83,9 @@ def read_expression(text: str, symbols: Symbols) -> Value:
         raise InvalidValueError(f"an expression of {len(text)} characters; at most {MAX_CHARACTERS} are read")
     shown = repr(text[:40])
     try:
-        tree = ast.parse(text, mode="eval").body
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # `1if`: Python reads it, and warns
+            tree = ast.parse(text, mode="eval").body
         result = _Reader(symbols).read(tree).value
         no_integer = result.is_integer is False or result.is_finite is False
     except InvalidValueError:

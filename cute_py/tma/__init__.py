@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 
 _TABLE: Final = {
     "cute_py.copies": """
-        CopyReport CopyResult PreparedCopy TileResult copy copy_array execute first_difference kernel_texts
-        measure_copy prepare_copy tuned_copy
+        CopyReport CopyResult PreparedCopy TileComparison TileResult compare_tile copy copy_array execute
+        first_difference kernel_texts measure_copy prepare_copy tuned_copy
     """,
     "cute_py.errors": """
         EmissionError GBasisError RaceError TmaBuildError TmaError TmaLimitError TmaTrap TmaVerifyError
@@ -66,11 +66,12 @@ _TABLE: Final = {
     """,
     "cute_py.targets": "NEWEST_VERSION Targets",
     "cute_py.tma.atom": """
-        FORMAT_OF OPS SWIZZLE_MODES BrokenCondition ExecutableCopy Fix GBasis GBasisTrace Im2colAtom Im2colPlan
-        Im2colWindow Instructions Op OpRow SmemChoice SwizzleRow TmaAtom TmaPlan as_op coalesce_256
-        construct_tma_gbasis create_tma_multicast_mask explain_atom find_fixes instructions make_cta_v_map
-        make_im2col_tma_copy make_smem_layout make_tma_atom make_tma_copy make_tma_copy_tiled movable_type plan_tiled
-        smem_atom smem_choices split_basis swizzle_row tensor_map_format tma_partition tma_tensor why_not_swizzle
+        FORMAT_OF OPS SWIZZLE_MODES BrokenCondition Coverage ExecutableCopy Fix GBasis GBasisTrace Im2colAtom
+        Im2colPlan Im2colWindow Instructions Op OpRow SmemChoice SwizzleRow TmaAtom TmaPlan as_op
+        check_smem_address coalesce_256 construct_tma_gbasis coverage create_tma_multicast_mask explain_atom
+        find_fixes instructions make_cta_v_map make_im2col_tma_copy make_smem_layout make_tma_atom
+        make_tma_copy make_tma_copy_tiled movable_type plan_tiled smem_atom smem_choices split_basis swizzle_row
+        tensor_map_format tma_partition tma_tensor why_not_swizzle
     """,
     "cute_py.tma.descriptor": """
         ADDITIONS ARCHITECTURES FIELDS FORMATS HAZARDS QUIRKS REPLACE_FIELDS RULES SLOTS Addition Architecture

@@ -195,6 +195,9 @@ add(
     },
     weight=2,
 )
+add("tma.Coverage", "4", "0", "0", "None", "(0, 1)", "(2,)")
+add("tma.coverage", atom, lambda m: m.one_of("None", "[0, 1, 1]", "[(0, 1), 7]"))
+add("tma.check_smem_address", atom, lambda m: m.one_of("0", "1024", "100"))
 for name in ("explain_atom", "instructions"):
     add(f"tma.{name}", atom)
 add("tma.instructions", "im2col_atom()")

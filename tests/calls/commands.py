@@ -42,6 +42,11 @@ def atoms(m: Maker) -> list[str]:
     return [action, name, *option(m, "--draw"), *option(m, "--out", "p.svg")]
 
 
+def explained(m: Maker) -> list[str]:
+    texts = ("128x64", "zipped_divide", "error 716: misaligned address", "boxDim[1] must be <= 256, but got 512", "LBO")
+    return [m.choice((*LAYOUTS, *texts)), *option(m, "--json")]
+
+
 def drawn(m: Maker) -> list[str]:
     if m.chance(0.3):
         return [GMEM, "--smem", SMEM, *option(m, "--what", m.one_of("boxes", "smem")), *option(m, "--at", "1")]
@@ -110,6 +115,7 @@ def copied(m: Maker) -> list[str]:
 MAKES: dict[str, tuple[Make, float]] = {
     "print": (printed, 1.5),
     "atom": (atoms, 0.5),
+    "explain": (explained, 0.6),
     "draw": (drawn, 0.6),
     "tma": (tma, 0.8),
     "desc": (desc, 1.5),

@@ -323,6 +323,17 @@ def _copy(m: Maker) -> Any:
     }
 
 
+add("tma.TileComparison", "False", "None", "'other major'", "''")
+
+
+@calls_of("tma.compare_tile", weight=0.5)
+def _compare_tile(m: Maker) -> Any:
+    source = "array((64, 64), 'uint8')"
+    atom = f"tma.make_tma_copy('SM90_TMA_LOAD', {source}, {COPY_TILE})"
+    dump = m.one_of(f"tma.execute({atom}, {source}, (1, 1)).smem", "bytes(1024)", "array(2048, 'uint8')")
+    return (atom, source, m.one_of("(0, 1)", "3"), dump), {"stages": "2"} if m.chance(0.3) else {}
+
+
 @calls_of("tma.execute", weight=0.7)
 def _execute(m: Maker) -> Any:
     source = "array((64, 64), 'uint8')"

@@ -18,6 +18,7 @@ MAP = "0010000000000000" + "1063000040000000" + "00" * 16 + "ff010000ff030000" +
 COMMANDS: dict[str, list[tuple[str, ...]]] = {
     "demo": [()],
     "print": [("(4,8):(8,1)",), ("ArithTuple(0,0) o (4,5):(_1@0,_1@1)",), ("(4,8):(8,1)", "--latex")],
+    "explain": [("128x64",), ("error 716: misaligned address",), ("zipped_divide",)],
     "copy": [("copied.npy", "--tile", "32x32")],
     "tma": [
         (GMEM, SMEM, "--show", view) for view in ("explain", "box", "partition", "check", "lower", "ptx", "cu", "c")

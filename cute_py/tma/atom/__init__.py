@@ -27,13 +27,14 @@ from cute_py.tma.atom.partition import (
 )
 from cute_py.tma.atom.smem_layout import SmemChoice, make_smem_layout, smem_atom, smem_choices
 from cute_py.tma.atom.tile_atom import BrokenCondition, ExecutableCopy, TmaPlan, plan_tiled
-from cute_py.tma.atom.tiles import Instructions, instructions
+from cute_py.tma.atom.tiles import Coverage, Instructions, check_smem_address, coverage, instructions
 from cute_py.tma.descriptor.request import OpRow
 
 __getattr__ = forward(__name__, "cute_py.tma")
 
 __all__ = [
     "BrokenCondition",
+    "Coverage",
     "ExecutableCopy",
     "FORMAT_OF",
     "Fix",
@@ -52,8 +53,10 @@ __all__ = [
     "TmaAtom",
     "TmaPlan",
     "as_op",
+    "check_smem_address",
     "coalesce_256",
     "construct_tma_gbasis",
+    "coverage",
     "create_tma_multicast_mask",
     "explain_atom",
     "find_fixes",

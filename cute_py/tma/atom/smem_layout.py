@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from cute_py.argument_checks import record
 from cute_py.dtypes import DTypeLike, as_dtype
-from cute_py.errors import CuteError, InvalidValueError, counted, given
+from cute_py.errors import CuteError, InvalidValueError, StaticAssertError, counted, given
 from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import product_each
@@ -106,13 +106,33 @@ def make_smem_layout(
         tile: sizes in elements, or '128x64'.
         order: along which mode the atom is repeated first, as `tile_to_shape`.
     Raises:
-        StaticAssertError: the atom does not divide the tile.
+        StaticAssertError: the atom does not divide the tile; the hint has the swizzles whose atoms do.
 
     >>> print(make_smem_layout("K", "128B", "float16", (128, 64)))
     Sw<3,4,3> o smem_ptr[16b](unset) o ((_8,_16),(_64,_1)):((_64,_512),(_1,_0))
     """
-    layout: ComposedLayout = tile_to_shape(smem_atom(major, swizzle, dtype), as_tiler(tile), order)
+    atom = smem_atom(major, swizzle, dtype)
+    try:
+        layout: ComposedLayout = tile_to_shape(atom, as_tiler(tile), order)
+    except StaticAssertError as error:
+        raise StaticAssertError(error.condition, error.facts, _choices_hint(major, dtype, tile)).of_rule(
+            error.rule
+        ) from None
     return layout
+
+
+def _choices_hint(major: str, dtype: DTypeLike, tile: Tree | str) -> str | None:
+    """The swizzles that `smem_choices` has for a tile; None where it has none."""
+    fit = []
+    for row in SPANS:
+        with contextlib.suppress(CuteError):
+            tile_to_shape(smem_atom(major, row, dtype), as_tiler(tile))
+            fit.append(row.name)
+    return (
+        f"smem_choices({major!r}, {as_dtype(dtype).name!r}, {given(tile)}) has swizzle {', '.join(fit)}"
+        if fit
+        else None
+    )
 
 
 @record

@@ -10,12 +10,14 @@ leads from tile to tile. An atom computes them once; they are quick to get for a
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from cute_py.argument_checks import expect, expect_having, expect_integer, expect_integer_array
+from cute_py.argument_checks import expect, expect_having, expect_integer, expect_integer_array, expect_items
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.arith_tuple.ratio import Ratio
+from cute_py.diagnostics import Diagnostic
 from cute_py.errors import InvalidTypeError, InvalidValueError, counted, given
 from cute_py.layout.arguments import Tree
 from cute_py.layout.layout import Layout
@@ -233,6 +235,132 @@ def instructions(atom: TileAtom) -> Instructions:
     rank = atom.plan.rank
     coords = (_steps(tile_steps(first), rank)[:, None, :] + first.coords[None, :, :]).reshape(-1, rank)
     return replace(first, coords=coords, smem_offsets=first.smem_offsets.copy())
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How often the loads of some tiles touch each element of a tensor, in the coordinates of its tensor map.
+
+    Attributes:
+        elements: of the tensor; missing: never loaded; repeated: loaded more than once.
+        first_missing, first_repeated: the first such coordinate, innermost mode first; None where there is none.
+        outside: numbers of tiles of which every box lies outside the tensor.
+    """
+
+    elements: int
+    missing: int
+    repeated: int
+    first_missing: tuple[int, ...] | None = None
+    first_repeated: tuple[int, ...] | None = None
+    outside: tuple[int, ...] = ()
+
+    def check(self) -> list[Diagnostic]:
+        """What is missing, what is loaded twice, and tiles out of range."""
+        found = []
+        for rule, count, first in (
+            ("missing elements", self.missing, self.first_missing),
+            ("repeated elements", self.repeated, self.first_repeated),
+        ):
+            if count:
+                text = f"{count} of {self.elements} elements are {rule.split()[0]}, the first at {first}"
+                found.append(Diagnostic(rule, value=count, unit="elements", text=text))
+        if self.outside:
+            shown = ", ".join(map(str, self.outside[:8]))
+            text = f"{counted(len(self.outside), 'tile')} out of range, of which no element exists: {shown}"
+            found.append(Diagnostic("tiles out of range", value=len(self.outside), unit="tiles", text=text))
+        return found
+
+
+MOST_COVERED: Final = 1 << 26
+"""Elements of a tensor whose loads are counted one by one."""
+
+
+def coverage(atom: TileAtom, tiles: Sequence[Tree] | None = None) -> Coverage:
+    """How the tiles that a kernel loads cover the tensor.
+
+    Args:
+        tiles: numbers or coordinates of the tiles that are loaded, one for each load; may lie out of range, as those
+            that a drain loop issues. Default: every tile once.
+    Raises:
+        InvalidTypeError: no atom of tiles, no tiles. InvalidValueError: a tensor of more than 2**26 elements.
+
+    >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((128, 100), (104, Int(1))))
+    >>> atom = cute.tma.make_tma_atom("SM90_TMA_LOAD", x, Layout((Int(64), Int(64)), LayoutRight))
+    >>> cute.tma.coverage(atom).check()
+    []
+    >>> print(*cute.tma.coverage(atom, [0, 1, 1, 2]).check(), sep="\\n")
+    2304 of 12800 elements are missing, the first at (64, 64)
+    4096 of 12800 elements are repeated, the first at (0, 64)
+    """
+    import numpy as np
+
+    first = first_tile(atom)
+    request = atom.request
+    extents, steps = request.global_dim, request.element_strides
+    if math.prod(extents) > MOST_COVERED:
+        raise InvalidValueError(f"a tensor of {math.prod(extents)} elements; at most {MOST_COVERED} are counted")
+    sizes = [int(value_of(n)) for n in leaves(tile_steps(first)._shape)]
+    counts = np.zeros(extents[::-1], np.uint32)
+    outside: list[int] = []
+    chosen = range(first.tiles) if tiles is None else tiles
+    for i, tile in enumerate(expect_items(chosen, "tiles")):
+        index = _indices(tile, sizes)
+        moved = np.array([0] * len(extents), np.int64)
+        for k, d in zip(index, leaves(tile_steps(first)._stride), strict=True):
+            path = getattr(d, "modes", ())
+            if path:
+                moved[path[0]] += k * _whole(d.value)
+        touched = False
+        for coord in first.coords:
+            begins = [int(c) for c in coord + moved]
+            cut = tuple(
+                slice(max(b, 0) if step == 1 else b, max(min(b + edge, n), 0), step if j else 1)
+                for j, (b, edge, n, step) in enumerate(zip(begins, request.box_dim, extents, steps, strict=True))
+            )[::-1]
+            if all(part.start < part.stop for part in cut):
+                counts[cut] += 1
+                touched = True
+        if not touched:
+            outside.append(i if not isinstance(tile, int) else int(tile))
+    missing, repeated = counts == 0, counts > 1
+
+    def place(mask: NDArray[numpy.bool_]) -> tuple[int, ...] | None:
+        return tuple(map(int, np.argwhere(mask)[0][::-1])) if mask.any() else None
+
+    return Coverage(
+        counts.size, int(missing.sum()), int(repeated.sum()), place(missing), place(repeated), tuple(outside)
+    )
+
+
+def _indices(tile: Tree, sizes: list[int]) -> list[int]:
+    """The index of a tile in each tile mode; of a number past the last tile, past the end of the last mode."""
+    if isinstance(tile, tuple):
+        flat = [expect_integer(n, "the coordinate of a tile") for n in leaves(tile)]
+        if len(flat) != len(sizes):
+            raise InvalidValueError(f"tile = {tile}; must have {counted(len(sizes), 'index')} or be a number")
+        return flat
+    number = expect_integer(tile, "the number of a tile", 0)
+    out = []
+    for size in sizes[:-1]:
+        out.append(number % size)
+        number //= size
+    return [*out, number]
+
+
+def check_smem_address(atom: TileAtom, address: int) -> list[Diagnostic]:
+    """Why a tile can't begin at this address of shared memory; empty if it can.
+
+    >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((128, 64), (64, Int(1))))
+    >>> atom = cute.tma.make_tma_atom("SM90_TMA_LOAD", x, cute.tma.make_smem_layout("K", "128B", "float16", (64, 64)))
+    >>> print(*cute.tma.check_smem_address(atom, 0x1200))
+    shared-memory address = 4608 bytes; must be a multiple of 1024, where the 128B swizzle repeats
+    """
+    address = expect_integer(address, "the address", 0)
+    if address % atom.alignment == 0:
+        return []
+    row = atom.swizzle_row
+    must = f"be a multiple of {atom.alignment}" + (f", where the {row.span}B swizzle repeats" if row.span else "")
+    return [Diagnostic("shared-memory address", "shared-memory address", address, "bytes", must, "PTX ISA")]
 
 
 def known(tree: Tree) -> Tree:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, NoReturn
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final, NoReturn, TypeAlias
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import TmaLimitError
@@ -273,3 +275,195 @@ def _check_packed(request: TensorMap, found: list[Diagnostic]) -> None:
     if request.swizzle not in allowed:
         must = f"be one of {', '.join(map(str, allowed))} with {FORMATS[request.data_type or 0].data_type.name}"
         found.append(broken_rule("packed_swizzle", "swizzle", request.swizzle, requirement=must))
+
+
+# ---- what would be legal -------------------------------------------------------------------------------------------
+
+
+def _up(number: int, grain: int) -> int:
+    return -(-number // grain) * grain
+
+
+def find_changes(request: TensorMap, most: int = 2) -> list[tuple[str, TensorMap]]:
+    """(text, request) of changes that were tried: the changed request breaks no rule.
+
+    Each rule has repairs of its own; one repair of every broken rule is applied, the smallest change first.
+
+    >>> find_changes(TensorMapTiled(6, 4096, (1001, 64), (2002,), (64, 64), swizzle=3))[0][0]
+    'globalStrides (2002,) -> (2016,) bytes: pad each row to 1008 elements'
+    """
+    found: list[tuple[str, TensorMap]] = []
+    for choice in range(2):
+        changed, texts = request, []
+        for _ in range(40):  # a repair may uncover a rule that was hidden behind it
+            broken = violations(changed)
+            if not broken:
+                break
+            repair = next((r for d in broken if (r := _repair(changed, d, choice)) is not None), None)
+            if repair is None:
+                break
+            texts.append(repair[0])
+            changed = repair[1]
+        text = "; ".join(texts)
+        if texts and not violations(changed) and all(text != other for other, _ in found):
+            found.append((text, changed))
+    return found[:most]
+
+
+def _replaced(values: tuple[int, ...], index: int, value: int) -> tuple[int, ...]:
+    return (*values[:index], value, *values[index + 1 :])
+
+
+def _index(argument: str) -> int:
+    digits = re.search(r"\[([0-9]+)\]", argument)
+    return int(digits[1]) if digits else 0
+
+
+def _repair(request: TensorMap, found: Diagnostic, choice: int) -> tuple[str, TensorMap] | None:
+    """A change of the field that breaks a rule, with its text; None where numbers alone don't mend it."""
+    fixed = _REPAIRS.get(found.rule)
+    return None if fixed is None else fixed(request, found, choice)
+
+
+_Repaired: TypeAlias = "tuple[str, TensorMap] | None"
+
+
+def _pad_strides(request: TensorMap, found: Diagnostic, choice: int) -> _Repaired:
+    grain = 32 if request.interleave == 2 or request.data_type in (14, 15) else 16
+    bits = format_bits(request.data_type)
+    strides, reach = [], 0
+    for stride, size in zip(request.global_strides, request.global_dim[1:], strict=False):
+        padded = max(_up(stride, grain), reach) if stride else 0
+        strides.append(padded)
+        reach = padded * size if stride and padded != stride else 0
+    if tuple(strides) == request.global_strides or not bits:
+        return None
+    rows = f"pad each row to {strides[0] * 8 // bits} elements" if strides else ""
+    text = f"globalStrides {request.global_strides} -> {tuple(strides)} bytes: {rows}"
+    return text, replace(request, global_strides=tuple(strides), residue=None)
+
+
+def _align(request: TensorMap, found: Diagnostic, choice: int) -> _Repaired:
+    grain = 32 if request.interleave == 2 or request.data_type in (14, 15) else 16
+    base = request.global_address // grain * grain
+    less = request.global_address - base
+    text = (
+        f"globalAddress {request.global_address:#x} -> {base:#x}: begin {less} bytes earlier, at a multiple of {grain}"
+    )
+    return text, replace(request, global_address=base, residue=None)
+
+
+def _shrink_box(request: TensorMap, found: Diagnostic, choice: int) -> _Repaired:
+    if not isinstance(request, TensorMapTiled):
+        return None
+    index, most = _index(found.argument), bounds("box")[1]
+    size = request.box_dim[index]
+    part = next((n for n in range(most, 0, -1) if size > 0 and size % n == 0), 1) if size > most else 1
+    box = _replaced(request.box_dim, index, part)
+    count = f": {size // part} instructions a tile" if size > most else ""
+    return f"boxDim {request.box_dim} -> {box}{count}", replace(request, box_dim=box, residue=None)
+
+
+def _whole_rows(request: TensorMap, found: Diagnostic, choice: int) -> _Repaired:
+    bits = format_bits(request.data_type)
+    if not isinstance(request, TensorMapTiled) or not bits or not request.box_dim:
+        return None
+    unit = max(1, 128 // bits)
+    span = SWIZZLE_SPAN.get(request.swizzle)
+    inner = max(unit, _up(request.box_dim[0], unit))
+    if (span and inner * bits > 8 * span) or inner > bounds("box")[1]:
+        inner = max(unit, request.box_dim[0] // unit * unit)
+    box = _replaced(request.box_dim, 0, inner)
+    text = f"boxDim {request.box_dim} -> {box}: rows of {inner * bits // 8} bytes"
+    return text, replace(request, box_dim=box, residue=None)
+
+
+def _fit_span(request: TensorMap, found: Diagnostic, choice: int) -> _Repaired:
+    bits = format_bits(request.data_type)
+    if not isinstance(request, TensorMapTiled) or not bits or not request.box_dim:
+        return None
+    wide = request.box_dim[0] * bits // 8
+    better = next((s for s, span in SWIZZLE_SPAN.items() if span and span >= wide), 0)
+    if choice and (better or request.swizzle):
+        name = f"{SWIZZLE_SPAN[better]}B" if better else "none"
+        return f"swizzle {int(request.swizzle)} -> {better} ({name})", replace(request, swizzle=better, residue=None)
+    span = SWIZZLE_SPAN.get(request.swizzle) or 128
+    box = _replaced(request.box_dim, 0, span * 8 // bits)
+    parts = -(-wide // span)
+    text = f"boxDim {request.box_dim} -> {box}: rows of {span} bytes, {parts} instructions side by side"
+    return text, replace(request, box_dim=box, residue=None)
+
+
+def _fit_shared(request: TensorMap, found: Diagnostic, choice: int) -> _Repaired:
+    if not isinstance(request, TensorMapTiled):
+        return None
+    index = max(range(request.rank), key=lambda i: (i > 0, request.box_dim[i]))
+    box = _replaced(request.box_dim, index, max(1, request.box_dim[index] // 2))
+    if box == request.box_dim:
+        return None
+    return f"boxDim {request.box_dim} -> {box}", replace(request, box_dim=box, residue=None)
+
+
+def _drop_modes(request: TensorMap, found: Diagnostic, choice: int) -> _Repaired:
+    """Modes that continue each other become one."""
+    if not isinstance(request, TensorMapTiled) or len(request.global_strides) != request.rank - 1:
+        return None
+    for i in range(1, request.rank - 1):
+        if request.global_strides[i] == request.global_strides[i - 1] * request.global_dim[i] and (
+            len(request.box_dim) == request.rank
+            and request.box_dim[i + 1] == 1
+            and len(request.element_strides) > i + 1
+        ):
+            dims = (
+                *request.global_dim[:i],
+                request.global_dim[i] * request.global_dim[i + 1],
+                *request.global_dim[i + 2 :],
+            )
+            fewer = replace(
+                request,
+                global_dim=dims,
+                global_strides=(*request.global_strides[:i], *request.global_strides[i + 1 :]),
+                box_dim=(*request.box_dim[: i + 1], *request.box_dim[i + 2 :]),
+                element_strides=(*request.element_strides[: i + 1], *request.element_strides[i + 2 :]),
+                residue=None,
+            )
+            return f"merge modes {i} and {i + 1}, which continue each other: globalDim {dims}", fewer
+    return None
+
+
+def _setting(name: str, value: int, meaning: str) -> Callable[[TensorMap, Diagnostic, int], _Repaired]:
+    def change(request: TensorMap, found: Diagnostic, choice: int) -> _Repaired:
+        text = f"{name} {getattr(request, name)!s} -> {value} ({meaning})"
+        return text, replace(request, residue=None, **{name: value})  # type: ignore[arg-type]
+
+    return change
+
+
+def _bounded_steps(request: TensorMap, found: Diagnostic, choice: int) -> _Repaired:
+    least, most = bounds("element_stride")
+    steps = tuple(min(max(step, least), most) for step in request.element_strides)
+    text = f"elementStrides {request.element_strides} -> {steps}"
+    return text, replace(request, element_strides=steps, residue=None)
+
+
+_REPAIRS: Final[dict[str, Callable[[TensorMap, Diagnostic, int], _Repaired]]] = {
+    "stride_alignment": _pad_strides,
+    "stride_alignment_interleave_32b": _pad_strides,
+    "packed_stride": _pad_strides,
+    "address_alignment": _align,
+    "address_alignment_interleave_32b": _align,
+    "packed_address": _align,
+    "box": _shrink_box,
+    "inner_bytes": _whole_rows,
+    "inner_span": _fit_span,
+    "box_bytes": _fit_shared,
+    "rank": _drop_modes,
+    "element_stride": _bounded_steps,
+    "interleave": _setting("interleave", 0, "none"),
+    "rank_interleave": _setting("interleave", 0, "none"),
+    "swizzle": _setting("swizzle", 3, "128B"),
+    "l2_promotion": _setting("l2_promotion", 2, "128 bytes"),
+    "oob_fill": _setting("oob_fill", 0, "zeros"),
+    "nan_fill": _setting("oob_fill", 0, "zeros"),
+}
+"""Rule -> the change of the numbers that mends it."""

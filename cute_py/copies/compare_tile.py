@@ -1,0 +1,307 @@
+"""A dump of one tile of shared memory, from a user's kernel, against the bytes that the engine leaves there.
+
+    dump = expected?  ->  equal
+    else the first difference: coordinate, byte, bank; and the cause, if the dump is what one of these gives
+
+        other swizzle, other major, other box order      the same elements at other places
+        shifted by one tile, stale phase                 elements of another tile, all of them or some
+        not yet arrived                                  places that no load has written
+
+A cause is named only if it gives every byte of the dump.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from cute_py.argument_checks import expect_having, expect_integer
+from cute_py.copies.copy import execute
+from cute_py.errors import CuteError, InvalidValueError, counted
+from cute_py.layout.arguments import Tree
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.int_tuple import product_each
+from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight, domain_of
+from cute_py.layout.leaf import Int
+from cute_py.layout.offsets import offsets
+from cute_py.layout.swizzle import Swizzle
+from cute_py.layout.trees import leaves
+from cute_py.tma.atom.smem_layout import SPANS, make_smem_layout
+from cute_py.tma.atom.tiles import Instructions, instructions, known
+from cute_py.tma.descriptor.formats import TensorMapSwizzle
+from cute_py.tma.descriptor.limits import STORE_UNIT
+from cute_py.tma.emulator.memory import Bytes, Integers, as_bytes
+from cute_py.tma.simulate.trace import Difference, Trace
+
+if TYPE_CHECKING:
+    from cute_py.gpu.arrays import ArrayLike
+    from cute_py.tma.atom.atom import TmaAtom
+
+CAUSES: Final = (
+    "other swizzle",
+    "other major",
+    "other box order",
+    "shifted by one tile",
+    "stale phase",
+    "not yet arrived",
+)
+"""What `compare_tile` can name, in the order in which it looks."""
+MOST_EARLIER: Final = 64
+"""Tiles before this one that a stale stage is looked for in."""
+
+
+@dataclass(frozen=True, slots=True)
+class TileComparison:
+    """What a dump of a tile holds.
+
+    Attributes:
+        equal: whether every byte that the loads write is as expected.
+        difference: the first byte that is not, with the element that belongs there; None if equal.
+        cause: one of `CAUSES`; empty: equal, or none of them gives this dump.
+        detail: the cause with its numbers.
+    """
+
+    equal: bool
+    difference: Difference | None = None
+    cause: str = ""
+    detail: str = ""
+
+    def __str__(self) -> str:
+        if self.equal:
+            return "equal: every byte that the loads write"
+        why = f"{self.cause}: {self.detail}" if self.cause else "no known cause gives these bytes"
+        return f"{self.difference}\n  cause : {why}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)  # arrays have no one equality
+class _Tile:
+    """The dump and what belongs there; `written` marks the bytes that the loads write."""
+
+    atom: TmaAtom
+    source: ArrayLike
+    work: Instructions
+    number: int
+    expected: Bytes
+    found: Bytes
+    written: Bytes
+
+    def matches(self, candidate: Bytes) -> bool:
+        """The dump is this candidate, and the candidate is not what is expected."""
+        where = self.written != 0
+        same = np.array_equal(candidate[where], self.found[where])
+        return same and not np.array_equal(candidate[where], self.expected[where])
+
+    def bytes_of(self, number: int) -> Bytes:
+        return execute(self.atom, self.source, number).smem
+
+    @property
+    def linear(self) -> Bytes:
+        """The expected bytes without the swizzle."""
+        return self.expected[_swizzled(len(self.expected), self.atom.swizzle.bits)]
+
+
+def _swizzled(count: int, bits: int) -> Integers:
+    """Place -> place behind the swizzle of 16 << bits bytes; its own inverse."""
+    place = np.arange(count, dtype=np.int64)
+    return place ^ ((place >> 7 & (1 << bits) - 1) << 4)
+
+
+def compare_tile(
+    atom: TmaAtom, source: ArrayLike, coord: Tree, dump: Bytes | bytes, *, stages: int | None = None
+) -> TileComparison:
+    """A dump of one stage of shared memory against the bytes that the engine leaves.
+
+    Args:
+        atom: of a load; source: the array in global memory.
+        coord: which tile, an index or a coordinate in the tile modes.
+        dump: uint8, from the start of the stage, as many bytes as `execute` returns (behind them may be more).
+        stages: of the ring, if there is one: a stage that still holds tile `coord - stages` is stale. Without it, all
+            of a neighbouring tile counts as shifted by one, all of another earlier tile as stale.
+    Raises:
+        InvalidValueError: too few bytes, no such tile. InvalidTypeError: no atom, no bytes.
+
+    >>> import numpy as np
+    >>> x = np.arange(64 * 64, dtype=np.uint16).reshape(64, 64)
+    >>> atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", x, cute.tma.make_smem_layout("K", "128B", "uint16", (32, 64)))
+    >>> dump = cute.tma.execute(atom, x, (0, 0)).smem
+    >>> print(compare_tile(atom, x, (1, 0), dump).cause)
+    shifted by one tile
+    """
+    expect_having(atom, ("gbasis", "plan", "swizzle"), "a TMA atom")
+    found = as_bytes(np.frombuffer(dump, np.uint8) if isinstance(dump, bytes) else dump, "dump", writable=False)
+    first, second = (execute(atom, source, coord, poison=poison) for poison in (0, 255))
+    work = instructions(atom)
+    expected, written = first.smem, (first.smem == second.smem).astype(np.uint8)
+    if len(found) < len(expected):
+        raise InvalidValueError(f"a dump of {len(found)} bytes; a tile has {len(expected)}")
+    if stages is not None:
+        stages = expect_integer(stages, "stages", 1)
+    found = np.where(written != 0, found[: len(expected)], expected)
+    difference = Trace(atom.descriptor, first.coords, first.smem_offsets).first_difference(found, expected)
+    if difference is None:
+        return TileComparison(True)
+    index = Layout(known(work.tile_shape))(coord) if isinstance(coord, tuple) else coord
+    number = expect_integer(index, "the number of a tile")
+    tile = _Tile(atom, source, work, number, expected, found, written)
+    cause, detail = next(_causes(tile, stages), ("", ""))
+    return TileComparison(False, difference, cause, detail)
+
+
+def _causes(tile: _Tile, stages: int | None) -> Iterator[tuple[str, str]]:
+    """(cause, detail) of each cause that gives the dump."""
+    if stages is not None and tile.number >= stages and tile.matches(tile.bytes_of(tile.number - stages)):
+        yield "stale phase", f"all of tile {tile.number - stages}, which the stage held {counted(stages, 'stage')} ago"
+    yield from _other_swizzle(tile)
+    yield from _other_major(tile)
+    yield from _other_order(tile)
+    yield from _shifted(tile)
+    yield from _stale(tile)
+    yield from _not_arrived(tile)
+
+
+def _other_swizzle(tile: _Tile) -> Iterator[tuple[str, str]]:
+    """The same rows with the chunks of 16 bytes permuted by another pattern."""
+    linear, own = tile.linear, tile.atom.swizzle_row.name
+    for row in SPANS:
+        candidate = linear[_swizzled(len(linear), row.bits)]
+        if row.bits != tile.atom.swizzle.bits and (tile.matches(candidate) or _repacked(tile, row.bits)):
+            yield "other swizzle", f"the dump has swizzle {row.name}, the map {own}"
+
+
+def _repacked(tile: _Tile, bits: int) -> bool:
+    """Whether the dump is what a map with another swizzle leaves, whose rows may lie closer together."""
+    try:
+        other = replace(
+            tile.atom,
+            request=replace(tile.atom.request, swizzle=TensorMapSwizzle(bits)),
+            swizzle=Swizzle(bits, 4, 3),
+            smem_layout=_with_swizzle(tile.atom.smem_layout, bits),
+        )
+        candidate = execute(other, tile.source, tile.number).smem
+    except CuteError:
+        return False
+    return len(candidate) == len(tile.expected) and tile.matches(candidate)
+
+
+def _with_swizzle(layout: Layout | ComposedLayout, bits: int) -> Layout | ComposedLayout:
+    if isinstance(layout, ComposedLayout):
+        return ComposedLayout(Swizzle(bits, 4, 3), layout.offset, layout.inner)
+    return layout
+
+
+def _values(tile: _Tile) -> tuple[Bytes, tuple[int, ...], int] | None:
+    """(elements of the tile by logical coordinate as rows of bytes, its shape, bytes of an element)."""
+    width = tile.atom.dtype.bits // 8
+    plain = domain_of(tile.atom.tile)
+    if not width or tile.atom.dtype.bits % 8 or len(tile.linear) % width:
+        return None
+    shape = tuple(int(n) for n in product_each(plain.shape))
+    cells = tile.linear.reshape(-1, width)
+    places = np.asarray(offsets(plain)).reshape(-1, order="F") if len(shape) > 1 else np.asarray(offsets(plain))
+    if places.min() < 0 or places.max() >= len(cells):
+        return None
+    return cells[places], shape, width
+
+
+def _other_major(tile: _Tile) -> Iterator[tuple[str, str]]:
+    """The same elements, another mode contiguous: compact, or a canonical layout, behind any swizzle."""
+    held = _values(tile)
+    if held is None:
+        return
+    values, shape, width = held
+    sizes = tuple(Int(n) for n in shape)
+    layouts = [(Layout(sizes, LayoutLeft), "mode 0"), (Layout(sizes, LayoutRight), f"mode {len(shape) - 1}")]
+    for major in ("K", "MN"):
+        for row in SPANS:
+            try:
+                canonical = domain_of(make_smem_layout(major, row.name, tile.atom.dtype, sizes))
+            except CuteError:
+                continue
+            layouts.append((canonical, f"{'mode 1' if major == 'K' else 'mode 0'} ({major}-major)"))
+    for layout, name in layouts:
+        places = np.asarray(offsets(layout)).reshape(-1, order="F")
+        cells = np.zeros((len(tile.expected) // width, width), np.uint8)
+        if places.max() >= len(cells):
+            continue
+        cells[places] = values
+        for bits in range(4):
+            if tile.matches(cells.reshape(-1)[_swizzled(len(tile.expected), bits)]):
+                yield "other major", f"in the dump {name} is contiguous, in {tile.atom.tile} it is another"
+
+
+def _chunks(tile: _Tile, memory: Bytes) -> list[bytes]:
+    """What each instruction wrote, without the swizzle."""
+    linear = memory[_swizzled(len(memory), tile.atom.swizzle.bits)]
+    starts = [int(n) for n in tile.work.smem_offsets]
+    return [linear[at : at + tile.atom.bytes_per_instruction].tobytes() for at in starts]
+
+
+def _other_order(tile: _Tile) -> Iterator[tuple[str, str]]:
+    """The boxes of the tile at each other's places, or the rows of one box in another order of its modes."""
+    want, have = _chunks(tile, tile.expected), _chunks(tile, tile.found)
+    if len(want) > 1 and len(set(want)) == len(want) and sorted(want) == sorted(have) and want != have:
+        order = [want.index(chunk) for chunk in have]
+        yield "other box order", f"the boxes lie in the order {', '.join(map(str, order[:16]))}"
+    box, width = tile.atom.plan.box, tile.atom.internal_dtype.bits // 8
+    if len(box) < 3 or not width or np.prod(box) * width != len(tile.expected):
+        return
+    outer = tile.linear.reshape(*box[::-1], width)
+    for a in range(len(box) - 1):
+        for b in range(a + 1, len(box) - 1):
+            moved = np.ascontiguousarray(np.swapaxes(outer, a, b)).reshape(-1)
+            if tile.matches(moved[_swizzled(len(moved), tile.atom.swizzle.bits)]):
+                yield "other box order", f"modes {len(box) - 1 - a} and {len(box) - 1 - b} of the box are swapped"
+
+
+def _shifted(tile: _Tile) -> Iterator[tuple[str, str]]:
+    for number, mode, step in _neighbours(tile):
+        if tile.matches(tile.bytes_of(number)):
+            yield "shifted by one tile", f"the dump is tile {number}, {step:+d} along tile mode {mode}"
+
+
+def _neighbours(tile: _Tile) -> Iterator[tuple[int, int, int]]:
+    """(number, mode, step) of the tiles beside this one."""
+    shape = [expect_integer(n, "tiles") for n in leaves(known(tile.work.tile_shape))]
+    stride = 1
+    for mode, size in enumerate(shape):
+        index = tile.number // stride % size
+        for step in (-1, 1):
+            if 0 <= index + step < size:
+                yield tile.number + step * stride, mode, step
+        stride *= size
+
+
+def _stale(tile: _Tile) -> Iterator[tuple[str, str]]:
+    """All of an earlier tile, or some units of one and the rest as expected."""
+    units = _units(tile)
+    beside = {number for number, _, _ in _neighbours(tile)}
+    for number in range(tile.number - 1, max(-1, tile.number - 1 - MOST_EARLIER), -1):
+        old = tile.bytes_of(number)
+        from_old = [np.array_equal(old[unit], tile.found[unit]) for unit in units]
+        as_new = [np.array_equal(tile.expected[unit], tile.found[unit]) for unit in units]
+        if not all(a or b for a, b in zip(from_old, as_new, strict=True)):
+            continue
+        stale = sum(not new for new in as_new)
+        if stale < len(units) or number not in beside:
+            yield (
+                "stale phase",
+                f"{stale} of {len(units)} units of {STORE_UNIT} bytes are of tile {number}, an earlier phase",
+            )
+
+
+def _units(tile: _Tile) -> list[Integers]:
+    """The written places of each unit of 16 bytes."""
+    places = np.flatnonzero(tile.written)
+    return np.split(places, np.flatnonzero(np.diff(places // STORE_UNIT)) + 1)
+
+
+def _not_arrived(tile: _Tile) -> Iterator[tuple[str, str]]:
+    """Units that hold one repeated byte, as memory that was filled and not written; the rest is as expected."""
+    units = _units(tile)
+    wrong = [unit for unit in units if not np.array_equal(tile.expected[unit], tile.found[unit])]
+    fill = int(tile.found[wrong[0][0]])
+    if all((tile.found[unit] == fill).all() for unit in wrong) and sum(map(len, wrong)) >= STORE_UNIT:
+        yield "not yet arrived", f"{len(wrong)} of {len(units)} units of {STORE_UNIT} bytes hold 0x{fill:02x} alone"

@@ -1,0 +1,583 @@
+"""Failed assertions of CuTe in a compiler's or a program's output: the condition, the operands, and what would compile.
+
+nvcc, g++ and clang print types; here they become the layouts that CuTe prints. Where the operation and its operands are
+in the output, the operation is run on them, so that the answer has its own numbers, and changes are tried the same
+way.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from cute_py.diagnostics import Diagnostic
+from cute_py.errors import CuteError
+from cute_py.explanation.readings import Reading, reason_of, some
+from cute_py.layout.arguments import Tree
+from cute_py.layout.coalesce import coalesce
+from cute_py.layout.complement import complement
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.composition import composition
+from cute_py.layout.layout import Layout, domain_of
+from cute_py.layout.recast import upcast
+from cute_py.layout.tiling import logical_divide, logical_product, tile_to_shape, zipped_divide
+from cute_py.layout.trees import modes
+from cute_py.notation.parse import Parsed, parse
+from cute_py.tma.descriptor.formats import format_of
+from cute_py.tma.descriptor.limits import BY_NAME, bounds
+
+MOST_TYPES: Final = 4000
+"""Characters of one type that is read."""
+DEEPEST: Final = 48
+"""Levels of template arguments that are read."""
+
+_STATIC: Final = re.compile(
+    r"static[ _]assert(?:ion)?\s+failed(?:\s+due to requirement\s+'(?P<requirement>[^\n]{0,400}?)')?"
+    r"\s{0,9}(?:with|:)?\s{0,9}[\"']?"
+    r"(?P<condition>[^\n\"]{0,300})",
+    re.IGNORECASE,
+)
+_RUN_TIME: Final = re.compile(r"Assertion [`'\"](?P<condition>[^\n]{1,300}?)['`\"] failed")
+_PLACE: Final = re.compile(r"(?:[^\s:]+: )?(?P<file>[^\s:(]+)[:(](?P<line>[0-9]+)")
+_BINDINGS: Final = re.compile(r"\[with ")
+_INSTANCE: Final = re.compile(
+    r"(?:instantiation of (?:function |class |variable )?[\"']|required from [‘'`]|In instantiation of "
+    r"[‘'`])(?P<name>[^\n]{1,6000})"
+)
+_USER: Final = re.compile(
+    r"at line (?P<line>[0-9]+) of (?P<file>[^\s\"]+)|^(?P<gfile>[^\s:]+):(?P<gline>[0-9]+):[0-9]+:\s+required "
+    r"from here",
+    re.MULTILINE,
+)
+_OTHER: Final = re.compile(r"\berror:\s*(?P<what>[^\n]{1,300})")
+
+# A condition of make_tma_copy_desc -> the rule of tensor maps that it checks.
+_MAP_CONDITIONS: Final[tuple[tuple[str, str, str], ...]] = (
+    (r"gmem_address.*(0b1111|% *16|& *15)", "address_alignment", "globalAddress"),
+    (r"gmem_prob_shape\[([0-9])\].*(>=|<=|<|>)", "size", "globalDim"),
+    (r"gmem_prob_stride\[([0-9])\].*(0b1111|% *16|& *15)", "stride_alignment", "globalStrides"),
+    (r"gmem_prob_stride\[([0-9])\].*<", "stride_range", "globalStrides"),
+    (r"smem_box_shape\[([0-9])\]", "box", "boxDim"),
+    (r"smem_box_stride\[([0-9])\]", "element_stride", "elementStrides"),
+    (r"(tma_dim|rank|R\b).*5", "rank", "tensorRank"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """An instantiation: the function, and its template arguments as CuTe prints them."""
+
+    name: str
+    types: dict[str, str]
+
+
+# ---- types ---------------------------------------------------------------------------------------------------------
+
+_WORDS: Final[dict[str, str]] = {
+    "Underscore": "_",
+    "GenColMajor": "LayoutLeft",
+    "LayoutLeft": "LayoutLeft",
+    "GenRowMajor": "LayoutRight",
+    "LayoutRight": "LayoutRight",
+}
+_RUN_TIME_TYPES: Final = frozenset(
+    ("int", "unsigned", "long", "short", "char", "size_t", "int32_t", "int64_t", "uint32_t", "uint64_t", "signed")
+)
+
+
+def type_text(spelled: str) -> str:
+    """A C++ type as CuTe prints its value: a static number `_4`, `?` where the number is known at run time.
+
+    >>> type_text("cute::Layout<cute::tuple<cute::C<8>, int>, cute::tuple<cute::_1, cute::_8>>")
+    '(_8,?):(_1,_8)'
+    """
+    return _Types(spelled[:MOST_TYPES]).value(0)
+
+
+class _Types:
+    """A type and the place in it that is read next."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+
+    def value(self, depth: int) -> str:
+        """The type that begins here."""
+        found = re.compile(
+            r"\s*(?:const\s+|typename\s+)*(?P<name>(?:\(\w+\))?-?[\w:]+(?:\s+(?:int|long|char|short)\b)*)\s*"
+        ).match(self.text, self.at)
+        if found is None:
+            self.at += 1
+            return "?"
+        self.at = found.end()
+        name = found["name"].rpartition("::")[2]
+        arguments: list[str] = []
+        if self.text.startswith("<", self.at) and depth < DEEPEST:
+            self.at += 1
+            while self.at < len(self.text) and self.text[self.at] != ">":
+                arguments.append(self.value(depth + 1))
+                while self.at < len(self.text) and self.text[self.at] not in ",>":
+                    self.at += 1
+                if self.text.startswith(",", self.at):
+                    self.at += 1
+            self.at += 1
+        return _shown(name, arguments)
+
+
+def _shown(name: str, arguments: list[str]) -> str:
+    """One type, from its name and its arguments."""
+    one = arguments[-1] if arguments else ""
+    if name in ("C", "Int", "integral_constant", "constant", "_Int") and arguments:
+        number = re.sub(r"\(\w+\)|[uUlL]+$", "", one)
+        return f"_{number}" if re.fullmatch(r"-?[0-9]+", number) else "?"
+    if re.fullmatch(r"_[0-9]+", name):
+        return name
+    if name in ("tuple", "ArithmeticTuple", "Shape", "Stride", "Coord", "Tile", "Step"):
+        return f"({','.join(arguments)})"
+    if name == "Layout" and len(arguments) == 2:
+        return f"{arguments[0]}:{arguments[1]}"
+    if name == "Layout" and len(arguments) == 1:
+        return arguments[0]
+    if name == "Swizzle" and len(arguments) >= 2:
+        return f"Sw<{','.join((*arguments, '3')[:3])}>"
+    if name == "ScaledBasis" and arguments:
+        value = arguments[0].removeprefix("_") if arguments[0] != "_1" else "1"
+        return value + "".join(f"@{mode}" for mode in reversed(arguments[1:]))
+    if name == "ComposedLayout" and len(arguments) == 3:
+        return " o ".join(arguments)
+    if name == "smem_ptr_flag_bits" and arguments:
+        return f"smem_ptr[{one}b](unset)"
+    if name in ("ViewEngine", "ConstViewEngine") and arguments:
+        return one
+    if name in ("gmem_ptr", "smem_ptr") and arguments:
+        return f"{name}[{one}]"
+    if name == "Tensor" and len(arguments) == 2:
+        return f"{arguments[0]} o {arguments[1]}"
+    if name in _WORDS:
+        return _WORDS[name]
+    if not arguments and name.replace(" ", "_") in _RUN_TIME_TYPES | {"unsigned_long", "unsigned int"}:
+        return "?"
+    return f"{name}<{','.join(arguments)}>" if arguments else name
+
+
+def _bindings(text: str) -> dict[str, str]:
+    """Template arguments after `[with`: name -> type as written; separated by commas (nvcc) or semicolons (g++)."""
+    found: dict[str, str] = {}
+    for head in some(_BINDINGS.finditer(text), 1):
+        depth, begin, parts = 0, head.end(), []
+        for i in range(head.end(), min(len(text), head.end() + MOST_TYPES)):
+            c = text[i]
+            depth += (c in "<([{") - (c in ")}" or (c == ">" and text[i - 1] != "-"))
+            if (c in ",;" and depth == 0) or (c == "]" and depth <= 0):
+                parts.append(text[begin:i])
+                begin = i + 1
+                if c == "]":
+                    break
+            depth -= c == "]" and depth > 0
+        else:
+            parts.append(text[begin : head.end() + MOST_TYPES])
+        for part in parts:
+            name, equals, value = part.partition("=")
+            if equals and re.fullmatch(r"[\w\s.<>-]+", name.strip()) and name.strip():
+                found.setdefault(name.strip().split()[-1], value.strip())
+    return found
+
+
+def _calls(text: str) -> list[_Call]:
+    """The instantiations of CuTe's functions in a text, innermost first."""
+    found: list[_Call] = []
+    for match in some(_INSTANCE.finditer(text), 60):
+        head = match["name"].partition("[with ")[0]
+        names = re.findall(r"cute::(?:\w+::)*(\w+)\s*(?:<[^()]*>)?\s*\(", head)
+        types = {name: type_text(value) for name, value in _bindings(match["name"]).items()}
+        if names and "lambda" not in names[0]:
+            found.append(_Call(names[0], types))
+    if not found:  # clang names the specialisation, g++'s run-time assertion the function
+        for match in some(_BINDINGS.finditer(text), 4):
+            names = re.findall(r"\bcute::(?:\w+::){0,4}(\w+)", text[max(0, match.start() - 3000) : match.start()])
+            types = {name: type_text(value) for name, value in _bindings(text[match.start() :]).items()}
+            found += [_Call(names[0], types)] if names else []
+    return found
+
+
+# ---- the operation, run here ---------------------------------------------------------------------------------------
+
+_Made: TypeAlias = Layout | ComposedLayout
+
+
+def _layout(call: _Call, *names: str) -> _Made | None:
+    """The layout of template arguments: a shape and a stride, or one argument that is a layout."""
+    symbols = itertools.count()
+    parts = [re.sub(r"\?", lambda _: f"n{next(symbols)}", call.types.get(name, "")) for name in names]
+    try:
+        thing = parse(":".join(parts) if len(parts) == 2 else parts[0]) if all(parts) else None
+    except CuteError:
+        return None
+    return thing if isinstance(thing, (Layout, ComposedLayout)) else None
+
+
+def _tree(call: _Call, name: str) -> Parsed | None:
+    try:
+        return parse(call.types[name]) if name in call.types else None
+    except CuteError:
+        return None
+
+
+def _numbers(tree: Parsed | None) -> tuple[int, ...]:
+    """The sizes of a flat tuple; of one that is no such tuple none."""
+    items = tree if isinstance(tree, tuple) else (tree,)
+    return tuple(int(item) for item in items if isinstance(item, int)) if all(isinstance(i, int) for i in items) else ()
+
+
+def _sized(sizes: Sequence[int]) -> str:
+    return f"({','.join(f'_{n}' for n in sizes)})"
+
+
+_Outcome: TypeAlias = "tuple[list[str], list[str]]"
+"""Lines on the operands and what goes wrong; changes that work."""
+
+
+def _works(make: Callable[[], _Made]) -> bool:
+    try:
+        make()
+    except CuteError:
+        return False
+    return True
+
+
+def _refusal(make: Callable[[], _Made]) -> str:
+    try:
+        return f"these operands compile: {make()}"
+    except CuteError as error:
+        facts = "; ".join(f"{name}: {value}" for name, value in error.facts.items())
+        return f"{error.headline}{f' ({facts})' if facts else ''}"
+
+
+def _run_composition(call: _Call) -> _Outcome | None:
+    a, b = _layout(call, "LShape", "LStride"), _layout(call, "RShape", "RStride")
+    if not isinstance(a, Layout) or not isinstance(b, Layout):
+        return None
+    lines = [f"composition(A, B) with A = {a}, B = {b}", _refusal(lambda: composition(a, b))]
+    changes = []
+    whole = coalesce(a)
+    sizes = _flat(b.shape)
+    for i, n in enumerate(sizes):
+        steps = _flat(b.stride)
+        for other in sorted(range(max(1, n - 128), n + 129), key=lambda m: (abs(m - n), m))[:256]:
+            made = (*sizes[:i], other, *sizes[i + 1 :])
+            new = parse(f"{_sized(made) if isinstance(b.shape, tuple) else f'_{other}'}:{_text(b.stride)}")
+            if (
+                isinstance(new, Layout)
+                and other > 1
+                and len(steps) == len(sizes)
+                and _works(functools.partial(composition, a, new))
+            ):
+                changes.append(f"B = {new}: {other} elements in place of {n} compose with {a}")
+                break
+    if whole != a and _works(lambda: composition(whole, b)):
+        changes.append(f"coalesce A first: {whole} takes {b}")
+    return lines, changes
+
+
+def _text(tree: Tree) -> str:
+    return str(tree).replace("Int(", "_").replace(")", ")") if not isinstance(tree, tuple) else _tuple_text(tree)
+
+
+def _tuple_text(tree: tuple[Parsed | Tree, ...]) -> str:
+    return f"({','.join(_tuple_text(t) if isinstance(t, tuple) else str(t) for t in tree)})"
+
+
+def _run_tile_to_shape(call: _Call) -> _Outcome | None:
+    block = _layout(call, "Shape", "Stride") or _layout(call, "B")
+    target = _tree(call, "TrgShape") or _tree(call, "TargetShape")
+    if block is None or not isinstance(target, tuple):
+        return None
+    sizes, wanted = _numbers(domain_of(block).shape), _numbers(target)
+    lines = [f"tile_to_shape({block}, {_sized(wanted)})"]
+    for i, (have, want) in enumerate(zip(sizes, wanted, strict=False)):
+        if have and want % have:
+            lines.append(f"mode {i}: the block has {have}, the target {want}: {have} does not divide {want}")
+    fitted = tuple(math.gcd(have, want) for have, want in zip(sizes, wanted, strict=False))
+    grown = tuple(-(-want // have) * have for have, want in zip(sizes, wanted, strict=False) if have)
+    changes = []
+    smaller = parse(f"{_sized(fitted)}:(_{fitted[1]},_1)") if len(fitted) == 2 else None
+    if isinstance(smaller, Layout) and _works(lambda: tile_to_shape(smaller, target)):
+        changes.append(
+            f"a block of {_sized(fitted)}, {fitted[-1]} wide, such as {smaller} (the next smaller swizzle atom)"
+        )
+    padded = parse(_sized((*grown, *wanted[len(grown) :]))) if grown else None
+    if isinstance(padded, tuple) and _works(lambda: tile_to_shape(domain_of(block), padded)):
+        changes.append(f"a target of {_sized(_numbers(padded))} with this block")
+    return lines, changes
+
+
+def _run_divide(call: _Call) -> _Outcome | None:
+    layout = _layout(call, "LShape", "LStride") or _layout(call, "Shape", "Stride")
+    tiler = _tree(call, "Tiler") or _tree(call, "TShape")
+    if not isinstance(layout, Layout) or tiler is None:
+        return None
+    count, held = len(tiler) if isinstance(tiler, tuple) else 1, len(modes(layout.shape))
+    lines = [f"dividing {layout} by the tiler {_tuple_text(tiler) if isinstance(tiler, tuple) else tiler}"]
+    changes = []
+    if count > held:
+        lines.append(f"the tiler has {count} modes, the layout {held}")
+        shorter = tiler[:held] if isinstance(tiler, tuple) else tiler
+        if _works(lambda: zipped_divide(layout, shorter)):
+            changes.append(
+                f"the tiler {_tuple_text(shorter) if isinstance(shorter, tuple) else shorter}, of {held} modes"
+            )
+        return lines, changes
+    lines.append(_refusal(lambda: logical_divide(layout, tiler)))
+    sizes, extents = _numbers(tiler), _numbers(layout.shape)
+    fitted = tuple(math.gcd(n, size) for n, size in zip(sizes, extents, strict=False))
+    if sizes and fitted != sizes and _works(lambda: zipped_divide(layout, parse(_sized(fitted)))):
+        changes.append(f"the tiler {_sized(fitted)}, which divides the layout")
+    return lines, changes
+
+
+def _run_upcast(call: _Call) -> _Outcome | None:
+    layout = _layout(call, "Shape", "Stride")
+    factor = call.types.get("N", "").strip("_?")
+    if not isinstance(layout, Layout) or not factor.isdecimal() or len(factor) > 6:
+        return None
+    n = int(factor)
+    lines = [f"upcast<{n}> of {layout}: {n} elements become one"]
+    pairs = zip(_flat(layout.shape), _flat(layout.stride), strict=False)
+    bad = [(s, d) for s, d in pairs if d and d % n and n % d]
+    lines += [f"stride {d} (of the mode of size {s}) neither divides {n} nor is a multiple of it" for s, d in bad]
+    lines += [] if bad else [_refusal(lambda: upcast(layout, n))]
+    fits = [k for k in range(min(n - 1, 64), 0, -1) if _works(functools.partial(upcast, layout, k))]
+    changes = [f"recast by {fits[0]} at most" + (": no recast to a wider type" if fits[0] == 1 else "")] if fits else []
+    padded = [-(-d // n) * n for _, d in bad[:1]]
+    return lines, changes + [f"or pad: stride {padded[0]} in place of {bad[0][1]}" for _ in padded]
+
+
+def _flat(tree: Tree | Parsed) -> tuple[int, ...]:
+    items = tree if isinstance(tree, tuple) else (tree,)
+    return tuple(
+        n
+        for item in items
+        for n in (_flat(item) if isinstance(item, tuple) else (int(item),) if isinstance(item, int) else ())
+    )
+
+
+def _run_product(call: _Call) -> _Outcome | None:
+    layout, tiler = _layout(call, "LShape", "LStride"), _layout(call, "TShape", "TStride")
+    if not isinstance(layout, Layout) or not isinstance(tiler, Layout):
+        return None
+    return [f"logical_product({layout}, {tiler})", _refusal(lambda: logical_product(layout, tiler))], []
+
+
+def _run_complement(call: _Call) -> _Outcome | None:
+    layout = _layout(call, "Shape", "Stride")
+    if not isinstance(layout, Layout):
+        return None
+    return [f"complement({layout})", _refusal(lambda: complement(layout))], []
+
+
+_RUNS: Final[dict[str, Callable[[_Call], _Outcome | None]]] = {
+    "composition": _run_composition,
+    "tile_to_shape": _run_tile_to_shape,
+    "zipped_divide": _run_divide,
+    "logical_divide": _run_divide,
+    "tiled_divide": _run_divide,
+    "flat_divide": _run_divide,
+    "upcast": _run_upcast,
+    "logical_product": _run_product,
+    "complement": _run_complement,
+}
+"""C++'s function -> how it is run here."""
+
+
+# ---- the readings --------------------------------------------------------------------------------------------------
+
+
+def read_compiler(text: str) -> list[Reading]:
+    """Every failed assertion in a compiler's or a program's output."""
+    statics = some(_STATIC.finditer(text), 8)
+    found = [
+        _static(text, match, statics[i + 1].start() if i + 1 < len(statics) else len(text))
+        for i, match in enumerate(statics)
+    ]
+    found += [_run_time(text, match) for match in some(_RUN_TIME.finditer(text), 8)]
+    return found or [*_other_errors(text)]
+
+
+def _static(text: str, match: re.Match[str], end: int) -> Reading:
+    condition = (match["condition"] or match["requirement"] or "").strip().strip("\"'")
+    notes = text[match.start() : end]
+    before = (
+        text[max(0, match.start() - 6000) : match.start()]
+        if "required from" in text or "instantiation of" in text
+        else ""
+    )
+    calls = _calls(notes) or _calls(before + notes)
+    lines = [f"condition: {condition}"]
+    if match["requirement"]:
+        lines.append(f"it requires {match['requirement']}")
+    lines += [f"asserted in {place}" for place in _place(text, match)]
+    lines += _where(before + notes)
+    outcome = next(
+        ((call, run) for call in calls if call.name in _RUNS and (run := _RUNS[call.name](call)) is not None), None
+    )
+    changes: list[str] = []
+    if outcome is not None:
+        more, changes = outcome[1]
+        lines += more
+    chain = list(dict.fromkeys(call.name for call in calls))
+    if chain:
+        lines.append(f"in {' < '.join(chain[:8])} (the innermost first)")
+    lines += _operands(calls[-1]) if calls else []
+    reason = reason_of(condition)
+    broken = Diagnostic(
+        condition if reason is not None else "static_assert", text=condition or "a static_assert", source="CuTe C++"
+    )
+    missing = (
+        () if calls else ("the instantiation notes, which have the types: compile without -w, or print the layouts",)
+    )
+    return Reading(
+        "A static assertion of CuTe, from a compiler",
+        match.start(),
+        end,
+        tuple(lines),
+        (broken,),
+        tuple(changes),
+        missing,
+    )
+
+
+def _place(text: str, match: re.Match[str]) -> list[str]:
+    """The file and line that begin the line of a match, if they do."""
+    begin = text.rfind("\n", 0, match.start()) + 1
+    found = _PLACE.match(text[begin : min(match.start(), begin + 600)])
+    return [f"{found['file'].rpartition('/')[2]}, line {found['line']}"] if found else []
+
+
+def _where(notes: str) -> list[str]:
+    """The place in the user's own source."""
+    places = [(m["file"] or m["gfile"], m["line"] or m["gline"]) for m in some(_USER.finditer(notes))]
+    own = [place for place in places if "cute/" not in place[0] and "cutlass" not in place[0]]
+    return [f"called at line {own[-1][1]} of {own[-1][0]}"] if own else []
+
+
+def _operands(call: _Call) -> list[str]:
+    """The template arguments of the outermost call, shapes and strides joined."""
+    types, lines = dict(call.types), []
+    for name in list(types):
+        other = name.replace("Shape", "Stride")
+        if name.endswith("Shape") and other in types:
+            lines.append(f"{name.removesuffix('Shape') or 'layout'}: {types.pop(name)}:{types.pop(other)}")
+    lines += [f"{name} = {value}" for name, value in types.items() if len(value) < 200 and "lambda" not in value][:8]
+    return [f"operands of {call.name}: " + "; ".join(lines)] if lines else []
+
+
+def _run_time(text: str, match: re.Match[str]) -> Reading:
+    condition = match["condition"].strip()
+    begin = max(0, text.rfind("\n", 0, match.start()) + 1)
+    notes = text[begin : match.end()]
+    types = _bindings(notes)
+    shown = {name: type_text(value) for name, value in types.items()}
+    lines = [f"condition: {condition}"]
+    lines += [f"asserted in {place}, when the program ran" for place in _place(text, match)]
+    broken: Diagnostic | None = None
+    for pattern, rule, argument in _MAP_CONDITIONS:
+        if found := re.search(pattern, condition):
+            broken = _map_rule(
+                rule, argument, int(found[1]) if found.groups() and (found[1] or "").isdecimal() else None, shown
+            )
+            break
+    lines += _map_operands(shown)
+    missing: tuple[str, ...] = ()
+    changes: list[str] = []
+    if broken is not None and broken.value is None:
+        missing = (f"the run-time numbers: print the global tensor, whose {broken.argument} it is",)
+    if broken is not None:
+        changes = _advice(broken, shown)
+    reason = reason_of(condition)
+    made = broken or Diagnostic(condition if reason else "assert", text=condition, source="CuTe C++")
+    return Reading(
+        "An assertion of CuTe that failed when the program ran",
+        begin,
+        match.end(),
+        tuple(lines),
+        (made,),
+        tuple(changes),
+        missing,
+    )
+
+
+def _map_rule(rule: str, argument: str, mode: int | None, types: dict[str, str]) -> Diagnostic:
+    """The rule of tensor maps that an assertion of make_tma_copy_desc checks, with the number if the types have it."""
+    row = BY_NAME[rule]
+    where = argument if mode is None else f"{argument}[{mode - 1 if argument == 'globalStrides' else mode}]"
+    value: int | None = None
+    box = _static_sizes(types.get("TShape", ""))
+    if rule == "box" and mode is not None and mode < len(box):
+        value = box[mode]
+    message = (
+        "" if value is not None else f"{where} breaks: it must {row.requirement}{f' ({row.unit})' if row.unit else ''}"
+    )
+    if rule == "size" and value is None:
+        message += "; a mode of size 0 (an empty tensor) is the usual case, or a size above 2**32"
+    if rule == "stride_range" and value is None:
+        message += "; a negative stride, as an unsigned number, is the usual case, or one of 2^40 bytes or more"
+    return Diagnostic(rule, where, value, row.unit, row.requirement, row.source, mode, text=message)
+
+
+def _static_sizes(text: str) -> list[int]:
+    return [int(n) for n in re.findall(r"_([0-9]{1,12})\b", text)]
+
+
+def _map_operands(types: dict[str, str]) -> list[str]:
+    """What the types of make_tma_copy_desc say of the map: element type, layout, box, swizzle."""
+    lines = []
+    if kind := types.get("TmaInternalType"):
+        lines.append(f"element type {kind}")
+    if layout := types.get("GLayout"):
+        lines.append(f"global layout {layout} (? is known at run time)")
+    if box := types.get("TShape"):
+        lines.append(f"box {box}, innermost first; basis {types.get('TStride', 'not in the text')}")
+    numbers = [types.get(name, "").strip("_?") for name in ("B", "M", "S")]
+    if all(n.isdecimal() for n in numbers):
+        bits = int(numbers[0])
+        named = f"{16 << bits}B" if 0 < bits < 4 else "none"
+        lines.append(f"swizzle Sw<{','.join(numbers)}>: {named}")
+    return lines
+
+
+def _advice(broken: Diagnostic, types: dict[str, str]) -> list[str]:
+    """The change for an assertion whose numbers are in its types; a box is tried with the element type."""
+    if broken.rule == "box" and broken.value is not None and broken.value > bounds("box")[1]:
+        part = next(n for n in range(bounds("box")[1], 0, -1) if broken.value % n == 0)
+        return [f"a box of {part} along mode {broken.mode}, {broken.value // part} instructions a tile"]
+    if broken.rule == "stride_alignment":
+        bits = _bits(types.get("TmaInternalType", ""))
+        return [f"pad the row to a multiple of {128 // bits} elements of {bits} bits = 16 bytes"] if bits else []
+    return []
+
+
+def _bits(name: str) -> int:
+    names = {"half_t": 16, "bfloat16_t": 16, "float": 32, "double": 64, "int8_t": 8, "uint8_t": 8, "char": 8}
+    width = names.get(name.rpartition("::")[2])
+    if width is not None:
+        return width
+    try:
+        return {0: 8, 1: 16}.get(int(format_of(name)), 32)
+    except CuteError:
+        return 0
+
+
+def _other_errors(text: str) -> Iterator[Reading]:
+    """Compile errors in CuTe's headers that are no assertions: no overload takes these types."""
+    for match in some(_OTHER.finditer(text), 1):
+        if "cute" not in text and "cutlass" not in text:
+            return
+        calls = _calls(text)
+        lines = [match["what"], *_where(text), *(_operands(calls[-1]) if calls else [])]
+        missing = ("a static assertion: the compiler stopped before CuTe's own check",)
+        yield Reading("A compile error in code that uses CuTe", match.start(), len(text), tuple(lines), missing=missing)

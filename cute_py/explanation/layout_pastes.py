@@ -1,0 +1,640 @@
+"""Printed layouts, tensors, atoms and tiled operations in a text; layouts of PyTorch, CuTe DSL, MLIR and Triton.
+
+What `parse` reads is read by it, line by line, so that notes and labels between prints do no harm. The spellings of
+other programs are turned into that text first. Each reading has the facts that a question about such a print is about:
+sizes, threads, bytes, which hardware swizzle it is, which elements share an offset.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from cute_py.arith_tuple.arith_tuple import ScaledBasis
+from cute_py.diagnostics import Diagnostic
+from cute_py.dtypes import as_dtype
+from cute_py.errors import CuteError, counted
+from cute_py.explanation.layouts import facts_of_layout, is_basis_layout
+from cute_py.explanation.readings import Reading, some, split_at_commas
+from cute_py.layout.analysis import is_injective
+from cute_py.layout.arguments import Leaf
+from cute_py.layout.coalesce import coalesce
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.int_tuple import product_each, rank, size
+from cute_py.layout.layout import Layout, cosize, domain_of
+from cute_py.layout.recast import SmemPtrFlag
+from cute_py.layout.swizzle import Swizzle
+from cute_py.layout.trees import leaves
+from cute_py.notation.parse import Parsed, parse
+from cute_py.tensor.pointers import Pointer
+from cute_py.tensor.tensor import Tensor
+from cute_py.tma.atom.smem_layout import smem_choices
+from cute_py.tma.atom.tile_atom import check_units
+from cute_py.tma.descriptor.limits import bounds
+
+MOST_LINES: Final = 400
+"""Lines of a text that are looked at one by one."""
+LONGEST: Final = 2000
+"""Characters of a line that can be a printed layout."""
+MOST_ELEMENTS: Final = 1 << 22
+"""Of a layout whose offsets are counted."""
+_COLON: Final = re.compile(r"\S:\S|\bo\b|Sw<|S<|ptr\[|ptr<|@")
+_LABEL: Final = re.compile(
+    r"^\s{0,9}(?:[A-Za-z_][\w .\-/<>,\[\]]{0,60}?(?:\s{0,9}[:=]\s+|\s{0,9}=\s{0,9}|\s+:\s{0,9}))"
+)
+_TILED: Final = re.compile(r"^[ \t]*(TiledMMA|TiledCopy|MMA_Atom|Copy_Atom)[ \t]*$", re.MULTILINE)
+_TILED_FIELD: Final = re.compile(
+    r"^[ \t]+(\w+):[ \t]*(\S[^\n]*)$|^[ \t]*(MMA_Atom|Copy_Atom|TiledMMA|TiledCopy)[ \t]*$"
+)
+_SIZE: Final = re.compile(r"\bsize\s*[=:]\s*([0-9]{1,18})\b")
+
+
+def _number(value: Parsed | Leaf) -> int | None:
+    """A known number of a parsed text."""
+    return int(value) if isinstance(value, int) else None
+
+
+def _known(layout: Layout) -> bool:
+    return all(isinstance(n, int) for n in (*leaves(layout.shape), *leaves(layout.stride)))
+
+
+def layout_facts(layout: Layout) -> list[str]:
+    """Size, offsets, sharing, gaps and the coalesced form of a plain layout; of coordinates the sizes."""
+    if not _known(layout) or is_basis_layout(layout):
+        sizes = [_number(n) for n in leaves(layout.shape)]
+        count = math.prod(n for n in sizes if n is not None) if None not in sizes else None
+        each = [str(int(n)) for n in product_each(layout.shape)] if count is not None else []
+        shown = f"{count} coordinates, {' x '.join(each)}" if count is not None else "sizes that the text does not have"
+        return [f"  a layout whose values are coordinates: {shown}"] if is_basis_layout(layout) else [f"  {shown}"]
+    count = int(size(layout))
+    sizes_text = " x ".join(str(int(n)) for n in product_each(layout.shape)) if int(rank(layout)) else "1"
+    lines = [f"  {counted(count, 'element')}, {sizes_text}, cosize {int(cosize(layout))}"]
+    if 0 < count <= MOST_ELEMENTS:
+        lines += [f"  {line.strip()}" for line in facts_of_layout(layout)[1:3]]
+    try:
+        simple = coalesce(layout)
+    except CuteError:
+        return lines
+    return [*lines, f"  coalesced: {simple}"] if str(simple) != str(layout) else lines
+
+
+def swizzle_facts(swizzle: Swizzle, bits: int | None, on_bytes: bool) -> list[str]:
+    """Which swizzle of the hardware this is: 32, 64 or 128 bytes; on elements, for elements of which width."""
+    if not swizzle.bits:
+        return ["  no swizzle: the pattern is the identity"]
+    if not on_bytes:
+        width = 1 << max(0, 4 - swizzle.base)
+        if swizzle.shift != 3 or swizzle.bits > 3 or swizzle.base > 4:
+            return [f"  {swizzle} on elements is not a swizzle of TMA or wgmma, whatever the element"]
+        span = 16 << swizzle.bits
+        byte_form = f"Sw<{swizzle.bits},4,3>"
+        return [f"  {swizzle} on elements of {8 * width} bits is the {span}B swizzle, {byte_form} on bytes"]
+    if (swizzle.base, swizzle.shift) != (4, 3) or swizzle.bits > 3:
+        return [f"  {swizzle} on bytes is none of the swizzles of TMA and wgmma (Sw<1|2|3,4,3>)"]
+    span = 16 << swizzle.bits
+    lines = [f"  {swizzle} on bytes is the {span}B swizzle of TMA, wgmma and tcgen05; align to {8 * span} bytes"]
+    if bits and bits in (8, 16, 32, 64):
+        elements = Swizzle(swizzle.bits, 4 - (bits // 8).bit_length() + 1, 3)
+        lines.append(
+            f"  on elements of {bits} bits the same function is {elements}; a row of the atom is {span * 8 // bits}"
+        )
+    return lines
+
+
+def composed_facts(layout: ComposedLayout) -> list[str]:
+    """A swizzled layout: the swizzle's name, the major mode, bytes."""
+    inner = domain_of(layout)
+    lines = layout_facts(inner)
+    if not isinstance(layout.outer, Swizzle):
+        return lines
+    on_bytes = isinstance(layout.offset, SmemPtrFlag)
+    bits = layout.offset.bits if isinstance(layout.offset, SmemPtrFlag) else None
+    lines = [*swizzle_facts(layout.outer, bits, on_bytes), *lines]
+    return [*lines, *_tile_facts(inner, bits, layout.outer.bits)]
+
+
+def _tile_facts(inner: Layout, bits: int | None, level: int) -> list[str]:
+    """Major mode and bytes of a tile of shared memory."""
+    if not _known(inner) or int(rank(inner)) < 2:
+        return []
+    first, second = (int(n) for n in product_each(inner.shape)[:2])
+    steps = [leaves(mode) for mode in (inner.stride[0], inner.stride[1])] if isinstance(inner.stride, tuple) else []
+    unit = [i for i, mode in enumerate(steps) if 1 in [_number(d) for d in mode]]
+    major = {0: "MN-major", 1: "K-major"}.get(unit[0] if len(unit) == 1 else -1, "")
+    lines = [f"  {major}: mode {unit[0]} is contiguous" if major else ""]
+    if bits:
+        lines.append(f"  {first} x {second} of {bits} bits, {int(size(inner)) * bits // 8} bytes in all")
+        further = [int(n) for n in product_each(inner.shape)[2:]]
+        if further:
+            one = first * second * bits // 8
+            lines.append(f"  {math.prod(further)} of them along the further modes, {one} bytes each (stages, or tiles)")
+    return [line for line in lines if line]
+
+
+def facts_of(thing: Parsed) -> list[str]:
+    """What is worth knowing of a parsed text."""
+    if isinstance(thing, Layout):
+        return layout_facts(thing)
+    if isinstance(thing, ComposedLayout):
+        return composed_facts(thing)
+    if isinstance(thing, Tensor):
+        return _tensor_facts(thing)
+    if isinstance(thing, Swizzle):
+        return swizzle_facts(thing, None, True)
+    if isinstance(thing, ScaledBasis):
+        return [f"  a step of {thing.value} along mode {'.'.join(map(str, thing.modes))} of a coordinate"]
+    return []
+
+
+def _tensor_facts(tensor: Tensor) -> list[str]:
+    engine = tensor.engine
+    if not isinstance(engine, Pointer):
+        start = f"  a tensor of coordinates or numbers that are not stored; it starts at {engine}"
+        return [start, *layout_facts(domain_of(tensor.layout))]
+    bits = engine.element_type.bits
+    place = {"gmem": "global memory", "smem": "shared memory"}.get(
+        engine.space, "memory of no stated space (registers)"
+    )
+    address = f" at {engine.address:#x}" if engine.address else ""
+    lines = [f"  {place}{address}, elements of {bits} bits"]
+    swizzle = getattr(engine, "swizzle", None)
+    if isinstance(tensor.layout, ComposedLayout):
+        lines += composed_facts(tensor.layout)
+        return lines
+    if isinstance(swizzle, Swizzle):
+        lines += swizzle_facts(swizzle, bits, True)
+    inner = domain_of(tensor.layout)
+    lines += layout_facts(inner)
+    lines += _tile_facts(inner, bits, 0) if engine.space == "smem" or swizzle else []
+    modes = product_each(inner.shape) if _known(inner) else ()
+    if len(modes) > 1:
+        lines.append(f"  by mode: {', '.join(f'{int(n)} along mode {i}' for i, n in enumerate(modes))}")
+        steps = inner.stride if isinstance(inner.stride, tuple) else ()
+        moved = [(i, d) for i, d in enumerate(steps) if isinstance(d, int) and int(d) > 0 and int(modes[i]) > 1]
+        lines += [
+            f"  a step in mode {i} moves {counted(int(d), 'element')}, {int(d) * bits / 8:g} bytes" for i, d in moved
+        ]
+    return lines
+
+
+# ---- printed texts, line by line -----------------------------------------------------------------------------------
+
+
+def read_printed(text: str) -> list[Reading]:
+    """Every layout, tensor, atom and tiled operation that CuTe printed in a text."""
+    found = [*_tiled_operations(text)]
+    taken = [(r.begin, r.end) for r in found]
+    position, prints = 0, []
+    for line in text.split("\n")[:MOST_LINES]:
+        begin, position = position, position + len(line) + 1
+        if len(line) > LONGEST or any(a <= begin < b for a, b in taken):
+            continue
+        one = _printed_line(line, begin)
+        if one is not None:
+            prints.append(one)
+    for i, (begin, end, thing, label) in enumerate(prints):
+        after = prints[i + 1][0] if i + 1 < len(prints) else len(text)
+        found.append(_reading(text, begin, end, after, thing, label))
+    return [*found, *_lost_swizzles(prints)]
+
+
+_Print = tuple[int, int, Parsed, str]
+
+
+def _printed_line(line: str, begin: int) -> _Print | None:
+    """The longest end of a line that `parse` reads as a layout or a tensor."""
+    if not _COLON.search(line) and not re.match(r"^\s*\(.*\)\s*$", line):
+        return None
+    for start in _starts(line):
+        body = line[start:].strip().rstrip(":;,.").strip().strip("\"'`")
+        for piece in (body, body.split("  ")[0], re.split(r"\)\s+(?!o\s)", body)[0] + ")" if ") " in body else body):
+            thing = _parsed(piece)
+            if thing is not None:
+                at = begin + line.find(piece, start)
+                return at, at + len(piece), thing, line[:start].strip().rstrip(":=").strip()
+    return None
+
+
+def _starts(line: str) -> Iterator[int]:
+    """Where in a line the print may begin: at its start, after a label, at a bracket or an engine."""
+    yield 0
+    if label := _LABEL.match(line):
+        yield label.end()
+    for match in some(
+        re.finditer(
+            r"(?<![\w<(@,])(?:\(|Sw<|S<|(?:gmem_|smem_|sub)?ptr[\[<]|ArithTuple\(|tmem_\[|counting_iter|_?[0-9]+:)",
+            line,
+        ),
+        8,
+    ):
+        yield match.start()
+
+
+def _parsed(text: str) -> Layout | ComposedLayout | Tensor | Swizzle | None:
+    """What a text shows, if it is a layout, a tensor or a swizzle and not a bare number, name or tuple."""
+    if not text or len(text) > LONGEST or not re.search(r"[:<@]", text):
+        return None
+    try:
+        thing = parse(text)
+    except CuteError:
+        return None
+    if isinstance(thing, Layout) and not all(isinstance(n, int) or hasattr(n, "modes") for n in leaves(thing.stride)):
+        return thing if re.fullmatch(r"[\w(),:@?+* ]+", text) and "(" in text else None
+    return thing if isinstance(thing, (Layout, ComposedLayout, Tensor, Swizzle)) else None
+
+
+def _reading(text: str, begin: int, end: int, after: int, thing: Parsed, label: str) -> Reading:
+    kinds = {Layout: "A layout", ComposedLayout: "A swizzled layout", Tensor: "A tensor", Swizzle: "A swizzle"}
+    kind = next((name for made, name in kinds.items() if isinstance(thing, made)), "A value")
+    named = f" ({label})" if label and len(label) < 60 else ""
+    lines = facts_of(thing)
+    broken: list[Diagnostic] = []
+    if isinstance(thing, ComposedLayout) and isinstance(thing.offset, SmemPtrFlag):
+        broken += check_units(thing, thing.offset.bits)
+    rest = text[end:after]
+    values = _values(rest, thing)
+    lines += [f"  {line}" for line in values]
+    if stated := _SIZE.search(rest[:200]):
+        held = thing.layout if isinstance(thing, Tensor) else thing
+        if isinstance(held, Layout) and _known(layout := held):
+            same = "as" if int(size(layout)) == int(stated[1]) else "not as"
+            lines.append(f"  size {int(size(layout))}, {same} the text says")
+            if 0 < int(size(layout)) <= MOST_ELEMENTS and 0 not in leaves(layout.stride) and not is_injective(layout):
+                lines.append(
+                    "  elements share offsets although no stride is 0: if a layout was divided by a tiler, the tiler "
+                    "does not divide it (nothing checks that for run-time sizes), and places outside of it were counted"
+                )
+    if values:
+        end = after
+    return Reading(f"{kind}{named}: {thing}", begin, end, tuple(line.strip() for line in lines), tuple(broken))
+
+
+def _values(rest: str, thing: Parsed) -> list[str]:
+    """The numbers that print_tensor writes below the layout."""
+    rows: list[list[str]] = []
+    for line in rest.split("\n")[1:MOST_LINES]:
+        cells = line.split()
+        if not cells or not all(
+            re.fullmatch(r"[-+]?(?:[0-9.]+(?:e[-+]?[0-9]+)?|inf|nan|\([^()]*\))", c, re.IGNORECASE) for c in cells
+        ):
+            if rows:
+                break
+            continue
+        rows.append(cells)
+    if not rows or not isinstance(thing, (Tensor, Layout)):
+        return []
+    numbers = [float(c) for row in rows for c in row if not c.startswith("(") and _is_float(c)]
+    lines = [f"its values follow: {counted(len(rows), 'row')} of {len(rows[0])}"]
+    if numbers:
+        lines.append(
+            f"from {min(numbers):g} to {max(numbers):g}; the first row begins "
+            f"{', '.join(f'{n:g}' for n in numbers[:4])}"
+        )
+    return lines
+
+
+def _is_float(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _lost_swizzles(prints: Sequence[_Print]) -> Iterator[Reading]:
+    """Tensors over one address of shared memory of which only some are swizzled."""
+    at: dict[int, list[tuple[bool, _Print]]] = {}
+    for row in prints:
+        thing = row[2]
+        if isinstance(thing, Tensor) and isinstance(thing.engine, Pointer) and thing.engine.space == "smem":
+            swizzled = getattr(thing.engine, "swizzle", None) is not None or isinstance(thing.layout, ComposedLayout)
+            at.setdefault(thing.engine.address, []).append((swizzled, row))
+    for address, rows in at.items():
+        if address and len({swizzled for swizzled, _ in rows}) == 2:
+            plain = next(row for swizzled, row in rows if not swizzled)
+            whole = next(row for swizzled, row in rows if swizzled)
+            text = (
+                f"two tensors at shared address {address:#x}, one swizzled ({whole[2]}), one not ({plain[2]}): "
+                "the second"
+                " has lost the swizzle and reads other elements"
+            )
+            change = (
+                f"make the second from the first: local_tile, a slice or composition of {whole[2]} keeps its swizzle"
+            )
+            yield Reading(
+                "One buffer, two layouts", plain[0], plain[0], (), (Diagnostic("lost swizzle", text=text),), (change,)
+            )
+
+
+# ---- tiled operations ----------------------------------------------------------------------------------------------
+
+
+def _tiled_operations(text: str) -> Iterator[Reading]:
+    end = 0
+    for match in some(_TILED.finditer(text), 16):
+        if match.start() < end:
+            continue
+        lines, end = [match[0].strip()], match.end()
+        for line in text[match.end() + 1 :].split("\n")[:40]:
+            if not _TILED_FIELD.match(line) or (line.strip() in ("TiledMMA", "TiledCopy")):
+                break
+            lines.append(line)
+            end += len(line) + 1
+        fields = {m[1]: m[2].strip() for line in lines if (m := _TILED_FIELD.match(line)) and m[1]}
+        facts, missing = _operation_facts(match[1], fields)
+        yield Reading(f"{match[1]}, as CuTe prints it", match.start(), end, tuple(facts), missing=tuple(missing))
+
+
+def _field(fields: dict[str, str], name: str) -> Layout | None:
+    try:
+        thing = parse(fields.get(name, "")) if name in fields else None
+    except CuteError:
+        return None
+    return thing if isinstance(thing, Layout) and _known(thing) else None
+
+
+def _tuple(fields: dict[str, str], name: str) -> list[int]:
+    """The sizes of a printed tiler or shape."""
+    try:
+        thing = parse(fields[name]) if name in fields else ()
+    except CuteError:
+        return []
+    items = thing if isinstance(thing, tuple) else (thing,)
+    sizes = [int(size(item)) if isinstance(item, Layout) else _number(item) for item in items]
+    return [n for n in sizes if n is not None] if None not in sizes else []
+
+
+def _operation_facts(kind: str, fields: dict[str, str]) -> tuple[list[str], list[str]]:
+    if "Copy" in kind:
+        return _copy_facts(fields)
+    lines: list[str] = []
+    shape = _tuple(fields, "Shape_MNK")
+    shape = shape if len(shape) == 3 else []
+    threads = _field(fields, "ThrLayoutVMNK")
+    own = _field(fields, "ThrID")
+    if own is not None and shape:
+        lines.append(
+            f"one operation is {'x'.join(map(str, shape))} (M x N x K), by {counted(int(size(own)), 'thread')}"
+        )
+    for letter, sides in (("A", (0, 2)), ("B", (1, 2)), ("C", (0, 1))):
+        held = _field(fields, f"Layout{letter}_TV")
+        if held is not None and shape:
+            values = int(product_each(held.shape)[1]) if int(rank(held)) > 1 else 1
+            m, n = (shape[i] for i in sides)
+            lines.append(f"{letter}: {m}x{n}, {counted(values, 'value')} a thread ({held})")
+    if threads is not None and shape:
+        counts = [int(n) for n in product_each(threads.shape)]
+        lines.append(f"{int(size(threads))} threads in all")
+        if len(counts) == 4:
+            lines.append(f"{counts[1]} x {counts[2]} x {counts[3]} atoms along M, N, K, {counts[0]} threads each")
+            tile = [a * s for a, s in zip(counts[1:], shape, strict=False)]
+            spread = _tuple(fields, "PermutationMNK")
+            tile = [max(p, t) for p, t in zip(spread, tile, strict=True)] if len(spread) == len(tile) else tile
+            lines.append(f"a tile of {'x'.join(map(str, tile))} (M x N x K)")
+    missing = [] if shape else ["Shape_MNK"]
+    return lines, missing
+
+
+def _copy_facts(fields: dict[str, str]) -> tuple[list[str], list[str]]:
+    lines: list[str] = []
+    bits = next(iter(re.findall(r"([0-9]{1,4})b", fields.get("ValueType", ""))), None)
+    tile = _tuple(fields, "Tiler_MN")
+    held = _field(fields, "TiledLayout_TV")
+    if held is not None and int(rank(held)) == 2:
+        threads, values = (int(n) for n in product_each(held.shape))
+        lines += [f"{threads} threads, {values} values each: {threads * values} elements"]
+        if bits:
+            lines.append(f"{values} values of {bits} bits: {values * int(bits) / 8:g} bytes a thread")
+        if tile:
+            area = math.prod(tile)
+            lines.append(f"a tile of {'x'.join(map(str, tile))}, {area} elements")
+            if area != threads * values:
+                lines.append(
+                    f"threads x values = {threads * values} is not the tile's {area}: elements are repeated or left out"
+                )
+        steps = leaves(held.stride[1]) if isinstance(held.stride, tuple) else []
+        first = _number(steps[0]) if steps else None
+        if first is not None and tile:
+            along = "mode 0 (M)" if first < tile[0] else "mode 1 (N)"
+            lines.append(
+                f"the values of a thread follow each other {first} apart in the tile, counted along M first: {along}"
+            )
+    for name in ("ValLayoutSrc", "ValLayoutDst"):
+        one = _field(fields, name)
+        if one is not None and int(rank(one)) == 2:
+            threads, values = (int(n) for n in product_each(one.shape))
+            width = f" of {bits} bits = {values * int(bits)} bits" if bits else ""
+            lines.append(
+                f"{name[9:]}: one operation moves {counted(values, 'value')}{width}, by {counted(threads, 'thread')}"
+            )
+    return lines, [] if lines else ["TiledLayout_TV and Tiler_MN"]
+
+
+# ---- spellings of other programs -----------------------------------------------------------------------------------
+
+_DSL: Final = re.compile(r"!cute(?:_\w+)?\.(\w+)<")
+_UNKNOWN: Final = re.compile(r"\?(?:\{[^{}]*\})?")
+_CALL: Final = re.compile(r"\b(?:cute\.)?(?:make_)?[Ll]ayout\s{0,9}\(\s{0,9}(?=[(0-9_])")
+_NUMBERS: Final = r"[\[(][-0-9, ]{1,80}[\])]"
+_TORCH: Final = re.compile(
+    r"(?:torch\.Size\(|\b(?:shape|sizes?)\b\"?(?:\(\))?\s{0,9}[=:]?\s{0,9}(?:torch\.Size\()?)\s{0,9}"
+    rf"(?P<shape>{_NUMBERS})(?P<between>[^\[(]{{0,60}}?(?:\bstrides?\b\"?(?:\(\))?\s{{0,9}}[=:]?\s{{0,9}}|[,;]\s{{0,9}}|"
+    rf"\n\s{{0,9}}))(?P<stride>{_NUMBERS})"
+)
+_PAIR: Final = re.compile(
+    r"^\s{0,9}\(?\s{0,9}(?P<shape>[\[(][0-9, ]{1,80}[\])])\s{0,9}[,;]\s{0,9}(?P<stride>[\[(][-0-9, "
+    r"]{1,80}[\])])\s{0,9}\)?\s{0,9}$"
+)
+_TILE: Final = re.compile(r"(?<![\w.])([1-9][0-9]{0,6}(?:x[1-9][0-9]{0,6}){1,4})(?![\w.])")
+_TYPE: Final = re.compile(
+    r"\b(?:torch\.)?(float8_e4m3fn|float8_e5m2|float16|bfloat16|float32|float64|int8|uint8|int16|int32|int64|half|bf16|fp16|fp32|fp8)\b"
+)
+_TYPES: Final = {"half": "float16", "bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp8": "float8_e4m3fn"}
+
+
+def read_spelled(text: str) -> list[Reading]:
+    """Layouts as CuTe DSL, MLIR, Python and PyTorch write them."""
+    found = [*_dsl_types(text), *_layout_calls(text), *_torch(text)]
+    return found or [*_tile_sizes(text)]
+
+
+def _dsl_types(text: str) -> Iterator[Reading]:
+    end = 0
+    for match in some(_DSL.finditer(text)):
+        if match.start() < end:
+            continue
+        end = _angle(text, match.end())
+        inside = text[match.end() : end]
+        name, quoted = match[1], re.findall(r"\"([^\"\n]{1,2000})\"", inside)
+        pieces = [_named_unknowns(piece) for piece in quoted or [inside]]
+        pointer = re.match(r"\s*(\w+)\s*,\s*(gmem|smem|tmem|rmem|generic)(?:[^\"]*?align<([0-9]+)>)?", inside)
+        lines = [_DSL_KINDS.get(name, f"a type of CuTe DSL: {name}")]
+        if pointer:
+            lines.append(
+                f"elements {pointer[1]}, {pointer[2]}" + (f", aligned to {pointer[3]} bytes" if pointer[3] else "")
+            )
+        if "?" in inside:
+            divisors = sorted({int(n) for n in re.findall(r"div=([0-9]{1,9})", inside)})
+            known = f"; known divisors: {', '.join(map(str, divisors))}" if divisors else ""
+            lines.append(f"each ? is a number that is known at run time only{known}")
+        for piece in pieces:
+            lines += _piece_lines(piece, pointer[1] if pointer else None)
+        yield Reading(f"!cute.{name}, a type of CuTe DSL (MLIR)", match.start(), end + 1, tuple(lines))
+
+
+_DSL_KINDS: Final = {
+    "layout": "a layout: shape and stride, or a swizzle composed with one",
+    "memref": "a tensor in memory: element type, memory, alignment, layout",
+    "coord_tensor": "a tensor of coordinates: where it starts, and a layout with basis strides; what a TMA copy "
+    "is given",
+    "ptr": "a pointer: element type, memory, alignment",
+    "tile": "a tiler: one layout for each mode",
+    "shape": "a shape",
+    "stride": "a stride",
+    "coord": "a coordinate",
+    "int_tuple": "a tuple of integers",
+    "swizzle": "a swizzle",
+    "composed_layout": "a layout behind a swizzle or another function",
+    "tiled_mma": "a tiled MMA",
+    "tiled_copy": "a tiled copy",
+    "copy_atom": "a copy operation",
+    "mma_atom": "an MMA operation",
+}
+
+
+def _piece_lines(piece: str, dtype: str | None) -> list[str]:
+    piece = re.sub(r"^S<([0-9]+),([0-9]+),(-?[0-9]+)>", r"Sw<\1,\2,\3>", piece.strip())
+    try:
+        thing = parse(piece)
+    except CuteError:
+        return [piece] if len(piece) < 200 else []
+    lines = [f"{piece}: {type(thing).__name__.lower()}" if not isinstance(thing, tuple) else piece]
+    return [*lines, *(line.strip() for line in facts_of(thing))]
+
+
+def _named_unknowns(text: str) -> str:
+    """A type's text with a symbol for each `?`."""
+    names = itertools.count()
+    return _UNKNOWN.sub(lambda _: f"n{next(names)}", text)
+
+
+def _angle(text: str, begin: int) -> int:
+    """Where the angle bracket that is open at `begin` closes; quotes count as one."""
+    depth, quoted = 1, False
+    for i in range(begin, min(len(text), begin + 4000)):
+        c = text[i]
+        if c == '"':
+            quoted = not quoted
+        elif not quoted:
+            depth += (c == "<") - (c == ">" and text[i - 1] != "-")
+        if depth == 0:
+            return i
+    return min(len(text), begin + 4000)
+
+
+def _layout_calls(text: str) -> Iterator[Reading]:
+    for match in some(_CALL.finditer(text)):
+        depth, end = 1, match.end()
+        while end < min(len(text), match.end() + LONGEST) and depth:
+            depth += (text[end] in "([") - (text[end] in ")]")
+            end += 1
+        body = text[match.end() : end - 1].replace("[", "(").replace("]", ")")
+        body = re.sub(r"\b(?:shape|stride)\s*=\s*", "", body)
+        thing = next((t for form in (f"make_layout({body})",) if (t := _parsed_call(form)) is not None), None)
+        if thing is not None:
+            lines = tuple(line.strip() for line in facts_of(thing))
+            yield Reading(f"A layout: {thing}", match.start(), end, lines)
+
+
+def _parsed_call(text: str) -> Layout | None:
+    """A layout call: (shape) or (shape, stride); of two tuples of numbers the second is the stride."""
+    inner = text.removeprefix("make_layout(").removesuffix(")")
+    parts = [part for part in split_at_commas(inner) if part]
+    try:
+        thing = parse(":".join(parts) if len(parts) == 2 else f"make_layout({inner})")
+    except CuteError:
+        return None
+    return thing if isinstance(thing, Layout) else None
+
+
+def _ints(text: str) -> tuple[int, ...]:
+    return tuple(int(n[:40]) for n in re.findall(r"-?[0-9]+", text))
+
+
+def _torch(text: str) -> Iterator[Reading]:
+    matches = some(_TORCH.finditer(text)) or [m for m in [_PAIR.match(text)] if m is not None]
+    for match in matches:
+        shape, stride = _ints(match["shape"]), _ints(match["stride"])
+        if len(shape) != len(stride) or not shape:
+            continue
+        try:
+            layout = Layout(shape, stride)
+            lines = [f"as CuTe writes it: {layout}", *(line.strip() for line in layout_facts(layout))]
+        except CuteError as error:
+            yield Reading(
+                "Shape and stride of an array", *match.span(), broken=(Diagnostic("layout", text=error.headline),)
+            )
+            continue
+        named = _TYPE.search(text)
+        yield _array_reading(match.span(), shape, stride, lines, _TYPES.get(named[1], named[1]) if named else None)
+
+
+def _array_reading(
+    span: tuple[int, int], shape: tuple[int, ...], stride: tuple[int, ...], lines: list[str], dtype: str | None
+) -> Reading:
+    """Whether TMA can copy an array of this shape and stride, and what to pad."""
+    broken: list[Diagnostic] = []
+    changes: list[str] = []
+    order = sorted((i for i in range(len(shape)) if shape[i] != 1), key=lambda i: stride[i])
+    dense = all(stride[i] == math.prod(shape[i + 1 :]) for i in range(len(shape)) if shape[i] != 1)
+    lines.append("row-major and dense: contiguous in PyTorch's sense" if dense else "not contiguous in PyTorch's sense")
+    if order and stride[order[0]] != 1:
+        text = f"no mode has stride 1 (the smallest is {stride[order[0]]} elements); TMA needs a contiguous mode"
+        broken.append(Diagnostic("contiguous mode", "stride", stride[order[0]], "elements", text=text))
+        changes.append("copy it once: x.contiguous()")
+    elif order:
+        lines.append(f"mode {order[0]} is contiguous; TMA's modes, innermost first: {', '.join(map(str, order))}")
+    for bits in (as_dtype(dtype).bits,) if dtype else ():
+        unit = max(1, 128 // bits)
+        for i in order[1:]:
+            if stride[i] * bits % 128:
+                detail = f"mode {i}: {stride[i]} elements x {bits} bits"
+                argument, must = "global stride", "be a multiple of 16"
+                broken.append(
+                    Diagnostic("stride_alignment", argument, stride[i] * bits // 8, "bytes", must, detail=detail)
+                )
+                padded = -(-stride[i] // unit) * unit
+                changes.append(f"pad mode {i}: stride {stride[i]} -> {padded} elements ({padded * bits // 8} bytes)")
+    if not dtype:
+        need = [f"{bits} bits: a multiple of {128 // bits}" for bits in (8, 16, 32)]
+        lines.append(f"for TMA each stride but 1 must be a multiple of 16 bytes, in elements of {', '.join(need)}")
+        odd = [stride[i] for i in order[1:] if stride[i] % 4]
+        lines += [f"stride {n} is a multiple of 16 bytes for no type of 32 bits or less" for n in odd]
+    missing = () if dtype else ("the element type",)
+    head = f"Shape and stride of an array of {dtype}" if dtype else "Shape and stride of an array, as PyTorch has them"
+    kept = Reading(head, *span, tuple(lines), tuple(broken), tuple(changes), missing)
+    return replace(kept, elsewhere="TMA can copy it.", judged=bool(dtype))
+
+
+def _tile_sizes(text: str) -> Iterator[Reading]:
+    """`128x64`: a tile, where nothing else was found."""
+    match = _TILE.fullmatch(text.strip())
+    if match is None:
+        return
+    sizes = [int(n) for n in match[1].split("x")]
+    tiler = f"({','.join(f'_{n}' for n in sizes)})"
+    lines = [f"as a tiler {tiler}, {math.prod(sizes)} elements"]
+    for bits, name in ((16, "float16"), (8, "uint8"), (32, "float32")):
+        bytes_text = f"of {bits} bits: {math.prod(sizes) * bits // 8} bytes, rows of {sizes[-1] * bits // 8}"
+        try:
+            choices = [c.swizzle for c in smem_choices("K", name, tuple(sizes))] if len(sizes) in (2, 3) else []
+        except CuteError:
+            choices = []
+        fit = f"; K-major with swizzle {', '.join(choices)}" if choices else "; no canonical K-major layout divides it"
+        lines.append(bytes_text + (fit if len(sizes) in (2, 3) else ""))
+    if max(sizes) > bounds("box")[1]:
+        lines.append(f"{max(sizes)} is more elements than a box has along one mode: several instructions")
+    yield Reading(f"A tile of {match[1]}", 0, len(text), tuple(lines))

@@ -1,0 +1,542 @@
+"""Tensor maps in a text: their 128 bytes in any form, and the arguments that a map was, or was not, encoded from.
+
+Arguments come by name (CUTLASS's and TileLang's prints, a debugger's frame, generated C, this library's repr), in the
+order of the driver's functions (a call in C, TVM's packed calls), or as DeepGEMM prints them. All become one request,
+which is judged by `violations` and `hazards`; a change is proposed if the changed request breaks no rule.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Final, TypeAlias
+
+from cute_py.diagnostics import Diagnostic
+from cute_py.errors import CuteError
+from cute_py.explanation.readings import Reading, some, split_at_commas
+from cute_py.tma.descriptor.decode import decode
+from cute_py.tma.descriptor.describe import describe
+from cute_py.tma.descriptor.formats import FORMATS
+from cute_py.tma.descriptor.hazards import hazards
+from cute_py.tma.descriptor.limits import SWIZZLE_SPAN, bounds
+from cute_py.tma.descriptor.read import MAX_TEXT, read_map
+from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapTiled
+from cute_py.tma.descriptor.violations import find_changes, violations
+
+Value: TypeAlias = int | str | tuple[int, ...]
+"""What a text has behind the name of an argument: a number, an enum's name, or a list."""
+
+_LONGEST_NUMBER: Final = 40
+_HEADER: Final = re.compile(r"TMA Desc Addr", re.IGNORECASE)
+_LIST: Final = r"[(\[{]\s*(?:[-\w.+*:<> ()]+?\s*,\s*)*[-\w.+*:<> ()]*?\s*[)\]}]"
+_NAMES: Final[dict[str, str]] = {
+    "format|tensor_?data_?type|data_?type|tensorDataType|elem_?type|tma_format|dtype": "data_type",
+    "dim|tensor_?rank|rank|tma_dim": "rank",
+    "gmem_?addr(?:ess)?|global_?addr(?:ess)?|base_?addr(?:ess)?": "global_address",
+    "global_?(?:dims?|shape|sizes?)|gmem_(?:prob_)?(?:shape|dims?)|gdims?": "global_dim",
+    "globalStridesRaw|cudaGlobalStrides|global_?strides?|gmem_(?:prob_)?strides?|gstrides?": "global_strides",
+    "box_?(?:dims?|shape|sizes?)|smem_box_shape|smem_(?:dims?|box)|boxdims?": "box_dim",
+    "(?:element|elem|traversal)_?strides?|smem_box_stride": "element_strides",
+    "interleave(?:_?layout)?": "interleave",
+    "(?:smem_)?swizzle(?:_?mode)?": "swizzle",
+    "(?:tma_)?l2_?promotion": "l2_promotion",
+    "(?:tma_)?oob_?fill(?:_?mode)?": "oob_fill",
+    "(?:pixel_?)?(?:box_?)?lower_?corner(?:_whd)?": "pixel_box_lower_corner",
+    "(?:pixel_?)?(?:box_?)?upper_?corner(?:_whd)?": "pixel_box_upper_corner",
+    "channels_?per_?pixel|smem_box_channels?": "channels_per_pixel",
+    "pixels_?per_?column|smem_box_pixels?": "pixels_per_column",
+}
+"""Spellings of an argument -> the field of a request."""
+_FIELDS: Final = tuple(_NAMES.values())
+_ARGUMENT: Final = re.compile(
+    r"(?<![A-Za-z])(?:" + "|".join(f"({names})" for names in _NAMES) + r")(?![A-Za-z])"
+    r"(?=[\s:=@\[\"'])(?:@[0-9]+)?(?:\[[^\]\n]{0,20}\])?[\"']?[ \t]{0,20}(?:\n?\$[0-9]+)?[ \t]{0,20}[:=]?[ \t]{0,20}"
+    r"(?:\([\w ]+\)[ \t]{0,20}(?=[0-9]))?(?P<value>\((?:nil|null)\)|[(\[{][^()\[\]{}\n]{0,200}[)\]}]?|"
+    r"<[\w.]+:\s{0,9}[0-9]+>|[-\w.]+)",
+    re.IGNORECASE,
+)
+_CALL: Final = re.compile(
+    r"(?P<name>(?:cu|mu)?TensorMapEncode(?:Tiled|Im2col)|(?:__)?tvm_tensormap_create_(?:tiled|im2col))\)*\W{0,4}[(,]",
+)
+_DEEP_GEMM: Final = re.compile(
+    r"Making (?:[0-9]D )?TMA desc: global memory: (?P<dims>[0-9 ]+), shared memory: (?P<box>[0-9 ]+), "
+    r"outer strides?: (?P<strides>[0-9 ]+), swizzle: (?P<swizzle>[0-9]+)[^\n]*?elem size: (?P<bytes>[0-9]+)"
+)
+_RESULT: Final = re.compile(r"initialize the TMA descriptor\D{0,20}([0-9]{1,4})\b")
+_SIZES: Final[dict[str, int]] = {"half": 2, "bfloat": 2, "bf16": 2, "float16": 2, "float": 4, "double": 8, "char": 1}
+_CUTLASS_PRINT: Final = "what CUTLASS prints when cuTensorMapEncodeTiled fails"
+_TILELANG_PRINT: Final = "what TileLang prints of the arguments of cuTensorMapEncode*"
+
+LOOK_ELSEWHERE: Final = (
+    "If the driver refused it all the same, look elsewhere: the driver's version and the GPU (sm_90 or later), "
+    "cuInit and a current context on this thread, the map's own address (a multiple of 64; of 128 since CUDA 13), an "
+    "earlier asynchronous error that is only reported here, and whether these are the numbers of the call that failed."
+)
+_CODES: Final[dict[int, str]] = {
+    0: "0 is CUDA_SUCCESS: the driver accepted it",
+    1: "the driver's result 1 is CUDA_ERROR_INVALID_VALUE: an argument breaks a rule, the driver does not say which",
+    3: "the driver's result 3 is CUDA_ERROR_NOT_INITIALIZED: cuInit has not run, so the arguments were never looked at",
+    4: "the driver's result 4 is CUDA_ERROR_DEINITIALIZED: the process is shutting down",
+    100: "the driver's result 100 is CUDA_ERROR_NO_DEVICE: there is no GPU, so the arguments were never looked at",
+    201: "the driver's result 201 is CUDA_ERROR_INVALID_CONTEXT: no context is current on this thread",
+    700: "the driver's result 700 is CUDA_ERROR_ILLEGAL_ADDRESS: an earlier kernel failed, and it is reported here",
+    716: "the driver's result 716 is CUDA_ERROR_MISALIGNED_ADDRESS: an earlier kernel failed, and it is reported here",
+    719: "the driver's result 719 is CUDA_ERROR_LAUNCH_FAILED: an earlier kernel failed, and it is reported here",
+    801: "the driver's result 801 is CUDA_ERROR_NOT_SUPPORTED: this GPU has no TMA (before sm_90)",
+    999: "the driver's result 999 is CUDA_ERROR_UNKNOWN: the driver or the virtual machine, not these arguments",
+}
+
+
+# ---- the answer to a request ---------------------------------------------------------------------------------------
+
+
+_ENCODED: Final = (
+    "These bytes are a map that a driver encodes. If the copy fails or brings wrong data, look elsewhere: "
+    "whether these are "
+    "the tensor, type and box that the kernel expects, its coordinates (innermost first; the inner one at a "
+    "multiple of "
+    "16 bytes), the alignment of shared memory, the bytes that its barrier expects, and the fence after a "
+    "change of the map."
+)
+
+
+def map_reading(
+    kind: str,
+    span: tuple[int, int],
+    request: TensorMap,
+    notes: Sequence[str] = (),
+    elsewhere: str = LOOK_ELSEWHERE,
+) -> Reading:
+    """What a request means, which rules it breaks, and what works instead."""
+    found = violations(request)
+    shown = describe(request).splitlines()
+    meaning = [line.strip() for line in shown if not line.startswith(("  broken rule", "  warning"))]
+    meaning += [*_names(request), *notes]
+    changes = [text for text, _ in find_changes(request)] if found else []
+    warned: list[Diagnostic] = [w for w in hazards(request) if not found or w.rule != "null address"]
+    return Reading(kind, *span, tuple(meaning), (*found, *warned), tuple(changes), elsewhere=elsewhere, judged=True)
+
+
+def _names(request: TensorMap) -> list[str]:
+    """The format and the swizzle as users spell them."""
+    row = (
+        FORMATS[request.data_type] if request.data_type is not None and 0 <= request.data_type < len(FORMATS) else None
+    )
+    lines = [f"format {int(row.data_type)} is {row.data_type.name}: {', '.join(row.dtypes)}"] if row else []
+    span = SWIZZLE_SPAN.get(request.swizzle)
+    named = f"{span}B, Sw<{int(request.swizzle)},4,3> on byte addresses" if span else "none"
+    lines.append(f"swizzle {int(request.swizzle)} is {named if request.swizzle in SWIZZLE_SPAN else 'unknown'}")
+    if request.l2_promotion in (1, 2, 3):
+        lines.append(f"L2 promotion {int(request.l2_promotion)} is {32 << int(request.l2_promotion)}B")
+    return lines
+
+
+# ---- the bytes of a map --------------------------------------------------------------------------------------------
+
+_MAP_WORDS: Final = re.compile(r"desc|map|tma|opaque|CUtensor|\bx/[0-9]+|uint8|hexdump|xxd", re.IGNORECASE)
+_TOKEN: Final = re.compile(r"(?<![\w.])(?:0[xX][0-9a-fA-F]{1,16}|[0-9a-fA-F]{2,16}|[0-9]{1,20})(?![\w.])")
+_NOT_NUMBERS: Final = re.compile(r"\bdtype\s*=\s*[\w.]+|\bdevice\s*=\s*'[^'\n]*'|\b(?:torch|np|numpy)\.[\w.]+(?=\()")
+
+
+def read_bytes(text: str) -> list[Reading]:
+    """Every part of a text that is the 64 or 128 bytes of a map."""
+    found: list[Reading] = []
+    for begin, end in _places(text):
+        if any(begin < r.end and r.begin < end for r in found):
+            continue
+        piece = text[begin:end]
+        raw = _map_of(piece)
+        if raw is None:
+            continue
+        request = decode(raw)
+        broken = violations(request)
+        if broken and not _MAP_WORDS.search(text[max(0, begin - 200) : end + 40]):
+            continue  # numbers of something else
+        notes = [] if any(raw) else ["all bytes are 0: nothing was encoded here, or the memory was cleared"]
+        found.append(map_reading(f"The {len(raw)} bytes of a tensor map", (begin, end), request, notes, _ENCODED))
+    return found
+
+
+def _places(text: str) -> Iterator[tuple[int, int]]:
+    """Where a map may be: all of it, runs of lines with numbers, brackets; longer places first."""
+    if len(text) <= MAX_TEXT:
+        yield 0, len(text)
+    runs: list[tuple[int, int, int]] = []
+    position, start, rows = 0, None, 0
+    for line in text.splitlines(keepends=True):
+        count = len(some(_TOKEN.finditer(line[:2000]), 130))
+        if count >= 1 and (count >= 2 or re.search(r"\[[0-9]+\]|^\s*0[xX][0-9a-fA-F]+\s*,?\s*$", line)):
+            start, rows = (position if start is None else start), rows + count
+        else:
+            if start is not None and rows >= 8:
+                runs.append((start, position, rows))
+            start, rows = None, 0
+        position += len(line)
+    if start is not None and rows >= 8:
+        runs.append((start, position, rows))
+    yield from ((begin, end) for begin, end, _ in runs[:32] if end - begin <= MAX_TEXT)
+    for match in some(re.finditer(r"[\[{][^\[\]{}]{20,4000}[\]}]", text), 32):
+        yield match.span()
+    for match in some(re.finditer(r"\b[0-9a-fA-F]{128}(?:[0-9a-fA-F]{128})?\b", text), 8):
+        yield match.span()
+
+
+def _map_of(piece: str) -> bytes | None:
+    tokens = some(_TOKEN.finditer(piece), 200)
+    bare = piece[tokens[0].start() : tokens[-1].end()] if tokens else ""
+    for form in (piece, _NOT_NUMBERS.sub(" ", piece), bare, re.sub(r"[|/\\;&]", " ", bare)):
+        try:
+            return read_map(form)
+        except CuteError:
+            continue
+    return None
+
+
+# ---- the arguments of a map ----------------------------------------------------------------------------------------
+
+
+def read_arguments(text: str) -> list[Reading]:
+    """Every set of arguments of cuTensorMapEncodeTiled or -Im2col in a text."""
+    return [*_deep_gemm(text), *_calls(text), *_by_name(text)]
+
+
+def _deep_gemm(text: str) -> Iterator[Reading]:
+    for match in some(_DEEP_GEMM.finditer(text)):
+        dims, box, steps = (_integers(match[name].split()) for name in ("dims", "box", "strides"))
+        width, swizzle = int(match["bytes"][:3]), int(match["swizzle"][:5])
+        mode = {0: 0, 16: 0, 32: 1, 64: 2, 128: 3}.get(swizzle, swizzle)
+        kind = {1: 0, 2: 9, 4: 7, 8: 8}.get(width)
+        if kind is None or not dims:
+            continue
+        request = _tiled(kind, 1 << 20, dims, tuple(step * width for step in steps), box, None, 0, mode, 3, 0)
+        if request is None:
+            continue
+        notes = [
+            f"the type is not in the text: the rules are those of any type of {width} bytes",
+            f"outer stride {' '.join(map(str, steps))} elements x {width} bytes = "
+            f"{' '.join(str(step * width) for step in steps)} bytes",
+            "the address is not in the text; the rules were checked with an aligned one",
+        ]
+        yield map_reading("What DeepGEMM prints of a tensor map", match.span(), request, notes)
+
+
+def _integers(parts: Sequence[str]) -> tuple[int, ...]:
+    return tuple(int(part) for part in parts if part.isdecimal() and len(part) <= _LONGEST_NUMBER)
+
+
+def _tiled(*values: object) -> TensorMapTiled | None:
+    """A request, or None where it has more numbers than one may have."""
+    try:
+        return TensorMapTiled(*values)  # type: ignore[arg-type]
+    except CuteError:
+        return None
+
+
+def _calls(text: str) -> Iterator[Reading]:
+    for match in some(_CALL.finditer(text), 16):
+        end = _closing(text, match.end())
+        parts = [
+            _argument(part, text)
+            for part in split_at_commas(re.sub(r"/\*.*?\*/|//[^\n]*", " ", text[match.end() : end]))
+        ]
+        im2col = "im2col" in match["name"].lower()
+        packed = "tvm" in match["name"].lower()
+        fields = (_packed if packed else _positional)(parts, im2col)
+        if fields is None:
+            continue
+        kind = f"Arguments of {'TVM’s ' if packed else ''}{match['name']}".replace("’", "'")
+        yield from _judged(kind, (match.start(), min(end + 1, len(text))), fields, [])
+
+
+def _closing(text: str, begin: int) -> int:
+    """Where the bracket that is open at `begin` closes; the end of the text if it does not."""
+    depth = 1
+    for i in range(begin, min(len(text), begin + 4000)):
+        depth += text[i] in "([{"
+        depth -= text[i] in ")]}"
+        if depth == 0:
+            return i
+    return min(len(text), begin + 4000)
+
+
+def _argument(part: str, text: str) -> Value:
+    """A number, a list, or the text itself; of a variable what the text assigns to it."""
+    part = re.sub(r"^\w+\s*=\s*(?!=)", "", part.strip())
+    value = _value(part)
+    name = re.sub(r"^&|\+\s*1$|\.data\(\)$", "", part.replace(" ", "")).strip()
+    if isinstance(value, str) and re.fullmatch(r"[A-Za-z_]\w*", name):
+        assigned = re.search(
+            rf"(?<![\w.]){re.escape(name)}\s*(?:\[[^\]\n]*\])?\s*=?\s*(?:\([\w "
+            rf"]+\))?\s*([{{\[(][^{{}}\[\]\n]{{0,300}}[}}\])]|[-\w]+)\s*[;,\n)]",
+            text,
+        )
+        if assigned is not None:
+            found = _value(assigned[1])
+            return found[1:] if isinstance(found, tuple) and part.replace(" ", "").endswith("+1") else found
+    return value
+
+
+def _value(part: str) -> Value:
+    """What is written: a list of numbers, a number, or a name."""
+    part = part.strip()
+    if part[:1] in ("(", "[", "{") and part.lower() not in ("(nil)", "(null)"):
+        body = re.sub(r"^[(\[{]|[)\]}]$", "", part)
+        numbers = [_number(item) for item in body.split(",") if item.strip()]
+        return tuple(n for n in numbers if n is not None) if None not in numbers else part
+    number = _number(part)
+    return part if number is None else number
+
+
+def _number(item: str) -> int | None:
+    """The integer of an item, also a product with sizeof, a cast, or an enum as `<Name.X: 6>`."""
+    item = re.sub(
+        r"static_cast<[^<>]*>|\(\s*(?:u?int\w*|cuuint\w+|size_t|unsigned[\w ]*|long[\w ]*|CU\w+)\s*\)", "", item
+    )
+    item = item.strip().strip("()").strip()
+    if member := re.search(r":\s*([0-9]{1,9})\s*>\s*$", item):
+        return int(member[1])
+    if item.lower() in ("nil", "null", "nullptr", "none"):
+        return 0
+    total = 1
+    for factor in item.split("*"):
+        factor = factor.strip().strip("()").strip()
+        if sized := re.fullmatch(r"sizeof\s*\(?\s*([\w:]+)\s*", factor):
+            width = next((w for name, w in _SIZES.items() if name in sized[1].lower()), None)
+            digits = re.search(r"int([0-9]+)|fp?8|e[45]m", sized[1])
+            width = int(digits[1]) // 8 if digits and digits[1] else width
+            if width is None:
+                return None
+            total *= width
+        elif re.fullmatch(r"-?(?:0[xX][0-9a-fA-F]+|[0-9]+)[uUlL]{0,3}", factor) and len(factor) <= _LONGEST_NUMBER:
+            total *= int(factor.rstrip("uUlL"), 16 if "x" in factor.lower() else 10)
+        else:
+            return None
+    return total
+
+
+_TILED_ORDER: Final = (
+    "map", "data_type", "rank", "global_address", "global_dim", "global_strides", "box_dim", "element_strides",
+    "interleave", "swizzle", "l2_promotion", "oob_fill",
+)  # fmt: skip
+_IM2COL_ORDER: Final = (
+    "map", "data_type", "rank", "global_address", "global_dim", "global_strides", "pixel_box_lower_corner",
+    "pixel_box_upper_corner", "channels_per_pixel", "pixels_per_column", "element_strides", "interleave", "swizzle",
+    "l2_promotion", "oob_fill",
+)  # fmt: skip
+
+
+def _positional(parts: Sequence[Value], im2col: bool) -> dict[str, Value] | None:
+    """Arguments in the driver's order; a binding may leave out the map, which is its result."""
+    order: tuple[str, ...] = _IM2COL_ORDER if im2col else _TILED_ORDER
+    if len(parts) == len(order) - 1:
+        order = order[1:]
+    return dict(zip(order, parts, strict=False)) if len(parts) == len(order) else None
+
+
+def _packed(parts: Sequence[Value], im2col: bool) -> dict[str, Value] | None:
+    """TVM's packed arguments: each mode's number is an argument of its own, strides with that of mode 0."""
+    start = next(
+        (i for i in range(len(parts) - 1) if isinstance(parts[i], int) and isinstance(parts[i + 1], int)), None
+    )
+    if start is None or len(parts) < start + 3:
+        return None
+    kind, rank, address, *rest = parts[start:]
+    numbers = [part for part in rest if isinstance(part, int)]
+    if (
+        not isinstance(rank, int)
+        or rank not in range(bounds("rank")[0], bounds("rank")[1] + 1)
+        or len(numbers) != len(rest)
+    ):
+        return None
+    cut = iter(numbers)
+
+    def take(count: int) -> tuple[int, ...]:
+        return tuple(islice(cut, count))
+
+    fields: dict[str, Value] = {"data_type": kind, "rank": rank, "global_address": address}
+    fields |= {"global_dim": take(rank), "global_strides": take(rank)}
+    if im2col:
+        fields["element_strides"] = take(rank)
+        fields["pixel_box_lower_corner"], fields["pixel_box_upper_corner"] = take(rank - 2), take(rank - 2)
+        pixels = take(2)
+        if len(pixels) == 2:
+            fields["pixels_per_column"], fields["channels_per_pixel"] = pixels
+    else:
+        fields["box_dim"], fields["element_strides"] = take(rank), take(rank)
+    tail = numbers[-4:]
+    if len(numbers) != (3 * rank + 2 * max(rank - 2, 0) + 6 if im2col else 4 * rank + 4):
+        return None
+    return fields | dict(zip(("interleave", "swizzle", "l2_promotion", "oob_fill"), tail, strict=True))
+
+
+def _by_name(text: str) -> Iterator[Reading]:
+    heads = [match.start() for match in some(_HEADER.finditer(text))]
+    found = [(match.start(), match.end(), *_named(match)) for match in some(_ARGUMENT.finditer(text), 600)]
+    names = {name for _, _, name, _ in found}
+    if "global_dim" not in names or not (heads or names & {"box_dim", "pixels_per_column"}):
+        return
+    groups = _grouped(found, heads)
+    codes = [int(code) for code in _RESULT.findall(text)[:1]]
+    for fields, span, copies in groups:
+        notes = [f"printed by {copies} threads at once; the lines of all of them agree"] if copies > 1 else []
+        notes += [_CODES[code] for code in codes if code in _CODES]
+        kind = _TILELANG_PRINT if "cudaGlobalStrides" in text or "globalStridesRaw" in text else _CUTLASS_PRINT
+        if not heads:
+            kind = "Arguments of cuTensorMapEncodeTiled"
+        yield from _judged(kind[0].upper() + kind[1:], span, fields, notes)
+
+
+def _named(match: re.Match[str]) -> tuple[str, Value]:
+    name = next(field for field, group in zip(_FIELDS, match.groups(), strict=False) if group)
+    value = match["value"]
+    if value[:1] in "([{" and value[-1:] not in ")]}":
+        return name, "cut"
+    parsed = _value(value)
+    spelled = match[0].lower()
+    if name == "global_strides" and isinstance(parsed, tuple) and "cudaglobal" in spelled:
+        return name, (-1, *parsed)  # without that of mode 0
+    return name, parsed
+
+
+_Found: TypeAlias = tuple[int, int, str, Value]
+
+
+def _grouped(found: Sequence[_Found], heads: Sequence[int]) -> list[tuple[dict[str, Value], tuple[int, int], int]]:
+    """(fields, span, threads that printed them) of each map.
+
+    A new map begins at a header, or where a name comes again. Prints of several threads may be mixed: where all
+    complete values of each name agree, they are one map.
+    """
+    whole = [row for row in found if row[3] != "cut"]
+    values: dict[str, set[Value]] = {}
+    for _, _, name, value in whole:
+        if not (isinstance(value, str) and name in ("global_dim", "box_dim", "global_strides", "element_strides")):
+            values.setdefault(name, set()).add(value if name != "global_strides" else _plain_strides(value))
+    if values and all(len(seen) == 1 for seen in values.values()):
+        first = min(heads[0], found[0][0]) if heads else found[0][0]
+        fields = {name: value for _, _, name, value in whole}
+        return [(fields, (first, found[-1][1]), max(len(heads), 1))]
+    groups: list[tuple[dict[str, Value], tuple[int, int], int]] = []
+    fields, begin, last = {}, -1, -1
+    for start, end, name, value in whole:
+        new = any(last < head <= start for head in heads) if begin >= 0 else False
+        if begin < 0 or new or (name in fields and name not in ("global_strides", "rank", "data_type") and not heads):
+            if fields:
+                groups.append((fields, (begin, last), 1))
+            fields, begin = {}, start
+        if not (name in fields and isinstance(value, str)):
+            fields[name] = value
+        last = end
+    if fields:
+        groups.append((fields, (begin, last), 1))
+    return [group for group in groups if "global_dim" in group[0]]
+
+
+def _plain_strides(value: Value) -> Value:
+    """Strides without that of mode 0, as far as that shows."""
+    if isinstance(value, tuple) and len(value) > 1 and value[0] in (-1, 1, 2, 4, 8):
+        return value[1:]
+    return value
+
+
+def _judged(kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes: Sequence[str]) -> Iterator[Reading]:
+    """The reading of arguments: a request if all of it is there, else what is missing."""
+    lists = ("global_dim", "global_strides", "box_dim", "element_strides")
+    pointers = [name for name in lists if name in fields and not isinstance(fields[name], tuple)]
+    dims = fields.get("global_dim")
+    box = fields.get("box_dim")
+    rank = fields.get("rank")
+    if not isinstance(rank, int) or not 0 <= rank <= 64:
+        rank = len(box) if isinstance(box, tuple) else len(dims) if isinstance(dims, tuple) else 0
+    im2col = "pixels_per_column" in fields and "channels_per_pixel" in fields
+    values: dict[str, object] = {
+        name: fields[name]
+        for name in ("data_type", "interleave", "swizzle", "l2_promotion", "oob_fill")
+        if name in fields
+    }
+    values.setdefault("data_type", 1)
+    address = fields.get("global_address")
+    values["global_address"] = address if isinstance(address, int) else 1 << 20
+    notes = [
+        *notes,
+        *(
+            []
+            if isinstance(address, int)
+            else ["the address is not in the text; the rules were checked with an aligned one"]
+        ),
+    ]
+    lacking = pointers or [name for name in ("global_dim", *(() if im2col else ("box_dim",))) if name not in fields]
+    strides = fields.get("global_strides", () if rank == 1 else None)
+    if strides is None:
+        lacking = [*lacking, "global_strides"]
+    if lacking or not isinstance(dims, tuple) or not isinstance(strides, tuple):
+        yield _incomplete(kind, span, fields, values, rank, lacking, notes)
+        return
+    if strides and strides[0] == -1:
+        steps = strides[1:]
+    elif len(strides) == rank - 1 or "map" in fields:
+        steps = strides[: max(rank - 1, 0)] if len(strides) > rank - 1 else strides
+    else:
+        steps = strides[1:rank] if len(strides) >= rank else strides
+    values |= {"global_dim": dims[:rank] if rank else dims, "global_strides": steps}
+    step = fields.get("element_strides")
+    if isinstance(step, tuple):
+        values["element_strides"] = step[:rank]
+    for name, value in values.items():
+        if isinstance(value, str):
+            values[name] = value.rpartition(".")[2]  # TensorMapDataType.FLOAT16
+    try:
+        if im2col:
+            for name in ("pixel_box_lower_corner", "pixel_box_upper_corner"):
+                corner = fields.get(name, ())
+                values[name] = corner[: max(rank - 2, 0)] if isinstance(corner, tuple) else ()
+            values |= {name: fields[name] for name in ("channels_per_pixel", "pixels_per_column")}
+            request: TensorMap = TensorMapIm2col(**values)  # type: ignore[arg-type]
+        else:
+            values["box_dim"] = box[:rank] if isinstance(box, tuple) else ()
+            request = TensorMapTiled(**values)  # type: ignore[arg-type]
+    except CuteError as error:
+        broken = (Diagnostic("argument", text=error.headline),)
+        yield Reading(kind, *span, tuple(notes), broken)
+        return
+    if "data_type" not in fields:
+        notes = [*notes, "the type is not in the text; 16 bits were assumed"]
+    yield map_reading(kind, span, request, notes)
+
+
+def _incomplete(
+    kind: str,
+    span: tuple[int, int],
+    fields: Mapping[str, Value],
+    values: Mapping[str, object],
+    rank: int,
+    lacking: Sequence[str],
+    notes: Sequence[str],
+) -> Reading:
+    """What can be said of a map whose arrays were printed as pointers, or left out."""
+    try:
+        partial = TensorMapTiled(
+            **{**values, "global_dim": (256,), "global_strides": (), "box_dim": (8,), "element_strides": None}  # type: ignore[arg-type]
+        )
+    except CuteError:
+        return Reading(kind, *span, tuple(notes), missing=tuple(lacking))
+    found = [
+        d
+        for d in violations(partial)
+        if d.argument in ("tensorDataType", "interleave", "swizzle", "l2Promotion", "oobFill", "globalAddress")
+    ]
+    meaning = [f"rank {rank}", f"address {partial.global_address:#x}", *_names(partial), *notes]
+    for name in ("interleave", "l2_promotion", "oob_fill"):
+        value = getattr(partial, name)
+        meaning.append(f"{name} {int(value)} is {getattr(value, 'name', 'unknown')}")
+    printed = [
+        f"{name} (an address was printed, not the numbers: print {name}[0] to {name}[rank-1])" for name in lacking
+    ]
+    return Reading(kind, *span, tuple(meaning), tuple(found), missing=tuple(printed))
+
+
+def read_maps(text: str) -> list[Reading]:
+    """Arguments and bytes of maps in a text."""
+    named = read_arguments(text)
+    return named or read_bytes(text)

@@ -1,0 +1,136 @@
+"""What was found in a pasted text, and how an answer is put.
+
+A recogniser is a function `text -> readings`. It says what a part of a text is, what the numbers in it mean, which
+rules they break (`Diagnostic`), which change works, and what the text lacks for a verdict. Recognisers see a text in
+turn, each without what the earlier ones took.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from cute_py.diagnostics import Diagnostic
+from cute_py.errors import shortened
+from cute_py.explanation.definitions import filled
+from cute_py.explanation.reasons import CONDITION_REASONS, GBASIS_REASONS, MAP_REASONS, TRAP_REASONS, Reason
+
+MOST_READINGS: Final = 12
+"""Parts of one text that are answered; the others are counted."""
+LONGEST_LINE: Final = 400
+"""Characters of a line of an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One part of a text, understood.
+
+    Attributes:
+        kind: what it is; begin, end: its place in the text, in characters.
+        meaning: lines on what it means.
+        broken: the rules that it breaks; a warning is legal and harmful.
+        changes: what works instead; each was tried against all rules.
+        missing: what the text lacks; elsewhere: where to look where no rule is broken.
+        judged: whether rules apply to it, so that an empty `broken` means that it is sound.
+    """
+
+    kind: str
+    begin: int
+    end: int
+    meaning: tuple[str, ...] = ()
+    broken: tuple[Diagnostic, ...] = ()
+    changes: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    elsewhere: str = ""
+    judged: bool = False
+
+    def __str__(self) -> str:
+        parts = [_headed(self.kind, self.meaning) or self.kind]
+        errors = [d for d in self.broken if d.severity == "error"]
+        parts.append(_headed("Wrong", [line for found in errors for line in _rule_lines(found)]))
+        warned = [f"{d.message}{_sourced(d)}" for d in self.broken if d.severity != "error"]
+        parts.append(_headed("Legal, and harmful", warned))
+        if self.judged and not errors:
+            where = f" {self.elsewhere}" if self.elsewhere else ""
+            parts.append(filled("", f"These numbers break no rule.{where}"))
+        parts.append(_headed("A change that works", self.changes))
+        parts.append(_headed("Missing in the text", self.missing))
+        return "\n\n".join(part for part in parts if part)
+
+
+def reason_of(rule: str) -> Reason | None:
+    """The reason of a rule: of a tensor map by its id; of C++ and of the hardware by how its text begins.
+
+    >>> reason_of("box").why
+    'A map holds the size of the box less 1 in 8 bits of each mode.'
+    """
+    if rule in MAP_REASONS:
+        return MAP_REASONS[rule]
+    for table in (CONDITION_REASONS, GBASIS_REASONS, TRAP_REASONS):
+        for name, reason in table.items():
+            if rule.lower().startswith(name.lower()) or (len(rule) > 12 and name.lower().startswith(rule.lower())):
+                return reason
+    return None
+
+
+def _rule_lines(found: Diagnostic) -> list[str]:
+    reason = reason_of(found.rule)
+    lines = [found.message]
+    if reason is not None:
+        lines += [filled("  why   : ", reason.why), filled("  to do : ", reason.fix)]
+    return [*lines, filled("  source: ", found.source)] if found.source else lines
+
+
+def _sourced(found: Diagnostic) -> str:
+    return f" ({found.source})" if found.source else ""
+
+
+def _headed(title: str, lines: Sequence[str]) -> str:
+    """A title and its lines, indented; nothing where there are no lines."""
+    body = "\n".join(f"  {shortened(part, LONGEST_LINE)}" for line in lines for part in line.split("\n"))
+    return f"{title}\n{body}" if body else ""
+
+
+def answer(text: str, readings: Sequence[Reading]) -> str:
+    """The answer to a text: each reading in the order of the text, what is the same only once."""
+    ordered = sorted(readings, key=lambda reading: reading.begin)
+    parts: list[str] = []
+    for reading in ordered:
+        shown = str(reading)
+        if shown not in parts:
+            parts.append(shown)
+    more = len(parts) - MOST_READINGS
+    if more > 0:
+        parts = [*parts[:MOST_READINGS], f"... and {more} more parts of this text"]
+    return "\n\n".join(parts)
+
+
+def without(text: str, readings: Sequence[Reading]) -> str:
+    """The text with blanks where it was read, so that places stay the same.
+
+    >>> without("ab cd", [Reading("x", 0, 2)])
+    '   cd'
+    """
+    for reading in readings:
+        inside = text[reading.begin : reading.end]
+        text = text[: reading.begin] + re.sub(r"[^\n]", " ", inside) + text[reading.end :]
+    return text
+
+
+def some(found: Iterator[re.Match[str]], most: int = 64) -> list[re.Match[str]]:
+    """The first matches of a pattern; a text may have as many as it has characters."""
+    return list(islice(found, most))
+
+
+def split_at_commas(text: str) -> list[str]:
+    """The parts between commas outside of brackets."""
+    parts, depth, begin = [], 0, 0
+    for i, c in enumerate(text):
+        depth += (c in "([{") - (c in ")]}")
+        if c == "," and depth == 0:
+            parts.append(text[begin:i].strip())
+            begin = i + 1
+    return [*parts, text[begin:].strip()]

@@ -1,0 +1,46 @@
+"""`cute-py explain`: a text, a file, standard input; what is no text, and what nothing is known about."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from cute_py.cli.main import main
+from tests.explanation.variants import cutlass
+
+PRINT = cutlass(6, [1001, 512], [2, 2002], [64, 64])
+CHANGE = "pad each row to 1008 elements"
+
+
+def test_a_text_a_file_and_standard_input(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "build.log"
+    file.write_text(PRINT)
+    for arguments in ([PRINT], [str(file)], ["-"], []):
+        monkeypatch.setattr("sys.stdin", io.StringIO(PRINT))
+        assert main(["explain", *arguments]) == 0
+        assert CHANGE in capsys.readouterr().out
+
+
+def test_json_has_the_rules(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "--json", PRINT]) == 0
+    data = json.loads(capsys.readouterr().out)
+    (part,) = data["parts"]
+    assert [d["rule"] for d in part["broken"] if d["severity"] == "error"] == ["stride_alignment"]
+    assert CHANGE in part["changes"][0] and CHANGE in data["explain"]
+
+
+def test_junk_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "junk"
+    file.write_bytes(bytes(range(256)) * 40)
+    assert main(["explain", str(file)]) == 2
+    assert capsys.readouterr().err.startswith("cute-py: error: no explanation of str")
+    file.write_bytes(b"x" * ((1 << 20) + 1))
+    assert main(["explain", str(file)]) == 2
+    assert "more than 1048576 bytes" in capsys.readouterr().err
+    assert main(["explain", "it does not work"]) == 2
+    assert "recognised : nothing" in capsys.readouterr().err

@@ -1,0 +1,160 @@
+"""What programs print, pasted: the recorded texts, further ones of each kind, and texts without sense."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import re
+import time
+
+import pytest
+
+import cute_py as cute
+from cute_py.errors import CuteError, InvalidTypeError
+from cute_py.explanation.dispatch import readings_of
+from cute_py.tma import TensorMapTiled, violations
+from cute_py.tma.descriptor.violations import find_changes
+from tests.explanation.variants import SOUND, Variant, cutlass, variants
+from tests.oracle.records import rows
+
+PASTES = rows("pastes")
+VARIANTS = variants()
+
+
+@pytest.mark.parametrize("row", PASTES, ids=[row["id"] for row in PASTES])
+def test_a_recorded_paste_is_answered(row: dict[str, str]) -> None:
+    said = cute.explain(row["text"]).lower()
+    assert [part for part in row["says"] if part.lower() not in said] == []
+
+
+@pytest.mark.parametrize("row", [row for row in PASTES if row["not_in_text"]], ids=lambda row: row["id"])
+def test_an_answer_is_no_echo(row: dict[str, str]) -> None:
+    """What the text does not have is said in words that are not the text's own."""
+    answer = cute.explain(row["text"]).lower()
+    for line in row["text"].lower().split("\n"):
+        answer = answer.replace(line.strip(), " ") if len(line.strip()) > 8 else answer
+    assert [part for part in row["not_in_text"] if part.lower() not in answer] == []
+
+
+@pytest.mark.parametrize(("name", "text", "says"), VARIANTS, ids=[row[0] for row in VARIANTS])
+def test_a_further_paste_is_answered(name: str, text: str, says: tuple[str, ...]) -> None:
+    said = cute.explain(text).lower()
+    assert [part for part in says if part.lower() not in said] == []
+
+
+def test_there_are_sixty_further_pastes() -> None:
+    assert len({text for _, text, _ in VARIANTS}) >= 60
+
+
+@pytest.mark.parametrize(
+    "row", PASTES[:5] + VARIANTS[:3], ids=lambda row: row["id"] if isinstance(row, dict) else row[0]
+)
+def test_lines_around_a_paste_change_nothing(row: dict[str, str] | Variant) -> None:
+    text = row["text"] if isinstance(row, dict) else row[1]
+    around = f"Traceback (most recent call last):\n  File run.py\n{text}\nAborted (core dumped)\n"
+    assert [str(r) for r in readings_of(around)] == [str(r) for r in readings_of(text)]
+
+
+def test_a_sound_paste_is_called_sound() -> None:
+    sound = [row for row in PASTES if row["id"] in ("a-recsys86", "a-tf32ok", "a-garbled", "f-tilelang")]
+    assert len(sound) == 4
+    for row in sound:
+        assert SOUND in cute.explain(row["text"])
+        assert "\nWrong" not in cute.explain(row["text"])
+
+
+def test_a_change_breaks_no_rule() -> None:
+    """Random requests: whatever change is proposed, the changed request is legal; most broken ones have one."""
+    rng = random.Random(5)
+    proposed = broken = 0
+    for _ in range(600):
+        rank = rng.randint(1, 5)
+        kind = rng.choice((0, 6, 7, 9))
+        width = {0: 1, 6: 2, 7: 4, 9: 2}[kind]
+        dims = tuple(rng.randint(1, 5000 if rank < 4 else 100) for _ in range(rank))
+        strides, step = [], width
+        for size in dims[:-1]:
+            step *= size
+            strides.append(step if rng.random() < 0.6 else -(-step // 16) * 16)
+        box = tuple(rng.choice((1, 4, 8, 48, 64, 128, 300, 512)) for _ in range(rank))
+        request = TensorMapTiled(kind, rng.choice((0, 4096, 8)), dims, tuple(strides), box, swizzle=rng.randint(0, 4))
+        if not violations(request):
+            assert find_changes(request) == []
+            continue
+        broken += 1
+        found = find_changes(request)
+        proposed += bool(found)
+        assert all(violations(changed) == [] for _, changed in found)
+    assert proposed > 0.95 * broken > 300
+
+
+def test_a_change_is_in_the_answer() -> None:
+    text = cutlass(6, [1001, 512], [2, 2002], [64, 64])
+    shown = re.search(r"A change that works\n  ([^\n]*)", cute.explain(text))
+    assert shown is not None and shown[1] == "globalStrides (2002,) -> (2016,) bytes: pad each row to 1008 elements"
+
+
+def test_an_unknown_text_says_what_is_missing() -> None:
+    answer = cute.explain("the multicast load of my kernel is slow, the tensor map is fine")
+    assert answer.startswith("Recognised in this text: tensor map, multicast\n")
+    assert "Missing in the text\n  numbers that can be judged" in answer
+    with pytest.raises(InvalidTypeError, match="recognised : nothing"):
+        cute.explain("it does not work at all")
+
+
+def mutated(rng: random.Random) -> str:
+    """A text of random characters, or a recorded one that was cut, changed or joined with another."""
+    kind = rng.random()
+    if kind < 0.25:
+        return "".join(chr(rng.randrange(256)) for _ in range(rng.randrange(200)))
+    text = list(rng.choice(PASTES)["text"])
+    if kind < 0.5:
+        return "".join(text[rng.randrange(len(text)) :][: rng.randrange(600)])
+    for _ in range(rng.choice((1, 4, 16))):
+        place = rng.randrange(len(text) + 1)
+        if rng.random() < 0.5:
+            text[place : place + rng.randrange(9)] = rng.choice(
+                ("", "(", "9" * 50, "-1", "\n", "<", "@", "_", "\x00", "é")
+            )
+        else:
+            source = rng.randrange(len(text) + 1)
+            text[place:place] = text[source : source + rng.randrange(80)]
+    return "".join(text)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_text_has_an_answer_or_a_refusal_of_ours(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(600):
+        text = mutated(rng)
+        begin = time.perf_counter()
+        with contextlib.suppress(CuteError):
+            cute.explain(text)
+        assert time.perf_counter() - begin < 2, repr(text)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "(",
+        "[",
+        "<",
+        "cute::tuple<",
+        "lane=1 -> (1, 0)\n",
+        "globalDim (",
+        "0x1 ",
+        "mbarrier.init [b], 1;\n",
+        "TMA Desc Addr: ",
+        "[with A=",
+        "Layout(",
+        "!cute.layout<",
+        "error: ",
+        "1x",
+    ],
+)
+def test_long_repetitions_are_quick(unit: str) -> None:
+    text = unit * (100_000 // len(unit))
+    begin = time.perf_counter()
+    with contextlib.suppress(CuteError):
+        cute.explain(text)
+    assert time.perf_counter() - begin < 2
