@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from cute_py.argument_checks import expect, expect_integer
-from cute_py.copies.plan import CROSSOVER, LaunchPlan, Tuning, hint_arguments, plan_copy
+from cute_py.copies.boxes import CROSSOVER, LaunchPlan, Tuning, hint_arguments, plan_boxes
 from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, counted, given
 from cute_py.gpu.arrays import ArrayLike, ArrayView, StreamLike, array_view, require_pair, stream_handle
 from cute_py.gpu.device import Device, DeviceBuffer, as_device, common_device
@@ -173,7 +173,7 @@ def prepare_copy(
     require_pair(a, b, device.ordinal)
     expect(hints, bool, "hints")
     chosen = Tuning(hints=hints) if tuning is None else expect(tuning, Tuning, "tuning")
-    plans = plan_copy(a, b, multiprocessors=device.multiprocessors, tuning=chosen)
+    plans = plan_boxes(a, b, multiprocessors=device.multiprocessors, tuning=chosen)
     work = [
         Work(
             load_kernel(plan.kernel, device),

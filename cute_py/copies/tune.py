@@ -11,7 +11,7 @@ import hashlib
 import json
 from dataclasses import asdict
 
-from cute_py.copies.plan import Tuning, merged_modes, plan_copy
+from cute_py.copies.boxes import Tuning, merged_modes, plan_boxes
 from cute_py.copies.prepared import PreparedCopy, prepare_copy
 from cute_py.copies.report import median_times
 from cute_py.errors import CuteError
@@ -68,7 +68,7 @@ def tuned_copy(
     seen = set()
     for tuning in candidates(hints):
         try:
-            plans = plan_copy(a, b, multiprocessors=device.multiprocessors, tuning=tuning)
+            plans = plan_boxes(a, b, multiprocessors=device.multiprocessors, tuning=tuning)
             if plans[0].kernel.digest in seen:
                 continue
             seen.add(plans[0].kernel.digest)

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from cute_py.copies.plan import CROSSOVER, CopyMode, LaunchPlan, Tuning, merged_modes, plan_copy
+from cute_py.copies.boxes import CROSSOVER, CopyMode, LaunchPlan, Tuning, merged_modes, plan_boxes
 from cute_py.dtypes import as_dtype
 from cute_py.errors import TmaLimitError
 from cute_py.gpu.arrays import ArrayView, compact_strides
@@ -100,7 +100,7 @@ def carry_out(plan: LaunchPlan, source: NDArray[np.uint8], destination: NDArray[
 
 
 def check(a: ArrayView, b: ArrayView, **options: Any) -> tuple[LaunchPlan, ...]:
-    plans = plan_copy(a, b, multiprocessors=132, **options)
+    plans = plan_boxes(a, b, multiprocessors=132, **options)
     rng = np.random.default_rng(7)
     source = rng.integers(0, 256, a.extent()[1] - SOURCE + 2 * GUARD, dtype=np.uint8)
     destination = rng.integers(0, 256, b.extent()[1] - DESTINATION + 2 * GUARD, dtype=np.uint8)
@@ -243,7 +243,7 @@ def test_modes_merge_where_both_sides_allow_it() -> None:
 
 def test_the_crossover_itself_takes_the_ring() -> None:
     for size, form in ((CROSSOVER - 512, "once"), (CROSSOVER, "ring")):
-        (plan,) = plan_copy(
+        (plan,) = plan_boxes(
             view("uint8", (size,)), view("uint8", (size,), address=2 * DESTINATION), multiprocessors=132
         )
         assert plan.form == form
@@ -319,9 +319,9 @@ stride = -256 bytes; a tensor map has no negative strides
 @pytest.mark.parametrize(("name", "a", "b", "text"), REFUSED, ids=[row[0] for row in REFUSED])
 def test_refusals_in_words(name: str, a: ArrayView, b: ArrayView, text: str) -> None:
     with pytest.raises(TmaLimitError) as caught:
-        plan_copy(a, b, multiprocessors=132)
+        plan_boxes(a, b, multiprocessors=132)
     assert str(caught.value) == text
 
 
 def test_nothing_to_copy_is_no_launch() -> None:
-    assert plan_copy(view("float32", (0, 4)), view("float32", (0, 4), address=DESTINATION), multiprocessors=132) == ()
+    assert plan_boxes(view("float32", (0, 4)), view("float32", (0, 4), address=DESTINATION), multiprocessors=132) == ()
