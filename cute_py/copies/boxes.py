@@ -27,6 +27,7 @@ from typing import Final, TypedDict
 
 from cute_py.argument_checks import record
 from cute_py.copies.modes import CopyMode
+from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import TmaLimitError
 from cute_py.gpu.arrays import UNSIGNED, ArrayView
 from cute_py.gpu.kernels.copy import copy_once
@@ -265,19 +266,10 @@ def _plans(
         _refuse("destination", modes, width)
     if not inner:
         _refuse("source", modes, width)
-    if len(modes) > (3 if turned else 5):
-        outer = max((i for i in range(1, len(modes)) if i not in inner), key=lambda i: modes[i].destination)
-        rest = modes[:outer] + modes[outer + 1 :]
-        split = modes[outer]
-        if split.size > 256:
-            raise TmaLimitError(
-                f"{len(modes)} modes that do not merge; a tensor map has 5, and {split.size} launches are too many"
-            )
-        return [
-            plan
-            for i in range(split.size)
-            for plan in _plans(source + i * split.source, destination + i * split.destination, rest, width, sms, tuning)
-        ]
+    most = 3 if turned else 5
+    if len(modes) > most:
+        found = Diagnostic("rank", "modes", len(modes), requirement=f"be at most {most}, after neighbours are merged")
+        refuse(TmaLimitError, [found])
     _require_aligned("destination", destination, modes, [mode.destination for mode in modes[1:]])
     if len(modes) == 1:
         return _flat(source, destination, modes[0].size * width, sms, tuning)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cute_py.argument_checks import check_magnitude
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
@@ -27,6 +27,10 @@ from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import value_of
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
 
 MAX_RANK: Final = 16
 """Modes of a refinement, at most; what is above is a tensor of more than 65536 elements whose modes don't merge."""
@@ -134,6 +138,16 @@ def _cut(one: list[tuple[int, int]], other: list[tuple[int, int]], end: int) -> 
     return taken
 
 
+def _apart(digits: Digits) -> bool:
+    """Is each step larger than all that the smaller steps reach together? Then no two offsets are equal."""
+    reach = 0
+    for size, step in sorted(digits, key=lambda digit: abs(digit[1])):
+        if abs(step) <= reach:
+            return False
+        reach += (size - 1) * abs(step)
+    return True
+
+
 def merged(modes: Sequence[CopyMode]) -> tuple[CopyMode, ...]:
     """The modes in order of the destination's strides, those joined that are one on both sides.
 
@@ -176,7 +190,7 @@ def refine(source: LayoutLike, destination: LayoutLike) -> Refinement | None:
         )
     if not sizes[0]:
         return None
-    if not is_injective(Layout(tuple([n for n, _ in theirs]), tuple([d for _, d in theirs]))):
+    if not _apart(theirs) and not is_injective(Layout(tuple([n for n, _ in theirs]), tuple([d for _, d in theirs]))):
         raise InvalidValueError(
             "the destination overlaps itself: one offset belongs to several elements", {"destination": destination}
         )
@@ -195,3 +209,36 @@ def refine(source: LayoutLike, destination: LayoutLike) -> Refinement | None:
     if len(found) > MAX_RANK:
         raise InvalidValueError(f"{len(found)} modes that don't merge; at most {MAX_RANK} are copied")
     return Refinement(found, (starts[0], starts[1]), (before, after), (tuple(one), tuple(other)))
+
+
+def side_offsets(
+    refinement: Refinement, which: int, index: NDArray[numpy.int64] | None = None
+) -> NDArray[numpy.int64]:
+    """Offsets of one side, in elements, of the elements with these numbers (default all), in the refinement's order."""
+    import numpy as np
+
+    name = ("source", "destination")[which]
+    rest = np.arange(refinement.count) if index is None else index
+    total = np.full(rest.shape, refinement.starts[which], np.int64)
+    for size, step in (*((m.size, getattr(m, name)) for m in refinement.modes), *refinement.rest[which]):
+        rest, digit = np.divmod(rest, size)
+        total += digit * step
+    swizzle = refinement.swizzles[which]
+    return swizzle(total) if swizzle.bits else total
+
+
+def offset_bounds(refinement: Refinement, which: int) -> tuple[int, int]:
+    """The lowest and the highest offset of a side, in elements; behind a swizzle no offset is outside these."""
+    name = ("source", "destination")[which]
+    reach = [(m.size - 1) * getattr(m, name) for m in refinement.modes]
+    reach += [(n - 1) * d for n, d in refinement.rest[which]]
+    start = refinement.starts[which]
+    low, high = start + sum(min(r, 0) for r in reach), start + sum(max(r, 0) for r in reach)
+    swizzle = refinement.swizzles[which]
+    if not swizzle.bits:
+        return low, high
+    block = 1 << max(swizzle.yyy_mask, swizzle.zzz_mask).bit_length()
+    if high - low < block and low // block == high // block and refinement.count <= 1 << 22:
+        offsets = side_offsets(refinement, which)
+        return int(offsets.min()), int(offsets.max())
+    return low // block * block, high // block * block + block - 1

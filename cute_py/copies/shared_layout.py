@@ -9,6 +9,7 @@ equally many: 2**(rank of the word's bits - rank of the bank's bits).
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -100,13 +101,15 @@ def counted_wavefronts(addresses: NDArray[numpy.int64], width: int) -> int:
     import numpy as np
 
     together = WARP // requests(width)
-    total = 0
-    for row in addresses:
-        for begin in range(0, len(row), together):
-            starts = row[begin : begin + together]
-            words = np.unique((starts[:, None] + np.arange(0, max(width, 1), BANK_BYTES)) // BANK_BYTES)
-            total += int(np.bincount(words % BANKS, minlength=BANKS).max())
-    return total
+    short = -addresses.shape[1] % together  # the last request of fewer threads: its last thread twice is no conflict
+    full = addresses if not short else np.concatenate([addresses, np.repeat(addresses[:, -1:], short, 1)], axis=1)
+    full = full.reshape(-1, together)
+    words = (full[:, :, None] + np.arange(0, width, BANK_BYTES)).reshape(len(full), -1) // BANK_BYTES
+    words.sort(axis=1)
+    first = np.ones(words.shape, bool)
+    first[:, 1:] = words[:, 1:] != words[:, :-1]
+    place = (words % BANKS + BANKS * np.arange(len(words))[:, None])[first]
+    return int(np.bincount(place, minlength=BANKS * len(words)).reshape(-1, BANKS).max(axis=1).sum())
 
 
 def swizzles(bits: int, element: int) -> Iterator[Swizzle]:
@@ -124,6 +127,13 @@ def swizzles(bits: int, element: int) -> Iterator[Swizzle]:
                     yield Swizzle(count, base, -shift)
 
 
+def _least(threads: Sequence[int], values: Sequence[int], element: int) -> int:
+    """Wavefronts of an access if each of its requests were one: no swizzle makes it wider, or does with fewer."""
+    width = linear_wavefronts(threads, values, element, Swizzle(0, 4, 3))[1]
+    warps = 1 << max(0, len(threads) - WARP.bit_length() + 1)
+    return requests(width) * warps * (element << len(values)) // width
+
+
 @functools.lru_cache(maxsize=1024)
 def best_swizzle(
     bits: int,
@@ -136,9 +146,10 @@ def best_swizzle(
 
     positive: only swizzles that move higher bits to lower ones.
     """
-    least = sum(max(1, (element << len(threads) + len(values)) >> LINE) for threads, values in (writer, reader))
+    identity = Swizzle(0, 4, 3)
+    least = sum(_least(*side, element) for side in (writer, reader))
     found: tuple[int, Swizzle, int, int] | None = None
-    for swizzle in (Swizzle(0, 4, 3), *swizzles(bits, element)):
+    for swizzle in itertools.chain((identity,), swizzles(bits, element)):
         if positive and swizzle.shift < 0:
             continue
         ours, theirs = (linear_wavefronts(*side, element, swizzle)[0] for side in (writer, reader))

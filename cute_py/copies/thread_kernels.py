@@ -92,43 +92,51 @@ def tile_tables(tile: Tile) -> tuple[bytes, list[tuple[int, int, int]]]:
         for side in (0, 1):
             offsets, at = tile.rows(combination, side)
             rows = np.zeros(len(offsets), kind)
-            rows["offset"], rows["place"] = offsets, at
+            rows["offset"], rows["place"] = offsets, tile.swizzled(at)
             found.append(add(rows.tobytes()))
-        along = tile.along(combination)
+        along = tile.swizzled(tile.along(combination))
         found.append(add((along if tile.listed else along[::per]).astype("<u2").tobytes()))
         places.append((found[0], found[1], found[2]))
     return bytes(content), places
 
 
+def _class(tile: Tile, combination: int, places: tuple[int, int, int]) -> bytes:
+    entries: list[int] = []
+    for side in (0, 1):
+        rows, run = len(tile.rows(combination, side)[0]), tile.vectors_of(combination, side)
+        lanes = tile.vectors_of(0, side) if tile.steady else run
+        entries += [rows, run, lanes, row_magic(lanes), tile.threads // lanes, tile.threads % lanes, places[side]]
+    read, own = tile.held_extents(combination), tile.run(combination, 1)
+    held = read[tile.run_mode] if tile.run_mode >= 0 else own
+    return CLASS.pack(*entries, places[2], own, held, tile.run(combination, 0) * tile.element)
+
+
 def tile_launch(refinement: Refinement, tile: Tile) -> ThreadLaunch:
     """The launch of a copy by tiles."""
-    element = tile.element
+    element, swizzle = tile.element, tile.swizzle
     tables, places = tile_tables(tile)
     digits, live = [], [i for i, count in enumerate(tile.counts) if count > 1]
     bits = tile.bits
     for i in live:
         mode, t = tile.modes[i], tile.extents[i]
         digits.append(_digit(tile.counts[i], mode.source * t * element, mode.destination * t * element, bits[i]))
-    classes = []
-    for combination in tile.classes():
-        read, own = tile.held_extents(combination), tile.class_extents(combination)
-        entries: list[int] = []
-        for side in (0, 1):
-            rows, run = len(tile.rows(combination, side)[0]), tile.vectors_of(combination, side)
-            entries += [rows * run, run, row_magic(run), places[combination][side]]
-        at = max(tile.run_mode, 0)
-        first = tile.source_order[0] if tile.source_order else 0
-        size = read[first] * element
-        classes.append(CLASS.pack(*entries, places[combination][2], own[at], read[at], size))
-    pitch = tile.pitches[tile.run_mode] if tile.run_mode >= 0 else 0
-    spread = list(spread_of(tile) or ()) if not tile.listed else []
-    shared = tile.swizzle
-    run_digit = live.index(tile.run_mode) if tile.run_mode in live else MAX_DIGITS
+    classes = [_class(tile, combination, places[combination]) for combination in tile.classes()]
+    spread = [] if tile.listed else list(spread_of(tile) or ())
+    pieces = [int(x) for x in tile.swizzled(np.arange(tile.vectors[0] // tile.piece) * tile.piece)]
+    steps = [tile.modes[m].source * (tile.extents[m] + tile.halo) * element for m in tile.source_order]
+    reach = sum(steps) if min(steps) > 0 else 1 << 62  # of a source that is walked backwards every word is looked at
+    affine = tile.affine
     head = (
         *(start * element for start in refinement.starts),
-        *(len(live), run_digit, shared.zzz_mask if shared.bits else 0, shared.shift if shared.bits else 0, pitch, 0),
+        reach,
         *_masks(refinement.swizzles, element),
+        *(tile.row_step(side) if affine else 0 for side in (0, 1)),
+        *(tile.row_pitch(side) for side in (0, 1)),
+        *(len(live), live.index(tile.run_mode) if tile.run_mode in live else MAX_DIGITS),
+        *(swizzle.zzz_mask if swizzle.bits else 0, swizzle.shift if swizzle.bits else 0),
+        *(tile.pitches[tile.destination_order[0]], 0),
         *(spread + [0] * (16 - len(spread))),
+        *(pieces + [0] * (16 - len(pieces))),
     )
     body = b"".join(digits).ljust(MAX_DIGITS * DIGIT.size, b"\0")
     body += b"".join(classes).ljust(MAX_CLASSES * CLASS.size, b"\0")
@@ -140,12 +148,13 @@ def tile_launch(refinement: Refinement, tile: Tile) -> ThreadLaunch:
         tile.threads,
         tile.shared_bytes,
         shifts=tile.shifts,
-        swizzled=_swizzled(refinement),
+        swizzled=swizzle.bits > 0,
+        global_swizzled=_swizzled(refinement),
         listed=tile.listed,
+        steady=tile.steady,
+        affine=affine,
     )
-    return ThreadLaunch(
-        kernel, math.prod(tile.counts), tables, head, body, source_reach(refinement, element)
-    )
+    return ThreadLaunch(kernel, math.prod(tile.counts), tables, head, body, source_reach(refinement, element))
 
 
 def runs_launch(refinement: Refinement, element: int, vector: int) -> ThreadLaunch:

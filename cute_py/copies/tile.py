@@ -27,9 +27,9 @@ Places = NDArray[np.int64]
 
 LINES: Final = (256, 128, 64, 32)
 """Bytes of a run of a tile that are tried, the first that leaves room for the other side."""
-TILE_BYTES: Final = {1: 16384, 2: 32768, 4: 16384, 8: 16384, 16: 16384}
+TILE_BYTES: Final = {1: 16384, 2: 16384, 4: 16384, 8: 8192, 16: 8192}
 """Element bytes -> most bytes of a tile."""
-FILLED: Final = 16384
+FILLED: Final = 8192
 """Bytes that a tile is filled up to, where the tensor has them."""
 VECTORS: Final = (16, 8, 4, 2, 1)
 SMALL: Final = 16384
@@ -46,6 +46,7 @@ class Tile:
     vectors: bytes of a thread's access on both sides. piece, unit: bytes of its accesses to shared memory.
     shifts: sides whose rows may start between two words. swizzle: of byte places in shared memory.
     listed: the places of one destination vector have no fixed distances.
+    skew: bytes that each vector's worth of the destination's first mode lies further on than its pitch says.
     """
 
     element: int
@@ -62,6 +63,15 @@ class Tile:
     shifts: tuple[bool, bool]
     swizzle: Swizzle = IDENTITY
     listed: bool = False
+    skew: int = 0
+
+    def _places(self, mode: int, extent: int) -> Places:
+        """Places of the elements of one mode; with a skew, each vector of the destination's first mode lies further on."""
+        digit = np.arange(extent, dtype=np.int64)
+        found = digit * self.pitches[mode]
+        if self.skew and mode == self.destination_order[0]:
+            found += digit // (self.vectors[1] // self.element) * self.skew
+        return found
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -70,13 +80,21 @@ class Tile:
 
     @property
     def run_mode(self) -> int:
-        """The mode whose elements a word of the destination may take from the next tile; -1: there is none."""
-        return self.destination_order[0] if self.shifts[1] else -1
+        """The mode whose elements a word of the destination may take from the next tile; -1: there is none.
+
+        Elements of the next tile must be rows of their own, or the end of a source row that is read in whole words.
+        """
+        first = self.destination_order[0]
+        if not self.shifts[1] or self.destination_run > 1:
+            return -1
+        if first not in self.source_order[: self.source_run]:
+            return first
+        return first if self.shifts[0] and first == self.source_order[self.source_run - 1] else -1
 
     @property
     def halo(self) -> int:
         """Elements of that mode that a tile reads beyond its end."""
-        return WORD // self.element - 1 if self.shifts[1] else 0
+        return WORD // self.element - 1 if self.run_mode >= 0 else 0
 
     @property
     def bits(self) -> tuple[int, ...]:
@@ -92,7 +110,9 @@ class Tile:
     def shared_bytes(self) -> int:
         """Of a block, a multiple of what the swizzle permutes."""
         reach = sum((self._held(m, self.extents[m]) - 1) * self.pitches[m] for m in self.source_order) + self.element
-        reach += 2 * WORD * (self.shifts[0])
+        reach += 2 * WORD * self.shifts[0]
+        if self.skew:
+            reach += int(self._places(self.destination_order[0], self.extents[self.destination_order[0]])[-1])
         grain = max(16, 1 << self.swizzle.bits + self.swizzle.base + self.swizzle.shift if self.swizzle.bits else 1)
         return -(-reach // grain) * grain
 
@@ -105,7 +125,31 @@ class Tile:
     def threads(self) -> int:
         """Of a block."""
         work = self.elements * self.element // min(self.vectors)
-        return max(64, min(512 if self.shared_bytes > FILLED + 1024 else 256, -(-work // 64) * 64))
+        return max(64, min(256 if self.shared_bytes > 12288 else 128, -(-work // 64) * 64))
+
+    @property
+    def steady(self) -> bool:
+        """Whether a thread stays in one column of vectors on both sides."""
+        return all(self.threads % self.vectors_of(0, side) == 0 for side in (0, 1))
+
+    @property
+    def affine(self) -> bool:
+        """Whether threads are steady, and the rows of both sides one mode, in steps of 31 bits."""
+        rows = self.source_order[self.source_run :], self.destination_order[self.destination_run :]
+        steps = [self.row_step(side) for side in (0, 1)]
+        skewed = self.skew and any(row and row[0] == self.destination_order[0] for row in rows)
+        return self.steady and max(map(len, rows)) <= 1 and max(map(abs, steps)) < 2**31 and not skewed
+
+    def row_step(self, side: int) -> int:
+        """Bytes from one row of a side to the next, where rows are one mode."""
+        order, run = ((self.source_order, self.source_run), (self.destination_order, self.destination_run))[side]
+        mode = self.modes[order[run]] if len(order) > run else CopyMode(1, 0, 0)
+        return (mode.source, mode.destination)[side] * self.element
+
+    def row_pitch(self, side: int) -> int:
+        """Bytes from one row to the next in shared memory, where rows are one mode."""
+        order, run = ((self.source_order, self.source_run), (self.destination_order, self.destination_run))[side]
+        return self.pitches[order[run]] if len(order) > run else 0
 
     def _held(self, mode: int, extent: int) -> int:
         return extent + (self.halo if mode == self.run_mode and extent < self.modes[mode].size else 0)
@@ -138,7 +182,7 @@ class Tile:
             count = np.arange(extents[m], dtype=np.int64)[:, None]
             step = (self.modes[m].source, self.modes[m].destination)[side] * self.element
             offsets = (count * step + offsets).ravel()
-            places = (count * self.pitches[m] + places).ravel()
+            places = (self._places(m, extents[m])[:, None] + places).ravel()
         return offsets, places
 
     def run(self, combination: int, side: int) -> int:
@@ -152,7 +196,7 @@ class Tile:
         extents = self.class_extents(combination)
         places = np.zeros(1, np.int64)
         for m in self.destination_order[: self.destination_run]:
-            places = (np.arange(extents[m], dtype=np.int64)[:, None] * self.pitches[m] + places).ravel()
+            places = (self._places(m, extents[m])[:, None] + places).ravel()
         return places[:: self.unit // self.element]
 
     def vectors_of(self, combination: int, side: int) -> int:
@@ -174,7 +218,7 @@ class Tile:
         _, places = self.rows(0, side)
         run = self.vectors_of(0, side)
         total = len(places) * run
-        threads = np.arange(min(total, 4 * WARP))
+        threads = np.arange(min(total, 2 * WARP))
         row, along = threads // run, threads % run
         if side == 0:
             width = self.piece
@@ -186,10 +230,7 @@ class Tile:
             per = self.vectors[1] // width
             listed = self.along(0)
             at = places[row] + listed[np.minimum(along * per + np.arange(per)[:, None], len(listed) - 1)]
-        found = 0
-        for begin in range(0, at.shape[1], WARP):
-            found += counted_wavefronts(self.swizzled(at[:, begin : begin + WARP]), width)
-        return max(1, round(found * total / max(len(threads), 1)))
+        return max(1, round(counted_wavefronts(self.swizzled(at), width) * total / max(len(threads), 1)))
 
 
 def _order(modes: Sequence[CopyMode], side: str) -> list[int]:
@@ -297,8 +338,9 @@ def tiles(refinement: Refinement, element: int, limits: tuple[int, int]) -> Iter
     if refinement.count * element <= SMALL:
         found = [element, element]
     plain = [not s.bits for s in refinement.swizzles]
+    run_bytes = [math.prod(extents[m] for m in order[:run]) * element for order, run in zip(orders, runs, strict=True)]
     shifts = [
-        width < WORD and refinement.count * element > SMALL and runs[i] == 1 and extents[orders[i][0]] * element >= 32 and plain[i]
+        width < WORD and refinement.count * element > SMALL and runs[i] > 0 and run_bytes[i] >= 32 and plain[i]
         for i, width in enumerate(found)
     ]
     for i in (0, 1):
@@ -326,9 +368,19 @@ def tiles(refinement: Refinement, element: int, limits: tuple[int, int]) -> Iter
         made = replace(base, vectors=(found[0], width))
         if power:
             yield _with_swizzle(made)
-        else:
-            for pad in (0, 1, 2, 3, 5):
-                yield _with_places(made, pad)
+            continue
+        first = orders[0][0]
+        if not any(shifts) and orders[1][0] in orders[0][runs[0] :]:
+            per = width // element
+            if extents[orders[1][0]] % per == 0:
+                for skew in sorted({max(element, 4), max(element, 16)}):
+                    yield _with_places(replace(made, skew=skew), 0)
+        pads = {element * -(-pad // element) for pad in (0, 4, 8, 16, 32)}
+        for pad in sorted(pads):
+            yield _with_places(made, pad)
+        if runs[0] > 1 and extents[first] * element % found[0] == 0:
+            for pad in sorted(pads - {0}):
+                yield _with_places(replace(made, source_run=1), pad)
 
 
 def _with_swizzle(tile: Tile) -> Tile:
@@ -349,29 +401,31 @@ def _with_swizzle(tile: Tile) -> Tile:
 
 
 def _with_places(tile: Tile, pad: int) -> Tile:
-    """The tile in rows whose pitches are the source's steps modulo a word (of a shifted source), `pad` pieces apart."""
+    """The tile in rows whose pitches are the source's steps modulo a word (of a shifted source), `pad` bytes apart."""
     pitches, step = [0] * len(tile.modes), tile.element
     for place, m in enumerate(tile.source_order):
-        if place == tile.source_run or (place == 1 and tile.shifts[0]):
+        if place == tile.source_run:
             grain = tile.vectors[0]
-            step = -(-step // grain) * grain + pad * max(grain, WORD) + (2 * WORD if tile.shifts[0] else 0)
-        if place and tile.shifts[0]:
+            step = -(-step // grain) * grain + pad + (2 * WORD if tile.shifts[0] else 0)
+        if place >= tile.source_run and tile.shifts[0]:
             step += (tile.modes[m].source * tile.element - step) % WORD
         pitches[m] = step
         step *= tile._held(m, tile.extents[m])
+        if tile.skew and m == tile.destination_order[0]:
+            step += -(-tile.extents[m] * tile.element // tile.vectors[1]) * tile.skew
     return _finished(replace(tile, pitches=tuple(pitches)))
 
 
 def _finished(tile: Tile) -> Tile:
     """The tile with the widest accesses to shared memory that its places allow."""
     grain = 1 << tile.swizzle.base if tile.swizzle.bits else 16
-    apart = [tile.pitches[m] for m in tile.source_order[tile.source_run :]]
+    apart = [*(tile.pitches[m] for m in tile.source_order[tile.source_run :]), tile.skew]
     piece = tile.vectors[0]
     while not tile.shifts[0] and piece > tile.element and (piece > grain or any(p % piece for p in apart)):
         piece //= 2
     unit = tile.element
     first = tile.destination_order[0]
-    others = [tile.pitches[m] for m in tile.destination_order[1:]]
+    others = [*(tile.pitches[m] for m in tile.destination_order[1:]), tile.skew]
     sizes = (tile.extents[first], tile.modes[first].size)
     while (
         not any(tile.shifts)
@@ -384,7 +438,9 @@ def _finished(tile: Tile) -> Tile:
     piece, unit = (max(w for w in (*widths_of(tile.element), 8) if w <= have) if have >= tile.element else have
         for have in (piece, unit))
     made = replace(tile, piece=piece, unit=unit)
-    return replace(made, listed=not any(tile.shifts[1:]) and spread_of(made) is None)
+    if tile.shifts[1]:
+        return replace(made, listed=tile.destination_run > 1)
+    return replace(made, listed=spread_of(made) is None)
 
 
 def spread_of(tile: Tile) -> tuple[int, ...] | None:
@@ -394,9 +450,9 @@ def spread_of(tile: Tile) -> tuple[int, ...] | None:
         return tuple(v * tile.pitches[tile.destination_order[0]] for v in range(per))
     found = None
     for combination in tile.classes():
-        places = tile.along(combination)
+        places = tile.swizzled(tile.along(combination))
         apart = places.reshape(-1, per)
-        apart = apart - apart[:, :1]
+        apart = apart ^ apart[:, :1] if tile.swizzle.bits else apart - apart[:, :1]
         if (apart != apart[:1]).any() or (found is not None and (apart[0] != found).any()):
             return None
         found = apart[0]

@@ -11,7 +11,7 @@ import hashlib
 import json
 from dataclasses import asdict
 
-from cute_py.copies.boxes import Tuning, merged_modes, plan_boxes
+from cute_py.copies.boxes import Tuning, merged_modes
 from cute_py.copies.prepared import PreparedCopy, prepare_copy
 from cute_py.copies.report import median_times
 from cute_py.errors import CuteError
@@ -68,11 +68,11 @@ def tuned_copy(
     seen = set()
     for tuning in candidates(hints):
         try:
-            plans = plan_boxes(a, b, multiprocessors=device.multiprocessors, tuning=tuning)
-            if plans[0].kernel.digest in seen:
+            prepared = prepare_copy(a, b, tuning=tuning, device=device)
+            if prepared.kernels[0].source.digest in seen:
                 continue
-            seen.add(plans[0].kernel.digest)
-            tried.append((tuning, prepare_copy(a, b, tuning=tuning, device=device)))
+            seen.add(prepared.kernels[0].source.digest)
+            tried.append((tuning, prepared))
         except CuteError:
             continue  # A tiling that does not fit this copy or this device is no candidate.
     times = median_times(device, [prepared.launch for _, prepared in tried], rounds, 4)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cute_py.copies.thread_kernels import ThreadLaunch
-from cute_py.gpu.kernels.relayout import CLASS, DIGIT, MAX_CLASSES, MAX_DIGITS, ROW, RUNS, TILE
+from cute_py.gpu.kernels.relayout import CLASS, DIGIT, MAX_CLASSES, MAX_DIGITS, ROW, ROWS, RUNS, TILE
 
 Bytes = NDArray[np.uint8]
 POISON = 0xEE
@@ -54,16 +54,53 @@ def run(launch: ThreadLaunch, source: Memory, destination: Memory, at: tuple[int
 
 
 def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, source: Memory, destination: Memory) -> None:
-    names = "source destination low high tables start first rank run_digit mask swizzle pitch spare".split()
+    names = (
+        "source destination low high tables start first reach source_mask destination_mask source_swizzle "
+        "destination_swizzle source_step destination_step source_pitch destination_pitch rank run_digit mask swizzle "
+        "pitch spare"
+    ).split()
     values = TILE.unpack_from(content)
     p = dict(zip(names, values, strict=False))
-    source_swizzle, destination_swizzle = (values[13], values[15]), (values[14], values[16])
-    spread = values[17:]
+    spread, pieces = (np.array(values[at : at + 16], np.int64) for at in (len(names), len(names) + 16))
     digits = [DIGIT.unpack_from(content, TILE.size + i * DIGIT.size) for i in range(p["rank"])]
     classes_at = TILE.size + MAX_DIGITS * DIGIT.size
     assert len(content) == classes_at + MAX_CLASSES * CLASS.size
     vs, vd, piece, unit = (facts[n] for n in ("SOURCE_BYTES", "DESTINATION_BYTES", "PIECE_BYTES", "ELEMENT_BYTES"))
-    per = vd // unit
+    per, threads = vd // unit, launch.kernel.threads
+
+    def join(a: Any, b: Any) -> Any:
+        return a ^ b if facts["SWIZZLED"] else a + b
+
+    def behind(x: Any) -> Any:
+        return x ^ (x >> p["swizzle"] & p["mask"]) if facts["SWIZZLED"] else x
+
+    def walk(rows: tuple[int, ...]) -> tuple[Any, Any]:
+        """Row and vector of every access of every thread, as the threads go on."""
+        count, run, lanes, magic, skip, ahead, _ = rows
+        thread = np.arange(threads, dtype=np.int64)
+        row = thread if lanes == 1 else thread * magic >> 32
+        along = thread - row * lanes
+        found = []
+        while (row < count).any():
+            live = (row < count) & ((along < run) if facts["STEADY"] else True)
+            found.append((row[live], along[live]))
+            row = row + skip
+            if not facts["STEADY"]:
+                along = along + ahead
+                row, along = row + (along >= lanes), np.where(along >= lanes, along - lanes, along)
+        assert not facts["STEADY"] or ahead == 0
+        made = [np.concatenate(part) for part in zip(*found, strict=True)]
+        assert len(set(zip(*(m.tolist() for m in made), strict=True))) == len(made[0]) == count * run
+        return made[0], made[1]
+
+    def lookup(rows: tuple[int, ...], row: Any, side: str) -> tuple[Any, Any]:
+        raw = np.frombuffer(launch.tables, np.dtype("<i8,<u4,<u4"), rows[0], rows[6])
+        offset, place = raw["f0"].astype(np.int64)[row], raw["f1"].astype(np.int64)[row]
+        if facts["AFFINE"]:
+            assert (offset == row * p[f"{side}_step"]).all()
+            assert (place == behind(row * p[f"{side}_pitch"])).all()
+        return offset, place
+
     for block in range(launch.blocks):
         rest, combination, a, b, first = block, 0, p["start"], p["first"], True
         for m, (size, magic, shift, bit, by, to) in enumerate(digits):
@@ -72,32 +109,20 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
             a, b = a + digit * by, b + digit * to
             combination |= bit if digit == size - 1 else 0
             first = digit == 0 if m == p["run_digit"] else first
-        vectors, run, rmagic, rows, ovectors, orun, omagic, orows, listed, own, held, width = CLASS.unpack_from(
-            content, classes_at + combination * CLASS.size
-        )
-
-        def table(where: int, count: int) -> tuple[Any, Any]:
-            raw = np.frombuffer(launch.tables, np.dtype("<i8,<u4,<u4"), count, where)
-            return raw["f0"].astype(np.int64), raw["f1"].astype(np.int64)
-
-        def split(number: Any, length: int, magic: int) -> tuple[Any, Any]:
-            row = number if length == 1 else number * magic >> 32
-            return row, number - row * length
-
+        entry = CLASS.unpack_from(content, classes_at + combination * CLASS.size)
+        reads, writes, (listed, own, held, width) = entry[:ROWS], entry[ROWS : 2 * ROWS], entry[2 * ROWS :]
         shared = np.full(launch.kernel.shared_bytes, POISON, np.uint8)
-
-        def place(x: Any) -> Any:
-            return x ^ (x >> p["swizzle"] & p["mask"])
-
-        row, along = split(np.arange(vectors, dtype=np.int64), run, rmagic)
-        offsets, places = table(rows, vectors // run)
-        misplaced = (p["source"] + a) % vs if facts["SOURCE_SHIFT"] else 0
+        row, along = walk(reads)
+        offsets, places = lookup(reads, row, "source")
+        base = p["source"] + a
+        misplaced = base % vs if facts["SOURCE_SHIFT"] else 0
         if facts["SOURCE_SHIFT"]:
-            start = p["source"] + a + offsets[row]
+            inside = base - vs >= p["low"] and base + p["reach"] + 2 * vs <= p["high"]
+            start = base + offsets
             address = start // vs * vs + along * vs
-            x = (places[row] + misplaced) // vs * vs + along * vs
-            live = address < start + width
-            whole = live & (address >= p["low"]) & (address + vs <= p["high"])
+            x = (places + misplaced) // vs * vs + along * vs
+            live = along * vs < width + start % vs
+            whole = live & (inside | ((address >= p["low"]) & (address + vs <= p["high"])))
             data = np.zeros((len(x), vs), np.uint8)
             data[whole] = source.read(address[whole], vs)
             for i in np.flatnonzero(live & ~whole):
@@ -106,48 +131,52 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
                         data[i, k] = source.read([address[i] + k], 1)[0, 0]
             x, data = x[live], data[live]
         else:
-            offset = a + offsets[row] + along * vs
+            offset = a + offsets + along * vs
             if facts["GLOBAL_SWIZZLED"]:
-                offset = swizzled(offset, *source_swizzle)
+                offset = swizzled(offset, p["source_mask"], p["source_swizzle"])
             data = source.read(p["source"] + offset, vs)
-            x = places[row] + along * vs
+            x = join(places, behind(along * vs))
         for i in range(vs // piece):
-            y = place(x + i * piece)
+            y = join(x, pieces[i])
             assert not (y % piece).any()
             shared[y[:, None] + np.arange(piece)] = data[:, i * piece : (i + 1) * piece]
 
-        row, along = split(np.arange(ovectors, dtype=np.int64), orun, omagic)
-        offsets, places = table(orows, ovectors // orun)
-        x = places[row] + misplaced
+        row, along = walk(writes)
+        offsets, places = lookup(writes, row, "destination")
+        x = places + misplaced
 
         def taken(y: Any) -> Any:
-            y = place(y)
             assert not (y % unit).any()
-            return shared[y[..., None] + np.arange(unit)].reshape(*y.shape[:-1], -1)
+            return shared[y[..., None] + np.arange(unit)].reshape(*y.shape[:-1], y.shape[-1] * unit)
 
+        size = held if facts["DESTINATION_SHIFT"] else writes[1] * (per if facts["LISTED"] else 1)
+        numbers = np.frombuffer(launch.tables, "<u2", size if facts["LISTED"] or not facts["DESTINATION_SHIFT"] else 0, listed)
+        numbers = numbers.astype(np.int64)
         if facts["DESTINATION_SHIFT"]:
-            start = p["destination"] + b + offsets[row]
+            start = p["destination"] + b + offsets
             index = along * per - start % vd // unit
             keep = (index < own) & ((index >= 0) | first)
-            x, index, start = x[keep] + index[keep] * p["pitch"], index[keep], start[keep]
+            x, index, start = x[keep], index[keep], start[keep]
+
+            def at(which: Any, number: Any) -> Any:
+                return x[which, None] + (numbers[number] if facts["LISTED"] else number * p["pitch"])
+
             whole = (index >= 0) & (index + per <= held)
-            y = x[whole, None] + np.arange(per) * p["pitch"]
-            destination.write(start[whole] + index[whole] * unit, taken(y))
+            number = index[whole, None] + np.arange(per)
+            destination.write(start[whole] + index[whole] * unit, taken(at(whole, number)))
             for i in np.flatnonzero(~whole):
                 for v in range(per):
                     if 0 <= index[i] + v < own:
-                        one = taken(np.array([x[i] + v * p["pitch"]]))
-                        destination.write([start[i] + (index[i] + v) * unit], one[None])
+                        one = taken(at([i], np.array([[index[i] + v]])))
+                        destination.write([start[i] + (index[i] + v) * unit], one)
             continue
-        length = orun * per if facts["LISTED"] else orun
-        numbers = np.frombuffer(launch.tables, "<u2", length, listed).astype(np.int64)
         if facts["LISTED"]:
-            y = x[:, None] + numbers[along[:, None] * per + np.arange(per)]
+            y = join(x[:, None], numbers[along[:, None] * per + np.arange(per)])
         else:
-            y = x[:, None] + numbers[along][:, None] + np.array(spread[:per], np.int64)
-        offset = b + offsets[row] + along * vd
+            y = join(join(x, numbers[along])[:, None], spread[:per])
+        offset = b + offsets + along * vd
         if facts["GLOBAL_SWIZZLED"]:
-            offset = swizzled(offset, *destination_swizzle)
+            offset = swizzled(offset, p["destination_mask"], p["destination_swizzle"])
         destination.write(p["destination"] + offset, taken(y))
 
 

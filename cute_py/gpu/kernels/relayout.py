@@ -34,12 +34,14 @@ WORD: Final = 4
 
 DIGIT: Final = struct.Struct("<IIIIqq")
 """size, magic, shift, bit of the class; byte steps of source and destination."""
-CLASS: Final = struct.Struct("<12I")
-"""Vectors of the source, of one of its rows, magic, byte place of the rows' table; the same of the destination; place
-of the list of a destination's row, its own elements, elements in shared memory, bytes of a source row."""
+ROWS: Final = 7
+CLASS: Final = struct.Struct(f"<{2 * ROWS + 4}I")
+"""Of the source, then of the destination: rows, vectors of one, vectors that threads are dealt a row for, magic, rows and
+vectors that a thread goes on by, place of the rows' table; place of the list of a destination's row, its own elements,
+elements in shared memory, bytes of a source row."""
 ROW: Final = struct.Struct("<qII")
 """Byte offset of a row, its place in shared memory."""
-TILE: Final = struct.Struct("<5Q2q6I2Qii16I")
+TILE: Final = struct.Struct("<5Q3q2Q4i8I32I")
 RUNS: Final = struct.Struct("<3Q2q4I2Qii")
 
 _TYPES: Final = {1: "u8", 2: "u16", 4: "u32", 8: "uint2", 16: "uint4"}
@@ -55,32 +57,55 @@ __device__ __forceinline__ i64 swizzled(i64 x, u64 mask, int shift) {
 """
 
 _TILE: Final = r"""
-struct Class {
-  u32 source_vectors, source_run, source_magic, source_rows;
-  u32 vectors, run, magic, rows, list, own, held, source_bytes;
-};
+struct Rows { u32 count, run, lanes, magic, skip, ahead, table; };
+struct Class { Rows source, destination; u32 list, own, held, source_bytes; };
 struct Tile {
   const u8* source; u8* destination; const u8* low; const u8* high; const u8* tables;
-  i64 source_start, destination_start;
-  u32 rank, run_digit, mask, swizzle, pitch, spare;
+  i64 source_start, destination_start, reach;
   u64 source_mask, destination_mask; int source_swizzle, destination_swizzle;
-  u32 spread[16];
+  int source_step, destination_step;
+  u32 source_pitch, destination_pitch, rank, run_digit, mask, swizzle, pitch, spare;
+  u32 spread[16], pieces[16];
   Digit digits[MAX_DIGITS];
   Class classes[MAX_CLASSES];
 };
-struct Row { i64 offset; u32 place, spare; };
+struct Row { i64 offset; u32 place; };
 union Loaded { SOURCE_VECTOR whole; PIECE part[SOURCE_BYTES / PIECE_BYTES]; u8 byte[SOURCE_BYTES]; };
 union Stored { DESTINATION_VECTOR whole; ELEMENT part[PER_VECTOR]; };
 union Places { u16 at[PER_VECTOR]; PLACES part[2 * PER_VECTOR / sizeof(PLACES)]; };
-__device__ __forceinline__ Row read_row(const u8* table, u32 row) {
-  u32 a, b, c, d;
-  asm("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "l"(table + 16 * (u64)row));
-  Row found; found.offset = (i64)((u64)b << 32 | a); found.place = c; found.spare = d;
+// Places that share no bit behind the swizzle: their sum is their exclusive or, and the swizzle of it that of both.
+__device__ __forceinline__ u32 join(u32 a, u32 b) { return SWIZZLED ? a ^ b : a + b; }
+__device__ __forceinline__ u32 behind(u32 x, const Tile& p) { return SWIZZLED ? x ^ (x >> p.swizzle & p.mask) : x; }
+__device__ __forceinline__ Row read_row(const u8* table, u32 row, int step, u32 pitch, const Tile& p) {
+  Row found;
+  if (AFFINE) {
+    found.offset = (i64)(int)row * step;
+    found.place = behind(row * pitch, p);
+  } else {
+    u32 a, b, c, d;
+    asm("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+        : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "l"(table + 16 * (u64)row));
+    found.offset = (i64)((u64)b << 32 | a);
+    found.place = c;
+  }
   return found;
 }
-__device__ __forceinline__ u32 row_of(u32 number, u32 run, u32 magic) {
-  return run == 1 ? number : __umulhi(number, magic);
-}
+// The rows of a tile are dealt out to threads; a steady thread stays in one column of vectors.
+struct Walk {
+  u32 row, along;
+  __device__ __forceinline__ Walk(const Rows& r) {
+    row = r.lanes == 1 ? threadIdx.x : __umulhi(threadIdx.x, r.magic);
+    along = threadIdx.x - row * r.lanes;
+  }
+  __device__ __forceinline__ bool live(const Rows& r) const { return row < r.count && (!STEADY || along < r.run); }
+  __device__ __forceinline__ void next(const Rows& r) {
+    row += r.skip;
+    if (!STEADY) {
+      along += r.ahead;
+      if (along >= r.lanes) { along -= r.lanes; ++row; }
+    }
+  }
+};
 
 extern "C" __global__ void __launch_bounds__(THREADS) copy_tile(const __grid_constant__ Tile p) {
   extern __shared__ __align__(1024) u8 shared[];
@@ -97,78 +122,78 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_tile(const __grid_con
     if (DESTINATION_SHIFT && m == p.run_digit) first = digit == 0;
   }
   const Class& c = p.classes[combination];
-  const u32 misplaced = SOURCE_SHIFT ? (u32)((u64)p.source + from) % SOURCE_BYTES : 0;
-  for (u32 begin = threadIdx.x; begin < c.source_vectors; begin += blockDim.x * LOADS) {
+  const u8* const base = p.source + from;
+  const u32 misplaced = SOURCE_SHIFT ? (u32)(u64)base % SOURCE_BYTES : 0;
+  const bool inside = SOURCE_SHIFT && base - SOURCE_BYTES >= p.low && base + p.reach + 2 * SOURCE_BYTES <= p.high;
+  Walk walk(c.source);
+  while (walk.row < c.source.count) {
     Loaded held[LOADS];
     u32 place[LOADS];
 #pragma unroll
     for (u32 u = 0; u < LOADS; ++u) {
-      const u32 number = begin + u * blockDim.x;
-      if (number < c.source_vectors) {
-        const u32 row = row_of(number, c.source_run, c.source_magic), along = number - row * c.source_run;
-        const Row r = read_row(p.tables + c.source_rows, row);
+      place[u] = ~0u;
+      if (walk.live(c.source)) {
+        const u32 along = walk.along * SOURCE_BYTES;
+        const Row r = read_row(p.tables + c.source.table, walk.row, p.source_step, p.source_pitch, p);
         if (SOURCE_SHIFT) {
-          const u8* start = p.source + from + r.offset;
-          const u8* at = (const u8*)((u64)start / SOURCE_BYTES * SOURCE_BYTES) + along * SOURCE_BYTES;
-          place[u] = (r.place + misplaced) / SOURCE_BYTES * SOURCE_BYTES + along * SOURCE_BYTES;
-          if (at >= start + c.source_bytes) {
-            place[u] = ~0u;
-          } else if (at >= p.low && at + SOURCE_BYTES <= p.high) {
-            held[u].whole = *(const SOURCE_VECTOR*)at;
-          } else {
+          const u8* start = base + r.offset;
+          const u32 before = (u32)(u64)start % SOURCE_BYTES;
+          if (along < c.source_bytes + before) {
+            const u8* at = start - before + along;
+            place[u] = (r.place + misplaced) / SOURCE_BYTES * SOURCE_BYTES + along;
+            if (inside || (at >= p.low && at + SOURCE_BYTES <= p.high)) {
+              held[u].whole = *(const SOURCE_VECTOR*)at;
+            } else {
 #pragma unroll
-            for (u32 b = 0; b < SOURCE_BYTES; ++b)
-              held[u].byte[b] = at + b >= p.low && at + b < p.high ? at[b] : 0;
+              for (u32 b = 0; b < SOURCE_BYTES; ++b)
+                held[u].byte[b] = at + b >= p.low && at + b < p.high ? at[b] : 0;
+            }
           }
-        } else {
-          i64 offset = from + r.offset + along * SOURCE_BYTES;
-          if (GLOBAL_SWIZZLED) offset = swizzled(offset, p.source_mask, p.source_swizzle);
+        } else if (GLOBAL_SWIZZLED) {
+          const i64 offset = swizzled(from + r.offset + along, p.source_mask, p.source_swizzle);
           held[u].whole = *(const SOURCE_VECTOR*)(p.source + offset);
-          place[u] = r.place + along * SOURCE_BYTES;
+          place[u] = join(r.place, behind(along, p));
+        } else {
+          held[u].whole = *(const SOURCE_VECTOR*)(base + along + r.offset);
+          place[u] = join(r.place, behind(along, p));
         }
-      } else {
-        place[u] = ~0u;
       }
+      walk.next(c.source);
     }
 #pragma unroll
     for (u32 u = 0; u < LOADS; ++u)
       if (place[u] != ~0u) {
 #pragma unroll
-        for (u32 i = 0; i < SOURCE_BYTES / PIECE_BYTES; ++i) {
-          u32 x = place[u] + i * PIECE_BYTES;
-          x ^= x >> p.swizzle & p.mask;
-          *(PIECE*)(shared + x) = held[u].part[i];
-        }
+        for (u32 i = 0; i < SOURCE_BYTES / PIECE_BYTES; ++i)
+          *(PIECE*)(shared + join(place[u], p.pieces[i])) = held[u].part[i];
       }
   }
   __syncthreads();
-#pragma unroll 2
-  for (u32 number = threadIdx.x; number < c.vectors; number += blockDim.x) {
-    const u32 row = row_of(number, c.run, c.magic), along = number - row * c.run;
-    const Row r = read_row(p.tables + c.rows, row);
-    const u16* list = (const u16*)(p.tables + c.list);
+  u8* const target = p.destination + to;
+  const u16* const list = (const u16*)(p.tables + c.list);
+  Walk out_walk(c.destination);
+#pragma unroll 4
+  for (; out_walk.row < c.destination.count; out_walk.next(c.destination)) {
+    if (!out_walk.live(c.destination)) continue;
+    const u32 along = out_walk.along;
+    const Row r = read_row(p.tables + c.destination.table, out_walk.row, p.destination_step, p.destination_pitch, p);
     u32 x = r.place + misplaced;
     Stored out;
     if (DESTINATION_SHIFT) {
-      u8* start = p.destination + to + r.offset;
-      const int index = (int)(along * PER_VECTOR) - (int)((u64)start % DESTINATION_BYTES / ELEMENT_BYTES);
+      u8* start = target + r.offset;
+      const int index = (int)(along * PER_VECTOR) - (int)((u32)(u64)start % DESTINATION_BYTES / ELEMENT_BYTES);
       if (index >= (int)c.own || (index < 0 && !first)) continue;
-      x += index * p.pitch;
+      if (!LISTED) x += index * p.pitch;
       if (index >= 0 && index + PER_VECTOR <= c.held) {
 #pragma unroll
-        for (u32 v = 0; v < PER_VECTOR; ++v) {
-          u32 y = x + v * p.pitch;
-          y ^= y >> p.swizzle & p.mask;
-          out.part[v] = *(const ELEMENT*)(shared + y);
-        }
+        for (u32 v = 0; v < PER_VECTOR; ++v)
+          out.part[v] = *(const ELEMENT*)(shared + x + (LISTED ? list[index + v] : v * p.pitch));
         *(DESTINATION_VECTOR*)(start + index * (int)ELEMENT_BYTES) = out.whole;
       } else {
         for (int v = 0; v < (int)PER_VECTOR; ++v)
-          if (index + v >= 0 && index + v < (int)c.own) {
-            u32 y = x + v * p.pitch;
-            y ^= y >> p.swizzle & p.mask;
-            *(ELEMENT*)(start + (index + v) * (int)ELEMENT_BYTES) = *(const ELEMENT*)(shared + y);
-          }
+          if (index + v >= 0 && index + v < (int)c.own)
+            *(ELEMENT*)(start + (index + v) * (int)ELEMENT_BYTES) =
+                *(const ELEMENT*)(shared + x + (LISTED ? list[index + v] : v * p.pitch));
       }
     } else {
       Places places;
@@ -177,17 +202,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_tile(const __grid_con
         for (u32 i = 0; i < 2 * PER_VECTOR / sizeof(PLACES); ++i)
           places.part[i] = ((const PLACES*)(list + along * PER_VECTOR))[i];
       } else {
-        x += list[along];
+        x = join(x, list[along]);
       }
 #pragma unroll
-      for (u32 v = 0; v < PER_VECTOR; ++v) {
-        u32 y = x + (LISTED ? places.at[v] : p.spread[v]);
-        y ^= y >> p.swizzle & p.mask;
-        out.part[v] = *(const ELEMENT*)(shared + y);
-      }
-      i64 offset = to + r.offset + along * DESTINATION_BYTES;
-      if (GLOBAL_SWIZZLED) offset = swizzled(offset, p.destination_mask, p.destination_swizzle);
-      *(DESTINATION_VECTOR*)(p.destination + offset) = out.whole;
+      for (u32 v = 0; v < PER_VECTOR; ++v)
+        out.part[v] = *(const ELEMENT*)(shared + join(x, LISTED ? places.at[v] : p.spread[v]));
+      i64 offset = r.offset + along * DESTINATION_BYTES;
+      if (GLOBAL_SWIZZLED) offset = swizzled(to + offset, p.destination_mask, p.destination_swizzle) - to;
+      *(DESTINATION_VECTOR*)(target + offset) = out.whole;
     }
   }
 }
@@ -278,15 +300,19 @@ def copy_tile(
     *,
     shifts: tuple[bool, bool] = (False, False),
     swizzled: bool = False,
+    global_swizzled: bool = False,
     listed: bool = False,
+    steady: bool = False,
+    affine: bool = False,
 ) -> KernelSource:
     """The kernel of tiles. Vectors of the two sides and pieces, in which a vector goes to shared memory, in bytes.
 
-    shifts: the side's rows may start between two words. swizzled: an offset of a side is, in global memory. listed: the places of a destination's vector have no fixed distances, and are listed one by one.
+    shifts: the side's rows may start between two words. swizzled: shared memory is, and places share no bit.
+    global_swizzled: the offsets of a side are. steady: threads stay in their column of vectors. affine: rows are one mode. listed: the places of a destination's vector have no fixed distances, and are listed one by one.
     """
     constants = {
         "THREADS": MAX_THREADS,
-        "LOADS": max(1, min(8, 64 // source_bytes)),
+        "LOADS": max(1, min(16, 64 // source_bytes)),
         "ELEMENT_BYTES": element_bytes,
         "SOURCE_BYTES": source_bytes,
         "DESTINATION_BYTES": destination_bytes,
@@ -294,7 +320,10 @@ def copy_tile(
         "PER_VECTOR": destination_bytes // element_bytes,
         "SOURCE_SHIFT": int(shifts[0]),
         "DESTINATION_SHIFT": int(shifts[1]),
-        "GLOBAL_SWIZZLED": int(swizzled),
+        "GLOBAL_SWIZZLED": int(global_swizzled),
+        "SWIZZLED": int(swizzled),
+        "STEADY": int(steady),
+        "AFFINE": int(affine),
         "LISTED": int(listed),
         "MAX_DIGITS": MAX_DIGITS,
         "MAX_CLASSES": MAX_CLASSES,
