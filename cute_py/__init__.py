@@ -91,6 +91,10 @@ if TYPE_CHECKING:
     from cute_py.atom import sm100_smem_selector as sm100_smem_selector
     from cute_py.atom import ss_smem_selector as ss_smem_selector
     from cute_py.atom import umma_layout as umma_layout
+    from cute_py.copies.layout_copy import copy as copy
+    from cute_py.copies.plan import plan_copy as plan_copy
+    from cute_py.copies.prepared import prepare_copy as prepare_copy
+    from cute_py.copies.shared_layout import find_smem_layout as find_smem_layout
     from cute_py.explanation import explain as explain
     from cute_py.layout.analysis import contiguity as contiguity
     from cute_py.layout.analysis import cycles as cycles
@@ -111,6 +115,10 @@ _LATER = {
         "make_tiled_copy_S make_tiled_mma make_tmem_copy make_umma_desc mma_atom recast_ptr rs_smem_selector "
         "sm100_smem_selector ss_smem_selector umma_layout"
     ),
+    "cute_py.copies.layout_copy": "copy",
+    "cute_py.copies.plan": "plan_copy",
+    "cute_py.copies.prepared": "prepare_copy",
+    "cute_py.copies.shared_layout": "find_smem_layout",
     "cute_py.layout.analysis": "contiguity cycles is_contiguous is_surjective order",
     "cute_py.arith_tuple.tuple_functions": (
         "colex_less compact_order elem_geq elem_gtr elem_leq fold gcd hier_unzip lex_less make_coord_iterator "

@@ -75,6 +75,37 @@ class CopyPlan:
         """Of the elements."""
         return self.refinement.count * self.dtype.bits // 8 if self.refinement else 0
 
+    @property
+    def orders(self) -> tuple[Layout, Layout]:
+        """A tile's coordinate -> the number of its element in the source's order, and in the destination's."""
+        tile = self.threads_tile
+        if tile is None:
+            return self.tile, self.tile
+        inside = [i for i, t in enumerate(tile.extents) if t > 1]
+        extents = tuple(tile.extents[i] for i in inside) or (1,)
+        found = []
+        for order in (tile.source_order, tile.destination_order):
+            steps, step = dict.fromkeys(inside, 0), 1
+            for m in order:
+                steps[m], step = step, step * tile.extents[m]
+            found.append(Layout(extents, tuple(steps[i] for i in inside) or (1,)))
+        return found[0], found[1]
+
+    def explain(self) -> str:
+        """What each line of the plan says, and what decided it."""
+        means = {
+            "boxes": "The copy engine moves the tiles by tensor maps; no thread touches a byte.",
+            "tile": "A block reads a tile in the source's order, and writes it from shared memory in the destination's.",
+            "runs": "A thread moves one vector, and finds both its places by division.",
+            "none": "There is no element to copy.",
+        }
+        forms = {
+            "affine": "Both layouts have a common refinement: one list of modes that both sides walk.",
+            "linear": "A side is swizzled: its offset is an exclusive or of bits on top of the common modes.",
+            "general": "The sizes have no common refinement: both sides divide an index by sizes of their own.",
+        }
+        return f"{self}\n\n{forms[self.form]} {means[self.kernel]}"
+
     def __str__(self) -> str:
         head = f"{self.form} copy of {self.bytes} bytes ({self.dtype}): {self.kernel}, {self.launches} launch(es)"
         if self.refinement is None:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy
 from numpy.typing import NDArray
 
+from cute_py.copies.plan import CopyPlan
 from cute_py.draw.bit_map import draw_descriptor
 from cute_py.draw.boxes import draw_boxes
 from cute_py.draw.im2col_window import draw_im2col
@@ -41,6 +42,7 @@ Drawable: TypeAlias = (
     | Timeline
     | CopyAsync
     | Demonstration
+    | CopyPlan
     | NDArray[numpy.integer]
     | TensorMap
     | bytes
@@ -72,6 +74,12 @@ def _compare(things: Sequence[AnyLayout], names: Sequence[str] = (), bits: int |
     return draw_compare(*things, names=names, bits=bits)
 
 
+def _plan(plan: CopyPlan) -> Picture:
+    """The tile of a copy in both orders, and where its elements lie in shared memory."""
+    layouts = [*plan.orders, *([] if plan.shared_layout is None else [plan.shared_layout])]
+    return draw_compare(*layouts, names=("source order", "destination order", "shared memory")[: len(layouts)])
+
+
 _KINDS: tuple[tuple[Callable[[Drawable], bool], Callable[..., Picture]], ...] = (
     (lambda thing: isinstance(thing, Picture), lambda thing: thing),
     (lambda thing: isinstance(thing, TmaAtom), draw_boxes),
@@ -82,6 +90,7 @@ _KINDS: tuple[tuple[Callable[[Drawable], bool], Callable[..., Picture]], ...] = 
     (_is_layouts, _compare),
     (lambda thing: isinstance(thing, Timeline), draw_pipeline),
     (lambda thing: isinstance(thing, (CopyAsync, Demonstration)), draw_tmem),
+    (lambda thing: isinstance(thing, CopyPlan), _plan),
     (lambda thing: isinstance(thing, numpy.ndarray) and thing.ndim == 3 and thing.shape[2] == 4, draw_tmem),
     (lambda thing: isinstance(thing, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)), draw_descriptor),
     (lambda thing: isinstance(thing, (bytes, bytearray, memoryview)) or hasattr(thing, "opaque"), draw_descriptor),
