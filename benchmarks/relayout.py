@@ -55,7 +55,9 @@ def random_case(dice: random.Random) -> tuple[str, int, tuple[int, ...], tuple[i
     for size in each:
         kind = dice.random()
         near = max(2, round(size))
-        shape.append(1 << max(1, near.bit_length() - 1) if kind < 0.4 else near // 8 * 8 or near if kind < 0.7 else near)
+        shape.append(
+            1 << max(1, near.bit_length() - 1) if kind < 0.4 else near // 8 * 8 or near if kind < 0.7 else near
+        )
     order = list(range(rank))
     while order == sorted(order):
         dice.shuffle(order)
@@ -115,7 +117,7 @@ class Bench:
         prepared = [prepare_copy(x, y, device=self.device) for x, y in pairs]
         seconds = (time.perf_counter() - began) / 2
         plan = prepared[0].plan
-        assert plan is not None  # noqa: S101 - arrays have one
+        assert plan is not None
         for one, (x, y) in zip(prepared, pairs, strict=True):
             y.view(torch.uint8).fill_(0xA5)
             one.launch()
@@ -186,7 +188,9 @@ def main() -> None:
     content = {"rate_gb_s": bench.rate / 1000, "cases": named, "random": others}
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / f"relayout-{name}.json").write_text(json.dumps(content, indent=1))
-    (options.out / f"relayout-{name}.md").write_text(markdown(named, bench.rate) + "\n\n" + markdown(others or named, bench.rate))
+    (options.out / f"relayout-{name}.md").write_text(
+        markdown(named, bench.rate) + "\n\n" + markdown(others or named, bench.rate)
+    )
 
 
 if __name__ == "__main__":

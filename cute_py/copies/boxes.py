@@ -1,8 +1,6 @@
 """Which kernel copies one array into another, with which tensor maps: decided from addresses, shapes and strides alone.
 
-    arrays -> merged_modes -> CopyModes (size, byte strides of both sides) -> LaunchPlans, one for each launch
-
-The modes of the two arrays are merged where both are contiguous, then:
+    CopyModes (size, byte strides of both sides), addresses -> LaunchPlans, one for each launch
 
 - nothing but one contiguous run: the run is cut into rows of 512 bytes; up to 511 bytes at its end go byte by byte
   (256 and 255 where the source starts between two 16-byte boundaries);
@@ -22,14 +20,14 @@ best on NVIDIA H200. What no tensor map can describe is refused with the mode an
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, TypedDict
 
 from cute_py.argument_checks import record
 from cute_py.copies.modes import CopyMode
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import TmaLimitError
-from cute_py.gpu.arrays import UNSIGNED, ArrayView
+from cute_py.gpu.arrays import UNSIGNED
 from cute_py.gpu.kernels.copy import copy_once
 from cute_py.gpu.kernels.edges import EDGE_THREADS, copy_edges
 from cute_py.gpu.kernels.realign import copy_realigned
@@ -108,39 +106,6 @@ def ceil_div(value: int, unit: int) -> int:
     return -(-value // unit)
 
 
-def merged_modes(source: ArrayView, destination: ArrayView) -> tuple[CopyMode, ...]:
-    """The modes of a copy without those of size 1, the destination's innermost first, neighbours merged where
-    both sides allow it.
-
-    Raises:
-        TmaLimitError: a negative stride, or a destination that has one address for several elements.
-    """
-    width = source.element_bytes
-    modes = [
-        CopyMode(size, s * width, d * width)
-        for size, s, d in zip(source.shape, source.strides, destination.strides, strict=True)
-        if size > 1
-    ]
-    for index, mode in enumerate(modes):
-        if mode.source < 0 or mode.destination < 0:
-            raise TmaLimitError(
-                f"stride = {min(mode.source, mode.destination)} bytes; a tensor map has no negative strides",
-                {"mode": f"{index} of those larger than 1"},
-            )
-        if mode.destination == 0:
-            raise TmaLimitError(f"destination stride = 0 for {mode.size} elements; they would share one address")
-    modes.sort(key=lambda mode: (mode.destination, mode.source))
-    merged: list[CopyMode] = []
-    for mode in modes:
-        if merged:
-            last = merged[-1]
-            if mode.source == last.size * last.source and mode.destination == last.size * last.destination:
-                merged[-1] = replace(last, size=last.size * mode.size)
-                continue
-        merged.append(mode)
-    return tuple(merged)
-
-
 def _maps(
     source: int, destination: int, modes: tuple[CopyMode, ...], box: tuple[int, ...], shift: int = 0
 ) -> tuple[TensorMapTiled, TensorMapTiled]:
@@ -192,7 +157,8 @@ def plan_transposed(
         TmaLimitError: an element width without a tile.
     """
     if width not in TILES:
-        raise TmaLimitError(f"element = {width} bytes; a transposing copy takes {', '.join(map(str, TILES))}")
+        must = f"be one of {', '.join(map(str, TILES))} in a transposing copy"
+        refuse(TmaLimitError, [Diagnostic("element", "element", width, "bytes", must)])
     rows, columns = modes[0], modes[inner]
     others = [mode for index, mode in enumerate(modes) if index not in (0, inner)]
     batches = others[0].size if others else 1
@@ -229,6 +195,7 @@ CROSSOVER: Final = 128 * 2**20
 WORD: Final = 8
 """Bytes of the elements that a copy without transposition moves."""
 
+SOURCE: Final = "CUDA driver API, cuTensorMapEncodeTiled"
 STRIDE_MAX: Final = bounds("stride_range")[1]
 
 REALIGNED_ROW: Final = 256
@@ -240,26 +207,27 @@ are 4 % faster within L2 (8 MiB). Measured on NVIDIA H200."""
 
 
 def plan_boxes(
-    source: ArrayView, destination: ArrayView, *, multiprocessors: int, tuning: Tuning | None = None
+    source: int,
+    destination: int,
+    modes: tuple[CopyMode, ...],
+    width: int,
+    *,
+    multiprocessors: int,
+    tuning: Tuning | None = None,
 ) -> tuple[LaunchPlan, ...]:
-    """The launches that copy `source` into `destination`, mostly one; more where a tensor has too many modes.
+    """The launches that copy `modes` by tensor maps: one, and one more for rows that are not whole 16 bytes.
 
+    Args:
+        source, destination: addresses of the first elements. modes: strides in bytes, innermost in the destination
+            first.
+        width: bytes of an element.
     Raises:
-        TmaLimitError: no TMA box moves these arrays; the text names the mode that rules it out.
+        TmaLimitError: no TMA box moves them; the text names the mode that rules it out.
     """
     tuning = tuning or Tuning()
-    width = source.element_bytes
-    modes = merged_modes(source, destination)
-    if source.count == 0:
-        return ()
-    return tuple(_plans(source.address, destination.address, modes, width, multiprocessors, tuning))
-
-
-def _plans(
-    source: int, destination: int, modes: tuple[CopyMode, ...], width: int, sms: int, tuning: Tuning
-) -> list[LaunchPlan]:
     if not modes:
         modes = (CopyMode(1, width, width),)
+    _require_forward(modes)
     inner = [index for index, mode in enumerate(modes) if mode.source == width]
     turned = bool(inner) and inner[0] != 0
     if modes[0].destination != width:
@@ -272,13 +240,12 @@ def _plans(
         refuse(TmaLimitError, [found])
     _require_aligned("destination", destination, modes, [mode.destination for mode in modes[1:]])
     if len(modes) == 1:
-        return _flat(source, destination, modes[0].size * width, sms, tuning)
+        return tuple(_flat(source, destination, modes[0].size * width, multiprocessors, tuning))
     whole, rest = split_rows(modes, width)
     if not whole:
-        raise TmaLimitError(
-            f"row = {modes[0].size} elements x {width} bytes = {modes[0].size * width} bytes; must be at least 16",
-            {"why": "a store writes whole 16 bytes, so what lies behind each row would be lost"},
-        )
+        size, why = modes[0].size * width, "a store writes whole 16 bytes, so what lies behind each row would be lost"
+        how = f"{modes[0].size} elements x {width} bytes"
+        refuse(TmaLimitError, [Diagnostic("row", "row", size, "bytes", "be at least 16", why, detail=how)])
     strides = [mode.source for index, mode in enumerate(modes) if index != inner[0]]
     _require_aligned("source", source if turned else source - source % 16, modes, strides)
     run = whole[0].size * width
@@ -288,33 +255,45 @@ def _plans(
     elif source % 16:
         plans = [_realigned(source, destination, words, tuning)]
     else:
-        plans = [_tiled(source, destination, words, sms, tuning)]
+        plans = [_tiled(source, destination, words, multiprocessors, tuning)]
     if rest:
         first = whole[0].size
         plans.append(
             plan_edges(source + first * modes[0].source, destination + first * modes[0].destination, rest, width)
         )
-    return plans
+    return tuple(plans)
+
+
+def _require_forward(modes: tuple[CopyMode, ...]) -> None:
+    found = [
+        Diagnostic("stride", "source stride", mode.source, "bytes", "not be negative", SOURCE, index)
+        for index, mode in enumerate(modes)
+        if mode.source < 0
+    ]
+    refuse(TmaLimitError, found)
 
 
 def _refuse(role: str, modes: tuple[CopyMode, ...], width: int) -> None:
     strides = [mode.source if role == "source" else mode.destination for mode in modes]
-    raise TmaLimitError(
-        f"no mode of the {role} is contiguous; the innermost mode of a tensor map has a stride of one element",
-        {"strides": f"{', '.join(map(str, strides))} bytes", "element": f"{width} bytes"},
-    )
+    text = f"no mode of the {role} is contiguous; the innermost mode of a tensor map has a stride of one element"
+    facts: dict[str, object] = {"strides": f"{', '.join(map(str, strides))} bytes", "element": f"{width} bytes"}
+    refuse(TmaLimitError, [Diagnostic("contiguous", role, text=text, facts=facts)])
 
 
 def _require_aligned(role: str, address: int, modes: tuple[CopyMode, ...], strides: list[int]) -> None:
-    problems = []
+    found = []
     if address % 16:
-        problems.append(f"{role} address {address:#x} is {address % 16} bytes past a multiple of 16")
-    problems += [f"{role} stride = {s} bytes; must be a multiple of 16" for s in strides if s % 16]
-    problems += [f"{role} stride = {s} bytes; must be below 2**40" for s in strides if s > STRIDE_MAX]
-    problems += [f"size = {mode.size}; must be at most 2**32" for mode in modes if mode.size > 2**32]
-    if problems:
-        more = {f"and {number}": problem for number, problem in enumerate(problems[1:], 1)}
-        raise TmaLimitError(problems[0], more, _fix(role, address, strides), violations=problems)
+        text = f"{role} address {address:#x} is {address % 16} bytes past a multiple of 16"
+        found.append(Diagnostic("address", f"{role} address", address, "bytes", text=text, source=SOURCE))
+    name = f"{role} stride"
+    found += [Diagnostic("stride", name, s, "bytes", "be a multiple of 16", SOURCE) for s in strides if s % 16]
+    found += [Diagnostic("stride", name, s, "bytes", "be below 2**40", SOURCE) for s in strides if s > STRIDE_MAX]
+    sizes = [mode.size for mode in modes if mode.size > 2**32]
+    found += [Diagnostic("size", "size", size, "elements", "be at most 2**32", SOURCE) for size in sizes]
+    fix = _fix(role, address, strides)
+    if found and fix:
+        found[0] = replace(found[0], fixes=(fix,))
+    refuse(TmaLimitError, found)
 
 
 def _fix(role: str, address: int, strides: list[int]) -> str | None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cute_py.argument_checks import expect, expect_integer
+from cute_py.copies.boxes import SOURCE
 from cute_py.copies.emulated_copy import (
     CopyOptions,
     CopyResult,
@@ -35,6 +36,7 @@ from cute_py.copies.emulated_copy import (
 from cute_py.copies.prepared import PreparedCopy, load_windows, prepare_copy, prepare_listed
 from cute_py.copies.report import measure_copy
 from cute_py.copies.tune import tuned_copy
+from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, TmaLimitError
 from cute_py.gpu.arrays import (
     ArrayLike,
@@ -150,10 +152,9 @@ def _at(atom: TmaAtom, view: ArrayView) -> bytes:
     """The atom's descriptor for the tensor at `view`."""
     moved = view.address - int(atom.request.global_address)
     if moved % 16:
-        raise TmaLimitError(
-            f"address {view.address:#x} is {view.address % 16} bytes past a multiple of 16",
-            {"rule": "globalAddress must be a multiple of 16", "source": "CUDA driver API, cuTensorMapEncodeTiled"},
-        )
+        text = f"address {view.address:#x} is {view.address % 16} bytes past a multiple of 16"
+        found = Diagnostic("address", "globalAddress", view.address, "bytes", "be a multiple of 16", SOURCE, text=text)
+        refuse(TmaLimitError, [found])
     return bytes(replace(atom.descriptor, "global_address", view.address))
 
 
@@ -206,11 +207,10 @@ def copy_on_device(
         raise InvalidValueError("destination is read-only")
     spill = spilled_bytes(atom)
     if spill and not to_host:
-        raise TmaLimitError(
-            f"a store writes {spill} bytes behind each row, which may be another's",
-            {"row": f"{atom.plan.dims[0] * atom.internal_dtype.bits // 8} bytes", "unit": f"{STORE_UNIT} bytes"},
-            "give a numpy destination: it is written through a padded buffer",
-        )
+        facts = {"row": f"{atom.plan.dims[0] * atom.internal_dtype.bits // 8} bytes", "unit": f"{STORE_UNIT} bytes"}
+        fix = "give a numpy destination: it is written through a padded buffer"
+        text = f"a store writes {spill} bytes behind each row, which may be another's"
+        refuse(TmaLimitError, [Diagnostic("spill", "row", spill, "bytes", text=text, facts={**facts}, fixes=(fix,))])
     if from_host and to_host and overlap(a, b):
         raise InvalidValueError("source and destination overlap; a copy reads tiles while others are written")
     stream = options.get("stream")
@@ -428,8 +428,8 @@ def copy_without_atom(
     seconds = time.perf_counter() - start
     details: dict[str, Any] = {
         "device": device.name,
-        "forms": [plan.form for plan in prepared.plans],
-        "why": [plan.why for plan in prepared.plans],
+        "forms": [plan.form for plan in prepared.plans] or [prepared.plan.kernel if prepared.plan else "none"],
+        "why": [plan.why for plan in prepared.plans] or [prepared.plan.why if prepared.plan else ""],
         "prepared": prepared,
     }
     if options.get("report"):

@@ -26,13 +26,8 @@ Words = NDArray[np.generic]
 
 
 def _words(address: int, low: int, count: int, element: int, writable: bool) -> Words:
-    """`count` elements of memory from `low` elements after `address` on; of 16 bytes as pairs of float64 bits."""
-    kind = np.dtype(f"u{element}") if element < 16 else np.dtype("V16")
-    size = count * element
-    memory = (ctypes.c_char * size).from_address(address + low * element)
-    found = np.frombuffer(memory, kind)
-    found.flags.writeable = writable
-    return found
+    """`count` elements of memory from `low` elements after `address` on."""
+    return _view(address + low * element, [CopyMode(count, 1, 1)], "source", element, writable)
 
 
 def host_copy_layouts(refinement: Refinement, element: int, source: int, destination: int) -> None:

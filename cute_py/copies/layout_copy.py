@@ -136,11 +136,11 @@ def copy(
     """Copy every element of one layout to another of the same size.
 
     Args:
-        source, destination: an array (numpy, PyTorch, CuPy, DLPack, `__cuda_array_interface__`), a `Tensor` over memory,
-            or a pair (array of memory, layout). Elements correspond by coordinate: arrays of equal shape by index, other
-            shapes in colexicographic order, the first mode fastest. Element types must be equal.
-        backend: 'host' (host memory), 'cuda', 'emulator' (plans of tensor maps, in host memory), 'both' (the GPU's bytes
-            beside the host's); 'auto': 'host' where both are in host memory, else 'cuda'.
+        source, destination: an array (numpy, PyTorch, CuPy, DLPack, `__cuda_array_interface__`), a `Tensor` over
+            memory, or a pair (array of memory, layout). Elements correspond by coordinate: arrays of equal shape by
+            index, other shapes in colexicographic order, the first mode fastest. Element types must be equal.
+        backend: 'host' (host memory), 'cuda', 'emulator' (plans of tensor maps, in host memory), 'both' (the GPU's
+            bytes beside the host's); 'auto': 'host' where both are in host memory, else 'cuda'.
         stream: of the device copy; it is then enqueued there, and not waited for.
         report: measure the device copy against a memcpy.
     Raises:
@@ -201,9 +201,7 @@ def _copied_by_host(a: Side, b: Side, plan: CopyPlan, refinement: Refinement) ->
     """What the destination's bytes must be after the copy."""
     element = plan.dtype.bits // 8
     images = [_image(one, refinement, which).copy() for which, one in enumerate((a, b))]
-    places = [
-        int(image.ctypes.data) - _span(refinement, which, element)[0] for which, image in enumerate(images)
-    ]
+    places = [int(image.ctypes.data) - _span(refinement, which, element)[0] for which, image in enumerate(images)]
     host_copy_layouts(refinement, element, places[0], places[1])
     return images[1]
 
@@ -228,7 +226,9 @@ def _moved(one: Side, which: int, plan: CopyPlan, device: Device) -> tuple[Side,
     if one.view.device is not None:
         return one, None
     if type(one.view.owner).__module__.partition(".")[0] != "numpy":
-        raise DeviceError(f"the {one.role} is in host memory; a GPU copy needs device memory", hint="move it to the device")
+        raise DeviceError(
+            f"the {one.role} is in host memory; a GPU copy needs device memory", hint="move it to the device"
+        )
     if plan.refinement is None:
         raise DeviceError(f"the {one.role} has no element")
     low, size = _span(plan.refinement, which, plan.dtype.bits // 8)
@@ -246,7 +246,9 @@ def _emulated(plan: CopyPlan, refinement: Refinement, source: int, destination: 
         raise InvalidValueError(
             f"backend 'emulator' runs tensor maps; this copy is made by threads ({plan.kernel})", {"why": plan.why}
         )
-    addresses = [address + start * element for address, start in zip((source, destination), refinement.starts, strict=True)]
+    addresses = [
+        address + start * element for address, start in zip((source, destination), refinement.starts, strict=True)
+    ]
     launches = box_launches(refinement, plan.dtype, (addresses[0], addresses[1]), 132)
     spans = [_span(refinement, which, element) for which in (0, 1)]
     memories = [
@@ -258,7 +260,9 @@ def _emulated(plan: CopyPlan, refinement: Refinement, source: int, destination: 
     for launch in launches:
         walk = launch.kernel.facts.get("walk")
         if launch.maps is None or walk is None or launch.form == "realigned":
-            raise InvalidValueError(f"backend 'emulator' runs tensor maps; threads make a part of this copy ({launch.form})")
+            raise InvalidValueError(
+                f"backend 'emulator' runs tensor maps; threads make a part of this copy ({launch.form})"
+            )
         load, store = (encode(one) for one in launch.maps)
         size = int(str(launch.kernel.facts["TILE_BYTES"]))
         for number in range(walk.tiles):  # type: ignore[attr-defined]

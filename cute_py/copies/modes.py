@@ -5,8 +5,9 @@
 
 Elements correspond by coordinate, in colexicographic order where profiles differ. Where each product of leading sizes
 of one side divides, or is divided by, one of the other, cutting the modes there makes both lists equal: the copy is
-affine. A swizzle over such a layout adds an exclusive or on its side: linear. Where the sizes have no common refinement,
-the modes that can be cut off at either end are, and both sides keep lists of their own for what is between them: general.
+affine. A swizzle over such a layout adds an exclusive or on its side: linear. Where the sizes have no common
+refinement, the modes that can be cut off at either end are, and both sides keep lists of their own for what is between
+them: general.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ def _function(layout: LayoutLike, role: str) -> tuple[Digits, int, Swizzle]:
         raise InvalidValueError(f"the {role} layout reaches beyond 2**60 elements", {"layout": layout})
     sizes, steps = coalesced(tuple(shape), tuple(stride))
     flat = zip(leaves(sizes), leaves(steps), strict=True)
-    return tuple((n, d) for n, d in flat if n > 1), 0, IDENTITY  # type: ignore[misc]
+    return tuple((n, d) for n, d in flat if n > 1), 0, IDENTITY
 
 
 def _cut(one: list[tuple[int, int]], other: list[tuple[int, int]], end: int) -> list[CopyMode]:
@@ -173,8 +174,9 @@ def refine(source: LayoutLike, destination: LayoutLike) -> Refinement | None:
     """The refinement of a copy; None where there is nothing to copy.
 
     Raises:
-        InvalidTypeError: no layouts, or layouts of symbols. InvalidValueError: the sizes differ, the destination has one
-        offset for several elements, an offset is beyond 2**60. LayoutError: a composition that is no swizzled layout.
+        InvalidTypeError: no layouts, or layouts of symbols. InvalidValueError: the sizes differ, the destination has
+        one offset for several elements, an offset is beyond 2**60. LayoutError: a composition that is no swizzled
+        layout.
 
     >>> refine(Layout((6, 10)), Layout((4, 15), (15, 1))).form
     'general'
@@ -211,9 +213,7 @@ def refine(source: LayoutLike, destination: LayoutLike) -> Refinement | None:
     return Refinement(found, (starts[0], starts[1]), (before, after), (tuple(one), tuple(other)))
 
 
-def side_offsets(
-    refinement: Refinement, which: int, index: NDArray[numpy.int64] | None = None
-) -> NDArray[numpy.int64]:
+def side_offsets(refinement: Refinement, which: int, index: NDArray[numpy.int64] | None = None) -> NDArray[numpy.int64]:
     """Offsets of one side, in elements, of the elements with these numbers (default all), in the refinement's order."""
     import numpy as np
 

@@ -71,7 +71,9 @@ def side(thing: Operand, role: str) -> Side:
             room = -engine.origin, len(engine.flat) - engine.origin
             view = ArrayView(address, view.shape, view.strides, engine.dtype, None, view.readonly, engine.flat)
             return Side(role, view, thing.layout, room)
-        return Side(role, ArrayView(address, (), (), engine.dtype, device_at(address), False, engine), thing.layout, None)
+        return Side(
+            role, ArrayView(address, (), (), engine.dtype, device_at(address), False, engine), thing.layout, None
+        )
     view = array_view(thing)
     return Side(role, view, Layout(view.shape, view.strides), None)
 
@@ -91,9 +93,7 @@ def planned(source: Side, destination: Side) -> CopyPlan:
     if b.readonly:
         found.append(Diagnostic("read_only", "destination", text="the destination is read-only"))
     refuse(InvalidValueError, found)
-    plan = plan_copy(
-        source.layout, destination.layout, a.dtype, alignment=(source.alignment, destination.alignment)
-    )
+    plan = plan_copy(source.layout, destination.layout, a.dtype, alignment=(source.alignment, destination.alignment))
     if plan.refinement is None:
         return plan
     reach = []
@@ -109,7 +109,9 @@ def planned(source: Side, destination: Side) -> CopyPlan:
             found.append(Diagnostic("extent", one.role, text=text))
     if reach[0][0] < reach[1][1] and reach[1][0] < reach[0][1]:
         text = "source and destination overlap; their elements are copied in no fixed order"
-        ranges = {one.role: f"{low:#x} to {high:#x}" for one, (low, high) in zip((source, destination), reach, strict=True)}
+        ranges: dict[str, object] = {
+            one.role: f"{low:#x} to {high:#x}" for one, (low, high) in zip((source, destination), reach, strict=True)
+        }
         found.append(Diagnostic("overlap", "destination", text=text, facts=ranges))
     refuse(InvalidValueError, found)
     return plan

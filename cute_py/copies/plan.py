@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 from cute_py.argument_checks import expect, expect_integers
 from cute_py.copies.boxes import LaunchPlan, Tuning, plan_boxes
@@ -21,8 +22,7 @@ from cute_py.copies.modes import CopyMode, Refinement, refine
 from cute_py.copies.thread_kernels import ThreadLaunch, runs_launch, tile_launch
 from cute_py.copies.tile import VECTORS, Tile, best_tile
 from cute_py.dtypes import DType, DTypeLike, as_dtype
-from cute_py.errors import InvalidValueError, TmaLimitError
-from cute_py.gpu.arrays import ArrayView
+from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError, given
 from cute_py.layout.analysis import SECTOR_BYTES
 from cute_py.layout.arguments import LayoutLike
 from cute_py.layout.composed import ComposedLayout
@@ -44,8 +44,8 @@ class CopyPlan:
     Attributes:
         form: 'affine', 'linear' or 'general', as `Refinement.form`. kernel: 'boxes', 'tile', 'runs', or 'none' where
             there is nothing to copy.
-        launches: kernels that one copy enqueues. source_vector, destination_vector: bytes that a thread moves at once on
-            that side; of boxes the bytes of a box's row.
+        launches: kernels that one copy enqueues. source_vector, destination_vector: bytes that a thread moves at once
+            on that side; of boxes the bytes of a box's row.
         tile: (size of each mode in a tile) -> number of the element in the destination's order.
         shared_layout: the same coordinates -> offset in shared memory in elements; None: no shared memory.
         sectors: of 32 bytes, that (source, destination) touch. wavefronts: of shared memory, by threads, of all tiles.
@@ -95,7 +95,7 @@ class CopyPlan:
         """What each line of the plan says, and what decided it."""
         means = {
             "boxes": "The copy engine moves the tiles by tensor maps; no thread touches a byte.",
-            "tile": "A block reads a tile in the source's order, and writes it from shared memory in the destination's.",
+            "tile": "A block reads a tile in the source's order and writes it from shared memory in the destination's.",
             "runs": "A thread moves one vector, and finds both its places by division.",
             "none": "There is no element to copy.",
         }
@@ -162,14 +162,20 @@ def plan_copy(
     pair = expect_integers(alignment, "alignment", 1, count=2, unit="bytes")
     if any(a & (a - 1) for a in pair):
         raise InvalidValueError(f"alignment = {alignment}; must be powers of two")
-    return _planned(
-        source_layout, destination_layout, kind, (min(pair[0], 16), min(pair[1], 16)), expect(arch, str, "arch")
-    )
+    for role, layout in (("source", source_layout), ("destination", destination_layout)):
+        if not isinstance(layout, (Layout, ComposedLayout)):
+            raise InvalidTypeError(f"the {role} is no layout: {type(layout).__name__} {given(layout)}")
+    layouts: Any = (source_layout, destination_layout)
+    return _planned(*layouts, kind, (min(pair[0], 16), min(pair[1], 16)), expect(arch, str, "arch"))
 
 
 @functools.lru_cache(maxsize=1024)
 def _planned(
-    source: LayoutLike, destination: LayoutLike, dtype: DType, alignment: tuple[int, int], arch: str
+    source: Layout | ComposedLayout,
+    destination: Layout | ComposedLayout,
+    dtype: DType,
+    alignment: tuple[int, int],
+    arch: str,
 ) -> CopyPlan:
     refinement = refine(source, destination)
     element = dtype.bits // 8
@@ -205,8 +211,8 @@ def _planned(
 def _limits(refinement: Refinement, element: int, alignment: tuple[int, int]) -> tuple[int, int]:
     """Bytes that an access to each side may have: by its address, what is added to it, and its swizzle."""
     found = []
-    for start, swizzle, given in zip(refinement.starts, refinement.swizzles, alignment, strict=True):
-        limit = math.gcd(given, 16, start * element if start else 16)
+    for start, swizzle, aligned in zip(refinement.starts, refinement.swizzles, alignment, strict=True):
+        limit = math.gcd(aligned, 16, start * element if start else 16)
         if swizzle.bits:
             limit = math.gcd(limit, element << min(swizzle.base, swizzle.base - min(swizzle.shift, 0)))
         found.append(max(limit, element))
@@ -258,18 +264,15 @@ def box_launches(
     Raises:
         TmaLimitError: no tensor map describes a side.
     """
-    shape = tuple(m.size for m in refinement.modes)
-    views = [
-        ArrayView(address, shape, tuple(getattr(m, side) for m in refinement.modes), dtype, 0)
-        for address, side in zip(addresses, ("source", "destination"), strict=True)
-    ]
-    return plan_boxes(views[0], views[1], multiprocessors=multiprocessors, tuning=tuning)
+    width = dtype.bits // 8
+    modes = tuple(CopyMode(m.size, m.source * width, m.destination * width) for m in refinement.modes)
+    return plan_boxes(*addresses, modes, width, multiprocessors=multiprocessors, tuning=tuning)
 
 
 def thread_launch(plan: CopyPlan) -> ThreadLaunch:
     """The launch of a plan whose kernel is 'tile' or 'runs'."""
     refinement = plan.refinement
-    assert refinement is not None  # noqa: S101 - such a plan has elements
+    assert refinement is not None
     if plan.threads_tile is not None:
         return tile_launch(refinement, plan.threads_tile)
     return runs_launch(refinement, plan.dtype.bits // 8, plan.source_vector)
@@ -287,7 +290,7 @@ def _sectors(refinement: Refinement, element: int, side: str) -> int:
             span += (size - 1) * step * element
         else:
             found *= size
-    return round(found * max(1.0, -(-span // SECTOR_BYTES) if found == 1 else -(-span // SECTOR_BYTES)))
+    return round(found * -(-span // SECTOR_BYTES))
 
 
 def _costed(
@@ -304,7 +307,8 @@ def _costed(
     element, size = dtype.bits // 8, refinement.count * (dtype.bits // 8)
     sectors = _sectors(refinement, element, "source"), _sectors(refinement, element, "destination")
     least = -(-size // SECTOR_BYTES)
-    wavefronts, shared, picture = 0, None, Layout(vectors[1] // element if kernel == "runs" else 1)
+    wavefronts, picture = 0, Layout(vectors[1] // element if kernel == "runs" else 1)
+    shared: Layout | ComposedLayout | None = None
     expected = 0.95 if kernel == "boxes" else 0.9
     if tile is not None:
         tiles = refinement.count / tile.elements
@@ -315,9 +319,7 @@ def _costed(
         picture = Layout(extents)
         places = Layout(extents, tuple(tile.pitches[i] // tile.element for i in inside) or (0,))
         swizzle = tile.swizzle
-        shared = places
-        if swizzle.bits and swizzle.base >= element.bit_length() - 1:
-            shared = ComposedLayout(swizzle.upcast(element), Int(0), places)
+        shared = ComposedLayout(swizzle.upcast(element), Int(0), places) if swizzle.bits else places
         ideal = 2 * tile.elements * element / LINE
         expected *= min(1.0, 8 * ideal / (per_tile + 4 * ideal))
     if kernel == "runs" and refinement.modes and (refinement.form == "general" or vectors[0] < 4):

@@ -58,7 +58,8 @@ SPARE_STREAMS: Final = 16
 class PreparedCopy:
     """A copy that can be launched many times, on any stream of its device, also while a graph is captured.
 
-    `bytes` are those of the elements copied, `plan` how arrays are copied (None: given tiles). `keep` holds what must outlive the launches. A stream that a copy is
+    `bytes` are those of the elements copied; `plan` is how arrays are copied (None: given tiles).
+    `keep` holds what must outlive the launches. A stream that a copy is
     launched on gets parameters and a tile counter of its own at its first launch. Counters for `SPARE_STREAMS` streams
     are made at once, since a stream that is being captured can't allocate; `prepare` makes more.
     """
@@ -168,10 +169,10 @@ def prepare_copy(
     """Prepare the copy between two layouts of equal size in device memory, of any order and strides.
 
     Args:
-        source, destination: anything `array_view` takes, a `Tensor` over memory, or (memory, layout). Elements correspond
-            by coordinate, in colexicographic order where the shapes differ.
-        hints: keep what is read and drop what is written in L2 first; faster for large copies by tensor maps, at the cost
-            of the kernels that follow.
+        source, destination: anything `array_view` takes, a `Tensor` over memory, or (memory, layout). Elements
+            correspond by coordinate, in colexicographic order where the shapes differ.
+        hints: keep what is read and drop what is written in L2 first; faster for large copies by tensor maps, at the
+            cost of the kernels that follow.
         tuning: fixes form and tiles of tensor maps; by default those measured best for the size, or threads.
     Raises:
         DeviceError: no device, an array that is not on it, or arrays of two devices.

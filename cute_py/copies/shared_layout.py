@@ -157,7 +157,7 @@ def best_swizzle(
             found = ours + theirs, swizzle, ours, theirs
             if ours + theirs <= least:
                 break
-    assert found is not None  # noqa: S101 - the identity was tried
+    assert found is not None
     return found[1:]
 
 

@@ -18,7 +18,6 @@ from cute_py.gpu.kernels.relayout import (
     DIGIT,
     MAX_CLASSES,
     MAX_DIGITS,
-    ROW,
     RUNS,
     TILE,
     copy_runs,

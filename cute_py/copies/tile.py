@@ -66,7 +66,7 @@ class Tile:
     skew: int = 0
 
     def _places(self, mode: int, extent: int) -> Places:
-        """Places of the elements of one mode; with a skew, each vector of the destination's first mode lies further on."""
+        """Places of the elements of one mode; with a skew, each vector of the destination's first one lies further."""
         digit = np.arange(extent, dtype=np.int64)
         found = digit * self.pitches[mode]
         if self.skew and mode == self.destination_order[0]:
@@ -435,8 +435,10 @@ def _finished(tile: Tile) -> Tile:
         and not any(n * tile.element % (2 * unit) for n in sizes)
     ):
         unit *= 2
-    piece, unit = (max(w for w in (*widths_of(tile.element), 8) if w <= have) if have >= tile.element else have
-        for have in (piece, unit))
+    piece, unit = (
+        max(w for w in (*widths_of(tile.element), 8) if w <= have) if have >= tile.element else have
+        for have in (piece, unit)
+    )
     made = replace(tile, piece=piece, unit=unit)
     if tile.shifts[1]:
         return replace(made, listed=tile.destination_run > 1)

@@ -11,7 +11,7 @@ import hashlib
 import json
 from dataclasses import asdict
 
-from cute_py.copies.boxes import Tuning, merged_modes
+from cute_py.copies.boxes import Tuning
 from cute_py.copies.prepared import PreparedCopy, prepare_copy
 from cute_py.copies.report import median_times
 from cute_py.errors import CuteError
@@ -36,9 +36,10 @@ def candidates(hints: bool) -> tuple[Tuning, ...]:
     )
 
 
-def geometry_key(source: ArrayView, destination: ArrayView, device: Device, hints: bool) -> str:
+def geometry_key(prepared: PreparedCopy, source: ArrayView, hints: bool) -> str:
     """The name under which the tuning of a copy is kept."""
-    modes = [(mode.size, mode.source, mode.destination) for mode in merged_modes(source, destination)]
+    device, refinement = prepared.device, prepared.plan.refinement if prepared.plan else None
+    modes = [(mode.size, mode.source, mode.destination) for mode in refinement.modes] if refinement else []
     text = json.dumps([device.name, device.multiprocessors, modes, source.element_bytes, source.address % 16, hints])
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -58,7 +59,7 @@ def tuned_copy(
     first = prepare_copy(a, b, hints=hints, device=device)
     if len(first.plans) != 1 or first.plans[0].form not in ("once", "ring"):
         return first
-    files, key = kernel_compiler(cache_directory()).files, geometry_key(a, b, device, hints)
+    files, key = kernel_compiler(cache_directory()).files, geometry_key(first, a, hints)
     known = None
     with contextlib.suppress(OSError, ValueError, TypeError):  # a file that can't be understood counts as none
         known = Tuning(**json.loads(files.get(key) or b""))

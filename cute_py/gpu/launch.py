@@ -114,8 +114,8 @@ ParameterValue: TypeAlias = bytes | int | ctypes.c_uint32 | Block
 class Parameters:
     """The parameters of a kernel in host memory, and the array of pointers to them that a launch takes.
 
-    bytes are a tensor map (128 of them, laid at a multiple of 128); an int is 64 bits, a ctypes number itself; an array of
-    characters is a structure, and is passed from where it is.
+    bytes are a tensor map (128 of them, laid at a multiple of 128); an int is 64 bits, a ctypes number itself; an
+    array of characters is a structure, and is passed from where it is.
     """
 
     def __init__(self, values: Sequence[ParameterValue]) -> None:

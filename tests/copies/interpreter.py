@@ -54,11 +54,30 @@ def run(launch: ThreadLaunch, source: Memory, destination: Memory, at: tuple[int
 
 
 def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, source: Memory, destination: Memory) -> None:
-    names = (
-        "source destination low high tables start first reach source_mask destination_mask source_swizzle "
-        "destination_swizzle source_step destination_step source_pitch destination_pitch rank run_digit mask swizzle "
-        "pitch spare"
-    ).split()
+    names = [
+        "source",
+        "destination",
+        "low",
+        "high",
+        "tables",
+        "start",
+        "first",
+        "reach",
+        "source_mask",
+        "destination_mask",
+        "source_swizzle",
+        "destination_swizzle",
+        "source_step",
+        "destination_step",
+        "source_pitch",
+        "destination_pitch",
+        "rank",
+        "run_digit",
+        "mask",
+        "swizzle",
+        "pitch",
+        "spare",
+    ]
     values = TILE.unpack_from(content)
     p = dict(zip(names, values, strict=False))
     spread, pieces = (np.array(values[at : at + 16], np.int64) for at in (len(names), len(names) + 16))
@@ -145,12 +164,14 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
         offsets, places = lookup(writes, row, "destination")
         x = places + misplaced
 
-        def taken(y: Any) -> Any:
+        def taken(y: Any, shared: Any = shared) -> Any:
             assert not (y % unit).any()
             return shared[y[..., None] + np.arange(unit)].reshape(*y.shape[:-1], y.shape[-1] * unit)
 
         size = held if facts["DESTINATION_SHIFT"] else writes[1] * (per if facts["LISTED"] else 1)
-        numbers = np.frombuffer(launch.tables, "<u2", size if facts["LISTED"] or not facts["DESTINATION_SHIFT"] else 0, listed)
+        numbers = np.frombuffer(
+            launch.tables, "<u2", size if facts["LISTED"] or not facts["DESTINATION_SHIFT"] else 0, listed
+        )
         numbers = numbers.astype(np.int64)
         if facts["DESTINATION_SHIFT"]:
             start = p["destination"] + b + offsets
@@ -158,7 +179,7 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
             keep = (index < own) & ((index >= 0) | first)
             x, index, start = x[keep], index[keep], start[keep]
 
-            def at(which: Any, number: Any) -> Any:
+            def at(which: Any, number: Any, x: Any = x, numbers: Any = numbers) -> Any:
                 return x[which, None] + (numbers[number] if facts["LISTED"] else number * p["pitch"])
 
             whole = (index >= 0) & (index + per <= held)
@@ -217,7 +238,9 @@ def run_runs(launch: ThreadLaunch, facts: dict[str, int], content: bytes, source
         a = swizzled(a, *masks[0])
     if facts["GLOBAL_SWIZZLED"]:
         b = swizzled(b, *masks[1])
-    width = {"u8": 1, "u16": 2, "u32": 4, "uint2": 8, "uint4": 16}[launch.kernel.text.split(" SOURCE_VECTOR")[0].split()[-1]]
+    width = {"u8": 1, "u16": 2, "u32": 4, "uint2": 8, "uint4": 16}[
+        launch.kernel.text.split(" SOURCE_VECTOR")[0].split()[-1]
+    ]
     destination.write(to + b, source.read(at + a, width))
 
 

@@ -36,9 +36,9 @@ DIGIT: Final = struct.Struct("<IIIIqq")
 """size, magic, shift, bit of the class; byte steps of source and destination."""
 ROWS: Final = 7
 CLASS: Final = struct.Struct(f"<{2 * ROWS + 4}I")
-"""Of the source, then of the destination: rows, vectors of one, vectors that threads are dealt a row for, magic, rows and
-vectors that a thread goes on by, place of the rows' table; place of the list of a destination's row, its own elements,
-elements in shared memory, bytes of a source row."""
+"""Of the source, then of the destination: rows, vectors of one, threads that a row is dealt to, magic, rows and vectors
+that a thread goes on by, place of the rows' table; place of the list of a destination's row, its own elements, elements
+in shared memory, bytes of a source row."""
 ROW: Final = struct.Struct("<qII")
 """Byte offset of a row, its place in shared memory."""
 TILE: Final = struct.Struct("<5Q3q2Q4i8I32I")
@@ -256,7 +256,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_runs(const __grid_con
       if (GENERAL) {
         u64 one = rest, other = rest;
         const u32 first = p.before + p.after;
-        for (u32 r = 0; r < p.source_rest; ++r) from += (i64)taken(one, p.digits[first + r]) * p.digits[first + r].source;
+        for (u32 r = 0; r < p.source_rest; ++r) {
+          const Digit& d = p.digits[first + r];
+          from += (i64)taken(one, d) * d.source;
+        }
         for (u32 r = 0; r < p.destination_rest; ++r) {
           const Digit& d = p.digits[first + p.source_rest + r];
           to += (i64)taken(other, d) * d.destination;
@@ -315,7 +318,8 @@ def copy_tile(
     """The kernel of tiles. Vectors of the two sides and pieces, in which a vector goes to shared memory, in bytes.
 
     shifts: the side's rows may start between two words. swizzled: shared memory is, and places share no bit.
-    global_swizzled: the offsets of a side are. steady: threads stay in their column of vectors. affine: rows are one mode. listed: the places of a destination's vector have no fixed distances, and are listed one by one.
+    global_swizzled: the offsets of a side are. steady: threads stay in their column of vectors. affine: rows are one
+    mode. listed: the places of a destination's vector have no fixed distances, and are listed one by one.
     """
     constants = {
         "THREADS": MAX_THREADS,
@@ -345,9 +349,7 @@ def copy_tile(
     return replace(kernel, threads=threads)
 
 
-def copy_runs(
-    vector_bytes: int, *, general: bool = False, wide: bool = False, swizzled: bool = False
-) -> KernelSource:
+def copy_runs(vector_bytes: int, *, general: bool = False, wide: bool = False, swizzled: bool = False) -> KernelSource:
     """The kernel of runs, in vectors of `vector_bytes`. wide: there are 2**31 vectors or more."""
     constants = {
         "THREADS": 256,
@@ -362,6 +364,11 @@ def copy_runs(
 
 
 def _types(element: int, source: int, destination: int, piece: int) -> str:
-    names = ("ELEMENT", element), ("SOURCE_VECTOR", source), ("DESTINATION_VECTOR", destination), ("PIECE", piece)
-    names += (("PLACES", min(16, 2 * destination // element)),)
-    return "".join(f"typedef {_TYPES[size]} {name};\n" for name, size in names)
+    names = {
+        "ELEMENT": element,
+        "SOURCE_VECTOR": source,
+        "DESTINATION_VECTOR": destination,
+        "PIECE": piece,
+        "PLACES": min(16, 2 * destination // element),
+    }
+    return "".join(f"typedef {_TYPES[size]} {name};\n" for name, size in names.items())
