@@ -12,6 +12,7 @@ them: general.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 MAX_RANK: Final = 16
 """Modes of a refinement, at most; what is above is a tensor of more than 65536 elements whose modes don't merge."""
+LISTED: Final = 1 << 24
+"""Elements of a swizzled side whose offsets are listed to find the last."""
 MAX_OFFSET: Final = 1 << 60
 """Elements: beyond it an address does not fit into 64 bits."""
 
@@ -227,8 +230,12 @@ def side_offsets(refinement: Refinement, which: int, index: NDArray[numpy.int64]
     return swizzle(total) if swizzle.bits else total
 
 
+@functools.lru_cache(maxsize=1024)
 def offset_bounds(refinement: Refinement, which: int) -> tuple[int, int]:
-    """The lowest and the highest offset of a side, in elements; behind a swizzle no offset is outside these."""
+    """The lowest and the highest offset of a side, in elements.
+
+    Of swizzled sides of more than 2**24 elements, bounds of these: those of the blocks that the swizzle permutes.
+    """
     name = ("source", "destination")[which]
     reach = [(m.size - 1) * getattr(m, name) for m in refinement.modes]
     reach += [(n - 1) * d for n, d in refinement.rest[which]]
@@ -238,7 +245,9 @@ def offset_bounds(refinement: Refinement, which: int) -> tuple[int, int]:
     if not swizzle.bits:
         return low, high
     block = 1 << max(swizzle.yyy_mask, swizzle.zzz_mask).bit_length()
-    if high - low < block and low // block == high // block and refinement.count <= 1 << 22:
-        offsets = side_offsets(refinement, which)
-        return int(offsets.min()), int(offsets.max())
-    return low // block * block, high // block * block + block - 1
+    if refinement.count == high - low + 1 and low % block == 0 and (high + 1) % block == 0:
+        return low, high  # whole blocks, every offset
+    if refinement.count > LISTED:
+        return low // block * block, high // block * block + block - 1
+    offsets = side_offsets(refinement, which)
+    return int(offsets.min()), int(offsets.max())

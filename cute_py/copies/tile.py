@@ -32,7 +32,7 @@ TILE_BYTES: Final = {1: 16384, 2: 16384, 4: 16384, 8: 8192, 16: 8192}
 FILLED: Final = 8192
 """Bytes that a tile is filled up to, where the tensor has them."""
 VECTORS: Final = (16, 8, 4, 2, 1)
-SMALL: Final = 16384
+SMALL: Final = 65536
 """Bytes of a copy up to which vectors save nothing: it takes the kernel of single elements, as every other does."""
 
 
@@ -130,7 +130,8 @@ class Tile:
     @property
     def steady(self) -> bool:
         """Whether a thread stays in one column of vectors on both sides."""
-        return all(self.threads % self.vectors_of(0, side) == 0 for side in (0, 1))
+        size = math.prod(m.size for m in self.modes) * self.element
+        return size > SMALL and all(self.threads % self.vectors_of(0, side) == 0 for side in (0, 1))
 
     @property
     def affine(self) -> bool:
@@ -360,6 +361,10 @@ def tiles(refinement: Refinement, element: int, limits: tuple[int, int]) -> Iter
         element,
         (shifts[0], shifts[1]),
     )
+    at = base.run_mode
+    while at >= 0 and 0 < modes[at].size % base.extents[at] < base.halo:  # the last tile must hold what others borrow
+        base = replace(base, extents=tuple(t - (i == at) for i, t in enumerate(base.extents)))
+    extents = base.extents
     if len(base.classes()) > MAX_CLASSES:
         return
     power = all(t & (t - 1) == 0 for t in extents) and not any(shifts)
