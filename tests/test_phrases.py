@@ -77,7 +77,6 @@ PENDING = (
     "cute_py/tma",
     "cute_py/tmem",
     "cute_py/gpu",
-    "cute_py/copies",
     "docs/guide/tensor-memory.md",
 )
 """Packages whose texts are not read yet, and a page that shows what one of them prints."""

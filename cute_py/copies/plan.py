@@ -19,6 +19,7 @@ from typing import Any
 from cute_py.argument_checks import expect, expect_integers
 from cute_py.copies.boxes import LaunchPlan, Tuning, plan_boxes
 from cute_py.copies.modes import CopyMode, Refinement, refine
+from cute_py.copies.shared_layout import WIDEST
 from cute_py.copies.thread_kernels import ThreadLaunch, runs_launch, tile_launch
 from cute_py.copies.tile import VECTORS, Tile, best_tile
 from cute_py.dtypes import DType, DTypeLike, as_dtype
@@ -239,10 +240,10 @@ def _boxes(refinement: Refinement, dtype: DType, alignment: tuple[int, int]) -> 
     inner = [m for m in modes if m.source == 1]
     if not inner or modes[0].destination != 1:
         return None
-    if min(m.size for m in (inner[0], modes[0])) * element < LINE and refinement.count > 16:
+    if min(m.size for m in (inner[0], modes[0])) * element < LINE and refinement.count > 1:
         return None
     addresses = tuple(
-        base + start * element + (given if given < 16 else 0)
+        base + start * element + (given % WIDEST)
         for base, start, given in zip((SOURCE, DESTINATION), refinement.starts, alignment, strict=True)
     )
     try:
@@ -272,7 +273,8 @@ def box_launches(
 def thread_launch(plan: CopyPlan) -> ThreadLaunch:
     """The launch of a plan whose kernel is 'tile' or 'runs'."""
     refinement = plan.refinement
-    assert refinement is not None
+    if refinement is None:
+        raise InvalidValueError("a plan of no elements launches nothing")
     if plan.threads_tile is not None:
         return tile_launch(refinement, plan.threads_tile)
     return runs_launch(refinement, plan.dtype.bits // 8, plan.source_vector)

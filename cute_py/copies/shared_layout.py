@@ -9,7 +9,6 @@ equally many: 2**(rank of the word's bits - rank of the bank's bits).
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -148,16 +147,16 @@ def best_swizzle(
     """
     identity = Swizzle(0, 4, 3)
     least = sum(_least(*side, element) for side in (writer, reader))
-    found: tuple[int, Swizzle, int, int] | None = None
-    for swizzle in itertools.chain((identity,), swizzles(bits, element)):
+    ours, theirs = (linear_wavefronts(*side, element, identity)[0] for side in (writer, reader))
+    found = ours + theirs, identity, ours, theirs
+    for swizzle in swizzles(bits, element):
+        if found[0] <= least:
+            break
         if positive and swizzle.shift < 0:
             continue
         ours, theirs = (linear_wavefronts(*side, element, swizzle)[0] for side in (writer, reader))
-        if found is None or ours + theirs < found[0]:
+        if ours + theirs < found[0]:
             found = ours + theirs, swizzle, ours, theirs
-            if ours + theirs <= least:
-                break
-    assert found is not None
     return found[1:]
 
 

@@ -8,7 +8,6 @@ exactly its elements, and no thread asks whether it has work.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -477,8 +476,3 @@ def best_tile(refinement: Refinement, element: int, limits: tuple[int, int]) -> 
         if best is None or cost < best[0]:
             best = cost, tile
     return None if best is None else best[1]
-
-
-def coordinates(sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Every coordinate, the first mode fastest."""
-    return (c[::-1] for c in itertools.product(*(range(n) for n in reversed(sizes))))
