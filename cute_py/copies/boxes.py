@@ -109,8 +109,8 @@ def ceil_div(value: int, unit: int) -> int:
 def _maps(
     source: int, destination: int, modes: tuple[CopyMode, ...], box: tuple[int, ...], shift: int = 0
 ) -> tuple[TensorMapTiled, TensorMapTiled]:
-    """Maps of both sides, in words. With `shift` the source's starts so many bytes before it, and its rows and boxes
-    are wider by as much: the boxes by the 16 bytes that a shifted row touches more."""
+    """Maps of both sides, in 8-byte elements. With `shift` the source's starts so many bytes before it, and its rows
+    and boxes are wider by as much: the boxes by the 16 bytes that a shifted row touches more."""
     kind, promotion, sizes = UNSIGNED[WORD], L2Promotion.B128, tuple(mode.size for mode in modes)
     load_sizes, load_box = sizes, box
     if shift:
@@ -140,7 +140,7 @@ def plan_edges(source: int, destination: int, modes: tuple[CopyMode, ...], width
     """The launch that moves the elements of `modes`, of `width` bytes, one thread a byte."""
     kernel = copy_edges(((width, 1, 1), *((mode.size, mode.source, mode.destination) for mode in modes)))
     total = int(str(kernel.facts["TOTAL"]))
-    why = f"{modes[0].size * width} bytes of a row are no whole {STORE_UNIT}"
+    why = f"{modes[0].size * width} bytes of a row are not a multiple of {STORE_UNIT}"
     return LaunchPlan(
         "edges", kernel, None, ceil_div(total, EDGE_THREADS), total, why, (source, destination, modes[0].size * width)
     )
@@ -335,7 +335,7 @@ def _form(size: int) -> str:
 
 
 def _box(modes: tuple[CopyMode, ...], row_bytes: int, tile_bytes: int) -> tuple[int, ...]:
-    """The box, in words innermost: rows of at most `row_bytes`, and as many as fill the tile."""
+    """The box, in 8-byte elements innermost: rows of at most `row_bytes`, and as many as fill the tile."""
     run = WORD * modes[0].size
     inner = 16 * ceil_div(ceil_div(run, ceil_div(run, row_bytes)), 16)
     box = [inner // WORD]
@@ -349,7 +349,7 @@ def _box(modes: tuple[CopyMode, ...], row_bytes: int, tile_bytes: int) -> tuple[
 def _tiled(
     source: int, destination: int, modes: tuple[CopyMode, ...], sms: int, tuning: Tuning, tail: int = 0
 ) -> LaunchPlan:
-    """The plan for `modes` in words."""
+    """The plan for `modes` of 8-byte elements."""
     sizes = tuple(mode.size for mode in modes)
     total = WORD * math.prod(sizes)
     form = tuning.form or _form(total)
@@ -386,7 +386,7 @@ def _tiled(
 
 
 def _realigned(source: int, destination: int, modes: tuple[CopyMode, ...], tuning: Tuning) -> LaunchPlan:
-    """The plan for `modes` in words, whose source starts between two 16-byte boundaries."""
+    """The plan for `modes` of 8-byte elements, whose source starts between two 16-byte boundaries."""
     shift, run = source % 16, WORD * modes[0].size
     row = min(run, REALIGNED_ROW)
     if run % row:

@@ -74,7 +74,7 @@ def require_options(options: CopyOptions | ExecuteOptions, names: tuple[str, ...
     """Refuse an option that is not one of `names`, or has no such value.
 
     Raises:
-        InvalidValueError: no such option, or a time that is none. InvalidTypeError: a value of another kind.
+        InvalidValueError: no such option, or a time out of range. InvalidTypeError: a value of another kind.
     """
     wrong = [name for name in options if name not in names]
     if wrong:
@@ -257,7 +257,7 @@ def copy_on_device(
             difference = _beside_the_emulator(atom, before, after)
         difference = difference or first_difference(before, after)
         equal = difference is None
-    warnings = (f"rows are no multiple of {STORE_UNIT} bytes; copied through a padded buffer",) if spill else ()
+    warnings = (f"rows are not a multiple of {STORE_UNIT} bytes; copied through a padded buffer",) if spill else ()
     size = a.count * a.element_bytes
     return CopyResult(
         destination,

@@ -97,14 +97,14 @@ def _function(layout: LayoutLike, role: str) -> tuple[Digits, int, Swizzle]:
             return _function(composition(layout.outer, layout.inner), role)
         if not isinstance(layout.outer, Swizzle) or not isinstance(layout.inner, Layout):
             raise LayoutError(
-                f"the {role} layout is no layout, and no swizzle of one",
+                f"the {role} is neither a layout nor a swizzle of one",
                 {"layout": layout},
                 "compose its parts to one layout, or copy in two steps",
             )
         digits, _, _ = _function(layout.inner, role)
         return digits, start, layout.outer
     if not isinstance(layout, Layout):
-        raise InvalidTypeError(f"the {role} is no layout: {type(layout).__name__} {given(layout)}")
+        raise InvalidTypeError(f"the {role} must be a layout, got {type(layout).__name__} {given(layout)}")
     shape, stride = ([value_of(x) for x in leaves(tree)] for tree in (layout._shape, layout._stride))
     for number in (*shape, *stride):
         if type(number) is not int:
@@ -181,7 +181,7 @@ def refine(source: LayoutLike, destination: LayoutLike) -> Refinement | None:
         one offset for several elements, an offset is beyond 2**60. LayoutError: a composition that is no swizzled
         layout.
 
-    >>> refine(Layout((6, 10)), Layout((4, 15), (15, 1))).form
+    >>> refine(Layout((6, 10), (10, 1)), Layout((4, 15), (15, 1))).form
     'general'
     >>> refine(Layout((8, 4)), Layout((8, 4), (4, 1))).modes
     (CopyMode(size=4, source=8, destination=1), CopyMode(size=8, source=1, destination=4))

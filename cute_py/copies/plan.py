@@ -156,7 +156,7 @@ def plan_copy(
     >>> plan = plan_copy(Layout((64, 48), (48, 1)), Layout((64, 48)), "float32")
     >>> plan.form, plan.kernel, plan.launches
     ('affine', 'boxes', 1)
-    >>> plan_copy(Layout((6, 10)), Layout((4, 15), (15, 1)), "float32").form
+    >>> plan_copy(Layout((6, 10), (10, 1)), Layout((4, 15), (15, 1)), "float32").form
     'general'
     """
     kind = as_dtype(dtype)
@@ -165,7 +165,7 @@ def plan_copy(
         raise InvalidValueError(f"alignment = {alignment}; must be powers of two")
     for role, layout in (("source", source_layout), ("destination", destination_layout)):
         if not isinstance(layout, (Layout, ComposedLayout)):
-            raise InvalidTypeError(f"the {role} is no layout: {type(layout).__name__} {given(layout)}")
+            raise InvalidTypeError(f"the {role} must be a layout, got {type(layout).__name__} {given(layout)}")
     layouts: Any = (source_layout, destination_layout)
     return _planned(*layouts, kind, (min(pair[0], 16), min(pair[1], 16)), expect(arch, str, "arch"))
 

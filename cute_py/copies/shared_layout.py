@@ -1,8 +1,8 @@
 """Shared memory between two access patterns: the swizzle with the fewest wavefronts, and the count of them.
 
 A wavefront is one round of the 32 banks of 4 bytes. An access of up to 4 bytes by a warp is one request of 32 threads,
-one of 8 or 16 bytes is two or four requests of 16 or 8 threads; a request takes as many rounds as the bank that most of
-its words lie in has words. Where thread, value and offset are linear over F2, every bank that is touched at all has
+one of 8 or 16 bytes is two or four requests of 16 or 8 threads; a request takes as many rounds as the busiest bank
+has distinct words. Where thread, value and offset are linear over F2, every bank that is touched at all has
 equally many: 2**(rank of the word's bits - rank of the bank's bits).
 """
 
@@ -83,9 +83,9 @@ def linear_wavefronts(threads: Sequence[int], values: Sequence[int], element: in
         width, taken = 2 * width, taken + 1
     together = (WARP // requests(width)).bit_length() - 1
     inside = [1 << k for k in range(2, width.bit_length() - 1)]
-    words = [c >> 2 for c in others[:together]] + [c >> 2 for c in inside]
-    banks = [w & BANKS - 1 for w in words]
-    rounds = 1 << _rank(words) - _rank(banks)
+    touched = [c >> 2 for c in others[:together]] + [c >> 2 for c in inside]
+    banks = [w & BANKS - 1 for w in touched]
+    rounds = 1 << _rank(touched) - _rank(banks)
     warps = 1 << max(0, len(others) - WARP.bit_length() + 1)
     return rounds * requests(width) * warps << len(own) - taken, width
 
@@ -170,8 +170,8 @@ def find_smem_layout(writer: LayoutLike, reader: LayoutLike, dtype: DTypeLike) -
         the tile's elements in order, or behind a swizzle of element offsets: that with the fewest wavefronts of writer
         and reader together, of equals the one of fewest bits, then lowest base, then least shift.
     Raises:
-        LayoutError: a map that is not linear over F2. InvalidValueError: an element that is no power of two bytes, or a
-        tile that no shared memory holds. InvalidTypeError: no (thread, value).
+        LayoutError: a map that is not linear over F2. InvalidValueError: an element whose bytes are not a power of two,
+        or a tile that no shared memory holds. InvalidTypeError: no (thread, value).
 
     >>> rows = Layout((32, 32), (1, 32))                        # a warp writes rows of 32 floats, and reads columns
     >>> print(find_smem_layout(rows, Layout((32, 32), (32, 1)), "float32"))

@@ -80,6 +80,6 @@ def tuned_copy(
     for _, prepared in tried:
         prepared.check()
     tuning, best = tried[times.index(min(times))]
-    with contextlib.suppress(OSError):  # a directory that can't be written is no error
+    with contextlib.suppress(OSError):  # a directory that can't be written does not matter
         files[key] = json.dumps(asdict(tuning)).encode()
     return best
