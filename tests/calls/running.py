@@ -343,8 +343,8 @@ add(
     "array((4, 8)) * 2",
     named={"backend": "'host'", "stream": "None", "report": "False"},
 )
-add("cute_py.plan_copy", TURNED, "Layout((8, 4))", "'float32'", named={"alignment": "(16, 4)", "arch": "'sm_90a'"})
-add("cute_py.find_smem_layout", "Layout((32, 2), (2, 1))", "Layout((32, 2), (1, 32))", "'float16'")
+add("plan_copy", TURNED, "Layout((8, 4))", "'float32'", named={"alignment": "(16, 4)", "arch": "'sm_90a'"})
+add("find_smem_layout", "Layout((32, 2), (2, 1))", "Layout((32, 2), (1, 32))", "'float16'")
 
 # ---- a GPU, or its absence
 
@@ -352,7 +352,7 @@ ARRAYS = ("array((64, 64))", "array((64, 64))")
 add("tma.device_available", device=True, weight=0.1)
 add("tma.open_device", "None", device=True, weight=0.3)
 add("tma.prepare_copy", *ARRAYS, named={"hints": "True", "tuning": "None", "device": "None"}, device=True)
-add("cute_py.prepare_copy", *ARRAYS, named={"hints": "True", "tuning": "None", "device": "None"}, device=True)
+add("prepare_copy", *ARRAYS, named={"hints": "True", "tuning": "None", "device": "None"}, device=True)
 add("tma.tuned_copy", *ARRAYS, named={"hints": "True", "rounds": "3", "device": "None"}, device=True)
 add("tma.copy_array", *ARRAYS, named={"stream": "None", "hints": "True"}, device=True)
 add("tma.measure_copy", "None", named={"rounds": "3", "launches": "2", "stream": "None"}, device=True)
