@@ -58,6 +58,8 @@ def random_case(dice: random.Random) -> tuple[str, int, tuple[int, ...], tuple[i
         shape.append(
             1 << max(1, near.bit_length() - 1) if kind < 0.4 else near // 8 * 8 or near if kind < 0.7 else near
         )
+    while math.prod(shape) * width < 64 * 2**20:
+        shape[dice.randrange(rank)] *= 2
     order = list(range(rank))
     while order == sorted(order):
         dice.shuffle(order)

@@ -338,7 +338,7 @@ add(
 
 TURNED = "Layout((8, 4), (4, 1))"
 add(
-    "cute_py.copy",
+    "copy",
     "array((4, 8))",
     "array((4, 8)) * 2",
     named={"backend": "'host'", "stream": "None", "report": "False"},
