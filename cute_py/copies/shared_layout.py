@@ -9,7 +9,7 @@ equally many: 2**(rank of the word's bits - rank of the bank's bits).
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from cute_py.dtypes import DTypeLike, as_dtype
@@ -111,19 +111,22 @@ def counted_wavefronts(addresses: NDArray[numpy.int64], width: int) -> int:
     return int(np.bincount(place, minlength=BANKS * len(words)).reshape(-1, BANKS).max(axis=1).sum())
 
 
-def swizzles(bits: int, element: int) -> Iterator[Swizzle]:
+@functools.cache
+def swizzles(bits: int, element: int) -> tuple[Swizzle, ...]:
     """Those on bytes of a tile of 2**bits that change a bank, the smaller first.
 
-    A swizzle of bits above the banks' changes no bank: a smaller one does the same.
+    Bits above the banks' and bits within a word change no bank: a smaller swizzle without them does the same.
     """
-    lowest = element.bit_length() - 1
+    lowest = max(element, BANK_BYTES).bit_length() - 1
+    found = []
     for count in range(1, LINE + 1):
-        for base in range(lowest, LINE):
+        for base in range(lowest, LINE - count + 1):
             for shift in range(count, bits):
-                if base + count + shift <= bits and base + count <= LINE:
-                    yield Swizzle(count, base, shift)
+                if base + count + shift <= bits:
+                    found.append(Swizzle(count, base, shift))
                 if base + count + shift <= min(bits, LINE):
-                    yield Swizzle(count, base, -shift)
+                    found.append(Swizzle(count, base, -shift))
+    return tuple(found)
 
 
 def _least(threads: Sequence[int], values: Sequence[int], element: int) -> int:
@@ -146,15 +149,18 @@ def best_swizzle(
     positive: only swizzles that move higher bits to lower ones.
     """
     identity = Swizzle(0, 4, 3)
-    least = sum(_least(*side, element) for side in (writer, reader))
+    bounds = [_least(*side, element) for side in (writer, reader)]
     ours, theirs = (linear_wavefronts(*side, element, identity)[0] for side in (writer, reader))
     found = ours + theirs, identity, ours, theirs
     for swizzle in swizzles(bits, element):
-        if found[0] <= least:
+        if found[0] <= sum(bounds):
             break
         if positive and swizzle.shift < 0:
             continue
-        ours, theirs = (linear_wavefronts(*side, element, swizzle)[0] for side in (writer, reader))
+        theirs = linear_wavefronts(*reader, element, swizzle)[0]
+        if theirs + bounds[0] >= found[0]:
+            continue
+        ours = linear_wavefronts(*writer, element, swizzle)[0]
         if ours + theirs < found[0]:
             found = ours + theirs, swizzle, ours, theirs
     return found[1:]
