@@ -1,6 +1,6 @@
-"""Whole-array copies between two orders, against memcpy, PyTorch and cuTENSOR, in one run.
+"""Whole-array copies between two orders, against memcpy and PyTorch, in one run.
 
-    PYTHONPATH=. python3 -m benchmarks.relayout [--rounds 10] [--random 200] [--cutensor LIBRARY] [--out DIRECTORY]
+    PYTHONPATH=. python3 -m benchmarks.relayout [--rounds 10] [--random 200] [--seconds 300] [--out DIRECTORY]
 
 Buffers rotate, everything is launched once before it is timed, every result is compared bit for bit. Percent of memory
 speed: the time that the bytes read and written, each distinct byte once, take at the rate of a memcpy of 1 GiB in the
@@ -69,7 +69,7 @@ def random_case(dice: random.Random) -> tuple[str, int, tuple[int, ...], tuple[i
 class Bench:
     """The device, PyTorch, and the rate of a memcpy."""
 
-    def __init__(self, rounds: int, library: str = "") -> None:
+    def __init__(self, rounds: int) -> None:
         import torch
 
         self.torch: Any = torch
