@@ -21,7 +21,7 @@ from benchmarks.gpu_peers import cute_cpp, memcpy, triton_tma, triton_transpose
 from benchmarks.gpu_timing import Candidate, document, markdown, table, time_events, time_graphs, verify_all
 from benchmarks.kernels.bandwidth_probe import load_only, store_only
 from benchmarks.kernels.multicast import load_cluster
-from cute_py.copies.plan import Tuning
+from cute_py.copies.boxes import Tuning
 from cute_py.copies.prepared import prepare_copy
 from cute_py.errors import CuteError
 from cute_py.gpu.device import Device, open_device

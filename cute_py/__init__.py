@@ -94,6 +94,10 @@ if TYPE_CHECKING:
     from cute_py.atom import sm100_smem_selector as sm100_smem_selector
     from cute_py.atom import ss_smem_selector as ss_smem_selector
     from cute_py.atom import umma_layout as umma_layout
+    from cute_py.copies.layout_copy import copy as copy
+    from cute_py.copies.plan import plan_copy as plan_copy
+    from cute_py.copies.prepared import prepare_copy as prepare_copy
+    from cute_py.copies.shared_layout import find_smem_layout as find_smem_layout
     from cute_py.explanation import explain as explain
     from cute_py.explanation.element_trace import ElementTrace as ElementTrace
     from cute_py.explanation.element_trace import trace as trace
@@ -136,6 +140,10 @@ _LATER = {
         "SwizzledSharedEncoding parse_triton_encoding"
     ),
     "cute_py.explanation.element_trace": "ElementTrace trace",
+    "cute_py.copies.layout_copy": "copy",
+    "cute_py.copies.plan": "plan_copy",
+    "cute_py.copies.prepared": "prepare_copy",
+    "cute_py.copies.shared_layout": "find_smem_layout",
     "cute_py.layout.analysis": "contiguity cycles is_contiguous is_surjective order",
     "cute_py.arith_tuple.tuple_functions": (
         "colex_less compact_order elem_geq elem_gtr elem_leq fold gcd hier_unzip lex_less make_coord_iterator "

@@ -75,7 +75,6 @@ WORDS_OF_64_BITS = "break_long_words|unknown_words|bare_words|_from_words"
 PENDING = (
     "cute_py/tma/dialect",
     "cute_py/tma/exports",
-    "cute_py/copies",
 )
 """Packages whose texts are not read yet."""
 

@@ -1,4 +1,5 @@
-"""`cute-py copy`: a tensor from a file, tile by tile through the emulated TMA engine, into another; is it equal?
+"""`cute-py copy`: a tensor from a file into another, is it equal? Tile by tile through the emulated TMA engine, or
+whole in another order or layout.
 
 From an array and a tile to an atom, for this command and `demo`: layouts, swizzle, atom, and verified fixes of a
 refusal.
@@ -18,6 +19,8 @@ from cute_py.cli.files import SUFFIXES, Array, check_output, read_array, write_a
 from cute_py.cli.terminal import progress_bar
 from cute_py.copies.copy import copy
 from cute_py.copies.emulated_copy import CopyResult, HostArray
+from cute_py.copies.layout_copy import copy as copy_layouts
+from cute_py.copies.modes import offset_bounds, refine
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CuteError, GBasisError, InvalidValueError, TmaLimitError, counted, shortened
 from cute_py.layout.composed import ComposedLayout
@@ -38,6 +41,8 @@ SHOWN_ELEMENTS: Final = 64
 """A TMA tensor of at most so many elements is printed whole, of a larger one its first corner."""
 SWIZZLES: Final = tuple(row.name for row in reversed(SPANS))
 SHARED_MEMORY = architecture("sm_90a").block_shared_memory_bytes
+MAX_OUTPUT: Final = 1 << 36
+"""Bytes of new memory for a copy, at most."""
 BASE_ADDRESS = 0x10_0000_0000
 """Where the emulated global tensor lies."""
 
@@ -224,13 +229,18 @@ def register(commands: Commands) -> None:
     """Add the command's arguments."""
     p = commands.add_parser(
         "copy",
-        help="copy a tensor from a file tile by tile through an emulated (or real) TMA engine",
-        description="Reads a tensor, builds its layout, a shared-memory tile, the TMA atom and its descriptor, copies "
-        "the whole tensor tile by tile, and compares. Exit status 0 only if the copy equals the input, 2 if it is "
-        "refused.",
+        help="copy a tensor from a file, tile by tile through an emulated (or real) TMA engine, or into another layout",
+        description="With --tile: reads a tensor, builds its layout, a shared-memory tile, the TMA atom and its "
+        "descriptor, copies the whole tensor tile by tile, and compares. With --permute or --layout: copies the whole "
+        "tensor into that order or layout, and reports the plan. Exit status 0 only if the copy equals the input, 2 if "
+        "it is refused.",
     )
     p.add_argument("input", help=".npy, .npz or .safetensors file; - reads standard input")
-    p.add_argument("--tile", required=True, help="tile, such as 128x64; a shorter one is for the last dimensions")
+    p.add_argument("--permute", help="order of the dimensions in the copy, such as 0,2,1,3; row-major")
+    p.add_argument(
+        "--layout", help="layout of the copy in its memory, such as '(4,8):(8,1)', elements in order of --permute"
+    )
+    p.add_argument("--tile", help="tile, such as 128x64; a shorter one is for the last dimensions")
     p.add_argument("--key", help="name of the array in a .npz or .safetensors file")
     p.add_argument(
         "--swizzle", type=swizzle_option, choices=SWIZZLES, default="none", help="shared-memory swizzle (bytes)"
@@ -240,7 +250,11 @@ def register(commands: Commands) -> None:
     p.add_argument(
         "--out", help="write the copy to this file (.npy, .npz or .safetensors); of a link to what it points to"
     )
-    p.add_argument("--backend", choices=["emulator", "cuda", "both"], default="emulator")
+    p.add_argument(
+        "--backend",
+        choices=["auto", "host", "emulator", "cuda", "both"],
+        help="of a tile: emulator (default), cuda or both; of a whole copy any but emulator where threads make it",
+    )
     json_option(p, run, "the report as JSON")
 
 
@@ -298,12 +312,17 @@ def run(options: argparse.Namespace) -> int:
     """Copy and report. Returns 0 if equal, else 1."""
     if options.out is not None:
         check_output(options.out, SUFFIXES)
+    if options.permute is not None or options.layout is not None:
+        return _run_whole(options)
+    if options.tile is None:
+        raise InvalidValueError("--tile, --permute or --layout must say how the tensor is copied")
+    backend = options.backend or "emulator"
     tile = parse_tile(options.tile)
     with file_of(options.input) as name:
         array = read_array(name, options.key, options.dtype)
     work = make_copy(array, tile, options.swizzle, options.order)
     with progress_bar(array.nbytes) as progress:
-        result = copy(work.atom, work.bits, backend=options.backend, progress=progress)
+        result = copy(work.atom, work.bits, backend=backend, progress=progress)
     data = report_data(work, result, options.input)
     if options.out is not None:
         note = write_array(options.out, result.destination.view(array.dtype), options.key or "tensor")
@@ -312,6 +331,95 @@ def run(options: argparse.Namespace) -> int:
             data["warnings"].append(note)
     report(options, lambda: data, lambda: text_report(work, data))
     return 0 if result.equal else 1
+
+
+def parse_order(text: str, rank: int) -> tuple[int, ...]:
+    """`0,2,1` -> (0, 2, 1): each of `rank` dimensions once.
+
+    Raises:
+        InvalidValueError: no permutation of the dimensions.
+
+    >>> parse_order("0,2,1", 3)
+    (0, 2, 1)
+    """
+    parts = [part.strip() for part in text.split(",")]
+    if not all(re.fullmatch(r"[0-9]{1,4}", part) for part in parts) or sorted(map(int, parts)) != list(range(rank)):
+        raise InvalidValueError(
+            f"--permute {shortened(repr(text), 80)}; must name each of the {counted(rank, 'dimension')} once, from 0"
+        )
+    return tuple(map(int, parts))
+
+
+def _run_whole(options: argparse.Namespace) -> int:
+    """Copy a whole tensor into another order or layout. Returns 0 if equal, else 1."""
+    if options.tile is not None:
+        raise InvalidValueError("--tile is of a copy tile by tile; leave it out with --permute or --layout")
+    with file_of(options.input) as name:
+        array = read_array(name, options.key, options.dtype)
+    source = array if options.permute is None else array.transpose(parse_order(options.permute, array.ndim))
+    made, destination = _new_memory(source, options.layout)
+    result = copy_layouts(source, destination, backend=options.backend or "auto")
+    plan = result.plan
+    data: dict[str, Any] = {
+        "input": options.input,
+        "dtype": str(plan.dtype),
+        "source": str(plan.source),
+        "destination": str(plan.destination),
+        "plan": {
+            "form": plan.form,
+            "kernel": plan.kernel,
+            "launches": plan.launches,
+            "vectors": [plan.source_vector, plan.destination_vector],
+            "tile": str(plan.tile),
+            "shared_layout": None if plan.shared_layout is None else str(plan.shared_layout),
+            "sectors": list(plan.sectors),
+            "wavefronts": plan.wavefronts,
+            "expected": round(plan.expected, 4),
+            "why": plan.why,
+        },
+        "bytes": result.bytes,
+        "seconds": round(result.seconds, 6),
+        "backend": result.backend,
+        "warnings": [],
+        "equal": result.equal,
+        "difference": result.difference,
+    }
+    if options.out is not None:
+        note = write_array(options.out, made, options.key or "tensor")
+        data["out"] = options.out
+        if note:
+            data["warnings"].append(note)
+    lines = [
+        f"source       {data['source']}",
+        f"destination  {data['destination']}",
+        str(plan),
+        f"copied       {data['bytes']} bytes in {data['seconds']:.3f} s ({data['backend']})",
+        *[f"warning      {w}" for w in data["warnings"]],
+        *([f"written      {data['out']}"] if "out" in data else []),
+        "equal" if data["equal"] else f"NOT EQUAL: {data['difference']}",
+    ]
+    report(options, lambda: data, lambda: "\n".join(lines))
+    return 0 if data["equal"] else 1
+
+
+def _new_memory(source: Array, text: str | None) -> tuple[Array, Any]:
+    """New memory for a copy, and the memory with its layout: as `text` says, else row-major."""
+    import numpy as np
+
+    if text is None:
+        same: Array = np.zeros(source.shape, source.dtype)
+        return same, same
+    layout = cute.parse(text)
+    if not isinstance(layout, (Layout, ComposedLayout)):
+        raise InvalidValueError(f"--layout {shortened(repr(text), 80)}; must be a layout, such as '(4,8):(8,1)'")
+    refinement = refine(layout, Layout(int(cute.size(layout))))
+    low, high = (0, -1) if refinement is None else offset_bounds(refinement, 0)
+    if low < 0 or high >= MAX_OUTPUT // source.dtype.itemsize:
+        raise InvalidValueError(
+            f"--layout reaches offsets {low} to {high}; must lie in 0 to {MAX_OUTPUT // source.dtype.itemsize - 1}"
+        )
+    made: Array = np.zeros(high + 1, source.dtype)
+    return made, (made, layout)
 
 
 def text_report(work: TensorCopy, data: dict[str, Any]) -> str:

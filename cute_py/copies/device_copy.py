@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cute_py.argument_checks import expect, expect_integer
+from cute_py.copies.boxes import SOURCE
 from cute_py.copies.emulated_copy import (
     CopyOptions,
     CopyResult,
@@ -35,6 +36,7 @@ from cute_py.copies.emulated_copy import (
 from cute_py.copies.prepared import PreparedCopy, load_windows, prepare_copy, prepare_listed
 from cute_py.copies.report import measure_copy
 from cute_py.copies.tune import tuned_copy
+from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, TmaLimitError
 from cute_py.gpu.arrays import (
     ArrayLike,
@@ -72,7 +74,7 @@ def require_options(options: CopyOptions | ExecuteOptions, names: tuple[str, ...
     """Refuse an option that is not one of `names`, or has no such value.
 
     Raises:
-        InvalidValueError: no such option, or a time that is none. InvalidTypeError: a value of another kind.
+        InvalidValueError: no such option, or a time out of range. InvalidTypeError: a value of another kind.
     """
     wrong = [name for name in options if name not in names]
     if wrong:
@@ -150,10 +152,9 @@ def _at(atom: TmaAtom, view: ArrayView) -> bytes:
     """The atom's descriptor for the tensor at `view`."""
     moved = view.address - int(atom.request.global_address)
     if moved % 16:
-        raise TmaLimitError(
-            f"address {view.address:#x} is {view.address % 16} bytes past a multiple of 16",
-            {"rule": "globalAddress must be a multiple of 16", "source": "CUDA driver API, cuTensorMapEncodeTiled"},
-        )
+        text = f"address {view.address:#x} is {view.address % 16} bytes past a multiple of 16"
+        found = Diagnostic("address", "globalAddress", view.address, "bytes", "be a multiple of 16", SOURCE, text=text)
+        refuse(TmaLimitError, [found])
     return bytes(replace(atom.descriptor, "global_address", view.address))
 
 
@@ -206,11 +207,10 @@ def copy_on_device(
         raise InvalidValueError("destination is read-only")
     spill = spilled_bytes(atom)
     if spill and not to_host:
-        raise TmaLimitError(
-            f"a store writes {spill} bytes behind each row, which may be another's",
-            {"row": f"{atom.plan.dims[0] * atom.internal_dtype.bits // 8} bytes", "unit": f"{STORE_UNIT} bytes"},
-            "give a numpy destination: it is written through a padded buffer",
-        )
+        facts = {"row": f"{atom.plan.dims[0] * atom.internal_dtype.bits // 8} bytes", "unit": f"{STORE_UNIT} bytes"}
+        fix = "give a numpy destination: it is written through a padded buffer"
+        text = f"a store writes {spill} bytes behind each row, which may be another's"
+        refuse(TmaLimitError, [Diagnostic("spill", "row", spill, "bytes", text=text, facts={**facts}, fixes=(fix,))])
     if from_host and to_host and overlap(a, b):
         raise InvalidValueError("source and destination overlap; a copy reads tiles while others are written")
     stream = options.get("stream")
@@ -257,7 +257,7 @@ def copy_on_device(
             difference = _beside_the_emulator(atom, before, after)
         difference = difference or first_difference(before, after)
         equal = difference is None
-    warnings = (f"rows are no multiple of {STORE_UNIT} bytes; copied through a padded buffer",) if spill else ()
+    warnings = (f"rows are not a multiple of {STORE_UNIT} bytes; copied through a padded buffer",) if spill else ()
     size = a.count * a.element_bytes
     return CopyResult(
         destination,
@@ -428,8 +428,8 @@ def copy_without_atom(
     seconds = time.perf_counter() - start
     details: dict[str, Any] = {
         "device": device.name,
-        "forms": [plan.form for plan in prepared.plans],
-        "why": [plan.why for plan in prepared.plans],
+        "forms": [plan.form for plan in prepared.plans] or [prepared.plan.kernel if prepared.plan else "none"],
+        "why": [plan.why for plan in prepared.plans] or [prepared.plan.why if prepared.plan else ""],
         "prepared": prepared,
     }
     if options.get("report"):

@@ -251,7 +251,7 @@ def emulated_copy(
     warnings = []
     if spill:
         warnings.append(
-            f"rows of {atom.plan.dims[0] * atom.internal_dtype.bits // 8} bytes are no multiple of {STORE_UNIT}: "
+            f"rows of {atom.plan.dims[0] * atom.internal_dtype.bits // 8} bytes are not a multiple of {STORE_UNIT}: "
             f"stores write up to {spill} bytes behind each row; copied through a padded buffer"
         )
     start = time.perf_counter()

@@ -1,437 +1,333 @@
-"""Which kernel copies one array into another, with which tensor maps: decided from addresses, shapes and strides alone.
+"""plan_copy: how one layout is copied into another, from the layouts alone.
 
-    arrays -> merged_modes -> CopyModes (size, byte strides of both sides) -> LaunchPlans, one for each launch
+    layouts -> refine -> Refinement -> boxes of tensor maps | tiles by threads | runs by threads -> CopyPlan
 
-The modes of the two arrays are merged where both are contiguous, then:
+- boxes: the copy engine moves tiles, where tensor maps can describe both sides (affine copies of whole 16 bytes);
+- tile: threads turn tiles in shared memory, where both sides have runs of their own, of any alignment;
+- runs: threads move vectors, where both sides share their runs; the general form, and what has no tile, by the element.
 
-- nothing but one contiguous run: the run is cut into rows of 512 bytes; up to 511 bytes at its end go byte by byte
-  (256 and 255 where the source starts between two 16-byte boundaries);
-- the same mode is innermost in both: tiles of that mode and its neighbours, moved as 8-byte words;
-- the same, but the source starts between two 16-byte boundaries: the realigning kernel;
-- different modes are innermost: the transposing kernel;
-- rows that are not whole 16 bytes: any of these for the whole ones, and threads for up to 15 bytes of each row, since
-  a tensor store writes whole 16 bytes.
-
-A transposing copy whose sizes are whole 128-byte lines has maps of one mode more, (line, lines of a row, rows), so that
-a row of a tile moves at once and not box by box.
-
-Below `CROSSOVER` bytes a grid of one-shot blocks is faster, above it the ring. Sizes of tiles are those measured
-best on NVIDIA H200. What no tensor map can describe is refused with the mode and the number that rule it out.
+A plan holds no address: `launches_of` gives the kernels for two of them.
 """
 
 from __future__ import annotations
 
+import functools
 import math
-from dataclasses import dataclass, field, replace
-from typing import Final, TypedDict
+from dataclasses import dataclass, field
+from typing import Any
 
-from cute_py.argument_checks import record
-from cute_py.errors import TmaLimitError
-from cute_py.gpu.arrays import UNSIGNED, ArrayView
-from cute_py.gpu.kernels.copy import copy_once
-from cute_py.gpu.kernels.edges import EDGE_THREADS, copy_edges
-from cute_py.gpu.kernels.realign import copy_realigned
-from cute_py.gpu.kernels.ring import copy_ring
-from cute_py.gpu.kernels.source import KernelSource
-from cute_py.gpu.kernels.transpose import ROW_BYTES, TILES, copy_transposed
-from cute_py.gpu.kernels.walk import cover
-from cute_py.tma.descriptor.formats import L2Promotion, TensorMapSwizzle
-from cute_py.tma.descriptor.limits import STORE_UNIT, bounds
-from cute_py.tma.descriptor.request import TensorMapTiled
+from cute_py.argument_checks import expect, expect_integers
+from cute_py.copies.boxes import LaunchPlan, Tuning, plan_boxes
+from cute_py.copies.modes import CopyMode, Refinement, refine
+from cute_py.copies.shared_layout import WIDEST
+from cute_py.copies.thread_kernels import ThreadLaunch, runs_launch, tile_launch
+from cute_py.copies.tile import VECTORS, Tile, best_tile
+from cute_py.dtypes import DType, DTypeLike, as_dtype
+from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError, given
+from cute_py.layout.analysis import SECTOR_BYTES
+from cute_py.layout.arguments import LayoutLike
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.layout import Layout
+from cute_py.layout.leaf import Int
 
-ROW: Final = 512
-"""Bytes of a row of a tile. Measured on NVIDIA H200: 128-byte rows cost 2 to 4 %, wider ones gain nothing."""
-
-HINTS: Final = ("evict_last", "evict_first")
-"""Cache policies of loads and stores with `hints=True`: 1 % faster on large copies, and the kernels that follow find
-less of their data in L2. Measured on NVIDIA H200."""
-
-
-class HintArguments(TypedDict, total=False):
-    """The arguments of a kernel for its cache policies."""
-
-    load_hint: str
-    store_hint: str
-
-
-def hint_arguments(on: bool) -> HintArguments:
-    """The arguments of a kernel for `HINTS`, or for none."""
-    return {"load_hint": HINTS[0], "store_hint": HINTS[1]} if on else {}
+LINE = 128
+SHARED_RUN = 128
+"""Bytes of a run of both sides from which threads move it as it is."""
+SOURCE, DESTINATION = 1 << 40, 1 << 44
+"""Where a plan's tensor maps lie until it has addresses."""
+MULTIPROCESSORS = 132
 
 
 @dataclass(frozen=True, slots=True)
-class CopyMode:
-    """One mode of a copy: elements, and byte strides of source and destination."""
+class CopyPlan:
+    """How a copy is done, and what that costs.
 
-    size: int
-    source: int
-    destination: int
-
-
-@record
-class Tuning:
-    """How a copy is tiled. None: as measured best for its size.
-
-    form: "once" or "ring". row_bytes, rows: of a tile. stages, stores, per_multiprocessor, early: of the ring.
-    per_block: tiles of a one-shot block. hints: cache policies on. pitch: at most so many bytes from one row of a
-    ring's tile to the next in a contiguous run (0: the rows follow each other). pad_shared: shared memory that a
-    one-shot block asks for beyond its need, to have fewer blocks on an SM. paired: whole rows of a tile at once in
-    transpositions, where the sizes allow it.
+    Attributes:
+        form: 'affine', 'linear' or 'general', as `Refinement.form`. kernel: 'boxes', 'tile', 'runs', or 'none' where
+            there is nothing to copy.
+        launches: kernels that one copy enqueues. source_vector, destination_vector: bytes that a thread moves at once
+            on that side; of boxes the bytes of a box's row.
+        tile: (size of each mode in a tile) -> number of the element in the destination's order.
+        shared_layout: the same coordinates -> offset in shared memory in elements; None: no shared memory.
+        sectors: of 32 bytes, that (source, destination) touch. wavefronts: of shared memory, by threads, of all tiles.
+        expected: the time of a memcpy of as many bytes over that of this copy, as the model has it.
+        why: what decided the kernel.
     """
 
-    form: str | None = None
-    row_bytes: int = ROW
-    rows: int | None = None
-    stages: int = 3
-    stores: int = 0
-    per_multiprocessor: int = 1
-    per_block: int = 1
-    hints: bool = False
-    pitch: int = 16 * ROW
-    pad_shared: int = 0
-    early: bool = True
-    paired: bool = True
-
-
-@record
-class LaunchPlan:
-    """One launch of a copy. `tail` is (source address, destination address, bytes) that threads move one by one.
-
-    form: "once", "ring", "realigned", "transposed", or "edges", which has no maps: threads move all of it. maps: of
-    source and destination. bytes: of elements copied.
-    """
-
+    source: LayoutLike
+    destination: LayoutLike
+    dtype: DType
     form: str
-    kernel: KernelSource
-    maps: tuple[TensorMapTiled, TensorMapTiled] | None
-    blocks: int
-    bytes: int
+    kernel: str
+    launches: int
+    source_vector: int
+    destination_vector: int
+    tile: Layout
+    shared_layout: Layout | ComposedLayout | None
+    sectors: tuple[int, int]
+    wavefronts: int
+    expected: float
     why: str
-    tail: tuple[int, int, int] = field(default=(0, 0, 0))
+    refinement: Refinement | None = field(repr=False)
+    threads_tile: Tile | None = field(repr=False, default=None)
 
+    @property
+    def bytes(self) -> int:
+        """Of the elements."""
+        return self.refinement.count * self.dtype.bits // 8 if self.refinement else 0
 
-def ceil_div(value: int, unit: int) -> int:
-    """value / unit, rounded up."""
-    return -(-value // unit)
+    @property
+    def orders(self) -> tuple[Layout, Layout]:
+        """A tile's coordinate -> the number of its element in the source's order, and in the destination's."""
+        tile = self.threads_tile
+        if tile is None:
+            return self.tile, self.tile
+        inside = [i for i, t in enumerate(tile.extents) if t > 1]
+        extents = tuple(tile.extents[i] for i in inside) or (1,)
+        found = []
+        for order in (tile.source_order, tile.destination_order):
+            steps, step = dict.fromkeys(inside, 0), 1
+            for m in order:
+                steps[m], step = step, step * tile.extents[m]
+            found.append(Layout(extents, tuple(steps[i] for i in inside) or (1,)))
+        return found[0], found[1]
 
+    def explain(self) -> str:
+        """What each line of the plan says, and what decided it."""
+        means = {
+            "boxes": "The copy engine moves the tiles by tensor maps; no thread touches a byte.",
+            "tile": "A block reads a tile in the source's order and writes it from shared memory in the destination's.",
+            "runs": "A thread moves one vector, and finds both its places by division.",
+            "none": "There is no element to copy.",
+        }
+        forms = {
+            "affine": "Both layouts have a common refinement: one list of modes that both sides walk.",
+            "linear": "A side is swizzled: its offset is an exclusive or of bits on top of the common modes.",
+            "general": "The sizes have no common refinement: both sides divide an index by sizes of their own.",
+        }
+        return f"{self}\n\n{forms[self.form]} {means[self.kernel]}"
 
-def merged_modes(source: ArrayView, destination: ArrayView) -> tuple[CopyMode, ...]:
-    """The modes of a copy without those of size 1, the destination's innermost first, neighbours merged where
-    both sides allow it.
-
-    Raises:
-        TmaLimitError: a negative stride, or a destination that has one address for several elements.
-    """
-    width = source.element_bytes
-    modes = [
-        CopyMode(size, s * width, d * width)
-        for size, s, d in zip(source.shape, source.strides, destination.strides, strict=True)
-        if size > 1
-    ]
-    for index, mode in enumerate(modes):
-        if mode.source < 0 or mode.destination < 0:
-            raise TmaLimitError(
-                f"stride = {min(mode.source, mode.destination)} bytes; a tensor map has no negative strides",
-                {"mode": f"{index} of those larger than 1"},
-            )
-        if mode.destination == 0:
-            raise TmaLimitError(f"destination stride = 0 for {mode.size} elements; they would share one address")
-    modes.sort(key=lambda mode: (mode.destination, mode.source))
-    merged: list[CopyMode] = []
-    for mode in modes:
-        if merged:
-            last = merged[-1]
-            if mode.source == last.size * last.source and mode.destination == last.size * last.destination:
-                merged[-1] = replace(last, size=last.size * mode.size)
-                continue
-        merged.append(mode)
-    return tuple(merged)
-
-
-def _maps(
-    source: int, destination: int, modes: tuple[CopyMode, ...], box: tuple[int, ...], shift: int = 0
-) -> tuple[TensorMapTiled, TensorMapTiled]:
-    """Maps of both sides, in words. With `shift` the source's starts so many bytes before it, and its rows and boxes
-    are wider by as much: the boxes by the 16 bytes that a shifted row touches more."""
-    kind, promotion, sizes = UNSIGNED[WORD], L2Promotion.B128, tuple(mode.size for mode in modes)
-    load_sizes, load_box = sizes, box
-    if shift:
-        load_sizes = (ceil_div(shift + sizes[0] * WORD, WORD), *sizes[1:])
-        load_box = (box[0] + 16 // WORD, *box[1:])
-    steps = tuple(mode.source for mode in modes[1:]), tuple(mode.destination for mode in modes[1:])
-    return (
-        TensorMapTiled(kind, source - shift, load_sizes, steps[0], load_box, l2_promotion=promotion),
-        TensorMapTiled(kind, destination, sizes, steps[1], box, l2_promotion=promotion),
-    )
-
-
-def split_rows(modes: tuple[CopyMode, ...], width: int) -> tuple[tuple[CopyMode, ...], tuple[CopyMode, ...]]:
-    """Modes of the whole 16 bytes of each row of the destination, and modes of what is left of it.
-
-    Mode 0 is contiguous in the destination. Either part is empty if it has no element.
-
-    >>> split_rows((CopyMode(61, 2, 2), CopyMode(8, 128, 160)), 2)[1]
-    (CopyMode(size=5, source=2, destination=2), CopyMode(size=8, source=128, destination=160))
-    """
-    whole = modes[0].size * width // STORE_UNIT * STORE_UNIT // width
-    parts = [(replace(modes[0], size=size), *modes[1:]) if size else () for size in (whole, modes[0].size - whole)]
-    return parts[0], parts[1]
-
-
-def plan_edges(source: int, destination: int, modes: tuple[CopyMode, ...], width: int) -> LaunchPlan:
-    """The launch that moves the elements of `modes`, of `width` bytes, one thread a byte."""
-    kernel = copy_edges(((width, 1, 1), *((mode.size, mode.source, mode.destination) for mode in modes)))
-    total = int(str(kernel.facts["TOTAL"]))
-    why = f"{modes[0].size * width} bytes of a row are no whole {STORE_UNIT}"
-    return LaunchPlan(
-        "edges", kernel, None, ceil_div(total, EDGE_THREADS), total, why, (source, destination, modes[0].size * width)
-    )
-
-
-def plan_transposed(
-    source: int, destination: int, modes: tuple[CopyMode, ...], inner: int, width: int, tuning: Tuning
-) -> LaunchPlan:
-    """The plan for `modes`, of which mode 0 is contiguous in the destination and mode `inner` in the source.
-
-    Rows of the destination are whole 16 bytes.
-
-    Raises:
-        TmaLimitError: an element width without a tile.
-    """
-    if width not in TILES:
-        raise TmaLimitError(f"element = {width} bytes; a transposing copy takes {', '.join(map(str, TILES))}")
-    rows, columns = modes[0], modes[inner]
-    others = [mode for index, mode in enumerate(modes) if index not in (0, inner)]
-    batches = others[0].size if others else 1
-    (height, across), line = TILES[width], ROW_BYTES // width
-    paired = tuning.paired and rows.size % line == 0 and columns.size % line == 0
-    kernel = copy_transposed(
-        rows.size, columns.size, width, batches=batches, paired=paired, **hint_arguments(tuning.hints)
-    )
-
-    def side(role: str, address: int, inner: CopyMode, outer: CopyMode, box: tuple[int, int]) -> TensorMapTiled:
-        sizes = (inner.size, outer.size, *(mode.size for mode in others))
-        strides = tuple(getattr(mode, role) for mode in (outer, *others))
-        boxes = (line, box[1], *(1 for _ in others))
-        if paired:
-            sizes, strides = (line, inner.size // line, *sizes[1:]), (ROW_BYTES, *strides)
-            boxes = (line, box[0] // line, *boxes[1:])
-        swizzle, promotion = TensorMapSwizzle.B128, L2Promotion.B128
-        return TensorMapTiled(UNSIGNED[width], address, sizes, strides, boxes, swizzle=swizzle, l2_promotion=promotion)
-
-    maps = (
-        side("source", source, columns, rows, (across, height)),
-        side("destination", destination, rows, columns, (height, across)),
-    )
-    blocks = ceil_div(rows.size, height) * ceil_div(columns.size, across) * batches
-    total = rows.size * columns.size * batches * width
-    return LaunchPlan(
-        "transposed", kernel, maps, blocks, total, "source and destination have different innermost modes"
-    )
-
-
-CROSSOVER: Final = 128 * 2**20
-"""Bytes copied from which the ring is the faster form. Measured on NVIDIA H200."""
-
-WORD: Final = 8
-"""Bytes of the elements that a copy without transposition moves."""
-
-STRIDE_MAX: Final = bounds("stride_range")[1]
-
-REALIGNED_ROW: Final = 256
-"""Most bytes of a row that the realigning kernel shifts at once."""
-
-SMALL: Final = 16 * 2**20
-"""Bytes copied up to which a one-shot tile is 4 KiB, not 2: 2 KiB are 2 % faster from memory (32 MiB and more), 4 KiB
-are 4 % faster within L2 (8 MiB). Measured on NVIDIA H200."""
+    def __str__(self) -> str:
+        head = f"{self.form} copy of {self.bytes} bytes ({self.dtype}): {self.kernel}, {self.launches} launch(es)"
+        if self.refinement is None:
+            return head
+        modes = " ".join(f"{m.size}:({m.source},{m.destination})" for m in self.refinement.modes)
+        rest = self.refinement.rest
+        lines = [
+            head,
+            f"  why          {self.why}",
+            f"  modes        {modes or '1'}    size:(source, destination stride), elements",
+        ]
+        if rest[0]:
+            sides = [" ".join(f"{n}:{d}" for n, d in side) for side in rest]
+            lines.append(f"  in between   source {sides[0]}, destination {sides[1]}: no common refinement")
+        lines += [
+            f"  vectors      {self.source_vector} bytes of the source, {self.destination_vector} of the destination",
+            f"  tile         {self.tile}",
+        ]
+        if self.shared_layout is not None:
+            lines.append(f"  shared       {self.shared_layout}, {self.wavefronts} wavefronts in all")
+        lines += [
+            f"  sectors      {self.sectors[0]} read, {self.sectors[1]} written, of 32 bytes",
+            f"  expected     {100 * self.expected:.0f} % of a memcpy's rate",
+        ]
+        return "\n".join(lines)
 
 
 def plan_copy(
-    source: ArrayView, destination: ArrayView, *, multiprocessors: int, tuning: Tuning | None = None
+    source_layout: LayoutLike,
+    destination_layout: LayoutLike,
+    dtype: DTypeLike,
+    *,
+    alignment: tuple[int, int] = (16, 16),
+    arch: str = "sm_90a",
+) -> CopyPlan:
+    """Plan the copy of one layout into another of the same size.
+
+    Args:
+        source_layout, destination_layout: coordinate -> offset in elements; plain, or behind one swizzle.
+        dtype: element type of 1, 2, 4, 8 or 16 bytes.
+        alignment: bytes that the addresses of offset 0 of (source, destination) are multiples of, powers of two.
+        arch: the architecture to plan for.
+    Raises:
+        InvalidValueError: sizes differ, the destination overlaps itself, an element of another width.
+        InvalidTypeError: no layouts of known integers. LayoutError: a composition that is no swizzled layout.
+
+    >>> plan = plan_copy(Layout((64, 48), (48, 1)), Layout((64, 48)), "float32")
+    >>> plan.form, plan.kernel, plan.launches
+    ('affine', 'boxes', 1)
+    >>> plan_copy(Layout((6, 10), (10, 1)), Layout((4, 15), (15, 1)), "float32").form
+    'general'
+    """
+    kind = as_dtype(dtype)
+    pair = expect_integers(alignment, "alignment", 1, count=2, unit="bytes")
+    if any(a & (a - 1) for a in pair):
+        raise InvalidValueError(f"alignment = {alignment}; must be powers of two")
+    for role, layout in (("source", source_layout), ("destination", destination_layout)):
+        if not isinstance(layout, (Layout, ComposedLayout)):
+            raise InvalidTypeError(f"the {role} must be a layout, got {type(layout).__name__} {given(layout)}")
+    layouts: Any = (source_layout, destination_layout)
+    return _planned(*layouts, kind, (min(pair[0], 16), min(pair[1], 16)), expect(arch, str, "arch"))
+
+
+@functools.lru_cache(maxsize=1024)
+def _planned(
+    source: Layout | ComposedLayout,
+    destination: Layout | ComposedLayout,
+    dtype: DType,
+    alignment: tuple[int, int],
+    arch: str,
+) -> CopyPlan:
+    refinement = refine(source, destination)
+    element = dtype.bits // 8
+    if dtype.bits % 8 or element not in VECTORS:
+        raise InvalidValueError(f"{dtype} has {dtype.bits} bits an element; a copy moves 1, 2, 4, 8 or 16 bytes")
+    if refinement is None:
+        return CopyPlan(
+            *(source, destination, dtype, "affine", "none", 0, element, element),
+            *(Layout(1), None, (0, 0), 0, 1.0, "no element", None),
+        )
+
+    def made(kernel: str, launches: int, vectors: tuple[int, int], why: str, tile: Tile | None = None) -> CopyPlan:
+        return _costed(source, destination, dtype, refinement, kernel, launches, vectors, why, tile)
+
+    boxes = _boxes(refinement, dtype, alignment)
+    if boxes is not None:
+        rows = [plan.maps[0].box_dim[0] * 8 if plan.maps else 16 for plan in boxes[:1]]
+        return made("boxes", len(boxes), (rows[0], rows[0]), boxes[0].why)
+    limits = _limits(refinement, element, alignment)
+    vector = shared_vector(refinement, element, min(limits))
+    if refinement.form == "general":
+        return made("runs", 1, (vector, vector), "the sizes of the two layouts have no common refinement")
+    first = refinement.modes[0] if refinement.modes else CopyMode(1, 1, 1)
+    together = first.source == first.destination == 1 and first.size * element >= SHARED_RUN
+    if together and vector >= min(4, 16 // element * element):
+        return made("runs", 1, (vector, vector), f"both sides share runs of {first.size * element} bytes")
+    tile = best_tile(refinement, element, limits)
+    if tile is None:
+        return made("runs", 1, (vector, vector), "no tile gives both sides a sector")
+    return made("tile", 1, tile.vectors, "source and destination have runs of their own", tile)
+
+
+def _limits(refinement: Refinement, element: int, alignment: tuple[int, int]) -> tuple[int, int]:
+    """Bytes that an access to each side may have: by its address, what is added to it, and its swizzle."""
+    found = []
+    for start, swizzle, aligned in zip(refinement.starts, refinement.swizzles, alignment, strict=True):
+        limit = math.gcd(aligned, 16, start * element if start else 16)
+        if swizzle.bits:
+            limit = math.gcd(limit, element << min(swizzle.base, swizzle.base - min(swizzle.shift, 0)))
+        found.append(max(limit, element))
+    return found[0], found[1]
+
+
+def shared_vector(refinement: Refinement, element: int, limit: int) -> int:
+    """The widest vector, in bytes, that is contiguous and aligned on both sides wherever the copy reaches."""
+    if not refinement.modes or refinement.modes[0].source != 1 or refinement.modes[0].destination != 1:
+        return element
+    steps = [refinement.modes[0].size]
+    steps += [s for m in refinement.modes[1:] for s in (m.source, m.destination)]
+    steps += [d for side in refinement.rest for _, d in side]
+    per = math.gcd(*steps, limit // element)
+    return element * (per & -per)
+
+
+def _boxes(refinement: Refinement, dtype: DType, alignment: tuple[int, int]) -> tuple[LaunchPlan, ...] | None:
+    """The launches by tensor maps, where these serve the copy well."""
+    element = dtype.bits // 8
+    if refinement.form != "affine":
+        return None
+    modes = refinement.modes
+    inner = [m for m in modes if m.source == 1]
+    if not inner or modes[0].destination != 1:
+        return None
+    if min(m.size for m in (inner[0], modes[0])) * element < LINE and refinement.count > 1:
+        return None
+    addresses = tuple(
+        base + start * element + (given % WIDEST)
+        for base, start, given in zip((SOURCE, DESTINATION), refinement.starts, alignment, strict=True)
+    )
+    try:
+        plans = box_launches(refinement, dtype, (addresses[0], addresses[1]), MULTIPROCESSORS)
+    except TmaLimitError:
+        return None
+    return plans if len(plans) <= 2 else None
+
+
+def box_launches(
+    refinement: Refinement,
+    dtype: DType,
+    addresses: tuple[int, int],
+    multiprocessors: int,
+    tuning: Tuning | None = None,
 ) -> tuple[LaunchPlan, ...]:
-    """The launches that copy `source` into `destination`, mostly one; more where a tensor has too many modes.
+    """The launches of an affine copy by tensor maps. Addresses are those of the first elements.
 
     Raises:
-        TmaLimitError: no TMA box moves these arrays; the text names the mode that rules it out.
+        TmaLimitError: no tensor map describes a side.
     """
-    tuning = tuning or Tuning()
-    width = source.element_bytes
-    modes = merged_modes(source, destination)
-    if source.count == 0:
-        return ()
-    return tuple(_plans(source.address, destination.address, modes, width, multiprocessors, tuning))
+    width = dtype.bits // 8
+    modes = tuple(CopyMode(m.size, m.source * width, m.destination * width) for m in refinement.modes)
+    return plan_boxes(*addresses, modes, width, multiprocessors=multiprocessors, tuning=tuning)
 
 
-def _plans(
-    source: int, destination: int, modes: tuple[CopyMode, ...], width: int, sms: int, tuning: Tuning
-) -> list[LaunchPlan]:
-    if not modes:
-        modes = (CopyMode(1, width, width),)
-    inner = [index for index, mode in enumerate(modes) if mode.source == width]
-    turned = bool(inner) and inner[0] != 0
-    if modes[0].destination != width:
-        _refuse("destination", modes, width)
-    if not inner:
-        _refuse("source", modes, width)
-    if len(modes) > (3 if turned else 5):
-        outer = max((i for i in range(1, len(modes)) if i not in inner), key=lambda i: modes[i].destination)
-        rest = modes[:outer] + modes[outer + 1 :]
-        split = modes[outer]
-        if split.size > 256:
-            raise TmaLimitError(
-                f"{len(modes)} modes that do not merge; a tensor map has 5, and {split.size} launches are too many"
-            )
-        return [
-            plan
-            for i in range(split.size)
-            for plan in _plans(source + i * split.source, destination + i * split.destination, rest, width, sms, tuning)
-        ]
-    _require_aligned("destination", destination, modes, [mode.destination for mode in modes[1:]])
-    if len(modes) == 1:
-        return _flat(source, destination, modes[0].size * width, sms, tuning)
-    whole, rest = split_rows(modes, width)
-    if not whole:
-        raise TmaLimitError(
-            f"row = {modes[0].size} elements x {width} bytes = {modes[0].size * width} bytes; must be at least 16",
-            {"why": "a store writes whole 16 bytes, so what lies behind each row would be lost"},
-        )
-    strides = [mode.source for index, mode in enumerate(modes) if index != inner[0]]
-    _require_aligned("source", source if turned else source - source % 16, modes, strides)
-    run = whole[0].size * width
-    words = (CopyMode(run // WORD, WORD, WORD), *whole[1:])
-    if turned:
-        plans = [plan_transposed(source, destination, whole, inner[0], width, tuning)]
-    elif source % 16:
-        plans = [_realigned(source, destination, words, tuning)]
-    else:
-        plans = [_tiled(source, destination, words, sms, tuning)]
-    if rest:
-        first = whole[0].size
-        plans.append(
-            plan_edges(source + first * modes[0].source, destination + first * modes[0].destination, rest, width)
-        )
-    return plans
+def thread_launch(plan: CopyPlan) -> ThreadLaunch:
+    """The launch of a plan whose kernel is 'tile' or 'runs'."""
+    refinement = plan.refinement
+    if refinement is None:
+        raise InvalidValueError("a plan of no elements launches nothing")
+    if plan.threads_tile is not None:
+        return tile_launch(refinement, plan.threads_tile)
+    return runs_launch(refinement, plan.dtype.bits // 8, plan.source_vector)
 
 
-def _refuse(role: str, modes: tuple[CopyMode, ...], width: int) -> None:
-    strides = [mode.source if role == "source" else mode.destination for mode in modes]
-    raise TmaLimitError(
-        f"no mode of the {role} is contiguous; the innermost mode of a tensor map has a stride of one element",
-        {"strides": f"{', '.join(map(str, strides))} bytes", "element": f"{width} bytes"},
+def _sectors(refinement: Refinement, element: int, side: str) -> int:
+    """Sectors that one side touches, each once where neighbours share it."""
+    digits = [(m.size, abs(getattr(m, side))) for m in refinement.modes]
+    digits += [(n, abs(d)) for n, d in refinement.rest[side == "destination"]]
+    span, found = element, 1.0
+    for size, step in sorted(digits, key=lambda digit: digit[1]):
+        if not step:
+            continue
+        if step * element <= max(span, SECTOR_BYTES):
+            span += (size - 1) * step * element
+        else:
+            found *= size
+    return round(found * -(-span // SECTOR_BYTES))
+
+
+def _costed(
+    source: LayoutLike,
+    destination: LayoutLike,
+    dtype: DType,
+    refinement: Refinement,
+    kernel: str,
+    launches: int,
+    vectors: tuple[int, int],
+    why: str,
+    tile: Tile | None,
+) -> CopyPlan:
+    element, size = dtype.bits // 8, refinement.count * (dtype.bits // 8)
+    sectors = _sectors(refinement, element, "source"), _sectors(refinement, element, "destination")
+    least = -(-size // SECTOR_BYTES)
+    wavefronts, picture = 0, Layout(vectors[1] // element if kernel == "runs" else 1)
+    shared: Layout | ComposedLayout | None = None
+    expected = 0.95 if kernel == "boxes" else 0.9
+    if tile is not None:
+        tiles = refinement.count / tile.elements
+        per_tile = sum(tile.wavefronts())
+        wavefronts = round(tiles * per_tile)
+        inside = [i for i, t in enumerate(tile.extents) if t > 1]
+        extents = tuple(tile.extents[i] for i in inside) or (1,)
+        picture = Layout(extents)
+        places = Layout(extents, tuple(tile.pitches[i] // tile.element for i in inside) or (0,))
+        swizzle = tile.swizzle
+        shared = ComposedLayout(swizzle.upcast(element), Int(0), places) if swizzle.bits else places
+        ideal = 2 * tile.elements * element / LINE
+        expected *= min(1.0, 8 * ideal / (per_tile + 4 * ideal))
+    if kernel == "runs" and refinement.modes and (refinement.form == "general" or vectors[0] < 4):
+        expected = 0.4
+    return CopyPlan(
+        *(source, destination, dtype, refinement.form, kernel, launches, vectors[0], vectors[1]),
+        *(picture, shared, sectors, wavefronts, expected * min(1.0, 2 * least / max(sum(sectors), 1))),
+        *(why, refinement, tile),
     )
-
-
-def _require_aligned(role: str, address: int, modes: tuple[CopyMode, ...], strides: list[int]) -> None:
-    problems = []
-    if address % 16:
-        problems.append(f"{role} address {address:#x} is {address % 16} bytes past a multiple of 16")
-    problems += [f"{role} stride = {s} bytes; must be a multiple of 16" for s in strides if s % 16]
-    problems += [f"{role} stride = {s} bytes; must be below 2**40" for s in strides if s > STRIDE_MAX]
-    problems += [f"size = {mode.size}; must be at most 2**32" for mode in modes if mode.size > 2**32]
-    if problems:
-        more = {f"and {number}": problem for number, problem in enumerate(problems[1:], 1)}
-        raise TmaLimitError(problems[0], more, _fix(role, address, strides), violations=problems)
-
-
-def _fix(role: str, address: int, strides: list[int]) -> str | None:
-    """What makes an array one that copies can move: where it must start, and how far apart its rows must lie."""
-    ragged = [f"{s} bytes to {s + -s % 16}" for s in strides if s % 16]
-    fixes = [f"let the {role} start at a multiple of 16 bytes"] * bool(address % 16)
-    fixes += [f"pad the rows of the {role}: {', '.join(ragged)}"] * bool(ragged)
-    return "; ".join(fixes) or None
-
-
-def _rows(size: int, row: int) -> tuple[int, int, int]:
-    """(bytes of a row, rows, bytes left) of a run of `size` bytes, at least 16, in rows of `row` bytes or one row."""
-    if size < row:
-        row = size // 16 * 16
-    return row, size // row, size % row
-
-
-def _flat(source: int, destination: int, size: int, sms: int, tuning: Tuning) -> list[LaunchPlan]:
-    """One contiguous run of `size` bytes as rows of `row_bytes`, and what is left."""
-    if size < 16:
-        return [plan_edges(source, destination, (CopyMode(size, 1, 1),), 1)]
-    row, rows, tail = _rows(size, REALIGNED_ROW if source % 16 else tuning.row_bytes)
-    modes = (CopyMode(row // WORD, WORD, WORD), CopyMode(rows, row, row))
-    done = size - tail
-    if source % 16:
-        rest = [plan_edges(source + done, destination + done, (CopyMode(tail, 1, 1),), 1)] if tail else []
-        return [_realigned(source, destination, modes, tuning), *rest]
-    if (tuning.form or _form(size)) == "ring":
-        # Tiles of rows that lie apart, walked along the rows, are 0.5 % faster than tiles that are contiguous.
-        apart = math.gcd(rows, max(tuning.pitch // row, 1))
-        row, rows = row * apart, rows // apart
-        modes = (CopyMode(row // WORD, WORD, WORD), CopyMode(rows, row, row))
-    plan = _tiled(source, destination, modes, sms, tuning, tail)
-    return [replace(plan, tail=(source + done, destination + done, tail), bytes=size)]
-
-
-def _form(size: int) -> str:
-    return "ring" if size >= CROSSOVER else "once"
-
-
-def _box(modes: tuple[CopyMode, ...], row_bytes: int, tile_bytes: int) -> tuple[int, ...]:
-    """The box, in words innermost: rows of at most `row_bytes`, and as many as fill the tile."""
-    run = WORD * modes[0].size
-    inner = 16 * ceil_div(ceil_div(run, ceil_div(run, row_bytes)), 16)
-    box = [inner // WORD]
-    budget = max(tile_bytes // inner, 1)
-    for mode in modes[1:]:
-        box.append(max(1, min(mode.size, 256, budget)))
-        budget //= box[-1]
-    return tuple(box)
-
-
-def _tiled(
-    source: int, destination: int, modes: tuple[CopyMode, ...], sms: int, tuning: Tuning, tail: int = 0
-) -> LaunchPlan:
-    """The plan for `modes` in words."""
-    sizes = tuple(mode.size for mode in modes)
-    total = WORD * math.prod(sizes)
-    form = tuning.form or _form(total)
-    rows = tuning.rows or (32 if form == "ring" else 8 if total <= SMALL else 4)
-    box = _box(modes, tuning.row_bytes, rows * tuning.row_bytes)
-    walk = cover(sizes, box)
-    tile_bytes = WORD * math.prod(box)
-    kernel: KernelSource
-    if form == "ring":
-        blocks = min(sms * tuning.per_multiprocessor, walk.tiles)
-        kernel = copy_ring(
-            walk,
-            tile_bytes,
-            blocks=blocks,
-            stages=tuning.stages,
-            stores=tuning.stores,
-            early=tuning.early,
-            tail_bytes=tail,
-            **hint_arguments(tuning.hints),
-        )
-    else:
-        blocks = ceil_div(walk.tiles, tuning.per_block)
-        kernel = copy_once(
-            walk,
-            tile_bytes,
-            per_block=tuning.per_block,
-            tail_bytes=tail,
-            **hint_arguments(tuning.hints),
-            pad_shared=tuning.pad_shared,
-        )
-    side = "at least" if total >= CROSSOVER else "below"
-    why = f"{total} bytes, {side} {CROSSOVER}" if tuning.form is None else "asked for"
-    return LaunchPlan(form, kernel, _maps(source, destination, modes, box), blocks, total, why)
-
-
-def _realigned(source: int, destination: int, modes: tuple[CopyMode, ...], tuning: Tuning) -> LaunchPlan:
-    """The plan for `modes` in words, whose source starts between two 16-byte boundaries."""
-    shift, run = source % 16, WORD * modes[0].size
-    row = min(run, REALIGNED_ROW)
-    if run % row:
-        row = max(size for size in range(16, REALIGNED_ROW + 1, 16) if run % size == 0 or size == 16)
-    rows = 16 if row >= 128 else 64
-    box = (row // WORD, rows, *(1 for _ in modes[2:]))
-    walk = cover(tuple(mode.size for mode in modes), box)
-    kernel = copy_realigned(walk, row, rows, shift, element_bytes=WORD, **hint_arguments(tuning.hints))
-    maps, total = _maps(source, destination, modes, box, shift), WORD * math.prod(mode.size for mode in modes)
-    why = f"the source starts {shift} bytes past a multiple of 16"
-    return LaunchPlan("realigned", kernel, maps, walk.tiles, total, why)

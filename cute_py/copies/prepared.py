@@ -19,9 +19,11 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from cute_py.argument_checks import expect, expect_integer
-from cute_py.copies.plan import CROSSOVER, LaunchPlan, Tuning, hint_arguments, plan_copy
+from cute_py.copies.boxes import CROSSOVER, LaunchPlan, Tuning, hint_arguments
+from cute_py.copies.operands import Operand, Side, planned, side
+from cute_py.copies.plan import CopyPlan, box_launches, thread_launch
 from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, counted, given
-from cute_py.gpu.arrays import ArrayLike, ArrayView, StreamLike, array_view, require_pair, stream_handle
+from cute_py.gpu.arrays import ArrayView, StreamLike, require_place, stream_handle
 from cute_py.gpu.device import Device, DeviceBuffer, as_device, common_device
 from cute_py.gpu.kernels.copy import BARRIER_BYTES, copy_once, stage_bytes
 from cute_py.gpu.kernels.listed import copy_listed
@@ -56,17 +58,25 @@ SPARE_STREAMS: Final = 16
 class PreparedCopy:
     """A copy that can be launched many times, on any stream of its device, also while a graph is captured.
 
-    `bytes` are those of the elements copied. `keep` holds what must outlive the launches. A stream that a copy is
+    `bytes` are those of the elements copied; `plan` is how arrays are copied (None: given tiles).
+    `keep` holds what must outlive the launches. A stream that a copy is
     launched on gets parameters and a tile counter of its own at its first launch. Counters for `SPARE_STREAMS` streams
     are made at once, since a stream that is being captured can't allocate; `prepare` makes more.
     """
 
     def __init__(
-        self, device: Device, work: Sequence[Work], size: int, plans: tuple[LaunchPlan, ...] = (), keep: Kept = ()
+        self,
+        device: Device,
+        work: Sequence[Work],
+        size: int,
+        plans: tuple[LaunchPlan, ...] = (),
+        keep: Kept = (),
+        plan: CopyPlan | None = None,
     ) -> None:
         self.device = expect(device, Device, "device")
         self.bytes = expect_integer(size, "size, of what is copied,", 0, unit="bytes")
         self.plans = tuple(expect(plan, LaunchPlan, "a plan") for plan in expect(plans, tuple, "plans"))
+        self.plan = plan
         self._keep = keep
         if not isinstance(work, (list, tuple)):
             raise InvalidTypeError(f"work must be a list of Work, got {type(work).__name__} {given(work)}")
@@ -149,41 +159,70 @@ class PreparedCopy:
 
 
 def prepare_copy(
-    source: ArrayLike,
-    destination: ArrayLike,
+    source: Operand,
+    destination: Operand,
     *,
     hints: bool = False,
     tuning: Tuning | None = None,
     device: Device | None = None,
 ) -> PreparedCopy:
-    """Prepare the copy of a device array into another of the same shape and dtype, of any order and strides.
+    """Prepare the copy between two layouts of equal size in device memory, of any order and strides.
 
     Args:
-        source, destination: anything `array_view` takes, on the device.
-        hints: keep what is read and drop what is written in L2 first; faster for large copies, at the cost of the
-            kernels that follow.
-        tuning: fixes form and tiles; by default those measured best for the size.
+        source, destination: anything `array_view` takes, a `Tensor` over memory, or (memory, layout). Elements
+            correspond by coordinate, in colexicographic order where the shapes differ.
+        hints: keep what is read and drop what is written in L2 first; faster for large copies by tensor maps, at the
+            cost of the kernels that follow.
+        tuning: fixes form and tiles of tensor maps; by default those measured best for the size, or threads.
     Raises:
         DeviceError: no device, an array that is not on it, or arrays of two devices.
-        InvalidValueError: shapes or dtypes differ, the arrays overlap, the destination is read-only.
-        TmaLimitError: no TMA box moves these arrays.
+        InvalidValueError: sizes or dtypes differ, the arrays overlap, the destination is read-only, a layout leaves its
+            memory. TmaLimitError: tensor maps can't do what `tuning` asks for.
     """
-    a, b = array_view(source), array_view(destination)
-    device = as_device(device, common_device({"source": a.device, "destination": b.device}))
-    require_pair(a, b, device.ordinal)
+    return prepare_sides(side(source, "source"), side(destination, "destination"), hints, tuning, device)
+
+
+def prepare_sides(
+    a: Side, b: Side, hints: bool = False, tuning: Tuning | None = None, device: Device | None = None
+) -> PreparedCopy:
+    """`prepare_copy` of sides."""
+    device = as_device(device, common_device({"source": a.view.device, "destination": b.view.device}))
+    require_place({"source": a.view, "destination": b.view}, device.ordinal)
     expect(hints, bool, "hints")
-    chosen = Tuning(hints=hints) if tuning is None else expect(tuning, Tuning, "tuning")
-    plans = plan_copy(a, b, multiprocessors=device.multiprocessors, tuning=chosen)
-    work = [
-        Work(
-            load_kernel(plan.kernel, device),
-            tuple(encode(one, arch=device.arch) for one in plan.maps or ()),
-            plan.blocks,
-            plan.tail,
+    if tuning is not None:
+        expect(tuning, Tuning, "tuning")
+    plan = planned(a, b)
+    kept: Kept = (a.view, b.view)
+    refinement = plan.refinement
+    if refinement is None:
+        return PreparedCopy(device, [], 0, keep=kept, plan=plan)
+    if plan.kernel == "boxes" or (tuning is not None and plan.form == "affine"):
+        element = plan.dtype.bits // 8
+        places = [one.view.address + start * element for one, start in zip((a, b), refinement.starts, strict=True)]
+        boxes = box_launches(
+            refinement,
+            plan.dtype,
+            (places[0], places[1]),
+            device.multiprocessors,
+            Tuning(hints=hints) if tuning is None else tuning,
         )
-        for plan in plans
-    ]
-    return PreparedCopy(device, work, sum(plan.bytes for plan in plans), plans, (a, b))
+        work = [
+            Work(
+                load_kernel(one.kernel, device),
+                tuple(encode(m, arch=device.arch) for m in one.maps or ()),
+                one.blocks,
+                one.tail,
+            )
+            for one in boxes
+        ]
+        return PreparedCopy(device, work, plan.bytes, boxes, kept, plan)
+    launch = thread_launch(plan)
+    tables = DeviceBuffer(device, len(launch.tables))
+    tables.write(launch.tables)
+    content = launch.parameters(a.view.address, b.view.address, tables.address)
+    block = (ctypes.c_char * len(content)).from_buffer_copy(content)
+    threads = Work(load_kernel(launch.kernel, device), (), launch.blocks, others={"plan": block})
+    return PreparedCopy(device, [threads], plan.bytes, (), (*kept, tables), plan)
 
 
 def prepare_tiles(

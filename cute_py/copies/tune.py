@@ -11,7 +11,7 @@ import hashlib
 import json
 from dataclasses import asdict
 
-from cute_py.copies.plan import Tuning, merged_modes, plan_copy
+from cute_py.copies.boxes import Tuning
 from cute_py.copies.prepared import PreparedCopy, prepare_copy
 from cute_py.copies.report import median_times
 from cute_py.errors import CuteError
@@ -36,9 +36,10 @@ def candidates(hints: bool) -> tuple[Tuning, ...]:
     )
 
 
-def geometry_key(source: ArrayView, destination: ArrayView, device: Device, hints: bool) -> str:
+def geometry_key(prepared: PreparedCopy, source: ArrayView, hints: bool) -> str:
     """The name under which the tuning of a copy is kept."""
-    modes = [(mode.size, mode.source, mode.destination) for mode in merged_modes(source, destination)]
+    device, refinement = prepared.device, prepared.plan.refinement if prepared.plan else None
+    modes = [(mode.size, mode.source, mode.destination) for mode in refinement.modes] if refinement else []
     text = json.dumps([device.name, device.multiprocessors, modes, source.element_bytes, source.address % 16, hints])
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -58,7 +59,7 @@ def tuned_copy(
     first = prepare_copy(a, b, hints=hints, device=device)
     if len(first.plans) != 1 or first.plans[0].form not in ("once", "ring"):
         return first
-    files, key = kernel_compiler(cache_directory()).files, geometry_key(a, b, device, hints)
+    files, key = kernel_compiler(cache_directory()).files, geometry_key(first, a, hints)
     known = None
     with contextlib.suppress(OSError, ValueError, TypeError):  # a file that can't be understood counts as none
         known = Tuning(**json.loads(files.get(key) or b""))
@@ -68,17 +69,17 @@ def tuned_copy(
     seen = set()
     for tuning in candidates(hints):
         try:
-            plans = plan_copy(a, b, multiprocessors=device.multiprocessors, tuning=tuning)
-            if plans[0].kernel.digest in seen:
+            prepared = prepare_copy(a, b, tuning=tuning, device=device)
+            if prepared.kernels[0].source.digest in seen:
                 continue
-            seen.add(plans[0].kernel.digest)
-            tried.append((tuning, prepare_copy(a, b, tuning=tuning, device=device)))
+            seen.add(prepared.kernels[0].source.digest)
+            tried.append((tuning, prepared))
         except CuteError:
             continue  # A tiling that does not fit this copy or this device is no candidate.
     times = median_times(device, [prepared.launch for _, prepared in tried], rounds, 4)
     for _, prepared in tried:
         prepared.check()
     tuning, best = tried[times.index(min(times))]
-    with contextlib.suppress(OSError):  # a directory that can't be written is no error
+    with contextlib.suppress(OSError):  # a directory that can't be written does not matter
         files[key] = json.dumps(asdict(tuning)).encode()
     return best

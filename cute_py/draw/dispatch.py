@@ -12,6 +12,7 @@ from cute_py.atom.copy_atom import CopyAtom
 from cute_py.atom.mma_atom import MmaAtom
 from cute_py.atom.tiled_copy import TiledCopy
 from cute_py.atom.tiled_mma import TiledMma
+from cute_py.copies.plan import CopyPlan
 from cute_py.draw.bit_map import draw_descriptor
 from cute_py.draw.boxes import draw_boxes
 from cute_py.draw.im2col_window import draw_im2col
@@ -54,6 +55,7 @@ Drawable: TypeAlias = (
     | CopyAsync
     | Demonstration
     | ShardedLayout
+    | CopyPlan
     | NDArray[numpy.integer]
     | TensorMap
     | bytes
@@ -85,6 +87,12 @@ def _compare(things: Sequence[AnyLayout], names: Sequence[str] = (), bits: DType
     return draw_compare(*things, names=names, bits=bits)
 
 
+def _plan(plan: CopyPlan) -> Picture:
+    """The tile of a copy in both orders, and where its elements lie in shared memory."""
+    layouts = [*plan.orders, *([] if plan.shared_layout is None else [plan.shared_layout])]
+    return draw_compare(*layouts, names=("source order", "destination order", "shared memory")[: len(layouts)])
+
+
 _KINDS: tuple[tuple[Callable[[Drawable], bool], Callable[..., Picture]], ...] = (
     (lambda thing: isinstance(thing, Picture), lambda thing: thing),
     (lambda thing: isinstance(thing, TmaAtom), draw_boxes),
@@ -98,6 +106,7 @@ _KINDS: tuple[tuple[Callable[[Drawable], bool], Callable[..., Picture]], ...] = 
     (lambda thing: isinstance(thing, Timeline), draw_pipeline),
     (lambda thing: isinstance(thing, ShardedLayout), draw_shards),
     (lambda thing: isinstance(thing, (CopyAsync, Demonstration)), draw_tmem),
+    (lambda thing: isinstance(thing, CopyPlan), _plan),
     (lambda thing: isinstance(thing, numpy.ndarray) and thing.ndim == 3 and thing.shape[2] == 4, draw_tmem),
     (lambda thing: isinstance(thing, TensorMap), draw_descriptor),
     (lambda thing: isinstance(thing, (bytes, bytearray, memoryview)) or hasattr(thing, "opaque"), draw_descriptor),

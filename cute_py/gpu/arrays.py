@@ -215,7 +215,7 @@ def _typestr_dtype(text: str) -> DType:
     return as_dtype(f"{_TYPESTR[kind]}{8 * size}")
 
 
-def _device_at(address: int) -> int:
+def device_at(address: int) -> int:
     """The device whose memory is at an address, by the driver; 0 where it reports none, or there is no driver.
 
     `__cuda_array_interface__` has no field for the device, so the pointer's context gives it: cuda-bindings 13 returns
@@ -240,7 +240,7 @@ def _from_interface(array: ArrayLike, table: Mapping[str, Any], host_dtype: DTyp
     dtype = host_dtype or _typestr_dtype(table["typestr"])
     address, readonly = table["data"]
     place = int(address or 0)
-    device = None if host_dtype else _device_at(place)
+    device = None if host_dtype else device_at(place)
     view = ArrayView(place, shape, compact_strides(shape), dtype, device, bool(readonly), array)
     if table.get("strides") is None:
         return view
@@ -326,14 +326,12 @@ def overlap(a: ArrayView, b: ArrayView) -> bool:
     return first < other_end and other < end
 
 
-def require_pair(source: ArrayView, destination: ArrayView, device: int) -> None:
-    """Refuse a pair of arrays between which nothing can be copied.
+def require_place(roles: Mapping[str, ArrayView], device: int) -> None:
+    """Refuse arrays that are not on a device.
 
     Raises:
-        DeviceError: an array is on the host, or on another device.
-        InvalidValueError: shapes or element types differ, the destination is read-only, or the two overlap.
+        DeviceError: an array is on the host, on another device, or has no memory.
     """
-    roles = {"source": source, "destination": destination}
     for role, view in roles.items():
         if view.device is None:
             raise DeviceError(
@@ -343,6 +341,17 @@ def require_pair(source: ArrayView, destination: ArrayView, device: int) -> None
             raise DeviceError(f"the {role} is on device {view.device}, the copy runs on device {device}")
         if not view.address and view.count:
             raise DeviceError(f"the {role} has no memory (a null address)")
+
+
+def require_pair(source: ArrayView, destination: ArrayView, device: int) -> None:
+    """Refuse a pair of arrays between which no atom can copy.
+
+    Raises:
+        DeviceError: an array is on the host, or on another device.
+        InvalidValueError: shapes or element types differ, the destination is read-only, or the two overlap.
+    """
+    roles = {"source": source, "destination": destination}
+    require_place(roles, device)
     if source.shape != destination.shape:
         raise InvalidValueError(f"source shape {source.shape} is not destination shape {destination.shape}")
     if source.dtype != destination.dtype:

@@ -105,14 +105,17 @@ def load_kernel(source: KernelSource, device: Device) -> LoadedKernel:
     return _load(device, compile_kernel(source, target_arch(source, device)))
 
 
-ParameterValue: TypeAlias = bytes | int | ctypes.c_uint32
-"""A tensor map, a number of 64 bits, or one of 32."""
+Block: TypeAlias = ctypes.Array[ctypes.c_char]
+"""A structure that is passed by value, as its bytes."""
+ParameterValue: TypeAlias = bytes | int | ctypes.c_uint32 | Block
+"""A tensor map, a number of 64 bits, one of 32, or a structure."""
 
 
 class Parameters:
     """The parameters of a kernel in host memory, and the array of pointers to them that a launch takes.
 
-    bytes are a tensor map (128 of them, laid at a multiple of 128); an int is 64 bits, a ctypes number itself.
+    bytes are a tensor map (128 of them, laid at a multiple of 128); an int is 64 bits, a ctypes number itself; an
+    array of characters is a structure, and is passed from where it is.
     """
 
     def __init__(self, values: Sequence[ParameterValue]) -> None:
@@ -129,6 +132,8 @@ class Parameters:
                     raise InvalidValueError(f"tensor map = {len(value)} bytes; must be {MAP_BYTES}")
                 ctypes.memmove(map_at, value, MAP_BYTES)
                 self._pointers[index], map_at = map_at, map_at + MAP_BYTES
+            elif isinstance(value, ctypes.Array):
+                self._pointers[index] = ctypes.addressof(value)
             else:
                 number = value if isinstance(value, ctypes.c_uint32) else ctypes.c_uint64(value)
                 ctypes.memmove(scalar, ctypes.byref(number), ctypes.sizeof(number))

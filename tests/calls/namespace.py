@@ -9,6 +9,7 @@ from typing import Any
 import cute_py
 from cute_py import targets
 from tests.calls import objects
+from tests.calls.surface import ON_FIRST_USE
 
 
 def reflected(operation: Any) -> Any:
@@ -24,7 +25,7 @@ def names() -> dict[str, Any]:
     return {
         **{name: getattr(cute_py, name) for name in cute_py.__all__},
         **{name: getattr(objects, name) for name in objects.__all__},
-        "explain": cute_py.explain,
+        **{name: getattr(cute_py, name) for name in ON_FIRST_USE},
         "cute_py": cute_py,
         "tma": cute_py.tma,
         "tmem": cute_py.tmem,

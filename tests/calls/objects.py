@@ -55,7 +55,7 @@ __all__ = [
     "stile",
     "timeline",
     "tmem_copy",
-    "trace",
+    "tile_trace",
 ]
 
 ROW_MAJOR_TILE = Layout((Int(128), Int(64)), LayoutRight)
@@ -265,7 +265,7 @@ def proxy() -> Any:
     return made
 
 
-def trace() -> Any:
+def tile_trace() -> Any:
     tile = tma.TensorMapTiled(6, 4096, (64, 16), (128,), (64, 8), swizzle=3)
     return tma.Trace(tile, [(0, 0), (0, 8)], [0, 1024])
 

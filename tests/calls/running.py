@@ -29,7 +29,7 @@ INSTANCES.update(
         "tma.SharedMemory": "tma.SharedMemory(1024)",
         "tma.TensormapProxy": "proxy()",
         "tma.TileResult": "one_tile()",
-        "tma.Trace": "trace()",
+        "tma.Trace": "tile_trace()",
     }
 )
 
@@ -285,17 +285,17 @@ add(
     "[0, 128]",
     named={"mode": "'tile'", "smem": "tma.SharedMemory(1024)", "gmem": "global_memory()", "im2col_offsets": "()"},
 )
-method("tma.Trace.forward", "trace()", lambda m: f"({m.integer(0, 63)}, {m.integer(0, 15)})")
-method("tma.Trace.backward", "trace()", lambda m: str(m.integer(0, 2047)))
-method("tma.Trace.from_global", "trace()", lambda m: str(4096 + m.integer(0, 2047)))
+method("tma.Trace.forward", "tile_trace()", lambda m: f"({m.integer(0, 63)}, {m.integer(0, 15)})")
+method("tma.Trace.backward", "tile_trace()", lambda m: str(m.integer(0, 2047)))
+method("tma.Trace.from_global", "tile_trace()", lambda m: str(4096 + m.integer(0, 2047)))
 method(
     "tma.Trace.first_difference",
-    "trace()",
+    "tile_trace()",
     "numpy.zeros(2048, numpy.uint8)",
     "gmem_bytes(2048)",
     named={"base": "0", "space": "'shared'"},
 )
-method("tma.Trace.steps", "trace()", lambda m: m.one_of("0", "1"))
+method("tma.Trace.steps", "tile_trace()", lambda m: m.one_of("0", "1"))
 
 # ---- records
 
@@ -347,12 +347,23 @@ add(
     lambda m: m.one_of("array((4, 8))", "array((4, 8)) + 1", "numpy.zeros((4, 8), numpy.float32)"),
 )
 
+TURNED = "Layout((8, 4), (4, 1))"
+add(
+    "copy",
+    "array((4, 8))",
+    "array((4, 8)) * 2",
+    named={"backend": "'host'", "stream": "None", "report": "False"},
+)
+add("plan_copy", TURNED, "Layout((8, 4))", "'float32'", named={"alignment": "(16, 4)", "arch": "'sm_90a'"})
+add("find_smem_layout", "Layout((32, 2), (2, 1))", "Layout((32, 2), (1, 32))", "'float16'")
+
 # ---- a GPU, or its absence
 
 ARRAYS = ("array((64, 64))", "array((64, 64))")
 add("tma.device_available", device=True, weight=0.1)
 add("tma.open_device", "None", device=True, weight=0.3)
 add("tma.prepare_copy", *ARRAYS, named={"hints": "True", "tuning": "None", "device": "None"}, device=True)
+add("prepare_copy", *ARRAYS, named={"hints": "True", "tuning": "None", "device": "None"}, device=True)
 add("tma.tuned_copy", *ARRAYS, named={"hints": "True", "rounds": "3", "device": "None"}, device=True)
 add("tma.copy_array", *ARRAYS, named={"stream": "None", "hints": "True"}, device=True)
 add("tma.measure_copy", "None", named={"rounds": "3", "launches": "2", "stream": "None"}, device=True)

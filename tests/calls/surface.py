@@ -24,6 +24,9 @@ PACKAGES = {
 }
 """Prefix in the texts of calls -> package. A package that is added here needs its calls in the registry."""
 
+ON_FIRST_USE = ("explain", "copy", "find_smem_layout", "plan_copy", "prepare_copy")
+"""Names of `cute_py` outside its `__all__`, imported when they are first used."""
+
 OWN_OF_PYTHON = {
     "__class_getitem__",
     "__delattr__",
@@ -51,7 +54,7 @@ def exported() -> dict[str, Any]:
         module = importlib.import_module(package)
         names = list(module.__all__)
         if package == "cute_py":
-            names.append("explain")
+            names += ON_FIRST_USE
         if package == "cute_py.testing":
             names += [name for name in dir(module) if not name.startswith("_")]
             names = [name for name in names if not _is_plumbing(getattr(module, name))]

@@ -92,7 +92,8 @@ def _view(dice: random.Random, shape: tuple[int, ...], order: list[int], width: 
 
 def plans() -> Iterator[tuple[str, str]]:
     """Label and text of the launches of each copy."""
-    plan_copy = found("plan_copy", "source", "destination", "multiprocessors")
+    refine = found("refine", "source", "destination")
+    box_launches = found("box_launches", "refinement", "addresses", "multiprocessors")
     tuning = found("Tuning", "form", "stages")
     for number in range(PLANS):
         dice = random.Random(f"plan/{number}")
@@ -107,7 +108,8 @@ def plans() -> Iterator[tuple[str, str]]:
 
         def made(a: Any = a, b: Any = b, chosen: Any = chosen) -> str:
             parts = []
-            for plan in plan_copy(a, b, multiprocessors=132, tuning=chosen):
+            refinement = refine(*(cute_py.Layout(view.shape, view.strides) for view in (a, b)))
+            for plan in box_launches(refinement, a.dtype, (a.address, b.address), 132, chosen):
                 kernel = plan.kernel
                 parts.append(
                     f"{plan.form} {plan.blocks} blocks {plan.bytes} bytes {plan.tail} {plan.maps!r} {plan.why}"

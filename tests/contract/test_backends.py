@@ -100,7 +100,7 @@ def test_rows_that_spill_leave_the_bytes_behind_them(backend: str) -> None:
     atom = atom_of(source, tile_of(8, 32))
     result = cute.tma.copy(atom, source, target[:, :100], backend=backend)
     assert result.equal
-    assert "no multiple of 16" in result.warnings[0]
+    assert "not a multiple of 16" in result.warnings[0]
     assert (target[:, 100:] == 0xEE).all()
 
 

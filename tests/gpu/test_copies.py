@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from cute_py.copies.boxes import Tuning
 from cute_py.copies.device_copy import copy_array
-from cute_py.copies.plan import Tuning
 from cute_py.copies.prepared import prepare_copy, prepare_tiles
 from cute_py.dtypes import as_dtype
 from cute_py.errors import DeviceError, InvalidValueError, TmaLimitError

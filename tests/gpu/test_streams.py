@@ -44,7 +44,7 @@ def test_torch_arrays_and_streams(device: Device, torch: Any) -> None:
 
 def test_graph_capture(device: Device, torch: Any) -> None:
     """One graph with a ring and a one-shot copy, neither launched on the stream before, replayed on changed data."""
-    from cute_py.copies.plan import Tuning
+    from cute_py.copies.boxes import Tuning
 
     stream = torch.cuda.Stream()
     a, b, c = (torch.zeros(2048, 1024, device="cuda", dtype=torch.int32) for _ in range(3))
@@ -67,7 +67,7 @@ def test_graph_capture(device: Device, torch: Any) -> None:
 
 def test_two_streams_at_once(device: Device, torch: Any) -> None:
     """The same prepared ring on two streams: each stream has its own counter."""
-    from cute_py.copies.plan import Tuning
+    from cute_py.copies.boxes import Tuning
 
     streams = [torch.cuda.Stream(), torch.cuda.Stream()]
     a = torch.randint(-(2**31), 2**31 - 1, (8192, 2048), device="cuda", dtype=torch.int32)
@@ -87,7 +87,7 @@ def test_two_streams_at_once(device: Device, torch: Any) -> None:
 
 
 def test_more_streams_than_spare_counters(device: Device, torch: Any) -> None:
-    from cute_py.copies.plan import Tuning
+    from cute_py.copies.boxes import Tuning
     from cute_py.copies.prepared import SPARE_STREAMS
 
     a = torch.randint(-(2**31), 2**31 - 1, (2048, 1024), device="cuda", dtype=torch.int32)

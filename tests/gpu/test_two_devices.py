@@ -96,7 +96,7 @@ def test_launches_on_default_and_own_streams(other: Device, torch: Any) -> None:
 
 
 def test_a_ring_on_the_other_device(other: Device, torch: Any) -> None:
-    from cute_py.copies.plan import Tuning
+    from cute_py.copies.boxes import Tuning
 
     a = torch.randint(0, 1 << 30, (4096, 1024), device="cuda:1", dtype=torch.int32)
     b = torch.zeros_like(a)

@@ -17,8 +17,8 @@ import cute_py as cute
 import cute_py.tma as run
 import cute_py.tma as tma
 from cute_py import Int, Layout, LayoutRight
+from cute_py.copies.boxes import LaunchPlan
 from cute_py.copies.emulated_copy import CopyResult, TileResult
-from cute_py.copies.plan import LaunchPlan
 from cute_py.errors import CuteError
 from cute_py.tma.atom.tiles import tile_tensors
 

@@ -1,0 +1,400 @@
+"""Which kernel copies one array into another, with which tensor maps: decided from addresses, shapes and strides alone.
+
+    CopyModes (size, byte strides of both sides), addresses -> LaunchPlans, one for each launch
+
+- nothing but one contiguous run: the run is cut into rows of 512 bytes; up to 511 bytes at its end go byte by byte
+  (256 and 255 where the source starts between two 16-byte boundaries);
+- the same mode is innermost in both: tiles of that mode and its neighbours, moved as 8-byte words;
+- the same, but the source starts between two 16-byte boundaries: the realigning kernel;
+- different modes are innermost: the transposing kernel;
+- rows that are not whole 16 bytes: any of these for the whole ones, and threads for up to 15 bytes of each row, since
+  a tensor store writes whole 16 bytes.
+
+A transposing copy whose sizes are whole 128-byte lines has maps of one mode more, (line, lines of a row, rows), so that
+a row of a tile moves at once and not box by box.
+
+Below `CROSSOVER` bytes a grid of one-shot blocks is faster, above it the ring. Sizes of tiles are those measured
+best on NVIDIA H200. What no tensor map can describe is refused with the mode and the number that rule it out.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import field, replace
+from typing import Final, TypedDict
+
+from cute_py.argument_checks import record
+from cute_py.copies.modes import CopyMode
+from cute_py.diagnostics import Diagnostic, refuse
+from cute_py.errors import TmaLimitError
+from cute_py.gpu.arrays import UNSIGNED
+from cute_py.gpu.kernels.copy import copy_once
+from cute_py.gpu.kernels.edges import EDGE_THREADS, copy_edges
+from cute_py.gpu.kernels.realign import copy_realigned
+from cute_py.gpu.kernels.ring import copy_ring
+from cute_py.gpu.kernels.source import KernelSource
+from cute_py.gpu.kernels.transpose import ROW_BYTES, TILES, copy_transposed
+from cute_py.gpu.kernels.walk import cover
+from cute_py.tma.descriptor.formats import L2Promotion, TensorMapSwizzle
+from cute_py.tma.descriptor.limits import STORE_UNIT, bounds
+from cute_py.tma.descriptor.request import TensorMapTiled
+
+ROW: Final = 512
+"""Bytes of a row of a tile. Measured on NVIDIA H200: 128-byte rows cost 2 to 4 %, wider ones gain nothing."""
+
+HINTS: Final = ("evict_last", "evict_first")
+"""Cache policies of loads and stores with `hints=True`: 1 % faster on large copies, and the kernels that follow find
+less of their data in L2. Measured on NVIDIA H200."""
+
+
+class HintArguments(TypedDict, total=False):
+    """The arguments of a kernel for its cache policies."""
+
+    load_hint: str
+    store_hint: str
+
+
+def hint_arguments(on: bool) -> HintArguments:
+    """The arguments of a kernel for `HINTS`, or for none."""
+    return {"load_hint": HINTS[0], "store_hint": HINTS[1]} if on else {}
+
+
+@record
+class Tuning:
+    """How a copy is tiled. None: as measured best for its size.
+
+    form: "once" or "ring". row_bytes, rows: of a tile. stages, stores, per_multiprocessor, early: of the ring.
+    per_block: tiles of a one-shot block. hints: cache policies on. pitch: at most so many bytes from one row of a
+    ring's tile to the next in a contiguous run (0: the rows follow each other). pad_shared: shared memory that a
+    one-shot block asks for beyond its need, to have fewer blocks on an SM. paired: whole rows of a tile at once in
+    transpositions, where the sizes allow it.
+    """
+
+    form: str | None = None
+    row_bytes: int = ROW
+    rows: int | None = None
+    stages: int = 3
+    stores: int = 0
+    per_multiprocessor: int = 1
+    per_block: int = 1
+    hints: bool = False
+    pitch: int = 16 * ROW
+    pad_shared: int = 0
+    early: bool = True
+    paired: bool = True
+
+
+@record
+class LaunchPlan:
+    """One launch of a copy. `tail` is (source address, destination address, bytes) that threads move one by one.
+
+    form: "once", "ring", "realigned", "transposed", or "edges", which has no maps: threads move all of it. maps: of
+    source and destination. bytes: of elements copied.
+    """
+
+    form: str
+    kernel: KernelSource
+    maps: tuple[TensorMapTiled, TensorMapTiled] | None
+    blocks: int
+    bytes: int
+    why: str
+    tail: tuple[int, int, int] = field(default=(0, 0, 0))
+
+
+def ceil_div(value: int, unit: int) -> int:
+    """value / unit, rounded up."""
+    return -(-value // unit)
+
+
+def _maps(
+    source: int, destination: int, modes: tuple[CopyMode, ...], box: tuple[int, ...], shift: int = 0
+) -> tuple[TensorMapTiled, TensorMapTiled]:
+    """Maps of both sides, in 8-byte elements. With `shift` the source's starts so many bytes before it, and its rows
+    and boxes are wider by as much: the boxes by the 16 bytes that a shifted row touches more."""
+    kind, promotion, sizes = UNSIGNED[WORD], L2Promotion.B128, tuple(mode.size for mode in modes)
+    load_sizes, load_box = sizes, box
+    if shift:
+        load_sizes = (ceil_div(shift + sizes[0] * WORD, WORD), *sizes[1:])
+        load_box = (box[0] + 16 // WORD, *box[1:])
+    steps = tuple(mode.source for mode in modes[1:]), tuple(mode.destination for mode in modes[1:])
+    return (
+        TensorMapTiled(kind, source - shift, load_sizes, steps[0], load_box, l2_promotion=promotion),
+        TensorMapTiled(kind, destination, sizes, steps[1], box, l2_promotion=promotion),
+    )
+
+
+def split_rows(modes: tuple[CopyMode, ...], width: int) -> tuple[tuple[CopyMode, ...], tuple[CopyMode, ...]]:
+    """Modes of the whole 16 bytes of each row of the destination, and modes of what is left of it.
+
+    Mode 0 is contiguous in the destination. Either part is empty if it has no element.
+
+    >>> split_rows((CopyMode(61, 2, 2), CopyMode(8, 128, 160)), 2)[1]
+    (CopyMode(size=5, source=2, destination=2), CopyMode(size=8, source=128, destination=160))
+    """
+    whole = modes[0].size * width // STORE_UNIT * STORE_UNIT // width
+    parts = [(replace(modes[0], size=size), *modes[1:]) if size else () for size in (whole, modes[0].size - whole)]
+    return parts[0], parts[1]
+
+
+def plan_edges(source: int, destination: int, modes: tuple[CopyMode, ...], width: int) -> LaunchPlan:
+    """The launch that moves the elements of `modes`, of `width` bytes, one thread a byte."""
+    kernel = copy_edges(((width, 1, 1), *((mode.size, mode.source, mode.destination) for mode in modes)))
+    total = int(str(kernel.facts["TOTAL"]))
+    why = f"{modes[0].size * width} bytes of a row are not a multiple of {STORE_UNIT}"
+    return LaunchPlan(
+        "edges", kernel, None, ceil_div(total, EDGE_THREADS), total, why, (source, destination, modes[0].size * width)
+    )
+
+
+def plan_transposed(
+    source: int, destination: int, modes: tuple[CopyMode, ...], inner: int, width: int, tuning: Tuning
+) -> LaunchPlan:
+    """The plan for `modes`, of which mode 0 is contiguous in the destination and mode `inner` in the source.
+
+    Rows of the destination are whole 16 bytes.
+
+    Raises:
+        TmaLimitError: an element width without a tile.
+    """
+    if width not in TILES:
+        must = f"be one of {', '.join(map(str, TILES))} in a transposing copy"
+        refuse(TmaLimitError, [Diagnostic("element", "element", width, "bytes", must)])
+    rows, columns = modes[0], modes[inner]
+    others = [mode for index, mode in enumerate(modes) if index not in (0, inner)]
+    batches = others[0].size if others else 1
+    (height, across), line = TILES[width], ROW_BYTES // width
+    paired = tuning.paired and rows.size % line == 0 and columns.size % line == 0
+    kernel = copy_transposed(
+        rows.size, columns.size, width, batches=batches, paired=paired, **hint_arguments(tuning.hints)
+    )
+
+    def side(role: str, address: int, inner: CopyMode, outer: CopyMode, box: tuple[int, int]) -> TensorMapTiled:
+        sizes = (inner.size, outer.size, *(mode.size for mode in others))
+        strides = tuple(getattr(mode, role) for mode in (outer, *others))
+        boxes = (line, box[1], *(1 for _ in others))
+        if paired:
+            sizes, strides = (line, inner.size // line, *sizes[1:]), (ROW_BYTES, *strides)
+            boxes = (line, box[0] // line, *boxes[1:])
+        swizzle, promotion = TensorMapSwizzle.B128, L2Promotion.B128
+        return TensorMapTiled(UNSIGNED[width], address, sizes, strides, boxes, swizzle=swizzle, l2_promotion=promotion)
+
+    maps = (
+        side("source", source, columns, rows, (across, height)),
+        side("destination", destination, rows, columns, (height, across)),
+    )
+    blocks = ceil_div(rows.size, height) * ceil_div(columns.size, across) * batches
+    total = rows.size * columns.size * batches * width
+    return LaunchPlan(
+        "transposed", kernel, maps, blocks, total, "source and destination have different innermost modes"
+    )
+
+
+CROSSOVER: Final = 128 * 2**20
+"""Bytes copied from which the ring is the faster form. Measured on NVIDIA H200."""
+
+WORD: Final = 8
+"""Bytes of the elements that a copy without transposition moves."""
+
+SOURCE: Final = "CUDA driver API, cuTensorMapEncodeTiled"
+STRIDE_MAX: Final = bounds("stride_range")[1]
+
+REALIGNED_ROW: Final = 256
+"""Most bytes of a row that the realigning kernel shifts at once."""
+
+SMALL: Final = 16 * 2**20
+"""Bytes copied up to which a one-shot tile is 4 KiB, not 2: 2 KiB are 2 % faster from memory (32 MiB and more), 4 KiB
+are 4 % faster within L2 (8 MiB). Measured on NVIDIA H200."""
+
+
+def plan_boxes(
+    source: int,
+    destination: int,
+    modes: tuple[CopyMode, ...],
+    width: int,
+    *,
+    multiprocessors: int,
+    tuning: Tuning | None = None,
+) -> tuple[LaunchPlan, ...]:
+    """The launches that copy `modes` by tensor maps: one, and one more for rows that are not whole 16 bytes.
+
+    Args:
+        source, destination: addresses of the first elements. modes: strides in bytes, innermost in the destination
+            first.
+        width: bytes of an element.
+    Raises:
+        TmaLimitError: no TMA box moves them; the text names the mode that rules it out.
+    """
+    tuning = tuning or Tuning()
+    if not modes:
+        modes = (CopyMode(1, width, width),)
+    _require_forward(modes)
+    inner = [index for index, mode in enumerate(modes) if mode.source == width]
+    turned = bool(inner) and inner[0] != 0
+    if modes[0].destination != width:
+        _refuse("destination", modes, width)
+    if not inner:
+        _refuse("source", modes, width)
+    most = 3 if turned else 5
+    if len(modes) > most:
+        found = Diagnostic("rank", "modes", len(modes), requirement=f"be at most {most}, after neighbours are merged")
+        refuse(TmaLimitError, [found])
+    _require_aligned("destination", destination, modes, [mode.destination for mode in modes[1:]])
+    if len(modes) == 1:
+        return tuple(_flat(source, destination, modes[0].size * width, multiprocessors, tuning))
+    whole, rest = split_rows(modes, width)
+    if not whole:
+        size, why = modes[0].size * width, "a store writes whole 16 bytes, so what lies behind each row would be lost"
+        how = f"{modes[0].size} elements x {width} bytes"
+        refuse(TmaLimitError, [Diagnostic("row", "row", size, "bytes", "be at least 16", why, detail=how)])
+    strides = [mode.source for index, mode in enumerate(modes) if index != inner[0]]
+    _require_aligned("source", source if turned else source - source % 16, modes, strides)
+    run = whole[0].size * width
+    words = (CopyMode(run // WORD, WORD, WORD), *whole[1:])
+    if turned:
+        plans = [plan_transposed(source, destination, whole, inner[0], width, tuning)]
+    elif source % 16:
+        plans = [_realigned(source, destination, words, tuning)]
+    else:
+        plans = [_tiled(source, destination, words, multiprocessors, tuning)]
+    if rest:
+        first = whole[0].size
+        plans.append(
+            plan_edges(source + first * modes[0].source, destination + first * modes[0].destination, rest, width)
+        )
+    return tuple(plans)
+
+
+def _require_forward(modes: tuple[CopyMode, ...]) -> None:
+    found = [
+        Diagnostic("stride", "source stride", mode.source, "bytes", "not be negative", SOURCE, index)
+        for index, mode in enumerate(modes)
+        if mode.source < 0
+    ]
+    refuse(TmaLimitError, found)
+
+
+def _refuse(role: str, modes: tuple[CopyMode, ...], width: int) -> None:
+    strides = [mode.source if role == "source" else mode.destination for mode in modes]
+    text = f"no mode of the {role} is contiguous; the innermost mode of a tensor map has a stride of one element"
+    facts: dict[str, object] = {"strides": f"{', '.join(map(str, strides))} bytes", "element": f"{width} bytes"}
+    refuse(TmaLimitError, [Diagnostic("contiguous", role, text=text, facts=facts)])
+
+
+def _require_aligned(role: str, address: int, modes: tuple[CopyMode, ...], strides: list[int]) -> None:
+    found = []
+    if address % 16:
+        text = f"{role} address {address:#x} is {address % 16} bytes past a multiple of 16"
+        found.append(Diagnostic("address", f"{role} address", address, "bytes", text=text, source=SOURCE))
+    name = f"{role} stride"
+    found += [Diagnostic("stride", name, s, "bytes", "be a multiple of 16", SOURCE) for s in strides if s % 16]
+    found += [Diagnostic("stride", name, s, "bytes", "be below 2**40", SOURCE) for s in strides if s > STRIDE_MAX]
+    sizes = [mode.size for mode in modes if mode.size > 2**32]
+    found += [Diagnostic("size", "size", size, "elements", "be at most 2**32", SOURCE) for size in sizes]
+    fix = _fix(role, address, strides)
+    if found and fix:
+        found[0] = replace(found[0], fixes=(fix,))
+    refuse(TmaLimitError, found)
+
+
+def _fix(role: str, address: int, strides: list[int]) -> str | None:
+    """What makes an array one that copies can move: where it must start, and how far apart its rows must lie."""
+    ragged = [f"{s} bytes to {s + -s % 16}" for s in strides if s % 16]
+    fixes = [f"let the {role} start at a multiple of 16 bytes"] * bool(address % 16)
+    fixes += [f"pad the rows of the {role}: {', '.join(ragged)}"] * bool(ragged)
+    return "; ".join(fixes) or None
+
+
+def _rows(size: int, row: int) -> tuple[int, int, int]:
+    """(bytes of a row, rows, bytes left) of a run of `size` bytes, at least 16, in rows of `row` bytes or one row."""
+    if size < row:
+        row = size // 16 * 16
+    return row, size // row, size % row
+
+
+def _flat(source: int, destination: int, size: int, sms: int, tuning: Tuning) -> list[LaunchPlan]:
+    """One contiguous run of `size` bytes as rows of `row_bytes`, and what is left."""
+    if size < 16:
+        return [plan_edges(source, destination, (CopyMode(size, 1, 1),), 1)]
+    row, rows, tail = _rows(size, REALIGNED_ROW if source % 16 else tuning.row_bytes)
+    modes = (CopyMode(row // WORD, WORD, WORD), CopyMode(rows, row, row))
+    done = size - tail
+    if source % 16:
+        rest = [plan_edges(source + done, destination + done, (CopyMode(tail, 1, 1),), 1)] if tail else []
+        return [_realigned(source, destination, modes, tuning), *rest]
+    if (tuning.form or _form(size)) == "ring":
+        # Tiles of rows that lie apart, walked along the rows, are 0.5 % faster than tiles that are contiguous.
+        apart = math.gcd(rows, max(tuning.pitch // row, 1))
+        row, rows = row * apart, rows // apart
+        modes = (CopyMode(row // WORD, WORD, WORD), CopyMode(rows, row, row))
+    plan = _tiled(source, destination, modes, sms, tuning, tail)
+    return [replace(plan, tail=(source + done, destination + done, tail), bytes=size)]
+
+
+def _form(size: int) -> str:
+    return "ring" if size >= CROSSOVER else "once"
+
+
+def _box(modes: tuple[CopyMode, ...], row_bytes: int, tile_bytes: int) -> tuple[int, ...]:
+    """The box, in 8-byte elements innermost: rows of at most `row_bytes`, and as many as fill the tile."""
+    run = WORD * modes[0].size
+    inner = 16 * ceil_div(ceil_div(run, ceil_div(run, row_bytes)), 16)
+    box = [inner // WORD]
+    budget = max(tile_bytes // inner, 1)
+    for mode in modes[1:]:
+        box.append(max(1, min(mode.size, 256, budget)))
+        budget //= box[-1]
+    return tuple(box)
+
+
+def _tiled(
+    source: int, destination: int, modes: tuple[CopyMode, ...], sms: int, tuning: Tuning, tail: int = 0
+) -> LaunchPlan:
+    """The plan for `modes` of 8-byte elements."""
+    sizes = tuple(mode.size for mode in modes)
+    total = WORD * math.prod(sizes)
+    form = tuning.form or _form(total)
+    rows = tuning.rows or (32 if form == "ring" else 8 if total <= SMALL else 4)
+    box = _box(modes, tuning.row_bytes, rows * tuning.row_bytes)
+    walk = cover(sizes, box)
+    tile_bytes = WORD * math.prod(box)
+    kernel: KernelSource
+    if form == "ring":
+        blocks = min(sms * tuning.per_multiprocessor, walk.tiles)
+        kernel = copy_ring(
+            walk,
+            tile_bytes,
+            blocks=blocks,
+            stages=tuning.stages,
+            stores=tuning.stores,
+            early=tuning.early,
+            tail_bytes=tail,
+            **hint_arguments(tuning.hints),
+        )
+    else:
+        blocks = ceil_div(walk.tiles, tuning.per_block)
+        kernel = copy_once(
+            walk,
+            tile_bytes,
+            per_block=tuning.per_block,
+            tail_bytes=tail,
+            **hint_arguments(tuning.hints),
+            pad_shared=tuning.pad_shared,
+        )
+    side = "at least" if total >= CROSSOVER else "below"
+    why = f"{total} bytes, {side} {CROSSOVER}" if tuning.form is None else "asked for"
+    return LaunchPlan(form, kernel, _maps(source, destination, modes, box), blocks, total, why)
+
+
+def _realigned(source: int, destination: int, modes: tuple[CopyMode, ...], tuning: Tuning) -> LaunchPlan:
+    """The plan for `modes` of 8-byte elements, whose source starts between two 16-byte boundaries."""
+    shift, run = source % 16, WORD * modes[0].size
+    row = min(run, REALIGNED_ROW)
+    if run % row:
+        row = max(size for size in range(16, REALIGNED_ROW + 1, 16) if run % size == 0 or size == 16)
+    rows = 16 if row >= 128 else 64
+    box = (row // WORD, rows, *(1 for _ in modes[2:]))
+    walk = cover(tuple(mode.size for mode in modes), box)
+    kernel = copy_realigned(walk, row, rows, shift, element_bytes=WORD, **hint_arguments(tuning.hints))
+    maps, total = _maps(source, destination, modes, box, shift), WORD * math.prod(mode.size for mode in modes)
+    why = f"the source starts {shift} bytes past a multiple of 16"
+    return LaunchPlan("realigned", kernel, maps, walk.tiles, total, why)

@@ -1,0 +1,253 @@
+"""Two layouts of one size as modes that both sides walk in step: the common refinement of a copy.
+
+    source       (6,10):(1,6)   -> 2 x 3 | 2 x 5        sizes cut where the other side's end
+    destination  (4,15):(15,1)  -> 2 x 2 | 3 x 5
+
+Elements correspond by coordinate, in colexicographic order where profiles differ. Where each product of leading sizes
+of one side divides, or is divided by, one of the other, cutting the modes there makes both lists equal: the copy is
+affine. A swizzle over such a layout adds an exclusive or on its side: linear. Where the sizes have no common
+refinement, the modes that can be cut off at either end are, and both sides keep lists of their own for what is between
+them: general.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from cute_py.argument_checks import check_magnitude
+from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
+from cute_py.layout.analysis import is_injective
+from cute_py.layout.arguments import LayoutLike
+from cute_py.layout.coalesce import coalesced
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.composition import composition
+from cute_py.layout.layout import Layout
+from cute_py.layout.leaf import value_of
+from cute_py.layout.swizzle import Swizzle
+from cute_py.layout.trees import leaves
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
+MAX_RANK: Final = 16
+"""Modes of a refinement, at most; what is above is a tensor of more than 65536 elements whose modes don't merge."""
+LISTED: Final = 1 << 24
+"""Elements of a swizzled side whose offsets are listed to find the last."""
+MAX_OFFSET: Final = 1 << 60
+"""Elements: beyond it an address does not fit into 64 bits."""
+
+IDENTITY: Final = Swizzle(0, 4, 3)
+Digits: TypeAlias = tuple[tuple[int, int], ...]
+"""(size, stride) of each mode, the one that an index counts first leading."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopyMode:
+    """One mode of a copy: its size, and the strides of source and destination, in elements (in bytes where a plan of
+    boxes says so)."""
+
+    size: int
+    source: int
+    destination: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refinement:
+    """Both sides of a copy.
+
+    offset = swizzle(start + sum of coordinate * stride), where the coordinates are those of `modes`, and (general
+    copies) of the digits of one index that counts through `rest`, which each side cuts in its own way.
+
+    Attributes:
+        modes: walked by both, the destination's innermost first; sizes above 1, destination strides positive.
+        starts: (source, destination), elements.
+        swizzles: on element offsets. rest: (source, destination); empty unless the copy is general.
+    """
+
+    modes: tuple[CopyMode, ...]
+    starts: tuple[int, int] = (0, 0)
+    swizzles: tuple[Swizzle, Swizzle] = (IDENTITY, IDENTITY)
+    rest: tuple[Digits, Digits] = field(default=((), ()))
+
+    @property
+    def form(self) -> str:
+        """'affine', 'linear' (over F2: a swizzle on a side) or 'general' (no common refinement)."""
+        if self.rest[0]:
+            return "general"
+        return "affine" if all(s.bits == 0 for s in self.swizzles) else "linear"
+
+    @property
+    def count(self) -> int:
+        """Elements."""
+        return math.prod(m.size for m in self.modes) * math.prod(n for n, _ in self.rest[0])
+
+
+def _function(layout: LayoutLike, role: str) -> tuple[Digits, int, Swizzle]:
+    """Coalesced (size, stride) pairs, what is added to them, and the swizzle of the sum."""
+    if isinstance(layout, ComposedLayout):
+        start = value_of(layout._offset) if not hasattr(layout._offset, "bits") else 0
+        if type(start) is not int:
+            raise InvalidTypeError(f"the {role} layout has no known offset", {"layout": layout})
+        if isinstance(layout.outer, Layout) and not start:
+            return _function(composition(layout.outer, layout.inner), role)
+        if not isinstance(layout.outer, Swizzle) or not isinstance(layout.inner, Layout):
+            raise LayoutError(
+                f"the {role} is neither a layout nor a swizzle of one",
+                {"layout": layout},
+                "compose its parts to one layout, or copy in two steps",
+            )
+        digits, _, _ = _function(layout.inner, role)
+        return digits, start, layout.outer
+    if not isinstance(layout, Layout):
+        raise InvalidTypeError(f"the {role} must be a layout, got {type(layout).__name__} {given(layout)}")
+    shape, stride = ([value_of(x) for x in leaves(tree)] for tree in (layout._shape, layout._stride))
+    for number in (*shape, *stride):
+        if type(number) is not int:
+            raise InvalidTypeError(
+                f"the {role} layout is not of known integers: {given(number)}", {"layout": layout}, "give it numbers"
+            )
+        check_magnitude(number, f"a number of the {role} layout")
+    if 0 in shape:
+        return ((0, 1),), 0, IDENTITY
+    if sum((n - 1) * abs(d) for n, d in zip(shape, stride, strict=True)) > MAX_OFFSET:
+        raise InvalidValueError(f"the {role} layout reaches beyond 2**60 elements", {"layout": layout})
+    sizes, steps = coalesced(tuple(shape), tuple(stride))
+    flat = zip(leaves(sizes), leaves(steps), strict=True)
+    return tuple((n, d) for n, d in flat if n > 1), 0, IDENTITY
+
+
+def _cut(one: list[tuple[int, int]], other: list[tuple[int, int]], end: int) -> list[CopyMode]:
+    """Take the modes off both lists, from their first (end 0) or last (end -1) on, that both can be cut into."""
+    taken: list[CopyMode] = []
+    while one and other:
+        (n, s), (m, d) = one[end], other[end]
+        size = math.gcd(n, m)
+        if size == 1:
+            break
+        whole = n == size, m == size
+        inner = (1, 1) if end == 0 else (n // size, m // size)
+        taken.append(CopyMode(size, s * inner[0], d * inner[1]))
+        for side, length, step, done in ((one, n, s, whole[0]), (other, m, d, whole[1])):
+            if done:
+                side.pop(end)
+            else:
+                side[end] = (length // size, step * size if end == 0 else step)
+        if not any(whole):
+            break
+    return taken
+
+
+def _apart(digits: Digits) -> bool:
+    """Is each step larger than all that the smaller steps reach together? Then no two offsets are equal."""
+    reach = 0
+    for size, step in sorted(digits, key=lambda digit: abs(digit[1])):
+        if abs(step) <= reach:
+            return False
+        reach += (size - 1) * abs(step)
+    return True
+
+
+def merged(modes: Sequence[CopyMode]) -> tuple[CopyMode, ...]:
+    """The modes in order of the destination's strides, those joined that are one on both sides.
+
+    >>> merged([CopyMode(4, 8, 8), CopyMode(8, 1, 1), CopyMode(3, 5, 64)])
+    (CopyMode(size=32, source=1, destination=1), CopyMode(size=3, source=5, destination=64))
+    """
+    left = sorted(modes, key=lambda m: (m.destination, abs(m.source)))
+    at = 0
+    while at < len(left):
+        mode = left[at]
+        follows = mode.size * mode.source, mode.size * mode.destination
+        found = next((m for m in left if (m.source, m.destination) == follows and m is not mode), None)
+        if found is None:
+            at += 1
+            continue
+        left.remove(found)
+        left[left.index(mode)] = replace(mode, size=mode.size * found.size)
+        at = 0
+    return tuple(left)
+
+
+def refine(source: LayoutLike, destination: LayoutLike) -> Refinement | None:
+    """The refinement of a copy; None where there is nothing to copy.
+
+    Raises:
+        InvalidTypeError: no layouts, or layouts of symbols. InvalidValueError: the sizes differ, the destination has
+        one offset for several elements, an offset is beyond 2**60. LayoutError: a composition that is no swizzled
+        layout.
+
+    >>> refine(Layout((6, 10), (10, 1)), Layout((4, 15), (15, 1))).form
+    'general'
+    >>> refine(Layout((8, 4)), Layout((8, 4), (4, 1))).modes
+    (CopyMode(size=4, source=8, destination=1), CopyMode(size=8, source=1, destination=4))
+    """
+    (ours, start, before), (theirs, first, after) = _function(source, "source"), _function(destination, "destination")
+    sizes = [math.prod(n for n, _ in side) for side in (ours, theirs)]
+    if sizes[0] != sizes[1]:
+        raise InvalidValueError(
+            f"the source has {sizes[0]} elements, the destination {sizes[1]}; must be equal",
+            {"source": source, "destination": destination},
+        )
+    if not sizes[0]:
+        return None
+    if not _apart(theirs) and not is_injective(Layout(tuple([n for n, _ in theirs]), tuple([d for _, d in theirs]))):
+        raise InvalidValueError(
+            "the destination overlaps itself: one offset belongs to several elements", {"destination": destination}
+        )
+    one, other = list(ours), list(theirs)
+    modes = _cut(one, other, 0)
+    modes += _cut(one, other, -1)
+    starts = [start, first]
+    upright: list[CopyMode] = []
+    for mode in modes:
+        if mode.destination < 0:
+            starts[0] += (mode.size - 1) * mode.source
+            starts[1] += (mode.size - 1) * mode.destination
+            mode = CopyMode(mode.size, -mode.source, -mode.destination)
+        upright.append(mode)
+    found = merged(upright)
+    if len(found) > MAX_RANK:
+        raise InvalidValueError(f"{len(found)} modes that don't merge; at most {MAX_RANK} are copied")
+    return Refinement(found, (starts[0], starts[1]), (before, after), (tuple(one), tuple(other)))
+
+
+def side_offsets(refinement: Refinement, which: int, index: NDArray[numpy.int64] | None = None) -> NDArray[numpy.int64]:
+    """Offsets of one side, in elements, of the elements with these numbers (default all), in the refinement's order."""
+    import numpy as np
+
+    name = ("source", "destination")[which]
+    rest = np.arange(refinement.count) if index is None else index
+    total = np.full(rest.shape, refinement.starts[which], np.int64)
+    for size, step in (*((m.size, getattr(m, name)) for m in refinement.modes), *refinement.rest[which]):
+        rest, digit = np.divmod(rest, size)
+        total += digit * step
+    swizzle = refinement.swizzles[which]
+    return swizzle(total) if swizzle.bits else total
+
+
+@functools.lru_cache(maxsize=1024)
+def offset_bounds(refinement: Refinement, which: int) -> tuple[int, int]:
+    """The lowest and the highest offset of a side, in elements.
+
+    Of swizzled sides of more than 2**24 elements, bounds of these: those of the blocks that the swizzle permutes.
+    """
+    name = ("source", "destination")[which]
+    reach = [(m.size - 1) * getattr(m, name) for m in refinement.modes]
+    reach += [(n - 1) * d for n, d in refinement.rest[which]]
+    start = refinement.starts[which]
+    low, high = start + sum(min(r, 0) for r in reach), start + sum(max(r, 0) for r in reach)
+    swizzle = refinement.swizzles[which]
+    if not swizzle.bits:
+        return low, high
+    block = 1 << max(swizzle.yyy_mask, swizzle.zzz_mask).bit_length()
+    if refinement.count == high - low + 1 and low % block == 0 and (high + 1) % block == 0:
+        return low, high  # whole blocks, every offset
+    if refinement.count > LISTED:
+        return low // block * block, high // block * block + block - 1
+    offsets = side_offsets(refinement, which)
+    return int(offsets.min()), int(offsets.max())

@@ -1,0 +1,117 @@
+"""What `copy` takes: an array, a tensor over memory, or a pair (memory, layout); where its elements lie.
+
+Offset 0 of a pair's layout is the first element of its memory. The layout must stay within the memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from cute_py.copies.modes import offset_bounds
+from cute_py.copies.plan import CopyPlan, plan_copy
+from cute_py.diagnostics import Diagnostic, refuse
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.gpu.arrays import ArrayLike, ArrayView, array_view, device_at
+from cute_py.layout.arguments import LayoutLike
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.layout import Layout
+from cute_py.tensor.arrays import ArrayEngine
+from cute_py.tensor.tensor import Tensor
+
+Operand: TypeAlias = "ArrayLike | Tensor | tuple[ArrayLike, LayoutLike]"
+"""One side of a copy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a copy: memory and the layout of its elements there.
+
+    view: the memory; its address is that of the layout's offset 0. room: (first offset, one past the last) that the
+    memory has, in elements; None: unknown.
+    """
+
+    role: str
+    view: ArrayView
+    layout: LayoutLike
+    room: tuple[int, int] | None
+
+    @property
+    def alignment(self) -> int:
+        """Bytes that the address is a multiple of, at most 16."""
+        return min(16, self.view.address & -self.view.address) if self.view.address else 16
+
+
+def side(thing: Operand, role: str) -> Side:
+    """The memory and the layout of one side of a copy.
+
+    Raises:
+        InvalidTypeError: no array, tensor or pair, or a tensor of no memory. InvalidValueError: the array of a pair is
+        not dense; what `array_view` refuses.
+    """
+    if isinstance(thing, tuple):
+        if len(thing) != 2 or not isinstance(thing[1], (Layout, ComposedLayout)):
+            raise InvalidTypeError(f"the {role} is a tuple, and no (array, layout): {given(thing)}")
+        view = array_view(thing[0])
+        step = 1
+        for size, stride in sorted(zip(view.shape, view.strides, strict=True), key=lambda mode: abs(mode[1])):
+            if size > 1 and stride != step:
+                raise InvalidValueError(
+                    f"the {role}'s memory is not dense", {"shape": view.shape, "strides": view.strides}
+                )
+            step *= size
+        return Side(role, view, thing[1], (0, view.count))
+    if isinstance(thing, Tensor):
+        engine = thing.engine
+        if not hasattr(engine, "address") or not isinstance(thing.layout, (Layout, ComposedLayout)):
+            raise InvalidTypeError(f"the {role} is a tensor of no memory", {"engine": given(engine)})
+        address = int(engine.address)
+        if isinstance(engine, ArrayEngine):
+            view = array_view(engine.flat)
+            room = -engine.origin, len(engine.flat) - engine.origin
+            view = ArrayView(address, view.shape, view.strides, engine.dtype, None, view.readonly, engine.flat)
+            return Side(role, view, thing.layout, room)
+        return Side(
+            role, ArrayView(address, (), (), engine.dtype, device_at(address), False, engine), thing.layout, None
+        )
+    view = array_view(thing)
+    return Side(role, view, Layout(view.shape, view.strides), None)
+
+
+def planned(source: Side, destination: Side) -> CopyPlan:
+    """The plan of a copy between two sides, after every check that needs no device.
+
+    Raises:
+        InvalidValueError: sizes or element types differ, a layout leaves its memory, the destination is read-only or
+        overlaps itself or the source. Everything `plan_copy` refuses.
+    """
+    a, b = source.view, destination.view
+    found = []
+    if a.dtype != b.dtype:
+        text = f"source dtype {a.dtype} is not destination dtype {b.dtype}; a copy does not convert"
+        found.append(Diagnostic("dtype", "dtype", text=text))
+    if b.readonly:
+        found.append(Diagnostic("read_only", "destination", text="the destination is read-only"))
+    refuse(InvalidValueError, found)
+    plan = plan_copy(source.layout, destination.layout, a.dtype, alignment=(source.alignment, destination.alignment))
+    if plan.refinement is None:
+        return plan
+    reach = []
+    for which, one in enumerate((source, destination)):
+        low, high = offset_bounds(plan.refinement, which)
+        width = a.dtype.bits // 8
+        reach.append((one.view.address + low * width, one.view.address + (high + 1) * width))
+        if one.room is not None and (low < one.room[0] or high >= one.room[1]):
+            text = (
+                f"the {one.role} layout reaches offsets {low} to {high}; its memory at {one.view.address:#x} has "
+                f"{one.room[0]} to {one.room[1] - 1}, in elements of {width} bytes"
+            )
+            found.append(Diagnostic("extent", one.role, text=text))
+    if reach[0][0] < reach[1][1] and reach[1][0] < reach[0][1]:
+        text = "source and destination overlap; their elements are copied in no fixed order"
+        ranges: dict[str, object] = {
+            one.role: f"{low:#x} to {high:#x}" for one, (low, high) in zip((source, destination), reach, strict=True)
+        }
+        found.append(Diagnostic("overlap", "destination", text=text, facts=ranges))
+    refuse(InvalidValueError, found)
+    return plan

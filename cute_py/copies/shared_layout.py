@@ -1,0 +1,200 @@
+"""Shared memory between two access patterns: the swizzle with the fewest wavefronts, and the count of them.
+
+A wavefront is one round of the 32 banks of 4 bytes. An access of up to 4 bytes by a warp is one request of 32 threads,
+one of 8 or 16 bytes is two or four requests of 16 or 8 threads; a request takes as many rounds as the busiest bank
+has distinct words. Where thread, value and offset are linear over F2, every bank that is touched at all has
+equally many: 2**(rank of the word's bits - rank of the bank's bits).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from cute_py.dtypes import DTypeLike, as_dtype
+from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.layout.analysis import BANK_BYTES, BANKS, WARP
+from cute_py.layout.arguments import LayoutLike
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.int_tuple import size
+from cute_py.layout.layout import Layout
+from cute_py.layout.leaf import Int
+from cute_py.layout.linear import linear
+from cute_py.layout.swizzle import Swizzle
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
+LINE: Final = (BANKS * BANK_BYTES).bit_length() - 1
+"""Bits of an address that choose its place among the banks."""
+WIDEST: Final = 16
+"""Bytes of one thread's access, at most."""
+MAX_TILE_BITS: Final = 18
+"""A tile of more bytes than 2**18 is in no shared memory."""
+
+
+def requests(width: int) -> int:
+    """Requests that a warp's access of `width` bytes a thread is made of.
+
+    >>> [requests(width) for width in (1, 4, 8, 16)]
+    [1, 1, 2, 4]
+    """
+    return max(1, width // BANK_BYTES)
+
+
+def _rank(columns: Sequence[int]) -> int:
+    basis: list[int] = []
+    for c in columns:
+        for b in basis:
+            c = min(c, c ^ b)
+        if c:
+            basis.append(c)
+    return len(basis)
+
+
+def _columns(access: LayoutLike, bits: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Byte steps of the bits of the thread, and of those of the value."""
+    view = linear(access)  # type: ignore[arg-type]
+    modes = access.shape if isinstance(access.shape, tuple) else (access.shape, 1)
+    if len(modes) != 2:
+        raise InvalidTypeError(f"an access map has two modes, (thread, value), got {len(modes)}", {"layout": access})
+    threads = int(size(Layout(modes[0]))).bit_length() - 1
+    steps = [c * bits // 8 for c in view.columns]
+    return tuple(steps[:threads]), tuple(steps[threads:])
+
+
+def linear_wavefronts(threads: Sequence[int], values: Sequence[int], element: int, swizzle: Swizzle) -> tuple[int, int]:
+    """(wavefronts, bytes of one thread's access) of an access whose bits of thread and value step by so many bytes.
+
+    Each thread takes as many values at once as are contiguous and aligned behind the swizzle, up to 16 bytes.
+
+    >>> linear_wavefronts((128, 256, 512, 1024, 2048), (), 4, Swizzle(0, 4, 3))[0]
+    32
+    >>> linear_wavefronts((128, 256, 512, 1024, 2048), (), 4, Swizzle(5, 2, 5))[0]
+    1
+    """
+    own, others = [swizzle.of(c) for c in values], [swizzle.of(c) for c in threads]
+    width, taken = element, 0
+    while taken < len(own) and own[taken] == width and width < WIDEST:
+        if any(c & (2 * width - 1) for c in (*own[taken + 1 :], *others)):
+            break
+        width, taken = 2 * width, taken + 1
+    together = (WARP // requests(width)).bit_length() - 1
+    inside = [1 << k for k in range(2, width.bit_length() - 1)]
+    touched = [c >> 2 for c in others[:together]] + [c >> 2 for c in inside]
+    banks = [w & BANKS - 1 for w in touched]
+    rounds = 1 << _rank(touched) - _rank(banks)
+    warps = 1 << max(0, len(others) - WARP.bit_length() + 1)
+    return rounds * requests(width) * warps << len(own) - taken, width
+
+
+def counted_wavefronts(addresses: NDArray[numpy.int64], width: int) -> int:
+    """Wavefronts of accesses of `width` bytes at byte addresses, (access, thread), any threads; by counting.
+
+    >>> import numpy
+    >>> counted_wavefronts(numpy.arange(32).reshape(1, 32) * 128, 4)
+    32
+    """
+    import numpy as np
+
+    together = WARP // requests(width)
+    short = -addresses.shape[1] % together  # the last request of fewer threads: its last thread twice is no conflict
+    full = addresses if not short else np.concatenate([addresses, np.repeat(addresses[:, -1:], short, 1)], axis=1)
+    full = full.reshape(-1, together)
+    words = (full[:, :, None] + np.arange(0, width, BANK_BYTES)).reshape(len(full), -1) // BANK_BYTES
+    words.sort(axis=1)
+    first = np.ones(words.shape, bool)
+    first[:, 1:] = words[:, 1:] != words[:, :-1]
+    place = (words % BANKS + BANKS * np.arange(len(words))[:, None])[first]
+    return int(np.bincount(place, minlength=BANKS * len(words)).reshape(-1, BANKS).max(axis=1).sum())
+
+
+@functools.cache
+def swizzles(bits: int, element: int) -> tuple[Swizzle, ...]:
+    """Those on bytes of a tile of 2**bits that change a bank, the smaller first.
+
+    Bits above the banks' and bits within a word change no bank: a smaller swizzle without them does the same.
+    """
+    lowest = max(element, BANK_BYTES).bit_length() - 1
+    found = []
+    for count in range(1, LINE + 1):
+        for base in range(lowest, LINE - count + 1):
+            for shift in range(count, bits):
+                if base + count + shift <= bits:
+                    found.append(Swizzle(count, base, shift))
+                if base + count + shift <= min(bits, LINE):
+                    found.append(Swizzle(count, base, -shift))
+    return tuple(found)
+
+
+def _least(threads: Sequence[int], values: Sequence[int], element: int) -> int:
+    """Wavefronts of an access if each of its requests were one: no swizzle makes it wider, or does with fewer."""
+    width = linear_wavefronts(threads, values, element, Swizzle(0, 4, 3))[1]
+    warps = 1 << max(0, len(threads) - WARP.bit_length() + 1)
+    return requests(width) * warps * (element << len(values)) // width
+
+
+@functools.lru_cache(maxsize=1024)
+def best_swizzle(
+    bits: int,
+    element: int,
+    writer: tuple[tuple[int, ...], tuple[int, ...]],
+    reader: tuple[tuple[int, ...], tuple[int, ...]],
+    positive: bool = False,
+) -> tuple[Swizzle, int, int]:
+    """(swizzle on bytes, wavefronts of the writer, of the reader): the fewest in sum, of equals the smallest swizzle.
+
+    positive: only swizzles that move higher bits to lower ones.
+    """
+    identity = Swizzle(0, 4, 3)
+    bounds = [_least(*side, element) for side in (writer, reader)]
+    ours, theirs = (linear_wavefronts(*side, element, identity)[0] for side in (writer, reader))
+    found = ours + theirs, identity, ours, theirs
+    for swizzle in swizzles(bits, element):
+        if found[0] <= sum(bounds):
+            break
+        if positive and swizzle.shift < 0:
+            continue
+        theirs = linear_wavefronts(*reader, element, swizzle)[0]
+        if theirs + bounds[0] >= found[0]:
+            continue
+        ours = linear_wavefronts(*writer, element, swizzle)[0]
+        if ours + theirs < found[0]:
+            found = ours + theirs, swizzle, ours, theirs
+    return found[1:]
+
+
+def find_smem_layout(writer: LayoutLike, reader: LayoutLike, dtype: DTypeLike) -> Layout | ComposedLayout:
+    """The layout of a tile in shared memory with the fewest wavefronts for two access maps.
+
+    Args:
+        writer, reader: thread-value layouts, (thread, value) -> index of an element of the tile; of powers of two.
+        dtype: element type of 8 bits or more.
+    Returns:
+        the tile's elements in order, or behind a swizzle of element offsets: that with the fewest wavefronts of writer
+        and reader together, of equals the one of fewest bits, then lowest base, then least shift.
+    Raises:
+        LayoutError: a map that is not linear over F2. InvalidValueError: an element whose bytes are not a power of two,
+        or a tile that no shared memory holds. InvalidTypeError: no (thread, value).
+
+    >>> rows = Layout((32, 32), (1, 32))                        # a warp writes rows of 32 floats, and reads columns
+    >>> print(find_smem_layout(rows, Layout((32, 32), (32, 1)), "float32"))
+    Sw<3,2,3> o _0 o 1024:_1
+    """
+    bits = as_dtype(dtype).bits
+    if bits % 8 or bits & (bits - 1) or bits > 8 * WIDEST:
+        raise InvalidValueError(f"an element of {bits} bits; must be 1, 2, 4, 8 or 16 bytes")
+    element = bits // 8
+    sides = [_columns(access, bits) for access in (writer, reader)]
+    count = max(sum(c for part in side for c in part) // element + 1 for side in sides)
+    tile_bits = (count - 1).bit_length()
+    byte_bits = tile_bits + element.bit_length() - 1
+    if byte_bits > MAX_TILE_BITS:
+        raise InvalidValueError(f"a tile of {count} elements of {element} bytes is larger than shared memory")
+    swizzle, _, _ = best_swizzle(byte_bits, element, sides[0], sides[1])
+    plain = Layout(1 << tile_bits)
+    if not swizzle.bits:
+        return plain
+    return ComposedLayout(swizzle.upcast(element), Int(0), plain)

@@ -1,0 +1,182 @@
+"""The kernels of tiles and of runs with their parameters: what a plan becomes when it has addresses.
+
+The parameters are one block of bytes, and so are a tile's tables, which lie on the device: what the kernel reads is
+what is packed here.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cute_py.copies.modes import CopyMode, Refinement
+from cute_py.copies.tile import Tile, spread_of
+from cute_py.gpu.kernels.relayout import (
+    CLASS,
+    DIGIT,
+    MAX_CLASSES,
+    MAX_DIGITS,
+    RUNS,
+    TILE,
+    copy_runs,
+    copy_tile,
+    magic,
+    row_magic,
+)
+from cute_py.gpu.kernels.source import KernelSource
+from cute_py.layout.swizzle import Swizzle
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadLaunch:
+    """A kernel, its grid, and its parameters but for addresses.
+
+    head: formats and values of the parameter block before and after the addresses. tables: what lies on the device.
+    reach: of the source, the first byte and one past the last, from its address.
+    """
+
+    kernel: KernelSource
+    blocks: int
+    tables: bytes = field(repr=False)
+    head: tuple[object, ...] = field(repr=False)
+    body: bytes = field(repr=False)
+    reach: tuple[int, int]
+
+    def parameters(self, source: int, destination: int, tables: int) -> bytes:
+        """The parameter block for these addresses."""
+        if self.kernel.name == "copy_runs":
+            return RUNS.pack(source, destination, *self.head) + self.body
+        low, high = source + self.reach[0], source + self.reach[1]
+        return TILE.pack(source, destination, low, high, tables, *self.head) + self.body
+
+
+def _digit(size: int, source: int, destination: int, bit: int = 0) -> bytes:
+    return DIGIT.pack(size, *magic(size), bit, source, destination)
+
+
+def _masks(swizzles: tuple[Swizzle, Swizzle], element: int) -> tuple[int, ...]:
+    """Masks and shifts of both sides' swizzles, on bytes."""
+    grown = [s.downcast(element) if s.bits else s for s in swizzles]
+    return (*(s.yyy_mask if s.bits else 0 for s in grown), *(s.shift if s.bits else 0 for s in grown))
+
+
+def _swizzled(refinement: Refinement) -> bool:
+    return any(s.bits for s in refinement.swizzles)
+
+
+def source_reach(refinement: Refinement, element: int) -> tuple[int, int]:
+    """First byte of a plain source and one past its last, from the address of offset 0."""
+    reach = [(m.size - 1) * m.source for m in refinement.modes]
+    low = refinement.starts[0] + sum(min(r, 0) for r in reach)
+    high = refinement.starts[0] + sum(max(r, 0) for r in reach) + 1
+    return low * element, high * element
+
+
+def tile_tables(tile: Tile) -> tuple[bytes, list[tuple[int, int, int]]]:
+    """The tables of a tile, and for each class the places of the source's rows, the destination's, and its list."""
+    content, places = bytearray(), []
+
+    def add(part: bytes) -> int:
+        content.extend(bytes(-len(content) % 16))
+        at = len(content)
+        content.extend(part)
+        return at
+
+    kind = np.dtype([("offset", "<i8"), ("place", "<u4"), ("spare", "<u4")])
+    per = tile.vectors[1] // tile.unit
+    for combination in tile.classes():
+        found = []
+        for side in (0, 1):
+            offsets, at = tile.rows(combination, side)
+            rows = np.zeros(len(offsets), kind)
+            rows["offset"], rows["place"] = offsets, tile.swizzled(at)
+            found.append(add(rows.tobytes()))
+        along = tile.swizzled(tile.along(combination))
+        found.append(add((along if tile.listed else along[::per]).astype("<u2").tobytes()))
+        places.append((found[0], found[1], found[2]))
+    return bytes(content), places
+
+
+def _class(tile: Tile, combination: int, places: tuple[int, int, int]) -> bytes:
+    entries: list[int] = []
+    for side in (0, 1):
+        rows, run = len(tile.rows(combination, side)[0]), tile.vectors_of(combination, side)
+        lanes = tile.vectors_of(0, side) if tile.steady else run
+        entries += [rows, run, lanes, row_magic(lanes), tile.threads // lanes, tile.threads % lanes, places[side]]
+    read, own = tile.held_extents(combination), tile.run(combination, 1)
+    held = read[tile.run_mode] if tile.run_mode >= 0 else own
+    return CLASS.pack(*entries, places[2], own, held, tile.run(combination, 0) * tile.element)
+
+
+def tile_launch(refinement: Refinement, tile: Tile) -> ThreadLaunch:
+    """The launch of a copy by tiles."""
+    element, swizzle = tile.element, tile.swizzle
+    tables, places = tile_tables(tile)
+    digits, live = [], [i for i, count in enumerate(tile.counts) if count > 1]
+    bits = tile.bits
+    for i in live:
+        mode, t = tile.modes[i], tile.extents[i]
+        digits.append(_digit(tile.counts[i], mode.source * t * element, mode.destination * t * element, bits[i]))
+    classes = [_class(tile, combination, places[combination]) for combination in tile.classes()]
+    spread = [] if tile.listed else list(spread_of(tile) or ())
+    pieces = [int(x) for x in tile.swizzled(np.arange(tile.vectors[0] // tile.piece) * tile.piece)]
+    steps = [tile.modes[m].source * (tile.extents[m] + tile.halo) * element for m in tile.source_order]
+    reach = sum(steps) if min(steps) > 0 else 1 << 62  # of a source that is walked backwards every word is looked at
+    affine = tile.affine
+    head = (
+        *(start * element for start in refinement.starts),
+        reach,
+        *_masks(refinement.swizzles, element),
+        *(tile.row_step(side) if affine else 0 for side in (0, 1)),
+        *(tile.row_pitch(side) for side in (0, 1)),
+        *(len(live), live.index(tile.run_mode) if tile.run_mode in live else MAX_DIGITS),
+        *(swizzle.zzz_mask if swizzle.bits else 0, swizzle.shift if swizzle.bits else 0),
+        *(tile.pitches[tile.destination_order[0]], 0),
+        *(spread + [0] * (16 - len(spread))),
+        *(pieces + [0] * (16 - len(pieces))),
+    )
+    body = b"".join(digits).ljust(MAX_DIGITS * DIGIT.size, b"\0")
+    body += b"".join(classes).ljust(MAX_CLASSES * CLASS.size, b"\0")
+    kernel = copy_tile(
+        tile.unit,
+        tile.vectors[0],
+        tile.vectors[1],
+        tile.piece,
+        tile.threads,
+        tile.shared_bytes,
+        shifts=tile.shifts,
+        swizzled=swizzle.bits > 0,
+        global_swizzled=_swizzled(refinement),
+        listed=tile.listed,
+        steady=tile.steady,
+        affine=affine,
+    )
+    return ThreadLaunch(kernel, math.prod(tile.counts), tables, head, body, source_reach(refinement, element))
+
+
+def runs_launch(refinement: Refinement, element: int, vector: int) -> ThreadLaunch:
+    """The launch of a copy by vectors of `vector` bytes, which are contiguous on both sides."""
+    per = vector // element
+    modes = list(refinement.modes)
+    if per > 1:
+        first = modes[0]
+        modes[0] = CopyMode(first.size // per, first.source * per, first.destination * per)
+    total = math.prod(m.size for m in modes) * math.prod(n for n, _ in refinement.rest[0])
+    steps = [abs(d) for _, d in refinement.rest[1]]
+    before = [m for m in modes if not steps or m.destination < min(steps)]
+    after = [m for m in modes if m not in before]
+    digits = [_digit(m.size, m.source * element, m.destination * element) for m in (*before, *after)]
+    digits += [_digit(n, d * element, 0) for n, d in refinement.rest[0]]
+    digits += [_digit(n, 0, d * element) for n, d in refinement.rest[1]]
+    kernel = copy_runs(vector, general=bool(steps), wide=total >= 2**31, swizzled=_swizzled(refinement))
+    threads = int(str(kernel.facts["THREADS"])) * int(str(kernel.facts["LOADS"]))
+    head = (
+        total,
+        *(start * element for start in refinement.starts),
+        *(len(before), len(after), len(refinement.rest[0]), len(refinement.rest[1])),
+        *_masks(refinement.swizzles, element),
+    )
+    body = b"".join(digits).ljust(2 * MAX_DIGITS * DIGIT.size, b"\0")
+    return ThreadLaunch(kernel, -(-total // threads), b"", head, body, (0, 0))

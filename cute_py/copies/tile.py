@@ -1,0 +1,478 @@
+"""A tile that threads turn in shared memory: which part of the modes, in which order, vectors and places.
+
+A tile takes the modes that the source walks first and those that the destination walks first, as much of each as gives
+both sides whole lines. Its elements lie in shared memory in the source's order, mode m at multiples of `pitches[m]`
+bytes, behind one swizzle. Tiles that end early in a mode are classes of their own, with tables of their own: a tile has
+exactly its elements, and no thread asks whether it has work.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cute_py.copies.modes import IDENTITY, CopyMode, Refinement
+from cute_py.copies.shared_layout import best_swizzle, counted_wavefronts
+from cute_py.gpu.kernels.relayout import MAX_CLASSES, WORD
+from cute_py.layout.analysis import WARP
+from cute_py.layout.swizzle import Swizzle
+
+Places = NDArray[np.int64]
+
+LINES: Final = (256, 128, 64, 32)
+"""Bytes of a run of a tile that are tried, the first that leaves room for the other side."""
+TILE_BYTES: Final = {1: 16384, 2: 16384, 4: 16384, 8: 8192, 16: 8192}
+"""Element bytes -> most bytes of a tile."""
+FILLED: Final = 8192
+"""Bytes that a tile is filled up to, where the tensor has them."""
+VECTORS: Final = (16, 8, 4, 2, 1)
+SMALL: Final = 65536
+"""Bytes of a copy up to which vectors save nothing: it takes the kernel of single elements, as every other does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """Attributes:
+    modes: of the copy, in elements. extents: of a whole tile, for each mode. pitches: bytes in shared memory, for each
+        mode; 0 where the tile does not hold it.
+    source_order, destination_order: the modes of a tile, as each side walks them.
+    source_run, destination_run: how many of these, from the first on, are one contiguous run.
+    vectors: bytes of a thread's access on both sides. piece, unit: bytes of its accesses to shared memory.
+    shifts: sides whose rows may start between two words. swizzle: of byte places in shared memory.
+    listed: the places of one destination vector have no fixed distances.
+    skew: bytes that each vector's worth of the destination's first mode lies further on than its pitch says.
+    """
+
+    element: int
+    modes: tuple[CopyMode, ...]
+    extents: tuple[int, ...]
+    pitches: tuple[int, ...]
+    source_order: tuple[int, ...]
+    destination_order: tuple[int, ...]
+    source_run: int
+    destination_run: int
+    vectors: tuple[int, int]
+    piece: int
+    unit: int
+    shifts: tuple[bool, bool]
+    swizzle: Swizzle = IDENTITY
+    listed: bool = False
+    skew: int = 0
+
+    def _places(self, mode: int, extent: int) -> Places:
+        """Places of the elements of one mode; with a skew, each vector of the destination's first one lies further."""
+        digit = np.arange(extent, dtype=np.int64)
+        found = digit * self.pitches[mode]
+        if self.skew and mode == self.destination_order[0]:
+            found += digit // (self.vectors[1] // self.element) * self.skew
+        return found
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Tiles along each mode."""
+        return tuple(-(-m.size // t) for m, t in zip(self.modes, self.extents, strict=True))
+
+    @property
+    def run_mode(self) -> int:
+        """The mode whose elements a word of the destination may take from the next tile; -1: there is none.
+
+        Elements of the next tile must be rows of their own, or the end of a source row that is read in whole words.
+        """
+        first = self.destination_order[0]
+        if not self.shifts[1] or self.destination_run > 1:
+            return -1
+        if first not in self.source_order[: self.source_run]:
+            return first
+        return first if self.shifts[0] and first == self.source_order[self.source_run - 1] else -1
+
+    @property
+    def halo(self) -> int:
+        """Elements of that mode that a tile reads beyond its end."""
+        return WORD // self.element - 1 if self.run_mode >= 0 else 0
+
+    @property
+    def bits(self) -> tuple[int, ...]:
+        """For each mode the bit of the class that its last tile has, 0 where that is like the others."""
+        found, bit = [], 1
+        for index, (mode, t, count) in enumerate(zip(self.modes, self.extents, self.counts, strict=True)):
+            own = mode.size % t != 0 or (index == self.run_mode and count > 1)
+            found.append(bit if own else 0)
+            bit <<= int(own)
+        return tuple(found)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Of a block, a multiple of what the swizzle permutes."""
+        reach = sum((self._held(m, self.extents[m]) - 1) * self.pitches[m] for m in self.source_order) + self.element
+        reach += 2 * WORD * self.shifts[0]
+        if self.skew:
+            reach += int(self._places(self.destination_order[0], self.extents[self.destination_order[0]])[-1])
+        grain = max(16, 1 << self.swizzle.bits + self.swizzle.base + self.swizzle.shift if self.swizzle.bits else 1)
+        return -(-reach // grain) * grain
+
+    @property
+    def elements(self) -> int:
+        """Of a whole tile."""
+        return math.prod(self.extents)
+
+    @property
+    def threads(self) -> int:
+        """Of a block."""
+        work = self.elements * self.element // min(self.vectors)
+        return max(64, min(256 if self.shared_bytes > 12288 else 128, -(-work // 64) * 64))
+
+    @property
+    def steady(self) -> bool:
+        """Whether a thread stays in one column of vectors on both sides."""
+        size = math.prod(m.size for m in self.modes) * self.element
+        return size > SMALL and all(self.threads % self.vectors_of(0, side) == 0 for side in (0, 1))
+
+    @property
+    def affine(self) -> bool:
+        """Whether threads are steady, and the rows of both sides one mode, in steps of 31 bits."""
+        rows = self.source_order[self.source_run :], self.destination_order[self.destination_run :]
+        steps = [self.row_step(side) for side in (0, 1)]
+        skewed = self.skew and any(row and row[0] == self.destination_order[0] for row in rows)
+        return self.steady and max(map(len, rows)) <= 1 and max(map(abs, steps)) < 2**31 and not skewed
+
+    def row_step(self, side: int) -> int:
+        """Bytes from one row of a side to the next, where rows are one mode."""
+        order, run = ((self.source_order, self.source_run), (self.destination_order, self.destination_run))[side]
+        mode = self.modes[order[run]] if len(order) > run else CopyMode(1, 0, 0)
+        return (mode.source, mode.destination)[side] * self.element
+
+    def row_pitch(self, side: int) -> int:
+        """Bytes from one row to the next in shared memory, where rows are one mode."""
+        order, run = ((self.source_order, self.source_run), (self.destination_order, self.destination_run))[side]
+        return self.pitches[order[run]] if len(order) > run else 0
+
+    def _held(self, mode: int, extent: int) -> int:
+        return extent + (self.halo if mode == self.run_mode and extent < self.modes[mode].size else 0)
+
+    def class_extents(self, combination: int) -> tuple[int, ...]:
+        """The extents of the tiles of a class."""
+        return tuple(
+            (m.size - 1) % t + 1 if combination & bit else t
+            for m, t, bit in zip(self.modes, self.extents, self.bits, strict=True)
+        )
+
+    def classes(self) -> range:
+        """Every class."""
+        return range(1 << sum(bit > 0 for bit in self.bits))
+
+    def held_extents(self, combination: int) -> tuple[int, ...]:
+        """What tiles of a class read of each mode."""
+        own = self.class_extents(combination)
+        at, bits = self.run_mode, self.bits
+        if at < 0 or self.counts[at] == 1 or combination & bits[at]:
+            return own
+        return tuple(e + self.halo * (i == at) for i, e in enumerate(own))
+
+    def rows(self, combination: int, side: int) -> tuple[Places, Places]:
+        """(byte offsets, places in shared memory) of the rows of a tile: of the source (side 0) or destination."""
+        extents = self.held_extents(combination) if side == 0 else self.class_extents(combination)
+        order, run = ((self.source_order, self.source_run), (self.destination_order, self.destination_run))[side]
+        offsets, places = np.zeros(1, np.int64), np.zeros(1, np.int64)
+        for m in order[run:]:
+            count = np.arange(extents[m], dtype=np.int64)[:, None]
+            step = (self.modes[m].source, self.modes[m].destination)[side] * self.element
+            offsets = (count * step + offsets).ravel()
+            places = (self._places(m, extents[m])[:, None] + places).ravel()
+        return offsets, places
+
+    def run(self, combination: int, side: int) -> int:
+        """Elements of a row."""
+        extents = self.held_extents(combination) if side == 0 else self.class_extents(combination)
+        order, run = ((self.source_order, self.source_run), (self.destination_order, self.destination_run))[side]
+        return math.prod(extents[m] for m in order[:run])
+
+    def along(self, combination: int) -> Places:
+        """Places of the units of a destination row, before the swizzle."""
+        extents = self.class_extents(combination)
+        places = np.zeros(1, np.int64)
+        for m in self.destination_order[: self.destination_run]:
+            places = (self._places(m, extents[m])[:, None] + places).ravel()
+        return places[:: self.unit // self.element]
+
+    def vectors_of(self, combination: int, side: int) -> int:
+        """Vectors of a row; of a shifted side as many words as it may touch."""
+        size, width = self.run(combination, side) * self.element, self.vectors[side]
+        if not self.shifts[side]:
+            return size // width
+        return (size + width - self.element + width - 1) // width
+
+    def swizzled(self, places: Places) -> Places:
+        """Places behind the swizzle."""
+        return self.swizzle(places) if self.swizzle.bits else places
+
+    def wavefronts(self) -> tuple[int, int]:
+        """Wavefronts of a whole tile: of the writer, of the reader; from its first 4 warps and its last."""
+        return self._counted(0), self._counted(1)
+
+    def _counted(self, side: int) -> int:
+        _, places = self.rows(0, side)
+        run = self.vectors_of(0, side)
+        total = len(places) * run
+        threads = np.arange(min(total, 2 * WARP))
+        row, along = threads // run, threads % run
+        if side == 0:
+            width = self.piece
+            inside = np.arange(0, self.vectors[0], width)[:, None]
+            start = places[row] // width * width if self.shifts[0] else places[row]
+            at = start + along * self.vectors[0] + inside
+        else:
+            width = self.unit
+            per = self.vectors[1] // width
+            listed = self.along(0)
+            at = places[row] + listed[np.minimum(along * per + np.arange(per)[:, None], len(listed) - 1)]
+        return max(1, round(counted_wavefronts(self.swizzled(at), width) * total / max(len(threads), 1)))
+
+
+def _order(modes: Sequence[CopyMode], side: str) -> list[int]:
+    """The modes that a side steps through, its smallest step first."""
+    moving = [i for i, m in enumerate(modes) if getattr(m, side)]
+    return sorted(moving, key=lambda i: abs(getattr(modes[i], side)))
+
+
+def widths_of(element: int) -> tuple[int, ...]:
+    """Bytes of a thread's access to a side, the widest first: few, since each pair of them is a kernel.
+
+    >>> widths_of(1), widths_of(8)
+    ((16, 4, 1), (16, 8))
+    """
+    return tuple(w for w in VECTORS if w in (16, 4, element) and w >= element)
+
+
+def _even(size: int, wanted: int) -> int:
+    """An extent near `wanted`: the whole size where that is little more, else a power of two."""
+    wanted = 1 << max(wanted - 1, 0).bit_length()
+    return size if size <= wanted * 5 // 4 else wanted
+
+
+def choose_extents(modes: Sequence[CopyMode], element: int) -> tuple[int, ...] | None:
+    """Extents of a tile that give both sides runs of whole lines; None if no tile gives both a sector."""
+    most, orders = TILE_BYTES[element], (_order(modes, "destination"), _order(modes, "source"))
+    for line in LINES:
+        extents = [1] * len(modes)
+        for order in orders:
+            run = element
+            for m in order:
+                if run >= line:
+                    break
+                extents[m] = max(extents[m], _even(modes[m].size, -(-line // run)))
+                run *= extents[m]
+        if math.prod(extents) * element <= most:
+            break
+    else:
+        return None
+    for order in (*orders, *orders):
+        for m in order:
+            while extents[m] < modes[m].size and 2 * math.prod(extents) * element <= FILLED:
+                extents[m] = min(2 * extents[m], modes[m].size)
+            if extents[m] < modes[m].size:
+                break
+    return tuple(extents)
+
+
+def _run(modes: Sequence[CopyMode], extents: Sequence[int], order: Sequence[int], side: str) -> int:
+    """How many modes of an order, from the first on, are one contiguous run of a tile."""
+    step, count = 1, 0
+    for m in order:
+        if getattr(modes[m], side) != step:
+            break
+        count += 1
+        step *= extents[m]
+        if extents[m] != modes[m].size:
+            break
+    return count
+
+
+def _vector(
+    modes: Sequence[CopyMode],
+    extents: Sequence[int],
+    order: Sequence[int],
+    run: int,
+    side: str,
+    element: int,
+    limit: int,
+) -> int:
+    """The widest access, in bytes, that every vector of every tile of a side is aligned to."""
+    if not run:
+        return element
+    first = order[0]
+    for width in widths_of(element):
+        per = width // element
+        if width > limit:
+            continue
+        steps = [getattr(m, side) * t for m, t in zip(modes, extents, strict=True) if m.size > t]
+        steps += [getattr(modes[m], side) for m in order[run:]]
+        # Of the run's last mode a tile may end early: what is before it, times any extent, must be whole vectors.
+        last = order[run - 1]
+        before = math.prod(extents[m] for m in order[: run - 1])
+        sizes = [before * extents[last], before * ((modes[last].size - 1) % extents[last] + 1)]
+        if all(n % per == 0 for n in (*steps, *sizes)) and (run > 1 or extents[first] % per == 0):
+            return width
+    return element
+
+
+def tiles(refinement: Refinement, element: int, limits: tuple[int, int]) -> Iterator[Tile]:
+    """Tiles for a copy, of one set of extents and several vectors. limits: bytes that a side's accesses may have."""
+    modes = refinement.modes
+    extents = choose_extents(modes, element)
+    if extents is None:
+        return
+    inside = [i for i, t in enumerate(extents) if t > 1]
+    orders = [[i for i in _order(modes, side) if i in inside] for side in ("source", "destination")]
+    if not all(orders):  # one element, or one for all
+        return
+    runs = [_run(modes, extents, order, side) for order, side in zip(orders, ("source", "destination"), strict=True)]
+    found = [
+        _vector(modes, extents, order, run, side, element, limit)
+        for order, run, side, limit in zip(orders, runs, ("source", "destination"), limits, strict=True)
+    ]
+    if refinement.count * element <= SMALL:
+        found = [element, element]
+    plain = [not s.bits for s in refinement.swizzles]
+    run_bytes = [math.prod(extents[m] for m in order[:run]) * element for order, run in zip(orders, runs, strict=True)]
+    shifts = [
+        width < WORD and refinement.count * element > SMALL and runs[i] > 0 and run_bytes[i] >= 32 and plain[i]
+        for i, width in enumerate(found)
+    ]
+    for i in (0, 1):
+        if shifts[i]:
+            found[i] = WORD
+    base = Tile(
+        element,
+        modes,
+        extents,
+        (0,) * len(modes),
+        tuple(orders[0]),
+        tuple(orders[1]),
+        runs[0],
+        runs[1],
+        (found[0], found[1]),
+        element,
+        element,
+        (shifts[0], shifts[1]),
+    )
+    at = base.run_mode
+    while at >= 0 and 0 < modes[at].size % base.extents[at] < base.halo:  # the last tile must hold what others borrow
+        base = replace(base, extents=tuple(t - (i == at) for i, t in enumerate(base.extents)))
+    extents = base.extents
+    if len(base.classes()) > MAX_CLASSES:
+        return
+    power = all(t & (t - 1) == 0 for t in extents) and not any(shifts)
+    widths = [w for w in widths_of(element) if w <= found[1] <= 4 * w] if not shifts[1] else [WORD]
+    for width in widths:
+        made = replace(base, vectors=(found[0], width))
+        if power:
+            yield _with_swizzle(made)
+            continue
+        first = orders[0][0]
+        if not any(shifts) and orders[1][0] in orders[0][runs[0] :]:
+            per = width // element
+            if extents[orders[1][0]] % per == 0:
+                for skew in sorted({max(element, 4), max(element, 16)}):
+                    yield _with_places(replace(made, skew=skew), 0)
+        pads = {element * -(-pad // element) for pad in (0, 4, 8, 16, 32)}
+        for pad in sorted(pads):
+            yield _with_places(made, pad)
+        if runs[0] > 1 and extents[first] * element % found[0] == 0:
+            for pad in sorted(pads - {0}):
+                yield _with_places(replace(made, source_run=1), pad)
+
+
+def _with_swizzle(tile: Tile) -> Tile:
+    """The tile in the source's order behind the best swizzle; extents are powers of two."""
+    pitches, step = [0] * len(tile.modes), tile.element
+    for m in tile.source_order:
+        pitches[m] = step
+        step *= tile.extents[m]
+
+    def columns(order: Sequence[int], width: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        steps = [pitches[m] << k for m in order for k in range(tile.extents[m].bit_length() - 1)]
+        values = (width // tile.element).bit_length() - 1
+        return tuple(steps[values:]), tuple(steps[:values])
+
+    sides = columns(tile.source_order, tile.vectors[0]), columns(tile.destination_order, tile.vectors[1])
+    swizzle, _, _ = best_swizzle(step.bit_length() - 1, tile.element, *sides, positive=True)
+    return _finished(replace(tile, pitches=tuple(pitches), swizzle=swizzle))
+
+
+def _with_places(tile: Tile, pad: int) -> Tile:
+    """The tile in rows whose pitches are the source's steps modulo a word (of a shifted source), `pad` bytes apart."""
+    pitches, step = [0] * len(tile.modes), tile.element
+    for place, m in enumerate(tile.source_order):
+        if place == tile.source_run:
+            grain = tile.vectors[0]
+            step = -(-step // grain) * grain + pad + (2 * WORD if tile.shifts[0] else 0)
+        if place >= tile.source_run and tile.shifts[0]:
+            step += (tile.modes[m].source * tile.element - step) % WORD
+        pitches[m] = step
+        step *= tile._held(m, tile.extents[m])
+        if tile.skew and m == tile.destination_order[0]:
+            step += -(-tile.extents[m] * tile.element // tile.vectors[1]) * tile.skew
+    return _finished(replace(tile, pitches=tuple(pitches)))
+
+
+def _finished(tile: Tile) -> Tile:
+    """The tile with the widest accesses to shared memory that its places allow."""
+    grain = 1 << tile.swizzle.base if tile.swizzle.bits else 16
+    apart = [*(tile.pitches[m] for m in tile.source_order[tile.source_run :]), tile.skew]
+    piece = tile.vectors[0]
+    while not tile.shifts[0] and piece > tile.element and (piece > grain or any(p % piece for p in apart)):
+        piece //= 2
+    unit = tile.element
+    first = tile.destination_order[0]
+    others = [*(tile.pitches[m] for m in tile.destination_order[1:]), tile.skew]
+    sizes = (tile.extents[first], tile.modes[first].size)
+    while (
+        not any(tile.shifts)
+        and 2 * unit <= min(tile.vectors[1], grain)
+        and tile.pitches[first] == tile.element
+        and not any(p % (2 * unit) for p in others)
+        and not any(n * tile.element % (2 * unit) for n in sizes)
+    ):
+        unit *= 2
+    piece, unit = (
+        max(w for w in (*widths_of(tile.element), 8) if w <= have) if have >= tile.element else have
+        for have in (piece, unit)
+    )
+    made = replace(tile, piece=piece, unit=unit)
+    if tile.shifts[1]:
+        return replace(made, listed=tile.destination_run > 1)
+    return replace(made, listed=spread_of(made) is None)
+
+
+def spread_of(tile: Tile) -> tuple[int, ...] | None:
+    """How far the units of a destination vector lie from its first, where that is the same for all."""
+    per = tile.vectors[1] // tile.unit
+    if tile.shifts[1]:
+        return tuple(v * tile.pitches[tile.destination_order[0]] for v in range(per))
+    found = None
+    for combination in tile.classes():
+        places = tile.swizzled(tile.along(combination))
+        apart = places.reshape(-1, per)
+        apart = apart ^ apart[:, :1] if tile.swizzle.bits else apart - apart[:, :1]
+        if (apart != apart[:1]).any() or (found is not None and (apart[0] != found).any()):
+            return None
+        found = apart[0]
+    return None if found is None else tuple(int(v) for v in found)
+
+
+def best_tile(refinement: Refinement, element: int, limits: tuple[int, int]) -> Tile | None:
+    """The tile of the fewest wavefronts and accesses, or None: the copy has none."""
+    best: tuple[float, Tile] | None = None
+    for tile in tiles(refinement, element, limits):
+        if tile.shared_bytes > 65536:
+            continue
+        size = tile.elements * tile.element
+        cost = sum(tile.wavefronts()) + size / tile.vectors[1] / WARP * (2 if tile.listed else 1)
+        if best is None or cost < best[0]:
+            best = cost, tile
+    return None if best is None else best[1]

@@ -1,0 +1,247 @@
+"""The kernels of copies by threads in numpy: the same packed parameters, tables and index functions, block by block."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cute_py.copies.thread_kernels import ThreadLaunch
+from cute_py.gpu.kernels.relayout import CLASS, DIGIT, MAX_CLASSES, MAX_DIGITS, ROW, ROWS, RUNS, TILE
+
+Bytes = NDArray[np.uint8]
+POISON = 0xEE
+
+
+class Memory:
+    """Bytes at an address; reads and writes are counted, and none may leave it."""
+
+    def __init__(self, address: int, content: Bytes) -> None:
+        self.address, self.content = address, content
+        self.written = np.zeros(len(content), np.int32)
+
+    def _at(self, addresses: Any, width: int) -> Any:
+        addresses = np.asarray(addresses, np.int64)
+        assert not (addresses % width).any(), "misaligned"
+        at = addresses[..., None] - self.address + np.arange(width)
+        assert at.size == 0 or (at.min() >= 0 and at.max() < len(self.content)), "outside"
+        return at
+
+    def read(self, addresses: Any, width: int) -> Any:
+        return self.content[self._at(addresses, width)]
+
+    def write(self, addresses: Any, values: Any) -> None:
+        at = self._at(addresses, values.shape[-1])
+        self.content[at] = values
+        np.add.at(self.written, at.ravel(), 1)
+
+
+def divided(n: int, magic: int, shift: int) -> int:
+    return ((n * magic >> 32) + n) >> shift
+
+
+def swizzled(x: Any, mask: int, shift: int) -> Any:
+    picked = x & mask
+    return x ^ (picked << -shift if shift < 0 else picked >> shift)
+
+
+def run(launch: ThreadLaunch, source: Memory, destination: Memory, at: tuple[int, int]) -> None:
+    """Carry out a launch; `at`: the addresses of source and destination."""
+    content = launch.parameters(at[0], at[1], 0)
+    facts = {name: int(str(value)) for name, value in launch.kernel.facts.items()}
+    (run_tiles if launch.kernel.name == "copy_tile" else run_runs)(launch, facts, content, source, destination)
+
+
+def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, source: Memory, destination: Memory) -> None:
+    names = [
+        "source",
+        "destination",
+        "low",
+        "high",
+        "tables",
+        "start",
+        "first",
+        "reach",
+        "source_mask",
+        "destination_mask",
+        "source_swizzle",
+        "destination_swizzle",
+        "source_step",
+        "destination_step",
+        "source_pitch",
+        "destination_pitch",
+        "rank",
+        "run_digit",
+        "mask",
+        "swizzle",
+        "pitch",
+        "spare",
+    ]
+    values = TILE.unpack_from(content)
+    p = dict(zip(names, values, strict=False))
+    spread, pieces = (np.array(values[at : at + 16], np.int64) for at in (len(names), len(names) + 16))
+    digits = [DIGIT.unpack_from(content, TILE.size + i * DIGIT.size) for i in range(p["rank"])]
+    classes_at = TILE.size + MAX_DIGITS * DIGIT.size
+    assert len(content) == classes_at + MAX_CLASSES * CLASS.size
+    vs, vd, piece, unit = (facts[n] for n in ("SOURCE_BYTES", "DESTINATION_BYTES", "PIECE_BYTES", "ELEMENT_BYTES"))
+    per, threads = vd // unit, launch.kernel.threads
+
+    def join(a: Any, b: Any) -> Any:
+        return a ^ b if facts["SWIZZLED"] else a + b
+
+    def behind(x: Any) -> Any:
+        return x ^ (x >> p["swizzle"] & p["mask"]) if facts["SWIZZLED"] else x
+
+    def walk(rows: tuple[int, ...]) -> tuple[Any, Any]:
+        """Row and vector of every access of every thread, as the threads go on."""
+        count, run, lanes, magic, skip, ahead, _ = rows
+        thread = np.arange(threads, dtype=np.int64)
+        row = thread if lanes == 1 else thread * magic >> 32
+        along = thread - row * lanes
+        found = []
+        while (row < count).any():
+            live = (row < count) & ((along < run) if facts["STEADY"] else True)
+            found.append((row[live], along[live]))
+            row = row + skip
+            if not facts["STEADY"]:
+                along = along + ahead
+                row, along = row + (along >= lanes), np.where(along >= lanes, along - lanes, along)
+        assert not facts["STEADY"] or ahead == 0
+        made = [np.concatenate(part) for part in zip(*found, strict=True)]
+        assert len(set(zip(*(m.tolist() for m in made), strict=True))) == len(made[0]) == count * run
+        return made[0], made[1]
+
+    def lookup(rows: tuple[int, ...], row: Any, side: str) -> tuple[Any, Any]:
+        raw = np.frombuffer(launch.tables, np.dtype("<i8,<u4,<u4"), rows[0], rows[6])
+        offset, place = raw["f0"].astype(np.int64)[row], raw["f1"].astype(np.int64)[row]
+        if facts["AFFINE"]:
+            assert (offset == row * p[f"{side}_step"]).all()
+            assert (place == behind(row * p[f"{side}_pitch"])).all()
+        return offset, place
+
+    for block in range(launch.blocks):
+        rest, combination, a, b, first = block, 0, p["start"], p["first"], True
+        for m, (size, magic, shift, bit, by, to) in enumerate(digits):
+            quotient = divided(rest, magic, shift)
+            digit, rest = rest - quotient * size, quotient
+            a, b = a + digit * by, b + digit * to
+            combination |= bit if digit == size - 1 else 0
+            first = digit == 0 if m == p["run_digit"] else first
+        entry = CLASS.unpack_from(content, classes_at + combination * CLASS.size)
+        reads, writes, (listed, own, held, width) = entry[:ROWS], entry[ROWS : 2 * ROWS], entry[2 * ROWS :]
+        shared = np.full(launch.kernel.shared_bytes, POISON, np.uint8)
+        row, along = walk(reads)
+        offsets, places = lookup(reads, row, "source")
+        base = p["source"] + a
+        misplaced = base % vs if facts["SOURCE_SHIFT"] else 0
+        if facts["SOURCE_SHIFT"]:
+            inside = base - vs >= p["low"] and base + p["reach"] + 2 * vs <= p["high"]
+            start = base + offsets
+            address = start // vs * vs + along * vs
+            x = (places + misplaced) // vs * vs + along * vs
+            live = along * vs < width + start % vs
+            whole = live & (inside | ((address >= p["low"]) & (address + vs <= p["high"])))
+            data = np.zeros((len(x), vs), np.uint8)
+            data[whole] = source.read(address[whole], vs)
+            for i in np.flatnonzero(live & ~whole):
+                for k in range(vs):
+                    if p["low"] <= address[i] + k < p["high"]:
+                        data[i, k] = source.read([address[i] + k], 1)[0, 0]
+            x, data = x[live], data[live]
+        else:
+            offset = a + offsets + along * vs
+            if facts["GLOBAL_SWIZZLED"]:
+                offset = swizzled(offset, p["source_mask"], p["source_swizzle"])
+            data = source.read(p["source"] + offset, vs)
+            x = join(places, behind(along * vs))
+        for i in range(vs // piece):
+            y = join(x, pieces[i])
+            assert not (y % piece).any()
+            shared[y[:, None] + np.arange(piece)] = data[:, i * piece : (i + 1) * piece]
+
+        row, along = walk(writes)
+        offsets, places = lookup(writes, row, "destination")
+        x = places + misplaced
+
+        def taken(y: Any, shared: Any = shared) -> Any:
+            assert not (y % unit).any()
+            return shared[y[..., None] + np.arange(unit)].reshape(*y.shape[:-1], y.shape[-1] * unit)
+
+        size = held if facts["DESTINATION_SHIFT"] else writes[1] * (per if facts["LISTED"] else 1)
+        numbers = np.frombuffer(
+            launch.tables, "<u2", size if facts["LISTED"] or not facts["DESTINATION_SHIFT"] else 0, listed
+        )
+        numbers = numbers.astype(np.int64)
+        if facts["DESTINATION_SHIFT"]:
+            start = p["destination"] + b + offsets
+            index = along * per - start % vd // unit
+            keep = (index < own) & ((index >= 0) | first)
+            x, index, start = x[keep], index[keep], start[keep]
+
+            def at(which: Any, number: Any, x: Any = x, numbers: Any = numbers) -> Any:
+                return x[which, None] + (numbers[number] if facts["LISTED"] else number * p["pitch"])
+
+            whole = (index >= 0) & (index + per <= held)
+            number = index[whole, None] + np.arange(per)
+            destination.write(start[whole] + index[whole] * unit, taken(at(whole, number)))
+            for i in np.flatnonzero(~whole):
+                for v in range(per):
+                    if 0 <= index[i] + v < own:
+                        one = taken(at([i], np.array([[index[i] + v]])))
+                        destination.write([start[i] + (index[i] + v) * unit], one)
+            continue
+        if facts["LISTED"]:
+            y = join(x[:, None], numbers[along[:, None] * per + np.arange(per)])
+        else:
+            y = join(join(x, numbers[along])[:, None], spread[:per])
+        offset = b + offsets + along * vd
+        if facts["GLOBAL_SWIZZLED"]:
+            offset = swizzled(offset, p["destination_mask"], p["destination_swizzle"])
+        destination.write(p["destination"] + offset, taken(y))
+
+
+def run_runs(launch: ThreadLaunch, facts: dict[str, int], content: bytes, source: Memory, destination: Memory) -> None:
+    values = RUNS.unpack_from(content)
+    at, to, total, start, first, before, after, ours, theirs = values[:9]
+    masks = (values[9], values[11]), (values[10], values[12])
+    digits = [DIGIT.unpack_from(content, RUNS.size + i * DIGIT.size) for i in range(before + after + ours + theirs)]
+    assert len(content) == RUNS.size + 2 * MAX_DIGITS * DIGIT.size
+    assert launch.blocks * facts["THREADS"] * facts["LOADS"] >= total
+    rest = np.arange(total, dtype=np.int64)
+    a, b = np.full(total, start), np.full(total, first)
+
+    def take(number: Any, digit: Any) -> tuple[Any, Any]:
+        size, magic, shift, _, _, _ = digit
+        quotient = number // size if facts["WIDE"] else ((number * magic >> 32) + number) >> shift
+        return quotient, number - quotient * size
+
+    def common(which: list[Any], rest: Any) -> Any:
+        nonlocal a, b
+        for digit in which:
+            rest, value = take(rest, digit)
+            a, b = a + value * digit[4], b + value * digit[5]
+        return rest
+
+    rest = common(digits[:before] if facts["GENERAL"] else digits[: before + after], rest)
+    if facts["GENERAL"]:
+        one = other = rest
+        for digit in digits[before + after : before + after + ours]:
+            one, value = take(one, digit)
+            a = a + value * digit[4]
+        for digit in digits[before + after + ours :]:
+            other, value = take(other, digit)
+            b = b + value * digit[5]
+        assert (one == other).all()
+        common(digits[before : before + after], one)
+    if facts["GLOBAL_SWIZZLED"]:
+        a = swizzled(a, *masks[0])
+    if facts["GLOBAL_SWIZZLED"]:
+        b = swizzled(b, *masks[1])
+    width = {"u8": 1, "u16": 2, "u32": 4, "uint2": 8, "uint4": 16}[
+        launch.kernel.text.split(" SOURCE_VECTOR")[0].split()[-1]
+    ]
+    destination.write(to + b, source.read(at + a, width))
+
+
+assert ROW.size == 16

@@ -1,0 +1,156 @@
+"""Plans carried out by the interpreter of the kernels: every element lands once, nothing else is touched."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+import cute_py as cute
+from cute_py import Layout
+from cute_py.copies import tile as tile_module
+from cute_py.copies.plan import CopyPlan, _planned, thread_launch
+from cute_py.errors import MissingPackageError
+from cute_py.gpu.kernels.relayout import CLASS, DIGIT, MAX_CLASSES, MAX_DIGITS, RUNS, TILE, magic, row_magic
+from cute_py.gpu.nvrtc import compile_kernel
+from tests.copies.interpreter import Memory, divided, run
+from tests.copies.pairs import DTYPES, Pair, random_pair
+
+SOURCE, DESTINATION = 1 << 40, 1 << 44
+
+
+def carried_out(pair: Pair) -> CopyPlan:
+    """Plan a pair and let the interpreter copy it."""
+    plan = cute.plan_copy(pair.source, pair.destination, DTYPES[pair.element], alignment=pair.alignment())
+    if plan.kernel in ("boxes", "none"):
+        return plan
+    first, second = pair.offsets()
+    bytes_of = [(int(o.min()), int(o.max()) + pair.element) for o in (first, second)]
+    content = np.random.default_rng(1).integers(0, 256, bytes_of[0][1] - bytes_of[0][0], dtype=np.uint8)
+    before = np.full(bytes_of[1][1] - bytes_of[1][0], 0x55, np.uint8)
+    at = SOURCE + pair.shifts[0], DESTINATION + pair.shifts[1]
+    source = Memory(at[0] + bytes_of[0][0], content)
+    destination = Memory(at[1] + bytes_of[1][0], before.copy())
+    run(thread_launch(plan), source, destination, at)
+    inside = np.arange(pair.element)
+    before[(second - bytes_of[1][0])[:, None] + inside] = content[(first - bytes_of[0][0])[:, None] + inside]
+    assert np.array_equal(destination.content, before), plan
+    assert destination.written.max(initial=0) <= 1
+    return plan
+
+
+@pytest.mark.parametrize("begin", range(0, 160, 20))
+def test_random_pairs_arrive(begin: int) -> None:
+    for seed in range(begin, begin + 20):
+        carried_out(random_pair(seed))
+
+
+@pytest.mark.parametrize("begin", range(1000, 1240, 20))
+def test_random_pairs_arrive_in_vectors(begin: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the rule that small copies take single elements."""
+    monkeypatch.setattr(tile_module, "SMALL", 0)
+    _planned.cache_clear()
+    try:
+        for seed in range(begin, begin + 20):
+            carried_out(random_pair(seed))
+    finally:
+        _planned.cache_clear()
+
+
+def permuted(shape: tuple[int, ...], order: tuple[int, ...], element: int, shifts: tuple[int, int] = (0, 0)) -> Pair:
+    """A row-major array of `shape`, its modes in this order, into a row-major array."""
+
+    def rows(sizes: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(int(np.prod(sizes[i + 1 :])) for i in range(len(sizes)))
+
+    there = tuple(shape[i] for i in order)
+    strides = rows(shape)
+    source = Layout(there, tuple(strides[i] for i in order))
+    return Pair(source, Layout(there, rows(there)), element, int(np.prod(shape)), shifts)
+
+
+@pytest.mark.parametrize(
+    ("shape", "order", "element", "shifts"),
+    [
+        ((3, 257, 131), (0, 2, 1), 1, (0, 0)),
+        ((301, 263), (1, 0), 1, (3, 1)),
+        ((301, 263), (1, 0), 2, (2, 6)),
+        ((2, 3, 4099), (0, 2, 1), 1, (0, 0)),
+        ((2, 4099, 3), (0, 2, 1), 1, (0, 5)),
+        ((4096, 4), (1, 0), 2, (0, 0)),
+        ((129, 131), (1, 0), 4, (4, 8)),
+        ((5, 7, 9, 11, 13), (4, 2, 0, 3, 1), 2, (0, 0)),
+        ((8, 8, 8, 8, 8, 8), (5, 3, 1, 4, 2, 0), 1, (0, 0)),
+        ((2, 3, 8, 16, 8, 16), (0, 2, 4, 1, 3, 5), 2, (0, 0)),
+        ((70, 90), (1, 0), 16, (0, 0)),
+        ((33000,), (0,), 1, (1, 2)),
+        ((40, 1000), (0, 1), 1, (7, 0)),
+    ],
+)
+def test_permutations_arrive(
+    shape: tuple[int, ...], order: tuple[int, ...], element: int, shifts: tuple[int, int]
+) -> None:
+    assert carried_out(permuted(shape, order, element, shifts)).form == "affine"
+
+
+@pytest.mark.parametrize("begin", range(0, 60, 10))
+def test_odd_sizes_arrive_at_any_address(begin: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tile_module, "SMALL", 0)
+    _planned.cache_clear()
+    for seed in range(begin, begin + 10):
+        dice = random.Random(seed)
+        element, rank = dice.choice((1, 1, 2)), dice.randint(1, 4)
+        shape = tuple(dice.randint(1, (70000, 300, 48, 17)[rank - 1]) for _ in range(rank))
+        shifts = dice.randrange(0, 16, element), dice.randrange(0, 16, element)
+        carried_out(permuted(shape, tuple(dice.sample(range(rank), rank)), element, shifts))
+    _planned.cache_clear()
+
+
+def test_one_kernel_serves_many_pairs() -> None:
+    """2,000 pairs are at most 60 texts; their sizes and strides are parameters."""
+    found = set()
+    for seed in range(2000):
+        pair = random_pair(seed)
+        plan = cute.plan_copy(pair.source, pair.destination, DTYPES[pair.element], alignment=pair.alignment())
+        if plan.kernel in ("tile", "runs"):
+            found.add(thread_launch(plan).kernel.digest)
+    assert len(found) <= 60
+
+
+def test_divisions_by_multiplication() -> None:
+    numbers = np.array([0, 1, 2, 3, 6, 7, 8, 1000, 2**16, 2**30, 2**31 - 2, 2**31 - 1], np.int64).tolist()
+    for size in (1, 2, 3, 5, 7, 8, 641, 65537, 2**20 + 1, 2**31 - 1):
+        assert [divided(n, *magic(size)) for n in numbers] == [n // size for n in numbers]
+    for run_length in (1, 2, 3, 7, 192, 1000, 65535):
+        wanted = [n // run_length for n in range(65536)]
+        factor = row_magic(run_length)
+        assert [n if run_length == 1 else n * factor >> 32 for n in range(65536)] == wanted
+
+
+def test_parameters_lie_as_the_kernel_has_them() -> None:
+    """Offsets of the structures in C: eight-byte members at multiples of eight, nothing behind them."""
+    assert (DIGIT.size, CLASS.size % 8, TILE.size % 8, RUNS.size % 8) == (32, 0, 0, 0)
+    assert TILE.size + MAX_DIGITS * DIGIT.size + MAX_CLASSES * CLASS.size <= 4096
+    assert RUNS.size + 2 * MAX_DIGITS * DIGIT.size <= 4096
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        permuted((300, 301), (1, 0), 1),
+        permuted((64, 3, 4096), (0, 2, 1), 1),
+        permuted((300, 301), (1, 0), 4),
+        permuted((16, 16, 16, 16, 32), (3, 1, 0, 4, 2), 2),
+        permuted((3, 5, 7, 63), (2, 0, 1, 3), 4),
+        random_pair(3),
+    ],
+)
+def test_kernels_compile(pair: Pair) -> None:
+    plan = cute.plan_copy(pair.source, pair.destination, DTYPES[pair.element], alignment=pair.alignment())
+    assert plan.kernel in ("tile", "runs")
+    try:
+        compiled = compile_kernel(thread_launch(plan).kernel, "sm_90a")
+    except MissingPackageError as missing:
+        pytest.skip(str(missing))
+    assert compiled.cubin[:4] == b"\x7fELF"
