@@ -15,9 +15,9 @@ lane of a warp is the XOR of the bases of all set bits. This is the 16x8 accumul
 
 Of a distributed layout, `register` is CuTe's value, `lane` and `warp` together its thread, `block` a third mode. Of a
 shared one, `offset` is what CuTe's layout of coordinates gives: the two are inverse to each other. A swizzle is linear,
-so what is a swizzled layout here is plain bases there. What is not linear (sizes that are no powers of two, padding, an
-addition that carries, a start) has no bases; bases that no layout behind one swizzle has are no layout here. Both are
-refused with the reason.
+so what is a swizzled layout here is plain bases there. What is not linear (sizes that are not powers of two, padding,
+an addition that carries, a start) has no bases; bases that no layout behind one swizzle has are not a layout here. Both
+are refused with the reason.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class TritonLayout:
             InvalidValueError: no such in dim, or an index beyond it.
         """
         if unknown := [name for name in place if name not in self.sizes]:
-            raise InvalidValueError(f"{given(unknown[0])} is no in dim", {"in dims": ", ".join(self.sizes)})
+            raise InvalidValueError(f"{given(unknown[0])} is not an in dim", {"in dims": ", ".join(self.sizes)})
         found = [0] * len(self.out_dims)
         for name, own in self.bases:
             index = expect_integer(place.get(name, 0), name, 0, (1 << len(own)) - 1)

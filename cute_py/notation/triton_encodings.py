@@ -96,13 +96,13 @@ class _Encoding(abc.ABC):
         Args:
             shape: powers of two, as many as the encoding has dimensions.
         Raises:
-            LayoutError: another rank, a size that is no power of two, or a tile that is too small for the encoding.
+            LayoutError: another rank, a size that is not a power of two, or a tile that is too small for the encoding.
         """
         sizes = list(expect_integers(shape, "the shape", 1, 1 << 62))
         if len(sizes) != self.rank:
             raise LayoutError(f"the tile has {len(sizes)} dimensions, the encoding {self.rank}", {"encoding": self})
         if wrong := [n for n in sizes if n & (n - 1)]:
-            raise LayoutError(f"{wrong[0]} is no power of two; the sizes of a tile of Triton are", {"shape": sizes})
+            raise LayoutError(f"{wrong[0]} is not a power of two; the sizes of a tile of Triton are", {"shape": sizes})
         return self._fitted(sizes)
 
     def _fitted(self, sizes: list[int]) -> TritonLayout:

@@ -22,6 +22,7 @@ MODULES = (
     "threads",
     "drawing",
     "sharded",
+    "encodings",
     "commands",
 )
 

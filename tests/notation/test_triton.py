@@ -130,7 +130,7 @@ def test_random_bases_come_back_or_have_a_reason() -> None:
         try:
             layout = linear.to_layout()
         except LayoutError as error:
-            assert "no layout behind one swizzle" in error.headline
+            assert "no layout, with or without a swizzle" in error.headline
             continue
         made += 1
         again = to_triton(layout, extents, lanes=1 << logs[1])
@@ -183,18 +183,18 @@ def test_attributes_and_gluon() -> None:
 def test_explain_and_parse_find_them() -> None:
     text = str(MMA.linear((16, 8)))
     assert "((_4,_8),(_2,_2)):((_32,_1),(_16,_8))" in cute.explain(parse_triton(text))
-    assert cute.explain(text) == cute.explain(parse_triton(text))
+    assert "4 registers x 32 lanes x 1 warp x 1 CTA" in cute.explain(text)
     assert "warpsPerCTA" in cute.explain(str(MMA))
     assert cute.parse(text) == parse_triton(text)
     assert cute.parse(str(MMA)) == MMA
     wide = TritonLayout((("lane", ((1,), (1,))),), (("dim0", 2),))
-    assert "none: this F2 map is no layout behind one swizzle" in cute.explain(wide)
+    assert "is this F2 map" in cute.explain(wide)
 
 
 @pytest.mark.parametrize(
     ("layout", "tile", "error", "text"),
     [
-        (Layout((3, 2)), (4, 2), LayoutError, "the size 3 is no power of two"),
+        (Layout((3, 2)), (4, 2), LayoutError, "the size 3 is not a power of two"),
         (Layout((4, 2), (1, 2)), (4, 2), LayoutError, "share a bit"),
         (Layout((4, 2)), (2, 2), LayoutError, "an index lies beyond the tile"),
         (Layout((4, 2)), (3, 4), LayoutError, "powers of two"),
@@ -217,7 +217,7 @@ def test_what_has_no_bases(layout: object, tile: object, error: type[CuteError],
         ((("offset", ((1, 0), (0, 0))),), "not a bijection"),
         ((("offset", ((1, 0), (0, 1))), ("block", ((0, 0),))), "of one shared memory"),
         ((("register", ((1, 0),)), ("column", ((0, 1),))), "is of threads and values, or of shared memory"),
-        ((("lane", ((1, 1), (1, 0), (0, 1))),), "no layout behind one swizzle"),
+        ((("lane", ((1, 1), (1, 0), (0, 1))),), "no layout, with or without a swizzle"),
     ],
 )
 def test_bases_that_are_no_layout(bases: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...], text: str) -> None:
@@ -293,7 +293,7 @@ def test_parameters_that_fit_no_encoding() -> None:
 def test_of_a_place() -> None:
     linear = MMA.linear((16, 8))
     assert linear(lane=5, register=3) == (9, 3)
-    with pytest.raises(InvalidValueError, match="no in dim"):
+    with pytest.raises(InvalidValueError, match="not an in dim"):
         linear(thread=0)
     with pytest.raises(InvalidValueError):
         linear(lane=32)
