@@ -75,6 +75,11 @@ def diagnosed_hang() -> bool:
     return "16384 bytes are expected and 8192 are delivered" in text
 
 
+def without_conflicts() -> bool:
+    rows, columns = Layout((32, 32), (1, 32)), Layout((32, 32), (32, 1))
+    return str(cute.find_smem_layout(rows, columns, "float32")).startswith("Sw<")
+
+
 ANSWERS = {
     "cutlass 2345": lambda: callable(cute.tma.tma_partition),
     "cutlass 1744": lambda: "1 in mode 1 of a coordinate" in said("1@1"),
@@ -108,11 +113,12 @@ ANSWERS = {
     "cutlass 1028": lambda: "a tile of 32x16x16" in said(PASTES["b-1365"]),
     "cutlass 2700": lambda: cute.atom.copy_atom("SM100_TMEM_LOAD_32dp32b1x", "uint32").arch == "sm100",
     "pytorch 182675": lambda: "at least 8 rows" in said(PASTES["e-gather"]),
+    "cutlass 1234": without_conflicts,
     "cutlass 2443": lambda: "each element is held exactly once" in said(PASTES["h-ll2"]),
 }
 """First thread of a row -> whether the answer is what the page says."""
 OUTSIDE = ("quack, note on ragged TMA", "sglang 40278")
-OPEN = {"cutlass 1943": "copy_peer", "cutlass 1234": "find_smem_layout"}
+OPEN = {"cutlass 1943": "copy_peer"}
 """First thread of a row -> the public name that will answer it."""
 
 

@@ -118,21 +118,26 @@ def explain(thing: Thing, *operands: Thing) -> Explanation:
     """
     if operands:
         return Explanation("\n".join(str(step) for step in steps(thing, *operands)))
-    if isinstance(thing, str) and thing in ("LBO", "SBO"):
-        from cute_py.atom.smem_descriptor import offset_text
-
-        return Explanation(offset_text(thing))
-    if isinstance(thing, str) and (named := found_by_name(thing)) is not None:
-        name, value = named
-        return Explanation(constant_text(name, value)) if is_constant(value) else explain(value)
-    if isinstance(thing, str) and (term := term_text(thing)) is not None:
-        return Explanation(term)
-    if isinstance(thing, str) and not is_constant(thing):
-        return Explanation(_text_explained(thing))
+    if isinstance(thing, str) and not (isinstance(thing, enum.Enum) or is_constant(thing)):
+        return _of_text(thing)
     for takes, text in _KINDS:
         if takes(thing):
             return Explanation(text(thing))
     raise InvalidTypeError(f"no explanation of {type(thing).__name__} {given(thing)}", {"takes": _TAKES})
+
+
+def _of_text(text: str) -> Explanation:
+    """Of a name, a term, or a text that a program printed."""
+    if text in ("LBO", "SBO"):
+        from cute_py.atom.smem_descriptor import offset_text
+
+        return Explanation(offset_text(text))
+    if (named := found_by_name(text)) is not None:
+        name, value = named
+        return Explanation(constant_text(name, value)) if is_constant(value) else explain(value)
+    if (term := term_text(text)) is not None:
+        return Explanation(term)
+    return Explanation(_text_explained(text))
 
 
 MOST_TEXT: Final = 1 << 18

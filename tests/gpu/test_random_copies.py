@@ -7,7 +7,6 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from cute_py.errors import TmaLimitError
 from cute_py.gpu.arrays import ArrayView
 from cute_py.gpu.device import Device
 from tests.gpu.test_copies import Place, fresh, run
@@ -50,9 +49,5 @@ def test_random_views(device: Device, seed: int) -> None:
         shape = tuple(int(n) for n in rng.integers(1, LARGEST[rank], rank))
         source = random_view(rng, device, shape, width, int(rng.choice([0, 16 // width, rng.integers(0, 9)])))
         destination = random_view(rng, device, shape, width, int(rng.choice([0, 0, 0, 16 // width, 1])))
-        try:
-            forms[run(device, source, destination)] += 1
-        except TmaLimitError:
-            forms["refused"] += 1
-    print(dict(forms))
-    assert forms["refused"] < 45, forms
+        forms[run(device, source, destination)] += 1
+    assert len(forms) > 3, forms

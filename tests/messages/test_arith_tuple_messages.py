@@ -409,7 +409,7 @@ InvalidTypeError: print_tensor needs known sizes, got the symbol n
         """\
 InvalidTypeError: no explanation of str '(4,5)'
   takes : layouts, swizzles, tensors, atoms, tensor maps, errors of this library, objects with explain(), \
-names of this library, terms, texts that `parse` reads""",
+names of this library, terms, texts that `parse` reads, and what programs print""",
     ),
     "module without an order": (
         lambda: cosize(Layout((Int(2), Int(2)), (ArithTuple(1, 2), ArithTuple(2, 1)))),
