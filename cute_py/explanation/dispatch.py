@@ -137,6 +137,8 @@ def _of_text(text: str) -> Explanation:
         return Explanation(constant_text(name, value)) if is_constant(value) else explain(value)
     if (term := term_text(text)) is not None:
         return Explanation(term)
+    if is_atom_name(text):
+        return Explanation(atom_text(atom_of(text)))
     return Explanation(_text_explained(text))
 
 
@@ -172,6 +174,17 @@ def readings_of(text: str) -> list[Reading]:
     return found or read_demands(text)
 
 
+def _printed_atom(text: str) -> list[str]:
+    """The text of an atom or tiled operation, if the text is its print and nothing else."""
+    if "Atom" not in text or len(text) > _LONGEST_LAYOUT:
+        return []
+    try:
+        thing = parse(text.strip())
+    except CuteError:
+        return []
+    return [atom_text(thing)] if is_atom(thing) else []
+
+
 def _text_explained(text: str) -> str:
     """The answer to a text that is no name of this library.
 
@@ -193,7 +206,7 @@ def _text_explained(text: str) -> str:
             pass
     readings = readings_of(text)
     if readings:
-        return answer(text, readings)
+        return "\n\n".join([*_printed_atom(text), answer(text, readings)])
     known = [name for name in TERMS if re.search(rf"\b{re.escape(name)}\b", text[:MOST_TEXT], re.IGNORECASE)]
     sentence = len(text.split()) > 1
     if sentence:
@@ -239,7 +252,6 @@ _KINDS: tuple[tuple[Callable[[Thing], bool], Callable[[Thing], str]], ...] = (
     (is_function, function_text),
     (lambda thing: isinstance(thing, type), _refuse),
     (is_atom, atom_text),
-    (is_atom_name, lambda thing: atom_text(atom_of(thing))),
     (is_coordinates, coordinates),
     (is_counting, counting),
     (lambda thing: isinstance(thing, Layout), any_layout),

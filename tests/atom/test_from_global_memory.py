@@ -95,7 +95,7 @@ def test_a_descriptor_reaches_the_element() -> None:
 def test_refusals() -> None:
     with pytest.raises(InvalidValueError, match=r"coordinate \(1024, 0\); the tensor has \(1024,512\)"):
         cute.trace(LOAD, (1024, 0), WARPS)
-    with pytest.raises(InvalidTypeError, match="trace takes an atom of make_tma_copy, got int"):
+    with pytest.raises(InvalidTypeError, match="the atom of a trace must be a TmaAtom, got int 4"):
         cute.trace(4, (0, 0), WARPS)  # type: ignore[arg-type]
     wide = cute.make_tiled_mma("SM90_64x64x16_F32BF16BF16_SS", (Int(4), Int(1), Int(1)))
     with pytest.raises(InvalidValueError, match=r"must be whole tiles of the MMA, \(256,16\)"):

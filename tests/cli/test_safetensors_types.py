@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cute_py.cli.files import _SAFETENSORS_TYPES, read_array, write_array
-from cute_py.dtypes import as_dtype
+from cute_py.cli.files import read_array, write_array
+from cute_py.dtypes import SAFETENSORS_TYPES, as_dtype
 
 pytest.importorskip("safetensors")
 
 
-@pytest.mark.parametrize("name", _SAFETENSORS_TYPES.values())
+@pytest.mark.parametrize("name", SAFETENSORS_TYPES.values())
 def test_written_and_read(name: str, tmp_path: Path) -> None:
     array = np.arange(8).astype(as_dtype(name).numpy).reshape(2, 4)
     path = str(tmp_path / "a.safetensors")

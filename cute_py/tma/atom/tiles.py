@@ -355,6 +355,7 @@ def check_smem_address(atom: TileAtom, address: int) -> list[Diagnostic]:
     >>> print(*cute.tma.check_smem_address(atom, 0x1200))
     shared-memory address = 4608 bytes; must be a multiple of 1024, where the 128B swizzle repeats
     """
+    expect_having(atom, ("alignment", "swizzle_row"), "a TMA atom")
     address = expect_integer(address, "the address", 0)
     if address % atom.alignment == 0:
         return []

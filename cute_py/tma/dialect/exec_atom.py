@@ -237,9 +237,9 @@ class BulkTensorCopy:
         operands |= {"barrier": "%r_mbar"} if is_load else {}
         modifiers: dict[str, Any] = traits_modifiers(atom.known_traits)[1]
         # The mode gates the multicast, and a mask makes it one.
-        if self.multicast is None:
-            modifiers["multicast"] = False
-        else:
+        if is_load:
+            modifiers["multicast"] = self.multicast is not None
+        if self.multicast is not None:
             operands["mask"] = self.multicast
         if self.reduce_kind is not None:
             modifiers["op"] = self.reduce_kind.ptx

@@ -63,7 +63,7 @@ def test_words() -> None:
 def test_lowering_names_the_offsets() -> None:
     text = cute.tma.lower(atom()).ptx
     assert "cp.async.bulk.tensor.4d.shared::cluster.global.im2col" in text
-    assert "{%h2, %h3}; // im2col offsets" in text
+    assert "{%h_off_w, %h_off_h}; // im2col offsets" in text
 
 
 def test_reprs_are_one_line() -> None:
