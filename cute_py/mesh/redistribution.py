@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import itertools
 import math
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 import numpy
 
-from cute_py.argument_checks import expect, expect_choice, expect_integer
+from cute_py.argument_checks import expect, expect_choice, expect_integer, is_integer
 from cute_py.dtypes import DType, DTypeLike, as_dtype
-from cute_py.errors import LayoutError
+from cute_py.errors import InvalidValueError, LayoutError
 from cute_py.layout import Layout, composition, right_inverse
-from cute_py.mesh import host
+from cute_py.mesh import host, peer, ranks
 from cute_py.mesh.runs import Column, segments, shared
 from cute_py.mesh.sharded_layout import SHOWN, ShardedLayout
-from cute_py.mesh.transfer import Transfer, summands, transfer_of
+from cute_py.mesh.torch_transport import TorchTransport
+from cute_py.mesh.transfer import Transfer, transfer_of
+from cute_py.mesh.transport import Transport
 
-BACKENDS = ("auto", "host")
+BACKENDS = ("auto", "host", "peer", "torch")
+
+DEFAULT_SECONDS = 60.0
+"""Within which a rank that ends or stalls is found."""
 
 
 Box = tuple[int, ...]
@@ -66,8 +73,22 @@ class Redistribution:
         """
         if device is not None:
             expect_integer(device, "device", 0, self.destination.devices - 1)
+        for group in self.groups(device):
+            yield from group
+
+    def groups(self, device: int | None = None, source: int | None = None) -> Iterator[list[Transfer]]:
+        """The transfers, those together whose elements are added: one list for each sum, in the order of devices.
+
+        Args:
+            source: a device; only the groups that it has a part in.
+        """
         for one in range(self.destination.devices) if device is None else (device,):
-            yield from self._to(one)
+            yield from self._to(one, source)
+
+    def digest(self) -> str:
+        """A text that is the same for the same redistribution, in every process."""
+        parts = (self.source.digest(), self.destination.digest(), self.dtype.name, str(self.devices_per_host))
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     @functools.cached_property
     def bytes_moved(self) -> int:
@@ -137,37 +158,57 @@ class Redistribution:
         sources: Mapping[int, Any],
         destinations: Mapping[int, Any] | None = None,
         *,
-        backend: str = "auto",
+        backend: str | Transport = "auto",
         into: Mapping[int, Any] | None = None,
         sms: int = 16,
+        seconds: float = DEFAULT_SECONDS,
     ) -> Prepared:
         """What `run` does, checked and ready: `launch()` does it, as often as the data change. The same arguments."""
-        expect_choice(backend, BACKENDS, "backend")
-        groups = summands(self.transfers(), len(self.source.partial_devices))
-        return host.prepare(self.source, self.destination, self.dtype, groups, sources, destinations, into)
+        expect_integer(sms, "sms", 1, 1 << 16)
+        if is_integer(seconds):
+            seconds = float(expect_integer(seconds, "seconds", 1, 1 << 20))
+        if expect(seconds, float, "seconds") <= 0 or not math.isfinite(seconds):
+            raise InvalidValueError(f"seconds = {seconds}; must be above 0")
+        if not isinstance(backend, Transport):
+            expect_choice(backend, BACKENDS, "backend, unless a Transport,")
+        chosen = _chosen(sources, destinations) if backend == "auto" else backend
+        if chosen == "host":
+            return host.prepare(self, sources, destinations, into)
+        if chosen == "peer":
+            return peer.prepare(self, sources, destinations, into, sms)
+        transport = chosen if isinstance(chosen, Transport) else TorchTransport()
+        return ranks.prepare(self, transport, sources, destinations, into, seconds)
 
     def run(
         self,
         sources: Mapping[int, Any],
         destinations: Mapping[int, Any] | None = None,
         *,
-        backend: str = "auto",
+        backend: str | Transport = "auto",
         into: Mapping[int, Any] | None = None,
         sms: int = 16,
+        seconds: float = DEFAULT_SECONDS,
     ) -> Mapping[int, Any]:
         """Move the data; everything is checked before the first byte is.
 
         Args:
             sources: device -> its part, in the order of its local layout.
             destinations: device -> memory for its part, or None for new arrays.
-            backend: "host": numpy arrays in one process.
+            backend: "host": numpy arrays in one process. "peer": arrays on several GPUs in one process. "torch": one
+                process for each device, all of which call this with their own part, by its rank. "auto": "torch" for
+                PyTorch's tensors where torch.distributed is initialised, "peer" for other arrays on GPUs, else "host".
+                A `Transport`: as "torch", over that.
             into: device -> memory for its part, which is written first: the destinations keep what they hold until
                 all of it is there.
+            sms: "peer": multiprocessors that a copy between two devices may use; 16 fill the links of an H200.
+            seconds: one process for each device: the bound within which a rank that ends or stalls is found.
         Returns:
             The destinations.
         Raises:
             InvalidTypeError, InvalidValueError, LayoutError: a device without its part, a part of another shape or
-                element type, memory that is shared or read-only; several together, as Diagnostics.
+                element type, memory that is shared or read-only; several together, as Diagnostics, and on all ranks
+                what any of them found.
+            RankError: a rank ended, stalled or failed.
 
         >>> import numpy
         >>> from cute_py.mesh import Shard, distribute
@@ -176,22 +217,25 @@ class Redistribution:
         >>> redistribute(rows, columns, "int32").run({0: x[:1].copy(), 1: x[1:].copy()})[1].tolist()
         [[2, 3], [6, 7]]
         """
-        prepared = self.prepare(sources, destinations, backend=backend, into=into, sms=sms)
+        prepared = self.prepare(sources, destinations, backend=backend, into=into, sms=sms, seconds=seconds)
         prepared.launch()
         return prepared.destinations
 
     # ---- planning
 
-    def _to(self, device: int) -> Iterator[Transfer]:
+    def _to(self, device: int, source: int | None = None) -> Iterator[list[Transfer]]:
+        summands = self.source.partial_devices
         destination_swizzle = self.destination._swizzle(device)
         for box in self.destination._boxes_of(device):
             mine = self.destination._memory_runs(device, box)
             for parts, taken in self._taken(device, box):
+                if source is not None and source - taken not in summands:
+                    continue
                 theirs = self.source._memory_runs(taken, parts)
                 ends = (self.source._swizzle(taken), destination_swizzle)
                 for chosen in itertools.product(*map(segments, theirs, mine)):
-                    for other in self.source.partial_devices:  # which hold the same parts, at the same offsets
-                        yield transfer_of(taken + other, device, chosen, ends, other > 0)
+                    # the devices of the other summands hold the same parts, at the same offsets
+                    yield [transfer_of(taken + other, device, chosen, ends, other > 0) for other in summands]
 
     def _taken(self, device: int, box: Box) -> list[tuple[Box, int]]:
         """The parts of the source that meet a box, and for each the device that it is taken from."""
@@ -251,6 +295,16 @@ class Redistribution:
             for mine in self.source._boxes_of(device)
             for wanted in self.destination._boxes_of(device)
         )
+
+
+def _chosen(*given: Mapping[int, Any] | None) -> str:
+    """The backend for these arrays."""
+    arrays = [array for one in given if isinstance(one, Mapping) for array in one.values()]
+    torch = sys.modules.get("torch")
+    tensors = torch is not None and any(isinstance(array, torch.Tensor) for array in arrays)
+    if torch is not None and tensors and torch.distributed.is_available() and torch.distributed.is_initialized():
+        return "torch"
+    return "peer" if any(map(peer.on_device, arrays)) else "host"
 
 
 def redistribute(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
+from cute_py.dtypes import DType
 from cute_py.layout import ComposedLayout, Layout
 from cute_py.mesh.runs import Mode, Segment, merged
+from cute_py.mesh.sharded_layout import ShardedLayout
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,20 @@ def transfer_of(
     )
 
 
-def summands(transfers: Iterator[Transfer], count: int) -> Iterator[list[Transfer]]:
-    """Transfers in groups of `count`: those that are added to one result, in the order of their devices."""
-    return iter(lambda: list(itertools.islice(transfers, count)), [])
+class Plan(Protocol):
+    """A redistribution, as those who run it read it."""
+
+    source: ShardedLayout
+    destination: ShardedLayout
+    dtype: DType
+
+    def groups(self, device: int | None = None, source: int | None = None) -> Iterator[list[Transfer]]:
+        """The copies to a device, or to all; those of summands that are added together, in the order of devices.
+
+        With `source` only the groups that this device has a part in.
+        """
+        ...
+
+    def digest(self) -> str:
+        """The same text for the same redistribution, in every process."""
+        ...

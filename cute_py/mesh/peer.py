@@ -1,0 +1,7 @@
+"""placeholder"""
+from typing import Any
+
+def on_device(array: Any) -> bool:
+    return False
+
+def prepare(*args: Any) -> Any: ...
