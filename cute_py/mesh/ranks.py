@@ -1,9 +1,9 @@
 """A redistribution with one process for each device: each packs, sends, receives and unpacks its own part.
 
-    check      every rank checks its memory; all learn what any of them found, and raise it together
-    here?      a launch begins when all ranks have come to it
-    rounds     pack, send and receive messages of bounded size, copy what stays meanwhile, unpack
-    arrived?   when all has arrived everywhere, scratch memory goes to the destinations
+check      every rank checks its memory; all learn what any of them found, and raise it together
+here?      a launch begins when all ranks have come to it
+rounds     pack, send and receive messages of bounded size, copy what stays meanwhile, unpack
+arrived?   when all has arrived everywhere, scratch memory goes to the destinations
 """
 
 from __future__ import annotations

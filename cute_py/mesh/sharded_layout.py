@@ -180,7 +180,9 @@ class ShardedLayout:
             found.append(f"{dimension.devices.tolist()}")
             for part in range(len(dimension.devices)):
                 runs = dimension.runs(part)
-                columns = (runs.start, runs.length) if self._local else (runs.start, runs.length, runs.offset, runs.step)
+                columns = (
+                    (runs.start, runs.length) if self._local else (runs.start, runs.length, runs.offset, runs.step)
+                )
                 found.append(" ".join(str(column.tolist()) for column in columns))
         if callable(self._local):
             shapes = dict.fromkeys(self.local_shape(device) for device in sorted(self._boxes))

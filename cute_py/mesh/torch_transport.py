@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy
@@ -60,15 +61,20 @@ class TorchTransport(Transport):
         if self._aborted:
             raise DeviceError("the process group was aborted", hint="make a new one")
         calls = [
-            self._dist.P2POp(function, tensor.view(self._torch.uint8), self._dist.get_global_rank(self._group, peer), self._group)
+            self._dist.P2POp(
+                function, tensor.view(self._torch.uint8), self._dist.get_global_rank(self._group, peer), self._group
+            )
             for function, side in ((self._dist.isend, sends), (self._dist.irecv, receives))
             for peer, tensor in sorted(side.items())
         ]
         works = self._dist.batch_isend_irecv(calls) if calls else []
 
+        if self.device.type == "cpu":
+            return _waited_for(works)
+
         def done() -> bool:
             while works and works[-1].is_completed():
-                works.pop().wait()  # raises what went wrong; on a GPU the current stream waits
+                works.pop().wait()  # raises what went wrong; the current stream waits
             return not works
 
         return done
@@ -80,6 +86,27 @@ class TorchTransport(Transport):
 
     def elements(self, dtype: DType) -> Elements:
         return TorchElements(dtype, self._torch, self.device)
+
+
+def _waited_for(works: Sequence[Any]) -> Callable[[], bool]:
+    """Whether gloo's messages have come: they complete only while someone waits, so a thread does."""
+    ended: list[Exception | None] = []
+
+    def wait() -> None:
+        try:
+            for work in works:
+                work.wait()
+            ended.append(None)
+        except Exception as problem:
+            ended.append(problem)
+
+    def done() -> bool:
+        if ended and ended[0] is not None:
+            raise ended[0]
+        return bool(ended)
+
+    threading.Thread(target=wait, daemon=True).start()
+    return done
 
 
 class TorchElements:

@@ -18,7 +18,7 @@ import time
 import weakref
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from cute_py.errors import CuteError, RankError, shortened
 from cute_py.mesh.transport import Transport
@@ -167,7 +167,8 @@ class Watch:
     def _look(self, ranks: Collection[int], began: float, seen: dict[int, _Seen]) -> None:
         found = self._call(self.transport.get, f"{self._name}/lost")
         if found is not None:
-            self._raise_lost(*json.loads(found), known=True)
+            rank, why = json.loads(found)
+            self._raise_lost(rank, why, known=True)
         limit = 0.75 * self.seconds
         for rank in ranks:
             text = self._call(self.transport.get, f"{self._name}/beat/{rank}")
@@ -184,7 +185,7 @@ class Watch:
         if time.monotonic() - began > SILENT * self.seconds and ranks:
             self._raise_lost(next(iter(ranks)), f"is alive, and sent nothing for {SILENT * self.seconds:g} s")
 
-    def _raise_lost(self, rank: int, why: str, known: bool = False) -> Any:
+    def _raise_lost(self, rank: int, why: str, known: bool = False) -> NoReturn:
         if not known:
             self._put("lost", json.dumps([rank, why]))
         facts = {"found by": f"rank {self.transport.rank}", "destinations": self.outcome}
@@ -230,9 +231,7 @@ class _Seen:
     moved: float
 
 
-def _serve(
-    requests: queue.SimpleQueue[Request | None], state: _State, transport: Transport, every: float
-) -> None:
+def _serve(requests: queue.SimpleQueue[Request | None], state: _State, transport: Transport, every: float) -> None:
     """Answer calls of the store, and beat between them."""
     count, due = 0, 0.0
     while True:
@@ -251,5 +250,3 @@ def _serve(
             answer.put((function(*arguments), None))
         except Exception as problem:
             answer.put((None, problem))
-
-

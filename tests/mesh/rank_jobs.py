@@ -99,7 +99,11 @@ def failing(transport: SharedMemoryTransport, how: str, when: int, lost: int, in
         prepared.launch()
     except (RankError, MemoryError) as problem:
         seen = {"type": type(problem).__name__, "rank": getattr(problem, "rank", None), "text": str(problem)}
-        seen |= {"seconds": time.monotonic() - began, "aborted": transport.aborted, "kept": bool((goal[rank] == -1).all())}
+        seen |= {
+            "seconds": time.monotonic() - began,
+            "aborted": transport.aborted,
+            "kept": bool((goal[rank] == -1).all()),
+        }
         try:
             prepared.launch()
         except RankError as again:

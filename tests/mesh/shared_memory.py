@@ -6,6 +6,7 @@ counts of bytes, written and read, each set by one side alone, and a ring that m
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import multiprocessing
 import os
@@ -112,10 +113,8 @@ def run_ranks(job: Job, folder: Path, ranks: int, *arguments: Any, seconds: floa
     while waiting and time.monotonic() < end:
         for rank in list(waiting):
             if pipes[rank][0].poll(0.01):
-                try:
+                with contextlib.suppress(EOFError):
                     answers[rank] = pipes[rank][0].recv()
-                except EOFError:
-                    pass
                 waiting.discard(rank)
             elif children[rank].pid is not None and _is_stopped(children[rank].pid) and len(waiting) == 1:
                 waiting.discard(rank)

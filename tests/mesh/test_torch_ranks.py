@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import multiprocessing
 import socket
 import time
@@ -26,6 +27,7 @@ BOUND = 3.0
 
 
 def child(job: Any, rank: int, ranks: int, port: int, arguments: tuple[Any, ...], answer: Any) -> None:
+    faulthandler.dump_traceback_later(40, exit=True)
     torch.set_num_threads(1)
     store = torch.distributed.TCPStore("127.0.0.1", port, is_master=False)
     torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=ranks)
@@ -102,7 +104,11 @@ def other_types_and_layouts(rank: int, ranks: int) -> list[bool]:
     )
     numbers = torch.arange(64, dtype=torch.int32) + 64 * rank
     got = plan.run({rank: numbers}, backend="torch")[rank].numpy()
-    same.append(np.array_equal(got.ravel(), plan.run({d: np.arange(64, dtype=np.int32) + 64 * d for d in range(ranks)})[rank].ravel()))
+    same.append(
+        np.array_equal(
+            got.ravel(), plan.run({d: np.arange(64, dtype=np.int32) + 64 * d for d in range(ranks)})[rank].ravel()
+        )
+    )
 
     pair = torch.distributed.new_group([0, ranks - 1])
     if rank in (0, ranks - 1):
@@ -125,7 +131,7 @@ def test_other_types_layouts_and_groups(ranks: int) -> None:
 
 
 def failing(rank: int, ranks: int, how: str, lost: int) -> dict[str, Any]:
-    small_messages(32)
+    small_messages(8)
     plan, values = plan_of(ranks)
     tensor = torch.from_numpy(scattered(plan.source, values)[rank])
     goal = torch.full(plan.destination.local_shape(rank), -1, dtype=torch.int32)
@@ -149,7 +155,9 @@ def failing(rank: int, ranks: int, how: str, lost: int) -> dict[str, Any]:
     return {"rank": None}
 
 
-@pytest.mark.parametrize(("ranks", "how", "lost"), [(2, "killed", 1), (4, "killed", 0), (2, "stopped", 0), (4, "stopped", 3)])
+@pytest.mark.parametrize(
+    ("ranks", "how", "lost"), [(2, "killed", 1), (4, "killed", 0), (2, "stopped", 0), (4, "stopped", 3)]
+)
 def test_a_lost_rank_is_found(ranks: int, how: str, lost: int) -> None:
     for rank, one in enumerate(run_torch(failing, ranks, how, lost, lost=lost)):
         if rank != lost:
@@ -182,5 +190,5 @@ def test_bad_tensors_are_refused_on_all_ranks() -> None:
 
 
 def test_without_a_process_group() -> None:
-    with pytest.raises(CuteError, match="torch.distributed is not initialised"):
+    with pytest.raises(CuteError, match=r"torch\.distributed is not initialised"):
         plan_of(2)[0].run({0: torch.zeros((8, 16), dtype=torch.int32)}, backend="torch")
