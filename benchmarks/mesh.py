@@ -1,10 +1,10 @@
 """Redistribution between the GPUs of one host, beside DTensor, JAX, NCCL's all_to_all and memcpyPeer, in one run.
 
-    python -m benchmarks.mesh                                        ours, memcpyPeer, and JAX where it is installed
-    torchrun --nproc-per-node 2 -m benchmarks.mesh --ranks           DTensor, all_to_all_single with pack, ours over NCCL
+    python -m benchmarks.mesh                                  ours, memcpyPeer, and JAX where it is installed
+    torchrun --nproc-per-node 2 -m benchmarks.mesh --ranks     DTensor, all_to_all_single with pack, ours over NCCL
 
-A peer that is not installed, or a machine with one GPU, is a row that says 'not run'. Times are medians of --repeat runs, each
-from an idle device to an idle device.
+A peer that is not installed, or a machine with one GPU, is a row that says 'not run'. Times are medians of --repeat
+runs, each from an idle device to an idle device.
 """
 
 from __future__ import annotations

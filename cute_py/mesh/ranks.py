@@ -24,8 +24,8 @@ from cute_py.mesh.watch import Watch
 MESSAGES = 256 << 20
 """Bytes of the messages that a rank sends at once, and of those that it receives."""
 
-SMALLEST_MESSAGE = 1 << 20
-"""Bytes that a message may have however many ranks there are."""
+MOST_MESSAGES = 256
+"""Messages that `MESSAGES` is divided among; with more ranks it is so much more."""
 
 
 @dataclass(slots=True)
@@ -161,7 +161,7 @@ def _rounds(
     flat = elements.flat(sources[rank]) if rank in sources else elements.empty(0)
     goal = elements.flat(written[rank]) if rank in written else elements.empty(0)
     itemsize = plan.dtype.numpy.itemsize
-    most = max(MESSAGES // watch.transport.ranks, SMALLEST_MESSAGE) // itemsize
+    most = max(1, MESSAGES // min(watch.transport.ranks, MOST_MESSAGES) // itemsize)
     found: list[_Round] = []
 
     def at(number: int) -> _Round:

@@ -8,7 +8,7 @@ import itertools
 import math
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy
 
@@ -30,6 +30,17 @@ DEFAULT_SECONDS = 60.0
 
 
 Box = tuple[int, ...]
+
+_ZERO, _ONE = numpy.zeros(1, numpy.int64), numpy.ones(1, numpy.int64)
+
+
+class _Meeting(NamedTuple):
+    """Parts of a dimension of the source that meet one of the destination: in how many indices, and what each adds to
+    the number of the device."""
+
+    parts: list[int]
+    counts: Column
+    devices: Column
 
 
 class Prepared(Protocol):
@@ -54,7 +65,7 @@ class Redistribution:
         self.destination = destination
         self.dtype = dtype
         self.devices_per_host = devices_per_host
-        self._met: dict[tuple[int, int], tuple[list[int], Column]] = {}
+        self._met: dict[tuple[int, int], _Meeting] = {}
         self._balance: list[dict[Box, Column]] = []
         self._load = numpy.zeros(source.devices, numpy.int64)
 
@@ -239,40 +250,48 @@ class Redistribution:
 
     def _taken(self, device: int, box: Box) -> list[tuple[Box, int]]:
         """The parts of the source that meet a box, and for each the device that it is taken from."""
-        meeting = [self._meeting(i, part) for i, part in enumerate(box)]
-        taken = self._balanced(device)[box] if len(self.source._replica_devices) > 1 else self._first(box)
-        return list(zip(itertools.product(*[parts for parts, _ in meeting]), taken.tolist(), strict=True))
+        meeting = [self._meeting(i, part).parts for i, part in enumerate(box)]
+        replicated = len(self.source._replica_devices) > 1
+        taken = self._balanced(device)[box] if replicated else self._first(box)[0]
+        return list(zip(itertools.product(*meeting), taken.tolist(), strict=True))
 
-    def _meeting(self, dimension: int, part: int) -> tuple[list[int], Column]:
-        """The parts of the source that meet a part of the destination, and in how many indices."""
+    def _meeting(self, dimension: int, part: int) -> _Meeting:
+        """The parts of the source that meet a part of the destination."""
         if (dimension, part) not in self._met:
-            self._met[dimension, part] = self._meets(dimension, part)
+            mine, theirs = self.destination._dimensions[dimension].runs(part), self.source._dimensions[dimension]
+            counts = [shared(theirs.runs(other), mine) for other in range(len(theirs.devices))]
+            parts = [other for other, n in enumerate(counts) if n]
+            found = numpy.array([counts[other] for other in parts], numpy.int64)
+            self._met[dimension, part] = _Meeting(parts, found, theirs.devices[parts])
         return self._met[dimension, part]
 
-    def _meets(self, dimension: int, part: int) -> tuple[list[int], Column]:
-        mine, theirs = self.destination._dimensions[dimension].runs(part), self.source._dimensions[dimension]
-        counts = [shared(theirs.runs(other), mine) for other in range(len(theirs.devices))]
-        parts = [other for other, n in enumerate(counts) if n]
-        return parts, numpy.array([counts[other] for other in parts], numpy.int64)
-
-    def _first(self, box: Box) -> Column:
-        """The first device that holds each of the parts that meet a box."""
-        found = [self.source._dimensions[i].devices[self._meeting(i, part)[0]] for i, part in enumerate(box)]
-        return functools.reduce(numpy.add.outer, found, numpy.zeros((), numpy.int64)).ravel()
+    def _first(self, box: Box) -> tuple[Column, Column]:
+        """Of each of the parts that meet a box: the first device that holds it, and how many elements they share."""
+        devices, counts = _ZERO, _ONE
+        for i, part in enumerate(box):
+            meeting = self._meeting(i, part)
+            if len(meeting.parts) == 1:  # most: no need of an outer product
+                devices, counts = devices + meeting.devices, counts * meeting.counts
+            else:
+                devices = (devices[:, None] + meeting.devices).ravel()
+                counts = (counts[:, None] * meeting.counts).ravel()
+        return devices, counts
 
     def _balanced(self, device: int) -> dict[Box, Column]:
         """Where the source has replicas: for each box of a device, where each part that meets it is taken from."""
-        far = 1 << 62
+        far, load, replicas = 1 << 62, self._load, self.source._replica_devices
+        one_host = self.devices_per_host >= max(self.source.devices, self.destination.devices)
         for one in range(len(self._balance), device + 1):  # what one takes depends on what those before it took
             rows: dict[Box, Column] = {}
             for box in self.destination._boxes_of(one):
-                held = self._first(box)[:, None] + self.source._replica_devices
-                cost = self._load[held] + far * (held // self.devices_per_host != one // self.devices_per_host)
+                first, counts = self._first(box)
+                held = first[:, None] + replicas
+                cost = load[held]
+                if not one_host:
+                    cost += far * (held // self.devices_per_host != one // self.devices_per_host)
                 cost[held == one] = -1
-                taken = held[numpy.arange(len(held)), cost.argmin(axis=1)]
-                counts = [self._meeting(i, part)[1] for i, part in enumerate(box)]
-                sent = functools.reduce(numpy.multiply.outer, counts, numpy.ones(())).ravel() * (taken != one)
-                self._load += numpy.bincount(taken, sent, len(self._load)).astype(numpy.int64)
+                taken = first + replicas[cost.argmin(axis=1)]
+                numpy.add.at(load, taken, counts * (taken != one))
                 rows[box] = taken
             self._balance.append(rows)
         return self._balance[device]

@@ -18,9 +18,9 @@ BOUND = 1.6
 """Seconds within which a lost rank is found here."""
 
 
-def small_messages(size: int) -> None:
-    """Many rounds, though the tests move little."""
-    cute_py.mesh.ranks.MESSAGES = cute_py.mesh.ranks.SMALLEST_MESSAGE = size
+def small_messages(size: int, ranks: int) -> None:
+    """Many rounds, though the tests move little: messages of at most so many bytes."""
+    cute_py.mesh.ranks.MESSAGES = size * ranks
 
 
 def random_pair(seed: int, ranks: int) -> tuple[ShardedLayout, ShardedLayout]:
@@ -42,7 +42,7 @@ def data_arrive(transport: SharedMemoryTransport, seeds: range) -> list[int]:
     """Seeds whose data are not where they belong."""
     wrong = []
     for seed in seeds:
-        small_messages(8 << seed % 8)
+        small_messages(8 << seed % 8, transport.ranks)
         source, destination = random_pair(seed, transport.ranks)
         values = np.random.default_rng(seed).integers(0, 1 << 16, source.shape).astype(np.uint16)
         plan = redistribute(source, destination, "uint16")
@@ -55,7 +55,7 @@ def data_arrive(transport: SharedMemoryTransport, seeds: range) -> list[int]:
 
 
 def sums_are_those_of_one_process(transport: SharedMemoryTransport) -> bool:
-    small_messages(64)
+    small_messages(64, transport.ranks)
     source = distribute((16, 12), (2, 2), [Partial(), BlockCyclic(0, 3)])
     destination = distribute((16, 12), (2, 2), [Shard(1), Replicate()], local="column")
     random = np.random.default_rng(0)
@@ -75,7 +75,7 @@ def plan_of(ranks: int) -> tuple[Redistribution, np.ndarray]:
 
 def failing(transport: SharedMemoryTransport, how: str, when: int, lost: int, into: bool) -> dict[str, Any]:
     """What a rank sees of the loss of another one, which happens in the exchange of that number; -1: before all."""
-    small_messages(32)
+    small_messages(32, transport.ranks)
     plan, values = plan_of(transport.ranks)
     rank, began = transport.rank, 0.0
     sources = part_of(scattered(plan.source, values), rank)

@@ -72,7 +72,7 @@ def run_torch(job: Any, ranks: int, *arguments: Any, lost: int | None = None, se
 def data_arrive(rank: int, ranks: int) -> list[str]:
     wrong = []
     for seed in range(12):
-        small_messages(64 << seed % 6)
+        small_messages(64 << seed % 6, ranks)
         source, destination = random_pair(seed, ranks)
         values = np.random.default_rng(seed).integers(0, 1 << 15, source.shape).astype(np.int16)
         parts, goal = scattered(source, values), scattered(destination, values)
@@ -131,7 +131,7 @@ def test_other_types_layouts_and_groups(ranks: int) -> None:
 
 
 def failing(rank: int, ranks: int, how: str, lost: int) -> dict[str, Any]:
-    small_messages(8)
+    small_messages(8, ranks)
     plan, values = plan_of(ranks)
     tensor = torch.from_numpy(scattered(plan.source, values)[rank])
     goal = torch.full(plan.destination.local_shape(rank), -1, dtype=torch.int32)
