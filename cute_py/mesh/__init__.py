@@ -17,9 +17,7 @@ from cute_py.mesh.placements import (
 )
 from cute_py.mesh.redistribution import Redistribution, redistribute
 from cute_py.mesh.sharded_layout import ShardedLayout, distribute
-from cute_py.mesh.torch_transport import TorchTransport
 from cute_py.mesh.transfer import Transfer
-from cute_py.mesh.transport import Transport
 
 __all__ = [
     "BlockCyclic",
@@ -30,9 +28,7 @@ __all__ = [
     "Shard",
     "ShardedLayout",
     "StridedShard",
-    "TorchTransport",
     "Transfer",
-    "Transport",
     "Zigzag",
     "distribute",
     "from_dtensor",

@@ -61,10 +61,19 @@ class Redistribution:
     """
 
     def __init__(self, source: ShardedLayout, destination: ShardedLayout, dtype: DType, devices_per_host: int) -> None:
-        self.source = source
-        self.destination = destination
-        self.dtype = dtype
-        self.devices_per_host = devices_per_host
+        self.source = expect(source, ShardedLayout, "source")
+        self.destination = expect(destination, ShardedLayout, "destination")
+        self.dtype = expect(dtype, DType, "dtype")
+        self.devices_per_host = expect_integer(devices_per_host, "devices_per_host", 1)
+        if source.shape != destination.shape:
+            raise LayoutError(
+                "source and destination are tensors of two shapes",
+                {"source": source.shape, "destination": destination.shape},
+            )
+        if len(destination.partial_devices) > 1:
+            raise LayoutError(
+                "a destination holds sums, not summands", {"destination": str(destination)}, hint="Replicate()"
+            )
         self._met: dict[tuple[int, int], _Meeting] = {}
         self._balance: list[dict[Box, Column]] = []
         self._load = numpy.zeros(source.devices, numpy.int64)
@@ -345,15 +354,6 @@ def redistribute(
     """
     expect(source, ShardedLayout, "source")
     expect(destination, ShardedLayout, "destination")
-    if source.shape != destination.shape:
-        raise LayoutError(
-            "source and destination are tensors of two shapes",
-            {"source": source.shape, "destination": destination.shape},
-        )
-    if len(destination.partial_devices) > 1:
-        raise LayoutError(
-            "a destination holds sums, not summands", {"destination": str(destination)}, hint="Replicate()"
-        )
     most = max(source.devices, destination.devices)
     hosts = most if devices_per_host is None else expect_integer(devices_per_host, "devices_per_host", 1)
     return Redistribution(source, destination, as_dtype(dtype), hosts)

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from cute_py.mesh import Transport
+from cute_py.mesh.transport import Transport
 
 RING = 4096
 """Bytes: short, so that messages go around it often."""

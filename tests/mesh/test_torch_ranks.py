@@ -15,10 +15,10 @@ torch = pytest.importorskip("torch")
 if not torch.distributed.is_available():
     pytest.skip("PyTorch without torch.distributed", allow_module_level=True)
 
-import cute_py.mesh.torch_transport as torch_transport  # noqa: E402
 from cute_py import ComposedLayout, Layout, Swizzle  # noqa: E402
 from cute_py.errors import CuteError, RankError  # noqa: E402
-from cute_py.mesh import Partial, Replicate, Shard, TorchTransport, distribute, redistribute  # noqa: E402
+from cute_py.mesh import Partial, Replicate, Shard, distribute, redistribute  # noqa: E402
+from cute_py.mesh.torch_transport import TorchTransport  # noqa: E402
 from tests.mesh.places import scattered  # noqa: E402
 from tests.mesh.rank_jobs import part_of, plan_of, random_pair, small_messages  # noqa: E402
 from tests.mesh.shared_memory import stop  # noqa: E402
@@ -146,7 +146,7 @@ def failing(rank: int, ranks: int, how: str, lost: int) -> dict[str, Any]:
                 stop(how)
         return start(self, *arguments)
 
-    torch_transport.TorchTransport.start = counted  # type: ignore[method-assign]
+    TorchTransport.start = counted  # type: ignore[method-assign]
     try:
         plan.run({rank: tensor}, {rank: goal}, backend="torch", into={rank: torch.zeros_like(goal)}, seconds=BOUND)
     except RankError as problem:
