@@ -11,7 +11,6 @@ from cute_py.argument_checks import expect, expect_integer, record
 from cute_py.errors import CuteError, InvalidValueError, given
 from cute_py.mesh.runs import Column
 
-
 MOST_BLOCKS = 1 << 22
 """Blocks of one device."""
 

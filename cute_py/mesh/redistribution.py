@@ -13,9 +13,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy
 
 from cute_py.argument_checks import expect, expect_choice, expect_integer, is_integer
+from cute_py.arith_tuple import E, ScaledBasis
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import InvalidValueError, LayoutError
-from cute_py.layout import Layout, composition, right_inverse
+from cute_py.layout import Int, Layout, composition, right_inverse, size, static
 from cute_py.mesh import host, peer, ranks
 from cute_py.mesh.runs import Column, segments, shared
 from cute_py.mesh.sharded_layout import SHOWN, ShardedLayout
@@ -124,16 +125,17 @@ class Redistribution:
 
     @functools.cached_property
     def layout(self) -> Layout | None:
-        """(place in memory, device) of the destination -> ArithTuple(device, offset) of the source, in closed form.
+        """(device, place in its memory) of the destination -> ArithTuple(device, offset) of the source, in closed form.
 
-        None where one of the two has no single layout, or the destination holds an element twice.
+        Of replicas it is the first, on both sides. None where one of the two has no single layout.
         """
         if self.source.layout is None or self.destination.layout is None:
             return None
         try:
-            return composition(self.source.layout, right_inverse(self.destination.layout))
+            found = composition(_static(self.source.layout), right_inverse(_static(self.destination.layout)))
         except LayoutError:
             return None
+        return found if size(found) == math.prod(self.source.shape) else None
 
     def explain(self) -> str:
         """The elements from each device to each: lines of equal rows together.
@@ -323,6 +325,17 @@ class Redistribution:
             for mine in self.source._boxes_of(device)
             for wanted in self.destination._boxes_of(device)
         )
+
+
+def _static(layout: Layout) -> Layout:
+    """The layout with static extents and strides, which alone `right_inverse` follows."""
+
+    def stride(tree: Any) -> Any:
+        if isinstance(tree, tuple):
+            return tuple([stride(one) for one in tree])
+        return Int(int(tree.value)) * E(*tree.modes) if isinstance(tree, ScaledBasis) else static(tree)
+
+    return Layout(static(layout.shape), stride(layout.stride))
 
 
 def _chosen(*given: Mapping[int, Any] | None) -> str:
