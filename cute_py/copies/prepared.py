@@ -174,6 +174,11 @@ def prepare_copy(
     expect(hints, bool, "hints")
     chosen = Tuning(hints=hints) if tuning is None else expect(tuning, Tuning, "tuning")
     plans = plan_copy(a, b, multiprocessors=device.multiprocessors, tuning=chosen)
+    return prepare_planned(plans, device, (a, b))
+
+
+def prepare_planned(plans: tuple[LaunchPlan, ...], device: Device, keep: Kept) -> PreparedCopy:
+    """Compile and load what was planned, to run on a device that reaches both arrays."""
     work = [
         Work(
             load_kernel(plan.kernel, device),
@@ -183,7 +188,7 @@ def prepare_copy(
         )
         for plan in plans
     ]
-    return PreparedCopy(device, work, sum(plan.bytes for plan in plans), plans, (a, b))
+    return PreparedCopy(device, work, sum(plan.bytes for plan in plans), plans, keep)
 
 
 def prepare_tiles(

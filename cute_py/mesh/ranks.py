@@ -24,7 +24,7 @@ from cute_py.mesh.watch import Watch
 MESSAGES = 256 << 20
 """Bytes of the messages that a rank sends at once, and of those that it receives."""
 
-MOST_MESSAGES = 256
+MOST_MESSAGES = 200
 """Messages that `MESSAGES` is divided among; with more ranks it is so much more."""
 
 
