@@ -285,6 +285,19 @@ class DeviceError(CuteError, RuntimeError):
     """No usable GPU, driver or compiler, or a launch failed; the text states which, and what to do."""
 
 
+class RankError(DeviceError):
+    """A process of a redistribution ended, stalled or can't be reached; `rank` is its number.
+
+    What to do: the text says what the destinations hold. The communicator is aborted: make a new one, or restart.
+    """
+
+    def __init__(
+        self, headline: str, facts: Mapping[str, object] | None = None, hint: str | None = None, rank: int = 0
+    ) -> None:
+        super().__init__(headline, facts, hint)
+        self.rank = rank
+
+
 class FileFormatError(CuteError, ValueError):
     """An input file can't be read as the tensor that was asked for."""
 

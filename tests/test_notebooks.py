@@ -40,11 +40,12 @@ def read(path: Path) -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def test_there_are_three() -> None:
+def test_these_are_the_notebooks() -> None:
     assert [path.stem for path in NOTEBOOKS] == [
         "emulation-and-gpu",
         "layouts-and-coordinates",
         "one-tma-load",
+        "tensors-over-devices",
         "who-holds-what",
     ]
 

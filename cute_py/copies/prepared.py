@@ -191,6 +191,23 @@ def prepare_sides(
     expect(hints, bool, "hints")
     if tuning is not None:
         expect(tuning, Tuning, "tuning")
+    return prepare_between(a, b, device, tuning, hints=hints)
+
+
+def prepare_between(
+    a: Side,
+    b: Side,
+    device: Device,
+    tuning: Tuning | None = None,
+    multiprocessors: int = 0,
+    hints: bool = False,
+) -> PreparedCopy:
+    """Plan, compile and load a copy that runs on a device that reaches both sides.
+
+    Args:
+        tuning: of kernels by tensor maps, which it asks for where the layouts are affine.
+        multiprocessors: that they may use; 0: all. hints: as of `prepare_copy`.
+    """
     plan = planned(a, b)
     kept: Kept = (a.view, b.view)
     refinement = plan.refinement
@@ -203,8 +220,8 @@ def prepare_sides(
             refinement,
             plan.dtype,
             (places[0], places[1]),
-            device.multiprocessors,
-            Tuning(hints=hints) if tuning is None else tuning,
+            multiprocessors or device.multiprocessors,
+            tuning or Tuning(hints=hints),
         )
         work = [
             Work(

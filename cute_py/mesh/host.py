@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy
 from numpy.lib.stride_tricks import as_strided
@@ -13,12 +14,149 @@ from numpy.typing import NDArray
 from cute_py.argument_checks import is_integer
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.dtypes import DType
-from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.layout import ComposedLayout, Layout, cosize, offsets
 from cute_py.mesh.sharded_layout import ShardedLayout
-from cute_py.mesh.transfer import Transfer
+from cute_py.mesh.transfer import Plan, Transfer
 
 Array = NDArray[Any]
+
+
+class Elements(Protocol):
+    """The arrays of one library, as a redistribution reads and writes them."""
+
+    kind: str
+    dtype: DType
+
+    def described(self, array: Any, what: str) -> Described:
+        """What an array is; InvalidTypeError for one of another library."""
+        ...
+
+    def flat(self, array: Any) -> Any:
+        """All elements in one mode, without a copy."""
+        ...
+
+    def strided(self, flat: Any, base: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+        """A view, strides in elements."""
+        ...
+
+    def index(self, places: NDArray[numpy.int64], flat: Any) -> Any:
+        """What selects these places of a flat array."""
+        ...
+
+    def empty(self, count: int) -> Any:
+        """New memory for messages."""
+        ...
+
+    def zeros(self, shape: tuple[int, ...]) -> Any:
+        """A new part."""
+        ...
+
+    def wide(self, values: Any) -> Any:
+        """A copy in the type that summands are added in."""
+        ...
+
+    def settle(self) -> None:
+        """Wait until what was written is there."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What a part must have right: element type, extents, order, and the bytes from `begin` to `end`."""
+
+    dtype: str
+    is_dtype: bool
+    shape: tuple[int, ...]
+    contiguous: bool
+    writeable: bool
+    begin: int
+    end: int
+
+
+class NumpyElements:
+    """numpy's arrays."""
+
+    kind = "a numpy array"
+
+    def __init__(self, dtype: DType) -> None:
+        self.dtype = dtype
+        self._wide = _accumulator(dtype)
+
+    def described(self, array: Any, what: str) -> Described:
+        if not isinstance(array, numpy.ndarray):
+            raise InvalidTypeError(f"{what} must be {self.kind}, got {type(array).__name__}")
+        span = numpy.lib.array_utils.byte_bounds(array)
+        same, flags = array.dtype == self.dtype.numpy, array.flags
+        return Described(str(array.dtype), same, array.shape, flags.c_contiguous, flags.writeable, *span)
+
+    def flat(self, array: Any) -> Any:
+        return array.reshape(-1)
+
+    def strided(self, flat: Any, base: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+        steps = tuple([stride * flat.itemsize for stride in strides])
+        return as_strided(flat[base:], shape, steps, writeable=flat.flags.writeable)
+
+    def index(self, places: NDArray[numpy.int64], flat: Any) -> Any:
+        return places
+
+    def empty(self, count: int) -> Any:
+        return numpy.empty(count, self.dtype.numpy)
+
+    def zeros(self, shape: tuple[int, ...]) -> Any:
+        return numpy.zeros(shape, self.dtype.numpy)
+
+    def wide(self, values: Any) -> Any:
+        return values.astype(self._wide)
+
+    def settle(self) -> None:
+        pass
+
+
+class Part:
+    """The elements of one side of a transfer in the memory of a device."""
+
+    def __init__(
+        self, elements: Elements, flat: Any, base: int, modes: list[tuple[int, int]], swizzled: ComposedLayout | None
+    ) -> None:
+        shape, strides = tuple([n for n, _ in modes]), tuple([stride for _, stride in modes])
+        self.shape = shape
+        self.count = math.prod(shape)
+        self._place: Any = ...
+        if swizzled is None and min(strides, default=0) >= 0:
+            self._array = elements.strided(flat, base, shape, strides)
+        else:  # a swizzle has no strides, and views have no negative ones
+            places = base + offsets(Layout(shape, strides)) if modes else numpy.array(base)
+            places = places if swizzled is None else offsets(swizzled.layout_a, swizzled.offset + places)
+            self._array, self._place = flat, elements.index(numpy.asarray(places, numpy.int64), flat)
+
+    def read(self) -> Any:
+        """Its elements."""
+        return self._array[self._place]
+
+    def write(self, values: Any) -> None:
+        """Set its elements, converted to their type."""
+        self._array[self._place] = values
+
+
+def source_part(elements: Elements, flat: Any, t: Transfer) -> Part:
+    """What a transfer reads."""
+    return Part(elements, flat, t.source, [(m.size, m.source) for m in t.modes], t.source_swizzle)
+
+
+def destination_part(elements: Elements, flat: Any, t: Transfer) -> Part:
+    """What a transfer writes."""
+    return Part(elements, flat, t.destination, [(m.size, m.destination) for m in t.modes], t.destination_swizzle)
+
+
+def write_sum(elements: Elements, goal: Part, summands: Sequence[Any]) -> None:
+    """Set a part to the sum of these, added from the first to the last."""
+    first, *others = summands
+    if others:
+        first = elements.wide(first)
+        for other in others:
+            first += elements.wide(other)
+    goal.write(first)
 
 
 class HostRedistribution:
@@ -32,29 +170,21 @@ class HostRedistribution:
         written: Mapping[int, Array],
     ) -> None:
         self.destinations = written
-        self._accumulator = _accumulator(dtype)
-        self._copies = []
+        self._elements = NumpyElements(dtype)
         flat = {device: array.reshape(-1) for device, array in sources.items()}
         goal = {device: array.reshape(-1) for device, array in written.items()}
-        for group in groups:
-            views = [
-                _view(flat[t.source_device], t.source, [(m.size, m.source) for m in t.modes], t.source_swizzle)
-                for t in group
-            ]
-            t = group[0]
-            places = [(m.size, m.destination) for m in t.modes]
-            goal_view = _view(goal[t.destination_device], t.destination, places, t.destination_swizzle)
-            self._copies.append((goal_view, views))
+        self._copies = [
+            (
+                destination_part(self._elements, goal[group[0].destination_device], group[0]),
+                [source_part(self._elements, flat[t.source_device], t) for t in group],
+            )
+            for group in groups
+        ]
 
     def launch(self, stream: Any = None) -> None:
         """Copy, on the calling thread; a stream has no meaning here."""
-        for (array, place), sources in self._copies:
-            first, *others = [values[where] for values, where in sources]
-            if others:
-                first = first.astype(self._accumulator)
-                for other in others:
-                    first += other.astype(self._accumulator)
-            array[place] = first.astype(array.dtype)
+        for goal, sources in self._copies:
+            write_sum(self._elements, goal, [source.read() for source in sources])
 
 
 class IntoScratch:
@@ -72,66 +202,87 @@ class IntoScratch:
 
 
 def prepare(
-    source: ShardedLayout,
-    destination: ShardedLayout,
-    dtype: DType,
-    groups: Iterable[list[Transfer]],
-    sources: Mapping[int, Array],
-    destinations: Mapping[int, Array] | None,
-    into: Mapping[int, Array] | None,
+    plan: Plan, sources: Mapping[int, Any], destinations: Mapping[int, Any] | None, into: Mapping[int, Any] | None
 ) -> HostRedistribution | IntoScratch:
     """Check the memory and make the views; see `Redistribution.run`."""
+    elements = NumpyElements(plan.dtype)
     if destinations is None:
-        destinations = {device: _new(destination, dtype, device) for device in range(destination.devices)}
-    found = [
-        *check_parts(dtype, source, sources, "sources"),
-        *check_parts(dtype, destination, destinations, "destinations", written=True),
-        *(check_parts(dtype, destination, into, "into", written=True) if into is not None else ()),
-    ]
+        destinations = new_parts(elements, plan.destination, range(plan.destination.devices))
+    found = check_memory(elements, plan, sources, destinations, into)
     refuse(InvalidValueError, found, f"{len(found)} of the arrays can't be used")
-    sides = [sources, destinations, *([into] if into is not None else [])]
-    named = [
-        (f"{n}[{d}]", a) for n, s in zip(("sources", "destinations", "into"), sides, strict=False) for d, a in s.items()
-    ]
-    refuse(InvalidValueError, _shared_memory(named), "arrays share memory")
-    if into is None:
-        return HostRedistribution(groups, dtype, sources, destinations)
-    return IntoScratch(HostRedistribution(groups, dtype, sources, into), destinations)
+    written = destinations if into is None else into
+    made = HostRedistribution(plan.groups(), plan.dtype, sources, written)
+    return made if into is None else IntoScratch(made, destinations)
 
 
-def check_parts(
-    dtype: DType, side: ShardedLayout, arrays: Mapping[int, Array], what: str, written: bool = False
+def new_parts(elements: Elements, side: ShardedLayout, devices: Iterable[int]) -> dict[int, Any]:
+    """New memory for the parts of these devices."""
+    found = {}
+    for device in devices:
+        shape, wanted = side.local_shape(device), elements_of(side, device)
+        found[device] = elements.zeros(shape if math.prod(shape) == wanted else (wanted,))
+    return found
+
+
+def check_memory(
+    elements: Elements,
+    plan: Plan,
+    sources: Mapping[int, Any],
+    destinations: Mapping[int, Any],
+    into: Mapping[int, Any] | None,
+    only: int | None = None,
 ) -> list[Diagnostic]:
-    """What is wrong with the memory of a side: a device without it, another size or element type, read-only."""
-    if not isinstance(arrays, Mapping):
-        raise InvalidTypeError(f"{what} must be a mapping of devices to arrays, got {type(arrays).__name__}")
+    """What is wrong with the memory of a redistribution, of all devices or of `only` one."""
+    all_sides = [(plan.source, sources, "sources"), (plan.destination, destinations, "destinations")]
+    all_sides += [(plan.destination, into, "into")] if into is not None else []
+    found, named = [], []
+    for side, arrays, what in all_sides:
+        if not isinstance(arrays, Mapping):
+            raise InvalidTypeError(f"{what} must be a mapping of devices to arrays, got {type(arrays).__name__}")
+        known = {
+            d: elements.described(array, f"{what}[{d}]")
+            for d, array in arrays.items()
+            if is_integer(d) and 0 <= d < side.devices
+        }
+        found += _check_devices(side, arrays, what, only)
+        for d, one in known.items():
+            found += _check_part(elements, side, d, one, what)
+            named.append((f"{what}[{d}]", one))
+    return found or _shared_memory(named)
+
+
+def _check_devices(side: ShardedLayout, arrays: Mapping[int, Any], what: str, only: int | None) -> list[Diagnostic]:
+    """Arrays of devices that are not there, and devices without an array."""
     found: list[Diagnostic] = []
     for device in arrays:
         if not is_integer(device) or not 0 <= device < side.devices:
-            text = f"{what} has an array of device {device!r}; the mesh has 0 to {side.devices - 1}"
+            text = f"{what} has an array of device {given(device)}; the mesh has 0 to {side.devices - 1}"
             found.append(Diagnostic("mesh-device", what, text=text))
-    for device in range(side.devices):
-        name, wanted = f"{what}[{device}]", elements_of(side, device)
-        if device not in arrays:
-            if wanted:
-                found.append(Diagnostic("mesh-device", name, text=f"{name} is missing; its part has {wanted} elements"))
-            continue
-        array = arrays[device]
-        if not isinstance(array, numpy.ndarray):
-            raise InvalidTypeError(f"{name} must be a numpy array, got {type(array).__name__}")
-        if array.dtype != dtype.numpy:
-            text = f"{name} has elements of {array.dtype}; must be {dtype.numpy}"
-            found.append(Diagnostic("mesh-dtype", name, text=text))
-        if array.size != wanted:
-            shape: dict[str, object] = {"shape": array.shape, "expected": side.local_shape(device)}
-            needs = f"be {wanted}, the reach of its local layout"
-            found.append(Diagnostic("mesh-size", name, array.size, "elements", needs, facts=shape))
-        if not array.flags.c_contiguous:
-            found.append(
-                Diagnostic("mesh-contiguous", name, text=f"{name} has gaps or another order; must be C-contiguous")
-            )
-        if written and not array.flags.writeable:
-            found.append(Diagnostic("mesh-writeable", name, text=f"{name} is read-only"))
+        elif only is not None and device != only:
+            text = f"{what} has an array of device {device}; this process is rank {only}, and gives its own alone"
+            found.append(Diagnostic("mesh-device", what, text=text))
+    for device in range(side.devices) if only is None else [only] if only < side.devices else []:
+        if device not in arrays and elements_of(side, device):
+            wanted, name = elements_of(side, device), f"{what}[{device}]"
+            found.append(Diagnostic("mesh-device", name, text=f"{name} is missing; its part has {wanted} elements"))
+    return found
+
+
+def _check_part(elements: Elements, side: ShardedLayout, device: int, one: Described, what: str) -> list[Diagnostic]:
+    """Another size or element type, gaps, read-only."""
+    found, name, wanted = [], f"{what}[{device}]", elements_of(side, device)
+    if not one.is_dtype:
+        text = f"{name} has elements of {one.dtype}; must be {elements.dtype.name}"
+        found.append(Diagnostic("mesh-dtype", name, text=text))
+    if math.prod(one.shape) != wanted:
+        shape: dict[str, object] = {"shape": one.shape, "expected": side.local_shape(device)}
+        needs = f"be {wanted}, the reach of its local layout"
+        found.append(Diagnostic("mesh-size", name, math.prod(one.shape), "elements", needs, facts=shape))
+    if not one.contiguous:
+        text = f"{name} has gaps or another order; must be C-contiguous"
+        found.append(Diagnostic("mesh-contiguous", name, text=text))
+    if what != "sources" and not one.writeable:
+        found.append(Diagnostic("mesh-writeable", name, text=f"{name} is read-only"))
     return found
 
 
@@ -140,30 +291,15 @@ def elements_of(side: ShardedLayout, device: int) -> int:
     return int(cosize(side.local_layout(device))) if math.prod(side.local_shape(device)) else 0
 
 
-def _new(side: ShardedLayout, dtype: DType, device: int) -> Array:
-    shape, wanted = side.local_shape(device), elements_of(side, device)
-    return numpy.zeros(shape if math.prod(shape) == wanted else wanted, dtype.numpy)
-
-
-def _shared_memory(named: list[tuple[str, Array]]) -> list[Diagnostic]:
+def _shared_memory(named: list[tuple[str, Described]]) -> list[Diagnostic]:
     """Neighbours in memory that overlap, one of which is written."""
-    spans = sorted((*numpy.lib.array_utils.byte_bounds(array), name) for name, array in named if array.size)
+    spans = sorted((one.begin, one.end, name) for name, one in named if math.prod(one.shape))
     found, last = [], (0, 0, "")
     for span in spans:
         if span[0] < last[1] and not (span[2].startswith("sources") and last[2].startswith("sources")):
             found.append(Diagnostic("mesh-overlap", span[2], text=f"{last[2]} and {span[2]} share memory"))
         last = max(last, span, key=lambda one: one[1])
     return found
-
-
-def _view(flat: Array, base: int, modes: list[tuple[int, int]], swizzled: ComposedLayout | None) -> tuple[Array, Any]:
-    """(array, index) of what these modes reach: a strided view, or the offsets themselves behind a swizzle."""
-    shape, strides = tuple([n for n, _ in modes]), tuple([stride for _, stride in modes])
-    if swizzled is None and min(strides, default=0) >= 0:
-        steps = tuple([stride * flat.itemsize for stride in strides])
-        return as_strided(flat[base:], shape, steps, writeable=flat.flags.writeable), ...
-    places = base + offsets(Layout(shape, strides)) if modes else numpy.array(base)
-    return flat, places if swizzled is None else offsets(swizzled.layout_a, swizzled.offset + places)
 
 
 def _accumulator(dtype: DType) -> numpy.dtype[Any]:

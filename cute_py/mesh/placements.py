@@ -7,9 +7,12 @@ from typing import Protocol
 
 import numpy
 
-from cute_py.argument_checks import expect, record
+from cute_py.argument_checks import expect, expect_integer, record
 from cute_py.errors import CuteError, InvalidValueError, given
 from cute_py.mesh.runs import Column
+
+MOST_BLOCKS = 1 << 22
+"""Blocks of one device."""
 
 
 class Divides(Protocol):
@@ -21,6 +24,11 @@ class Divides(Protocol):
     def pieces(self, size: int, parts: int, part: int) -> Column:
         """Rows (start, length) of the indices below `size` that this one of `parts` holds, in local order."""
         ...
+
+
+def _checked(size: int, parts: int, part: int) -> tuple[int, int, int]:
+    parts = expect_integer(parts, "parts", 1)
+    return expect_integer(size, "size", 0, 1 << 62), parts, expect_integer(part, "part", 0, parts - 1)
 
 
 def _chunks(size: int, parts: int, part: int) -> Column:
@@ -40,7 +48,7 @@ class Shard:
     dim: int
 
     def pieces(self, size: int, parts: int, part: int) -> Column:
-        return _chunks(size, parts, part)
+        return _chunks(*_checked(size, parts, part))
 
 
 @record
@@ -55,7 +63,7 @@ class BlockCyclic:
     block: int
 
     def pieces(self, size: int, parts: int, part: int) -> Column:
-        return _dealt(size, parts, part, self.block)
+        return _dealt(*_checked(size, parts, part), expect_integer(self.block, "block", 1))
 
 
 @record
@@ -73,7 +81,9 @@ class StridedShard:
     split_factor: int
 
     def pieces(self, size: int, parts: int, part: int) -> Column:
-        return _dealt(size, parts, part, max(1, -(-size // (parts * self.split_factor))))
+        size, parts, part = _checked(size, parts, part)
+        factor = expect_integer(self.split_factor, "split_factor", 1)
+        return _dealt(size, parts, part, max(1, -(-size // (parts * factor))))
 
 
 @record
@@ -87,6 +97,7 @@ class Zigzag:
     dim: int
 
     def pieces(self, size: int, parts: int, part: int) -> Column:
+        size, parts, part = _checked(size, parts, part)
         return numpy.concatenate([_chunks(size, 2 * parts, part), _chunks(size, 2 * parts, 2 * parts - 1 - part)])
 
 
@@ -102,6 +113,7 @@ class SectionedShard:
     sections: tuple[int, ...]
 
     def pieces(self, size: int, parts: int, part: int) -> Column:
+        size, parts, part = _checked(size, parts, part)
         if sum(self.sections) != size:
             raise InvalidValueError(f"sections of {sum(self.sections)} elements; the dimension has {size}")
         found = numpy.concatenate([_chunks(n, parts, part) for n in self.sections])
@@ -122,6 +134,10 @@ class Partial:
 
 
 def _dealt(size: int, parts: int, part: int, block: int) -> Column:
+    if size // (parts * block) > MOST_BLOCKS:
+        raise InvalidValueError(
+            f"{size // (parts * block)} blocks of {block} elements for each device; must be at most {MOST_BLOCKS}"
+        )
     start = numpy.arange(part * block, size, parts * block)
     return numpy.stack([start, numpy.minimum(block, size - start)], axis=1)
 

@@ -3,26 +3,45 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import itertools
 import math
+import sys
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy
 
-from cute_py.argument_checks import expect, expect_choice, expect_integer
+from cute_py.argument_checks import expect, expect_choice, expect_integer, is_integer
+from cute_py.arith_tuple import E, ScaledBasis
 from cute_py.dtypes import DType, DTypeLike, as_dtype
-from cute_py.errors import LayoutError
-from cute_py.layout import Layout, composition, right_inverse
-from cute_py.mesh import host
+from cute_py.errors import InvalidValueError, LayoutError
+from cute_py.layout import Int, Layout, composition, right_inverse, size, static
+from cute_py.mesh import host, peer, ranks
 from cute_py.mesh.runs import Column, segments, shared
 from cute_py.mesh.sharded_layout import SHOWN, ShardedLayout
-from cute_py.mesh.transfer import Transfer, summands, transfer_of
+from cute_py.mesh.torch_transport import TorchTransport
+from cute_py.mesh.transfer import Transfer, transfer_of
+from cute_py.mesh.transport import Transport
 
-BACKENDS = ("auto", "host")
+BACKENDS = ("auto", "host", "peer", "torch")
+
+DEFAULT_SECONDS = 60.0
+"""Within which a rank that ends or stalls is found."""
 
 
 Box = tuple[int, ...]
+
+_ZERO, _ONE = numpy.zeros(1, numpy.int64), numpy.ones(1, numpy.int64)
+
+
+class _Meeting(NamedTuple):
+    """Parts of a dimension of the source that meet one of the destination: in how many indices, and what each adds to
+    the number of the device."""
+
+    parts: list[int]
+    counts: Column
+    devices: Column
 
 
 class Prepared(Protocol):
@@ -43,11 +62,20 @@ class Redistribution:
     """
 
     def __init__(self, source: ShardedLayout, destination: ShardedLayout, dtype: DType, devices_per_host: int) -> None:
-        self.source = source
-        self.destination = destination
-        self.dtype = dtype
-        self.devices_per_host = devices_per_host
-        self._met: dict[tuple[int, int], tuple[list[int], Column]] = {}
+        self.source = expect(source, ShardedLayout, "source")
+        self.destination = expect(destination, ShardedLayout, "destination")
+        self.dtype = expect(dtype, DType, "dtype")
+        self.devices_per_host = expect_integer(devices_per_host, "devices_per_host", 1)
+        if source.shape != destination.shape:
+            raise LayoutError(
+                "source and destination are tensors of two shapes",
+                {"source": source.shape, "destination": destination.shape},
+            )
+        if len(destination.partial_devices) > 1:
+            raise LayoutError(
+                "a destination holds sums, not summands", {"destination": str(destination)}, hint="Replicate()"
+            )
+        self._met: dict[tuple[int, int], _Meeting] = {}
         self._balance: list[dict[Box, Column]] = []
         self._load = numpy.zeros(source.devices, numpy.int64)
 
@@ -66,8 +94,22 @@ class Redistribution:
         """
         if device is not None:
             expect_integer(device, "device", 0, self.destination.devices - 1)
+        for group in self.groups(device):
+            yield from group
+
+    def groups(self, device: int | None = None, source: int | None = None) -> Iterator[list[Transfer]]:
+        """The transfers, those together whose elements are added: one list for each sum, in the order of devices.
+
+        Args:
+            source: a device; only the groups that it has a part in.
+        """
         for one in range(self.destination.devices) if device is None else (device,):
-            yield from self._to(one)
+            yield from self._to(one, source)
+
+    def digest(self) -> str:
+        """A text that is the same for the same redistribution, in every process."""
+        parts = (self.source.digest(), self.destination.digest(), self.dtype.name, str(self.devices_per_host))
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     @functools.cached_property
     def bytes_moved(self) -> int:
@@ -83,16 +125,17 @@ class Redistribution:
 
     @functools.cached_property
     def layout(self) -> Layout | None:
-        """(place in memory, device) of the destination -> ArithTuple(device, offset) of the source, in closed form.
+        """(device, place in its memory) of the destination -> ArithTuple(device, offset) of the source, in closed form.
 
-        None where one of the two has no single layout, or the destination holds an element twice.
+        Of replicas it is the first, on both sides. None where one of the two has no single layout.
         """
         if self.source.layout is None or self.destination.layout is None:
             return None
         try:
-            return composition(self.source.layout, right_inverse(self.destination.layout))
+            found = composition(_static(self.source.layout), right_inverse(_static(self.destination.layout)))
         except LayoutError:
             return None
+        return found if size(found) == math.prod(self.source.shape) else None
 
     def explain(self) -> str:
         """The elements from each device to each: lines of equal rows together.
@@ -137,37 +180,57 @@ class Redistribution:
         sources: Mapping[int, Any],
         destinations: Mapping[int, Any] | None = None,
         *,
-        backend: str = "auto",
+        backend: str | Transport = "auto",
         into: Mapping[int, Any] | None = None,
         sms: int = 16,
+        seconds: float = DEFAULT_SECONDS,
     ) -> Prepared:
         """What `run` does, checked and ready: `launch()` does it, as often as the data change. The same arguments."""
-        expect_choice(backend, BACKENDS, "backend")
-        groups = summands(self.transfers(), len(self.source.partial_devices))
-        return host.prepare(self.source, self.destination, self.dtype, groups, sources, destinations, into)
+        expect_integer(sms, "sms", 1, 1 << 16)
+        if is_integer(seconds):
+            seconds = float(expect_integer(seconds, "seconds", 1, 1 << 20))
+        if expect(seconds, float, "seconds") <= 0 or not math.isfinite(seconds):
+            raise InvalidValueError(f"seconds = {seconds}; must be above 0")
+        if not isinstance(backend, Transport):
+            expect_choice(backend, BACKENDS, "backend, unless a Transport,")
+        chosen = _chosen(sources, destinations) if backend == "auto" else backend
+        if chosen == "host":
+            return host.prepare(self, sources, destinations, into)
+        if chosen == "peer":
+            return peer.prepare(self, sources, destinations, into, sms)
+        transport = chosen if isinstance(chosen, Transport) else TorchTransport()
+        return ranks.prepare(self, transport, sources, destinations, into, seconds)
 
     def run(
         self,
         sources: Mapping[int, Any],
         destinations: Mapping[int, Any] | None = None,
         *,
-        backend: str = "auto",
+        backend: str | Transport = "auto",
         into: Mapping[int, Any] | None = None,
         sms: int = 16,
+        seconds: float = DEFAULT_SECONDS,
     ) -> Mapping[int, Any]:
         """Move the data; everything is checked before the first byte is.
 
         Args:
             sources: device -> its part, in the order of its local layout.
             destinations: device -> memory for its part, or None for new arrays.
-            backend: "host": numpy arrays in one process.
+            backend: "host": numpy arrays in one process. "peer": arrays on several GPUs in one process. "torch": one
+                process for each device, all of which call this with their own part, by its rank. "auto": "torch" for
+                PyTorch's tensors where torch.distributed is initialised, "peer" for other arrays on GPUs, else "host".
+                A `Transport`: as "torch", over that.
             into: device -> memory for its part, which is written first: the destinations keep what they hold until
                 all of it is there.
+            sms: "peer": multiprocessors that a copy between two devices may use; 16 fill the links of an H200.
+            seconds: one process for each device: the bound within which a rank that ends or stalls is found.
         Returns:
             The destinations.
         Raises:
             InvalidTypeError, InvalidValueError, LayoutError: a device without its part, a part of another shape or
-                element type, memory that is shared or read-only; several together, as Diagnostics.
+                element type, memory that is shared or read-only; several together, as Diagnostics, and on all ranks
+                what any of them found.
+            RankError: a rank ended, stalled or failed.
 
         >>> import numpy
         >>> from cute_py.mesh import Shard, distribute
@@ -176,59 +239,70 @@ class Redistribution:
         >>> redistribute(rows, columns, "int32").run({0: x[:1].copy(), 1: x[1:].copy()})[1].tolist()
         [[2, 3], [6, 7]]
         """
-        prepared = self.prepare(sources, destinations, backend=backend, into=into, sms=sms)
+        prepared = self.prepare(sources, destinations, backend=backend, into=into, sms=sms, seconds=seconds)
         prepared.launch()
         return prepared.destinations
 
     # ---- planning
 
-    def _to(self, device: int) -> Iterator[Transfer]:
+    def _to(self, device: int, source: int | None = None) -> Iterator[list[Transfer]]:
+        summands = self.source.partial_devices
         destination_swizzle = self.destination._swizzle(device)
         for box in self.destination._boxes_of(device):
             mine = self.destination._memory_runs(device, box)
             for parts, taken in self._taken(device, box):
+                if source is not None and source - taken not in summands:
+                    continue
                 theirs = self.source._memory_runs(taken, parts)
                 ends = (self.source._swizzle(taken), destination_swizzle)
                 for chosen in itertools.product(*map(segments, theirs, mine)):
-                    for other in self.source.partial_devices:  # which hold the same parts, at the same offsets
-                        yield transfer_of(taken + other, device, chosen, ends, other > 0)
+                    # the devices of the other summands hold the same parts, at the same offsets
+                    yield [transfer_of(taken + other, device, chosen, ends, other > 0) for other in summands]
 
     def _taken(self, device: int, box: Box) -> list[tuple[Box, int]]:
         """The parts of the source that meet a box, and for each the device that it is taken from."""
-        meeting = [self._meeting(i, part) for i, part in enumerate(box)]
-        taken = self._balanced(device)[box] if len(self.source._replica_devices) > 1 else self._first(box)
-        return list(zip(itertools.product(*[parts for parts, _ in meeting]), taken.tolist(), strict=True))
+        meeting = [self._meeting(i, part).parts for i, part in enumerate(box)]
+        replicated = len(self.source._replica_devices) > 1
+        taken = self._balanced(device)[box] if replicated else self._first(box)[0]
+        return list(zip(itertools.product(*meeting), taken.tolist(), strict=True))
 
-    def _meeting(self, dimension: int, part: int) -> tuple[list[int], Column]:
-        """The parts of the source that meet a part of the destination, and in how many indices."""
+    def _meeting(self, dimension: int, part: int) -> _Meeting:
+        """The parts of the source that meet a part of the destination."""
         if (dimension, part) not in self._met:
-            self._met[dimension, part] = self._meets(dimension, part)
+            mine, theirs = self.destination._dimensions[dimension].runs(part), self.source._dimensions[dimension]
+            counts = [shared(theirs.runs(other), mine) for other in range(len(theirs.devices))]
+            parts = [other for other, n in enumerate(counts) if n]
+            found = numpy.array([counts[other] for other in parts], numpy.int64)
+            self._met[dimension, part] = _Meeting(parts, found, theirs.devices[parts])
         return self._met[dimension, part]
 
-    def _meets(self, dimension: int, part: int) -> tuple[list[int], Column]:
-        mine, theirs = self.destination._dimensions[dimension].runs(part), self.source._dimensions[dimension]
-        counts = [shared(theirs.runs(other), mine) for other in range(len(theirs.devices))]
-        parts = [other for other, n in enumerate(counts) if n]
-        return parts, numpy.array([counts[other] for other in parts], numpy.int64)
-
-    def _first(self, box: Box) -> Column:
-        """The first device that holds each of the parts that meet a box."""
-        found = [self.source._dimensions[i].devices[self._meeting(i, part)[0]] for i, part in enumerate(box)]
-        return functools.reduce(numpy.add.outer, found, numpy.zeros((), numpy.int64)).ravel()
+    def _first(self, box: Box) -> tuple[Column, Column]:
+        """Of each of the parts that meet a box: the first device that holds it, and how many elements they share."""
+        devices, counts = _ZERO, _ONE
+        for i, part in enumerate(box):
+            meeting = self._meeting(i, part)
+            if len(meeting.parts) == 1:  # most: no need of an outer product
+                devices, counts = devices + meeting.devices, counts * meeting.counts
+            else:
+                devices = (devices[:, None] + meeting.devices).ravel()
+                counts = (counts[:, None] * meeting.counts).ravel()
+        return devices, counts
 
     def _balanced(self, device: int) -> dict[Box, Column]:
         """Where the source has replicas: for each box of a device, where each part that meets it is taken from."""
-        far = 1 << 62
+        far, load, replicas = 1 << 62, self._load, self.source._replica_devices
+        one_host = self.devices_per_host >= max(self.source.devices, self.destination.devices)
         for one in range(len(self._balance), device + 1):  # what one takes depends on what those before it took
             rows: dict[Box, Column] = {}
             for box in self.destination._boxes_of(one):
-                held = self._first(box)[:, None] + self.source._replica_devices
-                cost = self._load[held] + far * (held // self.devices_per_host != one // self.devices_per_host)
+                first, counts = self._first(box)
+                held = first[:, None] + replicas
+                cost = load[held]
+                if not one_host:
+                    cost += far * (held // self.devices_per_host != one // self.devices_per_host)
                 cost[held == one] = -1
-                taken = held[numpy.arange(len(held)), cost.argmin(axis=1)]
-                counts = [self._meeting(i, part)[1] for i, part in enumerate(box)]
-                sent = functools.reduce(numpy.multiply.outer, counts, numpy.ones(())).ravel() * (taken != one)
-                self._load += numpy.bincount(taken, sent, len(self._load)).astype(numpy.int64)
+                taken = first + replicas[cost.argmin(axis=1)]
+                numpy.add.at(load, taken, counts * (taken != one))
                 rows[box] = taken
             self._balance.append(rows)
         return self._balance[device]
@@ -253,6 +327,27 @@ class Redistribution:
         )
 
 
+def _static(layout: Layout) -> Layout:
+    """The layout with static extents and strides, which alone `right_inverse` follows."""
+
+    def stride(tree: Any) -> Any:
+        if isinstance(tree, tuple):
+            return tuple([stride(one) for one in tree])
+        return Int(int(tree.value)) * E(*tree.modes) if isinstance(tree, ScaledBasis) else static(tree)
+
+    return Layout(static(layout.shape), stride(layout.stride))
+
+
+def _chosen(*given: Mapping[int, Any] | None) -> str:
+    """The backend for these arrays."""
+    arrays = [array for one in given if isinstance(one, Mapping) for array in one.values()]
+    torch = sys.modules.get("torch")
+    tensors = torch is not None and any(isinstance(array, torch.Tensor) for array in arrays)
+    if torch is not None and tensors and torch.distributed.is_available() and torch.distributed.is_initialized():
+        return "torch"
+    return "peer" if any(map(peer.on_device, arrays)) else "host"
+
+
 def redistribute(
     source: ShardedLayout, destination: ShardedLayout, dtype: DTypeLike, *, devices_per_host: int | None = None
 ) -> Redistribution:
@@ -272,15 +367,6 @@ def redistribute(
     """
     expect(source, ShardedLayout, "source")
     expect(destination, ShardedLayout, "destination")
-    if source.shape != destination.shape:
-        raise LayoutError(
-            "source and destination are tensors of two shapes",
-            {"source": source.shape, "destination": destination.shape},
-        )
-    if len(destination.partial_devices) > 1:
-        raise LayoutError(
-            "a destination holds sums, not summands", {"destination": str(destination)}, hint="Replicate()"
-        )
     most = max(source.devices, destination.devices)
     hosts = most if devices_per_host is None else expect_integer(devices_per_host, "devices_per_host", 1)
     return Redistribution(source, destination, as_dtype(dtype), hosts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -171,6 +172,24 @@ class ShardedLayout:
         if not self.placements:
             raise LayoutError("a tensor that was made from a layout has no placements", {"layout": str(self.layout)})
         return self.placements
+
+    def digest(self) -> str:
+        """A text that is the same for the same distribution, in every process."""
+        found = [f"{self.shape} {self.mesh_shape} {self.partial_devices} {self._replica_devices.tolist()}"]
+        for dimension in self._dimensions:
+            found.append(f"{dimension.devices.tolist()}")
+            for part in range(len(dimension.devices)):
+                runs = dimension.runs(part)
+                columns = (
+                    (runs.start, runs.length) if self._local else (runs.start, runs.length, runs.offset, runs.step)
+                )
+                found.append(" ".join(str(column.tolist()) for column in columns))
+        if callable(self._local):
+            shapes = dict.fromkeys(self.local_shape(device) for device in sorted(self._boxes))
+            found += [str(_local_layout(self._local, shape)) for shape in shapes]
+        else:
+            found.append(str(self._local))
+        return hashlib.sha256("\n".join(found).encode()).hexdigest()
 
     def explain(self) -> str:
         """What each device holds, of the first 12."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
+from cute_py.argument_checks import expect, expect_integer, expect_integers, expect_items
+from cute_py.dtypes import DType
 from cute_py.layout import ComposedLayout, Layout
 from cute_py.mesh.runs import Mode, Segment, merged
+from cute_py.mesh.sharded_layout import ShardedLayout
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,17 @@ class Transfer:
     source_swizzle: ComposedLayout | None = None
     destination_swizzle: ComposedLayout | None = None
     adds: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("source_device", "destination_device", "elements", "source", "destination"):
+            if type(getattr(self, name)) is not int:  # a plan makes many, of plain numbers
+                object.__setattr__(self, name, int(expect_integer(getattr(self, name), name)))
+        if type(self.modes) is not tuple or any(type(mode) is not Mode for mode in self.modes):
+            modes = [expect_integers(mode, "a mode", count=3) for mode in expect_items(self.modes, "modes")]
+            object.__setattr__(self, "modes", tuple([Mode(*mode) for mode in modes]))
+        for swizzle in (self.source_swizzle, self.destination_swizzle):
+            if swizzle is not None:
+                expect(swizzle, ComposedLayout, "a swizzled layout")
 
     @property
     def source_layout(self) -> Layout | ComposedLayout:
@@ -98,6 +112,20 @@ def transfer_of(
     )
 
 
-def summands(transfers: Iterator[Transfer], count: int) -> Iterator[list[Transfer]]:
-    """Transfers in groups of `count`: those that are added to one result, in the order of their devices."""
-    return iter(lambda: list(itertools.islice(transfers, count)), [])
+class Plan(Protocol):
+    """A redistribution, as those who run it read it."""
+
+    source: ShardedLayout
+    destination: ShardedLayout
+    dtype: DType
+
+    def groups(self, device: int | None = None, source: int | None = None) -> Iterator[list[Transfer]]:
+        """The copies to a device, or to all; those of summands that are added together, in the order of devices.
+
+        With `source` only the groups that this device has a part in.
+        """
+        ...
+
+    def digest(self) -> str:
+        """The same text for the same redistribution, in every process."""
+        ...

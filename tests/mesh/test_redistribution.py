@@ -60,6 +60,27 @@ def test_data_arrive(seed: int) -> None:
         assert np.array_equal(got[device].ravel(), wanted), (source, destination, device)
 
 
+def test_the_closed_form_is_the_plan() -> None:
+    """Where there is one: (device, place) of the destination, devices outermost in number, gives the source's place."""
+    found = 0
+    for seed in range(400):
+        source, destination = pair(seed)
+        layout = redistribute(source, destination, "f32").layout
+        if layout is None or cute.size(destination.replicas) > 1:
+            continue
+        held = {c: (d, p) for d in reversed(range(source.devices)) for c, p in places(source, d).items()}
+        wanted = [
+            held[c]
+            for p, d, c in sorted(
+                (p, d, c) for d in range(destination.devices) for c, p in places(destination, d).items()
+            )
+        ]
+        table = [(*map(int, cute.as_arith_tuple(layout(i))), 0, 0)[:2] for i in range(cute.size(layout))]
+        assert table == wanted, (source, destination, layout)
+        found += 1
+    assert found > 20
+
+
 def test_summands_are_added_in_float32_in_the_order_of_devices() -> None:
     source = distribute((16, 16), (2, 2, 2), [Partial(), Shard(0), Partial()])
     destination = distribute((16, 16), (2, 4), [Shard(1), Replicate()])

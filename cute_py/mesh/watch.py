@@ -1,0 +1,252 @@
+"""Ranks that wait for each other, and for none that is lost.
+
+    every rank   beats: a count, its step, and whether it waits or works, each `seconds / 16`, from a thread
+    who waits    reads the beats of the ranks that it waits for, and the name of a rank that another one found
+    no beat, or no step while it works, for 3/4 of `seconds`: that rank is lost, and its number goes into the store
+
+A rank that waits itself is not lost; whoever it waits for may be, and then it finds that. So each rank reads only the
+beats of those it waits for, and learns of the others from the store.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import queue
+import threading
+import time
+import weakref
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from cute_py.errors import CuteError, RankError, shortened
+from cute_py.mesh.transport import Transport
+
+SILENT = 4
+"""Times `seconds` after which a connection between two ranks that both wait is lost."""
+
+LONGEST_PAUSE = 0.005
+"""Seconds between two looks at a message."""
+
+Request = tuple["queue.SimpleQueue[tuple[Any, Exception | None]]", Callable[..., Any], tuple[Any, ...]]
+
+
+@dataclass(slots=True)
+class _State:
+    """What this rank's beats say, and under which key."""
+
+    key: str = ""
+    beats: bool = False
+    step: int = 0
+    waits: bool = False
+
+
+class Watch:
+    """One rank's eye on the others, for one redistribution.
+
+    Ranks that make their watches in one order have the same ones.
+
+    Args:
+        seconds: the bound within which a rank that ends or stalls is found.
+    """
+
+    def __init__(self, transport: Transport, seconds: float) -> None:
+        self.transport = transport
+        self.seconds = seconds
+        self.outcome = "the destinations are as they were"
+        """What an error says of the destinations."""
+        self._every = seconds / 16
+        self._gathered = 0
+        self._lost: RankError | None = None
+        self._state = _State()
+        self._requests: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
+        arguments = (self._requests, self._state, transport, self._every)
+        threading.Thread(target=_serve, args=arguments, daemon=True).start()
+        weakref.finalize(self, self._requests.put, None)
+        self._name = self._call(_next_name, transport)
+        self._call(setattr, self._state, "key", f"{self._name}/beat/{transport.rank}")
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """This rank beats in the block; what it raises there is the end of the communicator, on all ranks.
+
+        Raises:
+            RankError: a rank is lost, or was before; DeviceError: this rank failed before.
+        """
+        if self._lost is not None:
+            facts = {"before": self._lost.headline}
+            raise RankError("the communicator was aborted", facts, "make a new one", self._lost.rank)
+        self._state.beats = True
+        try:
+            yield
+        except BaseException as problem:
+            rank = self.transport.rank
+            why = f"raised {type(problem).__name__}: {shortened(str(problem).partition(chr(10))[0])}"
+            found = problem if isinstance(problem, RankError) else RankError(f"rank {rank} {why}", rank=rank)
+            self._lost = found
+            self.transport.abort()
+            if found is not problem:
+                with contextlib.suppress(RankError):
+                    self._put("lost", json.dumps([rank, why]))
+            time.sleep(2 * self._every)  # others read it before this process, which may hold the store, ends
+            raise
+        finally:
+            self._state.beats = False
+
+    def step(self) -> None:
+        """This rank works, and has come further."""
+        self._state.step += 1
+
+    def gather(self, value: str = "") -> list[str]:
+        """One text of each rank, on all ranks; no rank returns before all have called it."""
+        rank, ranks, count = self.transport.rank, self.transport.ranks, self._gathered
+        self._gathered += 1
+        self._put(f"gather/{rank}", f"{count} {value}")
+        if rank == 0:
+            found = {0: value}
+
+            def all_came() -> bool:
+                for other in missing():
+                    text = self._get(f"gather/{other}", count)
+                    if text is not None:
+                        found[other] = text
+                return len(found) == ranks
+
+            def missing() -> list[int]:
+                return [other for other in range(ranks) if other not in found]
+
+            self.until(all_came, missing)
+            self._put("gather/all", f"{count} {json.dumps([found[other] for other in range(ranks)])}")
+            return [found[other] for other in range(ranks)]
+        verdict: list[str] = []
+
+        def came() -> bool:
+            text = self._get("gather/all", count)
+            verdict.extend([] if text is None else json.loads(text))
+            return text is not None
+
+        self.until(came, lambda: [0])
+        return verdict
+
+    def until(self, done: Callable[[], bool], ranks: Callable[[], Collection[int]]) -> None:
+        """Wait for a condition that these ranks bring about.
+
+        Raises:
+            RankError: one of them is lost, or another one that any rank found.
+        """
+        began = time.monotonic()
+        next_look, pause, seen = began + self._every, 2e-5, dict[int, _Seen]()
+        self._state.waits = True
+        try:
+            while not self._is_done(done, ranks, began, seen):
+                now = time.monotonic()
+                if now >= next_look:
+                    self._look(ranks(), began, seen)
+                    next_look = time.monotonic() + self._every
+                time.sleep(pause)
+                pause = min(1.5 * pause, LONGEST_PAUSE, self._every)
+        finally:
+            self._state.waits = False
+            self._state.step += 1
+
+    def _is_done(
+        self, done: Callable[[], bool], ranks: Callable[[], Collection[int]], began: float, seen: dict[int, _Seen]
+    ) -> bool:
+        try:
+            return done()
+        except CuteError:
+            raise
+        except Exception as problem:  # a transport may raise anything: who is behind it shows in the beats
+            end = time.monotonic() + self.seconds
+            while time.monotonic() < end:
+                self._look(ranks(), began, seen)
+                time.sleep(self._every)
+            self._raise_lost(next(iter(ranks()), 0), f"can't be reached: {shortened(str(problem))}")
+
+    def _look(self, ranks: Collection[int], began: float, seen: dict[int, _Seen]) -> None:
+        found = self._call(self.transport.get, f"{self._name}/lost")
+        if found is not None:
+            rank, why = json.loads(found)
+            self._raise_lost(rank, why, known=True)
+        limit = 0.75 * self.seconds
+        for rank in ranks:
+            text = self._call(self.transport.get, f"{self._name}/beat/{rank}")
+            now = time.monotonic()
+            last = seen.setdefault(rank, _Seen(text, began, began))
+            if text != last.text:
+                before, after = (last.text or "").split()[1:], (text or "").split()[1:]
+                moved = now if before != after or after[-1:] == ["waits"] else last.moved
+                seen[rank] = last = _Seen(text, now, moved)
+            if now - last.alive > limit:
+                self._raise_lost(rank, f"gave no sign of life for {now - last.alive:.1f} s")
+            if now - last.moved > limit:
+                self._raise_lost(rank, f"is alive, and made no step for {now - last.moved:.1f} s")
+        if time.monotonic() - began > SILENT * self.seconds and ranks:
+            self._raise_lost(next(iter(ranks)), f"is alive, and sent nothing for {SILENT * self.seconds:g} s")
+
+    def _raise_lost(self, rank: int, why: str, known: bool = False) -> NoReturn:
+        if not known:
+            self._put("lost", json.dumps([rank, why]))
+        facts = {"found by": f"rank {self.transport.rank}", "destinations": self.outcome}
+        raise RankError(f"rank {rank} {why}", facts, "make a new communicator without it", rank)
+
+    def _put(self, key: str, value: str) -> None:
+        self._call(self.transport.put, f"{self._name}/{key}", value)
+
+    def _get(self, key: str, count: int) -> str | None:
+        """The value that has this count before it."""
+        text = self._call(self.transport.get, f"{self._name}/{key}")
+        before, _, value = (text or "").partition(" ")
+        return str(value) if before == str(count) else None
+
+    def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """A call of the store, on its thread; one that does not answer is lost with rank 0, which holds it."""
+        answer: queue.SimpleQueue[tuple[Any, Exception | None]] = queue.SimpleQueue()
+        self._requests.put((answer, function, arguments))
+        problem: Exception | None = None
+        with contextlib.suppress(queue.Empty):
+            value, problem = answer.get(timeout=0.75 * self.seconds)
+            if problem is None:
+                return value
+        why = "no answer" if problem is None else shortened(str(problem).partition("\n")[0])
+        facts = {"found by": f"rank {self.transport.rank}", "store": why, "destinations": self.outcome}
+        raise RankError("rank 0, which holds the store, can't be reached", facts, "make a new communicator")
+
+
+def _next_name(transport: Transport) -> str:
+    """The number of this rank's next redistribution; no other rank writes the key."""
+    key = f"redistributions/{transport.rank}"
+    number = int(transport.get(key) or 0)
+    transport.put(key, str(number + 1))
+    return str(number)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A rank's last beat, and when it last had a new one and a new step."""
+
+    text: str | None
+    alive: float
+    moved: float
+
+
+def _serve(requests: queue.SimpleQueue[Request | None], state: _State, transport: Transport, every: float) -> None:
+    """Answer calls of the store, and beat between them."""
+    count, due = 0, 0.0
+    while True:
+        try:
+            request = requests.get(timeout=max(0.0, due - time.monotonic()) if state.beats else None)
+        except queue.Empty:
+            request = (queue.SimpleQueue(), lambda: None, ())
+        if request is None:
+            return
+        if state.beats and time.monotonic() >= due:
+            count, due = count + 1, time.monotonic() + every
+            with contextlib.suppress(Exception):  # a store that is lost shows in the next call
+                transport.put(state.key, f"{count} {state.step} {'waits' if state.waits else 'works'}")
+        answer, function, arguments = request
+        try:
+            answer.put((function(*arguments), None))
+        except Exception as problem:
+            answer.put((None, problem))
