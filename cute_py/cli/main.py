@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from cute_py.cli import (
+    check_command,
     completion_command,
     copy_command,
     demo_command,
@@ -33,6 +34,7 @@ COMMANDS = (
     copy_command,
     tma_command,
     desc_command,
+    check_command,
     tmem_command,
     draw_command,
     reshard_command,
@@ -45,8 +47,8 @@ EPILOG = """\
 exit status:
   0    done; the copy is equal, the maps do not differ, no rule is broken
   1    the copy is not equal (copy, demo), the maps differ (desc diff), a rule
-       is broken (desc check, tma check, tmem descriptor), or something does
-       not work as it should (doctor)
+       is broken (desc check, tma check, tmem descriptor, check), or something
+       does not work as it should (doctor)
   2    refused: wrong arguments, a file that can't be read, no such layout;
        standard error has the rule, the facts and the fix, and with --json
        standard output has the broken rules as records
