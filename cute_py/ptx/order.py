@@ -214,7 +214,7 @@ def _expected_bytes(flow: _Flow, notes: collections.Counter[str]) -> Iterator[Di
             real = sum(count for count in brought if count is not None)
             if real != total:
                 verb = "never completes its phase" if total > real else "completes its phase too early or underflows"
-                text = f"the barrier expects {total} bytes, {counted(len(arriving), 'load')} on it: {real} bytes; it {verb}"
+                text = f"the barrier expects {total} bytes; {counted(len(arriving), 'load')} on it bring {real}; it {verb}"
                 yield flow.broken("expect_tx", mine[0], text, "mbarrier.expect_tx", fix=f"expect {real} bytes")
         elif total % COPY_UNIT:
             text = f"the barrier expects {total} bytes; what the loads on it bring is a multiple of {COPY_UNIT}"
@@ -316,7 +316,7 @@ def _unfenced(
         if value is None:
             continue
         same = _shared_roots(flow, value, symbols)
-        if value.base == source.base:
+        if value.base == source.base and (write.block == read.event.block or flow.values.is_fixed(source)):
             width = _WIDTH.get(write.statement.opcode.rpartition(".")[2].lstrip("bufs"), COPY_UNIT)
             if value.offset + width > source.offset and (size is None or value.offset < source.offset + size):
                 sure.append(write)
@@ -415,7 +415,7 @@ def _multicast(flow: _Flow, notes: collections.Counter[str]) -> Iterator[Diagnos
         )
         if relaxed and not fenced:
             text = (
-                f"mbarrier.init (line {before[0].event.statement.line}) is not released to the cluster before the load: "
+                f"mbarrier.init (line {before[0].event.statement.line}) is not released to the cluster: "
                 "barrier.cluster.arrive.relaxed orders nothing, and no fence of cluster scope is between"
             )
             fix = "fence.mbarrier_init.release.cluster after mbarrier.init"
@@ -452,7 +452,9 @@ def _tensormaps(flow: _Flow, symbols: Mapping[str, str], notes: collections.Coun
         held = [a.value("map") for a in before]
         if address in held or flow.calls:
             continue
-        if before and not all(v is not None and v.base == address.base for v in held):
+        others = {value for value in changed if value is not None and value != address}
+        accounted = all(v is not None and (v.base == address.base or v in others) for v in held)
+        if before and not (accounted and address in changed):
             notes["uses of changed maps whose acquire fence names another register"] += 1
             continue
         text = (

@@ -1,7 +1,8 @@
 """What registers hold, as far as a function's text says: a base and a number added to it.
 
 Two operands with equal `Value`s are equal whenever both instructions run in one pass through their block. A register
-that is written once has one value for the whole function; one that is written again is followed inside its block only.
+that is written once has one value for the whole function. One that is written again is followed inside its block; at the
+beginning of a block it is known by the instructions that may have written it.
 A base is 0 for a constant; otherwise the number of an expression of symbols, parameters, special registers and
 instructions that are no arithmetic.
 """
@@ -61,6 +62,8 @@ class Values:
             name for s in function.statements() for name in _written(s) if register_bits(name) is not None
         )
         once: dict[str, Value] = {}
+        self._again = {name for name, count in writes.items() if count > 1}
+        self._places, self._entering = _reaching(function, self._again)
         for number, block in enumerate(function.blocks):
             here: dict[str, Value] = {}
             for index, statement in enumerate(block.statements):
@@ -93,6 +96,10 @@ class Values:
         """The names among the roots of a value."""
         return frozenset(str(key[1]) for key in self.roots(value) if key[0] == "symbol")
 
+    def is_fixed(self, value: Value) -> bool:
+        """Whether a value is the same for one thread wherever it is read, up to loops."""
+        return not any(key[0] == "entry" for key in self.roots(value))
+
     def _intern(self, *key: str | int) -> Value:
         if key not in self._keys:
             self._keys[key] = len(self._list)
@@ -119,7 +126,7 @@ class Values:
         if text in once:
             return once[text]
         if register_bits(text) is not None:
-            return self._intern("entry", text, f"{block}")
+            return self._intern("entry", text, f"{self._entering[block] & self._places.get(text, 0):x}")
         if text.startswith("%"):
             return self._intern("special", text) if _SPECIAL.match(text) else None
         return self._intern("symbol", text)
@@ -183,3 +190,40 @@ def _written(statement: Statement) -> tuple[str, ...]:
         return ()
     first = statement.operands[0]
     return tuple(_NUMBERED.findall(first)) if first[0] in "%{" else ()
+
+
+def _reaching(function: Function, again: set[str]) -> tuple[dict[str, int], list[int]]:
+    """Which writes of the registers in `again` reach the beginning of each block, as bits.
+
+    Returns:
+        (register -> the bits of its writes, for each block the bits that reach it).
+    """
+    places: dict[str, int] = collections.defaultdict(int)
+    made: list[dict[str, int]] = []
+    count = 0
+    for block in function.blocks:
+        last: dict[str, int] = {}
+        for statement in block.statements:
+            for name in _written(statement):
+                if name in again:
+                    bit = 1 << count
+                    count += 1
+                    places[name] |= bit
+                    last[name] = last.get(name, 0) | bit if statement.predicate else bit
+        made.append(last)
+    gone = [sum(places[name] for name in last) for last in made]
+    bits = [sum(last.values()) for last in made]
+    entering = [0] * len(made)
+    todo = collections.deque(range(len(made)))
+    queued = set(todo)
+    while todo:
+        number = todo.popleft()
+        queued.discard(number)
+        leaving = (entering[number] & ~gone[number]) | bits[number]
+        for after in function.blocks[number].after:
+            if leaving & ~entering[after]:
+                entering[after] |= leaving
+                if after not in queued:
+                    todo.append(after)
+                    queued.add(after)
+    return dict(places), entering
