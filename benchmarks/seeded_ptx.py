@@ -81,16 +81,16 @@ def seeded(kernels: list[Kernel], texts: dict[str, str], random_: random.Random)
 
     bulk = r"cp\.async\.bulk\.shared::cluster\.global"
     stores = r"cp\.(reduce\.)?async\.bulk\..*bulk_group"
-    for (kernel, one), wrong in zip(
-        sites(r"mbarrier\.arrive\.expect_tx", bulk), (16, 32, 4096, 100_000), strict=False
-    ):
+    for (kernel, one), wrong in zip(sites(r"mbarrier\.arrive\.expect_tx", bulk), (16, 32, 4096, 100_000), strict=False):
         edit = lambda line, wrong=wrong: re.sub(r"%r\d+;", f"{wrong};", line)  # noqa: E731
         add("wrong expect_tx", kernel, f"line {one.line}: {wrong} bytes", {one.line: edit})
     for kernel, one in [found for found in sites(r"fence\.proxy\.async", stores) if guards(*found, stores)][:EACH]:
         add("missing proxy fence", kernel, f"line {one.line}: {one.opcode} left out", {one.line: dropped})
     commits, waits = r"cp\.async\.bulk\.commit_group", r"cp\.async\.bulk\.wait_group"
     seen: set[str] = set()
-    for number, (kernel, _) in enumerate((k, s) for k, s in sites(stores) if k.file not in seen and not seen.add(k.file)):
+    for number, (kernel, _) in enumerate(
+        (k, s) for k, s in sites(stores) if k.file not in seen and not seen.add(k.file)
+    ):
         if number == EACH:
             break
         gone = kernel.lines(waits if number % 2 else commits)
@@ -124,7 +124,10 @@ def seeded(kernels: list[Kernel], texts: dict[str, str], random_: random.Random)
             }
         else:
             what = "bar.sync in place of barrier.cluster in one kernel"
-            edits = {one.line: lambda line: re.sub(r"barrier\.cluster[\w.]*", "bar.sync 0", line) for one in kernel.lines(arrives)}
+            edits = {
+                one.line: lambda line: re.sub(r"barrier\.cluster[\w.]*", "bar.sync 0", line)
+                for one in kernel.lines(arrives)
+            }
             edits |= {one.line: dropped for one in kernel.lines(r"barrier\.cluster\.wait")}
         kinds += 1
         add("wrong multicast scope", kernel, what, edits)

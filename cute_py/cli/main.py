@@ -23,6 +23,7 @@ from cute_py.cli import (
     serve_command,
     tma_command,
     tmem_command,
+    watch_command,
 )
 from cute_py.cli.serve_workers import Json, plain_error, refusal
 from cute_py.cli.terminal import ERROR, FACT, HINT, painted, wants_colour
@@ -35,6 +36,7 @@ COMMANDS = (
     tma_command,
     desc_command,
     check_command,
+    watch_command,
     tmem_command,
     draw_command,
     reshard_command,
@@ -53,6 +55,8 @@ exit status:
        standard error has the rule, the facts and the fix, and with --json
        standard output has the broken rules as records
   130  interrupted
+  watch: the exit status of the program that it runs; 126 or 127 where that
+  can't be run, as in a shell
   141  whoever read the output went away
 
 Every command takes --json, and - for standard input where it takes a text or a

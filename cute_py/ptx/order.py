@@ -26,9 +26,7 @@ from cute_py.ptx.check import ParsedInstruction, examine
 from cute_py.ptx.program import Function, Program, Statement, parse_program
 from cute_py.ptx.values import Event, Key, Value, Values
 from cute_py.targets import MAX_CLUSTER, Version, architecture
-
-TRANSACTION_LIMIT: Final = (1 << 20) - 1
-"""Bytes that a phase of a barrier can expect (PTX ISA 9.0, mbarrier: range of tx-count)."""
+from cute_py.tma.descriptor.limits import MAX_TRANSACTION_BYTES
 
 COPY_UNIT: Final = 16
 """Bytes; what every bulk and tensor copy moves is a multiple of it (PTX ISA 9.0, cp.async.bulk)."""
@@ -186,8 +184,8 @@ def _expected_bytes(flow: _Flow, notes: collections.Counter[str]) -> Iterator[Di
         count = one.constant("bytes")
         if count is None:
             notes["expect_tx with a number of bytes that is known at run time"] += 1
-        elif not 0 <= count <= TRANSACTION_LIMIT:
-            text = f"expects {count} bytes; a phase of a barrier counts to {TRANSACTION_LIMIT}"
+        elif not 0 <= count <= MAX_TRANSACTION_BYTES:
+            text = f"expects {count} bytes; a phase of a barrier counts to {MAX_TRANSACTION_BYTES}"
             yield flow.broken(
                 "expect_tx_range", one, text, "mbarrier: tx-count", fix="split the copies over two barriers"
             )
@@ -214,7 +212,9 @@ def _expected_bytes(flow: _Flow, notes: collections.Counter[str]) -> Iterator[Di
             real = sum(count for count in brought if count is not None)
             if real != total:
                 verb = "never completes its phase" if total > real else "completes its phase too early or underflows"
-                text = f"the barrier expects {total} bytes; {counted(len(arriving), 'load')} on it bring {real}; it {verb}"
+                text = (
+                    f"the barrier expects {total} bytes; {counted(len(arriving), 'load')} on it bring {real}; it {verb}"
+                )
                 yield flow.broken("expect_tx", mine[0], text, "mbarrier.expect_tx", fix=f"expect {real} bytes")
         elif total % COPY_UNIT:
             text = f"the barrier expects {total} bytes; what the loads on it bring is a multiple of {COPY_UNIT}"

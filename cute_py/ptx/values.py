@@ -1,8 +1,8 @@
 """What registers hold, as far as a function's text says: a base and a number added to it.
 
 Two operands with equal `Value`s are equal whenever both instructions run in one pass through their block. A register
-that is written once has one value for the whole function. One that is written again is followed inside its block; at the
-beginning of a block it is known by the instructions that may have written it.
+that is written once has one value for the whole function. One that is written again is followed inside its block; at
+the beginning of a block it is known by the instructions that may have written it.
 A base is 0 for a constant; otherwise the number of an expression of symbols, parameters, special registers and
 instructions that are no arithmetic.
 """

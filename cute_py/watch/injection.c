@@ -4,16 +4,13 @@
  * Environment: CUTE_PY_WATCH_RECORDS, a folder: each process writes <pid>.jsonl there; CUTE_PY_WATCH_CUPTI, libcupti.
  */
 #define _GNU_SOURCE
-#include <cuda.h>
-#include <cupti_callbacks.h>
-#include <cupti_driver_cbid.h>
-#include <cupti_result.h>
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +20,22 @@
 #include <unistd.h>
 
 enum { MAP_BYTES = 128, LINE_BYTES = 4096, SEEN = 1 << 14, FRAMES = 24, KERNELS = 1 << 10, PARAMETERS = 64, MAX_RANK = 5 };
+
+/* What is used of cuda.h and of CUPTI's headers, so that a C compiler and libcupti are enough. With CUTE_PY_CHECK_HEADERS
+ * defined the compiler compares it with the headers; a test does. */
+typedef struct {
+  int site; const char *function; const void *arguments; void *result; const char *symbol;
+} callback_data;
+typedef void (*callback)(void *, int, uint32_t, const void *);
+enum { DRIVER_API = 1, ENTER = 0, SHARED_SIZE_BYTES = 1 };
+enum {
+  ID_LAUNCH = 307, ID_LAUNCH_PTSZ = 442, ID_LAUNCH_EX = 652, ID_LAUNCH_EX_PTSZ = 653, ID_TILED = 697, ID_IM2COL = 698,
+  ID_ADDRESS = 699, ID_WIDE = 781
+};
+#define PARAMETERS_END ((void *)0)
+#define PARAMETERS_AT ((void *)1)
+#define PARAMETERS_SIZE ((void *)2)
+typedef struct { unsigned grid[3], block[3], shared; } launch_config;
 
 /* The arguments as CUPTI passes them, in the layout of the driver's functions. */
 typedef struct {
@@ -41,7 +54,7 @@ typedef struct { const uint8_t *map; void *address; } address_arguments;
 typedef struct {
   void *function; unsigned grid[3], block[3], shared; void *stream; void **parameters, **extra;
 } launch_arguments;
-typedef struct { const CUlaunchConfig *config; void *function; void **parameters, **extra; } launch_ex_arguments;
+typedef struct { const launch_config *config; void *function; void **parameters, **extra; } launch_ex_arguments;
 
 typedef struct { void *function; int count; size_t offset[PARAMETERS], size[PARAMETERS]; int shared; } kernel_row;
 typedef struct { char text[LINE_BYTES]; size_t used; } line;
@@ -174,22 +187,22 @@ static void encoded(uint32_t id, const void *arguments, int result, uint64_t spe
   const address_arguments *a = arguments;
   const char *call = "cuTensorMapReplaceAddress";
   uint64_t key = hash(&id, sizeof id, 0);
-  uint32_t n = id == CUPTI_DRIVER_TRACE_CBID_cuTensorMapReplaceAddress ? 0 : shown(t->rank), s = n ? n - 1 : 0, p = n > 2 ? n - 2 : 0;
+  uint32_t n = id == ID_ADDRESS ? 0 : shown(t->rank), s = n ? n - 1 : 0, p = n > 2 ? n - 2 : 0;
   line l;
   key = hash(&result, sizeof result, key);
-  if (n || id != CUPTI_DRIVER_TRACE_CBID_cuTensorMapReplaceAddress) {
+  if (n || id != ID_ADDRESS) {
     key = hash(&t->type, sizeof t->type + sizeof t->rank + sizeof t->address, key);
     key = hash_array(t->dim, 8 * n, key);
     key = hash_array(t->strides, 8 * s, key);
   }
   switch (id) {
-    case CUPTI_DRIVER_TRACE_CBID_cuTensorMapEncodeTiled:
+    case ID_TILED:
       call = "cuTensorMapEncodeTiled";
       key = hash_array(t->box, 4 * n, key);
       key = hash_array(t->steps, 4 * n, key);
       key = hash(&t->interleave, 4 * sizeof(int), key);
       break;
-    case CUPTI_DRIVER_TRACE_CBID_cuTensorMapEncodeIm2col:
+    case ID_IM2COL:
       call = "cuTensorMapEncodeIm2col";
       key = hash_array(c->lower, 4 * p, key);
       key = hash_array(c->upper, 4 * p, key);
@@ -197,7 +210,7 @@ static void encoded(uint32_t id, const void *arguments, int result, uint64_t spe
       key = hash_array(c->steps, 4 * n, key);
       key = hash(&c->interleave, 4 * sizeof(int), key);
       break;
-    case CUPTI_DRIVER_TRACE_CBID_cuTensorMapEncodeIm2colWide:
+    case ID_WIDE:
       call = "cuTensorMapEncodeIm2colWide";
       key = hash(&w->lower, 4 * sizeof(int), key);
       key = hash_array(w->steps, 4 * n, key);
@@ -219,7 +232,7 @@ static void encoded(uint32_t id, const void *arguments, int result, uint64_t spe
   add_text(&l, "module", caller());
   add(&l, ",\"map_at\":%" PRIuPTR, (uintptr_t)t->map);
   if (result == 0 && t->map) add_hex(&l, "map", t->map);
-  if (id == CUPTI_DRIVER_TRACE_CBID_cuTensorMapReplaceAddress) {
+  if (id == ID_ADDRESS) {
     add(&l, ",\"global_address\":%" PRIuPTR "}", (uintptr_t)a->address);
     put(&l);
     return;
@@ -227,11 +240,11 @@ static void encoded(uint32_t id, const void *arguments, int result, uint64_t spe
   add(&l, ",\"data_type\":%d,\"rank\":%" PRIu32 ",\"global_address\":%" PRIuPTR, t->type, t->rank, (uintptr_t)t->address);
   ADD_ARRAY(&l, "global_dim", t->dim, n, "%" PRIu64, uint64_t);
   ADD_ARRAY(&l, "global_strides", t->strides, s, "%" PRIu64, uint64_t);
-  if (id == CUPTI_DRIVER_TRACE_CBID_cuTensorMapEncodeTiled) {
+  if (id == ID_TILED) {
     ADD_ARRAY(&l, "box_dim", t->box, n, "%" PRIu32, uint32_t);
     ADD_ARRAY(&l, "element_strides", t->steps, n, "%" PRIu32, uint32_t);
     add(&l, ",\"interleave\":%d,\"swizzle\":%d,\"l2_promotion\":%d,\"oob_fill\":%d}", t->interleave, t->swizzle, t->l2, t->fill);
-  } else if (id == CUPTI_DRIVER_TRACE_CBID_cuTensorMapEncodeIm2col) {
+  } else if (id == ID_IM2COL) {
     ADD_ARRAY(&l, "pixel_box_lower_corner", c->lower, p, "%d", int);
     ADD_ARRAY(&l, "pixel_box_upper_corner", c->upper, p, "%d", int);
     add(&l, ",\"channels_per_pixel\":%" PRIu32 ",\"pixels_per_column\":%" PRIu32, c->channels, c->pixels);
@@ -248,8 +261,8 @@ static void encoded(uint32_t id, const void *arguments, int result, uint64_t spe
 
 /* Where a kernel's parameters of a map's size or more are; asked once for each kernel. */
 static kernel_row *kernel(void *function) {
-  typedef CUresult (*info_call)(void *, size_t, size_t *, size_t *);
-  typedef CUresult (*attribute_call)(int *, CUfunction_attribute, void *);
+  typedef int (*info_call)(void *, size_t, size_t *, size_t *);
+  typedef int (*attribute_call)(int *, int, void *);
   static info_call info = NULL;
   static attribute_call attribute = NULL;
   static int asked = 0;
@@ -267,9 +280,9 @@ static kernel_row *kernel(void *function) {
   row->count = 0;
   row->shared = 0;
   if (info)
-    while (row->count < PARAMETERS && info(function, (size_t)row->count, &row->offset[row->count], &row->size[row->count]) == CUDA_SUCCESS)
+    while (row->count < PARAMETERS && info(function, (size_t)row->count, &row->offset[row->count], &row->size[row->count]) == 0)
       row->count++;
-  if (attribute) attribute(&row->shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function);
+  if (attribute) attribute(&row->shared, SHARED_SIZE_BYTES, function);
   return row;
 }
 
@@ -299,36 +312,36 @@ static void launched(const char *name, void *function, unsigned shared, void **p
   if (extra) {
     const uint8_t *bytes = NULL;
     size_t size = 0;
-    for (void **e = extra; *e != CU_LAUNCH_PARAM_END; e += 2) {
-      if (*e == CU_LAUNCH_PARAM_BUFFER_POINTER) bytes = e[1];
-      else if (*e == CU_LAUNCH_PARAM_BUFFER_SIZE) size = *(size_t *)e[1];
+    for (void **e = extra; *e != PARAMETERS_END; e += 2) {
+      if (*e == PARAMETERS_AT) bytes = e[1];
+      else if (*e == PARAMETERS_SIZE) size = *(size_t *)e[1];
     }
     if (bytes) found_maps(name, function, row, shared, bytes, size, 0, -1);
   }
 }
 
-static void CUPTIAPI called(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *given) {
-  const CUpti_CallbackData *call = given;
+static void called(void *data, int domain, uint32_t id, const void *given) {
+  const callback_data *call = given;
   (void)data;
-  if (domain != CUPTI_CB_DOMAIN_DRIVER_API || !call->functionParams) return;
-  if (id == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel || id == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz ||
-      id == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx || id == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz) {
-    if (call->callbackSite != CUPTI_API_ENTER) return;
+  if (domain != DRIVER_API || !call->arguments) return;
+  if (id == ID_LAUNCH || id == ID_LAUNCH_PTSZ ||
+      id == ID_LAUNCH_EX || id == ID_LAUNCH_EX_PTSZ) {
+    if (call->site != ENTER) return;
     pthread_mutex_lock(&lock);
-    if (id == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel || id == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz) {
-      const launch_arguments *l = call->functionParams;
-      launched(call->symbolName, l->function, l->shared, l->parameters, l->extra);
+    if (id == ID_LAUNCH || id == ID_LAUNCH_PTSZ) {
+      const launch_arguments *l = call->arguments;
+      launched(call->symbol, l->function, l->shared, l->parameters, l->extra);
     } else {
-      const launch_ex_arguments *l = call->functionParams;
-      launched(call->symbolName, l->function, l->config ? l->config->sharedMemBytes : 0, l->parameters, l->extra);
+      const launch_ex_arguments *l = call->arguments;
+      launched(call->symbol, l->function, l->config ? l->config->shared : 0, l->parameters, l->extra);
     }
     pthread_mutex_unlock(&lock);
     return;
   }
-  if (call->callbackSite == CUPTI_API_ENTER) { entered = now(); return; }
+  if (call->site == ENTER) { entered = now(); return; }
   uint64_t spent = now() - entered;
   pthread_mutex_lock(&lock);
-  encoded(id, call->functionParams, call->functionReturnValue ? *(const int *)call->functionReturnValue : 0, spent);
+  encoded(id, call->arguments, call->result ? *(const int *)call->result : 0, spent);
   pthread_mutex_unlock(&lock);
 }
 
@@ -346,14 +359,14 @@ static void refused(const char *what, int code, const char *text) {
 int InitializeInjection(void);
 __attribute__((visibility("default"))) int InitializeInjection(void) {
   static const uint32_t watched[] = {
-      CUPTI_DRIVER_TRACE_CBID_cuTensorMapEncodeTiled, CUPTI_DRIVER_TRACE_CBID_cuTensorMapEncodeIm2col,
-      CUPTI_DRIVER_TRACE_CBID_cuTensorMapReplaceAddress, 781 /* cuTensorMapEncodeIm2colWide */,
-      CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
-      CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz};
-  CUptiResult (*subscribe)(CUpti_SubscriberHandle *, CUpti_CallbackFunc, void *) = NULL;
-  CUptiResult (*enable)(uint32_t, CUpti_SubscriberHandle, CUpti_CallbackDomain, CUpti_CallbackId) = NULL;
-  CUptiResult (*explain)(CUptiResult, const char **) = NULL;
-  CUpti_SubscriberHandle subscriber;
+      ID_TILED, ID_IM2COL,
+      ID_ADDRESS, ID_WIDE,
+      ID_LAUNCH, ID_LAUNCH_PTSZ,
+      ID_LAUNCH_EX, ID_LAUNCH_EX_PTSZ};
+  int (*subscribe)(void **, callback, void *) = NULL;
+  int (*enable)(uint32_t, void *, int, uint32_t) = NULL;
+  int (*explain)(int, const char **) = NULL;
+  void *subscriber;
   const char *path = getenv("CUTE_PY_WATCH_CUPTI"), *text = NULL;
   void *cupti = dlopen(path ? path : "libcupti.so", RTLD_LAZY | RTLD_GLOBAL);
   line l;
@@ -362,17 +375,17 @@ __attribute__((visibility("default"))) int InitializeInjection(void) {
   *(void **)&enable = dlsym(cupti, "cuptiEnableCallback");
   *(void **)&explain = dlsym(cupti, "cuptiGetResultString");
   if (!subscribe || !enable) { refused("libcupti has no callbacks", 0, path); return 1; }
-  CUptiResult status = subscribe(&subscriber, called, NULL);
-  if (status != CUPTI_SUCCESS) {
+  int status = subscribe(&subscriber, called, NULL);
+  if (status != 0) {
     if (explain) explain(status, &text);
-    refused("cuptiSubscribe", (int)status, text);
+    refused("cuptiSubscribe", status, text);
     return 1;
   }
   for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) {
-    status = enable(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, watched[i]);
-    if (status != CUPTI_SUCCESS && watched[i] != 781) {
+    status = enable(1, subscriber, DRIVER_API, watched[i]);
+    if (status != 0 && watched[i] != ID_WIDE) {
       if (explain) explain(status, &text);
-      refused("cuptiEnableCallback", (int)status, text);
+      refused("cuptiEnableCallback", status, text);
     }
   }
   begin(&l, "start");
@@ -380,3 +393,27 @@ __attribute__((visibility("default"))) int InitializeInjection(void) {
   put(&l);
   return 1;
 }
+
+#ifdef CUTE_PY_CHECK_HEADERS
+#include <cuda.h>
+#include <cupti_callbacks.h>
+#include <cupti_driver_cbid.h>
+#define SAME(a, b) _Static_assert((long)(a) == (long)(b), #a)
+SAME(ID_LAUNCH, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel);
+SAME(ID_LAUNCH_PTSZ, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz);
+SAME(ID_LAUNCH_EX, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx);
+SAME(ID_LAUNCH_EX_PTSZ, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz);
+SAME(ID_TILED, CUPTI_DRIVER_TRACE_CBID_cuTensorMapEncodeTiled);
+SAME(ID_IM2COL, CUPTI_DRIVER_TRACE_CBID_cuTensorMapEncodeIm2col);
+SAME(ID_ADDRESS, CUPTI_DRIVER_TRACE_CBID_cuTensorMapReplaceAddress);
+SAME(ID_WIDE, CUPTI_DRIVER_TRACE_CBID_cuTensorMapEncodeIm2colWide);
+SAME(DRIVER_API, CUPTI_CB_DOMAIN_DRIVER_API);
+SAME(ENTER, CUPTI_API_ENTER);
+SAME(SHARED_SIZE_BYTES, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
+SAME(MAP_BYTES, sizeof(CUtensorMap));
+SAME(offsetof(callback_data, site), offsetof(CUpti_CallbackData, callbackSite));
+SAME(offsetof(callback_data, arguments), offsetof(CUpti_CallbackData, functionParams));
+SAME(offsetof(callback_data, result), offsetof(CUpti_CallbackData, functionReturnValue));
+SAME(offsetof(callback_data, symbol), offsetof(CUpti_CallbackData, symbolName));
+SAME(offsetof(launch_config, shared), offsetof(CUlaunchConfig, sharedMemBytes));
+#endif

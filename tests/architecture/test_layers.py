@@ -51,6 +51,7 @@ LAYERS: dict[str, float] = {
     "cute_py.tma": 8,
     "cute_py.testing": 8,
     "cute_py.explanation": 8.5,
+    "cute_py.watch": 8.6,
     "cute_py.draw": 8,
     "cute_py.cli": 10,
     "cute_py.__main__": 10,
