@@ -62,7 +62,18 @@ def watched(folder: Path, script: str, *arguments: str) -> tuple[str, dict[str, 
     """(what the script printed, the report) of a watched script."""
     path, out = folder / "script.py", folder / "report.json"
     path.write_text(script)
-    command = [sys.executable, "-m", "cute_py", "watch", "--json", "--report", str(out), "--", sys.executable, str(path)]
+    command = [
+        sys.executable,
+        "-m",
+        "cute_py",
+        "watch",
+        "--json",
+        "--report",
+        str(out),
+        "--",
+        sys.executable,
+        str(path),
+    ]
     done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{done.stdout}{done.stderr}")
@@ -75,7 +86,11 @@ def main() -> None:
         path = folder / "encodes.py"
         path.write_text(ENCODES)
         plain = [
-            float(subprocess.run([sys.executable, str(path), str(CALLS)], capture_output=True, text=True, check=True).stdout)
+            float(
+                subprocess.run(
+                    [sys.executable, str(path), str(CALLS)], capture_output=True, text=True, check=True
+                ).stdout
+            )
             for _ in range(3)
         ]
         with_watch = [float(watched(folder, ENCODES, str(CALLS))[0]) for _ in range(3)]

@@ -26,10 +26,7 @@ from cute_py.ptx.check import ParsedInstruction, examine
 from cute_py.ptx.program import Function, Program, Statement, parse_program
 from cute_py.ptx.values import Event, Key, Value, Values
 from cute_py.targets import MAX_CLUSTER, Version, architecture
-from cute_py.tma.descriptor.limits import MAX_TRANSACTION_BYTES
-
-COPY_UNIT: Final = 16
-"""Bytes; what every bulk and tensor copy moves is a multiple of it (PTX ISA 9.0, cp.async.bulk)."""
+from cute_py.tma.descriptor.limits import MAX_TRANSACTION_BYTES, STORE_UNIT
 
 JUDGED: Final = (
     "cp.async.bulk",
@@ -216,8 +213,8 @@ def _expected_bytes(flow: _Flow, notes: collections.Counter[str]) -> Iterator[Di
                     f"the barrier expects {total} bytes; {counted(len(arriving), 'load')} on it bring {real}; it {verb}"
                 )
                 yield flow.broken("expect_tx", mine[0], text, "mbarrier.expect_tx", fix=f"expect {real} bytes")
-        elif total % COPY_UNIT:
-            text = f"the barrier expects {total} bytes; what the loads on it bring is a multiple of {COPY_UNIT}"
+        elif total % STORE_UNIT:
+            text = f"the barrier expects {total} bytes; what the loads on it bring is a multiple of {STORE_UNIT}"
             yield flow.broken("expect_tx", mine[0], text, "mbarrier.expect_tx", fix="expect the bytes of the boxes")
 
 
@@ -317,7 +314,7 @@ def _unfenced(
             continue
         same = _shared_roots(flow, value, symbols)
         if value.base == source.base and (write.block == read.event.block or flow.values.is_fixed(source)):
-            width = _WIDTH.get(write.statement.opcode.rpartition(".")[2].lstrip("bufs"), COPY_UNIT)
+            width = _WIDTH.get(write.statement.opcode.rpartition(".")[2].lstrip("bufs"), STORE_UNIT)
             if value.offset + width > source.offset and (size is None or value.offset < source.offset + size):
                 sure.append(write)
         elif (roots and roots & same) or (not roots and not same):

@@ -17,7 +17,7 @@ from typing import Any, Final
 from cute_py.argument_checks import record
 from cute_py.errors import CuteError, FileFormatError
 from cute_py.tma.descriptor.decode import decode
-from cute_py.tma.descriptor.fields import MAP_BYTES
+from cute_py.tma.descriptor.fields import MAP_BYTES, MAX_RANK
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 
 KINDS: Final[Mapping[str, type[TensorMap]]] = {
@@ -93,7 +93,7 @@ def _request(line: Mapping[str, Any], data: bytes) -> TensorMap | None:
     try:
         if kind is None:
             return decode(data) if data else None
-        if not 1 <= int(line.get("rank", 0)) <= 5:
+        if not 1 <= int(line.get("rank", 0)) <= MAX_RANK:
             return None
         values = {name: line[name] for name in kind.FIELDS if name in line}
         for name, value in values.items():

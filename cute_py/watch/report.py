@@ -18,7 +18,7 @@ from cute_py.tma.descriptor.transfer import transaction_bytes
 from cute_py.tma.descriptor.violations import violations
 from cute_py.watch.records import Recording, WatchedMap
 
-REPEATED: Final = 16
+REPEATED: Final = 10
 """Encodes of one and the same map from which on the report names their cost."""
 
 

@@ -10,7 +10,12 @@ from cute_py.cli.main import main
 from cute_py.errors import CuteError, InvalidValueError, ParseError
 from cute_py.ptx import check_program
 
-HEAD = ".version 8.6\n.target {arch}\n.address_size 64\n.extern .shared .align 128 .b8 smem[];\n.shared .align 8 .b64 bar;\n"
+HEAD = """.version 8.6
+.target {arch}
+.address_size 64
+.extern .shared .align 128 .b8 smem[];
+.shared .align 8 .b64 bar;
+"""
 REGISTERS = ".reg .pred %p<9>; .reg .b16 %rs<9>; .reg .b32 %r<40>; .reg .b64 %rd<40>;\n"
 TO_BARRIER = "mbarrier::complete_tx::bytes"
 
@@ -18,7 +23,10 @@ TO_BARRIER = "mbarrier::complete_tx::bytes"
 def kernel(*body: str, arch: str = "sm_90a", directives: str = "") -> str:
     """A module of one kernel with a pointer, and a tensor map as its second parameter."""
     head = f"{HEAD.format(arch=arch)}.visible .entry k(.param .u64 p, .param .align 64 .b8 map[128]){directives}\n{{\n"
-    start = "ld.param.u64 %rd1, [p];\nmov.b64 %rd2, map;\ncvta.param.u64 %rd3, %rd2;\nmov.u32 %r1, smem;\nmov.u32 %r2, bar;\n"
+    start = (
+        "ld.param.u64 %rd1, [p];\nmov.b64 %rd2, map;\ncvta.param.u64 %rd3, %rd2;\n"
+        "mov.u32 %r1, smem;\nmov.u32 %r2, bar;\n"
+    )
     return head + REGISTERS + start + "\n".join(body) + "\nret;\n}\n"
 
 
@@ -32,7 +40,10 @@ INIT = "mbarrier.init.shared::cta.b64 [%r2], 1;"
 FENCE = "fence.proxy.async.shared::cta;"
 STORE = "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 2048;"
 COMMIT, WAIT = "cp.async.bulk.commit_group;", "cp.async.bulk.wait_group.read 0;"
-TENSOR_LOAD = f"cp.async.bulk.tensor.2d.shared::cluster.global.{TO_BARRIER}.multicast::cluster [%r1], [%rd3, {{%r3, %r4}}], [%r2], %rs1;"
+TENSOR_LOAD = (
+    f"cp.async.bulk.tensor.2d.shared::cluster.global.{TO_BARRIER}.multicast::cluster "
+    "[%r1], [%rd3, {%r3, %r4}], [%r2], %rs1;"
+)
 CLUSTER = (
     "fence.mbarrier_init.release.cluster;",
     "barrier.cluster.arrive.relaxed.aligned;",
@@ -158,7 +169,8 @@ def test_another_architecture() -> None:
 
 
 def test_inline_assembly_has_its_own_registers_and_labels() -> None:
-    wait = "{\n.reg .pred P1;\nLAB:\nmbarrier.try_wait.parity.shared::cta.b64 P1, [%r2], 0;\n@P1 bra DONE;\nbra LAB;\nDONE:\n}"
+    poll = "mbarrier.try_wait.parity.shared::cta.b64 P1, [%r2], 0;"
+    wait = f"{{\n.reg .pred P1;\nLAB:\n{poll}\n@P1 bra DONE;\nbra LAB;\nDONE:\n}}"
     report = check_program(kernel(wait, wait))
     assert (report.found, report.counts) == ((), {"mbarrier.try_wait.parity": 2})
 
