@@ -355,14 +355,14 @@ def _groups(flow: _Flow, notes: collections.Counter[str]) -> Iterator[Diagnostic
 
 def _cluster_size(function: Function) -> int | None:
     """CTAs of a cluster where the kernel says it (.reqnctapercluster)."""
-    words = function.directives.replace(",", " ").split()
-    if ".reqnctapercluster" not in words:
+    parts = function.directives.replace(",", " ").split()
+    if ".reqnctapercluster" not in parts:
         return None
     size = 1
-    for word in words[words.index(".reqnctapercluster") + 1 :]:
-        if not word.isascii() or not word.isdigit() or len(word) > 9:
+    for part in parts[parts.index(".reqnctapercluster") + 1 :]:
+        if not part.isascii() or not part.isdigit() or len(part) > 9:
             break
-        size *= int(word)
+        size *= int(part)
     return size
 
 

@@ -83,13 +83,13 @@ def watch(
     """
     if isinstance(command, str) or not isinstance(command, Sequence):
         raise InvalidTypeError(f"command must be a list of texts, got {type(command).__name__} {given(command)}")
-    words = [expect(word, str, "a word of the command") for word in command]
-    if not words or any("\0" in word for word in words):
+    parts = [expect(part, str, "a part of the command") for part in command]
+    if not parts or any("\0" in part for part in parts):
         raise InvalidValueError(f"command = {given(command)}; must be a program and its arguments")
     made = build_injector() if injector is None else expect(injector, Injector, "injector")
     with tempfile.TemporaryDirectory(prefix="cute-py-watch-") as folder:
         tail = _Tail(Path(folder))
-        status = _run(words, environment(made, tail.folder, os.environ), tail, live)
+        status = _run(parts, environment(made, tail.folder, os.environ), tail, live)
         for one in tail.read(last=True):
             if live is not None:
                 live(one)
